@@ -29,17 +29,20 @@ from flowedu.core.eager.dispatch import get_num_threads, has_threads, set_num_th
 from flowedu.tensor import Tensor, empty, from_numpy, full, grad, no_grad, tensor
 from flowedu.oneflow04 import math
 from flowedu.oneflow04.array_ops import (
-    acc, assign, cast, constant, constant_like, constant_scalar, dynamic_reshape, elem_cnt, expand_dims, identity,
-    identity_n, pack, repeat, slice, unpack)
+    acc, amp_white_identity, assign, cast, cast_to_static_shape, constant, constant_like, constant_scalar,
+    dynamic_reshape, elem_cnt, expand_dims, identity, identity_n, pack, repeat, slice, unpack)
 from flowedu.oneflow04.index_ops import (
     batch_gather, dim_gather, gather_nd, one_hot, scatter_nd, tensor_scatter_nd_add, tensor_scatter_nd_update,
     unsorted_batch_segment_sum, unsorted_segment_sum, unsorted_segment_sum_like)
 from flowedu.oneflow04.math import (
     add as broadcast_add, clip_by_value, divide as broadcast_div, multiply as broadcast_mul, subtract as broadcast_sub)
 from flowedu.oneflow04.matrix_ops import range
+from flowedu.oneflow04.pads import (
+    constant_pad2d, pad_grad, reflection_pad2d, replication_pad2d, same_padding, zero_pad2d)
 from flowedu.oneflow04.shape_ops import (
     broadcast_like, broadcast_to_compatible_with, reshape_like, reverse, slice_update, slice_v2)
 from flowedu.oneflow04.sort_ops import in_top_k
+from flowedu.oneflow04.unique import count_not_finite, multi_count_not_finite, sync_dynamic_resize
 from flowedu.oneflow04 import linalg
 
 # chapter 3: variables, layers, optimizers
@@ -82,6 +85,7 @@ from flowedu import autograd, cuda
 from flowedu.core.values.dtype import bfloat16, get_default_dtype, set_default_dtype
 from flowedu.tensor.limits import finfo, iinfo
 from flowedu.tensor.device import device
+from flowedu.tensor.devices import to
 from flowedu.tensor import (
     Size, enable_grad, from_dlpack, inference_mode, is_grad_enabled, is_inference_mode_enabled, set_grad_enabled)
 from flowedu.tensor.memory_format import (
@@ -131,6 +135,7 @@ from flowedu.tensor.generator import (
     Generator, default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state)
 from flowedu.tensor.random import (
     bernoulli, multinomial, normal, poisson, rand, rand_like, randint, randint_like, randn, randn_like, randperm)
+from flowedu.tensor.inplace_methods import zero_, zero_ as zeros_
 from flowedu.tensor.windows import bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window
 from flowedu.tensor.printing import set_printoptions
 from flowedu.tensor.questions import is_floating_point, is_nonzero, is_tensor, numel
@@ -173,6 +178,7 @@ __getattr__, __dir__ = _lazy_import(__name__, {
     "load": "flowedu.saving", "save": "flowedu.saving", "saving": "flowedu.saving", "load_graph": "flowedu.saving.graph",
     "onnx": "flowedu.onnx", "distributions": "flowedu.distributions",
     "func": "flowedu.autograd.func", "vmap": "flowedu.autograd.func",
+    "nms": "flowedu.vision.ops.top", "roi_align": "flowedu.vision.ops.top",
     # chapter 6
     "placement": "flowedu.core.sbp.names", "sbp": "flowedu.sbp", "boxing": "flowedu.distributed.boxing",
     "explain": "flowedu.show.explaining",

@@ -35,10 +35,12 @@ def test_collectives(k, dtype):
         parts = [flow.empty(2, 3, dtype=dtype) for _ in range(k)]
         comm.all_gather(parts, mine(r, dtype))
         assert all(same(a, b) for a, b in zip(parts, every))
-        for shape in ((k, 2, 3), (k * 2, 3)):
+        for shape in ((k, 2, 3), (k * 2, 3), (3, 2 * k), (6 * k,), (1, k, 3, 2)):
             whole = flow.empty(*shape, dtype=dtype)
             comm.all_gather_into_tensor(whole, mine(r, dtype))
             assert same(whole, flow.cat(every).reshape(*shape))
+            part = comm.reduce_scatter_tensor(flow.empty(2, 3, dtype=dtype), flow.cat([mine(r, dtype)] * k).reshape(*shape))
+            assert same(part, total)
         x = comm.broadcast(mine(r, dtype), k - 1)
         assert same(x, every[-1])
         x = comm.scatter(flow.empty(2, 3, dtype=dtype), every if r == 0 else None, 0)

@@ -289,7 +289,40 @@ class TestOps:
         with pytest.raises(RuntimeError, match="a global tensor cannot be written into a local one"):
             flow.ones(4, 4).copy_(made(B))
         with pytest.raises(RuntimeError, match="a local tensor cannot be written into a global one"):
-            made(B).copy_(flow.tensor(A))
+            made(B)[0] = flow.tensor(A[0])
+
+    @pytest.mark.parametrize("sbps, placement", [(s, p) for s in (B, P, split(0), split(1)) for p in (row(0, 1), row(2))]
+                             + [((split(1), P), grid())])
+    @pytest.mark.parametrize("value", [A, A[0], A.astype(np.int64), A[:, :1].astype(np.float64)], ids="abcd")
+    def test_copy_takes_an_array_or_a_local_tensor_as_the_logical_value(self, sbps, placement, value):
+        for v in value, flow.tensor(value), flow.tensor(value, placement=placement, sbp=[B] * len(placement.hierarchy)):
+            x = made(sbps, placement, 0 * A)
+            before = x.sbp
+            assert x.copy_(v) is x and x.sbp == before and x.placement == placement and x.dtype is flow.float32
+            np.testing.assert_array_equal(x.numpy(), np.broadcast_to(value, (4, 4)).astype(np.float32))
+
+    @pytest.mark.parametrize("sbp", [B, P, split(0)])
+    def test_copy_gives_a_local_tensor_its_gradient(self, sbp):
+        local = flow.tensor(A[0], requires_grad=True)
+        (made(sbp).copy_(local) * made(B)).sum().backward()
+        assert local.grad.is_local
+        np.testing.assert_array_equal(local.grad.numpy(), A.sum(0))
+
+    @pytest.mark.parametrize("cut", [
+        lambda x: x[1:3], lambda x: x[0], lambda x: x[-1, 1:], lambda x: x[:, ::2], lambda x: x[..., None, 2],
+        lambda x: x[[3, 0]], lambda x: x.narrow(1, 1, 2), lambda x: x.select(0, 2), lambda x: x.chunk(2)[1],
+        lambda x: x.split(3, 1)[0], lambda x: x.unbind(1)[3], lambda x: x.diagonal(), lambda x: x.t()[1:],
+        lambda x: x.view(2, 8)[1]])
+    @pytest.mark.parametrize("sbps, placement", [(P, row(0, 1, 2)), ((P, P), grid())])
+    def test_a_slice_of_a_partial_sum_is_one(self, cut, sbps, placement):
+        x, local = made(sbps, placement).requires_grad_(), flow.tensor(A, requires_grad=True)
+        y, want = cut(x), cut(local)
+        assert set(y.sbp) == {P}
+        np.testing.assert_array_equal(y.numpy(), want.numpy())
+        (y * y).sum().backward()
+        (want * want).sum().backward()
+        assert x.grad.sbp == x.sbp
+        np.testing.assert_array_equal(x.grad.numpy(), local.grad.numpy())
 
     @pytest.mark.parametrize("sbp", [B, P, split(0), split(1)])
     @pytest.mark.parametrize("write", [lambda x: x.add_(1), lambda x: x.mul_(x), lambda x: x.zero_(),
@@ -497,3 +530,17 @@ class TestExplain:
             flow.boxing.route(flow.ones(4), sbp=B)
         with pytest.raises(RuntimeError, match="where is it now"):
             flow.boxing.route((4, 4), row(0, 1), B)
+
+
+@pytest.mark.parametrize("sbp", [B, P, split(0), split(1)])
+@pytest.mark.parametrize("order", [1.0, 2.0, 3.0, float("inf"), float("-inf"), 0.0])
+def test_the_norm_that_gradients_had_is_whole_on_every_device(sbp, order):
+    local = flow.tensor(A, requires_grad=True)
+    x = made(sbp).requires_grad_()
+    norms = []
+    for t in local, x:
+        (t * t).sum().backward()
+        norms.append(flow.nn.utils.clip_grad_norm_(t, 0.5, order))
+    assert norms[1].sbp == (B,)
+    np.testing.assert_allclose(norms[1].to_local(rank=1).numpy(), norms[0].numpy(), rtol=1e-5)
+    np.testing.assert_allclose(x.grad.numpy(), local.grad.numpy(), rtol=1e-5)

@@ -1,4 +1,5 @@
-"""Steps of an nn.Graph and eager steps of global tensors, by one optimizer, in turns: as eager steps on one device."""
+"""Steps of an nn.Graph and eager steps of global tensors, by one optimizer, in turns: as eager steps on one device. And
+states that are saved in one layout and loaded into another."""
 import numpy as np
 import pytest
 
@@ -103,3 +104,66 @@ def test_loaded_into_new_objects_after_zero(stage):
         eagerly(*want, flow.tensor(X), flow.tensor(Y))
     for a, b in zip(new[0].parameters(), want[0].parameters()):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=1e-6)
+
+
+ROW, GRID, LAST = flow.placement("cpu", [0, 1]), flow.placement("cpu", [[0, 1], [2, 3]]), flow.placement("cpu", [3])
+LAYOUTS = [(ROW, (S0,)), (ROW, (flow.sbp.broadcast,)), (GRID, (flow.sbp.broadcast, S0)), (LAST, (flow.sbp.broadcast,))]
+
+
+class Trained(nn.Graph):
+    def __init__(self, model, optimizer):
+        super().__init__()
+        self.model = model
+        self.add_optimizer(optimizer)
+
+    def build(self, x):
+        loss = (self.model(x) ** 2).mean()
+        loss.backward()
+        return loss
+
+
+def laid_out(layout):
+    """(module, optimizer, its graph, an input) in a layout: `Module.to_global` twice, whole first."""
+    flow.manual_seed(1)
+    place, sbp = layout
+    whole = [flow.sbp.broadcast] * len(sbp)
+    model = nn.Sequential(nn.Linear(3, 8, bias=False), nn.BatchNorm1d(8), nn.Linear(8, 4)).to_global(place, whole)
+    assert model.to_global(place, lambda t: sbp if t.ndim else whole) is model
+    assert all(p.placement == place and p.sbp == sbp for p in model.parameters())
+    optimizer = flow.optim.Adam(model.parameters(), lr=0.1)
+    return model, optimizer, Trained(model, optimizer), flow.tensor(X[:, :3], placement=place, sbp=whole)
+
+
+@pytest.mark.parametrize("how", ["graph", "eager"])
+@pytest.mark.parametrize("source, target", [(a, b) for a in LAYOUTS for b in LAYOUTS if a is not b])
+def test_a_state_goes_into_every_other_layout(world, tmp_path, how, source, target):
+    """Saved in one layout, loaded into another: training goes on as if nothing had happened."""
+    world(4)
+    model, optimizer, graph, x = laid_out(source)
+    graph(x)
+    state = graph.state_dict() if how == "graph" else {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    flow.save(state, tmp_path / "state", global_dst_rank=0)
+    state = flow.load(tmp_path / "state", global_src_rank=0)
+    model2, optimizer2, graph2, x2 = laid_out(target)
+    if how == "graph":
+        graph2.load_state_dict(state)
+    else:
+        model2.load_state_dict(state["model"])
+        optimizer2.load_state_dict(state["optimizer"])
+    for a, b in zip(model.state_dict().values(), model2.state_dict().values()):
+        assert b.placement == target[0]
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+    for _ in range(2):
+        np.testing.assert_allclose(graph(x).numpy(), graph2(x2).numpy(), rtol=1e-5)
+    for a, b in zip(model.parameters(), model2.parameters()):
+        assert b.sbp == target[1]
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_a_module_goes_local(world):
+    world(4)
+    model, _, _, x = laid_out(LAYOUTS[3])
+    want = [p.numpy() for p in model.state_dict().values()]
+    assert model.to_local() is model and all(p.is_local for p in model.state_dict().values())
+    for p, q in zip(model.state_dict().values(), want):
+        np.testing.assert_array_equal(p.numpy(), q)

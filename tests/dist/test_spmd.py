@@ -109,6 +109,20 @@ def test_random_numbers_are_the_same_whatever_each_rank_drew_before(on_ranks):
     assert all(f == found[0] for f in found)
 
 
+@pytest.mark.parametrize("dtype", [flow.int32, flow.float64, flow.bool, flow.bfloat16])
+def test_a_rank_outside_of_the_placement_learns_shape_and_dtype(on_ranks, dtype):
+    def program(rank, size):
+        x = flow.ones(4, 3).to(dtype) if rank == 1 else flow.zeros(1)
+        for sbp in B, split(0), P:
+            y = x.to_global(flow.placement("cpu", [1]), sbp)
+            y.check_meta_consistency()
+            assert y.shape == (4, 3) and y.dtype is dtype
+        z = y.to_global(everyone(), B)
+        z.check_meta_consistency()
+        np.testing.assert_array_equal(z.to_local().float().numpy(), np.ones((4, 3)))
+    on_ranks(program)
+
+
 def test_ranks_outside_the_placement(on_ranks):
     def program(rank, size):
         x = flow.tensor([[1.0, 2.0], [3.0, 4.0]], placement=flow.placement("cpu", [1]), sbp=B, requires_grad=True)
@@ -192,6 +206,57 @@ def test_an_error_of_the_rank_that_reads_is_one_on_all(on_ranks, tmp_path):
     def program(rank, size):
         with pytest.raises(AssertionError, match="nothing there|doesn't exist"):
             flow.load(tmp_path / "nowhere", global_src_rank=1)
+    on_ranks(program)
+
+
+class Steps(flow.nn.Graph):
+    def __init__(self, model, optimizer):
+        super().__init__()
+        self.model = model
+        self.add_optimizer(optimizer)
+
+    def build(self, x):
+        loss = self.model(x).sum()
+        loss.backward()
+        return loss
+
+
+@pytest.mark.parametrize("source, target", [(split(0), B), (B, split(0))])
+def test_a_state_that_one_rank_has_goes_to_all(on_ranks, source, target):
+    """Some ranks hold a local state, the others pass None: all of them go on with it, in any layout."""
+    def program(rank, size):
+        def made(sbp):
+            flow.manual_seed(2)
+            model = flow.nn.Sequential(flow.nn.Linear(3, 4), flow.nn.Tanh()).to_global(everyone(), B)
+            for p in model.parameters():
+                p.data = p.data.to_global(sbp=sbp)
+            return model, Steps(model, flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+
+        x = flow.tensor(X[:, :3], placement=everyone(), sbp=B)
+        model, graph = made(source)
+        for _ in range(2):
+            graph(x)
+        state = graph.state_dict()
+        local = flow.utils.global_view.to_global(state, flow.placement("cpu", [1]), B, warn_on_non_tensor_leaf=False)
+        local = flow.utils.global_view.to_local(local) if rank == 1 else None
+        seen = []
+
+        def layout(whole, t):
+            seen.append(t is whole["model"]["0.weight"])
+            return B
+        state = flow.utils.global_view.to_global(local, flow.placement("cpu", [1]), layout)
+        assert sum(seen) == 1 and state["model"]["0.weight"].shape == (4, 3)
+        everywhere = flow.utils.global_view.to_global(state, everyone(), B)
+        for loaded in state, everywhere:
+            other, again = made(target)
+            again.load_state_dict(loaded)
+            count = again.state_dict()["System-Train-TrainStep"]
+            assert count.numpy() == 2 and other[0].weight.sbp == (target,)
+            again(x)
+            if loaded is state:
+                graph(x)
+            for p, q in zip(model.parameters(), other.parameters()):
+                np.testing.assert_allclose(p.numpy(), q.numpy(), rtol=1e-5)
     on_ranks(program)
 
 

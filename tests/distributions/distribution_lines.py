@@ -19,6 +19,8 @@ CONTINUOUS = {
     "d.TransformedDistribution(d.Gamma(t(2.0), t(1.0)), d.PowerTransform(t(0.5)))": POSITIVE,
     "d.TransformedDistribution(d.Normal(t(0.2), t(0.9)), d.SoftplusTransform())": POSITIVE,
     "d.TransformedDistribution(d.Normal(t(0.2), t(0.5)), d.TanhTransform())": (-1.0, 1.0),
+    "d.MixtureSameFamily(d.Categorical(t([0.3, 0.7])), d.Normal(t([-1.0, 1.5]), t([0.5, 1.1])))": REAL,
+    "d.MixtureSameFamily(d.Categorical(logits=t([[0.3, 1.0]] * 2)), d.Gamma(t([[1.5, 9.0]] * 2), t(1.2)))": POSITIVE,
 }
 DISCRETE = {                                             # line: the largest value that counts
     "d.Bernoulli(t([0.3, 0.8]))": 1, "d.Bernoulli(logits=t(-0.4))": 1, "d.Geometric(t(0.35))": 120,
@@ -35,6 +37,7 @@ VECTORS = [                                              # of several numbers
     "d.Independent(d.Normal(t([[0.3, 1.0], [2.0, 0.0]]), t(0.7)), 1)",
     "d.RelaxedOneHotCategorical(t(0.8), t([0.2, 0.5, 0.3]))",
     "d.Independent(d.Bernoulli(t([0.3, 0.6])), 1)",
+    "d.MixtureSameFamily(d.Categorical(t([0.3, 0.7])), d.Independent(d.Normal(t([[0.0, 2.0], [1.0, -1.0]]), t(0.7)), 1))",
     "d.TransformedDistribution(d.Normal(t([0.1, 0.2]), 1.0), d.StackTransform([d.ExpTransform(), d.TanhTransform()], -1))",
 ]
 LINES = [*CONTINUOUS, *DISCRETE, *VECTORS]

@@ -3,6 +3,8 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import flowedu as flow
 from flowedu._kernels import TABLE
@@ -122,3 +124,17 @@ def test_a_graph_refuses_before_it_runs(kind):
     with pytest.raises(DTypeError) as e:
         Shares()(flow.ones(2, 3).to(kind))
     assert {*NAMES.findall(e.value.expected)} == {"float32", "float64", "float16", "bfloat16"}
+
+
+@pytest.mark.parametrize("name", ["int16", "uint16", "uint32", "uint64"])
+@given(data=st.data())
+def test_where_a_whole_number_of_numpys_has_no_type_one_is_named_that_holds_it(name, data):
+    """Whatever the door, what is advised is done, and keeps every number (of uint64 those up to 2**63 - 1)."""
+    low, high = np.iinfo(name).min, min(np.iinfo(name).max, 2 ** 63 - 1)
+    a = np.array(data.draw(st.lists(st.integers(low, high), max_size=4)), name)
+    for door in (flow.tensor, flow.from_numpy, flow.as_tensor, lambda a: flow.zeros(2, dtype=a.dtype),
+                 lambda a: flow.zeros(2, dtype=name), lambda a: flow.ones(1).to(a.dtype), lambda a: getattr(flow, name)):
+        with pytest.raises(FlowError) as caught:
+            door(a)
+        kind = re.search(r"flow\.(\w+) holds", caught.value.fix)[1]
+        assert flow.tensor(a.astype(kind)).tolist() == a.tolist()

@@ -14,7 +14,7 @@ NAMES = {
     "flow.nn": """FractionalMaxPool2d AdaptiveLogSoftmaxWithLoss RNNBase
         CrossMapLRN2d LPPool2d DataParallel Buffer quantized qat quantizable
         intrinsic ao attention""",
-    "flow.optim": "RAdam NAdam Adamax ASGD Rprop SparseAdam Adafactor Muon swa_utils",
+    "flow.optim": "SparseAdam Adafactor Muon swa_utils",
     "flow.optim.lr_scheduler": "OneCycleLR CyclicLR SWALR",
     "flow.nn.functional": """lp_pool2d fractional_max_pool2d pdist threshold_
         native_channel_shuffle feature_alpha_dropout""",

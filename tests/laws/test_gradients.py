@@ -17,8 +17,6 @@ CALLS = cases(lambda op: bool(op.rules))
 
 # Floating inputs without a rule, although there are floating results.
 NO_RULE = {
-    ("relu_grad", "y"): "it only chooses: where there is a derivative, it is 0",
-    ("relu6_grad", "y"): "as relu_grad",
     ("copysign", "y"): "only its sign is read: where there is a derivative, it is 0",
     ("fused", "xs"): "passes make it, after the gradients have been worked out",
     **dict.fromkeys([("gather_part", "params"), ("gather_part_grad", "dy"), ("dim_gather_part", "x"), ("slice_part", "x"),

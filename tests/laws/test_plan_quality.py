@@ -78,7 +78,7 @@ def live_bytes(plan) -> int:
 
 
 # Of what the buffers would take without sharing, the arena of a training step and of a prediction takes no more than
-SHARE = {"mlp": (0.85, 1.0), "lenet": (0.4, 0.75), "mobilenet": (0.65, 0.65), "resnet18": (0.13, 0.15), "gpt": (0.5, 0.25)}
+SHARE = {"mlp": (0.85, 1.0), "lenet": (0.4, 0.75), "mobilenet": (0.65, 0.7), "resnet18": (0.13, 0.3), "gpt": (0.5, 0.25)}
 
 
 # The kernels of each instruction set want other scratch, and LeNet's on AVX2 fits least well into the gaps (1.247).
@@ -98,5 +98,8 @@ def test_plans_of_models(name):
     predict(x)
     for g, share in zip((step, predict), SHARE[name]):
         plan = g._compiled.program.plan
+        lasting = sum(rounded(s.scratch.nbytes) for s in plan.steps if s.scratch and s.node in plan.graph.kept)
         assert live_bytes(plan) == plan.bound_bytes
-        assert plan.arena <= ABOVE * plan.bound_bytes and plan.arena <= share * plan.sum_bytes
+        shared = plan.arena - lasting                    # packed weights lie beside it
+        assert shared <= ABOVE * (plan.bound_bytes - lasting) and shared <= share * (plan.sum_bytes - lasting)
+        assert not lasting or g is predict

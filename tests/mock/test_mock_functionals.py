@@ -54,6 +54,16 @@ def test_losses(seed, n, k):
     p = soft(numbers(seed + 1, 2, n, k))
     close(C.softmax_cross_entropy(flow.tensor(x), flow.tensor(p)), -(p * np.log(soft(x))).sum(-1))
     close(C.cross_entropy(flow.tensor(x[0]), flow.tensor(t[0])), picked[0].mean())
+    logits, dy = flow.tensor(x, requires_grad=True), flow.tensor(numbers(seed + 2, 2, n))
+    C.softmax_cross_entropy(logits, flow.tensor(p)).backward(dy)
+    close(C.softmax_cross_entropy_grad(dy, flow.tensor(p), flow.tensor(soft(x))), logits.grad.numpy())
+
+
+def test_normal_is_the_one_at_the_top():
+    flow.manual_seed(3)
+    want, out = flow.normal(1.0, 2.0, (2, 3)), flow.empty(2, 3)
+    flow.manual_seed(3)
+    assert C.normal(1.0, 2.0, size=(2, 3), out=out) is out and flow.equal(out, want)
 
 
 @given(seeds, sizes, st.integers(2, 4))

@@ -21,7 +21,7 @@ WORDS = {"x": "input x1 a values tensors like params condition logits A", "input
          "inputs": "tensors input", "a": "input", "b": "mat2 other", "y": "x2 other", "A": "x", "other": "tensor src",
          "label": "target", "logits": "input", "alpha": "negative_slope weight", "shape": "size", "index": "indices",
          "update": "updates", "values": "input", "is_train": "mode", "state": "new_state", "tensor": "x params",
-         "target": "other", "out_shapes": "out_shape", "out_dtypes": "out_dtype"}
+         "self": "input", "target": "other", "out_shapes": "out_shape", "out_dtypes": "out_dtype"}
 # defaults in two spellings of one meaning
 ALIKE = {("None", "()"), ("None", "0"), ("None", "False"), ("None", "[]"), ("None", "''"), ("None", "0.0"),
          ("None", "-1"), ("'fro'", "None"), ("None", "'fro'"), ("'cpu'", "None"), ("()", "None"), ("False", "None"),

@@ -300,3 +300,27 @@ def test_mnist_as_ofrecords(tmp_path, monkeypatch, capsys):
     np.testing.assert_allclose(images, x[0][order], rtol=1e-6)
     assert np.array_equal(labels, y[0][order])
     assert main(["ofrecord", "out", "--parts", "0"]) == 1 and "data_part_num" in capsys.readouterr().err
+
+
+# ---- decoded, cut and brought to one size at once -------------------------------------------------------------------
+
+def test_a_random_piece_in_one_size(tmp_path):
+    contents = [encode(picture(40, 30, k)) for k in range(3)]
+    records = batch(tmp_path, *[{"x": c} for c in contents])
+    buffers = data.OFRecordBytesDecoder(records, "x")
+    whole = dict(random_area=(1.0, 1.0), random_aspect_ratio=(0.75, 0.75))
+    y = data.ImageDecoderRandomCropResize(buffers, 15, 20, **whole)
+    assert y.shape == (3, 20, 15, 3) and y.dtype is flow.uint8
+    for got, content in zip(y.numpy(), contents):
+        want = flow.image.Resize(flow.TensorBuffer([by_pillow(content)]), target_size=(15, 20),
+                                 interpolation_type="bilinear")[0].numpy()[0]
+        np.testing.assert_array_equal(got, want)
+    some = []
+    for seed in 1, 1, 2:
+        forget_states()
+        some.append(data.image_decoder_random_crop_resize(buffers, 8, 8, seed=seed).numpy())
+    assert np.array_equal(some[0], some[1]) and not np.array_equal(some[0], some[2])
+    with refused(ArgumentError, "random_area"):
+        data.ImageDecoderRandomCropResize(buffers, 8, 8, random_area=(0, 1))
+    with pytest.warns(UserWarning, match="num_workers"):
+        data.ImageDecoderRandomCropResize(buffers, 8, 8, num_workers=3)

@@ -178,4 +178,5 @@ def test_plateau(mode, kind, patience, cooldown, low):
 
 def test_every_schedule_has_a_formula():
     covered = {name.split()[0] for name in FORMULAS}
-    assert set(L.__all__) - covered == {"LRScheduler", "ReduceLROnPlateau", "WarmupLR"}, "the base, the one above, an alias"
+    assert set(L.__all__) - covered == {"CosineScheduler", "LRScheduler", "ReduceLROnPlateau", "WarmupLR"}, \
+        "the base, the one above, second names"

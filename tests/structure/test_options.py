@@ -19,6 +19,7 @@ INSIDE = ("ops/", "core/ops/", "onnx/ops.py", "core/sbp/", "core/job/", "core/la
           "oneflow04/custom/", "oneflow04/initializers.py", "oneflow04/optim/loss_scale.py", "optim/lr_scheduler/",
           "oneflow04/optim/warmup.py", "oneflow04/optim/minimize.py", "nn/parallel/", "learn/laws/",
           "distributions/transforms.py",
+          "optim/torch_form.py", "optim/by_formula.py",
           "mock/insides/")                                # other libraries' switches: their texts say what they do here
 # of these, users call
 USERS = ("core/eager/tensor.py", "core/eager/arrays.py", "distributed/comm.py", "mock/insides/functionals.py")
@@ -56,6 +57,8 @@ REASONS = {
     "nn/modules/linear.Identity.__init__(args)": "its meaning is to take anything",
     "nn/modules/linear.Identity.__init__(kwargs)": "its meaning is to take anything",
     "saving/state.load(support_pytorch_format)": "files of PyTorch are refused in any case",
+    "oneflow04/pads.pad_grad(constant_value)": "the border that it fills has no part in the gradient",
+    "oneflow04/unique.sync_dynamic_resize(eager)": "results are the same either way",
     "oneflow04/sort_ops.top_k(sorted)": "a sorted result is one of those that False allows",
     "tensor/search.topk(sorted)": "likewise", "tensor/search.unique(sorted)": "likewise",
     "tensor/search.sort(stable)": "a stable order is one of those that False allows",
@@ -127,7 +130,9 @@ WARNS = {
         (flow.optim.SGD, ("fused", "foreach", "contiguous_params")), (flow.optim.Adam, ("fused", "capturable")),
         (flow.optim.AdamW, ("foreach",)), (flow.optim.RMSprop, ("foreach", "capturable")),
         (flow.optim.Adagrad, ("fused", "foreach")), (flow.optim.Adadelta, ("foreach", "capturable")),
-        (flow.optim.LAMB, ("fused", "contiguous_params"))) for k in ks},
+        (flow.optim.LAMB, ("fused", "contiguous_params")), (flow.optim.ASGD, ("foreach", "capturable")),
+        *((o, ("foreach", "capturable")) for o in (
+            flow.optim.Adamax, flow.optim.NAdam, flow.optim.RAdam, flow.optim.Rprop))) for k in ks},
     "gumbel_softmax(eps)": lambda: F.gumbel_softmax(x, eps=1.0),
     "embedding(sparse)": lambda: F.embedding(flow.tensor([0]), x, sparse=True),
     "gradcheck(nondet_tol)": lambda: flow.autograd.gradcheck(
@@ -155,7 +160,8 @@ def test_what_does_nothing_says_so_once(name):
 
 REFUSED = {
     **{f"{o.__name__}(differentiable)": (NotImplementedError, lambda o=o: o([w], differentiable=True)) for o in (
-        flow.optim.SGD, flow.optim.Adam, flow.optim.AdamW, flow.optim.RMSprop, flow.optim.Adagrad, flow.optim.Adadelta)},
+        flow.optim.SGD, flow.optim.Adam, flow.optim.AdamW, flow.optim.RMSprop, flow.optim.Adagrad, flow.optim.Adadelta,
+        flow.optim.ASGD, flow.optim.Adamax, flow.optim.NAdam, flow.optim.RAdam, flow.optim.Rprop)},
     "process_group": (NotImplementedError, lambda: nn.SyncBatchNorm.convert_sync_batchnorm(nn.ReLU(), process_group=1)),
     "output_size": (ValueError, lambda: flow.repeat_interleave(x, 2, 0, output_size=5)),
     "BatchNorm2d(device)": (RuntimeError, lambda: nn.BatchNorm2d(3, affine=False, device="cuda")),

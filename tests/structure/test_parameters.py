@@ -27,8 +27,7 @@ ALLOWED = {
     ("core/sbp/choose.py", "choose"): "a question about a call, most of it by name; inside it is one Question",
     ("distributed/auto/search.py", "automatic"): "what a search is given and its limits, most of them by name",
     **{(f"mock/insides/torch_{file}.py", name): "the parameters that PyTorch has" for file, name in (
-        ("parallel", "__init__"), ("onnx", "export"), ("testing", "assert_close"), ("profiler", "__init__"),
-        ("formulas", "__init__"))},
+        ("parallel", "__init__"), ("onnx", "export"), ("testing", "assert_close"), ("profiler", "__init__"))},
     ("vision/ops/blocks.py", "__init__"): "the parameters that torchvision has",
     ("core/eager/entry.pxi", "__cinit__"): "what C keeps of a call, handed over once",
 }

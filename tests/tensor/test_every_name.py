@@ -15,6 +15,8 @@ FUNCTIONS = {
                              "rand_like randint randn randn_like randperm seed set_rng_state",
     "tensor/test_interop.py": "from_dlpack from_numpy get_default_dtype set_default_dtype",
     "tensor/test_autograd_api.py": "grad is_grad_enabled is_inference_mode_enabled",
+    "vision/test_ops.py": "nms roi_align",
+    "tensor/test_inplace.py": "zero_ zeros_",
     "tensor/test_printing.py": "set_printoptions", "autograd/test_vmap.py": "vmap",
     "tensor/test_attributes.py": "broadcast_add broadcast_div broadcast_mul broadcast_sub current_global_function_desc "
                                  "device_prior_placement fixed_placement randint_like set_cache image_resize "
@@ -55,6 +57,9 @@ FUNCTIONS = {
     "oneflow04/test_distribute.py": "hierarchical_parallel_cast parallel_cast",
     "graph/test_saving.py": "load_graph",
     "core/job/test_watch.py": "watch watch_diff",
+    "oneflow04/test_small_ops.py": "amp_white_identity cast_to_static_shape constant_pad2d count_not_finite "
+                                   "multi_count_not_finite pad_grad reflection_pad2d replication_pad2d same_padding "
+                                   "sync_dynamic_resize to zero_pad2d",
     "oneflow04/test_user_op_builder.py": "user_op_builder user_op_module_builder consistent_user_op_builder",
 }
 METHODS = {

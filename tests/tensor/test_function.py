@@ -48,8 +48,6 @@ def test_values_gradients_and_names():
     assert not Cube.apply(x.detach()).requires_grad
     with flow.no_grad():
         assert not Cube.apply(x).requires_grad
-    with pytest.raises(CallError, match="applied"):
-        Cube()
 
 
 @pytest.mark.parametrize("f", [Cube, Exp])
@@ -252,3 +250,18 @@ def test_nothing_is_kept():
         assert flow.memory_stats()["live"] == live
     finally:
         gc.enable()
+
+
+def test_an_instance_is_called_as_oneflow_calls_it():
+    """Cube()(x) is Cube.apply(x), to the second derivative; what an instance has is its own affair."""
+    class Scaled(Cube):
+        def __init__(self, name):
+            self.name = name
+
+    for f in (Cube(), Scaled("mine"), Cube.apply):
+        x = leaf(1.0, -2.0)
+        y = f(x)
+        first, = flow.autograd.grad(y.sum(), x, create_graph=True)
+        second, = flow.autograd.grad(first.sum(), x)
+        assert [t.tolist() for t in (y, first, second)] == [[1, -8], [3, 12], [6, -12]]
+    assert not Cube()(leaf(1.0).detach()).requires_grad

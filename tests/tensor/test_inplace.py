@@ -76,6 +76,7 @@ def test_copy_fill_and_zero():
     assert x.copy_(flow.tensor(Y[0])) is x and x.tolist() == [Y[0].tolist()] * 2
     assert x.fill_(2.5).tolist() == [[2.5] * 3] * 2 and x.fill_(flow.tensor(3)).tolist() == [[3] * 3] * 2
     assert x.zero_().tolist() == [[0] * 3] * 2 and x._version == 4
+    assert flow.zero_(x.add_(1)) is x and flow.zeros_(x.add_(1)) is x and x.tolist() == [[0] * 3] * 2 and x._version == 8
     y = flow.tensor(X).T
     assert y.contiguous_() is y and y.is_contiguous() and y.tolist() == X.T.tolist()
 

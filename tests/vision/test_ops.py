@@ -72,6 +72,7 @@ def test_what_nms_keeps(a, data):
     for classes in (None, kind):
         args = (flow.tensor(a), flow.tensor(scores)) + (() if classes is None else (flow.tensor(classes),))
         got = (ops.nms if classes is None else ops.batched_nms)(*args, threshold).tolist()
+        assert classes is not None or flow.nms(*args, threshold).tolist() == got
         assert got == sorted(got, key=lambda i: -scores[i])
         for i in range(n):
             rivals = [j for j in got if scores[j] > scores[i] and (classes is None or kind[i] == kind[j])]
@@ -124,6 +125,7 @@ def test_roi_align_is_the_mean_of_its_samples(seed, ratio, aligned, scale, as_li
     slope = (x.grad * x.detach()).sum().item()
     assert math.isclose(slope, (got.detach() * weights).sum().item(), rel_tol=1e-9, abs_tol=1e-9)
     assert flow.equal(ops.RoIAlign((2, 3), scale, ratio, aligned)(x, given_), got)
+    assert as_list or flow.equal(flow.roi_align(x, given_, scale, 2, 3, ratio, aligned), got)
 
 
 def test_roi_align_of_nothing_and_of_nonsense():

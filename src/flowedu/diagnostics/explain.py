@@ -108,7 +108,7 @@ def _wrong_call(name: str, signature, args: list, kwargs: dict, error: Exception
         close = nearest(unknown[0], free) or nearest(unknown[0], known)
         return _said(f"{name}: there is no argument {unknown[0]!r}", fix=f"{close}=..." if close else
                      "leave it out; " + (f"there are: {', '.join(known)}" if known else "it takes none"), **more)
-    if error.__traceback__ is not None and _binds(signature, args, kwargs):      # the call itself was right
+    if error.__traceback__ is not None and binds(signature, args, kwargs):      # the call itself was right
         return None
     places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if len(args) > len(places) and not any(p.kind is p.VAR_POSITIONAL for p in parameters):
@@ -125,7 +125,7 @@ def _wrong_call(name: str, signature, args: list, kwargs: dict, error: Exception
     return None
 
 
-def _binds(signature, args: list, kwargs: dict) -> bool:
+def binds(signature, args: list, kwargs: dict) -> bool:
     try:
         signature.bind(*args, **kwargs)
     except TypeError:

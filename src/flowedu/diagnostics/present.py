@@ -10,8 +10,8 @@ import types
 from collections.abc import Callable
 
 from flowedu.aliases import alias
-from flowedu.diagnostics import explain, lazy_imports
-from flowedu.diagnostics.function import PublicFunction, register_explainer
+from flowedu.diagnostics import explain, habits, lazy_imports
+from flowedu.diagnostics.function import PublicFunction, register_explainer, register_translator
 
 _COMPILED = type(register_explainer)                     # a function of a Cython module
 _AS_IT_IS = {"forward", "build"}                         # what users define, and modules call
@@ -82,4 +82,5 @@ def _present_class(cls: type) -> None:
 
 
 register_explainer(explain.explained)
+register_translator(habits.habitual)
 lazy_imports.register_presenter(present)

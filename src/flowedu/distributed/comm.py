@@ -85,12 +85,12 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor) -> None:
 
 
 def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor) -> None:
-    """output_tensor = all ranks' input_tensor, one after the other along axis 0 (or along a new one)."""
+    """output_tensor = all ranks' input_tensor, one after the other, in any shape that has room for them."""
     c, a = _comm(), _numbers(input_tensor, "all_gather_into_tensor")
     whole, shape = (c.size, *a.shape), _local(output_tensor, "all_gather_into_tensor")._sizes()
-    if shape not in (whole, (c.size * a.shape[0], *a.shape[1:]) if a.ndim else None):
-        raise ShapeError("flow.comm.all_gather_into_tensor: the output has another shape", got=str(shape),
-                         expected=str(whole), fix=f"flow.empty{whole}")
+    if output_tensor._numel != c.size * a.size:
+        raise ShapeError("flow.comm.all_gather_into_tensor: the output has another number of elements", got=str(shape),
+                         expected=f"{c.size} times {a.size}", fix=f"flow.empty{whole}")
     put(output_tensor, c.all_gather(a, what="flow.comm.all_gather_into_tensor").reshape(shape))
 
 
@@ -185,7 +185,7 @@ def reduce_scatter(output: Tensor, input_list: list[Tensor]) -> Tensor:
 
 
 def reduce_scatter_tensor(output_tensor: Tensor, input_tensor: Tensor) -> Tensor:
-    """output_tensor = this rank's part, along axis 0, of the sum of all ranks' input_tensor."""
+    """output_tensor = this rank's part of the sum of all ranks' input_tensor: the first rank's are the first elements."""
     c, a, y = _comm(), _numbers(input_tensor, "reduce_scatter_tensor"), _room(output_tensor, "reduce_scatter_tensor")
     if a.size != c.size * y.size:
         raise ShapeError("flow.comm.reduce_scatter_tensor: the output is not one of equal parts of the input",

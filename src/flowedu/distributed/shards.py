@@ -11,22 +11,26 @@ from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import Layout, split_axis
 from flowedu.core.sbp.tensor.global_layout import no_axis
 from flowedu.core.sbp.tensor.interpreter import Parts
+from flowedu.core.values import dtype as dt
+from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, DTypeError, user_line
 
 
-def logical_shape(x: Tensor, global_layout: GlobalLayout, check: bool) -> tuple[int, ...]:
-    """The shape of the value whose parts the ranks bring. check: whether their dtypes are compared."""
+def logical_spec(x: Tensor, global_layout: GlobalLayout, check: bool) -> Spec:
+    """Shape and dtype of the value whose parts the ranks bring. check: whether their dtypes are compared."""
     layout = global_layout.layout
-    found = shapes = _shapes_of_all(x, global_layout.placement, check)
+    shapes, dtype = _specs_of_all(x, global_layout.placement, check)
+    found = shapes
     for s, n in zip(reversed(layout.sbp), reversed(layout.hierarchy)):      # axis by axis of the grid, the innermost first
         groups = [shapes[i:i + n] for i in range(0, len(shapes), n)]
         shapes = [_joined_shape(g, s) for g in groups]
     _check_balanced(layout, shapes[0], found)
-    return shapes[0]
+    return Spec(shapes[0], dtype)
 
 
-def _shapes_of_all(x: Tensor, p: placement, check: bool) -> list[tuple[int, ...]]:
-    """The local shapes on the placement's devices: every rank of the world must come by here."""
+def _specs_of_all(x: Tensor, p: placement, check: bool) -> tuple[list[tuple[int, ...]], dt.dtype]:
+    """The local shapes on the placement's devices, and the dtype of the first of them, which counts elsewhere, too: every
+    rank of the world must come by here."""
     engine = current()
     mine = [list(x._sizes()), x.dtype.name]
     all_meta = engine.comm(engine.rank).all_gather_object(mine)
@@ -36,7 +40,7 @@ def _shapes_of_all(x: Tensor, p: placement, check: bool) -> list[tuple[int, ...]
         raise DTypeError("to_global: Expected all tensors on each rank to be the same dtype, but found at least two "
                          f"dtypes, {' and '.join(types)}!", expected="one dtype on all ranks", fix="x.to(flow.float32)",
                          got=", ".join(f"rank {d}: {m[1]}" for d, m in zip(p.devices, on)))
-    return [tuple(m[0]) for m in on]
+    return [tuple(m[0]) for m in on], dt.as_dtype(getattr(dt, on[0][1], on[0][1]))
 
 
 def _joined_shape(group: list[tuple[int, ...]], s: str) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ from flowedu.distributions.distribution import Distribution
 from flowedu.distributions.gamma import Beta, Chi2, Dirichlet, Gamma
 from flowedu.distributions.kl import kl_divergence, register_kl
 from flowedu.distributions.location_scale import Cauchy, Gumbel, Laplace, Normal, StudentT, Uniform
+from flowedu.distributions.mixture import MixtureSameFamily
 from flowedu.distributions.multivariate_normal import MultivariateNormal
 from flowedu.distributions.positive import Exponential, HalfCauchy, HalfNormal, Pareto, Weibull
 from flowedu.distributions.transforms import (
@@ -42,10 +43,11 @@ from flowedu.distributions.transforms import (
 
 __all__ = [
     "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ComposeTransform",
-    "Dirichlet", "Distribution", "ExpTransform", "Exponential", "Gamma", "Geometric", "Gumbel", "HalfCauchy", "HalfNormal",
-    "Independent", "IndependentTransform", "Laplace", "LogNormal", "Multinomial", "MultivariateNormal", "Normal",
-    "OneHotCategorical", "OneHotCategoricalStraightThrough", "Pareto", "Poisson", "PowerTransform", "RelaxedBernoulli",
-    "RelaxedOneHotCategorical", "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StackTransform", "StudentT",
-    "TanhTransform", "Transform", "TransformedDistribution", "Uniform", "Weibull", "constraints", "identity_transform",
-    "kl_divergence", "register_kl", "transforms"]
+    "Dirichlet", "Distribution", "ExpTransform", "Exponential", "Gamma", "Geometric", "Gumbel", "HalfCauchy",
+    "HalfNormal", "Independent", "IndependentTransform", "Laplace", "LogNormal", "MixtureSameFamily", "Multinomial",
+    "MultivariateNormal", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough", "Pareto", "Poisson",
+    "PowerTransform", "RelaxedBernoulli", "RelaxedOneHotCategorical", "SigmoidTransform", "SoftmaxTransform",
+    "SoftplusTransform", "StackTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution",
+    "Uniform", "Weibull", "constraints", "identity_transform", "kl_divergence", "register_kl", "transforms"
+]
 imported(__name__)

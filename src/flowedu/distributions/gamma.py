@@ -15,7 +15,7 @@ from flowedu.distributions.distribution import Distribution
 from flowedu.distributions.utils import broadcast_all, drawn_by_numpy
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.devices import beside
-from flowedu.tensor.elementwise import digamma
+from flowedu.tensor.elementwise import digamma, lgamma
 from flowedu.tensor.factors import identity
 from flowedu.tensor.joining import stack
 from flowedu.tensor.limits import finfo
@@ -34,6 +34,51 @@ def slope(a: np.ndarray, z: np.ndarray) -> np.ndarray:
         k += 1
         term, psi = term * z / (a + k), psi + 1 / (a + k)
     return total
+
+
+def below(a: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """The probability that a gamma variable of concentration a and rate 1 is at most z: by its series where z is below
+    a + 1; elsewhere 1 less the continued fraction of what lies above (Lentz's way)."""
+    a, z = np.broadcast_arrays(a, np.maximum(z, 0.0))
+    with np.errstate(all="ignore"):
+        front = np.exp(a * np.log(z) - z - lgamma(from_numpy(np.ascontiguousarray(a))).numpy())
+        near, x = z < a + 1, np.where(z < a + 1, z, 0.0)
+        term = total = 1 / a
+        k = 0
+        while (np.abs(term) > 1e-17 * np.abs(total)).any():
+            k += 1
+            term = term * x / (a + k)
+            total = total + term
+        x = np.where(near, a + 1, z)
+        b = x + 1 - a
+        c, d, h, k, moved = np.full_like(b, 1e300), 1 / b, 1 / b, 0, np.inf
+        while np.nanmax(np.abs(np.subtract(moved, 1)), initial=0) > 1e-15 and k < 100000:
+            k += 1
+            b = b + 2
+            turn = -k * (k - a)
+            d, c = 1 / (turn * d + b), b + turn / c
+            moved = c * d
+            h = h * moved
+        return np.where(z == np.inf, 1.0, np.where(z == 0, 0.0, np.where(near, front * total, 1 - front * h)))
+
+
+class _Below(Function):
+    """below(concentration, z), with its gradient: the density; and what keeps it equal while the concentration moves."""
+
+    @staticmethod
+    def forward(ctx, a, z):
+        ctx.save_for_backward(a, z)
+        arrays = (x.detach().double().cpu().numpy() for x in (a, z))
+        return beside(from_numpy(np.ascontiguousarray(below(*arrays))), z).to(z.dtype)
+
+    @staticmethod
+    def backward(ctx, dy):
+        a, z = ctx.saved_tensors
+        density = (E.xlogy(a - 1, z) - z - a.lgamma()).exp()
+        inside = (z.detach() > 0) & z.detach().isfinite() & (density.detach() > 0)
+        flat = np.where(inside.cpu().numpy(), z.detach().double().cpu().numpy(), 1.0)
+        moved = beside(from_numpy(slope(a.detach().double().cpu().numpy(), flat)), dy).to(dy.dtype)
+        return E.where(inside, -moved * density, 0.0) * dy, E.where(z < 0, 0.0, density) * dy
 
 
 class _Draw(Function):
@@ -85,6 +130,10 @@ class Gamma(Distribution):
     def log_prob(self, value):
         x, a = self._checked(value), self.concentration
         return E.xlogy(a, self.rate) + E.xlogy(a - 1, x) - self.rate * x - a.lgamma()
+
+    def cdf(self, value):
+        a, z = broadcast_all(self.concentration, self._checked(value) * self.rate)
+        return _Below.apply(a, z)
 
     def entropy(self):
         a = self.concentration

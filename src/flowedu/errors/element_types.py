@@ -6,6 +6,19 @@ from contextlib import suppress
 
 from flowedu.errors import DTypeError, FlowError, either
 
+HOLDS = {"int16": "int32", "uint16": "int32", "uint32": "int64", "uint64": "int64"}
+
+
+def instead(d: object) -> str:
+    """What to do with an element type that there is not: NumPy's, or its name."""
+    name = str(getattr(d, "name", None) or getattr(d, "__name__", d))
+    if name.startswith("complex"):
+        return "there are no complex numbers: keep array.real and array.imag as two tensors"
+    if name not in HOLDS:
+        return "pass flow.float32, say, or convert the array with .astype"
+    end = " up to 2**63 - 1" * (name == "uint64")
+    return f"flow.{HOLDS[name]} holds the numbers of {name}{end}: array.astype(np.{HOLDS[name]})"
+
 
 def mixed(fix: str, *types) -> str:
     """What to do where these types meet: `fix`, and among float32 and 16-bit floats what casts by itself."""

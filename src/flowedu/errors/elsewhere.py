@@ -3,6 +3,7 @@ exists: tests/errors."""
 from __future__ import annotations
 
 from flowedu.errors.left_out import left_out
+from flowedu.errors.oneflow04 import REASONS
 
 # name, or path where the name alone is not enough ("x.": of a module's object): what to do
 ON_DEVICE = {
@@ -12,7 +13,9 @@ ON_DEVICE = {
         "graph.profile(x), of an nn.Graph or a job, prints where a compiled step spends its time; cProfile shows the rest",
     "multiprocessing": "flow.utils.data.DataLoader(num_workers=2) and python -m flowedu.distributed.launch start them",
     "tensorboard": "write the numbers with any logger of your own: loss.item() is one",
-    "int16": "there is no int16: flow.int32 holds its numbers",
+    **{name: f"there is no {name}: flow.{there} holds its numbers" for name, there in (
+        ("int16", "int32"), ("short", "int32"), ("ShortTensor", "int32"), ("uint16", "int32"), ("uint32", "int64"))},
+    "uint64": "there is no uint64: flow.int64 holds its numbers up to 2**63 - 1",
     "set_default_tensor_type": "flow.set_default_dtype(flow.float64)",
     "DataParallel": "nn.parallel.DistributedDataParallel, or global tensors: model.to_global(placement, sbp)",
     "asarray": "flow.as_tensor(x)", "frombuffer": "flow.from_numpy(np.frombuffer(buffer, np.float32).copy())",
@@ -22,6 +25,7 @@ ON_DEVICE = {
     "pdist": "flow.cdist(x, x), which has each distance twice",
     "memory_summary": "flow.cuda.memory_stats()",
     "flow.distributed.checkpoint": "flow.save(model.state_dict(), path), and flow.load",
+    **{f"flow.{path}": why for path, why in REASONS.items()},
     "x.module": "only a wrapper has one, and this is the module itself: model.state_dict()",
 }
 
@@ -30,7 +34,7 @@ def elsewhere(prefix: str, name: str) -> str | None:
     """What there is for a name; prefix: what stands before it in a program ("flow.linalg.", "x.")."""
     import numpy as np
 
-    row = left_out((prefix + name).removeprefix("flow."))
+    row = None if prefix + name in ON_DEVICE else left_out((prefix + name).removeprefix("flow."))
     found = row.told() if row else ON_DEVICE.get(prefix + name) or ON_DEVICE.get(name)
     if found or prefix not in ("flow.", "flow.linalg."):
         return found

@@ -24,6 +24,7 @@ from flowedu.diagnostics.function import register_translator
 from flowedu.errors import ArgumentError
 from flowedu.mock.modules import MISSING, Finder, wanted
 from flowedu.mock.names import WITH
+from flowedu.diagnostics.habits import habitual
 from flowedu.mock.translate import translated
 from flowedu.nn.methods import state
 
@@ -74,7 +75,7 @@ def _translate() -> None:
     """While torch is stood in for, a call that does not fit may be one of PyTorch's (mock/translate.py), and state_dict()
     is, which is called on modules that know of no face."""
     on = any(m.on and "torch" in m.names for m in _enabled)
-    register_translator(translated if on else None)
+    register_translator(translated if on else habitual)
     state.defaults.live = not on
 
 

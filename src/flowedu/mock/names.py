@@ -44,8 +44,8 @@ INSIDES = {
     "compatible": f"{_HERE}.compatible",
     **dict.fromkeys((f"distributions.{name}" for name in (
         "bernoulli beta binomial categorical cauchy chi2 dirichlet distribution exponential gamma geometric gumbel "
-        "half_cauchy half_normal independent kl laplace log_normal multinomial multivariate_normal normal "
-        "one_hot_categorical pareto poisson relaxed_bernoulli relaxed_categorical studentT transformed_distribution "
+        "half_cauchy half_normal independent kl laplace log_normal mixture_same_family multinomial multivariate_normal "
+        "normal one_hot_categorical pareto poisson relaxed_bernoulli relaxed_categorical studentT transformed_distribution "
         "uniform weibull").split()), "flowedu.distributions"),
     "framework.dtype": "flowedu",
     "framework.tensor": f"{_HERE}.top",

@@ -5,11 +5,11 @@ looked at, and costs nothing. The tables are those of mock/differences.py.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-import flowedu as flow
-from flowedu.diagnostics.explain import reworded
-from flowedu.errors import CallError, UnsupportedError, told_value
+from flowedu.diagnostics.explain import binds
+from flowedu.diagnostics.habits import again, habitual, into
+from flowedu.errors import UnsupportedError, told_value
 from flowedu.mock.differences import ANY, IDLE, PLACES, RENAMED, Idle
 
 
@@ -37,7 +37,7 @@ def translated(function, args: tuple, kwargs: dict) -> tuple[object] | None:
         signature = inspect.signature(function.function)
     except (TypeError, ValueError):
         return None
-    if _fits(signature, args, kwargs):                   # the error came from within
+    if binds(signature, args, kwargs):                   # the error came from within
         return None
     parameters = signature.parameters
     names, hidden = _names(function, args), int(function.owner is not None)
@@ -50,26 +50,10 @@ def translated(function, args: tuple, kwargs: dict) -> tuple[object] | None:
             _leave(names[0], row, given.pop(argument))
     if "out" in given and "out" not in parameters and function.owner is None:
         out = given.pop("out")
-        return (_call(function, own, given) if out is None else _into(out, function, own, given, parameters),)
-    return None if given.keys() == kwargs.keys() and len(own) == len(args) else (_call(function, own, given),)
-
-
-def _call(function, args: list, kwargs: dict):
-    try:
-        return function(*args, **kwargs)
-    except (TypeError, AttributeError) as e:
-        better = reworded(function, args, kwargs, e.with_traceback(e.__traceback__.tb_next))
-        if better is None:
-            raise
-    raise better
-
-
-def _fits(signature: inspect.Signature, args: tuple, kwargs: dict) -> bool:
-    try:
-        signature.bind(*args, **kwargs)
-    except TypeError:
-        return False
-    return True
+        return (again(function, own, given) if out is None else into(out, function, own, given, parameters),)
+    if given.keys() == kwargs.keys() and len(own) == len(args):
+        return habitual(function, args, kwargs)
+    return (again(function, own, given),)
 
 
 def _names(function, args: tuple) -> list[str]:
@@ -113,43 +97,3 @@ def _leave(name: str, row: Idle, value) -> None:
         known = " or ".join(str(v) for v in row.values)
         raise UnsupportedError(f"{name}: {row.argument} cannot be followed", expected=f"{row.argument}={known}: {row.why}",
                                got=told_value(value), fix=row.fix)
-
-
-def _into(out, function: Callable, args: list, kwargs: dict, parameters: Mapping):
-    """out with the result in it. out: a tensor, or a tuple or list of as many as the function gives."""
-    values = [*args, *kwargs.values()]
-    values += [y for x in values if isinstance(x, (tuple, list)) for y in x]
-    tensors = [x for x in values if isinstance(x, flow.Tensor)]
-    outs = list(out) if isinstance(out, (tuple, list)) else [out]
-    for x in outs:
-        if not isinstance(x, flow.Tensor):
-            raise CallError(f"{function.name}: out is not a tensor", expected="a tensor", got=told_value(x),
-                            fix="out=torch.empty_like(...)")
-    if flow.is_grad_enabled() and any(x.requires_grad for x in (*tensors, *outs)):
-        raise UnsupportedError(f"{function.name}: with out= there is no gradient, and an argument requires one",
-                               expected="tensors that require none", got="requires_grad=True",
-                               fix="leave out= out, or call it under torch.no_grad()")
-    if not tensors and "dtype" in parameters:
-        kwargs.setdefault("dtype", outs[0].dtype)
-    result = _call(function, args, kwargs)
-    results = list(result) if isinstance(result, (tuple, list)) else [result]
-    if len(results) != len(outs):
-        raise CallError(f"{function.name}: out must have as many tensors as the result", expected=str(len(results)),
-                        got=str(len(outs)), fix="out=(values, indices)" if len(results) == 2 else "out=tensor")
-    for x, y in zip(outs, results):
-        _put(function.name, x, y)
-    return out if len(outs) == 1 or not hasattr(result, "_fields") else type(result)(*outs)
-
-
-def _put(name: str, out, y) -> None:
-    if not flow.can_cast(y.dtype, out.dtype):
-        raise CallError(f"{name}: the result does not fit the type of out", expected=f"out of {y.dtype}",
-                        got=str(out.dtype), fix=f"out.to({y.dtype}) before")
-    if out.shape != y.shape:
-        if out.numel() or getattr(out, "is_lazy", False):       # in a graph its memory cannot be exchanged
-            raise CallError(f"{name}: the result does not fit the shape of out", expected=f"out of shape {tuple(y.shape)}",
-                            got=str(tuple(out.shape)), fix=f"out=torch.empty{tuple(y.shape)}")
-        out.data = y.to(out.dtype)
-        return
-    with flow.no_grad():
-        out.copy_(y)

@@ -2,6 +2,8 @@
 # chapter 3: functions of the job-function generation
 from flowedu.oneflow04.nn.functions import *
 from flowedu.oneflow04.nn.conv import *
+from flowedu.oneflow04.nn.fused import *
+from flowedu.oneflow04.gradients import softmax_grad
 from flowedu.oneflow04.nn.maps import *
 from flowedu.oneflow04.nn.norms import *
 from flowedu.oneflow04.nn.pool import *

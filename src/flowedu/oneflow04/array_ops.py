@@ -190,6 +190,18 @@ def identity(x):
     return _o["identity"](x)
 
 
+@front("AmpWhiteIdentity")
+def amp_white_identity(x):
+    """x. (Where OneFlow computes in 16 bits, a place at which it may; here products alone do.)"""
+    return _o["identity"](x)
+
+
+@front("CastToStaticShape")
+def cast_to_static_shape(x):
+    """x. (Here every value has the shape that it has in this run.)"""
+    return _o["identity"](x)
+
+
 @front("IdentityN")
 def identity_n(inputs: Sequence) -> list:
     """The inputs, a list, each under another name."""
@@ -269,6 +281,7 @@ pack = _micro_batches("pack", "joins the results of micro-batches")
 unpack = _micro_batches("unpack", "cuts a batch into micro-batches")
 acc = _micro_batches("acc", "adds up over micro-batches")
 
-__all__ = ["acc", "assign", "cast", "concat", "constant", "constant_like", "constant_scalar", "dynamic_reshape", "elem_cnt",
-           "expand_dims", "flatten", "identity", "identity_n", "masked_fill", "ones", "ones_like", "pack", "repeat",
-           "reshape", "slice", "squeeze", "stack", "transpose", "unpack", "where", "zeros", "zeros_like"]
+__all__ = ["acc", "amp_white_identity", "assign", "cast", "cast_to_static_shape", "concat", "constant", "constant_like",
+           "constant_scalar", "dynamic_reshape", "elem_cnt", "expand_dims", "flatten", "identity", "identity_n",
+           "masked_fill", "ones", "ones_like", "pack", "repeat", "reshape", "slice", "squeeze", "stack", "transpose",
+           "unpack", "where", "zeros", "zeros_like"]

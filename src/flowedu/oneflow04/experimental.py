@@ -1,5 +1,45 @@
 """flow.experimental: what OneFlow 0.4 had there."""
-from flowedu.oneflow04.custom.module import custom_op_module
-from flowedu.oneflow04.job.signature import enable_typing_check
+from __future__ import annotations
 
-__all__ = ["custom_op_module", "enable_typing_check"]
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+from flowedu.errors import ArgumentError
+from flowedu.errors.once import say_once
+from flowedu.oneflow04.array_ops import assign
+from flowedu.oneflow04.custom.module import custom_op_module
+from flowedu.oneflow04.job.scope import namespace as name_scope
+from flowedu.oneflow04.job.signature import enable_typing_check
+from flowedu.oneflow04.math import reduce_sum, square
+from flowedu.oneflow04.shape_ops import slice_update, slice_v2
+from flowedu.oneflow04.unique import indexed_slices_reduce_sum, unique_with_counts
+from flowedu.ops.front import front
+
+logical_slice = slice_v2                       # of the logical value: here every slice is
+
+
+def logical_slice_assign(x, value, slice_tup_list, name: str | None = None) -> None:
+    """x[start:stop:step, ...] = value, from the end of this run on: x is a variable."""
+    assign(x, slice_update(x, value, slice_tup_list), name=name)
+
+
+@front("SquareSum")
+def square_sum(x):
+    """The sum of the squares of all elements: (1,)."""
+    return reduce_sum.__wrapped__(square.__wrapped__(x))
+
+
+def _config(**hints) -> nullcontext:
+    known = ("pipeline_stage_id_hint", "num_pipeline_stages_hint", "checkpointing")
+    for name in hints:
+        if name not in known:
+            raise ArgumentError("scope.config: no such attribute of a scope", got=name,
+                                expected=f"one of {', '.join(known)}", fix="leave it out")
+        say_once(f"experimental.scope.config({name})", "a job is one plan, of which the devices run their part")
+    return nullcontext()
+
+
+scope = SimpleNamespace(config=_config)        # `with flow.experimental.scope.config(...):` takes hints, which do nothing
+
+__all__ = ["custom_op_module", "enable_typing_check", "indexed_slices_reduce_sum", "logical_slice", "logical_slice_assign",
+           "name_scope", "scope", "square_sum", "unique_with_counts"]

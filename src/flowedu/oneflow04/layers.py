@@ -15,6 +15,7 @@ from flowedu.oneflow04.array_ops import reshape
 from flowedu.oneflow04.axes import normal_axis
 from flowedu.oneflow04.conv_layers import activated, conv1d, conv2d, conv3d, named, prelu, upsample_2d
 from flowedu.oneflow04.distribute import AUTO, BROADCAST, split
+from flowedu.oneflow04.gradients import layer_norm_grad, layer_norm_param_grad  # noqa: F401  (names of flow.layers, too)
 from flowedu.oneflow04.math import add, matmul, relu
 from flowedu.oneflow04.nn import functions as F
 from flowedu.oneflow04.variables import get_variable

@@ -14,8 +14,15 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import scalar
 from flowedu.core.ops.view import check_number
 from flowedu.core.values import dtype as dt
+from flowedu.diagnostics.lazy_imports import lazy_import
 from flowedu.errors import ArgumentError, CheckError, DTypeError, UnsupportedError
 from flowedu.oneflow04.axes import normal_axis
+from flowedu.oneflow04.gradients import gelu_grad, sigmoid_grad  # noqa: F401  (math.gelu_grad, math.sigmoid_grad)
+from flowedu.oneflow04.index_ops import (  # noqa: F401  (math.unsorted_segment_sum and its kin)
+    unsorted_batch_segment_sum,
+    unsorted_segment_sum,
+    unsorted_segment_sum_like,
+)
 from flowedu.oneflow04.matrix_ops import tril, triu  # noqa: F401  (math.tril, math.triu)
 from flowedu.oneflow04.shape_ops import broadcast_to_compatible_with  # noqa: F401  (and its second name)
 from flowedu.oneflow04.sort_ops import in_top_k, top_k  # noqa: F401  (math.in_top_k, math.top_k)
@@ -267,3 +274,10 @@ def matmul(a, b, transpose_a: bool = False, transpose_b: bool = False, alpha: fl
     """alpha * op(a) @ op(b): equal batch axes, or an n-d a with a matrix b."""
     y = REGISTRY["matmul"](a, b, transpose_a=transpose_a, transpose_b=transpose_b)
     return y if alpha == 1.0 else y * float(alpha)
+
+
+# ---- second names
+sigmoid_v2, tanh_v2 = sigmoid, tanh  # noqa: F821  (made by the loop above)
+two_stage_reduce_max, two_stage_reduce_min = reduce_max, reduce_min        # of values that are split, always in two steps
+__getattr__, __dir__ = lazy_import(__name__, dict.fromkeys(("fused_scale_tril", "fused_scale_tril_softmax_dropout"),
+                                                           "flowedu.oneflow04.nn.fused"))

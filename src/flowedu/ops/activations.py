@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 
 from flowedu.core.ops.elementwise import exp, expm1, greater, minimum, sigmoid, tanh, where, where_false
-from flowedu.core.ops.record import Laws
+from flowedu.core.ops.record import Laws, Split
 from flowedu.ops.formula import elementwise
 
 leaky_relu = elementwise("leaky_relu(x, slope) -> y", formula=lambda x, slope: where(greater(x, 0.0), x, x * slope),
-                         grad={"x": lambda dy, x, slope: where(greater(x, 0.0), dy, dy * slope),
+                         grad={"x": lambda dy, x, slope: leaky_relu_grad(dy, x, slope),
                                "slope": lambda dy, x: where_false(greater(x, 0.0), dy * x)},
                          doc="x where x > 0, slope * x elsewhere.")
+leaky_relu_grad = elementwise("leaky_relu_grad(dy, x, slope) -> dx", Split(linear=["dy"]),
+                              formula=lambda dy, x, slope: where(greater(x, 0.0), dy, dy * slope),
+                              grad={"dy": lambda ddx, x, slope: leaky_relu_grad(ddx, x, slope), "x": lambda ddx: None,
+                                    "slope": lambda ddx, dy, x: where_false(greater(x, 0.0), ddx * dy)},
+                              doc="dy, times the slope where x is not above 0.")
 
 
 def _below(x, rate):

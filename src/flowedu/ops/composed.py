@@ -34,7 +34,7 @@ relu6 = elementwise("relu6(x) -> y", Split(rising=["x"]), formula=lambda x: mini
                     grad={"x": lambda dy, y: relu6_grad(dy, y)})
 relu6_grad = elementwise("relu6_grad(dy, y) -> dx", Split(linear=["dy"]),
                          formula=lambda dy, y: relu_grad(relu_grad(dy, y), 6.0 - y),
-                         grad={"dy": lambda ddx, y: relu6_grad(ddx, y)})
+                         grad={"dy": lambda ddx, y: relu6_grad(ddx, y), "y": lambda ddx: None})
 swish = elementwise("swish(x) -> y", formula=lambda x: x * sigmoid(x))
 mish = elementwise("mish(x) -> y", formula=lambda x: x * tanh(softplus(x)))
 hardsigmoid = elementwise("hardsigmoid(x) -> y", formula=lambda x: relu6(x + 3) / 6)

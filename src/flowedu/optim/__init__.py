@@ -2,6 +2,7 @@
 from flowedu.optim.adam import LAMB, Adam, AdamW
 from flowedu.optim.adaptive import Adadelta, Adagrad, RMSprop
 from flowedu.optim.base import Optimizer
+from flowedu.optim.by_formula import ASGD, Adamax, Ftrl, NAdam, RAdam, Rprop
 from flowedu.core.layers.group import UpdateRule
 from flowedu.optim.group import ParamGroup
 from flowedu.optim.lbfgs import LBFGS

@@ -39,6 +39,8 @@ def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_n
         if p <= 0:
             norm = vector_norm(stack([vector_norm(t, p) for t in found]), p)
         norm = total_norm(found, p) if norm is None else norm
+        if norm.global_layout is not None:               # on every device the whole of it: x.to_local() is the norm
+            norm = norm.to_global(sbp=norm.global_layout.whole.sbp)
     if error_if_nonfinite and not math.isfinite(float(norm)):
         raise GradientError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it "
                             "cannot be clipped", expected="finite gradients", got=str(float(norm)),

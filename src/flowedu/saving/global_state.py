@@ -21,7 +21,7 @@ from flowedu.core.values.spec import Spec
 from flowedu.errors import FlowError
 from flowedu.saving import state
 from flowedu.saving.folder import CheckpointFileError
-from flowedu.tensor import Tensor
+from flowedu.tensor import Tensor, empty
 from flowedu.utils.global_view import mapped
 
 _TYPES = {d.name: d for d in dt.dtypes()}
@@ -73,6 +73,22 @@ def load_global(path: str | os.PathLike, rank: int, map_location: Any = None) ->
             return t.requires_grad_() if x.get("requires_grad") else t
 
     return Decoder(None, None).decode(tree)
+
+
+def tree_of(obj: Any, rank: int, kept: bool) -> Any:
+    """What `rank` passes, on the other ranks with empty tensors in the places of its tensors. kept: this rank keeps its own
+    obj. All ranks call."""
+    tensors: dict[str, Any] = {}
+    tree = _on(rank, lambda: state._Encoder(tensors).encode(obj, "state"))
+
+    class Decoder(state._Decoder):
+        def variable(self, name):
+            return tensors.get(name)
+
+        def tensor(self, x):
+            return empty(0)
+
+    return obj if kept else Decoder(None, None).decode(tree)
 
 
 def _type(t: Any) -> dt.dtype:

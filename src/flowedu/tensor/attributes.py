@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from flowedu.core.eager.tensor import Tensor, attach
+from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError
 from flowedu.tensor.device import CPU, device_of, place_at
 from flowedu.tensor.dims import real_dim
@@ -56,6 +57,8 @@ def _is_view(self) -> bool:
 
 def _device(self):
     if self.global_layout is not None:
+        if thread_state.global_mode is not None:
+            return device_of(place_at(self))
         raise ArgumentError("Only local tensors have 'device'. Please use '.placement' for global tensors.",
                             expected="a local tensor", got="a global one", fix="x.placement")
     return device_of(self._device) if self._device else CPU

@@ -143,13 +143,26 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, c
         found = run_backward(outs, _seeds(outs, grad_outputs, "grad"), ins,
                              create_graph if retain_graph is None else retain_graph, create_graph)
     for i, (x, g) in enumerate(zip(ins, found)):
-        if g is None and materialize_grads:
+        if g is None and (materialize_grads or _leads_to(outs, x)):
             found[i] = _CONSTANT.call((), (x._sizes(), 0, x.dtype))
         elif g is None and not allow_unused:
             raise GradientError("One of the differentiated Tensors appears to not have been used in the graph",
                                 got=f"input {i} of shape {tuple(x.shape)}",
                                 fix="Set allow_unused=True if this is the desired behavior")
     return tuple(found)
+
+
+def _leads_to(outs: list, x: Tensor) -> bool:
+    """Whether x is in the graph of outs. With no gradient it is one in which all is flat: the derivative of relu's, say."""
+    todo, seen = [y.node for y in outs if y.node is not None], set()
+    while todo:
+        n = todo.pop()
+        if n is x or n is x.node and n is not None:
+            return True
+        if id(n) not in seen and not isinstance(n, Tensor):
+            seen.add(id(n))
+            todo += [e for e in n.edges if e is not None]
+    return False
 
 
 def _lazy_grad(outs: list, ins: list, grad_outputs, create_graph: bool) -> list:

@@ -15,30 +15,21 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import cast, default_float, number_type
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import empty as _empty
+from flowedu.core.values.thread_state import during
 from flowedu.errors import ArgumentError, DTypeError, ShapeError, told_value
+from flowedu.errors.element_types import instead
 from flowedu.errors.once import inert
 from flowedu.tensor import device as gpus
 from flowedu.tensor.bfloat16 import of_bits
+from flowedu.tensor.destination import finished, where
 from flowedu.tensor.device import place_of
 from flowedu.tensor.devices import made_on
 from flowedu.tensor.dims import reshaped, sizes
-from flowedu.tensor.globals import spread_out
 from flowedu.tensor.memory_format import checked, like, order_of, out_of_order
 from flowedu.tensor.shapes import full_shape  # noqa: F401  (its old place)
 
 _CONSTANT, _RANGE = REGISTRY["constant"], REGISTRY["range"]
 listed = sizes
-
-
-def finished(t: Tensor, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
-    """What every creation function does last: the device, and whether it is a leaf that requires a gradient."""
-    if placement is not None or sbp is not None:
-        t = spread_out(t, placement, sbp, device)
-    elif device is not None:
-        t = t.to(device)
-    if requires_grad:
-        t.requires_grad = True
-    return t
 
 
 def _kind(dtype) -> dt.dtype | None:
@@ -100,7 +91,7 @@ def _made(data, kind, copy):
         if a.dtype.kind not in "biuf" or (a.dtype.kind == "u" and a.dtype != np.uint8):
             raise DTypeError(f"tensor: Numpy data type {a.dtype} is not valid to OneFlow data type: no element type",
                              got=repr(data)[:60], expected="bool, int8, uint8, int32, int64, float16, float32 or float64",
-                             fix="convert the array with .astype")
+                             fix=instead(a.dtype))
         kind = default_float() if not known and (a.dtype == np.float64 or not a.size) else dt.as_dtype(a.dtype)
     elif a.dtype.kind not in "biuf":
         raise DTypeError(f"tensor: Numpy data type {a.dtype} is not valid to OneFlow data type", got=repr(data)[:60],
@@ -190,42 +181,32 @@ def ones(*size, dtype=None, device=None, requires_grad: bool = False, placement=
     return finished(numbers, device, requires_grad, placement, sbp)
 
 
-def where(input) -> dict:
-    """placement and sbp of a global tensor, as the keywords of creation functions; of a local one nothing."""
-    global_layout = getattr(input, "global_layout", None)
-    return {} if global_layout is None else {"placement": global_layout.placement, "sbp": global_layout.sbp}
+def full_like(input, fill_value, *, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
+              memory_format=None) -> Tensor:
+    """`fill_value` in the shape and dtype of another tensor, where that lies. memory_format: row by row unless given."""
+    y = full(input.shape, fill_value, dtype=dtype or input.dtype, **where(input, device, placement, sbp))
+    return finished(like("full_like", y, memory_format, input), None, requires_grad)
 
 
-def home(input, device=None):
-    """The device of what is made like `input`: the one that is given, else its own; None: the CPU, or its placement."""
-    return device if device is not None or not getattr(input, "_device", 0) else input.device
+def zeros_like(input, *, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
+               memory_format=None) -> Tensor:
+    """Zeros in the shape and dtype of another tensor, and where that lies. memory_format: row by row unless given."""
+    y = zeros(tuple(input.shape), dtype=dtype or input.dtype, **where(input, device, placement, sbp))
+    return finished(like("zeros_like", y, memory_format, input), None, requires_grad)
 
 
-def full_like(input, fill_value, *, dtype=None, device=None, requires_grad: bool = False, memory_format=None) -> Tensor:
-    """`fill_value` in the shape and dtype of another tensor. memory_format: row by row unless one is given."""
-    device = home(input, device)
-    y = full(input.shape, fill_value, dtype=dtype or input.dtype, device=device, **where(input))
-    return finished(like("full_like", y, memory_format, input), device, requires_grad)
+def ones_like(input, *, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
+              memory_format=None) -> Tensor:
+    """Ones in the shape and dtype of another tensor, and where that lies. memory_format: row by row unless given."""
+    y = ones(tuple(input.shape), dtype=dtype or input.dtype, **where(input, device, placement, sbp))
+    return finished(like("ones_like", y, memory_format, input), None, requires_grad)
 
 
-def zeros_like(input, *, dtype=None, device=None, requires_grad: bool = False, memory_format=None) -> Tensor:
-    """Zeros in the shape and dtype of another tensor. memory_format: row by row unless one is given."""
-    device = home(input, device)
-    y = _filled("zeros_like", tuple(input.shape), 0, _kind(dtype) or input.dtype, device)
-    return finished(like("zeros_like", y, memory_format, input), device, requires_grad, **where(input))
-
-
-def ones_like(input, *, dtype=None, device=None, requires_grad: bool = False, memory_format=None) -> Tensor:
-    """Ones in the shape and dtype of another tensor. memory_format: row by row unless one is given."""
-    device = home(input, device)
-    y = _filled("ones_like", tuple(input.shape), 1, _kind(dtype) or input.dtype, device)
-    return finished(like("ones_like", y, memory_format, input), device, requires_grad, **where(input))
-
-
-def empty_like(input, *, dtype=None, device=None, requires_grad: bool = False, memory_format=None) -> Tensor:
-    device = home(input, device)
-    y = empty(tuple(input.shape), dtype=dtype or input.dtype, device=device)
-    return finished(like("empty_like", y, memory_format, input), device, requires_grad)
+def empty_like(input, *, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
+               memory_format=None) -> Tensor:
+    """Memory as it is found, in the shape and dtype of another tensor, and where that lies."""
+    y = empty(tuple(input.shape), dtype=dtype or input.dtype, **where(input, device, placement, sbp))
+    return finished(like("empty_like", y, memory_format, input), None, requires_grad)
 
 
 # ---- counted
@@ -284,7 +265,8 @@ def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype=
     kind = _kind(dtype) or default_float()
     if not kind.is_floating_point:
         start, end = int(start), int(end)
-    powers = linspace(start, end, steps, dtype=dt.float64)
+    with during(global_mode=None):
+        powers = linspace(start, end, steps, dtype=dt.float64)
     t = REGISTRY["pow"](REGISTRY["constant"](shape=(), value=float(base), dtype=dt.float64), powers)
     return finished(cast(t, kind), device, requires_grad, placement, sbp)
 
@@ -300,30 +282,33 @@ def eye(n: int, m: int | None = None, *, dtype=None, device=None, requires_grad:
     return finished(cast(same, _kind(dtype) or default_float()), device, requires_grad, placement, sbp)
 
 
-# ---- methods: in the dtype of another tensor
-def new_tensor(self, data, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+# ---- methods: in the dtype of another tensor, and where that lies
+def new_tensor(self, data, *, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
     """flow.tensor(data) in the dtype of this tensor."""
-    return finished(_made(data, _kind(dtype) or self.dtype, True), home(self, device), requires_grad)
+    made = _made(data, _kind(dtype) or self.dtype, True)
+    return finished(made, requires_grad=requires_grad, **where(self, device, placement, sbp))
 
 
-def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    return full(size, fill_value, dtype=dtype or self.dtype, device=home(self, device), requires_grad=requires_grad)
+def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad: bool = False, placement=None,
+             sbp=None) -> Tensor:
+    return full(size, fill_value, dtype=dtype or self.dtype, requires_grad=requires_grad,
+                **where(self, device, placement, sbp))
 
 
-def new_zeros(self, *size, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    return zeros(*size, dtype=dtype or self.dtype, device=home(self, device), requires_grad=requires_grad)
+def new_zeros(self, *size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
+    return zeros(*size, dtype=dtype or self.dtype, requires_grad=requires_grad, **where(self, device, placement, sbp))
 
 
-def new_ones(self, *size, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    return ones(*size, dtype=dtype or self.dtype, device=home(self, device), requires_grad=requires_grad)
+def new_ones(self, *size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
+    return ones(*size, dtype=dtype or self.dtype, requires_grad=requires_grad, **where(self, device, placement, sbp))
 
 
-def new_empty(self, *size, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    return empty(*size, dtype=dtype or self.dtype, device=home(self, device), requires_grad=requires_grad)
+def new_empty(self, *size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
+    return empty(*size, dtype=dtype or self.dtype, requires_grad=requires_grad, **where(self, device, placement, sbp))
 
 
 # ---- flow.Tensor(...), flow.FloatTensor(...)
-def construct(what: str, kind: dt.dtype | None, args: tuple, device=None) -> Tensor:
+def construct(what: str, kind: dt.dtype | None, args: tuple, device=None, placement=None, sbp=None) -> Tensor:
     """Sizes: uninitialised memory; one list, array or tensor: its numbers. Always of dtype `kind` (None: the default)."""
     kind = kind or default_float()
     if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray, Tensor)) and not (
@@ -332,18 +317,18 @@ def construct(what: str, kind: dt.dtype | None, args: tuple, device=None) -> Ten
         if isinstance(data, Tensor) and data.dtype is not kind and what != "Tensor":
             raise DTypeError(f"{what}: expected a tensor of dtype {kind.name}", expected=kind.name, got=data.dtype.name,
                              fix=f"x.to(flow.{kind.name})")
-        return finished(_made(data, kind, True), device)
+        return finished(_made(data, kind, True), device, False, placement, sbp)
     try:
         shape = sizes(args) if args else (0,)
     except TypeError:
         raise DTypeError(f"{what}: takes sizes, or one list, array or tensor", expected=f"{what}(2, 3) or {what}([1, 2])",
                          got=repr(args)[:60], fix="flow.tensor(data)") from None
-    return empty(shape, dtype=kind, device=device)
+    return empty(shape, dtype=kind, device=device, placement=placement, sbp=sbp)
 
 
 def _typed(name: str, kind: dt.dtype):
-    def make(*args, device=None) -> Tensor:
-        return construct(name, kind, args, device)
+    def make(*args, device=None, placement=None, sbp=None) -> Tensor:
+        return construct(name, kind, args, device, placement, sbp)
 
     make.__name__ = make.__qualname__ = name
     make.dtype = kind                                    # x.type(flow.FloatTensor)

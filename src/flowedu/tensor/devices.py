@@ -19,7 +19,7 @@ from flowedu.core.values.storage import view
 from flowedu.errors import ArgumentError, CallError, LazyTensorError, MissingAttributeError
 from flowedu.tensor import device as gpus
 from flowedu.tensor.device import device, device_of, place_at, place_of
-from flowedu.tensor.globals import to_global
+from flowedu.tensor.globals import of_kind, to_global
 from flowedu.tensor.memory_format import checked, contiguous, copied, preserve_format
 from flowedu.tensor.writing import bump
 
@@ -57,11 +57,8 @@ def moved(x: Tensor, place: int, non_blocking: bool = False) -> Tensor:
 
 def _placed(x: Tensor, kind: str) -> Tensor:
     """A global tensor on the same ranks' devices of another kind."""
-    p = x.global_layout.placement
-    if p.type == kind:
-        return x
-    from flowedu.core.sbp.names import placement
-    return to_global(x, placement(kind, p.ranks), x.global_layout.sbp)
+    p = of_kind(x.global_layout.placement, kind)
+    return x if p is x.global_layout.placement else to_global(x, p, x.global_layout.sbp)
 
 
 def _as_it_lies(x: Tensor, place: int, non_blocking: bool) -> Tensor:

@@ -72,11 +72,13 @@ BY_TYPE = {t: BY_CODE[i] for i, t in enumerate(TYPES)}
 
 
 cdef void drop_old(fe_dl_managed *m) noexcept with gil:
+    (<Array>m.manager_ctx).block.returned += 1
     Py_DECREF(<object>m.manager_ctx)
     free(m)
 
 
 cdef void drop_versioned(fe_dl_versioned *m) noexcept with gil:
+    (<Array>m.manager_ctx).block.returned += 1
     Py_DECREF(<object>m.manager_ctx)
     free(m)
 
@@ -94,6 +96,7 @@ cdef void drop_capsule(object capsule) noexcept:
 
 cdef void describe(Array a, fe_dl_tensor *t, int64_t *dims) noexcept:
     cdef int i
+    a.block.lent += 1                          # until the deleter is called
     t.data, t.device.device_type, t.device.device_id = a.v.data, CPU, 0
     if a.block.device:
         t.device.device_type, t.device.device_id = CUDA, a.block.device - 1

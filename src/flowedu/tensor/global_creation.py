@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowedu.core.eager.tensor import Tensor
-from flowedu.core.ops.call import current_interpreter
+from flowedu.core.ops.call import current_interpreter, interpreter
+from flowedu.core.sbp.names import placement as Placement
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.tensor.convert import from_logical
 from flowedu.core.sbp.tensor.global_layout import checked_layout
@@ -28,10 +29,17 @@ def spread_out(t: Tensor, placement, sbp, device=None) -> Tensor:
     if device is not None:
         raise ArgumentError("device and placement together", expected="one of them", got=f"device={device!r}",
                             fix="leave device out: the placement says where it lies")
-    if current_interpreter() is not None:
-        return t.to_global(placement, sbp)
+    if t.is_lazy:
+        placing = getattr(current_interpreter(), "placing", None)
+        return placing.spread(t, placement, sbp) if hasattr(placing, "spread") else t.to_global(placement, sbp)
     global_layout = checked_layout(placement, sbp, t._sizes(), "placement, sbp")
-    return from_logical(t, global_layout)
+    with interpreter(None):                        # the numbers are there: no node of a graph that is being built
+        return from_logical(t, global_layout)
+
+
+def of_kind(p: Placement, kind: str) -> Placement:
+    """The placement of the same ranks with devices of this kind, "cpu" or "cuda"."""
+    return p if p.type == kind else Placement(kind, p.ranks)
 
 
 def shared_generator(placement, generator):

@@ -27,12 +27,15 @@ def _later(module: str, name: str):
 _TENSOR = "core.sbp.tensor."
 _OWN = "tensor.global_creation"
 spread_out, shared_generator = _later(_OWN, "spread_out"), _later(_OWN, "shared_generator")
+logical = _later(_TENSOR + "convert", "logical")
 from_logical, parts_of = _later(_TENSOR + "convert", "from_logical"), _later(_TENSOR + "interpreter", "parts_of")
+of_kind = _later(_OWN, "of_kind")
 shards, to_local = _later(_OWN, "shards"), _later(_TENSOR + "shards", "to_local")
 check_meta_consistency = _later(_OWN, "check_meta_consistency")
 to_global, local_to_global = _later(_TENSOR + "shards", "to_global"), _later(_OWN, "local_to_global")
 global_to_global = _later(_OWN, "global_to_global")
 save_global, load_global = _later("saving.global_state", "save_global"), _later("saving.global_state", "load_global")
+tree_of = _later("saving.global_state", "tree_of")
 
 
 def holds_global(x) -> bool:

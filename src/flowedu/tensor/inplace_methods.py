@@ -15,7 +15,7 @@ from flowedu.core.values.dtype import FLOATS
 from flowedu.errors import CallError, MissingAttributeError, ShapeError
 from flowedu.tensor import random
 from flowedu.tensor.creation import from_numpy
-from flowedu.tensor.globals import shared_generator
+from flowedu.tensor.globals import shared_generator, to_global
 from flowedu.tensor.inplace import arithmetic, compute_into, write_into
 from flowedu.tensor.modes import no_grad
 from flowedu.tensor.writing import check_writable, set_layout, try_into, twin
@@ -112,11 +112,16 @@ def _fill(f: Callable, name: str) -> Callable:
 
 def copy_(self, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Take the values of `src`, broadcast to this shape and cast to this dtype. non_blocking: of pinned memory onto a GPU
-    they are still being copied when this returns."""
+    they are still being copied when this returns. A global tensor also takes a local one's, or an array's: rank 0's."""
     if non_blocking and self._device and isinstance(src, Tensor) and src.is_eager \
             and src.global_layout is self.global_layout is None:
         src = src.to(self.device, non_blocking=True)
-    return write_into(self, _as_tensor(src, self, "copy_"))
+    src = _as_tensor(src, self, "copy_")
+    if self.global_layout is not None and src.global_layout is None and not src.uniform and src.is_eager \
+            and current_interpreter() is None:
+        whole = self.global_layout.whole
+        src = to_global(src, whole.placement, whole.sbp)
+    return write_into(self, src)
 
 
 @initialising
@@ -129,9 +134,9 @@ def fill_(self, value) -> Tensor:
 
 
 @initialising
-def zero_(self) -> Tensor:
+def zero_(input) -> Tensor:
     """Make every element 0."""
-    return write_into(self, scalar(0, self.dtype), "zero_")
+    return write_into(input, scalar(0, input.dtype), "zero_")
 
 
 def _as_tensor(value, like: Tensor, what: str) -> Tensor:

@@ -12,6 +12,7 @@ from flowedu.errors import ArgumentError, CallError, GradientError, LazyTensorEr
 from flowedu.tensor import device as devices
 from flowedu.tensor import dlpack
 from flowedu.tensor.devices import beside
+from flowedu.tensor.writing import lend
 
 
 def alike(a: np.ndarray, x=None) -> Tensor:
@@ -88,6 +89,8 @@ def from_dlpack(x) -> Tensor:
 def data_ptr(self) -> int:
     """The address of the first element."""
     self._need_data("data_ptr()")
+    if self.has_memory:
+        lend(self)
     return self.address if self._numel else 0
 
 

@@ -247,7 +247,8 @@ def trace(input):
 
 def matrix_power(input, n: int):
     """x @ x @ ... @ x, n times; of the inverse for a negative n."""
-    from flowedu.tensor.creation import eye, home
+    from flowedu.tensor.creation import eye
+    from flowedu.tensor.destination import home
     check_tensor("matrix_power", input)
     if n < 0:
         input, n = _op("inverse")(input), -n

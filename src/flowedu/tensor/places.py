@@ -12,18 +12,21 @@ from flowedu.core.ops.promote import cast
 from flowedu.core.values.dtype import as_dtype, int64
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, ShapeError
+from flowedu.tensor.destination import finished
 from flowedu.tensor.interop import alike
 from flowedu.tensor.room import room_for
 
 
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype=int64, device=None):
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype=int64, device=None, placement=None, sbp=None):
     """(2, n): rows and columns of the lower triangle."""
-    return _triangle("tril_indices", row, col, offset, False, dtype).to(device or "cpu")
+    made = _triangle("tril_indices", row, col, offset, False, dtype)
+    return finished(made, device, False, placement, sbp)
 
 
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype=int64, device=None):
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype=int64, device=None, placement=None, sbp=None):
     """(2, n): rows and columns of the upper triangle."""
-    return _triangle("triu_indices", row, col, offset, True, dtype).to(device or "cpu")
+    made = _triangle("triu_indices", row, col, offset, True, dtype)
+    return finished(made, device, False, placement, sbp)
 
 
 def _triangle(what, row, col, offset, upper, dtype):

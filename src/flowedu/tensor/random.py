@@ -15,11 +15,11 @@ from flowedu.errors import ArgumentError, DTypeError, ShapeError, UnsupportedErr
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
-from flowedu.tensor.creation import check_range, finished, from_numpy, home, sizes, where
+from flowedu.tensor.creation import check_range, from_numpy, sizes
+from flowedu.tensor.destination import finished, shared, spread_as, where
 from flowedu.tensor.device import place_of
 from flowedu.tensor.devices import beside, made_on
 from flowedu.tensor.generator import default_generator, draw
-from flowedu.tensor.globals import shared_generator
 from flowedu.tensor.memory_format import like
 
 _UNIFORM, _NORMAL, _INT = map(REGISTRY.__getitem__, ("random_uniform", "random_normal", "random_randint"))
@@ -30,11 +30,6 @@ def _float_type(what, dtype):
         raise UnsupportedError(f"{what}: Only support floating dtype", expected="a floating dtype", got=kind.name,
                                fix="flow.randint for whole numbers")
     return kind
-
-
-def _shared(placement, generator):
-    """Global tensors draw from a generator that is the same on every rank."""
-    return generator if placement is None else shared_generator(placement, generator)
 
 
 def uniform_of(shape, dtype, low, high, generator=None):
@@ -64,14 +59,14 @@ def integers_of(shape, low, high, generator=None):
 def rand(*size, generator=None, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
     """Uniform in [0, 1)."""
     with made_on(place_of(device)):
-        y = uniform_of(sizes(size), _float_type("rand", dtype), 0, 1, _shared(placement, generator))
+        y = uniform_of(sizes(size), _float_type("rand", dtype), 0, 1, shared(placement, generator))
     return finished(y, device, requires_grad, placement, sbp)
 
 
 def randn(*size, generator=None, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
     """Normal with mean 0 and standard deviation 1."""
     with made_on(place_of(device)):
-        y = normal_of(sizes(size), _float_type("randn", dtype), 0, 1, _shared(placement, generator))
+        y = normal_of(sizes(size), _float_type("randn", dtype), 0, 1, shared(placement, generator))
     return finished(y, device, requires_grad, placement, sbp)
 
 
@@ -89,7 +84,7 @@ def randint(low, high=None, size=None, *, generator=None, dtype=None, device=Non
         check_range("randint", dt.as_dtype(dtype), low, high - 1)
     with made_on(place_of(device)):
         shape = sizes((size,) if isinstance(size, int) else (tuple(size),))
-        y = integers_of(shape, low, high, _shared(placement, generator))
+        y = integers_of(shape, low, high, shared(placement, generator))
     return finished(y if dtype is None else cast(y, dt.as_dtype(dtype)), device, requires_grad, placement, sbp)
 
 
@@ -98,31 +93,31 @@ def randperm(n: int, *, generator=None, dtype=dt.int64, device=None, requires_gr
     """The numbers 0 to n - 1 in random order."""
     if n < 0:
         raise ArgumentError("randperm: n must be non-negative", expected="0 or more", got=str(n), fix="check n")
-    order = REGISTRY["argsort"](uniform_of((n,), dt.float64, 0, 1, _shared(placement, generator)))
+    order = REGISTRY["argsort"](uniform_of((n,), dt.float64, 0, 1, shared(placement, generator)))
     return finished(cast(order, dt.as_dtype(dtype)), device, requires_grad, placement, sbp)
 
 
-def rand_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
+def rand_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
               memory_format=None) -> Tensor:
-    device = home(input, device)
-    y = rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, device=device, **where(input))
-    return finished(like("rand_like", y, memory_format, input), device, requires_grad)
+    """rand in the shape and dtype of another tensor, and where that lies."""
+    y = rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, **where(input, device, placement, sbp))
+    return finished(like("rand_like", y, memory_format, input), None, requires_grad)
 
 
-def randn_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
+def randn_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
                memory_format=None) -> Tensor:
-    device = home(input, device)
-    y = randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, device=device, **where(input))
-    return finished(like("randn_like", y, memory_format, input), device, requires_grad)
+    """randn in the shape and dtype of another tensor, and where that lies."""
+    y = randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, **where(input, device, placement, sbp))
+    return finished(like("randn_like", y, memory_format, input), None, requires_grad)
 
 
 def randint_like(input, low, high=None, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
-                 memory_format=None) -> Tensor:
+                 placement=None, sbp=None, memory_format=None) -> Tensor:
+    """randint in the shape and dtype of another tensor, and where that lies."""
     low, high = (0, low) if high is None else (low, high)
-    device = home(input, device)
-    y = randint(low, high, tuple(input.shape), generator=generator, dtype=dtype or input.dtype, device=device,
-                **where(input))
-    return finished(like("randint_like", y, memory_format, input), device, requires_grad)
+    y = randint(low, high, tuple(input.shape), generator=generator, dtype=dtype or input.dtype,
+                **where(input, device, placement, sbp))
+    return finished(like("randint_like", y, memory_format, input), None, requires_grad)
 
 
 def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
@@ -132,13 +127,19 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None,
         if size is None:
             raise ShapeError("normal: size is missing", expected="normal(mean, std, size)", got="None", fix="size=(2, 3)")
         shape = sizes((size,) if isinstance(size, int) else (tuple(size),))
-        generator = _shared(placement, generator)
+        generator = shared(placement, generator)
         return finished(normal_of(shape, _float_type("normal", dtype), mean, std, generator), device, requires_grad,
                         placement, sbp)
     like = mean if isinstance(mean, Tensor) else std
     shape = S.broadcast_shapes(*[x.shape for x in (mean, std) if isinstance(x, Tensor)])
     with made_on(like._device):
-        return mean + std * normal_of(shape, like.dtype, 0, 1, generator)
+        noise = normal_of(shape, like.dtype, 0, 1, shared(where(like).get("placement", placement), generator))
+    return finished(mean + std * spread_as(noise, like), device, requires_grad, placement, sbp)
+
+
+def _uniform_beside(x, shape, dtype, generator):
+    """Uniform in [0, 1), to meet x: for a global one the same numbers on every rank."""
+    return spread_as(uniform_of(shape, dtype, 0, 1, shared(where(x).get("placement"), generator)), x)
 
 
 def bernoulli(input, p: float | None = None, *, generator=None) -> Tensor:
@@ -156,7 +157,7 @@ def bernoulli(input, p: float | None = None, *, generator=None) -> Tensor:
         raise ArgumentError("bernoulli: bernoulli_ expects p to be in [0, 1]", expected="0 to 1", got=str(p), fix="p=0.5")
     kind = input.dtype if input.dtype.is_floating_point else dt.float32
     with made_on(input._device):
-        drawn = uniform_of(tuple(input.shape), kind, 0, 1, generator)
+        drawn = _uniform_beside(input, tuple(input.shape), kind, generator)
     return cast(E.lt(drawn, input.detach() if p is None else p), input.dtype)
 
 
@@ -186,9 +187,10 @@ def multinomial(input, num_samples: int, replacement: bool = False, *, generator
 def _multinomial(p, n: int, num_samples: int, replacement: bool, generator):
     if replacement:                                       # where a uniform number falls into the running sum
         total = REGISTRY["cumsum"](p, axis=p.ndim - 1)
-        drawn = uniform_of((*p.shape[:-1], num_samples), dt.float64, 0, 1, generator) * P.part(total, p.ndim - 1, n - 1, n)
+        drawn = _uniform_beside(p, (*p.shape[:-1], num_samples), dt.float64, generator)
+        drawn = drawn * P.part(total, p.ndim - 1, n - 1, n)
         return E.clamp(REGISTRY["searchsorted"](total, drawn, right=True), max=n - 1)
-    clocks = -E.log1p(-uniform_of(tuple(p.shape), dt.float64, 0, 1, generator)) / p       # who rings first
+    clocks = -E.log1p(-_uniform_beside(p, tuple(p.shape), dt.float64, generator)) / p       # who rings first
     race = E.where(E.gt(p, 0), clocks, float("inf"))
     return cast(P.part(REGISTRY["argsort"](race), p.ndim - 1, 0, num_samples), dt.int64)
 
@@ -200,9 +202,9 @@ def poisson(input, generator=None) -> Tensor:
     if not ((rates >= 0) & (rates < 2.0 ** 62)).all():
         raise ArgumentError("poisson: invalid Poisson rate, expected all rates to be non-negative", expected="0 to 2**62",
                             got=f"{rates.min()} to {rates.max()}", fix="rates.clamp(0)")
-    s, d = (generator or default_generator).next()
+    s, d = (shared(where(input).get("placement"), generator) or default_generator).next()
     y = np.random.Generator(np.random.Philox(key=[s, d])).poisson(rates)
-    return cast(beside(from_numpy(np.asarray(y, np.float64)), input), input.dtype)
+    return cast(spread_as(beside(from_numpy(np.asarray(y, np.float64)), input), input), input.dtype)
 
 
 # ---- in place: the new value, which inplace.py writes into the tensor

@@ -11,6 +11,7 @@ from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
 from flowedu.tensor.assignment import added, put
+from flowedu.tensor.destination import spread_as
 from flowedu.tensor.devices import beside, made_with
 from flowedu.tensor.dims import moved, one_dim, reshaped
 from flowedu.tensor.promotion import check_tensor
@@ -173,7 +174,7 @@ def scatter_reduce(input, dim: int, index, src, reduce: str, *, include_self: bo
         counts = np.full(y.shape, int(include_self))
         np.add.at(counts, at, 1)
         y = (y / np.maximum(counts, 1)).astype(y.dtype) if y.dtype.kind == "f" else y // np.maximum(counts, 1)
-    return reshaped(beside(from_numpy(y), input), input.shape)
+    return reshaped(spread_as(beside(from_numpy(y), input), input), input.shape)
 
 
 # ---- one index for a whole part

@@ -134,7 +134,8 @@ def mode(input, dim: int = -1, keepdim: bool = False):
 
 def quantile(input, q, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"):
     """The q-quantiles (a number or a vector of numbers in [0, 1]) along `dim` (None: of all); NaN where there is one."""
-    from flowedu.tensor.creation import home, tensor
+    from flowedu.tensor.creation import tensor
+    from flowedu.tensor.destination import home
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
         raise ArgumentError("quantile: unknown interpolation", got=repr(interpolation),
                             expected='"linear", "lower", "higher", "midpoint" or "nearest"', fix="leave it out: linear")
@@ -243,8 +244,9 @@ def data(what: str, x) -> np.ndarray:
 
 def _tensor(x, a: np.ndarray, dtype: dt.dtype | None = None):
     """An array that was worked out from x, beside it."""
+    from flowedu.tensor.destination import spread_as
     from flowedu.tensor.interop import alike
-    return alike(a, x) if dtype is None else cast(alike(a, x), dtype)
+    return spread_as(alike(a, x) if dtype is None else cast(alike(a, x), dtype), x)
 
 
 def nonzero(input, *, as_tuple: bool = False):

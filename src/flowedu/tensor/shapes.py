@@ -253,8 +253,9 @@ def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_siz
                              got=repr(output_size), fix=f"output_size={found}, or leave it out")
         return y
     if repeats is None:
-        from flowedu.tensor.creation import arange, home
-        input, repeats, dim = arange(input._numel, device=home(input)), input, 0
+        from flowedu.tensor.creation import arange
+        from flowedu.tensor.destination import home, spread_as
+        return spread_as(repeat_interleave(arange(input._numel, device=home(input)), input, 0), input)
     if dim is None:
         input, dim = ravel(input), 0
     a = one_dim(dim, input.ndim, "repeat_interleave")

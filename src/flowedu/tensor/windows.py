@@ -9,7 +9,8 @@ import numpy as np
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, DTypeError
-from flowedu.tensor.creation import default_float, finished, tensor
+from flowedu.tensor.creation import default_float, tensor
+from flowedu.tensor.destination import finished
 
 
 def _made(name: str, length: int, periodic: bool, formula: Callable, dtype) -> Tensor:

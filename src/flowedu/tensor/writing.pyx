@@ -33,7 +33,7 @@ from flowedu.core.eager.dispatch cimport (
     wanted_values,
 )
 from flowedu.core.ops.call cimport OpBase, active, current_interpreter
-from flowedu.core.values.storage cimport ON_DEVICE, view_contiguous
+from flowedu.core.values.storage cimport ON_DEVICE, Block, view_contiguous
 
 from flowedu.core.eager.dispatch import connect, is_grad_enabled
 from flowedu.errors import GradientError, ShapeError
@@ -296,3 +296,23 @@ cdef class Update:
 
 
 connect(into=try_into, renew=renew)
+
+
+def last_writes(list tensors):
+    """(how often ops wrote in the memory of these local tensors, how often it was lent to others): where both are as they
+    were, nobody wrote. None: somebody might be writing now, for the memory is lent, or not ours."""
+    cdef Block *b
+    cdef int64_t writes = 0, loans = 0
+    for t in tensors:
+        b = (<TensorBase>t).block
+        if b == NULL or b.lent != b.returned or (b.owner != NULL and not b.readonly):
+            return None
+        writes += b.version
+        loans += b.lent
+    return writes, loans
+
+
+def lend(TensorBase x):
+    """Somebody is told where the memory of x is, and may write there from now on."""
+    if x.block != NULL:
+        x.block.lent += 1

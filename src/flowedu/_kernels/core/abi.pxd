@@ -38,7 +38,7 @@ cdef extern from "abi.h" nogil:
         int64_t detail
         int32_t parallel
         int32_t node
-
+        int32_t kept
 
     void fe_wait(const fe_team *) noexcept
     void fe_split(int64_t, int64_t, const fe_team *, int64_t *, int64_t *) noexcept

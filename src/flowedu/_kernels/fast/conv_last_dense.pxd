@@ -98,27 +98,29 @@ cdef inline void finish(real *y, int64_t ld, int64_t rows, int64_t cols, const r
             y[i * ld + j] = high if v > high else v
 
 
-cdef inline void dense_forward(const Conv *k, const fe_team *team, real *x, real *w, real *y, Finish f,
+cdef inline void dense_forward(const Conv *k, const fe_team *team, real *x, real *w, real *y, Finish f, bint packed,
                                char *work) noexcept nogil:
+    """packed: the weights lie in `work` already, as an earlier call has put them there."""
     cdef int64_t rows = k.n * k.oh * k.ow, size = depth_of_patch(k), lo, hi, n, g, q = 0, end = k.o, step
     cdef bint direct = is_pointwise(k)
     cdef real *weights = w
-    cdef real *weights_at = <real *>work
     cdef real *own = <real *>(work + dense_shared(k, sizeof(real)) + team.tid * dense_room(k, sizeof(real)))
     cdef real *scale = <real *>f.scale
     cdef real *shift = <real *>f.shift
-    cdef Packed p = Packed(rows, k.o, k.c, k.c, k.o)
+    cdef Packed p = Packed(rows, k.o, k.c, k.c, k.o, <char *>x, work, <char *>y, f)
     cdef Gather one
     if by_blocks(k):
-        one = phase(k, 0)
-        pack_weights(k, &one, team, w, weights_at, own)
-        fe_wait(team)
-        packed_product(&p, team, x, weights_at, y, f)
+        if not packed:
+            one = phase(k, 0)
+            pack_weights(k, &one, team, w, <real *>work, own)
+            fe_wait(team)
+        packed_product(&p, team, x)
         return
     if not direct:
         weights = <real *>work
-        turn(k, w, weights, False, team)
-        fe_wait(team)
+        if not packed:
+            turn(k, w, weights, False, team)
+            fe_wait(team)
     if direct and rows < k.o:                # few pixels: threads share the output channels
         lo, hi = 0, rows
         fe_split(k.o, 16, team, &q, &end)

@@ -146,13 +146,15 @@ cdef inline void turn_weights(const Conv *k, real *w, real *to) noexcept nogil:
             to[t * k.c + i] = w[i * taps + t]
 
 
-cdef inline void depth_forward(const Conv *k, const fe_team *team, real *x, real *w, real *y, Finish f,
+cdef inline void depth_forward(const Conv *k, const fe_team *team, real *x, real *w, real *y, Finish f, bint packed,
                                char *work) noexcept nogil:
+    """packed: the weights lie in `work` already, as an earlier call has put them there."""
     cdef char *own = work + team.tid * depth_room(k, sizeof(real))
     cdef real *turned = <real *>(own + depth_tables(k))
     cdef Depth d = forward_depth(k, team, own)
     d.finish = f
-    turn_weights(k, w, turned)
+    if not packed:
+        turn_weights(k, w, turned)
     depth_sweep(&d, x, turned, y, False)
 
 

@@ -214,9 +214,10 @@ cdef inline void correlate_phase(const Conv *k, const Gather *g, Room room, cons
                 store(g, b, out, dst, Slab(group * outs + m0, min(ld, outs - m0), ld, dsts, dst_h, dst_w))
 
 
-cdef inline void correlate(const Conv *k, const fe_team *team, real *src, real *w, real *dst,
+cdef inline void correlate(const Conv *k, const fe_team *team, real *src, real *w, real *dst, bint packed,
                            char *work) noexcept nogil:
-    """y from x, or dx from dy, one phase after the other (the forward direction has one)."""
+    """y from x, or dx from dy, one phase after the other (the forward direction has one). packed: the weights lie in `work`
+    already, as an earlier call has put them there."""
     cdef Gather g
     cdef Room room = correlate_room(k, sizeof(real))
     cdef int64_t p, vectors = slabs_of(k.og if k.role == FORWARD else k.cg, sizeof(real)).vectors * lanes(sizeof(real))
@@ -224,9 +225,11 @@ cdef inline void correlate(const Conv *k, const fe_team *team, real *src, real *
     cdef char *own = work + round64(matrix_elements(k, sizeof(real)) * sizeof(real)) + team.tid * room.total
     for p in range(phases(k)):
         g = phase(k, p)
-        pack_weights(k, &g, team, w, mat, <real *>(own + room.total - room.out))
+        if not packed:
+            pack_weights(k, &g, team, w, mat, <real *>(own + room.total - room.out))
         mat += k.groups * g.steps * vectors
-    fe_wait(team)
+    if not packed:
+        fe_wait(team)
     mat = <real *>work
     for p in range(phases(k)):
         g = phase(k, p)

@@ -130,9 +130,9 @@ cdef inline void products(Rows r, int64_t *off, int64_t steps, float *mat, float
         q += n
 
 
-cdef inline void winograd(const Conv *k, const fe_team *team, float *source, float *w, float *result,
+cdef inline void winograd(const Conv *k, const fe_team *team, float *source, float *w, float *result, bint packed,
                           char *work) noexcept nogil:
-    """y from x, or dx from dy."""
+    """y from x, or dx from dy. packed: the kernels lie transformed in `work` already, as an earlier call has put them there."""
     cdef Wino g = wino_of(k)
     cdef Plane src = inputs_of(k, source), dst = outputs_of(k, result), part
     if k.role == INPUT_GRAD:
@@ -142,10 +142,11 @@ cdef inline void winograd(const Conv *k, const fe_team *team, float *source, flo
     cdef WinoDesk d = desk_of(&room, u + room.kernels + team.tid * room.total)
     cdef int64_t at, end, hi, t, xi, s, m0, ld, vstep = step_of(&g, src.padded), step
     cdef Run run
-    all_kernels(&g, k.role == INPUT_GRAD, team, w, u, d.taps)
     for t in range(g.ins):
         d.off[t] = t
-    fe_wait(team)
+    if not packed:
+        all_kernels(&g, k.role == INPUT_GRAD, team, w, u, d.taps)
+        fe_wait(team)
     fe_split(g.tiles, g.unit, team, &at, &hi)
     while at < hi:
         end = min(at + g.block, hi)

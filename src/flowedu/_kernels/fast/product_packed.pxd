@@ -18,8 +18,12 @@ cdef enum:
     ROOM = 65536             # elements of x that are met by one slab of columns after the other
 
 
-cdef struct Packed:          # y (rows, cols) = x (rows, depth) m
+cdef struct Packed:          # y (rows, cols) = x (rows, depth) m, finished
     int64_t rows, cols, depth, ldx, ldy
+    char *x
+    char *mat
+    char *y
+    Finish f
 
 
 cdef inline void block(real *tag, int nv, const fe_block *b, int rows, const real *x, const real *mat, real *y) noexcept nogil:
@@ -29,28 +33,27 @@ cdef inline void block(real *tag, int nv, const fe_block *b, int rows, const rea
         fe_product_d(nv, b, rows, x, mat, y)
 
 
-cdef inline void slab_rows(const Packed *p, Slabs sl, int64_t s, int64_t lo, int64_t hi, real *x, real *mat, real *y,
-                           Finish f) noexcept nogil:
+cdef inline void slab_rows(const Packed *p, Slabs sl, int64_t s, int64_t lo, int64_t hi, real *tag) noexcept nogil:
     """Rows [lo, hi) of slab s."""
     cdef int64_t m0 = slab_start(sl, s) * sl.lanes, ld = slab_start(sl, s + 1) * sl.lanes - m0, k = 0, q, rows
     cdef int nv = <int>(ld // sl.lanes), most = fe_tile_rows(nv)
+    cdef real *mat = <real *>p.mat + m0 * p.depth
     cdef fe_block b
-    b.ldx, b.ldy, b.cols, b.low, b.high = p.ldx, p.ldy, min(ld, p.cols - m0), f.low, f.high
-    b.scale = NULL if f.scale == NULL else f.scale + m0 * <int64_t>sizeof(real)
-    b.shift = NULL if f.scale == NULL else f.shift + m0 * <int64_t>sizeof(real)
-    mat += m0 * p.depth
+    b.ldx, b.ldy, b.cols, b.low, b.high = p.ldx, p.ldy, min(ld, p.cols - m0), p.f.low, p.f.high
+    b.scale = NULL if p.f.scale == NULL else p.f.scale + m0 * <int64_t>sizeof(real)
+    b.shift = NULL if p.f.scale == NULL else p.f.shift + m0 * <int64_t>sizeof(real)
     while k < p.depth or k == 0:
         b.steps = min(<int64_t>STEPS, p.depth - k)
         b.add, b.last = k > 0, k + b.steps == p.depth
         q = lo
         while q < hi:
             rows = min(<int64_t>most, hi - q)
-            block(x, nv, &b, <int>rows, x + q * p.ldx + k, mat + k * ld, y + q * p.ldy + m0)
+            block(tag, nv, &b, <int>rows, <real *>p.x + q * p.ldx + k, mat + k * ld, <real *>p.y + q * p.ldy + m0)
             q += rows
         k += STEPS
 
 
-cdef inline void packed_product(const Packed *p, const fe_team *team, real *x, real *mat, real *y, Finish f) noexcept nogil:
+cdef inline void packed_product(const Packed *p, const fe_team *team, real *tag) noexcept nogil:
     """This thread's part: of many rows a band, of few some of the blocks."""
     cdef Slabs sl = slabs_of(p.cols, sizeof(real))
     cdef int64_t most = FE_ROWS, blocks = (p.rows + most - 1) // most, lo, hi, at, end, s, step
@@ -60,11 +63,11 @@ cdef inline void packed_product(const Packed *p, const fe_team *team, real *x, r
         while lo < hi:
             end = min(lo + step, hi)
             for s in range(sl.count):
-                slab_rows(p, sl, s, lo, end, x, mat, y, f)
+                slab_rows(p, sl, s, lo, end, tag)
             lo = end
         return
     fe_split(sl.count * blocks, 1, team, &lo, &hi)
     for s in range(sl.count):
         at, end = max(lo - s * blocks, 0), min(hi - s * blocks, blocks)
         if at < end:
-            slab_rows(p, sl, s, at * most, min(end * most, p.rows), x, mat, y, f)
+            slab_rows(p, sl, s, at * most, min(end * most, p.rows), tag)

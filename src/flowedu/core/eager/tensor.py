@@ -45,8 +45,8 @@ class TensorType(type):
     """Calling the class makes a tensor: `flow.Tensor(2, 3)`, `flow.Tensor([1, 2])`. (The memory layer makes instances
     without a call.)"""
 
-    def __call__(cls, *args, device=None):
-        return extension("tensors from sizes")("Tensor", None, args, device)
+    def __call__(cls, *args, device=None, placement=None, sbp=None):
+        return extension("tensors from sizes")("Tensor", None, args, device, placement, sbp)
 
 
 class Tensor(TensorBase, metaclass=TensorType):

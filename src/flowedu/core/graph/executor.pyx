@@ -72,15 +72,14 @@ cdef class Executor:
     cdef public TensorBase counter   # None, or the variable (int64) that holds the number of steps made
 
     def __cinit__(self, plan, bint always_parallel=False, int threads=0):
-        cdef int i, k, n = 0
+        cdef int i, k, n
         cdef Entry e
         cdef fe_view *v
         cdef list patched = []
         cdef char *home
         self.plan, self.nt = plan, threads or get_num_threads()
         self.ncalls, self.keep, self.pythons, self.written = len(plan.steps), [], [], []
-        for step in plan.steps:
-            n += len(step.places)
+        n = sum([len(step.places) for step in plan.steps])
         self.noutputs = len(plan.graph.outputs)
         self.calls = <fe_call *>calloc(max(self.ncalls, 1), sizeof(fe_call))
         self.views = <fe_view *>calloc(max(n, 1), sizeof(fe_view))
@@ -125,32 +124,31 @@ cdef class Executor:
                 v += 1
             self.split |= self.calls[i].parallel
         self.npatch = len(patched)
+        self.lasting = [b.array for b in plan.buffers if b.kind == "variable"]
         self.patches = <Patch *>calloc(max(self.npatch, 1), sizeof(Patch))
-        if self.patches == NULL:
+        self.in_views = <fe_view *>calloc(max(self.ninputs, 1), sizeof(fe_view))
+        self.planned = <fe_view *>calloc(max(len(self.lasting), 1), sizeof(fe_view))
+        if not self.patches or not self.in_views or not self.planned:
             raise MemoryError
         for i, (arg, offset, view) in enumerate(patched):
             self.patches[i].arg, self.patches[i].offset = arg, offset
             self.patches[i].view = <fe_view *><size_t>view
         self.in_types = tuple([value.spec.dtype.numpy for value in order])
-        self.in_views = <fe_view *>calloc(max(self.ninputs, 1), sizeof(fe_view))
-        if self.in_views == NULL:
-            raise MemoryError
         for value, i in order.items():
             fill_view(&self.in_views[i], plan.where[value])
-        shapes = []
         for i, value in enumerate(plan.graph.outputs):
             p = plan.where[value]
             fill_view(&self.outs[i], p)
             self.outs[i].data = self.locate(p)
-            shapes.append(value.spec.shape)
-        self.out_shapes = tuple(shapes)
-        self.lasting = [b.array for b in plan.buffers if b.kind == "variable"]
-        self.planned = <fe_view *>calloc(max(len(self.lasting), 1), sizeof(fe_view))
-        if self.planned == NULL:
-            raise MemoryError
+        self.out_shapes = tuple([value.spec.shape for value in plan.graph.outputs])
         for i, array in enumerate(self.lasting):
             self.planned[i] = (<Array>array).v
         self.out_types = tuple([value.spec.dtype.numpy or np.dtype(np.uint16) for value in plan.graph.outputs])    # bfloat16
+
+    def remember(self, int what):
+        """What the scratch of the graph's `kept` nodes holds: see `kept` of fe_call (abi.h)."""
+        for i, step in enumerate(self.plan.steps):
+            self.calls[i].kept = what if step.node in self.plan.graph.kept else 0
 
     cdef char *home(self, buffer) except NULL:
         """Where an arena buffer starts."""

@@ -91,9 +91,8 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[s
     for value in graph.outputs:
         b = plan.where[value].buffer
         b.last, b.pinned = len(plan.steps), True
-    if not reuse:
-        for b in plan.buffers:
-            b.first, b.last = 0, len(plan.steps)
+    for b in [s.scratch for s in plan.steps if s.scratch and s.node in graph.kept] if reuse else plan.buffers:
+        b.first, b.last = 0, len(plan.steps)
     plan.arena = place(plan.buffers)
     return plan
 

@@ -83,7 +83,7 @@ square = unary("square", lambda x: np.square(x), lambda dy, x: dy * x * 2, float
 relu = unary("relu", lambda x: np.maximum(x, 0), lambda dy, y: relu_grad(dy, y), float_only=False, rising=["x"])
 relu_grad = elementwise("relu_grad(dy, y) -> dx", Split(linear=["dy"]), Laws(float_only=False), tile="relu_grad",
                         ref=lambda dy, y: np.where(y > 0, dy, dy.dtype.type(0)),
-                        grad={"dy": lambda ddx, y: relu_grad(ddx, y)})
+                        grad={"dy": lambda ddx, y: relu_grad(ddx, y), "y": lambda ddx: None})    # flat in y
 exp = unary("exp", lambda x: np.exp(x), lambda dy, y: dy * y, rising=["x"])
 expm1 = unary("expm1", lambda x: np.expm1(x), lambda dy, y: dy * (y + 1))
 log = unary("log", lambda x: np.log(x), lambda dy, x: dy / x, domain="positive")

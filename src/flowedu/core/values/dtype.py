@@ -9,6 +9,7 @@ import numpy as np
 
 from flowedu.core.values import thread_state
 from flowedu.errors import DTypeError
+from flowedu.errors.element_types import instead
 
 
 class dtype:
@@ -81,7 +82,7 @@ def as_dtype(d: object, what: str = "dtype") -> dtype:
     except (TypeError, ValueError, KeyError):
         names = ", ".join(x.name for x in BY_CODE)
         raise DTypeError(f"{what} is not an element type flowedu knows", expected=f"one of flow.{{{names}}}",
-                         got=repr(d), fix="pass flow.float32, say, or convert the array with .astype") from None
+                         got=repr(d), fix=instead(d)) from None
 
 
 # ---- the dtype of Python floats

@@ -10,6 +10,7 @@ cdef struct Block:           # a piece of memory, shared by the arrays that view
     void *owner              # a Python object that keeps borrowed memory alive
     Block *next              # of fast/memory.pyx: the next one of that list
     int64_t version          # how often an in-place op wrote here: what backward saved must not have changed
+    int32_t lent, returned   # how often other libraries were given this memory to look at or write, and gave it back
     bint readonly            # memory that must not be written, such as a mapped file's
 
 ctypedef Block *(*Take)(int64_t nbytes) noexcept
@@ -26,7 +27,7 @@ cdef inline Block *block_try(int64_t nbytes) noexcept:
     is no memory."""
     cdef Block *b = take(nbytes)
     if b != NULL:
-        b.refs, b.version, b.readonly = 1, 0, False
+        b.refs, b.version, b.lent, b.returned, b.readonly = 1, 0, 0, 0, False
     return b
 
 cdef Block *block_new(int64_t nbytes) except NULL

@@ -60,7 +60,7 @@ cdef Block *block_over(char *data, int64_t nbytes, object owner) except NULL:
     if b == NULL:
         raise MemoryError
     b.data, b.nbytes, b.refs, b.device, b.owner = data, nbytes, 1, 0, <void *>owner
-    b.version, b.readonly = 0, False
+    b.version, b.lent, b.returned, b.readonly = 0, 0, 0, False
     Py_INCREF(owner)
     return b
 
@@ -201,10 +201,11 @@ cdef class Array:
         buffer.format = <char *>FORMATS[self.v.dtype] if flags & PyBUF_FORMAT else NULL
         buffer.shape = dims if flags & PyBUF_ND else NULL
         buffer.strides = dims + 8 if (flags & PyBUF_STRIDES) == PyBUF_STRIDES else NULL
-        buffer.suboffsets, buffer.internal = NULL, dims
+        buffer.suboffsets, buffer.internal, self.block.lent = NULL, dims, self.block.lent + 1
 
     def __releasebuffer__(self, Py_buffer *buffer):
         free(buffer.internal)
+        self.block.returned += 1
 
 
 cdef bint plain_sizes(tuple shape):

@@ -9,24 +9,29 @@ from math import prod
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.devices import OneDevice, need_cpu
 from flowedu.core.graph.ir import GraphValue
-from flowedu.core.sbp.names import BROADCAST
+from flowedu.core.ops.call import interpreter
+from flowedu.core.sbp.names import BROADCAST, as_sbp
 from flowedu.core.sbp.ranks import world
+from flowedu.core.sbp.sbp import split_axis
 from flowedu.core.values.place import Place
 from flowedu.errors import ArgumentError, UnsupportedError
 from flowedu.ops.hint import distribute_hint as HINT
+from flowedu.tensor.joining import cat
 
 
 class Placing(OneDevice):
     """The global side of a Tracer.
 
     Attributes: sources, {input or variable: the GlobalLayout of its global tensor}; apart, local values that may differ
-    from rank to rank; active, whether there are global tensors at all.
+    from rank to rank; made, tensors that build itself made of numbers (tensor/destination.py); active, whether there are
+    global tensors at all.
     """
 
     def __init__(self, tracer):
         super().__init__(tracer)
         self.sources: dict[GraphValue, object] = {}
         self.apart: set[GraphValue] = set()
+        self.made: list[Tensor] = []
         self.inferred = None
         self.followed = 0
         self.active = False
@@ -109,7 +114,17 @@ class Placing(OneDevice):
 
     # ---- to_global in build
     def to_global(self, x: Tensor, placement=None, sbp=None, grad_sbp=None) -> Tensor:
-        """Tensor.to_global of a lazy tensor, or of an eager global one: from here on it lies so."""
+        """Tensor.to_global in build: from here on x lies so. A local one, made there, is a shard, as elsewhere."""
+        if x.global_layout is None and placement is not None and sbp is not None:
+            if any(x is t for t in self.made) and not x.requires_grad:
+                with interpreter(None):
+                    return x.to_global(placement, sbp)
+            if self.tracer.value_of(x) not in self.apart:
+                x = joined(x, placement, sbp)
+        return self.spread(x, placement, sbp, grad_sbp)
+
+    def spread(self, x: Tensor, placement=None, sbp=None, grad_sbp=None) -> Tensor:
+        """The logical value of a lazy tensor, or of an eager global one, in another layout; of a local one, the value."""
         from flowedu.core.sbp.tensor.global_layout import check_placement, checked_layout
         value, have = self.tracer.value_of(x), x.global_layout
         if have is None and (placement is None or sbp is None or value in self.apart):
@@ -142,3 +157,14 @@ class Placing(OneDevice):
             return x
         axes = len(placement.hierarchy)
         return self.to_global(x, placement, None if axes == len(x.global_layout.sbp) else (BROADCAST,) * axes)
+
+
+def joined(x: Tensor, placement, sbps) -> Tensor:
+    """The logical value of the global tensor whose shard on every rank is x."""
+    for s, n in zip(as_sbp(sbps, len(placement.hierarchy), "to_global"), placement.hierarchy):
+        axis = split_axis(s.text)
+        if axis is not None and axis < x.ndim:                # (an axis that is not there is said by who lays it out)
+            x = cat([x] * n, axis)
+        elif s.text == "P":
+            x = x * n
+    return x

@@ -16,6 +16,7 @@ from flowedu.errors import ShapeError
 from flowedu.fast.ops.norm_clip import FEW, LIMITS
 from flowedu.ops import conv, norm
 from flowedu.ops.conv import ATTRS
+from flowedu.ops.kept import KEPT
 
 register("conv_last")
 
@@ -190,3 +191,5 @@ conv2d_last_norm = define(
           dict(shapes=[(6, 3, 3, 12), (6, 12, 1, 1), *[(6,)] * 4], **_NORM)],
          domain={**FEW, "w": "few", "var": "positive"}),
     grad=_norm_grad, doc="clip(batch_norm_infer(conv2d_last(x, w)), low, high) in one pass over memory.")
+
+KEPT[conv2d_last], KEPT[conv2d_last_norm] = (1,), (1, 2, 3, 4, 5)

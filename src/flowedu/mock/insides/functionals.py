@@ -15,7 +15,7 @@ relu, gelu, one_hot, l1_loss = F.relu, F.gelu, F.one_hot, F.l1_loss
 silu, sigmoid, tanh = F.silu, flow.sigmoid, flow.tanh
 binary_cross_entropy_loss = F.binary_cross_entropy
 binary_cross_entropy_with_logits_loss = F.binary_cross_entropy_with_logits
-reshape, softmax, pad = flow.reshape, flow.softmax, F.pad
+reshape, softmax, pad, normal = flow.reshape, flow.softmax, F.pad, flow.normal
 
 
 def identity(x: Tensor) -> Tensor:
@@ -72,6 +72,11 @@ def sparse_softmax_cross_entropy(logits: Tensor, label: Tensor) -> Tensor:
 def softmax_cross_entropy(logits: Tensor, label: Tensor) -> Tensor:
     """A loss for each row: label has the classes' probabilities."""
     return -(label * flow.log_softmax(logits, -1)).sum(-1)
+
+
+def softmax_cross_entropy_grad(dy: Tensor, label: Tensor, prob: Tensor) -> Tensor:
+    """The gradient of softmax_cross_entropy for its logits, whose softmax is prob. dy: one for each row."""
+    return dy.unsqueeze(-1) * (prob - label)
 
 
 def sparse_cross_entropy(prediction: Tensor, label: Tensor, depth: int = -1) -> Tensor:

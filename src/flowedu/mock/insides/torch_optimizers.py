@@ -1,16 +1,18 @@
-"""torch.optim: the optimizers that flowedu has under its own name, with PyTorch's arguments, defaults and first steps. What
-differs is in flowedu/mock/differs_optim.py. Formulas are those of flowedu/optim, but for RMSprop (torch_formulas.py)."""
+"""torch.optim: the optimizers that flow.optim has with OneFlow's arguments, here with PyTorch's, its defaults and first
+steps. What differs is in flowedu/mock/differs_optim.py. Formulas are those of flowedu/optim, but for RMSprop. Those that
+OneFlow has not are the same classes in both (flowedu/optim/by_formula.py)."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flowedu import optim
-from flowedu.mock.insides.torch_formulas import ASGD, Adamax, NAdam, RAdam, RMSprop, Rprop
-from flowedu.mock.insides.torch_optim import Counting, Optimizer, no_rule
+from flowedu.optim.by_formula import ASGD, Adamax, ByFormula, NAdam, RAdam, Rprop
 from flowedu.optim.clipping import ByNorm
 from flowedu.optim.group import ParamGroup
+from flowedu.optim.torch_form import Counting, Optimizer, no_rule
 from flowedu.tensor import Tensor
+from flowedu.tensor.creation import zeros_like
 
 __all__ = ["ASGD", "LBFGS", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "Optimizer", "RAdam",
            "RMSprop", "Rprop"]
@@ -163,3 +165,46 @@ class Adadelta(Counting, optim.Adadelta):
         Optimizer.__init__(self, params, {
             "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize, "capturable": capturable,
             "foreach": foreach, "differentiable": differentiable})
+
+
+class RMSprop(ByFormula):
+    """v = alpha v + (1 - alpha) g^2; w -= lr * g / (sqrt(v) + eps), or with momentum of a running sum of these.
+
+    Args:
+        params: parameters, or dicts of them with options of their own (see Optimizer).
+        lr: learning rate.
+        weight_decay: pulls parameters towards 0, through the gradient.
+        momentum: b = momentum * b + g / (sqrt(v) + eps); w -= lr * b. 0: none.
+        centered: v - a^2, the variance, instead of v, where a is the running average of g.
+        maximize: climb instead.
+        capturable, foreach: nothing to do, said once. differentiable: True is refused.
+
+    State: "step", "square_avg", with momentum "momentum_buffer", centered "grad_avg".
+    """
+
+    def __init__(self, params: Iterable, lr: float = 0.01, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
+                 momentum: float = 0, centered: bool = False, capturable: bool = False, foreach: bool | None = None,
+                 maximize: bool = False, differentiable: bool = False):
+        Optimizer.__init__(self, params, {
+            "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered, "weight_decay": weight_decay,
+            "capturable": capturable, "foreach": foreach, "maximize": maximize, "differentiable": differentiable})
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        super().check(group)
+        for name in ("alpha", "eps", "momentum"):
+            self.need(group[name] >= 0, f"{name} value", group[name])
+
+    def first(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
+        names = ["square_avg", *["momentum_buffer"] * (group["momentum"] > 0), *["grad_avg"] * bool(group["centered"])]
+        return {name: zeros_like(p) for name in names}
+
+    def move(self, w, g, t, lr, own, group):
+        alpha = group["alpha"]
+        v = own["square_avg"].mul_(alpha).addcmul_(g, g, value=1 - alpha)
+        if group["centered"]:
+            v = v - own["grad_avg"].lerp_(g, 1 - alpha).square()
+        root = v.sqrt().add_(group["eps"])
+        if group["momentum"] > 0:
+            w.sub_(own["momentum_buffer"].mul_(group["momentum"]).addcdiv_(g, root), alpha=lr)
+        else:
+            w.addcdiv_(g, root, value=-lr)

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from multiprocessing import *  # noqa: F403
 from multiprocessing import get_context, process  # noqa: F401
 
-from flowedu import distributed, env
+from flowedu import distributed
 from flowedu.errors import ArgumentError
+from flowedu.oneflow04.job import env
 
 
 class ProcessContext:

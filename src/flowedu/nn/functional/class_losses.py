@@ -58,7 +58,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, i
         return _r["div"].call((total(loss), total(_counted(labels, ignore_index, loss.dtype))), ())
     counts = _counted(labels, ignore_index, loss.dtype)
     if weight is not None:
-        safe = _r["mul"](labels, cast(counts, labels.dtype))
+        safe = _safe(labels, counts)
         counts = counts * _r["gather"].call((cast(weight, loss.dtype), safe), (0,))
         loss = loss * counts
     if label_smoothing:
@@ -76,7 +76,7 @@ def _classes_last(x, axis: int):
 
 
 def _labels(what: str, target, shape: tuple, input):
-    """target as int32 or int64, of this shape."""
+    """target, whole numbers of this shape."""
     if target.dtype is dt.bool_:
         raise DTypeError(f"{what}: expected target being integer type, but got {target.dtype!r}", expected="int64",
                          got=repr(target.dtype), fix="target.long()")
@@ -91,6 +91,12 @@ def _labels(what: str, target, shape: tuple, input):
 def _counted(labels, ignore_index: int, dtype):
     """1 for each label that counts, 0 for each that does not."""
     return cast(E.ne(labels, ignore_index), dtype)         # of uint8 labels -100 names none
+
+
+def _safe(labels, counts):
+    """The labels as indices: 0 for those that do not count."""
+    labels = labels if labels.dtype in (dt.int32, dt.int64) else cast(labels, dt.int64)
+    return _r["mul"](labels, cast(counts, labels.dtype))
 
 
 def _mean(loss, counts):
@@ -142,7 +148,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
     labels = _labels("nll_loss", target, (*input.shape[:axis], *input.shape[axis + 1:]), input)
     rows = _classes_last(input, axis)
     counts = _counted(labels, ignore_index, input.dtype)
-    safe = _r["mul"](labels, cast(counts, labels.dtype))
+    safe = _safe(labels, counts)
     if weight is not None:
         counts = counts * _r["gather"].call((cast(weight, counts.dtype), safe), (0,))
     try:

@@ -15,6 +15,7 @@ from flowedu.core.trace.tracer import FREE
 from flowedu.core.trace.update import STEP
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CheckError
+from flowedu.tensor.globals import logical
 
 SCHEDULE = "System-Train-ScheduleStep"           # of a schedule that counts otherwise than its optimizer, and its number
 
@@ -96,16 +97,21 @@ def give_to_optimizers(graph) -> None:
         if name in states:
             own = getattr(graph._scaler, key)
             _check(name, states[name].spec, own.spec, "with a GradScaler")
-            copy_into(own, states.pop(name))
+            copy_into(own, _whole(states.pop(name)))
     if STEP not in states:
         return
-    count = states.pop(STEP)
+    count = _whole(states.pop(STEP))
     for i, (optimizer, scheduler) in enumerate(graph._optimizers):
-        own = states.pop(f"{STEP}_{i}", count)
+        own = _whole(states.pop(f"{STEP}_{i}", count))
         _check(STEP, own.spec, optimizer.count_.spec, "with the same optimizers")
         copy_into(optimizer.count_, own)
         if scheduler is not None:
-            scheduler.go_to_(states.pop(f"{SCHEDULE}_{i}", own).item())
+            scheduler.go_to_(_whole(states.pop(f"{SCHEDULE}_{i}", own)).item())
+
+
+def _whole(t: Tensor) -> Tensor:
+    """The local tensor with t's value: what concerns no one device may have been spread with the rest of a state."""
+    return t if t.global_layout is None else logical(t)
 
 
 def _check(name: str, got, expected, of: str) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from flowedu.core.eager.arrays import copied, copy_of, tensor_alias
 from flowedu.core.eager.dispatch import carried
 from flowedu.core.eager.tensor import Tensor
+from flowedu.core.graph.program import Program
 from flowedu.core.layers.module import Module
 from flowedu.core.ops.call import interpreter
 from flowedu.core.ops.define import REGISTRY
@@ -25,6 +26,7 @@ from flowedu.errors import GradientError, JobBuildAndInferError, UnsupportedErro
 from flowedu.nn.graph.added import check_members
 from flowedu.nn.graph.changes import Seen, attributes
 from flowedu.nn.graph.effects import attributes_kept, check_aliases
+from flowedu.nn.graph.kept import Kept, find_kept
 from flowedu.nn.graph.scaling import ScalingCompiled, ScalingTracer
 from flowedu.tensor.modes import no_grad
 
@@ -121,9 +123,13 @@ class WritingCompiled(ScalingCompiled):
         return attributes_kept(self.tracer, self.owner._blocks.values())
 
     def link(self) -> None:
+        program = self.program
+        weights = find_kept(self.graph) if type(program) is Program and not program.place else ()
         super().link()
         if self.rebound:
-            self.program.before += (self.sync,)
+            program.before += (self.sync,)
+        if weights:
+            program.before += (Kept(program, weights).look,)
 
     def sync(self) -> None:
         """Let what stands for attributes have the values that they have now."""
@@ -248,5 +254,5 @@ def overlap(x: Tensor, y: Tensor) -> bool:
 def _extent(x: Tensor) -> tuple[int, int]:
     """The addresses from the first byte to behind the last."""
     if not x._numel:
-        return x.data_ptr(), x.data_ptr()
-    return x.data_ptr(), x.data_ptr() + (1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride()))) * x.element_size()
+        return x.address, x.address
+    return x.address, x.address + (1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride()))) * x.element_size()

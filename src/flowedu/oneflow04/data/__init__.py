@@ -5,9 +5,10 @@ from flowedu.oneflow04.data.ofrecord import ofrecord_records, ofrecord_writer
 from flowedu.oneflow04.data.prefetch import Prefetcher
 from flowedu.oneflow04.data.reader import RecordBatch, ofrecord_loader, ofrecord_reader
 from flowedu.oneflow04.data.decoders import (
-    OFRecordBytesDecoder, OFRecordImageDecoder, OFRecordImageDecoderRandomCrop, OFRecordRawDecoder, ofrecord_bytes_decoder,
-    ofrecord_image_classification_reader, ofrecord_image_decoder, ofrecord_image_decoder_random_crop, ofrecord_raw_decoder)
+    ImageDecoderRandomCropResize, OFRecordBytesDecoder, OFRecordImageDecoder, OFRecordImageDecoderRandomCrop,
+    OFRecordRawDecoder, image_decoder_random_crop_resize, ofrecord_bytes_decoder, ofrecord_image_classification_reader,
+    ofrecord_image_decoder, ofrecord_image_decoder_random_crop, ofrecord_raw_decoder)
 from flowedu.oneflow04.data.legacy import (
-    BlobConf, BytesListCodec, COCOReader, ImageCodec, ImagePreprocessor, ImageResizePreprocessor, NormByChannelPreprocessor,
-    OneRecDecoder, RawCodec, coco_reader, decode_ofrecord, decode_random, megatron_gpt_mmap_data_loader, onerec_decoder,
-    onerec_reader)
+    BlobConf, BytesListCodec, COCOReader, ImageCodec, ImagePreprocessor, ImageResizePreprocessor, MegatronGPTMMapDataLoader,
+    NormByChannelPreprocessor, OneRecDecoder, RawCodec, coco_reader, decode_ofrecord, decode_random,
+    megatron_gpt_mmap_data_loader, onerec_decoder, onerec_reader)

@@ -16,7 +16,9 @@ from flowedu.core.layers.context import gen_seed
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, DataError, DTypeError, ShapeError
 from flowedu.errors.once import inert
+from flowedu.oneflow04.buffers import need_buffer
 from flowedu.oneflow04.data.reader import ofrecord_reader
+from flowedu.oneflow04.image import resample
 from flowedu.oneflow04.image.decode import check_color_space, check_crop, crop_window, decode_images
 from flowedu.oneflow04.random import name_once, seed_of
 from flowedu.ops.front import front
@@ -184,6 +186,45 @@ def OFRecordImageDecoderRandomCrop(input_blob, blob_name: str, color_space: str 
                         name=name_once(name))
 
 
+def _cropped(x, state, width, height, num_attempts, area, ratio):
+    rng = state or np.random.default_rng(gen_seed())
+    out = np.empty((x.size, height, width, 3), np.uint8)
+    what = "ImageDecoderRandomCropResize"
+    for i, picture in enumerate(decode_images(x.items, "RGB", lambda i: f"{what}: {x.where(i)}")):
+        piece = picture[crop_window(rng, *picture.shape[:2], area, ratio, num_attempts)]
+        resample.resize(np.ascontiguousarray(piece), height, width, "bilinear", out[i])
+    return out
+
+
+_resized_op = define_host("image_decoder_random_crop_resize(x, *, width, height, num_attempts, area, ratio, seed) -> out",
+                          host=_cropped, shape=lambda x, width, height: (*x.shape, height, width, 3),
+                          dtype=lambda: dt.uint8, state=lambda seed: None if seed is None else np.random.default_rng(seed))
+
+
+def ImageDecoderRandomCropResize(input_blob, target_width: int, target_height: int, num_attempts: int | None = None,
+                                 seed: int | None = None, random_area: Sequence[float] | None = None,
+                                 random_aspect_ratio: Sequence[float] | None = None, num_workers: int | None = None,
+                                 warmup_size: int | None = None, max_num_pixels: int | None = None,
+                                 name: str | None = None):
+    """Pictures out of a buffer of PNG, JPEG or BMP bytes, RGB, of each a random piece in one size: uint8 (N, target_height,
+    target_width, 3). As OFRecordImageDecoderRandomCrop, and bilinear. The last three concern OneFlow's GPU decoder."""
+    why = "pictures are decoded on the CPU"
+    inert("ImageDecoderRandomCropResize(num_workers)", num_workers, None, why)
+    inert("ImageDecoderRandomCropResize(warmup_size)", warmup_size, None, why)
+    inert("ImageDecoderRandomCropResize(max_num_pixels)", max_num_pixels, None, why)
+    area, ratio = check_crop("ImageDecoderRandomCropResize", random_area or (0.08, 1.0),
+                             random_aspect_ratio or (0.75, 1.333333), num_attempts or 10)
+    return _resized(input_blob, int(target_width), int(target_height), num_attempts or 10, area, ratio, seed_of(seed),
+                    name=name)
+
+
+@front("ImageDecoderRandomCropResize", "out")
+def _resized(input_blob, width, height, num_attempts, area, ratio, seed):
+    need_buffer("ImageDecoderRandomCropResize", input_blob)
+    return _resized_op(input_blob, width=width, height=height, num_attempts=num_attempts, area=area, ratio=ratio, seed=seed)
+
+
+image_decoder_random_crop_resize = ImageDecoderRandomCropResize
 ofrecord_raw_decoder, ofrecord_bytes_decoder = OFRecordRawDecoder, OFRecordBytesDecoder
 ofrecord_image_decoder, ofrecord_image_decoder_random_crop = OFRecordImageDecoder, OFRecordImageDecoderRandomCrop
 

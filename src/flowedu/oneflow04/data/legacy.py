@@ -180,7 +180,7 @@ coco_reader = COCOReader = _missing("coco_reader", f"{_AS_RECORDS} (pictures as 
                                     "them with flow.data.ofrecord_reader")
 onerec_reader = _missing("onerec_reader", f"{_AS_RECORDS} and read them with flow.data.ofrecord_reader")
 onerec_decoder = OneRecDecoder = _missing("onerec_decoder", "flow.data.OFRecordRawDecoder, for OFRecords")
-megatron_gpt_mmap_data_loader = _missing("megatron_gpt_mmap_data_loader", "np.memmap the tokens, and feed slices of them "
-                                         "as an argument of the job")
+megatron_gpt_mmap_data_loader = MegatronGPTMMapDataLoader = _missing(
+    "megatron_gpt_mmap_data_loader", "np.memmap the tokens, and feed slices of them as an argument of the job")
 decode_random = _missing("decode_random", "flow.random.CoinFlip for coins, flow.nn.dropout in a network, or feed "
                          "np.random's arrays as an argument of the job")

@@ -175,6 +175,7 @@ SESSION = table(
     _warns(int, "cudnn_buf_limit_mbyte", _NO_CUDNN),
     _warns(bool, "use_rdma", _NO_NET),
     _warns(bool, "thread_enable_local_message_queue", "a plan is one sequence of calls"),
+    _warns(bool, "enable_mem_chain_merge", "memory is planned in one way"),
     _warns(bool, "save_downloaded_file_to_local_fs", "files are always local"),
     _warns(bool, "enable_model_io_v2", "checkpoints have the layout of OneFlow 0.4"),
     _warns(bool, "collect_act_event", "there are no actors; job.profile() measures"),

@@ -107,6 +107,27 @@ def conv2d_transpose(value=None, filter=None, output_shape: Sequence[int] | None
     return _conv2d_transpose(value, filter, output_shape, strides, padding, data_format, dilations, groups, name=name)
 
 
+def torch_conv2d_transpose(value=None, filter=None, output_padding: Sequence[int] | None = None, strides=1,
+                           padding_needed: Sequence[int] = (0, 0), data_format: str = "NCHW", name: str | None = None,
+                           input=None, filters=None, dilations=None):
+    """conv2d_transpose as PyTorch has it: the size of the result is (size - 1) * stride + window - padding_needed +
+    output_padding. padding_needed: twice PyTorch's padding, of height and width."""
+    value, filter = input if value is None else value, filters if filter is None else filter
+    steps = [n if isinstance(n, (list, tuple)) else [n or 1] * 2 for n in (strides, dilations)]
+    if not isinstance(padding_needed, (list, tuple)) or len(padding_needed) != 2 or any(p % 2 for p in padding_needed):
+        raise CheckError("torch_conv2d_transpose: padding_needed does not fit", expected="two even numbers, of height and "
+                         "width", got=repr(padding_needed), fix="padding_needed=[2 * p, 2 * p]")
+    last = data_format.upper() == "NHWC"
+    hw, kernel = (value.shape[1:3], filter.shape[1:3]) if last else (value.shape[2:], filter.shape[2:])
+    size = [(n - 1) * s + (k - 1) * d + 1 - p + o for n, s, k, d, p, o in zip(
+        hw, steps[0], kernel, steps[1], padding_needed, output_padding or (0, 0))]
+    channels = filter.shape[3 if last else 1]
+    pads = [[p // 2, p // 2] for p in padding_needed]
+    return conv2d_transpose(value, filter, [-1, *size, channels] if last else [-1, channels, *size], strides,
+                            [[0, 0], *pads, [0, 0]] if last else [[0, 0], [0, 0], *pads], data_format, name,
+                            dilations=dilations)
+
+
 @front("Deconv2d")
 def _conv2d_transpose(value, filter, output_shape, strides, padding, data_format, dilations, groups):
     what = "conv2d_transpose"
@@ -160,4 +181,4 @@ def _output_size(output_shape, batch_and_channels, last):
     return listed[1:3] if last else listed[2:]
 
 
-__all__ = ["compat_conv2d", "conv1d", "conv2d", "conv2d_transpose", "conv3d"]
+__all__ = ["compat_conv2d", "conv1d", "conv2d", "conv2d_transpose", "conv3d", "torch_conv2d_transpose"]

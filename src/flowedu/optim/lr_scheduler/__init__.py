@@ -10,12 +10,13 @@ from flowedu.optim.lr_scheduler.base import LambdaLR, LRScheduler, Multiplicativ
 from flowedu.optim.lr_scheduler.composed import ChainedScheduler, SequentialLR, WarmUpLR
 from flowedu.optim.lr_scheduler.cycles import CyclicLR, OneCycleLR
 from flowedu.optim.lr_scheduler.decay import (
-    ConstantLR, CosineAnnealingLR, CosineAnnealingWarmRestarts, CosineDecayLR, ExponentialLR, LinearLR, MultiStepLR,
-    PolynomialLR, StepLR)
+    ConstantLR, CosineAnnealingLR, CosineAnnealingWarmRestarts, CosineDecayLR, CosineScheduler, ExponentialLR,
+    LinearLR, MultiStepLR, PolynomialLR, StepLR)
 from flowedu.optim.lr_scheduler.plateau import ReduceLROnPlateau
 
 WarmupLR = WarmUpLR
 
 __all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CosineDecayLR",
-           "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR",
-           "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR", "WarmUpLR", "WarmupLR"]
+           "CosineScheduler", "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR",
+           "MultiplicativeLR", "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR", "WarmUpLR",
+           "WarmupLR"]

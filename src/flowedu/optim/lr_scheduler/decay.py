@@ -123,6 +123,13 @@ class CosineDecayLR(LRScheduler):
         return rates.cosine(base_lr, step, self.decay_steps, self.alpha)
 
 
+class CosineScheduler(CosineDecayLR):
+    """CosineDecayLR by the name that OneFlow 0.4 gave it."""
+
+    def __init__(self, optimizer: Optimizer, steps: int, alpha: float = 0.0, last_step: int = -1, verbose: bool = False):
+        super().__init__(optimizer, steps, alpha, last_step, verbose)
+
+
 class CosineAnnealingLR(LRScheduler):
     """Half a cosine down to eta_min at step T_max, half a cosine up again to step 2 T_max, and so on."""
 

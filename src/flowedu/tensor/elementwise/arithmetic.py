@@ -46,7 +46,7 @@ multiply, arctan2 = mul, atan2
 
 
 def add(input, other, *, alpha=1):
-    """input + alpha * other."""
+    """input + alpha * other. flow.add(a, b, c), or of a list: the sum of all."""
     return _add(input, other if alpha == 1 else _times(input, other, alpha))
 
 

@@ -52,9 +52,8 @@ def from_local(x: Tensor, p, sbps, check_meta: bool, copy: bool = False) -> Tens
     if x._device and p.type == "cuda" and not alone:
         extension("GPUs of ranks").check_own(x, p, engine.rank)
     others = None if alone else extension("shards of other ranks")
-    shape = _logical_shape(x._sizes(), global_layout.layout) if alone else \
-        others.logical_shape(x, global_layout, check_meta)
-    spec = Spec(shape, x.dtype)
+    spec = Spec(_logical_shape(x._sizes(), global_layout.layout), x.dtype) if alone else \
+        others.logical_spec(x, global_layout, check_meta)
     own = copy_of(x.detach()) if copy else x.detach()
     parts = housed({d: own for d in p.devices if d in engine.owned}, p)
     if "B" in global_layout.layout.sbp and not alone:

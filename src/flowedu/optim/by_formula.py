@@ -1,5 +1,6 @@
-"""torch.optim's optimizers that OneFlow has not, or has with another formula (RMSprop), written in tensors, not as one
-kernel: RMSprop, Adamax, NAdam, RAdam, Rprop, ASGD. They work eagerly; an nn.Graph refuses them.
+"""Optimizers written in tensors, not as one kernel: those of torch.optim that OneFlow has not (Adamax, NAdam, RAdam, Rprop,
+ASGD), with PyTorch's arguments, clock and form of what is saved, and Ftrl, which OneFlow has in one_embedding. They work
+eagerly; an nn.Graph refuses them.
 
 In the formulas w is a parameter, g its gradient (with weight decay in it), t = 1, ... the parameter's own step.
 """
@@ -8,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from flowedu import full, maximum, zeros_like
 from flowedu.core.layers.group import UpdateRule
-from flowedu.mock.insides.torch_optim import Counting, Optimizer, no_rule, single
 from flowedu.optim import adam
 from flowedu.optim.group import ParamGroup
-from flowedu.tensor import Tensor
+from flowedu.optim.torch_form import Counting, Optimizer, no_rule, single
+from flowedu.tensor import Tensor, full
+from flowedu.tensor.creation import full_like, zeros_like
+from flowedu.tensor.elementwise import maximum, where
 
 
 class ByFormula(Counting):
@@ -55,49 +57,6 @@ class ByFormula(Counting):
     def _remembered(self, p: Tensor, group: ParamGroup) -> dict:
         self.state[p] = {"step": single(0.0), **self.first(p, group)}
         return self.state[p]
-
-
-class RMSprop(ByFormula):
-    """v = alpha v + (1 - alpha) g^2; w -= lr * g / (sqrt(v) + eps), or with momentum of a running sum of these.
-
-    Args:
-        params: parameters, or dicts of them with options of their own (see Optimizer).
-        lr: learning rate.
-        weight_decay: pulls parameters towards 0, through the gradient.
-        momentum: b = momentum * b + g / (sqrt(v) + eps); w -= lr * b. 0: none.
-        centered: v - a^2, the variance, instead of v, where a is the running average of g.
-        maximize: climb instead.
-        capturable, foreach: nothing to do, said once. differentiable: True is refused.
-
-    State: "step", "square_avg", with momentum "momentum_buffer", centered "grad_avg".
-    """
-
-    def __init__(self, params: Iterable, lr: float = 0.01, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
-                 momentum: float = 0, centered: bool = False, capturable: bool = False, foreach: bool | None = None,
-                 maximize: bool = False, differentiable: bool = False):
-        Optimizer.__init__(self, params, {
-            "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered, "weight_decay": weight_decay,
-            "capturable": capturable, "foreach": foreach, "maximize": maximize, "differentiable": differentiable})
-
-    def check(self, group: Mapping[str, Any]) -> None:
-        super().check(group)
-        for name in ("alpha", "eps", "momentum"):
-            self.need(group[name] >= 0, f"{name} value", group[name])
-
-    def first(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
-        names = ["square_avg", *["momentum_buffer"] * (group["momentum"] > 0), *["grad_avg"] * bool(group["centered"])]
-        return {name: zeros_like(p) for name in names}
-
-    def move(self, w, g, t, lr, own, group):
-        alpha = group["alpha"]
-        v = own["square_avg"].mul_(alpha).addcmul_(g, g, value=1 - alpha)
-        if group["centered"]:
-            v = v - own["grad_avg"].lerp_(g, 1 - alpha).square()
-        root = v.sqrt().add_(group["eps"])
-        if group["momentum"] > 0:
-            w.sub_(own["momentum_buffer"].mul_(group["momentum"]).addcdiv_(g, root), alpha=lr)
-        else:
-            w.addcdiv_(g, root, value=-lr)
 
 
 class _Moments(ByFormula, adam._Moments):
@@ -269,3 +228,47 @@ class ASGD(ByFormula):
             own["ax"].add_((w - own["ax"]) * mu)
         own["eta"].fill_(lr / (1 + lambd * lr * t) ** group["alpha"])
         own["mu"].fill_(1 / max(1, t - group["t0"]))
+
+
+class Ftrl(ByFormula):
+    """Follow the regularized leader: n += g^2; z += g - (n^p - n0^p) / lr * w, where n0 is the n before and p = -lr_power;
+    w = 0 where |z| <= lambda1, else (sign(z) lambda1 - z) / ((beta + n^p) / lr + lambda2).
+
+    Args:
+        params: parameters, or dicts of them with options of their own (see Optimizer).
+        lr: learning rate; 0 leaves everything as it is.
+        weight_decay: pulls parameters towards 0, through the gradient.
+        lr_power: 0 or less; -0.5: rates fall with the root of the sum of squares.
+        initial_accumulator_value: first value of n.
+        lambda1: weights are exactly 0 where z is not larger. lambda2: makes the others smaller. beta: makes rates smaller.
+        maximize: climb instead.
+
+    State: "step", "accumulator_value" (n), "z".
+    """
+
+    def __init__(self, params: Iterable, lr: float = 0.001, weight_decay: float = 0.0, lr_power: float = -0.5,
+                 initial_accumulator_value: float = 0.1, lambda1: float = 0.0, lambda2: float = 0.0, beta: float = 0.0, *,
+                 maximize: bool = False):
+        Optimizer.__init__(self, params, {
+            "lr": lr, "weight_decay": weight_decay, "lr_power": lr_power,
+            "initial_accumulator_value": initial_accumulator_value, "lambda1": lambda1, "lambda2": lambda2, "beta": beta,
+            "maximize": maximize})
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        super().check(group)
+        self.need(group["lr_power"] <= 0, "lr_power value", group["lr_power"], "0 or less: -0.5, say")
+        for name in ("initial_accumulator_value", "lambda1", "lambda2", "beta"):
+            self.need(group[name] >= 0, f"{name} value", group[name])
+
+    def first(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
+        return {"accumulator_value": full_like(p, float(group["initial_accumulator_value"])), "z": zeros_like(p)}
+
+    def move(self, w, g, t, lr, own, group):
+        if lr == 0:
+            return
+        n, z, p = own["accumulator_value"], own["z"], -group["lr_power"]
+        before = n.pow(p)
+        after = n.addcmul_(g, g).pow(p)
+        z.add_(g - (after - before) / lr * w)
+        moved = (z.sign() * group["lambda1"] - z) / ((after + group["beta"]) / lr + group["lambda2"])
+        w.copy_(where(z.abs() <= group["lambda1"], zeros_like(w), moved))

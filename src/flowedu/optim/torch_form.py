@@ -1,5 +1,5 @@
-"""torch.optim.Optimizer: flowedu's, with PyTorch's keys of what is remembered, PyTorch's form of what is saved, and for
-every parameter its own number of steps."""
+"""Optimizers in PyTorch's form: flowedu's, with PyTorch's keys of what is remembered, its form of what is saved, and for
+every parameter its own number of steps. torch.optim's, and those of flow.optim that OneFlow has not (by_formula.py)."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -164,6 +164,6 @@ def single(value: float) -> Tensor:
 
 def no_rule(what: str) -> UnsupportedError:
     """For an nn.Graph that asks."""
-    return UnsupportedError(f"optim.{what}: not in an nn.Graph", got=what,
-                            expected="an optimizer of flow.optim, whose rule a graph knows",
+    known = "SGD, Adam, AdamW, LAMB, RMSprop, Adagrad or Adadelta"
+    return UnsupportedError(f"optim.{what}: not in an nn.Graph", got=what, expected=f"a rule that graphs know: {known}",
                             fix="optimizer.step() after loss.backward(), outside a graph")

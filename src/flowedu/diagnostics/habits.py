@@ -1,0 +1,97 @@
+"""A call that does not fit a function, and is one of OneFlow's or NumPy's for the same: `keepdims=` for keepdim, `size=`
+for sizes one by one, `out=` where OneFlow has it, `flow.add` of many. Only calls that would be errors come here; what fits
+is not looked at, and costs nothing. For PyTorch's words, mock/translate.py.
+"""
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+from collections.abc import Callable, Mapping
+
+from flowedu.core.eager.dispatch import TensorBase, is_grad_enabled
+from flowedu.diagnostics import explain
+from flowedu.errors import CallError, UnsupportedError, told_value
+from flowedu.tensor.modes import no_grad
+from flowedu.tensor.promotion import can_cast
+
+SIZED = frozenset("zeros ones empty rand randn new_zeros new_ones new_empty".split())
+OUT = frozenset("normal quantile tensordot".split())
+
+
+def habitual(function, args: tuple, kwargs: dict) -> tuple[object] | None:
+    """(what function(*args, **kwargs) means,); None: nothing is known of such a call.
+
+    function: the PublicFunction that was called and failed with a TypeError.
+    """
+    name, given = function.name, dict(kwargs)
+    if name == "add" and function.owner is None and not kwargs:
+        many = args[0] if len(args) == 1 else args
+        if isinstance(many, (tuple, list)) and many and all(isinstance(x, TensorBase) for x in many):
+            return (functools.reduce(operator.add, many),)
+    try:
+        signature = inspect.signature(function.function)
+    except (TypeError, ValueError):
+        return None
+    if explain.binds(signature, args, kwargs):           # the error came from within
+        return None
+    parameters = signature.parameters
+    if name in SIZED and "size" in given and len(args) == (function.owner is not None):
+        args = *args, given.pop("size")
+    if "keepdims" in given and "keepdim" in parameters and "keepdim" not in given:
+        given["keepdim"] = given.pop("keepdims")
+    if "out" in given and name in OUT and function.owner is None:
+        out = given.pop("out")
+        return (again(function, args, given) if out is None else into(out, function, args, given, parameters),)
+    return None if given.keys() == kwargs.keys() else (again(function, args, given),)
+
+
+def again(function: Callable, args, kwargs: dict):
+    """The call as it is meant; its errors are worded as those of any call."""
+    try:
+        return function(*args, **kwargs)
+    except (TypeError, AttributeError) as e:
+        better = explain.reworded(function, list(args), kwargs, e.with_traceback(e.__traceback__.tb_next))
+        if better is None:
+            raise
+    raise better
+
+
+def into(out, function: Callable, args: list, kwargs: dict, parameters: Mapping):
+    """out with the result in it. out: a tensor, or a tuple or list of as many as the function gives."""
+    values = [*args, *kwargs.values()]
+    values += [y for x in values if isinstance(x, (tuple, list)) for y in x]
+    tensors = [x for x in values if isinstance(x, TensorBase)]
+    outs = list(out) if isinstance(out, (tuple, list)) else [out]
+    for x in outs:
+        if not isinstance(x, TensorBase):
+            raise CallError(f"{function.name}: out is not a tensor", expected="a tensor", got=told_value(x),
+                            fix="out=flow.empty_like(...)")
+    if is_grad_enabled() and any(x.requires_grad for x in (*tensors, *outs)):
+        raise UnsupportedError(f"{function.name}: with out= there is no gradient, and an argument requires one",
+                               expected="tensors that require none", got="requires_grad=True",
+                               fix="leave out= out, or call it under flow.no_grad()")
+    if not tensors and "dtype" in parameters:
+        kwargs.setdefault("dtype", outs[0].dtype)
+    result = again(function, args, kwargs)
+    results = list(result) if isinstance(result, (tuple, list)) else [result]
+    if len(results) != len(outs):
+        raise CallError(f"{function.name}: out must have as many tensors as the result", expected=str(len(results)),
+                        got=str(len(outs)), fix="out=(values, indices)" if len(results) == 2 else "out=tensor")
+    for x, y in zip(outs, results):
+        _put(function.name, x, y)
+    return out if len(outs) == 1 or not hasattr(result, "_fields") else type(result)(*outs)
+
+
+def _put(name: str, out, y) -> None:
+    if not can_cast(y.dtype, out.dtype):
+        raise CallError(f"{name}: the result does not fit the type of out", expected=f"out of {y.dtype}",
+                        got=str(out.dtype), fix=f"out.to({y.dtype}) before")
+    if out.shape != y.shape:
+        if out.numel() or getattr(out, "is_lazy", False):       # in a graph its memory cannot be exchanged
+            raise CallError(f"{name}: the result does not fit the shape of out", expected=f"out of shape {tuple(y.shape)}",
+                            got=str(tuple(out.shape)), fix=f"out=flow.empty{tuple(y.shape)}")
+        out.data = y.to(out.dtype)
+        return
+    with no_grad():
+        out.copy_(y)

@@ -1,0 +1,47 @@
+"""A graph that only reads its weights lets kernels keep them as they pack them, until somebody writes them.
+
+Packed weights cost memory a second time, so only graphs without updates keep them. Before a run two numbers tell whether
+the weights were written since the last one: how often ops wrote in their memory, and how often others were given it. While
+another library holds it (`w.numpy()` that is still alive, an array the weights were made of) nobody can tell, and kernels
+pack in every run, as they do in training.
+"""
+from __future__ import annotations
+
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.graph.ir import Graph, GraphValue, base
+from flowedu.core.graph.program import Program
+from flowedu.ops.kept import KEPT
+from flowedu.tensor.writing import last_writes
+
+NOTHING, TO_MAKE, THERE = 0, 1, 2            # what scratch holds: `kept` of fe_call (_kernels/core/abi.h)
+
+
+def find_kept(graph: Graph) -> set[GraphValue]:
+    """Mark the nodes whose weights are variables (`graph.kept`); these variables."""
+    if any(node.mutates for node in graph.nodes):
+        return set()
+    found = {node: {base(node.inputs[i]) for i in KEPT[node.op]} for node in graph.nodes if node.op in KEPT}
+    graph.kept = frozenset(n for n, values in found.items() if all(v.kind == "variable" for v in values))
+    return {v for n in graph.kept for v in found[n]}
+
+
+class Kept:
+    """Says before each run what scratch memory holds. arrays: those of the variables, by value."""
+
+    def __init__(self, program: Program, weights: set[GraphValue]):
+        self.program = program
+        self.weights: list[Tensor] = [program.arrays[v] for v in weights]
+        self.executor, self.held, self.seen, self.runs, self.what = None, [], None, 0, NOTHING
+
+    def look(self) -> None:
+        """What was packed holds if it was packed in a run that succeeded, in this memory, of what the weights are still."""
+        executor, now = self.program.executor, last_writes(self.weights)
+        if executor is not self.executor:                      # laid out anew: other memory, or other weights
+            self.executor, self.what, self.seen = executor, NOTHING, None
+            self.held = [w.detach() for w in self.weights]     # lives as long: its address is not given to others
+        what = THERE if now is not None and now == self.seen and executor.runs > self.runs else TO_MAKE
+        if what == TO_MAKE:
+            self.seen, self.runs = now, executor.runs
+        if what != self.what:
+            executor.remember(what)
+            self.what = what

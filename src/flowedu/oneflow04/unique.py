@@ -1,0 +1,113 @@
+"""How often, which and how many: what OneFlow 0.4 did with the ids of sparse features, and its count of what overflowed."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from flowedu import ops
+from flowedu.core.values import dtype as dt
+from flowedu.errors import ArgumentError, ShapeError
+from flowedu.oneflow04.axes import normal_axis
+from flowedu.ops.front import front
+from flowedu.ops.host import define_host
+
+_o = ops.REGISTRY
+
+
+def _found(x: np.ndarray):
+    """(the different elements in the order they first come in, the number of each element's, how often each comes)."""
+    values, first, at, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    return values[order], rank[at.reshape(-1)], counts[order]
+
+
+def _filled(n: int, a: np.ndarray) -> np.ndarray:
+    return np.concatenate([a, np.zeros((n - len(a), *a.shape[1:]), a.dtype)])
+
+
+def _count(x, out_idx):
+    values, at, counts = _found(x)
+    kind = out_idx.numpy
+    return (_filled(x.size, values), at.astype(kind), _filled(x.size, counts.astype(kind)),
+            np.array([values.size], kind))
+
+
+_unique_op = define_host("unique_with_counts(x, *, out_idx) -> y, idx, count, num_unique", host=_count,
+                         shape=lambda x: (x.shape, x.shape, x.shape, (1,)),
+                         dtype=lambda x, out_idx: (x.dtype, out_idx, out_idx, out_idx))
+
+
+@front("UniqueWithCounts", "y")
+def unique_with_counts(x, out_idx=dt.int32):
+    """(y, idx, count, num_unique) of a vector: its different elements in the order in which they first come, the number of
+    each element's in y, how often each comes, and how many they are (1,). y and count are as long as x; behind num_unique
+    they are 0: flow.sync_dynamic_resize cuts that off."""
+    if x.ndim != 1:
+        raise ShapeError("unique_with_counts: x is not a vector", expected="one axis", got=str(x.shape),
+                         fix="flow.reshape(x, [-1])")
+    return _unique_op(x, out_idx=dt.as_dtype(out_idx, "unique_with_counts: out_idx"))
+
+
+def _sums(indices, values):
+    found, at, _ = _found(indices)
+    rows = values.reshape(indices.size, -1)
+    total = np.zeros_like(rows)
+    np.add.at(total, at, rows)
+    return (_filled(indices.size, found).reshape(indices.shape), total.reshape(values.shape),
+            np.array([found.size], np.int64))
+
+
+_sums_op = define_host("indexed_slices_reduce_sum(indices, values) -> y_indices, y_values, num_unique", host=_sums,
+                       shape=lambda indices, values: (indices.shape, values.shape, (1,)),
+                       dtype=lambda indices, values: (indices.dtype, values.dtype, dt.int64))
+
+
+@front("IndexedSlicesReduceSum", "y_indices")
+def indexed_slices_reduce_sum(indices, values):
+    """(the different indices, the sum of each one's slices of values, how many they are): both filled up with 0. values:
+    indices.shape + what a slice has. A gradient of a table's rows becomes one in which each row is there once."""
+    if values.shape[:indices.ndim] != indices.shape:
+        raise ShapeError("indexed_slices_reduce_sum: values and indices differ", expected=f"values {indices.shape} + ...",
+                         got=str(values.shape), fix="one slice of values for each index")
+    return _sums_op(indices, values)
+
+
+_resize_op = define_host("sync_dynamic_resize(x, size, *, axis) -> y", dynamic=["y"], shape=lambda x: x.shape,
+                         host=lambda x, size, axis: x[(slice(None),) * axis + (slice(int(size.reshape(-1)[0])),)],
+                         dtype=lambda x: x.dtype)
+
+
+@front("SyncDynamicResize")
+def sync_dynamic_resize(inputs, size, axis: int = 0, eager: bool = False):
+    """The first `size` elements along an axis. size: (1,) whole numbers, known only when the job runs. eager: no matter."""
+    axis = normal_axis(axis, inputs.ndim, "sync_dynamic_resize")
+    if size.spec.size != 1 or size.dtype not in (dt.int32, dt.int64):
+        raise ArgumentError("sync_dynamic_resize: size is not a whole number", expected="int32 or int64 (1,)",
+                            got=str(size.spec), fix="the num_unique of unique_with_counts")
+    return _resize_op(inputs, size, axis=axis)
+
+
+@front("CountNotFinite")
+def count_not_finite(x):
+    """How many elements are infinite or NaN: int64 (1,)."""
+    odd = _o["ne"](x - x, _o["constant"](shape=(), value=0, dtype=x.dtype))            # inf - inf and nan - nan are NaN
+    return _o["reshape"](_o["sum"](_o["cast"](odd, dtype=dt.int64), axis=tuple(range(x.ndim)), keepdims=False), shape=(1,))
+
+
+@front("MultiCountNotFinite")
+def multi_count_not_finite(x: Sequence):
+    """How many elements of all these are infinite or NaN: int64 (1,)."""
+    if not isinstance(x, (list, tuple)) or not x:
+        raise ArgumentError("multi_count_not_finite: x is no list", expected="a list of blobs", got=repr(x)[:60],
+                            fix="count_not_finite counts in one")
+    total = count_not_finite.__wrapped__(x[0])
+    for other in x[1:]:
+        total = total + count_not_finite.__wrapped__(other)
+    return total
+
+
+__all__ = ["count_not_finite", "indexed_slices_reduce_sum", "multi_count_not_finite", "sync_dynamic_resize",
+           "unique_with_counts"]

@@ -1,0 +1,68 @@
+"""Where a new tensor lies: on a device, or spread by placement and sbp. `flow.utils.global_view.global_mode` says so once
+for all that is made inside it."""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.ops.call import current_interpreter
+from flowedu.core.values.thread_state import register_fields, thread_state
+from flowedu.tensor.device import place_of
+from flowedu.tensor.globals import from_logical, of_kind, shared_generator, spread_out
+
+
+class Spread(NamedTuple):
+    """What a global mode says of new tensors."""
+
+    placement: object
+    sbp: object
+
+
+register_fields(global_mode=None)            # a Spread, inside a global mode that is on
+
+
+def finished(t: Tensor, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
+    """What every creation function does last: where the tensor lies, and whether it is a leaf that requires a gradient."""
+    mode = thread_state.global_mode
+    made = getattr(getattr(current_interpreter(), "placing", None), "made", None)        # of nn.Graph.build
+    if made is not None and not t.is_lazy:
+        made.append(t)
+    if placement is not None or sbp is not None:
+        t = spread_out(t, placement, sbp, device)
+    elif mode is not None and t.global_layout is None:
+        p = mode.placement if device is None else of_kind(mode.placement, "cuda" if place_of(device) else "cpu")
+        t = spread_out(t, p, mode.sbp)
+    elif device is not None:
+        t = t.to(device)
+    if requires_grad:
+        t.requires_grad = True
+    return t
+
+
+def shared(placement, generator):
+    """The generator of a function that makes random numbers: of global tensors one that is the same on every rank."""
+    mode = thread_state.global_mode
+    placement = mode.placement if placement is None and mode is not None else placement
+    return generator if placement is None else shared_generator(placement, generator)
+
+
+def spread_as(t: Tensor, x) -> Tensor:
+    """t, which every rank worked out alike from x: where x is global, so is it, the whole on each of x's devices."""
+    layout = getattr(x, "global_layout", None)
+    return t if layout is None or t.global_layout is not None or t.is_lazy else from_logical(t, layout.whole)
+
+
+def where(input, device=None, placement=None, sbp=None) -> dict:
+    """The keywords of creation functions that put a tensor where `input` lies, but for what is given: a device makes it
+    local, a placement or an sbp alone leaves the other as the input has it."""
+    layout = getattr(input, "global_layout", None)
+    if device is None and layout is not None:
+        placement, sbp = layout.placement if placement is None else placement, layout.sbp if sbp is None else sbp
+    if placement is None and sbp is None:
+        return {"device": home(input, device)}
+    return {"device": device, "placement": placement, "sbp": sbp}
+
+
+def home(input, device=None):
+    """The device of what is made like `input`: the one that is given, else its own; None: the CPU, or its placement."""
+    return device if device is not None or not getattr(input, "_device", 0) else input.device

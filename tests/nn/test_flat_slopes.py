@@ -1,0 +1,44 @@
+"""Activations of straight pieces: their second derivative is 0, and not an input that is said to be in no graph."""
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import flowedu as flow
+from flowedu.errors import GradientError
+from flowedu.nn import functional as F
+
+STRAIGHT = {"relu": F.relu, "relu6": F.relu6, "leaky_relu": F.leaky_relu, "rrelu": F.rrelu, "hardsigmoid": F.hardsigmoid,
+            "prelu": lambda x: F.prelu(x, flow.tensor([0.25], dtype=x.dtype)),
+            "method": lambda x: x.relu(), "in place": lambda x: (x * 1).relu_()}
+numbers = st.lists(st.floats(-9, 9).map(lambda v: v + 1e-3), min_size=1, max_size=5)
+
+
+@pytest.mark.parametrize("name", STRAIGHT)
+@given(values=numbers)
+def test_the_second_derivative_is_zero(name, values):
+    x = flow.tensor(values, dtype=flow.float64, requires_grad=True)
+    for before in (lambda x: x, lambda x: x * 2):                          # of a leaf, and of what was computed
+        first, = flow.autograd.grad(STRAIGHT[name](before(x)).sum(), x, create_graph=True)
+        assert first.requires_grad
+        for allowed in (False, True):
+            second, = flow.autograd.grad(first.sum(), x, retain_graph=True, allow_unused=allowed)
+            np.testing.assert_array_equal(second.numpy(), np.zeros(len(values)))
+    hessian = flow.autograd.functional.hessian(lambda x: STRAIGHT[name](x).sum(), x)
+    np.testing.assert_array_equal(hessian.numpy(), np.zeros((len(values),) * 2))
+
+
+@pytest.mark.parametrize("name", STRAIGHT)
+def test_a_gradient_penalty_asks_for_every_parameter(name):
+    """Of a bias below an activation the derivative of the penalty is 0; the last one is in no graph, and that is said."""
+    flow.manual_seed(1)
+    one, two = flow.nn.Linear(3, 4), flow.nn.Linear(4, 1)
+    x = flow.randn(5, 3, requires_grad=True)
+    slope, = flow.autograd.grad(two(STRAIGHT[name](one(x))).sum(), x, create_graph=True)
+    penalty = (slope.norm(dim=1) - 1).square().sum()
+    found = flow.autograd.grad(penalty, [one.weight, one.bias, two.weight], retain_graph=True)
+    assert [tuple(g.shape) for g in found] == [(4, 3), (4,), (1, 4)] and not found[1].any()
+    assert found[0].any() and found[2].any()
+    with pytest.raises(GradientError, match="not have been used"):
+        flow.autograd.grad(penalty, two.bias, retain_graph=True)
+    assert flow.autograd.grad(penalty, two.bias, allow_unused=True) == (None,)
