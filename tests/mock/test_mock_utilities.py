@@ -159,6 +159,12 @@ def test_nothing_is_fetched(torch):
     assert torch.hub.get_dir() == "there"
 
 
+def test_hub_offers_its_own_names_alone(torch):
+    with pytest.raises(AttributeError) as e:
+        torch.hub.no_such_name  # noqa: B018
+    assert "load_state_dict_from_url" in e.value.expected and "NAMED" not in e.value.expected
+
+
 def test_random_is_the_default_generator(torch):
     torch.random.manual_seed(3)
     state, a = torch.random.get_rng_state(), torch.rand(2)
