@@ -18,7 +18,7 @@ NAMES = {
     "flow.optim.lr_scheduler": "OneCycleLR CyclicLR SWALR",
     "flow.nn.functional": """lp_pool2d fractional_max_pool2d pdist threshold_
         native_channel_shuffle feature_alpha_dropout""",
-    "flow.vision.transforms": """RandomErasing RandomAffine RandomPerspective RandomRotation GaussianBlur
+    "flow.vision.transforms": """RandomErasing RandomAffine RandomPerspective RandomRotation
         RandomInvert RandomPosterize RandomSolarize RandomAdjustSharpness RandomAutocontrast RandomEqualize AutoAugment
         RandAugment TrivialAugmentWide AugMix ElasticTransform LinearTransformation FiveCrop TenCrop v2 MixUp CutMix""",
     "flow.vision.datasets": """EMNIST QMNIST SVHN STL10 CelebA CocoDetection ImageNet VOCDetection Food101

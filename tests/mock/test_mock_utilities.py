@@ -159,6 +159,12 @@ def test_nothing_is_fetched(torch):
     assert torch.hub.get_dir() == "there"
 
 
+def test_hub_offers_its_own_names_alone(torch):
+    with pytest.raises(AttributeError) as e:
+        torch.hub.no_such_name  # noqa: B018
+    assert "load_state_dict_from_url" in e.value.expected and "NAMED" not in e.value.expected
+
+
 def test_random_is_the_default_generator(torch):
     torch.random.manual_seed(3)
     state, a = torch.random.get_rng_state(), torch.rand(2)
@@ -253,6 +259,22 @@ def test_names_of_weights():
         assert x.shape == (3, 224, 224)
         wanted = (0.2 - np.array([0.485, 0.456, 0.406])) / [0.229, 0.224, 0.225]
         np.testing.assert_allclose(x[:, 5, 7].numpy(), wanted, 1e-5)
+
+
+def test_kinds_of_tensors_of_the_gpu(torch):
+    """On a machine without one they are there, too: programs choose between them and the CPU's."""
+    kinds = [n for n in torch.cuda.__all__ if n.endswith("Tensor") and n != "Tensor"]
+    assert len(kinds) == 9 and not torch.cuda._initialized
+    for name in kinds:
+        kind = getattr(torch.cuda, name)
+        assert kind.dtype is getattr(torch, name).dtype and not isinstance(torch.ones(2).to(kind.dtype), kind)
+        if torch.cuda.is_available():
+            assert isinstance(kind([1, 0]), kind) and not isinstance(kind([1, 0]), getattr(torch, name))
+        else:
+            with pytest.raises(RuntimeError, match="no GPU"):
+                kind([1, 0])
+    with pytest.raises(ArgumentError, match="no default of this kind"):
+        torch.set_default_tensor_type(torch.cuda.FloatTensor)
 
 
 def test_names_of_older_programs(torch):

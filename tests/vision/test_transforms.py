@@ -334,6 +334,38 @@ def test_adjust_hue(factor):
         F.adjust_hue(x, factor + 1.1)
 
 
+@given(st.sampled_from([1, 3, 5, (3, 5), [7, 1]]), st.sampled_from([None, 0.3, 1.7, (0.5, 2.0)]), st.integers(0, 99))
+def test_gaussian_blur(kernel, sigma, seed):
+    """The sum over a pixel's neighbours, by hand; those beyond an edge are the picture's reflection."""
+    a = np.random.default_rng(seed).integers(0, 256, (6, 5, 3), dtype=np.uint8)
+    kx, ky = (kernel, kernel) if isinstance(kernel, int) else kernel
+    sx, sy = sigma if isinstance(sigma, tuple) else (sigma or 0.15 * kx + 0.35, sigma or 0.15 * ky + 0.35)
+    bell = lambda k, s: np.exp(-((np.arange(k) - k // 2) ** 2) / (2 * s * s))
+    w = np.outer(bell(ky, sy) / bell(ky, sy).sum(), bell(kx, sx) / bell(kx, sx).sum())
+    wide = np.pad(a.astype(float), ((ky // 2,) * 2, (kx // 2,) * 2, (0, 0)), mode="reflect")
+    want = np.array([[np.einsum("yx,yxc->c", w, wide[i:i + ky, j:j + kx]) for j in range(5)] for i in range(6)])
+    for kind, x in three(a).items():
+        got = back(F.gaussian_blur(x, kernel, sigma))
+        assert got.dtype == np.uint8 and np.abs(got - want).max() <= 0.501, kind
+    f = (a / 255).astype(np.float32)
+    for x in (f, as_tensor(f), as_tensor(f[..., 0])):
+        got = back(F.gaussian_blur(x, kernel, sigma))
+        np.testing.assert_allclose(got.reshape(6, 5, -1) * 255, want[..., :got.size // 30], atol=1e-3)
+
+
+def test_gaussian_blur_refuses_and_draws():
+    a = pixels(6, 5)
+    for bad in ((2,), (0,), (3, 0.0), (3, -1.0), (11, 1.0)):
+        with pytest.raises(ValueError, match="gaussian_blur"):
+            F.gaussian_blur(a, *bad)
+    with pytest.raises(ValueError, match="sigma does not fit"):
+        T.GaussianBlur(3, (2.0, 1.0))
+    flow.manual_seed(0)
+    sharp = [float(T.GaussianBlur(5, (0.1, 3.0))(a).std()) for _ in range(50)]
+    assert max(sharp) > 0.99 * a.std() and min(sharp) < 1.05 * F.gaussian_blur(a, 5, 3.0).std()
+    assert (T.GaussianBlur(5, 0.7)(a) == F.gaussian_blur(a, 5, 0.7)).all()
+
+
 @pytest.mark.parametrize("kind", ["array", "tensor"])
 def test_normalize(kind):
     a = np.random.default_rng(0).random((4, 5, 3)).astype(np.float32)

@@ -80,6 +80,7 @@ INSIDES = {
 TORCHS = {
     "": f"{_HERE}.torch_top",
     "backends.cuda": f"{_HERE}.torch_cuda_backend",
+    "cuda": f"{_HERE}.torch_cuda",
     "functional": "flowedu",
     "hub": f"{_HERE}.torch_hub",
     "multiprocessing": f"{_HERE}.torch_spawn",

@@ -4,13 +4,12 @@ from __future__ import annotations
 import os
 from typing import NoReturn
 
-from flowedu.errors import ArgumentError
-from flowedu.errors.left_out import NAMED
+from flowedu.errors import ArgumentError, left_out
 
 
 def _refused(what: str, wanted: object) -> NoReturn:
     raise ArgumentError(f"hub.{what}: flowedu fetches nothing from a network", expected="a file on this machine",
-                        got=repr(wanted)[:80], fix=NAMED["hub"].told())
+                        got=repr(wanted)[:80], fix=left_out.NAMED["hub"].told())
 
 
 def load(repo_or_dir, model=None, *args, **kwargs) -> NoReturn:

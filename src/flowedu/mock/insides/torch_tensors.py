@@ -34,7 +34,7 @@ def typename(obj) -> str:
 
 def set_default_tensor_type(t) -> None:
     """set_default_dtype(t.dtype): t is FloatTensor or DoubleTensor, or its name."""
-    name = t if isinstance(t, str) else t.__name__
+    name = t if isinstance(t, str) else f"{t.__module__}.{t.__name__}"
     last = name.rpartition(".")[2]
     if last not in ("FloatTensor", "DoubleTensor") or ".cuda." in name:
         raise ArgumentError("set_default_tensor_type: no default of this kind", expected="FloatTensor or DoubleTensor",

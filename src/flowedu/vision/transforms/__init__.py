@@ -9,7 +9,7 @@ from flowedu.vision.transforms.erasing import RandomErasing
 from flowedu.vision.transforms.fixed import (
     CenterCrop, Compose, ConvertImageDtype, Grayscale, Lambda, Normalize, PILToTensor, Pad, Resize, ToPILImage, ToTensor)
 from flowedu.vision.transforms.random import (
-    ColorJitter, RandomApply, RandomChoice, RandomCrop, RandomGrayscale, RandomHorizontalFlip, RandomOrder,
+    ColorJitter, GaussianBlur, RandomApply, RandomChoice, RandomCrop, RandomGrayscale, RandomHorizontalFlip, RandomOrder,
     RandomResizedCrop, RandomVerticalFlip)
 from flowedu.vision.transforms.resample import InterpolationMode
 

@@ -14,7 +14,7 @@ from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CallError, ShapeError
 from flowedu.oneflow04.image.decode import pillow
 from flowedu.tensor import Tensor, from_numpy
-from flowedu.vision.transforms import array, pil, tensor
+from flowedu.vision.transforms import array, blur, pil, tensor
 from flowedu.vision.transforms.resample import InterpolationMode, check_mode, new_size
 
 PAD_MODES = ("constant", "edge", "reflect", "symmetric")
@@ -276,6 +276,25 @@ def adjust_hue(img, hue_factor: float):
         raise ArgumentError("adjust_hue: hue_factor is not in [-0.5, 0.5]", expected="-0.5 to 0.5; 0 changes nothing",
                             got=repr(hue_factor))
     return kind.hue(img, float(hue_factor))
+
+
+def gaussian_blur(img, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None = None):
+    """Each pixel the mean of those around it, weighed by a bell of width sigma (0.15 * kernel_size + 0.35 unless given);
+    kernel_size: how many pixels count, odd. Each a number or (of x, of y)."""
+    _kind("gaussian_blur", img)
+    both = lambda v: tuple(v) * (2 // len(v)) if isinstance(v, (tuple, list)) and len(v) in (1, 2) else (v, v)
+    kernel = both(kernel_size)
+    sigmas = tuple(0.15 * k + 0.35 for k in kernel) if sigma is None else both(sigma)
+    if not all(isinstance(k, int) and k > 0 and k % 2 for k in kernel) or not all(s > 0 for s in sigmas):
+        raise ArgumentError("gaussian_blur: kernel_size or sigma does not fit", expected="odd numbers; sigma above 0",
+                            got=f"{kernel_size!r}, {sigma!r}", fix="gaussian_blur(img, 3, 0.5)")
+    if isinstance(img, Tensor):
+        return blur.blurred(img, kernel, sigmas)
+    array_ = np.asarray(img)
+    x = from_numpy(np.ascontiguousarray(array_.transpose(2, 0, 1) if array_.ndim == 3 else array_[None]))
+    y = blur.blurred(x, kernel, sigmas).numpy()
+    y = y.transpose(1, 2, 0) if array_.ndim == 3 else y[0]
+    return to_pil_image(np.ascontiguousarray(y), img.mode) if is_pil(img) else y
 
 
 def normalize(tensor, mean: Sequence[float], std: Sequence[float], inplace: bool = False):

@@ -152,6 +152,22 @@ class ColorJitter(Transform):
         return img
 
 
+class GaussianBlur(Transform):
+    """A Gaussian blur whose width is drawn from sigma, (low, high), or is a number."""
+
+    shown = ("kernel_size", "sigma")
+
+    def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0)):
+        low, high = sigma if isinstance(sigma, (tuple, list)) else (sigma, sigma)
+        if not 0 < low <= high:
+            raise ArgumentError("GaussianBlur: sigma does not fit", expected="a number above 0, or (low, high)",
+                                got=repr(sigma))
+        self.kernel_size, self.sigma = kernel_size, (low, high)
+
+    def __call__(self, img):
+        return F.gaussian_blur(img, self.kernel_size, draw.uniform(*self.sigma))
+
+
 class RandomApply(Transform):
     """All of `transforms` with probability p, else none."""
 

@@ -38,7 +38,7 @@ def _take(img: Tensor, dim: int, index: np.ndarray) -> Tensor:
     return img.index_select(img.ndim + dim, from_numpy(np.ascontiguousarray(index, np.int64)))
 
 
-def _through_float(img: Tensor, f) -> Tensor:
+def through_float(img: Tensor, f) -> Tensor:
     """f of the picture as floats; whole numbers are rounded (halves to even) and kept within their range."""
     if img.dtype.is_floating_point:
         return f(img)
@@ -58,7 +58,7 @@ def resize(img: Tensor, height: int, width: int, mode: InterpolationMode, antial
             x = from_numpy(weights(h, height, mode, antialias).copy()).to(x.dtype).matmul(x)
         return x
 
-    return _through_float(img, product)
+    return through_float(img, product)
 
 
 def pad(img: Tensor, left: int, top: int, right: int, bottom: int, fill, mode: str) -> Tensor:
