@@ -12,7 +12,8 @@ from flowedu.ops import REGISTRY
 EPS = {np.float32: 2.0 ** -24, np.float64: 2.0 ** -53}
 
 
-@given(st.integers(0, 40), st.integers(1, 150), st.sampled_from((0, 1, 31, 64, 2048, 2049, 4100)), st.sampled_from((1, 2, 3)))
+@given(st.integers(0, 40), st.integers(1, 150), st.sampled_from((0, 1, 31, 64, 2048, 2049, 4100)),
+       st.sampled_from((1, 2, 3)))
 @pytest.mark.parametrize("dtype", EPS)
 def test_matmul_packed_equals_float64_within_rounding(dtype, rows, cols, depth, threads):
     r = np.random.default_rng(rows + cols)
