@@ -451,3 +451,15 @@ def test_the_recipes_of_transforms_v2_are_those_of_transforms(torch):
         assert x.dtype is torch.uint8 and (x.numpy() == a.transpose(2, 0, 1)).all() and v2.ToImage()(x) is x
         assert (v2.ToDtype(torch.float32)(x).numpy() == a.transpose(2, 0, 1)).all() and v2.ToDtype(torch.float32)(a) is a
     assert v2.Resize is T.Resize and v2.functional.hflip(x).shape == x.shape
+
+
+@pytest.mark.parametrize("name", ["int16", "short", "uint16", "uint32", "uint64"])
+def test_types_that_hold_nothing_here_may_stand_in_tables(torch, name):
+    """As libraries that read files make them when they are imported; where one is used, another is advised."""
+    kind = getattr(torch, name)
+    assert {kind: 2, torch.int32: 4}[kind] == 2 and kind not in (torch.int32, torch.uint8, torch.int64)
+    assert torch.zeros(1, dtype=torch.int64).dtype != kind
+    for use in (lambda: torch.zeros(2, dtype=kind), lambda: torch.ones(2).to(kind), lambda: torch.tensor([1], dtype=kind)):
+        with pytest.raises(FlowError) as caught:
+            use()
+        assert "flow.int32 holds" in caught.value.fix or "flow.int64 holds" in caught.value.fix

@@ -25,6 +25,10 @@ from flowedu.tensor.scatters import gather, masked_fill  # noqa: F401
 from flowedu.tensor.search import argsort, argwhere, nonzero, sort  # noqa: F401
 from flowedu.tensor.shapes import flatten, reshape, squeeze, swapaxes, transpose  # noqa: F401
 
+# libraries put these into tables when they are imported; where one is used, the error says which type holds its numbers
+int16 = short = np.dtype(np.int16)
+uint16, uint32, uint64 = map(np.dtype, (np.uint16, np.uint32, np.uint64))
+
 
 def range(start=0, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False) -> flow.Tensor:  # noqa: A001
     """start, start + step ... up to end, which is among them: float32 unless dtype says otherwise. range(end): from 0."""
