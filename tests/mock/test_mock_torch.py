@@ -463,3 +463,16 @@ def test_types_that_hold_nothing_here_may_stand_in_tables(torch, name):
         with pytest.raises(FlowError) as caught:
             use()
         assert "flow.int32 holds" in caught.value.fix or "flow.int64 holds" in caught.value.fix
+
+
+def test_old_names_of_init_warn_and_fill(torch):
+    from flowedu.mock.insides.torch_init import NAMES
+    for name in NAMES:
+        old, new = getattr(torch.nn.init, name), getattr(torch.nn.init, f"{name}_")
+        more = {"constant": (0.5,), "sparse": (0.1,)}.get(name, ())
+        shape = (4, 4, 3) if name == "dirac" else (4, 4)
+        torch.manual_seed(3)
+        with pytest.warns(FutureWarning, match=f"{name}_"):
+            x = old(torch.zeros(shape), *more)
+        torch.manual_seed(3)
+        np.testing.assert_array_equal(x.numpy(), new(torch.zeros(shape), *more).numpy())

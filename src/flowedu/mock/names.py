@@ -94,6 +94,7 @@ TORCHS = {
     "utils.data": f"{_HERE}.torch_data",
     "linalg": "flowedu.tensor.linalg",
     "nn": f"{_HERE}.torch_nn",
+    "nn.init": f"{_HERE}.torch_init",
     "nn.functional": f"{_HERE}.torch_functional",
     "nn.parallel": f"{_HERE}.torch_parallel",
     "nn.parallel.data_parallel": f"{_HERE}.torch_nn",
