@@ -13,7 +13,7 @@ HALVES = (flow.float16, flow.bfloat16)
 EPSILON = {flow.float16: 2.0 ** -10, flow.bfloat16: 2.0 ** -7}
 # {why: ops that do not compute with 16-bit floats}
 REFUSED = {
-    "LAPACK has none (PyTorch's neither)": "inverse det solve slogdet cholesky leading_minor eigh svd qr pseudo_inverse "
+    "LAPACK has none (PyTorch's neither)": "inverse det solve slogdet cholesky leading_minor eigh svd qr lu pseudo_inverse "
                                             "matrix_exp",
     "log probabilities are float32 (PyTorch's, too)": "ctc_loss ctc_loss_grad",
 }

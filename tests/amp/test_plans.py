@@ -61,7 +61,7 @@ def shape_of(plan) -> list:
 @pytest.mark.parametrize("name", MODELS)
 def test_plans_are_those_of_float32_and_activations_take_half(name, half):
     wide, narrow = plan_of(name, flow.float32), plan_of(name, half)
-    assert shape_of(narrow) == shape_of(wide)
+    assert shape_of(narrow) == [n.replace("matmul_packed", "matmul") for n in shape_of(wide)]
     activations = [sum(b.nbytes for b in plan.buffers if b.kind == "temp") for plan in (wide, narrow)]
     assert activations[0] / 2 <= activations[1] <= 0.51 * activations[0]             # statistics of layer norm stay
 

@@ -16,7 +16,7 @@ STEEP = {
                     "a circle ends upright"),
     ("pow", -1.0): "in the exponent: the logarithm of -1",
 }
-SINGULAR = {"inverse", "solve", "slogdet", "cholesky"}               # of a matrix of equal numbers they are refused
+SINGULAR = {"inverse", "solve", "slogdet", "cholesky", "lu"}         # of a matrix of equal numbers they are refused
 
 
 def finite(arrays) -> bool:

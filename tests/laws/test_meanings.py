@@ -49,6 +49,24 @@ def det(x):
     return y
 
 
+def lu(x):
+    factors, p = x.copy(), np.zeros((*x.shape[:-1], x.shape[-2]), x.dtype)
+    for i, a in rows_of(x):
+        a, order = a.copy(), list(range(len(a)))
+        for k in range(min(a.shape)):
+            best = k + int(np.argmax(np.abs(a[k:, k])))
+            a[[k, best]] = a[[best, k]]
+            order[k], order[best] = order[best], order[k]
+            for r in range(k + 1, len(a)):
+                if a[k, k] != 0:
+                    a[r, k] /= a[k, k]
+                a[r, k + 1:] -= a[r, k] * a[k, k + 1:]
+        factors[i] = a
+        for column, row in enumerate(order):
+            p[i][row, column] = 1
+    return factors, p
+
+
 def slogdet(x):
     y = det(x.astype(np.longdouble))
     return np.sign(y), np.log(np.abs(y))
@@ -182,7 +200,7 @@ def same(u, v) -> bool:
 
 
 MEANINGS = {f.__name__: f for f in (
-    det, slogdet, leading_minor, cholesky, inverse, solve, matrix_exp, searchsorted, gather_part, gather_part_grad,
+    det, lu, slogdet, leading_minor, cholesky, inverse, solve, matrix_exp, searchsorted, gather_part, gather_part_grad,
     dim_gather_part, dim_gather_part_grad, slice_part, extreme_place, mode_place)}
 CALLS = cases(lambda op: op.name in MEANINGS)
 LIBRARY = [op for op in REGISTRY.values() if op.ref and (op.ref.__module__ or "").startswith("flowedu.")]

@@ -153,7 +153,12 @@ def reference_weights(source, target, mode, antialias=True):
 @pytest.mark.parametrize("mode", SMOOTH)
 @given(st.integers(1, 30), st.integers(1, 30))
 def test_the_weights(mode, source, target):
-    np.testing.assert_allclose(weights(source, target, mode, True), reference_weights(source, target, mode), atol=1e-6)
+    got, want = weights(source, target, mode, True), reference_weights(source, target, mode)
+    if mode.value == "box":                  # a pixel on the border of a box: to either side, by a rounding
+        places = (np.arange(source) + 0.5 - (np.arange(target)[:, None] + 0.5) * source / target) / max(source / target, 1)
+        clear = (np.abs(np.abs(places) - 0.5) > 1e-9).all(1)
+        got, want = got[clear], want[clear]
+    np.testing.assert_allclose(got, want, atol=1e-6)
     np.testing.assert_allclose(weights(source, target, mode, False).sum(1), 1, atol=1e-5)
 
 

@@ -44,7 +44,7 @@ class Call(ctypes.Structure):
     _fields_ = [("fn", ctypes.c_void_p), ("args", ctypes.POINTER(View)), ("nin", ctypes.c_int32), ("nargs", ctypes.c_int32),
                 ("ints", ctypes.POINTER(ctypes.c_int64)), ("reals", ctypes.POINTER(ctypes.c_double)),
                 ("work", ctypes.c_void_p), ("extra", ctypes.c_void_p), ("detail", ctypes.c_int64),
-                ("parallel", ctypes.c_int32), ("node", ctypes.c_int32)]
+                ("parallel", ctypes.c_int32), ("node", ctypes.c_int32), ("kept", ctypes.c_int32)]
 
 
 KERNEL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Call), ctypes.POINTER(Team), ctypes.c_void_p)

@@ -57,6 +57,19 @@ TABLE = {
     "squeeze": (lambda x: flow.squeeze(x, [1]), real(1, 3)), "stack": (lambda x, y: flow.stack([x, y], 1), X, Y),
     "swapaxes": (lambda x: flow.swapaxes(x, 0, 1), X), "transpose": (lambda x: flow.transpose(x, [1, 0]), X),
     "gather": (lambda x, i: flow.gather(x, i, axis=1), X, whole(4)),
+    "constant_pad2d": (lambda x: flow.constant_pad2d(x, [1, 2, 0, 1], 2.0), IMAGES),
+    "zero_pad2d": (lambda x: flow.zero_pad2d(x, 1), IMAGES), "pad_grad": (lambda x: flow.pad_grad(x, [(0, 0), (1, 1)]), X),
+    "reflection_pad2d": (lambda x: flow.reflection_pad2d(x, [1, 2, 0, 1]), IMAGES),
+    "replication_pad2d": (lambda x: flow.replication_pad2d(x, [1, 2, 0, 1]), IMAGES),
+    "same_padding": (lambda x: flow.same_padding(x, "SAME_UPPER", "NCHW", (3, 3), (1, 1), (1, 1)), IMAGES),
+    "multi_count_not_finite": (lambda x, y: flow.multi_count_not_finite([x, y]), X, Y),
+    "math.gelu_grad": (lambda x, y: math.gelu_grad(x, y), X, Y),
+    "math.sigmoid_grad": (lambda x, y: math.sigmoid_grad(x, y), X, Y),
+    "nn.softmax_grad": (lambda x, y: nn.softmax_grad(x, y), X, Y),
+    "nn.fused_bias_add_gelu": (lambda x: nn.fused_bias_add_gelu(x, weights("w", 4)), X),
+    "nn.fused_scale_tril": (lambda x: nn.fused_scale_tril(x, 0, 0.0, 2.0), real(4, 4)),
+    "layers.layer_norm_grad": (lambda y, x, m, s: layers.layer_norm_grad(y, x, m, s), X, Y, real(), real()),
+    "layers.layer_norm_param_grad": (lambda y, x: layers.layer_norm_param_grad(y, x, weights("w", 4))[0], X, Y),
     "batch_gather": (lambda x, i: flow.batch_gather(x, i), X, whole(4, 3)),
     "gather with batch axes": (lambda x, i: flow.gather(x, i, batch_dims=1), X, whole(4, 3)),
     "gather_nd": (lambda x, i: flow.gather_nd(weights("w", 4, 3), i), X, whole(3, 1)),
@@ -165,11 +178,13 @@ def fronts():
 
 UNARY = {names[-1]: (f, X + (1 if names[-1] == "math.acosh" else 0)) for f, names in fronts().items()
          if list(inspect.signature(f).parameters) == ["x", "name"] and not {*names} & {*TABLE}}
-# these take no blob, only records or buffers, or are met in test_dynamic_jobs, test_tensor_buffer and test_image_ops
+# these take no blob, only records or buffers, or are met in test_dynamic_jobs, test_tensor_buffer and test_image_ops or, where
+# the first axis is no batch, in test_small_ops
 ON_DEVICE = """constant eye gen_tensor_buffer tensor_to_tensor_buffer tensor_buffer_to_list_of_tensors tensor_list_split
 tensor_buffer_to_tensor_list tensor_list_to_tensor_buffer image_batch_align image_decode image_flip image_normalize
 image_random_crop object_bbox_flip object_bbox_scale object_segmentation_polygon_flip
-object_segmentation_polygon_scale object_segmentation_polygon_to_mask""".split()
+object_segmentation_polygon_scale object_segmentation_polygon_to_mask
+sync_dynamic_resize nn.fused_self_attention_query_mul_key_and_value""".split()
 
 
 def dynamic_job(body, arrays):

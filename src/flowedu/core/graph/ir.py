@@ -86,6 +86,7 @@ class Graph:
         self.forward: int | None = None                  # how many nodes there were before the backward pass
         self.placement: tuple[int, ...] | None = None    # of the nodes appended from now on
         self.kept: frozenset[Node] = frozenset()         # nodes whose kernels keep something in their scratch between runs
+        self.keeps = False                               # whether who runs it will see to that
         self._names: set[str] = set()
         self._draws = 0
         self._counts: dict[str, int] = {}

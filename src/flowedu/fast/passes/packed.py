@@ -15,7 +15,7 @@ FEW = 8                      # of so few rows each number of the weight is used 
 
 def packed(graph: Graph) -> str:
     """matmul(x, w, transpose_b=True) of a variable w becomes matmul_packed(x, w), where vectors are wide."""
-    if kernels.ISA == "base" or any(node.mutates for node in graph.nodes):
+    if not graph.keeps or kernels.ISA == "base" or any(node.mutates for node in graph.nodes):
         return ""
     made = {n: rebuilt(matmul_packed, n.inputs, {}, n) for n in graph.nodes if _fits(n)}
     graph.nodes = [made.get(n, n) for n in graph.nodes]

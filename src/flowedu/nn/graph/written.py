@@ -119,6 +119,10 @@ class WritingCompiled(ScalingCompiled):
         check_aliases(self.tracer)
         self.once = next((f"build itself changes {path}" for path, *_ in self.seen.differences()), None)
 
+    def _complete(self) -> None:
+        super()._complete()
+        self.graph.keeps = True
+
     def effects(self) -> AbstractContextManager:
         return attributes_kept(self.tracer, self.owner._blocks.values())
 
