@@ -178,8 +178,8 @@ def fronts():
 
 UNARY = {names[-1]: (f, X + (1 if names[-1] == "math.acosh" else 0)) for f, names in fronts().items()
          if list(inspect.signature(f).parameters) == ["x", "name"] and not {*names} & {*TABLE}}
-# these take no blob, only records or buffers, or are met in test_dynamic_jobs, test_tensor_buffer, test_image_ops and (where
-# the first axis is no batch) test_small_ops
+# these take no blob, only records or buffers, or are met in test_dynamic_jobs, test_tensor_buffer, test_image_ops, and
+# where the first axis is no batch in test_small_ops
 ON_DEVICE = """constant eye gen_tensor_buffer tensor_to_tensor_buffer tensor_buffer_to_list_of_tensors tensor_list_split
 tensor_buffer_to_tensor_list tensor_list_to_tensor_buffer image_batch_align image_decode image_flip image_normalize
 image_random_crop object_bbox_flip object_bbox_scale object_segmentation_polygon_flip
