@@ -179,3 +179,16 @@ def test_a_run_that_fails_packs_again():
     with pytest.raises(KernelError):
         graph(flow.tensor([7]))
     np.testing.assert_array_equal(graph(flow.tensor([2])).numpy(), fresh(model, flow.tensor([2])))
+
+
+def test_a_loaded_graph_sees_writes_of_its_variables(tmp_path):
+    model, x = net("blocks"), flow.ones(2, 16, 14, 14)
+    graph = predictor(model)
+    graph(x)
+    flow.save(graph, tmp_path / "saved")
+    loaded = flow.load_graph(tmp_path / "saved")
+    for _ in range(3):
+        np.testing.assert_array_equal(loaded(x).numpy(), graph(x).numpy())
+        with flow.no_grad():
+            model[0].weight.add_(0.5)
+        loaded.variables["model.0.weight"].copy_(model[0].weight.detach())

@@ -23,6 +23,7 @@ from flowedu.errors import CheckError, CheckpointError, DeviceError, GraphError,
 from flowedu.saving.state import register_saver
 from flowedu.tensor import Tensor
 from flowedu.tensor.device import device_of, place_of
+from flowedu.tensor.kept import Kept, find_kept
 
 TEXT = "model.mlir"
 SHORT = {dt.float32: "f32", dt.float64: "f64", dt.float16: "f16", dt.int8: "si8", dt.uint8: "ui8", dt.int32: "si32",
@@ -149,8 +150,11 @@ class LoadedGraph:
         self.inputs = {n: v.spec for n, v in self.graph.inputs.items()}
         self.outputs = [v.spec for v in self.graph.outputs]
         try:
+            self.graph.keeps = True
             self.program = Program(self.graph, place=self.place)
+            weights = () if self.place else find_kept(self.graph)
             self.program.link({v: self.variables[n] for n, v in self.graph.variables.items()})
+            self.program.before += (Kept(self.program, weights).look,) if weights else ()
         except Exception as e:
             raise CheckpointError(f"flow.load_graph: {file} describes a graph that cannot run", expected="what flow.save "
                                   "wrote", got=f"{type(e).__name__}: {e}"[:200], fix="save the graph again") from e

@@ -26,8 +26,8 @@ from flowedu.errors import GradientError, JobBuildAndInferError, UnsupportedErro
 from flowedu.nn.graph.added import check_members
 from flowedu.nn.graph.changes import Seen, attributes
 from flowedu.nn.graph.effects import attributes_kept, check_aliases
-from flowedu.nn.graph.kept import Kept, find_kept
 from flowedu.nn.graph.scaling import ScalingCompiled, ScalingTracer
+from flowedu.tensor.kept import Kept, find_kept
 from flowedu.tensor.modes import no_grad
 
 
