@@ -9,6 +9,7 @@ import pytest
 import flowedu as flow
 from flowedu import nn
 from flowedu.errors import KernelError
+from graph.making import graph as graph_of
 
 
 def net(kind: str) -> nn.Module:
@@ -23,15 +24,7 @@ SHAPES = {"tiles": (1, 20, 9, 9), "winograd": (8, 32, 18, 18), "blocks": (2, 16,
 
 
 def predictor(model):
-    class Predict(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = model
-
-        def build(self, x):
-            return self.model(x)
-
-    return Predict()
+    return graph_of(lambda self, x: self.model(x), model=model)
 
 
 def by_copy(w):
@@ -133,18 +126,13 @@ def test_so_are_writes_of_what_batch_norm_reads(name):
 def test_a_step_of_training_between_two_predictions_is_seen():
     model, x = net("tiles"), flow.ones(1, 20, 9, 9)
 
-    class Train(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = model
-            self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))
+    def step(self, x):
+        loss = self.model(x).pow(2).sum()
+        loss.backward()
+        return loss
 
-        def build(self, x):
-            loss = self.model(x).pow(2).sum()
-            loss.backward()
-            return loss
-
-    train, predict = Train(), predictor(model)
+    train = graph_of(step, flow.optim.SGD(model.parameters(), lr=0.1), model=model)
+    predict = predictor(model)
     for _ in range(3):
         predict(x), predict(x)
         train(x)
@@ -192,3 +180,17 @@ def test_a_loaded_graph_sees_writes_of_its_variables(tmp_path):
         with flow.no_grad():
             model[0].weight.add_(0.5)
         loaded.variables["model.0.weight"].copy_(model[0].weight.detach())
+
+
+@pytest.mark.parametrize("half", [flow.float16, flow.bfloat16], ids=repr)
+@pytest.mark.parametrize("kind", SHAPES)
+def test_of_16_bit_weights_nothing_stale_is_read(kind, half):
+    """They are widened slice by slice into memory that slices share."""
+    model = net(kind).to(half)
+    x = flow.tensor(np.random.default_rng(0).standard_normal(SHAPES[kind]).astype(np.float32)).to(half)
+    graph = predictor(model)
+    first, second = graph(x).float().numpy().copy(), graph(x).float().numpy()
+    np.testing.assert_array_equal(first, second)
+    with flow.no_grad():
+        model[0].weight.mul_(2)
+    np.testing.assert_array_equal(graph(x).float().numpy(), predictor(model)(x).float().numpy())

@@ -152,7 +152,7 @@ class LoadedGraph:
         try:
             self.graph.keeps = True
             self.program = Program(self.graph, place=self.place)
-            weights = () if self.place else find_kept(self.graph)
+            weights = find_kept(self.program)
             self.program.link({v: self.variables[n] for n, v in self.graph.variables.items()})
             self.program.before += (Kept(self.program, weights).look,) if weights else ()
         except Exception as e:

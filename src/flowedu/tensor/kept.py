@@ -8,17 +8,16 @@ pack in every run, as they do in training.
 from __future__ import annotations
 
 from flowedu.core.eager.tensor import Tensor
-from flowedu.core.graph.ir import Graph, GraphValue, base
+from flowedu.core.graph.ir import GraphValue, base
 from flowedu.core.graph.program import Program
 from flowedu.ops.kept import KEPT
 from flowedu.tensor.writing import last_writes
 
-NOTHING, TO_MAKE, THERE = 0, 1, 2            # what scratch holds: `kept` of fe_call (_kernels/core/abi.h)
 
-
-def find_kept(graph: Graph) -> set[GraphValue]:
-    """Mark the nodes whose weights are variables (`graph.kept`); these variables."""
-    if any(node.mutates for node in graph.nodes):
+def find_kept(program: Program) -> set[GraphValue]:
+    """Mark the nodes whose weights are variables (`graph.kept`), before the program is linked; these variables."""
+    graph = program.graph
+    if type(program) is not Program or program.place or any(node.mutates for node in graph.nodes):
         return set()
     found = {node: {base(node.inputs[i]) for i in KEPT[node.op]} for node in graph.nodes if node.op in KEPT}
     graph.kept = frozenset(n for n, values in found.items() if all(v.kind == "variable" for v in values))
@@ -26,22 +25,22 @@ def find_kept(graph: Graph) -> set[GraphValue]:
 
 
 class Kept:
-    """Says before each run what scratch memory holds. arrays: those of the variables, by value."""
+    """Says before each run whether what scratch memory holds is still right. weights: what find_kept gave."""
 
     def __init__(self, program: Program, weights: set[GraphValue]):
         self.program = program
         self.weights: list[Tensor] = [program.arrays[v] for v in weights]
-        self.executor, self.held, self.seen, self.runs, self.what = None, [], None, 0, NOTHING
+        self.executor, self.held, self.seen, self.runs, self.there = None, [], None, 0, False
 
     def look(self) -> None:
         """What was packed holds if it was packed in a run that succeeded, in this memory, of what the weights are still."""
         executor, now = self.program.executor, last_writes(self.weights)
         if executor is not self.executor:                      # laid out anew: other memory, or other weights
-            self.executor, self.what, self.seen = executor, NOTHING, None
+            self.executor, self.there, self.seen = executor, False, None
             self.held = [w.detach() for w in self.weights]     # lives as long: its address is not given to others
-        what = THERE if now is not None and now == self.seen and executor.runs > self.runs else TO_MAKE
-        if what == TO_MAKE:
+        there = now is not None and now == self.seen and executor.runs > self.runs
+        if not there:
             self.seen, self.runs = now, executor.runs
-        if what != self.what:
-            executor.remember(what)
-            self.what = what
+        if there != self.there:
+            executor.remember(there)
+            self.there = there

@@ -59,7 +59,7 @@ struct fe_call {
     int64_t detail;        /* the offending value when the status is not FE_OK */
     int32_t parallel;      /* 0: only thread 0 runs it */
     int32_t node;          /* index into the plan, for messages */
-    int32_t kept;          /* what `work` holds: 0, nothing; 1, what is to last is to be made now; 2, it is there */
+    int32_t kept;          /* whether what is to last in `work` is there, from an earlier run */
 };
 
 /* All threads of the team meet here. Short spin, then yield: the machine may be shared. */

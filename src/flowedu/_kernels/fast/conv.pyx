@@ -50,9 +50,9 @@ cdef int convolve(fe_call *call, Role role, const fe_team *team, real *tag) noex
     elif how == POINTWISE:
         pointwise(&k, team, a, b, out)
     elif how == WINOGRAD:
-        winograd(&k, team, <float *>a, <float *>b, <float *>out, call.kept == 2, call.work)
+        winograd(&k, team, <float *>a, <float *>b, <float *>out, call.kept != 0, call.work)
     elif how == TILES:
-        correlate(&k, team, a, b, out, call.kept == 2, call.work)
+        correlate(&k, team, a, b, out, call.kept != 0, call.work)
     elif role == FORWARD:
         flat_forward(&k, team, a, b, out, call.work)
     else:

@@ -35,7 +35,7 @@ cdef int convolve(fe_call *call, Role role, const fe_team *team, real *tag) noex
     if fe_numel(&call.args[2]) == 0:
         return FE_OK
     if role == FORWARD:
-        finished(&k, team, a, b, out, Finish(NULL, NULL, 0, 0), call.kept == 2, call.work)
+        finished(&k, team, a, b, out, Finish(NULL, NULL, 0, 0), call.kept != 0, call.work)
     elif role == INPUT_GRAD and depth:
         depth_input_grad(&k, team, a, b, out, call.work)
     elif role == INPUT_GRAD:
@@ -65,12 +65,12 @@ cdef int conv2d_last_norm(fe_call *call, const fe_team *team, real *tag) noexcep
     cdef real *shift = <real *>(<char *>scale + round64(k.o * sizeof(real)))
     cdef double a
     cdef int64_t i
-    for i in range(k.o if call.kept != 2 else 0):
+    for i in range(0 if call.kept else k.o):
         a = gamma[i] / sqrt(var[i] + call.reals[0])
         scale[i], shift[i] = <real>a, <real>(beta[i] - mean[i] * a)
     if fe_numel(&call.args[6]) > 0:
         finished(&k, team, <real *>call.args[0].data, <real *>call.args[1].data, <real *>call.args[6].data,
-                 Finish(<char *>scale, <char *>shift, call.reals[1], call.reals[2]), call.kept == 2,
+                 Finish(<char *>scale, <char *>shift, call.reals[1], call.reals[2]), call.kept != 0,
                  call.work + team.nt * 2 * round64(k.o * sizeof(real)))
     return FE_OK
 

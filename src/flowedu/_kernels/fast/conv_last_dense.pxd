@@ -35,7 +35,11 @@ cdef inline int64_t dense_shared(const Conv *k, int64_t item) noexcept nogil:
 
 cdef inline int64_t dense_room(const Conv *k, int64_t item) noexcept nogil:
     """Scratch of one thread: a block of patches; for the weight gradient a sum of its own."""
-    cdef int64_t room = round64(channels_at_once(k) * FE_VBYTES) if by_blocks(k) else 0 if is_pointwise(k) else round64(block_rows(k) * depth_of_patch(k) * item)
+    cdef int64_t room = 0
+    if by_blocks(k):
+        room = round64(channels_at_once(k) * FE_VBYTES)
+    elif not is_pointwise(k):
+        room = round64(block_rows(k) * depth_of_patch(k) * item)
     return room + (round64(k.o * depth_of_patch(k) * item) if k.role == WEIGHT_GRAD and sum_apart(k) else 0)
 
 

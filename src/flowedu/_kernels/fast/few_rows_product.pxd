@@ -1,5 +1,6 @@
 # One product in which one side has few rows or few columns: our own loops where a BLAS would copy the matrix first.
 from libc.stdint cimport int64_t
+from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.matrix cimport *
 from flowedu._kernels.ops.product cimport *
 
@@ -30,27 +31,28 @@ cdef inline Matrix turned(Matrix m) noexcept nogil:
     return m
 
 
-cdef inline void multiply(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc) noexcept nogil:
-    """c = a b."""
-    cdef bint large = A.rows * B.cols * A.cols > 4096         # below, `product` has plain loops of its own
-    if large and A.rows <= FE_FEW and A.cs == 1 and B.rs == 1:
+cdef inline void multiply(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc, real alpha, real beta) noexcept nogil:
+    """c = alpha * a b + beta * c, with beta 0 or 1."""
+    # below some thousand multiplications `product` has plain loops of its own
+    cdef bint own = alpha == 1 and beta == 0 and A.rows * B.cols * A.cols > 4096
+    if own and A.rows <= FE_FEW and A.cs == 1 and B.rs == 1:
         dots(a, A, b, B.cols, B.cs, c, ldc, 1)
-    elif large and A.rows <= FE_FEW and B.cs == 1:
+    elif own and A.rows <= FE_FEW and B.cs == 1:
         sums(a, A, b, B.cols, B.rs, c, ldc)
-    elif large and B.cols <= FE_FEW and A.cs == 1 and B.rs == 1:
+    elif own and B.cols <= FE_FEW and A.cs == 1 and B.rs == 1:
         dots(b, turned(B), a, A.rows, A.rs, c, 1, ldc)
     else:
-        product(a, A, b, B, c, ldc, <real>1, <real>0)
+        product(a, A, b, B, c, ldc, alpha, beta)
 
 
-cdef inline void multiply_band(real *a, Matrix A, real *b, Matrix B, real *c, const fe_team *team) noexcept nogil:
-    """This thread's band of c = a b, cut along the longer side."""
+cdef inline void band(real *a, Matrix A, real *b, Matrix B, real *c, real alpha, real beta, const fe_team *team) noexcept nogil:
+    """This thread's band of one product, cut along the longer side."""
     cdef int64_t lo, hi, ldc = B.cols
     if A.rows >= B.cols:
         fe_split(A.rows, 8, team, &lo, &hi)
         A.rows = hi - lo
-        multiply(a + lo * A.rs, A, b, B, c + lo * ldc, ldc)
+        multiply(a + lo * A.rs, A, b, B, c + lo * ldc, ldc, alpha, beta)
     else:
         fe_split(B.cols, 16, team, &lo, &hi)
         B.cols = hi - lo
-        multiply(a, A, b + lo * B.cs, B, c + lo, ldc)
+        multiply(a, A, b + lo * B.cs, B, c + lo, ldc, alpha, beta)

@@ -48,18 +48,18 @@ cdef int matmul(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
             if not blas_ready(B):
                 pack(b, &B1, scratch + A.rows * A.cols)
                 b = scratch + A.rows * A.cols
-            multiply(a, A1, b, B1, c + i * A.rows * ldc, ldc)
+            multiply(a, A1, b, B1, c + i * A.rows * ldc, ldc, 1, 0)
         return FE_OK
     if batches >= team.nt:                     # whole products per thread
         fe_split(batches, 1, team, &lo, &hi)
         for i in range(lo, hi):
             multiply(<real *>call.args[0].data + batch_offset(&call.args[0], y, i), A,
-                     <real *>call.args[1].data + batch_offset(&call.args[1], y, i), B, c + i * A.rows * ldc, ldc)
+                     <real *>call.args[1].data + batch_offset(&call.args[1], y, i), B, c + i * A.rows * ldc, ldc, 1, 0)
         return FE_OK
     for i in range(batches):
         a = <real *>call.args[0].data + batch_offset(&call.args[0], y, i)
         b = <real *>call.args[1].data + batch_offset(&call.args[1], y, i)
-        multiply_band(a, A, b, B, c + i * A.rows * ldc, team)
+        band(a, A, b, B, c + i * A.rows * ldc, 1, 0, team)
     return FE_OK
 
 

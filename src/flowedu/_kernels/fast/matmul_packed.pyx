@@ -27,7 +27,7 @@ cdef int matmul_packed(fe_call *call, const fe_team *team, real *tag) noexcept n
                            Finish(NULL, NULL, 0, 0))
     if fe_numel(&call.args[2]) == 0:
         return FE_OK
-    if call.kept != 2:
+    if not call.kept:
         pack_weights(&k, &one, team, <real *>call.args[1].data, <real *>call.work,
                      <real *>(turned + team.tid * channels_at_once(&k) * FE_VBYTES))
         fe_wait(team)

@@ -6,7 +6,7 @@ args: a, b, lr, w. ints: [transpose_a, transpose_b]; reals: [scale].
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.ops.blas cimport *
 from flowedu._kernels.core.matrix cimport *
-from flowedu._kernels.ops.product cimport *
+from flowedu._kernels.fast.few_rows_product cimport *
 from flowedu._kernels.core.table cimport *
 
 

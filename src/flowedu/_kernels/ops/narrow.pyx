@@ -74,7 +74,7 @@ cdef int whole(fe_call *call, const fe_team *team) noexcept nogil:
         used = laid_out(call, views, call.work + heads(call))
         shared[0] = call[0]
         shared.args, shared.extra, shared.fn = views, NULL, k.fn
-        shared.work = call.work + heads(call) + used
+        shared.work, shared.kept = call.work + heads(call) + used, 0
     fe_wait(team)
     for i in range(call.nin):
         if is_half(&call.args[i]):
@@ -259,7 +259,7 @@ cdef int sliced(fe_call *call, const fe_team *team) noexcept nogil:
         if is_half(&call.args[a]) and not divided(k, a):
             carry(&call.args[a], &views[a], True, team)
     fe_wait(team)
-    mine.args, mine.extra, mine.fn, mine.work = views, NULL, k.fn, own + arrays
+    mine.args, mine.extra, mine.fn, mine.work, mine.kept = views, NULL, k.fn, own + arrays, 0
     fe_split(slices(k), 1, team, &lo, &hi)
     for i in range(lo, hi):
         lay_slice(call, i, views, shared, own, &short)

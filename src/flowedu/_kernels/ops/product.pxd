@@ -42,16 +42,3 @@ cdef inline void product(real *a, Matrix A, real *b, Matrix B, real *c, int64_t 
     cdef int64_t lda = max(A.rs if not ta else A.cs, A.cols if not ta else A.rows)
     cdef int64_t ldb = max(B.rs if not tb else B.cs, B.cols if not tb else B.rows)
     gemm(Product(ta, tb, A.rows, B.cols, A.cols, lda, ldb, ldc), a, b, alpha, beta, c)
-
-
-cdef inline void band(real *a, Matrix A, real *b, Matrix B, real *c, real alpha, real beta, const fe_team *team) noexcept nogil:
-    """This thread's band of one product, cut along the longer side."""
-    cdef int64_t lo, hi, ldc = B.cols
-    if A.rows >= B.cols:
-        fe_split(A.rows, 8, team, &lo, &hi)
-        A.rows = hi - lo
-        product(a + lo * A.rs, A, b, B, c + lo * ldc, ldc, alpha, beta)
-    else:
-        fe_split(B.cols, 16, team, &lo, &hi)
-        B.cols = hi - lo
-        product(a, A, b + lo * B.cs, B, c + lo, ldc, alpha, beta)

@@ -54,7 +54,7 @@ cdef int raise_index(Entry e, int64_t got) except -1:
 cdef inline void bind(fe_call *call, Entry e, fe_view *args, const int64_t *ints) noexcept:
     call.fn, call.args, call.nin, call.nargs = e.fn, args, e.nin, e.nin + e.nout
     call.ints, call.reals, call.extra, call.work = ints, e.reals, e.extra, NULL
-    call.parallel, call.node, call.detail = 0, 0, 0
+    call.parallel, call.node, call.kept, call.detail = 0, 0, 0, 0
 
 
 cdef inline int call_alone(fe_call *call) noexcept:
@@ -91,7 +91,7 @@ cdef int copy_values(fe_view *source, fe_view *target) except -1:
     cdef fe_call call
     args[0], args[1] = source[0], target[0]
     call.fn, call.args, call.nin, call.nargs = <fe_kernel><void *>copy_kernel[target.dtype], args, 1, 2
-    call.ints, call.reals, call.extra, call.work, call.node, call.detail = NULL, NULL, NULL, NULL, 0, 0
+    call.ints, call.reals, call.extra, call.work, call.node, call.kept, call.detail = NULL, NULL, NULL, NULL, 0, 0, 0
     launch(&call, NULL, fe_numel(target))
     return 0
 

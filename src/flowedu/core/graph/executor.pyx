@@ -145,10 +145,10 @@ cdef class Executor:
             self.planned[i] = (<Array>array).v
         self.out_types = tuple([value.spec.dtype.numpy or np.dtype(np.uint16) for value in plan.graph.outputs])    # bfloat16
 
-    def remember(self, int what):
-        """What the scratch of the graph's `kept` nodes holds: see `kept` of fe_call (abi.h)."""
+    def remember(self, bint there):
+        """Whether the scratch of the graph's `kept` nodes holds what an earlier run left: `kept` of fe_call (abi.h)."""
         for i, step in enumerate(self.plan.steps):
-            self.calls[i].kept = what if step.node in self.plan.graph.kept else 0
+            self.calls[i].kept = there and step.node in self.plan.graph.kept
 
     cdef char *home(self, buffer) except NULL:
         """Where an arena buffer starts."""

@@ -15,7 +15,6 @@ import numpy as np
 from flowedu.core.eager.arrays import copied, copy_of, tensor_alias
 from flowedu.core.eager.dispatch import carried
 from flowedu.core.eager.tensor import Tensor
-from flowedu.core.graph.program import Program
 from flowedu.core.layers.module import Module
 from flowedu.core.ops.call import interpreter
 from flowedu.core.ops.define import REGISTRY
@@ -128,7 +127,7 @@ class WritingCompiled(ScalingCompiled):
 
     def link(self) -> None:
         program = self.program
-        weights = find_kept(self.graph) if type(program) is Program and not program.place else ()
+        weights = find_kept(program)
         super().link()
         if self.rebound:
             program.before += (self.sync,)
