@@ -2,6 +2,7 @@
 exists: tests/errors."""
 from __future__ import annotations
 
+from flowedu.errors.element_types import HOLDS
 from flowedu.errors.left_out import left_out
 from flowedu.errors.oneflow04 import REASONS
 
@@ -15,9 +16,8 @@ ON_DEVICE = {
                     "matrix flow.linalg.cholesky"),
     "multiprocessing": "flow.utils.data.DataLoader(num_workers=2) and python -m flowedu.distributed.launch start them",
     "tensorboard": "write the numbers with any logger of your own: loss.item() is one",
-    **{name: f"there is no {name}: flow.{there} holds its numbers" for name, there in (
-        ("int16", "int32"), ("short", "int32"), ("ShortTensor", "int32"), ("uint16", "int32"), ("uint32", "int64"))},
-    "uint64": "there is no uint64: flow.int64 holds its numbers up to 2**63 - 1",
+    **{name: f"there is no {name}: flow.{HOLDS[kind]} holds its numbers{' up to 2**63 - 1' * (kind == 'uint64')}"
+       for name, kind in (*zip(HOLDS, HOLDS), ("short", "int16"), ("ShortTensor", "int16"))},
     "set_default_tensor_type": "flow.set_default_dtype(flow.float64)",
     "DataParallel": "nn.parallel.DistributedDataParallel, or global tensors: model.to_global(placement, sbp)",
     "asarray": "flow.as_tensor(x)", "frombuffer": "flow.from_numpy(np.frombuffer(buffer, np.float32).copy())",
