@@ -85,7 +85,8 @@ def misfits(names: list[str], ours, theirs) -> list[str]:
 
 
 def _pairs(torch):
-    """(name, flowedu's, PyTorch's) of everything that both have and that can be called."""
+    """(name, flowedu's, PyTorch's) of everything that both have and that can be called. An old name in nn.init says what it
+    takes by its new one only: normal and normal_."""
     real = {place: importlib.import_module(f"torch.{place}" if place else "torch") for place in PLACES}
     with mock.enable("torch"):
         for place, theirs in real.items():
@@ -93,7 +94,9 @@ def _pairs(torch):
             for n in dir(module):
                 if n.startswith("_") or n in NO_FUNCTIONS or not hasattr(theirs, n):
                     continue
-                a, b = getattr(module, n), getattr(theirs, n)
+                a = getattr(module, n)
+                n += "_" * (place == "nn.init" and hasattr(theirs, n + "_"))
+                b = getattr(theirs, n)
                 if callable(a) and callable(b) and not isinstance(a, types.ModuleType) and not n.endswith("Tensor"):
                     yield f"{place}.{n}".lstrip("."), a, b
                     if isinstance(a, type) and isinstance(b, type) and not issubclass(a, (flow.Tensor, BaseException)):
