@@ -10,7 +10,7 @@ CHAPTERS = Path(__file__).parents[2] / "chapters"
 PAGES = sorted(CHAPTERS.glob("*/*.zh.md"))
 FIRST = ["01_blob/README", "02_ops/README", "02_ops/gradients", "03_layers/README",
          "04_job_functions/README", "05_nn_graph/README", "06_sbp/README",
-         "07_tensor_buffer/README"]                                                     # of these there is one
+         "07_tensor_buffer/README", "08_kernels/README"]                                # of these there is one
 
 
 def english(page):
