@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from flowedu.learn.authors import slug
+from flowedu.learn.blocks import slug
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("chapters/*/*.zh.md")), *sorted(ROOT.glob("*.zh.md"))]

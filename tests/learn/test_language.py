@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowedu.learn import course, handout, kernels, language
+from flowedu.learn.blocks import slug
 from flowedu.learn.judge import judged
 from flowedu.learn.language import HOLE, SETTINGS, columns, cut, fingerprint, padded, short, tr
 from flowedu.learn.laws import law
@@ -179,6 +180,21 @@ def test_a_work_file_is_still_as_it_was_handed_out(hole, chinese, tmp_path):
         kernels.alone(hole, text)
     else:
         ast.parse(text)
+
+
+@pytest.mark.parametrize("hole", HOLES, ids=lambda h: h.id)
+def test_where_to_read_is_the_chinese_page_where_there_is_one(hole, chinese):
+    """It has the heading, and the section names the exercise."""
+    path, _, anchor = language.page(hole).partition("#")
+    there = (course.HOME / path).with_suffix(".zh.md")
+    assert path.endswith(".zh.md") or not there.exists()
+    text = (course.HOME / path).read_text(encoding="utf-8")
+    sections = re.split(r"^#+ (.*)$", text, flags=re.MULTILINE)
+    assert re.search(rf"(?<![\d.]){re.escape(hole.id)} ", dict(zip(map(slug, sections[1::2]), sections[2::2]))[anchor])
+
+
+def test_in_english_it_is_the_english_page():
+    assert all(language.page(h) == h.page for h in HOLES)
 
 
 def test_a_failure_is_told_in_chinese(chinese, tmp_path):

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from flowedu.learn.language import tr
+from flowedu.learn.language import page, tr
 from flowedu.learn.source import around, function
 
 NOTES = {".pyx": re.compile(r'\A\s*""".*?"""|#[^\n]*', re.S), ".cu": re.compile(r"/\*.*?\*/|//[^\n]*", re.S)}
@@ -24,7 +24,7 @@ def notes(hole, at_hand: Sequence[str] = ()) -> list[str]:
         lines += ["", *textwrap.wrap(tr("at hand: {names}", names=", ".join(at_hand)), 120)]
     first = [tr("after  {ids}: its laws run them, and here they are open", ids=", ".join(hole.first))] if hole.first else []
     return [*lines, "", tr("{about}, {points} points", about=tr(hole.about), points=hole.points), *first,
-            tr("read   {page}", page=hole.page)]
+            tr("read   {page}", page=page(hole))]
 
 
 def stub(hole) -> str:

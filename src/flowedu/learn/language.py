@@ -17,6 +17,7 @@ from hashlib import sha256
 from locale import getpreferredencoding
 from pathlib import Path
 
+from flowedu.learn.blocks import headings, slug
 from flowedu.learn.source import HOME
 
 SETTINGS = ("FLOWEDU_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
@@ -52,6 +53,16 @@ def _line(text: str) -> str:
 def short(hole) -> str:
     """An exercise's number, and its title up to the colon."""
     return f"{hole.id} {re.split('[:：]', tr(hole.title))[0].strip()}"
+
+
+def page(hole) -> str:
+    """Where to read of an exercise: the page in the reader's language, at the same heading, where there is one."""
+    path, _, anchor = hole.page.partition("#")
+    english, chinese = HOME / path, (HOME / path).with_suffix(".zh.md")
+    if language() == "en" or not chinese.exists():
+        return hole.page
+    at = [slug(title) for title in headings(english.read_text(encoding="utf-8"))].index(anchor)
+    return f"{Path(path).with_suffix('.zh.md')}#{slug(headings(chinese.read_text(encoding='utf-8'))[at])}"
 
 
 @functools.cache

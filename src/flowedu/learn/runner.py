@@ -15,7 +15,7 @@ from typing import Any
 from flowedu.errors import ArgumentError, FlowError
 from flowedu.learn import course, kernels, limits, milestone, source
 from flowedu.learn.handout import stub
-from flowedu.learn.language import columns, cut, padded, short, tr
+from flowedu.learn.language import columns, cut, padded, page, short, tr
 from flowedu.learn.progress import Progress, digest, told_of, written
 from flowedu.learn.watch import watch
 
@@ -124,7 +124,7 @@ class Runner:
         else:
             taken = row["hints"]
             lines = [self._headline(hole, tr(verdict.get("title", ""))), *found[:8 - len(before)], *before,
-                     tr("  why   {page}", page=hole.page),
+                     tr("  why   {page}", page=page(hole)),
                      *[tr("  h: hint {next} of {many}", next=min(taken + 1, len(hole.hints)), many=len(hole.hints))] * keys]
         return said + [cut(line).rstrip() for line in lines]
 
