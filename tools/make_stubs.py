@@ -7,6 +7,7 @@ is built: the stubs are in the checkout, and tests/structure/test_stubs.py says 
 """
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
@@ -24,7 +25,7 @@ from flowedu.diagnostics.function import PublicFunction
 
 SRC = Path(__file__).parents[1] / "src"
 FIRST = '"""Written by `make stubs`: do not edit."""\n'
-WIDTH = 124
+WIDTH, OLDEST = 124, (3, 11)
 COMPILED = type(flow.get_num_threads.function)
 LATER = """flowedu flowedu.autograd flowedu.cuda flowedu.distributed flowedu.models flowedu.nn flowedu.oneflow04.math
     flowedu.oneflow04.unittest flowedu.utils flowedu.vision""".split()
@@ -187,7 +188,7 @@ class Stub:
         inside.needed, outside, self.names = self.names.needed, self.names, inside
         rows = [f'    """{said}"""'] if said else []
         rows += [f"    {n}: {annotation(kind, vars(self.module), self.names)}"
-                 for n, kind in vars(cls).get("__annotations__", {}).items() if n[0] != "_"]
+                 for n, kind in inspect.get_annotations(cls).items() if n[0] != "_"]
         for member in sorted(vars(cls)):
             if member[0] != "_" or member in SPECIAL or member in OPERATORS or member.startswith("__") and isinstance(
                     vars(cls)[member], (types.FunctionType, PublicFunction, property, COMPILED)) and "cython" not in member:
@@ -245,9 +246,9 @@ def _is_written(value) -> bool:
 
 
 def aliases() -> dict[Path, str]:
-    """A stub for each path that is an alias, and the note that what is not among them lies in flowedu itself."""
+    """A stub for each path that is an alias. (py.typed beside them says that what is not there lies in flowedu itself.)"""
     folder = SRC / "flowedu-stubs"
-    found = {folder / "py.typed": "partial\n"}
+    found = {}
     for path, there in sorted(ALIASES.items()):
         if not path.startswith("_"):
             found[folder / (path.replace(".", "/") + ".pyi")] = f"{FIRST}from flowedu.{there} import *\n"
@@ -266,10 +267,22 @@ def written() -> dict[Path, str]:
     return found
 
 
+def outline(text: str) -> list[tuple]:
+    """What a stub tells, however it is worded: its classes and functions, with the names of their parameters."""
+    nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, (ast.ClassDef, ast.FunctionDef))]
+    return sorted((n.name, *(a.arg for a in ast.walk(n) if isinstance(a, ast.arg) and isinstance(n, ast.FunctionDef)))
+                  for n in nodes)
+
+
+def same(text: str, other: str) -> bool:
+    """Whether two stubs are one. The words are those that the oldest Python gives; under a newer one they may differ."""
+    return text == other or sys.version_info[:2] != OLDEST and outline(text) == outline(other)
+
+
 def main(check: bool = False) -> int:
     """Write the stubs. check: only name those that are not what would be written, and say by the exit status if any."""
     files, others = written(), {*SRC.rglob("*.pyi")}
-    old = [p for p, text in files.items() if not p.exists() or p.read_text(encoding="utf-8") != text]
+    old = [p for p, text in files.items() if not p.exists() or not same(p.read_text(encoding="utf-8"), text)]
     stale = [*old, *(others - {*files})]
     if check:
         print("\n".join(sorted(str(p.relative_to(SRC)) for p in stale)) or "the stubs are up to date")

@@ -42,6 +42,24 @@ def test_stubs_are_what_the_tool_writes():
     assert done.returncode == 0, f"run `make stubs`: {done.stdout}{done.stderr}"
 
 
+def test_only_words_may_differ():
+    tool = load_tool()
+    text = "class A:\n    def f(self, a: int = 1) -> int: ...\n"
+    assert tool.outline(text) == tool.outline(text.replace("1", "...").replace("int", "Any")) != tool.outline(
+        text.replace("a:", "b:"))
+    assert tool.outline(text) != tool.outline(text.replace("f(", "g(")) and tool.OLDEST == (3, 11)
+    assert 'requires-python = ">=3.11"' in (ROOT / "pyproject.toml").read_text()
+
+
+def load_tool():
+    sys.path.insert(0, str(TOOLS))
+    try:
+        import make_stubs
+    finally:
+        sys.path.remove(str(TOOLS))
+    return make_stubs
+
+
 @pytest.fixture(scope="module")
 def completed(tmp_path_factory):
     """completed(text): what an editor offers at its end, in a folder that is no checkout."""
@@ -130,12 +148,8 @@ def test_the_example_of_the_readme_is_clean(tmp_path):
 def test_stubs_of_compiled_modules_are_true(tmp_path):
     """mypy's stubtest compares each name, parameter and default with the module; a parameter that is not there is found."""
     pytest.importorskip("mypy")
-    sys.path.insert(0, str(TOOLS))
-    try:
-        import make_stubs
-    finally:
-        sys.path.remove(str(TOOLS))
-    modules = [*make_stubs.compiled(), *make_stubs.MADE]
+    tool = load_tool()
+    modules = [*tool.compiled(), *tool.MADE]
     assert len(modules) == 13 + 3
     (tmp_path / "allowed").write_text(ADDED + "\n")
     done = ran("-m", "mypy.stubtest", "--allowlist", "allowed", "--concise", "--ignore-disjoint-bases", *modules,
