@@ -27,8 +27,8 @@ SRC = Path(__file__).parents[1] / "src"
 FIRST = '"""Written by `make stubs`: do not edit."""\n'
 WIDTH, OLDEST = 124, (3, 11)
 COMPILED = type(flow.get_num_threads.function)
-LATER = """flowedu flowedu.autograd flowedu.cuda flowedu.distributed flowedu.models flowedu.nn flowedu.oneflow04.math
-    flowedu.oneflow04.unittest flowedu.utils flowedu.vision""".split()
+LATER = """flowedu flowedu.autograd flowedu.cuda flowedu.distributed flowedu.models flowedu.nn flowedu.oneflow04.linalg
+    flowedu.oneflow04.math flowedu.oneflow04.unittest flowedu.utils flowedu.vision""".split()
 MADE = ["flowedu.core.eager.tensor", "flowedu.core.layers.module", "flowedu.tensor.return_types"]
 # Attributes of a tensor that are None of most: whoever asks for them knows that they are there.
 SOMETIMES = {"grad": "Tensor | Any", "placement": "Any", "sbp": "Any"}
@@ -63,7 +63,7 @@ def comment(value) -> str:
     paragraphs = [" ".join(p.split()) for p in (inspect.getdoc(value) or "").split("\n\n") if p.strip()]
     if paragraphs and (type(value) is COMPILED or re.match(r"\w+: '?[\w.]+'?$|[\w.]+\(.*\)$", paragraphs[0])):
         paragraphs = paragraphs[1:]
-    first = re.match(r".*?[.:](?= [A-Z`]|$)", paragraphs[0]) if paragraphs else None
+    first = re.match(r".*?\.(?= [A-Z`]|$)", paragraphs[0]) if paragraphs else None
     return (first[0] if first else "".join(paragraphs[:1])).replace("\\", "/").replace('"""', "'''")
 
 

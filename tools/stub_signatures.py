@@ -198,6 +198,8 @@ def returned(f: Callable, name: str, sig: inspect.Signature) -> str:
     own = getattr(f, "__name__", name)
     if module.startswith("flowedu"):
         older = module.startswith("flowedu.oneflow04.")
+        if hasattr(flow.return_types, f"linalg_{own}"):
+            return f"return_types.linalg_{own}"
         for known in (name, own):
             if known in RETURNS and not (older and RETURNS[known].startswith("return_types.")):
                 return RETURNS[known]

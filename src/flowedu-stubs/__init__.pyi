@@ -50,15 +50,24 @@ from flowedu.tensor.modes import (
     enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, set_grad_enabled as set_grad_enabled)
 from typing import Any, IO, Literal, overload
 
-def BFloat16Tensor(*args, device=None, placement=None, sbp=None) -> _Tensor: """A bfloat16 tensor:"""
-def BoolTensor(*args, device=None, placement=None, sbp=None) -> _Tensor: """A bool tensor:"""
-def ByteTensor(*args, device=None, placement=None, sbp=None) -> _Tensor: """A uint8 tensor:"""
-def CharTensor(*args, device=None, placement=None, sbp=None) -> _Tensor: """A int8 tensor:"""
-def DoubleTensor(*args, device=None, placement=None, sbp=None) -> _Tensor: """A float64 tensor:"""
-def FloatTensor(*args, device=None, placement=None, sbp=None) -> _Tensor: """A float32 tensor:"""
-def HalfTensor(*args, device=None, placement=None, sbp=None) -> _Tensor: """A float16 tensor:"""
-def IntTensor(*args, device=None, placement=None, sbp=None) -> _Tensor: """A int32 tensor:"""
-def LongTensor(*args, device=None, placement=None, sbp=None) -> _Tensor: """A int64 tensor:"""
+def BFloat16Tensor(*args, device=None, placement=None, sbp=None) -> _Tensor:
+    """A bfloat16 tensor: BFloat16Tensor(2, 3) is uninitialised, BFloat16Tensor([1, 2]) holds these numbers."""
+def BoolTensor(*args, device=None, placement=None, sbp=None) -> _Tensor:
+    """A bool tensor: BoolTensor(2, 3) is uninitialised, BoolTensor([1, 2]) holds these numbers."""
+def ByteTensor(*args, device=None, placement=None, sbp=None) -> _Tensor:
+    """A uint8 tensor: ByteTensor(2, 3) is uninitialised, ByteTensor([1, 2]) holds these numbers."""
+def CharTensor(*args, device=None, placement=None, sbp=None) -> _Tensor:
+    """A int8 tensor: CharTensor(2, 3) is uninitialised, CharTensor([1, 2]) holds these numbers."""
+def DoubleTensor(*args, device=None, placement=None, sbp=None) -> _Tensor:
+    """A float64 tensor: DoubleTensor(2, 3) is uninitialised, DoubleTensor([1, 2]) holds these numbers."""
+def FloatTensor(*args, device=None, placement=None, sbp=None) -> _Tensor:
+    """A float32 tensor: FloatTensor(2, 3) is uninitialised, FloatTensor([1, 2]) holds these numbers."""
+def HalfTensor(*args, device=None, placement=None, sbp=None) -> _Tensor:
+    """A float16 tensor: HalfTensor(2, 3) is uninitialised, HalfTensor([1, 2]) holds these numbers."""
+def IntTensor(*args, device=None, placement=None, sbp=None) -> _Tensor:
+    """A int32 tensor: IntTensor(2, 3) is uninitialised, IntTensor([1, 2]) holds these numbers."""
+def LongTensor(*args, device=None, placement=None, sbp=None) -> _Tensor:
+    """A int64 tensor: LongTensor(2, 3) is uninitialised, LongTensor([1, 2]) holds these numbers."""
 def abs(input) -> _Tensor: """Elementwise abs."""
 def absolute(input) -> _Tensor: """Elementwise abs."""
 def acc(*args, **kwargs) -> _Tensor: """OneFlow's acc adds up over micro-batches."""
@@ -222,7 +231,7 @@ config: GlobalConfig
 def consistent_user_op_builder(op_name: str) -> UserOpBuilder:
     """A builder for one op of a job, called `op_name` (with the prefix of flow.scope.namespace); works eagerly, too."""
 def consistent_user_op_module_builder(op_type_name: str) -> UserOpModuleBuilder:
-    """A builder for ops of this type, to be kept:"""
+    """A builder for ops of this type, to be kept: OneFlow's modules make one and call it for every op."""
 def constant(value, dtype=None, shape: Sequence[_int] | None = None, name=None) -> _Tensor:
     """A value everywhere. dtype is required."""
 def constant_initializer(value: _float = 0, dtype: _dtype = ...) -> Initializer:
@@ -375,7 +384,8 @@ def get_num_threads() -> _int: """How many threads kernels may use."""
 def get_rng_state() -> _Tensor: ...
 def get_variable(name: str, shape=None, dtype=..., initializer=None, regularizer=None, trainable: _bool | None = None, model_name: str | None = None, random_seed: _int | None = None, parallel_distribution=None, distribute=None, reuse: _bool = True) -> _Tensor:
     """The variable `name`, made on first use."""
-def global_function(type: str = 'predict', function_config=None) -> Callable: """Decorator that makes a function a job:"""
+def global_function(type: str = 'predict', function_config=None) -> Callable:
+    """Decorator that makes a function a job: `@flow.global_function("train")`."""
 def global_to_global(*args, **kwargs) -> _Tensor: ...
 def glorot_normal_initializer(data_format: str = '') -> Initializer: """Normal with variance 1 / fan_avg."""
 def glorot_uniform_initializer(data_format: str = '') -> Initializer: """Uniform with variance 1 / fan_avg."""
@@ -414,7 +424,7 @@ def image_random_crop(input_blob, num_attempts: _int = 10, seed: _int | None = N
 def image_resize(image, target_size: _int | Sequence[_int] | None = None, min_size: _int | None = None, max_size: _int | None = None, keep_aspect_ratio: _bool = False, resize_side: str = 'shorter', channels: _int = 3, dtype: _dtype | None = None, interpolation_type: str = 'auto', name: str | None = None, color_space: str | None = None, interp_type: str | None = None, resize_shorter: _int = 0, resize_x: _int = 0, resize_y: _int = 0) -> _Tensor:
     """Buffers of pictures in another size."""
 def image_target_resize(images, target_size: _int, min_size: _int | None = None, max_size: _int | None = None, resize_side: str = 'shorter', interpolation_type: str = 'auto', name: str | None = None) -> _Tensor:
-    """Resize with keep_aspect_ratio:"""
+    """Resize with keep_aspect_ratio: `(images, new_size, scale)`."""
 def in_top_k(targets, predictions, k: _int, name=None) -> _Tensor:
     """int8 (n,): whether class targets[i] is among the k largest of predictions[i]; ties at the border count as inside."""
 def index_add(input, dim: _int, index, source, *, alpha=1) -> _Tensor:
@@ -443,7 +453,7 @@ def isclose(input, other, *, rtol: _float = 1e-05, atol: _float = 1e-08, equal_n
     """|input - other| <= atol + rtol * |other|; infinities are close to themselves."""
 def isfinite(input) -> _Tensor: ...
 def isin(elements, test_elements, *, assume_unique: _bool = False, invert: _bool = False) -> _Tensor:
-    """Whether each element is one of the test elements. assume_unique is a hint nothing here needs:"""
+    """Whether each element is one of the test elements. assume_unique is a hint nothing here needs: True says so once."""
 def isinf(input) -> _Tensor: ...
 def isnan(input) -> _Tensor: ...
 def isneginf(input) -> _Tensor: ...
@@ -753,7 +763,7 @@ def subtract(input, other, *, alpha=1) -> _Tensor: """input - alpha * other."""
 def sum(input, dim=None, keepdim: _bool = False, *, dtype=None) -> _Tensor:
     """The sum over `dim` (int, tuple; None: all)."""
 def svd(input, some: _bool = True, compute_uv: _bool = True) -> _return_types.svd:
-    """(U, S, V) with input = U @ diag(S) @ V.mT; some=False:"""
+    """(U, S, V) with input = U @ diag(S) @ V.mT; some=False: U and V are square; compute_uv=False: they are zeros."""
 @overload
 def swapaxes(input, dim0: _int, dim1: _int) -> _Tensor: """Two axes exchanged."""
 @overload
@@ -777,7 +787,7 @@ def tensor_buffer_to_list_of_tensors(x, out_shape: Sequence[_int], out_dtype: _d
 def tensor_buffer_to_tensor(x, dtype: _dtype, instance_shape: Sequence[_int], name=None) -> _Tensor:
     """One tensor of shape `x.shape + instance_shape`."""
 def tensor_buffer_to_tensor_list(input, shape: Sequence[_int], dtype: _dtype, name=None) -> tuple[_Tensor, ...]:
-    """A TensorBuffer of shape (N,) as a tensor list:"""
+    """A TensorBuffer of shape (N,) as a tensor list: N tensors (1, ...), cast to `dtype`, in one piece of memory."""
 def tensor_list_split(input_tensor_list, name=None) -> tuple[_Tensor, ...]:
     """The tensors of a list, each a dynamic blob, without their first axis of 1: a tuple of N."""
 def tensor_list_to_tensor_buffer(input, name=None) -> _Tensor:
@@ -849,7 +859,8 @@ def unsorted_segment_sum_like(data, segment_ids, like, axis: _int = 0, name=None
 def unsqueeze(input, dim: _int) -> _Tensor: """With a new axis of size 1 at `dim`."""
 def user_op_builder(op_name: str) -> UserOpBuilder:
     """A builder for one op of a job, called `op_name` (with the prefix of flow.scope.namespace); works eagerly, too."""
-def user_op_module_builder(op_type_name: str) -> UserOpModuleBuilder: """A builder for ops of this type, to be kept:"""
+def user_op_module_builder(op_type_name: str) -> UserOpModuleBuilder:
+    """A builder for ops of this type, to be kept: OneFlow's modules make one and call it for every op."""
 def vander(x, N: _int | None = None, increasing: _bool = False) -> _Tensor:
     """Columns x^0, x^1, ... (falling unless increasing); of whole numbers as int64."""
 def var(input, dim=None, unbiased=None, keepdim: _bool = False, *, correction: _float | None = None) -> _Tensor:

@@ -92,7 +92,8 @@ def test_every_name_of_a_module_is_completed(completed, text, space):
 
 @pytest.mark.parametrize("text", ["flow.ones(2).", "(flow.ones(2) - 1).", *(
     pytest.param(text, marks=pytest.mark.slow) for text in (
-        "flow.nn.functional.relu(flow.ones(2)).", "flow.ones(2).max(0).values.", "def f(x: flow.Tensor):\n    x."))])
+        "flow.nn.functional.relu(flow.ones(2)).", "flow.linalg.inv(flow.eye(2)).",
+        "flow.ones(2).max(0).values.", "def f(x: flow.Tensor):\n    x."))])
 def test_every_method_of_a_tensor_is_completed(completed, text):
     names = {n for n in dir(flow.Tensor) if n[0] != "_"}
     assert len(names) > 450 and names <= completed(text), sorted(names - completed(text))

@@ -28,6 +28,7 @@ def returned(body: list[ast.stmt]) -> dict[str, list[str]]:
 
 
 FUNCTIONS = returned(ast.parse((SRC / "flowedu-stubs" / "__init__.pyi").read_text()).body)
+LINALG = returned(ast.parse((SRC / "flowedu/oneflow04/linalg.pyi").read_text()).body)
 METHODS = returned(next(c for c in ast.parse((SRC / "flowedu/core/eager/tensor.pyi").read_text()).body
                         if isinstance(c, ast.ClassDef) and c.name == "Tensor").body)
 
@@ -54,6 +55,16 @@ def fits(value, said: str) -> bool:
     return False
 
 
+# Every function of flow.linalg, of a matrix that has all that is asked for.
+OF_MATRICES = [f"m.linalg.{n}(dd @ dd.T)" for n in """cholesky cholesky_ex cond det diagonal eigh eigvalsh inv
+    inv_ex lu lu_factor lu_factor_ex matrix_exp matrix_norm matrix_rank norm pinv qr slogdet svd svdvals vander
+    vector_norm""".split()]
+OF_MATRICES += ["m.linalg.cross(x3, y3)", "m.linalg.lstsq(dd, sq)", "m.linalg.lu_solve(*m.linalg.lu_factor(dd), sq)",
+    "m.linalg.matmul(dd, sq)", "m.linalg.matrix_power(dd, 2)", "m.linalg.multi_dot([dd, sq])", "m.linalg.solve(dd, sq)",
+    "m.linalg.solve_triangular(dd, sq, upper=True)", "m.linalg.tensorinv(dd, ind=1)", "m.linalg.tensorsolve(dd, dd[0])",
+    "m.linalg.vecdot(dd, sq)"]
+
+
 class Recorded(ast.NodeTransformer):
     """m.add(a, b) becomes called(m, "add", a, b)."""
 
@@ -69,6 +80,8 @@ def tables(thing, name: str) -> list[dict]:
     """Where the stub of a call is: a function of flow may be a method of tensors, too."""
     if isinstance(thing, flow.Tensor):
         return [METHODS]
+    if thing is flow.linalg:
+        return [LINALG]
     f = getattr(getattr(flow, name, None), "function", None) if thing is flow else None
     both = f is not None and f is getattr(vars(flow.Tensor).get(name), "function", None)
     return [*[FUNCTIONS] * (thing is flow), *[METHODS] * both]
@@ -81,19 +94,19 @@ def test_every_line_gives_what_is_said():
         value = getattr(thing, name)(*args, **kwargs)
         for table in tables(thing, name):
             if name in table:
-                seen.add((table is FUNCTIONS, name))
+                seen.add((table is FUNCTIONS, table is METHODS, name))
                 if not any(fits(value, said) for said in table[name]):
                     wrong.append((line, type(value).__name__, table[name]))
         return value
 
-    for line in EVERY + OURS + CREATION + CASTS:
+    for line in EVERY + OURS + CREATION + CASTS + OF_MATRICES:
         text, _ = split(line)
         known = {"m": flow, "pad": flow.pad, "called": called, **variables(text, flow, False)}
         tree = ast.fix_missing_locations(Recorded().visit(ast.parse(text, mode="eval")))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             eval(compile(tree, "line", "eval"), known)
-    assert not wrong and len(seen) > 550
+    assert not wrong and len(seen) > 580 and {n for f, m, n in seen if not f and not m} == LINALG.keys()
 
 
 def test_every_function_and_method_has_a_stub():

@@ -13,7 +13,7 @@ def barrier(group=None, async_op: bool = False, device_ids=None) -> _Done | None
 def broadcast(tensor: Tensor, src: int = 0, group=None, async_op: bool = False) -> _Done | None:
     """tensor = rank src's, in place."""
 def debug(mode: bool = True) -> None:
-    """Compare op, shape and dtype before each collective, also where that costs a message (default:"""
+    """Compare op, shape and dtype before each collective, also where that costs a message (default: FLOWEDU_DEBUG_COMM)."""
 def destroy_process_group(group=None) -> None: """is_initialized() is False again, where there is one rank."""
 def get_backend(group=None) -> str: """"mpi" for processes, else "threads"."""
 def get_rank(group=None) -> int: """The number of this rank."""
@@ -26,7 +26,8 @@ def is_initialized() -> bool:
 def reduce(tensor: Tensor, dst: int = 0, op: _ReduceOp = ..., group=None, async_op: bool = False) -> _Done | None:
     """On rank dst, tensor = what `op` makes of all ranks'; the others keep theirs."""
 def set_timeout(seconds: float, notice: float | None = None) -> None:
-    """The seconds after which a rank that waits for others gives up (default:"""
-def set_virtual_devices(k: int) -> None: """Let this process have `k` virtual devices, ranks 0 to k-1 (default:"""
+    """The seconds after which a rank that waits for others gives up (default: FLOWEDU_TIMEOUT, else 600), and, with `notice`, those between two lines that say for whom it waits (FLOWEDU_NOTICE, else 10)."""
+def set_virtual_devices(k: int) -> None:
+    """Let this process have `k` virtual devices, ranks 0 to k-1 (default: FLOWEDU_DEVICES, else 1)."""
 def spawn(fn: Callable, nprocs: int = 1, args: Sequence = ...) -> list:
     """Run `fn(*args)` on `nprocs` ranks, each a thread, and return what each returned, by rank."""

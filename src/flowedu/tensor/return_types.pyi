@@ -15,7 +15,7 @@ class kthvalue(NamedTuple):
     values: Tensor
     indices: Tensor
 class linalg_cholesky_ex(NamedTuple):
-    """What flow.linalg.cholesky_ex gives:"""
+    """What flow.linalg.cholesky_ex gives: L, info."""
     L: Tensor
     info: Tensor
 class linalg_eigh(NamedTuple):
@@ -33,21 +33,21 @@ class linalg_lstsq(NamedTuple):
     rank: Tensor
     singular_values: Tensor
 class linalg_lu(NamedTuple):
-    """What flow.linalg.lu gives:"""
+    """What flow.linalg.lu gives: P, L, U."""
     P: Tensor
     L: Tensor
     U: Tensor
 class linalg_lu_factor(NamedTuple):
-    """What flow.linalg.lu_factor gives:"""
+    """What flow.linalg.lu_factor gives: LU, pivots."""
     LU: Tensor
     pivots: Tensor
 class linalg_lu_factor_ex(NamedTuple):
-    """What flow.linalg.lu_factor_ex gives:"""
+    """What flow.linalg.lu_factor_ex gives: LU, pivots, info."""
     LU: Tensor
     pivots: Tensor
     info: Tensor
 class linalg_qr(NamedTuple):
-    """What flow.linalg.qr gives:"""
+    """What flow.linalg.qr gives: Q, R."""
     Q: Tensor
     R: Tensor
 class linalg_slogdet(NamedTuple):
@@ -55,7 +55,7 @@ class linalg_slogdet(NamedTuple):
     sign: Tensor
     logabsdet: Tensor
 class linalg_svd(NamedTuple):
-    """What flow.linalg.svd gives:"""
+    """What flow.linalg.svd gives: U, S, Vh."""
     U: Tensor
     S: Tensor
     Vh: Tensor
@@ -80,7 +80,7 @@ class nanmedian(NamedTuple):
     values: Tensor
     indices: Tensor
 class qr(NamedTuple):
-    """What flow.qr gives:"""
+    """What flow.qr gives: Q, R."""
     Q: Tensor
     R: Tensor
 class slogdet(NamedTuple):
@@ -92,7 +92,7 @@ class sort(NamedTuple):
     values: Tensor
     indices: Tensor
 class svd(NamedTuple):
-    """What flow.svd gives:"""
+    """What flow.svd gives: U, S, V."""
     U: Tensor
     S: Tensor
     V: Tensor

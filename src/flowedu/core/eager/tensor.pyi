@@ -377,7 +377,7 @@ class Tensor(TensorBase, metaclass=TensorType):
         """|input - other| <= atol + rtol * |other|; infinities are close to themselves."""
     def isfinite(input) -> Tensor: ...
     def isin(elements, test_elements, *, assume_unique: _bool = False, invert: _bool = False) -> Tensor:
-        """Whether each element is one of the test elements. assume_unique is a hint nothing here needs:"""
+        """Whether each element is one of the test elements. assume_unique is a hint nothing here needs: True says so once."""
     def isinf(input) -> Tensor: ...
     def isnan(input) -> Tensor: ...
     def isneginf(input) -> Tensor: ...
@@ -652,7 +652,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def sum(input, dim=None, keepdim: _bool = False, *, dtype=None) -> Tensor:
         """The sum over `dim` (int, tuple; None: all)."""
     def svd(input, some: _bool = True, compute_uv: _bool = True) -> return_types.svd:
-        """(U, S, V) with input = U @ diag(S) @ V.mT; some=False:"""
+        """(U, S, V) with input = U @ diag(S) @ V.mT; some=False: U and V are square; compute_uv=False: they are zeros."""
     def swapaxes(input, dim0: _int, dim1: _int) -> Tensor: """Two axes exchanged."""
     def swapaxes_(self, *args, **kwargs) -> Tensor: """`swapaxes` of the tensor itself: its memory stays where it is."""
     def swapdims(input, dim0: _int, dim1: _int) -> Tensor: """Two axes exchanged."""
@@ -728,7 +728,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def xlogy_(self, *args, **kwargs) -> Tensor: """`xlogy`, written into the tensor itself."""
     def zero_(input) -> Tensor: """Make every element 0."""
 class TensorType(type):
-    """Calling the class makes a tensor:"""
+    """Calling the class makes a tensor: `flow.Tensor(2, 3)`, `flow.Tensor([1, 2])`. (The memory layer makes instances without a call.)"""
     def __call__(cls, *args, device=None, placement=None, sbp=None) -> Any: ...
 def attach(cls: type, methods: dict) -> None:
     """Make each function of `methods` a method of `cls`: {name: function, property or any descriptor}."""

@@ -17,7 +17,8 @@ class Executor:
     def python(self) -> Any: """Whether a call has a Python kernel."""
     @property
     def random(self) -> Any: """Whether a call draws random numbers (a different draw in every run)."""
-    def remember(self, there: bool): """Whether the scratch of the graph's `kept` nodes holds what an earlier run left:"""
+    def remember(self, there: bool):
+        """Whether the scratch of the graph's `kept` nodes holds what an earlier run left: `kept` of fe_call (abi.h)."""
     def run(self, arguments: tuple): """One step."""
     @property
     def runs(self) -> int: ...

@@ -41,7 +41,7 @@ class OpBase:
     @property
     def view(self) -> Any: ...
 class Rule:
-    """A gradient function with its argument list worked out:"""
+    """A gradient function with its argument list worked out: `need` is a list of (kind, index)."""
     def apply(self, douts: list, saved: tuple, attrs: tuple, shapes: tuple, dtypes: tuple):
         """The gradient, of what the call saved: of values, or of what stands for them in a graph."""
     @property
