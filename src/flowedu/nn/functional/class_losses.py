@@ -184,7 +184,7 @@ def combined_margin_loss(x: Tensor, label: Tensor, m1: float = 1.0, m2: float = 
     column, score = label_scores("combined_margin_loss", label, x)
     if (m1, m2) != (1, 0):
         top = 1 - (1e-7 if x.dtype is dt.float32 else 1e-15)
-        angle = _r["acos"](_r["minimum"](_r["maximum"](score, -top), top))
+        angle = _r["acos"](E.clamp(score, -top, top))
         score = _r["cos"](angle * float(m1) + float(m2))
     with made_with(x):
         hot = _r["equal"](_r["cast"](column, dtype=dt.int64), _r["range"](size=x.shape[1], dtype=dt.int64))
