@@ -5,8 +5,12 @@ gradient is a record of its own, flat in x: so a derivative of it is 0, and not 
 """
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from flowedu.core.eager.dispatch import is_grad_enabled
+from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.elementwise import (
     abs,
     greater_equal,
@@ -36,6 +40,20 @@ threshold_grad = elementwise("threshold_grad(dy, x, limit) -> dx", Split(linear=
                              formula=lambda dy, x, limit: where(less_equal(x, limit), 0, dy),
                              grad={"dy": lambda ddx, x, limit: threshold_grad(ddx, x, limit), "x": lambda ddx: None,
                                    "limit": lambda ddx: None}, doc="dy; 0 where x is not above the limit.")
+
+
+def flat_in(dx, x):
+    """dx, which for its derivatives depends on x, with the slope 0: they are then 0, and no error. (Nothing is below nan.)
+    Costs a copy, and only where a gradient's gradient is recorded."""
+    recorded = current_interpreter() is None and is_grad_enabled() and x.requires_grad
+    return threshold_grad(dx, x, math.nan) if recorded else dx
+
+
+def straight(x):
+    """x; its gradient is one that has derivatives, see flat_in."""
+    return threshold(x, math.nan, 0.0) if x.dtype.is_floating_point else x
+
+
 threshold = elementwise("threshold(x, limit, value) -> y",
                         formula=lambda x, limit, value: where(less_equal(x, limit), value, x),
                         grad={"x": lambda dy, x, limit: threshold_grad(dy, x, limit), "limit": lambda dy: zeros_of(dy),

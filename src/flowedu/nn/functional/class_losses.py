@@ -8,6 +8,7 @@ from flowedu.core.ops.promote import cast, scalar
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CheckError, DTypeError, KernelError, OutOfRangeError, ShapeError
 from flowedu.nn.functional.common import check_floats, check_tensor, reduced, reshaped, total
+from flowedu.ops.bounds import straight
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.devices import made_with
@@ -155,6 +156,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
         picked = _r["dim_gather"](rows, reshaped(safe, (*safe.shape, 1)), axis=rows.ndim - 1)
     except KernelError as e:
         raise _no_such_class("nll_loss", e, input, classes, ignore_index) from None
+    picked = straight(picked)                              # the gradient of a gather has no derivative of its own
     loss = _r["neg"](reshaped(picked, tuple(safe.shape))) * counts
     return _mean(loss, counts) if reduction == "mean" else reduced("nll_loss", loss, reduction)
 
