@@ -11,7 +11,7 @@ from flowedu.fast import kernels as _fast_kernels     # before anything is compu
 
 # chapter 1: blobs, dtypes, placeholders
 from flowedu.core.values.dtype import (
-    bool_ as bool, char, dtype, dtypes, float16, float32, float64, int8, int32, int64, record, tensor_buffer, uint8)
+    bool_ as bool, char, dtype, dtypes, float16, float32, float64, int8, int16, int32, int64, record, tensor_buffer, uint8)
 from flowedu.oneflow04.element_types import convert_oneflow_dtype_to_numpy_dtype
 from flowedu.core.values.blob import BlobDef, BlobDesc
 from flowedu.core.values.placeholder import ArgBlobDef, FixedTensorDef
@@ -80,7 +80,7 @@ from flowedu.core.extensions import register_extension as _register_shelf
 from flowedu.tensor import return_types
 from flowedu.tensor.creation import (
     BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor,
-    arange, as_tensor, empty_like, eye, full_like, linspace, logspace, ones, ones_like, zeros, zeros_like)
+    ShortTensor, arange, as_tensor, empty_like, eye, full_like, linspace, logspace, ones, ones_like, zeros, zeros_like)
 from flowedu import autograd, cuda
 from flowedu.core.values.dtype import bfloat16, get_default_dtype, set_default_dtype
 from flowedu.tensor.limits import finfo, iinfo
@@ -165,6 +165,7 @@ double = float64
 half = float16
 int = int32
 long = int64
+short = int16
 
 # what is imported when somebody asks for it
 __getattr__, __dir__ = _lazy_import(__name__, {

@@ -126,7 +126,7 @@ def test_a_graph_refuses_before_it_runs(kind):
     assert {*NAMES.findall(e.value.expected)} == {"float32", "float64", "float16", "bfloat16"}
 
 
-@pytest.mark.parametrize("name", ["int16", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("name", ["uint16", "uint32", "uint64"])
 @given(data=st.data())
 def test_where_a_whole_number_of_numpys_has_no_type_one_is_named_that_holds_it(name, data):
     """Whatever the door, what is advised is done, and keeps every number (of uint64 those up to 2**63 - 1)."""

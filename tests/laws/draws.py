@@ -17,7 +17,8 @@ from flowedu.errors import FlowError
 from .calls import attributes, input_name, reference, resized, strided, types_of, values
 
 KINDS = ("plain", "ties", "edges")
-TYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int32, np.int64, np.int8, np.uint8, np.bool_, np.float16)))
+TYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int32, np.int64, np.int8, np.uint8, np.int16, np.bool_,
+                             np.float16)))
 ROUNDING = {np.dtype(np.float16): 2e-3, np.dtype(np.float32): 4e-6, np.dtype(np.float64): 1e-12}
 
 # Results are elements of the inputs, or say how those compare: right to the last bit, for every number there is.

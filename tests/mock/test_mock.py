@@ -21,7 +21,7 @@ from flowedu.mock.names import HOUSE, INSIDES, TORCHS
 SAME = ["", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "optim", "optim.lr_scheduler", "utils.data",
         "autograd", "cuda", "linalg"]
 # names that have the arguments of torch under its name: tests/mock/test_mock_torch.py
-KINDS = tuple(f"{kind}Tensor" for kind in "Float Double Half BFloat16 Int Long Char Byte Bool".split())
+KINDS = tuple(f"{kind}Tensor" for kind in "Float Double Half BFloat16 Int Long Short Char Byte Bool".split())
 OTHER = {("torch", ""): {
     *KINDS, "load", "save", "range", "tensor", "as_tensor", "argsort",
     "argwhere", "clamp", "clip", "concat", "diag", "eye", "flatten", "gather",

@@ -453,7 +453,7 @@ def test_the_recipes_of_transforms_v2_are_those_of_transforms(torch):
     assert v2.Resize is T.Resize and v2.functional.hflip(x).shape == x.shape
 
 
-@pytest.mark.parametrize("name", ["int16", "short", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("name", ["uint16", "uint32", "uint64"])
 def test_types_that_hold_nothing_here_may_stand_in_tables(torch, name):
     """As libraries that read files make them when they are imported; where one is used, another is advised."""
     kind = getattr(torch, name)
@@ -463,6 +463,14 @@ def test_types_that_hold_nothing_here_may_stand_in_tables(torch, name):
         with pytest.raises(FlowError) as caught:
             use()
         assert "flow.int32 holds" in caught.value.fix or "flow.int64 holds" in caught.value.fix
+
+
+def test_numbers_of_16_bits(torch):
+    """As PyTorch programs for sound spell them."""
+    x = torch.ShortTensor([-300, 2 ** 15 - 1])
+    assert torch.int16 is torch.short is x.dtype is flow.int16 and isinstance(x, torch.ShortTensor)
+    assert (x + 1).tolist() == [-299, -2 ** 15] and (x.float() / 2 ** 15).to(torch.int16).tolist() == [0, 0]
+    assert torch.tensor([1.7, -2.9]).short().tolist() == [1, -2] and x.type() == "flowedu.ShortTensor"
 
 
 def test_old_names_of_init_warn_and_fill(torch):

@@ -264,7 +264,7 @@ def test_names_of_weights():
 def test_kinds_of_tensors_of_the_gpu(torch):
     """On a machine without one they are there, too: programs choose between them and the CPU's."""
     kinds = [n for n in torch.cuda.__all__ if n.endswith("Tensor") and n != "Tensor"]
-    assert len(kinds) == 9 and not torch.cuda._initialized
+    assert len(kinds) == 10 and not torch.cuda._initialized
     for name in kinds:
         kind = getattr(torch.cuda, name)
         assert kind.dtype is getattr(torch, name).dtype and not isinstance(torch.ones(2).to(kind.dtype), kind)

@@ -8,7 +8,7 @@ import pytest
 import flowedu as flow
 from flowedu import nn
 
-DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64", "bool")
+DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64", "bool")
 SPECIAL = [0.0, -0.0, 1.5, -2.75, np.inf, -np.inf, np.nan, 1e-45, 3e-39, -1e-40, 65504.0, 6e-8, 3.3895e38, 1e-3]
 
 

@@ -18,7 +18,7 @@ from flowedu.oneflow04.job import checkpoint_files as cf
 
 NAMES = st.text(min_size=1, max_size=20).filter(
     lambda s: not set(s) & set("/\\\0") and ".." not in s and s not in (".", "snapshot_done"))
-TYPES = [np.float32, np.float64, np.float16, np.int8, np.uint8, np.int32, np.int64, np.bool_]
+TYPES = [np.float32, np.float64, np.float16, np.int8, np.uint8, np.int16, np.int32, np.int64, np.bool_]
 ARRAYS = st.sampled_from(TYPES).flatmap(
     lambda t: hnp.arrays(t, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5)))
 FLOAT_META = "shape {\n  dim: 2\n  dim: 3\n}\ndata_type: kFloat\n"
@@ -123,7 +123,8 @@ def test_the_files_are_those_of_oneflow(tmp_path):
 @pytest.mark.parametrize("token, d", [
     ("kChar", dt.char), ("kFloat", dt.float32), ("kDouble", dt.float64), ("kInt8", dt.int8), ("kInt32", dt.int32),
     ("kInt64", dt.int64), ("kUInt8", dt.uint8), ("kFloat16", dt.float16), ("1", dt.char), ("2", dt.float32),
-    ("3", dt.float64), ("4", dt.int8), ("5", dt.int32), ("6", dt.int64), ("7", dt.uint8), ("9", dt.float16)])
+    ("3", dt.float64), ("4", dt.int8), ("5", dt.int32), ("6", dt.int64), ("7", dt.uint8), ("9", dt.float16),
+    ("kInt16", dt.int16)])
 def test_every_data_type(tmp_path, token, d):
     (tmp_path / "out").write_bytes(np.array([1, 0, 1], d.numpy).tobytes())
     (tmp_path / "meta").write_text(f"shape {{ dim: 3 }} data_type: {token}")

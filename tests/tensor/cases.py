@@ -175,7 +175,7 @@ CREATION = ["m.zeros(2, 3)", "m.zeros((2, 3))", "m.zeros(())", "m.zeros(0)", "m.
     "m.hamming_window(5, True, 0.6, 0.4, dtype=m.float64)", "m.hann_window(6, False)", "m.kaiser_window(6, True, 5.0)",
     "m.kaiser_window(4, False)", "m.hann_window(0)"]
 CASTS = [f"{x}.{c}()" for x in ("a", "i", "q", "h", "u8", "n3") for c in
-         "float double half int long bool byte char".split()]
+         "float double half int long short bool byte char".split()]
 CASTS += ["a.to(m.int32)", "a.bfloat16().float()", "i.to(m.float16)", "a.type_as(i)", "m.result_type(i, 1.5) == m.float32",
           "m.can_cast(m.float32, m.int32)", "m.promote_types(m.int32, m.float16) == m.float16"]
 
@@ -183,6 +183,7 @@ CASTS += ["a.to(m.int32)", "a.bfloat16().float()", "i.to(m.float16)", "a.type_as
 OURS = [f"m.{n}(a)" for n in "arcsinh arctan cosh gelu mish selu silu softplus softsign".split()]
 OURS += ["(p + 1).arccosh()", "u.arccos()", "(a * 4).relu6()", "m.log_sigmoid(a)", "k[:, 0].in_top_k(a, 2)",
     "m.cast(a, m.int32)", "m.HalfTensor([1.5])", "m.ByteTensor([1, 2])", "m.CharTensor([-1])", "m.BFloat16Tensor([1.5])",
+    "m.ShortTensor([-1, 300])",
     "m.empty_like(i32).numel()", "a.cast(m.float32)", "m.allclose(a, a + 1e-9)", "m.allclose(a, b)", "m.equal(a, b)",
     "m.equal(i, 1 * i)", "a.equal(c)", "m.concatenate([a, b], 1)", "m.row_stack([a, b])", "m.divide(a, p)",
     "m.multiply(a, b)", "m.subtract(a, b)", "m.ger(c, v)", "m.vdot(c, c)", "m.swapdims(B, 0, 2) # view",

@@ -90,7 +90,8 @@ def test_what_programs_ask_before_they_begin_needs_no_gpu():
 
 def test_names_of_types():
     names = {flow.float32: "Float", flow.float64: "Double", flow.float16: "Half", flow.bfloat16: "BFloat16",
-             flow.int32: "Int", flow.int64: "Long", flow.int8: "Char", flow.uint8: "Byte", flow.bool: "Bool"}
+             flow.int16: "Short", flow.int32: "Int", flow.int64: "Long", flow.int8: "Char", flow.uint8: "Byte",
+             flow.bool: "Bool"}
     for dtype, name in names.items():
         t = flow.ones(2).to(dtype)
         assert t.type() == f"flowedu.{name}Tensor" and flow.ones(2).type(t.type()).dtype is dtype

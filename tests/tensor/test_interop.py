@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 import flowedu as flow
 from flowedu.errors import ArgumentError, CallError, DeviceError, DTypeError, GradientError, ShapeError
 
-DTYPES = ["float32", "float64", "float16", "int8", "uint8", "int32", "int64", "bool"]
+DTYPES = ["float32", "float64", "float16", "int8", "uint8", "int16", "int32", "int64", "bool"]
 
 
 # ---- NumPy
@@ -128,7 +128,7 @@ def test_dlpack_refuses():
     with pytest.raises(BufferError, match="on the CPU"):
         t.__dlpack__(dl_device=(2, 0))
     with pytest.raises(TypeError, match="no such dtype"):
-        flow.from_dlpack(np.zeros(2, np.int16))
+        flow.from_dlpack(np.zeros(2, np.uint16))
     assert t.__dlpack_device__() == (1, 0) and flow.from_dlpack(t.__dlpack__(copy=True)).data_ptr() != t.data_ptr()
     frozen = np.zeros(2)
     frozen.flags.writeable = False
@@ -299,7 +299,7 @@ def test_bfloat16_tensors():
 LIMITS = "bits max min eps tiny smallest_normal".split()
 
 
-@pytest.mark.parametrize("name", ["float32", "float64", "float16", "int8", "uint8", "int32", "int64"])
+@pytest.mark.parametrize("name", ["float32", "float64", "float16", "int8", "uint8", "int16", "int32", "int64"])
 def test_limits_are_numpys(name):
     kind = "finfo" if "float" in name else "iinfo"
     mine, theirs = getattr(flow, kind)(getattr(flow, name)), getattr(np, kind)(name)
@@ -314,7 +314,7 @@ def test_limits_of_bfloat16():
     assert (x.bits, x.max, x.min, x.eps, x.tiny) == (16, top, -top, 2 ** -7, 2 ** -126)
 
 
-@pytest.mark.parametrize("name", ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64"])
+@pytest.mark.parametrize("name", ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64"])
 def test_limits(name):
     torch = pytest.importorskip("torch")
     kind = "finfo" if "float" in name else "iinfo"

@@ -14,7 +14,7 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import FlowError
 
 F = nn.functional
-KINDS = ["int8", "uint8", "int32", "int64", "bool"]
+KINDS = ["int8", "uint8", "int16", "int32", "int64", "bool"]
 COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
 
 
@@ -253,6 +253,15 @@ def test_labels_of_uint8_and_the_class_that_is_ignored():
     rows, labels = flow.randn(3, 200), flow.tensor([156, 3, 156])
     want = F.cross_entropy(rows, labels).item()
     assert F.cross_entropy(rows, labels.to(flow.uint8)).item() == pytest.approx(want, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", [flow.int8, flow.uint8, flow.int16, flow.int32], ids=repr)
+def test_labels_of_narrow_types_are_those_of_int64(kind):
+    top = min(kind.limits[1], 4096)
+    rows, labels = flow.randn(5, top + 1, dtype=flow.float64), flow.tensor([0, top, top // 2, 3, top])
+    assert F.cross_entropy(rows, labels.to(kind)).item() == F.cross_entropy(rows, labels).item()
+    one_hot = REGISTRY["one_hot"]
+    assert (one_hot(labels.to(kind), depth=top + 1) == one_hot(labels, depth=top + 1)).all()
 
 
 @pytest.mark.parametrize("first", [0.0, -0.0])

@@ -44,7 +44,7 @@ def test_floats_print_as_in_torch(data):
 @given(st.data())
 def test_whole_numbers_and_bools_print_as_in_torch(data):
     shape = data.draw(hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=12))
-    dtype = data.draw(st.sampled_from([np.int64, np.int32, np.int8, np.uint8, np.bool_]))
+    dtype = data.draw(st.sampled_from([np.int64, np.int32, np.int16, np.int8, np.uint8, np.bool_]))
     a = data.draw(hnp.arrays(dtype, shape))
     assert body(a) == of_torch(a)
 

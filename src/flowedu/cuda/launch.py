@@ -20,7 +20,7 @@ from flowedu.cuda.memory import pool
 from flowedu.cuda.modules import BY_SIZE, TYPES, WIDE, Module, module
 from flowedu.cuda.view import View
 
-REALS, NUMBERS, ALL = (0, 1), (0, 1, 2, 3), tuple(range(9))          # dtype codes
+REALS, NUMBERS, ALL = (0, 1), (0, 1, 2, 3), tuple(range(10))         # dtype codes
 MOST_BLOCKS = 1 << 16                                                # kernels go round again for what is left
 TABLE: dict[tuple[str, int], Launch] = {}
 

@@ -21,8 +21,8 @@ _SYSTEM = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<.*$", re.M)          # a kern
 _SHARED = {"abi.h": re.compile(r"^#define FE_MAX_DIM.*?$|^enum \{.*?\};|^typedef struct \{[^}]*\} fe_view;", re.M | re.S),
            "update.h": re.compile(r"^typedef struct \{[^}]*\} fe_numbers;", re.M)}
 # What T is called in C, by code; a bool is a byte that is 0 or 1, and half types are moved as 16 bits.
-TYPES = ("float", "double", "int32_t", "int64_t", "int8_t", "uint8_t", "int8_t", "uint16_t", "uint16_t")
-WIDE = ("double", "double", *("int64_t",) * 7)                      # what sums of T are carried in
+TYPES = ("float", "double", "int32_t", "int64_t", "int8_t", "uint8_t", "int8_t", "uint16_t", "uint16_t", "int16_t")
+WIDE = ("double", "double", *("int64_t",) * 8)                      # what sums of T are carried in
 BY_SIZE = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}   # what is only moved
 
 # The simulator has these types already. Not every file uses all that the headers it includes have.

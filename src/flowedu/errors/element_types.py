@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from flowedu.errors import DTypeError, FlowError, either
 
-HOLDS = {"int16": "int32", "uint16": "int32", "uint32": "int64", "uint64": "int64"}
+HOLDS = {"uint16": "int32", "uint32": "int64", "uint64": "int64"}
 
 
 def instead(d: object) -> str:

@@ -90,7 +90,7 @@ LEFT_OUT = (
         "",
         "`src/flowedu/errors/oneflow04.py` has a reason for each",
         "the message of such a name says it"),
-    Row("integers of 16 bits, unsigned ones of more than 8",
+    Row("unsigned integers of more than 8 bits",
         "",
         "a kernel for each op and each of them",
         "an error says which type holds their numbers"),

@@ -76,7 +76,7 @@ RENAMED: dict[str, dict[str, str]] = {
 }
 
 _SAME = "how it is computed, not what"
-_CASTS = "bfloat16 bool byte char cpu cuda double float half int long"
+_CASTS = "bfloat16 bool byte char cpu cuda double float half int long short"
 IDLE = (
     Idle("*", "layout", (None, "torch.strided"), "tensors are dense", "leave it out"),
     Idle("*", "pin_memory", ANY, "where memory lies"),

@@ -23,7 +23,7 @@ from flowedu.tensor import Tensor, from_numpy
 from flowedu.tensor.bfloat16 import bits_of
 
 TYPES = {"float32": "FLOAT", "float64": "DOUBLE", "float16": "FLOAT16", "bfloat16": "BFLOAT16", "int8": "INT8",
-         "uint8": "UINT8", "int32": "INT32", "int64": "INT64", "bool": "BOOL", "char": "INT8"}
+         "uint8": "UINT8", "int16": "INT16", "int32": "INT32", "int64": "INT64", "bool": "BOOL", "char": "INT8"}
 
 
 def _numbers(x: Tensor) -> np.ndarray:

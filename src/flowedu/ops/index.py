@@ -7,7 +7,7 @@ from flowedu._kernels import register
 from flowedu.core.ops import axes
 from flowedu.core.ops.define import define
 from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
-from flowedu.core.values.dtype import bool_, float32, float64, int8, int32, int64, uint8
+from flowedu.core.values.dtype import bool_, float32, float64, int8, int16, int32, int64, uint8
 from flowedu.errors import ArgumentError, DTypeError, ShapeError, either
 from flowedu.ops.part import check_part, mine, split
 
@@ -136,7 +136,7 @@ _ONE_HOT = (float32, float64, int32, int64, int8, uint8, bool_)
 
 
 def _check_one_hot(indices, depth, dtype):
-    _check_indices("one_hot", indices, (int32, int64, int8, uint8))
+    _check_indices("one_hot", indices, (int32, int64, int8, uint8, int16))
     if depth < 0:
         raise ArgumentError("one_hot: depth is negative", expected="the number of classes", got=str(depth))
     if dtype is not None and dtype not in _ONE_HOT:

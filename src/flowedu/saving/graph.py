@@ -26,8 +26,8 @@ from flowedu.tensor.device import device_of, place_of
 from flowedu.tensor.kept import Kept, find_kept
 
 TEXT = "model.mlir"
-SHORT = {dt.float32: "f32", dt.float64: "f64", dt.float16: "f16", dt.int8: "si8", dt.uint8: "ui8", dt.int32: "si32",
-         dt.int64: "si64", dt.bool_: "i1", dt.bfloat16: "bf16"}
+SHORT = {dt.float32: "f32", dt.float64: "f64", dt.float16: "f16", dt.int8: "si8", dt.uint8: "ui8", dt.int16: "si16",
+         dt.int32: "si32", dt.int64: "si64", dt.bool_: "i1", dt.bfloat16: "bf16"}
 LONG = {v: k for k, v in SHORT.items()}
 NAMED = {d.name: d for d in SHORT}
 LINE = re.compile(r'^\s*(?:(?P<results>%[\w, %]+) = )?"flowedu\.(?P<op>\w+)"\((?P<inputs>[%\w, ]*)\) '

@@ -16,7 +16,8 @@ from flowedu.saving.opened import OpenFolder
 
 # The names in OneFlow's data_type.proto. kOFRecord (8) and kTensorBuffer (10) hold no plain elements.
 _TOKENS = {dt.char: "kChar", dt.float32: "kFloat", dt.float64: "kDouble", dt.int8: "kInt8", dt.int32: "kInt32",
-           dt.int64: "kInt64", dt.uint8: "kUInt8", dt.float16: "kFloat16", dt.bool_: "kBool", dt.bfloat16: "kBFloat16"}
+           dt.int64: "kInt64", dt.uint8: "kUInt8", dt.float16: "kFloat16", dt.bool_: "kBool", dt.bfloat16: "kBFloat16",
+           dt.int16: "kInt16"}
 _NUMBERS = {"1": "kChar", "2": "kFloat", "3": "kDouble", "4": "kInt8", "5": "kInt32", "6": "kInt64", "7": "kUInt8",
             "9": "kFloat16"}
 _DTYPES = {token: d for d, token in _TOKENS.items()}

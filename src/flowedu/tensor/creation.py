@@ -90,8 +90,8 @@ def _made(data, kind, copy):
     if kind is None:
         if a.dtype.kind not in "biuf" or (a.dtype.kind == "u" and a.dtype != np.uint8):
             raise DTypeError(f"tensor: Numpy data type {a.dtype} is not valid to OneFlow data type: no element type",
-                             got=repr(data)[:60], expected="bool, int8, uint8, int32, int64, float16, float32 or float64",
-                             fix=instead(a.dtype))
+                             got=repr(data)[:60], fix=instead(a.dtype),
+                             expected="bool, int8, uint8, int16, int32, int64, float16, float32 or float64")
         kind = default_float() if not known and (a.dtype == np.float64 or not a.size) else dt.as_dtype(a.dtype)
     elif a.dtype.kind not in "biuf":
         raise DTypeError(f"tensor: Numpy data type {a.dtype} is not valid to OneFlow data type", got=repr(data)[:60],
@@ -338,7 +338,7 @@ def _typed(name: str, kind: dt.dtype):
 
 FloatTensor, DoubleTensor, HalfTensor = (_typed(n, d) for n, d in (
     ("FloatTensor", dt.float32), ("DoubleTensor", dt.float64), ("HalfTensor", dt.float16)))
-IntTensor, LongTensor, CharTensor, ByteTensor, BoolTensor = (_typed(n, d) for n, d in (
-    ("IntTensor", dt.int32), ("LongTensor", dt.int64), ("CharTensor", dt.int8), ("ByteTensor", dt.uint8),
-    ("BoolTensor", dt.bool_)))
+IntTensor, LongTensor, ShortTensor, CharTensor, ByteTensor, BoolTensor = (_typed(n, d) for n, d in (
+    ("IntTensor", dt.int32), ("LongTensor", dt.int64), ("ShortTensor", dt.int16), ("CharTensor", dt.int8),
+    ("ByteTensor", dt.uint8), ("BoolTensor", dt.bool_)))
 BFloat16Tensor = _typed("BFloat16Tensor", getattr(dt, "bfloat16", dt.float16))

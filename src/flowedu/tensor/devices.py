@@ -191,8 +191,8 @@ def cuda_array_interface(self) -> dict:
 
 
 TYPE_NAMES = {dt.float32: "FloatTensor", dt.float64: "DoubleTensor", dt.float16: "HalfTensor",
-              dt.bfloat16: "BFloat16Tensor", dt.int32: "IntTensor", dt.int64: "LongTensor", dt.int8: "CharTensor",
-              dt.uint8: "ByteTensor", dt.bool_: "BoolTensor"}
+              dt.bfloat16: "BFloat16Tensor", dt.int32: "IntTensor", dt.int64: "LongTensor", dt.int16: "ShortTensor",
+              dt.int8: "CharTensor", dt.uint8: "ByteTensor", dt.bool_: "BoolTensor"}
 
 
 def type_(self, dtype=None, non_blocking: bool = False):

@@ -67,7 +67,7 @@ cdef const char *NAMES[4]
 NAMES[0], NAMES[1] = b"dltensor", b"used_dltensor"
 NAMES[2], NAMES[3] = b"dltensor_versioned", b"used_dltensor_versioned"
 # (code, bits) of each dtype: 0 signed, 1 unsigned, 2 float, 4 bfloat, 6 bool
-TYPES = ((2, 32), (2, 64), (0, 32), (0, 64), (0, 8), (1, 8), (6, 8), (2, 16), (4, 16))
+TYPES = ((2, 32), (2, 64), (0, 32), (0, 64), (0, 8), (1, 8), (6, 8), (2, 16), (4, 16), (0, 16))
 BY_TYPE = {t: BY_CODE[i] for i, t in enumerate(TYPES)}
 
 

@@ -30,7 +30,7 @@ def _same_types(what: str, *xs) -> None:
             x.dtype.name for x in xs), fix=mixed("convert one with flow.cast (or .to)", *(x.dtype for x in xs)))
 
 
-_CARRIER = {"int8": "float64", "uint8": "float64", "int32": "float64", "int64": "float64"}
+_CARRIER = dict.fromkeys(("int8", "uint8", "int16", "int32", "int64"), "float64")
 
 
 def _product(a, b):

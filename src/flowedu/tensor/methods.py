@@ -94,7 +94,7 @@ def _converter(name: str, dtype: dt.dtype):
 
 TABLE |= {name: _converter(name, getattr(dt, kind)) for name, kind in (
     ("float", "float32"), ("double", "float64"), ("half", "float16"), ("bfloat16", "bfloat16"), ("int", "int32"),
-    ("long", "int64"), ("bool", "bool_"), ("byte", "uint8"), ("char", "int8"))}
+    ("long", "int64"), ("bool", "bool_"), ("byte", "uint8"), ("char", "int8"), ("short", "int16"))}
 TABLE["cast"] = lambda self, dtype: cast(self, dt.as_dtype(dtype))
 
 

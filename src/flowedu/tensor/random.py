@@ -230,8 +230,8 @@ def exponential(self, lambd: float = 1.0, *, generator=None) -> Tensor:
 def random(self, low: int = 0, high: int | None = None, *, generator=None) -> Tensor:
     """What random_ writes: whole numbers in [low, high); random_(n): in [0, n)."""
     if high is None:
-        low, high = (0, low) if low else (0, {"bool": 2, "int8": 128, "uint8": 256, "float16": 2049, "bfloat16": 257,
-                                              "float32": 1 << 24}.get(self.dtype.name, (1 << 31) - 1))
+        low, high = (0, low) if low else (0, {"bool": 2, "int8": 128, "uint8": 256, "int16": 1 << 15, "float16": 2049,
+                                              "bfloat16": 257, "float32": 1 << 24}.get(self.dtype.name, (1 << 31) - 1))
     elif low < high:
         check_range("random_", self.dtype, low, high - 1)
     return cast(integers_of(tuple(self.shape), low, high, generator), self.dtype)

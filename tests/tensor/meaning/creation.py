@@ -78,7 +78,7 @@ def typed(kind):
 
 
 TYPED = dict(Float="float32", Long="int64", Bool="bool", Double="float64", Int="int32", Half="float16", Byte="uint8",
-             Char="int8", BFloat16="bfloat16")
+             Char="int8", BFloat16="bfloat16", Short="int16")
 FUNCTIONS = {"tensor": tensor, "as_tensor": tensor, "full": full, "zeros": filled(0), "ones": filled(1), "empty": filled(0),
              "empty_like": like(0), "zeros_like": like(0), "ones_like": like(1), "full_like": full_like, "arange": arange,
              "bartlett_window": window(np.bartlett), "blackman_window": window(np.blackman),

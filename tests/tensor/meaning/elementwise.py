@@ -244,7 +244,7 @@ def can_cast(a, b):
 
 
 CONVERSIONS = dict(float="float32", double="float64", half="float16", bfloat16="bfloat16", int="int32", long="int64",
-                   bool="bool", byte="uint8", char="int8")
+                   bool="bool", byte="uint8", char="int8", short="int16")
 FUNCTIONS |= {n: (lambda x, kind=kind: as_kind(x.a, kind)) for n, kind in CONVERSIONS.items()}
 FUNCTIONS |= {f.__name__: f for f in (add, sub, rsub, div, pow, float_power, bitwise_not, round, logit, nan_to_num, softmax,
               log_softmax, lerp, addcmul, addcdiv, clamp, clamp_min, clamp_max, where, isclose, allclose, equal, to, cast,

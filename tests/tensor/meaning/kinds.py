@@ -8,24 +8,26 @@ import builtins
 
 import numpy as np
 
-SHORT = dict(b="bool", u1="uint8", i1="int8", i4="int32", i8="int64", h="float16", bf="bfloat16", f="float32", d="float64")
+SHORT = dict(b="bool", u1="uint8", i1="int8", i2="int16", i4="int32", i8="int64", h="float16", bf="bfloat16", f="float32",
+             d="float64")
 NAMES = list(SHORT.values())
 TWO_TENSORS = """
-      b   u1  i1  i4  i8  h   bf  f   d
-b     b   u1  i1  i4  i8  h   bf  f   d
-u1    u1  u1  i4  i4  i8  h   bf  f   d
-i1    i1  i4  i1  i4  i8  h   bf  f   d
-i4    i4  i4  i4  i4  i8  h   bf  f   d
-i8    i8  i8  i8  i8  i8  h   bf  f   d
-h     h   h   h   h   h   h   f   f   d
-bf    bf  bf  bf  bf  bf  f   bf  f   d
-f     f   f   f   f   f   f   f   f   d
-d     d   d   d   d   d   d   d   d   d"""          # u1 with i1: differences.md
+      b   u1  i1  i2  i4  i8  h   bf  f   d
+b     b   u1  i1  i2  i4  i8  h   bf  f   d
+u1    u1  u1  i2  i2  i4  i8  h   bf  f   d
+i1    i1  i2  i1  i2  i4  i8  h   bf  f   d
+i2    i2  i2  i2  i2  i4  i8  h   bf  f   d
+i4    i4  i4  i4  i4  i4  i8  h   bf  f   d
+i8    i8  i8  i8  i8  i8  i8  h   bf  f   d
+h     h   h   h   h   h   h   h   f   f   d
+bf    bf  bf  bf  bf  bf  bf  f   bf  f   d
+f     f   f   f   f   f   f   f   f   f   d
+d     d   d   d   d   d   d   d   d   d   d"""
 AND_A_NUMBER = """
-      b   u1  i1  i4  i8  h   bf  f   d
-bool  b   u1  i1  i4  i8  h   bf  f   d
-int   i8  u1  i1  i4  i8  h   bf  f   d
-float f   f   f   f   f   h   bf  f   d"""
+      b   u1  i1  i2  i4  i8  h   bf  f   d
+bool  b   u1  i1  i2  i4  i8  h   bf  f   d
+int   i8  u1  i1  i2  i4  i8  h   bf  f   d
+float f   f   f   f   f   f   h   bf  f   d"""
 
 
 def table(text: str) -> dict:

@@ -15,9 +15,8 @@
 
 #define FE_MAX_DIM 8
 
-/* Codes are fixed: they are written into plans and compared in Cython and in Python (core/values/dtype.py). */
-enum { FE_F32 = 0, FE_F64 = 1, FE_I32 = 2, FE_I64 = 3, FE_I8 = 4, FE_U8 = 5, FE_BOOL = 6, FE_F16 = 7, FE_BF16 = 8,
-       FE_NDTYPE = 9 };
+/* Codes from 0, and fixed: they are written into plans and compared in Cython and in Python (core/values/dtype.py). */
+enum { FE_F32, FE_F64, FE_I32, FE_I64, FE_I8, FE_U8, FE_BOOL, FE_F16, FE_BF16, FE_I16, FE_NDTYPE };
 
 /* Status codes: the engine turns them into messages. */
 enum { FE_OK = 0, FE_BAD_INDEX = 1, FE_PYTHON = 2 }; /* FE_PYTHON: `detail` is an exception (ops/custom/pykernel.pyx) */
@@ -108,12 +107,13 @@ static inline int64_t fe_place(const fe_view *v, int64_t i) {
     return at;
 }
 
-/* Integer element i of a contiguous label or index array, int32 or int64. */
+/* Integer element i of a contiguous label or index array. */
 static inline int64_t fe_index(const fe_view *v, int64_t i) {
     switch (v->dtype) {
     case FE_I32: return ((const int32_t *)v->data)[i];
     case FE_I64: return ((const int64_t *)v->data)[i];
     case FE_I8: return ((const int8_t *)v->data)[i];
+    case FE_I16: return ((const int16_t *)v->data)[i];
     default: return ((const uint8_t *)v->data)[i];
     }
 }

@@ -41,7 +41,7 @@ typedef struct {
 /* Each type once: D(name, formula, tag, C type, code). */
 #define FE_REALS(D, n, f) D(n, f, f32, float, FE_F32) D(n, f, f64, double, FE_F64)
 #define FE_WHOLES(D, n, f) D(n, f, i32, int32_t, FE_I32) D(n, f, i64, int64_t, FE_I64) D(n, f, i8, int8_t, FE_I8) \
-    D(n, f, u8, uint8_t, FE_U8)
+    D(n, f, u8, uint8_t, FE_U8) D(n, f, i16, int16_t, FE_I16)
 #define FE_NUMBERS(D, n, f) FE_REALS(D, n, f) FE_WHOLES(D, n, f)
 
 #define X1F(n, f) FE_REALS(FE_TILE1, n, f)

@@ -16,6 +16,7 @@ template <> struct Type<FE_I32> { typedef int32_t type; };
 template <> struct Type<FE_I64> { typedef int64_t type; };
 template <> struct Type<FE_I8> { typedef int8_t type; };
 template <> struct Type<FE_U8> { typedef uint8_t type; };
+template <> struct Type<FE_I16> { typedef int16_t type; };
 template <> struct Type<FE_BOOL> { typedef Truth type; };
 template <> struct Type<FE_F16> { typedef Half type; };
 template <> struct Type<FE_BF16> { typedef Bfloat type; };
@@ -39,6 +40,7 @@ CAST(int32, FE_I32)
 CAST(int64, FE_I64)
 CAST(int8, FE_I8)
 CAST(uint8, FE_U8)
+CAST(int16, FE_I16)
 CAST(bool, FE_BOOL)
 CAST(float16, FE_F16)
 CAST(bfloat16, FE_BF16)

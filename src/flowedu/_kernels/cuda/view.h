@@ -47,6 +47,7 @@ template <int N> __device__ __forceinline__ void offsets(const Walk<N> &w, index
 __device__ __forceinline__ index_t index_at(const View &v, index_t i) {
     if (v.dtype == FE_I64) return ((const int64_t *)v.data)[i];
     if (v.dtype == FE_I32) return ((const int32_t *)v.data)[i];
+    if (v.dtype == FE_I16) return ((const int16_t *)v.data)[i];
     return v.dtype == FE_I8 ? (index_t)((const int8_t *)v.data)[i] : (index_t)((const uint8_t *)v.data)[i];
 }
 

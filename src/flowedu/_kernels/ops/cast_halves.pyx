@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""cast (every dtype to every dtype, as C does it) and fill: in the place of the plain ones, with 16-bit floats, and with the
-axes in the best order to walk."""
-from libc.stdint cimport int32_t, int64_t, int8_t, uint8_t, uint16_t
+"""cast (every dtype to every dtype, as C does it) and fill: in the place of the plain ones, with 16-bit numbers, and with
+the axes in the best order to walk."""
+from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t, uint16_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.ops.axes cimport *
 
@@ -27,6 +27,7 @@ ctypedef fused number:
     int64_t
     int8_t
     uint8_t
+    int16_t
     cbool
     half
     bfloat
@@ -38,6 +39,7 @@ ctypedef fused other:        # the same types again: a cast has two
     int64_t
     int8_t
     uint8_t
+    int16_t
     cbool
     half
     bfloat
@@ -90,6 +92,7 @@ cdef int cast(fe_call *call, const fe_team *team, number *tag) noexcept nogil:
     elif to == FE_I64: cast_part[number, int64_t](s, <int64_t *>d, ax, rank, lo, hi)
     elif to == FE_I8: cast_part[number, int8_t](s, <int8_t *>d, ax, rank, lo, hi)
     elif to == FE_U8: cast_part[number, uint8_t](s, <uint8_t *>d, ax, rank, lo, hi)
+    elif to == FE_I16: cast_part[number, int16_t](s, <int16_t *>d, ax, rank, lo, hi)
     elif to == FE_BOOL: cast_part[number, cbool](s, <cbool *>d, ax, rank, lo, hi)
     elif to == FE_BF16: cast_part[number, bfloat](s, <bfloat *>d, ax, rank, lo, hi)
     else: cast_part[number, half](s, <half *>d, ax, rank, lo, hi)
@@ -116,12 +119,14 @@ cdef int fill(fe_call *call, const fe_team *team, number *tag) noexcept nogil:
 
 def table():
     """{kernel name: {dtype code: (kernel address, 0)}}; cast's key is its input's dtype, fill's its output's."""
-    codes = (FE_F32, FE_F64, FE_I32, FE_I64, FE_I8, FE_U8, FE_BOOL, FE_BF16, FE_F16)
+    codes = (FE_F32, FE_F64, FE_I32, FE_I64, FE_I8, FE_U8, FE_BOOL, FE_BF16, FE_I16, FE_F16)
     casts = (<size_t><void *>cast[float], <size_t><void *>cast[double], <size_t><void *>cast[int32_t],
              <size_t><void *>cast[int64_t], <size_t><void *>cast[int8_t], <size_t><void *>cast[uint8_t],
-             <size_t><void *>cast[cbool], <size_t><void *>cast[bfloat], <size_t><void *>cast[half])
+             <size_t><void *>cast[cbool], <size_t><void *>cast[bfloat], <size_t><void *>cast[int16_t],
+             <size_t><void *>cast[half])
     fills = (<size_t><void *>fill[float], <size_t><void *>fill[double], <size_t><void *>fill[int32_t],
              <size_t><void *>fill[int64_t], <size_t><void *>fill[int8_t], <size_t><void *>fill[uint8_t],
-             <size_t><void *>fill[cbool], <size_t><void *>fill[bfloat], <size_t><void *>fill[half])
+             <size_t><void *>fill[cbool], <size_t><void *>fill[bfloat], <size_t><void *>fill[int16_t],
+             <size_t><void *>fill[half])
     return {name: {code: (at, 0) for code, at in zip(codes, found) if code != FE_F16 or FE_HAS_F16}
             for name, found in (("cast", casts), ("fill", fills))}

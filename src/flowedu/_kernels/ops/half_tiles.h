@@ -1,5 +1,5 @@
-/* Tiles of 16-bit floats: to and from the float32 they are computed in, and `where`, which only chooses. (Part of
- * _kernels/core/tiles.h, which includes this file where it is there.) */
+/* Tiles of 16-bit floats: to and from the float32 they are computed in, and `where`, which only chooses 16 bits, of whole
+ * numbers, too. (Part of _kernels/core/tiles.h, which includes this file where it is there.) */
 #include "halves.h"
 
 #define FE_TILE_CONVERT(name, from, to, f)                                                               \
@@ -21,4 +21,5 @@ FE_TILE_CONVERT(to_bf16, float, fe_bf16, fe_round_bf16)
 #endif
 #define FE_HALF_ROWS                                                                                     \
     {"where", FE_F16, FE_F16, 3, tile_where_i16}, {"where", FE_BF16, FE_BF16, 3, tile_where_i16},        \
+    {"where", FE_I16, FE_I16, 3, tile_where_i16},                                                        \
     {"widen", FE_BF16, FE_F32, 1, tile_from_bf16}, {"bfloat16", FE_F32, FE_BF16, 1, tile_to_bf16}, FE_F16_ROWS

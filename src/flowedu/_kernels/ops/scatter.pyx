@@ -177,8 +177,8 @@ def table():
                  <size_t><void *>dim_gather[uint32_t]),
              8: (<size_t><void *>gather_nd[uint64_t], <size_t><void *>scatter_nd_update[uint64_t],
                  <size_t><void *>dim_gather[uint64_t])}
-    sizes = {FE_F32: 4, FE_F64: 8, FE_I32: 4, FE_I64: 8, FE_I8: 1, FE_U8: 1, FE_BOOL: 1, FE_F16: 2, FE_BF16: 2}
-    kernels = {name: {code: (moved[size][i], 0) for code, size in sizes.items()}
+    codes = {1: (FE_I8, FE_U8, FE_BOOL), 2: (FE_F16, FE_BF16, FE_I16), 4: (FE_F32, FE_I32), 8: (FE_F64, FE_I64)}
+    kernels = {name: {code: (at[i], 0) for size, at in moved.items() for code in codes[size]}
                for i, name in enumerate(("gather_nd", "scatter_nd_update", "dim_gather"))}
     kernels["scatter_nd"] = {
         FE_F32: (<size_t><void *>scatter_nd[float], 0), FE_F64: (<size_t><void *>scatter_nd[double], 0),

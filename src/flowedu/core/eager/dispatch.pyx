@@ -3,7 +3,7 @@
 With an empty stack that is eager: infer the output spec (cached per op, input specs and attributes: an Entry),
 allocate, run the kernel, and, when an input requires a gradient, put the call on the tape.
 """
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy
 from cpython.ref cimport Py_INCREF

@@ -76,10 +76,10 @@ def scalar_tensor(value, dtype):
         (<int32_t *>y.v.data)[0] = value
     elif y.v.dtype == FE_I64:
         (<int64_t *>y.v.data)[0] = value
-    elif y.v.dtype == FE_I8:
-        (<int8_t *>y.v.data)[0] = <int8_t><int64_t>int(value)           # wraps, as C does
-    elif y.v.dtype == FE_U8:
-        (<uint8_t *>y.v.data)[0] = <uint8_t><int64_t>int(value)
+    elif y.v.dtype == FE_I8 or y.v.dtype == FE_U8:
+        (<uint8_t *>y.v.data)[0] = <uint8_t><int64_t>int(value)         # wraps, as C does
+    elif y.v.dtype == FE_I16:
+        (<int16_t *>y.v.data)[0] = <int16_t><int64_t>int(value)
     elif y.v.dtype == FE_BOOL:
         (<uint8_t *>y.v.data)[0] = bool(value)
     else:

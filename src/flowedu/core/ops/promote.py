@@ -1,12 +1,12 @@
 """What `a + 2` means: what dtype a result has, and which dtype it is computed in. The one place for both, for tensors
 and for what stands for data without holding it (core/ops/value.py).
 
-Promotion is PyTorch's: bool < uint8, int8 < int32 < int64 < float16, bfloat16 < float32 < float64; a 0-dim tensor or a
-Python number counts only when it is of a higher category (bool < whole < floating) than the tensors with axes.
-uint8 with int8 would need int16, which does not exist here: it gives int32. (PyTorch: int16.)
+Promotion is PyTorch's: bool < uint8, int8 < int16 < int32 < int64 < float16, bfloat16 < float32 < float64; a 0-dim tensor
+or a Python number counts only when it is of a higher category (bool < whole < floating) than the tensors with axes.
+uint8 with int8 gives int16, which holds both.
 
-Kernels exist for float32, float64, int32 and int64; elementwise ones for int8 and uint8 too, and those for float32 take
-16-bit floats, which are rounded once per op. Other types travel in a wider one, their carrier, and wrap as in C.
+Kernels exist for float32, float64, int32 and int64; elementwise ones for int8, uint8 and int16 too, and those for float32
+take 16-bit floats, which are rounded once per op. Other types travel in a wider one, their carrier, and wrap as in C.
 """
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from flowedu.core.values.dtype import FLOATS, NUMBERS
 from flowedu.core.values.storage import Array
 from flowedu.errors import DTypeError, KernelError, NotATensorError
 
-_ORDER = ("bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
+_ORDER = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 _RANK = {name: i for i, name in enumerate(_ORDER)}
 ELEMENTWISE = {"bool": dt.uint8}                     # carriers of elementwise ops; comparisons need none
-REDUCING = {"bool": dt.int32, "int8": dt.int32, "uint8": dt.int32}             # of everything else
+REDUCING = dict.fromkeys(("bool", "int8", "uint8", "int16"), dt.int32)         # of everything else
 
 DIVIDING: set = set()                                # ops that have no answer for whole numbers divided by 0
 _WRAPPING = {"add", "sub", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"}       # the same, wrapped before or after
@@ -40,7 +40,7 @@ def promote(a: dt.dtype, b: dt.dtype) -> dt.dtype:
     """The dtype that holds both."""
     pair = {a.name, b.name}
     if pair == {"uint8", "int8"}:
-        return dt.int32
+        return dt.int16
     if pair == {"float16", "bfloat16"}:
         return dt.float32
     return a if _RANK[a.name] >= _RANK[b.name] else b

@@ -1,7 +1,7 @@
 """Element types. `flow.float32` and its siblings are the only instances of `dtype`, so `is` compares them.
 
 Names and aliases as in OneFlow 0.4 and later: float = float32, double = float64, half = float16, int = int32,
-long = int64, char = NumPy's byte.
+long = int64, short = int16, char = NumPy's byte. int16, which OneFlow has not, is PyTorch's.
 """
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class dtype:
         self.numpy = None if numpy is None else np.dtype(numpy)
         self.bytes = bytes if self.numpy is None else self.numpy.itemsize
         self.is_floating_point, self.is_complex = "float" in name, False
-        self.is_signed = self.is_floating_point or name in ("int8", "int32", "int64", "char")
+        self.is_signed = self.is_floating_point or name in ("int8", "int16", "int32", "int64", "char")
         bits = 1 if name == "bool" else 8 * self.bytes - self.is_signed
         self.limits = -2 ** bits * self.is_signed, 2 ** bits - 1
 
@@ -46,13 +46,13 @@ uint8 = dtype("uint8", 5, np.uint8)
 bool_ = dtype("bool", 6, np.bool_)
 float16 = dtype("float16", 7, np.float16)
 bfloat16 = dtype("bfloat16", 8, None, 2)
+int16 = dtype("int16", 9, np.int16)
 char = dtype("char", -1, np.byte)
-record = dtype("record", -1, None)
-tensor_buffer = dtype("tensor_buffer", -1, None)
+record, tensor_buffer = dtype("record", -1, None), dtype("tensor_buffer", -1, None)
 
 FLOATS, HALVES = (float32, float64), (float16, bfloat16)     # what ops of real numbers have kernels for; 16-bit ones
 NUMBERS = (float32, float64, int32, int64)          # and every op of any numbers
-BY_CODE = (float32, float64, int32, int64, int8, uint8, bool_, float16, bfloat16)
+BY_CODE = (float32, float64, int32, int64, int8, uint8, bool_, float16, bfloat16, int16)
 _ALL = (*BY_CODE, char, record, tensor_buffer)
 _BY_NUMPY = {d.numpy: d for d in BY_CODE if d.numpy is not None}
 _BY_NAME = {d.name: d for d in _ALL}

@@ -36,8 +36,8 @@ cdef void block_drop(Block *b) noexcept
 cdef bint view_contiguous(const fe_view *v) noexcept nogil
 
 cdef extern from *:
-    """static const int fe_item[] = {4, 8, 4, 8, 1, 1, 1, 2, 2};"""
-    const int fe_item[9]             # bytes of an element, by dtype code
+    """static const int fe_item[] = {4, 8, 4, 8, 1, 1, 1, 2, 2, 2};"""
+    const int fe_item[10]            # bytes of an element, by dtype code
 
 cdef inline int itemsize(int32_t dtype) noexcept nogil:
     return fe_item[dtype]

@@ -20,7 +20,7 @@ from flowedu.errors import DTypeError, OutOfMemoryError, ShapeError
 cdef int64_t LARGEST = _LARGEST
 live_bytes = 0
 separate = False             # True in the debug build: every array is its own malloc, so that a sanitizer sees where it ends
-cdef const char **FORMATS = [b"f", b"d", b"i", b"q", b"b", b"B", b"?", b"e", NULL]
+cdef const char **FORMATS = [b"f", b"d", b"i", b"q", b"b", b"B", b"?", b"e", NULL, b"h"]
 
 
 cdef Block *plain_take(int64_t nbytes) noexcept:

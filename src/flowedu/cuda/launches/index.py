@@ -98,7 +98,7 @@ def scatter_nd_update(call: Call) -> None:
     call.each("scatter_nd_update", y.size, inner, x.pointer, call.work, updates.pointer, y.pointer, n=y.size)
 
 
-@kernel("one_hot", file="one_hot.cu", types=(2, 3, 4, 5))
+@kernel("one_hot", file="one_hot.cu", types=(2, 3, 4, 5, 9))
 def one_hot(call: Call) -> None:
     """reals: [on, off]. The output's dtype is looked up here."""
     index, y = call.args

@@ -9,7 +9,7 @@ from flowedu.cuda.launches.reduce import extent, row_threads
 from flowedu.errors import DTypeError
 
 MOST = 1024                                                          # blocks, each with scratch of its own
-WHOLE = tuple(range(7))                                              # all but the half types
+WHOLE = (*range(7), 9)                                                # all but the half types
 
 
 def _work(call: Call) -> int:

@@ -16,8 +16,8 @@ class _Kind(type):
         return isinstance(x, Tensor) and x.dtype is cls.dtype and x.device.type == "cpu"
 
 
-NAMES = ("FloatTensor", "DoubleTensor", "HalfTensor", "BFloat16Tensor", "IntTensor", "LongTensor", "CharTensor",
-         "ByteTensor", "BoolTensor")
+NAMES = ("FloatTensor", "DoubleTensor", "HalfTensor", "BFloat16Tensor", "IntTensor", "LongTensor", "ShortTensor",
+         "CharTensor", "ByteTensor", "BoolTensor")
 for _name in NAMES:
     _make = getattr(flow, _name)
     globals()[_name] = _Kind(_name, (), {"_make": staticmethod(_make), "dtype": _make.dtype, "__doc__": _make.__doc__,

@@ -27,7 +27,6 @@ from flowedu.tensor.search import argsort, argwhere, nonzero, sort  # noqa: F401
 from flowedu.tensor.shapes import flatten, reshape, squeeze, swapaxes, transpose  # noqa: F401
 
 # libraries put these into tables when they are imported; where one is used, the error says which type holds its numbers
-int16 = short = np.dtype(np.int16)
 uint16, uint32, uint64 = map(np.dtype, (np.uint16, np.uint32, np.uint64))
 
 

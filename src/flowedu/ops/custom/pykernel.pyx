@@ -34,7 +34,7 @@ cdef extern from "numpy/arrayobject.h":
     PyTypeObject PyArray_Type
 
 cdef int *NUMPY_CODE = [cnp.NPY_FLOAT32, cnp.NPY_FLOAT64, cnp.NPY_INT32, cnp.NPY_INT64, cnp.NPY_INT8, cnp.NPY_UINT8,
-                        cnp.NPY_BOOL, cnp.NPY_FLOAT16, cnp.NPY_UINT16]                 # bfloat16: its bits
+                        cnp.NPY_BOOL, cnp.NPY_FLOAT16, cnp.NPY_UINT16, cnp.NPY_INT16]          # bfloat16: its bits
 
 
 cdef cnp.ndarray over(fe_view *v, object owner, bint writable):

@@ -1,0 +1,206 @@
+"""Law: int16 is a type like the others: NumPy's numbers, wrapped as in C, whatever is done with them, eager and in a graph,
+and the dtype of a result is PyTorch's. What is for real numbers refuses it, and names the types it takes."""
+import operator
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import flowedu as flow
+from flowedu.errors import DTypeError, FlowError, GradientError
+
+from .meaning.kinds import PAIRS
+
+WHOLE = ["bool", "uint8", "int8", "int16", "int32", "int64"]
+SHAPES = st.sampled_from([(4,), (2, 3), (3, 1), (1, 4), (0, 2), (), (70, 3)])
+ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.and_, operator.or_, operator.xor]
+DIVISIONS = [operator.floordiv, operator.mod]
+COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
+
+
+def arrays(dtype="int16", shape=SHAPES):
+    return hnp.arrays(dtype, shape)
+
+
+def same(ours, theirs, kind=None):
+    theirs = np.asarray(theirs)
+    assert ours.dtype.name == (kind or theirs.dtype.name) and tuple(ours.shape) == theirs.shape
+    np.testing.assert_array_equal(ours.numpy(), theirs)
+
+
+def turned(a):
+    """The same numbers, laid out otherwise."""
+    return np.asarray(a.T, order="C").T
+
+
+@given(st.data(), st.sampled_from(WHOLE), st.sampled_from(ARITHMETIC + DIVISIONS + COMPARISONS), st.booleans())
+def test_operators(data, other, f, swapped):
+    """NumPy's promotion of whole numbers is PyTorch's; what overflows wraps."""
+    a, b = data.draw(arrays()), data.draw(arrays(other, SHAPES))
+    try:
+        np.broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        b = b.ravel()[:1].reshape(()) if b.size else np.ones((), other)
+    a, b = (b, a) if swapped else (a, b)
+    b = np.where(b == 0, b.dtype.type(1), b) if f in DIVISIONS else b
+    kind = PAIRS["int16", other]
+    wide = [x.astype(kind) for x in (a, b)]
+    if not a.ndim or not b.ndim:                               # 0-dim tensors do not promote those with axes
+        kind = flow.result_type(flow.from_numpy(a), flow.from_numpy(b)).name
+        wide = [x.astype(kind) for x in (a, b)]
+        if f in COMPARISONS:
+            wide = [x.astype("int64") for x in (a, b)]
+        elif f in DIVISIONS and not wide[1].all():
+            return
+    with np.errstate(all="ignore"):
+        want = f(*wide)
+    same(f(flow.from_numpy(turned(a)), flow.from_numpy(b)), want)
+
+
+@given(arrays(), st.sampled_from(["neg", "abs", "sign", "square", "relu", "bitwise_not", "clone", "floor"]))
+def test_functions(a, name):
+    want = {"neg": np.negative, "abs": np.abs, "sign": np.sign, "square": np.square, "relu": lambda a: np.maximum(a, 0),
+            "bitwise_not": np.invert, "clone": np.copy, "floor": np.copy}[name]
+    with np.errstate(all="ignore"):
+        same(getattr(flow, name, flow.clone)(flow.from_numpy(turned(a))), want(a).astype("int16"))
+
+
+@given(arrays(), st.integers(0, 20))
+def test_shifts(a, n):
+    b = np.full(a.shape, n, np.int16)
+    same(flow.from_numpy(a) << flow.from_numpy(b), a << b)
+    same(flow.from_numpy(a) >> n, a >> np.int16(n))
+
+
+@given(arrays(shape=st.sampled_from([(4,), (2, 3), (70, 3), (1, 300)])), st.sampled_from([None, 0, -1]))
+def test_reductions(a, dim):
+    x = flow.from_numpy(a)
+    along = () if dim is None else (dim,)
+    same(x.sum(*along), a.sum(dim, dtype=np.int64))
+    same(x.sum(*along, dtype=flow.int16), a.sum(dim, dtype=np.int16))
+    same(x.amax(*along), a.max(dim))
+    same(x.amin(*along), a.min(dim))
+    same(x.any(*along), a.any(dim))
+    same(x.argmax(*along) if dim is not None else x.argmax(), a.argmax(dim))
+    if dim is not None:
+        same(x.cumsum(dim), a.cumsum(dim, dtype=np.int64))
+        same(x.sort(dim)[0], np.sort(a, dim))
+        same(x.max(dim)[0], a.max(dim))
+    same(flow.unique(x), np.unique(a))
+    same(flow.maximum(x, -x), np.maximum(a, -a))
+
+
+@given(st.data())
+def test_what_only_moves_elements(data):
+    a, b = data.draw(arrays(shape=(4, 3))), data.draw(arrays(shape=(4, 3)))
+    mask, rows = data.draw(arrays(bool, (4, 3))), data.draw(st.lists(st.integers(-4, 3), max_size=5))
+    x, y = flow.from_numpy(a), flow.from_numpy(turned(b))
+    same(flow.cat([x, y], 1), np.concatenate([a, b], 1))
+    same(flow.stack([x, y]), np.stack([a, b]))
+    same(flow.where(flow.from_numpy(mask), x, y), np.where(mask, a, b))
+    same(x[1:, ::2].t(), a[1:, ::2].T)
+    same(x[rows], a[np.array(rows, int)])
+    same(x[flow.from_numpy(mask)], a[mask])
+    same(x.expand(2, 4, 3).contiguous(), np.broadcast_to(a, (2, 4, 3)))
+    same(flow.nn.functional.pad(x, (1, 2)), np.pad(a, ((0, 0), (1, 2))))
+    same(x.gather(1, flow.from_numpy(np.argsort(b, 1))), np.take_along_axis(a, np.argsort(b, 1), 1))
+    x[flow.from_numpy(mask)] = -7                              # written through to the array, whose memory it is
+    assert (a[mask] == -7).all()
+    x[0], x[1:, 1] = y[1], 300
+    np.testing.assert_array_equal(a[0], b[1])
+    assert (a[1:, 1] == 300).all()
+
+
+@given(arrays("int64", (9,)), st.sampled_from(WHOLE))
+def test_whole_numbers_are_wrapped_on_the_way_in_and_out(a, kind):
+    narrow = flow.from_numpy(a).to(flow.int16)
+    same(narrow, a.astype(np.int16))
+    same(narrow.to(getattr(flow, kind)), a.astype(np.int16).astype(kind))
+    same(flow.from_numpy(a.astype(kind)).short(), a.astype(kind).astype(np.int16))
+
+
+@given(arrays())
+def test_every_number_is_kept_in_float32_and_comes_back(a):
+    for kind in (flow.float32, flow.float64, flow.int32):
+        same(flow.from_numpy(turned(a)).to(kind).short(), a)
+
+
+@given(arrays(), st.sampled_from(["float16", "bfloat16", "float32", "float64"]))
+def test_with_floats_it_is_a_float(a, kind):
+    y = flow.from_numpy(a) + flow.ones(1, dtype=getattr(flow, kind))
+    assert y.dtype.name == kind and (flow.from_numpy(a) / 2).dtype is (flow.from_numpy(a) * 0.5).dtype is flow.float32
+    if kind != "bfloat16" and a.ndim:
+        with np.errstate(all="ignore"):
+            same(y, a.astype(kind) + np.ones(1, kind))
+
+
+@given(arrays())
+def test_the_rest_of_python(tmp_path_factory, a):
+    x = flow.from_numpy(a)
+    same(flow.tensor(a.tolist(), dtype=flow.int16).reshape(a.shape), a)
+    assert x.tolist() == a.tolist() and np.shares_memory(x.numpy(), a) == bool(a.size) and x.element_size() == 2
+    same(pickle.loads(pickle.dumps(x)), a)
+    same(flow.from_dlpack(x), a)
+    same(flow.from_dlpack(a), a)
+    np.testing.assert_array_equal(np.from_dlpack(x), a)
+    path = tmp_path_factory.mktemp("int16")
+    flow.save({"x": x, "kind": x.dtype}, path / "state")
+    back = flow.load(path / "state")
+    same(back["x"], a)
+    assert back["kind"] is flow.int16
+
+
+class Steps(flow.nn.Graph):
+    def build(self, x, y):
+        z = flow.where(x > y, x * y + 3, x - (y & 255)) ^ 5
+        return flow.cat([z, x]), z.sum(), z.to(flow.int8), (z << 2).to(flow.float32)
+
+
+def test_a_graph_computes_the_same():
+    rng, graph = np.random.default_rng(0), Steps()
+    for _ in range(3):
+        x, y = (flow.from_numpy(rng.integers(-2 ** 15, 2 ** 15, (5, 7)).astype(np.int16)) for _ in range(2))
+        for got, want in zip(graph(x, y), Steps.build(None, x, y), strict=True):
+            same(got, want.numpy())
+
+
+def test_creation():
+    for x, want in ((flow.zeros(2, 3, dtype=flow.int16), np.zeros((2, 3))), (flow.ones(2, dtype="int16"), np.ones(2)),
+                    (flow.full((3,), -7, dtype=flow.short), np.full(3, -7)), (flow.eye(2, dtype=flow.int16), np.eye(2)),
+                    (flow.arange(5, dtype=flow.int16), np.arange(5)),
+                    (flow.arange(-9, 9, 4, dtype=flow.int16), np.arange(-9, 9, 4)),
+                    (flow.ShortTensor([3, 4]), [3, 4]), (flow.tensor(9, dtype=np.int16), 9),
+                    (flow.linspace(0, 8, 5, dtype=flow.int16), [0, 2, 4, 6, 8]),
+                    (flow.zeros_like(flow.ones(2), dtype=flow.int16), [0, 0])):
+        same(x, np.array(want, np.int16))
+    assert repr(flow.tensor([1, -2], dtype=flow.int16)) == "tensor([ 1, -2], dtype=flowedu.int16)"
+    drawn = flow.randint(-300, 300, (200,), dtype=flow.int16)
+    assert drawn.dtype is flow.int16 and drawn.min().item() >= -300 and drawn.max().item() < 300
+    assert flow.iinfo(flow.int16).max == 2 ** 15 - 1 and flow.int16.is_signed and not flow.int16.is_floating_point
+
+
+@pytest.mark.parametrize("number", [2 ** 15, -2 ** 15 - 1, float("nan"), 1e9])
+def test_numbers_it_does_not_have(number):
+    for make in (lambda: flow.tensor([number], dtype=flow.int16), lambda: flow.full((2,), number, dtype=flow.int16)):
+        with pytest.raises(FlowError, match="int16"):
+            make()
+
+
+@pytest.mark.parametrize("call", [lambda x: flow.ops.REGISTRY["softmax"](x, axis=1), lambda x: x.mean(),
+                                  lambda x: flow.nn.Linear(3, 2)(x)])
+def test_what_is_for_real_numbers_names_what_it_takes(call):
+    with pytest.raises(DTypeError) as e:
+        call(flow.ones(2, 3, dtype=flow.int16))
+    assert "float" in e.value.expected and "float" in e.value.fix and "int16" in str(e.value)
+
+
+def test_it_has_no_gradient_and_is_no_index():
+    x = flow.ones(3, dtype=flow.int16)
+    with pytest.raises(GradientError):
+        x.requires_grad_()
+    with pytest.raises(FlowError, match="int16"):
+        flow.ones(4)[x]
+    assert not (x * 2).requires_grad
