@@ -54,4 +54,5 @@ def sinc(input):
 
 
 def relu6(input):
+    """min(max(x, 0), 6)."""
     return clamp(input, 0, 6)
