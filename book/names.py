@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "book" / "reference").glob("*.md"))
 # what the engine keeps in a tensor, no part of what users call
 INSIDE = set("""address check_meta_consistency epoch global_layout has_memory inference link node out_index parts rare spec
-    symbol tracked uniform""".split())
+    peek refresh_view shares_block symbol tracked uniform""".split())
 BLOCK = re.compile(r"^```\{names\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
