@@ -18,7 +18,7 @@ import records  # noqa: E402
 
 NAMES = (ROOT / "tests" / "public_names.txt").read_text().split()
 # How many there may be at most: a new name comes with its own, and these go down.
-NO_EXAMPLE = 757
+NO_EXAMPLE = 512
 NO_SHAPES = 8
 # pages of functions and layers of tensors, whose shapes are to be said
 OF_TENSORS = """random pointwise reductions indexing linalg functional""".split()
