@@ -1,35 +1,26 @@
 # Dense convolution of channels-last images by matrix products: a block of output pixels, each with its patch of the input
 # as one row (kernel row, kernel column, channel), times the weights. A 1x1 kernel needs no patches: the input is the matrix.
 #
-# One serial GEMM per thread and block. Of a 1x1 kernel the forward direction packs the weights once and finishes its outputs
-# (scale, shift, clip) in registers; else blocks of outputs to be finished are small enough to be still in the cache then.
+# One serial GEMM per thread and block; blocks of outputs to be finished (scale, shift, clip) are small enough to be still in
+# the cache then. Most forward convolutions need neither (conv_last_blocks.pxd).
 from libc.string cimport memcpy, memset
 from flowedu._kernels.ops.blas cimport *
 from flowedu._kernels.fast.conv_last_geometry cimport *
-from flowedu._kernels.fast.product_packed cimport *
+from flowedu._kernels.fast.conv_last_blocks cimport *
 
 cdef enum:
     PATCH = 65536            # elements of a block of patches
     FINISH = 32768           # elements of a block of outputs that are finished while in cache
 
 
-cdef inline int64_t depth_of_patch(const Conv *k) noexcept nogil:
-    return k.kh * k.kw * k.cg
-
-
 cdef inline int64_t block_rows(const Conv *k) noexcept nogil:
     return max(<int64_t>(PATCH // max(depth_of_patch(k), 1)), 16)
-
-
-cdef inline bint by_blocks(const Conv *k) noexcept nogil:
-    """Whether our own blocks multiply: with narrow vectors OpenBLAS, which picks its kernels when it runs, is faster."""
-    return k.role == FORWARD and FE_VBYTES >= 32 and is_pointwise(k)
 
 
 cdef inline int64_t dense_shared(const Conv *k, int64_t item) noexcept nogil:
     """Scratch all threads share: the weights, packed, or as (o, kernel position, channel)."""
     if by_blocks(k):
-        return round64(matrix_elements(k, item) * item)
+        return blocks_shared(k, item)
     return 0 if is_pointwise(k) else round64(k.o * depth_of_patch(k) * item)
 
 
@@ -37,7 +28,7 @@ cdef inline int64_t dense_room(const Conv *k, int64_t item) noexcept nogil:
     """Scratch of one thread: a block of patches; for the weight gradient a sum of its own."""
     cdef int64_t room = 0
     if by_blocks(k):
-        room = round64(channels_at_once(k) * FE_VBYTES)
+        room = blocks_room(k)
     elif not is_pointwise(k):
         room = round64(block_rows(k) * depth_of_patch(k) * item)
     return room + (round64(k.o * depth_of_patch(k) * item) if k.role == WEIGHT_GRAD and sum_apart(k) else 0)
@@ -46,19 +37,6 @@ cdef inline int64_t dense_room(const Conv *k, int64_t item) noexcept nogil:
 cdef inline bint sum_apart(const Conv *k) noexcept nogil:
     """Whether each thread adds up the weight gradient over a part of the pixels; else each owns a part of the weights."""
     return not is_pointwise(k) or k.n * k.h * k.w >= 16 * max(k.o, k.c)
-
-
-cdef inline void turn(const Conv *k, real *src, real *dst, bint back, const fe_team *team) noexcept nogil:
-    """Weights (o, c, position) to (o, position, c), or back."""
-    cdef int64_t lo, hi, o, c, t, taps = k.kh * k.kw, size = taps * k.cg
-    fe_split(k.o, 1, team, &lo, &hi)
-    for o in range(lo, hi):
-        for t in range(taps):
-            for c in range(k.cg):
-                if back:
-                    dst[o * size + c * taps + t] = src[o * size + t * k.cg + c]
-                else:
-                    dst[o * size + t * k.cg + c] = src[o * size + c * taps + t]
 
 
 cdef inline void patches(const Conv *k, int64_t group, int64_t first, int64_t rows, real *x, real *to,
@@ -111,14 +89,8 @@ cdef inline void dense_forward(const Conv *k, const fe_team *team, real *x, real
     cdef real *own = <real *>(work + dense_shared(k, sizeof(real)) + team.tid * dense_room(k, sizeof(real)))
     cdef real *scale = <real *>f.scale
     cdef real *shift = <real *>f.shift
-    cdef Packed p = Packed(rows, k.o, k.c, k.c, k.o, <char *>x, work, <char *>y, f)
-    cdef Gather one
     if by_blocks(k):
-        if not packed:
-            one = phase(k, 0)
-            pack_weights(k, &one, team, w, <real *>work, own)
-            fe_wait(team)
-        packed_product(&p, team, x)
+        blocks_forward(k, team, x, w, y, f, packed, work)
         return
     if not direct:
         weights = <real *>work

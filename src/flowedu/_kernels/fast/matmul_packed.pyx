@@ -8,19 +8,12 @@ from flowedu._kernels.fast.conv_tiles cimport *
 from flowedu._kernels.fast.product_packed cimport *
 
 
-cdef Conv as_pointwise(const fe_call *call) noexcept nogil:
-    """The product as a convolution: w is that of a 1x1 kernel, for which `pack_weights` is written."""
-    cdef Conv k
-    k.role, k.n, k.c, k.o = FORWARD, 1, call.args[1].shape[1], call.args[1].shape[0]
-    k.h = k.oh = fe_numel(&call.args[2]) // max(k.o, 1)
-    k.w = k.ow = k.kh = k.kw = k.sh = k.sw = k.dh = k.dw = k.groups = 1
-    k.top = k.left = 0
-    k.cg, k.og = k.c, k.o
-    return k
+cdef inline Conv product_of(const fe_call *call) noexcept nogil:
+    return pointwise(fe_numel(&call.args[2]) // max(call.args[1].shape[0], 1), call.args[1].shape[1], call.args[1].shape[0])
 
 
 cdef int matmul_packed(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    cdef Conv k = as_pointwise(call)
+    cdef Conv k = product_of(call)
     cdef Gather one = phase(&k, 0)
     cdef char *turned = call.work + round64(matrix_elements(&k, sizeof(real)) * sizeof(real))
     cdef Packed p = Packed(k.h, k.o, k.c, k.c, k.o, call.args[0].data, call.work, call.args[2].data,
@@ -36,7 +29,7 @@ cdef int matmul_packed(fe_call *call, const fe_team *team, real *tag) noexcept n
 
 
 cdef int64_t matmul_packed_work(const fe_call *call, int nt) noexcept nogil:
-    cdef Conv k = as_pointwise(call)
+    cdef Conv k = product_of(call)
     return round64(matrix_elements(&k, item_of(call)) * item_of(call)) + nt * channels_at_once(&k) * FE_VBYTES
 
 

@@ -5,7 +5,7 @@ from flowedu._kernels.fast.conv_last_geometry cimport Finish
 
 cdef extern from "product_tile.h" nogil:
     ctypedef struct fe_block:
-        int64_t ldx, ldy, steps, cols
+        int64_t ldx, ldy, steps, parts, part_x, part_m, cols
         int add, last
         const void *scale
         const void *shift
@@ -33,15 +33,34 @@ cdef inline void block(real *tag, int nv, const fe_block *b, int rows, const rea
         fe_product_d(nv, b, rows, x, mat, y)
 
 
+cdef inline Conv pointwise(int64_t rows, int64_t depth, int64_t cols) noexcept nogil:
+    """The product as a convolution: m is that of a 1x1 kernel, for which `pack_weights` is written."""
+    cdef Conv k
+    k.role, k.n, k.c, k.o = FORWARD, 1, depth, cols
+    k.h = k.oh = rows
+    k.w = k.ow = k.kh = k.kw = k.sh = k.sw = k.dh = k.dw = k.groups = 1
+    k.top = k.left = 0
+    k.cg, k.og = k.c, k.o
+    return k
+
+
+cdef inline fe_block block_of(const Packed *p, Slabs sl, int64_t s, int64_t item) noexcept nogil:
+    """What all blocks of slab s have in common."""
+    cdef int64_t m0 = slab_start(sl, s) * sl.lanes, ld = slab_start(sl, s + 1) * sl.lanes - m0
+    cdef fe_block b
+    b.ldx, b.ldy, b.cols, b.low, b.high = p.ldx, p.ldy, min(ld, p.cols - m0), p.f.low, p.f.high
+    b.parts, b.part_x, b.part_m = 1, 0, 0
+    b.scale = NULL if p.f.scale == NULL else p.f.scale + m0 * item
+    b.shift = NULL if p.f.scale == NULL else p.f.shift + m0 * item
+    return b
+
+
 cdef inline void slab_rows(const Packed *p, Slabs sl, int64_t s, int64_t lo, int64_t hi, real *tag) noexcept nogil:
     """Rows [lo, hi) of slab s."""
     cdef int64_t m0 = slab_start(sl, s) * sl.lanes, ld = slab_start(sl, s + 1) * sl.lanes - m0, k = 0, q, rows
     cdef int nv = <int>(ld // sl.lanes), most = fe_tile_rows(nv)
     cdef real *mat = <real *>p.mat + m0 * p.depth
-    cdef fe_block b
-    b.ldx, b.ldy, b.cols, b.low, b.high = p.ldx, p.ldy, min(ld, p.cols - m0), p.f.low, p.f.high
-    b.scale = NULL if p.f.scale == NULL else p.f.scale + m0 * <int64_t>sizeof(real)
-    b.shift = NULL if p.f.scale == NULL else p.f.shift + m0 * <int64_t>sizeof(real)
+    cdef fe_block b = block_of(p, sl, s, sizeof(real))
     while k < p.depth or k == 0:
         b.steps = min(<int64_t>STEPS, p.depth - k)
         b.add, b.last = k > 0, k + b.steps == p.depth

@@ -3,8 +3,9 @@
  *
  *   y[r][:] = finish(sum_k x[r][k] * mat[k][:])        finish(v) = clip(v * scale + shift, low, high)
  *
- * Neither x nor y is copied; `mat` holds NV vectors for every k, one after the other (conv_tiles.pxd, pack_weights). The
- * blocks are as large as those of conv_tile.h. The file includes itself once per element type.
+ * Neither x nor y is copied; `mat` holds NV vectors for every k, one after the other (conv_tiles.pxd, pack_weights). A sum may
+ * be of parts that lie apart in x and in mat: the rows of a convolution's kernel. The blocks are as large as those of
+ * conv_tile.h. The file includes itself once per element type.
  */
 #ifndef REAL
 #ifndef FLOWEDU_PRODUCT_TILE_H
@@ -12,7 +13,8 @@
 #include "conv_tile.h"
 
 typedef struct {
-    int64_t ldx, ldy, steps; /* elements between rows; length of the sums */
+    int64_t ldx, ldy, steps; /* elements between rows; length of the sums, or of their parts */
+    int64_t parts, part_x, part_m; /* how many; elements from one to the next */
     int64_t cols;            /* of the block that are there: the rest is not stored */
     int add, last;           /* the sum goes on from y; it ends here, and is finished */
     const void *scale;       /* of the block's columns; NULL: nothing is done */
@@ -67,13 +69,17 @@ static inline void F(put)(REAL *p, VEC v, int64_t n) {
             FE_UNROLL for (int v = 0; v < NV; v++)                                                                   \
                 acc[r][v] = b->add && r < rows ? F(some)(y + r * b->ldy + v * LANES, b->cols - v * LANES) : (VEC){0};    \
         }                                                                                                            \
-        for (int64_t k = 0; k < b->steps; k++, mat += NV * LANES) {                                                  \
-            VEC m[NV];                                                                                               \
-            FE_UNROLL for (int v = 0; v < NV; v++) m[v] = *(const VEC *)(mat + v * LANES);                           \
-            FE_UNROLL for (int r = 0; r < R; r++) {                                                                  \
-                REAL s = p[r][k];                                                                                    \
-                FE_UNROLL for (int v = 0; v < NV; v++) acc[r][v] += s * m[v];                                        \
+        for (int64_t i = 0; i < b->parts; i++, mat += b->part_m) {                                                   \
+            const REAL *at = mat;                                                                                    \
+            for (int64_t k = 0; k < b->steps; k++, at += NV * LANES) {                                               \
+                VEC m[NV];                                                                                           \
+                FE_UNROLL for (int v = 0; v < NV; v++) m[v] = *(const VEC *)(at + v * LANES);                        \
+                FE_UNROLL for (int r = 0; r < R; r++) {                                                              \
+                    REAL s = p[r][k];                                                                                \
+                    FE_UNROLL for (int v = 0; v < NV; v++) acc[r][v] += s * m[v];                                    \
+                }                                                                                                    \
             }                                                                                                        \
+            FE_UNROLL for (int r = 0; r < R; r++) p[r] += b->part_x;                                                 \
         }                                                                                                            \
         if (b->last && b->scale) {                                                                                   \
             const VEC low = (VEC){0} + (REAL)b->low, high = (VEC){0} + (REAL)b->high;                                \

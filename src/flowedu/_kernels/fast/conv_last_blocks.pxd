@@ -1,0 +1,96 @@
+# Dense convolution of channels-last images by the blocks of product_tile.h. The rows of the matrix product are the patches of
+# output pixels, and they are read where they lie: a row of the kernel meets kw * c numbers that lie side by side, and those
+# of the next output pixel begin sw * c further on. At the edges the part of the kernel that lies in the padding is left out.
+from flowedu._kernels.fast.product_packed cimport *
+
+cdef enum:
+    NEAR = 262144            # elements of weights that stay in the second cache while rows of pixels go by
+
+
+cdef inline int64_t depth_of_patch(const Conv *k) noexcept nogil:
+    return k.kh * k.kw * k.cg
+
+
+cdef inline bint by_blocks(const Conv *k) noexcept nogil:
+    """Whether our own blocks multiply: with narrow vectors OpenBLAS, which picks its kernels when it runs, is faster."""
+    return k.role == FORWARD and FE_VBYTES >= 32 and (
+        is_pointwise(k) or k.groups == k.dw == 1 and depth_of_patch(k) * k.o <= NEAR)
+
+
+cdef inline Conv as_matrix(const Conv *k) noexcept nogil:
+    return pointwise(k.n * k.oh * k.ow, depth_of_patch(k), k.o)
+
+
+cdef inline int64_t blocks_shared(const Conv *k, int64_t item) noexcept nogil:
+    """Scratch all threads share: the weights, packed, and before that as (o, kernel position, channel)."""
+    cdef Conv m = as_matrix(k)
+    return round64(matrix_elements(&m, item) * item) + (0 if is_pointwise(k) else round64(k.o * m.c * item))
+
+
+cdef inline int64_t blocks_room(const Conv *k) noexcept nogil:
+    cdef Conv m = as_matrix(k)
+    return round64(channels_at_once(&m) * FE_VBYTES)
+
+
+cdef inline void pack(const Conv *k, const fe_team *team, real *w, char *work, real *own) noexcept nogil:
+    cdef Conv m = as_matrix(k)
+    cdef Gather one = phase(&m, 0)
+    cdef real *turned = <real *>(work + round64(matrix_elements(&m, sizeof(real)) * sizeof(real)))
+    if not is_pointwise(k):
+        turn(k, w, turned, False, team)
+        fe_wait(team)
+        w = turned
+    pack_weights(&m, &one, team, w, <real *>work, own)
+    fe_wait(team)
+
+
+cdef inline void turn(const Conv *k, real *src, real *dst, bint back, const fe_team *team) noexcept nogil:
+    """Weights (o, c, position) to (o, position, c), or back."""
+    cdef int64_t lo, hi, o, c, t, taps = k.kh * k.kw, size = taps * k.cg
+    fe_split(k.o, 1, team, &lo, &hi)
+    for o in range(lo, hi):
+        for t in range(taps):
+            for c in range(k.cg):
+                if back:
+                    dst[o * size + c * taps + t] = src[o * size + t * k.cg + c]
+                else:
+                    dst[o * size + t * k.cg + c] = src[o * size + c * taps + t]
+
+
+cdef inline void pixel_row(const Conv *k, const Packed *p, Slabs sl, int64_t s, int64_t row, real *tag) noexcept nogil:
+    """The output channels of slab s of one row of pixels."""
+    cdef int64_t top = row % k.oh * k.sh - k.top, left, i, j, j2, u = 0, rows
+    cdef int64_t begin = min(max(up(k.left, k.sw), 0), k.ow), end = max(min(down(k.w - k.kw + k.left, k.sw) + 1, k.ow), begin)
+    cdef fe_block b = block_of(p, sl, s, sizeof(real))
+    cdef int64_t m0 = slab_start(sl, s) * sl.lanes, ld = slab_start(sl, s + 1) * sl.lanes - m0
+    cdef real *y = <real *>p.y + row * k.ow * k.o + m0
+    cdef real *x
+    cdef real *mat
+    i = min(max(up(-top, k.dh), 0), k.kh)
+    b.parts, b.part_x, b.part_m = max(min(down(k.h - 1 - top, k.dh) + 1, k.kh) - i, 0), k.dh * k.w * k.c, k.kw * k.c * ld
+    b.ldx, b.add, b.last = k.sw * k.c, False, True
+    x = <real *>p.x + (row // k.oh * k.h + top + i * k.dh) * k.w * k.c
+    mat = <real *>p.mat + m0 * p.depth + i * b.part_m
+    while u < k.ow:
+        left = u * k.sw - k.left
+        j, j2 = min(max(-left, 0), k.kw), min(max(k.w - left, 0), k.kw)
+        rows = 1 if u < begin or u >= end else min(<int64_t>fe_tile_rows(<int>(ld // sl.lanes)), end - u)
+        b.steps = max(j2 - j, 0) * k.c
+        block(tag, <int>(ld // sl.lanes), &b, <int>rows, x + (left + j) * k.c, mat + j * k.c * ld, y + u * k.o)
+        u += rows
+
+
+cdef inline void blocks_forward(const Conv *k, const fe_team *team, real *x, real *w, real *y, Finish f, bint packed,
+                                char *work) noexcept nogil:
+    """packed: the weights lie in `work` already, as an earlier call has put them there."""
+    cdef Packed p = Packed(k.n * k.oh * k.ow, k.o, depth_of_patch(k), k.c, k.o, <char *>x, work, <char *>y, f)
+    cdef Slabs sl = slabs_of(k.o, sizeof(real))
+    cdef int64_t t, lo, hi
+    if not packed:
+        pack(k, team, w, work, <real *>(work + blocks_shared(k, sizeof(real)) + team.tid * blocks_room(k)))
+    if is_pointwise(k):
+        packed_product(&p, team, x)
+        return
+    fe_split(k.n * k.oh * sl.count, 1, team, &lo, &hi)
+    for t in range(lo, hi):
+        pixel_row(k, &p, sl, t % sl.count, t // sl.count, x)
