@@ -14,7 +14,7 @@ import tables  # noqa: E402
 project, author, copyright = "flowedu", "the authors of flowedu", "the authors of flowedu, Apache-2.0"
 root_doc = "book/index"
 extensions = ["myst_parser"]
-include_patterns = ["book/*.md", "chapters/*/*.md", "chapters/glossary.md"]
+include_patterns = ["book/*.md", "book/reference/*.md", "chapters/*/*.md", "chapters/glossary.md"]
 exclude_patterns = [".*", "build", "src", "tests", "tools", "benchmarks", "work"]
 myst_heading_anchors = 4
 myst_links_external_new_tab = False
@@ -33,6 +33,7 @@ html_theme_options = {"navigation_with_keys": True}
 
 LESSONS = sorted((ROOT / "chapters").glob("*/*.md"))
 FROM = BOOK / "from_pytorch.md"
+REFERENCE = sorted((BOOK / "reference").glob("*.md"))
 _printed: dict[Path, list] = {}
 
 
@@ -52,11 +53,14 @@ def show(app, docname: str, source: list[str]) -> None:
 
 
 def again(app, *_) -> list[str]:
-    """Lessons are read again in every run: what they print, or an exercise, may have changed."""
-    return [str(p.relative_to(ROOT).with_suffix("")) for p in (*LESSONS, FROM)]
+    """Lessons are read again in every run: what they print, an exercise, or what a name does may have changed."""
+    return [str(p.relative_to(ROOT).with_suffix("")) for p in (*LESSONS, FROM, *REFERENCE)]
 
 
 def setup(app) -> dict:
+    from names_directive import Names  # knows the whole library: not before it is asked for
+
+    app.add_directive("names", Names)
     app.connect("builder-inited", run)
     app.connect("env-get-outdated", again)
     app.connect("source-read", show)

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+import zlib
 from html import unescape
 from pathlib import Path
 
@@ -206,6 +207,9 @@ def test_the_book_is_whole_and_stays_at_home(tmp_path):
     for name in ("strides", "boxing", "arena"):
         assert f'id="{name}"' in html[tmp_path / "html" / "book" / f"{name}.html"]
         assert (tmp_path / "html" / "_static" / f"{name}.js").exists()
+    inventory = zlib.decompress((tmp_path / "html" / "objects.inv").read_bytes().split(b"\n", 4)[4]).decode()
+    listed = {line.split()[0] for line in inventory.splitlines()}
+    assert not [n for n in (ROOT / "tests" / "public_names.txt").read_text().split() if f"flowedu.{n}" not in listed]
     copied = {p.name for p in (tmp_path / "html").rglob("*")}
     assert not copied & {"solutions.py", "stubs", "wrong"} and (tmp_path / "html" / "index.html").exists()
     if found():

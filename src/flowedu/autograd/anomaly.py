@@ -11,6 +11,7 @@ _on = _check_nan = False
 
 
 def is_anomaly_enabled() -> bool:
+    """Whether backward looks for nan, and tells the call that a node comes from."""
     return _on
 
 

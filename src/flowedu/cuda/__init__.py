@@ -31,6 +31,7 @@ def is_available() -> bool:
 
 
 def device_count() -> int:
+    """How many GPUs CUDA sees: 0 where there is none."""
     return _machine.machine().count if is_available() else 0
 
 

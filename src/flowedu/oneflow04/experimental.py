@@ -30,6 +30,7 @@ def square_sum(x):
 
 
 def _config(**hints) -> nullcontext:
+    """Hints for the calls of a block: taken, and without effect. ArgumentError: a hint that OneFlow 0.4 does not have."""
     known = ("pipeline_stage_id_hint", "num_pipeline_stages_hint", "checkpointing")
     for name in hints:
         if name not in known:

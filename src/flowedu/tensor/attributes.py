@@ -39,10 +39,12 @@ def get_device(self) -> int:
 
 
 def is_floating_point(self) -> bool:
+    """Whether the dtype is one of floats."""
     return self.dtype.is_floating_point
 
 
 def is_complex(self) -> bool:
+    """False: there are no complex numbers."""
     return False
 
 

@@ -291,19 +291,23 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad: bool = Fal
 
 def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad: bool = False, placement=None,
              sbp=None) -> Tensor:
+    """A tensor of this shape filled with one number, in self's dtype unless another is given, where self lies."""
     return full(size, fill_value, dtype=dtype or self.dtype, requires_grad=requires_grad,
                 **where(self, device, placement, sbp))
 
 
 def new_zeros(self, *size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
+    """A tensor of zeros, in self's dtype unless another is given, where self lies."""
     return zeros(*size, dtype=dtype or self.dtype, requires_grad=requires_grad, **where(self, device, placement, sbp))
 
 
 def new_ones(self, *size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
+    """A tensor of ones, in self's dtype unless another is given, where self lies."""
     return ones(*size, dtype=dtype or self.dtype, requires_grad=requires_grad, **where(self, device, placement, sbp))
 
 
 def new_empty(self, *size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
+    """An uninitialised tensor of this shape, in self's dtype unless another is given, where self lies."""
     return empty(*size, dtype=dtype or self.dtype, requires_grad=requires_grad, **where(self, device, placement, sbp))
 
 

@@ -161,14 +161,17 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
+    """The seed that the default generator was given last."""
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> Tensor:
+    """The state of the default generator, a uint8 tensor."""
     return default_generator.get_state()
 
 
 def set_rng_state(new_state: Tensor) -> None:
+    """The default generator draws on from a state that get_rng_state gave."""
     default_generator.set_state(new_state)
 
 

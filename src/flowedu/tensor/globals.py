@@ -21,6 +21,8 @@ def _later(module: str, name: str):
         return found(*args, **kwargs)
 
     call.__name__ = name
+    call.__doc__ = f"See help(flowedu.{module}.{name})."
+    call.later = f"{module}.{name}"                          # for the reference, which says what that says
     return call
 
 

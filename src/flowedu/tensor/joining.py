@@ -258,6 +258,7 @@ def diag(input, diagonal: int = 0):
 
 
 def diagflat(input, offset: int = 0):
+    """A square matrix with all elements on its diagonal `offset`, zeros elsewhere."""
     return diag_embed(S.ravel(input), offset)
 
 

@@ -70,6 +70,7 @@ def softmax(self, dim: int | None = None, dtype=None):
 
 
 def log_softmax(self, dim: int | None = None, dtype=None):
+    """Logarithm of softmax along `dim`; dtype: the input is converted before."""
     return reductions.log_softmax(self, dim, dtype)
 
 
@@ -95,7 +96,14 @@ def _converter(name: str, dtype: dt.dtype):
 TABLE |= {name: _converter(name, getattr(dt, kind)) for name, kind in (
     ("float", "float32"), ("double", "float64"), ("half", "float16"), ("bfloat16", "bfloat16"), ("int", "int32"),
     ("long", "int64"), ("bool", "bool_"), ("byte", "uint8"), ("char", "int8"), ("short", "int16"))}
-TABLE["cast"] = lambda self, dtype: cast(self, dt.as_dtype(dtype))
+
+
+def _cast(self, dtype):
+    """In another dtype: to(dtype)."""
+    return cast(self, dt.as_dtype(dtype))
+
+
+TABLE["cast"] = _cast
 
 
 # ---- operators: those that are functions of this package, too

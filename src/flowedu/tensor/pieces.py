@@ -189,10 +189,12 @@ def flip(input, *dims_, dims=None):
 
 
 def fliplr(input):
+    """The second axis in reverse order. At least 2-d."""
     return flip(input, 1)
 
 
 def flipud(input):
+    """The first axis in reverse order. At least 1-d."""
     return flip(input, 0)
 
 

@@ -67,10 +67,12 @@ def view(input, *shape):
 
 
 def view_as(input, other):
+    """view in the other tensor's shape."""
     return view(input, *other.shape)
 
 
 def reshape_as(input, other):
+    """reshape to the other tensor's shape."""
     return reshape(input, *other.shape)
 
 
@@ -86,6 +88,7 @@ def flatten(input, start_dim: int = 0, end_dim: int = -1):
 
 
 def ravel(input):
+    """All elements in one axis: reshape(-1), a view where strides allow it."""
     return reshaped(input, (input._numel,))
 
 
@@ -154,6 +157,7 @@ def mT(input):
 
 
 def adjoint(input):
+    """The last two axes exchanged, a view: there are no complex numbers. At least 2-d."""
     return mT(input)
 
 
@@ -202,10 +206,12 @@ def expand(input, *sizes_, size=None):
 
 
 def expand_as(input, other):
+    """expand to the other tensor's shape."""
     return expand(input, *other.shape)
 
 
 def broadcast_to(input, size: Sequence[int]):
+    """In the shape `size`, a view: axes of size 1 are repeated. The same as expand."""
     return expand(input, *size)
 
 
@@ -287,14 +293,17 @@ def type_as(input, other):
 
 
 def atleast_1d(*tensors):
+    """Views of at least one axis, one for each tensor; of one tensor, or a list of them, as it comes."""
     return _atleast(1, tensors)
 
 
 def atleast_2d(*tensors):
+    """Views of at least two axes; new axes come in front."""
     return _atleast(2, tensors)
 
 
 def atleast_3d(*tensors):
+    """Views of at least three axes: of (n,), (1, n, 1); of (n, m), (n, m, 1)."""
     return _atleast(3, tensors)
 
 

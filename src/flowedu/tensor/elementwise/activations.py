@@ -54,4 +54,5 @@ def sinc(input):
 
 
 def relu6(input):
+    """min(max(x, 0), 6)."""
     return in_float(_op("relu6"), input) if input.dtype.is_floating_point else clamp(input, 0, 6)

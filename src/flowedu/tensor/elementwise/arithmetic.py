@@ -120,8 +120,9 @@ def pow(input, exponent):
     return _pow(input, exponent)
 
 
-float_power = lambda input, exponent: _pow(cast(input, dt.float64) if isinstance(input, TensorBase) else input,
-                                           cast(exponent, dt.float64) if isinstance(exponent, TensorBase) else exponent)
+def float_power(input, exponent):
+    """input ** exponent in float64; exponent: a tensor or a number."""
+    return _pow(*(cast(x, dt.float64) if isinstance(x, TensorBase) else x for x in (input, exponent)))
 
 
 def alike(*tensors):
@@ -198,8 +199,14 @@ def minimum_number(input, number):
     return needed("clamp_max", operate(_op("clamp_max"), input, number), input, number)
 
 
-fmax = lambda input, other: where(isnan(input), other, where(isnan(other), input, maximum_number(input, other)))
-fmin = lambda input, other: where(isnan(input), other, where(isnan(other), input, minimum_number(input, other)))
+def fmax(input, other):
+    """The larger of two elements; of nan and a number, the number."""
+    return where(isnan(input), other, where(isnan(other), input, maximum_number(input, other)))
+
+
+def fmin(input, other):
+    """The smaller of two elements; of nan and a number, the number."""
+    return where(isnan(input), other, where(isnan(other), input, minimum_number(input, other)))
 
 
 def clamp(input, min=None, max=None):
@@ -214,10 +221,12 @@ clip = clamp
 
 
 def clamp_min(input, min):
+    """No element below `min`, a number or a tensor."""
     return clamp(input, min=min)
 
 
 def clamp_max(input, max):
+    """No element above `max`, a number or a tensor."""
     return clamp(input, max=max)
 
 

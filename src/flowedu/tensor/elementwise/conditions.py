@@ -81,22 +81,27 @@ def bitwise_not(input):
 
 
 def isnan(input):
+    """Whether each element is nan: a bool tensor."""
     return ne(input, input)
 
 
 def isinf(input):
+    """Whether each element is infinite, of either sign: a bool tensor."""
     return eq(abs(input), math.inf) if input.dtype.is_floating_point else ne(input, input)
 
 
 def isfinite(input):
+    """Whether each element is a number and not infinite: a bool tensor."""
     return lt(abs(input), math.inf) if input.dtype.is_floating_point else eq(input, input)
 
 
 def isposinf(input):
+    """Whether each element is inf: a bool tensor."""
     return eq(input, math.inf)
 
 
 def isneginf(input):
+    """Whether each element is -inf: a bool tensor."""
     return eq(input, -math.inf)
 
 

@@ -51,11 +51,13 @@ def digamma(input):
 
 
 def deg2rad(input):
+    """Degrees as radians."""
     check_tensor("deg2rad", input)
     return input * (math.pi / 180)
 
 
 def rad2deg(input):
+    """Radians as degrees."""
     check_tensor("rad2deg", input)
     return input * (180 / math.pi)
 
