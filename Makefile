@@ -31,7 +31,7 @@ CUDA    := $(STAMPS)/cuda-set-up
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help doors start check watch hint list solution from-scratch student-tree solutions-tree grade grade-all leaderboard syllabus authors-check frontier book test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
+.PHONY: help stubs doors start check watch hint list solution from-scratch student-tree solutions-tree grade grade-all leaderboard syllabus authors-check frontier book test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -151,6 +151,9 @@ fuzz: $(READY)  ## random calls with nonsense arguments, in child processes (ARG
 
 mutants: $(ALL) $(READY) $(STAMPS)/test  ## plant the faults of tests/mutants and see the tests fail (long; ARGS="--only relu")
 	@$(PY) tools/mutants.py $(ARGS)
+
+stubs: $(ALL) $(READY)  ## write what editors and type checkers read of compiled and attached names (src/**/*.pyi)
+	@$(PY) tools/make_stubs.py $(ARGS)
 
 lint: $(STAMPS)/lint  ## check the style of the Python code
 	@$(PY) -m ruff check . $(ARGS)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from flowedu.learn import course
 from flowedu.learn.blocks import BLOCK, pages, unbroken
+from flowedu.learn.language import tr
 
 ROOT = Path(__file__).resolve().parents[1]
 FENCE = "`" * 8                                # more than any output has
@@ -17,8 +18,9 @@ TRY = {"01_blob": ("strides", "Shape and strides"), "04_job_functions": ("arena"
        "06_sbp": ("boxing", "From one layout to another")}          # {chapter: (widget, title)}
 LANGUAGES = {"": "English", ".zh": "中文"}
 TONGUES = re.compile(rf"^\[(?:{'|'.join(LANGUAGES.values())})\]\([\w.]+\)\n+", re.MULTILINE)   # for readers of the file
-SAID = {"": ("Exercises in the library itself", "Try it", "not run here: it needs"),
-        ".zh": ("练习：库里的函数", "动手试试", "这里没有运行：需要")}
+SAID = {"": ("Exercises in the library itself", "Try it", "not run here: it needs", "Stars: ", " for ", "; ",
+             "Where it is explained"),
+        ".zh": ("练习：库里的函数", "动手试试", "这里没有运行：需要", "星：", " 颗：", "；", "在哪里讲到")}
 
 
 def page(path: Path, printed: list[str | None]) -> str:
@@ -81,22 +83,24 @@ def _after(path: Path, tongue: str) -> str:
     found = [c for c in course.chapters(ROOT) if c.folder.name == path.parent.name and c.holes]
     if found:
         parts += [f"\n## {SAID[tongue][0]}\n\n`make start CH={found[0].number}`, `make watch`\n",
-                  *(exercise(h) for h in found[0].holes)]
+                  *(exercise(h, tongue) for h in found[0].holes)]
     others = [p.stem for p in pages(path.parent)[1:]]
     if others and not tongue:
         parts.append("\n".join(["", "```{toctree}", ":hidden:", "", *others, "```", ""]))
     return "\n".join(parts)
 
 
-def exercise(hole: course.Hole) -> str:
+def exercise(hole: course.Hole, tongue: str = "") -> str:
     """An exercise as its work file words it: the task, an example, never the answer."""
-    about = f"`make check EX={hole.id}` · about {hole.lines} lines, {hole.minutes} minutes, {hole.points} points"
-    lines = ["", f"### {hole.id} {_plain(hole.title)}", "", about, "", _plain(hole.task.strip()), ""]
+    into, (*_, stars, each, then, where) = tongue.removeprefix(".") or "en", SAID[tongue]
+    about = tr("{about}, {points} points", into, about=tr(hole.about, into), points=hole.points)
+    lines = ["", f"### {hole.id} {_plain(tr(hole.title, into))}", "", f"`make check EX={hole.id}` · {about}", "",
+             _plain(unbroken(tr(hole.task, into).strip())), ""]
     if hole.example:
-        lines += [FENCE + "text", hole.example.strip(), FENCE, ""]
+        lines += [FENCE + "text", tr(hole.example, into).strip(), FENCE, ""]
     if hole.stars:
-        lines += ["Stars: " + "; ".join(f"{i} for {_plain(s)}" for i, s in enumerate(hole.stars, 1)), ""]
-    return "\n".join([*lines, f"[Where it is explained]({hole.why})", ""])
+        lines += [stars + then.join(f"{i}{each}{_plain(s)}" for i, s in enumerate(hole.stars, 1)), ""]
+    return "\n".join([*lines, f"[{where}]({hole.why})", ""])
 
 
 def _plain(text: str) -> str:

@@ -29,6 +29,9 @@ for absent in os.environ.get("FLOWEDU_WITHOUT", "").split():
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Students' texts are compared in English, whichever language who runs the tests speaks.
+os.environ["FLOWEDU_LANG"] = "en"
+
 # Tests run side by side: a thread each. Laws about threads set their own number.
 os.environ.setdefault("FLOWEDU_NUM_THREADS", "1")
 

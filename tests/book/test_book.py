@@ -17,6 +17,7 @@ import pytest
 from common import HANGS
 from flowedu.learn import course
 from flowedu.learn.blocks import blocks, unbroken
+from flowedu.learn.language import tr
 
 from .browser import Browser, found
 
@@ -145,6 +146,9 @@ def test_an_exercise_shows_its_task_and_no_answer(hole):
     text = unescape(re.sub(r"\\(.)", r"\1", pages.exercise(hole)))
     assert hole.task.strip() in text and hole.example.strip() in text and f"make check EX={hole.id}" in text
     assert hole.why in text and not any(hint in text for hint in hole.hints)
+    text = unescape(re.sub(r"\\(.)", r"\1", pages.exercise(hole, ".zh")))
+    assert unbroken(tr(hole.task, "zh").strip()) in text and tr(hole.title, "zh") in text and "分钟" in text
+    assert not any(tr(hint, "zh") in text for hint in hole.hints)
 
 
 def test_what_a_page_prints_is_kept(lesson, tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from flowedu.learn import course
-from flowedu.learn.authors import slug
+from flowedu.learn.blocks import slug
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(ROOT / p for p in subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True,

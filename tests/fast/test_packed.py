@@ -29,6 +29,24 @@ def test_matmul_packed_equals_float64_within_rounding(dtype, rows, cols, depth, 
     assert (np.abs(got - exact) <= (depth + 2) * EPS[dtype] * size + np.spacing(np.abs(exact))).all()
 
 
+@given(st.integers(1, 40), st.integers(1, 150), st.sampled_from((0, 1, 31, 2049)), st.booleans(),
+       st.sampled_from((1, 2, 3)))
+@pytest.mark.parametrize("dtype", EPS)
+def test_what_is_added_is_added_to_the_whole_sum(dtype, rows, cols, depth, residual, threads):
+    r = np.random.default_rng(rows + cols)
+    x, w, b, z = (r.standard_normal(s).astype(dtype) for s in ((rows, depth), (cols, depth), (cols,), (rows, cols)))
+    b[0], z[-1, -1] = np.nan, np.inf                                             # each reaches only what it is added to
+    args = [flow.tensor(a) for a in (x, w, b, *[z] * residual)]
+    before = flow.get_num_threads()
+    flow.set_num_threads(threads)
+    try:
+        got = REGISTRY["matmul_packed_residual" if residual else "matmul_packed_bias"](*args).numpy()
+        plain = REGISTRY["matmul_packed"](*args[:2]).numpy()
+    finally:
+        flow.set_num_threads(before)
+    assert np.array_equal(got, plain + b + z if residual else plain + b, equal_nan=True)     # to the bit: as ops in a row
+
+
 @given(st.integers(1, 60), st.integers(1, 90), st.booleans(), st.sampled_from((2, 3)))
 def test_a_1x1_convolution_is_finished_as_it_is_said(pixels, outs, nan, threads):
     r = np.random.default_rng(pixels + outs)
@@ -74,7 +92,7 @@ def test_graphs_that_predict_use_it(rows, train, used):
     want = model(x).detach().numpy()
     graph = graph_of(model, train)
     got = graph(x).numpy()
-    found = sum(n.op.name == "matmul_packed" for n in graph._compiled.graph.nodes)
+    found = sum(n.op.name == "matmul_packed_bias" for n in graph._compiled.graph.nodes)
     assert found == (0 if ISA == "base" else used)           # there OpenBLAS has wider vectors
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
     if not train:
@@ -82,3 +100,35 @@ def test_graphs_that_predict_use_it(rows, train, used):
         with flow.no_grad():
             model[0].weight.mul_(-2)
         np.testing.assert_allclose(graph(x).numpy(), model(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+class Residual(nn.Module):
+    def __init__(self, order):
+        super().__init__()
+        self.one, self.two, self.order = nn.Linear(12, 40), nn.Linear(40, 12, bias=False), order
+
+    def forward(self, x):
+        y = self.one(x)
+        r = flow.relu(y)
+        if self.order == "shared":
+            return y + self.two(r).sum(), y                          # the product is read twice
+        if self.order == "twice":
+            return self.one(x) + self.one(x + 1)                       # one of two products, as the residual of the other
+        if self.order == "row":
+            return self.two(r) + x[:1]                                 # one row for all: no residual, and no vector
+        return x + self.two(r) if self.order == "left" else self.two(r) + self.two.weight[:, 0] + x
+
+
+@pytest.mark.parametrize(("order", "wanted"), [
+    ("left", ["matmul_packed_bias", "matmul_packed"]), ("right", ["matmul_packed_bias", "matmul_packed_residual"]),
+    ("shared", ["matmul_packed_bias", "matmul_packed"]), ("twice", ["matmul_packed_bias", "matmul_packed_residual"]),
+    ("row", ["matmul_packed_bias", "matmul_packed"])])
+def test_bias_and_residual_go_into_the_product(order, wanted):
+    flow.manual_seed(0)
+    model, x = Residual(order), flow.randn(20, 12)
+    want, graph = model(x), graph_of(model, False)
+    got = graph(x)
+    for a, b in zip(*((y if isinstance(y, tuple) else (y,)) for y in (got, want))):
+        np.testing.assert_allclose(a.numpy(), b.detach().numpy(), rtol=1e-4, atol=1e-5)
+    found = sorted(n.op.name for n in graph._compiled.graph.nodes if n.op.name.startswith("matmul_packed"))
+    assert found == ([] if ISA == "base" else sorted(wanted))

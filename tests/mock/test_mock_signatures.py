@@ -124,7 +124,9 @@ def _found(torch) -> tuple[set, list, int]:
             continue
         seen.add(key)
         compared += 1
-        names = [*([f"{k.__name__}.{last}" for k in _owner(name)] if method else []), _short(name), "*"]
+        defined = getattr(own, "__qualname__", "")                 # Module.modules, of a class that only the mock has
+        names = [*([f"{k.__name__}.{last}" for k in _owner(name)] if method else []), _short(name),
+                 *[defined] * ("." in defined), "*"]
         lacking = [misfits(names, ours, way) for way in ways]
         for argument in dict.fromkeys(n for way in lacking for n in way):
             rows = [(n, a) for n in names for a in (argument, "all") if (n, a) in ROWS]

@@ -10,7 +10,7 @@ from PIL import Image
 
 import flowedu as flow
 from flowedu import mock
-from flowedu.errors import ArgumentError
+from flowedu.errors import ArgumentError, FlowError, UnsupportedError
 from flowedu.mock.insides import torch_profiler, torch_testing
 
 
@@ -290,3 +290,55 @@ def test_names_of_older_programs(torch):
     assert torch.asarray(0.5).shape == () and torch.asarray([1, 2], dtype=torch.float64).dtype is flow.float64
     assert torch.asarray(a) is a and torch.asarray(a, copy=True) is not a
     assert torch.asarray([1.0], requires_grad=True).requires_grad
+
+
+# --- small names of large programs -----------------------------------------------------------------------------------
+
+def test_what_writes_a_tensor_is_a_function_too(torch):
+    """Each is the method of its name, and gives the tensor itself."""
+    from flowedu.mock.insides import torch_in_place
+    more = {"addmv_": lambda x: (torch.ones(3, 2), torch.ones(2)), "clamp_": lambda x: (0.3, 0.6),
+            "clip_": lambda x: (0.3,), "clamp_max_": lambda x: (0.6,), "clamp_min_": lambda x: (0.3,),
+            "fill_": lambda x: (2.0,),
+            "index_put_": lambda x: ((torch.tensor([1]),), torch.tensor(5.0)), "ldexp_": lambda x: (torch.ones(3),),
+            "xlogy_": lambda x: (x + 1,)}
+    for name in torch_in_place.NAMES:
+        x = torch.tensor([0.2, 0.5, 0.8]) + (1.0 if name == "acosh_" else 0.0)
+        given = more.get(name, lambda x: ())(x)
+        want = getattr(x.clone(), name)(*given)
+        assert getattr(torch, name)(x, *given) is x
+        np.testing.assert_array_equal(x.numpy(), want.numpy())
+        with pytest.raises(FlowError, match=name):
+            getattr(torch, name)(0.5)
+
+
+def test_a_script_module_runs_as_it_is_written(torch):
+    class Twice(torch.jit.ScriptModule):
+        @torch.jit.script_method
+        def forward(self, x):
+            return x * 2
+
+    assert isinstance(Twice(), torch.nn.Module) and Twice()(torch.ones(2)).tolist() == [2, 2]
+    assert not isinstance(torch.jit.script(torch.nn.Linear(1, 1)), torch.jit.ScriptModule)
+
+
+def test_a_files_name_holds_its_hash(torch):
+    assert torch.hub.HASH_REGEX.search("resnet18-f37072fd.pth").group(1) == "f37072fd"
+    assert torch.hub.HASH_REGEX.search("weights.pth") is None
+
+
+def test_communication_hooks_are_there_to_be_imported(torch):
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+    from torch.distributed.algorithms.join import Join
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
+    model.register_comm_hook(None, default_hooks.allreduce_hook)
+    for use in (lambda: model.register_comm_hook(None, default_hooks.fp16_compress_hook),
+                lambda: model.register_comm_hook(None, print), lambda: powerSGD_hook.PowerSGDState(None),
+                lambda: default_hooks.bf16_compress_wrapper(print)):
+        with pytest.raises(UnsupportedError, match="(?s)sends gradients as they are.*expected:.*fix:"):
+            use()
+    with Join([model], throw_on_early_termination=True):
+        model(torch.ones(1, 1)).sum().backward()
+    for wrong in ([], [model, model], [model.module]):
+        with pytest.raises(UnsupportedError, match="(?s)Join.*expected.*fix"):
+            Join(wrong)

@@ -69,6 +69,7 @@ REASONS = {
     "cuda/graphs.graph(pool)": "every graph has memory of its own; pools that are shared would save some",
     "cuda/plan.DeviceExecutor.stale(share)": "what Executor.stale takes; nothing on a GPU depends on a number of threads",
     "tensor/creation._made(copy)": "data are always copied",
+    **{f"vision/transforms/fixed.Transform.__new__({a})": "its __init__ reads them" for a in ("args", "kwargs")},
     "vision/models/alexnet.alexnet(progress)": "nothing is downloaded",
     **{f"vision/models/{m}(progress)": "nothing is downloaded" for m in (
         "alexnet.lenet5", "mobilenet.mobilenet_v2", "neural_style_transfer/stylenet.neural_style_transfer",

@@ -547,3 +547,20 @@ def test_errors_are_flowedu_errors():
     with pytest.raises(ArgumentError) as e:
         T.Resize(-2)
     assert e.value.fix and e.value.expected and e.value.got == "-2"
+
+
+# ---- transforms are modules
+def test_a_sequential_is_a_compose():
+    steps = [T.CenterCrop(4), T.ConvertImageDtype(flow.float32), T.Normalize((0.5,), (0.5,)), T.RandomHorizontalFlip(1.0)]
+    x = flow.arange(64, dtype=flow.uint8).reshape(1, 8, 8)
+    net = flow.nn.Sequential(*steps)
+    np.testing.assert_array_equal(net(x).numpy(), T.Compose(steps)(x).numpy())
+    assert repr(net).splitlines()[1] == "  (0): CenterCrop(size=(4, 4))"
+    assert not list(net.parameters()) and not net.state_dict()
+    both = flow.nn.ModuleList(steps[:2])
+    assert T.RandomApply(both, p=1.0)(x).shape == (1, 4, 4)
+
+
+@pytest.mark.parametrize("name", [n for n in dir(T) if isinstance(getattr(T, n), type) and n != "InterpolationMode"])
+def test_every_transform_is_a_module(name):
+    assert issubclass(getattr(T, name), flow.nn.Module)

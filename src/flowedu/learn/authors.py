@@ -12,6 +12,7 @@ from pathlib import Path
 
 from flowedu.errors import ArgumentError
 from flowedu.learn import alternatives, course, kernels, limits, source
+from flowedu.learn.blocks import slug
 from flowedu.learn.handout import NOTES, stub
 from flowedu.learn.judge import judged
 from flowedu.learn.runner import Runner
@@ -86,10 +87,6 @@ def _facts(hole, runner: Runner) -> Iterator[str]:
         yield f"why = {hole.why}: there is no such heading"
     elif f"{hole.short} (" not in sections[anchor].replace("\n> ", " "):
         yield f"why = {hole.why}: that section does not name {hole.short}"
-
-
-def slug(title: str) -> str:
-    return "".join(c for c in title.lower().replace(" ", "-") if c.isalnum() or c == "-")
 
 
 def _deaths(hole, runner: Runner) -> Iterator[str]:

@@ -52,6 +52,16 @@ def promised(source: str) -> dict[int, Block]:
     return found
 
 
+def slug(title: str) -> str:
+    """A heading's anchor."""
+    return "".join(c for c in title.lower().replace(" ", "-") if c.isalnum() or c == "-")
+
+
+def headings(markdown: str) -> list[str]:
+    """The headings of a page, without what only looks like one in code."""
+    return re.findall(r"^#+ (.*)$", BLOCK.sub("", markdown), flags=re.MULTILINE)
+
+
 def pages(chapter: Path) -> list[Path]:
     """The English pages of a chapter in reading order: README.md, then those it links to, then the others."""
     first = chapter / "README.md"

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+from flowedu.learn.language import page, tr
 from flowedu.learn.source import around, function
 
 NOTES = {".pyx": re.compile(r'\A\s*""".*?"""|#[^\n]*', re.S), ".cu": re.compile(r"/\*.*?\*/|//[^\n]*", re.S)}
@@ -16,13 +17,14 @@ NOTES[".h"] = NOTES[".cu"]                         # comments, by the ending of 
 
 def notes(hole, at_hand: Sequence[str] = ()) -> list[str]:
     """What a work file begins with."""
-    lines = [f"{hole.title}", "", *hole.task.strip().splitlines()]
+    lines = [tr(hole.title), "", *tr(hole.task).strip().splitlines()]
     if hole.example:
-        lines += ["", *("    " + t for t in hole.example.strip().splitlines())]
+        lines += ["", *("    " + t for t in tr(hole.example).strip().splitlines())]
     if at_hand:
-        lines += ["", *textwrap.wrap(f"at hand: {', '.join(at_hand)}", 120)]
-    first = [f"after  {', '.join(hole.first)}: its laws run them, and here they are open"] if hole.first else []
-    return [*lines, "", f"{hole.about}, {hole.points} points", *first, f"read   {hole.page}"]
+        lines += ["", *textwrap.wrap(tr("at hand: {names}", names=", ".join(at_hand)), 120)]
+    first = [tr("after  {ids}: its laws run them, and here they are open", ids=", ".join(hole.first))] if hole.first else []
+    return [*lines, "", tr("{about}, {points} points", about=tr(hole.about), points=hole.points), *first,
+            tr("read   {page}", page=page(hole))]
 
 
 def stub(hole) -> str:

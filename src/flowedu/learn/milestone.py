@@ -18,6 +18,7 @@ from pathlib import Path
 
 from flowedu.errors import ArgumentError
 from flowedu.learn import course
+from flowedu.learn.language import cut, padded, short, tr
 from flowedu.learn.left_out import opened
 
 PATIENCE = 20                                      # times as long as it says: then it will not end
@@ -42,9 +43,9 @@ def missing(runner, milestone: course.Milestone) -> list[str]:
         row = runner.progress.row(id)
         if right and (row["stars"] or not hole.stars):
             continue
-        state = "no star yet" if right else row["state"]
+        state = tr("no star yet" if right else row["state"])
         what = f"make check EX={id}" if runner.file(hole).exists() else f"make start CH={hole.chapter}"
-        lines.append(f"  {hole.short[:40]:40s} {state:12s} {what}")
+        lines.append(f"  {padded(cut(short(hole), 40), 40)} {padded(state, 12)} {what}")
     return lines
 
 
@@ -60,11 +61,12 @@ def run(runner, chapter: course.Chapter, library: bool = False) -> int:
     wanted = chapter.milestone
     open_ones = [] if library else missing(runner, wanted)
     if open_ones:
-        print(f"milestone {chapter.number}, {wanted.title}: it runs on holes of yours that are not filled yet")
+        print(tr("milestone {number}, {title}: it runs on holes of yours that are not filled yet", number=chapter.number,
+                 title=tr(wanted.title)))
         print("\n".join(open_ones))
         return 1
     command = [sys.executable, "-m", "flowedu.learn.milestone", str(chapter.folder / "milestone.py")]
-    return started(runner, f"milestone {chapter.number}", wanted, command, library)
+    return started(runner, tr("milestone {number}", number=chapter.number), wanted, command, library)
 
 
 def started(runner, name: str, wanted: course.Milestone, command: Sequence[str], library: bool = False) -> int:
@@ -73,17 +75,18 @@ def started(runner, name: str, wanted: course.Milestone, command: Sequence[str],
     env = {k: v for k, v in os.environ.items() if k not in ("FLOWEDU_HOLES", "FLOWEDU_HOLES_ONLY")}
     if not library:
         env |= {"FLOWEDU_HOLES": str(runner.work.resolve()), "FLOWEDU_HOLES_ONLY": " ".join(_used(runner, wanted))}
-    print(f"{name}: {wanted.title}   about {wanted.seconds} s", flush=True)
+    print(tr("{name}: {title}   about {seconds} s", name=name, title=tr(wanted.title), seconds=wanted.seconds), flush=True)
     limit = PATIENCE * wanted.seconds
     try:
         code = subprocess.run(command, env=env, timeout=limit).returncode
     except subprocess.TimeoutExpired:
-        print(f"{name} missed: it had not ended after {limit} s; about {wanted.seconds} are usual")
+        print(tr("{name} missed: it had not ended after {limit} s; about {seconds} are usual", name=name, limit=limit,
+                 seconds=wanted.seconds))
         return 1
     except KeyboardInterrupt:
         return 130
     if code < 0:
-        print(f"{name} missed: the process was ended by {signal.Signals(-code).name}")
+        print(tr("{name} missed: the process was ended by {signal}", name=name, signal=signal.Signals(-code).name))
     return code
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from flowedu.errors import ArgumentError, FlowError
 from flowedu.learn import course, kernels, limits, milestone, source
 from flowedu.learn.handout import stub
+from flowedu.learn.language import columns, cut, padded, page, short, tr
 from flowedu.learn.progress import Progress, digest, told_of, written
 from flowedu.learn.watch import watch
 
@@ -58,7 +59,7 @@ class Runner:
         mine = [h for h in self.holes if h.chapter == chapter]
         if not mine:
             there = ", ".join(str(c.number) for c in self.chapters)
-            return [f"chapter {chapter} has no exercises; chapters {there} have"]
+            return [tr("chapter {chapter} has no exercises; chapters {there} have", chapter=chapter, there=there)]
         self.work.mkdir(parents=True, exist_ok=True)
         made = []
         for h in mine:
@@ -67,20 +68,22 @@ class Runner:
                 made.append(h.file)
         first = next((h for h in mine if not self._right(h.id)), mine[0])
         earlier = [h for h in self.holes if h.chapter < chapter and any(h.id in self.unmet(m) for m in mine)]
-        return [f"chapter {chapter}: {len(mine)} exercises in {self.work}/, {len(made)} of them new",
-                *([f"some of them run {', '.join(h.id for h in earlier)}, which come first "
-                   f"({sum(h.minutes for h in earlier)} minutes): `make list`"] if earlier else []),
-                f"begin with {self.work}/{first.file} ({first.minutes} minutes), then `make check EX={first.id}`, "
-                "or leave `make watch` running"]
+        return [tr("chapter {chapter}: {many} exercises in {work}/, {new} of them new", chapter=chapter, many=len(mine),
+                   work=self.work, new=len(made)),
+                *([tr("some of them run {ids}, which come first ({minutes} minutes): `make list`",
+                      ids=", ".join(h.id for h in earlier), minutes=sum(h.minutes for h in earlier))] if earlier else []),
+                tr("begin with {file} ({minutes} minutes), then `make check EX={id}`, or leave `make watch` running",
+                   file=self.file(first), minutes=first.minutes, id=first.id)]
 
     def check(self, hole, fresh: bool = True) -> tuple[bool, list[str]]:
         """(whether it is right, what to print)"""
         file, row = self.file(hole), self.progress.row(hole.id)
         if not file.exists():
-            return False, [f"{hole.short}: not begun   `make start CH={hole.chapter}` makes {file}"]
+            return False, [tr("{short}: not begun   `make start CH={chapter}` makes {file}", short=short(hole),
+                              chapter=hole.chapter, file=file)]
         key = digest(file, source.around(hole), Path(limits.__file__))
         if not fresh and row["state"] == "right" and row["hash"] == key:
-            return True, [self._headline(hole, "right" + self._stars(hole, row["stars"]))]
+            return True, [self._headline(hole, tr("right") + self._stars(hole, row["stars"]))]
         if hole.kind == "kernel":
             kernels.set_up(hole, self.home)
         verdict = limits.judged(hole, file, self.home, self.seed, speed=os.environ.get("GRADE_SPEED") != "0")
@@ -98,7 +101,7 @@ class Runner:
         try:
             self.progress.save()
         except OSError as error:
-            return [f"  this could not be written down: {error.strerror}: {self.progress.file.name}"]
+            return [tr("  this could not be written down: {why}: {file}", why=error.strerror, file=self.progress.file.name)]
         return []
 
     def told(self, hole, verdict: dict[str, Any], file: Path, keys: bool = True) -> list[str]:
@@ -106,64 +109,75 @@ class Runner:
         keys: whether somebody is there to press them."""
         row = self.progress.row(hole.id)
         unmet = self.unmet(hole)
-        before = [f"  before it   {', '.join(unmet)}: what its laws run is open in this tree"] if unmet else []
+        before = [tr("  before it   {ids}: what its laws run is open in this tree", ids=", ".join(unmet))] if unmet else []
         if verdict["state"] == "unjudged":
-            return [self._headline(hole, "cannot be judged here"), *(line[:100] for line in verdict["lines"])]
+            return [self._headline(hole, tr("cannot be judged here")), *(cut(line) for line in verdict["lines"])]
         if verdict["state"] == "open" and not verdict["lines"]:
-            return [f"{hole.short}: not begun   {hole.about}   {file}", *before]
-        said = [f"  | {line}"[:100] for line in verdict.get("output", "").splitlines()]
-        said = [f"printed by {file.name}:", *said] if said else []
+            return [tr("{short}: not begun   {about}   {file}", short=short(hole), about=tr(hole.about), file=file),
+                    *before]
+        said = [cut(f"  | {line}") for line in verdict.get("output", "").splitlines()]
+        said = [tr("printed by {file}:", file=file.name), *said] if said else []
+        found = [tr(line) for line in verdict["lines"]]
         if verdict["state"] == "right":
-            lines = [self._headline(hole, "right." + self._stars(hole, verdict["stars"])), *verdict["lines"]]
-            lines += ["  h: hint"] * (keys and bool(verdict["lines"]))
+            lines = [self._headline(hole, tr("right.") + self._stars(hole, verdict["stars"])), *found]
+            lines += [tr("  h: hint")] * (keys and bool(found))
         else:
             taken = row["hints"]
-            lines = [self._headline(hole, verdict.get("title", "")), *verdict["lines"][:8 - len(before)], *before,
-                     f"  why   {hole.page}",
-                     *[f"  h: hint {min(taken + 1, len(hole.hints))} of {len(hole.hints)}"] * keys]
-        return said + [line[:100].rstrip() for line in lines]
+            lines = [self._headline(hole, tr(verdict.get("title", ""))), *found[:8 - len(before)], *before,
+                     tr("  why   {page}", page=page(hole)),
+                     *[tr("  h: hint {next} of {many}", next=min(taken + 1, len(hole.hints)), many=len(hole.hints))] * keys]
+        return said + [cut(line).rstrip() for line in lines]
 
     @staticmethod
     def _headline(hole, text: str) -> str:
-        width = max(len(hole.short) + 1, min(45, 99 - len(text)))            # the text matters more than the column
-        return f"{hole.short:{width}s} {text}".rstrip()
+        width = max(columns(short(hole)) + 1, min(45, 99 - columns(text)))   # the text matters more than the column
+        return f"{padded(short(hole), width)} {text}".rstrip()
 
     @staticmethod
     def _stars(hole, n: int) -> str:
-        return f" {'*' * n} {n} of {len(hole.stars)} stars".replace("  ", " ") if hole.stars else ""
+        told = tr("{n} of {many} stars", n=n, many=len(hole.stars))
+        return f" {'*' * n} {told}".replace("  ", " ") if hole.stars else ""
 
     def hint(self, hole) -> list[str]:
         """The next of three; they are counted."""
         row, many = self.progress.row(hole.id), len(hole.hints)
         if row["hints"] >= many:
-            return [f"{hole.short}   all {many} hints", *(f"  {i}. {text}" for i, text in enumerate(hole.hints, 1))]
+            return [tr("{short}   all {many} hints", short=short(hole), many=many),
+                    *(f"  {i}. {tr(text)}" for i, text in enumerate(hole.hints, 1))]
         row["hints"] += 1
-        return [f"{hole.short}   hint {row['hints']} of {many}", f"  {hole.hints[row['hints'] - 1]}", *self._saved()]
+        return [tr("{short}   hint {next} of {many}", short=short(hole), next=row["hints"], many=many),
+                f"  {tr(hole.hints[row['hints'] - 1])}", *self._saved()]
 
     def list(self) -> list[str]:
         out, by = [], {h.id: h for h in self.holes}
         for c in self.chapters:
             right = sum(self.progress.row(h.id)["state"] == "right" for h in c.holes)
-            out.append(f"chapter {c.number}: {c.title}   {right} of {len(c.holes)}   about {c.hours:g} hours")
+            out.append(tr("chapter {number}: {title}   {right} of {many}   about {hours} hours", number=c.number,
+                          title=tr(c.title), right=right, many=len(c.holes), hours=f"{c.hours:g}"))
             for h in c.holes:
                 kept = self.progress.row(h.id)
                 stars = "*" * kept["stars"] if h.stars else ""
                 mark = MARKS[kept["state"]]
                 unmet = self.unmet(h)
                 after = " ".join(i for i in unmet if not any(i in by[j].needs for j in unmet))
-                more = stars or after and f"after {after}"
-                out.append(f"  [{mark}] {h.id:5s} {h.title:48s} {h.minutes:3d} min {h.points:3d} points  {more}".rstrip())
+                more = stars or after and tr("after {ids}", ids=after)
+                out.append(tr("  [{mark}] {id} {title} {minutes} min {points} points  {more}", mark=mark, id=f"{h.id:5s}",
+                              title=padded(tr(h.title), 48), minutes=f"{h.minutes:3d}", points=f"{h.points:3d}",
+                              more=more).rstrip())
             if c.milestone is not None:
-                out.append(f"      then `make milestone-{c.number}`: {c.milestone.title}")
+                out.append(tr("      then `make milestone-{number}`: {title}", number=c.number,
+                              title=tr(c.milestone.title)))
         return out
 
     def solution(self, hole, force: bool = False) -> list[str]:
         """The library's own lines, after passing."""
         if hole.withheld and not hole.solution:
-            return [f"{hole.short}: the library's own lines are not in this tree, which was handed out without them;",
-                    f"  whoever handed it out has them: what is put into {course.SOLUTIONS}/ is shown here"]
+            return [tr("{short}: the library's own lines are not in this tree, which was handed out without them;",
+                       short=short(hole)),
+                    tr("  whoever handed it out has them: what is put into {folder}/ is shown here",
+                       folder=course.SOLUTIONS)]
         if not self._right(hole.id) and not force:
-            return [f"{hole.short}: not right yet; FORCE=1 shows the library's lines all the same"]
+            return [tr("{short}: not right yet; FORCE=1 shows the library's lines all the same", short=short(hole))]
         if hole.withheld:
             return [f"# {hole.solution.relative_to(self.home)}", *hole.solution.read_text().splitlines()]
         if hole.kind == "kernel":
@@ -177,7 +191,8 @@ class Runner:
         rows = [self.progress.row(h.id) for h in self.holes if h.chapter == chapter]
         right, stars = sum(r["state"] == "right" for r in rows), sum(r["stars"] for r in rows)
         filled = round(10 * right / max(len(rows), 1))
-        return f"chapter {chapter}  [{'#' * filled}{'-' * (10 - filled)}] {right} of {len(rows)}  {stars} stars"
+        return tr("chapter {chapter}  [{bar}] {right} of {many}  {stars} stars", chapter=chapter, right=right,
+                  many=len(rows), bar=f"{'#' * filled}{'-' * (10 - filled)}", stars=stars)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -221,7 +236,7 @@ def _run(options: argparse.Namespace) -> int:
         return milestone.run(runner, milestone.find(options.exercise, options.home), options.library)
     hole = course.find(options.exercise, options.home) if options.exercise else runner.current()
     if hole is None:
-        print("all exercises are right")
+        print(tr("all exercises are right"))
         return 0
     if options.command == "check":
         right, lines = runner.check(hole)
@@ -242,9 +257,10 @@ def _number(name: str, text: str) -> int:
 
 def _afterwards(runner: Runner, hole) -> list[str]:
     """What to do when one is right."""
-    said = [] if hole.withheld and not hole.solution else [f"  the library's own lines: `make solution EX={hole.id}`"]
+    said = [] if hole.withheld and not hole.solution else [
+        tr("  the library's own lines: `make solution EX={id}`", id=hole.id)]
     h = runner.after(hole)
     if h is None:
-        return [*said, "  that was the last one"]
+        return [*said, tr("  that was the last one")]
     begin = runner.file(h) if runner.file(h).exists() else f"`make start CH={h.chapter}`"
-    return [*said, f"  next: {h.short} ({h.minutes} minutes)   {begin}"]
+    return [*said, tr("  next: {short} ({minutes} minutes)   {begin}", short=short(h), minutes=h.minutes, begin=begin)]

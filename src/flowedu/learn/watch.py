@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
+from flowedu.learn.language import cut, padded, short, tr
 from flowedu.learn.progress import told_of
 
 POLL = 0.5                                         # seconds
@@ -86,21 +87,22 @@ class Watch:
         except OSError as error:                   # until the next save
             right, lines = False, [told_of(error, runner.work)]
         if right and runner.current() is None:
-            self.show([*lines, "that was the last one"])
+            self.show([*lines, tr("that was the last one")])
             return True
-        self.show([*lines, *([*self.reached(), "n: the next exercise"] if right else [])])
+        self.show([*lines, *([*self.reached(), tr("n: the next exercise")] if right else [])])
         return False
 
     def reached(self) -> list[str]:
         """What a chapter ends with, when all of it is right."""
         chapter = next(c for c in self.runner.chapters if c.number == self.hole.chapter)
         done = all(self.runner.progress.row(h.id)["state"] == "right" for h in chapter.holes)
-        return [f"all of chapter {chapter.number}: `make milestone-{chapter.number}`"] if done and chapter.milestone else []
+        return [tr("all of chapter {number}: `make milestone-{number}`", number=chapter.number)] \
+            if done and chapter.milestone else []
 
     def show(self, lines: list[str], keys: str = HELP, at_hand: bool = True) -> None:
         clear()
         stands = ["", *standing(self.runner, self.hole)] if at_hand else []
-        print(self.runner.bar(self.hole.chapter), "", *lines, *stands, "", keys if sys.stdin.isatty() else "", sep="\n",
+        print(self.runner.bar(self.hole.chapter), "", *lines, *stands, "", tr(keys) if sys.stdin.isatty() else "", sep="\n",
               flush=True)
 
     def begin(self, hole) -> None:
@@ -124,7 +126,7 @@ class Watch:
 
     def asked(self):
         """The exercise whose number is typed; None: there is none."""
-        print("exercise (4.3, say; then Enter): ", end="", flush=True)
+        print(tr("exercise (4.3, say; then Enter):"), "", end="", flush=True)
         typed = ""
         while (pressed := key(POLL)) not in ("\n", "\r", "\x1b", "q"):
             typed = typed[:-1] if pressed in ("\x7f", "\b") else typed + pressed
@@ -155,7 +157,7 @@ def watch(runner, hole=None) -> int:
     """Begins with `hole`, or the first that is not right. Returns the exit status."""
     hole = hole or runner.current()
     if hole is None:
-        print("all exercises are right")
+        print(tr("all exercises are right"))
         return 0
     if not runner.file(hole).exists():
         print("\n".join(runner.start(hole.chapter)))
@@ -172,8 +174,9 @@ def clear() -> None:
 def standing(runner, hole) -> list[str]:
     """The exercise at hand and the next that is not right."""
     after = runner.after(hole)
-    told = [("at hand", hole), *([("next", after)] if after is not None else [])]
-    return [f"{word:8s} {h.short[:44]:44s} {h.minutes:3d} min   {runner.file(h)}"[:100].rstrip() for word, h in told]
+    told = [(tr("at hand"), hole), *([(tr("next"), after)] if after is not None else [])]
+    return [cut(tr("{word} {short} {minutes} min   {file}", word=padded(word, 8), short=padded(cut(short(h), 44), 44),
+                   minutes=f"{h.minutes:3d}", file=runner.file(h))).rstrip() for word, h in told]
 
 
 def window(runner, chosen) -> list[str]:

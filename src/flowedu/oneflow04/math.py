@@ -256,9 +256,9 @@ def clip_by_value(values, min_value=None, max_value=None):
         raise ArgumentError("math.clip_by_value: no bound is given", expected="min_value, max_value or both", got="None",
                             fix="clip_by_value(x, 0.0, 1.0)")
     if min_value is not None:
-        values = _e.maximum(*_operands("math.clip_by_value", values, min_value))
+        values = REGISTRY["clamp_min"](*_operands("math.clip_by_value", values, min_value))
     if max_value is not None:
-        values = _e.minimum(*_operands("math.clip_by_value", values, max_value))
+        values = REGISTRY["clamp_max"](*_operands("math.clip_by_value", values, max_value))
     return values
 
 

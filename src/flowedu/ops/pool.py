@@ -11,6 +11,7 @@ from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.core.values.dtype import float64, int32, int64
 from flowedu.core.values.spec import Spec, check_spec
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.ops.bounds import flat_in
 from flowedu.ops.padding import out_size, used_stride
 
 register("pool")
@@ -93,7 +94,7 @@ max_pool2d = define(
     Laws([dict(shapes=[(6, 6, 5, 7)], ksize=(2, 2), strides=(2, 2)),
           dict(shapes=[(6, 6, 5, 7)], ksize=(3, 2), strides=(2, 1), pads=(1, 1, 1, 0)),
           dict(shapes=[(6, 6, 5, 5)], ksize=(5, 5), strides=(1, 1))]),
-    grad={"x": lambda dy, index, x_shape: max_pool2d_grad(dy, index, hw=tuple(x_shape[2:]))},
+    grad={"x": lambda dy, x, index: flat_in(max_pool2d_grad(dy, index, hw=tuple(x.shape[2:])), x)},
     doc="The largest element of every window (NaN counts as largest; padding never wins), and its "
         "position h * W + w in the input plane: the first one where several are equal.")
 
@@ -161,8 +162,8 @@ avg_pool2d = define(
           dict(shapes=[(6, 6, 5, 7)], ksize=(3, 2), strides=(2, 1), pads=(1, 1, 1, 0)),
           dict(shapes=[(6, 6, 5, 5)], ksize=(5, 5), strides=(1, 1)),
           dict(shapes=[(6, 6, 5, 5)], ksize=(2, 2), strides=(2, 2), pads=(0, 2, 3, 0))]),
-    grad={"x": lambda dy, x_shape, ksize, strides, pads: avg_pool2d_grad(
-        dy, hw=tuple(x_shape[2:]), ksize=ksize, strides=strides, pads=pads)},
+    grad={"x": lambda dy, x, ksize, strides, pads: flat_in(avg_pool2d_grad(
+        dy, hw=tuple(x.shape[2:]), ksize=ksize, strides=strides, pads=pads), x)},
     doc="The mean of the real (not padding) elements of every window; 0 for a window without any.")
 
 

@@ -1,5 +1,5 @@
-/* matmul: products of matrices that lie in memory in any way, for any number of batches; and the one that is subtracted
- * from a weight where it lies. */
+/* matmul: products of matrices that lie in memory in any way, for any number of batches; what is added to one; and the one
+ * that is subtracted from a weight where it lies. */
 #include "matrix.h"
 
 /* y[batch] = a[batch] b[batch]; batch: where the batches of a and of b begin. y is contiguous. */
@@ -13,6 +13,14 @@ extern "C" __global__ void __launch_bounds__(256) matmul(
         offsets(batch, n, at);
         product_tile(Matrix(a + at[0], a_row, a_col), Matrix(b + at[1], b_col, b_row), Store{y + n * rows * cols, cols},
                      t / right % down * TILE, t % right * TILE, rows, cols, 0, depth);
+    }
+}
+
+/* y[i] += bias[i % cols] + residual[i]; residual: null where there is none. */
+extern "C" __global__ void add_terms(index_t n, index_t cols, const T *bias, const T *residual, T *y) {
+    for (EACH(i, n)) {
+        const T sum = y[i] + bias[i % cols];
+        y[i] = residual ? sum + residual[i] : sum;
     }
 }
 

@@ -83,7 +83,7 @@ cdef inline void pixel_row(const Conv *k, const Packed *p, Slabs sl, int64_t s, 
 cdef inline void blocks_forward(const Conv *k, const fe_team *team, real *x, real *w, real *y, Finish f, bint packed,
                                 char *work) noexcept nogil:
     """packed: the weights lie in `work` already, as an earlier call has put them there."""
-    cdef Packed p = Packed(k.n * k.oh * k.ow, k.o, depth_of_patch(k), k.c, k.o, <char *>x, work, <char *>y, f)
+    cdef Packed p = Packed(k.n * k.oh * k.ow, k.o, depth_of_patch(k), k.c, k.o, <char *>x, work, <char *>y, f, NULL)
     cdef Slabs sl = slabs_of(k.o, sizeof(real))
     cdef int64_t t, lo, hi
     if not packed:

@@ -1,6 +1,6 @@
 # cython: language_level=3
 """matmul_packed: y (..., n) = x (..., k) times the transpose of w (n, k), by our own blocks over a packed w, which lies in
-`work` already where `kept` says so."""
+`work` already where `kept` says so.  matmul_packed_bias: + b (n,).  matmul_packed_residual: + b + z (..., n)."""
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.table cimport *
@@ -8,17 +8,22 @@ from flowedu._kernels.fast.conv_tiles cimport *
 from flowedu._kernels.fast.product_packed cimport *
 
 
-cdef inline Conv product_of(const fe_call *call) noexcept nogil:
-    return pointwise(fe_numel(&call.args[2]) // max(call.args[1].shape[0], 1), call.args[1].shape[1], call.args[1].shape[0])
+cdef inline Conv product_of(const fe_call *call, const fe_view *y) noexcept nogil:
+    return pointwise(fe_numel(y) // max(call.args[1].shape[0], 1), call.args[1].shape[1], call.args[1].shape[0])
 
 
-cdef int matmul_packed(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    cdef Conv k = product_of(call)
+cdef int product(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
+    """Behind x and w lie what is added, none, b, or b and z, and y."""
+    cdef const fe_view *y = &call.args[call.nargs - 1]
+    cdef Conv k = product_of(call, y)
     cdef Gather one = phase(&k, 0)
     cdef char *turned = call.work + round64(matrix_elements(&k, sizeof(real)) * sizeof(real))
-    cdef Packed p = Packed(k.h, k.o, k.c, k.c, k.o, call.args[0].data, call.work, call.args[2].data,
-                           Finish(NULL, NULL, 0, 0))
-    if fe_numel(&call.args[2]) == 0:
+    cdef Packed p = Packed(k.h, k.o, k.c, k.c, k.o, call.args[0].data, call.work, y.data, Finish(NULL, NULL, 0, 0), NULL)
+    if call.nargs > 3:
+        p.f.shift = call.args[2].data
+    if call.nargs > 4:
+        p.plus = call.args[3].data
+    if fe_numel(y) == 0:
         return FE_OK
     if not call.kept:
         pack_weights(&k, &one, team, <real *>call.args[1].data, <real *>call.work,
@@ -28,12 +33,12 @@ cdef int matmul_packed(fe_call *call, const fe_team *team, real *tag) noexcept n
     return FE_OK
 
 
-cdef int64_t matmul_packed_work(const fe_call *call, int nt) noexcept nogil:
-    cdef Conv k = product_of(call)
+cdef int64_t room(const fe_call *call, int nt) noexcept nogil:
+    cdef Conv k = product_of(call, &call.args[2])
     return round64(matrix_elements(&k, item_of(call)) * item_of(call)) + nt * channels_at_once(&k) * FE_VBYTES
 
 
 def table():
     """{kernel name: {dtype code: (kernel address, address of its scratch size)}}"""
-    return {"matmul_packed": of_reals(<void *>matmul_packed[float], <void *>matmul_packed[double],
-                                      <void *>matmul_packed_work)}
+    return {name: of_reals(<void *>product[float], <void *>product[double], <void *>room)
+            for name in ("matmul_packed", "matmul_packed_bias", "matmul_packed_residual")}

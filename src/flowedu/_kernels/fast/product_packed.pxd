@@ -1,5 +1,5 @@
 # A matrix product y = x m whose right side was packed by pack_weights (conv_tiles.pxd): x and y are read and written where
-# they lie, and each result is finished (scale, shift, clip) before it is stored.
+# they lie, and each result is finished (scale, shift, clip; or a row and a matrix are added) before it is stored.
 from flowedu._kernels.fast.conv_tiles cimport *
 from flowedu._kernels.fast.conv_last_geometry cimport Finish
 
@@ -9,6 +9,7 @@ cdef extern from "product_tile.h" nogil:
         int add, last
         const void *scale
         const void *shift
+        const void *plus
         double low, high
     void fe_product_f(int, const fe_block *, int, const float *, const float *, float *) noexcept
     void fe_product_d(int, const fe_block *, int, const double *, const double *, double *) noexcept
@@ -23,7 +24,8 @@ cdef struct Packed:          # y (rows, cols) = x (rows, depth) m, finished
     char *x
     char *mat
     char *y
-    Finish f
+    Finish f                 # without a scale the shift is added, and `plus`
+    char *plus               # as large as y, or NULL
 
 
 cdef inline void block(real *tag, int nv, const fe_block *b, int rows, const real *x, const real *mat, real *y) noexcept nogil:
@@ -51,7 +53,8 @@ cdef inline fe_block block_of(const Packed *p, Slabs sl, int64_t s, int64_t item
     b.ldx, b.ldy, b.cols, b.low, b.high = p.ldx, p.ldy, min(ld, p.cols - m0), p.f.low, p.f.high
     b.parts, b.part_x, b.part_m = 1, 0, 0
     b.scale = NULL if p.f.scale == NULL else p.f.scale + m0 * item
-    b.shift = NULL if p.f.scale == NULL else p.f.shift + m0 * item
+    b.shift = NULL if p.f.shift == NULL else p.f.shift + m0 * item
+    b.plus = NULL
     return b
 
 
@@ -67,6 +70,8 @@ cdef inline void slab_rows(const Packed *p, Slabs sl, int64_t s, int64_t lo, int
         q = lo
         while q < hi:
             rows = min(<int64_t>most, hi - q)
+            if p.plus != NULL:
+                b.plus = <real *>p.plus + q * p.ldy + m0
             block(tag, nv, &b, <int>rows, <real *>p.x + q * p.ldx + k, mat + k * ld, <real *>p.y + q * p.ldy + m0)
             q += rows
         k += STEPS

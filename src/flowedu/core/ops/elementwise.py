@@ -55,13 +55,13 @@ pow = elementwise("pow(x, y) -> z", Laws(domain={"x": "positive"}), tile="pow", 
                   grad={"x": lambda dz, x, y: dz * y * pow(x, where_true(not_equal(y, 0.0), y - 1)),       # 0 where y is 0
                         "y": lambda dz, x, y, z: where_false(equal(maximum(abs(x), abs(y)), 0.0), dz * xlogy(z, x))})
 maximum = elementwise("maximum(x, y) -> z", Split(fold="max", rising=["x", "y"]), Laws(float_only=False), tile="maximum",
-                      ref=lambda x, y: np.maximum(x, y),
-                      grad={"x": lambda dz, x, y: where_true(greater_equal(x, y), dz),
-                            "y": lambda dz, x, y: where_false(greater_equal(x, y), dz)})
+                      ref=lambda x, y: np.maximum(x, y),                              # of equal ones each has half of dz
+                      grad={"x": lambda dz, x, y: where_false(less(x, y), where(equal(x, y), dz * 0.5, dz)),
+                            "y": lambda dz, x, y: where_false(less(y, x), where(equal(x, y), dz * 0.5, dz))})
 minimum = elementwise("minimum(x, y) -> z", Split(fold="min", rising=["x", "y"]), Laws(float_only=False), tile="minimum",
                       ref=lambda x, y: np.minimum(x, y),
-                      grad={"x": lambda dz, x, y: where_true(less_equal(x, y), dz),
-                            "y": lambda dz, x, y: where_false(less_equal(x, y), dz)})
+                      grad={"x": lambda dz, x, y: where_false(less(y, x), where(equal(x, y), dz * 0.5, dz)),
+                            "y": lambda dz, x, y: where_false(less(x, y), where(equal(x, y), dz * 0.5, dz))})
 floordiv = elementwise("floordiv(x, y) -> z", Laws(domain={"x": "unit", "y": "above_one"}, float_only=False),
                        tile="floordiv", ref=lambda x, y: np.floor_divide(x, y),         # of the domain: no jump nearby
                        grad={"x": lambda dz: zeros_of(dz), "y": lambda dz: zeros_of(dz)})

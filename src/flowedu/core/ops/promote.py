@@ -95,7 +95,7 @@ def _beyond(value: int, low: int, high: int, what: str) -> int:
     """What stands for a number beyond the dtype in the op `what`: sums wrap anyway, a bound below all binds none."""
     if what in _WRAPPING and -2 ** 63 <= value < 2 ** 64:
         return (value - low) % (high - low + 1) + low
-    if what != ("maximum" if value < low else "minimum"):
+    if what not in (("maximum", "clamp_min") if value < low else ("minimum", "clamp_max")):
         raise OverflowError
     return low if value < low else high
 

@@ -34,10 +34,21 @@ def _batches(v: View, y: View) -> list[int]:
     return [0] * (y.ndim - v.ndim) + own
 
 
+@kernel("matmul_packed_bias", "matmul_packed_residual", file="matmul.cu")
+def matmul_and_terms(call: Call) -> None:
+    """args: x, w, a bias, perhaps a residual, y."""
+    *_, y = call.args
+    bias, *residual = call.args[2:-1]
+    matmul(call)
+    if y.size:
+        call.run("add_terms", y.size, bias.size, bias.pointer, residual[0].pointer if residual else 0, y.pointer,
+                 blocks=blocks(y.size))
+
+
 @kernel("matmul", "matmul_packed", file="matmul.cu")
 def matmul(call: Call) -> None:
-    """ints: [transpose_a, transpose_b]."""
-    a, b, y = call.args
+    """ints: [transpose_a, transpose_b]. Of more args than a, b, y the others are not looked at."""
+    a, b, *_, y = call.args
     if y.size == 0:
         return
     (rows, depth, *a_steps), (_, cols, *b_steps) = _matrix(a, call.ints[0]), _matrix(b, call.ints[1])

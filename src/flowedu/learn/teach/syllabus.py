@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from flowedu.errors import ArgumentError, FlowError
 from flowedu.learn import course
-from flowedu.learn.authors import slug
+from flowedu.learn.blocks import slug
 from flowedu.learn.teach.grade import chosen
 from flowedu.learn.teach.report import put
 

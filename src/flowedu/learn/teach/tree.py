@@ -127,7 +127,7 @@ def _kept_back(file: Path, upto: int, tests: bool) -> bool:
         return False
     if any(fnmatch.fnmatch(name, k) for k in KEPT_BACK) or name.startswith("tests/"):
         return True
-    return file.name == "chapter.toml" and int(file.parts[1][:2]) > upto
+    return file.name in ("chapter.toml", "chapter.zh.toml") and int(file.parts[1][:2]) > upto
 
 
 def _put(to: Path, origin: Path, text: str | None) -> None:

@@ -1,6 +1,8 @@
 """jit: a function stays the Python function it is. A compiled network is an nn.Graph."""
 from __future__ import annotations
 
+from flowedu.nn import Module
+
 
 def script(obj, *args, **kwargs):
     """obj: nothing is compiled."""
@@ -17,7 +19,7 @@ def unused(fn):
     return fn
 
 
-export = _script_if_tracing = script_if_tracing = _overload = _overload_method = unused
+export = script_method = _script_if_tracing = script_if_tracing = _overload = _overload_method = unused
 
 
 def is_scripting() -> bool:
@@ -40,8 +42,8 @@ class Final:
         return kind
 
 
-class ScriptModule:
-    """Nothing is an instance of it."""
+class ScriptModule(Module):
+    """A Module. What `script` gives is none."""
 
 
 class ScriptFunction:

@@ -2,9 +2,12 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import NoReturn
 
 from flowedu.errors import ArgumentError, left_out
+
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")         # of a file's name: resnet18-f37072fd.pth
 
 
 def _refused(what: str, wanted: object) -> NoReturn:

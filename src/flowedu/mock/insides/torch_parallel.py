@@ -1,10 +1,11 @@
 """nn.parallel as PyTorch has it: DistributedDataParallel is a module around the module."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from flowedu.errors import ArgumentError, UnsupportedError
+from flowedu.mock.insides.torch_comm_hooks import registered
 from flowedu.mock.insides.torch_nn import DataParallel, data_parallel  # noqa: F401
 from flowedu.nn import Module
 from flowedu.nn.parallel.distributed import attach
@@ -49,6 +50,10 @@ class DistributedDataParallel(Module):
 
     def forward(self, *inputs, **kwargs):
         return self.module(*inputs, **kwargs)
+
+    def register_comm_hook(self, state, hook: Callable) -> None:
+        """Nothing for allreduce_hook, the mean over ranks, which is taken anyway. UnsupportedError for others."""
+        registered(state, hook)
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:

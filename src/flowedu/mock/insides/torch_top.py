@@ -12,6 +12,7 @@ from typing import IO, Any
 import numpy as np
 
 import flowedu as flow
+from flowedu.mock.insides.torch_in_place import *  # noqa: F403
 from flowedu.mock.insides.torch_tensors import *  # noqa: F403
 from flowedu.saving import saver_for
 from flowedu.saving.packed import pack_file

@@ -10,7 +10,7 @@ from flowedu.vision.transforms.fixed import Transform
 class ToImage(Transform):
     """A Pillow image or an ndarray (H, W, C) as a tensor (C, H, W) of the same numbers; a tensor stays."""
 
-    def __call__(self, img):
+    def forward(self, img):
         if isinstance(img, Tensor):
             return img
         return functional.pil_to_tensor(img if functional.is_pil(img) else functional.to_pil_image(img))
@@ -24,7 +24,7 @@ class ToDtype(Transform):
     def __init__(self, dtype, scale: bool = False):
         self.dtype, self.scale = dtype, scale
 
-    def __call__(self, img):
+    def forward(self, img):
         if not isinstance(img, Tensor):
             return img
         return functional.convert_image_dtype(img, self.dtype) if self.scale else img.to(self.dtype)

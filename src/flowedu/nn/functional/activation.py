@@ -144,9 +144,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
                             got=f"{min_val} > {max_val}", fix="exchange them")
     if not input.dtype.is_floating_point:
         return put("hardtanh", lambda x: E.clamp(x, int(min_val), int(max_val)), input, inplace)
-    low, high = (scalar(float(v), input.dtype) for v in (min_val, max_val))
-    # the number first: where x lies on it, the slope is the number's, 0
-    return put("hardtanh", lambda x: E.minimum(high, E.maximum(low, x)), input, inplace)
+    return put("hardtanh", lambda x: _bent("hardtanh", x, min_val, max_val), input, inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -162,13 +160,13 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
         raise ArgumentError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}",
                             expected="0 or more",
                             got=str(lambd), fix="lambd=0.5 is the default")
-    return input - E.clamp(input, -lambd, lambd)
+    return _bent("softshrink", input, lambd)
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x where |x| > lambd, else 0."""
     check_floats("hardshrink", input)
-    return E.where(E.le(E.abs(input), lambd), scalar(0.0, input.dtype), input)      # nan stays
+    return _bent("hardshrink", input, lambd)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
@@ -179,7 +177,9 @@ def tanhshrink(input: Tensor) -> Tensor:
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where x > threshold, else value."""
     check_tensor("threshold", input)
-    return put("threshold", lambda x: E.where(E.le(x, threshold), scalar(value, x.dtype), x), input, inplace)
+    whole = not input.dtype.is_floating_point
+    return put("threshold", lambda x: E.where(E.le(x, threshold), scalar(value, x.dtype), x) if whole else
+               _bent("threshold", x, threshold, value), input, inplace)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

@@ -9,6 +9,7 @@ from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import reshaped, times
 from flowedu.nn.functional.pool import batched, maxima, means
+from flowedu.ops.bounds import straight
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.devices import made_with
@@ -62,6 +63,7 @@ def _adaptive_avg(n: int):
                     parts = [times(_r["sum"](y.narrow(2 + i, a, b - a), axis=(2 + i,), keepdims=True), 1.0 / (b - a))
                              for a, b in _spans(size[i], o)]
                     y = _r["concat"](*parts, axis=2 + i) if parts else y.narrow(2 + i, 0, 0)
+            y = straight(y)
         return reshaped(y, tuple(y.shape[1:])) if single else y
 
     pool.__name__ = pool.__qualname__ = what
@@ -113,7 +115,7 @@ def _by_parts(x, size, out):
             values.append(_r["dim_gather"](part, best, axis=axis))
             places.append(_r["dim_gather"](where, best, axis=axis))
         y, index = _r["concat"](*values, axis=axis), _r["concat"](*places, axis=axis)
-    return y, index
+    return straight(y), index
 
 
 adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = _adaptive_max(1), _adaptive_max(2), _adaptive_max(3)

@@ -8,6 +8,7 @@ from flowedu.core.ops.promote import cast, scalar
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CheckError, DTypeError, KernelError, OutOfRangeError, ShapeError
 from flowedu.nn.functional.common import check_floats, check_tensor, reduced, reshaped, total
+from flowedu.ops.bounds import straight
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.devices import made_with
@@ -155,6 +156,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
         picked = _r["dim_gather"](rows, reshaped(safe, (*safe.shape, 1)), axis=rows.ndim - 1)
     except KernelError as e:
         raise _no_such_class("nll_loss", e, input, classes, ignore_index) from None
+    picked = straight(picked)                              # the gradient of a gather has no derivative of its own
     loss = _r["neg"](reshaped(picked, tuple(safe.shape))) * counts
     return _mean(loss, counts) if reduction == "mean" else reduced("nll_loss", loss, reduction)
 
@@ -184,7 +186,7 @@ def combined_margin_loss(x: Tensor, label: Tensor, m1: float = 1.0, m2: float = 
     column, score = label_scores("combined_margin_loss", label, x)
     if (m1, m2) != (1, 0):
         top = 1 - (1e-7 if x.dtype is dt.float32 else 1e-15)
-        angle = _r["acos"](_r["minimum"](_r["maximum"](score, -top), top))
+        angle = _r["acos"](E.clamp(score, -top, top))
         score = _r["cos"](angle * float(m1) + float(m2))
     with made_with(x):
         hot = _r["equal"](_r["cast"](column, dtype=dt.int64), _r["range"](size=x.shape[1], dtype=dt.int64))

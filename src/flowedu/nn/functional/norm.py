@@ -248,4 +248,4 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
     from flowedu.tensor.reductions import vector_norm
     check_floats("normalize", input)
     norm = vector_norm(input, p, dim, True)
-    return input / REGISTRY["maximum"](norm, float(eps))
+    return input / REGISTRY["clamp_min"](norm, float(eps))

@@ -108,7 +108,7 @@ def elu(x, alpha: float = 1.0):
 @front("Hardtanh")
 def hardtanh(x, min_val: float = -1.0, max_val: float = 1.0):
     """x kept inside [min_val, max_val]."""
-    return _e.minimum(_e.maximum(x, float(min_val)), float(max_val))
+    return _o["hardtanh"](x, float(min_val), float(max_val))
 
 
 @front("Swish")

@@ -54,4 +54,4 @@ def sinc(input):
 
 
 def relu6(input):
-    return clamp(input, 0, 6)
+    return in_float(_op("relu6"), input) if input.dtype.is_floating_point else clamp(input, 0, 6)

@@ -190,16 +190,16 @@ def ldexp(input, other):
 
 # ---- bounds
 def maximum_number(input, number):
-    """The larger of x and a number or tensor; the dtype of both."""
-    return needed("maximum", operate(_op("maximum"), input, number), input, number)
+    """The larger of x and a number or tensor, x where they are equal; the dtype of both."""
+    return needed("clamp_min", operate(_op("clamp_min"), input, number), input, number)
 
 
 def minimum_number(input, number):
-    return needed("minimum", operate(_op("minimum"), input, number), input, number)
+    return needed("clamp_max", operate(_op("clamp_max"), input, number), input, number)
 
 
-fmax = lambda input, other: where(isnan(input), other, where(isnan(other), input, maximum(input, other)))
-fmin = lambda input, other: where(isnan(input), other, where(isnan(other), input, minimum(input, other)))
+fmax = lambda input, other: where(isnan(input), other, where(isnan(other), input, maximum_number(input, other)))
+fmin = lambda input, other: where(isnan(input), other, where(isnan(other), input, minimum_number(input, other)))
 
 
 def clamp(input, min=None, max=None):

@@ -48,7 +48,7 @@ class RandomErasing(Transform):
                 return draw.whole(0, h - height + 1), draw.whole(0, w - width + 1), height, width
         return None
 
-    def __call__(self, img):
+    def forward(self, img):
         place = self.get_params(img, self.scale, self.ratio) if draw.chance(self.p) else None
         if place is None:
             return img

@@ -1,20 +1,24 @@
 """Transforms without chance, and those that put others together: what one gives to a dataset as `transform=`."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from flowedu.core.layers.module import Module
 from flowedu.errors import CallError
 from flowedu.vision.transforms import functional as F
 from flowedu.vision.transforms.resample import InterpolationMode, check_mode
 
 
-class Transform:
-    """A picture in, a picture out; subclasses define __call__ and say in `shown` which attributes to print."""
+class Transform(Module):
+    """A picture in, a picture out: a Module, so that nn.Sequential takes it, which needs no super().__init__(). Subclasses
+    define forward and say in `shown` which attributes to print."""
 
     shown: tuple[str, ...] = ()
 
-    def __call__(self, img):
-        raise NotImplementedError
+    def __new__(cls, *args, **kwargs):
+        self = super().__new__(cls)
+        Module.__init__(self)
+        return self
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{n}={_short(getattr(self, n))}' for n in self.shown)})"
@@ -36,12 +40,12 @@ class Compose(Transform):
     """One transform after the other."""
 
     def __init__(self, transforms: Sequence[Callable]):
-        if callable(transforms):
+        if callable(transforms) and not isinstance(transforms, Iterable):
             raise CallError("Compose: transforms is one transform", expected="a list of them", got=repr(transforms)[:60],
                             fix="Compose([...])")
         self.transforms = [check_callable("Compose", t) for t in transforms]
 
-    def __call__(self, img):
+    def forward(self, img):
         for t in self.transforms:
             img = t(img)
         return img
@@ -57,7 +61,7 @@ class Lambda(Transform):
     def __init__(self, lambd: Callable):
         self.lambd = check_callable("Lambda", lambd)
 
-    def __call__(self, img):
+    def forward(self, img):
         return self.lambd(img)
 
     def __repr__(self) -> str:
@@ -67,14 +71,14 @@ class Lambda(Transform):
 class ToTensor(Transform):
     """A Pillow image or an ndarray (H, W, C) of uint8 0 to 255 as a float32 tensor (C, H, W) of 0 to 1."""
 
-    def __call__(self, pic):
+    def forward(self, pic):
         return F.to_tensor(pic)
 
 
 class PILToTensor(Transform):
     """A Pillow image as a tensor (C, H, W) of the same numbers."""
 
-    def __call__(self, pic):
+    def forward(self, pic):
         return F.pil_to_tensor(pic)
 
 
@@ -86,7 +90,7 @@ class ConvertImageDtype(Transform):
     def __init__(self, dtype):
         self.dtype = dtype
 
-    def __call__(self, image):
+    def forward(self, image):
         return F.convert_image_dtype(image, self.dtype)
 
 
@@ -96,7 +100,7 @@ class ToPILImage(Transform):
     def __init__(self, mode: str | None = None):
         self.mode = mode
 
-    def __call__(self, pic):
+    def forward(self, pic):
         return F.to_pil_image(pic, self.mode)
 
     def __repr__(self) -> str:
@@ -111,7 +115,7 @@ class Normalize(Transform):
     def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False):
         self.mean, self.std, self.inplace = mean, std, inplace
 
-    def __call__(self, tensor):
+    def forward(self, tensor):
         return F.normalize(tensor, self.mean, self.std, self.inplace)
 
 
@@ -126,7 +130,7 @@ class Resize(Transform):
         self.size, self.interpolation = size, check_mode("Resize", interpolation)
         self.max_size, self.antialias = max_size, antialias
 
-    def __call__(self, img):
+    def forward(self, img):
         return F.resize(img, self.size, self.interpolation, self.max_size, self.antialias)
 
 
@@ -138,7 +142,7 @@ class CenterCrop(Transform):
     def __init__(self, size: int | Sequence[int]):
         self.size = F.pair("CenterCrop", "size", size)
 
-    def __call__(self, img):
+    def forward(self, img):
         return F.center_crop(img, self.size)
 
 
@@ -150,7 +154,7 @@ class Pad(Transform):
     def __init__(self, padding: int | Sequence[int], fill=0, padding_mode: str = "constant"):
         self.padding, self.fill, self.padding_mode = padding, fill, padding_mode
 
-    def __call__(self, img):
+    def forward(self, img):
         return F.pad(img, self.padding, self.fill, self.padding_mode)
 
 
@@ -162,5 +166,5 @@ class Grayscale(Transform):
     def __init__(self, num_output_channels: int = 1):
         self.num_output_channels = num_output_channels
 
-    def __call__(self, img):
+    def forward(self, img):
         return F.rgb_to_grayscale(img, self.num_output_channels)

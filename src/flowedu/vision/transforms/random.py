@@ -27,14 +27,14 @@ class _Flip(Transform):
 class RandomHorizontalFlip(_Flip):
     """Left and right exchanged, with probability p."""
 
-    def __call__(self, img):
+    def forward(self, img):
         return F.hflip(img) if draw.chance(self.p) else img
 
 
 class RandomVerticalFlip(_Flip):
     """Upside down, with probability p."""
 
-    def __call__(self, img):
+    def forward(self, img):
         return F.vflip(img) if draw.chance(self.p) else img
 
 
@@ -46,7 +46,7 @@ class RandomGrayscale(Transform):
     def __init__(self, p: float = 0.1):
         self.p = _probability("RandomGrayscale", p)
 
-    def __call__(self, img):
+    def forward(self, img):
         return F.rgb_to_grayscale(img, F.get_dimensions(img)[0]) if draw.chance(self.p) else img
 
 
@@ -75,7 +75,7 @@ class RandomCrop(Transform):
                                 fix="pad_if_needed=True, or padding=...")
         return draw.whole(0, h - height + 1), draw.whole(0, w - width + 1), height, width
 
-    def __call__(self, img):
+    def forward(self, img):
         if self.padding is not None:
             img = F.pad(img, self.padding, self.fill, self.padding_mode)
         if self.pad_if_needed:
@@ -119,7 +119,7 @@ class RandomResizedCrop(Transform):
             width, height = w, h
         return (h - height) // 2, (w - width) // 2, height, width
 
-    def __call__(self, img):
+    def forward(self, img):
         top, left, height, width = self.get_params(img, self.scale, self.ratio)
         return F.resized_crop(img, top, left, height, width, self.size, self.interpolation, self.antialias)
 
@@ -145,7 +145,7 @@ class ColorJitter(Transform):
                                     got=repr(given))
             setattr(self, name, None if low == high == 1 else (low, high))
 
-    def __call__(self, img):
+    def forward(self, img):
         names = [n for n in self.shown if getattr(self, n) is not None]
         for i in draw.order(len(names)):
             img = getattr(F, f"adjust_{names[i]}")(img, draw.uniform(*getattr(self, names[i])))
@@ -164,7 +164,7 @@ class GaussianBlur(Transform):
                                 got=repr(sigma))
         self.kernel_size, self.sigma = kernel_size, (low, high)
 
-    def __call__(self, img):
+    def forward(self, img):
         return F.gaussian_blur(img, self.kernel_size, draw.uniform(*self.sigma))
 
 
@@ -174,7 +174,7 @@ class RandomApply(Transform):
     def __init__(self, transforms: Sequence[Callable], p: float = 0.5):
         self.transforms, self.p = Compose(transforms), _probability("RandomApply", p)
 
-    def __call__(self, img):
+    def forward(self, img):
         return self.transforms(img) if draw.chance(self.p) else img
 
     def __repr__(self) -> str:
@@ -187,7 +187,7 @@ class RandomChoice(Transform):
     def __init__(self, transforms: Sequence[Callable]):
         self.transforms = [check_callable("RandomChoice", t) for t in transforms]
 
-    def __call__(self, img):
+    def forward(self, img):
         return self.transforms[draw.whole(0, len(self.transforms))](img)
 
     def __repr__(self) -> str:
@@ -197,7 +197,7 @@ class RandomChoice(Transform):
 class RandomOrder(RandomChoice):
     """All of `transforms`, in random order."""
 
-    def __call__(self, img):
+    def forward(self, img):
         for i in draw.order(len(self.transforms)):
             img = self.transforms[i](img)
         return img

@@ -1,0 +1,25 @@
+"""Written by `make stubs`: do not edit."""
+from collections.abc import Callable, Mapping, Sequence
+from flowedu.autograd import function as function, functional as functional, graph as graph
+from flowedu.autograd.anomaly import detect_anomaly as detect_anomaly, set_detect_anomaly as set_detect_anomaly
+from flowedu.autograd.function import Function as Function
+from flowedu.autograd.gradcheck import GradcheckError as GradcheckError
+from flowedu.autograd.variable import Variable as Variable
+from flowedu.core.eager.tensor import Tensor
+from flowedu.tensor.modes import (
+    enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, set_grad_enabled as set_grad_enabled)
+
+def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, create_graph: bool = False, inputs=None) -> None:
+    """flow.autograd.backward: the sum of the gradients of all `tensors`, weighted by `grad_tensors`, added to the leaves' `.grad` (see Tensor.backward)."""
+def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple:
+    """The gradients of `outputs` with respect to `inputs`, as a tuple; `.grad` is left alone."""
+def gradcheck(func: Callable, inputs: Tensor | Sequence, *, eps: float = 1e-06, atol: float = 1e-05, rtol: float = 0.001, raise_exception: bool = True, nondet_tol: float = 0.0) -> bool:
+    """Whether backward through `func` gives its slopes: one entry of the Jacobian after the other, against (f(x + eps) - f(x - eps)) / 2 eps."""
+def gradgradcheck(func: Callable, inputs: Tensor | Sequence, grad_outputs=None, *, eps: float = 1e-06, atol: float = 1e-05, rtol: float = 0.001, raise_exception: bool = True) -> bool:
+    """The same for second derivatives: gradcheck of the gradient computation."""
+def is_anomaly_enabled() -> bool: ...
+def is_grad_enabled() -> bool: """Whether eager calls of this thread are recorded for backward."""
+def is_inference_mode_enabled() -> bool: ...
+def lazy_import(module: str, names: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """A module's `__getattr__` and `__dir__`. names: {name: the module that has it, or is it if that ends in the name}; "module:other" where it has another name there."""
+__all__ = ['Function', 'GradcheckError', 'Variable', 'backward', 'detect_anomaly', 'enable_grad', 'function', 'functional', 'grad', 'gradcheck', 'gradgradcheck', 'graph', 'inference_mode', 'is_anomaly_enabled', 'is_grad_enabled', 'is_inference_mode_enabled', 'lazy_import', 'no_grad', 'set_detect_anomaly', 'set_grad_enabled']

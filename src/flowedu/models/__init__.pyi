@@ -1,0 +1,3 @@
+"""Written by `make stubs`: do not edit."""
+from flowedu.models import gpt as gpt
+from flowedu.models.gpt import GPT as GPT

@@ -1,0 +1,90 @@
+"""What stands around a release agrees with it: one version, a changelog, a citation; workflows name what there is."""
+import ast
+import importlib.metadata
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import flowedu as flow
+from flowedu.learn import course
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+HEADING = re.compile(r"^## \[(.+?)\](?: - (\d{4}-\d\d-\d\d))?$", re.MULTILINE)
+
+
+def test_the_version_stands_in_one_place():
+    """The package's; metadata are made of it without importing it, so it is a text and no expression."""
+    top = ast.parse((ROOT / "src" / "flowedu" / "__init__.py").read_text())
+    said, = [n.value.value for n in top.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__version__"]
+    assert said == flow.__version__ == importlib.metadata.version("flowedu") and re.fullmatch(r"\d+\.\d+\.\d+", said)
+    assert not re.search(r"^version = \"", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+
+
+def test_changelog_and_citation_are_of_this_version():
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    (first, _), *released = HEADING.findall(changes)
+    assert first == "Unreleased" and len(released) == changes.count("\n## ") - 1 and all(day for _, day in released)
+    numbers = [tuple(map(int, version.split("."))) for version, _ in released]
+    assert released[0][0] == flow.__version__ and numbers == sorted(numbers, reverse=True)
+    kinds = re.findall(r"^### (.*)$", changes, re.MULTILINE)
+    assert kinds and {*kinds} <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    cited = (ROOT / "CITATION.cff").read_text()
+    assert re.findall(r"^version: (.*)$", cited, re.MULTILINE) == [flow.__version__]
+    assert 'license = "Apache-2.0"' in (ROOT / "pyproject.toml").read_text() and "\nlicense: Apache-2.0\n" in cited
+
+
+def commands(workflow: dict) -> list[str]:
+    """What the steps of a workflow run, matrices filled in."""
+    found = []
+    for job in workflow["jobs"].values():
+        matrix = job.get("strategy", {}).get("matrix", {"": [""]})
+        (key, values), = matrix.items()
+        found += [re.sub(rf"\${{{{ *matrix\.{key} *}}}}", str(value), step["run"]) for value in values
+                  for step in job["steps"] if "run" in step]
+    return found
+
+
+def unknown(command: str) -> list[str]:
+    """Targets of make that a command names and there are not."""
+    rules = (ROOT / "Makefile").read_text()
+    words = command.partition("make ")[2].split()
+    targets = [w for w in words if "=" not in w and not w.startswith(("-", '"'))]
+    return [t for t in targets if not re.search(rf"^([\w-]+ )*{re.escape(t)}( [\w-]+)*:", rules, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda p: p.stem)
+def test_a_workflow_names_what_there_is(path):
+    yaml = pytest.importorskip("yaml")
+    workflow = yaml.safe_load(path.read_text())
+    runs = commands(workflow)
+    assert any(line.startswith("make build") for line in runs) and [*map(unknown, runs)] == [[]] * len(runs)
+    assert all("${{" not in line for line in runs), "what a person types is handed on by env, not pasted into a command"
+    for job in workflow["jobs"].values():
+        assert job["timeout-minutes"] and all("run" in s or re.fullmatch(r"actions/[\w-]+@v\d+", s["uses"])
+                                              for s in job["steps"])
+
+
+def test_what_the_workflows_are_for():
+    yaml = pytest.importorskip("yaml")
+    read = {p.stem: yaml.safe_load(p.read_text()) for p in WORKFLOWS}
+    assert {*read} == {"ci", "classroom"}
+    assert read["ci"]["jobs"]["test"]["strategy"]["matrix"]["python"] == ["3.11", "3.13"]
+    assert {w for line in commands(read["ci"]) for w in line.split()} >= {"lint", "book", "test"}
+    chapters = re.findall(r"grade-all .*CH=(\d+)", "\n".join(commands(read["classroom"])))
+    assert [*map(int, chapters)] == [c.number for c in course.chapters() if c.holes]
+
+
+def test_a_target_that_is_not_there_is_found():
+    assert unknown("make build") == [] and unknown("taskset --cpu-list 0 make tset ARGS=x -s") == ["tset"]
+    assert unknown("make chapter-% YOURS=1") == []
+
+
+def test_nothing_names_a_registry_of_packages():
+    """Where packages come from is the business of who installs them."""
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split()
+    names = ("pypi" + ".org", "pythonhosted" + ".org", "anaconda" + ".org", "npmjs" + ".com")
+    texts = {f: (ROOT / f).read_text(errors="ignore") for f in files if (ROOT / f).is_file()}
+    assert not [(f, n) for f, text in texts.items() for n in names if n in text]
