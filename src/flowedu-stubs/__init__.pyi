@@ -68,6 +68,8 @@ def IntTensor(*args, device=None, placement=None, sbp=None) -> _Tensor:
     """A int32 tensor: IntTensor(2, 3) is uninitialised, IntTensor([1, 2]) holds these numbers."""
 def LongTensor(*args, device=None, placement=None, sbp=None) -> _Tensor:
     """A int64 tensor: LongTensor(2, 3) is uninitialised, LongTensor([1, 2]) holds these numbers."""
+def ShortTensor(*args, device=None, placement=None, sbp=None) -> _Tensor:
+    """A int16 tensor: ShortTensor(2, 3) is uninitialised, ShortTensor([1, 2]) holds these numbers."""
 def abs(input) -> _Tensor: """Elementwise abs."""
 def absolute(input) -> _Tensor: """Elementwise abs."""
 def acc(*args, **kwargs) -> _Tensor: """OneFlow's acc adds up over micro-batches."""
@@ -440,6 +442,7 @@ inf: _float
 def initial_seed() -> _int: ...
 def inner(input, other) -> _Tensor: """Products summed over the last axes of both."""
 int: _dtype
+int16: _dtype
 int32: _dtype
 int64: _dtype
 int8: _dtype
@@ -713,6 +716,7 @@ def set_printoptions(precision: _int | None = None, threshold: _float | None = N
     """How tensors print."""
 def set_rng_state(new_state: _Tensor) -> None: ...
 def sgn(input) -> _Tensor: """Elementwise sign."""
+short: _dtype
 def sigmoid(input) -> _Tensor: """Elementwise sigmoid."""
 def sign(input) -> _Tensor: """Elementwise sign."""
 def signbit(input) -> _Tensor: """Whether x is negative (-0.0 too)."""

@@ -50,8 +50,8 @@ def round_trip(x, path):
 
 # --- what comes back -------------------------------------------------------------------------------------------------
 
-DTYPES = [flow.float32, flow.float64, flow.float16, flow.bfloat16, flow.int8, flow.uint8, flow.int16, flow.int32, flow.int64,
-          flow.bool]
+DTYPES = [flow.float32, flow.float64, flow.float16, flow.bfloat16, flow.int8, flow.uint8, flow.int16, flow.int32,
+          flow.int64, flow.bool]
 tensors = st.builds(lambda d, shape, v: flow.tensor(np.full(shape, v), dtype=d), st.sampled_from(DTYPES),
                     st.lists(st.integers(0, 3), max_size=3), st.integers(0, 100))
 leaves = st.one_of(st.none(), st.booleans(), st.integers(-2**70, 2**70), st.floats(), st.text(max_size=5), tensors,

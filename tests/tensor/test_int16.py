@@ -93,6 +93,14 @@ def test_reductions(a, dim):
     same(flow.maximum(x, -x), np.maximum(a, -a))
 
 
+@given(st.data(), st.sampled_from(["int8", "uint8", "int16"]))
+def test_products_wrap(data, kind):
+    a, b = data.draw(arrays(kind, (3, 9))), data.draw(arrays(kind, (9, 4)))
+    a[0], b[:, 0] = np.iinfo(kind).max, np.iinfo(kind).max            # their sum is more than int32 holds, of int16
+    for x, y in ((a, b), (a[0], b[:, 0]), (a[None], b)):
+        same(flow.from_numpy(x) @ flow.from_numpy(y), x @ y)
+
+
 @given(st.data())
 def test_what_only_moves_elements(data):
     a, b = data.draw(arrays(shape=(4, 3))), data.draw(arrays(shape=(4, 3)))

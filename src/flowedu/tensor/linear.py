@@ -30,9 +30,6 @@ def _same_types(what: str, *xs) -> None:
             x.dtype.name for x in xs), fix=mixed("convert one with flow.cast (or .to)", *(x.dtype for x in xs)))
 
 
-_CARRIER = dict.fromkeys(("int8", "uint8", "int16", "int32", "int64"), "float64")
-
-
 def _product(a, b):
     """The op, for whole numbers through float64 (exact below 2^53)."""
     if a.dtype.is_floating_point or a.dtype is not b.dtype:                      # which the op refuses
@@ -40,8 +37,8 @@ def _product(a, b):
     from flowedu.core.values import dtype as dt
     if a.dtype is dt.bool_:
         raise DTypeError("matmul: no product of bool matrices", expected="numbers", got="bool", fix="x.float() @ y.float()")
-    carrier = getattr(dt, _CARRIER[a.dtype.name])
-    return cast(_MATMUL.call((cast(a, carrier), cast(b, carrier)), _MATMUL.defaults), a.dtype)
+    y = cast(_MATMUL.call((cast(a, dt.float64), cast(b, dt.float64)), _MATMUL.defaults), dt.int64)
+    return cast(y, a.dtype)                                          # wrapped, which C leaves open of a float
 
 
 def matmul(input, other):

@@ -609,6 +609,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def selu(input) -> Tensor: """The scaled exponential linear unit."""
     def sgn(input) -> Tensor: """Elementwise sign."""
     def sgn_(self, *args, **kwargs) -> Tensor: """`sgn`, written into the tensor itself."""
+    def short(self) -> Tensor: """The same numbers as int16; the tensor itself when that is its dtype."""
     def sigmoid(input) -> Tensor: """Elementwise sigmoid."""
     def sigmoid_(self) -> Tensor: """`sigmoid`, written into the tensor itself."""
     def sign(input) -> Tensor: """Elementwise sign."""
