@@ -83,7 +83,7 @@ def addcmul(input, tensor1, tensor2, *, value=1) -> _Tensor: """input + value * 
 def addmm(input, mat1, mat2, *, beta=1, alpha=1) -> _Tensor: """beta * input + alpha * mat1 @ mat2."""
 def addmv(input, mat, vec, *, beta=1, alpha=1) -> _Tensor: """beta * input + alpha * mat @ vec."""
 def addr(input, vec1, vec2, *, beta=1, alpha=1) -> _Tensor: """beta * input + alpha * outer(vec1, vec2)."""
-def adjoint(input) -> _Tensor: ...
+def adjoint(input) -> _Tensor: """The last two axes exchanged, a view: there are no complex numbers."""
 def all(input, dim=None, keepdim: _bool = False) -> _Tensor: """Whether no element is 0."""
 def allclose(input, other, *, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
     """Whether all elements are close: see isclose."""
@@ -130,9 +130,10 @@ def atan(input) -> _Tensor: """Elementwise atan."""
 def atan2(input, other) -> _Tensor:
     """Elementwise atan2 of two tensors, or of a tensor and a number; shapes broadcast, dtypes are promoted."""
 def atanh(input) -> _Tensor: """Elementwise atanh."""
-def atleast_1d(*tensors) -> _Tensor: ...
-def atleast_2d(*tensors) -> _Tensor: ...
-def atleast_3d(*tensors) -> _Tensor: ...
+def atleast_1d(*tensors) -> _Tensor:
+    """Views of at least one axis, one for each tensor; of one tensor, or a list of them, as it comes."""
+def atleast_2d(*tensors) -> _Tensor: """Views of at least two axes; new axes come in front."""
+def atleast_3d(*tensors) -> _Tensor: """Views of at least three axes: of (n,), (1, n, 1); of (n, m), (n, m, 1)."""
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1) -> _Tensor: """beta * input + alpha * batch1 @ batch2."""
 def bartlett_window(window_length: _int, periodic: _bool = True, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> _Tensor:
     """1 - |2 k / n - 1| for k = 0, 1, ..., a triangle: (window_length,)."""
@@ -165,7 +166,7 @@ def broadcast_shapes(*shapes) -> tuple[_int, ...]: """The shape that all broadca
 def broadcast_sub(x, y, name=None) -> _Tensor:
     """Elementwise subtract, broadcasting. x, y: blobs or Python numbers of one dtype."""
 def broadcast_tensors(*tensors) -> list: """All in their common shape, without copies."""
-def broadcast_to(input, size: Sequence[_int]) -> _Tensor: ...
+def broadcast_to(input, size: Sequence[_int]) -> _Tensor: """In the shape `size`, a view: axes of size 1 are repeated."""
 def broadcast_to_compatible_with(x, compatible: Sequence, name=None) -> _Tensor:
     """x repeated so that it has the shape that x and all of `compatible` broadcast to."""
 def bucketize(input, boundaries, *, out_int32: _bool = False, right: _bool = False) -> _Tensor:
@@ -198,8 +199,8 @@ def clamp(input, min=None, max=None) -> _Tensor: """x kept inside [min, max]: nu
 @overload
 def clamp(values, min_value=None, max_value=None, name=None) -> _Tensor:
     """Values kept inside [min_value, max_value]; either bound may be None."""
-def clamp_max(input, max) -> _Tensor: ...
-def clamp_min(input, min) -> _Tensor: ...
+def clamp_max(input, max) -> _Tensor: """No element above `max`, a number or a tensor."""
+def clamp_min(input, min) -> _Tensor: """No element below `min`, a number or a tensor."""
 def clear_default_session() -> None: """Forget all jobs, variables and resource settings, and start over."""
 @overload
 def clip(input, min=None, max=None) -> _Tensor: """x kept inside [min, max]: numbers or tensors, either may be None."""
@@ -274,7 +275,7 @@ def current_scope() -> Scope: """The scope at this place of a job's body."""
 def custom_op(name: str, forward: Callable | None = None, backward: Callable | None = None, infer: Callable | None = None, sbp: str | None = None, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] = ..., attrs: dict | None = None, grad: dict | None = None, linear: Sequence = ..., examples: Sequence[dict] = ..., domain: dict | None = None, float_only: _bool = True, random: _bool = False, library: str | None = None, gradient_name: str | None = None, replace: _bool = False, doc: str = '') -> Callable:
     """Make an op from Python functions."""
 default_generator: _Default
-def deg2rad(input) -> _Tensor: ...
+def deg2rad(input) -> _Tensor: """Degrees as radians."""
 def det(A) -> _Tensor: """The determinant of each square matrix."""
 def device_prior_placement(device_tag: str, machine_device_ids) -> _placement: """The old name of flow.scope.placement."""
 @overload
@@ -284,7 +285,8 @@ def diag(x, diagonal: _int = 0, name=None) -> _Tensor:
     """The diagonal of a matrix, or the square matrix with x, of one axis, on its diagonal and zeros elsewhere."""
 def diag_embed(input, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> _Tensor:
     """Matrices with x's last axis on their diagonal, zeros elsewhere; the matrix axes become dim1 and dim2."""
-def diagflat(input, offset: _int = 0) -> _Tensor: ...
+def diagflat(input, offset: _int = 0) -> _Tensor:
+    """A square matrix with all elements on its diagonal `offset`, zeros elsewhere."""
 def diagonal(input, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> _Tensor:
     """The diagonal of the matrix of two axes, as the last axis: a view. offset: places to the right."""
 def diff(input, n: _int = 1, dim: _int = -1, prepend=None, append=None) -> _Tensor:
@@ -343,18 +345,18 @@ def flatten(input, start_dim: _int = 0, end_dim: _int = -1) -> _Tensor:
 def flatten(x, start_dim: _int = 0, end_dim: _int = -1, name=None) -> _Tensor:
     """Axes start_dim..end_dim merged into one."""
 def flip(input, *dims_, dims=None) -> _Tensor: """Backwards along the axes."""
-def fliplr(input) -> _Tensor: ...
-def flipud(input) -> _Tensor: ...
+def fliplr(input) -> _Tensor: """The second axis in reverse order."""
+def flipud(input) -> _Tensor: """The first axis in reverse order."""
 float: _dtype
 float16: _dtype
 float32: _dtype
 float64: _dtype
-def float_power(input, exponent) -> _Tensor: ...
+def float_power(input, exponent) -> _Tensor: """input ** exponent in float64; exponent: a tensor or a number."""
 def floor(input) -> _Tensor: """Elementwise floor; whole numbers stay as they are."""
 def floor_divide(input, other) -> _Tensor:
     """Elementwise floor_divide of two tensors, or of a tensor and a number; shapes broadcast, dtypes are promoted."""
-def fmax(input, other) -> _Tensor: ...
-def fmin(input, other) -> _Tensor: ...
+def fmax(input, other) -> _Tensor: """The larger of two elements; of nan and a number, the number."""
+def fmin(input, other) -> _Tensor: """The smaller of two elements; of nan and a number, the number."""
 def fmod(input, other) -> _Tensor:
     """Elementwise fmod of two tensors, or of a tensor and a number; shapes broadcast, dtypes are promoted."""
 def frac(input) -> _Tensor: """x - trunc(x)."""
@@ -383,12 +385,12 @@ def get_all_variables() -> dict[str, Variable]:
     """Live handles with .shape, .dtype and .numpy(), optimizer state included."""
 def get_default_dtype() -> _dtype: """The dtype Python floats become: float32, unless set_default_dtype said otherwise."""
 def get_num_threads() -> _int: """How many threads kernels may use."""
-def get_rng_state() -> _Tensor: ...
+def get_rng_state() -> _Tensor: """The state of the default generator, a uint8 tensor."""
 def get_variable(name: str, shape=None, dtype=..., initializer=None, regularizer=None, trainable: _bool | None = None, model_name: str | None = None, random_seed: _int | None = None, parallel_distribution=None, distribute=None, reuse: _bool = True) -> _Tensor:
     """The variable `name`, made on first use."""
 def global_function(type: str = 'predict', function_config=None) -> Callable:
     """Decorator that makes a function a job: `@flow.global_function("train")`."""
-def global_to_global(*args, **kwargs) -> _Tensor: ...
+def global_to_global(*args, **kwargs) -> _Tensor: """See help(flowedu.tensor.global_creation.global_to_global)."""
 def glorot_normal_initializer(data_format: str = '') -> Initializer: """Normal with variance 1 / fan_avg."""
 def glorot_uniform_initializer(data_format: str = '') -> Initializer: """Uniform with variance 1 / fan_avg."""
 def grad(outputs, inputs, grad_outputs=None, retain_graph: _bool | None = None, create_graph: _bool = False, only_inputs: _bool = True, allow_unused: _bool | None = None, is_grads_batched: _bool = False, materialize_grads: _bool = False) -> tuple:
@@ -439,7 +441,7 @@ def index_put(input, indices, values, accumulate: _bool = False) -> _Tensor:
     """x with x[indices] = values (accumulate: +=), out of place."""
 def index_select(input, dim: _int, index) -> _Tensor: """The parts along `dim` that a vector of indices names."""
 inf: _float
-def initial_seed() -> _int: ...
+def initial_seed() -> _int: """The seed that the default generator was given last."""
 def inner(input, other) -> _Tensor: """Products summed over the last axes of both."""
 int: _dtype
 int16: _dtype
@@ -454,13 +456,13 @@ def is_nonzero(input: _Tensor) -> _bool: """bool(input), of one element."""
 def is_tensor(obj: object) -> _bool: """Whether it is a Tensor."""
 def isclose(input, other, *, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _Tensor:
     """|input - other| <= atol + rtol * |other|; infinities are close to themselves."""
-def isfinite(input) -> _Tensor: ...
+def isfinite(input) -> _Tensor: """Whether each element is a number and not infinite: a bool tensor."""
 def isin(elements, test_elements, *, assume_unique: _bool = False, invert: _bool = False) -> _Tensor:
     """Whether each element is one of the test elements. assume_unique is a hint nothing here needs: True says so once."""
-def isinf(input) -> _Tensor: ...
-def isnan(input) -> _Tensor: ...
-def isneginf(input) -> _Tensor: ...
-def isposinf(input) -> _Tensor: ...
+def isinf(input) -> _Tensor: """Whether each element is infinite, of either sign: a bool tensor."""
+def isnan(input) -> _Tensor: """Whether each element is nan: a bool tensor."""
+def isneginf(input) -> _Tensor: """Whether each element is -inf: a bool tensor."""
+def isposinf(input) -> _Tensor: """Whether each element is inf: a bool tensor."""
 def kaiming_initializer(shape: tuple[_int, ...], distribution: str = 'random_normal', mode: str = 'fan_in', nonlinearity: str | None = 'leaky_relu', negative_slope: _float = 0.0, data_format: str = 'NCHW') -> Initializer:
     """Mean 0 and standard deviation gain / sqrt(fan), after He et al. 2015."""
 def kaiser_window(window_length: _int, periodic: _bool = True, beta: _float = 12.0, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> _Tensor: ...
@@ -481,7 +483,7 @@ def load_graph(path, device=None) -> LoadedGraph:
     """What flow.save(graph, path) wrote, as something to call, on a device (None: the CPU)."""
 def load_variables(value_dict: dict, ignore_mismatch: _bool = True) -> None:
     """Copy values into variables of the same name."""
-def local_to_global(*args, **kwargs) -> _Tensor: ...
+def local_to_global(*args, **kwargs) -> _Tensor: """See help(flowedu.tensor.global_creation.local_to_global)."""
 def log(input) -> _Tensor: """Elementwise log."""
 def log10(input) -> _Tensor: """Elementwise log10."""
 def log1p(input) -> _Tensor: """Elementwise log1p."""
@@ -635,7 +637,7 @@ def promote_types(type1: _dtype, type2: _dtype) -> _dtype:
 def qr(input, some: _bool = True) -> _return_types.qr: """flow.linalg.qr(input), "complete" unless some."""
 def quantile(input, q, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = 'linear') -> _Tensor:
     """The q-quantiles (a number or a vector of numbers in [0, 1]) along `dim` (None: of all); NaN where there is one."""
-def rad2deg(input) -> _Tensor: ...
+def rad2deg(input) -> _Tensor: """Radians as degrees."""
 def rand(*size, generator=None, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> _Tensor:
     """Uniform in [0, 1)."""
 def rand_like(input, *, generator=None, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None, memory_format=None) -> _Tensor:
@@ -656,7 +658,7 @@ def randperm(n: _int, *, generator=None, dtype=..., device=None, requires_grad: 
     """The numbers 0 to n - 1 in random order."""
 def range(start: _int, limit: _int | None = None, delta: _int = 1, dtype=None, name: str | None = 'range') -> _Tensor:
     """start, start + delta, ... below limit; 0, 1, ... below `start` when it stands alone. dtype: int64 unless given."""
-def ravel(input) -> _Tensor: ...
+def ravel(input) -> _Tensor: """All elements in one axis: reshape(-1), a view where strides allow it."""
 def reciprocal(input) -> _Tensor: """Elementwise reciprocal."""
 record: _dtype
 def reflection_pad2d(x, padding: _int | Sequence[_int], name=None) -> _Tensor:
@@ -714,7 +716,7 @@ def set_default_dtype(d: _dtype) -> None: """Let Python floats become `d`."""
 def set_num_threads(n: _int) -> None: """How many threads kernels may use, from now on."""
 def set_printoptions(precision: _int | None = None, threshold: _float | None = None, edgeitems: _int | None = None, linewidth: _int | None = None, profile: str | None = None, sci_mode: _bool | None = None) -> None:
     """How tensors print."""
-def set_rng_state(new_state: _Tensor) -> None: ...
+def set_rng_state(new_state: _Tensor) -> None: """The default generator draws on from a state that get_rng_state gave."""
 def sgn(input) -> _Tensor: """Elementwise sign."""
 short: _dtype
 def sigmoid(input) -> _Tensor: """Elementwise sigmoid."""
@@ -809,8 +811,8 @@ def tensordot(a, b, dims=2) -> _Tensor:
 def tile(input, *dims_, dims=None) -> _Tensor: """repeat; missing numbers in front are 1."""
 def to(self, *args, dtype=None, device=None, other: _Tensor | None = None, non_blocking: _bool = False, copy: _bool = False, memory_format=None) -> _Tensor:
     """This tensor with another dtype or on another device; itself when nothing changes and `copy` is False."""
-def to_global(*args, **kwargs) -> _Tensor: ...
-def to_local(*args, **kwargs) -> _Tensor: ...
+def to_global(*args, **kwargs) -> _Tensor: """See help(flowedu.core.sbp.tensor.shards.to_global)."""
+def to_local(*args, **kwargs) -> _Tensor: """See help(flowedu.core.sbp.tensor.shards.to_local)."""
 def topk(input, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> _return_types.topk:
     """(values, indices) of the k largest (smallest) elements along `dim`, the best first."""
 def trace(input) -> _Tensor: """The sum of a matrix's diagonal."""

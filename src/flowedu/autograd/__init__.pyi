@@ -17,7 +17,7 @@ def gradcheck(func: Callable, inputs: Tensor | Sequence, *, eps: float = 1e-06, 
     """Whether backward through `func` gives its slopes: one entry of the Jacobian after the other, against (f(x + eps) - f(x - eps)) / 2 eps."""
 def gradgradcheck(func: Callable, inputs: Tensor | Sequence, grad_outputs=None, *, eps: float = 1e-06, atol: float = 1e-05, rtol: float = 0.001, raise_exception: bool = True) -> bool:
     """The same for second derivatives: gradcheck of the gradient computation."""
-def is_anomaly_enabled() -> bool: ...
+def is_anomaly_enabled() -> bool: """Whether backward looks for nan, and tells the call that a node comes from."""
 def is_grad_enabled() -> bool: """Whether eager calls of this thread are recorded for backward."""
 def is_inference_mode_enabled() -> bool: ...
 def lazy_import(module: str, names: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:

@@ -19,7 +19,7 @@ def current_device() -> int: """The index of this thread's GPU."""
 def current_stream(device: Any = None) -> _Stream:
     """The stream that this thread queues work on, on a device (default: the current one)."""
 def default_stream(device: Any = None) -> _Stream: """The stream that work is queued on where nothing else is said."""
-def device_count() -> int: ...
+def device_count() -> int: """How many GPUs CUDA sees: 0 where there is none."""
 def empty_cache() -> None: """Gives memory that is kept for reuse back to the devices."""
 def get_device_capability(device: Any = None) -> tuple[int, int]: """(major, minor) of what the device can."""
 def get_device_name(device: Any = None) -> str: """What the device calls itself; the simulator says that it is one."""

@@ -21,7 +21,7 @@ REGISTRY: dict
 class Tensor(TensorBase, metaclass=TensorType):
     """An n-dimensional array that can be differentiated."""
     @property
-    def H(self) -> Tensor: ...
+    def H(self) -> Tensor: """The last two axes exchanged, a view: there are no complex numbers."""
     @property
     def T(self) -> Tensor: """All axes reversed."""
     def __abs__(input) -> Tensor: ...
@@ -103,7 +103,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def addmv_(self, *args, **kwargs) -> Tensor: """`addmv`, written into the tensor itself."""
     def addr(input, vec1, vec2, *, beta=1, alpha=1) -> Tensor: """beta * input + alpha * outer(vec1, vec2)."""
     def addr_(self, *args, **kwargs) -> Tensor: """`addr`, written into the tensor itself."""
-    def adjoint(input) -> Tensor: ...
+    def adjoint(input) -> Tensor: """The last two axes exchanged, a view: there are no complex numbers."""
     def all(input, dim=None, keepdim: _bool = False) -> Tensor: """Whether no element is 0."""
     def allclose(input, other, *, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
         """Whether all elements are close: see isclose."""
@@ -170,13 +170,14 @@ class Tensor(TensorBase, metaclass=TensorType):
     def bitwise_xor_(self, *args, **kwargs) -> Tensor: """`bitwise_xor`, written into the tensor itself."""
     def bmm(input, mat2) -> Tensor: """The products of two batches of matrices."""
     def bool(self) -> Tensor: """The same numbers as bool; the tensor itself when that is its dtype."""
-    def broadcast_to(input, size: Sequence[_int]) -> Tensor: ...
+    def broadcast_to(input, size: Sequence[_int]) -> Tensor: """In the shape `size`, a view: axes of size 1 are repeated."""
     def byte(self) -> Tensor: """The same numbers as uint8; the tensor itself when that is its dtype."""
-    def cast(self, dtype) -> Tensor: ...
+    def cast(self, dtype) -> Tensor: """In another dtype: to(dtype)."""
     def ceil(input) -> Tensor: """Elementwise ceil; whole numbers stay as they are."""
     def ceil_(self) -> Tensor: """`ceil`, written into the tensor itself."""
     def char(self) -> Tensor: """The same numbers as int8; the tensor itself when that is its dtype."""
-    def check_meta_consistency(*args, **kwargs) -> _bool: ...
+    def check_meta_consistency(*args, **kwargs) -> _bool:
+        """See help(flowedu.tensor.global_creation.check_meta_consistency)."""
     def cholesky(input, upper: _bool = False) -> Tensor: """flow.linalg.cholesky(input, upper=upper)."""
     def cholesky_inverse(input, upper: _bool = False) -> Tensor: """The inverse of A, of its Cholesky factor."""
     def cholesky_solve(input, input2, upper: _bool = False) -> Tensor:
@@ -185,9 +186,9 @@ class Tensor(TensorBase, metaclass=TensorType):
         """At most `chunks` pieces along an axis, all of one size but the last."""
     def clamp(input, min=None, max=None) -> Tensor: """x kept inside [min, max]: numbers or tensors, either may be None."""
     def clamp_(self, *args, **kwargs) -> Tensor: """`clamp`, written into the tensor itself."""
-    def clamp_max(input, max) -> Tensor: ...
+    def clamp_max(input, max) -> Tensor: """No element above `max`, a number or a tensor."""
     def clamp_max_(self, *args, **kwargs) -> Tensor: """`clamp_max`, written into the tensor itself."""
-    def clamp_min(input, min) -> Tensor: ...
+    def clamp_min(input, min) -> Tensor: """No element below `min`, a number or a tensor."""
     def clamp_min_(self, *args, **kwargs) -> Tensor: """`clamp_min`, written into the tensor itself."""
     def clip(input, min=None, max=None) -> Tensor: """x kept inside [min, max]: numbers or tensors, either may be None."""
     def clip_(self, *args, **kwargs) -> Tensor: """`clip`, written into the tensor itself."""
@@ -229,7 +230,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     @data.setter
     def data(self, value) -> None: ...
     def data_ptr(self) -> _int: """The address of the first element."""
-    def deg2rad(input) -> Tensor: ...
+    def deg2rad(input) -> Tensor: """Degrees as radians."""
     def deg2rad_(self, *args, **kwargs) -> Tensor: """`deg2rad`, written into the tensor itself."""
     def det(A) -> Tensor: """The determinant of each square matrix."""
     def detach(self) -> Tensor: """The same memory (or lazy value) without history."""
@@ -240,7 +241,8 @@ class Tensor(TensorBase, metaclass=TensorType):
         """The diagonal of a matrix; or the matrix with a vector on its diagonal."""
     def diag_embed(input, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
         """Matrices with x's last axis on their diagonal, zeros elsewhere; the matrix axes become dim1 and dim2."""
-    def diagflat(input, offset: _int = 0) -> Tensor: ...
+    def diagflat(input, offset: _int = 0) -> Tensor:
+        """A square matrix with all elements on its diagonal `offset`, zeros elsewhere."""
     def diagonal(input, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
         """The diagonal of the matrix of two axes, as the last axis: a view. offset: places to the right."""
     def diff(input, n: _int = 1, dim: _int = -1, prepend=None, append=None) -> Tensor:
@@ -273,7 +275,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def exp_(self) -> Tensor: """`exp`, written into the tensor itself."""
     def expand(input, *sizes_, size=None) -> Tensor:
         """Broadcast to a shape: axes of size 1 repeat without memory. -1 keeps an axis."""
-    def expand_as(input, other) -> Tensor: ...
+    def expand_as(input, other) -> Tensor: """expand to the other tensor's shape."""
     def expm1(input) -> Tensor: """Elementwise expm1."""
     def expm1_(self) -> Tensor: """`expm1`, written into the tensor itself."""
     def exponential_(self, *args, **kwargs) -> Tensor: """Fill the tensor with random numbers."""
@@ -283,18 +285,18 @@ class Tensor(TensorBase, metaclass=TensorType):
     def flatten(input, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
         """Axes start_dim..end_dim merged into one; a 0-dim tensor becomes one of one element."""
     def flip(input, *dims_, dims=None) -> Tensor: """Backwards along the axes."""
-    def fliplr(input) -> Tensor: ...
-    def flipud(input) -> Tensor: ...
+    def fliplr(input) -> Tensor: """The second axis in reverse order."""
+    def flipud(input) -> Tensor: """The first axis in reverse order."""
     def float(self) -> Tensor: """The same numbers as float32; the tensor itself when that is its dtype."""
-    def float_power(input, exponent) -> Tensor: ...
+    def float_power(input, exponent) -> Tensor: """input ** exponent in float64; exponent: a tensor or a number."""
     def float_power_(self, *args, **kwargs) -> Tensor: """`float_power`, written into the tensor itself."""
     def floor(input) -> Tensor: """Elementwise floor; whole numbers stay as they are."""
     def floor_(self) -> Tensor: """`floor`, written into the tensor itself."""
     def floor_divide(input, other) -> Tensor:
         """Elementwise floor_divide of two tensors, or of a tensor and a number; shapes broadcast, dtypes are promoted."""
     def floor_divide_(self, *args, **kwargs) -> Tensor: """`floor_divide`, written into the tensor itself."""
-    def fmax(input, other) -> Tensor: ...
-    def fmin(input, other) -> Tensor: ...
+    def fmax(input, other) -> Tensor: """The larger of two elements; of nan and a number, the number."""
+    def fmin(input, other) -> Tensor: """The smaller of two elements; of nan and a number, the number."""
     def fmod(input, other) -> Tensor:
         """Elementwise fmod of two tensors, or of a tensor and a number; shapes broadcast, dtypes are promoted."""
     def fmod_(self, *args, **kwargs) -> Tensor: """`fmod`, written into the tensor itself."""
@@ -307,7 +309,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def gelu(input) -> Tensor: """Elementwise gelu."""
     def ger(input, vec2) -> Tensor: """Every element of one vector times every element of another."""
     def get_device(self) -> _int: """The number of its GPU; -1: the CPU."""
-    def global_to_global(*args, **kwargs) -> Tensor: ...
+    def global_to_global(*args, **kwargs) -> Tensor: """See help(flowedu.tensor.global_creation.global_to_global)."""
     @property
     def grad_fn(self) -> Any: """The recorded call that made it; None for leaves."""
     def greater(input, other) -> Tensor: """Elementwise gt: bools."""
@@ -343,14 +345,14 @@ class Tensor(TensorBase, metaclass=TensorType):
     def inner(input, other) -> Tensor: """Products summed over the last axes of both."""
     def int(self) -> Tensor: """The same numbers as int32; the tensor itself when that is its dtype."""
     def inverse(A) -> Tensor: """The inverse of each square matrix."""
-    def is_complex(self) -> _bool: ...
+    def is_complex(self) -> _bool: """False: there are no complex numbers."""
     def is_contiguous(self, memory_format: memory_format | None = None) -> _bool:
         """Whether the memory runs without gaps in the order of a format (None: row by row)."""
     @property
     def is_cpu(self) -> _bool: """Whether it is in main memory."""
     @property
     def is_cuda(self) -> _bool: """Whether it is on a GPU."""
-    def is_floating_point(self) -> _bool: ...
+    def is_floating_point(self) -> _bool: """Whether the dtype is one of floats."""
     @property
     def is_global(self) -> _bool: """Whether it has a placement and an sbp."""
     def is_inference(self) -> _bool: """Whether it was made in inference mode."""
@@ -375,13 +377,13 @@ class Tensor(TensorBase, metaclass=TensorType):
     def is_xpu(self) -> _bool: ...
     def isclose(input, other, *, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
         """|input - other| <= atol + rtol * |other|; infinities are close to themselves."""
-    def isfinite(input) -> Tensor: ...
+    def isfinite(input) -> Tensor: """Whether each element is a number and not infinite: a bool tensor."""
     def isin(elements, test_elements, *, assume_unique: _bool = False, invert: _bool = False) -> Tensor:
         """Whether each element is one of the test elements. assume_unique is a hint nothing here needs: True says so once."""
-    def isinf(input) -> Tensor: ...
-    def isnan(input) -> Tensor: ...
-    def isneginf(input) -> Tensor: ...
-    def isposinf(input) -> Tensor: ...
+    def isinf(input) -> Tensor: """Whether each element is infinite, of either sign: a bool tensor."""
+    def isnan(input) -> Tensor: """Whether each element is nan: a bool tensor."""
+    def isneginf(input) -> Tensor: """Whether each element is -inf: a bool tensor."""
+    def isposinf(input) -> Tensor: """Whether each element is inf: a bool tensor."""
     def item(self) -> Any: """The one element as a Python number."""
     @property
     def itemsize(self) -> _int: """Bytes of one element."""
@@ -406,7 +408,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def less_equal_(self, *args, **kwargs) -> Tensor: """`less_equal`, written into the tensor itself."""
     def lgamma(input) -> Tensor: """Elementwise lgamma."""
     def lgamma_(self, *args, **kwargs) -> Tensor: """`lgamma`, written into the tensor itself."""
-    def local_to_global(*args, **kwargs) -> Tensor: ...
+    def local_to_global(*args, **kwargs) -> Tensor: """See help(flowedu.tensor.global_creation.local_to_global)."""
     def log(input) -> Tensor: """Elementwise log."""
     def log10(input) -> Tensor: """Elementwise log10."""
     def log10_(self, *args, **kwargs) -> Tensor: """`log10`, written into the tensor itself."""
@@ -415,7 +417,8 @@ class Tensor(TensorBase, metaclass=TensorType):
     def log2(input) -> Tensor: """Elementwise log2."""
     def log2_(self, *args, **kwargs) -> Tensor: """`log2`, written into the tensor itself."""
     def log_(self) -> Tensor: """`log`, written into the tensor itself."""
-    def log_softmax(self, dim: _int | None = None, dtype=None) -> Tensor: ...
+    def log_softmax(self, dim: _int | None = None, dtype=None) -> Tensor:
+        """Logarithm of softmax along `dim`; dtype: the input is converted before."""
     def logaddexp(input, other) -> Tensor: """log(exp(input) + exp(other)), without overflow."""
     def logaddexp2(input, other) -> Tensor: """log2(2^input + 2^other)."""
     def logcumsumexp(input, dim: _int) -> Tensor: """log(cumsum(exp(x))), shifted by the largest element."""
@@ -507,12 +510,16 @@ class Tensor(TensorBase, metaclass=TensorType):
     def negative(input) -> Tensor: """-x."""
     def negative_(self, *args, **kwargs) -> Tensor: """`negative`, written into the tensor itself."""
     def nelement(self) -> _int: """The number of elements."""
-    def new_empty(self, *size, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor: ...
-    def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor: ...
-    def new_ones(self, *size, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor: ...
+    def new_empty(self, *size, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor:
+        """An uninitialised tensor of this shape, in self's dtype unless another is given, where self lies."""
+    def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor:
+        """A tensor of this shape filled with one number, in self's dtype unless another is given, where self lies."""
+    def new_ones(self, *size, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor:
+        """A tensor of ones, in self's dtype unless another is given, where self lies."""
     def new_tensor(self, data, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor:
         """flow.tensor(data) in the dtype of this tensor."""
-    def new_zeros(self, *size, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor: ...
+    def new_zeros(self, *size, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor:
+        """A tensor of zeros, in self's dtype unless another is given, where self lies."""
     @overload
     def nonzero(input, *, as_tuple: Literal[False] = False) -> Tensor:
         """The places of the elements that are not 0: (how many, axes), int64; as_tuple: one vector for each axis."""
@@ -548,10 +555,10 @@ class Tensor(TensorBase, metaclass=TensorType):
     def qr(input, some: _bool = True) -> return_types.qr: """flow.linalg.qr(input), "complete" unless some."""
     def quantile(input, q, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = 'linear') -> Tensor:
         """The q-quantiles (a number or a vector of numbers in [0, 1]) along `dim` (None: of all); NaN where there is one."""
-    def rad2deg(input) -> Tensor: ...
+    def rad2deg(input) -> Tensor: """Radians as degrees."""
     def rad2deg_(self, *args, **kwargs) -> Tensor: """`rad2deg`, written into the tensor itself."""
     def random_(self, *args, **kwargs) -> Tensor: """Fill the tensor with random numbers."""
-    def ravel(input) -> Tensor: ...
+    def ravel(input) -> Tensor: """All elements in one axis: reshape(-1), a view where strides allow it."""
     def reciprocal(input) -> Tensor: """Elementwise reciprocal."""
     def reciprocal_(self) -> Tensor: """`reciprocal`, written into the tensor itself."""
     def record_stream(self, stream) -> None:
@@ -561,7 +568,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def register_post_accumulate_grad_hook(self, hook: Callable) -> Handle:
         """Call `hook(tensor)` after a gradient was added to this leaf's `.grad`."""
     def relu(input) -> Tensor: """Elementwise relu."""
-    def relu6(input) -> Tensor: ...
+    def relu6(input) -> Tensor: """min(max(x, 0), 6)."""
     def relu_(self) -> Tensor: """`relu`, written into the tensor itself."""
     def remainder(input, other) -> Tensor:
         """Elementwise remainder of two tensors, or of a tensor and a number; shapes broadcast, dtypes are promoted."""
@@ -580,7 +587,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def requires_grad_(self, requires_grad: _bool = True) -> Tensor: """Set requires_grad; returns the tensor itself."""
     def requires_grad_on(self, requires_grad: _bool = True) -> Tensor: """Set requires_grad; returns the tensor itself."""
     def reshape(input, *sizes_, shape=None) -> Tensor: """The same elements in another shape; one size may be -1."""
-    def reshape_as(input, other) -> Tensor: ...
+    def reshape_as(input, other) -> Tensor: """reshape to the other tensor's shape."""
     def retain_grad(self) -> None: """Let backward leave this tensor's gradient in `.grad`, as it does for leaves."""
     @property
     def retains_grad(self) -> _bool: ...
@@ -673,9 +680,9 @@ class Tensor(TensorBase, metaclass=TensorType):
     def tile(input, *dims_, dims=None) -> Tensor: """repeat; missing numbers in front are 1."""
     def to(self, *args, dtype=None, device=None, other: Tensor | None = None, non_blocking: _bool = False, copy: _bool = False, memory_format=None) -> Tensor:
         """This tensor with another dtype or on another device; itself when nothing changes and `copy` is False."""
-    def to_consistent(*args, **kwargs) -> Tensor: ...
-    def to_global(*args, **kwargs) -> Tensor: ...
-    def to_local(*args, **kwargs) -> Tensor: ...
+    def to_consistent(*args, **kwargs) -> Tensor: """See help(flowedu.core.sbp.tensor.shards.to_global)."""
+    def to_global(*args, **kwargs) -> Tensor: """See help(flowedu.core.sbp.tensor.shards.to_global)."""
+    def to_local(*args, **kwargs) -> Tensor: """See help(flowedu.core.sbp.tensor.shards.to_local)."""
     def tolist(self) -> Any: """Nested lists of numbers; of a 0-dim tensor the number."""
     def topk(input, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> return_types.topk:
         """(values, indices) of the k largest (smallest) elements along `dim`, the best first."""
@@ -714,7 +721,7 @@ class Tensor(TensorBase, metaclass=TensorType):
         """The variance over `dim` (None: all): squares divided by n - correction; correction 1 unless unbiased=False."""
     def vdot(input, tensor) -> Tensor: """The inner product of two vectors."""
     def view(input, *shape) -> Tensor: """A view of another shape."""
-    def view_as(input, other) -> Tensor: ...
+    def view_as(input, other) -> Tensor: """view in the other tensor's shape."""
     def vsplit(input, indices_or_sections) -> tuple: """Pieces along axis 0 of a tensor with 2 axes or more."""
     @overload
     def where(self, condition, other: None) -> tuple[Tensor, ...]: """flow.where(condition, self, other)."""
