@@ -53,9 +53,10 @@ def test_every_record_is_tried():
 
 
 def projected(op, attrs, tensors, weights):
-    """One number: the sum of all floating outputs, weighted."""
+    """One number: the sum of all floating outputs, weighted; of their squares where LAPACK chooses signs."""
     out = op.call(tuple(tensors), attrs)
-    out = [y for y in (out if isinstance(out, tuple) else (out,)) if y.dtype.is_floating_point]
+    out = [y * y if op.name in ("eigh", "svd") else y
+           for y in (out if isinstance(out, tuple) else (out,)) if y.dtype.is_floating_point]
     total = None
     for y, w in zip(out, weights):
         part = (y * flow.tensor(w, dtype=y.dtype)).sum()
