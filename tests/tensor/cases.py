@@ -1,8 +1,8 @@
 """Calls that flowedu and PyTorch must answer alike, as text: `m` is the module, the other names are inputs.
 
 Suffixes: `# view` the result shares memory with its first input and has PyTorch's strides; `# values` gradients are not
-compared; `# infinite` results are, so they have no slopes; `# eager` the call needs the data, so it does not work in a
-graph.
+compared; `# infinite` results are, or `# ties`: elements are equal, so they have no slopes; `# eager` the call needs the
+data, so it does not work in a graph.
 """
 from .option_cases import OPTIONS
 
@@ -32,7 +32,8 @@ BINARY = ["a + b", "a - c", "a * b", "a / p", "a @ sq", "a + 2", "2 - a", "a * 2
     "m.div(i, 3, rounding_mode='trunc')", "m.div(i, i1, rounding_mode='floor')", "m.true_divide(i, 2)",
     "m.floor_divide(i, 3)", "m.remainder(a, 0.3)", "m.fmod(a, 0.3)", "m.fmod(i, 3)", "m.fmod(i, -3)", "m.pow(p, b)",
     "m.pow(2.0, a)", "m.float_power(p, 2) # values", "m.atan2(a, b)", "m.xlogy(p, p)", "m.copysign(a, b) # values",
-    "m.maximum(a, a.detach())", "m.minimum(a.detach(), a)", "m.max(a, a.detach())", "m.fmax(a, a.detach())",
+    "m.maximum(a, a.detach()) # ties", "m.minimum(a.detach(), a) # ties", "m.max(a, a.detach()) # ties",
+    "m.fmax(a, a.detach())",
     "a.clamp(min=a.detach())", "a.clamp(max=a.detach())",
     "m.hypot(a, b)", "m.logaddexp(a, b)", "m.logaddexp2(a, b)", "m.maximum(a, b)", "m.minimum(a, b)",
     "m.fmax(n1, c) # values", "m.fmin(n1, c) # values", "m.lerp(a, b, 0.3)", "m.lerp(a, b, p)",
