@@ -33,9 +33,15 @@ def _ref(x, w):
 
 
 def _whole(x, w, terms):
-    """The axes with a bias, or with that and a matrix: parts of the sum over k would add them too often: K is not split."""
+    """The axes with a bias, or with that and a matrix; where the sum over K is cut, `_parts` says."""
     left, right = matmul.axes(x, w, False, True).replace("k", "K").split("->")
     return f"{left},{','.join((right[-1], right)[:terms])}->{right}"
+
+
+def _parts(x, terms):
+    """Of a sum over k in parts, what is added lies in parts, too: all of it on each device would be added too often."""
+    op = (matmul_packed_bias, matmul_packed_residual)[terms - 1]
+    return {(f"S{x.ndim - 1}", "S1", *"P" * terms, "P"): (op, lambda start, stop: {})}
 
 
 GRAD = {"x": lambda dy, w: matmul(dy, w), "w": lambda dy, x: matmul(flat(dy), flat(x), transpose_a=True)}
@@ -53,7 +59,8 @@ matmul_packed_bias = define(
     "matmul_packed_bias(x, w, b) -> y",
     Meaning(lambda x, w: _whole(x, w, 1), lambda x, w, b: _ref(x, w) + b,
             check=lambda x, w, b: _check_terms(x, w, "matmul_packed_bias", b=b)),
-    Kernel("matmul_packed_bias", pack=lambda: ((False, True), ())), Split(),
+    Kernel("matmul_packed_bias", pack=lambda: ((False, True), ())),
+    Split(linear=[("x", "b"), ("w", "b")], spread=lambda x: _parts(x, 1)),
     Laws([dict(shapes=[(6, 12), (18, 12), (18,)]), dict(shapes=[(6, 6, 12), (66, 12), (66,)])]),
     grad=GRAD_BIAS, doc="matmul_packed(x, w) + b, with one number of b for each column.")
 
@@ -61,7 +68,8 @@ matmul_packed_residual = define(
     "matmul_packed_residual(x, w, b, z) -> y",
     Meaning(lambda x, w: _whole(x, w, 2), lambda x, w, b, z: _ref(x, w) + b + z,
             check=lambda x, w, b, z: _check_terms(x, w, "matmul_packed_residual", b=b, z=z)),
-    Kernel("matmul_packed_residual", pack=lambda: ((False, True), ())), Split(),
+    Kernel("matmul_packed_residual", pack=lambda: ((False, True), ())),
+    Split(linear=[("x", "b", "z"), ("w", "b", "z")], spread=lambda x: _parts(x, 2)),
     Laws([dict(shapes=[(6, 12), (18, 12), (18,), (6, 18)]), dict(shapes=[(6, 6, 12), (66, 12), (66,), (6, 6, 66)])]),
     grad=GRAD_BIAS | {"z": lambda dy: dy}, doc="matmul_packed_bias(x, w, b) + z, with z as large as the result.")
 

@@ -38,7 +38,8 @@ from flowedu.learn.teach.proxy import Far
 SECONDS, MEMORY = 10.0, 1 << 30                    # for each hole; memory is what comes on top of the library
 PATIENCE = 6                                       # seconds on the clock for each of work: the machine may be busy
 # Of learn/ in the cell; of this folder.
-LEARN = {"__init__.py", *(f"{n}.py" for n in "swap course judge source handout install kernels progress".split()), "laws"}
+LEARN = {"__init__.py", "laws", *(f"{n}.py" for n in
+                                  "swap course judge source handout install kernels progress language blocks".split())}
 _CHILD_SUBREAPER = 36                              # of <sys/prctl.h>
 THERE = ("__init__.py", "worker.py", "proxy.py", "protocol.py", "isolation.py")
 
