@@ -544,3 +544,10 @@ def test_the_norm_that_gradients_had_is_whole_on_every_device(sbp, order):
     assert norms[1].sbp == (B,)
     np.testing.assert_allclose(norms[1].to_local(rank=1).numpy(), norms[0].numpy(), rtol=1e-5)
     np.testing.assert_allclose(x.grad.numpy(), local.grad.numpy(), rtol=1e-5)
+
+
+def test_where_all_is_flat_the_gradient_is_zeros_that_lie_as_the_input():
+    x = flow.ones(4, 3, placement=flow.placement("cpu", [0, 1]), sbp=flow.sbp.split(0)).requires_grad_()
+    (g,) = flow.grad(flow.relu(x).sum(), [x], create_graph=True)
+    (h,) = flow.grad(g.sum(), [x], materialize_grads=True, allow_unused=True)
+    assert h.is_global and h.placement == x.placement and not h.numpy().any()

@@ -11,6 +11,7 @@ from flowedu.core.grad.tape import accumulate_into, run_backward
 from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import CallError, GradientError, LazyTensorError, ShapeError, UnsupportedError, told_value
+from flowedu.tensor.creation import zeros_like
 from flowedu.tensor.devices import made_on
 from flowedu.tensor.hooks import Handle, hook_table
 from flowedu.tensor.modes import is_grad_enabled, no_grad
@@ -144,7 +145,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, c
                              create_graph if retain_graph is None else retain_graph, create_graph)
     for i, (x, g) in enumerate(zip(ins, found)):
         if g is None and (materialize_grads or _leads_to(outs, x)):
-            found[i] = _CONSTANT.call((), (x._sizes(), 0, x.dtype))
+            found[i] = zeros_like(x)
         elif g is None and not allow_unused:
             raise GradientError("One of the differentiated Tensors appears to not have been used in the graph",
                                 got=f"input {i} of shape {tuple(x.shape)}",
