@@ -74,14 +74,14 @@ DOTS(1, 2) DOTS(2, 2) DOTS(3, 2) DOTS(4, 2)
 static void F(fe_few_dots)(int64_t m, int64_t n, int64_t depth, const REAL *x, int64_t ldx, const REAL *w, int64_t ldw,
                            REAL *y, int64_t rs, int64_t cs) {
     typedef void (*dots)(int64_t, const REAL *, int64_t, const REAL *, int64_t, REAL *, int64_t, int64_t, int);
-    static const dots many[] = {MANY(1), MANY(2), MANY(3), MANY(4)};
-    static const dots one[] = {F(few_dots_1_1), F(few_dots_2_1), F(few_dots_3_1), F(few_dots_4_1)};
+    static const dots table[2][4] = {{F(few_dots_1_1), F(few_dots_2_1), F(few_dots_3_1), F(few_dots_4_1)},
+                                     {MANY(1), MANY(2), MANY(3), MANY(4)}};
     for (int64_t k = 0; k < depth; k += FE_DEPTH) {
         int64_t part = depth - k < FE_DEPTH ? depth - k : FE_DEPTH, j = 0;
         for (int runs = FE_RUNS; runs; runs = runs > 1 ? 1 : 0)
             for (; j + runs <= n; j += runs)
                 for (int64_t i = 0; i < m; i += 4)
-                    (runs > 1 ? many : one)[(m - i < 4 ? m - i : 4) - 1](
+                    table[runs > 1][(m - i < 4 ? m - i : 4) - 1](
                         part, x + i * ldx + k, ldx, w + j * ldw + k, ldw, y + i * rs + j * cs, rs, cs, k > 0);
     }
 }
