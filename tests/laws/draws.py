@@ -47,8 +47,8 @@ ORDINARY = {
 }
 
 
-# What LAPACK gives in float32 is not the float64 result rounded: signs, and vectors whose values lie close together.
-FACTORS = {"eigh", "svd", "qr"}                          # test_factors.py says what holds of them
+# What LAPACK gives in float32 is not the float64 result rounded: signs, vectors of values that lie close, equal pivots.
+FACTORS = {"eigh", "svd", "qr", "lu"}                    # test_factors.py says what holds of them
 
 
 _TYPES_OF: dict[tuple, tuple] = {}

@@ -218,6 +218,7 @@ def test_every_op_that_is_its_own_meaning_is_here():
 @given(data=st.data(), kind=st.sampled_from(KINDS))
 def test_it_gives_what_the_definition_says(case, data, kind):
     op, example = case
+    assume(op.name != "lu" or kind != "ties")                         # of equal pivots rounding decides
     arrays, attrs = data.draw(drawn(op, example, kind))
     results = run(op, arrays, attrs)
     if results[0].dtype == np.float16 and op.name.endswith("_grad"):
