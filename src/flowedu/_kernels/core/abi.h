@@ -17,6 +17,7 @@
 
 /* Codes from 0, and fixed: they are written into plans and compared in Cython and in Python (core/values/dtype.py). */
 enum { FE_F32, FE_F64, FE_I32, FE_I64, FE_I8, FE_U8, FE_BOOL, FE_F16, FE_BF16, FE_I16, FE_NDTYPE };
+static const int fe_item[] = {4, 8, 4, 8, 1, 1, 1, 2, 2, 2}; /* bytes of an element */
 
 /* Status codes: the engine turns them into messages. */
 enum { FE_OK = 0, FE_BAD_INDEX = 1, FE_PYTHON = 2 }; /* FE_PYTHON: `detail` is an exception (ops/custom/pykernel.pyx) */

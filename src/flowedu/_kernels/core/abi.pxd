@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 cdef extern from "abi.h" nogil:
     enum: FE_MAX_DIM
     enum: FE_F32, FE_F64, FE_I32, FE_I64, FE_I8, FE_U8, FE_BOOL, FE_F16, FE_BF16, FE_I16, FE_NDTYPE
+    const int fe_item[10]            # bytes of an element, by dtype code
     enum: FE_OK, FE_BAD_INDEX, FE_PYTHON
 
     ctypedef struct fe_view:

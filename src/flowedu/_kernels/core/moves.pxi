@@ -44,6 +44,5 @@ def table():
                    <size_t><void *>slice_grad[uint32_t]),
                8: (<size_t><void *>copy[uint64_t], <size_t><void *>concat[uint64_t],
                    <size_t><void *>slice_grad[uint64_t])}
-    codes = {1: (FE_I8, FE_U8, FE_BOOL), 2: (FE_F16, FE_BF16, FE_I16), 4: (FE_F32, FE_I32), 8: (FE_F64, FE_I64)}
-    return {name: {code: (at[i], 0) for bytes, at in by_size.items() for code in codes[bytes]}
+    return {name: {code: (by_size[fe_item[code]][i], 0) for code in range(FE_NDTYPE)}
            for i, name in enumerate(("copy", "concat", "slice_grad"))}

@@ -24,24 +24,12 @@ cdef inline Conv as_matrix(const Conv *k) noexcept nogil:
 cdef inline int64_t blocks_shared(const Conv *k, int64_t item) noexcept nogil:
     """Scratch all threads share: the weights, packed, and before that as (o, kernel position, channel)."""
     cdef Conv m = as_matrix(k)
-    return round64(matrix_elements(&m, item) * item) + (0 if is_pointwise(k) else round64(k.o * m.c * item))
+    return matrix_bytes(&m, item) + (0 if is_pointwise(k) else round64(k.o * m.c * item))
 
 
 cdef inline int64_t blocks_room(const Conv *k) noexcept nogil:
     cdef Conv m = as_matrix(k)
-    return round64(channels_at_once(&m) * FE_VBYTES)
-
-
-cdef inline void pack(const Conv *k, const fe_team *team, real *w, char *work, real *own) noexcept nogil:
-    cdef Conv m = as_matrix(k)
-    cdef Gather one = phase(&m, 0)
-    cdef real *turned = <real *>(work + round64(matrix_elements(&m, sizeof(real)) * sizeof(real)))
-    if not is_pointwise(k):
-        turn(k, w, turned, False, team)
-        fe_wait(team)
-        w = turned
-    pack_weights(&m, &one, team, w, <real *>work, own)
-    fe_wait(team)
+    return pack_room(&m)
 
 
 cdef inline void turn(const Conv *k, real *src, real *dst, bint back, const fe_team *team) noexcept nogil:
@@ -55,6 +43,16 @@ cdef inline void turn(const Conv *k, real *src, real *dst, bint back, const fe_t
                     dst[o * size + c * taps + t] = src[o * size + t * k.cg + c]
                 else:
                     dst[o * size + t * k.cg + c] = src[o * size + c * taps + t]
+
+
+cdef inline void pack(const Conv *k, const fe_team *team, real *w, char *work) noexcept nogil:
+    cdef Conv m = as_matrix(k)
+    cdef real *turned = <real *>(work + matrix_bytes(&m, sizeof(real)))
+    if not is_pointwise(k):
+        turn(k, w, turned, False, team)
+        fe_wait(team)
+        w = turned
+    pack_product(&m, team, w, work, work + blocks_shared(k, sizeof(real)))
 
 
 cdef inline void pixel_row(const Conv *k, const Packed *p, Slabs sl, int64_t s, int64_t row, real *tag) noexcept nogil:
@@ -87,7 +85,7 @@ cdef inline void blocks_forward(const Conv *k, const fe_team *team, real *x, rea
     cdef Slabs sl = slabs_of(k.o, sizeof(real))
     cdef int64_t t, lo, hi
     if not packed:
-        pack(k, team, w, work, <real *>(work + blocks_shared(k, sizeof(real)) + team.tid * blocks_room(k)))
+        pack(k, team, w, work)
     if is_pointwise(k):
         packed_product(&p, team, x)
         return

@@ -72,6 +72,10 @@ cdef inline int64_t matrix_elements(const Conv *k, int64_t item) noexcept nogil:
     return k.groups * (k.cg if k.role == FORWARD else k.og) * k.kh * k.kw * s.vectors * s.lanes
 
 
+cdef inline int64_t matrix_bytes(const Conv *k, int64_t item) noexcept nogil:
+    return round64(matrix_elements(k, item) * item)
+
+
 cdef inline int64_t channels_at_once(const Conv *k) noexcept nogil:
     """How many channels' weights `pack_weights` turns in one go: of the forward direction they lie side by side."""
     return max(64 // max(k.kh * k.kw, 1), 1) if k.role == FORWARD else 1
@@ -222,7 +226,7 @@ cdef inline void correlate(const Conv *k, const fe_team *team, real *src, real *
     cdef Room room = correlate_room(k, sizeof(real))
     cdef int64_t p, vectors = slabs_of(k.og if k.role == FORWARD else k.cg, sizeof(real)).vectors * lanes(sizeof(real))
     cdef real *mat = <real *>work
-    cdef char *own = work + round64(matrix_elements(k, sizeof(real)) * sizeof(real)) + team.tid * room.total
+    cdef char *own = work + matrix_bytes(k, sizeof(real)) + team.tid * room.total
     for p in range(phases(k)):
         g = phase(k, p)
         if not packed:
@@ -238,4 +242,4 @@ cdef inline void correlate(const Conv *k, const fe_team *team, real *src, real *
 
 
 cdef inline int64_t correlate_bytes(const Conv *k, int nt, int64_t item) noexcept nogil:
-    return round64(matrix_elements(k, item) * item) + correlate_room(k, item).total * nt
+    return matrix_bytes(k, item) + correlate_room(k, item).total * nt

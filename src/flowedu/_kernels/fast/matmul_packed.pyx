@@ -16,8 +16,6 @@ cdef int product(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
     """Behind x and w lie what is added, none, b, or b and z, and y."""
     cdef const fe_view *y = &call.args[call.nargs - 1]
     cdef Conv k = product_of(call, y)
-    cdef Gather one = phase(&k, 0)
-    cdef char *turned = call.work + round64(matrix_elements(&k, sizeof(real)) * sizeof(real))
     cdef Packed p = Packed(k.h, k.o, k.c, k.c, k.o, call.args[0].data, call.work, y.data, Finish(NULL, NULL, 0, 0), NULL)
     if call.nargs > 3:
         p.f.shift = call.args[2].data
@@ -26,16 +24,14 @@ cdef int product(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
     if fe_numel(y) == 0:
         return FE_OK
     if not call.kept:
-        pack_weights(&k, &one, team, <real *>call.args[1].data, <real *>call.work,
-                     <real *>(turned + team.tid * channels_at_once(&k) * FE_VBYTES))
-        fe_wait(team)
+        pack_product(&k, team, <real *>call.args[1].data, call.work, call.work + matrix_bytes(&k, sizeof(real)))
     packed_product(&p, team, tag)
     return FE_OK
 
 
 cdef int64_t room(const fe_call *call, int nt) noexcept nogil:
     cdef Conv k = product_of(call, &call.args[2])
-    return round64(matrix_elements(&k, item_of(call)) * item_of(call)) + nt * channels_at_once(&k) * FE_VBYTES
+    return matrix_bytes(&k, item_of(call)) + nt * pack_room(&k)
 
 
 def table():

@@ -46,6 +46,18 @@ cdef inline Conv pointwise(int64_t rows, int64_t depth, int64_t cols) noexcept n
     return k
 
 
+cdef inline int64_t pack_room(const Conv *m) noexcept nogil:
+    """Scratch of one thread, in bytes, to pack the right side with."""
+    return round64(channels_at_once(m) * FE_VBYTES)
+
+
+cdef inline void pack_product(const Conv *m, const fe_team *team, real *w, char *work, char *rooms) noexcept nogil:
+    """The right side w (cols, depth), packed into `work`, by all threads; their scratch lies from `rooms` on."""
+    cdef Gather one = phase(m, 0)
+    pack_weights(m, &one, team, w, <real *>work, <real *>(rooms + team.tid * pack_room(m)))
+    fe_wait(team)
+
+
 cdef inline fe_block block_of(const Packed *p, Slabs sl, int64_t s, int64_t item) noexcept nogil:
     """What all blocks of slab s have in common."""
     cdef int64_t m0 = slab_start(sl, s) * sl.lanes, ld = slab_start(sl, s + 1) * sl.lanes - m0

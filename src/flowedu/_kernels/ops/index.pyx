@@ -117,8 +117,7 @@ def table():
     """{kernel name: {dtype code: (kernel address, 0)}}; gather's key is params, one_hot's the indices."""
     by_size = {1: <size_t><void *>gather[uint8_t], 2: <size_t><void *>gather[uint16_t],
                4: <size_t><void *>gather[uint32_t], 8: <size_t><void *>gather[uint64_t]}
-    codes = {1: (FE_I8, FE_U8, FE_BOOL), 2: (FE_F16, FE_BF16, FE_I16), 4: (FE_F32, FE_I32), 8: (FE_F64, FE_I64)}
-    return {"gather": {code: (at, 0) for size, at in by_size.items() for code in codes[size]},
+    return {"gather": {code: (by_size[fe_item[code]], 0) for code in range(FE_NDTYPE)},
             "gather_grad": {FE_F32: (<size_t><void *>gather_grad[float], 0),
                             FE_F64: (<size_t><void *>gather_grad[double], 0)},
             "one_hot": {code: (<size_t><void *>one_hot, 0) for code in (FE_I32, FE_I64, FE_I8, FE_U8, FE_I16)}}

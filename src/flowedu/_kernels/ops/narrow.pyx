@@ -125,8 +125,7 @@ cdef bint cut(const Kernel *k, const fe_view *v, int arg, int64_t slice, fe_view
             part.shape[d] = min(k.step[i], k.size[i] - at[i])
             off += at[i] * v.stride[d]
     if part.data != NULL:
-        part.data += off * (2 if is_half(v) or v.dtype == FE_I16 else 1 if FE_I8 <= v.dtype <= FE_BOOL else
-                            8 if v.dtype == FE_F64 or v.dtype == FE_I64 else 4)
+        part.data += off * fe_item[v.dtype]
     i = k.loops - 1
     return at[i] + k.step[i] > k.size[i]
 

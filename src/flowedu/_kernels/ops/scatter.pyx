@@ -177,8 +177,7 @@ def table():
                  <size_t><void *>dim_gather[uint32_t]),
              8: (<size_t><void *>gather_nd[uint64_t], <size_t><void *>scatter_nd_update[uint64_t],
                  <size_t><void *>dim_gather[uint64_t])}
-    codes = {1: (FE_I8, FE_U8, FE_BOOL), 2: (FE_F16, FE_BF16, FE_I16), 4: (FE_F32, FE_I32), 8: (FE_F64, FE_I64)}
-    kernels = {name: {code: (at[i], 0) for size, at in moved.items() for code in codes[size]}
+    kernels = {name: {code: (moved[fe_item[code]][i], 0) for code in range(FE_NDTYPE)}
                for i, name in enumerate(("gather_nd", "scatter_nd_update", "dim_gather"))}
     kernels["scatter_nd"] = {
         FE_F32: (<size_t><void *>scatter_nd[float], 0), FE_F64: (<size_t><void *>scatter_nd[double], 0),

@@ -110,9 +110,7 @@ static inline int fe_flat(const fe_view *v) {
 
 static inline int fe_is_half(int dtype) { return dtype == FE_F16 || dtype == FE_BF16; }
 
-static inline int fe_item(int dtype) { return dtype == FE_F32 ? 4 : fe_is_half(dtype) ? 2 : 8; }
-
-static inline void *fe_address(const fe_view *v, int64_t i) { return v->data + fe_place(v, i) * fe_item(v->dtype); }
+static inline void *fe_address(const fe_view *v, int64_t i) { return v->data + fe_place(v, i) * fe_item[v->dtype]; }
 
 /* n numbers, `step` elements apart in memory and one after the other in the buffer, which holds 16-bit floats as float32. */
 #define FE_EACH(body) for (int64_t i = 0; i < n; i++) body; break
@@ -144,7 +142,7 @@ static void fe_part(const fe_loop *loops, int arrays, const fe_view *group, int6
     const fe_loop loop = loops[half ? FE_F32 : dtype];
     int flat = 1;
     for (int k = 0; k < arrays; k++) {
-        p[k] = group[k].data + lo * fe_item(dtype);
+        p[k] = group[k].data + lo * fe_item[dtype];
         flat = flat && fe_flat(&group[k]);
     }
     if (flat && !half) {

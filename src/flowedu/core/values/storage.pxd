@@ -1,5 +1,5 @@
 from libc.stdint cimport int32_t, int64_t, uint16_t
-from flowedu._kernels.core.abi cimport fe_view
+from flowedu._kernels.core.abi cimport fe_item, fe_view
 
 cdef struct Block:           # a piece of memory, shared by the arrays that view it
     char *data
@@ -34,10 +34,6 @@ cdef Block *block_new(int64_t nbytes) except NULL
 cdef Block *block_over(char *data, int64_t nbytes, object owner) except NULL
 cdef void block_drop(Block *b) noexcept
 cdef bint view_contiguous(const fe_view *v) noexcept nogil
-
-cdef extern from *:
-    """static const int fe_item[] = {4, 8, 4, 8, 1, 1, 1, 2, 2, 2};"""
-    const int fe_item[10]            # bytes of an element, by dtype code
 
 cdef inline int itemsize(int32_t dtype) noexcept nogil:
     return fe_item[dtype]
