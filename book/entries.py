@@ -66,10 +66,9 @@ def signature(x: Any) -> str:
         if inspect.isclass(x) and str(found) == "(*args, **kwargs)" and "__init__" in vars(x):
             found = inspect.signature(x.__init__)
             found = found.replace(parameters=[*found.parameters.values()][1:])
-        parts = [p.replace(default=_Shown(p.default), annotation=_hint(p.annotation)) if p.default is not p.empty
-                 else p.replace(annotation=_hint(p.annotation)) for p in found.parameters.values()]
-        return str(found.replace(parameters=parts, return_annotation=_hint(found.return_annotation))).replace("'", '"') \
-            if parts else str(found.replace(return_annotation=_hint(found.return_annotation)))
+        parts = [p.replace(annotation=_hint(p.annotation), default=p.default if p.default is p.empty else _shown(p.default))
+                 for p in found.parameters.values()]
+        return str(found.replace(parameters=parts, return_annotation=_hint(found.return_annotation))).replace("'", '"')
     return ""
 
 
@@ -83,7 +82,7 @@ class _Word:
         return self.word
 
 
-def _Shown(default: Any) -> _Word:
+def _shown(default: Any) -> _Word:
     """A default as a reader would write it."""
     if isinstance(default, type) or inspect.isroutine(default):
         return _Word(default.__name__)

@@ -16,8 +16,8 @@ ON_DEVICE = {
                     "matrix flow.linalg.cholesky"),
     "multiprocessing": "flow.utils.data.DataLoader(num_workers=2) and python -m flowedu.distributed.launch start them",
     "tensorboard": "write the numbers with any logger of your own: loss.item() is one",
-    **{name: f"there is no {name}: flow.{HOLDS[kind]} holds its numbers{' up to 2**63 - 1' * (kind == 'uint64')}"
-       for name, kind in zip(HOLDS, HOLDS)},
+    **{name: f"there is no {name}: flow.{there} holds its numbers{' up to 2**63 - 1' * (name == 'uint64')}"
+       for name, there in HOLDS.items()},
     "set_default_tensor_type": "flow.set_default_dtype(flow.float64)",
     "DataParallel": "nn.parallel.DistributedDataParallel, or global tensors: model.to_global(placement, sbp)",
     "asarray": "flow.as_tensor(x)", "frombuffer": "flow.from_numpy(np.frombuffer(buffer, np.float32).copy())",

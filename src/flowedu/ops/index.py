@@ -132,11 +132,12 @@ gather_part_grad = define(
 
 
 # ---- one_hot
+LABELS = (int32, int64, int8, uint8, int16)              # what fe_index reads (_kernels/core/abi.h)
 _ONE_HOT = (float32, float64, int32, int64, int8, uint8, bool_)
 
 
 def _check_one_hot(indices, depth, dtype):
-    _check_indices("one_hot", indices, (int32, int64, int8, uint8, int16))
+    _check_indices("one_hot", indices, LABELS)
     if depth < 0:
         raise ArgumentError("one_hot: depth is negative", expected="the number of classes", got=str(depth))
     if dtype is not None and dtype not in _ONE_HOT:

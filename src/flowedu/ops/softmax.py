@@ -13,10 +13,10 @@ from flowedu.core.ops.elementwise import exp, log, maximum, neg, not_equal, soft
 from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.core.ops.reduce import sum
 from flowedu.core.ops.view import cast, constant, reshape
-from flowedu.core.values.dtype import float32, int8, int16, int32, int64, uint8
+from flowedu.core.values.dtype import float32
 from flowedu.errors import DTypeError, ShapeError
 from flowedu.ops.formula import elementwise
-from flowedu.ops.index import one_hot
+from flowedu.ops.index import LABELS, one_hot
 
 register("softmax", "cross_entropy")
 
@@ -107,7 +107,7 @@ def _check_labels(name, labels, logits):
                          got=f"labels {labels}, logits {logits}",
                          fix="swap the two arguments: labels come first" if swapped or labels.ndim > logits.ndim else
                          "cast the labels: flow.cast(labels, flow.int64); for probabilities use softmax_cross_entropy")
-    if labels.dtype not in (int32, int64, int8, uint8, int16):
+    if labels.dtype not in LABELS:
         raise DTypeError(f"{name}: labels have the wrong element type", expected="int32, int64, int16, int8 or uint8",
                          got=labels.dtype.name, fix="cast the labels: flow.cast(labels, flow.int64)")
     if labels.shape != logits.shape[:-1] or logits.ndim == 0:

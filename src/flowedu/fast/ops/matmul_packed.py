@@ -32,6 +32,11 @@ def _ref(x, w):
     return matmul.ref(x, w, False, True)
 
 
+def _transposed():
+    """ints: transpose_a and transpose_b, as matmul has them."""
+    return (False, True), ()
+
+
 def _whole(x, w, terms):
     """The axes with a bias, or with that and a matrix; where the sum over K is cut, `_parts` says."""
     left, right = matmul.axes(x, w, False, True).replace("k", "K").split("->")
@@ -50,7 +55,7 @@ GRAD_BIAS = GRAD | {"b": lambda dy: sum(dy, axis=tuple(range(dy.ndim - 1)), keep
 matmul_packed = define(
     "matmul_packed(x, w) -> y",
     Meaning(lambda x, w: matmul.axes(x, w, False, True), _ref, check=lambda x, w: _check(x, w)),
-    Kernel("matmul_packed", pack=lambda: ((False, True), ())),         # of matmul: transpose_a, transpose_b
+    Kernel("matmul_packed", pack=_transposed),
     Split(linear=["x", "w"]),
     Laws([dict(shapes=[(6, 12), (18, 12)]), dict(shapes=[(6, 6, 12), (66, 12)])]),
     grad=GRAD, doc="x (..., k) times the transpose of w (n, k).")
@@ -59,7 +64,7 @@ matmul_packed_bias = define(
     "matmul_packed_bias(x, w, b) -> y",
     Meaning(lambda x, w: _whole(x, w, 1), lambda x, w, b: _ref(x, w) + b,
             check=lambda x, w, b: _check_terms(x, w, "matmul_packed_bias", b=b)),
-    Kernel("matmul_packed_bias", pack=lambda: ((False, True), ())),
+    Kernel("matmul_packed_bias", pack=_transposed),
     Split(linear=[("x", "b"), ("w", "b")], spread=lambda x: _parts(x, 1)),
     Laws([dict(shapes=[(6, 12), (18, 12), (18,)]), dict(shapes=[(6, 6, 12), (66, 12), (66,)])]),
     grad=GRAD_BIAS, doc="matmul_packed(x, w) + b, with one number of b for each column.")
@@ -68,7 +73,7 @@ matmul_packed_residual = define(
     "matmul_packed_residual(x, w, b, z) -> y",
     Meaning(lambda x, w: _whole(x, w, 2), lambda x, w, b, z: _ref(x, w) + b + z,
             check=lambda x, w, b, z: _check_terms(x, w, "matmul_packed_residual", b=b, z=z)),
-    Kernel("matmul_packed_residual", pack=lambda: ((False, True), ())),
+    Kernel("matmul_packed_residual", pack=_transposed),
     Split(linear=[("x", "b", "z"), ("w", "b", "z")], spread=lambda x: _parts(x, 2)),
     Laws([dict(shapes=[(6, 12), (18, 12), (18,), (6, 18)]), dict(shapes=[(6, 6, 12), (66, 12), (66,), (6, 6, 66)])]),
     grad=GRAD_BIAS | {"z": lambda dy: dy}, doc="matmul_packed_bias(x, w, b) + z, with z as large as the result.")
