@@ -127,6 +127,7 @@ def padded(text: str, width: int) -> str:
 
 def cut(text: str, width: int = 100) -> str:
     """What fits into so many columns."""
+    text = text[:width]                                # a letter takes one at least
     while columns(text) > width:
         text = text[:-1]
     return text
