@@ -46,7 +46,8 @@ def show(app, docname: str, source: list[str]) -> None:
     if path in pages.LESSONS:
         source[0] = pages.page(path, _printed[pages.original(path)])
     elif path in pages.OWN:
-        source[0] = compare.filled(pages.page(path, _printed[path]))
+        text = compare.filled(pages.page(path, _printed[path]))
+        source[0] = pages.with_pictures(text, outputs.pictures(path, outputs.KEPT))
 
 
 def again(app, *_) -> list[str]:

@@ -22,6 +22,7 @@ from flowedu.show.svg import write
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "build" / "book" / "outputs"
 HERE = {"PYTHONPATH": str(ROOT / "src")}
+DRAWN = ".drawn.json"
 LIMIT = 300                                    # seconds for a page
 
 
@@ -46,9 +47,15 @@ def all_outputs(pages: list[Path], kept: Path) -> dict[Path, list[str | None]]:
         failed = [text for text in tqdm(ran, "running the lessons", len(missing), unit="page", disable=None) if text]
     if failed:
         raise RuntimeError("\n".join(failed))
-    for old in set(kept.glob("*.json")) - set(files.values()):
+    for old in set(kept.glob("*.json")) - {g for f in files.values() for g in (f, f.with_suffix(DRAWN))}:
         old.unlink()
     return {p: json.loads(f.read_text(encoding="utf-8")) for p, f in files.items()}
+
+
+def pictures(page: Path, kept: Path) -> dict[str, str]:
+    """{name: text} of the pictures (.svg, .html) that the blocks of a page wrote into their folder when it was run."""
+    found, = kept.glob(f"{page.parent.name}-{page.stem}-*{DRAWN}")
+    return json.loads(found.read_text(encoding="utf-8"))
 
 
 def _cuda() -> str:
@@ -71,6 +78,9 @@ def _run(page: Path, out: Path, cuda: str = "off") -> str:
             done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=surroundings, timeout=LIMIT)
         except subprocess.TimeoutExpired:
             return f"{page}: the lesson takes more than {LIMIT} s"
+        files = sorted(f for f in Path(folder).iterdir() if f.suffix in (".svg", ".html"))
+        drawn = {f.name: f.read_text(encoding="utf-8") for f in files}
+        write(out.with_suffix(DRAWN), json.dumps(drawn))
     return "" if done.returncode == 0 else f"{page}: {done.stderr.strip()[-2000:]}"
 
 

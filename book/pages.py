@@ -5,7 +5,7 @@ The pages are those of chapters/; what is added here is added while Sphinx reads
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from flowedu.learn.language import tr
 ROOT = Path(__file__).resolve().parents[1]
 LESSONS = sorted((ROOT / "chapters").glob("*/*.md"))
 ENGLISH = [p for p in LESSONS if not p.name.endswith(".zh.md")]          # a translation has the same blocks
-OWN = [ROOT / "book" / "from_pytorch.md"]      # pages of the book itself with blocks that run
+OWN = [ROOT / "book" / f"{name}.md" for name in ("from_pytorch", "pictures")]      # pages that are the book's own, and run
+PICTURE = re.compile(r"^% picture (\S+)$", re.MULTILINE)
 FENCE = "`" * 8                                # more than any output has
 LONG = 30                                      # lines after which an output scrolls
 TRY = {"01_blob": ("strides", "Shape and strides"), "04_job_functions": ("arena", "Place an arena yourself"),
@@ -74,6 +75,16 @@ def page(path: Path, printed: list[str | None]) -> str:
             elif part.printed.strip():
                 shown.append("\n" + _output(part.printed))
     return _links(path) + "".join(shown) + _after(path, tongue)
+
+
+def with_pictures(text: str, made: Mapping[str, str]) -> str:
+    """The page with a picture or a table for each line `% picture name`. made: {name of a file: what is in it}."""
+    def raw(match: re.Match) -> str:
+        whole = made[match[1]]
+        body = re.search(r"<body>\n(.*)</body>", whole, re.DOTALL)
+        return f"```{{raw}} html\n<div class=\"picture\">\n{(body[1] if body else whole).strip()}\n</div>\n```"
+
+    return PICTURE.sub(raw, text)
 
 
 def language(path: Path) -> str:

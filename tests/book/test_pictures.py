@@ -1,0 +1,56 @@
+"""The book's page of pictures: each is made by a block of the page, can be read, and stands where the page names it."""
+import re
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from common import clean  # noqa: F401
+from flowedu.learn.lesson import run_lesson
+from flowedu.show.svg import BOXES
+from svg_text import misplaced
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "book"))
+import outputs  # noqa: E402
+import pages  # noqa: E402
+
+PAGE = ROOT / "book" / "pictures.md"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def made(clean, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    assert run_lesson(PAGE) == len(re.findall("^```python", PAGE.read_text(), re.M))
+    return {p.name: p.read_text(encoding="utf-8") for p in tmp_path.iterdir() if p.suffix in (".svg", ".html")}
+
+
+def test_a_picture_stands_where_the_page_names_it(made):
+    text = PAGE.read_text(encoding="utf-8")
+    named = pages.PICTURE.findall(text)
+    assert sorted(named) == sorted(made) and len(named) == text.count("\n## ") > 4
+    shown = pages.with_pictures(text, made)
+    raw = re.findall(r"^```\{raw\} html\n(.*?)\n```$", shown, re.M | re.DOTALL)
+    assert len(raw) == len(named) and not pages.PICTURE.search(shown)
+    for name, piece in zip(named, raw):
+        root = ElementTree.fromstring(piece)
+        pictures = [*root.iter(SVG + "svg")]
+        assert root.find("table") is not None or pictures, name
+        for picture in pictures:
+            boxes = [r for r in picture.iter(SVG + "rect") if r.get("stroke") or r.get("class") == "block"]
+            assert len(boxes) <= BOXES and not misplaced(picture), name
+
+
+def test_what_a_page_draws_is_kept_with_what_it_prints(tmp_path, monkeypatch):
+    """... and goes with it: the second time another page is asked for."""
+    monkeypatch.setattr(outputs, "_cuda", lambda: "off")
+    first, second, kept = (tmp_path / n for n in ("first.md", "second.md", "kept"))
+    for path in (first, second):
+        path.write_text(f"```python\nfrom flowedu.show.svg import write\nprint(write('{path.stem}.svg', 'drawn'))\n```\n")
+    assert outputs.all_outputs([first], kept) == {first: ["first.svg\n"]}
+    assert outputs.pictures(first, kept) == {"first.svg": "drawn"}
+    assert outputs.all_outputs([first], kept) == {first: ["first.svg\n"]} and outputs.pictures(first, kept)
+    outputs.all_outputs([second], kept)
+    assert outputs.pictures(second, kept) == {"second.svg": "drawn"} and len([*kept.iterdir()]) == 2
