@@ -11,6 +11,7 @@
 #ifndef REAL
 #ifndef FLOWEDU_PRODUCT_TILE_H
 #define FLOWEDU_PRODUCT_TILE_H
+#include "clip_vector.h"
 #include "conv_tile.h"
 
 typedef struct {
@@ -51,11 +52,6 @@ static inline VEC F(some)(const REAL *p, int64_t n) {
     return v;
 }
 
-/* a where the mask is set, else b: NaN, which is neither below nor above, stays. */
-static inline VEC F(pick)(F(mask) m, VEC a, VEC b) {
-    return (VEC)((m & (F(mask))a) | (~m & (F(mask))b));
-}
-
 static inline void F(put)(REAL *p, VEC v, int64_t n) {
     if (n >= LANES) *(VEC *)p = v;
     else if (n > 0) memcpy(p, &v, n * sizeof(REAL));
@@ -89,9 +85,7 @@ static inline void F(put)(REAL *p, VEC v, int64_t n) {
                 VEC scale = F(some)((const REAL *)b->scale + v * LANES, b->cols - v * LANES);                        \
                 VEC shift = F(some)((const REAL *)b->shift + v * LANES, b->cols - v * LANES);                        \
                 FE_UNROLL for (int r = 0; r < R; r++) {                                                              \
-                    VEC a = acc[r][v] * scale + shift;                                                               \
-                    a = F(pick)(a < low, low, a);                                                                    \
-                    acc[r][v] = F(pick)(a > high, high, a);                                                          \
+                    acc[r][v] = (VEC)F(FE_CLIP)(acc[r][v] * scale + shift, low, high);                               \
                 }                                                                                                    \
             }                                                                                                        \
         }                                                                                                            \
