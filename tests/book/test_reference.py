@@ -18,7 +18,7 @@ import records  # noqa: E402
 
 NAMES = (ROOT / "tests" / "public_names.txt").read_text().split()
 # How many there may be at most: a new name comes with its own, and these go down.
-NO_EXAMPLE = 369
+NO_EXAMPLE = 224
 # pages of functions and layers of tensors, whose shapes are to be said
 OF_TENSORS = """random pointwise reductions indexing linalg functional""".split()
 NO_TENSORS = {"Generator", "default_generator", "manual_seed", "initial_seed", "fork_rng"}        # what stands there beside
