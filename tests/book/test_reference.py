@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import flowedu as flow
+from custom_ops import own_registry  # noqa: F401  (an example may define an op)
 from flowedu.learn.lesson import fresh
+from flowedu.oneflow04.job import env
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "book"))
@@ -18,7 +20,7 @@ import records  # noqa: E402
 
 NAMES = (ROOT / "tests" / "public_names.txt").read_text().split()
 # How many there may be at most: a new name comes with its own, and these go down.
-NO_EXAMPLE = 224
+NO_EXAMPLE = 64
 # pages of functions and layers of tensors, whose shapes are to be said
 OF_TENSORS = """random pointwise reductions indexing linalg functional""".split()
 NO_TENSORS = {"Generator", "default_generator", "manual_seed", "initial_seed", "fork_rng"}        # what stands there beside
@@ -120,6 +122,7 @@ def wrong(text: str, name: str) -> str:
     space = {"flow": flow, "np": np, "nn": flow.nn, "F": flow.nn.functional}
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE, verbose=False)
     flow.clear_default_session()
+    flow.distributed.set_virtual_devices(1)
     flow.manual_seed(0)
     runner.run(doctest.DocTestParser().get_doctest(text, space, name, name, 0), out=said.append)
     return "".join(said)
@@ -128,6 +131,7 @@ def wrong(text: str, name: str) -> str:
 @pytest.mark.parametrize("file", entries.EXAMPLES, ids=lambda p: p.stem)
 def test_examples_run(file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(env, "_env", env.Environment())
     with fresh():
         said = [wrong(text, name) for text, name in
                 {text: name for name, text in entries.examples_of(file).items()}.items()]
