@@ -11,6 +11,7 @@ from reference_examples import differences, wrong
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "book"))
+import defaults  # noqa: E402
 import entries  # noqa: E402
 import names  # noqa: E402
 import records  # noqa: E402
@@ -66,6 +67,41 @@ def test_every_function_of_tensors_says_their_shapes():
     lack = lacking(paths, lambda e: e.kind != "module" and not {"Axes", "Shapes"} & {*e.facts}
                    and not SHAPES.search(e.text))
     assert not lack
+
+
+# How many parameters that may be None nobody explains: a new one says it in its docstring, or by a row of words.toml.
+UNSAID = 179
+
+
+def test_what_is_left_out_is_said():
+    firsts = {n: names.value(n) for n in names.places() if names.originals().get(n, n) == n}
+    said = {n: defaults.of(n, x, entries.text(n, x), entries.TABLES["none"]) for n, x in firsts.items()}
+    there = sum(len(defaults.unsaid(x, entries.text(n, x))) for n, x in firsts.items())
+    assert there - sum(map(len, said.values())) <= UNSAID
+    used = {(parameter, words) for row in said.values() for parameter, words in row.items()}
+    assert not {(p, w) for p, rows in entries.TABLES["none"].items() for w in rows.values() if w} - used
+
+
+@pytest.mark.parametrize("name, arguments", [
+    ("empty", (2,)), ("rand", (2,)), ("randn", (2,)), ("hann_window", (3,)), ("nn.Linear", (2, 2)),
+    ("nn.Conv2d", (1, 1, 1)), ("nn.LSTM", (2, 2)), ("nn.LayerNorm", (2,)), ("nn.LazyLinear", (2,))])
+def test_what_is_said_of_the_default_dtype_is_true(name, arguments):
+    assert "`dtype`: the default dtype" in entries.entry(name).facts["Left out"]
+    flow.set_default_dtype(flow.float64)
+    try:
+        made = names.value(name)(*arguments)
+    finally:
+        flow.set_default_dtype(flow.float32)
+    assert {t.dtype for t in ([made] if isinstance(made, flow.Tensor) else made.parameters())} == {flow.float64}
+
+
+@pytest.mark.parametrize("name, call", [
+    ("full_like", lambda x: flow.full_like(x, 1.0)), ("rand_like", flow.rand_like), ("empty_like", flow.empty_like),
+    ("Tensor.new_zeros", lambda x: x.new_zeros(2)), ("Tensor.new_tensor", lambda x: x.new_tensor([1.0]))])
+def test_what_is_said_of_placements_is_true(name, call):
+    assert "`sbp`: that of the" in entries.entry(name).facts["Left out"]
+    x = flow.ones(2, placement=flow.placement("cpu", [0]), sbp=flow.sbp.broadcast)
+    assert call(x).is_global and call(x).sbp == x.sbp and not call(flow.ones(2)).is_global
 
 
 @pytest.mark.parametrize("name, fact, words", [
