@@ -3,3 +3,6 @@
 NO_KERNEL: dict[str, str] = dict.fromkeys(
     "cholesky leading_minor eigh svd qr lu pseudo_inverse slogdet matrix_exp".split(),
     "LAPACK works in main memory: flow.linalg sends the matrix there and back (tests/cuda/test_engine_functions.py)")
+NO_KERNEL |= dict.fromkeys(
+    "lstm lstm_grad gru gru_grad rnn rnn_grad".split(),
+    "nn.LSTM, GRU and RNN go step by step on a GPU (nn/functional/rnn.py), with kernels that are there")
