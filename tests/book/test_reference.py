@@ -21,7 +21,7 @@ NAMES = (ROOT / "tests" / "public_names.txt").read_text().split()
 NO_EXAMPLE = 462
 NO_SHAPES = 8
 # pages of functions and layers of tensors, whose shapes are to be said
-OF_TENSORS = """random pointwise reductions indexing linalg functional""".split()
+OF_TENSORS = """random pointwise reductions indexing linalg fft functional""".split()
 SHAPES = re.compile(r"\([A-Z*.][\w/*. ]*,|\(\d*[a-z]*,\)|shape|\bax[ei]s\b|\bdims?\b|-d\b|element|matri|vector|scalar|row|"
                     "column", re.I)
 
