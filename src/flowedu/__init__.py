@@ -138,6 +138,7 @@ from flowedu.tensor.random import (
 from flowedu.tensor.inplace_methods import zero_, zero_ as zeros_
 from flowedu.tensor.windows import bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window
 from flowedu.tensor.printing import set_printoptions
+from flowedu.show.notebook import show
 from flowedu.tensor.questions import is_floating_point, is_nonzero, is_tensor, numel
 from flowedu.core.ops.promote import result_type
 from flowedu.tensor.promotion import can_cast, promote_types

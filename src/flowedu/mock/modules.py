@@ -65,7 +65,7 @@ class Mocked(types.ModuleType):
                 value = getattr(source, name)
             except AttributeError:
                 continue
-            if _ours(value):
+            if _ours(value) or name in self._hidden():
                 if not self._shows(name):
                     continue
                 value = importlib.import_module(below)

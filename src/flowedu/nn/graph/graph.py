@@ -205,6 +205,11 @@ class Graph(core.TracedGraph):
         from flowedu.show.graph import draw_graph
         return draw_graph(compiled, path, what == "optimized")
 
+    def _repr_svg_(self) -> str | None:
+        """What a notebook shows; before the first call there is only text."""
+        from flowedu.show.graph import graph_svg
+        return None if self._compiled is None else graph_svg(self._compiled)
+
     def _need_compiled(self, what: str) -> CompiledGraph:
         if self._compiled is None:
             raise GraphError(f"{what}: graph {self.name} is not compiled yet", expected="a graph that was called once",

@@ -107,6 +107,11 @@ class Job04(JobFunction):
             callback(value)
         return register
 
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows: the plan, as soon as there is one."""
+        from flowedu.show.notebook import plan_html
+        return None if self.plan is None else plan_html(self.plan, self.argument_names())
+
     def profile(self, *args, repeats: int = 10):
         """Where the time of a call goes: a flowedu.show.profile.Profile, to be printed. Variables end as they were.
 
