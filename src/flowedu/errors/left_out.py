@@ -93,7 +93,7 @@ LEFT_OUT = (
         "the message of such a name says it"),
     Row("unsigned integers of more than 8 bits",
         "",
-        "a kernel for each op and each of them",
+        "a kernel for each op and each of them; PyTorch, too, neither adds nor compares them",
         "an error says which type holds their numbers"),
     Row("an `nn.Graph` over several GPUs",
         "",
