@@ -25,7 +25,9 @@ ALL     := build/stamps/built-all
 DEBUG   := build/stamps/debug
 # The link from .venv to src/ holds this folder's full path, so a moved or copied folder needs a new one.
 LINK    := $(STAMPS)/linked-$(shell pwd | cksum | cut -d ' ' -f 1)
-READY   := $(BUILT) $(LINK)
+# Bytecode of the package: where the environment forbids Python to write any, each start would compile 300 files again.
+BYTES   := build/stamps/bytecode
+READY   := $(BUILT) $(LINK) $(BYTES)
 CUDA    := $(STAMPS)/cuda-set-up
 
 .DEFAULT_GOAL := help
@@ -220,6 +222,10 @@ $(ALL): $(STAMPS)/base $(NATIVE)
 # pip runs setup.py, too, which finds what is compiled: it only writes the link.
 $(LINK): $(PY) pyproject.toml | $(BUILT)
 	@FLOWEDU_BUILD_ISA=native $(QUIETLY) link "linking flowedu into $(VENV)" $(PIP) --no-deps --no-build-isolation -e .
+	@mkdir -p $(@D) && touch $@
+
+$(BYTES): $(PY) $(SCRIPTS)
+	@$(PY) -m compileall -q src/flowedu
 	@mkdir -p $(@D) && touch $@
 
 # Headers, simulator and PyCUDA; again when a file of the simulator has changed.

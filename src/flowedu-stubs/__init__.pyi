@@ -41,7 +41,7 @@ from flowedu.oneflow04.job.scope import Scope, namespace as name_scope, placemen
 from flowedu.oneflow04.mirrored import (
     MirroredTensorDef as MirroredTensorDef, MirroredTensorListDef as MirroredTensorListDef)
 from flowedu.saving.graph import LoadedGraph
-from flowedu.tensor import return_types as _return_types, return_types as return_types
+from flowedu.tensor import fft as fft, return_types as _return_types, return_types as return_types
 from flowedu.tensor.device import device as device
 from flowedu.tensor.generator import Generator as Generator, Generator as _Generator, _Default, fork_rng as fork_rng
 from flowedu.tensor.limits import finfo as finfo, iinfo as iinfo

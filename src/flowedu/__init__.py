@@ -179,7 +179,7 @@ __getattr__, __dir__ = _lazy_import(__name__, {
     # chapter 5
     "load": "flowedu.saving", "save": "flowedu.saving", "saving": "flowedu.saving", "load_graph": "flowedu.saving.graph",
     "onnx": "flowedu.onnx", "distributions": "flowedu.distributions",
-    "func": "flowedu.autograd.func", "vmap": "flowedu.autograd.func",
+    "fft": "flowedu.tensor.fft", "func": "flowedu.autograd.func", "vmap": "flowedu.autograd.func",
     "nms": "flowedu.vision.ops.top", "roi_align": "flowedu.vision.ops.top",
     # chapter 6
     "placement": "flowedu.core.sbp.names", "sbp": "flowedu.sbp", "boxing": "flowedu.distributed.boxing",

@@ -8,7 +8,7 @@ import pytest
 import flowedu as flow
 from flowedu import nn
 from flowedu.errors.extras import install
-from flowedu.onnx.ops import RULES
+from flowedu.onnx.export import RULES
 from flowedu.vision import models
 from laws.calls import attributes, cases, close, examples, input_name, label, types_of, values
 
@@ -77,7 +77,7 @@ def test_records(case, tmp_path):
     rng, attrs = np.random.default_rng(0), attributes(op, example)
     arrays = [values(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
               for i, (s, t) in enumerate(zip(example["shapes"], types_of(op, example, np.float32)))]
-    keep = [0] if op.name in ("max_pool2d", "layer_norm") else None         # ONNX gives only the first result
+    keep = {"max_pool2d": [0], "layer_norm": [0], "lstm": [0, 1, 2], "gru": [0, 1]}.get(op.name)     # not backward's
     first = lambda out: [out[i] for i in keep] if keep else out
     g = graph(lambda self, *xs: first(op.call(tuple(xs), attrs)))
     xs = [flow.from_numpy(a) for a in arrays]
@@ -249,3 +249,16 @@ def test_misuse(tmp_path, monkeypatch):
     with pytest.raises(NotImplementedError, match="needs the package onnx") as e:
         flow.onnx.export(g, tmp_path / "m.onnx")
     assert install("onnx") in str(e.value)
+
+
+@pytest.mark.parametrize("net", [nn.LSTM(3, 4, 2, bidirectional=True), nn.GRU(3, 4), nn.RNN(3, 4, nonlinearity="relu"),
+                                 nn.LSTM(3, 4, proj_size=2)], ids=str)
+def test_recurrent_networks(net, tmp_path):
+    """Of any number of rows, as step by step; what no sequence needs is not written: marks of where one ends."""
+    agrees(net.eval(), tmp_path / "m.onnx", flow.randn(5, 2, 3))
+    flow.onnx.export(net, tmp_path / "n.onnx", args=flow.randn(5, 4, 3), input_names=["x"], output_names=["y", "h", "c"][
+        :3 if isinstance(net, nn.LSTM) else 2], dynamic_axes={"x": {1: "n"}})
+    assert "Greater" not in {n.op_type for n in onnx.load(tmp_path / "n.onnx").graph.node}
+    session = ort.InferenceSession(str(tmp_path / "n.onnx"), providers=["CPUExecutionProvider"])
+    x = flow.randn(5, 7, 3)
+    np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], net(x)[0].detach().numpy(), rtol=1e-5, atol=1e-5)

@@ -1,0 +1,116 @@
+"""The gradients of lstm, gru and rnn, step by step, in ops: what their records' second derivatives are made of.
+
+The walk back carries dh, the gradient of the state behind a step. Where a sequence has ended (lengths <= t) the state
+behind the step is the one before it, and so is its gradient.
+"""
+from __future__ import annotations
+
+from flowedu.core.ops.concat import concat, slice
+from flowedu.core.ops.elementwise import gt, relu_grad, square, tanh, where
+from flowedu.core.ops.matmul import matmul
+from flowedu.core.ops.view import constant, reshape
+
+
+def at(x, t: int):
+    """Step t of (steps, ...)."""
+    part = slice(x, start=(t, *(0,) * (x.ndim - 1)), stop=(t + 1, *x.shape[1:]), step=(1,) * x.ndim)
+    return reshape(part, shape=tuple(x.shape[1:]))
+
+
+def parts(x, n: int) -> list:
+    """n equal parts of the columns of (rows, columns)."""
+    rows, width = x.shape[0], x.shape[1] // n
+    return [slice(x, start=(0, i * width), stop=(rows, (i + 1) * width), step=(1, 1)) for i in range(n)]
+
+
+def stacked(xs: list, shape: tuple, like):
+    """Arrays of all steps as one of `shape`, of like's type."""
+    if not xs:
+        return zeros(shape, like)
+    return concat(*[reshape(x, shape=(1, *shape[1:])) for x in xs], axis=0)
+
+
+def zeros(shape: tuple, like):
+    return constant(shape=tuple(shape), value=0.0, dtype=like.dtype)
+
+
+class Walk:
+    """The steps from the last to the first: `for t, there in walk`, where `there` marks rows that go on at step t."""
+
+    def __init__(self, like, lengths, reverse: bool):
+        self.steps, self.rows = like.shape[:2]
+        self.lengths, self.reverse = reshape(lengths, shape=(self.rows, 1)), reverse
+
+    def __iter__(self):
+        for t in range(self.steps) if self.reverse else range(self.steps - 1, -1, -1):
+            yield t, gt(self.lengths, constant(shape=(1, 1), value=t, dtype=self.lengths.dtype))
+
+    def slots(self, t: int) -> tuple[int, int]:
+        """Where in (steps + 1, ...) what was before the step stands, and what is behind it."""
+        return (t + 1, t) if self.reverse else (t, t + 1)
+
+    def before(self, t: int, h0, y):
+        """The state before step t."""
+        t = t + 1 if self.reverse else t - 1
+        return at(y, t) if 0 <= t < self.steps else h0
+
+    def some(self, there, x):
+        """x where the row goes on, else 0."""
+        return where(there, x, zeros(x.shape, x))
+
+
+def _plus(x, more):
+    return x if more is None else x + more
+
+
+def _slope(y):
+    """The derivative of tanh, from its value."""
+    return 1 - square(y)
+
+
+def lstm_back(dy, dh, dc, w, lengths, cells, gates, reverse, dcells=None, dgates=None) -> tuple:
+    """(dgiven, dh0, dc0). dcells, dgates: gradients of these results, or None."""
+    walk = Walk(dy, lengths, reverse)
+    dgiven = [None] * walk.steps
+    for t, there in walk:
+        before, behind = walk.slots(t)
+        i, f, g, o = parts(at(gates, t), 4)
+        more = [None] * 4 if dgates is None else parts(at(dgates, t), 4)
+        d, dc, cell = dh + at(dy, t), dc if dcells is None else dc + at(dcells, behind), tanh(at(cells, behind))
+        c = dc + d * o * _slope(cell)
+        found = concat(_plus(c * g, more[0]) * i * (1 - i), _plus(c * at(cells, before), more[1]) * f * (1 - f),
+                       _plus(c * i, more[2]) * _slope(g), _plus(d * cell, more[3]) * o * (1 - o), axis=1)
+        dgiven[t] = walk.some(there, found)
+        dh, dc = where(there, matmul(dgiven[t], w), d), where(there, c * f, dc)
+    if dcells is not None:
+        dc = dc + at(dcells, walk.steps if reverse else 0)
+    return stacked(dgiven, gates.shape, dy), dh, dc
+
+
+def gru_back(dy, dh, w, lengths, h0, y, gates, reverse, dgates=None) -> tuple:
+    """(dgiven, dmixed, dh0)"""
+    walk = Walk(dy, lengths, reverse)
+    dgiven, dmixed = [None] * walk.steps, [None] * walk.steps
+    for t, there in walk:
+        r, z, n, p = parts(at(gates, t), 4)
+        more = [None] * 4 if dgates is None else parts(at(dgates, t), 4)
+        d = dh + at(dy, t)
+        dn = _plus(d * (1 - z), more[2]) * _slope(n)
+        dz = _plus(d * (walk.before(t, h0, y) - n), more[1]) * z * (1 - z)
+        dr = _plus(dn * p, more[0]) * r * (1 - r)
+        dgiven[t] = walk.some(there, concat(dr, dz, dn, axis=1))
+        dmixed[t] = walk.some(there, concat(dr, dz, _plus(dn * r, more[3]), axis=1))
+        dh = where(there, d * z + matmul(dmixed[t], w), d)
+    shape = (*dy.shape[:2], w.shape[0])
+    return stacked(dgiven, shape, dy), stacked(dmixed, shape, dy), dh
+
+
+def rnn_back(dy, dh, w, lengths, y, nonlinearity, reverse) -> tuple:
+    """(dgiven, dh0)"""
+    walk = Walk(dy, lengths, reverse)
+    dgiven = [None] * walk.steps
+    for t, there in walk:
+        d, value = dh + at(dy, t), at(y, t)
+        dgiven[t] = walk.some(there, relu_grad(d, value) if nonlinearity == "relu" else d * _slope(value))
+        dh = where(there, matmul(dgiven[t], w), d)
+    return stacked(dgiven, dy.shape, dy), dh

@@ -1,0 +1,171 @@
+"""A layer of RNN, LSTM or GRU as one op is the same layer step by step: results, gradients, second derivatives; eagerly and
+in a graph, which has as many nodes for many steps as for one."""
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import flowedu as flow
+from flowedu import nn
+from flowedu.core.eager.dispatch import get_num_threads, set_num_threads
+from flowedu.nn.functional import rnn
+
+from .formulas.table import Draw
+
+few = settings(max_examples=max(8, settings().max_examples // 3))
+MODES = ("RNN_TANH", "RNN_RELU", "LSTM", "GRU")
+
+
+def drawn(d, mode):
+    """(x, states, weights, backwards, lengths) as arrays: arguments of rnn.layer. Hidden sizes beside those of vectors."""
+    steps, rows, size, hidden = d.one_of(1, 2, 5), d.one_of(1, 3, 17), d.one_of(1, 3), d.one_of(1, 4, 19)
+    gates = rnn.GATES[mode] * hidden
+    x, states = d.floats(steps, rows, size), [d.floats(rows, hidden) for _ in range(2 if mode == "LSTM" else 1)]
+    real = d.one_of(hidden, max(hidden - 1, 1)) if mode == "LSTM" else hidden
+    states[0] = states[0][:, :real]
+    projection = [(real, hidden)] * (real < hidden)
+    weights = [d.rng.normal(0, 0.4, s) for s in ((gates, size), (gates, real), *projection, (gates,), (gates,))]
+    lengths = d.rng.integers(1, steps + 1, (rows, 1)) if d.one_of(True, False) else None
+    return x, states, weights, d.one_of(True, False), lengths, d.one_of(True, False)
+
+
+def tensors(x, states, weights, backwards, lengths, biased):
+    """Those that require a gradient, and the rest of a call of either kind."""
+    weights = weights if biased else weights[:-2]
+    leaves = [flow.tensor(a, requires_grad=True) for a in (x, *states, *weights)]
+    return leaves, len(states), backwards, None if lengths is None else flow.tensor(lengths)
+
+
+def call(layer, mode, leaves, states, backwards, lengths):
+    """Outputs, zeros where a sequence has ended, and last states."""
+    x, *rest = leaves
+    w_ih, w_hh, *more = rest[states:]
+    w_hr = more.pop(0) if more and more[0].ndim == 2 else None
+    y, ends = layer(mode, x, tuple(rest[:states]), (w_ih, w_hh, *(more or (None, None)), w_hr), backwards, lengths)
+    if lengths is not None:
+        y = y * (flow.arange(len(y)).reshape(-1, 1, 1) < lengths)
+    return y, *ends
+
+
+def both(mode, given, make):
+    """What `make` makes of the outputs of one kind and of the other, each a list of arrays."""
+    for layer in (rnn._at_once, rnn._step_by_step):
+        leaves, *rest = tensors(*given)
+        yield [t.detach().numpy() for t in make(call(layer, mode, leaves, *rest), leaves)]
+
+
+def same(found, rtol=1e-9):
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-10)
+
+
+def weighed(ys, rng):
+    return sum((y * flow.tensor(rng.standard_normal(tuple(y.shape)))).sum() for y in ys)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@few
+@given(data=st.data())
+def test_results_and_gradients_are_those_of_the_steps(mode, data):
+    d = Draw(data)
+    given, seed = drawn(d, mode), d.one_of(1, 2)
+    which = d.one_of(slice(None), slice(0, 1), slice(1, None))     # what the loss depends on
+    same(list(both(mode, given, lambda ys, leaves: [
+        *ys, *flow.autograd.grad(weighed(ys[which], np.random.default_rng(seed)), leaves, allow_unused=True)])))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@few
+@given(data=st.data())
+def test_second_derivatives_are_those_of_the_steps(mode, data):
+    d = Draw(data)
+    given = drawn(d, mode)
+
+    def second(ys, leaves):
+        rng = np.random.default_rng(3)
+        first = flow.autograd.grad(weighed(ys, rng), leaves, create_graph=True)
+        found = flow.autograd.grad(weighed(first, rng), leaves, allow_unused=True)
+        return [flow.zeros(1) if g is None else g for g in found]
+
+    one, other = both(mode, given, second)
+    same([one, [np.broadcast_to(b, a.shape) if not b.any() else b for a, b in zip(one, other)]], rtol=1e-7)
+
+
+class Loss(nn.Module):
+    def __init__(self, name, **options):
+        super().__init__()
+        self.net = getattr(nn, name)(3, 5, num_layers=2, bidirectional=True, **options)
+
+    def forward(self, x):
+        y, ends = self.net(x)
+        return y.sum() + sum((e * e).sum() for e in (ends if isinstance(ends, tuple) else (ends,)))
+
+
+class Training(nn.Graph):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.01))
+
+    def build(self, x):
+        loss = self.model(x)
+        loss.backward()
+        return loss
+
+
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+def test_a_graph_trains_as_eagerly_and_does_not_grow_with_the_steps(name):
+    rng, sizes = np.random.default_rng(0), set()
+    for steps in (2, 9):
+        eager = Loss(name).double()
+        twin = Loss(name).double()
+        twin.load_state_dict(eager.state_dict())
+        graph, rule = Training(twin), flow.optim.SGD(eager.parameters(), lr=0.01)
+        for _ in range(3):
+            x = flow.tensor(rng.standard_normal((steps, 4, 3)))
+            rule.zero_grad()
+            loss = eager(x)
+            loss.backward()
+            rule.step()
+            np.testing.assert_allclose(graph(x).item(), loss.item(), rtol=1e-12)
+        for p, q in zip(eager.parameters(), twin.parameters(), strict=True):
+            np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=1e-11, atol=1e-14)
+        sizes.add(len(graph._compiled.graph.nodes))
+    assert len(sizes) == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_rows_are_the_same_for_any_number_of_threads(mode):
+    """No row depends on another; 31 rows of 300 numbers are enough work for several threads."""
+    rng = np.random.default_rng(1)
+    gates = 300 * rnn.GATES[mode]
+    shapes = (4, 31, 8), (31, 300), (31, 300), (gates, 8), (gates, 300), (gates,), (gates,)
+    arrays = [rng.normal(0, 0.1, s) for s in shapes]
+    arrays = arrays if mode == "LSTM" else arrays[:2] + arrays[3:]
+    before, found = get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            set_num_threads(threads)
+            leaves = [flow.tensor(a.astype(np.float32), requires_grad=True) for a in arrays]
+            ys = call(rnn._at_once, mode, leaves, len(arrays) - 5, False, None)
+            found.append([t.detach().numpy() for t in (*ys, *flow.autograd.grad(ys[0].sum(), leaves[:1]))])
+    finally:
+        set_num_threads(before)
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+
+
+def test_what_does_not_fit_is_refused():
+    ops = flow.ops
+    given, w, b, lengths, h = (flow.zeros(*s) for s in ((2, 3, 12), (12, 4), (12,), (3,), (3, 4)))
+    lengths = lengths.long()
+    for wrong, name in (((given, w, flow.zeros(11), lengths, h), "b does not fit"),
+                        ((given, w, b, lengths, h[:2]), "h0 does not fit"), ((given, w.T, b, lengths, h), "w does not fit"),
+                        ((given, w, b, lengths[:2], h), "lengths does not fit"),
+                        ((given, w, b, lengths.float(), h), "lengths have the wrong"),
+                        ((given, w.double(), b, lengths, h), "w float64")):
+        with pytest.raises(RuntimeError, match=name):
+            ops.REGISTRY["gru"](*wrong)
+    with pytest.raises(ValueError, match="'tanh' or 'relu'"):
+        ops.REGISTRY["rnn"](given, w, b, lengths, h, nonlinearity="elu")
