@@ -25,13 +25,15 @@ ALL     := build/stamps/built-all
 DEBUG   := build/stamps/debug
 # The link from .venv to src/ holds this folder's full path, so a moved or copied folder needs a new one.
 LINK    := $(STAMPS)/linked-$(shell pwd | cksum | cut -d ' ' -f 1)
-READY   := $(BUILT) $(LINK)
+# Bytecode of the package: where the environment forbids Python to write any, each start would compile 300 files again.
+BYTES   := build/stamps/bytecode
+READY   := $(BUILT) $(LINK) $(BYTES)
 CUDA    := $(STAMPS)/cuda-set-up
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help stubs doors start check watch hint list solution from-scratch student-tree solutions-tree grade grade-all leaderboard syllabus authors-check frontier book test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
+.PHONY: help stubs doors start check watch hint list solution from-scratch student-tree solutions-tree grade grade-all leaderboard syllabus authors-check frontier book notebooks test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -113,13 +115,16 @@ book: $(ALL) $(READY) $(STAMPS)/book $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/re
 	@$(PY) -m sphinx -q -W --keep-going -b html -d build/book/doctrees -c book . build/book/html
 	@echo "the book is in build/book/html/index.html"
 
+notebooks: $(ALL) $(READY) $(STAMPS)/notebooks $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## the lessons and the gallery as Jupyter notebooks, with what they print
+	@$(PY) book/notebooks.py
+
 # Tests that are marked slow repeat a law over many alike, or take long by nature: they run in test-all, and where somebody
 # chooses tests.
 test: $(ALL) $(READY) $(STAMPS)/test  ## run the tests, in minutes (ARGS="-k conv": some of all there are)
 	@$(PY) -m pytest -n 2 $(or $(ARGS),-m "not slow")
 
 # First as on a machine without a simulator of GPUs; then what needs one, where that can be set up.
-test-all: $(ALL) $(READY) $(STAMPS)/test  ## run all tests, the slow ones and CUDA kernels, too: what CI does
+test-all: $(ALL) $(READY) $(STAMPS)/test $(STAMPS)/notebooks  ## run all tests, the slow ones and CUDA kernels, too: what CI does
 	@$(PY) -m pytest -n 2 -m "not simulator"
 	@if $(MAKE) -s --no-print-directory $(CUDA); then $(MAKE) -s --no-print-directory test-cuda && \
 	    $(PY) -m pytest -n 2 -m simulator; \
@@ -219,12 +224,16 @@ $(LINK): $(PY) pyproject.toml | $(BUILT)
 	@FLOWEDU_BUILD_ISA=native $(QUIETLY) link "linking flowedu into $(VENV)" $(PIP) --no-deps --no-build-isolation -e .
 	@mkdir -p $(@D) && touch $@
 
+$(BYTES): $(PY) $(SCRIPTS)
+	@$(PY) -m compileall -q src/flowedu
+	@mkdir -p $(@D) && touch $@
+
 # Headers, simulator and PyCUDA; again when a file of the simulator has changed.
 $(CUDA): tools/setup_cuda.py $(shell find src/flowedu/cuda -type f -not -name '*.pyc') pyproject.toml | $(READY)
 	@$(PY) tools/setup_cuda.py
 	@touch $@
 
-# The extras of pyproject.toml: test, lint, plot, image, record, book.
+# The extras of pyproject.toml: test, lint, plot, image, record, book, notebooks.
 $(STAMPS)/%: $(STAMPS)/base
 	@$(QUIETLY) pip-$* "installing what '$*' needs into $(VENV)" $(PIP) $$($(NEEDS) $*)
 	@touch $@

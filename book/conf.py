@@ -31,30 +31,27 @@ html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True}
 (ROOT / "build/book/tables").mkdir(parents=True, exist_ok=True)
 
-LESSONS = sorted((ROOT / "chapters").glob("*/*.md"))
-FROM = BOOK / "from_pytorch.md"
 REFERENCE = sorted((BOOK / "reference").glob("*.md"))
 _printed: dict[Path, list] = {}
 
 
 def run(app) -> None:
     """Before pages are read: what their code prints, and the widgets' tables."""
-    english = [p for p in (*LESSONS, FROM) if not pages.language(p)]
-    _printed.update(outputs.all_outputs(english, ROOT / "build/book/outputs"))
+    _printed.update(outputs.all_outputs([*pages.ENGLISH, *pages.OWN], outputs.KEPT))
     tables.write_all(ROOT / "build/book/tables")
 
 
 def show(app, docname: str, source: list[str]) -> None:
     path = ROOT / f"{docname}.md"
-    if path in LESSONS:
+    if path in pages.LESSONS:
         source[0] = pages.page(path, _printed[pages.original(path)])
-    elif path == FROM:
+    elif path in pages.OWN:
         source[0] = compare.filled(pages.page(path, _printed[path]))
 
 
 def again(app, *_) -> list[str]:
     """Lessons are read again in every run: what they print, an exercise, or what a name does may have changed."""
-    return [str(p.relative_to(ROOT).with_suffix("")) for p in (*LESSONS, FROM, *REFERENCE)]
+    return [str(p.relative_to(ROOT).with_suffix("")) for p in (*pages.LESSONS, *pages.OWN, *REFERENCE)]
 
 
 def setup(app) -> dict:

@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import defaults
 import names
 import records
 
@@ -19,7 +20,8 @@ from flowedu.mock.differs_optim import DIFFERS
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted((ROOT / "book" / "reference" / "examples").glob("*.txt"))
-# words: of names without docstring; chapters: {name, or file of the package: its page}; the longest that fits counts
+# words: of names without docstring; chapters: {name, or file of the package: its page}; none: what is left out stands for;
+# the longest that fits counts
 TABLES = tomllib.loads((ROOT / "book" / "reference" / "words.toml").read_text(encoding="utf-8"))
 LINES = 3                                      # of pages that use a name
 
@@ -120,6 +122,8 @@ def facts(path: str, x: Any) -> dict[str, str]:
     page = names.places().get(path, ("",))[0]
     if path in shapes or "Axes" not in said and kind(x) == "function" and page in shapes:
         said["Shapes"] = shapes.get(path) or shapes[page]
+    if left_out := defaults.of(path, x, text(path, x), TABLES["none"]):
+        said["Left out"] = "; ".join(f"`{name}`: {words}" for name, words in left_out.items())
     if raised := raises(x):
         said["Raises"] = ", ".join(raised) + (", CallError" if kind(x) == "function" else "")
     file, line = source(x)

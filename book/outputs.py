@@ -14,12 +14,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from flowedu.learn.lesson import run_lesson
 from flowedu.show.svg import write
 
 ROOT = Path(__file__).resolve().parents[1]
+KEPT = ROOT / "build" / "book" / "outputs"
 HERE = {"PYTHONPATH": str(ROOT / "src")}
 LIMIT = 300                                    # seconds for a page
 

@@ -5,13 +5,18 @@ The pages are those of chapters/; what is added here is added while Sphinx reads
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from flowedu.learn import course
-from flowedu.learn.blocks import BLOCK, pages, unbroken
+from flowedu.learn.blocks import BLOCK, block_of, pages, unbroken
 from flowedu.learn.language import tr
 
 ROOT = Path(__file__).resolve().parents[1]
+LESSONS = sorted((ROOT / "chapters").glob("*/*.md"))
+ENGLISH = [p for p in LESSONS if not p.name.endswith(".zh.md")]          # a translation has the same blocks
+OWN = [ROOT / "book" / "from_pytorch.md"]      # pages of the book itself with blocks that run
 FENCE = "`" * 8                                # more than any output has
 LONG = 30                                      # lines after which an output scrolls
 TRY = {"01_blob": ("strides", "Shape and strides"), "04_job_functions": ("arena", "Place an arena yourself"),
@@ -23,29 +28,52 @@ SAID = {"": ("Exercises in the library itself", "Try it", "not run here: it need
         ".zh": ("练习：库里的函数", "动手试试", "这里没有运行：需要", "星：", " 颗：", "；", "在哪里讲到")}
 
 
+@dataclass(frozen=True)
+class Part:
+    """A piece of a page. kind: "text", "code" (a Python block that ran or was left out) or "output", what the page promises
+    of a block that was left out. printed: what the code printed; None where it was left out."""
+
+    kind: str
+    text: str
+    words: str = ""
+    printed: str | None = None
+    line: int = 0
+
+
+def parts(path: Path, printed: Iterable[str | None]) -> Iterator[Part]:
+    """A page in pieces, in order, without what it promises of blocks that ran. printed: what they print, in order."""
+    text = TONGUES.sub("", path.read_text(encoding="utf-8"), count=1)
+    read, outputs, out = 0, iter(printed), None
+    for match in BLOCK.finditer(text):
+        yield Part("text", unbroken(text[read:match.start()]))
+        read = match.end()
+        block = block_of(match)
+        if block.language == "python":
+            out = next(outputs)
+            yield Part("code", block.text, block.words, out, block.line)
+        elif (block.language, block.words) != ("text", "output"):
+            yield Part("text", match[0])
+        elif out is None:
+            yield Part("output", block.text)
+    yield Part("text", unbroken(text[read:]))
+
+
 def page(path: Path, printed: list[str | None]) -> str:
     """The Markdown of a page as the book shows it. printed: what its Python blocks print, in order."""
-    text, tongue = TONGUES.sub("", path.read_text(encoding="utf-8"), count=1), language(path)
-    parts, read, outputs, shown = [], 0, iter(printed), False
-    for match in BLOCK.finditer(text):
-        words, code = match[1], match[3]
-        parts.append(unbroken(text[read:match.start()]))
-        read = match.end()
-        if words == "python":
-            out = next(outputs)
-            shown = out is not None
-            parts.append(f"```python\n{code}```")
-            if out is None:
-                need = re.search(r"needs=(\w+)", match[2])
-                parts.append(f"\n\n*{SAID[tongue][2]} {need[1] if need else '...'}*")
-            elif out.strip():
-                parts.append("\n" + _output(out))
-        elif (words, match[2].strip()) == ("text", "output"):
-            parts.append("" if shown else _output(code))         # what it would print
+    tongue, shown = language(path), []
+    for part in parts(path, printed):
+        if part.kind == "text":
+            shown.append(part.text)
+        elif part.kind == "output":
+            shown.append(_output(part.text))
         else:
-            parts.append(match[0])
-    parts.append(unbroken(text[read:]))
-    return _links(path) + "".join(parts) + _after(path, tongue)
+            shown.append(f"```python\n{part.text}```")
+            if part.printed is None:
+                need = re.search(r"needs=(\w+)", part.words)
+                shown.append(f"\n\n*{SAID[tongue][2]} {need[1] if need else '...'}*")
+            elif part.printed.strip():
+                shown.append("\n" + _output(part.printed))
+    return _links(path) + "".join(shown) + _after(path, tongue)
 
 
 def language(path: Path) -> str:
@@ -63,13 +91,18 @@ def _output(text: str) -> str:
     return f"{FENCE}{{code-block}} text\n:class: printed{long}\n\n{text.rstrip()}\n{FENCE}\n"
 
 
-def _links(path: Path) -> str:
-    """Above the title: the same page in the other languages."""
+def other_tongues(path: Path) -> str:
+    """Links to the same page in the other languages."""
     first = original(path)
     there = {tongue: first.with_name(f"{first.stem}{tongue}.md") for tongue in LANGUAGES}
-    found = [f"[{LANGUAGES[t]}]({p.name})" for t, p in there.items() if p.exists() and p != path]
+    return " ".join(f"[{LANGUAGES[t]}]({p.name})" for t, p in there.items() if p.exists() and p != path)
+
+
+def _links(path: Path) -> str:
+    """Above the title."""
+    found = other_tongues(path)
     matter = "---\norphan: true\n---\n\n" if language(path) else ""
-    return matter + (f"```{{container}} languages\n{' '.join(found)}\n```\n\n" if found else "")
+    return matter + (f"```{{container}} languages\n{found}\n```\n\n" if found else "")
 
 
 def _after(path: Path, tongue: str) -> str:

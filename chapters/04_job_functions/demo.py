@@ -15,7 +15,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 import flowedu as flow
 import flowedu.typing as tp
@@ -87,7 +87,7 @@ def train_epoch(train_job, images, labels, rng, history, title) -> None:
     """All batches once, in a new order."""
     order = rng.permutation(len(images)).reshape(-1, BATCH)
     start = time.perf_counter()
-    with tqdm(total=order.size, desc=title, unit=" images", leave=False, disable=None) as bar:    # None: only on a terminal
+    with tqdm(total=order.size, desc=title, unit=" images", leave=False, disable=None) as bar:    # None: where it is seen
         for chosen in order:
             history.losses.append(float(train_job(images[chosen], labels[chosen]).mean()))
             bar.set_postfix(loss=f"{np.mean(history.losses[-20:]):.3f}", refresh=False)

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 import flowedu as flow
 from flowedu import nn

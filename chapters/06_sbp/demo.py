@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from networks import INPUTS, Network, networks
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 import flowedu as flow
 from flowedu import nn
@@ -78,7 +78,7 @@ def train(net: Network, plan: str, data) -> tuple[Train, list[float], float]:
     """(graph, losses, seconds of a step)."""
     graph, x_at, y_at = laid_out(net, plan)
     losses, start = [], 0.0
-    for x, y in tqdm(data, desc=f"{plan:10}", unit=" steps", leave=False, disable=None):       # None: only on a terminal
+    for x, y in tqdm(data, desc=f"{plan:10}", unit=" steps", leave=False, disable=None):       # None: where it is seen
         loss = graph(flow.tensor(x, placement=x_at[0], sbp=x_at[1]), flow.tensor(y, placement=y_at[0], sbp=y_at[1]))
         losses.append(float(loss.numpy().mean()))
         start = start or time.perf_counter()                     # the first step compiles

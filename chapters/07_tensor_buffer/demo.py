@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 import flowedu as flow
 import flowedu.typing as tp
@@ -89,7 +89,7 @@ def batch(files: list[bytes], chosen) -> list[list[np.ndarray]]:
 def train_epoch(train_job, files, labels, rng, title: str) -> tuple[float, float]:
     """All files once, in a new order: (mean loss, files per second)."""
     order, losses, start = rng.permutation(len(files)).reshape(-1, BATCH), [], time.perf_counter()
-    with tqdm(total=order.size, desc=title, unit=" files", leave=False, disable=None) as bar:     # None: only on a terminal
+    with tqdm(total=order.size, desc=title, unit=" files", leave=False, disable=None) as bar:     # None: where it is seen
         for chosen in order:
             losses.append(float(train_job(batch(files, chosen), [labels[chosen]])[0].mean()))
             bar.set_postfix(loss=f"{np.mean(losses[-20:]):.3f}", refresh=False)

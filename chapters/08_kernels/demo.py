@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 import flowedu as flow
 from flowedu import nn
@@ -71,7 +71,7 @@ def run(options) -> int:
     cpu, cuda = Training("cpu", options.seed), Training("cuda", options.seed)
     cuda.step(*data[0])                             # kernels are compiled now
     cuda = Training("cuda", options.seed)
-    for images, labels in tqdm(data, desc="steps", unit=" steps", leave=False, disable=None):     # None: only on a terminal
+    for images, labels in tqdm(data, desc="steps", unit=" steps", leave=False, disable=None):     # None: where it is seen
         cpu.step(images, labels)
         cuda.step(images, labels)
 

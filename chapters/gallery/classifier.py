@@ -7,7 +7,7 @@ The digits are the 7,000 of MNIST that come with flowedu. Four epochs take some 
 import argparse
 from pathlib import Path
 
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 import flowedu as flow
 from flowedu import nn

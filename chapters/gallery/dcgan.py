@@ -7,7 +7,7 @@ Six epochs over the digits that come with flowedu take about half a minute on tw
 import argparse
 from pathlib import Path
 
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 import flowedu as flow
 from flowedu import nn

@@ -8,7 +8,7 @@ import argparse
 import math
 from pathlib import Path
 
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 import flowedu as flow
 import flowedu.nn.functional as F

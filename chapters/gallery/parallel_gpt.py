@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from curves import curves
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 import flowedu as flow
 from flowedu import nn

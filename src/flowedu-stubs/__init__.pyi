@@ -41,7 +41,7 @@ from flowedu.oneflow04.job.scope import Scope, namespace as name_scope, placemen
 from flowedu.oneflow04.mirrored import (
     MirroredTensorDef as MirroredTensorDef, MirroredTensorListDef as MirroredTensorListDef)
 from flowedu.saving.graph import LoadedGraph
-from flowedu.tensor import return_types as _return_types, return_types as return_types
+from flowedu.tensor import fft as fft, return_types as _return_types, return_types as return_types
 from flowedu.tensor.device import device as device
 from flowedu.tensor.generator import Generator as Generator, Generator as _Generator, _Default, fork_rng as fork_rng
 from flowedu.tensor.limits import finfo as finfo, iinfo as iinfo
@@ -719,6 +719,8 @@ def set_printoptions(precision: _int | None = None, threshold: _float | None = N
 def set_rng_state(new_state: _Tensor) -> None: """The default generator draws on from a state that get_rng_state gave."""
 def sgn(input) -> _Tensor: """Elementwise sign."""
 short: _dtype
+def show(thing: Any, path: str | Any | None = None) -> Any | None:
+    """Show a graph, a plan, a job, a route, a timeline or a tensor: in a notebook as a picture or a table, elsewhere as text."""
 def sigmoid(input) -> _Tensor: """Elementwise sigmoid."""
 def sign(input) -> _Tensor: """Elementwise sign."""
 def signbit(input) -> _Tensor: """Whether x is negative (-0.0 too)."""

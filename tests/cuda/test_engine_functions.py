@@ -63,7 +63,8 @@ def same(got, want):
     np.testing.assert_allclose(a, b, rtol=2e-3 if want.dtype is flow.float16 else 2e-4, atol=2e-4)
 
 
-LINES = list(dict.fromkeys(EVERY + CASTS + OURS))
+FFT = ["m.fft.fft(a, norm='ortho')", "m.fft.irfft(m.fft.rfft(B, dim=1), 3, 1)", "m.fft.mul(m.fft.rfft(a), m.fft.rfft(b))"]
+LINES = list(dict.fromkeys(EVERY + CASTS + OURS + FFT))
 
 
 @pytest.mark.parametrize("line", LINES)

@@ -1,4 +1,6 @@
 """flow.comm and flow.env: collectives on local tensors."""
+import re
+
 import numpy as np
 import pytest
 
@@ -126,19 +128,20 @@ def test_one_controller_of_three_devices(virtual):
     (lambda r: comm.all_gather([flow.ones(2)], flow.ones(2)), ArgumentError, "not one tensor for each rank"),
     (lambda r: comm.all_gather([flow.ones(3)] * 2, flow.ones(2)), ShapeError, r"tensor_list\[0\] has another shape"),
     (lambda r: comm.broadcast(flow.ones(2), 2), ArgumentError, "there is no rank 2"),
-    (lambda r: comm.broadcast(flow.ones(2 + r)), ShapeError, "rank 0 sends another shape"),
+    (lambda r: comm.broadcast(flow.ones(2 + r)), ShapeError, "rank 0 sends another number of elements"),
     (lambda r: comm.scatter(flow.ones(2)), ArgumentError, "no scatter_list"),
     (lambda r: comm.gather(flow.ones(2)), ArgumentError, "no gather_list"),
     (lambda r: comm.all_to_all([flow.ones(2)], [flow.ones(2)]), ArgumentError, "output_tensor_list"),
-    (lambda r: comm.all_gather_into_tensor(flow.ones(3), flow.ones(2)), ShapeError, "the output has another shape"),
+    (lambda r: comm.all_gather_into_tensor(flow.ones(3), flow.ones(2)), ShapeError, "another number of elements"),
     (lambda r: comm.reduce_scatter_tensor(flow.ones(2), flow.ones(3)), ShapeError, "not one of equal parts"),
     (lambda r: comm.recv(1 - r, (2,)), ArgumentError, "belong together"),
     (lambda r: comm.send(flow.ones(2), 1 - r) or comm.recv(1 - r, out=flow.ones(3)), ShapeError, "out has another shape"),
     (lambda r: comm.all_reduce(flow.ones(2 + r)), CommError, "collectives of one group differ"),
 ])
 def test_errors(call, kind, message):
-    with pytest.raises(kind, match=message):
+    with pytest.raises(kind) as e:
         on(2, call)
+    assert re.search(message, e.value.problem)               # not in what else is told: the line above is
 
 
 def test_a_sampler_on_each_rank():

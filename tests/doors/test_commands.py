@@ -78,6 +78,7 @@ NOT_HERE = {
     "make test-cuda": "part of make test-all", "make test-debug": "a step of .ci/run",
     "make build-debug": "the first part of test-debug", "make lint": "a step of .ci/run", "make peers": "a step of .ci/run",
     "make doors": "is what runs this", "make book": "a step of .ci/run; its pages: tests/book",
+    "make notebooks": "runs all lessons; tests/book/test_notebooks.py writes them, and runs some",
     "make mutants": "an hour: before a release", "make bench": "installs gigabytes; benchmarks/ has tests of its own",
     "make stubs": "tests/structure/test_stubs.py asks the tool whether it would write anything",
     "make bench-gpu": "tests/cuda runs its rows small", "make counters": "tests/cuda counts",

@@ -170,7 +170,7 @@ MISSING = {
     "from {v} import prototype": "of {v}: datasets, io, models, ops, transforms, utils",
     "from {v}.models import resnet_18": "fix:      {v}.models.resnet18",
     "from {n}.nn import Lineer": "fix:      {n}.nn.Linear",
-    "from {n} import fft": "np.fft.fft",
+    "from {n} import fft": "flow.fft.rfft",
     "import {v}; {v}.models.resnet_18": "fix:      {v}.models.resnet18",
     "import {v}; {v}.models.resnet18(weights='DEFAULT')": "weights=None",
 }

@@ -1,7 +1,7 @@
 """Names that programs for PyTorch and torchvision use: {where they look for them here: the names}."""
 
 NAMES = {
-    "flow": """profiler asarray get_default_device set_default_device stft istft fft ifft complex view_as_real
+    "flow": """profiler asarray get_default_device set_default_device stft istft ifft complex view_as_real
         view_as_complex real imag polar angle conj
         sparse_coo_tensor sparse quantize_per_tensor qint8 quasirandom overrides package futures special monitor export
         library fx jit compile Storage UntypedStorage classes cond while_loop compiler is_complex is_conj resolve_conj
@@ -11,6 +11,7 @@ NAMES = {
         set_float32_matmul_precision use_deterministic_algorithms autocast get_autocast_dtype amp set_flush_denormal
         get_num_interop_threads Event Stream mps hub from_file frombuffer empty_permuted empty_strided
         celu_ selu_ rrelu_ alpha_dropout feature_dropout native_norm pdist pixel_shuffle bilinear""",
+    "flow.fft": "ifft hfft ihfft fft2 ifft2 rfft2 irfft2 hfft2 fftn ifftn rfftn irfftn",
     "flow.nn": """FractionalMaxPool2d AdaptiveLogSoftmaxWithLoss RNNBase
         CrossMapLRN2d LPPool2d DataParallel Buffer quantized qat quantizable
         intrinsic ao attention""",

@@ -128,6 +128,30 @@ def searchsorted(rows, values, right):
     return y
 
 
+def waves(n):
+    """cos and sin of n angles, by which frequency k turns at place j: (k, j)."""
+    turns = np.outer(np.arange(n // 2 + 1), np.arange(n)) % n * 2 * np.longdouble(np.pi) / n
+    return np.cos(turns), np.sin(turns)
+
+
+def images(n):
+    """Of how many frequencies each of the first half is one: of 2 where n - k is another."""
+    return np.array([1 + (k != -k % n) for k in range(n // 2 + 1)])
+
+
+def rfft(x, scale, twice):
+    n = x.shape[-1]
+    cos, sin = waves(n)
+    y = np.stack([x @ cos.T, -(x @ sin.T)], -1)
+    return y * scale * (images(n)[:, None] if twice else 1)
+
+
+def irfft(x, n, scale, twice):
+    cos, sin = waves(n)
+    x = x * (images(n)[:, None] if twice else 1)
+    return (x[..., 0] @ cos - x[..., 1] @ sin) * scale
+
+
 def gather_part(params, indices, axis, first, size):
     """What gather takes from a table of `size` rows that has params from row `first` on and zeros elsewhere."""
     y = np.zeros(params.shape[:axis] + indices.shape + params.shape[axis + 1:], params.dtype)
@@ -202,8 +226,8 @@ def same(u, v) -> bool:
 
 
 MEANINGS = {f.__name__: f for f in (
-    det, lu, slogdet, leading_minor, cholesky, inverse, solve, matrix_exp, searchsorted, gather_part, gather_part_grad,
-    dim_gather_part, dim_gather_part_grad, slice_part, extreme_place, mode_place)}
+    det, lu, slogdet, leading_minor, cholesky, inverse, solve, matrix_exp, rfft, irfft, searchsorted, gather_part,
+    gather_part_grad, dim_gather_part, dim_gather_part_grad, slice_part, extreme_place, mode_place)}
 CALLS = cases(lambda op: op.name in MEANINGS)
 LIBRARY = [op for op in REGISTRY.values() if op.ref and (op.ref.__module__ or "").startswith("flowedu.")]
 # collected here: a test that runs before these may define ops of its own

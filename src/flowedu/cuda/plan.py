@@ -37,7 +37,7 @@ from flowedu.errors import DeviceError, FlowError, KernelError, OutOfMemoryError
 from flowedu.tensor.interop import memory_of
 from flowedu.tensor.writing import bump
 
-OF_THE_CPU = ("layout", "packed", "update")        # passes whose reasons are a processor's caches
+OF_THE_CPU = ("inverted_residual", "layout", "packed", "update")        # passes whose reasons are a processor's caches
 
 
 class OnGpu:

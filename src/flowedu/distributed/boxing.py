@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowedu.core.eager.tensor import Tensor
+from flowedu.core.eager.tensor import Tensor, attach
 from flowedu.core.sbp.boxing import Route
 from flowedu.core.sbp.boxing import route as _route
 from flowedu.core.sbp.tensor.global_layout import checked_layout
@@ -20,6 +20,8 @@ from flowedu.distributed.oneflow_rule import RULES
 from flowedu.errors import ArgumentError
 
 __all__ = ["Route", "route", "rule", "strict"]
+
+attach(Route, {"_repr_svg_": lambda self: self.draw()})            # what a notebook shows
 
 
 def route(x: Tensor | Sequence[int], placement=None, sbp=None, *, src=None, dtype=float32) -> Route:

@@ -95,15 +95,16 @@ def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor) -> None:
 
 
 def broadcast(tensor: Tensor, src: int = 0) -> Tensor:
-    """tensor = rank src's, in place."""
+    """tensor = rank src's, in place. Each rank's keeps its shape; all have as many elements, of one dtype."""
     c = _comm()
     root = _root("broadcast", src, c)
     a = (_numbers if isinstance(c, Mirror) or c.rank == root else _room)(tensor, "broadcast")
     got = c.broadcast(a, root, what="flow.comm.broadcast")
-    if got.shape != a.shape or got.dtype != a.dtype:
-        raise ShapeError(f"flow.comm.broadcast: rank {src} sends another shape or dtype", got=f"{got.dtype} {got.shape}",
-                         expected=f"{a.dtype} {a.shape}, as on rank {c.rank}", fix=f"flow.empty{got.shape} on the others")
-    put(tensor, got)
+    if got.size != a.size or got.dtype != a.dtype:
+        raise ShapeError(f"flow.comm.broadcast: rank {src} sends another number of elements or dtype",
+                         got=f"{got.dtype} {got.shape}", expected=f"{a.dtype} {a.shape}, as on rank {c.rank}",
+                         fix=f"flow.empty{got.shape} on the others")
+    put(tensor, got.reshape(a.shape))
     return tensor
 
 
@@ -165,6 +166,11 @@ def all_to_all(output_tensor_list: list[Tensor], input_tensor_list: list[Tensor]
         if len(xs) != c.size:
             raise ArgumentError(f"flow.comm.all_to_all: {what} has not one tensor for each rank", expected=str(c.size),
                                 got=str(len(xs)), fix="list(x.chunk(n))")
+    own, there = input_tensor_list[c.rank], output_tensor_list[c.rank]
+    if _local(own, "all_to_all").shape != _local(there, "all_to_all").shape or own.dtype is not there.dtype:
+        raise ShapeError("flow.comm.all_to_all: what stays on a rank has another shape or dtype than the room for it",
+                         expected=f"{own.dtype} {tuple(own.shape)}", got=f"{there.dtype} {tuple(there.shape)}",
+                         fix="[flow.empty_like(x) for x in input_tensor_list]")
     given = [_numbers(x, "all_to_all") for x in input_tensor_list]
     room = [_room(y, "all_to_all") for y in output_tensor_list]
     others = [r for r in range(c.size) if r != c.rank]

@@ -24,10 +24,11 @@ LEFT_OUT = (
         "complex64 complex128 complex32 cfloat cdouble chalf complex view_as_complex view_as_real polar",
         "one more kind of number in every kernel",
         "keep real and imaginary parts as two tensors"),
-    Row("Fourier transforms",
-        "fft stft istft",
-        "their values are complex, and pairs of real numbers in their place would be multiplied wrongly",
-        "NumPy has them, without a gradient: f = np.fft.fft(x.numpy()), then flow.tensor(f.real) and flow.tensor(f.imag)"),
+    Row("Fourier transforms of complex numbers, and of several axes",
+        "stft istft fft.ifft fft.hfft fft.ihfft fft.fft2 fft.ifft2 fft.rfft2 fft.irfft2 fft.fftn fft.ifftn fft.rfftn "
+        "fft.irfftn",
+        "there are no complex numbers; real ones have pairs, (..., 2), for frequencies",
+        "flow.fft.rfft, irfft and fft, along one axis; pairs are multiplied by flow.fft.mul"),
     Row("eigenvalues of matrices that are not symmetric",
         "linalg.eig linalg.eigvals",
         "their values are complex",
@@ -92,7 +93,7 @@ LEFT_OUT = (
         "the message of such a name says it"),
     Row("unsigned integers of more than 8 bits",
         "",
-        "a kernel for each op and each of them",
+        "a kernel for each op and each of them; PyTorch, too, neither adds nor compares them",
         "an error says which type holds their numbers"),
     Row("an `nn.Graph` over several GPUs",
         "",
@@ -116,10 +117,12 @@ NAMED: dict[str, Row] = {name: row for row in LEFT_OUT for name in row.names.spl
 
 
 def left_out(path: str) -> Row | None:
-    """The row of a name below flow or torch, or of what it is below: jit.save is of jit."""
-    while path and path not in NAMED:
-        path = path.rpartition(".")[0]
-    return NAMED.get(path)
+    """The row of a name below flow or torch, or of what it is below: jit.save is of jit. Of torch.fft, which is another
+    thing than flow.fft, that of names below it."""
+    above = path
+    while above and above not in NAMED:
+        above = above.rpartition(".")[0]
+    return NAMED.get(above) or next((row for name, row in NAMED.items() if name.startswith(path + ".")), None)
 
 
 def table() -> str:

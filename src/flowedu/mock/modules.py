@@ -65,7 +65,7 @@ class Mocked(types.ModuleType):
                 value = getattr(source, name)
             except AttributeError:
                 continue
-            if _ours(value):
+            if _ours(value) or name in self._hidden():
                 if not self._shows(name):
                     continue
                 value = importlib.import_module(below)
@@ -77,16 +77,20 @@ class Mocked(types.ModuleType):
     def _told(self) -> list[str]:
         """What is offered to who asked for another name: the public names, not what a file imports for itself."""
         shown = {n for s in self._sources for n in vars(s).get("__all__") or dir(s) if not _brought(vars(s).get(n))}
-        return sorted(n for n in shown - _hidden(self.__name__) if not n.startswith("_"))
+        return sorted(n for n in shown - self._hidden() if not n.startswith("_"))
 
     def __dir__(self) -> list[str]:
         names = {name for source in self._sources for name in dir(source)
                  if not _ours(vars(source).get(name)) or self._shows(name)} | set(vars(self))
-        return sorted(names - _hidden(self.__name__) - {"_sources"})
+        return sorted(names - self._hidden() - {"_sources"})
+
+    def _hidden(self) -> set[str]:
+        """Names that a module does not show: of flowedu's own top."""
+        return HOUSE if any(source.__name__ == "flowedu" for source in self._sources) else set()
 
     def _shows(self, name: str) -> bool:
         """Whether flowedu's module of this name is one that programs know, not one that a file imports for itself."""
-        return name not in _hidden(self.__name__) and _there(f"{self.__name__}.{name}")
+        return name not in self._hidden() and _there(f"{self.__name__}.{name}")
 
     @property
     def __all__(self) -> list[str]:                      # from torch import *
@@ -101,11 +105,6 @@ def _brought(value: object) -> bool:
     """Whether it is of Python or an error of ours."""
     home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
     return f"{home}".partition(".")[0] in sys.stdlib_module_names or f"{home}".startswith("flowedu.errors")
-
-
-def _hidden(path: str) -> set[str]:
-    """Names that a module does not show: of flowedu's own top."""
-    return set() if _below(path) else HOUSE
 
 
 def _plain(sources: Iterable[types.ModuleType], name: str, listed: bool) -> bool:

@@ -9,8 +9,8 @@ WITH = {"torch": ("torch", "torchvision"), "oneflow": ("oneflow", "flowvision")}
 VERSIONS = {"torch": "2.5.0+flowedu", "torchvision": "0.20.0+flowedu", "oneflow": "1.0.0+flowedu",
             "flowvision": "0.2.0+flowedu"}
 
-# parts of the house that users of torch and oneflow do not know; torch.ops and oneflow.core are other things there
-HOUSE = {"diagnostics", "core", "errors", "aliases", "fast", "learn", "mock", "oneflow04", "ops", "saving", "show"}
+# parts of the house that users of torch and oneflow do not know; torch.ops, torch.fft, oneflow.core are other things there
+HOUSE = {"diagnostics", "core", "errors", "aliases", "fast", "fft", "learn", "mock", "oneflow04", "ops", "saving", "show"}
 
 _HERE = "flowedu.mock.insides"
 _LAYERS = "flowedu.nn.modules"

@@ -5,7 +5,7 @@ from flowedu.core.ops import concat, matmul, update
 from flowedu.ops import hint  # isort: skip
 from flowedu.ops import argmax, bias, bounds, composed, conv, exact, functions, index, norm, pool, random, resize, softmax
 from flowedu.ops import slice_part, activations, ctc, halves, order, recurrent, scatter
-from flowedu.ops import factors, linalg, lu, scan, strided, update_adaptive, update_sgd
+from flowedu.ops import factors, fourier, linalg, lu, scan, strided, update_adaptive, update_sgd
 from flowedu.core.ops.define import REGISTRY, define
 from flowedu.ops.formula import elementwise as define_elementwise
 from flowedu.core.ops.record import Effects, Kernel, Laws, Meaning, Split, View

@@ -133,9 +133,8 @@ def _spec(v: GraphValue) -> str:
     return f"{v.dtype.name} {'x'.join(map(str, v.shape)) or 'number'}"
 
 
-def draw_graph(compiled, path: str | os.PathLike, optimized: bool) -> Path:
-    """Write the picture of a compiled nn.Graph, as it was traced or after the passes, to `path` (.svg). If that is more
-    than BOXES boxes, it shows parts of the model, and leads to a file beside it, `...-all.svg`, with a box for each op."""
+def graph_boxes(compiled, optimized: bool) -> tuple[str, list[Box]]:
+    """The title of a compiled nn.Graph's picture and a box for each op, as it was traced or after the passes."""
     traced = {y.name for o in compiled.operators[:compiled.graph.forward] for y in o.node.outputs}
     names = [n for n, text in compiled.outputs if text is not None]
     if optimized and compiled.spread is not None:              # what the first rank of this process does
@@ -156,8 +155,20 @@ def draw_graph(compiled, path: str | os.PathLike, optimized: bool) -> Path:
 
     made = boxes(nodes, list(zip(names, values)), part)
     count = sum(b.kind in ("forward", "backward", "update") for b in made)
+    return f"{compiled.owner.name}, {'after the passes' if optimized else 'as traced'}: {count} ops", made
+
+
+def graph_svg(compiled) -> str:
+    """The picture of a compiled nn.Graph as it was traced, in at most BOXES boxes."""
+    title, made = graph_boxes(compiled, False)
+    return drawing(title, collapsed(made, BOXES)).svg()
+
+
+def draw_graph(compiled, path: str | os.PathLike, optimized: bool) -> Path:
+    """Write the picture of a compiled nn.Graph, as it was traced or after the passes, to `path` (.svg). If that is more
+    than BOXES boxes, it shows parts of the model, and leads to a file beside it, `...-all.svg`, with a box for each op."""
+    title, made = graph_boxes(compiled, optimized)
     path = Path(path)
-    title = f"{compiled.owner.name}, {'after the passes' if optimized else 'as traced'}: {count} ops"
     if len(made) <= BOXES:
         return drawing(title, made).save(path)
     whole = path.with_name(f"{path.stem}-all{path.suffix}")

@@ -103,6 +103,13 @@ def beside(t, x):
     return moved(t, place) if place and t._device != place else t
 
 
+def on_cpu(name: str, x, **attrs):
+    """What the record gives for x, where x lies, of a record that works in main memory alone."""
+    op = REGISTRY[name]
+    out = op(moved(x, 0) if getattr(x, "_device", 0) else x, **attrs)
+    return tuple([beside(y, x) for y in out]) if isinstance(out, tuple) else beside(out, x)
+
+
 def to(self, *args, dtype=None, device=None, other: Tensor | None = None, non_blocking: bool = False, copy: bool = False,
        memory_format=None) -> Tensor:
     """This tensor with another dtype or on another device; itself when nothing changes and `copy` is False.

@@ -13,19 +13,11 @@ from flowedu.tensor import pieces as P
 from flowedu.tensor import return_types
 from flowedu.tensor import shapes as S
 from flowedu.tensor.creation import eye, zeros
-from flowedu.tensor.devices import beside, made_with, moved
+from flowedu.tensor.devices import made_with, on_cpu
 from flowedu.tensor.linear import matmul
 from flowedu.tensor.promotion import check_tensor
 
 _SOLVE = REGISTRY["solve"]
-
-
-def lapack(name: str, x, **attrs):
-    """The record's results for x, where x lies."""
-    op = REGISTRY[name]
-    home = moved(x, 0) if getattr(x, "_device", 0) else x
-    out = op(home, **attrs)
-    return tuple([beside(y, x) for y in out]) if isinstance(out, tuple) else beside(out, x)
 
 
 def no_driver(what: str, driver) -> None:
@@ -63,7 +55,7 @@ def mirrored(what: str, A, upper: bool):
 def cholesky(input, *, upper: bool = False):
     """The lower triangle L with L @ L.mT = input, of which only that triangle is read; upper: L.mT, of the other one.
     LinAlgError for a matrix that is not positive definite."""
-    y = lapack("cholesky", mirrored("linalg.cholesky", input, upper))
+    y = on_cpu("cholesky", mirrored("linalg.cholesky", input, upper))
     return S.mT(y) if upper else y
 
 
@@ -71,8 +63,8 @@ def cholesky_ex(A, *, upper: bool = False, check_errors: bool = False):
     """(L, info): as cholesky, but a matrix that is not positive definite gives NaN and, in info, the order of its first
     leading minor that is not (0: all are), if check_errors does not ask for the error."""
     a = mirrored("linalg.cholesky_ex", A, upper)
-    y = lapack("cholesky", a, checked=bool(check_errors))
-    return return_types.linalg_cholesky_ex(S.mT(y) if upper else y, lapack("leading_minor", a.detach()))
+    y = on_cpu("cholesky", a, checked=bool(check_errors))
+    return return_types.linalg_cholesky_ex(S.mT(y) if upper else y, on_cpu("leading_minor", a.detach()))
 
 
 def old_cholesky(input, upper: bool = False):
@@ -119,12 +111,12 @@ def _upper(what: str, UPLO) -> bool:
 def eigh(A, UPLO: str = "L"):
     """(eigenvalues, eigenvectors as columns) of a symmetric matrix, the smallest first. UPLO: the triangle that is read.
     Vectors of equal eigenvalues have no derivative: what turns them into each other counts as 0."""
-    return return_types.linalg_eigh(*lapack("eigh", mirrored("linalg.eigh", A, _upper("linalg.eigh", UPLO))))
+    return return_types.linalg_eigh(*on_cpu("eigh", mirrored("linalg.eigh", A, _upper("linalg.eigh", UPLO))))
 
 
 def eigvalsh(A, UPLO: str = "L"):
     """The eigenvalues of a symmetric matrix, the smallest first."""
-    return lapack("eigh", mirrored("linalg.eigvalsh", A, _upper("linalg.eigvalsh", UPLO)))[0]
+    return on_cpu("eigh", mirrored("linalg.eigvalsh", A, _upper("linalg.eigvalsh", UPLO)))[0]
 
 
 # ---- singular values
@@ -133,14 +125,14 @@ def svd(A, full_matrices: bool = True, *, driver: str | None = None):
     that makes more have no derivative, nor has what turns vectors of equal values into each other."""
     no_driver("linalg.svd", driver)
     check_tensor("linalg.svd", A)
-    return return_types.linalg_svd(*lapack("svd", A, full=bool(full_matrices)))
+    return return_types.linalg_svd(*on_cpu("svd", A, full=bool(full_matrices)))
 
 
 def svdvals(A, *, driver: str | None = None):
     """The singular values of each matrix, the largest first."""
     no_driver("linalg.svdvals", driver)
     check_tensor("linalg.svdvals", A)
-    return lapack("svd", A)[1]
+    return on_cpu("svd", A)[1]
 
 
 def old_svd(input, some: bool = True, compute_uv: bool = True):
@@ -162,10 +154,10 @@ def qr(A, mode: str = "reduced"):
     check_tensor("linalg.qr", A)
     if A.ndim > 1 and A.shape[-2] < A.shape[-1]:         # Q is that of the first columns; the others are turned by it
         m, n = A.shape[-2:]
-        q, r = lapack("qr", P.part(A, A.ndim - 1, 0, m))
+        q, r = on_cpu("qr", P.part(A, A.ndim - 1, 0, m))
         r = J.cat([r, matmul(S.mT(q), P.part(A, A.ndim - 1, m, n))], -1)
     else:
-        q, r = lapack("qr", A, complete=mode == "complete")
+        q, r = on_cpu("qr", A, complete=mode == "complete")
     if mode == "r":
         with made_with(A):
             q = zeros(0, dtype=A.dtype)

@@ -10,8 +10,8 @@ from flowedu.tensor import joining as J
 from flowedu.tensor import pieces as P
 from flowedu.tensor import return_types
 from flowedu.tensor import shapes as S
-from flowedu.tensor.devices import beside
-from flowedu.tensor.factors import identity, lapack, solve_triangular
+from flowedu.tensor.devices import beside, on_cpu
+from flowedu.tensor.factors import identity, solve_triangular
 from flowedu.tensor.linear import matmul
 from flowedu.tensor.promotion import check_tensor
 
@@ -21,7 +21,7 @@ def _factored(what: str, A, pivot: bool):
     if not pivot:
         raise UnsupportedError(f"{what}: LU without pivoting is not implemented on the CPU", expected="pivot=True",
                                got=f"pivot={pivot!r}", fix="leave it out: P says in which order the rows are")
-    factors, p = lapack("lu", A)
+    factors, p = on_cpu("lu", A)
     return factors, p.detach()
 
 

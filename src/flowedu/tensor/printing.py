@@ -51,7 +51,7 @@ def set_printoptions(precision: int | None = None, threshold: float | None = Non
     OPTIONS.sci_mode = sci_mode
 
 
-class _Formatter:
+class Formatter:
     """One width and style for all numbers of a tensor."""
 
     def __init__(self, a: np.ndarray):
@@ -91,7 +91,7 @@ def _edges(a: np.ndarray) -> np.ndarray:
     return a
 
 
-def _body(a: np.ndarray, indent: int, short: bool, form: _Formatter) -> str:
+def _body(a: np.ndarray, indent: int, short: bool, form: Formatter) -> str:
     if a.ndim == 0:
         return form(a.item())
     e, cut = OPTIONS.edgeitems, short and a.shape[0] > 2 * OPTIONS.edgeitems
@@ -111,7 +111,7 @@ def body(a: np.ndarray, indent: int = 7) -> str:
     if not a.size:
         return "[]"
     short = a.size > OPTIONS.threshold
-    return _body(a, indent, short, _Formatter(_edges(a) if short else a))
+    return _body(a, indent, short, Formatter(_edges(a) if short else a))
 
 
 def _with_suffixes(text: str, suffixes: list[str], indent: int = 7) -> str:
@@ -134,6 +134,12 @@ def grad_text(t) -> list[str]:
     return ["requires_grad=True"] if t.requires_grad else []
 
 
+def host_array(t) -> np.ndarray:
+    """The numbers that are printed."""
+    a = t.float() if t.dtype.name == "bfloat16" else t
+    return (a.detach() if a.requires_grad else a)._on_host().numpy()
+
+
 def tensor_repr(self) -> str:
     """repr(tensor)."""
     suffixes, lazy = [], getattr(self, "is_lazy", False)
@@ -147,9 +153,7 @@ def tensor_repr(self) -> str:
         suffixes.append("is_lazy='True'")
         text = "tensor(..."
     else:
-        a = self.float() if self.dtype.name == "bfloat16" else self
-        a = (a.detach() if a.requires_grad else a)._on_host().numpy()
-        text = "tensor(" + body(a)
+        text = "tensor(" + body(host_array(self))
     if lazy or (not self._numel and self.ndim != 1):
         suffixes.append(f"size={tuple(self.shape)}")
     return _with_suffixes(text, [*suffixes, f"dtype={self.dtype!r}", *grad_text(self)])

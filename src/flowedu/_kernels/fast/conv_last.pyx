@@ -7,7 +7,6 @@ ints: stride h, w; pad top, bottom, left, right; dilation h, w; groups. Weights 
 
 Depthwise convolutions have loops of their own (conv_last_depth.pxd), all others are matrix products (conv_last_dense.pxd).
 """
-from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.table cimport *
@@ -55,19 +54,12 @@ cdef int64_t room(const fe_call *call, Role role, int nt) noexcept nogil:
 
 
 cdef int conv2d_last_norm(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    """Batch norm with known statistics is y * scale + shift. Every thread works them out for itself."""
+    """Every thread works out scale and shift for itself."""
     cdef Conv k = read_conv(call, FORWARD, True)
-    cdef const real *gamma = <const real *>call.args[2].data
-    cdef const real *beta = <const real *>call.args[3].data
-    cdef const real *mean = <const real *>call.args[4].data
-    cdef const real *var = <const real *>call.args[5].data
     cdef real *scale = <real *>(call.work + team.tid * 2 * round64(k.o * sizeof(real)))
     cdef real *shift = <real *>(<char *>scale + round64(k.o * sizeof(real)))
-    cdef double a
-    cdef int64_t i
-    for i in range(0 if call.kept else k.o):
-        a = gamma[i] / sqrt(var[i] + call.reals[0])
-        scale[i], shift[i] = <real>a, <real>(beta[i] - mean[i] * a)
+    if not call.kept:
+        norm_terms(&call.args[2], call.reals[0], scale, shift)
     if fe_numel(&call.args[6]) > 0:
         finished(&k, team, <real *>call.args[0].data, <real *>call.args[1].data, <real *>call.args[6].data,
                  Finish(<char *>scale, <char *>shift, call.reals[1], call.reals[2]), call.kept != 0,

@@ -16,6 +16,7 @@
 #define FLOWEDU_DEPTHWISE_H
 #include <stdint.h>
 #include <string.h>
+#include "clip_vector.h"
 
 #if defined(__AVX512F__)
 #define FE_DW_BYTES 64
@@ -28,35 +29,22 @@
 #define FE_DW_UNROLL _Pragma("GCC unroll 9")
 
 #define REAL float
-#define INDEX int32_t
 #define F(name) name##_f
 #include "depthwise.h"
 #undef REAL
-#undef INDEX
 #undef F
 #define REAL double
-#define INDEX int64_t
 #define F(name) name##_d
 #include "depthwise.h"
 #undef REAL
-#undef INDEX
 #undef F
 #endif
 #else
 
 typedef REAL F(fe_dv) __attribute__((vector_size(FE_DW_BYTES)));
-typedef INDEX F(fe_mask) __attribute__((vector_size(FE_DW_BYTES)));
 enum { F(FE_DL) = FE_DW_BYTES / sizeof(REAL) };
 
 FE_ALWAYS F(fe_dv) F(fe_dload)(const REAL *p) { F(fe_dv) v; memcpy(&v, p, sizeof v); return v; }
-
-FE_ALWAYS F(fe_dv) F(fe_dclip)(F(fe_dv) v, REAL low, REAL high) { /* NaN stays NaN */
-    const F(fe_dv) a = (F(fe_dv)){0} + low, b = (F(fe_dv)){0} + high;
-    F(fe_mask) m = v < a;
-    v = (F(fe_dv))((m & (F(fe_mask))a) | (~m & (F(fe_mask))v));
-    m = v > b;
-    return (F(fe_dv))((m & (F(fe_mask))b) | (~m & (F(fe_mask))v));
-}
 
 /* `taps` is a constant where this is inlined with one. */
 FE_ALWAYS void F(fe_run_of)(int taps, int scaled, REAL *y, int64_t ystep, const REAL *x, int64_t xstep, const int64_t *off,
@@ -75,6 +63,7 @@ FE_ALWAYS void F(fe_run_of)(int taps, int scaled, REAL *y, int64_t ystep, const 
     }
     for (int64_t at = 0; at < c; at += L) {
         const int64_t i = at + L <= c ? at : c - L;
+        const F(fe_dv) bottom = (F(fe_dv)){0} + low, top = (F(fe_dv)){0} + high;
         F(fe_dv) k[9], a = {0}, b = {0};
         if (taps <= 9) {
             FE_DW_UNROLL for (int t = 0; t < (taps <= 9 ? taps : 9); t++) k[t] = F(fe_dload)(w + tap[t] * c + i);
@@ -92,7 +81,7 @@ FE_ALWAYS void F(fe_run_of)(int taps, int scaled, REAL *y, int64_t ystep, const 
                 for (int t = 0; t < taps; t++) s += F(fe_dload)(w + tap[t] * c + i) * F(fe_dload)(from + off[t]);
             }
             s += u;
-            if (scaled) s = F(fe_dclip)(s * a + b, low, high);
+            if (scaled) s = (F(fe_dv))F(FE_CLIP)(s * a + b, bottom, top);
             memcpy(y + p * ystep + i, &s, sizeof s);
         }
     }

@@ -1,7 +1,7 @@
 /* A matrix times at most FE_FEW rows at the speed of memory: every number of the matrix is read once, in long runs.
  *
  * dots: the matrix's columns lie each in one run of memory (a weight (out, in), used transposed): FE_RUNS of them at a time
- *   are multiplied with up to four rows, over FE_DEPTH numbers that stay in the first cache until all rows have met them.
+ *   are multiplied with up to four rows, FE_DEPTH numbers of which stay in the first cache until all runs have met them.
  * sums: its rows lie each in one run (a weight (in, out)): four of them at a time are added to the results, FE_WIDTH
  *   columns of which stay in the first cache.
  *
@@ -12,7 +12,7 @@
 #define FLOWEDU_FEW_ROWS_TILE_H
 #include "conv_tile.h"
 
-enum { FE_FEW = 8, FE_DEPTH = 2048, FE_WIDTH = 1024 };
+enum { FE_FEW = 8, FE_DEPTH = 8192, FE_WIDTH = 1024 };
 #if defined(__AVX512F__) || defined(__aarch64__)
 enum { FE_RUNS = 4 };
 #else
@@ -76,8 +76,9 @@ static void F(fe_few_dots)(int64_t m, int64_t n, int64_t depth, const REAL *x, i
     typedef void (*dots)(int64_t, const REAL *, int64_t, const REAL *, int64_t, REAL *, int64_t, int64_t, int);
     static const dots table[2][4] = {{F(few_dots_1_1), F(few_dots_2_1), F(few_dots_3_1), F(few_dots_4_1)},
                                      {MANY(1), MANY(2), MANY(3), MANY(4)}};
-    for (int64_t k = 0; k < depth; k += FE_DEPTH) {
-        int64_t part = depth - k < FE_DEPTH ? depth - k : FE_DEPTH, j = 0;
+    const int64_t most = FE_DEPTH / (m < 4 ? m : 4) & -LANES;        /* the longer a run, the better it is fetched ahead */
+    for (int64_t k = 0; k < depth; k += most) {
+        int64_t part = depth - k < most ? depth - k : most, j = 0;
         for (int runs = FE_RUNS; runs; runs = runs > 1 ? 1 : 0)
             for (; j + runs <= n; j += runs)
                 for (int64_t i = 0; i < m; i += 4)

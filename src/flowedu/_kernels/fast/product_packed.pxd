@@ -24,8 +24,8 @@ cdef struct Packed:          # y (rows, cols) = x (rows, depth) m, finished
     char *x
     char *mat
     char *y
-    Finish f                 # without a scale the shift is added, and `plus`
-    char *plus               # as large as y, or NULL
+    Finish f                 # without a scale only the shift is added
+    char *plus               # added after that: as large as y, or NULL
 
 
 cdef inline void block(real *tag, int nv, const fe_block *b, int rows, const real *x, const real *mat, real *y) noexcept nogil:

@@ -1,7 +1,8 @@
 /* The register block of a matrix product with a packed right side: R rows of x times NV vectors of columns, and what is done to
  * a result before it is stored, while it is in registers.
  *
- *   y[r][:] = finish(sum_k x[r][k] * mat[k][:])        finish(v) = clip(v * scale + shift, low, high), or v + shift + plus[r][:]
+ *   y[r][:] = finish(sum_k x[r][k] * mat[k][:])        finish(v) = clip(v * scale + shift, low, high) + plus[r][:], or
+ *                                                                   v + shift + plus[r][:]
  *
  * Neither x nor y is copied; `mat` holds NV vectors for every k, one after the other (conv_tiles.pxd, pack_weights). A sum may
  * be of parts that lie apart in x and in mat: the rows of a convolution's kernel. The blocks are as large as those of
@@ -10,6 +11,7 @@
 #ifndef REAL
 #ifndef FLOWEDU_PRODUCT_TILE_H
 #define FLOWEDU_PRODUCT_TILE_H
+#include "clip_vector.h"
 #include "conv_tile.h"
 
 typedef struct {
@@ -18,7 +20,7 @@ typedef struct {
     int64_t cols;            /* of the block that are there: the rest is not stored */
     int add, last;           /* the sum goes on from y; it ends here, and is finished */
     const void *scale;       /* of the block's columns; NULL: nothing is scaled or clipped */
-    const void *shift;       /* NULL: nothing is done */
+    const void *shift;       /* NULL: nothing is scaled, clipped or shifted */
     const void *plus;        /* rows that lie like y's; NULL: none */
     double low, high;
 } fe_block;
@@ -48,11 +50,6 @@ static inline VEC F(some)(const REAL *p, int64_t n) {
     if (n >= LANES) return *(const VEC *)p;
     if (n > 0) memcpy(&v, p, n * sizeof(REAL));
     return v;
-}
-
-/* a where the mask is set, else b: NaN, which is neither below nor above, stays. */
-static inline VEC F(pick)(F(mask) m, VEC a, VEC b) {
-    return (VEC)((m & (F(mask))a) | (~m & (F(mask))b));
 }
 
 static inline void F(put)(REAL *p, VEC v, int64_t n) {
@@ -88,21 +85,21 @@ static inline void F(put)(REAL *p, VEC v, int64_t n) {
                 VEC scale = F(some)((const REAL *)b->scale + v * LANES, b->cols - v * LANES);                        \
                 VEC shift = F(some)((const REAL *)b->shift + v * LANES, b->cols - v * LANES);                        \
                 FE_UNROLL for (int r = 0; r < R; r++) {                                                              \
-                    VEC a = acc[r][v] * scale + shift;                                                               \
-                    a = F(pick)(a < low, low, a);                                                                    \
-                    acc[r][v] = F(pick)(a > high, high, a);                                                          \
+                    acc[r][v] = (VEC)F(FE_CLIP)(acc[r][v] * scale + shift, low, high);                               \
                 }                                                                                                    \
             }                                                                                                        \
         }                                                                                                            \
         if (b->last && !b->scale && b->shift) {                                                                      \
             FE_UNROLL for (int v = 0; v < NV; v++) {                                                                 \
-                int64_t n = b->cols - v * LANES;                                                                     \
-                VEC shift = F(some)((const REAL *)b->shift + v * LANES, n);                                          \
-                FE_UNROLL for (int r = 0; r < R; r++) {                                                              \
-                    acc[r][v] += shift;                                                                              \
-                    if (b->plus && r < rows) acc[r][v] += F(some)((const REAL *)b->plus + r * b->ldy + v * LANES, n); \
-                }                                                                                                    \
+                VEC shift = F(some)((const REAL *)b->shift + v * LANES, b->cols - v * LANES);                        \
+                FE_UNROLL for (int r = 0; r < R; r++) acc[r][v] += shift;                                            \
             }                                                                                                        \
+        }                                                                                                            \
+        if (b->last && b->plus) {                                                                                    \
+            FE_UNROLL for (int v = 0; v < NV; v++)                                                                   \
+                FE_UNROLL for (int r = 0; r < R; r++)                                                                \
+                    if (r < rows)                                                                                    \
+                        acc[r][v] += F(some)((const REAL *)b->plus + r * b->ldy + v * LANES, b->cols - v * LANES);   \
         }                                                                                                            \
         FE_UNROLL for (int r = 0; r < R; r++)                                                                        \
             if (r < rows) FE_UNROLL for (int v = 0; v < NV; v++)                                                     \

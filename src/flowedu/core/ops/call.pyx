@@ -83,8 +83,8 @@ cdef class Rule:
     """A gradient function with its argument list worked out: `need` is a list of (kind, index)."""
 
     def __cinit__(self, f, need):
-        if len(need) > 16:
-            raise FlowError("define: a gradient has too many parameters", expected="at most 16", got=str(len(need)))
+        if len(need) > 32:
+            raise FlowError("define: a gradient has too many parameters", expected="at most 32", got=str(len(need)))
         self.f, self.n = f, len(need)
         for i, (kind, index) in enumerate(need):
             self.kind[i], self.index[i] = ("grad", "saved", "attr", "shape", "dtype").index(kind), index

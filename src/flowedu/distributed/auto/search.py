@@ -170,7 +170,7 @@ class _Search:
         """The items, with a bar when it takes long."""
         if not self.progress:
             return items
-        from tqdm import tqdm
+        from tqdm.auto import tqdm
         return tqdm(items, desc=f"{self.graph.name}: {what}", delay=PATIENCE, leave=False, disable=None)
 
     def table(self, t: Traffic, scope: Sequence[int], reads: Sequence[Read]) -> Table | None:

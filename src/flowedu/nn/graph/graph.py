@@ -20,7 +20,7 @@ from flowedu.nn.graph.changes import refresh
 from flowedu.nn.graph.config import GraphConfig
 from flowedu.nn.graph.proxies import GraphModule, ProxyModule
 from flowedu.nn.graph.written import WritingCompiled
-from flowedu.show.modules import describe, profile, report
+from flowedu.show.modules import describe, measurable, profile, report
 
 OFTEN = 10                                     # so many new traces of one graph are said
 DEBUG_OPTIONS = ("max_py_stack_depth", "only_user_py_stack", "op_repr_with_py_stack")
@@ -189,6 +189,15 @@ class Graph(core.TracedGraph):
         """The calls of one step, slowest first, with their share of the time. Runs the step several times."""
         return profile(self._need_compiled("profile"), args, kwargs)
 
+    def timeline(self, *args, **kwargs):
+        """When the calls of one step run, on which threads, and how much of the arena is in use then. Runs the step several
+        times; no variable changes.
+
+        Returns: a flowedu.show.timeline.Timeline, a picture in a notebook, with `.save("step.json")` for chrome://tracing.
+        """
+        from flowedu.show.timeline import timeline
+        return timeline(*measurable(self._need_compiled("timeline"), args, kwargs, "timeline"))
+
     def draw(self, path: str | os.PathLike, what: str = "graph") -> Path:
         """Draw into the file `path`; returns it.
 
@@ -204,6 +213,11 @@ class Graph(core.TracedGraph):
             return draw_memory(compiled.program.plan, path)
         from flowedu.show.graph import draw_graph
         return draw_graph(compiled, path, what == "optimized")
+
+    def _repr_svg_(self) -> str | None:
+        """What a notebook shows; before the first call there is only text."""
+        from flowedu.show.graph import graph_svg
+        return None if self._compiled is None else graph_svg(self._compiled)
 
     def _need_compiled(self, what: str) -> CompiledGraph:
         if self._compiled is None:

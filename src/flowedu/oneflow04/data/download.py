@@ -63,7 +63,7 @@ def _transfer(url: str, part: Path, label: str, by_hand: str) -> str:
     import http.client
     import urllib.request
 
-    from tqdm import tqdm
+    from tqdm.auto import tqdm
 
     digest, came = hashlib.sha256(), 0
     try:

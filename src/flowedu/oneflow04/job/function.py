@@ -107,15 +107,29 @@ class Job04(JobFunction):
             callback(value)
         return register
 
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows: the plan, as soon as there is one."""
+        from flowedu.show.notebook import plan_html
+        return None if self.plan is None else plan_html(self.plan, self.argument_names())
+
     def profile(self, *args, repeats: int = 10):
         """Where the time of a call goes: a flowedu.show.profile.Profile, to be printed. Variables end as they were.
 
         Calls the job once (which trains, if it is a training job), then times every call of its plan `repeats` times.
         """
+        from flowedu.show.profile import profile
+        return profile(self._measurable(args), args, repeats)
+
+    def timeline(self, *args, repeats: int = 10):
+        """When the calls of its plan run: a flowedu.show.timeline.Timeline. Otherwise as `profile`."""
+        from flowedu.show.timeline import timeline
+        return timeline(self._measurable(args), args, repeats)
+
+    def _measurable(self, args: tuple):
+        """The executor, after a call."""
         self(*args)
         if not self.program.plain or not self.executor.accepts(args):
             raise CheckError(f"{self.name}: this job cannot be profiled", got="another", expected="tp.Numpy arguments, as "
                              "C-contiguous arrays of their dtype, one device, and nothing that runs before the plan",
                              fix="profile a job around the part that has arrays as arguments")
-        from flowedu.show.profile import profile
-        return profile(self.executor, args, repeats)
+        return self.executor

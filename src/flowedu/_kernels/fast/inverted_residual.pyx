@@ -1,0 +1,142 @@
+# cython: language_level=3
+"""inverted_residual: x and three times w, gamma, beta, mean, var -> y.  NHWC images; the block of MobileNetV2 in inference.
+
+    x (n, h, w, c) --1x1--> expanded (n, h, w, e) --depthwise--> (n, oh, ow, e) --1x1--> y (n, oh, ow, o) [+ x]
+
+ints: as conv2d has them, of the depthwise convolution; whether x is added.  reals: epsilon, low, high, last low, high.
+
+The expanded image is several times as large as x and y. It is made row by row: a thread keeps as many of its rows as the
+depthwise kernel is high, in a ring that stays in the second cache, and makes of them one row of y after the other.
+"""
+from libc.stdint cimport int64_t
+from flowedu._kernels.core.abi cimport *
+from flowedu._kernels.core.table cimport *
+from flowedu._kernels.fast.conv_tiles cimport *
+from flowedu._kernels.fast.conv_last_depth cimport *
+from flowedu._kernels.fast.product_packed cimport *
+
+cdef enum:
+    W1 = 1                   # where the inputs of a stage begin
+    W2 = 6
+    W3 = 11
+    Y = 16
+
+cdef struct Sizes:
+    Conv first, depth, last  # the 1x1 ones as products of a row of pixels
+    int64_t mat, turned, terms, own, ring, row      # bytes: of all threads' weights, scales and shifts; of a thread's own
+
+
+cdef inline Sizes sizes(const fe_call *call) noexcept nogil:
+    cdef const fe_view *x = &call.args[0]
+    cdef const fe_view *w = &call.args[W2]
+    cdef const fe_view *y = &call.args[Y]
+    cdef const int64_t *a = call.ints
+    cdef int64_t item = item_of(call), e = w.shape[0]
+    cdef Conv k
+    cdef Sizes s
+    k.role, k.n, k.c, k.o = FORWARD, x.shape[0], e, e
+    k.h, k.w, k.oh, k.ow = x.shape[1], x.shape[2], y.shape[1], y.shape[2]
+    k.kh, k.kw = w.shape[2], w.shape[3]
+    k.sh, k.sw, k.top, k.left, k.dh, k.dw = a[0], a[1], a[2], a[4], a[6], a[7]
+    k.groups, k.cg, k.og = e, 1, 1
+    s.first, s.depth, s.last = pointwise(k.w, x.shape[3], e), k, pointwise(k.ow, e, y.shape[3])
+    s.mat = matrix_bytes(&s.first, item)
+    s.turned = s.mat + matrix_bytes(&s.last, item)
+    s.terms = s.turned + round64(k.kh * k.kw * e * item)
+    s.own = s.terms + 4 * round64(e * item) + 2 * round64(s.last.o * item)
+    s.ring = max(depth_tables(&k), pack_room(&s.first), pack_room(&s.last))
+    s.row = s.ring + round64(k.kh * k.w * e * item)
+    return s
+
+
+cdef int64_t room(const fe_call *call, int nt) noexcept nogil:
+    cdef Sizes s = sizes(call)
+    return s.own + nt * (s.row + round64(s.depth.ow * s.depth.c * item_of(call)))
+
+
+cdef inline void prepare(const fe_call *call, const Sizes *s, const fe_team *team, char *rooms, Finish *f,
+                         real *tag) noexcept nogil:
+    """Weights packed, and batch norms as scales and shifts, in the scratch of all threads."""
+    cdef int i
+    if call.kept:
+        return
+    pack_product(&s.first, team, <real *>call.args[W1].data, call.work, rooms)
+    pack_product(&s.last, team, <real *>call.args[W3].data, call.work + s.mat, rooms)
+    if team.tid == 0:
+        turn_weights(&s.depth, <real *>call.args[W2].data, <real *>(call.work + s.turned))
+        for i in range(3):
+            norm_terms(&call.args[W1 + 5 * i + 1], call.reals[0], <real *>f[i].scale, <real *>f[i].shift)
+    fe_wait(team)
+
+
+cdef inline void product_row(Packed *p, real *x, real *y, real *plus) noexcept nogil:
+    """All columns of a row of pixels."""
+    cdef Slabs sl = slabs_of(p.cols, sizeof(real))
+    cdef int64_t i
+    p.x, p.y, p.plus = <char *>x, <char *>y, <char *>plus
+    for i in range(sl.count):
+        slab_rows(p, sl, i, 0, p.rows, x)
+
+
+cdef inline void depth_row(Depth *d, int64_t t, real *ring, real *w, real *y) noexcept nogil:
+    """Row t of the depthwise convolution; row i of its source lies in place i % (height of the kernel) of the ring."""
+    cdef Range a = seen(d.v, t), b
+    cdef int64_t u = 0, end, i, j, high = d.v.taps
+    cdef int64_t top = t * d.v.step + d.v.first
+    cdef int n
+    while u < d.h.outs:
+        b = seen(d.h, u)
+        end = run_end(d.h, u, b)
+        n = 0
+        for i in range(a.lo, a.hi):
+            for j in range(b.lo, b.hi):
+                d.off[n] = ((top + i * d.v.gap) % high * d.src_w + u * d.h.step + d.h.first + j * d.h.gap) * d.c
+                d.tap[n] = <int32_t>(i * d.kw + j)
+                n += 1
+        depth_run(d, n, y + u * d.c, ring, w, end - u, False)
+        u = end
+
+
+cdef int inverted_residual(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
+    cdef Sizes s = sizes(call)
+    cdef Conv *k = &s.depth
+    cdef int64_t item = sizeof(real), own = s.row + round64(k.ow * k.c * item), e = round64(k.c * item)
+    cdef char *mine = call.work + s.own + team.tid * own
+    cdef real *ring = <real *>(mine + s.ring)
+    cdef real *row = <real *>(mine + s.row)
+    cdef real *x = <real *>call.args[0].data
+    cdef real *y = <real *>call.args[Y].data
+    cdef Finish[3] f
+    cdef Packed first, last
+    cdef Depth d
+    cdef int64_t lo, hi, t, at, until, top, image = -1, made = 0
+    if fe_numel(&call.args[Y]) == 0:
+        return FE_OK
+    f[0] = Finish(call.work + s.terms, call.work + s.terms + e, call.reals[1], call.reals[2])
+    f[1] = Finish(call.work + s.terms + 2 * e, call.work + s.terms + 3 * e, call.reals[1], call.reals[2])
+    f[2] = Finish(call.work + s.terms + 4 * e, call.work + s.terms + 4 * e + round64(s.last.o * item),
+                  call.reals[3], call.reals[4])
+    prepare(call, &s, team, call.work + s.own, f, x)
+    first = Packed(k.w, k.c, s.first.c, s.first.c, k.c, NULL, call.work, NULL, f[0], NULL)
+    last = Packed(k.ow, s.last.o, k.c, k.c, s.last.o, NULL, call.work + s.mat, NULL, f[2], NULL)
+    d = forward_depth(k, team, mine)
+    d.finish = f[1]
+    fe_split(k.n * k.oh, 1, team, &lo, &hi)
+    for t in range(lo, hi):
+        if t // k.oh != image:
+            image, made = t // k.oh, 0
+        top = t % k.oh * k.sh - k.top
+        made = max(made, top)
+        until = min(top + k.kh, k.h)
+        for at in range(made, until):
+            product_row(&first, x + (image * k.h + at) * k.w * s.first.c, ring + at % k.kh * k.w * k.c, <real *>NULL)
+        made = max(made, until)
+        depth_row(&d, t % k.oh, ring, <real *>(call.work + s.turned), row)
+        product_row(&last, row, y + t * k.ow * s.last.o, x + t * k.ow * s.last.o if call.ints[9] else <real *>NULL)
+    return FE_OK
+
+
+def table():
+    """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
+    return {"inverted_residual": of_reals(<void *>inverted_residual[float], <void *>inverted_residual[double],
+                                          <void *>room)}

@@ -1,0 +1,103 @@
+"""inverted_residual: the block of MobileNetV2 in inference (Sandler et al., 2018), three convolutions with batch norms.
+
+    x (n, H, W, c) -> 1x1, norm, clip -> depthwise, norm, clip -> 1x1, norm, clip -> y (n, X, Y, o)
+
+With `residual` x is added. One kernel makes it row by row, so that the expanded image never goes to memory. The pass of
+the same name puts it in.
+"""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from flowedu._kernels import register
+from flowedu.core.ops.define import define
+from flowedu.core.ops.record import Kernel, Laws, Meaning
+from flowedu.core.ops.reverse import vjp
+from flowedu.core.values.spec import Spec
+from flowedu.errors import ShapeError
+from flowedu.fast.ops import conv_last
+from flowedu.fast.ops.conv_last import conv2d_last_norm
+from flowedu.fast.ops.norm_clip import LIMITS
+from flowedu.ops import conv
+from flowedu.ops.kept import KEPT
+
+register("inverted_residual")
+
+INPUTS = ("x", *(f"{name}{i}" for i in (1, 2, 3) for name in ("w", "gamma", "beta", "mean", "var")))
+ATTRS = ("strides", "pads", "epsilon", "low", "high", "last_low", "last_high", "residual")
+ONE, NONE = (1, 1), (0, 0, 0, 0)
+
+
+def _asking(f: Callable[[dict], Any], *more: str) -> Callable:
+    """A function of a record that asks for all inputs, attributes and `more`, and gets them as one dict."""
+    names = (*more, *INPUTS, *ATTRS)
+
+    def ask(*values):
+        return f(dict(zip(names, values)))
+
+    ask.__signature__ = inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])
+    return ask
+
+
+def _chain(call: Callable, inputs: list, of: dict) -> Any:
+    """The three convolutions with norms, each by call(image, w, gamma, beta, mean, var, attributes), and the sum."""
+    y, rest = inputs[0], inputs[1:]
+    clipped = dict(epsilon=of["epsilon"], low=of["low"], high=of["high"])
+    plain = dict(strides=ONE, pads=NONE, dilations=ONE, groups=1)
+    depthwise = dict(strides=of["strides"], pads=of["pads"], dilations=ONE, groups=rest[5].shape[0])
+    last = dict(epsilon=of["epsilon"], low=of["last_low"], high=of["last_high"])
+    for i, attrs in enumerate((plain | clipped, depthwise | clipped, plain | last)):
+        y = call(y, *rest[5 * i:5 * i + 5], **attrs)
+    return y + inputs[0] if of["residual"] else y
+
+
+def _infer(of):
+    def call(x, w, *norm, epsilon, low, high, **attrs):
+        conv_last._check_norm(x, w, *norm, **attrs)
+        return Spec(conv_last._shape(x, w, attrs["strides"], attrs["pads"], attrs["dilations"]), x.dtype)
+
+    for name, last in (("w1", ONE), ("w2", of["w2"].shape[2:]), ("w3", ONE)):
+        w = of[name].shape
+        if len(w) != 4 or w[2:] != last or name == "w2" and w[1] != 1:
+            raise ShapeError(f"inverted_residual: {name} does not fit", got=f"{name} {w}",
+                             expected="w1 (e, c, 1, 1), w2 (e, 1, K, L), w3 (o, e, 1, 1)", fix="three calls of conv2d")
+    x, y = of["x"], _chain(call, [of[n] for n in INPUTS], of | {"residual": False})
+    if of["residual"] and x.shape != y.shape:
+        raise ShapeError("inverted_residual: x cannot be added", expected=f"x {y.shape}", got=f"x {x.shape}",
+                         fix="residual=False")
+    return y.shape
+
+
+def _grad(of):
+    xs = [of[n] for n in INPUTS]
+    return dict(zip(INPUTS, vjp(lambda *xs: _chain(conv2d_last_norm, list(xs), of), xs, (of["dy"],))))
+
+
+def _axes(residual):
+    """Whole images: a window needs its rows, and norms are not linear. With x in the sum it has the channels of y."""
+    middle = "ECKL,E,E,E,E,EDMN,E,E,E,E"
+    return f"nHWO,{middle.replace('C', 'O')},OEPQ,O,O,O,O->nHWO" if residual else f"nHWC,{middle},oEPQ,o,o,o,o->nXYo"
+
+
+def _example(n, hw, c, e, o, **attrs):
+    norm = lambda k: [(k,)] * 4
+    return dict(shapes=[(n, *hw, c), (e, c, 1, 1), *norm(e), (e, 1, 3, 3), *norm(e), (o, e, 1, 1), *norm(o)],
+                epsilon=1e-3, **LIMITS, last_low=-2.237, last_high=2.237, **attrs)
+
+
+inverted_residual = define(
+    f"inverted_residual({', '.join(INPUTS)}, *, strides=(1, 1), pads=(0, 0, 0, 0), epsilon, low, high, last_low, "
+    "last_high, residual=False) -> y",
+    Meaning(_axes, _asking(lambda of: _chain(conv_last._norm_ref, [of[n] for n in INPUTS], of)), shape=_asking(_infer)),
+    Kernel("inverted_residual",
+           pack=_asking(lambda of: (
+               (*conv._pack(of["x"].shape[1:3], of["w2"].shape[2:], of["strides"], of["pads"], ONE, 1)[0], of["residual"]),
+               tuple(of[n] for n in ATTRS[2:7])))),
+    Laws([_example(2, (5, 5), 5, 7, 5, pads=(1, 1, 1, 1), residual=True),
+          _example(2, (5, 7), 5, 19, 7, strides=(2, 2), pads=(1, 0, 1, 1))],
+         domain={n: "positive" if n.startswith("var") else "few" for n in INPUTS}),
+    grad=_asking(_grad, "dy"), doc="Expand, filter each channel, project, each with a norm and clipped [+ x].")
+
+KEPT[inverted_residual] = tuple(range(1, len(INPUTS)))

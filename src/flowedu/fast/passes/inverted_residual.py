@@ -1,0 +1,74 @@
+"""The pass inverted_residual: in inference, the three convolutions of a block of MobileNetV2 become one op, where what they
+hand to each other would not stay in the second cache.
+"""
+from __future__ import annotations
+
+from math import prod
+
+from flowedu import _kernels as kernels
+from flowedu.core.eager.dispatch import get_num_threads
+from flowedu.core.graph.ir import Graph, GraphValue, Node
+from flowedu.core.graph.rewrite import attributes, dead, rebuilt, replace
+from flowedu.core.ops.elementwise import add
+from flowedu.fast.ops.conv_last import conv2d_last_norm
+from flowedu.fast.ops.inverted_residual import inverted_residual as block
+
+IMAGE = 1 << 18              # bytes of an expanded image, of all pictures: fewer stay in the second cache as they are
+WEIGHTS = RING = 1 << 19     # bytes of weights, and of rows that a thread keeps: they stay there, all the while
+ROWS = 7                     # of y for each thread, which makes the first rows twice
+PIXELS, WASTE = 7, 1.1       # of a row, that are multiplied at once (product_tile.h); of the last ones some are not there
+
+
+def inverted_residual(graph: Graph) -> str:
+    """expand, depthwise, project (conv2d_last_norm) [-> add of what was expanded], each read by the next alone."""
+    if not graph.keeps or kernels.ISA == "base" or any(node.mutates for node in graph.nodes):
+        return ""
+    readers, outputs = graph.consumers(), set(graph.outputs)
+
+    def alone(value: GraphValue) -> bool:
+        return len(readers[value]) == 1 and value not in outputs
+
+    made: dict[Node, Node] = {}
+    for last in graph.nodes:
+        stages = _stages(last, alone)
+        if not stages:
+            continue
+        x, y, put = stages[0].inputs[0], last.outputs[0], last
+        if alone(y) and readers[y][0].op is add and set(readers[y][0].inputs) == {x, y} and x.shape == y.shape:
+            put = readers[y][0]
+        attrs = {k: v for k, v in attributes(stages[1]).items() if k not in ("dilations", "groups")}
+        last_low, last_high = (attributes(last)[k] for k in ("low", "high"))
+        attrs |= dict(last_low=last_low, last_high=last_high, residual=put is not last)
+        made[put] = rebuilt(block, (x, *(v for s in stages for v in s.inputs[1:])), attrs, put)
+    graph.nodes = [made.get(n, n) for n in graph.nodes]
+    replace(graph, {old.outputs[0]: new.outputs[0] for old, new in made.items()})
+    dead(graph)
+    return f"{len(made)} inverted residuals run row by row" if made else ""
+
+
+def _stages(last: Node, alone) -> list[Node]:
+    """The three calls of a block that ends in `last`; none, if there is no such block, or it would not pay."""
+    stages = [last]
+    while len(stages) < 3:
+        value = stages[0].inputs[0] if stages[0].op is conv2d_last_norm else None
+        if value is None or value.node is None or not alone(value):
+            return []
+        stages.insert(0, value.node)
+    if any(s.op is not conv2d_last_norm or any(v.kind != "variable" for v in s.inputs[1:]) for s in stages):
+        return []
+    first, depth, end = map(attributes, stages)
+    plain = dict(strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), groups=1, epsilon=depth["epsilon"])
+    w, (_, _, width, e) = stages[1].inputs[1], stages[0].outputs[0].shape
+    fits = all({k: a[k] for k in plain} == plain and s.inputs[1].shape[2:] == (1, 1)
+               for a, s in ((first, stages[0]), (end, stages[2]))) \
+        and depth["dilations"] == (1, 1) and depth["groups"] == e == w.shape[0] and w.shape[1] == 1 \
+        and (first["low"], first["high"]) == (depth["low"], depth["high"])
+    return stages if fits and _pays(stages, w.shape[2] * width * e) else []
+
+
+def _pays(stages: list[Node], ring: int) -> bool:
+    image, y = stages[0].outputs[0], stages[2].outputs[0]
+    item, width = y.dtype.bytes, image.shape[2]
+    return (prod(y.shape[:2]) >= ROWS * get_num_threads() and -(-width // PIXELS) * PIXELS <= WASTE * width
+            and prod(image.shape) * item >= IMAGE and ring * item <= RING
+            and sum(prod(stages[i].inputs[1].shape) for i in (0, 2)) * item <= WEIGHTS)

@@ -1,0 +1,179 @@
+"""flow.fft: Fourier transforms of real tensors. A complex number is a pair along a last axis of two, its real and its
+imaginary part: of n numbers rfft makes n // 2 + 1 such pairs.
+
+Pairs are added, scaled and learned like all numbers; they are multiplied by `flow.fft.mul`, never by `*`. A convolution of
+two signals is a product of their spectra, `irfft(mul(rfft(x), rfft(w)), len(x))`; the power of each frequency is
+`rfft(x).square().sum(-1)`. All have gradients. (NumPy works in main memory: a tensor on a GPU travels there and back.)
+"""
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+import numpy as np
+
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.ops.promote import cast, default_float
+from flowedu.core.values import dtype as dt
+from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.tensor import joining as J
+from flowedu.tensor import pieces as P
+from flowedu.tensor.creation import tensor
+from flowedu.tensor.destination import finished
+from flowedu.tensor.devices import on_cpu
+from flowedu.tensor.dims import dims, moved, real_dim
+from flowedu.tensor.promotion import check_tensor
+
+_HALF = "the real and the imaginary part along a last axis of two"
+
+
+def _scale(what: str, norm: str | None, n: int, back: bool) -> float:
+    """What a transform of n numbers is multiplied by; back: the inverse."""
+    if norm not in (None, "backward", "forward", "ortho"):
+        raise ArgumentError(f"{what}: invalid normalization mode", expected='"backward" (None), "forward" or "ortho"',
+                            got=repr(norm), fix='"ortho" divides both ways by the root of n')
+    if norm == "ortho":
+        return n ** -0.5
+    return 1 / n if (norm == "forward") != back else 1.0
+
+
+def _size(what: str, n) -> int:
+    n = operator.index(n)
+    if n < 1:
+        raise ArgumentError(f"{what}: invalid number of data points ({n}) specified", expected="n of 1 or more", got=str(n),
+                            fix="leave n out for all of a signal")
+    return n
+
+
+def _floating(what: str, input) -> Tensor:
+    check_tensor(what, input)
+    return input if input.dtype.is_floating_point else cast(input, default_float())
+
+
+def _pairs(what: str, x, name: str) -> Tensor:
+    x = _floating(what, x)
+    if x.ndim < 1 or x.shape[-1] != 2:
+        raise ShapeError(f"{what}: {name} is not made of pairs", expected=f"(..., 2): {_HALF}", got=str(tuple(x.shape)),
+                         fix="flow.fft.rfft makes such; flow.stack([real, imaginary], -1)")
+    return x
+
+
+def _fitted(x, axis: int, n: int) -> Tensor:
+    """x cut off, or with zeros added, so that it has n places along the axis."""
+    size = x.shape[axis]
+    if size > n:
+        return P.part(x, axis, 0, n)
+    return J.pad(x, (0, 0) * (x.ndim - 1 - axis) + (0, n - size)) if size < n else x
+
+
+def _half(what: str, input, n, dim, norm) -> tuple[Tensor, int, int]:
+    """(the frequencies 0 to n // 2 as pairs, along the last axis but one; n; the axis)."""
+    x = _floating(what, input)
+    axis = real_dim(dim, x.ndim, what)
+    n = _size(what, x.shape[axis] if n is None else n)
+    scale = _scale(what, norm, n, False)
+    return on_cpu("rfft", moved(_fitted(x, axis, n), axis, x.ndim - 1), scale=scale), n, axis
+
+
+def rfft(input, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """The frequencies 0 to n // 2 of a real signal: (..., n, ...) -> (..., n // 2 + 1, ..., 2), real and imaginary part
+    along a new last axis. The others are their mirror images.
+
+    Args:
+        n: how many numbers along `dim` are transformed: more are cut off, fewer followed by zeros; None: all.
+        dim: the axis of the signal.
+        norm: "backward" (None): irfft divides by n; "forward": rfft does; "ortho": each divides by its root.
+
+    A convolution learned in frequencies, and how much of each frequency there is:
+
+        spectrum = flow.fft.rfft(x)
+        y = flow.fft.irfft(flow.fft.mul(spectrum, weight), n=x.shape[-1])
+        power = spectrum.square().sum(-1)
+    """
+    y, _, axis = _half("fft.rfft", input, n, dim, norm)
+    return moved(y, y.ndim - 2, axis)
+
+
+def irfft(input, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """The inverse of rfft: (..., m, ..., 2) -> (..., n, ...), real.
+
+    Args:
+        n: how many numbers come out, None: 2 * (m - 1). Whether n was odd is not to be seen in the frequencies: say it.
+            Of these n // 2 + 1 are read: more are cut off, fewer followed by zeros.
+        dim: the axis of the frequencies, counted as in the result: without the one of the pairs.
+        norm: what rfft was given.
+
+    The imaginary parts of frequency 0, and for an even n of n / 2, are not read: a real signal has none.
+    """
+    x = _pairs("fft.irfft", input, "input")
+    axis = real_dim(dim, x.ndim - 1, "fft.irfft")
+    n = _size("fft.irfft", 2 * (x.shape[axis] - 1) if n is None else n)
+    scale = _scale("fft.irfft", norm, n, True)
+    y = on_cpu("irfft", moved(_fitted(x, axis, n // 2 + 1), axis, x.ndim - 2), n=n, scale=scale)
+    return moved(y, y.ndim - 1, axis)
+
+
+def fft(input, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """All n frequencies of a real signal: (..., n, ...) -> (..., n, ..., 2), as those of rfft, and behind them their mirror
+    images: frequency n - k is the conjugate of k. Arguments as of rfft, which says the same in half the numbers.
+
+    Pairs as `input` would be taken for real numbers: there is no transform of complex ones.
+    """
+    half, n, axis = _half("fft.fft", input, n, dim, norm)
+    real, imaginary = P.unbind(half, -1)
+    last = real.ndim - 1
+    a, b = (P.flip(P.part(x, last, 1, (n + 1) // 2), -1) for x in (real, imaginary))
+    y = J.stack([J.cat([real, a], -1), J.cat([imaginary, -b], -1)], -1)
+    return moved(y, y.ndim - 2, axis)
+
+
+def mul(a, b) -> Tensor:
+    """The product of complex numbers, each a pair: (..., 2) of shapes that broadcast. (`a * b` multiplies real parts with
+    real parts and imaginary ones with imaginary ones.) The conjugate of b is `b * flow.tensor([1.0, -1.0])`."""
+    (ar, ai), (br, bi) = (P.unbind(_pairs("fft.mul", x, name), -1) for x, name in ((a, "a"), (b, "b")))
+    return J.stack([ar * br - ai * bi, ar * bi + ai * br], -1)
+
+
+def _frequencies(what: str, f, n, d: float, dtype) -> Tensor:
+    kind = default_float() if dtype is None else dt.as_dtype(dtype)
+    if not kind.is_floating_point:
+        raise DTypeError(f"{what}: floating point types are expected", expected="float32 or float64", got=kind.name,
+                         fix="leave dtype out, and convert the result")
+    return tensor(f(_size(what, n), d), dtype=kind)
+
+
+def fftfreq(n: int, d: float = 1.0, *, dtype=None, device=None, requires_grad: bool = False, placement=None,
+            sbp=None) -> Tensor:
+    """Which frequencies `fft` gives along the axis, in their order: (n,), 0, 1, ..., -2, -1 cycles of the whole, divided by
+    n * d. d: the time from one number to the next."""
+    return finished(_frequencies("fft.fftfreq", np.fft.fftfreq, n, d, dtype), device, requires_grad, placement, sbp)
+
+
+def rfftfreq(n: int, d: float = 1.0, *, dtype=None, device=None, requires_grad: bool = False, placement=None,
+             sbp=None) -> Tensor:
+    """Which frequencies `rfft` gives along the axis: (n // 2 + 1,), 0, 1, ..., n // 2 cycles of the whole, divided
+    by n * d."""
+    return finished(_frequencies("fft.rfftfreq", np.fft.rfftfreq, n, d, dtype), device, requires_grad, placement, sbp)
+
+
+def _shifted(what: str, input, dim, sign: int) -> Tensor:
+    check_tensor(what, input)
+    if dim is None and input.ndim > 1 and input.shape[-1] == 2:
+        raise ArgumentError(f"{what}: the last axis may be one of pairs, whose parts would change places", got="dim=None",
+                            expected=f"dim, of a tensor {tuple(input.shape)}", fix="dim=-2, or all that are meant")
+    along = dims(dim, input.ndim, what)
+    return P.roll(input, [sign * (input.shape[a] // 2) for a in along], along)
+
+
+def fftshift(input, dim: int | Sequence[int] | None = None) -> Tensor:
+    """The negative frequencies before the others, so that 0 is in the middle, along these axes (None: all). Of the pairs
+    that `fft` gives along its last axis: dim=-2."""
+    return _shifted("fft.fftshift", input, dim, 1)
+
+
+def ifftshift(input, dim: int | Sequence[int] | None = None) -> Tensor:
+    """The inverse of fftshift: frequency 0 first, along these axes (None: all)."""
+    return _shifted("fft.ifftshift", input, dim, -1)
+
+
+__all__ = ["fft", "fftfreq", "fftshift", "ifftshift", "irfft", "mul", "rfft", "rfftfreq"]

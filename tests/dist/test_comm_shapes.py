@@ -1,0 +1,134 @@
+"""Law: on 4 ranks each function of flow.comm gives what OneFlow 1.0 documents, of any shape, layout and element type: a
+list has a tensor for each rank; what is one tensor has the ranks' one after the other, concatenated, stacked or in another
+shape of as many elements; what is changed in place keeps its shape; where a rank is not asked it stays as it was."""
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import flowedu as flow
+from flowedu import comm
+from flowedu.core.sbp import ranks
+from flowedu.distributed import set_virtual_devices, spawn
+from flowedu.errors import ShapeError
+
+K = 4
+KINDS = ["float32", "float64", "int16", "int32", "int64", "int8", "uint8"]
+SHAPES = st.lists(st.integers(0, 3), max_size=3).map(tuple)
+
+
+def array(rank, shape, kind, to=0):
+    """What a rank has for another."""
+    return (np.arange(np.prod(shape, dtype=int)).reshape(shape) % 5 + rank + 2 * to).astype(kind)
+
+
+def laid(a, turned: bool):
+    """The tensor, or one whose axes lie in another order of memory."""
+    t = flow.tensor(a)
+    return flow.tensor(np.ascontiguousarray(a.T)).permute(*range(a.ndim - 1, -1, -1)) if turned and a.ndim > 1 else t
+
+
+def is_(x, want) -> None:
+    assert tuple(x.shape) == want.shape and x.dtype.name == want.dtype.name
+    np.testing.assert_array_equal(x.numpy(), want)
+
+
+def rooms(shape, kind, n=K):
+    return [flow.full(shape, 99, dtype=getattr(flow, kind)) for _ in range(n)]
+
+
+def one_room(shape, kind):
+    return rooms(shape, kind, 1)[0]
+
+
+def run(f) -> None:
+    spawn(lambda: f(flow.env.get_rank()), K)
+
+
+@given(SHAPES, st.sampled_from(KINDS), st.booleans(), st.integers(0, K - 1))
+def test_what_each_gives(shape, kind, turned, root):
+    every = [array(r, shape, kind) for r in range(K)]
+    total = sum(every[1:], start=every[0]).astype(kind)
+
+    def f(r):
+        x = laid(every[r], turned)
+        comm.all_reduce(x)
+        is_(x, total)
+        x = laid(every[r], turned)
+        comm.reduce(x, root)
+        is_(x, total if r == root else every[r])
+        x = laid(every[r], turned)
+        comm.broadcast(x, root)
+        is_(x, every[root])
+        parts = rooms(shape, kind)
+        comm.all_gather(parts, laid(every[r], turned))
+        for got, want in zip(parts, every, strict=True):
+            is_(got, want)
+        parts = rooms(shape, kind)
+        comm.gather(laid(every[r], turned), parts, root)
+        for got, want in zip(parts, every, strict=True):
+            is_(got, want if r == root else np.full_like(want, 99))
+        x = one_room(shape, kind)
+        comm.scatter(x, [laid(a, turned) for a in every] if r == root else None, root)
+        is_(x, every[r])
+        parts = rooms(shape, kind)
+        comm.all_to_all(parts, [laid(array(r, shape, kind, to), turned) for to in range(K)])
+        for source, got in enumerate(parts):
+            is_(got, array(source, shape, kind, r))
+        x = one_room(shape, kind)
+        comm.reduce_scatter(x, [laid(array(r, shape, kind, to), turned) for to in range(K)])
+        is_(x, sum(array(s, shape, kind, r) for s in range(K)).astype(kind))
+
+    run(f)
+
+
+def of_as_many(shape) -> list[tuple]:
+    """Shapes of what is K of `shape` as one tensor: concatenated, stacked, flat, and otherwise."""
+    n = int(np.prod(shape, dtype=int)) * K
+    return [(K * shape[0], *shape[1:]) if shape else (K,), (K, *shape), (n,), (n, 1), (K, n // K)]
+
+
+@given(SHAPES, st.sampled_from(KINDS), st.booleans(), st.data())
+def test_what_is_one_tensor(shape, kind, turned, data):
+    whole = data.draw(st.sampled_from(of_as_many(shape)))
+    stacked = np.stack([array(r, shape, kind) for r in range(K)])
+
+    def f(r):
+        x = one_room(whole, kind)
+        comm.all_gather_into_tensor(x, laid(stacked[r], turned))
+        is_(x, stacked.reshape(whole))
+        x = one_room(shape, kind)
+        comm.reduce_scatter_tensor(x, laid((stacked + np.array(r, kind)).reshape(whole), turned))
+        is_(x, (stacked[r] * K + sum(range(K))).astype(kind))
+
+    run(f)
+
+
+@given(SHAPES, st.sampled_from(KINDS), st.integers(0, K - 1))
+def test_who_receives_keeps_the_shape(shape, kind, root):
+    """`broadcast` asks for as many elements, not for the same axes."""
+    sent = array(root, shape, kind)
+
+    def f(r):
+        x = flow.tensor(sent) if r == root else one_room((sent.size, *[1] * r), kind)
+        comm.broadcast(x, root)
+        is_(x, sent if r == root else sent.reshape(sent.size, *[1] * r))
+
+    run(f)
+
+
+def test_what_has_no_room_is_refused():
+    """Also where it would fit by broadcasting, and where nobody else is asked."""
+    def f(r):
+        with pytest.raises(ShapeError, match="what stays on a rank"):
+            comm.all_to_all(rooms((2, 2), "float32"), rooms((2,), "float32"))
+        with pytest.raises(ShapeError, match="what stays on a rank"):
+            comm.all_to_all(rooms((2,), "float64"), rooms((2,), "float32"))
+
+    run(f)
+    before = ranks._process
+    set_virtual_devices(K)
+    try:
+        f(0)
+    finally:
+        ranks._process = before

@@ -1,0 +1,114 @@
+"""A block of MobileNetV2 row by row: the numbers of its three convolutions, and put in only where it is one."""
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import flowedu as flow
+from flowedu import nn
+from flowedu._kernels import ISA
+from flowedu.ops import REGISTRY
+
+OP = REGISTRY["inverted_residual"]
+sizes = st.tuples(st.integers(1, 3), st.integers(3, 17), st.integers(3, 17), st.integers(1, 20), st.integers(1, 70),
+                  st.integers(1, 40))
+
+
+@given(sizes, st.tuples(*[st.integers(1, 3)] * 4), st.tuples(*[st.integers(0, 2)] * 4), st.booleans(), st.booleans(),
+       st.sampled_from((1, 2, 3)))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_it_is_three_convolutions(dtype, shape, kernel, pads, residual, nan, threads):
+    n, h, w, c, e, o = shape
+    kh, kw, *strides = kernel
+    if residual:
+        kh, kw, strides, pads, o = 3, 3, (1, 1), (1, 1, 1, 1), c
+    r = np.random.default_rng(h + w)
+    draw = lambda *s: r.standard_normal(s).astype(dtype)
+    norm = lambda k: [draw(k), draw(k), draw(k), r.uniform(0.5, 2, k).astype(dtype)]
+    args = [draw(n, h, w, c), draw(e, c, 1, 1), *norm(e), draw(e, 1, kh, kw), *norm(e), draw(o, e, 1, 1), *norm(o)]
+    if nan:
+        args[0][0, 0, 0, 0] = np.nan                         # reaches what depends on it, and no other image
+    attrs = dict(strides=tuple(strides), pads=pads, epsilon=1e-3, low=0.0, high=6.0, last_low=-9.0, last_high=8.0,
+                 residual=residual)
+    before = flow.get_num_threads()
+    flow.set_num_threads(threads)
+    try:
+        got = OP(*map(flow.tensor, args), **attrs).numpy()
+    finally:
+        flow.set_num_threads(before)
+    want = OP.ref(*[a.astype(np.float64) for a in args], *[attrs[k] for k in OP.attrs])
+    size = np.nanmax(np.abs(want), initial=1)
+    bound = 64 * size * (4e-6 if dtype is np.float32 else 1e-14)
+    np.testing.assert_allclose(got, want, rtol=0, atol=bound)
+
+
+class Block(nn.Module):
+    """expand, depthwise, project, as torchvision has them; `kind` says what is unusual about it."""
+
+    def __init__(self, kind: str):
+        super().__init__()
+        norm = lambda k: nn.BatchNorm2d(k, eps=1e-3 if kind == "epsilon" and k == 16 else 1e-5)
+        act = nn.ReLU if kind == "relu" else nn.ReLU6
+        groups = 24 if kind == "groups" else 48
+        self.first = nn.Sequential(nn.Conv2d(16, 48, 1, bias=False), norm(48), act())
+        self.depth = nn.Sequential(nn.Conv2d(48, 48, 3, padding=1, groups=groups, bias=False), norm(48), act())
+        self.last = nn.Sequential(nn.Conv2d(48, 16, 1, bias=False), norm(16))
+        self.kind = kind
+
+    def forward(self, x):
+        y = self.first(x)
+        z = self.last(self.depth(y))
+        if self.kind == "read twice":
+            return z + y[:, :16]
+        return z if self.kind == "no sum" else z + x
+
+
+@pytest.mark.parametrize("kind, wanted", [("usual", [True]), ("relu", [True]), ("no sum", [False]), ("read twice", []),
+                                          ("groups", []), ("epsilon", []), ("narrow", []), ("few", [])])
+@pytest.mark.usefixtures("two_threads")
+def test_graphs_that_predict_use_it(kind, wanted):
+    flow.manual_seed(0)
+    block = Block(kind)
+    x = flow.randn(1 if kind == "few" else 4, 16, 8 if kind == "few" else 28, 16 if kind == "narrow" else 28)
+    block(x)                                                 # statistics that are not 0 and 1
+    block.eval()
+    want = block(x).detach().numpy()
+
+    class Run(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.block = block
+
+        def build(self, x):
+            return self.block(x)
+
+    graph = Run()
+    got = graph(x).numpy()
+    found = [n.attrs[OP.attr_index["residual"]] for n in graph._compiled.graph.nodes if n.op is OP]
+    assert found == ([] if ISA == "base" else wanted)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(graph(x).numpy(), got)
+    with flow.no_grad():
+        block.last[0].weight.mul_(-2)                        # what is packed is packed again
+    np.testing.assert_allclose(graph(x).numpy(), block(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture
+def two_threads():
+    before = flow.get_num_threads()
+    flow.set_num_threads(2)
+    yield
+    flow.set_num_threads(before)
+
+
+def test_what_is_no_block_is_refused():
+    one = lambda *s: flow.ones(*s)
+    norms = lambda k: [one(k)] * 4
+    good = [one(1, 5, 5, 4), one(8, 4, 1, 1), *norms(8), one(8, 1, 3, 3), *norms(8), one(6, 8, 1, 1), *norms(6)]
+    attrs = dict(epsilon=1e-3, low=0.0, high=6.0, last_low=-1e9, last_high=1e9)
+    assert OP(*good, **attrs).shape == (1, 3, 3, 6)
+    for i, w, words in ((1, one(8, 4, 3, 3), "w1"), (6, one(4, 2, 3, 3), "w2"), (11, one(6, 8, 3, 3), "w3")):
+        with pytest.raises(ValueError, match=f"{words} does not fit"):
+            OP(*good[:i], w, *good[i + 1:], **attrs)
+    with pytest.raises(ValueError, match="x cannot be added"):
+        OP(*good, **attrs, residual=True)
