@@ -16,7 +16,6 @@ ON_DEVICE = {
     **dict.fromkeys(("ldl_factor", "ldl_solve"), "flow.linalg.lu_factor, which needs no symmetry; of a positive definite "
                     "matrix flow.linalg.cholesky"),
     "multiprocessing": "flow.utils.data.DataLoader(num_workers=2) and python -m flowedu.distributed.launch start them",
-    "tensorboard": "write the numbers with any logger of your own: loss.item() is one",
     **{name: f"there is no {name}: flow.{there} holds its numbers{' up to 2**63 - 1' * (name == 'uint64')}"
        for name, there in HOLDS.items()},
     "set_default_tensor_type": "flow.set_default_dtype(flow.float64)",
