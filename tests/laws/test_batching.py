@@ -19,6 +19,7 @@ LOOPED = {
     **dict.fromkeys(("matmul_packed", "matmul_packed_bias", "matmul_packed_residual"),
                     ("some", "a matrix for each element")),
     "searchsorted": ("some", "a row for each element"),
+    "inverted_residual": ("some", "weights for each element"),
     **dict.fromkeys(("lstm", "lstm_grad", "gru", "gru_grad", "rnn", "rnn_grad"), ("some", "weights for each element")),
     **dict.fromkeys(("conv2d", "conv2d_input_grad", "conv2d_weight_grad", "conv2d_last", "conv2d_last_input_grad",
                      "conv2d_last_weight_grad", "conv2d_last_norm"), ("some", _BOTH)),
