@@ -124,7 +124,7 @@ test: $(ALL) $(READY) $(STAMPS)/test  ## run the tests, in minutes (ARGS="-k con
 	@$(PY) -m pytest -n 2 $(or $(ARGS),-m "not slow")
 
 # First as on a machine without a simulator of GPUs; then what needs one, where that can be set up.
-test-all: $(ALL) $(READY) $(STAMPS)/test $(STAMPS)/notebooks  ## run all tests, the slow ones and CUDA kernels, too: what CI does
+test-all: $(ALL) $(READY) $(STAMPS)/test $(STAMPS)/notebooks $(STAMPS)/tensorboard  ## run all tests, the slow ones and CUDA kernels, too: what CI does
 	@$(PY) -m pytest -n 2 -m "not simulator"
 	@if $(MAKE) -s --no-print-directory $(CUDA); then $(MAKE) -s --no-print-directory test-cuda && \
 	    $(PY) -m pytest -n 2 -m simulator; \
@@ -233,7 +233,7 @@ $(CUDA): tools/setup_cuda.py $(shell find src/flowedu/cuda -type f -not -name '*
 	@$(PY) tools/setup_cuda.py
 	@touch $@
 
-# The extras of pyproject.toml: test, lint, plot, image, record, book, notebooks.
+# The extras of pyproject.toml: test, lint, plot, image, record, book, notebooks, tensorboard.
 $(STAMPS)/%: $(STAMPS)/base
 	@$(QUIETLY) pip-$* "installing what '$*' needs into $(VENV)" $(PIP) $$($(NEEDS) $*)
 	@touch $@

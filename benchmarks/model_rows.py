@@ -36,12 +36,17 @@ def number(value) -> float:
     return float(np.mean(value.detach().numpy() if hasattr(value, "detach") else value))
 
 
+def named_job(job, *given) -> dict:
+    """None: what a job has no layers for, modules being the other generation's."""
+    return {} if job is None else {"job": job(*given)}
+
+
 def training(build, job, batch, threads, optimizer=sgd, loss=cross_entropy, images=False):
-    """A training step. build(lib) -> model; job(start, x, y) -> a call; batch() -> arrays (x, y)."""
+    """A training step. build(lib) -> model; job(start, x, y) -> a call, or None; batch() -> arrays (x, y)."""
     flow.manual_seed(0)
     x, y = batch()
     model = build(flow)
-    found = {**peers.training(build, model, x, y, optimizer, loss, images), "job": job(arrays(model), x, y)}
+    found = {**peers.training(build, model, x, y, optimizer, loss, images), **named_job(job, arrays(model), x, y)}
     second = build(flow)
     second.load_state_dict({n: t.detach().clone() for n, t in model.state_dict().items()})
     ours = flow.tensor(x), flow.tensor(y)
@@ -68,7 +73,7 @@ def inference(build, job, batch, threads, images=False):
         with flow.no_grad():
             return model(given)
 
-    found = {"flowedu": lambda: graph(given), "our eager": by_hand, "job": job(arrays(model), x),
+    found = {"flowedu": lambda: graph(given), "our eager": by_hand, **named_job(job, arrays(model), x),
              **peers.inference(build, model, graph, x, images, threads)}
     want = graph(given).numpy()
     for name, f in found.items():
@@ -85,6 +90,12 @@ def labelled(shape, classes):
 
 def sequences():
     return np.random.default_rng(1).standard_normal((2, 4, 128, 256)).astype(np.float32)
+
+
+def steps_of_rows():
+    """(64 steps, 32 rows, 64 numbers), and what 128 outputs should be."""
+    r = np.random.default_rng(1)
+    return [r.standard_normal((64, 32, n)).astype(np.float32) for n in (64, 128)]
 
 
 def gpt_block(lib, fused=False):
@@ -112,4 +123,8 @@ def rows(Row) -> list:
             images=True),
         row("GPT block batch 4, length 128, training step", training, gpt_block, jobs.gpt_block, sequences, 1.0,
             optimizer=adamw, loss=squared_error),
+        *(row(f"{kind} 64-128 batch 32, 64 steps, training step", training,
+              functools.partial(twins.recurrent, kind=kind), None, steps_of_rows, 1.3, loss=squared_error)
+          for kind in ("LSTM", "GRU", "RNN")),
+        row("LSTM 64-128 batch 32, 64 steps, inference", inference, twins.recurrent, None, steps_of_rows, 1.0, inner=2),
     ]

@@ -125,6 +125,19 @@ def gpt_block(lib, length, width, heads, fused=False):
     return Block()
 
 
+def recurrent(lib, kind="LSTM", size=64, hidden=128):
+    """All outputs of one layer."""
+    class Outputs(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = getattr(lib.nn, kind)(size, hidden)
+
+        def forward(self, x):
+            return self.net(x)[0]
+
+    return Outputs()
+
+
 def share_weights(source, target, tensor) -> None:
     """Parameters and buffers of `source` (flowedu) into `target` (torch), in order."""
     for a, b in zip((*source.parameters(), *source.buffers()), (*target.parameters(), *target.buffers())):

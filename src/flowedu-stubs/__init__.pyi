@@ -720,7 +720,7 @@ def set_rng_state(new_state: _Tensor) -> None: """The default generator draws on
 def sgn(input) -> _Tensor: """Elementwise sign."""
 short: _dtype
 def show(thing: Any, path: str | Any | None = None) -> Any | None:
-    """Show a graph, a plan, a job, a route or a tensor: in a notebook as a picture or a table, elsewhere as text."""
+    """Show a graph, a plan, a job, a route, a timeline or a tensor: in a notebook as a picture or a table, elsewhere as text."""
 def sigmoid(input) -> _Tensor: """Elementwise sigmoid."""
 def sign(input) -> _Tensor: """Elementwise sign."""
 def signbit(input) -> _Tensor: """Whether x is negative (-0.0 too)."""

@@ -28,7 +28,7 @@ NAMES = {
         mobilenet_v3_large regnet_y_400mf shufflenet_v2_x1_0 squeezenet1_0 swin_t vit_b_16 convnext_tiny wide_resnet50_2
         resnext50_32x4d detection segmentation video get_model list_models ResNet50_Weights maxvit_t mnasnet1_0""",
     "flow.linalg": "eig eigvals householder_product ldl_factor ldl_solve solve_ex",
-    "flow.utils": "checkpoint tensorboard cpp_extension bottleneck collect_env model_zoo benchmark mobile_optimizer dlpack",
+    "flow.utils": "checkpoint cpp_extension bottleneck collect_env model_zoo benchmark mobile_optimizer dlpack",
     "flow.nn.utils": "prune stateless fusion clip_grads_with_norm_ skip_init",
     "flow.nn.init": "kaiming_uniform xavier_normal",
     "flow.cuda": "amp memory_summary nvtx graphs ipc_collect is_bf16_supported nccl comm",

@@ -258,7 +258,7 @@ def test_recurrent_networks(net, tmp_path):
     agrees(net.eval(), tmp_path / "m.onnx", flow.randn(5, 2, 3))
     flow.onnx.export(net, tmp_path / "n.onnx", args=flow.randn(5, 4, 3), input_names=["x"], output_names=["y", "h", "c"][
         :3 if isinstance(net, nn.LSTM) else 2], dynamic_axes={"x": {1: "n"}})
-    assert not {"Where", "Greater"} & {n.op_type for n in onnx.load(tmp_path / "n.onnx").graph.node}
+    assert "Greater" not in {n.op_type for n in onnx.load(tmp_path / "n.onnx").graph.node}
     session = ort.InferenceSession(str(tmp_path / "n.onnx"), providers=["CPUExecutionProvider"])
     x = flow.randn(5, 7, 3)
     np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], net(x)[0].detach().numpy(), rtol=1e-5, atol=1e-5)

@@ -21,21 +21,29 @@ def drawn(d, mode):
     steps, rows, size, hidden = d.one_of(1, 2, 5), d.one_of(1, 3, 17), d.one_of(1, 3), d.one_of(1, 4, 19)
     gates = rnn.GATES[mode] * hidden
     x, states = d.floats(steps, rows, size), [d.floats(rows, hidden) for _ in range(2 if mode == "LSTM" else 1)]
-    weights = [d.rng.normal(0, 0.4, s) for s in ((gates, size), (gates, hidden), (gates,), (gates,))]
-    lengths = d.rng.integers(0, steps + 2, (rows, 1)) if d.one_of(True, False) else None
+    real = d.one_of(hidden, max(hidden - 1, 1)) if mode == "LSTM" else hidden
+    states[0] = states[0][:, :real]
+    projection = [(real, hidden)] * (real < hidden)
+    weights = [d.rng.normal(0, 0.4, s) for s in ((gates, size), (gates, real), *projection, (gates,), (gates,))]
+    lengths = d.rng.integers(1, steps + 1, (rows, 1)) if d.one_of(True, False) else None
     return x, states, weights, d.one_of(True, False), lengths, d.one_of(True, False)
 
 
 def tensors(x, states, weights, backwards, lengths, biased):
     """Those that require a gradient, and the rest of a call of either kind."""
-    leaves = [flow.tensor(a, requires_grad=True) for a in (x, *states, *weights[:4 if biased else 2])]
+    weights = weights if biased else weights[:-2]
+    leaves = [flow.tensor(a, requires_grad=True) for a in (x, *states, *weights)]
     return leaves, len(states), backwards, None if lengths is None else flow.tensor(lengths)
 
 
 def call(layer, mode, leaves, states, backwards, lengths):
+    """Outputs, zeros where a sequence has ended, and last states."""
     x, *rest = leaves
-    weights = (*rest[states:], None, None, None)[:4]
-    y, ends = layer(mode, x, tuple(rest[:states]), (*weights, None), backwards, lengths)
+    w_ih, w_hh, *more = rest[states:]
+    w_hr = more.pop(0) if more and more[0].ndim == 2 else None
+    y, ends = layer(mode, x, tuple(rest[:states]), (w_ih, w_hh, *(more or (None, None)), w_hr), backwards, lengths)
+    if lengths is not None:
+        y = y * (flow.arange(len(y)).reshape(-1, 1, 1) < lengths)
     return y, *ends
 
 

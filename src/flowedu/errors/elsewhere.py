@@ -11,11 +11,11 @@ ON_DEVICE = {
     "autocast": "flow.amp.autocast", "autocast_mode": "flow.amp", "get_autocast_dtype": "flow.amp.get_autocast_dtype",
     "GradScaler": "flow.amp.GradScaler",
     "profiler":
-        "graph.profile(x), of an nn.Graph or a job, prints where a compiled step spends its time; cProfile shows the rest",
+        "graph.profile(x), of an nn.Graph or a job, prints where a compiled step spends its time, graph.timeline(x) "
+        "draws it; cProfile shows the rest",
     **dict.fromkeys(("ldl_factor", "ldl_solve"), "flow.linalg.lu_factor, which needs no symmetry; of a positive definite "
                     "matrix flow.linalg.cholesky"),
     "multiprocessing": "flow.utils.data.DataLoader(num_workers=2) and python -m flowedu.distributed.launch start them",
-    "tensorboard": "write the numbers with any logger of your own: loss.item() is one",
     **{name: f"there is no {name}: flow.{there} holds its numbers{' up to 2**63 - 1' * (name == 'uint64')}"
        for name, there in HOLDS.items()},
     "set_default_tensor_type": "flow.set_default_dtype(flow.float64)",

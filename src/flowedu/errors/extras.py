@@ -8,7 +8,7 @@ import re
 
 # extra of pyproject.toml: what it installs, as it is imported
 EXTRAS = {"plot": ("matplotlib",), "image": ("PIL",), "record": ("google.protobuf",), "onnx": ("onnx",),
-          "safetensors": ("safetensors",), "cuda": ("pycuda",), "mpi": ("mpi4py",)}
+          "safetensors": ("safetensors",), "tensorboard": ("tensorboard",), "cuda": ("pycuda",), "mpi": ("mpi4py",)}
 
 
 def requirements(extra: str) -> list[str]:

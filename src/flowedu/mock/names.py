@@ -69,7 +69,7 @@ INSIDES = {
     "nn.modules.activation": "flowedu.nn",
     "optim.optimizer": "flowedu.optim",
     "utils.data.dataloader": "flowedu.utils.data",
-    **dict.fromkeys(("utils.tensorboard", "utils.tensorboard.writer"), f"{_HERE}.tensorboard"),
+    "utils.tensorboard.writer": "flowedu.utils.tensorboard",
     "utils.hooks": "flowedu.nn",
     "utils._pytree": f"{_HERE}.pytree",
     "utils.model_zoo": f"{_HERE}.model_zoo",

@@ -123,15 +123,20 @@ def report(compiled) -> str:
     return "\n".join(aligned([*plan.report, *where, memory]))
 
 
-def profile(compiled, args: tuple, kwargs: dict, repeats: int = 5) -> str:
-    """Calls by time. Every call runs alone, so that the sum is more than a step takes; no variable changes."""
+def measurable(compiled, args: tuple, kwargs: dict, what: str) -> tuple:
+    """(executor, its arguments) of a call, for show/profile.py and show/timeline.py, of which `what` is one."""
     if compiled.spread is not None:
-        raise UnsupportedError("profile: not for graphs of global tensors", expected="a graph on one device", got="one on "
+        raise UnsupportedError(f"{what}: not for graphs of global tensors", expected="a graph on one device", got="one on "
                                f"{len(compiled.spread.inferred.everywhere.devices)}", fix="graph.explain() has the bytes")
     program = compiled.program
     if program.stale():
         program.lay_out()
-    found = measured(program.executor, compiled.bind(args, kwargs), repeats)
+    return program.executor, compiled.bind(args, kwargs)
+
+
+def profile(compiled, args: tuple, kwargs: dict, repeats: int = 5) -> str:
+    """Calls by time. Every call runs alone, so that the sum is more than a step takes; no variable changes."""
+    found = measured(*measurable(compiled, args, kwargs, "profile"), repeats)
     lines = [f"{'call':32s} {'op':24s} {'us':>10s} {'share':>7s}"]
     lines += [f"{t.name[:32]:32s} {t.op[:24]:24s} {t.seconds * 1e6:10.1f} {t.seconds / found.seconds:7.1%}"
               for t in sorted(found, key=lambda t: -t.seconds)[:30]]

@@ -1,8 +1,8 @@
 """What a notebook shows of a cell's last line, and `flow.show`, which shows the same of any line, or writes it to a file.
 
 A notebook asks an object for `_repr_svg_` and `_repr_html_`; where it has neither, or they answer None, its text is shown.
-Graphs (nn/graph/graph.py) and routes (distributed/boxing.py) are pictures; tensors, plans and jobs are tables, made here.
-Nothing is made before somebody asks.
+Graphs (nn/graph/graph.py), routes (distributed/boxing.py) and timelines are pictures; tensors, plans and jobs are tables,
+made here. Nothing is made before somebody asks.
 """
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ attach(Plan, {"_repr_html_": plan_html})
 
 
 def show(thing: Any, path: str | os.PathLike | None = None) -> Path | None:
-    """Show a graph, a plan, a job, a route or a tensor: in a notebook as a picture or a table, elsewhere as text.
+    """Show a graph, a plan, a job, a route, a timeline or a tensor: in a notebook as a picture or a table, elsewhere as
+    text.
 
     Args:
         thing: what to show; an nn.Graph after its first call.
@@ -108,8 +109,8 @@ def _written(thing: Any, path: Path) -> Path:
         table = " (it is a table: .html)" if _asked(thing, "_repr_html_") else ""
         kind = type(thing).__name__
         raise ArgumentError(f"show: there is no such picture of this {kind}", got=f"{path}{table}",
-                            expected="an nn.Graph that was called, or a route; for .html also a plan, a job or a tensor of "
-                            f"at most {MOST} rows and columns", fix="flow.show(thing) prints it as text")
+                            expected="an nn.Graph that was called, a route, a timeline; for .html also a plan, a job or a "
+                            f"tensor of at most {MOST} rows and columns", fix="flow.show(thing) prints it as text")
     return write(path, found if path.suffix == ".svg" else PAGE.format(found))
 
 

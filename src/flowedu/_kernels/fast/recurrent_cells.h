@@ -9,9 +9,16 @@
 #define FLOWEDU_RECURRENT_CELLS_H
 #include "scalarmath.h"
 
+/* The logistic function, which is a fourth of a cell's work: as fe_sigmoidf, but that below -87 it stays at 1.6e-38. */
+FE_FN float fe_gatef(float x) {
+    float a = x > 87.0f ? -87.0f : -x;
+    fe_reduced e = fe_reduce(a > 87.0f ? 87.0f : a);
+    return 1.0f / (1.0f + (1.0f + e.q) * fe_power2(e.n));
+}
+
 #define REAL float
 #define F(name) name##_f
-#define SIGMOID fe_sigmoidf
+#define SIGMOID fe_gatef
 #define TANH fe_tanhf
 #include "recurrent_cells.h"
 #undef REAL

@@ -150,10 +150,15 @@ conv2d_last_weight_grad = define(
 
 
 # ---- inference
+def check_norm(name, x, w, norms, window):
+    """norms: gamma, beta, mean, var; window: strides, pads, dilations, groups."""
+    _check(name, x.shape, w.shape, None, f"x {x.shape}, w {w.shape}", *window)
+    conv._same_dtype(name, x, w)
+    norm._check_channels(name)(w, 0, **dict(zip(("gamma", "beta", "mean", "var"), norms)))
+
+
 def _check_norm(x, w, gamma, beta, mean, var, strides, pads, dilations, groups):
-    _check("conv2d_last_norm", x.shape, w.shape, None, f"x {x.shape}, w {w.shape}", strides, pads, dilations, groups)
-    conv._same_dtype("conv2d_last_norm", x, w)
-    norm._check_channels("conv2d_last_norm")(w, 0, gamma=gamma, beta=beta, mean=mean, var=var)
+    check_norm("conv2d_last_norm", x, w, (gamma, beta, mean, var), (strides, pads, dilations, groups))
 
 
 def _norm_axes(w, strides, pads, groups):

@@ -54,8 +54,9 @@ def _chain(call: Callable, inputs: list, of: dict) -> Any:
 
 
 def _infer(of):
-    def call(x, w, *norm, epsilon, low, high, **attrs):
-        conv_last._check_norm(x, w, *norm, **attrs)
+    def call(x, w, *norms, **attrs):
+        window = [attrs[n] for n in ("strides", "pads", "dilations", "groups")]
+        conv_last.check_norm("inverted_residual", x, w, norms, window)
         return Spec(conv_last._shape(x, w, attrs["strides"], attrs["pads"], attrs["dilations"]), x.dtype)
 
     for name, last in (("w1", ONE), ("w2", of["w2"].shape[2:]), ("w3", ONE)):

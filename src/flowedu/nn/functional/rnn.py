@@ -1,7 +1,7 @@
 """One step of the recurrent networks, and a whole layer of them.
 
 The part of a step that depends on the inputs alone is one matrix product for all steps. The steps themselves are one op
-(ops/recurrent.py), but for what it has not: projections, and GPUs.
+(ops/recurrent.py), but on a GPU, which has no kernel of it.
 """
 from __future__ import annotations
 
@@ -44,28 +44,42 @@ def layer(mode: str, x, state: tuple, weights: tuple, backwards: bool = False, l
 
     Args:
         x: (T, N, I). state: (h,) or (h, c), each (N, ...). weights: (w_ih, w_hh, b_ih, b_hh, w_hr), the last three or None.
-        lengths: None, or int64 (N, 1): how many steps each sample has; later steps leave the state alone and give it.
+        lengths: None, or int64 (N, 1): how many steps each sample has; later steps leave the state alone, and what they
+            give is not said.
     """
     if not x.shape[0]:
         raise ShapeError("rnn: Expected sequence length to be larger than 0 in RNN", expected="one step or more", got="0",
                          fix="leave empty sequences out")
-    whole = weights[4] is None and not place_at(x)
-    return (_at_once if whole else _step_by_step)(mode, x, state, weights, backwards, lengths)
+    return (_step_by_step if place_at(x) else _at_once)(mode, x, state, weights, backwards, lengths)
 
 
 def _at_once(mode, x, state, weights, backwards, lengths) -> tuple:
-    w_ih, w_hh, b_ih, b_hh, _ = weights
+    w_ih, w_hh, b_ih, b_hh, w_hr = weights
     if b_hh is None:
         b_hh = _r["constant"](shape=(w_hh.shape[0],), value=0.0, dtype=w_hh.dtype)
     elif mode != "GRU":                                    # there the gate n multiplies b_hh
         b_ih, b_hh = None, b_ih + b_hh
     given, rows = linear(x, w_ih, b_ih), (x.shape[1],)
+    if w_hr is not None:                                   # steps of the state before the projection: w_hh (w_hr h)
+        given = _with_first(given, linear(state[0], w_hh), backwards, lengths)
+        w_hh = _r["matmul"](w_hh, w_hr)
+        state = (_r["constant"](shape=state[1].shape, value=0.0, dtype=given.dtype), state[1])
     lengths = _r["constant"](shape=rows, value=x.shape[0], dtype=int64) if lengths is None else reshaped(lengths, rows)
     if mode in ("LSTM", "GRU"):
         y, *ends = _r[mode.lower()](given, w_hh, b_hh, lengths, *state, reverse=backwards)
     else:
         y, *ends = _r["rnn"](given, w_hh, b_hh, lengths, *state, nonlinearity=mode[4:].lower(), reverse=backwards)
+    if w_hr is not None:
+        y, ends[0] = linear(y, w_hr), linear(ends[0], w_hr)
     return y, tuple(ends[:len(state)])
+
+
+def _with_first(given, more, backwards: bool, lengths):
+    """given (T, N, gates), with more (N, gates) at each sample's first step."""
+    steps, rows, _ = given.shape
+    at = _r["range"](size=steps, dtype=int64)
+    first = 0 if not backwards else steps - 1 if lengths is None else reshaped(lengths, (rows, 1)) - 1
+    return given + E.where(E.eq(reshaped(at, (steps, 1, 1)), first), more, 0.0)
 
 
 def _step_by_step(mode, x, state, weights, backwards, lengths) -> tuple:

@@ -20,7 +20,7 @@ from flowedu.nn.graph.changes import refresh
 from flowedu.nn.graph.config import GraphConfig
 from flowedu.nn.graph.proxies import GraphModule, ProxyModule
 from flowedu.nn.graph.written import WritingCompiled
-from flowedu.show.modules import describe, profile, report
+from flowedu.show.modules import describe, measurable, profile, report
 
 OFTEN = 10                                     # so many new traces of one graph are said
 DEBUG_OPTIONS = ("max_py_stack_depth", "only_user_py_stack", "op_repr_with_py_stack")
@@ -188,6 +188,15 @@ class Graph(core.TracedGraph):
     def profile(self, *args, **kwargs) -> str:
         """The calls of one step, slowest first, with their share of the time. Runs the step several times."""
         return profile(self._need_compiled("profile"), args, kwargs)
+
+    def timeline(self, *args, **kwargs):
+        """When the calls of one step run, on which threads, and how much of the arena is in use then. Runs the step several
+        times; no variable changes.
+
+        Returns: a flowedu.show.timeline.Timeline, a picture in a notebook, with `.save("step.json")` for chrome://tracing.
+        """
+        from flowedu.show.timeline import timeline
+        return timeline(*measurable(self._need_compiled("timeline"), args, kwargs, "timeline"))
 
     def draw(self, path: str | os.PathLike, what: str = "graph") -> Path:
         """Draw into the file `path`; returns it.

@@ -117,10 +117,19 @@ class Job04(JobFunction):
 
         Calls the job once (which trains, if it is a training job), then times every call of its plan `repeats` times.
         """
+        from flowedu.show.profile import profile
+        return profile(self._measurable(args), args, repeats)
+
+    def timeline(self, *args, repeats: int = 10):
+        """When the calls of its plan run: a flowedu.show.timeline.Timeline. Otherwise as `profile`."""
+        from flowedu.show.timeline import timeline
+        return timeline(self._measurable(args), args, repeats)
+
+    def _measurable(self, args: tuple):
+        """The executor, after a call."""
         self(*args)
         if not self.program.plain or not self.executor.accepts(args):
             raise CheckError(f"{self.name}: this job cannot be profiled", got="another", expected="tp.Numpy arguments, as "
                              "C-contiguous arrays of their dtype, one device, and nothing that runs before the plan",
                              fix="profile a job around the part that has arrays as arguments")
-        from flowedu.show.profile import profile
-        return profile(self.executor, args, repeats)
+        return self.executor
