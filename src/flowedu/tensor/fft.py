@@ -115,7 +115,7 @@ def irfft(input, n: int | None = None, dim: int = -1, norm: str | None = None) -
 
 def fft(input, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """All n frequencies of a real signal: (..., n, ...) -> (..., n, ..., 2), as those of rfft, and behind them their mirror
-    images: frequency n - k is the conjugate of k. Arguments as of rfft, which says the same in half the numbers.
+    images: frequency n - k is the conjugate of k. n, dim, norm: as of rfft, which says the same in half the numbers.
 
     Pairs as `input` would be taken for real numbers: there is no transform of complex ones.
     """
@@ -172,7 +172,7 @@ def fftshift(input, dim: int | Sequence[int] | None = None) -> Tensor:
 
 
 def ifftshift(input, dim: int | Sequence[int] | None = None) -> Tensor:
-    """The inverse of fftshift: frequency 0 first, along these axes (None: all)."""
+    """The inverse of fftshift: frequency 0 first, along the axes dim (None: all)."""
     return _shifted("fft.ifftshift", input, dim, -1)
 
 
