@@ -64,6 +64,12 @@ def test_a_program_of_one_rank(monkeypatch):
         d.all_reduce(x, "sum")
 
 
+def test_ranks_that_are_threads_begin_nothing_for_the_program():
+    before = flow.distributed.is_initialized()
+    assert flow.distributed.spawn(lambda: flow.distributed.init_process_group("gloo", world_size=2), 2) == [None, None]
+    assert flow.distributed.is_initialized() == before
+
+
 @mpi
 def test_on_processes(tmp_path):
     said = launch(tmp_path, """

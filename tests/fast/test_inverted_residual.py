@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 import flowedu as flow
 from flowedu import nn
 from flowedu._kernels import ISA
+from flowedu.core.sbp.signature import signatures
 from flowedu.ops import REGISTRY
 
 OP = REGISTRY["inverted_residual"]
@@ -99,6 +100,22 @@ def two_threads():
     flow.set_num_threads(2)
     yield
     flow.set_num_threads(before)
+
+
+def test_images_and_channels_of_the_result_may_be_split():
+    r = np.random.default_rng(0)
+    norm = lambda k: [r.uniform(0.5, 2, k) for _ in range(4)]
+    args = [r.standard_normal((4, 6, 5, 3)), r.standard_normal((9, 3, 1, 1)), *norm(9), r.standard_normal((9, 1, 3, 3)),
+            *norm(9), r.standard_normal((8, 9, 1, 1)), *norm(8)]
+    attrs = dict(strides=(2, 1), epsilon=1e-3, low=0.0, high=6.0, last_low=-1.0, last_high=1.0)
+    whole = OP(*map(flow.tensor, args), **attrs).numpy()
+    found = set(signatures(OP, [flow.tensor(a).spec for a in args], OP.complete(attrs)))
+    for split, axis in (("x",), 0), (("w3", "gamma3", "beta3", "mean3", "var3"), 3):
+        assert (*("S0" if n in split else "B" for n in OP.inputs), f"S{axis}") in found
+        halves = [[flow.tensor(np.split(a, 2)[i] if n in split else a) for n, a in zip(OP.inputs, args)] for i in (0, 1)]
+        parts = [OP(*half, **attrs).numpy() for half in halves]
+        np.testing.assert_allclose(np.concatenate(parts, axis), whole, rtol=1e-12, atol=1e-12)
+    assert not any("P" in s for s in found)
 
 
 def test_what_is_no_block_is_refused():

@@ -60,6 +60,7 @@ FUNCTIONS = {
     "oneflow04/test_small_ops.py": "amp_white_identity cast_to_static_shape constant_pad2d count_not_finite "
                                    "multi_count_not_finite pad_grad reflection_pad2d replication_pad2d same_padding "
                                    "sync_dynamic_resize to zero_pad2d",
+    "show/test_notebook.py": "show",
     "oneflow04/test_user_op_builder.py": "user_op_builder user_op_module_builder consistent_user_op_builder",
 }
 METHODS = {
