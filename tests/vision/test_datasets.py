@@ -217,7 +217,7 @@ def test_cifar100(tmp_path, version):
 
 
 @pytest.mark.parametrize("name, data, why", [
-    ("data_batch_2", b"\x80\x02cos\nsystem\nU\x02ls\x85R.", "nothing in it was called"),
+    ("data_batch_2", b"\x80\x02cos\nsystem\nU\x02ls\x85R.", "nothing is unpickled"),
     ("data_batch_2", files.pickled({"labels": [1], "data": np.zeros((2, 3072), np.uint8)}), "does not hold"),
     ("data_batch_2", files.pickled({"labels": [10], "data": np.zeros((1, 3072), np.uint8)}), "0 to 9"),
     ("data_batch_2", files.pickled({"labels": [1], "data": np.zeros((1, 3000), np.uint8)}), "does not hold"),

@@ -21,7 +21,7 @@ class CIFAR10(VisionDataset):
     """Ten classes of things and animals: 50,000 pictures to train with, 10,000 to test.
 
     The files are root/cifar-10-batches-py/data_batch_1 and so on, as torchvision has them, or those of the binary version,
-    root/cifar-10-batches-bin/data_batch_1.bin. The first are pickles, of which nothing is called: pickled.py. An archive
+    root/cifar-10-batches-bin/data_batch_1.bin. The first are pickles, but nothing is unpickled: see pickled.py. An archive
     of either in root is taken apart.
 
     Args:
