@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node
-from flowedu.core.graph.rewrite import attributes, dead, rebuilt, replace
+from flowedu.core.graph.rewrite import attributes, rebuilt
 from flowedu.core.ops.concat import concat, slice_grad
 from flowedu.core.ops.elementwise import add, mul, where
 from flowedu.core.ops.view import constant
 from flowedu.fast.ops.masked_softmax import masked_softmax as masked
 from flowedu.fast.ops.masked_softmax import masked_softmax_grad as masked_grad
+from flowedu.fast.passes.substitute import substitute
 from flowedu.ops.softmax import softmax, softmax_grad
 
 
@@ -38,7 +39,6 @@ def masked_softmax(graph: Graph) -> str:
         return value, 1.0
 
     made: dict[Node, Node] = {}
-    table: dict[GraphValue, GraphValue] = {}
     for node in graph.nodes:
         if node.op is not softmax or attributes(node)["axis"] % node.inputs[0].ndim != node.inputs[0].ndim - 1:
             continue
@@ -51,17 +51,13 @@ def masked_softmax(graph: Graph) -> str:
         x, scale = scaled(x)
         new = rebuilt(masked, (x, mask), {"scale": scale, "fill": float(number(fill))}, node)
         made[node] = new
-        table[node.outputs[0]] = new.outputs[0]
         for grad in readers.get(node.outputs[0], ()):
             last = _gradient(grad, node, mask, scale, readers, outputs)
             if last is not None:
                 back = rebuilt(masked_grad, (grad.inputs[0], node.outputs[0], mask),
                                {"scale": scale}, grad)
                 made[last] = back
-                table[last.outputs[0]] = back.outputs[0]
-    graph.nodes = [made.get(n, n) for n in graph.nodes]
-    replace(graph, table)
-    dead(graph)
+    substitute(graph, made)
     forward = sum(n.op is softmax for n in made)
     return f"{forward} softmaxes take a mask, {len(made) - forward} gradients with them" if made else ""
 
@@ -97,7 +93,6 @@ def bands(graph: Graph) -> str:
         return [t for x in node.inputs for t in (terms(x) if len(readers[x]) == 1 and x not in outputs else [x])]
 
     made: dict[Node, Node] = {}
-    table: dict[GraphValue, GraphValue] = {}
     inner: set[GraphValue] = set()
     for node in reversed(graph.nodes):
         if node.op is not add or node.outputs[0] in inner:
@@ -109,10 +104,7 @@ def bands(graph: Graph) -> str:
             continue
         leaves.sort(key=lambda v: attributes(v.node)["start"][axis])
         made[node] = rebuilt(concat, [v.node.inputs[0] for v in leaves], {"axis": axis}, node)
-        table[node.outputs[0]] = made[node].outputs[0]
-    graph.nodes = [made.get(n, n) for n in graph.nodes]
-    replace(graph, table)
-    dead(graph)
+    substitute(graph, made)
     return f"{len(made)} sums of slices are joined" if made else ""
 
 

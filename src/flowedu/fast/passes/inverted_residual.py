@@ -8,10 +8,11 @@ from math import prod
 from flowedu import _kernels as kernels
 from flowedu.core.eager.dispatch import get_num_threads
 from flowedu.core.graph.ir import Graph, GraphValue, Node
-from flowedu.core.graph.rewrite import attributes, dead, rebuilt, replace
+from flowedu.core.graph.rewrite import attributes, rebuilt
 from flowedu.core.ops.elementwise import add
 from flowedu.fast.ops.conv_last import conv2d_last_norm
 from flowedu.fast.ops.inverted_residual import inverted_residual as block
+from flowedu.fast.passes.substitute import substitute
 
 IMAGE = 1 << 18              # bytes of an expanded image, of all pictures: fewer stay in the second cache as they are
 WEIGHTS = RING = 1 << 19     # bytes of weights, and of rows that a thread keeps: they stay there, all the while
@@ -33,16 +34,14 @@ def inverted_residual(graph: Graph) -> str:
         stages = _stages(last, alone)
         if not stages:
             continue
-        x, y, put = stages[0].inputs[0], last.outputs[0], last
+        x, y, end = stages[0].inputs[0], last.outputs[0], last
         if alone(y) and readers[y][0].op is add and set(readers[y][0].inputs) == {x, y} and x.shape == y.shape:
-            put = readers[y][0]
+            end = readers[y][0]
         attrs = {k: v for k, v in attributes(stages[1]).items() if k not in ("dilations", "groups")}
         last_low, last_high = (attributes(last)[k] for k in ("low", "high"))
-        attrs |= dict(last_low=last_low, last_high=last_high, residual=put is not last)
-        made[put] = rebuilt(block, (x, *(v for s in stages for v in s.inputs[1:])), attrs, put)
-    graph.nodes = [made.get(n, n) for n in graph.nodes]
-    replace(graph, {old.outputs[0]: new.outputs[0] for old, new in made.items()})
-    dead(graph)
+        attrs |= dict(last_low=last_low, last_high=last_high, residual=end is not last)
+        made[end] = rebuilt(block, (x, *(v for s in stages for v in s.inputs[1:])), attrs, end)
+    substitute(graph, made)
     return f"{len(made)} inverted residuals run row by row" if made else ""
 
 

@@ -6,12 +6,13 @@ from math import prod
 
 from flowedu import _kernels as kernels
 from flowedu.core.graph.ir import Graph, Node
-from flowedu.core.graph.rewrite import attributes, dead, rebuilt, replace
+from flowedu.core.graph.rewrite import attributes, rebuilt
 from flowedu.core.ops.define import Op
 from flowedu.core.ops.elementwise import add
 from flowedu.core.ops.matmul import matmul
 from flowedu.core.values.dtype import float32, float64
 from flowedu.fast.ops.matmul_packed import matmul_packed, matmul_packed_bias, matmul_packed_residual
+from flowedu.fast.passes.substitute import substitute
 
 FEW = 8                      # of so few rows each number of the weight is used too seldom (few_rows_tile.h)
 
@@ -22,9 +23,9 @@ def packed(graph: Graph) -> str:
     if not graph.keeps or kernels.ISA == "base" or any(node.mutates for node in graph.nodes):
         return ""
     made = {n: rebuilt(matmul_packed, n.inputs, {}, n) for n in graph.nodes if _fits(n)}
-    _put(graph, made)
+    substitute(graph, made)
     for before, after in ((matmul_packed, matmul_packed_bias), (matmul_packed_bias, matmul_packed_residual)):
-        _put(graph, dict(_with_term(graph, before, after)))
+        substitute(graph, dict(_with_term(graph, before, after)))
     return f"{len(made)} products with packed weights" if made else ""
 
 
@@ -48,10 +49,3 @@ def _with_term(graph: Graph, before: Op, after: Op) -> Iterator[tuple[Node, Node
                     and y not in graph.outputs and term.shape == wanted and node.outputs[0].shape == y.shape:
                 yield node, rebuilt(after, (*y.node.inputs, term), {}, node)
                 break
-
-
-def _put(graph: Graph, made: dict[Node, Node]) -> None:
-    """The new nodes in the place of the old ones; products that went into them are no more."""
-    graph.nodes = [made.get(n, n) for n in graph.nodes]
-    replace(graph, {old.outputs[0]: new.outputs[0] for old, new in made.items()})
-    dead(graph)
