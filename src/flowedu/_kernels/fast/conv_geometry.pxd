@@ -25,13 +25,9 @@ cdef struct Conv:            # sizes of one call; cg, og: channels per group
     int64_t n, c, h, w, o, oh, ow, kh, kw, sh, sw, top, left, dh, dw, groups, cg, og
 
 
-cdef inline Conv read_conv(const fe_call *call, Role role, bint last) noexcept nogil:
-    """ints: stride h, w; pad top, bottom, left, right; dilation h, w; groups. The rest is in the shapes; last: those of
-    images with their channels last. What is wanted is the first output."""
-    cdef const fe_view *x = &call.args[0 if role == FORWARD else call.nin if role == INPUT_GRAD else 1]
-    cdef const fe_view *w = &call.args[call.nin if role == WEIGHT_GRAD else 1]
-    cdef const fe_view *y = &call.args[call.nin if role == FORWARD else 0]
-    cdef const int64_t *a = call.ints
+cdef inline Conv conv_of(const fe_view *x, const fe_view *w, const fe_view *y, const int64_t *a, Role role,
+                         bint last) noexcept nogil:
+    """a: stride h, w; pad top, bottom, left, right; dilation h, w; groups. The rest is in the shapes."""
     cdef int h = 1 if last else 2
     cdef Conv k
     k.role, k.n, k.c, k.o = role, x.shape[0], x.shape[3 if last else 1], y.shape[3 if last else 1]
@@ -40,6 +36,13 @@ cdef inline Conv read_conv(const fe_call *call, Role role, bint last) noexcept n
     k.sh, k.sw, k.top, k.left, k.dh, k.dw, k.groups = a[0], a[1], a[2], a[4], a[6], a[7], a[8]
     k.cg, k.og = k.c // k.groups, k.o // k.groups
     return k
+
+
+cdef inline Conv read_conv(const fe_call *call, Role role, bint last) noexcept nogil:
+    """The sizes of a convolution's call. last: images have their channels last. What is wanted is the first output."""
+    return conv_of(&call.args[0 if role == FORWARD else call.nin if role == INPUT_GRAD else 1],
+                   &call.args[call.nin if role == WEIGHT_GRAD else 1],
+                   &call.args[call.nin if role == FORWARD else 0], call.ints, role, last)
 
 
 cdef inline bint is_pointwise(const Conv *k) noexcept nogil:

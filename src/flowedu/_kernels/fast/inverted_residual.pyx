@@ -30,15 +30,11 @@ cdef inline Sizes sizes(const fe_call *call) noexcept nogil:
     cdef const fe_view *x = &call.args[0]
     cdef const fe_view *w = &call.args[W2]
     cdef const fe_view *y = &call.args[Y]
-    cdef const int64_t *a = call.ints
     cdef int64_t item = item_of(call), e = w.shape[0]
-    cdef Conv k
+    cdef Conv k = conv_of(x, w, y, call.ints, FORWARD, True)
     cdef Sizes s
-    k.role, k.n, k.c, k.o = FORWARD, x.shape[0], e, e
-    k.h, k.w, k.oh, k.ow = x.shape[1], x.shape[2], y.shape[1], y.shape[2]
-    k.kh, k.kw = w.shape[2], w.shape[3]
-    k.sh, k.sw, k.top, k.left, k.dh, k.dw = a[0], a[1], a[2], a[4], a[6], a[7]
-    k.groups, k.cg, k.og = e, 1, 1
+    k.c = k.o = k.groups = e                 # x and y have other channels than what lies between them
+    k.cg = k.og = 1
     s.first, s.depth, s.last = pointwise(k.w, x.shape[3], e), k, pointwise(k.ow, e, y.shape[3])
     s.mat = matrix_bytes(&s.first, item)
     s.turned = s.mat + matrix_bytes(&s.last, item)
