@@ -65,7 +65,7 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
                         expected=f"rank {rank} of {expected}" if rank >= 0 else f"{expected} ranks",
                         got=f"rank {engine.rank} of {engine.size}",
                         fix=f"python -m flowedu.distributed.launch --nproc_per_node {expected} program.py")
-    _begun = _begun or current().size == 1                   # several ranks, which may be threads, need no word of it
+    _begun = _begun or engine.size == 1                       # several ranks, which may be threads, need no word of it
 
 
 def destroy_process_group(group=None) -> None:

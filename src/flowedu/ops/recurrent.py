@@ -18,7 +18,6 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu._kernels import register
-from flowedu.core.ops.concat import slice
 from flowedu.core.ops.define import define
 from flowedu.core.ops.matmul import flat, matmul
 from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
@@ -27,7 +26,7 @@ from flowedu.core.ops.reverse import vjp
 from flowedu.core.values.dtype import int32, int64
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops.kept import KEPT
-from flowedu.ops.recurrent_steps import at, gru_back, lstm_back, rnn_back, zeros
+from flowedu.ops.recurrent_steps import at, gru_back, lstm_back, rnn_back, some_steps, zeros
 
 register("recurrent")
 
@@ -176,18 +175,14 @@ def _ref_rnn_grad(dy, w, lengths, dh_n, y, nonlinearity, reverse):
 
 
 # ---- gradients
-def _steps(x, start, stop):
-    return slice(x, start=(start, *(0,) * (x.ndim - 1)), stop=(stop, *x.shape[1:]), step=(1,) * x.ndim)
-
-
 def _of_weights(d, h0, y, reverse):
     """The gradients of w and b, from that of h @ w.T + b at all steps: the states before the steps are y's, and h0."""
     n = d.shape[0]
     b = sum(d, axis=(0, 1), keepdims=False)
     if n < 2:
         return matmul(flat(d), h0 if n else flat(y), transpose_a=True), b
-    rest, first, states = (_steps(d, 0, n - 1), n - 1, _steps(y, 1, n)) if reverse else (
-        _steps(d, 1, n), 0, _steps(y, 0, n - 1))
+    rest, first, states = (some_steps(d, 0, n - 1), n - 1, some_steps(y, 1, n)) if reverse else (
+        some_steps(d, 1, n), 0, some_steps(y, 0, n - 1))
     return matmul(flat(rest), flat(states), transpose_a=True) + matmul(at(d, first), h0, transpose_a=True), b
 
 

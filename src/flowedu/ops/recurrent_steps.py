@@ -11,10 +11,14 @@ from flowedu.core.ops.matmul import matmul
 from flowedu.core.ops.view import constant, reshape
 
 
+def some_steps(x, start: int, stop: int):
+    """Steps [start, stop) of (steps, ...)."""
+    return slice(x, start=(start, *(0,) * (x.ndim - 1)), stop=(stop, *x.shape[1:]), step=(1,) * x.ndim)
+
+
 def at(x, t: int):
     """Step t of (steps, ...)."""
-    part = slice(x, start=(t, *(0,) * (x.ndim - 1)), stop=(t + 1, *x.shape[1:]), step=(1,) * x.ndim)
-    return reshape(part, shape=tuple(x.shape[1:]))
+    return reshape(some_steps(x, t, t + 1), shape=tuple(x.shape[1:]))
 
 
 def parts(x, n: int) -> list:

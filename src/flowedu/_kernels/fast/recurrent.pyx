@@ -234,7 +234,8 @@ cdef inline void backward(const fe_call *call, Layer s, const fe_view *kept, con
                       Packed(end - n, H, s.columns, s.columns, H, NULL, NULL, NULL, Finish(NULL, NULL, 0, 0), NULL))
             else:
                 memset(at(dgiven, t, n, tag), 0, (end - n) * s.columns * sizeof(real))
-                memset(at(dmixed, t, n, tag), 0, (end - n) * s.columns * sizeof(real))
+                if s.kind == GRU:
+                    memset(at(dmixed, t, n, tag), 0, (end - n) * s.columns * sizeof(real))
             n = end
 
 

@@ -56,7 +56,7 @@ def _infer(of):
     def call(x, w, *norms, **attrs):
         window = [attrs[n] for n in ("strides", "pads", "dilations", "groups")]
         conv_last.check_norm("inverted_residual", x, w, norms, window)
-        return Spec(conv_last._shape(x, w, attrs["strides"], attrs["pads"], attrs["dilations"]), x.dtype)
+        return Spec(conv_last._shape(x, w, *window[:3]), x.dtype)
 
     for name, last in (("w1", ONE), ("w2", of["w2"].shape[2:]), ("w3", ONE)):
         w = of[name].shape
