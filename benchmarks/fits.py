@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-TOLERANCE = 0.2          # what a larger size may add that leaves a cache, and noise
+TOLERANCE = 0.3          # memory that is farther away may take twice as long over ten times the size; 2 = 10 ** 0.3
 CONSTANTS = 200          # tried, from nothing to the smallest value
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import gc
 import json
 import os
 import time
@@ -27,6 +28,7 @@ from run import busy, processor, unit
 from scale_rows import MEMORY, Sweep, sweeps
 
 DEVICES = (8, 64, 1024)
+REPEATED = 0.5                     # seconds at most that repeating what is quick takes
 
 
 def said(quantity: str, value: float) -> str:
@@ -40,26 +42,32 @@ def measure(sweep: Sweep, quick: bool, limit: float, largest: int, bar) -> tuple
     """(sizes, what was measured at each, why larger ones were not). limit: seconds for a round of all of them.
 
     Of several rounds the least counts: what else runs on the machine disturbs neighbouring sizes alike, but not each round.
+    Python's collector of circles rests meanwhile, as in run.py: it visits all that lives, whoever made it.
     """
     sizes = [n for n in (sweep.sizes[:sweep.quick] if quick else sweep.sizes) if n <= largest]
     sweep.measure(sizes[0])                                    # what is imported or made once
     found: list[dict] = []
+    spent: list[float] = []
     why = ""
     for turn in range(sweep.rounds):
         begin = time.perf_counter()
         for i, n in enumerate(sizes):
             bar.set_postfix_str(f"{n:,}")
+            gc.collect()
             try:
-                if i > 1 and turn == 0 and _next(found, sizes) > limit - (time.perf_counter() - begin):
+                if i > 1 and turn == 0 and _next(spent, sizes) > limit - (time.perf_counter() - begin):
                     why = f"not {n:,}: more than {limit:.0f} s"
                     break
+                start = time.perf_counter()
                 got = sweep.measure(n)
-            except (RecursionError, MemoryError) as e:
+            except Exception as e:                             # a finding, too: the other rows go on
                 why = f"FAILS at {n:,}: {type(e).__name__}: {e}"
                 break
             bar.update()
             if turn == 0:
                 found.append(got)
+                once = sum(v for q, v in got.items() if q not in MEMORY)
+                spent.append(max(once, time.perf_counter() - start - REPEATED))
             else:
                 found[i] = {q: min(v, got[q]) for q, v in found[i].items()}
         bar.update(len(sizes) - len(found))
@@ -67,10 +75,9 @@ def measure(sweep: Sweep, quick: bool, limit: float, largest: int, bar) -> tuple
     return sizes, found, why
 
 
-def _next(found: list[dict], sizes: list[int]) -> float:
+def _next(spent: list[float], sizes: list[int]) -> float:
     """Seconds that the next size will take about: it grows as the last did, and not less than the size."""
-    spent = [sum(v for q, v in f.items() if q not in MEMORY) for f in found[-2:]]
-    n = len(found)
+    n = len(spent)
     return spent[-1] * max(sizes[n] / sizes[n - 1], spent[-1] / spent[-2])
 
 
@@ -111,6 +118,7 @@ def show(sweep: Sweep, sizes: list[int], made: list[dict], why: str) -> None:
 # ---- devices
 def on_devices(size: scale_devices.Size, devices: Iterable[int], rounds: int, bar) -> dict:
     """Predicted and measured, plan by plan."""
+    flow.set_num_threads(1)
     bar.set_postfix_str("one device")
     one = scale_devices.measured("data", size, rounds)
     alone = {**scale_devices.predicted("data", size, 1), **one}
@@ -139,7 +147,8 @@ def show_devices(found: dict) -> None:
           f"  pipelines: {size['micro']} micro-batches, at most a stage for each layer\n"
           f"  one device: {said('step', one['seconds'])}, {said('memory', one['memory'])}; two {ranks} send each other "
           f"{found['speed'] / 1e9:.2f} GB/s, taken for the network's speed, too\n"
-          f"  predicted by chapter 6's cost model: seconds, MB that a device sends, MB it needs; two {ranks} beside it")
+          f"  predicted by chapter 6's cost model: seconds, MB that a device sends, MB it needs;\n"
+          "  measured: seconds, MB that the process grows by")
     print(f"  {'':10s}{'2: predicted':>22s}{'measured':>20s}" + "".join(f"{k:>22,}" for k in many))
     cell = lambda f: f"{f['seconds']:.3f} s {f['sent'] / 1e6:5.0f} {f['memory'] / 1e6:5.0f}"
     for plan, by in found["predicted"].items():
@@ -171,6 +180,7 @@ def main() -> None:
     total = sum(s.rounds * len([n for n in (s.sizes[:s.quick] if options.quick else s.sizes) if n <= options.largest])
                 for s in rows) + devices * (1 + len(scale_devices.PLANS) * (1 + len(many)))
     failed = []
+    gc.disable()
     with tqdm(total=total, unit=" sizes", leave=False, disable=None) as bar:
         for sweep in rows:
             bar.set_description(sweep.axis)

@@ -5,7 +5,6 @@ at n. Nothing else has a reason to grow faster than linearly.
 """
 from __future__ import annotations
 
-import gc
 import os
 import time
 from collections.abc import Callable
@@ -190,7 +189,6 @@ class Compiled:
         model = self.model(n)
         graph = twins.graph_step(flow, model, sgd(model.parameters()), lambda y, _: y.sum())
         x = flow.ones(*next(model.parameters()).shape)
-        gc.collect()
         before, start = resident(), time.perf_counter()
         with stages(found):
             graph._compile(x, x)
