@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -152,14 +153,16 @@ def _when(found: dict) -> str:
 
 # ---- how it grows
 def draw_scale(found: dict, path: Path) -> Path:
-    """A picture for each size that was changed, with every quantity of its rows; one for devices."""
+    """A picture for each size that was changed, with all quantities of its rows; rows of many have their own."""
     version()
     import matplotlib
     from matplotlib.figure import Figure
 
     axes_of: dict[tuple[str, bool], list[dict]] = {}
+    many = Counter((c["axis"], c["row"]) for c in found["curves"])
     for curve in found["curves"]:
-        axes_of.setdefault((curve["axis"], curve["unit"] == "bytes"), []).append(curve)
+        key = curve["axis"], curve["row"]
+        axes_of.setdefault((": ".join(key) if many[key] > 3 else key[0], curve["unit"] == "bytes"), []).append(curve)
     kinds = list(dict.fromkeys(axis for axis, _ in axes_of))
     with matplotlib.rc_context({**STYLE, "font.size": 8}):
         rows = len(kinds) + bool(found.get("devices"))
@@ -170,8 +173,9 @@ def draw_scale(found: dict, path: Path) -> Path:
                 continue
             for axes, bytes_ in zip(line, (False, True)):
                 curves = axes_of.get((kind, bytes_), [])
+                row = kind.partition(": ")[2]
                 for color, curve in zip(LINES * 3, curves):
-                    _curve(axes, curve, color)
+                    _curve(axes, curve, color, row)
                 axes.set(xscale="log", yscale="log", xlabel=kind, ylabel="bytes" if bytes_ else "seconds")
                 axes.set_visible(bool(curves))
                 if curves:
@@ -180,12 +184,14 @@ def draw_scale(found: dict, path: Path) -> Path:
         return drawn(figure, path)
 
 
-def _curve(axes, curve: dict, color: str) -> None:
+def _curve(axes, curve: dict, color: str, row: str) -> None:
+    """A line. row: what the whole picture is about."""
     points = [(n, v) for n, v in zip(curve["sizes"], curve["values"]) if v > 0]
     grows = "" if curve["exponent"] is None else f": n^{curve['exponent']:.2f}"
     style = "o--" if curve["worse"] else "o-"
     axes.plot(*zip(*points), style, color=color, markersize=3, linewidth=1,
-              label=f"{curve['row']}, {curve['quantity']}{grows}{' (worse)' if curve['worse'] else ''}") if points else None
+              label=f"{'' if row else curve['row'] + ', '}{curve['quantity']}{grows}"
+              f"{' (worse)' if curve['worse'] else ''}") if points else None
 
 
 def _devices(line, devices: dict) -> None:
