@@ -1,7 +1,7 @@
 """What scale.py measures: for each size of a row, seconds and bytes of what it does.
 
 `nature` says how a quantity has to grow at least: a layer of width n has n * n weights, in attention each of n words looks
-at n. Nothing else has a reason to grow faster than linearly.
+at n (what it sees need not be kept). Nothing else has a reason to grow faster than linearly.
 """
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def sweeps() -> list[Sweep]:
         Sweep("MLP, eager training", "batch", fine, lambda n: batch(n, False), quick=6),
         Sweep("MLP, training graph", "width", powers(2, 4, 11), width, {"step": 2, "memory": 2}, 7),
         Sweep("MLP, training graph", "depth", powers(4, 0, 5), depth),
-        Sweep("attention, training graph", "length", powers(2, 5, 12), words, {"step": 2, "memory": 2}, 6),
+        Sweep("attention, training graph", "length", powers(2, 5, 12), words, {"step": 2}, 6),
         Sweep("LSTM, training graph", "length", powers(4, 1, 6), steps, quick=5),
         Sweep("chain of ops, compiled", "ops", tens, Compiled(Chain), quick=7, rounds=1),
         Sweep("a weight read by n ops, compiled", "ops", tens[:9], Compiled(Reads), quick=6, rounds=1),
