@@ -15,6 +15,7 @@ import json
 import os
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from tqdm.auto import tqdm
@@ -28,6 +29,7 @@ from run import busy, processor, unit
 from scale_rows import MEMORY, Sweep, sweeps
 
 DEVICES = (8, 64, 1024)
+AGAIN = 3                          # more rounds for what looks worse than it has to be
 REPEATED = 0.5                     # seconds at most that repeating what is quick takes
 
 
@@ -42,37 +44,46 @@ def measure(sweep: Sweep, quick: bool, limit: float, largest: int, bar) -> tuple
     """(sizes, what was measured at each, why larger ones were not). limit: seconds for a round of all of them.
 
     Of several rounds the least counts: what else runs on the machine disturbs neighbouring sizes alike, but not each round.
-    Python's collector of circles rests meanwhile, as in run.py: it visits all that lives, whoever made it.
+    What then looks worse than it has to be gets some more. Python's collector of circles rests meanwhile, as in run.py: it
+    visits all that lives, whoever made it.
     """
     sizes = [n for n in (sweep.sizes[:sweep.quick] if quick else sweep.sizes) if n <= largest]
-    sweep.measure(sizes[0])                                    # what is imported or made once
-    found: list[dict] = []
-    spent: list[float] = []
-    why = ""
-    for turn in range(sweep.rounds):
-        begin = time.perf_counter()
+    with suppress(Exception):
+        sweep.measure(sizes[0])                                # what is imported or made once
+    found, why = _first_round(sweep, sizes, limit, bar)
+    bar.update(sweep.rounds * (len(sizes) - len(found)))
+    sizes = sizes[:len(found)]
+    for turn in range(1, sweep.rounds + AGAIN if sweep.rounds > 1 else 1):
+        if turn >= sweep.rounds and not any(c["worse"] for c in curves(sweep, sizes, found)):
+            break
         for i, n in enumerate(sizes):
             bar.set_postfix_str(f"{n:,}")
             gc.collect()
-            try:
-                if i > 1 and turn == 0 and _next(spent, sizes) > limit - (time.perf_counter() - begin):
-                    why = f"not {n:,}: more than {limit:.0f} s"
-                    break
-                start = time.perf_counter()
-                got = sweep.measure(n)
-            except Exception as e:                             # a finding, too: the other rows go on
-                why = f"FAILS at {n:,}: {type(e).__name__}: {e}"
-                break
-            bar.update()
-            if turn == 0:
-                found.append(got)
-                once = sum(v for q, v in got.items() if q not in MEMORY)
-                spent.append(max(once, time.perf_counter() - start - REPEATED))
-            else:
-                found[i] = {q: min(v, got[q]) for q, v in found[i].items()}
-        bar.update(len(sizes) - len(found))
-        sizes = sizes[:len(found)]
+            got = sweep.measure(n)
+            found[i] = {q: min(v, got[q]) for q, v in found[i].items()}
+            bar.update(turn < sweep.rounds)
     return sizes, found, why
+
+
+def _first_round(sweep: Sweep, sizes: list[int], limit: float, bar) -> tuple[list[dict], str]:
+    """What was measured, up to the size that would take too long or fails, and a word on that."""
+    found: list[dict] = []
+    spent: list[float] = []
+    begin = time.perf_counter()
+    for n in sizes:
+        bar.set_postfix_str(f"{n:,}")
+        gc.collect()
+        if len(spent) > 1 and _next(spent, sizes) > limit - (time.perf_counter() - begin):
+            return found, f"not {n:,}: more than {limit:.0f} s"
+        start = time.perf_counter()
+        try:
+            found.append(sweep.measure(n))
+        except Exception as e:                                 # a finding, too: the other rows go on
+            return found, f"FAILS at {n:,}: {type(e).__name__}: {e}"
+        once = sum(v for q, v in found[-1].items() if q not in MEMORY)
+        spent.append(max(once, time.perf_counter() - start - REPEATED))
+        bar.update()
+    return found, "" if sizes else "no size is that small"
 
 
 def _next(spent: list[float], sizes: list[int]) -> float:

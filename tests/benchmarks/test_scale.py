@@ -69,6 +69,19 @@ def test_of_several_rounds_the_least_counts(program):
     scale, calls = program("scale"), iter(range(100, 0, -1))
     row = made_up(program, lambda n: {"step": next(calls)}, (1, 2))
     assert scale.measure(row, False, 1e9, 1 << 60, BAR) == ([1, 2], [{"step": 97}, {"step": 96}], "")
+    assert scale.measure(row, False, 1e9, 0, BAR) == ([], [], "no size is that small")
+
+
+def test_what_looks_worse_is_measured_again(program):
+    """Something else ran on the machine whenever the largest was measured; not the fourth time."""
+    scale, calls = program("scale"), []
+
+    def disturbed(n):
+        calls.append(n)
+        return {"step": 1e-6 * n * (30 if n == 10000 and calls.count(n) < 4 else 1)}
+    row = made_up(program, disturbed)
+    sizes, found, _ = scale.measure(row, False, 1e9, 1 << 60, BAR)
+    assert calls.count(10000) == 4 and not scale.curves(row, sizes, found)[0]["worse"]
 
 
 def test_what_would_take_too_long_or_fails_is_left_out_and_told(program):
