@@ -29,8 +29,8 @@ cdef extern from "attention_tile.h" nogil:
     int64_t fe_mask_block(const int8_t *, int64_t, int64_t, int64_t, int64_t, int64_t, uint8_t *) noexcept
     void fe_hide_f(int64_t, const uint8_t *, float *) noexcept
     void fe_hide_d(int64_t, const uint8_t *, double *) noexcept
-    void fe_weights_f(int64_t, int64_t, float *, float *, float *, float *, float *) noexcept
-    void fe_weights_d(int64_t, int64_t, double *, double *, double *, double *, double *) noexcept
+    void fe_weights_f(int, int64_t, float *, float *, float *, float *) noexcept
+    void fe_weights_d(int, int64_t, double *, double *, double *, double *) noexcept
     void fe_scale_columns_f(int64_t, int64_t, const float *, float *) noexcept
     void fe_scale_columns_d(int64_t, int64_t, const double *, double *) noexcept
     float fe_log_sum_f(float, float) noexcept
@@ -226,11 +226,11 @@ cdef inline void tile_forward(Part *p, real *q, int64_t row, real *y, real *lse,
         if not score(p, row, rows, j, keys, turned, scores, &some):
             continue
         if real is float:
-            fe_weights_f(keys, w, scores, most, total, again, again + w)
+            fe_weights_f(s.nv, keys, scores, most, total, again)
             if not first:
                 fe_scale_columns_f(s.d, w, again, out)
         else:
-            fe_weights_d(keys, w, scores, most, total, again, again + w)
+            fe_weights_d(s.nv, keys, scores, most, total, again)
             if not first:
                 fe_scale_columns_d(s.d, w, again, out)
         first, b.steps = False, keys
