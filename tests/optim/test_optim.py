@@ -344,3 +344,18 @@ def test_nesterov_without_momentum_is_plain():
         (p * p).sum().backward()
         opt.step()
     assert ps[0].tolist() == ps[1].tolist() == flow.tensor([0.8, 0.8]).tolist()
+
+
+@pytest.mark.parametrize("make", [optim.SGD, optim.Adam, optim.LAMB])
+def test_there_is_no_most_of_parameters(make):
+    """More axes than all scripts have letters: each is updated as it is where it stands alone."""
+    many = [flow.nn.Parameter(flow.tensor([[1.0 + i % 5]] * (1 + i % 3))) for i in range(2000)]
+    few = [flow.nn.Parameter(p.detach().clone()) for p in many[:30]]
+    for parameters in (many, few):
+        rule = make(parameters, lr=0.1)
+        for _ in range(2):
+            for p in parameters:
+                p.grad = p.detach() * 2 + 1
+            rule.step()
+    for i, p in enumerate(many):
+        np.testing.assert_allclose(p.detach().numpy(), few[i % 30].detach().numpy(), rtol=1e-6)

@@ -32,12 +32,13 @@ def _update_axes(xs, group, whole):
     """Each group has letters of its own. Lower case: a device may update just its part of a parameter. Rules that need
     the norm of the whole parameter have upper case.
 
-    Models have more axes than the alphabet has letters, so the letters of all scripts serve; behind them no axis is split.
+    Letters of all scripts serve; after a thousand, axes of one number and size share one: they are split together.
     """
     letters = (chr(c) for c in range(0x61, 0x20000) if (chr(c).isupper() if whole else chr(c).islower()))
-    terms = ["A", "B"]
+    terms, of = ["A", "B"], {}
     for i in range(HEAD, len(xs), len(group)):
-        own = "".join(next(letters, "1") for _ in xs[i].shape)
+        keys = [(i if len(of) < 1000 else 0, *axis) for axis in enumerate(xs[i].shape)]
+        own = "".join(of.get(k) or of.setdefault(k, next(letters)) for k in keys)
         terms += ["1" if _is_number(n) else own for n in group]
     return ",".join(terms) + "->"
 
