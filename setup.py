@@ -75,9 +75,10 @@ if not compiles([]):
     sys.exit("flowedu: the C compiler cannot build a program; install the C library headers (Debian: libc6-dev).")
 IN_ORDER = [f for f in ("-fno-associative-math", "-ffp-contract=off", "-fsigned-zeros") if compiles([f])]
 UNCONTRACTED = [f for f in ("-ffp-contract=off",) if compiles([f])]
-# gcc's jump threading makes two loop bodies of a choice between two values, and computes both.
-AS_WRITTEN = ["-DFE_IN_ORDER", *(f for f in ("-fno-associative-math", "-fno-thread-jumps", "-fno-split-paths")
-                                 if compiles([f]))]
+# gcc's jump threading makes two loop bodies of a choice between two values, and computes both; long formulas want
+# scheduling.
+AS_WRITTEN = ["-DFE_IN_ORDER", *(f for f in ("-fno-associative-math", "-fno-thread-jumps", "-fno-split-paths",
+                                             "-fschedule-insns", "-fsched-pressure") if compiles([f]))]
 OPENMP = ["-fopenmp"] if compiles(["-fopenmp"]) else []
 if not OPENMP:
     print("flowedu: this compiler has no OpenMP; kernels will use one thread (gcc has it).", file=sys.stderr)

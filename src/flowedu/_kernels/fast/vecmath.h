@@ -76,16 +76,19 @@ FE_FN float fe_scale(float x, int32_t n, int32_t zero) {
     return fe_keep(x * fe_power2(half), zero) * fe_power2(n - half);
 }
 
-/* exp(x) for x <= 88.7. */
-FE_FN float fe_exp_lowf(float x) {
+FE_FN float fe_expf(float x) {
     fe_reduced t = fe_reduce(x);
     float y = fe_scale(1.0f + t.q, t.n, t.zero);
+    y = x > 88.75f ? INFINITY : y;
     return x < -104.0f ? 0.0f : y;
 }
 
-FE_FN float fe_expf(float x) {
-    float y = fe_exp_lowf(x);
-    return x > 88.75f ? INFINITY : y;
+/* exp(x) for x <= 0, where n lies in [-151, 0]: 2^(n + 30) is a float, its product with FE_TINY is rounded once. */
+#define FE_TINY 9.31322575e-10f
+FE_FN float fe_exp_lowf(float x) {
+    fe_reduced t = fe_reduce(x);
+    float y = fe_keep((1.0f + t.q) * fe_power2((int32_t)((uint32_t)t.n + 30u)), t.zero) * FE_TINY;
+    return x < -104.0f ? 0.0f : y;
 }
 
 /* k of 2^k * m with m in [sqrt(1/2), sqrt(2)), from a positive number's bits. */
@@ -174,13 +177,13 @@ FE_FN fe_gauss fe_gaussf(float x) {
     return y;
 }
 
-/* x * cdf(x); of a large x, as C multiplies: -inf * 0 is NaN. */
+/* x * cdf(x), the small cdf of a negative x times 2^30: it may be a denormal. */
 FE_FN float fe_geluf(float x) {
     fe_gauss g = fe_gaussf(x);
-    float w = fe_scale(x * (g.tail * (1.0f + g.exp.q)), g.exp.n, g.exp.zero);
-    float y = x < 0.0f ? w : x - w;
-    float far = x < 0.0f ? x - x : x;
-    return fe_absf(x) > 14.5f ? far : y;
+    float tail = g.tail * (1.0f + g.exp.q) * fe_power2((int32_t)((uint32_t)g.exp.n + 30u));
+    tail = fe_absf(x) > 14.5f ? 0.0f : tail;
+    float low = fe_keep(x * tail, g.exp.zero) * FE_TINY, high = x * (1.0f - tail * FE_TINY);
+    return x < 0.0f ? low : high;
 }
 FE_FN float fe_gelu_slopef(float x) {
     fe_gauss g = fe_gaussf(x);
