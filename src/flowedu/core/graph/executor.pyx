@@ -363,11 +363,10 @@ cdef class Executor:
 
     cdef int fetch(self, int i, to) except -1:
         """Output i, row by row, if it was not written there."""
-        cdef fe_view *v = &self.outs[i]
-        cdef fe_view y = v[0]
+        cdef fe_view y = self.outs[i]
         y.data = self.memory(to)
         row_by_row(&y)
-        return copy_values(v, &y) if y.data != v.data else 0
+        return copy_values(&self.outs[i], &y) if y.data != self.outs[i].data else 0
 
 cdef int *NUMPY_CODE = [cnp.NPY_FLOAT32, cnp.NPY_FLOAT64, cnp.NPY_INT32, cnp.NPY_INT64]
 
