@@ -36,6 +36,7 @@ ENGINE = ["flowedu.core.values.storage", "flowedu.tensor.dlpack", "flowedu.tenso
 EXACT = {"flowedu.oneflow04.image._pixels"}    # rounds where it is written: must give NumPy's bits
 # their bits must not depend on where arrays lie
 UPDATES = {"flowedu._kernels.core.update", "flowedu._kernels.ops.update_sgd", "flowedu._kernels.ops.update_adaptive"}
+ORDERED = {"flowedu._kernels.core.elementwise"}    # functions of vecmath_more.h are right as they are written
 
 DEBUG = os.environ.get("FLOWEDU_DEBUG") == "1"   # make build-debug: bounds checks, address sanitizer
 X86 = platform.machine().lower() in ("x86_64", "amd64")
@@ -74,6 +75,10 @@ if not compiles([]):
     sys.exit("flowedu: the C compiler cannot build a program; install the C library headers (Debian: libc6-dev).")
 IN_ORDER = [f for f in ("-fno-associative-math", "-ffp-contract=off", "-fsigned-zeros") if compiles([f])]
 UNCONTRACTED = [f for f in ("-ffp-contract=off",) if compiles([f])]
+# gcc's jump threading makes two loop bodies of a choice between two values, and computes both; long formulas want
+# scheduling.
+AS_WRITTEN = ["-DFE_IN_ORDER", *(f for f in ("-fno-associative-math", "-fno-thread-jumps", "-fno-split-paths",
+                                             "-fschedule-insns", "-fsched-pressure") if compiles([f]))]
 OPENMP = ["-fopenmp"] if compiles(["-fopenmp"]) else []
 if not OPENMP:
     print("flowedu: this compiler has no OpenMP; kernels will use one thread (gcc has it).", file=sys.stderr)
@@ -84,7 +89,8 @@ OPT = [f for f in OPT if compiles([f])]
 def kernel(name, isa):
     return Extension(f"flowedu._kernels.{isa}.{name.rpartition('.')[2]}", ["src/" + name.replace(".", "/") + ".pyx"],
                      include_dirs=[f"src/flowedu/{f}" for f in HEADERS],
-                     extra_compile_args=[*OPT, *WARN, *ISA[isa], *(UNCONTRACTED if name in UPDATES else [])],
+                     extra_compile_args=[*OPT, *WARN, *ISA[isa], *(UNCONTRACTED if name in UPDATES else []),
+                                         *(AS_WRITTEN if name in ORDERED else [])],
                      extra_link_args=[f for f in OPT if f.startswith("-fsanitize=")])
 
 

@@ -12,6 +12,7 @@ import jobs
 import twins
 from data_rows import data_pipeline
 from dist_rows import rows as dist_rows
+from function_rows import rows as function_rows
 from half_rows import rows as half_rows
 from inference_rows import rows as inference_rows
 from model_rows import arrays
@@ -122,6 +123,7 @@ def all_rows() -> list[Row]:
     return [
         Row("eager add, 4x4", lambda threads: eager_add(), 3, inner=20000, rounds=30),
         Row("eager relu(x@w+b).sum() + backward, 8x16x16", lambda threads: eager_backward(), 5, inner=2000, rounds=30),
+        *function_rows(Row),
         *model_rows(Row),
         *inference_rows(Row),
         *half_rows(Row),

@@ -62,10 +62,10 @@ FE_TILE_WHERE(f64, double)
 FE_TILE_WHERE(i32, int32_t)
 FE_TILE_WHERE(i64, int64_t)
 FE_TILE_WHERE(i8, int8_t)
-#if __has_include("half_tiles.h")
-#include "half_tiles.h" /* those of 16-bit floats */
+#if __has_include("more_tiles.h")
+#include "more_tiles.h" /* those of 16-bit floats; vector code in the place of some of these */
 #else
-#define FE_HALF_ROWS
+#define FE_MORE_ROWS
 #endif
 
 #define E1(n, f, tag, ctype, code) {#n, code, code, 1, tile_##n##_##tag},
@@ -87,7 +87,7 @@ static const fe_tile_entry FE_TILES[] = {
     {"where", FE_F32, FE_F32, 3, tile_where_f32}, {"where", FE_F64, FE_F64, 3, tile_where_f64},
     {"where", FE_I32, FE_I32, 3, tile_where_i32}, {"where", FE_I64, FE_I64, 3, tile_where_i64},
     {"where", FE_I8, FE_I8, 3, tile_where_i8}, {"where", FE_U8, FE_U8, 3, tile_where_i8},
-    {"where", FE_BOOL, FE_BOOL, 3, tile_where_i8}, FE_HALF_ROWS
+    {"where", FE_BOOL, FE_BOOL, 3, tile_where_i8}, FE_MORE_ROWS
 };
 enum { FE_NTILES = sizeof(FE_TILES) / sizeof(FE_TILES[0]) };
 

@@ -3,12 +3,14 @@
  * (The double versions are libm's: float64 serves exactness, not speed. They are in _kernels/core/scalarmath.h, which
  * includes this file where it is there.)
  *
- * Errors are below 3e-7 relative for every float input; limits as in C: exp overflows to inf and underflows through
- * denormals to 0, log(0) = -inf, log(x < 0) = NaN, NaN gives NaN. The polynomials are minimax fits.
+ * How far a result may be from the true one, in units in the last place, for every float there is (denormals, too):
+ * tests/fast/test_functions.py. Limits are C's: exp overflows to inf and underflows through denormals to 0, log(0) = -inf,
+ * log(x < 0) = NaN, NaN gives NaN. The polynomials are minimax fits, added up in pairs: a chain of them would wait.
  *
- * The kernels are compiled with -fassociative-math, which may turn (x - n*hi) - n*lo into x - n*(hi + lo) and lose
+ * Most kernels are compiled with -fassociative-math, which may turn (x - n*hi) - n*lo into x - n*(hi + lo) and lose
  * just the digits that hi and lo were split for. (gcc's __builtin_assoc_barrier would forbid it, but is lost in
- * vectorised loops.) So a value that must be computed as written goes through fe_keep.
+ * vectorised loops.) So a value that must be computed as written goes through fe_keep. Where FE_IN_ORDER is defined,
+ * everything is computed as written: setup.py compiles the elementwise ops so.
  */
 #ifndef FLOWEDU_VECMATH_H
 #define FLOWEDU_VECMATH_H
@@ -41,126 +43,152 @@ FE_FN float fe_copysignf(float x, float s) {
     return fe_float((fe_bits(x) & 0x7fffffff) | (fe_bits(s) & (int32_t)0x80000000u));
 }
 
-/* 2^n for n in [-126, 127]; any other n gives rubbish, which a NaN then swallows. */
-FE_FN float fe_power2(int32_t n) { return fe_float((int32_t)((uint32_t)(n + 127) << 23)); }
+/* 2^n for n in [-126, 127]; any other n gives rubbish. */
+FE_FN float fe_power2(int32_t n) { return fe_float((int32_t)(((uint32_t)n + 127u) << 23)); }
 
 /* x itself, in a form the compiler cannot rearrange: an exclusive or with a zero it does not know to be one. */
+#ifdef FE_IN_ORDER
+#define fe_keep(x, zero) (x)
+#else
 FE_FN float fe_keep(float x, int32_t zero) { return fe_float(fe_bits(x) ^ zero); }
+#endif
+FE_FN int32_t fe_zero(int32_t bits) { return (int32_t)((uint32_t)bits >> 31); } /* of a number that is not negative */
 
 typedef struct { float q; int32_t n, zero; } fe_reduced;
 
-/* x = n*ln2 + r with |r| <= ln2/2; q = exp(r) - 1. x must lie in [-128, 128]; a NaN comes out as q = NaN. */
-FE_FN fe_reduced fe_reduce(float x) {
+/* x + rest = n*ln2 + r with |r| <= ln2/2; q = exp(r) - 1. Good for |x| < 2^21; a NaN comes out as q = NaN. */
+FE_FN fe_reduced fe_reduce_sum(float x, float rest) {
     fe_reduced y;
-    int32_t b = fe_bits(x * 1.44269504f + 12582912.0f);   /* + 1.5 * 2^23: rounds to an integer in the low bits */
-    y.n = b - 0x4b400000;
-    y.zero = (int32_t)((uint32_t)b >> 31);                /* the sign of a positive number */
-    float n = (float)y.n;
-    float r = fe_keep(x - n * 0.693359375f, y.zero) + n * 2.12194440e-4f;
-    float q = 0.00139507267f;
-    q = q * r + 0.00836902484f;
-    q = q * r + 0.0416662022f;
-    q = q * r + 0.166665182f;
-    q = q * r + 0.5f;
-    y.q = q * (r * r) + r;
+    float t = x * 1.44269504f + 12582912.0f;              /* + 1.5 * 2^23: rounds to an integer in the low bits */
+    y.n = (int32_t)((uint32_t)fe_bits(t) - 0x4b400000u);
+    y.zero = fe_zero(fe_bits(t));
+    float n = fe_keep(t, y.zero) - 12582912.0f;
+    float r = fe_keep(x - n * 0.693359375f, y.zero) + (n * 2.12194440e-4f + rest), s = r * r;
+    float q = (0.00139507267f * s + (0.00836902484f * r + 0.0416662022f)) * s + (0.166665182f * r + 0.5f);
+    y.q = q * s + r;
     return y;
+}
+FE_FN fe_reduced fe_reduce(float x) { return fe_reduce_sum(x, 0.0f); }
+
+/* x * 2^n for n in [-252, 254], rounded once: in two factors, as 2^n may be no float. A NaN stays one. */
+FE_FN float fe_scale(float x, int32_t n, int32_t zero) {
+    int32_t half = n >> 1;
+    return fe_keep(x * fe_power2(half), zero) * fe_power2(n - half);
 }
 
 FE_FN float fe_expf(float x) {
-    x = x > 89.0f ? 89.0f : x;
-    x = x < -104.0f ? -104.0f : x;
     fe_reduced t = fe_reduce(x);
-    int32_t half = t.n >> 1;                    /* 2^n in two factors: n runs from -150 to 128 */
-    float y = fe_float((int32_t)((uint32_t)fe_bits(1.0f + t.q) + ((uint32_t)half << 23))) * fe_power2(t.n - half);
-    return x == x ? y : x;
+    float y = fe_scale(1.0f + t.q, t.n, t.zero);
+    y = x > 88.75f ? INFINITY : y;
+    return x < -104.0f ? 0.0f : y;
+}
+
+/* exp(x) for x <= 0, where n lies in [-151, 0]: 2^(n + 30) is a float, its product with FE_TINY is rounded once. */
+#define FE_TINY 9.31322575e-10f
+FE_FN float fe_exp_lowf(float x) {
+    fe_reduced t = fe_reduce(x);
+    float y = fe_keep((1.0f + t.q) * fe_power2((int32_t)((uint32_t)t.n + 30u)), t.zero) * FE_TINY;
+    return x < -104.0f ? 0.0f : y;
+}
+
+/* k of 2^k * m with m in [sqrt(1/2), sqrt(2)), from a positive number's bits. */
+FE_FN int32_t fe_exponent(int32_t bits) { return (int32_t)((uint32_t)bits - 0x3f3504f3u) >> 23; }
+
+/* x = 2^k * (1 + f), of x > 0. */
+typedef struct { float f, k; int32_t zero; } fe_parts;
+
+FE_FN fe_parts fe_part(float x) {
+    fe_parts y;
+    int small = x < 1.17549435e-38f;            /* denormals: scale them up first */
+    int32_t b = fe_bits(small ? x * 8388608.0f : x);
+    int32_t k = fe_exponent(b), m = (int32_t)((uint32_t)b - ((uint32_t)k << 23));
+    y.zero = fe_zero(m);
+    y.f = fe_float(m) - 1.0f;
+    y.k = (float)(k - (small ? 23 : 0));
+    return y;
+}
+
+/* log(1 + f) - f + f*f/2, for 1 + f in [sqrt(1/2), sqrt(2)]. */
+FE_FN float fe_log_tail(float f) {
+    float s = f * f;
+    float a = (-0.166233574f * f + 0.200012268f) * s + (-0.250008210f * f + 0.333333317f);
+    float b = (-0.0763449424f * f + 0.127615749f) * s + (-0.131601825f * f + 0.142017585f);
+    return (b * (s * s) + a) * f * s;
+}
+
+/* log(1 + f) + k * ln2. */
+FE_FN float fe_log_of(float f, float k, int32_t zero) {
+    float tail = fe_log_tail(f) + k * -2.12194440e-4f;
+    return k * 0.693359375f + fe_keep(f - fe_keep(0.5f * (f * f) - tail, zero), zero);
+}
+
+/* y, where x > least; -inf where x = least, NaN below it; inf where x is. */
+FE_FN float fe_log_ends(float x, float least, float y) {
+    y = x < INFINITY ? y : x;
+    float end = x == least ? -INFINITY : NAN;
+    return x > least ? y : end;
 }
 
 FE_FN float fe_logf(float x) {
-    int small = x < 1.17549435e-38f;            /* denormals: scale them up first */
-    int32_t b = fe_bits(small ? x * 8388608.0f : x);
-    int32_t k = (b - 0x3f3504f3) >> 23;         /* x = 2^k * m with m in [sqrt(1/2), sqrt(2)) */
-    float f = fe_float(b - (int32_t)((uint32_t)k << 23)) - 1.0f;
-    float kf = (float)(k - (small ? 23 : 0));
-    float q = 0.0674665123f;
-    q = q * f - 0.116756514f;
-    q = q * f + 0.118881591f;
-    q = q * f - 0.124055885f;
-    q = q * f + 0.142195523f;
-    q = q * f - 0.166679963f;
-    q = q * f + 0.200021192f;
-    q = q * f - 0.250000089f;
-    q = q * f + 0.333333135f;
-    float s = f * f;
-    float y = (q * (s * f) - 0.5f * s + f) + kf * 0.693147181f;
-    y = x > 3.40282347e38f ? x : y;             /* inf */
-    y = x == 0.0f ? -INFINITY : y;
-    return x >= 0.0f ? y : NAN;                 /* negative or NaN */
+    fe_parts t = fe_part(x);
+    return fe_log_ends(x, 0.0f, fe_log_of(t.f, t.k, t.zero));
 }
 
 /* tanh(a) = (1 - e) / (1 + e) with e = exp(-2a): from expm1, so that small arguments lose nothing. */
 FE_FN float fe_tanhf(float x) {
-    float a = -2.0f * fe_absf(x);
-    fe_reduced e = fe_reduce(a < -40.0f ? -40.0f : a);
+    float a = fe_absf(x);
+    fe_reduced e = fe_reduce(-2.0f * a);
     float scale = fe_power2(e.n);
     float t = scale * e.q + fe_keep(scale - 1.0f, e.zero);
-    return fe_copysignf(t / (t + 2.0f), x);
+    float y = t / (t + 2.0f);
+    y = a > 10.0f ? 1.0f : y;
+    return fe_copysignf(y, x);
 }
 
 FE_FN float fe_sigmoidf(float x) {
-    float e = fe_expf(-fe_absf(x));
+    float e = fe_exp_lowf(-fe_absf(x));
     return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
-/* Below 0.9375 an odd polynomial; above, 1 - exp(polynomial), as erfc falls like exp. */
+/* x times a quotient of polynomials in x*x, in double: as floats, their roundings would add up; and 1 from 3.92 on. */
 FE_FN float fe_erff(float x) {
-    float a = fe_absf(x), s = a * a;
-    float p = 8.26746036e-5f;
-    p = p * s - 8.11807520e-4f;
-    p = p * s + 5.19882981e-3f;
-    p = p * s - 0.0268584974f;
-    p = p * s + 0.112836793f;
-    p = p * s - 0.376126319f;
-    p = p * s + 0.128379166f;
-    float t = a > 4.0f ? 4.0f : a;
-    float q = -1.18904845e-5f;
-    q = q * t + 3.29421979e-4f;
-    q = q * t - 3.66945798e-3f;
-    q = q * t + 0.0238193721f;
-    q = q * t - 0.106303670f;
-    q = q * t - 0.635110736f;
-    q = q * t - 0.128658533f;
-    float large = 1.0f - fe_expf(q * t - t);
-    return fe_copysignf(a < 0.9375f ? a + a * p : large, x);
+    double a = x, s = a * a, z = s * s;
+    double p = (2.0466041033020241e-6 * s + 2.8485011814757253e-4) * z + (0.0037715930756799124 * s + 0.052766459668516996);
+    double q = (3.8054071051545587e-5 * s + 0.0011636774906678648) * z + (0.014981266145776355 * s + 0.11417251622235619);
+    p = p * z + (0.19056774514694482 * s + 1.1283791458003485);
+    q = q * z + (0.502218998585263 * s + 1.0);
+    float y = (float)(a * p / q);
+    return fe_absf(x) > 3.92f ? fe_copysignf(1.0f, x) : y;
 }
 
-/* The normal distribution: cdf(x), and bell = exp(-x*x/2), which both gelu and its slope are made of. The tail below
- * -|x| is bell times a polynomial in t = 1/(1 + 0.49 z), z = |x|/sqrt(2), without the cancellation of 1 + erf. */
-typedef struct { float cdf, bell; } fe_gauss;
+/* The normal distribution: q and n give bell = exp(-x*x/2) = (1 + q) * 2^n, tail * bell = cdf(-|x|). The tail is a
+ * polynomial in t = 1/(1 + 0.49 z), z = |x|/sqrt(2), without the cancellation of 1 + erf. Half of |x|'s digits are squared
+ * without an error, since exp makes 87 of one. */
+typedef struct { fe_reduced exp; float tail; } fe_gauss;
 
 FE_FN fe_gauss fe_gaussf(float x) {
     fe_gauss y;
-    float a = fe_absf(x), s = -0.5f * (x * x);
-    fe_reduced e = fe_reduce(s < -87.0f ? -87.0f : s);
-    y.bell = s < -87.0f ? 0.0f : (1.0f + e.q) * fe_power2(e.n);
-    float t = 1.0f / (1.0f + a * 0.346482324f);
-    float q = -0.0278470999f;
-    q = q * t + 0.141461894f;
-    q = q * t - 0.259991825f;
-    q = q * t + 0.171808943f;
-    q = q * t - 0.0287507288f;
-    q = q * t + 0.108168766f;
-    q = q * t + 0.118419014f;
-    q = q * t + 0.138515577f;
-    q = q * t + 0.138215482f;
-    float tail = y.bell * (q * t);
-    y.cdf = x < 0.0f ? tail : 1.0f - tail;
+    float a = fe_absf(x), h = fe_float(fe_bits(a) & 0x7ffff000);
+    y.exp = fe_reduce_sum(-0.5f * (h * h), -0.5f * (fe_keep(a - h, 0) * (a + h)));
+    float t = 1.0f / (1.0f + a * 0.346482324f), s = t * t, z = s * s;
+    float p = (-0.0278470999f * t + 0.141461894f) * s + (-0.259991825f * t + 0.171808943f);
+    float q = (-0.0287507288f * t + 0.108168766f) * s + (0.118419014f * t + 0.138515577f);
+    y.tail = ((p * z + q) * t + 0.138215482f) * t;
     return y;
 }
 
-FE_FN float fe_geluf(float x) { return x * fe_gaussf(x).cdf; }
+/* x * cdf(x), the small cdf of a negative x times 2^30: it may be a denormal. */
+FE_FN float fe_geluf(float x) {
+    fe_gauss g = fe_gaussf(x);
+    float tail = g.tail * (1.0f + g.exp.q) * fe_power2((int32_t)((uint32_t)g.exp.n + 30u));
+    tail = fe_absf(x) > 14.5f ? 0.0f : tail;
+    float low = fe_keep(x * tail, g.exp.zero) * FE_TINY, high = x * (1.0f - tail * FE_TINY);
+    return x < 0.0f ? low : high;
+}
 FE_FN float fe_gelu_slopef(float x) {
     fe_gauss g = fe_gaussf(x);
-    return g.cdf + x * (g.bell * 0.398942280f);
+    float bell = fe_absf(x) > 13.0f ? 0.0f : (1.0f + g.exp.q) * fe_power2(g.exp.n), tail = g.tail * bell;
+    return (x < 0.0f ? tail : 1.0f - tail) + x * (bell * 0.398942280f);
 }
 
 #endif

@@ -1,7 +1,7 @@
 """Executor: a plan as one C array of calls, run in one go without the GIL and without Python per op."""
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 from cpython.object cimport PyObject
 cimport numpy as cnp
 
@@ -34,8 +34,8 @@ cdef enum:
 include "scratch.pxi"
 
 
-cdef struct Patch:           # a view that points into a job argument
-    int arg                  # which argument
+cdef struct Patch:           # a view that points into a job argument, or into an output
+    int arg                  # which argument, or output: they are counted on
     int64_t offset           # bytes
     fe_view *view
 
@@ -95,6 +95,10 @@ cdef class Executor:
         order = {value: i for i, value in enumerate(plan.graph.inputs.values())}
         buffers = {plan.where[value].buffer: i for value, i in order.items()}
         self.ninputs, self.lock = len(order), Lock()
+        outputs = [plan.where[value] for value in plan.graph.outputs]
+        for i, p in enumerate(outputs):            # whole buffers: kernels write into what is given to the caller
+            if p.buffer.in_arena and p.contiguous and p.buffer.nbytes == p.spec.nbytes:
+                buffers.setdefault(p.buffer, self.ninputs + i)
         v = self.views
         for i, step in enumerate(plan.steps):
             e = step.entry
@@ -122,8 +126,14 @@ cdef class Executor:
                     v.data = self.locate(p)
                 v += 1
             self.split |= self.calls[i].parallel
-        self.npatch = len(patched)
         self.lasting = [b.array for b in plan.buffers if b.kind == "variable"]
+        for i, p in enumerate(outputs):
+            fill_view(&self.outs[i], p)
+            if p.buffer in buffers:
+                patched.append((buffers[p.buffer], p.offset * p.spec.dtype.bytes, <size_t>&self.outs[i]))
+            else:
+                self.outs[i].data = self.locate(p)
+        self.npatch = len(patched)
         self.patches = <Patch *>calloc(max(self.npatch, 1), sizeof(Patch))
         self.in_views = <fe_view *>calloc(max(self.ninputs, 1), sizeof(fe_view))
         self.planned = <fe_view *>calloc(max(len(self.lasting), 1), sizeof(fe_view))
@@ -135,10 +145,6 @@ cdef class Executor:
         self.in_types = tuple([value.spec.dtype.numpy for value in order])
         for value, i in order.items():
             fill_view(&self.in_views[i], plan.where[value])
-        for i, value in enumerate(plan.graph.outputs):
-            p = plan.where[value]
-            fill_view(&self.outs[i], p)
-            self.outs[i].data = self.locate(p)
         self.out_shapes = tuple([value.spec.shape for value in plan.graph.outputs])
         for i, array in enumerate(self.lasting):
             self.planned[i] = (<Array>array).v
@@ -268,27 +274,27 @@ cdef class Executor:
         return True
 
     cdef int point(self, tuple arguments) except -1:
-        """Let the views of the inputs point into the arguments."""
+        """Let the views of the inputs, and of outputs, point into the arguments and what follows them: fresh outputs."""
         cdef int i
-        cdef char *data
         for i in range(self.npatch):
-            o = arguments[self.patches[i].arg]
-            data = (<TensorBase>o).v.data if self.as_tensors else <char *>cnp.PyArray_DATA(<cnp.ndarray>o)
-            self.patches[i].view.data = data + self.patches[i].offset
+            self.patches[i].view.data = self.memory(arguments[self.patches[i].arg]) + self.patches[i].offset
         return 0
+
+    cdef char *memory(self, o) noexcept:
+        return (<TensorBase>o).v.data if self.as_tensors else <char *>cnp.PyArray_DATA(<cnp.ndarray>o)
 
     cdef list step(self, tuple arguments):
         """`arguments`: ndarrays, and the outputs are; or tensors, and the outputs are."""
         cdef int i, status, failed = -1
-        cdef list out
+        cdef tuple out = self.fresh()
         owner = None
         if self.counter is not None:               # a reloaded state goes on with the same dropout masks
             self.runs = (<int64_t *>self.counter.v.data)[0]
-        self.point(arguments)
+        self.point(arguments + out)
         for i in range(self.nrandom):
             self.draws[i][0] = self.runs
         if self.pythons:
-            owner = (self, arguments)
+            owner = (self, arguments, out)
             self.own(owner)
         with nogil:
             status = fe_run(self.calls, self.ncalls, self.nt if self.split else 1, &failed)
@@ -299,10 +305,9 @@ cdef class Executor:
             (<int64_t *>self.counter.v.data)[0] = self.runs
         for t in self.written:                     # for the tape: what it saved of them is gone
             (<TensorBase>t).block.version += 1
-        out = [None] * self.noutputs
         for i in range(self.noutputs):
-            out[i] = self.fetch_tensor(i) if self.as_tensors else self.fetch_array(i)
-        return out
+            self.fetch(i, out[i])
+        return list(out)
 
     cdef object failure(self, int status, int failed):
         """The exception for a run that stopped at call number `failed`."""
@@ -318,10 +323,10 @@ cdef class Executor:
     def times(self, tuple arguments, int repeats=20):
         """Seconds each call takes (the least of `repeats` runs), called one by one. Writes variables, as `run` does."""
         cdef int i, k, status, failed = -1
-        cdef tuple owner = (self, arguments)
+        cdef tuple out = self.fresh(), owner = (self, arguments, out)
         cdef list best = [float("inf")] * self.ncalls
         for k in range(repeats):
-            self.point(arguments)
+            self.point(arguments + out)
             self.own(owner)
             for i in range(self.ncalls):
                 start = perf_counter()
@@ -331,8 +336,11 @@ cdef class Executor:
                 best[i] = min(best[i], perf_counter() - start)
         return best
 
-    cdef object fetch_tensor(self, int i):
-        """Output i as a fresh tensor."""
+    cdef tuple fresh(self):
+        """Memory for the outputs: tensors, or arrays."""
+        return tuple([self.fresh_tensor(i) if self.as_tensors else self.fresh_array(i) for i in range(self.noutputs)])
+
+    cdef object fresh_tensor(self, int i):
         cdef fe_view *v = &self.outs[i]
         cdef int64_t nbytes = fe_numel(v) * itemsize(v.dtype)
         cdef TensorBase y = new_tensor()
@@ -341,30 +349,24 @@ cdef class Executor:
         if y.block == NULL:
             raise no_memory(self.plan.graph.name, f"output {i}, {self.plan.graph.outputs[i].spec}", nbytes)
         y.v.data = y.block.data
-        fetch(v, &y.v)
+        row_by_row(&y.v)
         return y
 
-    cdef object fetch_array(self, int i):
-        """Output i as a fresh array."""
-        cdef fe_view to = self.outs[i]
+    cdef object fresh_array(self, int i):
+        cdef fe_view *v = &self.outs[i]
         cdef cnp.npy_intp dims[8]
         cdef int d
-        cdef cnp.ndarray a
-        for d in range(to.ndim):
-            dims[d] = to.shape[d]
-        a = np.empty(self.out_shapes[i], self.out_types[i]) if to.dtype > FE_I64 else \
-            cnp.PyArray_SimpleNew(to.ndim, dims, NUMPY_CODE[to.dtype])
-        to.data = <char *>cnp.PyArray_DATA(a)
-        fetch(&self.outs[i], &to)
-        return a
+        for d in range(v.ndim):
+            dims[d] = v.shape[d]
+        return np.empty(self.out_shapes[i], self.out_types[i]) if v.dtype > FE_I64 else \
+            cnp.PyArray_SimpleNew(v.ndim, dims, NUMPY_CODE[v.dtype])
+
+    cdef int fetch(self, int i, to) except -1:
+        """Output i, row by row, if it was not written there."""
+        cdef fe_view y = self.outs[i]
+        y.data = self.memory(to)
+        row_by_row(&y)
+        return copy_values(&self.outs[i], &y) if y.data != self.outs[i].data else 0
 
 cdef int *NUMPY_CODE = [cnp.NPY_FLOAT32, cnp.NPY_FLOAT64, cnp.NPY_INT32, cnp.NPY_INT64]
 
-
-cdef int fetch(fe_view *v, fe_view *to) except -1:
-    """The values of v, row by row, to memory of their own."""
-    row_by_row(to)
-    if view_contiguous(v):
-        memcpy(to.data, v.data, fe_numel(v) * itemsize(v.dtype))
-        return 0
-    return copy_values(v, to)

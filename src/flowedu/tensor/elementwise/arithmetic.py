@@ -14,7 +14,8 @@ from flowedu.core.ops.promote import cast, operate, result_type
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError
 from flowedu.tensor.elementwise.conditions import eq, floated, gt, isnan, isneginf, isposinf, lt, needed, where
-from flowedu.tensor.elementwise.unary import abs, clone, exp, exp2, log1p, neg, sqrt, square, trunc
+from flowedu.tensor.elementwise.unary import (abs, clone, exp, exp2, log1p, neg, reciprocal, rsqrt, sqrt, square,
+                                               trunc)
 
 _op = REGISTRY.__getitem__
 
@@ -117,6 +118,12 @@ def pow(input, exponent):
             return where(True, 1.0, input)
         if exponent == 0.5:
             return sqrt(input)
+        if exponent == -0.5 and not whole:
+            return rsqrt(input)
+        if exponent == -1 and not whole:
+            return reciprocal(input)
+        if exponent == 3 and input.dtype in (dt.float32, dt.float64):        # (16 bits: autocast widens pow, not mul)
+            return square(input) * input
     return _pow(input, exponent)
 
 

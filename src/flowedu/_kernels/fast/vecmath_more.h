@@ -1,0 +1,120 @@
+/* log1p, expm1, softplus, exp2, log2, log10, sin, cos and pow for float, as those of vecmath.h, for tiles of elementwise
+ * ops alone (vector_tiles.h): they must be compiled as they are written (FE_IN_ORDER). sin, cos and pow are computed in
+ * double, where reducing the argument and rounding once is simple.
+ */
+#ifndef FLOWEDU_VECMATH_MORE_H
+#define FLOWEDU_VECMATH_MORE_H
+#include "vecmath.h"
+
+/* 1 + x = 2^k * (1 + f): x * 2^-k and 2^-k - 1 are exact, so that only their sum is rounded. */
+FE_FN float fe_log1pf(float x) {
+    int32_t k = fe_exponent(fe_bits(1.0f + x));
+    float shifted = fe_float((int32_t)((uint32_t)fe_bits(x) - ((uint32_t)k << 23)));
+    float y = fe_log_of(shifted + (fe_power2(k > 127 ? -127 : -k) - 1.0f), (float)k, 0);
+    return fe_log_ends(x, -1.0f, fe_copysignf(y, x));
+}
+
+FE_FN float fe_softplusf(float x) {
+    float e = fe_exp_lowf(-fe_absf(x));
+    int large = e > 0.41421356f;
+    return (x > 0.0f ? x : 0.0f) + fe_log_of(large ? 0.5f * e - 0.5f : e, large ? 1.0f : 0.0f, 0);
+}
+
+/* 2^n * q + (2^n - 1); for n = 128 twice the half. */
+FE_FN float fe_expm1f(float x) {
+    fe_reduced t = fe_reduce(x);
+    int32_t most = t.n > 127;
+    float scale = fe_power2(most ? 127 : t.n), y = scale * t.q + (scale - 1.0f);
+    y = most ? y + y : y;
+    y = x > 88.75f ? INFINITY : y;
+    y = x < -30.0f ? -1.0f : y;
+    return fe_copysignf(y, x);
+}
+
+FE_FN float fe_exp2f(float x) {
+    float t = x + 12582912.0f, r = x - (t - 12582912.0f), s = r * r;
+    float q = (1.53540630e-4f * r + 0.00133989223f) * s + (0.00961843549f * r + 0.0555033238f);
+    q = q * s + (0.240226479f * r + 0.693147203f);
+    float y = fe_scale(1.0f + q * r, (int32_t)((uint32_t)fe_bits(t) - 0x4b400000u), 0);
+    y = x >= 128.0f ? INFINITY : y;
+    return x < -150.0f ? 0.0f : y;
+}
+
+/* log(1 + f) = head + rest: head has 12 digits, so that its product with a constant of 12 digits is exact. */
+typedef struct { float head, rest; } fe_sum;
+FE_FN fe_sum fe_log_sum(float f) {
+    fe_sum y;
+    float h = 0.5f * (f * f), high = f - h;
+    y.head = fe_float(fe_bits(high) & (int32_t)0xfffff000u);
+    y.rest = (((f - high) - h) + fe_log_tail(f)) + (high - y.head);
+    return y;
+}
+
+FE_FN float fe_log2f(float x) {
+    fe_parts t = fe_part(x);
+    fe_sum l = fe_log_sum(t.f);
+    float y = (l.rest * 1.44269504f + l.head * 3.12227220e-4f) + l.head * 1.4423828125f;
+    return fe_log_ends(x, 0.0f, t.k + y);
+}
+
+FE_FN float fe_log10f(float x) {
+    fe_parts t = fe_part(x);
+    fe_sum l = fe_log_sum(t.f);
+    float y = (l.rest * 0.434294482f + l.head * -3.16896915e-5f) + t.k * 7.90341507e-7f;
+    return fe_log_ends(x, 0.0f, (y + l.head * 0.434326171875f) + t.k * 0.30102920532f);
+}
+
+FE_FN int64_t fe_bitsd(double x) { int64_t i; memcpy(&i, &x, 8); return i; }
+FE_FN double fe_double(int64_t i) { double x; memcpy(&x, &i, 8); return x; }
+#define FE_ROUND 6755399441055744.0                       /* 1.5 * 2^52: adding it rounds to an integer in the low bits */
+
+/* (-1)^n sin(x - (n - before)*pi), n the nearest integer to x/pi + before. Up to FE_SMALL_ANGLE the product of n and pi's
+ * first part is exact. */
+#define FE_SMALL_ANGLE 1e6f
+FE_FN float fe_wave(float x, double before) {
+    double t = ((double)x * 0.31830988618379067 + before) + FE_ROUND, n = (t - FE_ROUND) - before;
+    double r = ((double)x - n * 3.1415926534682512) - n * 1.2154201013012384e-10, s = r * r;
+    double p = (2.6057507112264787e-6 * s - 1.9809590114472563e-4) * (s * s);
+    p += 0.0083330660830193217 * s - 0.16666659544593668;
+    return (float)fe_double(fe_bitsd(r * (p * s + 1.0)) ^ (int64_t)((uint64_t)fe_bitsd(t) << 63));
+}
+FE_FN float fe_sin_smallf(float x) { return fe_wave(x, 0.0); }
+FE_FN float fe_cos_smallf(float x) { return fe_wave(x, 0.5); }
+
+/* log2(a), a > 0: k + s*P(s*s) with s = (m - 1)/(m + 1); of 0 and inf, numbers whose products exceed every exponent. */
+FE_FN double fe_log2_wide(float a) {
+    int small = a < 1.17549435e-38f;
+    int32_t b = fe_bits(small ? a * 8388608.0f : a), k = fe_exponent(b);
+    double m = fe_float((int32_t)((uint32_t)b - ((uint32_t)k << 23))), s = (m - 1.0) / (m + 1.0), u = s * s;
+    double p = (0.34072803984434941 * u + 0.41167282537682683) * (u * u) + (0.57708358329109123 * u + 0.96179667334995853);
+    double y = (p * u + 2.8853900817900803) * s + (double)(k - (small ? 23 : 0));
+    y = a == 0.0f ? -1e60 : y;
+    return a == INFINITY ? 1e60 : y;
+}
+
+/* 2^t; from 160 on infinity, below -160 zero, once rounded to float. */
+FE_FN float fe_exp2_wide(double t) {
+    t = t > 160.0 ? 160.0 : t;
+    t = t < -160.0 ? -160.0 : t;
+    double w = t + FE_ROUND, r = t - (w - FE_ROUND), s = r * r;
+    double p = (1.5469734630537172e-4 * r + 0.0013410004031019474) * s + (0.0096180307746292379 * r + 0.055502973051009117);
+    p = p * s + (0.24022651084163922 * r + 0.69314722540039755);
+    return (float)fe_double((int64_t)((uint64_t)fe_bitsd(p * r + 1.0) + ((uint64_t)fe_bitsd(w) << 52)));
+}
+
+/* C's pow: 1 for x = 1 and for y = 0, whatever the other is; the sign of x where y is odd; NaN of x < 0 where y is no
+ * integer. */
+FE_FN float fe_powf(float x, float y) {
+    float a = fe_absf(x);
+    double l = fe_log2_wide(a), t = l * (double)y, even = 1099511627776.0, near = y;      /* so are floats beyond it */
+    near = near > even ? even : near;
+    near = near < -even ? -even : near;
+    double w = near + FE_ROUND;
+    int whole = w - FE_ROUND == near;
+    float z = fe_exp2_wide(l == 0.0 ? 0.0 : t);
+    z = fe_float(fe_bits(z) | (fe_bits(x) & (whole ? (int32_t)((uint32_t)fe_bitsd(w) << 31) : 0)));
+    float real = whole ? z : NAN;
+    z = (x < 0.0f) & (x > -INFINITY) ? real : z;
+    return ((x != x) | (y != y)) & (x != 1.0f) & (y != 0.0f) ? NAN : z;
+}
+#endif

@@ -1,0 +1,103 @@
+"""Functions of float32: how far they may be from the true value, in units in the last place, over all numbers there are."""
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import flowedu as flow
+from flowedu import nn
+from flowedu.ops import REGISTRY
+
+erf, erfc = np.vectorize(math.erf, otypes=[float]), np.vectorize(math.erfc, otypes=[float])
+
+# {name: (ulp it may be off, what it is in float64)}
+TRUE = {
+    "exp": (1.0, np.exp), "expm1": (1.6, np.expm1), "exp2": (1.5, np.exp2),
+    "log": (0.8, np.log), "log1p": (1.6, np.log1p), "log2": (1.0, np.log2), "log10": (1.0, np.log10),
+    "softplus": (2.0, lambda x: np.logaddexp(0, x)),
+    "sigmoid": (2.5, lambda x: np.exp(np.minimum(x, 0)) / (1 + np.exp(-np.abs(x)))), "tanh": (2.5, np.tanh),
+    "erf": (0.9, erf), "gelu": (6.5, lambda x: x * 0.5 * erfc(-x * math.sqrt(0.5))),
+    "sin": (0.7, np.sin), "cos": (0.7, np.cos),
+    "sqrt": (0.5, np.sqrt), "rsqrt": (1.6, lambda x: 1 / np.sqrt(x)), "reciprocal": (0.5, lambda x: 1 / x),
+}
+OF_TWO = {"pow": (0.6, np.power), "div": (0.5, np.divide)}
+EVERY = 262_139                        # of all bit patterns: a prime, so that all exponents and endings come
+STRIDED = np.arange(0, 2 ** 32, EVERY, dtype=np.uint64).astype(np.uint32).view(np.float32)
+ODD = np.array([0.0, 1e-45, 1.17549421e-38, 1.17549435e-38, 1e-30, 0.5, 1.0, 1.5, 2.0, 3.0, 88.72283, 88.72284, 103.97,
+                104.1, 128.0, 149.0, 1e6, 1000001.0, 16777215.0, 16777216.0, 1e20, 3.4028235e38, np.inf, np.nan], np.float32)
+ODD = np.concatenate([ODD, -ODD])
+
+
+def called(name: str, *xs: np.ndarray) -> np.ndarray:
+    return REGISTRY[name](*(flow.tensor(x) for x in xs)).numpy()
+
+
+def ulp(got: np.ndarray, true: np.ndarray) -> np.ndarray:
+    """How many units in the last place of `true`, rounded, `got` is off; of infinity, those of the largest float."""
+    nearest = true.astype(np.float32)
+    most = np.finfo(np.float32).max
+    unit = np.spacing(np.minimum(np.abs(nearest), most)).astype(np.float64)
+    off = np.abs(got.astype(np.float64).clip(-most, most) - true.clip(-most, most)) / unit
+    return np.where((got == nearest) & np.isinf(nearest) | np.isnan(got) & np.isnan(true), 0, off)
+
+
+def check(name: str, *xs: np.ndarray) -> None:
+    bound, meaning = (TRUE | OF_TWO)[name]
+    with np.errstate(all="ignore"):
+        true = meaning(*(x.astype(np.float64) for x in xs))
+        got = called(name, *xs)
+        off = ulp(got, true)
+    worst = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
+    assert off[worst] <= bound, f"{name}{tuple(x[worst] for x in xs)} = {got[worst]}, not {true[worst]}: {off[worst]} ulp"
+    assert (np.signbit(got) == np.signbit(true))[(got == 0) & (true == 0)].all() or name == "gelu"
+
+
+@pytest.mark.parametrize("name", TRUE)
+def test_one_number_in_262139_and_all_odd_ones(name):
+    check(name, STRIDED)
+    check(name, ODD)
+
+
+@pytest.mark.parametrize("name", OF_TWO)
+def test_pairs_of_odd_numbers_and_of_any(name):
+    check(name, np.repeat(ODD, len(ODD)), np.tile(ODD, len(ODD)))
+    check(name, STRIDED, np.random.default_rng(0).permutation(STRIDED))
+    near = np.random.default_rng(1).uniform(-30, 30, 20_000).astype(np.float32)
+    check(name, np.abs(near) + 1e-3, near[::-1])
+    check(name, near, np.round(near[::-1]))
+
+
+@given(st.sampled_from(sorted(TRUE)), st.lists(st.floats(width=32), min_size=1, max_size=40))
+def test_any_numbers(name, numbers):
+    check(name, np.array(numbers, np.float32))
+
+
+@given(st.sampled_from(sorted(TRUE)), st.sampled_from((1, 7, 8, 255, 256, 257, 1025)), st.integers(0, 300),
+       st.integers(1, 2))
+def test_an_element_does_not_depend_on_its_place_or_neighbours(name, n, at, threads):
+    """Nor on whether the result is written over the operand; large angles stand among small ones."""
+    r = np.random.default_rng(n + at)
+    x = (r.standard_normal(n) * 10.0 ** r.integers(-3, 9, n)).astype(np.float32)
+    at %= n
+    before = flow.get_num_threads()
+    flow.set_num_threads(threads)
+    try:
+        together = called(name, x)
+        in_graph = Chain(name)(flow.tensor(x)).numpy()
+    finally:
+        flow.set_num_threads(before)
+    np.testing.assert_array_max_ulp(called(name, x[at:at + 1]), together[at:at + 1], 1)
+    np.testing.assert_array_equal(in_graph, called("abs", called(name, x * 1)))
+
+
+class Chain(nn.Graph):
+    """abs(name(x * 1)): one kernel, whose tiles are written over."""
+
+    def __init__(self, name: str):
+        super().__init__()
+        self.op = REGISTRY[name]
+
+    def build(self, x):
+        return REGISTRY["abs"](self.op(x * 1.0))
