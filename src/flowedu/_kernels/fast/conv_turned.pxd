@@ -3,12 +3,8 @@
 # for channels-last images (conv_last_depth.pxd) do the work there, and what they made is turned back.
 #
 # A thread has blocks of channels to itself, so that no two add to one sum: the bits do not depend on the number of threads.
-from flowedu._kernels.fast.conv_geometry cimport fe_copy
 from flowedu._kernels.fast.conv_last_depth cimport *
-
-cdef extern from "layout_tiles.h" nogil:
-    void fe_transpose_uint32_t(const void *, void *, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t) noexcept
-    void fe_transpose_uint64_t(const void *, void *, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t) noexcept
+from flowedu._kernels.fast.transpose cimport transpose
 
 cdef enum:
     SMALL_PLANE = 400                # pixels: rows of larger ones fill vectors themselves, where no pixel is skipped
@@ -53,25 +49,15 @@ cdef inline int64_t turned_room(const Conv *k, int64_t item) noexcept nogil:
     return depth_room(&b, item) + round64(t.images * t.channels * t.x * item) + round64(t.images * t.channels * t.y * item)
 
 
-cdef inline void turn(real *source, real *target, int64_t rows, int64_t columns) noexcept nogil:
-    """(rows, columns) to (columns, rows)."""
-    if rows == 1 or columns == 1:
-        fe_copy(target, source, rows * columns * sizeof(real))
-    elif real is float:
-        fe_transpose_uint32_t(source, target, rows, columns, 1, columns, 1, rows)
-    else:
-        fe_transpose_uint64_t(source, target, rows, columns, 1, columns, 1, rows)
-
-
 cdef inline void turn_images(const Conv *k, real *images, real *turned, const Conv *b, int64_t pixels,
                              bint back) noexcept nogil:
     """Planes of the channels and images of block b to pixels with as many channels, or back."""
     cdef int64_t n
     for n in range(b.n):
         if back:
-            turn(turned + n * b.c * pixels, images + n * k.c * pixels, pixels, b.c)
+            transpose(turned + n * b.c * pixels, images + n * k.c * pixels, pixels, b.c, b.c)
         else:
-            turn(images + n * k.c * pixels, turned + n * b.c * pixels, b.c, pixels)
+            transpose(images + n * k.c * pixels, turned + n * b.c * pixels, b.c, pixels, pixels)
 
 
 cdef inline void turned(const Conv *k, const fe_team *team, real *x, real *w, real *y, char *work) noexcept nogil:
@@ -99,7 +85,7 @@ cdef inline void turned(const Conv *k, const fe_team *team, real *x, real *w, re
             turned_block(k, &b, &t, x + (n * k.c + c) * t.x, weights, y + (n * k.c + c) * t.y)
             n += t.images
         if k.role == WEIGHT_GRAD:
-            turn(weights, w + c * taps, taps, channels)
+            transpose(weights, w + c * taps, taps, channels, channels)
 
 
 cdef inline void turned_block(const Conv *k, const Conv *b, const Turned *t, real *x, real *weights,
