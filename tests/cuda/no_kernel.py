@@ -7,6 +7,7 @@ NO_KERNEL: dict[str, str] = {
         "cholesky leading_minor eigh svd qr lu pseudo_inverse slogdet matrix_exp rfft irfft".split(),
         "LAPACK and pocketfft work in main memory: flow.linalg and flow.fft send numbers there and back "
         "(tests/cuda/test_engine_functions.py)"),
+    **dict.fromkeys(("attention", "attention_grad"), "a GPU computes the scores (nn/functional/attention.py)"),
     **dict.fromkeys(
         "lstm lstm_grad gru gru_grad rnn rnn_grad".split(),
         "nn.LSTM, GRU and RNN go step by step on a GPU (nn/functional/rnn.py), with kernels that are there")}

@@ -77,7 +77,8 @@ def test_records(case, tmp_path):
     rng, attrs = np.random.default_rng(0), attributes(op, example)
     arrays = [values(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
               for i, (s, t) in enumerate(zip(example["shapes"], types_of(op, example, np.float32)))]
-    keep = {"max_pool2d": [0], "layer_norm": [0], "lstm": [0, 1, 2], "gru": [0, 1]}.get(op.name)     # not backward's
+    wanted = {"max_pool2d": [0], "layer_norm": [0], "lstm": [0, 1, 2], "gru": [0, 1], "attention": [0]}
+    keep = wanted.get(op.name)                                                   # not backward's
     first = lambda out: [out[i] for i in keep] if keep else out
     g = graph(lambda self, *xs: first(op.call(tuple(xs), attrs)))
     xs = [flow.from_numpy(a) for a in arrays]

@@ -40,6 +40,7 @@ ORDINARY = {
     "resize2d_grad": "the meaning multiplies by weights of 0, the kernel leaves them out",
     **dict.fromkeys(("conv2d_last_weight_grad", "conv2d_weight_grad"), "the meaning multiplies padding of 0, the kernel of "
                     "channels that lie side by side leaves it out"),
+    **dict.fromkeys(("attention", "attention_grad"), "hidden keys are left out, block by block; nn/test_attention_op.py"),
     "cast": "to integers it is the machine's affair: test_cast.py",
     "softmax_cross_entropy": "the first input is a distribution",
     "conv2d": "sums of tiles (Winograd) spread them to the neighbours",

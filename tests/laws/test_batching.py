@@ -21,6 +21,7 @@ LOOPED = {
     "searchsorted": ("some", "a row for each element"),
     "inverted_residual": ("some", "weights for each element"),
     **dict.fromkeys(("lstm", "lstm_grad", "gru", "gru_grad", "rnn", "rnn_grad"), ("some", "weights for each element")),
+    **dict.fromkeys(("attention", "attention_grad"), ("some", "the leading axes are those of all inputs")),
     **dict.fromkeys(("conv2d", "conv2d_input_grad", "conv2d_weight_grad", "conv2d_last", "conv2d_last_input_grad",
                      "conv2d_last_weight_grad", "conv2d_last_norm"), ("some", _BOTH)),
     **dict.fromkeys(("gather", "gather_grad", "gather_part", "gather_part_grad", "gather_nd", "scatter_nd",

@@ -14,7 +14,7 @@ RULES = "rules of records take the record's columns by name, as many as it has (
 SHARED = "a constructor that public classes share has their parameters"
 ALLOWED = {
     **{(f"{d}ops/{name}.py", None): RULES for d, names in (
-        ("", ("conv", "norm", "recurrent", "recurrent_steps", "update_adaptive", "update_sgd")),
+        ("", ("attention", "conv", "norm", "recurrent", "recurrent_steps", "update_adaptive", "update_sgd")),
         ("fast/", ("conv_last", "norm_clip")))
        for name in names},
     ("oneflow04/image/crop_mirror.py", "_run"): RULES,

@@ -96,6 +96,13 @@ def elementwise(b, op, specs, names: list[str]) -> str:
     return slots[program.outs[0]]
 
 
+def filled_with(b, x: str) -> float | None:
+    """The number that a constant has everywhere; None of what is no such constant."""
+    made = next((n for n in b.nodes if x in n.output and n.op_type == "Expand"), None)
+    number = None if made is None else next((t for t in b.numbers if t.name == made.input[0]), None)
+    return None if number is None else float(b.onnx.numpy_helper.to_array(number))
+
+
 @rule("bias_add")
 def bias_add(b, a, s, x):
     shape = [1] * s[0].ndim

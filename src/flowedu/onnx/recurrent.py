@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flowedu.onnx.ops import rule
+from flowedu.onnx.ops import filled_with, rule
 
 
 class Steps:
@@ -26,9 +26,8 @@ class Steps:
 
     def _all(self, lengths: str) -> bool:
         """Whether they are one constant, as of sequences that are not packed, and no step is behind it."""
-        made = next((n for n in self.b.nodes if lengths in n.output and n.op_type == "Expand"), None)
-        number = None if made is None else next((t for t in self.b.numbers if t.name == made.input[0]), None)
-        return number is not None and self.b.onnx.numpy_helper.to_array(number) >= self.steps
+        number = filled_with(self.b, lengths)
+        return number is not None and number >= self.steps
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(self.steps - 1, -1, -1) if self.reverse else range(self.steps))

@@ -13,6 +13,7 @@ from flowedu.nn.functional.dense import linear
 from flowedu.nn.functional.dropouts import dropout
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
+from flowedu.tensor.device import place_at
 from flowedu.tensor.devices import beside
 
 _r = REGISTRY
@@ -52,6 +53,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     if enable_gqa:
         key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
     scale = 1.0 / math.sqrt(max(query.shape[-1], 1)) if scale is None else float(scale)
+    if _as_one(query, key, value, attn_mask, dropout_p):
+        return _at_once(query, key, value, attn_mask, is_causal, scale)
     first = attn_mask is not None and key.shape[-2] > query.shape[-1]      # the query is smaller than the scores
     scores = _product(times(query, scale), key, True) if first else times(_product(query, key, True), scale)
     looks = None
@@ -62,6 +65,20 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         scores, looks = _masked(scores, attn_mask)
     weights = softmax(scores, -1)
     return _only(looks, _product(dropout(weights, dropout_p, dropout_p > 0.0), value, False))
+
+
+def _as_one(query, key, value, mask, dropout_p) -> bool:
+    """True if the op `attention` computes it, without the scores in memory (ops/attention.py)."""
+    lead = query.shape[:-2]
+    return (not place_at(query) and dropout_p == 0.0 and query.dtype is key.dtype is value.dtype
+            and (mask is None or mask.dtype is dt.bool_) and key.shape[:-2] == lead == value.shape[:-2]
+            and query.shape[-1] == key.shape[-1] and key.shape[-2] == value.shape[-2] > 0)
+
+
+def _at_once(query, key, value, mask, causal: bool, scale: float):
+    hidden = _r["constant"](shape=(1, 1), value=0, dtype=dt.bool_) if mask is None else E.logical_not(mask)
+    y, _ = _r["attention"].call((query, key, value, hidden), (scale, causal, False))
+    return y
 
 
 def _masked(scores, mask):

@@ -1,0 +1,416 @@
+# cython: language_level=3
+"""attention: q (..., L, E), k (..., S, E), v (..., S, D), mask -> y (..., L, D), lse (..., L); and its gradient.
+
+    scores = q k' * scale, -inf where the mask is not 0, and in later positions if causal
+    y = softmax(scores) v        lse = log(sum(exp(scores)))        both 0 of a row that sees nothing, or NaN
+
+ints: [causal, nan]; reals: [scale]. The inputs may be strided.
+
+No more of the scores is ever there than a block of one tile of queries by KEYS keys, which stays in the first cache, with
+keys as its rows: then both products read it as it lies. The softmax goes on from block to block (Milakov and Gimelshein,
+2018, "Online normalizer calculation for softmax"; Dao et al., 2022, "FlashAttention"): y is made for the greatest score so
+far, and multiplied again when a greater one comes. Blocks that are hidden altogether are left out.
+
+Backward makes the weights again from q, k and lse. With delta = sum(dy * y) - dlse, of every query,
+
+    dweights = dy v'     dscores = weights * (dweights - delta)     dq = scale * dscores k    dk = scale * dscores' q    dv = weights' dy
+
+Threads split the tiles of all heads; backward, which adds up dk and dv, the heads. So results do not depend on how many.
+"""
+from libc.math cimport INFINITY, NAN
+from libc.stdint cimport int8_t, int64_t, uint8_t
+from libc.string cimport memset
+from flowedu._kernels.core.abi cimport *
+from flowedu._kernels.core.matrix cimport *
+from flowedu._kernels.core.table cimport *
+from flowedu._kernels.fast.product_packed cimport *
+
+cdef extern from "attention_tile.h" nogil:
+    int64_t fe_mask_block(const int8_t *, int64_t, int64_t, int64_t, int64_t, int64_t, uint8_t *) noexcept
+    void fe_hide_f(int64_t, const uint8_t *, float *) noexcept
+    void fe_hide_d(int64_t, const uint8_t *, double *) noexcept
+    void fe_weights_f(int, int64_t, float *, float *, float *, float *) noexcept
+    void fe_weights_d(int, int64_t, double *, double *, double *, double *) noexcept
+    void fe_scale_columns_f(int64_t, int64_t, const float *, float *) noexcept
+    void fe_scale_columns_d(int64_t, int64_t, const double *, double *) noexcept
+    float fe_log_sum_f(float, float) noexcept
+    double fe_log_sum_d(double, double) noexcept
+    void fe_weights_again_f(int64_t, int64_t, const float *, float *) noexcept
+    void fe_weights_again_d(int64_t, int64_t, const double *, double *) noexcept
+    void fe_dscores_f(int64_t, int64_t, const float *, const float *, const uint8_t *, float *) noexcept
+    void fe_dscores_d(int64_t, int64_t, const double *, const double *, const uint8_t *, double *) noexcept
+
+cdef enum:
+    KEYS = 64                # of a block; a multiple of the lanes of a vector
+
+cdef struct Sizes:
+    int64_t heads, queries, keys, e, d, w, tiles, blocks     # w: queries of a tile; tiles of a head; blocks of keys
+    int nv                   # vectors of a tile
+    bint causal
+
+
+cdef inline Sizes sizes_of(const fe_view *q, const fe_view *k, const fe_view *v, bint causal, int64_t item) noexcept nogil:
+    cdef Sizes s
+    cdef int i
+    s.queries, s.e, s.keys, s.d = q.shape[q.ndim - 2], q.shape[q.ndim - 1], k.shape[k.ndim - 2], v.shape[v.ndim - 1]
+    s.heads, s.causal = 1, causal
+    for i in range(q.ndim - 2):
+        s.heads *= q.shape[i]
+    s.nv = <int>max(<int64_t>1, min(<int64_t>FE_NV, up(s.queries, lanes(item))))
+    s.w = s.nv * lanes(item)
+    s.tiles, s.blocks = up(s.queries, s.w), up(s.keys, KEYS)
+    return s
+
+
+cdef inline int64_t mask_start(const fe_view *mask, const fe_view *q, int64_t head, int64_t *rows, int64_t *keys) noexcept nogil:
+    """Where the mask of a head begins, and its steps from row to row and from key to key; its axes are the scores' last."""
+    cdef int64_t off = 0
+    cdef int d = q.ndim - 3, shift = q.ndim - mask.ndim
+    rows[0] = keys[0] = 0
+    if mask.ndim > 0 and mask.shape[mask.ndim - 1] != 1:
+        keys[0] = mask.stride[mask.ndim - 1]
+    if mask.ndim > 1 and mask.shape[mask.ndim - 2] != 1:
+        rows[0] = mask.stride[mask.ndim - 2]
+    while d >= 0 and d >= shift:
+        if mask.shape[d - shift] != 1:
+            off += head % q.shape[d] * mask.stride[d - shift]
+        head //= q.shape[d]
+        d -= 1
+    return off
+
+
+cdef struct Part:            # what a thread works on, and its scratch
+    Sizes s
+    Matrix q, k, v
+    const int8_t *mask       # of the head; NULL: nothing is hidden by a mask
+    int64_t mask_row, mask_key
+    double scale
+    uint8_t *hidden          # of a block: (KEYS, w)
+    char *turned             # k or v of the head, block by block with its columns as rows: (blocks, columns, KEYS)
+    char *keys               # k of the head with its columns side by side,
+    char *values             # and v, in backward; a block of it in forward
+    int64_t key_step, value_step
+    char *room_k
+    char *room_v
+    char *tile               # what belongs to the tile of queries
+
+
+cdef inline real *side_by_side(real *x, Matrix *m, int64_t rows, real *room, int64_t *step) noexcept nogil:
+    """The first rows of x with their columns side by side, `step` from row to row: where they are, or copied to `room`."""
+    cdef int64_t i, j
+    step[0] = m.rs if m.cs == 1 else m.cols
+    if m.cs == 1:
+        return x
+    for i in range(rows):
+        for j in range(m.cols):
+            room[i * m.cols + j] = x[i * m.rs + j * m.cs]
+    return room
+
+
+cdef inline void turn(real *x, Matrix *m, int64_t blocks, real *room, real *turned) noexcept nogil:
+    """x (keys, columns) block by block with its columns as rows; 0 behind the last key."""
+    cdef int64_t j, n, ld
+    cdef real *rows
+    for j in range(blocks):
+        n = min(<int64_t>KEYS, m.rows - j * KEYS)
+        rows = side_by_side(x + j * KEYS * m.rs, m, n, room, &ld)
+        if n < KEYS:
+            memset(turned + j * KEYS * m.cols, 0, KEYS * m.cols * sizeof(real))
+        transpose(rows, ld, n, m.cols, turned + j * KEYS * m.cols, KEYS, True)
+
+
+cdef inline void multiply_rows(int nv, const fe_block *sizes, int64_t rows, const real *x, const real *mat, real *y) noexcept nogil:
+    """y (rows, cols) = or += x (rows, steps) mat, which lies packed: nv vectors for every step."""
+    cdef int64_t i = 0, n, most = fe_tile_rows(nv)
+    while i < rows:
+        n = min(most, rows - i)
+        if rows - i == most + 1:                   # two halves, and not one row alone
+            n = (most + 1) // 2
+        block(y, nv, sizes, <int>n, x + i * sizes.ldx, mat, y + i * sizes.ldy)
+        i += n
+
+
+cdef inline fe_block product(int64_t depth, int64_t ldx, int64_t ldy, int64_t cols, bint add) noexcept nogil:
+    cdef fe_block b
+    memset(&b, 0, sizeof(b))
+    b.steps, b.ldx, b.ldy, b.cols, b.parts, b.add, b.last = depth, ldx, ldy, cols, 1, add, True
+    return b
+
+
+cdef inline int hidden_in(Part *p, int64_t row, int64_t rows, int64_t key, int64_t keys) noexcept nogil:
+    """0: no score of the block is hidden, 1: some are, as p.hidden says, 2: all are."""
+    cdef int64_t w = p.s.w, count = 0, s
+    if p.s.causal and key > row + rows - 1:
+        return 2
+    if p.mask != NULL:
+        count = fe_mask_block(p.mask + row * p.mask_row + key * p.mask_key, p.mask_row, p.mask_key, rows, keys, w, p.hidden)
+    if count == rows * keys:
+        return 2
+    if p.s.causal and key + keys - 1 > row:
+        if count == 0:
+            memset(p.hidden, 0, keys * w)
+        for s in range(keys):
+            if key + s > row:
+                memset(p.hidden + s * w, 1, min(rows, key + s - row))
+        return 1
+    return count > 0
+
+
+cdef inline bint score(Part *p, int64_t row, int64_t rows, int64_t j, int64_t keys, real *queries, real *scores,
+                       bint *some) noexcept nogil:
+    """Block j of the scores, (keys, w), from `queries` (e, w). False: there is nothing to see in it."""
+    cdef int hidden = hidden_in(p, row, rows, j * KEYS, keys)
+    cdef fe_block b = product(p.s.e, p.key_step, p.s.w, p.s.w, False)
+    if hidden == 2:
+        return False
+    multiply_rows(p.s.nv, &b, keys, <real *>p.keys + j * KEYS * p.key_step, queries, scores)
+    some[0] = hidden == 1
+    if hidden == 1:
+        if real is float:
+            fe_hide_f(keys * p.s.w, p.hidden, scores)
+        else:
+            fe_hide_d(keys * p.s.w, p.hidden, scores)
+    return True
+
+
+cdef inline void queries_of(Part *p, real *q, int64_t rows, real *room, real *turned) noexcept nogil:
+    """`rows` queries, scaled, as columns: (e, w), 0 behind the last."""
+    cdef int64_t i, ld, w = p.s.w
+    cdef real scale = <real>p.scale
+    cdef real *x = side_by_side(q, &p.q, rows, room, &ld)
+    memset(turned, 0, p.s.e * w * sizeof(real))
+    transpose(x, ld, rows, p.s.e, turned, w, True)
+    for i in range(p.s.e * w):
+        turned[i] *= scale
+
+
+cdef inline Part part_of(const fe_call *call, int q, const fe_view *mask) noexcept nogil:
+    """Inputs q, q + 1, q + 2 are q, k, v."""
+    cdef Part p
+    p.s = sizes_of(&call.args[q], &call.args[q + 1], &call.args[q + 2], call.ints[0], item_of(call))
+    p.q, p.k, p.v = operand(&call.args[q], False), operand(&call.args[q + 1], False), operand(&call.args[q + 2], False)
+    p.scale = call.reals[0]
+    p.mask = NULL if fe_numel(mask) == 1 and mask.data[0] == 0 else <const int8_t *>mask.data
+    return p
+
+
+# ---- forward
+cdef int64_t tile_elements(const Sizes *s) noexcept nogil:
+    return s.w * (2 * s.e + s.d + KEYS + 4)
+
+
+cdef int64_t room(const fe_call *call, int nt) noexcept nogil:
+    cdef int64_t item = item_of(call)
+    cdef Sizes s = sizes_of(&call.args[0], &call.args[1], &call.args[2], call.ints[0], item)
+    return nt * (round64((s.keys * s.e + (s.blocks + 1) * KEYS * s.d + tile_elements(&s)) * item) + round64(KEYS * s.w))
+
+
+cdef inline void tile_forward(Part *p, real *q, int64_t row, real *y, real *lse, real nothing) noexcept nogil:
+    """The tile that begins with query `row`; q, y and lse begin there."""
+    cdef Sizes *s = &p.s
+    cdef int64_t w = s.w, j, keys, i, rows = min(w, s.queries - row)
+    cdef real *turned = <real *>p.tile
+    cdef real *out = turned + 2 * w * s.e
+    cdef real *scores = out + w * s.d
+    cdef real *most = scores + w * KEYS
+    cdef real *total = most + w
+    cdef real *again = total + w
+    cdef fe_block b = product(0, KEYS, w, w, True)
+    cdef bint some, first = True
+    queries_of(p, q, rows, turned + w * s.e, turned)
+    memset(out, 0, w * s.d * sizeof(real))
+    for i in range(w):
+        most[i], total[i] = <real>-INFINITY, 0
+    for j in range(s.blocks):
+        keys = min(<int64_t>KEYS, s.keys - j * KEYS)
+        if not score(p, row, rows, j, keys, turned, scores, &some):
+            continue
+        if real is float:
+            fe_weights_f(s.nv, keys, scores, most, total, again)
+            if not first:
+                fe_scale_columns_f(s.d, w, again, out)
+        else:
+            fe_weights_d(s.nv, keys, scores, most, total, again)
+            if not first:
+                fe_scale_columns_d(s.d, w, again, out)
+        first, b.steps = False, keys
+        multiply_rows(s.nv, &b, s.d, <real *>p.turned + j * KEYS * s.d, scores, out)
+    for i in range(w):
+        again[i] = nothing if total[i] == 0 else 1 / total[i]
+    for i in range(rows):
+        if total[i] == 0:
+            lse[i] = nothing
+        elif real is float:
+            lse[i] = fe_log_sum_f(most[i], total[i])
+        else:
+            lse[i] = fe_log_sum_d(most[i], total[i])
+    if real is float:
+        fe_scale_columns_f(s.d, w, again, out)
+    else:
+        fe_scale_columns_d(s.d, w, again, out)
+    transpose(out, w, s.d, rows, y, s.d, False)
+
+
+cdef int attention(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
+    cdef const fe_view *y = &call.args[4]
+    cdef const fe_view *mask = &call.args[3]
+    cdef Part p = part_of(call, 0, mask)
+    cdef Sizes *s = &p.s
+    cdef int64_t own = room(call, 1), lo, hi, item, head = -1, i
+    cdef real *mine = <real *>(call.work + team.tid * own)
+    cdef real *lse = <real *>call.args[5].data
+    cdef real *k
+    fe_split(s.heads * s.tiles, 1, team, &lo, &hi)
+    p.room_k, p.turned = <char *>mine, <char *>(mine + s.keys * s.e)
+    p.room_v = <char *>(mine + s.keys * s.e + s.blocks * KEYS * s.d)
+    p.tile = p.room_v + KEYS * s.d * sizeof(real)
+    p.hidden = <uint8_t *>mine + own - round64(KEYS * s.w)
+    for item in range(lo, hi):
+        if item // s.tiles != head:
+            head = item // s.tiles
+            k = <real *>call.args[1].data + batch_offset(&call.args[1], y, head)
+            p.keys = <char *>side_by_side(k, &p.k, s.keys, <real *>p.room_k, &p.key_step)
+            turn(<real *>call.args[2].data + batch_offset(&call.args[2], y, head), &p.v, s.blocks, <real *>p.room_v,
+                 <real *>p.turned)
+            if p.mask != NULL:
+                p.mask = <const int8_t *>mask.data + mask_start(mask, &call.args[0], head, &p.mask_row, &p.mask_key)
+        i = item % s.tiles * s.w
+        tile_forward(&p, <real *>call.args[0].data + batch_offset(&call.args[0], y, head) + i * p.q.rs, i,
+                     <real *>y.data + (head * s.queries + i) * s.d, lse + head * s.queries + i,
+                     <real>NAN if call.ints[1] else <real>0)
+    return FE_OK
+
+
+# ---- backward
+cdef inline int64_t panels(int64_t columns, int64_t item) noexcept nogil:
+    """Columns with those that fill up the last vector."""
+    return up(columns, lanes(item)) * lanes(item)
+
+
+cdef int64_t tile_elements_grad(const Sizes *s, int64_t item) noexcept nogil:
+    return s.w * (3 * s.e + 2 * s.d + panels(s.e, item) + panels(s.d, item) + 2 * KEYS + 2)
+
+
+cdef int64_t room_grad(const fe_call *call, int nt) noexcept nogil:
+    cdef int64_t item = item_of(call)
+    cdef Sizes s = sizes_of(&call.args[1], &call.args[2], &call.args[3], call.ints[0], item)
+    return nt * (round64((s.keys * (s.e + s.d) + (s.blocks + 1) * KEYS * s.e + tile_elements_grad(&s, item)) * item)
+                 + round64(KEYS * s.w))
+
+
+cdef inline void pack_rows(real *x, int64_t ld, int64_t rows, int64_t w, int64_t cols, real scale, real *packed) noexcept nogil:
+    """x (rows, cols) * scale as the right side of a product: one slab of columns after the other; 0 up to w rows."""
+    cdef Slabs sl = slabs_of(cols, sizeof(real))
+    cdef int64_t i, r, c, m0, wide, n
+    for i in range(sl.count):
+        m0, wide = slab_start(sl, i) * sl.lanes, (slab_start(sl, i + 1) - slab_start(sl, i)) * sl.lanes
+        n = min(wide, cols - m0)
+        memset(packed + m0 * w, 0, w * wide * sizeof(real))
+        for r in range(rows):
+            for c in range(n):
+                packed[m0 * w + r * wide + c] = x[r * ld + m0 + c] * scale
+
+
+cdef inline void add_product(const Part *p, int64_t keys, const real *x, int64_t cols, const real *packed, real *y) noexcept nogil:
+    """y (keys, cols) += x (keys, w) packed."""
+    cdef Slabs sl = slabs_of(cols, sizeof(real))
+    cdef int64_t i, m0, vectors
+    cdef fe_block b = product(p.s.w, p.s.w, cols, 0, True)
+    for i in range(sl.count):
+        m0, vectors = slab_start(sl, i) * sl.lanes, slab_start(sl, i + 1) - slab_start(sl, i)
+        b.cols = min(vectors * sl.lanes, cols - m0)
+        multiply_rows(<int>vectors, &b, keys, x, packed + m0 * p.s.w, y + m0)
+
+
+cdef inline void block_backward(Part *p, int64_t j, int64_t keys, bint some, real *weights, real *dweights, real *dy_turned,
+                                const real *terms) noexcept nogil:
+    """weights: the scores of block j, which become weights; dweights become the gradients of the scores. terms: lse, delta."""
+    cdef int64_t w = p.s.w
+    cdef fe_block b = product(p.s.d, p.value_step, w, w, False)
+    multiply_rows(p.s.nv, &b, keys, <real *>p.values + j * KEYS * p.value_step, dy_turned, dweights)
+    if real is float:
+        fe_weights_again_f(keys, w, terms, weights)
+        fe_dscores_f(keys, w, weights, terms + w, p.hidden if some else NULL, dweights)
+    else:
+        fe_weights_again_d(keys, w, terms, weights)
+        fe_dscores_d(keys, w, weights, terms + w, p.hidden if some else NULL, dweights)
+
+
+cdef inline void tile_backward(Part *p, Matrix *dy, fe_call *call, int64_t head, int64_t row, real *tag) noexcept nogil:
+    """The tile that begins with query `row`: its dq; dk and dv of the head go on."""
+    cdef Sizes *s = &p.s
+    cdef int64_t w = s.w, j, keys, i, ld, rows = min(w, s.queries - row), at = head * s.queries + row
+    cdef real *turned = <real *>p.tile
+    cdef real *room = turned + w * s.e
+    cdef real *dy_turned = room + w * (s.e + s.d)
+    cdef real *dq = dy_turned + w * s.d
+    cdef real *packed = dq + w * s.e
+    cdef real *dy_packed = packed + w * panels(s.e, sizeof(real))
+    cdef real *weights = dy_packed + w * panels(s.d, sizeof(real))
+    cdef real *dweights = weights + w * KEYS
+    cdef real *terms = dweights + w * KEYS
+    cdef real *x = <real *>call.args[1].data + batch_offset(&call.args[1], &call.args[7], head) + row * p.q.rs
+    cdef real *lse = <real *>call.args[5].data + at
+    cdef real *delta = <real *>call.args[6].data + at
+    cdef real *dk = <real *>call.args[8].data + head * s.keys * s.e
+    cdef real *dv = <real *>call.args[9].data + head * s.keys * s.d
+    cdef fe_block b = product(0, KEYS, w, w, True)
+    cdef bint some
+    queries_of(p, x, rows, room, turned)
+    x = side_by_side(x, &p.q, rows, room, &ld)
+    pack_rows(x, ld, rows, w, s.e, <real>p.scale, packed)
+    x = <real *>call.args[0].data + batch_offset(&call.args[0], &call.args[7], head) + row * dy.rs
+    x = side_by_side(x, dy, rows, room + w * s.e, &ld)
+    memset(dy_turned, 0, w * s.d * sizeof(real))
+    transpose(x, ld, rows, s.d, dy_turned, w, True)
+    pack_rows(x, ld, rows, w, s.d, <real>1, dy_packed)
+    memset(dq, 0, w * s.e * sizeof(real))
+    for i in range(w):                             # a query that is not there has no weights
+        terms[i], terms[w + i] = (lse[i], delta[i]) if i < rows else (<real>INFINITY, <real>0)
+    for j in range(s.blocks):
+        keys = min(<int64_t>KEYS, s.keys - j * KEYS)
+        if not score(p, row, rows, j, keys, turned, weights, &some):
+            continue
+        block_backward(p, j, keys, some, weights, dweights, dy_turned, terms)
+        add_product(p, keys, weights, s.d, dy_packed, dv + j * KEYS * s.d)
+        add_product(p, keys, dweights, s.e, packed, dk + j * KEYS * s.e)
+        b.steps = keys
+        multiply_rows(s.nv, &b, s.e, <real *>p.turned + j * KEYS * s.e, dweights, dq)
+    for i in range(w * s.e):
+        dq[i] *= <real>p.scale
+    transpose(dq, w, s.e, rows, <real *>call.args[7].data + at * s.e, s.e, False)
+
+
+cdef int attention_grad(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
+    cdef const fe_view *q = &call.args[1]
+    cdef const fe_view *mask = &call.args[4]
+    cdef Part p = part_of(call, 1, mask)
+    cdef Matrix dy = operand(&call.args[0], False)
+    cdef Sizes *s = &p.s
+    cdef int64_t own = room_grad(call, 1), lo, hi, head, i
+    cdef real *mine = <real *>(call.work + team.tid * own)
+    cdef real *k
+    p.room_k, p.room_v = <char *>mine, <char *>(mine + s.keys * s.e)
+    p.turned = <char *>(mine + s.keys * (s.e + s.d))
+    p.tile = p.turned + (s.blocks + 1) * KEYS * s.e * sizeof(real)
+    p.hidden = <uint8_t *>mine + own - round64(KEYS * s.w)
+    fe_split(s.heads, 1, team, &lo, &hi)
+    memset(<real *>call.args[8].data + lo * s.keys * s.e, 0, (hi - lo) * s.keys * s.e * sizeof(real))
+    memset(<real *>call.args[9].data + lo * s.keys * s.d, 0, (hi - lo) * s.keys * s.d * sizeof(real))
+    for head in range(lo, hi):
+        k = <real *>call.args[2].data + batch_offset(&call.args[2], &call.args[7], head)
+        turn(k, &p.k, s.blocks, <real *>(p.tile - KEYS * s.e * sizeof(real)), <real *>p.turned)
+        p.keys = <char *>side_by_side(k, &p.k, s.keys, <real *>p.room_k, &p.key_step)
+        k = <real *>call.args[3].data + batch_offset(&call.args[3], &call.args[7], head)
+        p.values = <char *>side_by_side(k, &p.v, s.keys, <real *>p.room_v, &p.value_step)
+        if p.mask != NULL:
+            p.mask = <const int8_t *>mask.data + mask_start(mask, q, head, &p.mask_row, &p.mask_key)
+        for i in range(s.tiles):
+            tile_backward(&p, &dy, call, head, i * s.w, <real *>NULL)
+    return FE_OK
+
+
+def table():
+    """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
+    return {"attention": of_reals(<void *>attention[float], <void *>attention[double], <void *>room),
+            "attention_grad": of_reals(<void *>attention_grad[float], <void *>attention_grad[double], <void *>room_grad)}

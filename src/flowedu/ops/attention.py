@@ -1,0 +1,183 @@
+"""Attention as one op, whose scores are nowhere in memory: softmax(q k' * scale) v, and backward with the scores made again
+(Dao et al., 2022, "FlashAttention"; _kernels/fast/attention.pyx).
+
+    scores = q k' * scale, -inf where the mask is not 0, and in later positions if causal
+    y = softmax(scores) v        lse = log(sum(exp(scores))), from which backward makes the weights again
+
+A row that sees nothing, y and lse, is 0; NaN with `nan`, as softmax of nothing is. Errors of float32: sums run over blocks
+of 64 keys, so y is as exact as the product of weights and values, but that a weight below e^-87 of the greatest is 0;
+backward's weights have a relative error of |lse| roundings.
+"""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from flowedu._kernels import register
+from flowedu.core.ops import axes
+from flowedu.core.ops.define import REGISTRY, define
+from flowedu.core.ops.elementwise import exp, gt, where, where_false
+from flowedu.core.ops.matmul import matmul
+from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
+from flowedu.core.ops.reduce import sum
+from flowedu.core.ops.reverse import vjp
+from flowedu.core.ops.view import constant, reshape
+from flowedu.core.values.dtype import int64
+from flowedu.errors import DTypeError, ShapeError
+
+register("attention")
+
+
+# ---- what fits
+def _terms(q, k, v, mask, causal):
+    """Letters of q, k, v, mask, lse, y. Keys stay whole in a softmax; so do queries whose place counts."""
+    batch, row = axes.LETTERS[:q.ndim - 2], "M" if causal else "m"
+    scores, shape = batch + row + "S", (*q.shape[:-1], k.shape[-2])
+    shift = q.ndim - mask.ndim
+    hidden = "".join("1" if n == 1 and shape[shift + i] != 1 else scores[shift + i] for i, n in enumerate(mask.shape))
+    return batch + row + "E", batch + "SE", batch + "SV", hidden, batch + row, batch + row + "V"
+
+
+def _axes(q, k, v, mask, causal):
+    q, k, v, hidden, lse, y = _terms(q, k, v, mask, causal)
+    return f"{q},{k},{v},{hidden}->{y},{lse}"
+
+
+def _axes_grad(q, k, v, mask, causal):
+    terms = _terms(q, k, v, mask, causal)
+    if not causal:                                         # with lse known, each key counts for itself
+        terms = [t.replace("S", "s") for t in terms]
+    q, k, v, hidden, lse, y = terms
+    return f"{y},{q},{k},{v},{hidden},{lse},{lse}->{q},{k},{v}"
+
+
+def _check(q, k, v, mask, name="attention"):
+    if mask.dtype.bytes != 1:
+        raise DTypeError(f"{name}: the mask has the wrong element type", expected="int8, uint8 or bool", got=str(mask),
+                         fix="compare first: mask = scores > limit")
+    for what, x in (("k", k), ("v", v)):
+        if x.dtype is not q.dtype:
+            raise DTypeError(f"{name}: the element types differ", expected=q.dtype.name, got=f"{what} {x.dtype.name}",
+                             fix="convert one with flow.cast")
+    if q.ndim < 2 or k.shape != (*q.shape[:-2], *k.shape[-2:-1], q.shape[-1]) or v.shape[:-1] != k.shape[:-1]:
+        raise ShapeError(f"{name}: q, k and v do not fit", expected="q (..., L, E), k (..., S, E), v (..., S, V)",
+                         got=f"q {q.shape}, k {k.shape}, v {v.shape}", fix="the same leading axes: expand those that are 1")
+    scores = (*q.shape[:-1], k.shape[-2])
+    shift = len(scores) - mask.ndim
+    if shift < 0 or any(n not in (1, scores[shift + i]) for i, n in enumerate(mask.shape)):
+        raise ShapeError(f"{name}: the mask does not broadcast to the scores",
+                         expected=f"the last axes of {scores}, or 1 in their place", got=f"mask {mask.shape}",
+                         fix="reshape the mask")
+
+
+def _check_grad(dy, q, k, v, mask, lse, delta):
+    _check(q, k, v, mask, "attention_grad")
+    rows = q.shape[:-1]
+    for what, x, shape in (("dy", dy, (*rows, v.shape[-1])), ("lse", lse, rows), ("delta", delta, rows)):
+        if x.shape != shape or x.dtype is not q.dtype:
+            raise ShapeError(f"attention_grad: {what} does not fit", expected=f"{what} {shape} of {q.dtype.name}",
+                             got=str(x), fix=f"an array of the other inputs' sizes for {what}")
+
+
+# ---- what they mean
+def _scores_ref(q, k, mask, scale, causal):
+    """The scores, and which are hidden."""
+    z = q @ np.swapaxes(k, -1, -2) * q.dtype.type(scale)
+    hidden = np.broadcast_to(mask != 0, z.shape) | (np.triu(np.ones(z.shape[-2:], bool), 1) & causal)
+    return np.where(hidden, q.dtype.type(-math.inf), z), hidden
+
+
+def _ref(q, k, v, mask, scale, causal, nan):
+    z, _ = _scores_ref(q, k, mask, scale, causal)
+    most = z.max(-1, keepdims=True, initial=-math.inf)
+    most = np.where(np.isneginf(most), 0, most)
+    e = np.exp(z - most)
+    total = e.sum(-1, keepdims=True)
+    nothing = total == 0
+    total = np.where(nothing, np.nan if nan else 1, total)
+    return (e / total @ v).astype(q.dtype), np.where(nothing, np.log(total), most + np.log(total)).astype(q.dtype)[..., 0]
+
+
+def _ref_grad(dy, q, k, v, mask, lse, delta, scale, causal):
+    z, hidden = _scores_ref(q, k, mask, scale, causal)
+    weights = np.exp(z - lse[..., None])
+    d = np.where(hidden, 0, weights * (dy @ np.swapaxes(v, -1, -2) - delta[..., None])) * q.dtype.type(scale)
+    back = np.swapaxes(d, -1, -2)
+    return (d @ k).astype(q.dtype), (back @ q).astype(q.dtype), np.swapaxes(weights, -1, -2) @ dy
+
+
+# ---- gradients
+def _column(x):
+    return reshape(x, shape=(*x.shape, 1))
+
+
+def _again(dy, q, k, v, mask, lse, delta, scale, causal):
+    """attention_grad, in ops: what its own gradient is made of."""
+    hidden, low = [mask], constant(shape=(), value=-math.inf, dtype=q.dtype)
+    if causal:
+        place = REGISTRY["range"](size=q.shape[-2], dtype=int64)
+        hidden.append(gt(REGISTRY["range"](size=k.shape[-2], dtype=int64), _column(place)))
+    scores, d = matmul(q, k, transpose_b=True) * scale, matmul(dy, v, transpose_b=True) - _column(delta)
+    for part in hidden:
+        scores = where(part, low, scores)
+    weights = exp(scores - _column(lse))
+    d = weights * d * scale
+    for part in hidden:
+        d = where_false(part, d)
+    return matmul(d, k), matmul(d, q, transpose_a=True), matmul(weights, dy, transpose_a=True)
+
+
+def _backward(dy, dlse, q, k, v, mask, y, lse, scale, causal):
+    if dy is None:
+        dy = constant(shape=y.shape, value=0.0, dtype=y.dtype)
+    delta = sum(dy * y, axis=(y.ndim - 1,), keepdims=False)
+    if dlse is not None:
+        delta = delta - dlse
+    return dict(zip("qkv", attention_grad(dy, q, k, v, mask, lse, delta, scale=scale, causal=causal)))
+
+
+def _backward_again(ddq, ddk, ddv, dy, q, k, v, mask, lse, delta, scale, causal):
+    def f(dy, q, k, v, lse, delta):
+        return _again(dy, q, k, v, mask, lse, delta, scale, causal)
+
+    return dict(zip(("dy", "q", "k", "v", "lse", "delta"), vjp(f, (dy, q, k, v, lse, delta), (ddq, ddk, ddv))))
+
+
+# ---- the records
+def _pack(scale, causal, nan):
+    return (int(causal), int(nan)), (scale,)
+
+
+def _of_values(n: int, attrs: dict) -> dict:
+    """The columns of v split, which lse knows nothing of."""
+    split = f"S{n - 1}"
+    return {("B", "B", split, "B", split, "B"): (attention, lambda start, stop: attrs)}
+
+
+def _of_values_grad(n: int, attrs: dict) -> dict:
+    split = f"S{n - 1}"
+    return {(split, "B", "B", split, "B", "B", "P", "P", "P", split): (attention_grad, lambda start, stop: attrs)}
+
+
+_SHAPES = [((2,), 5, 7, 3, 4, (5, 7)), ((2, 3), 3, 4, 2, 2, (3, 1, 4)), ((), 6, 6, 3, 2, (6, 6))]
+_ATTRS = [dict(scale=0.01), dict(scale=0.02), dict(scale=0.01, causal=True)]
+
+attention = define(
+    "attention(q, k, v, mask, *, scale=1.0, causal=False, nan=False) -> (y, lse)",
+    Meaning(_axes, _ref, shape=lambda q, v: ((*q.shape[:-1], v.shape[-1]), q.shape[:-1]),
+            check=lambda q, k, v, mask: _check(q, k, v, mask)),
+    Kernel("attention", pack=_pack, contiguous=False),
+    Split(linear=["v->y"], spread=lambda q, attributes: _of_values(q.ndim, attributes)),
+    Laws([dict(shapes=[(*b, rows, e), (*b, keys, e), (*b, keys, d), mask], **attrs)
+          for (b, rows, keys, e, d, mask), attrs in zip(_SHAPES, _ATTRS)], domain={"mask": "mask"}),
+    grad=_backward, doc="softmax(q k' * scale) v, and the logarithm of the softmax's sums.")
+attention_grad = define(
+    "attention_grad(dy, q, k, v, mask, lse, delta, *, scale=1.0, causal=False) -> (dq, dk, dv)",
+    Meaning(_axes_grad, _ref_grad, shape=lambda q, k, v: (q.shape, k.shape, v.shape), check=_check_grad),
+    Kernel("attention_grad", pack=lambda scale, causal: _pack(scale, causal, False),
+           contiguous=["lse", "delta"]),
+    Split(linear=[("dy", "delta"), "v,delta->dq,dk"], spread=lambda q, attributes: _of_values_grad(q.ndim, attributes)),
+    Laws([dict(shapes=[(*b, rows, d), (*b, rows, e), (*b, keys, e), (*b, keys, d), mask, (*b, rows), (*b, rows)], **attrs)
+          for (b, rows, keys, e, d, mask), attrs in zip(_SHAPES, _ATTRS)], domain={"mask": "mask"}),
+    grad=_backward_again)
