@@ -148,6 +148,32 @@ def test_pieces_with_gaps_or_overlaps_are_added(pieces):
     assert "concat" not in names(g)
 
 
+def test_pieces_are_joined_inside_a_larger_sum():
+    g = Graph("slices and all")
+    x = g.input("x", Spec((2, 6), flow.float32))
+    with g.building():
+        loss = R["sum"](x * x, axis=(0, 1))
+        for a, b in ((0, 2), (2, 6)):
+            part = R["slice"](x, start=(0, a), stop=(2, b), step=(1, 1))
+            loss = loss + R["sum"](part * part * part, axis=(0, 1))
+    g.outputs = gradients(g, [loss], [x])
+    a = f32(2, 6)
+    np.testing.assert_allclose(run_graph(g, (a,))[0], 2 * a + 3 * a * a, rtol=1e-5)
+    assert names(g).count("concat") == 1 and "slice_grad" not in names(g)
+
+
+def test_a_sum_of_thousands_of_terms():
+    """No pass goes as deep into Python's stack as the sum is long."""
+    g = Graph("long")
+    x, y = g.input("x", Spec((2,), flow.float32)), g.input("y", Spec((2,), flow.float32))
+    with g.building():
+        total = x
+        for _ in range(3000):
+            total = total + y
+    g.outputs = [total]
+    np.testing.assert_array_equal(run_graph(g, (np.float32([1, 2]), np.float32([1, 0.5])))[0], [3001, 1502])
+
+
 def test_messages():
     x = flow.tensor(np.zeros((2, 3), np.float32))
     with pytest.raises(DTypeError, match="mask has the wrong element type"):

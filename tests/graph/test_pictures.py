@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 from flowedu import nn
+from flowedu.core.graph.passes import PASSES
 from flowedu.show.boxes import Box
 from flowedu.show.collapse import collapsed
 from flowedu.show.graph import drawing, layout
@@ -155,6 +156,14 @@ def test_report_and_profile():
     for name in ("simplify", "cse", "dead", "fuse", "update", "memory"):
         assert re.search(rf"\b{name}\b", text), text
     assert re.search(r"\d+ -> +\d+ nodes", text) and "MB for" in text
+    lines = {line.partition(" ")[0]: line for line in text.splitlines()}
+    made, first = map(float, re.findall(r"([\d.]+) ms", lines["time"]))
+    stages, passes = ({k: float(v) for k, v in re.findall(r"(\w+) ([\d.]+)", lines[name].partition(" ")[2])}
+                      for name in ("making", "passes"))
+    assert list(stages) == ["trace", "derivative", "updates", "passes", "plan", "memory", "executor", "rest"] and first > 0
+    assert list(passes) == [f.__name__ for f in PASSES]
+    assert abs(sum(stages.values()) - made) < 0.05 and abs(sum(passes.values()) - stages["passes"]) < 0.1
+    assert all(stages[k] > 0 for k in ("trace", "derivative", "passes", "plan", "executor"))
     model = g.model.to(nn.Module)
     before, state = values(model), g.state_dict()["model.0.weight-m"].numpy().copy()
     rows = g.profile(X, Y).splitlines()

@@ -8,6 +8,7 @@ missing.
 """
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from flowedu.errors import UnsupportedError
 
 _homes: dict[str, str] = {}
+_module = functools.cache(importlib.import_module)            # which asks for a lock every time
 
 
 def register_extension(homes: Mapping[str, str]) -> None:
@@ -30,5 +32,5 @@ def extension(what: str, otherwise: Any = None) -> Any:
         raise UnsupportedError(f"{what}: not in this package", expected="an extension beside flowedu.core that does it",
                                got="none", fix="install all of flowedu")
     module, _, name = _homes[what].partition(":")
-    found = importlib.import_module(module)
+    found = _module(module)
     return getattr(found, name) if name else found

@@ -22,18 +22,25 @@ def _plain(size: re.Match) -> str:
     return f"({size[1]},)" if size[1] and "," not in size[1] else f"({size[1]})"
 
 
+_OURS: set[str] = set()                           # files of ours that were met: every node of a graph asks, frame by frame
+
+
 def ours(frame) -> bool:
     """Whether a frame runs flowedu's own code."""
-    return frame.f_code.co_filename.startswith((_PACKAGE, "<frozen")) or \
-        frame.f_globals.get("__name__", "").startswith("flowedu.")
+    file = frame.f_code.co_filename
+    if file.startswith((_PACKAGE, "<frozen")):
+        _OURS.add(file)
+        return True
+    return frame.f_globals.get("__name__", "").startswith("flowedu.")
 
 
 def user_place(frame=None) -> tuple[str, int] | None:
     """(file, line) of the innermost frame outside flowedu, from `frame` (default: here) outwards; None: there is none."""
     frame = frame or sys._getframe(1)
     while frame is not None:
-        if not ours(frame) and frame.f_code.co_filename != threading.__file__:
-            return frame.f_code.co_filename, frame.f_lineno
+        file = frame.f_code.co_filename
+        if file not in _OURS and not ours(frame) and file != threading.__file__:
+            return file, frame.f_lineno
         frame = frame.f_back
     return None
 

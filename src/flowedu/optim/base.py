@@ -18,6 +18,7 @@ from flowedu.core.values import dtype as dt
 from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError, CallError, DeviceError, HyperparameterError, StateError, UnsupportedError
 from flowedu.errors.once import say_once
+from flowedu.fast.memory import zeros
 from flowedu.optim.clipping import ByNorm
 from flowedu.optim.group import ParamGroup
 from flowedu.tensor import Tensor, full, tensor
@@ -335,6 +336,8 @@ class Optimizer(BaseOptimizer):
 def _filled(p: Tensor, s: State) -> Tensor:
     if s.master:
         return p.detach().to(dt.float32)
+    if s.initial == 0 and p.global_layout is None and not p._device:
+        return zeros(tuple(p.shape), s.spec(p.spec).dtype, Tensor)
     # as its parameter lies
     where = {"device": p.device} if p.global_layout is None else {"placement": p.placement, "sbp": p.sbp}
     return full(tuple(p.shape), s.initial, dtype=s.spec(p.spec).dtype, **where)

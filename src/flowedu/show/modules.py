@@ -2,7 +2,7 @@
 operators."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -112,15 +112,16 @@ def _indented(lines: Iterable[str]) -> str:
 
 
 # ---- what the compiler did
-def report(compiled) -> str:
+def report(compiled, times: Sequence[str]) -> str:
+    """times: more lines, on where the time of the first call went."""
     if compiled.spread is not None:
-        return "\n".join([*aligned(compiled.spread.report), text(compiled.spread)])
+        return "\n".join([*aligned([*compiled.spread.report, *times]), text(compiled.spread)])
     plan = compiled.program.plan
     saved = 100 * (1 - plan.arena / plan.sum_bytes) if plan.sum_bytes else 0.0
     where = [f"device {device_of(compiled.program.place)}"] if compiled.program.place else []
     memory = (f"memory {plan.arena / 1e6:.2f} MB for {len(plan.buffers)} buffers; without sharing "
               f"{plan.sum_bytes / 1e6:.2f} MB ({saved:.0f} % saved), at least {plan.bound_bytes / 1e6:.2f} MB")
-    return "\n".join(aligned([*plan.report, *where, memory]))
+    return "\n".join(aligned([*plan.report, *where, memory, *times]))
 
 
 def measurable(compiled, args: tuple, kwargs: dict, what: str) -> tuple:

@@ -267,7 +267,7 @@ def labelled(x: TensorBase, global_layout: GlobalLayout):
 def lazy_tensor(symbol, shape, dtype, requires_grad: bool = False, grad_name=None):
     """A tensor without numbers: the value `symbol` of the graph being built."""
 def new_on_device(shape, dtype, device: int): """A new contiguous tensor on a GPU, contents undefined."""
-def prepare(op, specs, attrs, strides=None): """The Entry of a call: output Specs, kernel and attribute block."""
+def prepare(op, specs, attrs, strides=None, outs=None): """The Entry of a call: output Specs, kernel and attribute block."""
 def record_copy(x: TensorBase): """x made contiguous; differentiable (the identity)."""
 def scalar_tensor(value, dtype): """The number `value` as a 0-d tensor."""
 def set_amp(on: bool) -> bool:

@@ -65,9 +65,9 @@ cdef class Entry:
         return self.offset if self.flags & VIEW else None
 
 
-def prepare(op, specs, attrs, strides=None):
+def prepare(op, specs, attrs, strides=None, outs=None):
     """The Entry of a call: output Specs, kernel and attribute block. None: a view those strides do not allow."""
-    outs = op.infer(specs, attrs)
+    outs = op.infer(specs, attrs) if outs is None else outs
     names = op.bind(specs, attrs, outs=outs)
     view = kernel = extra = None
     ints, reals = (), ()

@@ -92,7 +92,6 @@ cdef class Executor:
             self.arena = block_try(max(plan.arena, 64))
         if self.arena == NULL:
             raise no_room(plan)
-        memset(self.arena.data, 0, max(plan.arena, 64))        # touch the pages now, not in the first step
         order = {value: i for i, value in enumerate(plan.graph.inputs.values())}
         buffers = {plan.where[value].buffer: i for value, i in order.items()}
         self.ninputs, self.lock = len(order), Lock()

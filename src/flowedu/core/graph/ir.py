@@ -87,8 +87,10 @@ class Graph:
         self.placement: tuple[int, ...] | None = None    # of the nodes appended from now on
         self.kept: frozenset[Node] = frozenset()         # nodes whose kernels keep something in their scratch between runs
         self.keeps = False                               # whether who runs it will see to that
+        self.spent: dict[str, float] = {}                # seconds that it took to make it, and its plan
         self._names: set[str] = set()
         self._draws = 0
+        self._inferred: dict[tuple, tuple[Spec, ...]] = {}
         self._counts: dict[str, int] = {}
 
     # ---- building
@@ -138,9 +140,12 @@ class Graph:
             attrs = self._seeded(op, attrs)
         name = self.fresh_name(op.name)
         self._names.add(name)
-        specs = [x.spec for x in inputs]
-        outs = op.infer(specs, attrs)
-        op.need_kernel(specs, outs, attrs)
+        call = op, tuple([x.spec for x in inputs]), attrs
+        outs = self._inferred.get(call)
+        if outs is None:
+            outs = op.infer(*call[1:])
+            op.need_kernel(call[1], outs, attrs)
+            self._inferred[call] = outs                  # models repeat themselves
         node = Node(op, inputs, attrs, outs, name, user_line(), self.placement)
         self.nodes.append(node)
         return node.outputs
@@ -167,9 +172,9 @@ class Graph:
 
 
 class Building:
-    """The lazy interpreter: every op call becomes a node."""
+    """The lazy interpreter: every op call becomes a node. graph: whose `append` makes it, which may be a Tracer's."""
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph):
         self.graph = graph
 
     def run(self, op: Op, inputs: tuple, attrs: tuple):

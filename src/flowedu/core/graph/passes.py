@@ -10,6 +10,7 @@ Others register themselves: those that make graphs faster are in fast/passes. in
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from time import perf_counter
 
 from flowedu.core.eager.dispatch import exact
 from flowedu.core.graph.ir import Graph, GraphValue
@@ -25,9 +26,9 @@ def run_passes(graph: Graph, off: Iterable[str] = (), last: Callable[[Graph], st
     report = []
     for f in PASSES if last is None else (*PASSES, last):
         if f.__name__ not in off:
-            before = len(graph.nodes)
-            parts = PARTS.get(f)
+            before, parts, start = len(graph.nodes), PARTS.get(f), perf_counter()
             said = f(graph) if parts is None else f(graph, {op for part in parts if part in off for op in parts[part]})
+            graph.spent[f"pass {f.__name__}"] = perf_counter() - start
             report.append(f"{f.__name__} {before:4d} -> {len(graph.nodes):4d} nodes  {said}")
     return report
 

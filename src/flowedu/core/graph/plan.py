@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from time import perf_counter
 
 from flowedu.core.eager.arrays import row_by_row
 from flowedu.core.eager.dispatch import Entry, prepare
+from flowedu.core.extensions import extension
 from flowedu.core.graph.executor import scratch_bytes
 from flowedu.core.graph.ir import Graph, GraphValue, Node, base
 from flowedu.core.graph.memory import Buffer, lower_bound, place, total
@@ -31,8 +33,8 @@ class Region:
 
     @property
     def contiguous(self) -> bool:
-        want = row_major(self.spec.shape)
-        return all(s == w or n == 1 for s, w, n in zip(self.strides, want, self.spec.shape)) or self.spec.size == 0
+        want, shape = row_major(self.spec.shape), self.spec.shape
+        return self.strides == want or 0 in shape or all(s == w or n == 1 for s, w, n in zip(self.strides, want, shape))
 
 
 @dataclass(eq=False)
@@ -78,7 +80,7 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[s
         inplace, reuse: switches of the two memory passes.
         scratch: bytes of scratch that the kernel of a step wants; default: the CPU's.
     """
-    graph.nodes = snapshot_outputs(graph)
+    start, graph.nodes = perf_counter(), snapshot_outputs(graph)
     planner = Planner(Plan(graph, report=list(report)), arrays, threads, inplace, scratch)
     for number, node in enumerate(graph.nodes):
         if node.outputs and node.outputs[0] in planner.constants:
@@ -93,7 +95,9 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[s
         b.last, b.pinned = len(plan.steps), True
     for b in [s.scratch for s in plan.steps if s.scratch and s.node in graph.kept] if reuse else plan.buffers:
         b.first, b.last = 0, len(plan.steps)
-    plan.arena = place(plan.buffers)
+    graph.spent["plan"], start = perf_counter() - start, perf_counter()
+    plan.arena = extension("where many buffers lie", place)(plan.buffers)
+    graph.spent["memory"] = perf_counter() - start
     return plan
 
 
@@ -147,17 +151,17 @@ class Planner:
         """No step: the output is its input's buffer, seen through other strides. What cannot be seen so is packed."""
         x, y = node.inputs[0], node.outputs[0]
         specs, place = [v.spec for v in node.inputs], self.plan.where[x]
-        entry = prepare(node.op, specs, node.attrs, [place.strides])
+        entry = prepare(node.op, specs, node.attrs, [place.strides], (y.spec,))
         if entry is None:
             place = self.packed(place, x)
-            entry = prepare(node.op, specs, node.attrs, [place.strides])
+            entry = prepare(node.op, specs, node.attrs, [place.strides], (y.spec,))
         self.plan.where[y] = Region(place.buffer, y.spec, entry.strides, place.offset + entry.view_offset)
         place.buffer.last = max(place.buffer.last, len(self.plan.steps))
 
     def call(self, node: Node, number: int) -> None:
         """A kernel call."""
         op = node.op
-        entry = prepare(op, [x.spec for x in node.inputs], node.attrs)
+        entry = prepare(op, [x.spec for x in node.inputs], node.attrs, None, tuple([y.spec for y in node.outputs]))
         names = [op.inputs[0]] * len(node.inputs) if op.variadic else op.inputs
         places = [self.plan.where[x] for x in node.inputs]
         places = [p if p.contiguous or n not in op.contiguous else self.packed(p, x)
@@ -174,9 +178,9 @@ class Planner:
         spec = node.outputs[0].spec
         for p, name, x in zip(places, names, node.inputs):
             fits = name in node.op.inplace and p.spec == spec and p.contiguous
-            whole = p.buffer.kind == "temp" and not p.offset and p.buffer.nbytes == spec.nbytes
-            alone = node.inputs.count(x) == 1 and not any(q is not p and q.buffer is p.buffer for q in places)
-            if fits and whole and alone and self.last_read.get(base(x), -1) <= number:
+            whole = fits and p.buffer.kind == "temp" and not p.offset and p.buffer.nbytes == spec.nbytes
+            alone = whole and node.inputs.count(x) == 1 and not any(q is not p and q.buffer is p.buffer for q in places)
+            if alone and self.last_read.get(base(x), -1) <= number:
                 return p
         return None
 

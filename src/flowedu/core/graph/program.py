@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from threading import RLock
+from time import perf_counter
 
 from flowedu.core.eager.dispatch import get_num_threads
 from flowedu.core.extensions import extension
@@ -70,8 +71,10 @@ class Program:
         threads = max(1, get_num_threads() // self.share)
         self.plan = make_plan(self.graph, self.arrays, self.report, threads=threads, inplace="inplace" not in self.off,
                               reuse="reuse" not in self.off, scratch=self.gpu.scratch if self.gpu else None)
+        start = perf_counter()
         executor = (self.gpu.executor if self.gpu else Executor)(self.plan, threads=threads)
         executor.as_tensors, executor.counter, executor.written = self.tensors, self.counter, self.written
+        self.graph.spent["executor"] = perf_counter() - start
         if self.executor is not None:
             executor.runs = self.executor.runs              # random numbers go on where they were
         self.executor = executor

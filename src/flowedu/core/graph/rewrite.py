@@ -33,7 +33,8 @@ def replace(graph: Graph, table: dict[GraphValue, GraphValue]) -> None:
         return v
 
     for node in graph.nodes:
-        node.inputs = tuple(final(x) for x in node.inputs)
+        if not table.keys().isdisjoint(node.inputs):
+            node.inputs = tuple([final(x) for x in node.inputs])
     graph.outputs = [final(x) for x in graph.outputs]
 
 

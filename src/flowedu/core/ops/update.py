@@ -32,12 +32,12 @@ def _update_axes(xs, group, whole):
     """Each group has letters of its own. Lower case: a device may update just its part of a parameter. Rules that need
     the norm of the whole parameter have upper case.
 
-    Models have more axes than the alphabet has letters, so the letters of all scripts serve.
+    Models have more axes than the alphabet has letters, so the letters of all scripts serve; behind them no axis is split.
     """
     letters = (chr(c) for c in range(0x61, 0x20000) if (chr(c).isupper() if whole else chr(c).islower()))
     terms = ["A", "B"]
     for i in range(HEAD, len(xs), len(group)):
-        own = "".join(next(letters) for _ in xs[i].shape)
+        own = "".join(next(letters, "1") for _ in xs[i].shape)
         terms += ["1" if _is_number(n) else own for n in group]
     return ",".join(terms) + "->"
 

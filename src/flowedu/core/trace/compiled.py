@@ -104,8 +104,8 @@ class CompiledGraph:
         for target, value in tracer.written.items():
             self._raw("assign", value, target)
         wanted = [*self.fetched, *(v for v, _ in self.watchers)]
-        graph.outputs = list(dict.fromkeys(wanted))
-        self.where = [graph.outputs.index(v) for v in wanted]
+        at = {v: i for i, v in enumerate(dict.fromkeys(wanted))}
+        graph.outputs, self.where = list(at), [at[v] for v in wanted]
         self.operators = [Operator(n, n.inputs, tracer.owner.get(n)) for n in graph.nodes]
 
     # ---- building

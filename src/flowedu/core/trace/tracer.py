@@ -14,7 +14,7 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.extensions import extension
 from flowedu.core.graph.backward import ones
 from flowedu.core.graph.devices import OneDevice
-from flowedu.core.graph.ir import Graph, GraphValue, Node
+from flowedu.core.graph.ir import Building, Graph, GraphValue, Node
 from flowedu.core.layers.module import say_misfit
 from flowedu.core.ops.call import interpreter
 from flowedu.core.ops.reverse import reverse
@@ -44,6 +44,7 @@ class Tracer:
     def __init__(self, name: str, blocks: dict[str, ModuleBlock], paths: dict[int, str], say: Callable[[int, str], None]):
         self.graph = Graph(name)
         self.blocks = {id(b.origin): b for top in blocks.values() for b in reversed(list(top.walk()))}
+        self.by_path = {b.path: b for b in self.blocks.values()}
         self.paths, self.say = paths, say
         self.variables: dict[str, Tensor] = {}
         self.values: dict[int, GraphValue] = {}          # id of an eager tensor -> what stands for it now
@@ -63,7 +64,7 @@ class Tracer:
     # ---- the interpreter
     def raw(self) -> interpreter:
         """`with tracer.raw():` op calls are on GraphValues: those of gradient rules and updates."""
-        return interpreter(Raw(self))
+        return interpreter(Building(self))
 
     def run(self, op, inputs: tuple, attrs: tuple):
         values = [self.value_of(x, op) for x in inputs]
@@ -126,14 +127,10 @@ class Tracer:
             value = self.values[id(x)] = self.graph.variable(name, x.spec)
             self.variables[name] = x
             self.placing.enter(value, x)
-            block = self.block_of_path(name)
+            block = self.by_path.get(name.rpartition(".")[0])
             if block is not None:
                 block.nodes.append(value)                # variables are listed where they are first used
         return value
-
-    def block_of_path(self, name: str) -> ModuleBlock | None:
-        parent = name.rpartition(".")[0]
-        return next((b for b in self.blocks.values() if b.path == parent), None)
 
     # ---- modules
     def call_module(self, module, args: tuple, kwargs: dict):
@@ -208,17 +205,6 @@ class Tracer:
         raise UnsupportedError(f"nn.Graph: {what} inside build", expected="a description of one step",
                                fix="the graph clears gradients and updates by itself: add_optimizer in __init__ and "
                                    "loss.backward() in build are all it needs")
-
-
-class Raw:
-    """The interpreter under gradient rules: GraphValues in, GraphValues out."""
-
-    def __init__(self, tracer: Tracer):
-        self.tracer = tracer
-
-    def run(self, op, inputs: tuple, attrs: tuple):
-        outputs = self.tracer.append(op, inputs, attrs)
-        return outputs[0] if len(outputs) == 1 else outputs
 
 
 def _forward(module, args: tuple, kwargs: dict):

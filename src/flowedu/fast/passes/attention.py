@@ -85,21 +85,34 @@ def bands(graph: Graph) -> str:
     """slice_grad(a) + slice_grad(b) + ... = concat(a, b, ...) where the slices cover an axis and do not overlap."""
     readers, outputs = graph.consumers(), set(graph.outputs)
 
+    whole: set[GraphValue] = set()                             # sums of slices' gradients alone, and these themselves
+    for node in graph.nodes:
+        if node.op is slice_grad or node.op is add and all(x in whole and x.shape == node.outputs[0].shape
+                                                           for x in node.inputs):
+            whole.add(node.outputs[0])
+
+    def part(value: GraphValue) -> bool:
+        """Whether it is a sum that only a larger one reads."""
+        found = readers.get(value, ())
+        return len(found) == 1 and value not in outputs and found[0].op is add and found[0].outputs[0] in whole
+
     def terms(value: GraphValue) -> list[GraphValue]:
         """What a tree of additions adds up."""
-        node = value.node
-        if node is None or node.op is not add or any(x.shape != value.shape for x in node.inputs):
-            return [value]
-        return [t for x in node.inputs for t in (terms(x) if len(readers[x]) == 1 and x not in outputs else [x])]
+        found, todo = [], [*value.node.inputs]
+        while todo:
+            x = todo.pop()
+            if x.node.op is add and part(x):
+                todo += x.node.inputs
+            else:
+                found.append(x)
+        return found
 
     made: dict[Node, Node] = {}
-    inner: set[GraphValue] = set()
-    for node in reversed(graph.nodes):
-        if node.op is not add or node.outputs[0] in inner:
+    for node in graph.nodes:
+        if node.op is not add or node.outputs[0] not in whole or part(node.outputs[0]):
             continue
         leaves = terms(node.outputs[0])
         axis = _joined_axis(leaves)
-        inner.update(node.inputs)
         if axis is None:
             continue
         leaves.sort(key=lambda v: attributes(v.node)["start"][axis])

@@ -45,8 +45,11 @@ def check_aliases(tracer) -> None:
     value. Raises UnsupportedError."""
     names = {id(v): n for n, v in tracer.graph.variables.items()}
     written = [(names[id(v)], tracer.variables[names[id(v)]]) for v in tracer.written]
+    near: dict[int, list[tuple[str, Tensor]]] = {}                  # by the memory they may share
+    for other, u in tracer.variables.items():
+        near.setdefault(u._block_address[0], []).append((other, u))
     for name, t in written:
-        for other, u in tracer.variables.items():
+        for other, u in near[t._block_address[0]]:
             if other != name and t.shares_block(u) and (t._device or np.may_share_memory(t.numpy(), u.numpy())):
                 raise UnsupportedError(f"nn.Graph: build writes {name} in place, and {other} lies in the same memory",
                                        expected="one tensor for memory that is written", got="two",

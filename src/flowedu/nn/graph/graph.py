@@ -1,10 +1,13 @@
 """flow.nn.Graph, as users of OneFlow 1.0 know it."""
 from __future__ import annotations
 
+import gc
 import inspect
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from flowedu.core.layers.group import BaseOptimizer
@@ -19,11 +22,23 @@ from flowedu.nn.graph.added import check_optimizer
 from flowedu.nn.graph.changes import refresh
 from flowedu.nn.graph.config import GraphConfig
 from flowedu.nn.graph.proxies import GraphModule, ProxyModule
-from flowedu.nn.graph.written import WritingCompiled
+from flowedu.nn.graph.timed import TimedCompiled, told
 from flowedu.show.modules import describe, measurable, profile, report
 
 OFTEN = 10                                     # so many new traces of one graph are said
 DEBUG_OPTIONS = ("max_py_stack_depth", "only_user_py_stack", "op_repr_with_py_stack")
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Inside, Python's collector of circles rests: a graph that is made is nodes by the thousand, and all of them stay."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
 
 
 def check_debug_options(options: dict) -> None:
@@ -58,7 +73,7 @@ class Graph(core.TracedGraph):
     Attributes: name; config (GraphConfig); training, is_compiled.
     """
 
-    options_type, block_type, compiled_type = GraphConfig, GraphModule, WritingCompiled
+    options_type, block_type, compiled_type = GraphConfig, GraphModule, TimedCompiled
     _level, _retraced = -1, 0
 
     def __init__(self, *, debug_v_level: int = -1, debug_ranks=None, **options):
@@ -105,7 +120,8 @@ class Graph(core.TracedGraph):
     def _compile(self, *args, **kwargs) -> CompiledGraph:
         for block in self._blocks.values():
             refresh(block)
-        compiled = super()._compile(*args, **kwargs)
+        with no_collection():
+            compiled = super()._compile(*args, **kwargs)
         if self._level >= 2:
             print(f"{self.name} with operators:", describe(self, stacks=self._level >= 3), sep="\n")
         return compiled
@@ -161,8 +177,10 @@ class Graph(core.TracedGraph):
         return describe(self)
 
     def report(self) -> str:
-        """What each pass did, one line per pass, and the memory the plan needs."""
-        return report(self._need_compiled("report"))
+        """What each pass did, one line per pass, the memory the plan needs, and where the first call's time went."""
+        compiled = self._need_compiled("report")
+        program = compiled.program if compiled.spread is None else compiled.spread.first
+        return report(compiled, told(compiled, program.graph.spent))
 
     def explain(self) -> str:
         """Of global tensors: how each op is split over the devices, what is moved for it, and the bill of one step."""

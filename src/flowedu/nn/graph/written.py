@@ -15,6 +15,7 @@ import numpy as np
 from flowedu.core.eager.arrays import copied, copy_of, tensor_alias
 from flowedu.core.eager.dispatch import carried
 from flowedu.core.eager.tensor import Tensor
+from flowedu.core.graph.ir import GraphValue
 from flowedu.core.layers.module import Module
 from flowedu.core.ops.call import interpreter
 from flowedu.core.ops.define import REGISTRY
@@ -35,6 +36,10 @@ class WatchfulTracer(ScalingTracer):
 
     known: Seen
 
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.origin: dict[GraphValue, GraphValue] = {}       # {what a variable is now: the variable}, of `written`
+
     def stranger(self, module, args: tuple, kwargs: dict):
         self.known.add(module, type(module).__name__)
         return super().stranger(module, args, kwargs)
@@ -43,14 +48,15 @@ class WatchfulTracer(ScalingTracer):
         """x, an eager tensor, is written in place: it has z's value from here on, and in memory after each run."""
         target = self.value_of(x)
         while target.kind == "node":                     # written before in this build
-            target = next(v for v, now in self.written.items() if now is target)
+            target = self.origin[target]
         value = self.value_of(z)
         if value.spec != target.spec:
             raise JobBuildAndInferError("nn.Graph: an in-place write does not fit", expected=str(target.spec),
                                         got=str(value.spec), fix="cast or reshape the value")
-        if value is target or value in self.written.values() or value.node is None or value.node.op.view is not None:
+        if value is target or value in self.origin or value.node is None or value.node.op.view is not None:
             value = self.append(REGISTRY["contiguous"], [value], ())[0]
-        self.values[id(x)], self.written[target] = value, value
+        self.origin.pop(self.written.get(target), None)
+        self.values[id(x)], self.written[target], self.origin[value] = value, value, target
 
 
 class Attribute:
@@ -227,7 +233,8 @@ class WritingCompiled(ScalingCompiled):
                 tracer.variables.update({n: own[name] for n, t in tracer.variables.items() if t is stand_in})
                 self.seen.settle(module, name, own[name])
                 owner._rebound.discard((id(module), name))
-            elif any(isinstance(x, Tensor) and x.is_lazy for _, x in io.leaves("", (new,), {})):
+            elif isinstance(new, (dict, list, tuple)) and any(
+                    isinstance(x, Tensor) and x.is_lazy for _, x in io.leaves("", (new,), {})):
                 raise UnsupportedError(f"nn.Graph: build leaves a value of the graph in {path}", at="",
                                        expected="attributes that are tensors", got=f"a {type(new).__name__} of them",
                                        fix="return it from build, or empty the container in build")
