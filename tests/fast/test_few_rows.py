@@ -26,6 +26,15 @@ def test_few_rows_equal_float64_within_rounding(dtype, data, few, many, blocks, 
     assert (np.abs(got - exact) <= (depth + 2) * DTYPES[dtype] * size + np.spacing(np.abs(exact))).all()
 
 
+@given(st.integers(1, 21), st.integers(0, 70), st.integers(1, 70), st.booleans(), st.booleans(), st.integers(0, 2 ** 31))
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_small_products_of_small_integers_are_exact(dtype, rows, depth, columns, a_turned, b_turned, seed):
+    """Around the sizes where vectors take over from plain loops, and a BLAS from vectors."""
+    r = np.random.default_rng(seed)
+    a, b = (r.integers(-4, 5, s).astype(dtype) for s in ((rows, depth), (depth, columns)))
+    np.testing.assert_array_equal((laid_out(a, a_turned) @ laid_out(b, b_turned)).numpy(), a @ b)
+
+
 @given(st.integers(2, 8), st.booleans(), st.sampled_from((1, 2)))
 def test_a_nan_stays_in_its_row(rows, turned, threads):
     r = np.random.default_rng(rows)

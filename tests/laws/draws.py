@@ -38,7 +38,8 @@ ORDINARY = {
     "matrix_exp": "as many squarings as the largest number wants",
     "ctc_loss": "of log-probabilities: -inf has a test of its own", "ctc_loss_grad": "as ctc_loss",
     "resize2d_grad": "the meaning multiplies by weights of 0, the kernel leaves them out",
-    "conv2d_last_weight_grad": "the meaning multiplies padding of 0, the kernel leaves it out",
+    **dict.fromkeys(("conv2d_last_weight_grad", "conv2d_weight_grad"), "the meaning multiplies padding of 0, the kernel of "
+                    "channels that lie side by side leaves it out"),
     **dict.fromkeys(("attention", "attention_grad"), "hidden keys are left out, block by block; nn/test_attention_op.py"),
     "cast": "to integers it is the machine's affair: test_cast.py",
     "softmax_cross_entropy": "the first input is a distribution",

@@ -50,6 +50,7 @@ cdef class PublicFunction:
     cdef readonly object owner, name, choice
     cdef OpBase op                   # None, or the op that the function is, of `inputs` tensors of a code below `below`
     cdef int inputs, below, rank     # and of so many axes, or of any number (-1)
+    cdef list attrs                  # its attributes, by the number of axes; None: the op's defaults
     cdef size_t most                 # with a choice: how many arguments the function takes,
     cdef tuple sure                  # and with a second of which types a call is its own; None: of any
     cdef dict __dict__
@@ -64,6 +65,8 @@ cdef class PublicFunction:
             self.inputs = len(self.op.inputs)
             if len(quick) > 2:
                 self.rank = quick[2]
+            if len(quick) > 3:
+                self.attrs = quick[3]
         if choice is not None:
             self.most, self.sure = choice.most, choice.sure
 
@@ -112,7 +115,8 @@ def register_translator(f) -> None:
 
 
 cdef object answer(PublicFunction self, PyObject **args):
-    return self.op.call((<object>args[0],) if self.inputs == 1 else (<object>args[0], <object>args[1]), self.op.defaults)
+    cdef tuple attrs = self.op.defaults if self.attrs is None else <tuple>self.attrs[(<TensorBase>args[0]).v.ndim]
+    return self.op.call((<object>args[0],) if self.inputs == 1 else (<object>args[0], <object>args[1]), attrs)
 
 
 cdef object chosen(PublicFunction self, PyObject **args, size_t n, PyObject *names):

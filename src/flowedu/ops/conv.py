@@ -114,6 +114,7 @@ conv2d = define(
                dilations=(1, 2)),
           dict(shapes=[(6, 4, 5, 5), (6, 2, 3, 3)], pads=(1, 1, 1, 1), groups=2),
           dict(shapes=[(6, 6, 5, 5), (6, 1, 3, 3)], pads=(2, 1, 0, 1), strides=(1, 2), groups=6),
+          dict(shapes=[(2, 18, 4, 5), (18, 1, 3, 3)], pads=(1, 1, 1, 1), groups=18),
           dict(shapes=[(6, 12, 6, 6), (6, 12, 1, 1)])]),
     grad={"x": lambda dy, w, x_shape, strides, pads, dilations, groups: conv2d_input_grad(
               dy, w, hw=tuple(x_shape[2:]), strides=strides, pads=pads, dilations=dilations, groups=groups),
@@ -158,6 +159,7 @@ conv2d_input_grad = define(
                dilations=(1, 2)),
           dict(shapes=[(6, 6, 5, 5), (6, 2, 3, 3)], hw=(5, 5), pads=(1, 1, 1, 1), groups=2),
           dict(shapes=[(6, 6, 3, 2), (6, 1, 3, 3)], hw=(5, 5), groups=6, strides=(1, 2)),
+          dict(shapes=[(2, 18, 3, 4), (18, 1, 3, 3)], hw=(5, 8), groups=18, strides=(2, 2), pads=(1, 1, 1, 1)),
           dict(shapes=[(6, 6, 6, 6), (6, 12, 1, 1)], hw=(6, 6))]),
     grad={"dy": lambda ddx, w, strides, pads, dilations, groups: conv2d(
               ddx, w, strides=strides, pads=pads, dilations=dilations, groups=groups),
@@ -197,6 +199,7 @@ conv2d_weight_grad = define(
                dilations=(1, 2)),
           dict(shapes=[(6, 6, 5, 5), (6, 4, 5, 5)], kernel=(3, 3), pads=(1, 1, 1, 1), groups=2),
           dict(shapes=[(6, 6, 3, 2), (6, 6, 5, 5)], kernel=(3, 3), groups=6, strides=(1, 2)),
+          dict(shapes=[(2, 18, 4, 5), (2, 18, 4, 5)], kernel=(3, 3), groups=18, pads=(1, 1, 1, 1)),
           dict(shapes=[(6, 6, 6, 6), (6, 12, 6, 6)], kernel=(1, 1))]),
     grad={"dy": lambda ddw, x, strides, pads, dilations, groups: conv2d(
               x, ddw, strides=strides, pads=pads, dilations=dilations, groups=groups),

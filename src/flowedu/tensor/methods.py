@@ -118,8 +118,7 @@ def _foreign(f, reverse=False):
 
 
 TABLE |= {"__pow__": _foreign(elementwise.pow), "__neg__": elementwise.neg, "__pos__": elementwise.positive,
-          "__abs__": elementwise.abs, "__invert__": elementwise.bitwise_not,
-          "__rmatmul__": lambda self, other: linear.matmul(other, self)}
+          "__abs__": elementwise.abs, "__invert__": elementwise.bitwise_not}
 for _name, _f in (("and", elementwise.bitwise_and), ("or", elementwise.bitwise_or), ("xor", elementwise.bitwise_xor),
                   ("lshift", elementwise.bitwise_left_shift), ("rshift", elementwise.bitwise_right_shift)):
     TABLE |= {f"__{_name}__": _foreign(_f), f"__r{_name}__": _foreign(_f, True)}

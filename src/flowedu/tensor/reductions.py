@@ -40,6 +40,7 @@ def _total(name: str, op):
             return run(op, (input,), (dims(dim, input.ndim, name), keepdim), REDUCING)
         return op.call((input,), (dims(dim, input.ndim, name), keepdim))
 
+    f.quick = op, 2, -1, [(dims(None, rank, name), False) for rank in range(9)]
     f.__name__ = f.__qualname__ = name
     f.__doc__ = (f"The {name} over `dim` (int, tuple; None: all). Whole numbers and bools give int64; `dtype`: convert "
                  "first.")

@@ -8,6 +8,7 @@ Routines, picked by `algorithm`:
   WINOGRAD   stride 1 and 3x3 to 5x5, enough channels on both sides, float: conv_winograd.pxd.
   POINTWISE  1x1 kernels are matrix products: OpenBLAS, one serial GEMM per thread.
   TILES      register tiles that read the input in place (conv_tiles.pxd, conv_weight.pxd, conv_tile.h).
+  TURNED     depthwise, small planes: channels side by side for a while (conv_turned.pxd).
   FLAT       one channel at a time (conv_flat.pxd): depthwise, and too few channels to fill a vector.
 """
 from libc.stdint cimport int64_t
@@ -18,10 +19,11 @@ from flowedu._kernels.fast.conv_geometry cimport *
 from flowedu._kernels.fast.conv_tiles cimport *
 from flowedu._kernels.fast.conv_weight cimport *
 from flowedu._kernels.fast.conv_flat cimport *
+from flowedu._kernels.fast.conv_turned cimport *
 from flowedu._kernels.fast.conv_winograd cimport *
 
 cdef enum Algorithm:
-    POINTWISE, WINOGRAD, TILES, FLAT
+    POINTWISE, WINOGRAD, TILES, TURNED, FLAT
 
 
 cdef Algorithm algorithm(const Conv *k, int64_t item) noexcept nogil:
@@ -31,6 +33,8 @@ cdef Algorithm algorithm(const Conv *k, int64_t item) noexcept nogil:
         return POINTWISE
     if winograd_pays(k, item):
         return WINOGRAD
+    if turning_pays(k):
+        return TURNED
     if side_by_side * 4 <= lanes(item):
         return FLAT
     return TILES
@@ -53,6 +57,10 @@ cdef int convolve(fe_call *call, Role role, const fe_team *team, real *tag) noex
         winograd(&k, team, <float *>a, <float *>b, <float *>out, call.kept != 0, call.work)
     elif how == TILES:
         correlate(&k, team, a, b, out, call.kept != 0, call.work)
+    elif how == TURNED and role == FORWARD:
+        turned(&k, team, a, b, out, call.work)
+    elif how == TURNED:
+        turned(&k, team, out, b, a, call.work)
     elif role == FORWARD:
         flat_forward(&k, team, a, b, out, call.work)
     else:
@@ -66,6 +74,8 @@ cdef void sum_weights(const Conv *k, Algorithm how, const fe_team *team, real *d
         pointwise_weight(k, team, dy, x, dw)
     elif how == WINOGRAD:
         winograd_weights(k, team, <float *>dy, <float *>x, <float *>dw, work)
+    elif how == TURNED:
+        turned(k, team, x, dw, dy, work)
     elif how == FLAT:
         flat_weight_grad(k, team, dy, x, dw, work)
     else:
@@ -79,6 +89,8 @@ cdef int64_t room(const fe_call *call, Role role, int nt) noexcept nogil:
     cdef Algorithm how = algorithm(&k, item)
     if how == FLAT:
         return flat_room(&k, item) * nt
+    if how == TURNED:
+        return turned_room(&k, item) * nt
     if how == WINOGRAD:
         return wino_bytes(&k, nt)
     return weights_bytes(&k, nt, item) if role == WEIGHT_GRAD else correlate_bytes(&k, nt, item)

@@ -158,19 +158,24 @@ cdef inline void depth_forward(const Conv *k, const fe_team *team, real *x, real
     depth_sweep(&d, x, turned, y, False)
 
 
-cdef inline void depth_input_grad(const Conv *k, const fe_team *team, real *dy, real *w, real *dx,
-                                  char *work) noexcept nogil:
+cdef inline void depth_sweeps_back(const Conv *k, const fe_team *team, real *dy, real *turned, real *dx,
+                                   char *own) noexcept nogil:
     """Input rows with the same remainder by the stride see the same kernel rows: one sweep for each pair of remainders."""
-    cdef char *own = work + team.tid * depth_room(k, sizeof(real))
-    cdef real *turned = <real *>(own + depth_tables(k))
     cdef int64_t r, s
     cdef Depth d
-    turn_weights(k, w, turned)
     for r in range(k.sh):
         for s in range(k.sw):
             d = depth_of(k, gradient_axis(k.h, k.oh, k.kh, k.sh, k.top, k.dh, r),
                          gradient_axis(k.w, k.ow, k.kw, k.sw, k.left, k.dw, s), team, own)
             depth_sweep(&d, dy, turned, dx, False)
+
+
+cdef inline void depth_input_grad(const Conv *k, const fe_team *team, real *dy, real *w, real *dx,
+                                  char *work) noexcept nogil:
+    cdef char *own = work + team.tid * depth_room(k, sizeof(real))
+    cdef real *turned = <real *>(own + depth_tables(k))
+    turn_weights(k, w, turned)
+    depth_sweeps_back(k, team, dy, turned, dx, own)
 
 
 cdef inline void depth_weight_grad(const Conv *k, const fe_team *team, real *dy, real *x, real *dw,

@@ -1,8 +1,10 @@
-# One product in which one side has few rows or few columns: our own loops where a BLAS would copy the matrix first.
+# One product that is small, or in which one side has few rows or few columns: our own loops where a BLAS would take longer
+# to begin, or copy the matrix first.
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.matrix cimport *
 from flowedu._kernels.ops.product cimport *
+from flowedu._kernels.fast.transpose cimport transpose
 
 cdef extern from "few_rows_tile.h" nogil:
     enum: FE_FEW
@@ -10,6 +12,37 @@ cdef extern from "few_rows_tile.h" nogil:
     void fe_few_dots_d(int64_t, int64_t, int64_t, const double *, int64_t, const double *, int64_t, double *, int64_t, int64_t) noexcept
     void fe_few_sums_f(int64_t, int64_t, int64_t, const float *, int64_t, int64_t, const float *, int64_t, float *, int64_t) noexcept
     void fe_few_sums_d(int64_t, int64_t, int64_t, const double *, int64_t, int64_t, const double *, int64_t, double *, int64_t) noexcept
+
+cdef extern from "small_product.h" nogil:
+    enum: FE_SMALL_BYTES
+    void fe_small_f(int64_t, int64_t, int64_t, const float *, int64_t, int64_t, const float *, int64_t, float *,
+                    int64_t) noexcept
+    void fe_small_d(int64_t, int64_t, int64_t, const double *, int64_t, int64_t, const double *, int64_t, double *,
+                    int64_t) noexcept
+
+cdef enum:
+    SMALL_PRODUCT = 4096         # multiplications; `product` has plain loops for those that small_product.h is not made for
+    WORTH_TURNING = 4            # rows that a matrix is turned for
+    TURNED_ROOM = 1024           # numbers that such a matrix has at most
+
+
+cdef inline bint is_small(Matrix A, Matrix B, int64_t item) noexcept nogil:
+    cdef int64_t size = A.rows * B.cols * A.cols, width = B.cols * item
+    cdef bint tall = A.rows >= WORTH_TURNING
+    if size <= SMALL_PRODUCT:
+        return width >= FE_SMALL_BYTES and (B.cs == 1 or B.rs == 1 and tall)
+    return size <= 8 * SMALL_PRODUCT and width >= 2 * FE_SMALL_BYTES and B.cs == 1 and tall
+
+
+cdef inline void small_product(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc) noexcept nogil:
+    cdef real room[TURNED_ROOM]
+    if B.cs != 1:
+        transpose(b, room, B.cols, B.rows, B.cs)
+        b, B.rs = room, B.cols
+    if real is float:
+        fe_small_f(A.rows, B.cols, A.cols, a, A.rs, A.cs, b, B.rs, c, ldc)
+    else:
+        fe_small_d(A.rows, B.cols, A.cols, a, A.rs, A.cs, b, B.rs, c, ldc)
 
 
 cdef inline void dots(real *x, Matrix X, real *w, int64_t n, int64_t ldw, real *y, int64_t rs, int64_t cs) noexcept nogil:
@@ -33,9 +66,10 @@ cdef inline Matrix turned(Matrix m) noexcept nogil:
 
 cdef inline void multiply(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc, real alpha, real beta) noexcept nogil:
     """c = alpha * a b + beta * c, with beta 0 or 1."""
-    # below some thousand multiplications `product` has plain loops of its own
-    cdef bint own = alpha == 1 and beta == 0 and A.rows * B.cols * A.cols > 4096
-    if own and A.rows <= FE_FEW and A.cs == 1 and B.rs == 1:
+    cdef bint plain = alpha == 1 and beta == 0, own = plain and A.rows * B.cols * A.cols > SMALL_PRODUCT
+    if plain and is_small(A, B, sizeof(real)):
+        small_product(a, A, b, B, c, ldc)
+    elif own and A.rows <= FE_FEW and A.cs == 1 and B.rs == 1:
         dots(a, A, b, B.cols, B.cs, c, ldc, 1)
     elif own and A.rows <= FE_FEW and B.cs == 1:
         sums(a, A, b, B.cols, B.rs, c, ldc)

@@ -19,6 +19,10 @@ from flowedu._kernels.core.table cimport *
 from flowedu._kernels.core.fold cimport Sum
 from flowedu._kernels.ops.runs cimport take_run
 
+cdef enum:
+    SHORT = 64                   # numbers of a run; several of those that are shorter share a line of memory, so that
+    SIDE_BY_SIDE = 16            # channels are normalised together
+
 cdef struct Moments:             # count, mean, sum of squared differences from it
     double n, mean, m2
 
@@ -75,19 +79,25 @@ cdef void forward(const Norm *k, const fe_team *team, real *tag, bint train, cha
     cdef real *y = <real *>k.y
     cdef Moments m
     cdef double count = <double>(k.outer * k.inner)
-    cdef int64_t c, i, at, lo, hi
+    cdef real scale[SIDE_BY_SIDE]
+    cdef int64_t c, i, at, lo, hi, first, end
     if k.inner == 1:
         columns_forward(k, team, tag, train, work)
         return
     fe_split(k.channels, 1, team, &lo, &hi)
-    for c in range(lo, hi):
-        if train:
-            m = run_moments(x + c * k.inner, k.outer, k.channels * k.inner, k.inner)
-            mean[c], var[c] = <real>m.mean, <real>(m.m2 / count)
+    first = lo
+    while first < hi:
+        end = min(hi, first + (SIDE_BY_SIDE if k.inner < SHORT else 1))
+        for c in range(first, end):
+            if train:
+                m = run_moments(x + c * k.inner, k.outer, k.channels * k.inner, k.inner)
+                mean[c], var[c] = <real>m.mean, <real>(m.m2 / count)
+            scale[c - first] = <real>(gamma[c] / sqrt(var[c] + k.eps))
         for i in range(k.outer):
-            at = (i * k.channels + c) * k.inner
-            normalise(x + at, y + at, k.inner, mean[c], <real>(gamma[c] / sqrt(var[c] + k.eps)), beta[c], <real>k.low,
-                      <real>k.high)
+            for c in range(first, end):
+                at = (i * k.channels + c) * k.inner
+                normalise(x + at, y + at, k.inner, mean[c], scale[c - first], beta[c], <real>k.low, <real>k.high)
+        first = end
 
 
 cdef int train(fe_call *call, const fe_team *team, real *tag, bint clip) noexcept nogil:

@@ -131,6 +131,14 @@ cdef inline int64_t fill_key(int64_t *key, tuple inputs, bint strides) noexcept:
     return k
 
 
+cdef inline bint same_key(const int64_t *a, const int64_t *b, int64_t n) noexcept:       # a key is too short for memcmp
+    cdef int64_t i
+    for i in range(n):
+        if a[i] != b[i]:
+            return False
+    return True
+
+
 cdef inline bint alike(tuple a, tuple b):
     return a == b and (exact(a) is a or exact(a) == exact(b))
 
@@ -164,7 +172,7 @@ cdef inline Entry find_by(OpBase op, tuple inputs, tuple attrs, int64_t *key):
     cdef int64_t k = fill_key(key, inputs, wants_strides)
     for i in range(len(op.recent)):
         e = <Entry>op.recent[i]
-        if e.key_len == k and memcmp(key, e.key, k * 8) == 0 and (attrs is e.attrs or alike(attrs, e.attrs)):
+        if e.key_len == k and same_key(key, e.key, k) and (attrs is e.attrs or alike(attrs, e.attrs)):
             return e
     name = (exact(attrs), PyBytes_FromStringAndSize(<char *>key, k * 8))
     e = op.entries.get(name)

@@ -4,6 +4,7 @@ cdef class Rare:
     """What only few tensors have: a symbol, hooks."""
 
 @cython.binding(False)
+@cython.c_api_binop_methods(True)    # C slots, which Tensor inherits: either of the two may be the tensor
 cdef class TensorBase(Array):
     """The C part of flow.Tensor: data, tape links, operators. tensor.py adds the methods users see."""
 
@@ -132,26 +133,14 @@ cdef class TensorBase(Array):
     def __add__(self, other):
         return binary(filled.add, self, other)
 
-    def __radd__(self, other):
-        return binary(filled.add, other, self)
-
     def __sub__(self, other):
         return binary(filled.sub, self, other)
-
-    def __rsub__(self, other):
-        return binary(filled.sub, other, self)
 
     def __mul__(self, other):
         return binary(filled.mul, self, other)
 
-    def __rmul__(self, other):
-        return binary(filled.mul, other, self)
-
     def __truediv__(self, other):
         return binary(filled.div, self, other)
-
-    def __rtruediv__(self, other):
-        return binary(filled.div, other, self)
 
     def __iadd__(self, other):
         return update(filled.add, self, other)

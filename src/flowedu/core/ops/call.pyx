@@ -1,5 +1,7 @@
 """The one place that all calls of ops pass through: `OpBase.call` hands a call to the interpreter in charge, the one on top
 of this thread's stack. With an empty stack that is the engine of core/eager, once it is there."""
+from cpython.object cimport PyObject
+
 from flowedu.core.values.storage cimport Array
 
 from flowedu.core.values.blob import BlobDef
@@ -78,6 +80,10 @@ cdef void dispatch_by(Dispatch engine) noexcept:
     dispatch = engine
 
 
+cdef extern from "Python.h":
+    object PyObject_Vectorcall(object, PyObject **, size_t, PyObject *)
+
+
 # ---- ops
 cdef class Rule:
     """A gradient function with its argument list worked out: `need` is a list of (kind, index)."""
@@ -93,21 +99,20 @@ cdef class Rule:
 
     cpdef apply(self, list douts, tuple saved, tuple attrs, tuple shapes, tuple dtypes):
         """The gradient, of what the call saved: of values, or of what stands for them in a graph."""
-        cdef list args = []
+        cdef PyObject *args[32]
         cdef int k, i
         for k in range(self.n):
             i = self.index[k]
             if self.kind[k] == 0:
-                args.append(douts[i])
+                x = douts[i]
             elif self.kind[k] == 1:
-                args.append(saved[i])
+                x = saved[i]
             elif self.kind[k] == 2:
-                args.append(attrs[i])
-            elif self.kind[k] == 3:
-                args.append(shapes[i])
+                x = attrs[i]
             else:
-                args.append(dtypes[i])
-        return self.f(*args)
+                x = shapes[i] if self.kind[k] == 3 else dtypes[i]
+            args[k] = <PyObject *>x                # borrowed from those that hold it
+        return PyObject_Vectorcall(self.f, args, self.n, NULL)
 
 
 cdef class OpBase:

@@ -100,7 +100,7 @@ def _prod_grad(dy, x, axis):
 
 
 def _sum_grad(dy, x_shape, axis):
-    if dy.ndim != len(x_shape) and axis != tuple(range(len(axis))):     # leading axes come back by broadcasting alone
+    if 0 != dy.ndim != len(x_shape) and axis != tuple(range(len(axis))):     # leading axes come back by broadcasting alone
         dy = reshape(dy, shape=_kept(x_shape, axis))
     return expand.call((dy,), (x_shape,))
 
