@@ -33,7 +33,7 @@ CUDA    := $(STAMPS)/cuda-set-up
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help stubs doors start check watch hint list solution from-scratch student-tree solutions-tree grade grade-all leaderboard syllabus authors-check frontier book notebooks test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-gpu counters build build-debug test-debug annotate clean
+.PHONY: help stubs doors start check watch hint list solution from-scratch student-tree solutions-tree grade grade-all leaderboard syllabus authors-check frontier book notebooks test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-scale bench-gpu counters build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -163,10 +163,13 @@ stubs: $(ALL) $(READY)  ## write what editors and type checkers read of compiled
 lint: $(STAMPS)/lint  ## check the style of the Python code
 	@$(PY) -m ruff check . $(ARGS)
 
-bench: $(READY) $(STAMPS)/image $(STAMPS)/record  ## compare speed with PyTorch and inference runtimes, side by side
+bench: $(READY) $(STAMPS)/image $(STAMPS)/record $(STAMPS)/plot  ## compare speed with PyTorch and inference runtimes, side by side
 	@$(PY) tools/install_torch.py "$(TORCH)"
 	@for wheel in $$($(NEEDS) bench | grep -v '^torch'); do $(PIP) "$$wheel" || echo "left out: $$wheel"; done
 	@$(PY) benchmarks/run.py $(ARGS)
+
+bench-scale: $(READY) $(STAMPS)/plot  ## how time and memory grow with batch, width, depth, length, ops, parameters, devices (ARGS=--quick)
+	@$(PY) benchmarks/scale.py $(ARGS)
 
 bench-gpu: $(READY) $(CUDA)  ## compare speed with cuBLAS, copies and PyTorch on a GPU (ARGS="--simulate --quick": none needed)
 	@$(PY) benchmarks/gpu.py $(ARGS)

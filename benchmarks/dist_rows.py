@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import subprocess
 import sys
 import tempfile
 import time
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +19,7 @@ import flowedu as flow
 import jobs
 import twins
 from flowedu.core.sbp.ranks import set_virtual_devices
+from launched import has_mpi, launch
 from model_rows import arrays
 
 RANKS = Path(__file__).with_name("dist_ranks.py")
@@ -28,31 +27,10 @@ SIZES = {"4 KB": 4 << 10, "64 KB": 64 << 10, "1 MB": 1 << 20, "16 MB": 16 << 20,
 PEER = {"mpi": "mpi4py", "threads": "NumPy"}
 
 
-def has_mpi() -> bool:
-    """Whether ranks can be processes here."""
-    from flowedu.distributed.launch import mpiexec
-    from flowedu.errors import CommError
-    try:
-        return find_spec("mpi4py") is not None and bool(mpiexec())
-    except CommError:
-        return False
-
-
-def _launch(engine: str, *args) -> str:
-    """What a script on two ranks prints."""
-    env = {k: v for k, v in os.environ.items() if k not in ("FLOWEDU_NUM_THREADS", "OMP_NUM_THREADS")}
-    command = [sys.executable, "-m", "flowedu.distributed.launch", "--nproc_per_node", "2", "--engine", engine]
-    done = subprocess.run([*command, *map(str, args)], capture_output=True, text=True, stdin=subprocess.DEVNULL, env=env,
-                          timeout=600)
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    return done.stdout
-
-
 @functools.cache
 def _measured(engine: str, kind: str, nbytes: int, rounds: int) -> dict[str, list[float]]:
     """Seconds per call of each way, measured side by side on two ranks."""
-    return json.loads(_launch(engine, RANKS, kind, nbytes, rounds))
+    return json.loads(launch(engine, RANKS, kind, nbytes, rounds))
 
 
 def _collectives(Row, engine: str, goal: float) -> list:
@@ -76,7 +54,7 @@ def _empty_script(rounds: int) -> dict[str, list[float]]:
         script = Path(folder) / "empty.py"
         script.write_text("")
         for _ in range(rounds):
-            for name, f in (("flowedu", lambda: _launch("mpi", script)),
+            for name, f in (("flowedu", lambda: launch("mpi", script)),
                             ("python", lambda: subprocess.run([sys.executable, "-c", "import flowedu"], check=True))):
                 start = time.perf_counter()
                 f()

@@ -45,9 +45,10 @@ def training(build, job, batch, threads, optimizer=sgd, loss=cross_entropy, imag
     """A training step. build(lib) -> model; job(start, x, y) -> a call, or None; batch() -> arrays (x, y)."""
     flow.manual_seed(0)
     x, y = batch()
-    model = build(flow)
+    build_ours = functools.partial(build, fused=True) if getattr(build, "has_fused", False) else build
+    model = build_ours(flow)
     found = {**peers.training(build, model, x, y, optimizer, loss, images), **named_job(job, arrays(model), x, y)}
-    second = build(flow)
+    second = build_ours(flow)
     second.load_state_dict({n: t.detach().clone() for n, t in model.state_dict().items()})
     ours = flow.tensor(x), flow.tensor(y)
     by_hand = twins.eager_step(second, optimizer(flow, second.parameters()), loss(flow))
@@ -88,8 +89,8 @@ def labelled(shape, classes):
     return batch
 
 
-def sequences():
-    return np.random.default_rng(1).standard_normal((2, 4, 128, 256)).astype(np.float32)
+def sequences(batch, length):
+    return np.random.default_rng(1).standard_normal((2, batch, length, 256)).astype(np.float32)
 
 
 def steps_of_rows():
@@ -98,11 +99,12 @@ def steps_of_rows():
     return [r.standard_normal((64, 32, n)).astype(np.float32) for n in (64, 128)]
 
 
-def gpt_block(lib, fused=False):
-    return twins.gpt_block(lib, 128, 256, 4, fused)
+def gpt_block(length):
+    def build(lib, fused=False):
+        return twins.gpt_block(lib, length, 256, 4, fused)
 
-
-gpt_block.has_fused = True
+    build.has_fused = True
+    return build
 
 
 def rows(Row) -> list:
@@ -121,8 +123,9 @@ def rows(Row) -> list:
             rounds=15, images=True),
         row("MobileNetV2 batch 64 of 32x32, inference", inference, twins.mobilenet, jobs.mobilenet, images, 1.0,
             images=True),
-        row("GPT block batch 4, length 128, training step", training, gpt_block, jobs.gpt_block, sequences, 1.0,
-            optimizer=adamw, loss=squared_error),
+        *(row(f"GPT block batch {batch}, length {length}, training step", training, gpt_block(length),
+              jobs.gpt_block if length == 128 else None, functools.partial(sequences, batch, length), 1.5, rounds=rounds,
+              optimizer=adamw, loss=squared_error) for batch, length, rounds in ((4, 128, 20), (1, 2048, 6))),
         *(row(f"{kind} 64-128 batch 32, 64 steps, training step", training,
               functools.partial(twins.recurrent, kind=kind), None, steps_of_rows, 1.3, loss=squared_error)
           for kind in ("LSTM", "GRU", "RNN")),

@@ -1,5 +1,8 @@
 """flowedu and its peers, side by side: `make bench`, or `python benchmarks/run.py [--threads 1 2] [--quick] [rows ...]`.
 
+With `--chart FILE.svg` the results are put into FILE.json, too, beside those of other rows that were measured on this
+machine before, and all of them are drawn (charts.py); `--redraw` only draws what is there.
+
 All contenders of a row run in this one process, interleaved, many rounds; the table gives minima and medians and the
 ratio peer time / our time (above 1: we are faster). Every row first checks that the contenders compute the same thing.
 """
@@ -16,6 +19,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+import charts
+import kept
 
 # The last contender's idle threads still spin for a while and would slow the next one down: those of NumPy's OpenBLAS
 # for some 0.1 s (our MLP step then takes twice as long), others for a few milliseconds.
@@ -108,6 +114,11 @@ class Result:
         """The fastest first."""
         return sorted((n for n in self.times if n not in OURS), key=lambda n: min(self.times[n]))
 
+    def kept(self, quick: bool) -> dict:
+        """What is saved: of every contender the least and the median, in seconds."""
+        return {"date": str(datetime.date.today()), "quick": quick, "times": {
+            name: [float(f"{f(t):.6g}") for f in (min, statistics.median)] for name, t in self.times.items()}}
+
     def line(self) -> str:
         """For the terminal: our time, then everybody's ratio, the fastest peer first."""
         if not self.times:
@@ -139,13 +150,49 @@ def markdown(results: dict[str, dict[int, Result]]) -> str:
     return "\n".join(lines)
 
 
+def merged(path: Path, here: dict[str, str], results: dict[str, dict[int, Result]], order: list[str], quick: bool,
+           anew: bool = False) -> dict:
+    """Save results beside those that the file has of other rows, in the order of the table, and return all of them.
+
+    here: the machine, the versions; what was measured elsewhere or against others is not mixed with these. quick: of few
+    rounds. anew: forget what the file has.
+    """
+    found = {} if anew else kept.load(path)
+    other = [f"{what} {found[what]}" for what in here if found and found.get(what) != here[what]]
+    if other:
+        raise SystemExit(f"{path} has results of {'; '.join(other)}: --anew forgets them, or name another file")
+    rows = {name: dict(by) for name, by in found.get("rows", {}).items()}
+    for name, by in results.items():
+        rows.setdefault(name, {}).update({str(n): result.kept(quick) for n, result in by.items()})
+    places = {name: i for i, name in enumerate(order)}
+    rows = dict(sorted(rows.items(), key=lambda item: places.get(item[0], len(places))))
+    found = {**here, "drawn_by": charts.version(), "rows": rows}
+    kept.save(path, found)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rows", nargs="*", help="rows to run (default: all)")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--quick", action="store_true", help="few rounds: a smoke test, not a measurement")
     parser.add_argument("--markdown", action="store_true", help="print the README's table, too")
+    parser.add_argument("--chart", type=Path, metavar="FILE.svg", help="draw the ratios; results are kept in FILE.json")
+    parser.add_argument("--anew", action="store_true", help="with --chart: forget what FILE.json has")
+    parser.add_argument("--redraw", action="store_true", help="with --chart: measure nothing, draw what FILE.json has")
     options = parser.parse_args()
+    if (options.anew or options.redraw) and not options.chart:
+        parser.error("--anew and --redraw are about --chart FILE.svg: name the file")
+    file = options.chart and options.chart.with_suffix(".json")
+    if options.redraw:
+        found = kept.load(file)
+        if not found:
+            parser.error(f"there is no {file}: measure first, without --redraw")
+        kept.save(file, {**found, "drawn_by": charts.version()})
+        print("drawn:", charts.draw_ratios(found, options.chart))
+        return
+    if options.chart:
+        charts.version()                                  # before minutes of measuring
 
     with contextlib.suppress(ImportError):
         import torch  # noqa: F401  (before flowedu, which would bring its own settings of OpenMP)
@@ -154,8 +201,10 @@ def main() -> None:
 
     print(f"{datetime.date.today()}  {processor()}, {os.cpu_count()} cores  {versions()}{busy()}")
     print("our time; then others' time / ours (above 1: we are faster), of minima (of medians), the fastest peer first")
-    rows = [row for row in all_rows() if not options.rows or any(r in row.name for r in options.rows)]
+    table = all_rows()
+    rows = [row for row in table if not options.rows or any(r in row.name for r in options.rows)]
     results: dict[str, dict[int, Result]] = {}
+    ranks: dict[str, dict[int, Result]] = {}
     for threads in options.threads:
         here = [row for row in rows if row.timed is None and threads in (row.threads or (threads,))]
         flow.set_num_threads(threads)
@@ -169,9 +218,16 @@ def main() -> None:
     if apart := [row for row in rows if row.timed is not None]:
         print("\nprocesses of their own")
         for row in apart:
-            print(Result(row.name, row.target, measure(row, 4 if options.quick else row.rounds)).line(), flush=True)
+            result = Result(row.name, row.target, measure(row, 4 if options.quick else row.rounds))
+            print(result.line(), flush=True)
+            if result.times:
+                ranks[row.name] = {0: result}
     if options.markdown:
         print("\n" + markdown(results))
+    if options.chart:
+        here = {"machine": processor(), "versions": versions()}
+        found = merged(file, here, {**results, **ranks}, [row.name for row in table], options.quick, options.anew)
+        print("\nkept and drawn:", file, charts.draw_ratios(found, options.chart))
 
 
 if __name__ == "__main__":

@@ -81,6 +81,7 @@ NOT_HERE = {
     "make notebooks": "runs all lessons; tests/book/test_notebooks.py writes them, and runs some",
     "make mutants": "an hour: before a release", "make bench": "installs gigabytes; benchmarks/ has tests of its own",
     "make stubs": "tests/structure/test_stubs.py asks the tool whether it would write anything",
+    "make bench-scale": "tests/benchmarks runs rows of it",
     "make bench-gpu": "tests/cuda runs its rows small", "make counters": "tests/cuda counts",
     "make annotate": "two minutes of Cython; learn/build.py annotates in tests/learn/test_build.py",
     "make chapter-N": "test_a_chapter below",

@@ -1,4 +1,5 @@
 """Laws of the op attention beside those of every record (tests/laws): masks and blocks, threads, NaN, memory, errors."""
+import functools
 import math
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 import flowedu as flow
 from flowedu.core.ops.define import REGISTRY
 from flowedu.nn import functional as F
+from flowedu.nn.functional import attention as parts
 from flowedu.ops.attention import _ref, _ref_grad
 
 attention, attention_grad = REGISTRY["attention"], REGISTRY["attention_grad"]
@@ -111,6 +113,20 @@ def test_a_row_that_sees_nothing():
     y = F.scaled_dot_product_attention(q, x, x, attn_mask=mask)
     y.sum().backward()
     assert (y.numpy()[3] == 0).all() and (q.grad.numpy()[3] == 0).all() and np.isfinite(q.grad.numpy()).all()
+
+
+@settings(deadline=None)
+@given(calls())
+def test_it_is_what_its_parts_make(call):
+    """Where the op does not go (a GPU, dropout, a mask of numbers), products and a softmax compute the same."""
+    *arrays, mask, attrs = call
+    q, k, v = map(flow.tensor, arrays)
+    looks = None if attrs["causal"] else flow.tensor(mask == 0)
+    sdpa = functools.partial(F.scaled_dot_product_attention, q, k, v, attn_mask=looks, is_causal=attrs["causal"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts, "_as_one", lambda *given: False)
+        want = sdpa()
+    np.testing.assert_allclose(sdpa().numpy(), want.numpy(), rtol=0, atol=1e-12)
 
 
 def test_the_scores_are_nowhere_in_memory():

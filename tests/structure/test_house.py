@@ -24,6 +24,7 @@ COURSE = ("values", "ops", "eager", "grad", "layers", "graph", "job", "trace", "
 GROUND = ("errors", "_kernels.core")                     # what core stands on; _kernels itself finds and loads the kernels
 BESIDE = {                                               # folders of tests that no folder of the package is named after
     "amp": "half precision, in every layer, op, pass and optimizer",
+    "benchmarks": "benchmarks/, which no package has",
     "book": "book/, which no package has",
     "chapters": "chapters/: lessons, demos and pictures",
     "course": "needs core alone: it runs where everything else is deleted",

@@ -29,8 +29,8 @@ cdef extern from "attention_tile.h" nogil:
     int64_t fe_mask_block(const int8_t *, int64_t, int64_t, int64_t, int64_t, int64_t, uint8_t *) noexcept
     void fe_hide_f(int64_t, const uint8_t *, float *) noexcept
     void fe_hide_d(int64_t, const uint8_t *, double *) noexcept
-    void fe_weights_f(int64_t, int64_t, float *, float *, float *, float *, float *) noexcept
-    void fe_weights_d(int64_t, int64_t, double *, double *, double *, double *, double *) noexcept
+    void fe_weights_f(int, int64_t, float *, float *, float *, float *) noexcept
+    void fe_weights_d(int, int64_t, double *, double *, double *, double *) noexcept
     void fe_scale_columns_f(int64_t, int64_t, const float *, float *) noexcept
     void fe_scale_columns_d(int64_t, int64_t, const double *, double *) noexcept
     float fe_log_sum_f(float, float) noexcept
@@ -140,8 +140,6 @@ cdef inline fe_block product(int64_t depth, int64_t ldx, int64_t ldy, int64_t co
 cdef inline int hidden_in(Part *p, int64_t row, int64_t rows, int64_t key, int64_t keys) noexcept nogil:
     """0: no score of the block is hidden, 1: some are, as p.hidden says, 2: all are."""
     cdef int64_t w = p.s.w, count = 0, s
-    if p.s.causal and key > row + rows - 1:
-        return 2
     if p.mask != NULL:
         count = fe_mask_block(p.mask + row * p.mask_row + key * p.mask_key, p.mask_row, p.mask_key, rows, keys, w, p.hidden)
     if count == rows * keys:
@@ -154,6 +152,12 @@ cdef inline int hidden_in(Part *p, int64_t row, int64_t rows, int64_t key, int64
                 memset(p.hidden + s * w, 1, min(rows, key + s - row))
         return 1
     return count > 0
+
+
+cdef inline int64_t keys_of(const Sizes *s, int64_t row, int64_t rows, int64_t j) noexcept nogil:
+    """How many keys of block j the queries [row, row + rows) may see; 0 or less: none, nor of the blocks behind it."""
+    cdef int64_t end = min(s.keys, row + rows) if s.causal else s.keys
+    return min(<int64_t>KEYS, end - j * KEYS)
 
 
 cdef inline bint score(Part *p, int64_t row, int64_t rows, int64_t j, int64_t keys, real *queries, real *scores,
@@ -222,15 +226,17 @@ cdef inline void tile_forward(Part *p, real *q, int64_t row, real *y, real *lse,
     for i in range(w):
         most[i], total[i] = <real>-INFINITY, 0
     for j in range(s.blocks):
-        keys = min(<int64_t>KEYS, s.keys - j * KEYS)
+        keys = keys_of(s, row, rows, j)
+        if keys <= 0:
+            break
         if not score(p, row, rows, j, keys, turned, scores, &some):
             continue
         if real is float:
-            fe_weights_f(keys, w, scores, most, total, again, again + w)
+            fe_weights_f(s.nv, keys, scores, most, total, again)
             if not first:
                 fe_scale_columns_f(s.d, w, again, out)
         else:
-            fe_weights_d(keys, w, scores, most, total, again, again + w)
+            fe_weights_d(s.nv, keys, scores, most, total, again)
             if not first:
                 fe_scale_columns_d(s.d, w, again, out)
         first, b.steps = False, keys
@@ -368,7 +374,9 @@ cdef inline void tile_backward(Part *p, Matrix *dy, fe_call *call, int64_t head,
     for i in range(w):                             # a query that is not there has no weights
         terms[i], terms[w + i] = (lse[i], delta[i]) if i < rows else (<real>INFINITY, <real>0)
     for j in range(s.blocks):
-        keys = min(<int64_t>KEYS, s.keys - j * KEYS)
+        keys = keys_of(s, row, rows, j)
+        if keys <= 0:
+            break
         if not score(p, row, rows, j, keys, turned, weights, &some):
             continue
         block_backward(p, j, keys, some, weights, dweights, dy_turned, terms)

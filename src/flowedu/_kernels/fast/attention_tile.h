@@ -5,7 +5,11 @@
 #ifndef REAL
 #ifndef FLOWEDU_ATTENTION_TILE_H
 #define FLOWEDU_ATTENTION_TILE_H
+#include "conv_tile.h"
 #include "scalarmath.h"
+
+#define FE_LANES _Pragma("GCC unroll 1")               /* a loop over constantly many lanes, to be vectorised first */
+enum { FE_WIDEST = FE_NV * FE_VBYTES };                 /* bytes of a tile's row */
 
 /* exp(x) of x <= 0 or NaN: 0 below -87, where exp is 1.6e-38. */
 FE_FN float fe_shareof(float x) {
@@ -59,23 +63,37 @@ static inline void F(fe_hide)(int64_t n, const uint8_t *restrict hidden, REAL *r
 
 /* Scores become weights, not yet divided by their sum. `most`, the greatest scores so far, and `sum` go on; what was made with the
  * greatest so far must be multiplied by `again`. A column without any score yet has -inf for its greatest and 0 for its sum. */
-static inline void F(fe_weights)(int64_t keys, int64_t w, REAL *restrict scores, REAL *restrict most, REAL *restrict sum,
-                                 REAL *restrict again, REAL *restrict base) {
-    for (int64_t r = 0; r < w; r++) base[r] = most[r];
+static inline __attribute__((always_inline)) void F(fe_weights_of)(int64_t keys, const int w, REAL *restrict scores,
+                                                                   REAL *restrict most, REAL *restrict sum, REAL *restrict again) {
+    REAL base[FE_WIDEST / sizeof(REAL)], total[FE_WIDEST / sizeof(REAL)];     /* in registers, as w is a constant */
+    FE_LANES for (int r = 0; r < w; r++) base[r] = most[r], total[r] = 0;
     for (int64_t s = 0; s < keys; s++)
-        for (int64_t r = 0; r < w; r++) base[r] = scores[s * w + r] > base[r] ? scores[s * w + r] : base[r];
-    for (int64_t r = 0; r < w; r++) {
-        REAL greatest = base[r], b = greatest == (REAL)-INFINITY ? 0 : greatest;
-        again[r] = SHARE(most[r] - b);
-        sum[r] *= again[r];
-        most[r] = greatest, base[r] = b;
+        FE_LANES for (int r = 0; r < w; r++) base[r] = scores[s * w + r] > base[r] ? scores[s * w + r] : base[r];
+    FE_LANES for (int r = 0; r < w; r++) {
+        REAL greatest = base[r];
+        base[r] = greatest == (REAL)-INFINITY ? 0 : greatest;
+        again[r] = SHARE(most[r] - base[r]);
+        most[r] = greatest;
     }
     for (int64_t s = 0; s < keys; s++)
-        for (int64_t r = 0; r < w; r++) {
+        FE_LANES for (int r = 0; r < w; r++) {
             REAL p = SHARE(scores[s * w + r] - base[r]);
             scores[s * w + r] = p;
-            sum[r] += p;
+            total[r] += p;
         }
+    FE_LANES for (int r = 0; r < w; r++) sum[r] = sum[r] * again[r] + total[r];
+}
+
+static void F(fe_weights)(int nv, int64_t keys, REAL *restrict scores, REAL *restrict most, REAL *restrict sum, REAL *restrict again) {
+    enum { LANES = FE_WIDEST / FE_NV / sizeof(REAL) };
+    switch (nv) {
+    case 1: F(fe_weights_of)(keys, LANES, scores, most, sum, again); break;
+    case 2: F(fe_weights_of)(keys, 2 * LANES, scores, most, sum, again); break;
+#if FE_VBYTES > 32
+    case 3: F(fe_weights_of)(keys, 3 * LANES, scores, most, sum, again); break;
+    default: F(fe_weights_of)(keys, 4 * LANES, scores, most, sum, again);
+#endif
+    }
 }
 
 static inline void F(fe_scale_columns)(int64_t rows, int64_t w, const REAL *restrict by, REAL *restrict x) {
