@@ -24,7 +24,7 @@ def check(buffers: list[Buffer], size: int) -> None:
     assert all(b.offset == -1 for b in buffers if not b.in_arena)
     for i, a in enumerate(inside):
         end = a.offset + rounded(a.nbytes)
-        assert a.offset % 64 == 0 and 0 <= a.offset and end <= size
+        assert a.offset % 64 == 0 and a.offset >= 0 and end <= size
         for b in inside[i + 1:]:
             if b.offset >= end:
                 break

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 from flowedu.core.eager.dispatch import get_num_threads, set_num_threads
+from flowedu.core.values.spec import Spec
 from flowedu.ops import REGISTRY
 
 from .calls import attributes, call, cases, close, label, reference
@@ -221,3 +222,14 @@ def test_no_update_reads_a_variable_that_another_has_written():
     want = factorise(("update",))
     for name, value in factorise(()).items():
         np.testing.assert_allclose(value, want[name], rtol=2e-5, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("name", sorted({*GROUPS} - {"lamb_update"}))           # which has numbers besides
+def test_more_axes_than_there_are_letters(name):
+    """Each axis of each parameter has a letter as long as there are any, those that follow are not split."""
+    op, many = REGISTRY[name], 2000
+    spec, one = Spec((2, 3), flow.float32), Spec((1,), flow.float32)
+    specs = [one, Spec((1,), flow.int64), *[spec] * GROUPS[name] * many]
+    terms = op.equation(specs, op.complete({})).removesuffix("->").split(",")
+    assert [len(t) for t in terms] == [s.ndim for s in specs]
+    assert terms[2] == terms[3] != terms[2 + GROUPS[name]] and terms[-1] == "11"
