@@ -26,7 +26,8 @@ OF_TWO = {"pow": (0.6, np.power), "div": (0.5, np.divide)}
 EVERY = 262_139                        # of all bit patterns: a prime, so that all exponents and endings come
 STRIDED = np.arange(0, 2 ** 32, EVERY, dtype=np.uint64).astype(np.uint32).view(np.float32)
 ODD = np.array([0.0, 1e-45, 1.17549421e-38, 1.17549435e-38, 1e-30, 0.5, 1.0, 1.5, 2.0, 3.0, 88.72283, 88.72284, 103.97,
-                104.1, 128.0, 149.0, 1e6, 1000001.0, 16777215.0, 16777216.0, 1e20, 3.4028235e38, np.inf, np.nan], np.float32)
+                104.1, 128.0, 149.0, 1e6, 1000001.0, 16777215.0, 16777216.0, 1e20, 3.4028235e38, np.inf,
+                np.nan], np.float32)
 ODD = np.concatenate([ODD, -ODD])
 
 

@@ -1,4 +1,4 @@
-"""Outputs of graphs are memory of their own, written by kernels or copied there: views, parts, and values that are read on."""
+"""Outputs of graphs are memory of their own, written by kernels or copied there: views, parts, values that are read on."""
 import numpy as np
 import pytest
 

@@ -354,12 +354,8 @@ cdef class Executor:
 
     cdef object fresh_array(self, int i):
         cdef fe_view *v = &self.outs[i]
-        cdef cnp.npy_intp dims[8]
-        cdef int d
-        for d in range(v.ndim):
-            dims[d] = v.shape[d]
         return np.empty(self.out_shapes[i], self.out_types[i]) if v.dtype > FE_I64 else \
-            cnp.PyArray_SimpleNew(v.ndim, dims, NUMPY_CODE[v.dtype])
+            cnp.PyArray_SimpleNew(v.ndim, <cnp.npy_intp *>v.shape, NUMPY_CODE[v.dtype])
 
     cdef int fetch(self, int i, to) except -1:
         """Output i, row by row, if it was not written there."""

@@ -14,8 +14,7 @@ from flowedu.core.ops.promote import cast, operate, result_type
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError
 from flowedu.tensor.elementwise.conditions import eq, floated, gt, isnan, isneginf, isposinf, lt, needed, where
-from flowedu.tensor.elementwise.unary import (abs, clone, exp, exp2, log1p, neg, reciprocal, rsqrt, sqrt, square,
-                                               trunc)
+from flowedu.tensor.elementwise.unary import abs, clone, exp, exp2, log1p, neg, reciprocal, rsqrt, sqrt, square, trunc
 
 _op = REGISTRY.__getitem__
 
