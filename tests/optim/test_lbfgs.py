@@ -55,7 +55,7 @@ def test_a_quadratic_of_n_numbers_takes_about_n_exact_steps(seed, n):
     a = rng.standard_normal((n, n))
     a, b = a @ a.T + np.eye(n), rng.standard_normal(n)
     x = flow.nn.Parameter(flow.zeros(n, dtype=flow.float64))
-    opt = flow.optim.LBFGS([x], max_iter=60, line_search_fn="strong_wolfe")
+    opt = flow.optim.LBFGS([x], max_iter=60, line_search_fn="strong_wolfe", tolerance_grad=1e-12, tolerance_change=1e-15)
     m, v = flow.tensor(a), flow.tensor(b)
 
     def closure():
@@ -65,7 +65,7 @@ def test_a_quadratic_of_n_numbers_takes_about_n_exact_steps(seed, n):
         return y
 
     opt.step(closure)
-    np.testing.assert_allclose(x.detach().numpy(), np.linalg.solve(a, b), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(x.detach().numpy(), np.linalg.solve(a, b), rtol=0, atol=1e-6)
 
 
 @given(st.floats(0.01, 5.0), st.floats(0.1, 3.0), st.floats(-2.0, 2.0))
