@@ -23,12 +23,10 @@ from libc.string cimport memset
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.matrix cimport *
 from flowedu._kernels.core.table cimport *
+from flowedu._kernels.fast.attention_blocks cimport *
 from flowedu._kernels.fast.product_packed cimport *
 
 cdef extern from "attention_tile.h" nogil:
-    int64_t fe_mask_block(const int8_t *, int64_t, int64_t, int64_t, int64_t, int64_t, uint8_t *) noexcept
-    void fe_hide_f(int64_t, const uint8_t *, float *) noexcept
-    void fe_hide_d(int64_t, const uint8_t *, double *) noexcept
     void fe_weights_f(int, int64_t, float *, float *, float *, float *) noexcept
     void fe_weights_d(int, int64_t, double *, double *, double *, double *) noexcept
     void fe_scale_columns_f(int64_t, int64_t, const float *, float *) noexcept
@@ -39,163 +37,6 @@ cdef extern from "attention_tile.h" nogil:
     void fe_weights_again_d(int64_t, int64_t, const double *, double *) noexcept
     void fe_dscores_f(int64_t, int64_t, const float *, const float *, const uint8_t *, float *) noexcept
     void fe_dscores_d(int64_t, int64_t, const double *, const double *, const uint8_t *, double *) noexcept
-
-cdef enum:
-    KEYS = 64                # of a block; a multiple of the lanes of a vector
-
-cdef struct Sizes:
-    int64_t heads, queries, keys, e, d, w, tiles, blocks     # w: queries of a tile; tiles of a head; blocks of keys
-    int nv                   # vectors of a tile
-    bint causal
-
-
-cdef inline Sizes sizes_of(const fe_view *q, const fe_view *k, const fe_view *v, bint causal, int64_t item) noexcept nogil:
-    cdef Sizes s
-    cdef int i
-    s.queries, s.e, s.keys, s.d = q.shape[q.ndim - 2], q.shape[q.ndim - 1], k.shape[k.ndim - 2], v.shape[v.ndim - 1]
-    s.heads, s.causal = 1, causal
-    for i in range(q.ndim - 2):
-        s.heads *= q.shape[i]
-    s.nv = <int>max(<int64_t>1, min(<int64_t>FE_NV, up(s.queries, lanes(item))))
-    s.w = s.nv * lanes(item)
-    s.tiles, s.blocks = up(s.queries, s.w), up(s.keys, KEYS)
-    return s
-
-
-cdef inline int64_t mask_start(const fe_view *mask, const fe_view *q, int64_t head, int64_t *rows, int64_t *keys) noexcept nogil:
-    """Where the mask of a head begins, and its steps from row to row and from key to key; its axes are the scores' last."""
-    cdef int64_t off = 0
-    cdef int d = q.ndim - 3, shift = q.ndim - mask.ndim
-    rows[0] = keys[0] = 0
-    if mask.ndim > 0 and mask.shape[mask.ndim - 1] != 1:
-        keys[0] = mask.stride[mask.ndim - 1]
-    if mask.ndim > 1 and mask.shape[mask.ndim - 2] != 1:
-        rows[0] = mask.stride[mask.ndim - 2]
-    while d >= 0 and d >= shift:
-        if mask.shape[d - shift] != 1:
-            off += head % q.shape[d] * mask.stride[d - shift]
-        head //= q.shape[d]
-        d -= 1
-    return off
-
-
-cdef struct Part:            # what a thread works on, and its scratch
-    Sizes s
-    Matrix q, k, v
-    const int8_t *mask       # of the head; NULL: nothing is hidden by a mask
-    int64_t mask_row, mask_key
-    double scale
-    uint8_t *hidden          # of a block: (KEYS, w)
-    char *turned             # k or v of the head, block by block with its columns as rows: (blocks, columns, KEYS)
-    char *keys               # k of the head with its columns side by side,
-    char *values             # and v, in backward; a block of it in forward
-    int64_t key_step, value_step
-    char *room_k
-    char *room_v
-    char *tile               # what belongs to the tile of queries
-
-
-cdef inline real *side_by_side(real *x, Matrix *m, int64_t rows, real *room, int64_t *step) noexcept nogil:
-    """The first rows of x with their columns side by side, `step` from row to row: where they are, or copied to `room`."""
-    cdef int64_t i, j
-    step[0] = m.rs if m.cs == 1 else m.cols
-    if m.cs == 1:
-        return x
-    for i in range(rows):
-        for j in range(m.cols):
-            room[i * m.cols + j] = x[i * m.rs + j * m.cs]
-    return room
-
-
-cdef inline void turn(real *x, Matrix *m, int64_t blocks, real *room, real *turned) noexcept nogil:
-    """x (keys, columns) block by block with its columns as rows; 0 behind the last key."""
-    cdef int64_t j, n, ld
-    cdef real *rows
-    for j in range(blocks):
-        n = min(<int64_t>KEYS, m.rows - j * KEYS)
-        rows = side_by_side(x + j * KEYS * m.rs, m, n, room, &ld)
-        if n < KEYS:
-            memset(turned + j * KEYS * m.cols, 0, KEYS * m.cols * sizeof(real))
-        transpose(rows, ld, n, m.cols, turned + j * KEYS * m.cols, KEYS, True)
-
-
-cdef inline void multiply_rows(int nv, const fe_block *sizes, int64_t rows, const real *x, const real *mat, real *y) noexcept nogil:
-    """y (rows, cols) = or += x (rows, steps) mat, which lies packed: nv vectors for every step."""
-    cdef int64_t i = 0, n, most = fe_tile_rows(nv)
-    while i < rows:
-        n = min(most, rows - i)
-        if rows - i == most + 1:                   # two halves, and not one row alone
-            n = (most + 1) // 2
-        block(y, nv, sizes, <int>n, x + i * sizes.ldx, mat, y + i * sizes.ldy)
-        i += n
-
-
-cdef inline fe_block product(int64_t depth, int64_t ldx, int64_t ldy, int64_t cols, bint add) noexcept nogil:
-    cdef fe_block b
-    memset(&b, 0, sizeof(b))
-    b.steps, b.ldx, b.ldy, b.cols, b.parts, b.add, b.last = depth, ldx, ldy, cols, 1, add, True
-    return b
-
-
-cdef inline int hidden_in(Part *p, int64_t row, int64_t rows, int64_t key, int64_t keys) noexcept nogil:
-    """0: no score of the block is hidden, 1: some are, as p.hidden says, 2: all are."""
-    cdef int64_t w = p.s.w, count = 0, s
-    if p.mask != NULL:
-        count = fe_mask_block(p.mask + row * p.mask_row + key * p.mask_key, p.mask_row, p.mask_key, rows, keys, w, p.hidden)
-    if count == rows * keys:
-        return 2
-    if p.s.causal and key + keys - 1 > row:
-        if count == 0:
-            memset(p.hidden, 0, keys * w)
-        for s in range(keys):
-            if key + s > row:
-                memset(p.hidden + s * w, 1, min(rows, key + s - row))
-        return 1
-    return count > 0
-
-
-cdef inline int64_t keys_of(const Sizes *s, int64_t row, int64_t rows, int64_t j) noexcept nogil:
-    """How many keys of block j the queries [row, row + rows) may see; 0 or less: none, nor of the blocks behind it."""
-    cdef int64_t end = min(s.keys, row + rows) if s.causal else s.keys
-    return min(<int64_t>KEYS, end - j * KEYS)
-
-
-cdef inline bint score(Part *p, int64_t row, int64_t rows, int64_t j, int64_t keys, real *queries, real *scores,
-                       bint *some) noexcept nogil:
-    """Block j of the scores, (keys, w), from `queries` (e, w). False: there is nothing to see in it."""
-    cdef int hidden = hidden_in(p, row, rows, j * KEYS, keys)
-    cdef fe_block b = product(p.s.e, p.key_step, p.s.w, p.s.w, False)
-    if hidden == 2:
-        return False
-    multiply_rows(p.s.nv, &b, keys, <real *>p.keys + j * KEYS * p.key_step, queries, scores)
-    some[0] = hidden == 1
-    if hidden == 1:
-        if real is float:
-            fe_hide_f(keys * p.s.w, p.hidden, scores)
-        else:
-            fe_hide_d(keys * p.s.w, p.hidden, scores)
-    return True
-
-
-cdef inline void queries_of(Part *p, real *q, int64_t rows, real *room, real *turned) noexcept nogil:
-    """`rows` queries, scaled, as columns: (e, w), 0 behind the last."""
-    cdef int64_t i, ld, w = p.s.w
-    cdef real scale = <real>p.scale
-    cdef real *x = side_by_side(q, &p.q, rows, room, &ld)
-    memset(turned, 0, p.s.e * w * sizeof(real))
-    transpose(x, ld, rows, p.s.e, turned, w, True)
-    for i in range(p.s.e * w):
-        turned[i] *= scale
-
-
-cdef inline Part part_of(const fe_call *call, int q, const fe_view *mask) noexcept nogil:
-    """Inputs q, q + 1, q + 2 are q, k, v."""
-    cdef Part p
-    p.s = sizes_of(&call.args[q], &call.args[q + 1], &call.args[q + 2], call.ints[0], item_of(call))
-    p.q, p.k, p.v = operand(&call.args[q], False), operand(&call.args[q + 1], False), operand(&call.args[q + 2], False)
-    p.scale = call.reals[0]
-    p.mask = NULL if fe_numel(mask) == 1 and mask.data[0] == 0 else <const int8_t *>mask.data
-    return p
 
 
 # ---- forward

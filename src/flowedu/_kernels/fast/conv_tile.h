@@ -19,14 +19,8 @@
 #define FLOWEDU_CONV_TILE_H
 #include <stdint.h>
 #include <string.h>
+#include "vector_bytes.h"
 
-#if defined(__AVX512F__)
-#define FE_VBYTES 64
-#elif defined(__AVX2__)
-#define FE_VBYTES 32
-#else
-#define FE_VBYTES 16
-#endif
 /* Register budget: R * NV accumulators, NV loaded vectors, a broadcast. 32 vector registers, or 16. */
 #if defined(__AVX512F__) || defined(__aarch64__)
 enum { FE_NV = 4, FE_ROWS1 = 14, FE_ROWS2 = 14, FE_ROWS3 = 7, FE_ROWS4 = 7, FE_ROWS = 14 };

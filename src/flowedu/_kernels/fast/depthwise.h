@@ -17,14 +17,8 @@
 #include <stdint.h>
 #include <string.h>
 #include "clip_vector.h"
+#include "vector_bytes.h"
 
-#if defined(__AVX512F__)
-#define FE_DW_BYTES 64
-#elif defined(__AVX2__)
-#define FE_DW_BYTES 32
-#else
-#define FE_DW_BYTES 16
-#endif
 #define FE_ALWAYS static inline __attribute__((always_inline))
 #define FE_DW_UNROLL _Pragma("GCC unroll 9")
 
@@ -41,8 +35,8 @@
 #endif
 #else
 
-typedef REAL F(fe_dv) __attribute__((vector_size(FE_DW_BYTES)));
-enum { F(FE_DL) = FE_DW_BYTES / sizeof(REAL) };
+typedef REAL F(fe_dv) __attribute__((vector_size(FE_VBYTES)));
+enum { F(FE_DL) = FE_VBYTES / sizeof(REAL) };
 
 FE_ALWAYS F(fe_dv) F(fe_dload)(const REAL *p) { F(fe_dv) v; memcpy(&v, p, sizeof v); return v; }
 

@@ -14,7 +14,7 @@ cdef extern from "few_rows_tile.h" nogil:
     void fe_few_sums_d(int64_t, int64_t, int64_t, const double *, int64_t, int64_t, const double *, int64_t, double *, int64_t) noexcept
 
 cdef extern from "small_product.h" nogil:
-    enum: FE_SMALL_BYTES
+    enum: FE_VBYTES
     void fe_small_f(int64_t, int64_t, int64_t, const float *, int64_t, int64_t, const float *, int64_t, float *,
                     int64_t) noexcept
     void fe_small_d(int64_t, int64_t, int64_t, const double *, int64_t, int64_t, const double *, int64_t, double *,
@@ -30,8 +30,8 @@ cdef inline bint is_small(Matrix A, Matrix B, int64_t item) noexcept nogil:
     cdef int64_t size = A.rows * B.cols * A.cols, width = B.cols * item
     cdef bint tall = A.rows >= WORTH_TURNING
     if size <= SMALL_PRODUCT:
-        return width >= FE_SMALL_BYTES and (B.cs == 1 or B.rs == 1 and tall)
-    return size <= 8 * SMALL_PRODUCT and width >= 2 * FE_SMALL_BYTES and B.cs == 1 and tall
+        return width >= FE_VBYTES and (B.cs == 1 or B.rs == 1 and tall)
+    return size <= 8 * SMALL_PRODUCT and width >= 2 * FE_VBYTES and B.cs == 1 and tall
 
 
 cdef inline void small_product(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc) noexcept nogil:

@@ -9,13 +9,8 @@
 #define FLOWEDU_SMALL_PRODUCT_H
 #include <stdint.h>
 #include <string.h>
-#if defined(__AVX512F__)
-#define FE_SMALL_BYTES 64
-#elif defined(__AVX2__)
-#define FE_SMALL_BYTES 32
-#else
-#define FE_SMALL_BYTES 16
-#endif
+#include "vector_bytes.h"
+
 enum { FE_SMALL_ROWS = 4 };
 
 #define REAL float
@@ -31,7 +26,7 @@ enum { FE_SMALL_ROWS = 4 };
 #endif
 #else
 
-typedef REAL F(fe_small_vec) __attribute__((vector_size(FE_SMALL_BYTES)));
+typedef REAL F(fe_small_vec) __attribute__((vector_size(FE_VBYTES)));
 
 /* `rows` rows of y, from column j on two vectors, `apart` columns from one to the other. `rows` is a constant. */
 static inline __attribute__((always_inline)) void F(fe_small_block)(
@@ -57,7 +52,7 @@ static inline __attribute__((always_inline)) void F(fe_small_block)(
 /* y (m, n) = x (m, depth) w (depth, n); w's rows lie in one run each, n is a vector or more. */
 static void F(fe_small)(int64_t m, int64_t n, int64_t depth, const REAL *x, int64_t rs, int64_t cs, const REAL *w,
                         int64_t ldw, REAL *y, int64_t ldy) {
-    enum { L = FE_SMALL_BYTES / sizeof(REAL) };
+    enum { L = FE_VBYTES / sizeof(REAL) };
     for (int64_t j = 0; j < n; j += 2 * L) {
         const int64_t at = j + L <= n ? j : n - L, apart = at + 2 * L <= n ? L : n - L - at;
         int64_t i = 0;
