@@ -50,4 +50,5 @@ def test_flat_inputs_have_finite_gradients(number):
         if finite(out) and not finite(slopes):
             steep.add((op.name, number))
     assert steep == {row for row in STEEP if row[1] == number}
-    assert refused | {"qr"} == SINGULAR | {"qr"}                # its second pivot is 0, or what rounding makes of it
+    may = {"qr"} & refused if number else {"qr"}                 # of equal numbers its second pivot is 0, or nearly
+    assert refused == SINGULAR | may
