@@ -17,7 +17,8 @@ from common import HANGS
 from dist.ranks import command, environment, has_mpi, launch, mpi, run
 from flowedu.distributed import launch as launcher
 from flowedu.distributed import watcher
-from flowedu.distributed.watcher import Deaths, sweep
+from flowedu.distributed.deaths import WATCHED, Deaths
+from flowedu.distributed.watcher import sweep
 from flowedu.errors import ArgumentError
 from flowedu.errors.extras import install
 
@@ -263,9 +264,43 @@ def test_who_died_first_is_known_however_late_one_looks(order, n):
             p.wait()
 
 
+@pytest.mark.skipif(Deaths().epoll is None, reason="needs Linux")
+def test_the_end_of_a_process_counts_from_when_it_drops_the_launchers_socket():
+    """What others hear of (MPI's socket closes) comes before the process is gone, and by then others may be: one that has
+    dropped its files and is not quite gone died before those that ended in the meantime."""
+    deaths = Deaths()
+    drops = """
+import os
+from flowedu.distributed.deaths import die_in_order
+die_in_order()
+print(flush=True)
+input()
+os.close(max(int(n) for n in os.listdir("/dev/fd") if os.path.exists(f"/proc/self/fd/{n}")))
+print(flush=True)
+input()
+"""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    slow, quick = (subprocess.Popen([sys.executable, "-c", drops], env={**os.environ, WATCHED: deaths.address}, **pipes)
+                   for _ in range(2))
+    with slow, quick:
+        for p in (slow, quick):
+            p.stdout.readline()
+        for p in (slow, quick):
+            deaths.expect(p.pid, deaths.host)
+        slow.stdin.write("\n")
+        slow.stdin.flush()
+        slow.stdout.readline()
+        quick.kill()
+        quick.wait()
+        slow.kill()
+        slow.wait()
+        assert deaths.order() == [slow.pid, quick.pid]
+
+
 @mpi
-def test_the_death_of_a_process_shows_first_where_mpi_looks(tmp_path):
-    """Files of a dead process close from the highest number down: MPI's socket is above the pipes of stdout and stderr."""
+def test_the_death_of_a_process_shows_first_where_it_is_looked_for(tmp_path):
+    """Files of a dead process close from the highest number down: the launcher's socket is above MPI's, and that above the
+    pipes of stdout and stderr."""
     said = launch(tmp_path, """
         import os
         files = {}
@@ -274,5 +309,7 @@ def test_the_death_of_a_process_shows_first_where_mpi_looks(tmp_path):
                 files.setdefault(os.readlink(f"/proc/self/fd/{f}"), []).append(int(f))
         of = lambda f: max(files[os.readlink(f"/proc/self/fd/{f}")])
         assert of(os.environ["PMI_FD"]) > max(of(1), of(2))
+        top = max(int(f) for fs in files.values() for f in fs)
+        assert top > of(os.environ["PMI_FD"]) and os.readlink(f"/proc/self/fd/{top}").startswith("socket:")
         """, 3)
     assert said.code == 0, said.err

@@ -6,9 +6,7 @@ import ctypes
 import math
 import os
 import re
-import select
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,42 +14,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from flowedu.distributed.deaths import WATCHED, Deaths
+
 MARK = re.compile(rb"\x1eflowedu (start|end) (\d+) (\d+) ([^\n]*)\n")
 DEATH = re.compile(rb"PID (\d+) RUNNING AT ([^\n]*)\n=\s+EXIT CODE: (\d+)")
 FATAL = ("SIGKILL", "SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGTERM")
 _PR_SET_PDEATHSIG = 1
 GRACE = 3.0                                        # seconds
-
-
-class Deaths:
-    """In which order processes of this machine ended. The kernel puts each into the list of an epoll as it ends, so it does
-    not matter when we look. (Elsewhere than on Linux, and of other machines, nothing is known.)"""
-
-    def __init__(self):
-        self.host, self.processes, self.gone = socket.gethostname().encode(), {}, []
-        self.epoll = select.epoll() if hasattr(select, "epoll") and hasattr(os, "pidfd_open") else None
-
-    def expect(self, pid: int, host: bytes) -> None:
-        if self.epoll is not None and host == self.host:
-            try:
-                fd = os.pidfd_open(pid)
-            except ProcessLookupError:                       # its word came late: it ended before the others
-                self.gone.append(pid)
-            except OSError:                                  # the kernel is old
-                pass
-            else:
-                self.processes[fd] = pid
-                self.epoll.register(fd, select.EPOLLIN)
-
-    def order(self) -> list[int]:
-        """The processes that have ended, the first one first. To be asked once."""
-        if not self.processes:
-            return self.gone
-        pids = [self.processes[fd] for fd, _ in self.epoll.poll(0, len(self.processes))]
-        for fd in self.processes:
-            os.close(fd)
-        self.epoll.close()
-        return [*self.gone, *pids]
 
 
 class Filter(threading.Thread):
@@ -111,10 +80,11 @@ def _with_parent() -> None:
 def watch(cmd: Sequence[str], env: Mapping[str, str], start: Callable[[str, Callable], bool] | None = None) -> int:
     """Run `cmd`, mpiexec and its arguments, to the end, and return the exit code. start(line, stop): is given the lines by
     which mpiexec asks for its parts on machines, until it returns True; stop() ends mpiexec."""
-    child = apart(cmd, env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, preexec_fn=_with_parent)
+    deaths = Deaths()
+    child = apart(cmd, {**env, WATCHED: deaths.address}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
+                  preexec_fn=_with_parent)
     marks: dict[bytes, dict] = {b"start": {}, b"end": {}}
     begin = start and (lambda line: _begin(start, line, lambda: _end(child)))
-    deaths = Deaths()
     filters = [Filter(child.stdout, sys.stdout.buffer, marks, deaths, begin),
                Filter(child.stderr, sys.stderr.buffer, marks, deaths)]
     with on_signals(child.send_signal):

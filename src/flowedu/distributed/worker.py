@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import atexit
-import fcntl
 import json
 import os
 import socket
@@ -10,6 +9,7 @@ import sys
 
 from flowedu.core.sbp import ranks
 from flowedu.distributed import script
+from flowedu.distributed.deaths import die_in_order
 from flowedu.distributed.mpi.process import report, start
 from flowedu.distributed.ranks.base import options
 
@@ -50,16 +50,6 @@ def main() -> None:
     except BaseException as error:
         report(engine.rank, error, script.own(error.__traceback__))
         engine.abort(1)
-
-
-def die_in_order() -> None:
-    """Hold MPICH's socket at the highest number of all, so that its end is the first thing that is seen of this process's
-    death: Linux closes a dead process's files from the highest down. hydra's proxy looks for dead processes whenever any
-    file of theirs closes. One that it finds before it sees the socket closed, it does not take for the first to die, and
-    its report then names another rank, which it has ended itself."""
-    if name := os.environ.get("PMI_FD"):
-        highest = max(int(n) for n in os.listdir("/dev/fd"))
-        fcntl.fcntl(int(name), fcntl.F_DUPFD_CLOEXEC, highest + 1)
 
 
 def redirect(folder: str) -> None:

@@ -1,0 +1,81 @@
+"""Who died first, when ranks end one after another: the launcher's list, and what a rank does to be in it at once."""
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import tempfile
+
+WATCHED = "FLOWEDU_WATCHED_AT"                     # the address of the launcher's socket
+
+
+class Deaths:
+    """In which order processes of this machine ended. Each holds a socket of ours (`die_in_order`). Linux closes it before
+    anybody else can hear of the death, and puts it into the list of an epoll as it does: it does not matter when we look. A
+    process that left children has them hold it, too, and is in the list when it has ended altogether. (Elsewhere than on
+    Linux, and of other machines, nothing is known.)"""
+
+    def __init__(self):
+        self.host, self.processes, self.gone = socket.gethostname().encode(), {}, []
+        self.server = self.folder = None
+        self.epoll = select.epoll() if hasattr(select, "epoll") and hasattr(os, "pidfd_open") else None
+        if self.epoll is not None:
+            with contextlib.suppress(OSError):               # a folder with a long name, or a full disk
+                self.folder = tempfile.TemporaryDirectory(prefix="flowedu-")
+                self.server = socket.socket(socket.AF_UNIX)
+                self.server.setblocking(False)
+                self.server.bind(self.address)
+                self.server.listen(4096)
+
+    @property
+    def address(self) -> str:
+        return os.path.join(self.folder.name, "ranks") if self.folder else ""
+
+    def expect(self, pid: int, host: bytes) -> None:
+        if self.epoll is None or host != self.host:
+            return
+        with contextlib.suppress(OSError):                   # nobody else has come
+            while self.server is not None:
+                came, _ = self.server.accept()
+                pid = came.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED)      # the first of its three numbers
+                self._follow(came.detach(), pid)
+        try:
+            self._follow(os.pidfd_open(pid), pid)
+        except ProcessLookupError:                           # its word came late: it ended before the others
+            self.gone.append(pid)
+        except OSError:                                      # the kernel is old
+            pass
+
+    def _follow(self, fd: int, pid: int) -> None:
+        self.processes[fd] = pid
+        self.epoll.register(fd, select.EPOLLIN)
+
+    def order(self) -> list[int]:
+        """The processes that have ended, the first one first. To be asked once."""
+        pids = [self.processes[fd] for fd, _ in self.epoll.poll(0, len(self.processes))] if self.processes else []
+        for fd in self.processes:
+            os.close(fd)
+        for held in (self.epoll, self.server):
+            if held is not None:
+                held.close()
+        if self.folder is not None:
+            self.folder.cleanup()
+        return list(dict.fromkeys([*self.gone, *pids]))
+
+
+def die_in_order() -> None:
+    """In a rank: hold MPICH's socket above all files so far, and one to the launcher above all to come. Linux closes a dead
+    process's files from the highest number down, so that the launcher hears of the death first and hydra's proxy next. The
+    proxy then ends the others, and of those that it finds dead it may name any, one that it has ended itself, too."""
+    import fcntl                                             # of Unix, as MPICH is
+    import resource
+
+    if name := os.environ.get("PMI_FD"):
+        fcntl.fcntl(int(name), fcntl.F_DUPFD_CLOEXEC, max(int(n) for n in os.listdir("/dev/fd")) + 1)
+    if address := os.environ.get(WATCHED):
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as ours:      # the launcher is on another machine
+            ours.settimeout(1)
+            ours.connect(address)
+            fcntl.fcntl(ours.fileno(), fcntl.F_DUPFD_CLOEXEC, (min(most, 1024) if most > 0 else 1024) - 8)
