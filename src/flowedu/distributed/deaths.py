@@ -68,7 +68,7 @@ def die_in_order() -> None:
     """In a rank: hold MPICH's socket above all files so far, and one to the launcher above all to come. Linux closes a dead
     process's files from the highest number down, so that the launcher hears of the death first and hydra's proxy next. The
     proxy then ends the others, and of those that it finds dead it may name any, one that it has ended itself, too."""
-    import fcntl                                             # of Unix, as MPICH is
+    import fcntl  # of Unix, as MPICH is
     import resource
 
     if name := os.environ.get("PMI_FD"):
