@@ -8,8 +8,12 @@ cdef extern from "conv_tile.h" nogil:
     enum: FE_NV, FE_ROWS, FE_VBYTES, fe_lanes_f, fe_lanes_d
     int fe_tile_rows(int nv) noexcept
     void fe_copy(void *, const void *, int64_t) noexcept
-    void fe_tile_f(int, float *const *, int, const int64_t *, int64_t, const float *, float *, int) noexcept
-    void fe_tile_d(int, double *const *, int, const int64_t *, int64_t, const double *, double *, int) noexcept
+    ctypedef struct fe_mat:
+        const void *at
+        const char *soon
+        int64_t pace
+    void fe_tile_f(int, float *const *, int, const int64_t *, int64_t, const fe_mat *, float *, int) noexcept
+    void fe_tile_d(int, double *const *, int, const int64_t *, int64_t, const fe_mat *, double *, int) noexcept
     void fe_transpose_f(const float *, int64_t, int64_t, int64_t, float *, int64_t, int) noexcept
     void fe_transpose_d(const double *, int64_t, int64_t, int64_t, double *, int64_t, int) noexcept
     void fe_flat_f(float *, const float *, const int64_t *, const float *, int64_t, int64_t) noexcept

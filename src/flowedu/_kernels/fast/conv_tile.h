@@ -32,6 +32,10 @@ static inline int fe_tile_rows(int nv) {
 }
 #define FE_UNROLL _Pragma("GCC unroll 16")
 
+/* A matrix, and what is wanted after it: tile asks memory for `soon`, `pace` bytes on at every step, so that it lies in the
+   second cache by then. (Nothing is read there: it may be past the end.) */
+typedef struct { const void *at; const char *soon; int64_t pace; } fe_mat;
+
 /* memcpy for the short rows of images: whole vectors, the last one overlapping the one before, and no call. */
 static inline void fe_copy(void *to, const void *from, int64_t bytes) {
     char *d = (char *)to;
@@ -83,7 +87,10 @@ typedef INDEX F(mask) __attribute__((vector_size(FE_VBYTES)));
 /* `rows` <= R of them are real: the rest repeat a pointer and are not stored. */
 #define TILE(NV, R)                                                                                                  \
     static __attribute__((noinline)) void F(fe_tile_##NV##_##R)(REAL *const *base, int rows,                   \
-            const int64_t *off, int64_t steps, const REAL *mat, REAL *out, int accumulate) {                         \
+            const int64_t *off, int64_t steps, const fe_mat *from, REAL *out, int accumulate) {                      \
+        const REAL *mat = (const REAL *)from->at;                                                                    \
+        const char *soon = from->soon;                                                                               \
+        int64_t pace = from->pace;                                                                                   \
         VEC acc[R][NV];                                                                                              \
         const REAL *b[R];                                                                                            \
         FE_UNROLL for (int r = 0; r < R; r++) {                                                                      \
@@ -91,9 +98,10 @@ typedef INDEX F(mask) __attribute__((vector_size(FE_VBYTES)));
             FE_UNROLL for (int v = 0; v < NV; v++)                                                                   \
                 acc[r][v] = accumulate && r < rows ? *(const VEC *)(out + (r * NV + v) * LANES) : (VEC){0};          \
         }                                                                                                            \
-        for (int64_t j = 0; j < steps; j++, mat += NV * LANES) {                                                     \
+        for (int64_t j = 0; j < steps; j++, mat += NV * LANES, soon += pace) {                                       \
             VEC m[NV];                                                                                               \
             int64_t o = off[j];                                                                                      \
+            __builtin_prefetch(soon, 0, 2);                                                                          \
             FE_UNROLL for (int v = 0; v < NV; v++) m[v] = *(const VEC *)(mat + v * LANES);                           \
             FE_UNROLL for (int r = 0; r < R; r++) {                                                                  \
                 REAL s = b[r][o];                                                                                    \
@@ -115,7 +123,7 @@ TILE(1, 5) TILE(1, 10) TILE(2, 3) TILE(2, 6)
 #endif
 /* out (rows, nv * LANES) = or += the sum above; rows <= fe_tile_rows(nv). */
 static inline void F(fe_tile)(int nv, REAL *const *base, int rows, const int64_t *off, int64_t steps,
-                              const REAL *mat, REAL *out, int accumulate) {
+                              const fe_mat *mat, REAL *out, int accumulate) {
     TILE_CHOICE(base, rows, off, steps, mat, out, accumulate);
 }
 #undef TILE

@@ -25,12 +25,18 @@ cdef inline int64_t slab_start(Slabs s, int64_t i) noexcept nogil:
     return s.vectors // s.count * i + min(i, s.vectors % s.count)
 
 
-cdef inline void tile(int nv, real **base, int rows, int64_t *off, int64_t steps, real *mat, real *out,
+cdef inline void tile(int nv, real **base, int rows, int64_t *off, int64_t steps, fe_mat mat, real *out,
                       bint accumulate) noexcept nogil:
     if real is float:
-        fe_tile_f(nv, base, rows, off, steps, mat, out, accumulate)
+        fe_tile_f(nv, base, rows, off, steps, &mat, out, accumulate)
     else:
-        fe_tile_d(nv, base, rows, off, steps, mat, out, accumulate)
+        fe_tile_d(nv, base, rows, off, steps, &mat, out, accumulate)
+
+
+cdef inline fe_mat before(real *mat, int64_t steps, real *then, int64_t elements, int64_t use, int64_t uses) noexcept nogil:
+    """A matrix of so many rows, of whose `uses` this one sends for its part of the next matrix, or the next part of this."""
+    cdef int64_t share = elements * <int64_t>sizeof(real) // uses
+    return fe_mat(mat, <const char *>then + share * use, share // max(steps, 1))
 
 
 cdef inline void transpose(real *src, int64_t lds, int64_t rows, int64_t cols, real *dst, int64_t ldd,
@@ -163,7 +169,7 @@ cdef inline void correlate_phase(const Conv *k, const Gather *g, Room room, cons
     cdef int64_t srcs = k.c if k.role == FORWARD else k.o, dsts = k.o if k.role == FORWARD else k.c
     cdef int64_t outs = dsts // k.groups, inner = g.channels * g.h.taps
     cdef int64_t dst_h = k.oh if k.role == FORWARD else k.h, dst_w = k.ow if k.role == FORWARD else k.w
-    cdef int64_t lo, hi, group, s, j, j1, j2, q, m0, ld, pixels, chunk, begin, end, images, t, u, a1, a2, s1, s2
+    cdef int64_t lo, hi, group, s, j, j1, j2, q, m0, ld, pixels, chunk, begin, end, images, t, u, a1, a2, s1, s2, most, uses
     cdef int nv, rows
     cdef Slabs sl = slabs_of(outs, sizeof(real))
     cdef Block b
@@ -197,13 +203,15 @@ cdef inline void correlate_phase(const Conv *k, const Gather *g, Room room, cons
                 ld = slab_start(sl, s + 1) * sl.lanes - m0
                 m = mat + (group * sl.vectors * sl.lanes + m0) * g.steps
                 nv = <int>(ld // sl.lanes)
-                chunk = max(524288 // (ld * <int64_t>sizeof(real)), 1)   # weights that stay in the second cache
+                most = fe_tile_rows(nv)
+                uses = (pixels + most - 1) // most
+                chunk = max(131072 // (ld * <int64_t>sizeof(real)), 1)   # weights that stay in the second cache, as do the next
                 begin = 0
                 while begin < g.steps or begin == 0:
                     end = min(begin + chunk, g.steps)
                     q = 0
                     while q < pixels:
-                        rows = <int>min(fe_tile_rows(nv), pixels - q)
+                        rows = <int>min(most, pixels - q)
                         j1, j2 = begin, end
                         if b.images == 1:    # tap rows that lie in the padding for all pixels of this tile: skipped
                             a1 = b.row + (q + rows - 1) // g.h.outs
@@ -212,7 +220,10 @@ cdef inline void correlate_phase(const Conv *k, const Gather *g, Room room, cons
                             j2 = min(j2, (down(g.v.srcs - 1 - g.v.first - a2 * g.v.step, g.v.gap) + 1) * inner)
                         if j2 > j1 or begin == 0:
                             j1 = min(j1, end)
-                            tile(nv, base + q, rows, off + j1, max(j2 - j1, 0), m + j1 * ld, out + q * ld, begin > 0)
+                            j2 = max(j2 - j1, 0)
+                            tile(nv, base + q, rows, off + j1, j2,
+                                 before(m + j1 * ld, j2, m + end * ld, (end - begin) * ld, q // most, uses), out + q * ld,
+                                 begin > 0)
                         q += rows
                     begin += chunk
                 store(g, b, out, dst, Slab(group * outs + m0, min(ld, outs - m0), ld, dsts, dst_h, dst_w))

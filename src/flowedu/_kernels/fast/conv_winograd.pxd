@@ -121,12 +121,13 @@ cdef inline void products(Rows r, int64_t *off, int64_t steps, float *mat, float
     """out (count, ld) = or += rows x mat."""
     cdef float *base[FE_ROWS]
     cdef int nv = <int>(ld // lanes(4))
-    cdef int64_t q = 0, i, n
+    cdef int64_t q = 0, i, n, most = fe_tile_rows(nv), uses = (r.count + most - 1) // most
     while q < r.count:
-        n = min(fe_tile_rows(nv), r.count - q)
+        n = min(most, r.count - q)
         for i in range(n):
             base[i] = r.first + (q + i) * r.apart
-        fe_tile_f(nv, base, <int>n, off, steps, mat, out + q * ld, accumulate)
+        tile(nv, base, <int>n, off, steps, before(mat, steps, mat + steps * ld, steps * ld, q // most, uses), out + q * ld,
+             accumulate)
         q += n
 
 
