@@ -9,6 +9,7 @@ cimport numpy as cnp
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 import numpy as np
 
@@ -234,18 +235,25 @@ cdef struct Arrow:                 # `struct ArrowArray` of Arrow's C data inter
 
 
 def unpack(capsule, cnp.ndarray y not None, bint backwards):
-    """y (H, W, 3) uint8 = the pixels of a picture that Pillow keeps as four bytes each and shows by `__arrow_c_array__`;
-    backwards: the last channel first. ValueError where the capsule shows something else."""
+    """y (H, W, C) uint8 = the pixels of a picture of 1 or 3 channels as Pillow shows them by `__arrow_c_array__`: one byte
+    each, or four; backwards: the last channel first. ValueError where the capsule shows something else."""
     cdef const Arrow *a = <const Arrow *>PyCapsule_GetPointer(capsule, "arrow_array")
     cdef const Arrow *numbers
     cdef Py_ssize_t n
-    if cnp.PyArray_TYPE(y) != cnp.NPY_UINT8 or y.ndim != 3 or y.shape[2] != 3 or not cnp.PyArray_ISCARRAY(y):
+    if cnp.PyArray_TYPE(y) != cnp.NPY_UINT8 or y.ndim != 3 or y.shape[2] not in (1, 3) or not cnp.PyArray_ISCARRAY(y):
         raise ValueError("unpack: y does not fit")
     n = y.shape[0] * y.shape[1]
-    numbers = a.children[0] if a.n_children == 1 and a.length == n and a.offset == 0 else NULL
-    if numbers == NULL or numbers.n_buffers != 2 or numbers.length != 4 * n or numbers.offset or numbers.buffers[1] == NULL:
-        raise ValueError("unpack: these are not so many pixels of four bytes")
+    cdef bint grey = y.shape[2] == 1
+    numbers = a if grey else NULL
+    if not grey and a.n_children == 1 and a.length == n and a.offset == 0:
+        numbers = a.children[0]
+    if numbers == NULL or numbers.n_children or numbers.n_buffers != 2 or numbers.offset or numbers.length != (
+            n if grey else 4 * n) or numbers.buffers[1] == NULL:
+        raise ValueError("unpack: these are not so many pixels")
     cdef const uint8_t *x = <const uint8_t *>numbers.buffers[1]
     cdef uint8_t *out = <uint8_t *>cnp.PyArray_DATA(y)
     with nogil:
-        fe_pack_three(x, n, backwards, out)
+        if grey:
+            memcpy(out, x, n)
+        else:
+            fe_pack_three(x, n, backwards, out)

@@ -14,7 +14,7 @@ from flowedu.oneflow04.image.decode import check_color_space
 from flowedu.oneflow04.image.pictures import channel_numbers, check_pictures, room
 from flowedu.oneflow04.image.threads import each, much
 from flowedu.ops.front import front
-from flowedu.ops.host import define_host
+from flowedu.ops.host import anew, define_host
 
 WHAT = "image.CropMirrorNormalize"
 
@@ -35,6 +35,7 @@ def _crop(a: np.ndarray, h: int, w: int, at_y: float, at_x: float, where: str) -
     return a[y:y + h, x:x + w]
 
 
+@anew
 def _run(xs: tuple, channels: int, layout: str, crop_h: int, crop_w: int, crop_pos_y: float, crop_pos_x: float, mean: tuple,
          std: tuple, dtype: dt.dtype) -> np.ndarray:
     x = xs[0]

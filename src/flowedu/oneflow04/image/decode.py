@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, DataError, UnsupportedError
 from flowedu.errors.extras import install
 from flowedu.oneflow04.image import _pixels
-from flowedu.oneflow04.image.pictures import room
 from flowedu.oneflow04.image.threads import each
 
 CHANNELS = {"BGR": 3, "RGB": 3, "GRAY": 1}
@@ -102,8 +100,8 @@ def decode_image(data: bytes | np.ndarray, color_space: str = "BGR", where: str 
 def _pixels_of(image, backwards: bool) -> np.ndarray:
     """The pixels of a Pillow image of mode L or RGB; backwards: as BGR."""
     channels = 3 if image.mode == "RGB" else 1
-    out = room((image.height, image.width, channels), dt.uint8)
-    if channels == 3 and hasattr(image, "__arrow_c_array__"):       # Pillow 11.2 shows its memory
+    out = np.empty((image.height, image.width, channels), np.uint8)
+    if hasattr(image, "__arrow_c_array__"):       # Pillow 11.2 shows its memory
         try:
             _pixels.unpack(image.__arrow_c_array__()[1], out, backwards)
             return out

@@ -14,9 +14,10 @@ from flowedu.oneflow04.image.decode import check_color_space
 from flowedu.oneflow04.image.pictures import check_pictures, pixel_type, room
 from flowedu.oneflow04.image.threads import each, much
 from flowedu.ops.front import front
-from flowedu.ops.host import define_host
+from flowedu.ops.host import anew, define_host
 
 
+@anew
 def _fixed(x: TensorBuffer, width: int, height: int, channels: int, dtype: dt.dtype, kind: str):
     check_pictures("image.Resize", x, channels)
     out = room((x.size, height, width, channels), dtype)
