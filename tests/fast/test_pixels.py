@@ -127,8 +127,9 @@ def test_unpack_refuses_what_does_not_fit():
     _pixels.unpack(shown("RGB"), y, False)
     _pixels.unpack(shown("L"), grey, False)
     assert not y.any() and not grey.any()
-    for wrong in ((shown("L"), y), (shown("RGB"), grey), (shown("L"), grey[1:]), (shown("RGB"), y[1:]), (shown("RGB"), y[0]),
-                  (shown("RGB"), y[:, :, :2].copy()), (shown("RGB"), y[:, ::-1]), (shown("RGB"), y.astype(np.int8)), (None, y)):
+    for wrong in ((shown("L"), y), (shown("RGB"), grey), (shown("L"), grey[1:]), (shown("RGB"), y[1:]), (None, y),
+                  (shown("RGB"), y[0]), (shown("RGB"), y[:, :, :2].copy()), (shown("RGB"), y[:, ::-1]),
+                  (shown("RGB"), y.astype(np.int8))):
         with pytest.raises(ValueError):
             _pixels.unpack(*wrong, False)
 
