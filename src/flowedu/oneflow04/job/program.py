@@ -109,6 +109,7 @@ class Program04(CompiledJob):
         self.varying = [v for v in graph.inputs.values() if v in varies]
         self.direct = {v for values in self.fetched for v in values if v in made or v in context.lists}
         check_returned(context.name, self.direct)
+        # (What another call reads is copied: its result may lie in the same memory.)
         fetched = Counter(v for values in self.fetched for v in values)
         used = {v for c in context.calls for v in c.inputs()} | set(graph.inputs.values())
         alone = {v for v in self.direct - used if fetched[v] == 1 and v.node is not None}
