@@ -21,6 +21,7 @@ except ImportError:
 
 MEAN, STD = 127.0, 50.0
 BATCHES = 4         # of photos in a call
+READ_AHEAD = 0.5    # seconds: by then a contender has read ahead all it may, and leaves the processor to the next one
 
 
 def _by_hand(content: bytes, size: int) -> np.ndarray:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from flowedu.core.sbp.ranks import set_virtual_devices
 from launched import has_mpi, launch
 from model_rows import arrays
 
-RANKS = Path(__file__).with_name("dist_ranks.py")
+RANKS, DTENSOR = (Path(__file__).with_name(f"{name}.py") for name in ("dist_ranks", "dist_torch"))
 SIZES = {"4 KB": 4 << 10, "64 KB": 64 << 10, "1 MB": 1 << 20, "16 MB": 16 << 20, "64 MB": 64 << 20}
 PEER = {"mpi": "mpi4py", "threads": "NumPy"}
 
@@ -31,6 +32,15 @@ PEER = {"mpi": "mpi4py", "threads": "NumPy"}
 def _measured(engine: str, kind: str, nbytes: int, rounds: int) -> dict[str, list[float]]:
     """Seconds per call of each way, measured side by side on two ranks."""
     return json.loads(launch(engine, RANKS, kind, nbytes, rounds))
+
+
+@functools.cache
+def _dtensor(kind: str, nbytes: int, rounds: int) -> dict[str, list[float]]:
+    """The same of PyTorch's DTensor, in two processes over gloo (MPI's do not serve it); nothing without PyTorch."""
+    if find_spec("torch") is None:
+        return {}
+    command = [sys.executable, str(DTENSOR), kind, str(nbytes), str(rounds)]
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=600).stdout)
 
 
 def _collectives(Row, engine: str, goal: float) -> list:
@@ -43,7 +53,8 @@ def _collectives(Row, engine: str, goal: float) -> list:
         for size, nbytes in SIZES.items():
             def timed(rounds, kind=kind, way=way, nbytes=nbytes):
                 times = _measured(engine, kind, nbytes, rounds)
-                return {"flowedu": times[way], PEER[engine]: times["raw"]}
+                dtensor = _dtensor(kind, nbytes, rounds) if engine == "mpi" and way == "to_global" else {}
+                return {"flowedu": times[way], PEER[engine]: times["raw"], **dtensor}
             found.append(Row(f"{engine}, 2 ranks: {name} {size}", None, goal, rounds=20, timed=timed))
     return found
 

@@ -10,7 +10,7 @@ import numpy as np
 import flowedu as flow
 import jobs
 import twins
-from data_rows import data_pipeline
+from data_rows import READ_AHEAD, data_pipeline
 from dist_rows import rows as dist_rows
 from function_rows import rows as function_rows
 from half_rows import rows as half_rows
@@ -129,8 +129,9 @@ def all_rows() -> list[Row]:
         *half_rows(Row),
         Row("job: MLP 784-512-10 training, by hand in NumPy", numpy_by_hand, 1.0, inner=20, threads=(2,)),
         Row("job: MLP training step, two things watched", lambda threads: watched_step(), 0.9, inner=20, rounds=40),
-        *([Row("data: 100 JPEGs read and resized", lambda threads: data_pipeline(), 1, inner=12, rounds=10, threads=(2,)),
+        *([Row("data: 100 JPEGs read and resized", lambda threads: data_pipeline(), 1, inner=12, rounds=10, threads=(2,),
+               settle=READ_AHEAD),
            Row("data: 4 x 64 JPEGs of 320x240 made 224x224", lambda threads: data_pipeline(photos=True), 1, rounds=10,
-               threads=(2,))] if pictures else []),
+               threads=(2,), settle=READ_AHEAD)] if pictures else []),
         *dist_rows(Row),
     ]

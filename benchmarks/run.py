@@ -44,6 +44,7 @@ class Row:
     rounds: int = 30
     threads: tuple[int, ...] = ()     # numbers of threads it is run with; empty: all that are asked for
     timed: Callable[[int], dict[str, list[float]]] | None = None      # in processes of their own: rounds -> timings
+    settle: float = SETTLE            # seconds of rest before each contender; more where others still read ahead by then
     share: Callable[[int, float], str] | None = None                  # (threads, our time) -> how near to the limit we are
 
 
@@ -60,7 +61,7 @@ def measure(row: Row, rounds: int, threads: int = 0) -> dict[str, list[float]]:
     try:
         for _ in range(rounds):
             for name, f in contenders.items():
-                time.sleep(SETTLE_NUMPY if "numpy" in contenders else SETTLE)
+                time.sleep(max(row.settle, SETTLE_NUMPY if "numpy" in contenders else SETTLE))
                 warm = time.perf_counter() + WARM
                 while time.perf_counter() < warm:        # sleeping cores and threads wake up slowly
                     f()

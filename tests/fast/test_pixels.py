@@ -10,8 +10,8 @@ from PIL import Image, ImageOps
 
 import flowedu as flow
 from common import refused
-from flowedu.errors import DataError
-from flowedu.oneflow04.image import _pixels, decode, resample, resize
+from flowedu.errors import DataError, ShapeError
+from flowedu.oneflow04.image import _pixels, decode, resample, threads
 
 sizes = st.integers(1, 24)
 SPECIAL = [0.0, -0.0, 1e30, -1e-42, 254.5, np.inf, -np.inf, np.nan]
@@ -95,6 +95,45 @@ def test_look_up_refuses_what_does_not_fit():
             _pixels.look_up(*wrong)
 
 
+# ---- out of Pillow's memory
+@given(sizes, sizes, st.sampled_from(["RGB", "BGR", "GRAY"]), st.sampled_from(["PNG", "BMP", "JPEG"]), st.integers(0, 99))
+@example(1, 1, "RGB", "PNG", 0)
+def test_pixels_come_as_pillow_gives_them(h, w, space, kind, seed):
+    Image.fromarray(pixels(seed, (h, w, 3), np.uint8)).save(f := io.BytesIO(), kind)
+    want = by_pillow(f.getvalue(), "L" if space == "GRAY" else "RGB").reshape(h, w, -1)
+    got = decode.decode_image(f.getvalue(), space)
+    assert np.array_equal(got, want[:, :, ::-1] if space == "BGR" else want)
+    assert got.flags.writeable and got.flags.owndata           # or a TensorBuffer would copy it
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_picture_in_several_pieces_of_memory_and_an_older_pillow_give_the_same(backwards):
+    x = pixels(0, (1200, 4000, 3), np.uint8)                # 19 MB at four bytes a pixel; Pillow's pieces have 16
+    image = Image.fromarray(x)
+    assert np.array_equal(decode._pixels_of(image, backwards), x[:, :, ::-1] if backwards else x)
+    small = x[:5, :7]
+
+    class Older:
+        mode, height, width = "RGB", 5, 7
+        tobytes = Image.fromarray(small).tobytes
+
+    assert np.array_equal(decode._pixels_of(Older, backwards), decode._pixels_of(Image.fromarray(small), backwards))
+
+
+@pytest.mark.skipif(not hasattr(Image.Image, "__arrow_c_array__"), reason="Pillow before 11.2 does not show its memory")
+def test_unpack_refuses_what_does_not_fit():
+    shown = lambda mode: Image.new(mode, (4, 6)).__arrow_c_array__()[1]
+    y, grey = np.ones((6, 4, 3), np.uint8), np.ones((6, 4, 1), np.uint8)
+    _pixels.unpack(shown("RGB"), y, False)
+    _pixels.unpack(shown("L"), grey, False)
+    assert not y.any() and not grey.any()
+    for wrong in ((shown("L"), y), (shown("RGB"), grey), (shown("L"), grey[1:]), (shown("RGB"), y[1:]), (None, y),
+                  (shown("RGB"), y[0]), (shown("RGB"), y[:, :, :2].copy()), (shown("RGB"), y[:, ::-1]),
+                  (shown("RGB"), y.astype(np.int8))):
+        with pytest.raises(ValueError):
+            _pixels.unpack(*wrong, False)
+
+
 # ---- small JPEG files
 def by_pillow(data, mode):
     with Image.open(io.BytesIO(data)) as image:
@@ -117,7 +156,7 @@ OPTIONS = {"plain": {}, "best": {"quality": 100, "subsampling": 0}, "4:2:2": {"s
 @pytest.mark.parametrize("mode", ["L", "RGB", "CMYK"])
 def test_jpeg_files_of_all_sorts_are_as_pillow_reads_them(options, mode):
     quick = set()
-    for shape in ((1, 1, 3), (8, 8, 3), (17, 30, 3), (260, 260, 3)):
+    for shape in ((1, 1, 3), (8, 8, 3), (17, 30, 3), (520, 520, 3)):
         data = jpeg(Image.fromarray(pixels(0, shape, np.uint8)).convert(mode), **options)
         quick.add(decode._plain_jpeg(data) is not None)
         for space, wanted in (("RGB", "RGB"), ("GRAY", "L")):
@@ -148,7 +187,7 @@ def three_threads(monkeypatch):
     pool = futures.ThreadPoolExecutor
     monkeypatch.setattr(futures, "ThreadPoolExecutor", lambda n, name: made.append(n) or pool(n, name))
     monkeypatch.setattr(decode, "LARGE", 1)
-    monkeypatch.setattr(resize, "MUCH", 1)
+    monkeypatch.setattr(threads, "MUCH", 1)
     before = flow.get_num_threads()
     flow.set_num_threads(3)
     yield made
@@ -162,12 +201,15 @@ def test_threads_change_nothing_but_the_time(three_threads):
         pictures = flow.image.decode(files)
         fixed = flow.image.Resize(pictures, target_size=(16, 16))[0].numpy()
         kept = flow.image.Resize(pictures, target_size=9, keep_aspect_ratio=True)[0]
-        return [*pictures, fixed, *kept]
+        mirror = flow.tensor(np.arange(7, dtype=np.int8) % 2)
+        normal = [flow.image.CropMirrorNormalize(x, mirror, crop_h=9, crop_w=8, mean=[9.0], std=[7.0], output_layout=layout)
+                  for x in (flow.tensor(fixed), pictures) for layout in ("NCHW", "NHWC")]
+        return [*pictures, fixed, *kept, *(x.numpy() for x in normal)]
 
     several = found()
-    assert three_threads == [3, 3, 3]
+    assert three_threads == [3] * 7
     flow.set_num_threads(1)
-    assert all(np.array_equal(a, b) for a, b in zip(found(), several, strict=True)) and len(three_threads) == 3
+    assert all(np.array_equal(a, b) for a, b in zip(found(), several, strict=True)) and len(three_threads) == 7
 
 
 def test_the_first_damaged_file_is_named_whatever_thread_meets_it(three_threads):
@@ -175,4 +217,13 @@ def test_the_first_damaged_file_is_named_whatever_thread_meets_it(three_threads)
     for _ in range(20):
         with refused(DataError, "instance 2"):
             flow.image.decode(flow.TensorBuffer([good, good, good[:-99], b"no picture", good[:99], good]))
+    assert three_threads == [3] * 20
+
+
+def test_the_first_picture_too_small_to_crop_is_named_whatever_thread_meets_it(three_threads):
+    large, small = np.zeros((9, 9, 3), np.uint8), np.zeros((4, 9, 3), np.uint8)
+    pictures = flow.TensorBuffer([large, large, small, large[:2], large])
+    for _ in range(20):
+        with refused(ShapeError, "instance 2"):
+            flow.image.CropMirrorNormalize(pictures, crop_h=5, crop_w=5)
     assert three_threads == [3] * 20

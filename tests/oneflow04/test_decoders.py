@@ -215,6 +215,26 @@ def test_a_job_reads_decodes_resizes_and_normalizes(tmp_path):
             np.testing.assert_allclose(x[i], expected.transpose(2, 0, 1), rtol=1e-6)
 
 
+def test_what_a_job_gives_back_is_the_callers_alone(tmp_path):
+    digits(tmp_path)
+
+    @flow.global_function()
+    def pipeline() -> tuple[tp.Numpy, tp.Numpy, tp.Numpy, tp.Numpy, tp.Numpy]:
+        records = data.ofrecord_reader(str(tmp_path), batch_size=6)
+        labels = data.OFRecordRawDecoder(records, "class/label", shape=(), dtype=flow.int32)
+        once = data.OFRecordRawDecoder(records, "class/label", shape=(), dtype=flow.int32)
+        resized = flow.image.Resize(data.OFRecordImageDecoder(records, "encoded"), target_size=(16, 12))[0]
+        return labels, labels, once, resized, flow.image.CropMirrorNormalize(resized)
+
+    want = [x.copy() for x in pipeline()]
+    held = [pipeline() for _ in range(3)]                   # each batch has all six
+    for results in held:
+        for x, w in zip(results, want, strict=True):
+            assert np.array_equal(x, w) and x.flags.writeable and x.flags.c_contiguous
+            x[...] = 77                                     # changes no other result, of this call or another
+    assert all(np.array_equal(x, w) for x, w in zip(pipeline(), want, strict=True))
+
+
 def test_the_image_classification_reader(tmp_path):
     contents = digits(tmp_path)
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import flowedu as flow
@@ -12,6 +12,7 @@ from common import fresh_session, refused  # noqa: F401
 from flowedu.data.ofrecord import part_paths
 from flowedu.data.reader import RecordReader, shuffled
 from flowedu.errors import ArgumentError, DataError
+from flowedu.oneflow04.random import seed_of
 from flowedu.ops.host import forget_states
 
 
@@ -192,3 +193,34 @@ def test_errors_reach_the_caller_of_the_job(tmp_path):
     with pytest.raises(DataError, match="part-0 ends within the record") as e:
         read()
     assert "threading.py" not in str(e.value)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=15)
+@given(st.integers(1, 9), st.integers(1, 3), st.integers(1, 5), st.integers(0, 3), st.booleans(), st.booleans(),
+       st.integers(0, 99))
+def test_reading_ahead_gives_what_the_reader_gives(tmp_path, count, parts, batch, depth, shuffle, after, seed):
+    """However far a job reads ahead: no record is lost or comes twice, over the ends of epochs, shuffled or not."""
+    flow.clear_default_session()
+    folder = write(tmp_path / f"{count}-{parts}", max(count, parts), parts)
+    config = flow.function_config()
+    config.prefetch(depth)
+    read = read_job(folder, batch, config=config, data_part_num=parts, random_shuffle=shuffle, shuffle_buffer_size=3,
+                    shuffle_after_epoch=after, seed=seed)
+    reader = RecordReader(part_paths(folder, parts), shuffle, 3, after, seed_of(seed) if shuffle or after else 0)
+    assert [read().tolist() for _ in range(7)] == [numbers(reader.next(batch)) for _ in range(7)]
+
+
+def test_reading_ahead_goes_on_after_an_error_as_the_reader_does(tmp_path):
+    path = Path(write(tmp_path, 5)) / "part-0"
+    path.write_bytes(path.read_bytes()[:-1])
+    reader = RecordReader([str(path)], False, 1, False, 0)
+
+    def seen(f):
+        try:
+            return f()
+        except DataError as e:
+            return e.problem
+
+    want = [seen(lambda: numbers(reader.next(2))) for _ in range(6)]
+    read = read_job(tmp_path, 2)
+    assert [seen(lambda: read().tolist()) for _ in range(6)] == want and want[:2] == want[3:5] == [[0, 1], [2, 3]]

@@ -129,6 +129,12 @@ class HostOp(Op):
         return tuple(map(wrap, out)) if isinstance(out, tuple) else wrap(out)
 
 
+def anew(host: Callable) -> Callable:
+    """`host` marked as one whose arrays are new at every call: nothing else refers to them, so they can be given away."""
+    host.anew = True
+    return host
+
+
 def spec_of(value: Any, what: str) -> Spec:
     """The Spec of an array, or of an object that has one; DTypeError, which starts with `what`, for anything else."""
     if isinstance(value, np.ndarray):

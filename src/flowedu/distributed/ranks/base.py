@@ -17,6 +17,7 @@ from flowedu.errors import ArgumentError
 REDUCTIONS = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
 SMALL = 1 << 16                     # bytes up to which one meeting costs more than the data
 LARGE = 1 << 18                     # bytes from which an array lies in a block of tensors' memory
+_perform: Callable | None = None    # distributed/perform.py's, once it was asked for
 
 
 class Options:
@@ -68,8 +69,10 @@ class Comm(Simple):
         never waits, and the arrays may change as soon as this returns."""
 
     def box(self, route, part: np.ndarray | None, what: str = "") -> np.ndarray | None:
-        from flowedu.distributed.perform import perform  # who only asks for the rank needs no boxing
-        return perform(self, route, part, what)
+        global _perform
+        if _perform is None:                                 # who only asks for the rank needs no boxing
+            from flowedu.distributed.perform import perform as _perform
+        return _perform(self, route, part, what)
 
     def send(self, to: int, a: np.ndarray, what: str = "") -> None:
         """Send `a`; does not wait."""

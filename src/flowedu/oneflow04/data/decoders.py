@@ -22,7 +22,7 @@ from flowedu.oneflow04.image import resample
 from flowedu.oneflow04.image.decode import check_color_space, check_crop, crop_window, decode_images
 from flowedu.oneflow04.random import name_once, seed_of
 from flowedu.ops.front import front
-from flowedu.ops.host import define_host
+from flowedu.ops.host import anew, define_host
 
 
 def check_records(what: str, records, blob_name) -> None:
@@ -46,6 +46,7 @@ def check_raw(records, blob_name, shape, dtype):
                          got=repr(dtype), fix="for bytes of any length use OFRecordBytesDecoder")
 
 
+@anew
 def raw_array(records, blob_name, shape, dtype, dim1_varying_length, truncate) -> np.ndarray:
     what, size, rows = "OFRecordRawDecoder", prod(shape), []
     for raw, kind, values in records.features(blob_name, what):

@@ -1,16 +1,28 @@
 # cython: language_level=3
-"""The two loops over the pixels of pictures: `blend`, resizing by taps, and `look_up`, a table instead of arithmetic.
+"""The loops over the pixels of pictures: `blend`, resizing by taps, `look_up`, a table instead of arithmetic, and `unpack`,
+out of Pillow's memory.
 
-Both do just what the NumPy lines in resample.py and crop_mirror.py say, in the same order of operations, and so give
+The first two do just what the NumPy lines in resample.py and crop_mirror.py say, in the same order of operations, and so give
 the same bits: setup.py forbids the compiler to reorder or fuse them here. The GIL is released.
 """
 cimport numpy as cnp
-from libc.stdint cimport int32_t, uint8_t
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 import numpy as np
 
 cnp.import_array()
+
+cdef extern from "pixel_rows.h":
+    void fe_mix_two(const uint8_t *a, const uint8_t *b, float u, float v, Py_ssize_t n, float *y) noexcept nogil
+    void fe_mix_three(const uint8_t *a, const uint8_t *b, const uint8_t *c, float u, float v, float w, Py_ssize_t n,
+                      float *y) noexcept nogil
+    void fe_pack_three(const uint8_t *x, Py_ssize_t n, int backwards, uint8_t *y) noexcept nogil
+    void fe_round(const float *x, Py_ssize_t n, uint8_t *y) noexcept nogil
+    void fe_across_three(const float *x, const int32_t *index, const float *weight, Py_ssize_t taps, Py_ssize_t count,
+                         int all, float *y) noexcept nogil
 
 ctypedef fused pixel:
     uint8_t
@@ -72,8 +84,14 @@ cdef inline void down(const pixel *x, Py_ssize_t width, const Taps *t, Py_ssize_
             mixed[j] = <float>a[j] * u
         return
     b, v = x + index[1] * width, weight[1]
-    for j in range(width):
-        mixed[j] = <float>a[j] * u + <float>b[j] * v
+    if pixel is uint8_t:
+        if n == 3:
+            fe_mix_three(a, b, x + index[2] * width, u, v, weight[2], width, mixed)
+            return
+        fe_mix_two(a, b, u, v, width, mixed)
+    else:
+        for j in range(width):
+            mixed[j] = <float>a[j] * u + <float>b[j] * v
     for k in range(2, n):
         a, u = x + index[k] * width, weight[k]
         for j in range(width):
@@ -114,18 +132,21 @@ cdef inline float rounded(float v) noexcept nogil:
 
 cdef void picture(const pixel *x, Py_ssize_t width, Py_ssize_t channels, const Taps *rows, const Taps *cols, result *y,
                   float *mixed) noexcept nogil:
-    """One picture. mixed: room for a row of the input and one of the output."""
+    """One picture. mixed: room for a row of the input and one of the output, and one number after each."""
     cdef Py_ssize_t i, j, n = cols.count * channels
-    cdef float *line = mixed + width * channels
+    cdef float *line = mixed + width * channels + 1
+    mixed[width * channels] = 0                       # fe_across_three reads it and lets go of what it makes of it
     for i in range(rows.count):
         down(x, width * channels, rows, i, mixed)
         if channels == 1:
             across(mixed, 1, cols, line, pixel is float)
         elif channels == 3:
-            across(mixed, 3, cols, line, pixel is float)
+            fe_across_three(mixed, cols.index, cols.weight, cols.n, cols.count, pixel is float, line)
         else:
             across(mixed, channels, cols, line, pixel is float)
-        if pixel is uint8_t or result is uint8_t:
+        if result is uint8_t:
+            fe_round(line, n, y)
+        elif pixel is uint8_t:
             for j in range(n):
                 y[j] = <result>rounded(line[j])
         else:
@@ -153,7 +174,7 @@ def blend(cnp.ndarray x not None, cnp.ndarray y not None, Axis rows not None, Ax
     if (x.shape[0], width) != (rows.source, cols.source) or (y.shape[0], y.shape[1], y.shape[2]) != (
             rows.count, cols.count, channels) or not cnp.PyArray_ISWRITEABLE(y):
         raise ValueError("blend: y does not fit")
-    mixed = <float *>malloc((width + cols.count) * channels * sizeof(float) + 1)
+    mixed = <float *>malloc(((width + cols.count) * channels + 2) * sizeof(float))
     if mixed == NULL:
         raise MemoryError
     a, b = cnp.PyArray_DATA(x), cnp.PyArray_DATA(y)
@@ -205,3 +226,34 @@ def look_up(cnp.ndarray x not None, cnp.ndarray table not None, cnp.ndarray y no
             replace(a, xs, <const float *>t, b, ys, shape)
         else:
             replace(a, xs, <const double *>t, b, ys, shape)
+
+
+cdef struct Arrow:                 # `struct ArrowArray` of Arrow's C data interface
+    int64_t length, null_count, offset, n_buffers, n_children
+    const void **buffers
+    Arrow **children
+
+
+def unpack(capsule, cnp.ndarray y not None, bint backwards):
+    """y (H, W, C) uint8 = the pixels of a picture of 1 or 3 channels as Pillow shows them by `__arrow_c_array__`: one byte
+    each, or four; backwards: the last channel first. ValueError where the capsule shows something else."""
+    cdef const Arrow *a = <const Arrow *>PyCapsule_GetPointer(capsule, "arrow_array")
+    cdef const Arrow *numbers
+    cdef Py_ssize_t n
+    if cnp.PyArray_TYPE(y) != cnp.NPY_UINT8 or y.ndim != 3 or y.shape[2] not in (1, 3) or not cnp.PyArray_ISCARRAY(y):
+        raise ValueError("unpack: y does not fit")
+    n = y.shape[0] * y.shape[1]
+    cdef bint grey = y.shape[2] == 1
+    numbers = a if grey else NULL
+    if not grey and a.n_children == 1 and a.length == n and a.offset == 0:
+        numbers = a.children[0]
+    if numbers == NULL or numbers.n_children or numbers.n_buffers != 2 or numbers.offset or numbers.length != (
+            n if grey else 4 * n) or numbers.buffers[1] == NULL:
+        raise ValueError("unpack: these are not so many pixels")
+    cdef const uint8_t *x = <const uint8_t *>numbers.buffers[1]
+    cdef uint8_t *out = <uint8_t *>cnp.PyArray_DATA(y)
+    with nogil:
+        if grey:
+            memcpy(out, x, n)
+        else:
+            fe_pack_three(x, n, backwards, out)

@@ -11,9 +11,10 @@ from flowedu.errors import ArgumentError, ShapeError, UnsupportedError
 from flowedu.oneflow04.buffers import need_buffer, need_value
 from flowedu.oneflow04.image import _pixels
 from flowedu.oneflow04.image.decode import check_color_space
-from flowedu.oneflow04.image.pictures import channel_numbers, check_pictures
+from flowedu.oneflow04.image.pictures import channel_numbers, check_pictures, room
+from flowedu.oneflow04.image.threads import each, much
 from flowedu.ops.front import front
-from flowedu.ops.host import define_host
+from flowedu.ops.host import anew, define_host
 
 WHAT = "image.CropMirrorNormalize"
 
@@ -34,6 +35,7 @@ def _crop(a: np.ndarray, h: int, w: int, at_y: float, at_x: float, where: str) -
     return a[y:y + h, x:x + w]
 
 
+@anew
 def _run(xs: tuple, channels: int, layout: str, crop_h: int, crop_w: int, crop_pos_y: float, crop_pos_x: float, mean: tuple,
          std: tuple, dtype: dt.dtype) -> np.ndarray:
     x = xs[0]
@@ -43,14 +45,18 @@ def _run(xs: tuple, channels: int, layout: str, crop_h: int, crop_w: int, crop_p
     table = np.arange(256, dtype=dtype.numpy) - np.array(mean, dtype.numpy)[:, None]      # what becomes of each grey level
     table *= 1 / np.array(std, dtype.numpy)[:, None]
     mirror = xs[1].ravel() if len(xs) > 1 else np.zeros(len(x), np.int8)
-    out = np.empty(_shape([x.spec if many else x], channels, layout, crop_h, crop_w), dtype.numpy)
-    for i, y in enumerate(out if layout == "NHWC" else out.transpose(0, 2, 3, 1)):
+    out = room(_shape([x.spec if many else x], channels, layout, crop_h, crop_w), dtype)
+    pictures = out if layout == "NHWC" else out.transpose(0, 2, 3, 1)
+
+    def fill(i: int) -> None:
         picture = x[i]
         if picture.dtype != np.uint8:
             raise wrong_dtype(WHAT, x.where(i), dt.uint8, picture.dtype)
         piece = _crop(picture, crop_h, crop_w, crop_pos_y, crop_pos_x, x.where(i) if many else "the batch")
         piece = piece[:, ::-1] if mirror[i] else piece
-        _pixels.look_up(piece, table, y)
+        _pixels.look_up(piece, table, pictures[i])
+
+    list(each(fill, range(len(out)), much(out.size)))
     return out
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from flowedu.errors import ArgumentError, DataError, UnsupportedError
 from flowedu.errors.extras import install
+from flowedu.oneflow04.image import _pixels
 from flowedu.oneflow04.image.threads import each
 
 CHANNELS = {"BGR": 3, "RGB": 3, "GRAY": 1}
@@ -55,7 +56,7 @@ def _plain_jpeg(data: bytes) -> tuple[str, tuple[int, int]] | None:
 
 _PLAIN = {0xC0, 0xC4, 0xDA, 0xDB, 0xDD, 0xE0, 0xFE}             # frame, tables, scan, tables, restarts, JFIF, a comment
 _SEGMENT = struct.Struct(">BHBHHB")
-_SMALL = 1 << 16                                                # pixels
+_SMALL = 1 << 18                                                # pixels
 
 
 def opened(raw: bytes, upright: bool = True):
@@ -89,13 +90,26 @@ def decode_image(data: bytes | np.ndarray, color_space: str = "BGR", where: str 
     try:
         image = opened(raw)
         mode = "L" if channels == 1 else "RGB"
-        image = image if image.mode == mode else image.convert(mode)
-        pixels = image.tobytes("raw", "BGR" if color_space.upper() == "BGR" else mode)
+        return _pixels_of(image if image.mode == mode else image.convert(mode), color_space.upper() == "BGR")
     except Exception as e:        # damaged bytes make Pillow's decoders raise OSError, SyntaxError, struct.error and more
         raise DataError(f"{where}: the bytes are no picture that can be read", expected="a whole PNG, JPEG or BMP file",
                         got=f"{len(raw)} bytes starting {raw[:8]!r} ({type(e).__name__}: {e})",
                         fix="check the file, and that all of its bytes were stored") from e
-    return np.frombuffer(pixels, np.uint8).reshape(image.height, image.width, channels).copy()
+
+
+def _pixels_of(image, backwards: bool) -> np.ndarray:
+    """The pixels of a Pillow image of mode L or RGB; backwards: as BGR."""
+    channels = 3 if image.mode == "RGB" else 1
+    out = np.empty((image.height, image.width, channels), np.uint8)
+    if hasattr(image, "__arrow_c_array__"):       # Pillow 11.2 shows its memory
+        try:
+            _pixels.unpack(image.__arrow_c_array__()[1], out, backwards)
+            return out
+        except ValueError:                                          # a large picture, which lies in several pieces
+            pass
+    raw = image.tobytes("raw", "BGR" if backwards else image.mode)
+    out[...] = np.frombuffer(raw, np.uint8).reshape(out.shape)
+    return out
 
 
 def decode_images(files: Sequence, color_space: str, where: Callable[[int], str]) -> Iterable[np.ndarray]:

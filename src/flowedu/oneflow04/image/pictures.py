@@ -5,10 +5,16 @@ import numpy as np
 
 from flowedu.core.buffers.tensor_buffer import TensorBuffer
 from flowedu.core.values import dtype as dt
+from flowedu.core.values.storage import empty
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.oneflow04.buffers import need_value, number_type
 
 _PIXELS = (dt.uint8, dt.float32)
+
+
+def room(shape: tuple[int, ...], dtype: dt.dtype) -> np.ndarray:
+    """An array to be filled, in memory that the last batch let go of: fresh pages take as long as the work on them."""
+    return np.asarray(empty(shape, dtype))
 
 
 def check_pictures(what: str, x: TensorBuffer, channels: int | None = None) -> None:

@@ -11,18 +11,17 @@ from flowedu.errors import ArgumentError
 from flowedu.oneflow04.buffers import need_buffer
 from flowedu.oneflow04.image import resample
 from flowedu.oneflow04.image.decode import check_color_space
-from flowedu.oneflow04.image.pictures import check_pictures, pixel_type
-from flowedu.oneflow04.image.threads import each
+from flowedu.oneflow04.image.pictures import check_pictures, pixel_type, room
+from flowedu.oneflow04.image.threads import each, much
 from flowedu.ops.front import front
-from flowedu.ops.host import define_host
-
-MUCH = 1 << 20               # numbers in a batch: resizing it takes longer than starting threads
+from flowedu.ops.host import anew, define_host
 
 
+@anew
 def _fixed(x: TensorBuffer, width: int, height: int, channels: int, dtype: dt.dtype, kind: str):
     check_pictures("image.Resize", x, channels)
-    out = np.empty((x.size, height, width, channels), dtype.numpy)
-    list(each(lambda i: resample.resize(x.items[i], height, width, kind, out[i]), range(x.size), out.size >= MUCH))
+    out = room((x.size, height, width, channels), dtype)
+    list(each(lambda i: resample.resize(x.items[i], height, width, kind, out[i]), range(x.size), much(out.size)))
     scale = np.array([(width / a.shape[1], height / a.shape[0]) for a in x.items], np.float32).reshape(-1, 2)
     return out, scale
 
@@ -35,8 +34,9 @@ _fixed_op = define_host("image_resize_to_fixed(x, *, width, height, channels, dt
 def _kept(x: TensorBuffer, target: int, shortest: int, longest: int, longer: bool, kind: str):
     check_pictures("image.Resize", x)
     shapes = [resample.kept_ratio(*a.shape[:2], target, shortest, longest, longer) for a in x.items]
-    much = sum(h * w * a.shape[2] for a, (h, w) in zip(x.items, shapes)) >= MUCH
-    out = TensorBuffer(list(each(lambda i: resample.resize(x.items[i], *shapes[i], kind), range(x.size), much)), x.shape)
+    numbers = sum(h * w * a.shape[2] for a, (h, w) in zip(x.items, shapes))
+    each_one = each(lambda i: resample.resize(x.items[i], *shapes[i], kind), range(x.size), much(numbers))
+    out = TensorBuffer(list(each_one), x.shape)
     size = np.array(shapes, np.int32).reshape(-1, 2)[:, ::-1]
     before = np.array([a.shape[:2] for a in x.items], np.float32).reshape(-1, 2)[:, ::-1]
     return out, (size / before).astype(np.float32), size

@@ -5,6 +5,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 from flowedu.core.eager.dispatch import get_num_threads
 
+MUCH = 1 << 20               # numbers in a batch: the loops over them take longer than starting threads
+
+
+def much(numbers: int) -> bool:
+    """Whether this many numbers are worth threads to our loops."""
+    return numbers >= MUCH
+
 
 def each(f: Callable, items: Sequence, worth: bool) -> Iterable:
     """f(x) for each of `items`, in their order, one by one or all at once; in up to flow.get_num_threads() threads if it

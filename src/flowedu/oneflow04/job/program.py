@@ -5,7 +5,7 @@ were just decoded) a plan is made for each combination that comes, and the last 
 """
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 
 import numpy as np
 
@@ -109,6 +109,11 @@ class Program04(CompiledJob):
         self.varying = [v for v in graph.inputs.values() if v in varies]
         self.direct = {v for values in self.fetched for v in values if v in made or v in context.lists}
         check_returned(context.name, self.direct)
+        # (What another call reads is copied: its result may lie in the same memory.)
+        fetched = Counter(v for values in self.fetched for v in values)
+        used = {v for c in context.calls for v in c.inputs()} | set(graph.inputs.values())
+        alone = {v for v in self.direct - used if fetched[v] == 1 and v.node is not None}
+        self.given = {v for v in alone if getattr(v.node.op.host, "anew", False)}     # the caller's, without a copy
 
     def _varying_values(self) -> set[GraphValue]:
         """The values whose size may differ from call to call."""
@@ -150,7 +155,8 @@ class Program04(CompiledJob):
                 self.runs += 1
         outputs = compiled.run(tuple(flat_array(value(v)) for v in self.context.graph.inputs.values()))
         numbers = iter(range(len(compiled.returned)))
-        return compiled, [[given_back(value(v)) if v in self.direct else compiled.fetch(outputs, next(numbers))
+        back = lambda v: value(v) if v in self.given else given_back(value(v))
+        return compiled, [[back(v) if v in self.direct else compiled.fetch(outputs, next(numbers))
                            for v in values] for values in self.fetched]
 
     def _plan_for(self, specs: dict[GraphValue, Spec]) -> Told:
