@@ -32,8 +32,8 @@ HEADERS = ["_kernels/core", "_kernels/ops", "_kernels/fast"]
 ENGINE = ["flowedu.core.values.storage", "flowedu.tensor.dlpack", "flowedu.tensor.writing", "flowedu.core.ops.call",
           "flowedu.core.ops.program", "flowedu.core.eager.dispatch", "flowedu.ops.custom.pykernel",
           "flowedu.core.grad.tape", "flowedu.core.graph.executor", "flowedu.diagnostics.function", "flowedu.fast.memory",
-          "flowedu.fast.arena", "flowedu.fast.operators", "flowedu.oneflow04.image._pixels",
-          "flowedu.distributed.mpi.lanes"]
+          "flowedu.fast.arena", "flowedu.fast.operators", "flowedu.fast.tensors",
+          "flowedu.oneflow04.image._pixels", "flowedu.distributed.mpi.lanes"]
 EXACT = {"flowedu.oneflow04.image._pixels"}    # rounds where it is written: must give NumPy's bits
 # their bits must not depend on where arrays lie
 UPDATES = {"flowedu._kernels.core.update", "flowedu._kernels.ops.update_sgd", "flowedu._kernels.ops.update_adaptive"}

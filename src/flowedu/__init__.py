@@ -73,7 +73,7 @@ from flowedu.oneflow04 import deprecated, unittest
 from flowedu.oneflow04.deprecated import device_prior_placement, fixed_placement
 
 # records and passes that know special kernels
-from flowedu.fast import operators as _fast_operators, ops as _fast_ops, passes as _fast
+from flowedu.fast import operators as _fast_operators, ops as _fast_ops, passes as _fast, tensors as _fast_tensors
 from flowedu.core.extensions import register_extension as _register_shelf
 
 # chapter 5: tensors

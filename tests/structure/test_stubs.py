@@ -151,7 +151,7 @@ def test_stubs_of_compiled_modules_are_true(tmp_path):
     pytest.importorskip("mypy")
     tool = load_tool()
     modules = [*tool.compiled(), *tool.MADE]
-    assert len(modules) == 15 + 3
+    assert len(modules) == 16 + 3
     (tmp_path / "allowed").write_text(ADDED + "\n")
     done = ran("-m", "mypy.stubtest", "--allowlist", "allowed", "--concise", "--ignore-disjoint-bases", *modules,
                cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(SRC)})

@@ -1,6 +1,7 @@
 # Where gradients arrive, and the hooks of users there (part of tape.pyx): leaves add them to their .grad, wanted tensors collect
 # them, hooks see them, anomaly mode looks on. A backward without any of these pays for none.
 
+@cython.freelist(4)
 cdef class Ends:
     """Where the paths of one backward end."""
     cdef dict wanted             # None: leaves get their .grad; {id of a leaf, or (id of a node, output): places in results}
@@ -8,16 +9,19 @@ cdef class Ends:
     cdef dict waiting            # None, or what has arrived at leaves with hooks: see hooked_leaves
     cdef bint create_graph
 
-    def __cinit__(self, list order, list roots, targets, bint create_graph):
-        cdef TensorBase t
-        self.create_graph = create_graph
-        if targets is None:
-            self.waiting = hooked_leaves(order, roots)
-            return
-        self.wanted, self.results = {}, [None] * len(targets)
-        for k, t in enumerate(targets):
-            self.wanted.setdefault(id(t) if t.node is None else (id(t.node), t.out_index), []).append(k)
-        mark_needed(order, self.wanted)
+
+cdef Ends ends_of(list order, list roots, targets, bint create_graph):
+    cdef TensorBase t
+    cdef Ends ends = Ends.__new__(Ends)
+    ends.create_graph = create_graph
+    if targets is None:
+        ends.waiting = hooked_leaves(order, roots)
+        return ends
+    ends.wanted, ends.results = {}, [None] * len(targets)
+    for k, t in enumerate(targets):
+        ends.wanted.setdefault(id(t) if t.node is None else (id(t.node), t.out_index), []).append(k)
+    mark_needed(order, ends.wanted)
+    return ends
 
 
 cdef int mark_needed(list order, dict wanted) except -1:

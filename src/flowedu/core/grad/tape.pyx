@@ -4,25 +4,11 @@ Nodes are visited once, latest first (their sequence numbers are a topological o
 node's gradients are computed in rules.pxi; they arrive, and meet the hooks of users, in arrive.pxi.
 """
 from libc.stdint cimport int64_t
+cimport cython
 
 from flowedu.core.eager.dispatch cimport (
-    ADOPTED,
-    GLOBAL,
-    TRACKED,
-    VIEW,
-    Entry,
-    TapeNode,
-    Rare,
-    TensorBase,
-    alias_of,
-    filled,
-    set_output,
-    refresh_view,
-    set_amp,
-    constants_on,
-    set_grad_enabled,
-    version_of,
-)
+    ADOPTED, GLOBAL, TRACKED, VIEW, Entry, Rare, TapeNode, TensorBase, alias_of, constants_on, filled, refresh_view, set_amp,
+    set_grad_enabled, set_output, version_of)
 from flowedu.core.ops.call cimport OpBase, Rule
 from flowedu.core.values.storage cimport ON_DEVICE, view_contiguous
 
@@ -43,19 +29,23 @@ def run_backward(list roots, list seeds, targets=None, bint retain=False, bint c
     Leaves get their `.grad`, unless `targets` is given: then the list of their gradients (None: no path) is returned.
     """
     cdef TapeNode n
+    cdef TensorBase t, g
     cdef Ends ends
-    cdef list order = []
+    cdef int k
+    cdef list order = None
     cdef bint old = set_grad_enabled(True), amp = set_amp(False)
     cdef int device = constants_on(0)
     try:
-        bring_up_to_date(targets)
+        if targets is not None:
+            bring_up_to_date(targets)
         order = reachable(bring_up_to_date(roots))
-        ends = Ends.__new__(Ends, order, roots, targets, create_graph)
+        ends = ends_of(order, roots, targets, create_graph)
         set_grad_enabled(create_graph)
-        for t, g in zip(roots, seeds):
-            if ((<TensorBase>t).flags | (<TensorBase>g).flags) & ON_DEVICE and t._device != g._device:
+        for k in range(len(roots)):
+            t, g = roots[k], seeds[k]
+            if (t.flags | g.flags) & ON_DEVICE and t._device != g._device:
                 g = filled.move(g, t._device)
-            arrive(ends, edge(t), (<TensorBase>t).out_index, g)
+            arrive(ends, edge(t), t.out_index, g)
         for n in order:
             if n.hooks is not None or ends.wanted is not None:
                 pass_outputs(ends, n)
@@ -70,7 +60,7 @@ def run_backward(list roots, list seeds, targets=None, bint retain=False, bint c
         set_grad_enabled(old)
         set_amp(amp)
         constants_on(device)
-        for n in order:
+        for n in order or ():                      # none is left, unless there was an error
             n.grads = None
     return ends.results
 
@@ -120,7 +110,7 @@ cdef list bring_up_to_date(tensors):
     """Refresh views whose base was written; returns the nodes of the tensors that have one."""
     cdef list nodes = []
     cdef TensorBase t
-    for t in tensors or ():
+    for t in tensors:
         if t.flags & VIEW:
             refresh_view(t)
         if t.node is not None:

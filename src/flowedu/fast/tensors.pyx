@@ -1,0 +1,91 @@
+"""Tensors take the place of those that went, as Python's floats do: most ops make one, and most do not live long.
+
+Python's own way frees an instance of a class written in Python by a search for what the class may have added. Tensor adds
+nothing to TensorBase: one without .grad, link and the like goes in one step, and its room is kept for the next.
+Instances of subclasses go Python's way.
+"""
+from cpython.object cimport PyObject, PyTypeObject, destructor
+
+from flowedu.core.eager.dispatch cimport TensorBase
+from flowedu.core.values.storage cimport block_drop
+
+from flowedu.core.eager.tensor import Tensor
+
+cdef extern from *:
+    """
+    #define FE_KEPT 128
+    static PyTypeObject *fe_type, *fe_base;
+    static PyObject *fe_kept[FE_KEPT];
+    static int fe_count = 0;
+
+    static PyObject *fe_alloc(PyTypeObject *type, Py_ssize_t items) {
+        PyObject *o;
+        if (fe_count == 0 || type != fe_type)
+            return PyType_GenericAlloc(type, items);
+        o = fe_kept[--fe_count];
+        memset((char *)o + sizeof(PyObject), 0, (size_t)type->tp_basicsize - sizeof(PyObject));
+        PyObject_Init(o, type);
+        PyObject_GC_Track(o);
+        return o;
+    }
+
+    static void fe_free(void *o) {
+        if (fe_count < FE_KEPT && Py_TYPE((PyObject *)o) == fe_type)
+            fe_kept[fe_count++] = (PyObject *)o;
+        else
+            PyObject_GC_Del(o);
+    }
+
+    static int fe_unusual(PyObject *o) {             /* a subclass's, __del__, or weak references to it */
+        return Py_TYPE(o) != fe_type || fe_type->tp_finalize || *(PyObject **)((char *)o + fe_type->tp_weaklistoffset);
+    }
+
+    /* The long way: another tensor may hang on this one, and so on, so Python's trashcan is asked how deep it is. */
+    static void fe_dealloc_any(PyObject *o, destructor own) {
+        PyTypeObject *type = Py_TYPE(o);
+        if (type == fe_type && type->tp_finalize && PyObject_CallFinalizerFromDealloc(o) < 0)
+            return;                                  /* it lives on */
+        PyObject_GC_UnTrack(o);
+        Py_TRASHCAN_BEGIN(o, own)
+        fe_base->tp_dealloc(o);
+        Py_DECREF(type);
+        Py_TRASHCAN_END
+    }
+
+    static void fe_take_over(PyObject *type, PyObject *base, destructor own) {
+        PyTypeObject *t = (PyTypeObject *)type, *b = (PyTypeObject *)base;
+        if (t->tp_base != b || t->tp_basicsize != b->tp_basicsize || t->tp_alloc != PyType_GenericAlloc)
+            return;                                  /* a class with more in it: it stays as it is */
+        fe_type = t, fe_base = b;
+        t->tp_alloc = fe_alloc, t->tp_free = fe_free, t->tp_dealloc = own;
+    }
+    """
+    PyTypeObject *fe_type
+    bint fe_unusual(PyObject *) noexcept
+    void fe_free(void *) noexcept
+    void fe_dealloc_any(PyObject *, destructor) noexcept
+    void fe_take_over(object, object, destructor)
+    void PyObject_GC_UnTrack(void *) noexcept
+    void give_up "Py_DECREF"(PyObject *) noexcept
+
+
+cdef void drop(PyObject *o) noexcept:
+    """The last reference to a tensor is gone. It must not be counted again here: that would start this anew."""
+    cdef void *node
+    if fe_unusual(o) or (<TensorBase>o)._grad is not None or (<TensorBase>o).link is not None \
+            or (<TensorBase>o).rare is not None or (<TensorBase>o)._layout is not None:
+        fe_dealloc_any(o, <destructor>drop)
+        return
+    PyObject_GC_UnTrack(o)
+    give_up(<PyObject *>(<TensorBase>o)._grad)             # the four are None
+    give_up(<PyObject *>(<TensorBase>o).link)
+    give_up(<PyObject *>(<TensorBase>o).rare)
+    give_up(<PyObject *>(<TensorBase>o)._layout)
+    give_up(<PyObject *>(<TensorBase>o).node)
+    if (<TensorBase>o).block != NULL:
+        block_drop((<TensorBase>o).block)
+    fe_free(o)
+    give_up(<PyObject *>fe_type)                           # an instance counts as a reference to its class
+
+
+fe_take_over(Tensor, TensorBase, <destructor>drop)
