@@ -1,5 +1,6 @@
-/* The loops that resizing pictures of bytes, and taking them from Pillow, spend their time in. On x86-64 compiled twice, also for AVX2, of which the
- * loader of the library takes what the processor has: the same operations in the same order, and so the same bits. */
+/* The loops that resizing pictures of bytes, and taking them from Pillow, spend their time in. On x86-64 compiled twice, also
+ * for AVX2, of which the loader of the library takes what the processor has: the same operations in the same order, and so
+ * the same bits. */
 #ifndef FE_PIXEL_ROWS_H
 #define FE_PIXEL_ROWS_H
 #include <stddef.h>

@@ -2,8 +2,8 @@
 """The loops over the pixels of pictures: `blend`, resizing by taps, `look_up`, a table instead of arithmetic, and `unpack`,
 out of Pillow's memory.
 
-The first two do just what the NumPy lines in resample.py and crop_mirror.py say, in the same order of operations, and so give
-the same bits: setup.py forbids the compiler to reorder or fuse them here. The GIL is released.
+The first two do just what the NumPy lines in resample.py and crop_mirror.py say, in the same order of operations, and so
+give the same bits: setup.py forbids the compiler to reorder or fuse them here. The GIL is released.
 """
 cimport numpy as cnp
 from cpython.pycapsule cimport PyCapsule_GetPointer
