@@ -12,7 +12,6 @@ from __future__ import annotations
 import gc
 import json
 import sys
-import time
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import layout
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
+from launched import calls_of, timed
 
 
 def ways(kind: str, nbytes: int) -> dict:
@@ -64,21 +64,10 @@ def main() -> None:
     engine = current()
     comm = engine.comm(engine.rank)
     times: dict[str, list[float]] = {name: [] for name in found}
-    inner = max(1, min(300, (100 << 20) // max(nbytes, 1) // 30))
-    for f in found.values():
-        for _ in range(max(2, inner // 10)):
-            f()
     gc.disable()
     for _ in range(rounds):
         for name, f in found.items():
-            comm.barrier()
-            for _ in range(max(1, inner // 10)):
-                f()
-            comm.barrier()
-            start = time.perf_counter()
-            for _ in range(inner):
-                f()
-            times[name].append((time.perf_counter() - start) / inner)
+            times[name].append(timed(f, calls_of(nbytes), comm.barrier))
     if comm.rank == 0:
         print(json.dumps(times))
     comm.barrier()

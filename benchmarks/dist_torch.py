@@ -12,8 +12,9 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+
+from launched import calls_of, timed
 
 RANKS = 2
 
@@ -35,18 +36,8 @@ def rank(kind: str, nbytes: int, rounds: int, me: int, file: str) -> None:
 
     both = [torch.full_like(a, i + 1.0) for i in range(RANKS)]
     assert torch.equal(f(), sum(both) if kind == "all_reduce" else torch.cat(both))
-    inner = max(1, min(300, (100 << 20) // max(nbytes, 1) // 30))
-    times = []
     gc.disable()
-    for _ in range(rounds):
-        dist.barrier()
-        for _ in range(max(2, inner // 10)):
-            f()
-        dist.barrier()
-        start = time.perf_counter()
-        for _ in range(inner):
-            f()
-        times.append((time.perf_counter() - start) / inner)
+    times = [timed(f, calls_of(nbytes), dist.barrier) for _ in range(rounds)]
     if me == 0:
         print(json.dumps({"torch": times}))
     dist.barrier()

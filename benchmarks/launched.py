@@ -1,9 +1,11 @@
-"""Scripts on two ranks of this machine: processes where there is MPI, else threads."""
+"""Scripts on two ranks of this machine: processes where there is MPI, else threads; and how a rank measures."""
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from importlib.util import find_spec
 
 
@@ -26,3 +28,20 @@ def launch(engine: str, *args) -> str:
     if done.returncode:
         raise RuntimeError(done.stderr)
     return done.stdout
+
+
+def calls_of(nbytes: int) -> int:
+    """How many calls are timed at once."""
+    return max(1, min(300, (100 << 20) // max(nbytes, 1) // 30))
+
+
+def timed(f: Callable[[], object], calls: int, barrier: Callable[[], object]) -> float:
+    """Seconds per call of f, which all ranks call; after some calls to warm up."""
+    barrier()
+    for _ in range(max(2, calls // 10)):
+        f()
+    barrier()
+    start = time.perf_counter()
+    for _ in range(calls):
+        f()
+    return (time.perf_counter() - start) / calls

@@ -17,7 +17,7 @@ from common import HANGS
 from dist.ranks import command, environment, has_mpi, launch, mpi, run
 from flowedu.distributed import launch as launcher
 from flowedu.distributed import watcher
-from flowedu.distributed.deaths import WATCHED, Deaths
+from flowedu.distributed.deaths import LINUX, WATCHED, Deaths
 from flowedu.distributed.watcher import sweep
 from flowedu.errors import ArgumentError
 from flowedu.errors.extras import install
@@ -231,7 +231,7 @@ def test_one_rank_needs_no_mpi(tmp_path, ranks, code):
         assert "rank 0" in done.stdout
 
 
-@pytest.mark.skipif(Deaths().epoll is None, reason="needs Linux")
+@pytest.mark.skipif(not LINUX, reason="needs Linux")
 def test_who_is_gone_before_its_word_came_ended_before_the_others():
     """A busy launcher reads late which process is which rank."""
     dead, alive = subprocess.Popen(["true"]), subprocess.Popen(["sleep", "100"])
@@ -244,7 +244,7 @@ def test_who_is_gone_before_its_word_came_ended_before_the_others():
     assert deaths.order() == [dead.pid, alive.pid]
 
 
-@pytest.mark.skipif(Deaths().epoll is None, reason="needs Linux")
+@pytest.mark.skipif(not LINUX, reason="needs Linux")
 @settings(max_examples=10)
 @given(st.permutations(range(4)), st.integers(0, 4))
 def test_who_died_first_is_known_however_late_one_looks(order, n):
@@ -264,7 +264,7 @@ def test_who_died_first_is_known_however_late_one_looks(order, n):
             p.wait()
 
 
-@pytest.mark.skipif(Deaths().epoll is None, reason="needs Linux")
+@pytest.mark.skipif(not LINUX, reason="needs Linux")
 def test_the_end_of_a_process_counts_from_when_it_drops_the_launchers_socket():
     """What others hear of (MPI's socket closes) comes before the process is gone, and by then others may be: one that has
     dropped its files and is not quite gone died before those that ended in the meantime."""

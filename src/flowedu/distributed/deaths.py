@@ -8,6 +8,7 @@ import socket
 import tempfile
 
 WATCHED = "FLOWEDU_WATCHED_AT"                     # the address of the launcher's socket
+LINUX = hasattr(select, "epoll") and hasattr(os, "pidfd_open")
 
 
 class Deaths:
@@ -19,7 +20,7 @@ class Deaths:
     def __init__(self):
         self.host, self.processes, self.gone = socket.gethostname().encode(), {}, []
         self.server = self.folder = None
-        self.epoll = select.epoll() if hasattr(select, "epoll") and hasattr(os, "pidfd_open") else None
+        self.epoll = select.epoll() if LINUX else None
         if self.epoll is not None:
             with contextlib.suppress(OSError):               # a folder with a long name, or a full disk
                 self.folder = tempfile.TemporaryDirectory(prefix="flowedu-")

@@ -85,7 +85,8 @@ cdef inline void sum_block(const Conv *k, const Gather *g, Block b, Share s, con
                 q1 = max(up(-g.v.first - (r + rows - 1) // inner * k.dh, k.sh) - b.row, 0) * k.ow
                 q2 = min(down(g.v.srcs - 1 - g.v.first - r // inner * k.dh, k.sh) + 1 - b.row, b.end - b.row) * k.ow
             if q2 > q1:
-                tile(nv, base + r, rows, d.off + q1, q2 - q1, fe_mat(mat + q1 * ld, <char *>mat, 0), sums + (m0 * entries + r * ld), True)
+                tile(nv, base + r, rows, d.off + q1, q2 - q1, fe_mat(mat + q1 * ld, <char *>mat, 0),
+                     sums + (m0 * entries + r * ld), True)
             r += rows
 
 
