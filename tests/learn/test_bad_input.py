@@ -95,10 +95,10 @@ def test_an_endless_call_into_c_ends_and_says_where(runner, loop):
 
 
 def test_a_process_that_falls_while_it_says_where_it_is_was_endless(tmp_path):
-    """faulthandler reads the frames of a running thread: a fault of that is none of the answer's."""
+    """What ended it after its time was up is none of the answer's."""
     file = tmp_path / "answer.py"
     file.write_text(RIGHT)
-    where = f'Timeout (0:00:06)!\nThread 0x1 (most recent call first):\n  File "{file}", line 2 in row_major\n'
+    where = f'Stack (most recent call first):\n  File "{file}", line 2 in row_major\n'
     said = limits.reason(-signal.SIGSEGV, where, file, "", 6)
     assert "no answer after 6 seconds" in said[0] and "line 2" in said[1]
     assert "SIGSEGV" in limits.reason(-signal.SIGSEGV, "", file, "", 6)[0]

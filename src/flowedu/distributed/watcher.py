@@ -101,8 +101,10 @@ def watch(cmd: Sequence[str], env: Mapping[str, str], start: Callable[[str, Call
             tell(_rank(marks[b"start"], first, host), first, host.decode(), int(status), sure=first == named)
     lost = sorted(set(marks[b"start"].values()) - set(marks[b"end"].values()))
     if not code and lost:
-        print(f"launch: ranks {', '.join(map(str, lost))} did not come to their end: one left without a word (os._exit?)",
-              file=sys.stderr)
+        who = [f"rank {r}" for (pid, host), r in marks[b"start"].items()
+               if pid in fallen[:1] and host == deaths.host] or ["one"]
+        print(f"launch: ranks {', '.join(map(str, lost))} did not come to their end: {who[0]} left without a word "
+              "(os._exit?)", file=sys.stderr)
         return 1
     return code if code >= 0 else 128 - code
 
@@ -132,11 +134,11 @@ def _rank(started: Mapping[tuple, int], pid: int, host: bytes) -> int | None:
 
 def tell(rank: int | None, pid: int, host: str, status: int, sure: bool = True) -> None:
     """Say who died of what. Not `sure`: mpiexec named a process that it had ended itself, so that the status is not this
-    one's."""
+    one's, which may have been killed, or have left by os._exit."""
     who = f"rank {rank}" if rank is not None else "a rank"
     names = {getattr(signal, n).value: n for n in FATAL}
     if not sure:
-        why = "died first"
+        why = "ended first, without a word (os._exit, or killed?)"
     elif status in names:
         why = f"was killed by signal {status} ({names[status]})" + (
             ", perhaps for lack of memory" if status == signal.SIGKILL else "")

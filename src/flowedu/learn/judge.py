@@ -12,6 +12,7 @@ import importlib
 import inspect
 import json
 import re
+import signal
 import sys
 import threading
 import time
@@ -19,7 +20,7 @@ import traceback
 import types
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from flowedu.learn import course, kernels, laws, source, swap
 from flowedu.learn.handout import begun
@@ -185,6 +186,13 @@ def _frames(error: BaseException | None) -> list[traceback.FrameSummary]:
     return found
 
 
+def alarm_at(when: float, file: TextIO) -> None:
+    """At that time (as time.time() counts) the main thread writes to `file` where it is, also from within a call into C. A
+    thread that looked at it from outside, as dump_traceback_later has, would find frames that come and go under it."""
+    faulthandler.register(signal.SIGALRM, file=file, all_threads=False)
+    signal.setitimer(signal.ITIMER_REAL, max(0.1, when - time.time()))
+
+
 def main(arguments: list[str]) -> None:
     home, id, file, result, seed = arguments[:5]
     laws.NOTE = Path(f"{result}.case")
@@ -192,9 +200,9 @@ def main(arguments: list[str]) -> None:
         t.strip() for t in said(e.exc_value, Path(file))["lines"]), sep="\n  ", flush=True)
     with open(f"{result}.where", "w") as where:
         if len(arguments) > 5:                     # when the time is up, it says at which line
-            faulthandler.dump_traceback_later(max(0.1, float(arguments[5]) - time.time()), file=where)
+            alarm_at(float(arguments[5]), where)
         verdict = judged(course.find(id, Path(home)), Path(file), int(seed))
-        faulthandler.cancel_dump_traceback_later()
+        signal.setitimer(signal.ITIMER_REAL, 0)
     Path(f"{result}.new").write_text(json.dumps(verdict))
     Path(f"{result}.new").rename(result)
 

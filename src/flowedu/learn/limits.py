@@ -123,7 +123,7 @@ def reason(code: int | None, where: str, file: Path, output: str, seconds: float
     """Why there is no verdict. code: of the process, None: it was ended; where: the traceback at that time; at_case: the
     case that a kernel was at."""
     case = [f"  case            {at_case[:80]}"] if at_case else []
-    if code is None or where.startswith("Timeout"):      # Python may fall over frames that come and go while it says where
+    if code is None or where:                      # whatever ended it then: its time was up
         at = re.search(rf'File "{re.escape(str(file))}", line (\d+)', where)
         source = file.read_text().splitlines()
         line = [f"  line {at[1]:<6} {source[int(at[1]) - 1].strip()}"] if at else []

@@ -221,7 +221,7 @@ class Bench:
             output = _read(out)
             if verdict is None or "gone" in verdict:
                 late = self.late or code == -signal.SIGXCPU
-                lines = self._why(None if late else code, _read(where).rpartition("Timeout")[2], file, output)
+                lines = self._why(None if late else code, _read(where).rpartition("Stack (")[2], file, output)
                 verdict = _nothing(lines)
         return {**verdict, "seconds": round(time.perf_counter() - began, 3), "output": limits.own(output)}
 
