@@ -128,15 +128,17 @@ FE_FN float fe_powf(float x, float y) {
     return ((x != x) | (y != y)) & (x != 1.0f) & (y != 0.0f) ? NAN : z;
 }
 
-/* x to the power y where fe_is_few(y): products in double, rounded once. */
+/* x to the power y where fe_is_few(y): products, the most usual in float, the others in double, rounded once. */
 FE_FN int fe_is_few(float y) {
     float m = fe_absf(y);
     return (m == 1.0f) | (m == 2.0f) | (m == 3.0f) | (m == 4.0f);
 }
 FE_FN float fe_pow_fewf(float x, float y) {
     double a = x, s = a * a;
-    float m = fe_absf(y);
+    float m = fe_absf(y), r = 1.0f / x;
     double p = m < 3.0f ? (m < 2.0f ? a : s) : s * (m < 4.0f ? a : s);
-    return (float)(y < 0.0f ? 1.0 / p : p);
+    float z = (float)(y < 0.0f ? 1.0 / p : p);
+    z = y == -2.0f ? r * r : z;
+    return y == 3.0f ? x * x * x : z;
 }
 #endif
