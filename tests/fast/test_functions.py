@@ -24,6 +24,8 @@ TRUE = {
     "sinh": (0.55, np.sinh), "cosh": (0.55, np.cosh), "erfc": (0.6, erfc),
     "asinh": (0.55, np.arcsinh), "acosh": (0.55, np.arccosh), "atanh": (0.55, np.arctanh),
     "erfinv": (4.0, lambda x: called("erfinv", x)),                             # of float64: Newton's method over libm
+    "lgamma": (lambda x: np.where(x > 0, 0.55, 4.0), np.vectorize(
+        lambda x: math.inf if x <= 0 and x % 1 == 0 else math.lgamma(x), otypes=[float])),
     "sqrt": (0.5, np.sqrt), "rsqrt": (1.6, lambda x: 1 / np.sqrt(x)), "reciprocal": (0.5, lambda x: 1 / x),
 }
 OF_TWO = {"pow": (lambda x, y: np.where(y == 3, 1.5, np.where(y == -2, 2.0, 0.6)), np.power),

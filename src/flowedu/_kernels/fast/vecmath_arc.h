@@ -1,5 +1,5 @@
-/* tan, atan, atan2, asin, acos, asinh, acosh, atanh, sinh, cosh, erfc and erfinv for float, as those of vecmath_more.h: in
- * double and without branches, one polynomial (or quotient of two) over the whole range each, rounded once.
+/* tan, atan, atan2, asin, acos, asinh, acosh, atanh, sinh, cosh, erfc, erfinv and lgamma for float, as those of
+ * vecmath_more.h: in double and without branches, few polynomials over the whole range each, rounded once.
  */
 #ifndef FLOWEDU_VECMATH_ARC_H
 #define FLOWEDU_VECMATH_ARC_H
@@ -128,5 +128,23 @@ FE_FN float fe_erfinv_off(float x, float w) {
     float high = (p * y + q) * t + (1.00525926f * v + 3.08388559f);
     y = a == 1.0f ? INFINITY : (w > 5.0f ? high : low) * a;
     return a <= 1.0f ? fe_copysignf(y, x) : NAN;
+}
+
+/* lgamma of x > 0: (t - 1)(t - 2) times a quotient of polynomials, t = x, or x + 1 below a half; from 2.5 on Stirling's
+ * formula, its rest a polynomial in 1/x^2. (Of x < 0 it has zeros that want more digits than these.) */
+FE_FN int fe_is_smooth(float x) { return (x > 0.0f) & (x < INFINITY); }
+FE_FN float fe_lgamma_smallf(float x) {
+    double t = x < 0.5f ? (double)x + 1.0 : (double)x, s = t * t, l = fe_log2_wide(x) * 0.69314718055994531;
+    double p = (0.024980848026079933 * t + 4.044383718849284) * s + (36.17894247959804 * t + 67.5253512867628);
+    double q = (1.3455446592624232 * t + 24.63040104724592) * s + (93.74016418979728 * t + 96.75251735325213);
+    p = p * s + (29.77016492415609 * t + 2.2823423230684714);
+    q = q * s + (24.773872542936257 * t + 1.0);
+    double y = (t - 1.0) * (t - 2.0) * (p / q), i = 1.0 / (double)x, u = i * i;
+    double w = (4.225167871368484e-4 * u - 5.477085546534187e-4) * (u * u);
+    w += 7.911751677638089e-4 * u - 0.0027777302679179747;
+    double z = ((double)x - 0.5) * l - (double)x + ((w * u + 0.08333333318250694) * i + 0.91893853320467274);
+    y = x < 0.5f ? y - l : y;
+    y = x == 1.0f ? 0.0 : y;                              /* not -0 */
+    return (float)(x > 2.5f ? z : y);
 }
 #endif

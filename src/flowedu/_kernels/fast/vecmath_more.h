@@ -71,6 +71,7 @@ FE_FN double fe_double(int64_t i) { double x; memcpy(&x, &i, 8); return x; }
 /* (-1)^n sin(x - (n - before)*pi), n the nearest integer to x/pi + before. Up to FE_SMALL_ANGLE the product of n and pi's
  * first part is exact. */
 #define FE_SMALL_ANGLE 1e6f
+FE_FN int fe_is_small_angle(float x) { return fe_absf(x) <= FE_SMALL_ANGLE; }
 FE_FN float fe_wave(float x, double before) {
     double t = ((double)x * 0.31830988618379067 + before) + FE_ROUND, n = (t - FE_ROUND) - before;
     double r = ((double)x - n * 3.1415926534682512) - n * 1.2154201013012384e-10, s = r * r;
