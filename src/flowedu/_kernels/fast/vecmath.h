@@ -173,7 +173,7 @@ FE_FN fe_gauss fe_gaussf(float a, uint32_t raise) {
     float n = fe_keep(w, y.zero) - 12582912.0f;
     float r = fe_keep(b + n * 1.38671875f, y.zero) + (n * -4.24388880e-4f + fe_keep(a - h, y.zero) * (a + h)), v = r * r;
     float e = (2.17980105e-5f * v + (-2.61532026e-4f * r + 0.00260413764f)) * v + (-0.0208331478f * r + 0.125f);
-    e = (e * v - 0.5f * r) + 1.0f;
+    e = e * v + (1.0f - 0.5f * r);
     y.bell = fe_float((int32_t)((uint32_t)fe_bits(e) + (((uint32_t)fe_bits(w) + raise) << 23)));
     float t = 1.0f / (1.0f + a * 0.346482324f), s = t * t, z = s * s;
     float p = (-0.0278470999f * t + 0.141461894f) * s + (-0.259991825f * t + 0.171808943f);
@@ -182,13 +182,12 @@ FE_FN fe_gauss fe_gaussf(float a, uint32_t raise) {
     return y;
 }
 
-/* x * cdf(x), the small cdf of a negative x times 2^30: it may be a denormal. */
+/* x * cdf(x) = relu(x) - a * cdf(-a), the small cdf times 2^30: it may be a denormal. */
 FE_FN float fe_geluf(float x) {
     float a = fe_absf(x);
     fe_gauss g = fe_gaussf(a, 30u);
     float tail = a > 14.5f ? 0.0f : g.tail * g.bell, most = x > 15.0f ? 15.0f : x;     /* inf * 0 is none */
-    float low = fe_keep(most * tail, g.zero) * FE_TINY;
-    return x < 0.0f ? low : x - low;
+    return (x < 0.0f ? 0.0f : x) - fe_keep(fe_absf(most) * tail, g.zero) * FE_TINY;
 }
 FE_FN float fe_gelu_slopef(float x) {
     float a = fe_absf(x);
