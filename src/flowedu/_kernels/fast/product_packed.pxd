@@ -1,5 +1,6 @@
 # A matrix product y = x m whose right side was packed by pack_weights (conv_tiles.pxd): x and y are read and written where
-# they lie, and each result is finished (scale, shift, clip; or a row and a matrix are added) before it is stored.
+# they lie, and each result is finished (shifted, clipped, a matrix is added) before it is stored. What scales a column has
+# scaled its weights.
 from flowedu._kernels.fast.conv_tiles cimport *
 from flowedu._kernels.fast.conv_last_geometry cimport Finish
 
@@ -7,9 +8,9 @@ cdef extern from "product_tile.h" nogil:
     ctypedef struct fe_block:
         int64_t ldx, ldy, steps, parts, part_x, part_m, cols
         int add, last
-        const void *scale
         const void *shift
         const void *plus
+        int clip
         double low, high
     void fe_product_f(int, const fe_block *, int, const float *, const float *, float *) noexcept
     void fe_product_d(int, const fe_block *, int, const double *, const double *, double *) noexcept
@@ -24,7 +25,7 @@ cdef struct Packed:          # y (rows, cols) = x (rows, depth) m, finished
     char *x
     char *mat
     char *y
-    Finish f                 # without a scale only the shift is added
+    Finish f                 # without a scale nothing is clipped; with one, `mat` has been scaled
     char *plus               # added after that: as large as y, or NULL
 
 
@@ -58,13 +59,31 @@ cdef inline void pack_product(const Conv *m, const fe_team *team, real *w, char 
     fe_wait(team)
 
 
+cdef inline void pack_scaled(const Conv *m, const fe_team *team, real *w, const real *scale, char *work,
+                             char *rooms) noexcept nogil:
+    """Likewise, and each column times its scale."""
+    cdef Slabs sl = slabs_of(m.o, sizeof(real))
+    cdef int64_t s, m0, ld, lo, hi, i, j
+    cdef real *at
+    pack_product(m, team, w, work, rooms)
+    fe_split(m.c, 1, team, &lo, &hi)
+    for s in range(sl.count):
+        m0 = slab_start(sl, s) * sl.lanes
+        ld = slab_start(sl, s + 1) * sl.lanes - m0
+        for i in range(lo, hi):
+            at = <real *>work + m0 * m.c + i * ld
+            for j in range(min(ld, m.o - m0)):
+                at[j] *= scale[m0 + j]
+    fe_wait(team)
+
+
 cdef inline fe_block block_of(const Packed *p, Slabs sl, int64_t s, int64_t item) noexcept nogil:
     """What all blocks of slab s have in common."""
     cdef int64_t m0 = slab_start(sl, s) * sl.lanes, ld = slab_start(sl, s + 1) * sl.lanes - m0
     cdef fe_block b
     b.ldx, b.ldy, b.cols, b.low, b.high = p.ldx, p.ldy, min(ld, p.cols - m0), p.f.low, p.f.high
     b.parts, b.part_x, b.part_m = 1, 0, 0
-    b.scale = NULL if p.f.scale == NULL else p.f.scale + m0 * item
+    b.clip = p.f.scale != NULL
     b.shift = NULL if p.f.shift == NULL else p.f.shift + m0 * item
     b.plus = NULL
     return b

@@ -1,8 +1,8 @@
 /* The register block of a matrix product with a packed right side: R rows of x times NV vectors of columns, and what is done to
  * a result before it is stored, while it is in registers.
  *
- *   y[r][:] = finish(sum_k x[r][k] * mat[k][:])        finish(v) = clip(v * scale + shift, low, high) + plus[r][:], or
- *                                                                   v + shift + plus[r][:]
+ *   y[r][:] = clip(shift + sum_k x[r][k] * mat[k][:], low, high) + plus[r][:]      or, where nothing is clipped,
+ *   y[r][:] = sum_k x[r][k] * mat[k][:] + shift + plus[r][:]                       to the bit as ops in a row have it
  *
  * Neither x nor y is copied; `mat` holds NV vectors for every k, one after the other (conv_tiles.pxd, pack_weights). A sum may
  * be of parts that lie apart in x and in mat: the rows of a convolution's kernel. The blocks are as large as those of
@@ -19,9 +19,9 @@ typedef struct {
     int64_t parts, part_x, part_m; /* how many; elements from one to the next */
     int64_t cols;            /* of the block that are there: the rest is not stored */
     int add, last;           /* the sum goes on from y; it ends here, and is finished */
-    const void *scale;       /* of the block's columns; NULL: nothing is scaled or clipped */
-    const void *shift;       /* NULL: nothing is scaled, clipped or shifted */
+    const void *shift;       /* of the block's columns; NULL: none */
     const void *plus;        /* rows that lie like y's; NULL: none */
+    int clip;                /* whether results are clipped */
     double low, high;
 } fe_block;
 
@@ -60,12 +60,20 @@ static inline void F(put)(REAL *p, VEC v, int64_t n) {
 #define BLOCK(NV, R)                                                                                                 \
     static __attribute__((noinline)) void F(fe_block_##NV##_##R)(const fe_block *b, int rows, const REAL *x,         \
                                                                  const REAL *mat, REAL *y) {                         \
+        const int whole = rows == R && b->cols >= NV * LANES;                                                        \
         VEC acc[R][NV];                                                                                              \
         const REAL *p[R];                                                                                            \
-        FE_UNROLL for (int r = 0; r < R; r++) {                                                                      \
-            p[r] = x + (r < rows ? r : rows - 1) * b->ldx;                                                           \
-            FE_UNROLL for (int v = 0; v < NV; v++)                                                                   \
-                acc[r][v] = b->add && r < rows ? F(some)(y + r * b->ldy + v * LANES, b->cols - v * LANES) : (VEC){0};    \
+        FE_UNROLL for (int r = 0; r < R; r++) p[r] = x + (r < rows ? r : rows - 1) * b->ldx;                         \
+        if (b->add) {                                                                                                \
+            FE_UNROLL for (int r = 0; r < R; r++) FE_UNROLL for (int v = 0; v < NV; v++)                             \
+                acc[r][v] = r < rows ? F(some)(y + r * b->ldy + v * LANES, b->cols - v * LANES) : (VEC){0};          \
+        } else if (b->shift && b->clip) {                                                                            \
+            FE_UNROLL for (int v = 0; v < NV; v++) {                                                                 \
+                VEC shift = F(some)((const REAL *)b->shift + v * LANES, b->cols - v * LANES);                        \
+                FE_UNROLL for (int r = 0; r < R; r++) acc[r][v] = shift;                                             \
+            }                                                                                                        \
+        } else {                                                                                                     \
+            FE_UNROLL for (int r = 0; r < R; r++) FE_UNROLL for (int v = 0; v < NV; v++) acc[r][v] = (VEC){0};       \
         }                                                                                                            \
         for (int64_t i = 0; i < b->parts; i++, mat += b->part_m) {                                                   \
             const REAL *at = mat;                                                                                    \
@@ -79,17 +87,12 @@ static inline void F(put)(REAL *p, VEC v, int64_t n) {
             }                                                                                                        \
             FE_UNROLL for (int r = 0; r < R; r++) p[r] += b->part_x;                                                 \
         }                                                                                                            \
-        if (b->last && b->scale) {                                                                                   \
+        if (b->last && b->clip) {                                                                                    \
             const VEC low = (VEC){0} + (REAL)b->low, high = (VEC){0} + (REAL)b->high;                                \
-            FE_UNROLL for (int v = 0; v < NV; v++) {                                                                 \
-                VEC scale = F(some)((const REAL *)b->scale + v * LANES, b->cols - v * LANES);                        \
-                VEC shift = F(some)((const REAL *)b->shift + v * LANES, b->cols - v * LANES);                        \
-                FE_UNROLL for (int r = 0; r < R; r++) {                                                              \
-                    acc[r][v] = (VEC)F(FE_CLIP)(acc[r][v] * scale + shift, low, high);                               \
-                }                                                                                                    \
-            }                                                                                                        \
+            FE_UNROLL for (int v = 0; v < NV; v++)                                                                   \
+                FE_UNROLL for (int r = 0; r < R; r++) acc[r][v] = (VEC)F(FE_CLIP)(acc[r][v], low, high);             \
         }                                                                                                            \
-        if (b->last && !b->scale && b->shift) {                                                                      \
+        if (b->last && b->shift && !b->clip) {                                                                       \
             FE_UNROLL for (int v = 0; v < NV; v++) {                                                                 \
                 VEC shift = F(some)((const REAL *)b->shift + v * LANES, b->cols - v * LANES);                        \
                 FE_UNROLL for (int r = 0; r < R; r++) acc[r][v] += shift;                                            \
@@ -100,6 +103,11 @@ static inline void F(put)(REAL *p, VEC v, int64_t n) {
                 FE_UNROLL for (int r = 0; r < R; r++)                                                                \
                     if (r < rows)                                                                                    \
                         acc[r][v] += F(some)((const REAL *)b->plus + r * b->ldy + v * LANES, b->cols - v * LANES);   \
+        }                                                                                                            \
+        if (whole) {                                                                                                 \
+            FE_UNROLL for (int r = 0; r < R; r++) FE_UNROLL for (int v = 0; v < NV; v++)                             \
+                *(VEC *)(y + r * b->ldy + v * LANES) = acc[r][v];                                                    \
+            return;                                                                                                  \
         }                                                                                                            \
         FE_UNROLL for (int r = 0; r < R; r++)                                                                        \
             if (r < rows) FE_UNROLL for (int v = 0; v < NV; v++)                                                     \
