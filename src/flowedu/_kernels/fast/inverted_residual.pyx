@@ -38,7 +38,7 @@ cdef inline Sizes sizes(const fe_call *call) noexcept nogil:
     k.c = k.o = k.groups = e                 # x and y have other channels than what lies between them
     k.cg = k.og = 1
     s.first, s.depth, s.last = pointwise(k.w, x.shape[3], e), k, pointwise(k.ow, e, y.shape[3])
-    s.band = -(-max(k.oh, 1) // max(k.oh * k.ow // PIXELS, 1))
+    s.band = max(up(k.oh, max(k.oh * k.ow // PIXELS, 1)), 1)
     s.high = (s.band - 1) * k.sh + k.kh
     s.mat = matrix_bytes(&s.first, item)
     s.turned = s.mat + matrix_bytes(&s.last, item)
