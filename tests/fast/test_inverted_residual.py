@@ -11,8 +11,8 @@ from flowedu.core.sbp.signature import signatures
 from flowedu.ops import REGISTRY
 
 OP = REGISTRY["inverted_residual"]
-sizes = st.tuples(st.integers(1, 3), st.integers(3, 17), st.integers(3, 17) | st.just(60), st.integers(1, 20), st.integers(1, 70),
-                  st.integers(1, 40))
+sizes = st.tuples(st.integers(1, 3), st.integers(3, 17), st.integers(3, 17) | st.just(60), st.integers(1, 20),
+                  st.integers(1, 70), st.integers(1, 40))
 
 
 @given(sizes, st.tuples(*[st.integers(1, 3)] * 4), st.tuples(*[st.integers(0, 2)] * 4), st.booleans(), st.booleans(),

@@ -76,9 +76,9 @@ cdef inline void pixel_row(const Conv *k, const Packed *p, Slabs sl, int64_t s, 
     while u < k.ow:
         left = u * k.sw - k.left
         j, j2 = min(max(-left, 0), k.kw), min(max(k.w - left, 0), k.kw)
-        rows = 1 if u < begin or u >= end else min(<int64_t>fe_tile_rows(<int>(ld // sl.lanes)), end - u)
+        rows = 1 if u < begin or u >= end else end - u
         b.steps = max(j2 - j, 0) * k.c
-        block(tag, <int>(ld // sl.lanes), &b, <int>rows, x + (left + j) * k.c, mat + j * k.c * ld, y + u * k.o)
+        blocks(tag, <int>(ld // sl.lanes), &b, rows, x + (left + j) * k.c, mat + j * k.c * ld, y + u * k.o)
         u += rows
 
 

@@ -12,8 +12,8 @@ cdef extern from "product_tile.h" nogil:
         const void *plus
         int clip
         double low, high
-    void fe_product_f(int, const fe_block *, int, const float *, const float *, float *) noexcept
-    void fe_product_d(int, const fe_block *, int, const double *, const double *, double *) noexcept
+    void fe_product_f(int, const fe_block *, int64_t, const float *, const float *, float *) noexcept
+    void fe_product_d(int, const fe_block *, int64_t, const double *, const double *, double *) noexcept
 
 cdef enum:
     STEPS = 2048             # of a sum at a time: columns of that many numbers stay in the second cache
@@ -29,7 +29,8 @@ cdef struct Packed:          # y (rows, cols) = x (rows, depth) m, finished
     char *plus               # added after that: as large as y, or NULL
 
 
-cdef inline void block(real *tag, int nv, const fe_block *b, int rows, const real *x, const real *mat, real *y) noexcept nogil:
+cdef inline void blocks(real *tag, int nv, const fe_block *b, int64_t rows, const real *x, const real *mat,
+                        real *y) noexcept nogil:
     if real is float:
         fe_product_f(nv, b, rows, x, mat, y)
     else:
@@ -91,20 +92,16 @@ cdef inline fe_block block_of(const Packed *p, Slabs sl, int64_t s, int64_t item
 
 cdef inline void slab_rows(const Packed *p, Slabs sl, int64_t s, int64_t lo, int64_t hi, real *tag) noexcept nogil:
     """Rows [lo, hi) of slab s."""
-    cdef int64_t m0 = slab_start(sl, s) * sl.lanes, ld = slab_start(sl, s + 1) * sl.lanes - m0, k = 0, q, rows
-    cdef int nv = <int>(ld // sl.lanes), most = fe_tile_rows(nv)
+    cdef int64_t m0 = slab_start(sl, s) * sl.lanes, ld = slab_start(sl, s + 1) * sl.lanes - m0, k = 0
     cdef real *mat = <real *>p.mat + m0 * p.depth
     cdef fe_block b = block_of(p, sl, s, sizeof(real))
+    if p.plus != NULL:
+        b.plus = <real *>p.plus + lo * p.ldy + m0
     while k < p.depth or k == 0:
         b.steps = min(<int64_t>STEPS, p.depth - k)
         b.add, b.last = k > 0, k + b.steps == p.depth
-        q = lo
-        while q < hi:
-            rows = min(<int64_t>most, hi - q)
-            if p.plus != NULL:
-                b.plus = <real *>p.plus + q * p.ldy + m0
-            block(tag, nv, &b, <int>rows, <real *>p.x + q * p.ldx + k, mat + k * ld, <real *>p.y + q * p.ldy + m0)
-            q += rows
+        blocks(tag, <int>(ld // sl.lanes), &b, hi - lo, <real *>p.x + lo * p.ldx + k, mat + k * ld,
+               <real *>p.y + lo * p.ldy + m0)
         k += STEPS
 
 
