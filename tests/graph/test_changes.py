@@ -12,6 +12,7 @@ import flowedu as flow
 from flowedu import nn
 from flowedu.errors import FlowError, GradientError, UnsupportedError
 from flowedu.nn import functional as F
+from flowedu.nn.graph import changes
 
 from .making import graph
 
@@ -495,3 +496,14 @@ def test_a_graph_that_is_traced_again_and_again_says_so_ten_times(capsys):
     said = capsys.readouterr().err.splitlines()
     assert m.n == 17 and len(said) == 10 and "what follows is not said" in said[-1]
     assert all(line.startswith(f"nn.Graph {g.name}: build is traced again, for build itself changes m.n") for line in said)
+
+
+@pytest.mark.parametrize("make", [lambda: nn.Conv2d(2, 2, 3, padding=1), lambda: nn.ConvTranspose1d(2, 2, 3), nn.ReLU6,
+                                  lambda: nn.BatchNorm2d(2), lambda: nn.LSTM(2, 2), lambda: nn.MultiheadAttention(4, 2),
+                                  lambda: nn.TransformerEncoderLayer(4, 2), lambda: nn.LayerNorm(4),
+                                  flow.vision.models.mobilenet_v2, flow.vision.models.resnet18])
+def test_modules_of_the_library_hold_nothing_that_every_call_must_look_at(make):
+    """A list or dict can change without a word, so that each call compares it: with many modules that takes longer than a
+    kernel."""
+    assert not [(type(m).__name__, name) for m in make().modules() for name, x in changes.attributes(m).items()
+                if changes.loose(x)]

@@ -81,7 +81,7 @@ cdef inline void tile_forward(Part *p, real *q, int64_t row, real *y, real *lse,
             if not first:
                 fe_scale_columns_d(s.d, w, again, out)
         first, b.steps = False, keys
-        multiply_rows(s.nv, &b, s.d, <real *>p.turned + j * KEYS * s.d, scores, out)
+        blocks(<real *>NULL, s.nv, &b, s.d, <real *>p.turned + j * KEYS * s.d, scores, out)
     for i in range(w):
         again[i] = nothing if total[i] == 0 else 1 / total[i]
     for i in range(rows):
@@ -166,7 +166,7 @@ cdef inline void add_product(const Part *p, int64_t keys, const real *x, int64_t
     for i in range(sl.count):
         m0, vectors = slab_start(sl, i) * sl.lanes, slab_start(sl, i + 1) - slab_start(sl, i)
         b.cols = min(vectors * sl.lanes, cols - m0)
-        multiply_rows(<int>vectors, &b, keys, x, packed + m0 * p.s.w, y + m0)
+        blocks(<real *>NULL, <int>vectors, &b, keys, x, packed + m0 * p.s.w, y + m0)
 
 
 cdef inline void block_backward(Part *p, int64_t j, int64_t keys, bint some, real *weights, real *dweights, real *dy_turned,
@@ -174,7 +174,7 @@ cdef inline void block_backward(Part *p, int64_t j, int64_t keys, bint some, rea
     """weights: the scores of block j, which become weights; dweights become the gradients of the scores. terms: lse, delta."""
     cdef int64_t w = p.s.w
     cdef fe_block b = product(p.s.d, p.value_step, w, w, False)
-    multiply_rows(p.s.nv, &b, keys, <real *>p.values + j * KEYS * p.value_step, dy_turned, dweights)
+    blocks(<real *>NULL, p.s.nv, &b, keys, <real *>p.values + j * KEYS * p.value_step, dy_turned, dweights)
     if real is float:
         fe_weights_again_f(keys, w, terms, weights)
         fe_dscores_f(keys, w, weights, terms + w, p.hidden if some else NULL, dweights)
@@ -224,7 +224,7 @@ cdef inline void tile_backward(Part *p, Matrix *dy, fe_call *call, int64_t head,
         add_product(p, keys, weights, s.d, dy_packed, dv + j * KEYS * s.d)
         add_product(p, keys, dweights, s.e, packed, dk + j * KEYS * s.e)
         b.steps = keys
-        multiply_rows(s.nv, &b, s.e, <real *>p.turned + j * KEYS * s.e, dweights, dq)
+        blocks(<real *>NULL, s.nv, &b, s.e, <real *>p.turned + j * KEYS * s.e, dweights, dq)
     for i in range(w * s.e):
         dq[i] *= <real>p.scale
     transpose(dq, w, s.e, rows, <real *>call.args[7].data + at * s.e, s.e, False)

@@ -89,17 +89,6 @@ cdef inline void turn(real *x, Matrix *m, int64_t blocks, real *room, real *turn
         transpose(rows, ld, n, m.cols, turned + j * KEYS * m.cols, KEYS, True)
 
 
-cdef inline void multiply_rows(int nv, const fe_block *sizes, int64_t rows, const real *x, const real *mat, real *y) noexcept nogil:
-    """y (rows, cols) = or += x (rows, steps) mat, which lies packed: nv vectors for every step."""
-    cdef int64_t i = 0, n, most = fe_tile_rows(nv)
-    while i < rows:
-        n = min(most, rows - i)
-        if rows - i == most + 1:                   # two halves, and not one row alone
-            n = (most + 1) // 2
-        block(y, nv, sizes, <int>n, x + i * sizes.ldx, mat, y + i * sizes.ldy)
-        i += n
-
-
 cdef inline fe_block product(int64_t depth, int64_t ldx, int64_t ldy, int64_t cols, bint add) noexcept nogil:
     cdef fe_block b
     memset(&b, 0, sizeof(b))
@@ -137,7 +126,7 @@ cdef inline bint score(Part *p, int64_t row, int64_t rows, int64_t j, int64_t ke
     cdef fe_block b = product(p.s.e, p.key_step, p.s.w, p.s.w, False)
     if hidden == 2:
         return False
-    multiply_rows(p.s.nv, &b, keys, <real *>p.keys + j * KEYS * p.key_step, queries, scores)
+    blocks(scores, p.s.nv, &b, keys, <real *>p.keys + j * KEYS * p.key_step, queries, scores)
     some[0] = hidden == 1
     if hidden == 1:
         if real is float:

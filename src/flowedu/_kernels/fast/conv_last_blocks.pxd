@@ -45,14 +45,18 @@ cdef inline void turn(const Conv *k, real *src, real *dst, bint back, const fe_t
                     dst[o * size + t * k.cg + c] = src[o * size + c * taps + t]
 
 
-cdef inline void pack(const Conv *k, const fe_team *team, real *w, char *work) noexcept nogil:
+cdef inline void pack(const Conv *k, const fe_team *team, real *w, const real *scale, char *work) noexcept nogil:
+    """scale: of each output channel, or NULL."""
     cdef Conv m = as_matrix(k)
     cdef real *turned = <real *>(work + matrix_bytes(&m, sizeof(real)))
     if not is_pointwise(k):
         turn(k, w, turned, False, team)
         fe_wait(team)
         w = turned
-    pack_product(&m, team, w, work, work + blocks_shared(k, sizeof(real)))
+    if scale == NULL:
+        pack_product(&m, team, w, work, work + blocks_shared(k, sizeof(real)))
+    else:
+        pack_scaled(&m, team, w, scale, work, work + blocks_shared(k, sizeof(real)))
 
 
 cdef inline void pixel_row(const Conv *k, const Packed *p, Slabs sl, int64_t s, int64_t row, real *tag) noexcept nogil:
@@ -72,9 +76,9 @@ cdef inline void pixel_row(const Conv *k, const Packed *p, Slabs sl, int64_t s, 
     while u < k.ow:
         left = u * k.sw - k.left
         j, j2 = min(max(-left, 0), k.kw), min(max(k.w - left, 0), k.kw)
-        rows = 1 if u < begin or u >= end else min(<int64_t>fe_tile_rows(<int>(ld // sl.lanes)), end - u)
+        rows = 1 if u < begin or u >= end else end - u
         b.steps = max(j2 - j, 0) * k.c
-        block(tag, <int>(ld // sl.lanes), &b, <int>rows, x + (left + j) * k.c, mat + j * k.c * ld, y + u * k.o)
+        blocks(tag, <int>(ld // sl.lanes), &b, rows, x + (left + j) * k.c, mat + j * k.c * ld, y + u * k.o)
         u += rows
 
 
@@ -85,7 +89,7 @@ cdef inline void blocks_forward(const Conv *k, const fe_team *team, real *x, rea
     cdef Slabs sl = slabs_of(k.o, sizeof(real))
     cdef int64_t t, lo, hi
     if not packed:
-        pack(k, team, w, work)
+        pack(k, team, w, <real *>f.scale, work)
     if is_pointwise(k):
         packed_product(&p, team, x)
         return

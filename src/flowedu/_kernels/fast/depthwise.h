@@ -5,7 +5,7 @@
  * weights of all taps in registers; the number of taps is a constant in each of the usual cases (9 inside, 6 at an edge,
  * 4 in a corner, 1, 2 and 4 in the gradient of stride 2), so that the loop over them disappears.
  *
- * run: y = sum over taps of w * x, then y = clip(y * scale + shift, low, high) if scale is given.
+ * run: y = sum over taps of w * x; if scale is given, y = clip(shift + sum over taps of (w * scale) * x, low, high).
  * dots: the gradient of the weights, sums[tap] += sum over pixels of dy * x.
  * The last vector of a row overlaps the one before; fewer channels than a vector go one by one.
  *
@@ -40,6 +40,34 @@ enum { F(FE_DL) = FE_VBYTES / sizeof(REAL) };
 
 FE_ALWAYS F(fe_dv) F(fe_dload)(const REAL *p) { F(fe_dv) v; memcpy(&v, p, sizeof v); return v; }
 
+/* Rows of three taps, each as far from the one before: three addresses and a distance stay in registers. */
+FE_ALWAYS int F(fe_is_grid)(int taps, const int64_t *off) {
+    if (taps != 6 && taps != 9) return 0;
+    for (int t = 0; t < taps; t += 3)
+        if (off[t + 1] - off[t] != off[1] - off[0] || off[t + 2] - off[t + 1] != off[1] - off[0]) return 0;
+    return 1;
+}
+
+FE_ALWAYS void F(fe_grid_of)(int taps, int scaled, REAL *y, int64_t ystep, const REAL *x, int64_t xstep, const int64_t *off,
+                             const F(fe_dv) *k, int64_t pixels, F(fe_dv) shift, F(fe_dv) bottom, F(fe_dv) top) {
+    const REAL *p = x + off[0], *q = x + off[3], *r = x + off[taps > 6 ? 6 : 3];
+    const int64_t gap = off[1] - off[0];
+    for (int64_t i = 0; i < pixels; i++, p += xstep, q += xstep, r += xstep, y += ystep) {
+        F(fe_dv) a = shift + k[0] * F(fe_dload)(p), b = k[3] * F(fe_dload)(q), c = {0};
+        if (taps > 6) c = k[6] * F(fe_dload)(r);
+        a += k[1] * F(fe_dload)(p + gap);
+        b += k[4] * F(fe_dload)(q + gap);
+        if (taps > 6) c += k[7] * F(fe_dload)(r + gap);
+        a += k[2] * F(fe_dload)(p + 2 * gap);
+        b += k[5] * F(fe_dload)(q + 2 * gap);
+        if (taps > 6) c += k[8] * F(fe_dload)(r + 2 * gap);
+        a += b;
+        if (taps > 6) a += c;
+        if (scaled) a = (F(fe_dv))F(FE_CLIP)(a, bottom, top);
+        memcpy(y, &a, sizeof a);
+    }
+}
+
 /* `taps` is a constant where this is inlined with one. */
 FE_ALWAYS void F(fe_run_of)(int taps, int scaled, REAL *y, int64_t ystep, const REAL *x, int64_t xstep, const int64_t *off,
                             const REAL *w, const int32_t *tap, int64_t pixels, int64_t c, const REAL *scale,
@@ -55,6 +83,7 @@ FE_ALWAYS void F(fe_run_of)(int taps, int scaled, REAL *y, int64_t ystep, const 
             }
         return;
     }
+    const int grid = F(fe_is_grid)(taps, off);
     for (int64_t at = 0; at < c; at += L) {
         const int64_t i = at + L <= c ? at : c - L;
         const F(fe_dv) bottom = (F(fe_dv)){0} + low, top = (F(fe_dv)){0} + high;
@@ -62,11 +91,20 @@ FE_ALWAYS void F(fe_run_of)(int taps, int scaled, REAL *y, int64_t ystep, const 
         if (taps <= 9) {
             FE_DW_UNROLL for (int t = 0; t < (taps <= 9 ? taps : 9); t++) k[t] = F(fe_dload)(w + tap[t] * c + i);
         }
-        if (scaled) a = F(fe_dload)(scale + i), b = F(fe_dload)(shift + i);
+        if (scaled) {
+            b = F(fe_dload)(shift + i);
+            a = F(fe_dload)(scale + i);
+            if (taps <= 9) FE_DW_UNROLL for (int t = 0; t < (taps <= 9 ? taps : 9); t++) k[t] *= a;
+        }
+        if (grid) {
+            F(fe_grid_of)(taps, scaled, y + i, ystep, x + i, xstep, off, k, pixels, b, bottom, top);
+            continue;
+        }
         for (int64_t p = 0; p < pixels; p++) {
             const REAL *from = x + p * xstep + i;
             F(fe_dv) s = {0}, u = {0};
             if (taps <= 9) {
+                s = b;
                 FE_DW_UNROLL for (int t = 0; t < (taps <= 9 ? taps : 9); t++) {
                     if (t & 1) u += k[t] * F(fe_dload)(from + off[t]);
                     else s += k[t] * F(fe_dload)(from + off[t]);
@@ -75,7 +113,7 @@ FE_ALWAYS void F(fe_run_of)(int taps, int scaled, REAL *y, int64_t ystep, const 
                 for (int t = 0; t < taps; t++) s += F(fe_dload)(w + tap[t] * c + i) * F(fe_dload)(from + off[t]);
             }
             s += u;
-            if (scaled) s = (F(fe_dv))F(FE_CLIP)(s * a + b, bottom, top);
+            if (scaled) s = (F(fe_dv))F(FE_CLIP)(taps <= 9 ? s : s * a + b, bottom, top);
             memcpy(y + p * ystep + i, &s, sizeof s);
         }
     }

@@ -5,8 +5,8 @@
 
 ints: as conv2d has them, of the depthwise convolution; whether x is added.  reals: epsilon, low, high, last low, high.
 
-The expanded image is several times as large as x and y. It is made row by row: a thread keeps as many of its rows as the
-depthwise kernel is high, in a ring that stays in the second cache, and makes of them one row of y after the other.
+The expanded image is several times as large as x and y. It is made a few rows at a time: a thread keeps as many of them as
+a band of rows of y sees, in a ring that stays in the second cache, and makes of them one band after the other.
 """
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
@@ -16,14 +16,16 @@ from flowedu._kernels.fast.conv_last_depth cimport *
 from flowedu._kernels.fast.product_packed cimport *
 
 cdef enum:
+    PIXELS = 48              # of a band, or more: weights are read once for all of them
     W1 = 1                   # where the inputs of a stage begin
     W2 = 6
     W3 = 11
     Y = 16
 
 cdef struct Sizes:
-    Conv first, depth, last  # the 1x1 ones as products of a row of pixels
-    int64_t mat, turned, terms, own, ring, row      # bytes: of all threads' weights, scales and shifts; of a thread's own
+    Conv first, depth, last  # the 1x1 ones as products of rows of pixels
+    int64_t band, high       # rows of y in a band, and of the expanded image that they see
+    int64_t mat, turned, terms, own, ring, row, each      # bytes: of all threads' weights, scales and shifts; of a thread's own
 
 
 cdef inline Sizes sizes(const fe_call *call) noexcept nogil:
@@ -36,18 +38,21 @@ cdef inline Sizes sizes(const fe_call *call) noexcept nogil:
     k.c = k.o = k.groups = e                 # x and y have other channels than what lies between them
     k.cg = k.og = 1
     s.first, s.depth, s.last = pointwise(k.w, x.shape[3], e), k, pointwise(k.ow, e, y.shape[3])
+    s.band = max(up(k.oh, max(k.oh * k.ow // PIXELS, 1)), 1)
+    s.high = (s.band - 1) * k.sh + k.kh
     s.mat = matrix_bytes(&s.first, item)
     s.turned = s.mat + matrix_bytes(&s.last, item)
     s.terms = s.turned + round64(k.kh * k.kw * e * item)
     s.own = s.terms + 4 * round64(e * item) + 2 * round64(s.last.o * item)
     s.ring = max(depth_tables(&k), pack_room(&s.first), pack_room(&s.last))
-    s.row = s.ring + round64(k.kh * k.w * e * item)
+    s.row = s.ring + round64(s.high * k.w * e * item)
+    s.each = s.row + round64(s.band * k.ow * e * item)
     return s
 
 
 cdef int64_t room(const fe_call *call, int nt) noexcept nogil:
     cdef Sizes s = sizes(call)
-    return s.own + nt * (s.row + round64(s.depth.ow * s.depth.c * item_of(call)))
+    return s.own + nt * s.each
 
 
 cdef inline void prepare(const fe_call *call, const Sizes *s, const fe_team *team, char *rooms, Finish *f,
@@ -56,28 +61,28 @@ cdef inline void prepare(const fe_call *call, const Sizes *s, const fe_team *tea
     cdef int i
     if call.kept:
         return
-    pack_product(&s.first, team, <real *>call.args[W1].data, call.work, rooms)
-    pack_product(&s.last, team, <real *>call.args[W3].data, call.work + s.mat, rooms)
     if team.tid == 0:
         turn_weights(&s.depth, <real *>call.args[W2].data, <real *>(call.work + s.turned))
         for i in range(3):
             norm_terms(&call.args[W1 + 5 * i + 1], call.reals[0], <real *>f[i].scale, <real *>f[i].shift)
     fe_wait(team)
+    pack_scaled(&s.first, team, <real *>call.args[W1].data, <real *>f[0].scale, call.work, rooms)
+    pack_scaled(&s.last, team, <real *>call.args[W3].data, <real *>f[2].scale, call.work + s.mat, rooms)
 
 
-cdef inline void product_row(Packed *p, real *x, real *y, real *plus) noexcept nogil:
-    """All columns of a row of pixels."""
+cdef inline void product(Packed *p, int64_t pixels, real *x, real *y, real *plus) noexcept nogil:
+    """All columns."""
     cdef Slabs sl = slabs_of(p.cols, sizeof(real))
     cdef int64_t i
     p.x, p.y, p.plus = <char *>x, <char *>y, <char *>plus
     for i in range(sl.count):
-        slab_rows(p, sl, i, 0, p.rows, x)
+        slab_rows(p, sl, i, 0, pixels, x)
 
 
-cdef inline void depth_row(Depth *d, int64_t t, real *ring, real *w, real *y) noexcept nogil:
-    """Row t of the depthwise convolution; row i of its source lies in place i % (height of the kernel) of the ring."""
+cdef inline void depth_row(Depth *d, int64_t t, int64_t high, real *ring, real *w, real *y) noexcept nogil:
+    """Row t of the depthwise convolution; row i of its source lies in place i % high of the ring."""
     cdef Range a = seen(d.v, t), b
-    cdef int64_t u = 0, end, i, j, high = d.v.taps
+    cdef int64_t u = 0, end, i, j
     cdef int64_t top = t * d.v.step + d.v.first
     cdef int n
     while u < d.h.outs:
@@ -96,8 +101,8 @@ cdef inline void depth_row(Depth *d, int64_t t, real *ring, real *w, real *y) no
 cdef int inverted_residual(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
     cdef Sizes s = sizes(call)
     cdef Conv *k = &s.depth
-    cdef int64_t item = sizeof(real), own = s.row + round64(k.ow * k.c * item), e = round64(k.c * item)
-    cdef char *mine = call.work + s.own + team.tid * own
+    cdef int64_t item = sizeof(real), e = round64(k.c * item)
+    cdef char *mine = call.work + s.own + team.tid * s.each
     cdef real *ring = <real *>(mine + s.ring)
     cdef real *row = <real *>(mine + s.row)
     cdef real *x = <real *>call.args[0].data
@@ -105,7 +110,7 @@ cdef int inverted_residual(fe_call *call, const fe_team *team, real *tag) noexce
     cdef Finish[3] f
     cdef Packed first, last
     cdef Depth d
-    cdef int64_t lo, hi, t, at, until, top, image = -1, made = 0
+    cdef int64_t t, hi, i, n, at, until, top, image = -1, made = 0
     if fe_numel(&call.args[Y]) == 0:
         return FE_OK
     f[0] = Finish(call.work + s.terms, call.work + s.terms + e, call.reals[1], call.reals[2])
@@ -117,18 +122,25 @@ cdef int inverted_residual(fe_call *call, const fe_team *team, real *tag) noexce
     last = Packed(k.ow, s.last.o, k.c, k.c, s.last.o, NULL, call.work + s.mat, NULL, f[2], NULL)
     d = forward_depth(k, team, mine)
     d.finish = f[1]
-    fe_split(k.n * k.oh, 1, team, &lo, &hi)
-    for t in range(lo, hi):
+    fe_split(k.n * k.oh, 1, team, &t, &hi)
+    while t < hi:
         if t // k.oh != image:
             image, made = t // k.oh, 0
-        top = t % k.oh * k.sh - k.top
+        at = t % k.oh
+        n = min(min(s.band, hi - t), k.oh - at)
+        top = at * k.sh - k.top
+        until = min(top + (n - 1) * k.sh + k.kh, k.h)
         made = max(made, top)
-        until = min(top + k.kh, k.h)
-        for at in range(made, until):
-            product_row(&first, x + (image * k.h + at) * k.w * s.first.c, ring + at % k.kh * k.w * k.c, <real *>NULL)
-        made = max(made, until)
-        depth_row(&d, t % k.oh, ring, <real *>(call.work + s.turned), row)
-        product_row(&last, row, y + t * k.ow * s.last.o, x + t * k.ow * s.last.o if call.ints[9] else <real *>NULL)
+        while made < until:                      # in one go as far as the ring goes on
+            i = min(until - made, s.high - made % s.high)
+            product(&first, i * k.w, x + (image * k.h + made) * k.w * s.first.c, ring + made % s.high * k.w * k.c,
+                    <real *>NULL)
+            made += i
+        for i in range(n):
+            depth_row(&d, at + i, s.high, ring, <real *>(call.work + s.turned), row + i * k.ow * k.c)
+        product(&last, n * k.ow, row, y + t * k.ow * s.last.o,
+                x + t * k.ow * s.last.o if call.ints[9] else <real *>NULL)
+        t += n
     return FE_OK
 
 

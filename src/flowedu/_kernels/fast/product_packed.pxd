@@ -1,5 +1,6 @@
 # A matrix product y = x m whose right side was packed by pack_weights (conv_tiles.pxd): x and y are read and written where
-# they lie, and each result is finished (scale, shift, clip; or a row and a matrix are added) before it is stored.
+# they lie, and each result is finished (shifted, clipped, a matrix is added) before it is stored. What scales a column has
+# scaled its weights.
 from flowedu._kernels.fast.conv_tiles cimport *
 from flowedu._kernels.fast.conv_last_geometry cimport Finish
 
@@ -7,12 +8,12 @@ cdef extern from "product_tile.h" nogil:
     ctypedef struct fe_block:
         int64_t ldx, ldy, steps, parts, part_x, part_m, cols
         int add, last
-        const void *scale
         const void *shift
         const void *plus
+        int clip
         double low, high
-    void fe_product_f(int, const fe_block *, int, const float *, const float *, float *) noexcept
-    void fe_product_d(int, const fe_block *, int, const double *, const double *, double *) noexcept
+    void fe_product_f(int, const fe_block *, int64_t, const float *, const float *, float *) noexcept
+    void fe_product_d(int, const fe_block *, int64_t, const double *, const double *, double *) noexcept
 
 cdef enum:
     STEPS = 2048             # of a sum at a time: columns of that many numbers stay in the second cache
@@ -24,11 +25,12 @@ cdef struct Packed:          # y (rows, cols) = x (rows, depth) m, finished
     char *x
     char *mat
     char *y
-    Finish f                 # without a scale only the shift is added
+    Finish f                 # without a scale nothing is clipped; with one, `mat` has been scaled
     char *plus               # added after that: as large as y, or NULL
 
 
-cdef inline void block(real *tag, int nv, const fe_block *b, int rows, const real *x, const real *mat, real *y) noexcept nogil:
+cdef inline void blocks(real *tag, int nv, const fe_block *b, int64_t rows, const real *x, const real *mat,
+                        real *y) noexcept nogil:
     if real is float:
         fe_product_f(nv, b, rows, x, mat, y)
     else:
@@ -58,13 +60,31 @@ cdef inline void pack_product(const Conv *m, const fe_team *team, real *w, char 
     fe_wait(team)
 
 
+cdef inline void pack_scaled(const Conv *m, const fe_team *team, real *w, const real *scale, char *work,
+                             char *rooms) noexcept nogil:
+    """Likewise, and each column times its scale."""
+    cdef Slabs sl = slabs_of(m.o, sizeof(real))
+    cdef int64_t s, m0, ld, lo, hi, i, j
+    cdef real *at
+    pack_product(m, team, w, work, rooms)
+    fe_split(m.c, 1, team, &lo, &hi)
+    for s in range(sl.count):
+        m0 = slab_start(sl, s) * sl.lanes
+        ld = slab_start(sl, s + 1) * sl.lanes - m0
+        for i in range(lo, hi):
+            at = <real *>work + m0 * m.c + i * ld
+            for j in range(min(ld, m.o - m0)):
+                at[j] *= scale[m0 + j]
+    fe_wait(team)
+
+
 cdef inline fe_block block_of(const Packed *p, Slabs sl, int64_t s, int64_t item) noexcept nogil:
     """What all blocks of slab s have in common."""
     cdef int64_t m0 = slab_start(sl, s) * sl.lanes, ld = slab_start(sl, s + 1) * sl.lanes - m0
     cdef fe_block b
     b.ldx, b.ldy, b.cols, b.low, b.high = p.ldx, p.ldy, min(ld, p.cols - m0), p.f.low, p.f.high
     b.parts, b.part_x, b.part_m = 1, 0, 0
-    b.scale = NULL if p.f.scale == NULL else p.f.scale + m0 * item
+    b.clip = p.f.scale != NULL
     b.shift = NULL if p.f.shift == NULL else p.f.shift + m0 * item
     b.plus = NULL
     return b
@@ -72,20 +92,16 @@ cdef inline fe_block block_of(const Packed *p, Slabs sl, int64_t s, int64_t item
 
 cdef inline void slab_rows(const Packed *p, Slabs sl, int64_t s, int64_t lo, int64_t hi, real *tag) noexcept nogil:
     """Rows [lo, hi) of slab s."""
-    cdef int64_t m0 = slab_start(sl, s) * sl.lanes, ld = slab_start(sl, s + 1) * sl.lanes - m0, k = 0, q, rows
-    cdef int nv = <int>(ld // sl.lanes), most = fe_tile_rows(nv)
+    cdef int64_t m0 = slab_start(sl, s) * sl.lanes, ld = slab_start(sl, s + 1) * sl.lanes - m0, k = 0
     cdef real *mat = <real *>p.mat + m0 * p.depth
     cdef fe_block b = block_of(p, sl, s, sizeof(real))
+    if p.plus != NULL:
+        b.plus = <real *>p.plus + lo * p.ldy + m0
     while k < p.depth or k == 0:
         b.steps = min(<int64_t>STEPS, p.depth - k)
         b.add, b.last = k > 0, k + b.steps == p.depth
-        q = lo
-        while q < hi:
-            rows = min(<int64_t>most, hi - q)
-            if p.plus != NULL:
-                b.plus = <real *>p.plus + q * p.ldy + m0
-            block(tag, nv, &b, <int>rows, <real *>p.x + q * p.ldx + k, mat + k * ld, <real *>p.y + q * p.ldy + m0)
-            q += rows
+        blocks(tag, <int>(ld // sl.lanes), &b, hi - lo, <real *>p.x + lo * p.ldx + k, mat + k * ld,
+               <real *>p.y + lo * p.ldy + m0)
         k += STEPS
 
 

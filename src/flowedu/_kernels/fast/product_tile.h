@@ -1,8 +1,8 @@
 /* The register block of a matrix product with a packed right side: R rows of x times NV vectors of columns, and what is done to
  * a result before it is stored, while it is in registers.
  *
- *   y[r][:] = finish(sum_k x[r][k] * mat[k][:])        finish(v) = clip(v * scale + shift, low, high) + plus[r][:], or
- *                                                                   v + shift + plus[r][:]
+ *   y[r][:] = clip(shift + sum_k x[r][k] * mat[k][:], low, high) + plus[r][:]      or, where nothing is clipped,
+ *   y[r][:] = sum_k x[r][k] * mat[k][:] + shift + plus[r][:]                       to the bit as ops in a row have it
  *
  * Neither x nor y is copied; `mat` holds NV vectors for every k, one after the other (conv_tiles.pxd, pack_weights). A sum may
  * be of parts that lie apart in x and in mat: the rows of a convolution's kernel. The blocks are as large as those of
@@ -19,9 +19,9 @@ typedef struct {
     int64_t parts, part_x, part_m; /* how many; elements from one to the next */
     int64_t cols;            /* of the block that are there: the rest is not stored */
     int add, last;           /* the sum goes on from y; it ends here, and is finished */
-    const void *scale;       /* of the block's columns; NULL: nothing is scaled or clipped */
-    const void *shift;       /* NULL: nothing is scaled, clipped or shifted */
+    const void *shift;       /* of the block's columns; NULL: none */
     const void *plus;        /* rows that lie like y's; NULL: none */
+    int clip;                /* whether results are clipped */
     double low, high;
 } fe_block;
 
@@ -57,15 +57,23 @@ static inline void F(put)(REAL *p, VEC v, int64_t n) {
     else if (n > 0) memcpy(p, &v, n * sizeof(REAL));
 }
 
+/* `rows` <= R of them are real: the rest repeat a pointer and are not stored. whole: all are there, and all columns; it is a
+ * constant where this is inlined. */
 #define BLOCK(NV, R)                                                                                                 \
-    static __attribute__((noinline)) void F(fe_block_##NV##_##R)(const fe_block *b, int rows, const REAL *x,         \
-                                                                 const REAL *mat, REAL *y) {                         \
-        VEC acc[R][NV];                                                                                              \
+    static inline __attribute__((always_inline)) void F(fe_part_##NV##_##R)(                                         \
+            const fe_block *b, int whole, int rows, const REAL *x, const REAL *mat, const REAL *plus, REAL *y) {     \
+        VEC acc[R][NV], shift[NV];                                                                                   \
         const REAL *p[R];                                                                                            \
+        int64_t cols = whole ? NV * LANES : b->cols;                                                                 \
+        FE_UNROLL for (int v = 0; v < NV; v++)                                                                       \
+            shift[v] = b->shift ? F(some)((const REAL *)b->shift + v * LANES, cols - v * LANES) : (VEC){0};          \
         FE_UNROLL for (int r = 0; r < R; r++) {                                                                      \
-            p[r] = x + (r < rows ? r : rows - 1) * b->ldx;                                                           \
-            FE_UNROLL for (int v = 0; v < NV; v++)                                                                   \
-                acc[r][v] = b->add && r < rows ? F(some)(y + r * b->ldy + v * LANES, b->cols - v * LANES) : (VEC){0};    \
+            p[r] = x + (whole || r < rows ? r : rows - 1) * b->ldx;                                                  \
+            FE_UNROLL for (int v = 0; v < NV; v++) acc[r][v] = b->clip ? shift[v] : (VEC){0};                        \
+        }                                                                                                            \
+        if (b->add) {                                                                                                \
+            FE_UNROLL for (int r = 0; r < R; r++) FE_UNROLL for (int v = 0; v < NV; v++)                             \
+                if (whole || r < rows) acc[r][v] = F(some)(y + r * b->ldy + v * LANES, cols - v * LANES);            \
         }                                                                                                            \
         for (int64_t i = 0; i < b->parts; i++, mat += b->part_m) {                                                   \
             const REAL *at = mat;                                                                                    \
@@ -79,47 +87,51 @@ static inline void F(put)(REAL *p, VEC v, int64_t n) {
             }                                                                                                        \
             FE_UNROLL for (int r = 0; r < R; r++) p[r] += b->part_x;                                                 \
         }                                                                                                            \
-        if (b->last && b->scale) {                                                                                   \
+        if (b->last && b->clip) {                                                                                    \
             const VEC low = (VEC){0} + (REAL)b->low, high = (VEC){0} + (REAL)b->high;                                \
-            FE_UNROLL for (int v = 0; v < NV; v++) {                                                                 \
-                VEC scale = F(some)((const REAL *)b->scale + v * LANES, b->cols - v * LANES);                        \
-                VEC shift = F(some)((const REAL *)b->shift + v * LANES, b->cols - v * LANES);                        \
-                FE_UNROLL for (int r = 0; r < R; r++) {                                                              \
-                    acc[r][v] = (VEC)F(FE_CLIP)(acc[r][v] * scale + shift, low, high);                               \
-                }                                                                                                    \
-            }                                                                                                        \
+            FE_UNROLL for (int r = 0; r < R; r++) FE_UNROLL for (int v = 0; v < NV; v++)                             \
+                acc[r][v] = (VEC)F(FE_CLIP)(acc[r][v], low, high);                                                   \
+        } else if (b->last && b->shift) {                                                                            \
+            FE_UNROLL for (int r = 0; r < R; r++) FE_UNROLL for (int v = 0; v < NV; v++) acc[r][v] += shift[v];      \
         }                                                                                                            \
-        if (b->last && !b->scale && b->shift) {                                                                      \
-            FE_UNROLL for (int v = 0; v < NV; v++) {                                                                 \
-                VEC shift = F(some)((const REAL *)b->shift + v * LANES, b->cols - v * LANES);                        \
-                FE_UNROLL for (int r = 0; r < R; r++) acc[r][v] += shift;                                            \
-            }                                                                                                        \
+        if (b->last && plus) {                                                                                       \
+            FE_UNROLL for (int r = 0; r < R; r++) FE_UNROLL for (int v = 0; v < NV; v++)                             \
+                if (whole || r < rows) acc[r][v] += F(some)(plus + r * b->ldy + v * LANES, cols - v * LANES);        \
         }                                                                                                            \
-        if (b->last && b->plus) {                                                                                    \
-            FE_UNROLL for (int v = 0; v < NV; v++)                                                                   \
-                FE_UNROLL for (int r = 0; r < R; r++)                                                                \
-                    if (r < rows)                                                                                    \
-                        acc[r][v] += F(some)((const REAL *)b->plus + r * b->ldy + v * LANES, b->cols - v * LANES);   \
+        FE_UNROLL for (int r = 0; r < R; r++) FE_UNROLL for (int v = 0; v < NV; v++)                                 \
+            if (whole || r < rows) F(put)(y + r * b->ldy + v * LANES, acc[r][v], cols - v * LANES);                  \
+    }                                                                                                                \
+    static __attribute__((noinline)) void F(fe_block_##NV##_##R)(const fe_block *b, int64_t rows, const REAL *x,     \
+                                                                 const REAL *mat, const REAL *plus, REAL *y) {       \
+        while (rows > 0) {                                                                                           \
+            if (rows >= R && b->cols >= NV * LANES) F(fe_part_##NV##_##R)(b, 1, R, x, mat, plus, y);                 \
+            else F(fe_part_##NV##_##R)(b, 0, rows < R ? (int)rows : R, x, mat, plus, y);                             \
+            rows -= R, x += R * b->ldx, y += R * b->ldy;                                                             \
+            if (plus) plus += R * b->ldy;                                                                            \
         }                                                                                                            \
-        FE_UNROLL for (int r = 0; r < R; r++)                                                                        \
-            if (r < rows) FE_UNROLL for (int v = 0; v < NV; v++)                                                     \
-                F(put)(y + r * b->ldy + v * LANES, acc[r][v], b->cols - v * LANES);                                  \
     }
 #if defined(__AVX512F__) || defined(__aarch64__)
 BLOCK(1, 7) BLOCK(1, 14) BLOCK(2, 7) BLOCK(2, 14) BLOCK(3, 4) BLOCK(3, 7) BLOCK(4, 4) BLOCK(4, 7)
-#define BLOCK_CASE(NV, HALF, ALL) (rows <= HALF ? F(fe_block_##NV##_##HALF) : F(fe_block_##NV##_##ALL))
-#define BLOCK_CHOICE (nv == 1 ? BLOCK_CASE(1, 7, 14) : nv == 2 ? BLOCK_CASE(2, 7, 14) : nv == 3 ? BLOCK_CASE(3, 4, 7) \
-                                                                                      : BLOCK_CASE(4, 4, 7))
+#define BLOCKS {{F(fe_block_1_7), F(fe_block_1_14)}, {F(fe_block_2_7), F(fe_block_2_14)},                              \
+                {F(fe_block_3_4), F(fe_block_3_7)}, {F(fe_block_4_4), F(fe_block_4_7)}}
 #else
 BLOCK(1, 5) BLOCK(1, 10) BLOCK(2, 3) BLOCK(2, 6)
-#define BLOCK_CASE(NV, HALF, ALL) (rows <= HALF ? F(fe_block_##NV##_##HALF) : F(fe_block_##NV##_##ALL))
-#define BLOCK_CHOICE (nv == 1 ? BLOCK_CASE(1, 5, 10) : BLOCK_CASE(2, 3, 6))
+#define BLOCKS {{F(fe_block_1_5), F(fe_block_1_10)}, {F(fe_block_2_3), F(fe_block_2_6)}}
 #endif
-static inline void F(fe_product)(int nv, const fe_block *b, int rows, const REAL *x, const REAL *mat, REAL *y) {
-    BLOCK_CHOICE(b, rows, x, mat, y);
+/* nv vectors of columns of any number of rows; the last rows are a block of half the size, if that has room for them, or two,
+ * where one row would be alone. */
+static void F(fe_product)(int nv, const fe_block *b, int64_t rows, const REAL *x, const REAL *mat, REAL *y) {
+    typedef void (*block)(const fe_block *, int64_t, const REAL *, const REAL *, const REAL *, REAL *);
+    static const block table[FE_NV][2] = BLOCKS;
+    const REAL *plus = (const REAL *)b->plus;
+    int64_t most = fe_tile_rows(nv), half = (most + 1) / 2, rest = rows % most, at;
+    if (rest == 1 && rows > most && most < 2 * half) rest += most;
+    at = rows - rest;
+    if (at) table[nv - 1][1](b, at, x, mat, plus, y);
+    if (rest) table[nv - 1][rest > half && rest <= most](b, rest, x + at * b->ldx, mat, plus ? plus + at * b->ldy : 0,
+                                                         y + at * b->ldy);
 }
 #undef BLOCK
-#undef BLOCK_CASE
-#undef BLOCK_CHOICE
+#undef BLOCKS
 #undef VEC
 #endif

@@ -1,8 +1,42 @@
 /* Products of a few rows with a block of a matrix, in float32: what matmul_half.pyx does when there is little to compute for
- * each number it reads. `w` has been widened just before and lies in the first-level cache. */
+ * each number it reads. `w` has been widened just before and lies in the first-level cache; for one row alone bfloat16 is
+ * widened in registers. A sum of one row is of four that run side by side: each addition waits for the one before. */
 #ifndef FLOWEDU_FEW_ROWS_H
 #define FLOWEDU_FEW_ROWS_H
 #include <stdint.h>
+#include "halves.h"
+
+typedef float fe_floats __attribute__((vector_size(32), aligned(4), may_alias));
+typedef uint32_t fe_words __attribute__((vector_size(32)));
+typedef uint16_t fe_halfs __attribute__((vector_size(16), aligned(2), may_alias));
+
+static inline fe_floats fe_eight_floats(const float *p) { return *(const fe_floats *)p; }
+static inline fe_floats fe_eight_bf16(const uint16_t *p) {
+    return (fe_floats)(__builtin_convertvector(*(const fe_halfs *)p, fe_words) << 16);
+}
+
+/* x . w */
+#define FE_DOT(name, type, eight, one)                                                                              \
+    static inline float name(int64_t n, const float *x, const type *w) {                                            \
+        fe_floats a = {0}, b = {0}, c = {0}, d = {0};                                                               \
+        float s = 0;                                                                                                \
+        int64_t k = 0;                                                                                              \
+        for (; k + 32 <= n; k += 32) {                                                                              \
+            a += fe_eight_floats(x + k) * eight(w + k);                                                             \
+            b += fe_eight_floats(x + k + 8) * eight(w + k + 8);                                                     \
+            c += fe_eight_floats(x + k + 16) * eight(w + k + 16);                                                   \
+            d += fe_eight_floats(x + k + 24) * eight(w + k + 24);                                                   \
+        }                                                                                                           \
+        a = (a + b) + (c + d);                                                                                      \
+        for (int i = 0; i < 8; i++) s += a[i];                                                                      \
+        for (; k < n; k++) s += x[k] * one(w[k]);                                                                   \
+        return s;                                                                                                   \
+    }
+#define FE_AS_IT_IS(x) (x)
+FE_DOT(fe_dot, float, fe_eight_floats, FE_AS_IT_IS)
+FE_DOT(fe_dot_bf16, uint16_t, fe_eight_bf16, fe_from_bf16)
+#undef FE_AS_IT_IS
+#undef FE_DOT
 
 /* y[i * step] += x[i, :] . w, for m rows of n numbers. Four rows at a time read w once. */
 static inline void fe_few_dots(int64_t m, int64_t n, const float *x, int64_t ldx, const float *w, float *y, int64_t step) {
@@ -21,11 +55,7 @@ static inline void fe_few_dots(int64_t m, int64_t n, const float *x, int64_t ldx
         y[(i + 2) * step] += u;
         y[(i + 3) * step] += v;
     }
-    for (; i < m; i++) {
-        float s = 0;
-        for (int64_t k = 0; k < n; k++) s += x[i * ldx + k] * w[k];
-        y[i * step] += s;
-    }
+    for (; i < m; i++) y[i * step] += fe_dot(n, x + i * ldx, w);
 }
 
 /* y[i, :] += x[i * ldx] * w, for m rows of n numbers. */

@@ -12,10 +12,11 @@ from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.ops.blas cimport *
 from flowedu._kernels.core.matrix cimport *
 from flowedu._kernels.ops.product cimport *
-from flowedu._kernels.ops.carry cimport rounded, run
+from flowedu._kernels.ops.carry cimport bfloat, rounded, run
 
 cdef extern from "few_rows.h" nogil:
     void fe_few_dots(int64_t, int64_t, const float *, int64_t, const float *, float *, int64_t) noexcept
+    float fe_dot_bf16(int64_t, const float *, const bfloat *) noexcept
     void fe_few_sums(int64_t, int64_t, const float *, int64_t, const float *, float *, int64_t) noexcept
 
 cdef enum:
@@ -100,7 +101,10 @@ cdef void few(Half a, Half b, Half y, char *scratch) noexcept nogil:
             for i in range(m):
                 run(a.v, a.at + item * (i * a.m.rs + p * a.m.cs), a.m.cs, x + i * kb, 1, kb, True)
             at = b.at + item * (p * b.m.rs + j * b.m.cs)
-            if b.m.rs == 1:
+            if b.m.rs == 1 and m == 1 and b.v.dtype == FE_BF16:
+                for k in range(nb):
+                    c[k] += fe_dot_bf16(kb, x, <bfloat *>(at + item * k * b.m.cs))
+            elif b.m.rs == 1:
                 for k in range(nb):
                     run(b.v, at + item * k * b.m.cs, 1, w, 1, kb, True)
                     fe_few_dots(m, kb, x, kb, w, c + k, nb)

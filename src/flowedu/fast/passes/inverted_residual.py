@@ -17,7 +17,7 @@ from flowedu.fast.passes.substitute import substitute
 IMAGE = 1 << 18              # bytes of an expanded image, of all pictures: fewer stay in the second cache as they are
 WEIGHTS = RING = 1 << 19     # bytes of weights, and of rows that a thread keeps: they stay there, all the while
 ROWS = 7                     # of y for each thread, which makes the first rows twice
-PIXELS, WASTE = 7, 1.1       # of a row, that are multiplied at once (product_tile.h); of the last ones some are not there
+PIXELS = 48                  # of a picture of y, for a band: of fewer, the last blocks of a product waste much
 
 
 def inverted_residual(graph: Graph) -> str:
@@ -67,7 +67,7 @@ def _stages(last: Node, alone) -> list[Node]:
 
 def _pays(stages: list[Node], ring: int) -> bool:
     image, y = stages[0].outputs[0], stages[2].outputs[0]
-    item, width = y.dtype.bytes, image.shape[2]
-    return (prod(y.shape[:2]) >= ROWS * get_num_threads() and -(-width // PIXELS) * PIXELS <= WASTE * width
+    item = y.dtype.bytes
+    return (prod(y.shape[:2]) >= ROWS * get_num_threads() and prod(y.shape[1:3]) >= PIXELS
             and prod(image.shape) * item >= IMAGE and ring * item <= RING
             and sum(prod(stages[i].inputs[1].shape) for i in (0, 2)) * item <= WEIGHTS)

@@ -54,7 +54,7 @@ class _Conv(Module):
             self.padding = ints(padding, n, name, "padding")
             pads = tuple(p for q in self.padding for p in (q, q))
         # what F.pad takes: the last axis first
-        self._reversed_padding_repeated_twice = [p for i in range(n - 1, -1, -1) for p in pads[2 * i:2 * i + 2]]
+        self._reversed_padding_repeated_twice = tuple(p for i in range(n - 1, -1, -1) for p in pads[2 * i:2 * i + 2])
         first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
         self.weight = new_parameter(first, second // groups, *self.kernel_size, dtype=dtype, device=device)
         self.register_parameter("bias", new_parameter(out_channels, dtype=dtype, device=device) if bias else None)
