@@ -23,7 +23,7 @@ FE_FN fe_quotient fe_divided(float x, float y) {
 FE_FN float fe_fmod_smallf(float a, float b) { return fe_copysignf((float)fe_divided(a, b).rest, a); }
 FE_FN float fe_mod_smallf(float a, float b) {
     float m = fe_fmod_smallf(a, b);
-    return (m != 0.0f) & ((b < 0.0f) != (m < 0.0f)) ? m + b : m;
+    return ((fe_bits(a) ^ fe_bits(b)) < 0) & (m != 0.0f) ? m + b : m;
 }
 FE_FN float fe_floordiv_smallf(float a, float b) {
     fe_quotient r = fe_divided(a, b);

@@ -37,8 +37,10 @@
             int32_t large = 0;                                                                               \
             memcpy(a, (const float *)a_ + at, m * sizeof(float));                                            \
             memcpy(b, (const float *)b_ + at, m * sizeof(float));                                            \
-            for (int64_t i = 0; i < m; i++) large |= !fe_is_small_quotient(a[i], b[i]);                      \
-            for (int64_t i = 0; i < m; i++) o[i] = fe_##name##_smallf(a[i], b[i]);                           \
+            for (int64_t i = 0; i < m; i++) {                                                                \
+                large |= !fe_is_small_quotient(a[i], b[i]);                                                  \
+                o[i] = fe_##name##_smallf(a[i], b[i]);                                                       \
+            }                                                                                                \
             for (int64_t i = 0; large && i < m; i++)                                                         \
                 if (!fe_is_small_quotient(a[i], b[i])) o[i] = slow(a[i], b[i]);                              \
         }                                                                                                    \
