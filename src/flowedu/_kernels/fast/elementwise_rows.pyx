@@ -185,7 +185,11 @@ cdef int walked(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
                                   w.stride[k][w.ndim - 1], p.item[k])
                 for k in range(p.nout):
                     slot[p.out_slot[k]] = base[call.nin + k] + i * p.item[p.out_slot[k]]
-                run(p, slot, n)
+                if of_a_number(p, call, &w):                # the tile function may ask for it (vector_tiles.h, pow)
+                    k = p.instr[0].b
+                    p.instr[0].fn(n, slot[p.instr[0].out], slot[p.instr[0].a], slot[k], slot[k])
+                else:
+                    run(p, slot, n)
                 i += n
             r += 1
         return FE_OK
@@ -217,6 +221,12 @@ cdef inline bint all_direct(bint *direct, int n) noexcept nogil:
         if not direct[k]:
             return False
     return True
+
+
+cdef inline bint of_a_number(const fe_program *p, const fe_call *call, const Walk *w) noexcept nogil:
+    """Whether this is one op of two operands, the second one number along the row."""
+    cdef int k = p.instr[0].b
+    return p.ninstr == 1 and 0 <= k < call.nin and p.instr[0].c < 0 and w.stride[k][w.ndim - 1] == 0
 
 
 cdef inline int argitem(const fe_program *p, const fe_call *call, int k) noexcept nogil:

@@ -58,7 +58,8 @@ static void tile_fast_erfinv_f32(int64_t n, void *o_, const void *a_, const void
     }
 }
 
-/* Powers of 1 to 4 are products wherever they stand, alone (a loop for each) or among others. */
+/* Powers of 1 to 4 are products wherever they stand, alone (a loop for each) or among others. c is b where the engine knows
+ * that b is one number, again and again (elementwise_rows.pyx). */
 #define FE_POWER(y) if (b[0] == y) { FE_LOOP(o[i] = fe_pow_fewf(a[i], y)) continue; }
 static void tile_fast_pow_f32(int64_t total, void *o_, const void *a_, const void *b_, const void *c_) {
     enum { BLOCK = 1024 };
@@ -66,7 +67,7 @@ static void tile_fast_pow_f32(int64_t total, void *o_, const void *a_, const voi
         const int64_t n = total - at < BLOCK ? total - at : BLOCK;
         float *o = (float *)o_ + at;
         const float *a = (const float *)a_ + at, *b = (const float *)b_ + at;
-        const int alike = memcmp(b, b + 1, (n - 1) * sizeof(float)) == 0;
+        const int alike = c_ || memcmp(b, b + 1, (n - 1) * sizeof(float)) == 0;
         int32_t few = 0;
         if (alike) { FE_POWER(3.0f) FE_POWER(2.0f) FE_POWER(4.0f) FE_POWER(-2.0f) FE_POWER(-1.0f) FE_POWER(-3.0f) }
         for (int64_t i = 0; i < n; i++) few |= fe_is_few(b[i]);
