@@ -73,8 +73,8 @@ class Block(nn.Module):
         return self.after(z) if self.kind in ("no sum", "begin") else z + x
 
 
-@pytest.mark.parametrize("kind, wanted", [("usual", [True]), ("relu", [True]), ("no sum", [False]), ("begin", [False, True]),
-                                          ("read twice", []),
+@pytest.mark.parametrize("kind, wanted", [("usual", [True]), ("relu", [True]), ("no sum", [False]),
+                                          ("begin", [False, True]), ("read twice", []),
                                           ("groups", []), ("epsilon", []), ("small", []), ("few", [])])
 @pytest.mark.usefixtures("two_threads")
 def test_graphs_that_predict_use_it(kind, wanted):
