@@ -161,15 +161,20 @@ FE_FN float fe_erff(float x) {
     return fe_absf(x) > 3.92f ? fe_copysignf(1.0f, x) : y;
 }
 
-/* The normal distribution: q and n give bell = exp(-x*x/2) = (1 + q) * 2^n, tail * bell = cdf(-|x|). The tail is a
- * polynomial in t = 1/(1 + 0.49 z), z = |x|/sqrt(2), without the cancellation of 1 + erf. Half of |x|'s digits are squared
- * without an error, since exp makes 87 of one. */
-typedef struct { fe_reduced exp; float tail; } fe_gauss;
+/* The normal distribution: bell = exp(-a*a/2) * 2^raise, tail * bell = cdf(-a) * 2^raise, of a in [0, 14.5]. The tail is a
+ * polynomial in t = 1/(1 + 0.49 z), z = a/sqrt(2), without the cancellation of 1 + erf. Half of a's digits are squared
+ * without an error, since exp makes 87 of one; a*a = r - 2 n*ln2, |r| <= ln2, saves halving it. */
+typedef struct { float bell, tail; int32_t zero; } fe_gauss;
 
-FE_FN fe_gauss fe_gaussf(float x) {
+FE_FN fe_gauss fe_gaussf(float a, uint32_t raise) {
     fe_gauss y;
-    float a = fe_absf(x), h = fe_float(fe_bits(a) & 0x7ffff000);
-    y.exp = fe_reduce_sum(-0.5f * (h * h), -0.5f * (fe_keep(a - h, 0) * (a + h)));
+    float h = fe_float(fe_bits(a) & 0x7ffff000), b = h * h, w = b * -0.721347520f + 12582912.0f;
+    y.zero = fe_zero(fe_bits(w));
+    float n = fe_keep(w, y.zero) - 12582912.0f;
+    float r = fe_keep(b + n * 1.38671875f, y.zero) + (n * -4.24388880e-4f + fe_keep(a - h, y.zero) * (a + h)), v = r * r;
+    float e = (2.17980105e-5f * v + (-2.61532026e-4f * r + 0.00260413764f)) * v + (-0.0208331478f * r + 0.125f);
+    e = e * v + (1.0f - 0.5f * r);
+    y.bell = fe_float((int32_t)((uint32_t)fe_bits(e) + (((uint32_t)fe_bits(w) + raise) << 23)));
     float t = 1.0f / (1.0f + a * 0.346482324f), s = t * t, z = s * s;
     float p = (-0.0278470999f * t + 0.141461894f) * s + (-0.259991825f * t + 0.171808943f);
     float q = (-0.0287507288f * t + 0.108168766f) * s + (0.118419014f * t + 0.138515577f);
@@ -177,17 +182,17 @@ FE_FN fe_gauss fe_gaussf(float x) {
     return y;
 }
 
-/* x * cdf(x), the small cdf of a negative x times 2^30: it may be a denormal. */
+/* x * cdf(x) = relu(x) - a * cdf(-a), the small cdf times 2^30: it may be a denormal. */
 FE_FN float fe_geluf(float x) {
-    fe_gauss g = fe_gaussf(x);
-    float tail = g.tail * (1.0f + g.exp.q) * fe_power2((int32_t)((uint32_t)g.exp.n + 30u));
-    tail = fe_absf(x) > 14.5f ? 0.0f : tail;
-    float low = fe_keep(x * tail, g.exp.zero) * FE_TINY, high = x * (1.0f - tail * FE_TINY);
-    return x < 0.0f ? low : high;
+    float a = fe_absf(x);
+    fe_gauss g = fe_gaussf(a, 30u);
+    float tail = a > 14.5f ? 0.0f : g.tail * g.bell, most = x > 15.0f ? 15.0f : x;     /* inf * 0 is none */
+    return (x < 0.0f ? 0.0f : x) - fe_keep(fe_absf(most) * tail, g.zero) * FE_TINY;
 }
 FE_FN float fe_gelu_slopef(float x) {
-    fe_gauss g = fe_gaussf(x);
-    float bell = fe_absf(x) > 13.0f ? 0.0f : (1.0f + g.exp.q) * fe_power2(g.exp.n), tail = g.tail * bell;
+    float a = fe_absf(x);
+    fe_gauss g = fe_gaussf(a, 0u);
+    float bell = a > 13.0f ? 0.0f : g.bell, tail = g.tail * bell;
     return (x < 0.0f ? tail : 1.0f - tail) + x * (bell * 0.398942280f);
 }
 

@@ -71,6 +71,7 @@ FE_FN double fe_double(int64_t i) { double x; memcpy(&x, &i, 8); return x; }
 /* (-1)^n sin(x - (n - before)*pi), n the nearest integer to x/pi + before. Up to FE_SMALL_ANGLE the product of n and pi's
  * first part is exact. */
 #define FE_SMALL_ANGLE 1e6f
+FE_FN int fe_is_small_angle(float x) { return fe_absf(x) <= FE_SMALL_ANGLE; }
 FE_FN float fe_wave(float x, double before) {
     double t = ((double)x * 0.31830988618379067 + before) + FE_ROUND, n = (t - FE_ROUND) - before;
     double r = ((double)x - n * 3.1415926534682512) - n * 1.2154201013012384e-10, s = r * r;
@@ -81,25 +82,34 @@ FE_FN float fe_wave(float x, double before) {
 FE_FN float fe_sin_smallf(float x) { return fe_wave(x, 0.0); }
 FE_FN float fe_cos_smallf(float x) { return fe_wave(x, 0.5); }
 
-/* log2(a), a > 0: k + s*P(s*s) with s = (m - 1)/(m + 1); of 0 and inf, numbers whose products exceed every exponent. */
+/* log2((1 + s) / (1 - s)), |s| <= 0.172. */
+FE_FN double fe_log2_ratio(double s) {
+    double u = s * s;
+    double p = (0.34072803984434941 * u + 0.41167282537682683) * (u * u) + (0.57708358329109123 * u + 0.96179667334995853);
+    return (p * u + 2.8853900817900803) * s;
+}
+
+/* log2(a), a > 0, k + that of m; of 0 and inf, numbers whose products exceed every exponent. */
 FE_FN double fe_log2_wide(float a) {
     int small = a < 1.17549435e-38f;
     int32_t b = fe_bits(small ? a * 8388608.0f : a), k = fe_exponent(b);
-    double m = fe_float((int32_t)((uint32_t)b - ((uint32_t)k << 23))), s = (m - 1.0) / (m + 1.0), u = s * s;
-    double p = (0.34072803984434941 * u + 0.41167282537682683) * (u * u) + (0.57708358329109123 * u + 0.96179667334995853);
-    double y = (p * u + 2.8853900817900803) * s + (double)(k - (small ? 23 : 0));
+    double m = fe_float((int32_t)((uint32_t)b - ((uint32_t)k << 23)));
+    double y = fe_log2_ratio((m - 1.0) / (m + 1.0)) + (double)(k - (small ? 23 : 0));
     y = a == 0.0f ? -1e60 : y;
     return a == INFINITY ? 1e60 : y;
 }
 
-/* 2^t; from 160 on infinity, below -160 zero, once rounded to float. */
-FE_FN float fe_exp2_wide(double t) {
+/* 2^t = (1 + q) * scale; from 160 on, beyond every float, below -160 nothing, once rounded to float. */
+typedef struct { double q, scale; } fe_power;
+FE_FN fe_power fe_power_wide(double t) {
+    fe_power y;
     t = t > 160.0 ? 160.0 : t;
     t = t < -160.0 ? -160.0 : t;
     double w = t + FE_ROUND, r = t - (w - FE_ROUND), s = r * r;
-    double p = (1.5469734630537172e-4 * r + 0.0013410004031019474) * s + (0.0096180307746292379 * r + 0.055502973051009117);
-    p = p * s + (0.24022651084163922 * r + 0.69314722540039755);
-    return (float)fe_double((int64_t)((uint64_t)fe_bitsd(p * r + 1.0) + ((uint64_t)fe_bitsd(w) << 52)));
+    double p = (1.5297323760701075e-5 * r + 1.546144469856913e-4) * s + (0.0013333502386162767 * r + 0.009618056678524637);
+    y.q = ((p * s + (0.0555041088390962 * r + 0.24022650922288757)) * r + 0.6931471805599453) * r;
+    y.scale = fe_double((int64_t)(0x3ff0000000000000u + ((uint64_t)fe_bitsd(w) << 52)));
+    return y;
 }
 
 /* C's pow: 1 for x = 1 and for y = 0, whatever the other is; the sign of x where y is odd; NaN of x < 0 where y is no
@@ -111,10 +121,25 @@ FE_FN float fe_powf(float x, float y) {
     near = near < -even ? -even : near;
     double w = near + FE_ROUND;
     int whole = w - FE_ROUND == near;
-    float z = fe_exp2_wide(l == 0.0 ? 0.0 : t);
+    fe_power e = fe_power_wide(l == 0.0 ? 0.0 : t);
+    float z = (float)(e.scale * e.q + e.scale);
     z = fe_float(fe_bits(z) | (fe_bits(x) & (whole ? (int32_t)((uint32_t)fe_bitsd(w) << 31) : 0)));
     float real = whole ? z : NAN;
     z = (x < 0.0f) & (x > -INFINITY) ? real : z;
     return ((x != x) | (y != y)) & (x != 1.0f) & (y != 0.0f) ? NAN : z;
+}
+
+/* x to the power y where fe_is_few(y): products, the most usual in float, the others in double, rounded once. */
+FE_FN int fe_is_few(float y) {
+    float m = fe_absf(y);
+    return (m == 1.0f) | (m == 2.0f) | (m == 3.0f) | (m == 4.0f);
+}
+FE_FN float fe_pow_fewf(float x, float y) {
+    double a = x, s = a * a;
+    float m = fe_absf(y), r = 1.0f / x;
+    double p = m < 3.0f ? (m < 2.0f ? a : s) : s * (m < 4.0f ? a : s);
+    float z = (float)(y < 0.0f ? 1.0 / p : p);
+    z = y == -2.0f ? r * r : z;
+    return y == 3.0f ? x * x * x : z;
 }
 #endif

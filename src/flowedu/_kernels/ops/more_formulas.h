@@ -38,7 +38,7 @@ FE_SLOW double fe_erfinv(double x) {
         double e = s < 0.5 ? erf(y) - s : (1 - s) - erfc(y);
         y -= e * 0.88622692545275801365 * exp(y * y);
     }
-    return x < 0 ? -y : y;
+    return copysign(y, x);
 }
 FE_SLOW float fe_erfinvf(float x) { return (float)fe_erfinv(x); }
 

@@ -121,7 +121,7 @@ def pow(input, exponent):
             return rsqrt(input)
         if exponent == -1 and not whole:
             return reciprocal(input)
-        if exponent == 3 and input.dtype in (dt.float32, dt.float64):        # (16 bits: autocast widens pow, not mul)
+        if exponent == 3 and input.dtype is dt.float64:                      # (float32: the kernel of pow does it)
             return square(input) * input
     return _pow(input, exponent)
 

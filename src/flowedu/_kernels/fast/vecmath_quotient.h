@@ -1,0 +1,34 @@
+/* fmod, and Python's % and //, of float, exact, while |a / b| is at most 2^28: then n*b, n the whole number next to a / b,
+ * has no more digits than a double, and a - n*b is what is left, or that less b. (Also where n is one off, as a / b was
+ * rounded to it.) Beyond: libm's long division, one by one (vector_tiles.h). */
+#ifndef FLOWEDU_VECMATH_QUOTIENT_H
+#define FLOWEDU_VECMATH_QUOTIENT_H
+#include "vecmath_more.h"
+
+FE_FN int fe_is_small_quotient(float a, float b) {
+    return (fe_absf(a) <= fe_absf(b) * 268435456.0f) & (fe_absf(a) < INFINITY);
+}
+
+typedef struct { double n, rest; } fe_quotient;           /* |a| = n*|b| + rest, 0 <= rest < |b| */
+FE_FN fe_quotient fe_divided(float x, float y) {
+    fe_quotient r;
+    double a = fe_absf(x), b = fe_absf(y), n = (a / b + FE_ROUND) - FE_ROUND, rest = a - n * b;
+    r.n = rest < 0.0 ? n - 1.0 : n;
+    r.rest = rest < 0.0 ? rest + b : rest;
+    r.n = b > a ? 0.0 : r.n;                              /* of an infinite b, too */
+    r.rest = b > a ? a : r.rest;
+    return r;
+}
+
+FE_FN float fe_fmod_smallf(float a, float b) { return fe_copysignf((float)fe_divided(a, b).rest, a); }
+FE_FN float fe_mod_smallf(float a, float b) {
+    float m = fe_fmod_smallf(a, b);
+    return (m != 0.0f) & ((b < 0.0f) != (m < 0.0f)) ? m + b : m;
+}
+FE_FN float fe_floordiv_smallf(float a, float b) {
+    fe_quotient r = fe_divided(a, b);
+    int32_t sign = (fe_bits(a) ^ fe_bits(b)) & (int32_t)0x80000000u;
+    double n = sign && r.rest > 0.0 ? r.n + 1.0 : r.n;
+    return fe_float(fe_bits((float)n) | sign);
+}
+#endif
