@@ -1,7 +1,7 @@
 """A block of MobileNetV2 row by row: the numbers of its three convolutions, and put in only where it is one."""
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import flowedu as flow
@@ -15,22 +15,29 @@ sizes = st.tuples(st.integers(1, 3), st.integers(3, 17), st.integers(3, 17) | st
                   st.integers(1, 70), st.integers(1, 40))
 
 
-@given(sizes, st.tuples(*[st.integers(1, 3)] * 4), st.tuples(*[st.integers(0, 2)] * 4), st.booleans(), st.booleans(),
-       st.sampled_from((1, 2, 3)))
+windows = st.tuples(*[st.integers(1, 3)] * 4), st.tuples(*[st.integers(0, 2)] * 4)       # kernel, strides; pads
+
+
+@given(sizes, st.tuples(*windows), st.tuples(*windows) | st.just(((1, 1, 1, 1), (0, 0, 0, 0))), st.booleans(),
+       st.booleans(), st.sampled_from((1, 2, 3)))
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_it_is_three_convolutions(dtype, shape, kernel, pads, residual, nan, threads):
+def test_it_is_three_convolutions(dtype, shape, depthwise, first, residual, nan, threads):
     n, h, w, c, e, o = shape
-    kh, kw, *strides = kernel
+    (kh, kw, *strides), pads = depthwise
+    (fh, fw, *first_strides), first_pads = first
     if residual:
         kh, kw, strides, pads, o = 3, 3, (1, 1), (1, 1, 1, 1), c
+        fh, fw, first_strides, first_pads = 1, 1, (1, 1), (0, 0, 0, 0)
     r = np.random.default_rng(h + w)
     draw = lambda *s: r.standard_normal(s).astype(dtype)
     norm = lambda k: [draw(k), draw(k), draw(k), r.uniform(0.5, 2, k).astype(dtype)]
-    args = [draw(n, h, w, c), draw(e, c, 1, 1), *norm(e), draw(e, 1, kh, kw), *norm(e), draw(o, e, 1, 1), *norm(o)]
+    assume((h + sum(first_pads[:2]) - fh) // first_strides[0] + 1 + sum(pads[:2]) >= kh
+           and (w + sum(first_pads[2:]) - fw) // first_strides[1] + 1 + sum(pads[2:]) >= kw)
+    args = [draw(n, h, w, c), draw(e, c, fh, fw), *norm(e), draw(e, 1, kh, kw), *norm(e), draw(o, e, 1, 1), *norm(o)]
     if nan:
         args[0][0, 0, 0, 0] = np.nan                         # reaches what depends on it, and no other image
     attrs = dict(strides=tuple(strides), pads=pads, epsilon=1e-3, low=0.0, high=6.0, last_low=-9.0, last_high=8.0,
-                 residual=residual)
+                 residual=residual, first_strides=tuple(first_strides), first_pads=first_pads)
     before = flow.get_num_threads()
     flow.set_num_threads(threads)
     try:
@@ -51,9 +58,11 @@ class Block(nn.Module):
         norm = lambda k: nn.BatchNorm2d(k, eps=1e-3 if kind == "epsilon" and k == 16 else 1e-5)
         act = nn.ReLU if kind == "relu" else nn.ReLU6
         groups = 24 if kind == "groups" else 48
-        self.first = nn.Sequential(nn.Conv2d(16, 48, 1, bias=False), norm(48), act())
+        first = nn.Conv2d(3, 48, 3, 2, 1, bias=False) if kind == "begin" else nn.Conv2d(16, 48, 1, bias=False)
+        self.first = nn.Sequential(first, norm(48), act())
         self.depth = nn.Sequential(nn.Conv2d(48, 48, 3, padding=1, groups=groups, bias=False), norm(48), act())
         self.last = nn.Sequential(nn.Conv2d(48, 16, 1, bias=False), norm(16))
+        self.after = Block("usual") if kind == "begin" else nn.Identity()        # alone it stays as the user's images are
         self.kind = kind
 
     def forward(self, x):
@@ -61,16 +70,17 @@ class Block(nn.Module):
         z = self.last(self.depth(y))
         if self.kind == "read twice":
             return z + y[:, :16]
-        return z if self.kind == "no sum" else z + x
+        return self.after(z) if self.kind in ("no sum", "begin") else z + x
 
 
-@pytest.mark.parametrize("kind, wanted", [("usual", [True]), ("relu", [True]), ("no sum", [False]), ("read twice", []),
+@pytest.mark.parametrize("kind, wanted", [("usual", [True]), ("relu", [True]), ("no sum", [False]),
+                                          ("begin", [False, True]), ("read twice", []),
                                           ("groups", []), ("epsilon", []), ("small", []), ("few", [])])
 @pytest.mark.usefixtures("two_threads")
 def test_graphs_that_predict_use_it(kind, wanted):
     flow.manual_seed(0)
     block = Block(kind)
-    x = flow.randn(*{"few": (1, 16, 8, 28), "small": (64, 16, 6, 6)}.get(kind, (4, 16, 28, 28)))
+    x = flow.randn(*{"few": (1, 16, 8, 28), "small": (64, 16, 6, 6), "begin": (4, 3, 56, 56)}.get(kind, (4, 16, 28, 28)))
     block(x)                                                 # statistics that are not 0 and 1
     block.eval()
     want = block(x).detach().numpy()
@@ -92,6 +102,29 @@ def test_graphs_that_predict_use_it(kind, wanted):
     with flow.no_grad():
         block.last[0].weight.mul_(-2)                        # what is packed is packed again
     np.testing.assert_allclose(graph(x).numpy(), block(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_no_convolution_is_of_two_blocks():
+    """Where depthwise and 1x1 alternate, a 1x1 could end one and begin another: it would run twice."""
+    norm = lambda: (nn.BatchNorm2d(32), nn.ReLU6())
+    depthwise = lambda: (nn.Conv2d(32, 32, 3, padding=1, groups=32, bias=False), *norm())
+    one = lambda: (nn.Conv2d(32, 32, 1, bias=False), *norm())
+    net = nn.Sequential(*one(), *depthwise(), *one(), *depthwise(), *one(), *depthwise(), *one()).eval()
+
+    class Run(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.net = net
+
+        def build(self, x):
+            return self.net(x)
+
+    graph, x = Run(), flow.randn(4, 32, 28, 28)
+    np.testing.assert_allclose(graph(x).numpy(), net(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+    ops = [n.op.name for n in graph._compiled.graph.nodes]
+    convolutions = 3 * ops.count("inverted_residual") + ops.count("conv2d_last_norm")
+    assert convolutions == 7 or ISA == "base"
 
 
 @pytest.fixture
@@ -124,7 +157,7 @@ def test_what_is_no_block_is_refused():
     good = [one(1, 5, 5, 4), one(8, 4, 1, 1), *norms(8), one(8, 1, 3, 3), *norms(8), one(6, 8, 1, 1), *norms(6)]
     attrs = dict(epsilon=1e-3, low=0.0, high=6.0, last_low=-1e9, last_high=1e9)
     assert OP(*good, **attrs).shape == (1, 3, 3, 6)
-    for i, w, words in ((1, one(8, 4, 3, 3), "w1"), (6, one(4, 2, 3, 3), "w2"), (11, one(6, 8, 3, 3), "w3")):
+    for i, w, words in ((1, one(8, 4, 1), "w1"), (6, one(4, 2, 3, 3), "w2"), (11, one(6, 8, 3, 3), "w3")):
         with pytest.raises(ValueError, match=f"{words} does not fit"):
             OP(*good[:i], w, *good[i + 1:], **attrs)
     with pytest.raises(ValueError, match="x cannot be added"):

@@ -45,8 +45,8 @@ cdef inline void turn(const Conv *k, real *src, real *dst, bint back, const fe_t
                     dst[o * size + t * k.cg + c] = src[o * size + c * taps + t]
 
 
-cdef inline void pack(const Conv *k, const fe_team *team, real *w, const real *scale, char *work) noexcept nogil:
-    """scale: of each output channel, or NULL."""
+cdef inline void pack(const Conv *k, const fe_team *team, real *w, const real *scale, char *work, char *rooms) noexcept nogil:
+    """scale: of each output channel, or NULL. rooms: blocks_room bytes for each thread."""
     cdef Conv m = as_matrix(k)
     cdef real *turned = <real *>(work + matrix_bytes(&m, sizeof(real)))
     if not is_pointwise(k):
@@ -54,18 +54,17 @@ cdef inline void pack(const Conv *k, const fe_team *team, real *w, const real *s
         fe_wait(team)
         w = turned
     if scale == NULL:
-        pack_product(&m, team, w, work, work + blocks_shared(k, sizeof(real)))
+        pack_product(&m, team, w, work, rooms)
     else:
-        pack_scaled(&m, team, w, scale, work, work + blocks_shared(k, sizeof(real)))
+        pack_scaled(&m, team, w, scale, work, rooms)
 
 
-cdef inline void pixel_row(const Conv *k, const Packed *p, Slabs sl, int64_t s, int64_t row, real *tag) noexcept nogil:
-    """The output channels of slab s of one row of pixels."""
+cdef inline void pixel_row(const Conv *k, const Packed *p, Slabs sl, int64_t s, int64_t row, real *y) noexcept nogil:
+    """The output channels of slab s of one row of pixels, which begins at y."""
     cdef int64_t top = row % k.oh * k.sh - k.top, left, i, j, j2, u = 0, rows
     cdef int64_t begin = min(max(up(k.left, k.sw), 0), k.ow), end = max(min(down(k.w - k.kw + k.left, k.sw) + 1, k.ow), begin)
     cdef fe_block b = block_of(p, sl, s, sizeof(real))
     cdef int64_t m0 = slab_start(sl, s) * sl.lanes, ld = slab_start(sl, s + 1) * sl.lanes - m0
-    cdef real *y = <real *>p.y + row * k.ow * k.o + m0
     cdef real *x
     cdef real *mat
     i = min(max(up(-top, k.dh), 0), k.kh)
@@ -78,7 +77,7 @@ cdef inline void pixel_row(const Conv *k, const Packed *p, Slabs sl, int64_t s, 
         j, j2 = min(max(-left, 0), k.kw), min(max(k.w - left, 0), k.kw)
         rows = 1 if u < begin or u >= end else end - u
         b.steps = max(j2 - j, 0) * k.c
-        blocks(tag, <int>(ld // sl.lanes), &b, rows, x + (left + j) * k.c, mat + j * k.c * ld, y + u * k.o)
+        blocks(y, <int>(ld // sl.lanes), &b, rows, x + (left + j) * k.c, mat + j * k.c * ld, y + m0 + u * k.o)
         u += rows
 
 
@@ -89,10 +88,10 @@ cdef inline void blocks_forward(const Conv *k, const fe_team *team, real *x, rea
     cdef Slabs sl = slabs_of(k.o, sizeof(real))
     cdef int64_t t, lo, hi
     if not packed:
-        pack(k, team, w, <real *>f.scale, work)
+        pack(k, team, w, <real *>f.scale, work, work + blocks_shared(k, sizeof(real)))
     if is_pointwise(k):
         packed_product(&p, team, x)
         return
     fe_split(k.n * k.oh * sl.count, 1, team, &lo, &hi)
     for t in range(lo, hi):
-        pixel_row(k, &p, sl, t % sl.count, t // sl.count, x)
+        pixel_row(k, &p, sl, t % sl.count, t // sl.count, y + t // sl.count * k.ow * k.o)

@@ -1,9 +1,10 @@
 # cython: language_level=3
 """inverted_residual: x and three times w, gamma, beta, mean, var -> y.  NHWC images; the block of MobileNetV2 in inference.
 
-    x (n, h, w, c) --1x1--> expanded (n, h, w, e) --depthwise--> (n, oh, ow, e) --1x1--> y (n, oh, ow, o) [+ x]
+    x (n, .., c) --conv--> expanded (n, h, w, e) --depthwise--> (n, oh, ow, e) --1x1--> y (n, oh, ow, o) [+ x]
 
-ints: as conv2d has them, of the depthwise convolution; whether x is added.  reals: epsilon, low, high, last low, high.
+ints: as conv2d has them, of the depthwise convolution; whether x is added; as conv2d has them, of the first; h, w.
+reals: epsilon, low, high, last low, high.
 
 The expanded image is several times as large as x and y. It is made a few rows at a time: a thread keeps as many of them as
 a band of rows of y sees, in a ring that stays in the second cache, and makes of them one band after the other.
@@ -12,6 +13,7 @@ from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.table cimport *
 from flowedu._kernels.fast.conv_tiles cimport *
+from flowedu._kernels.fast.conv_last_blocks cimport *
 from flowedu._kernels.fast.conv_last_depth cimport *
 from flowedu._kernels.fast.product_packed cimport *
 
@@ -23,7 +25,7 @@ cdef enum:
     Y = 16
 
 cdef struct Sizes:
-    Conv first, depth, last  # the 1x1 ones as products of rows of pixels
+    Conv first, depth, last  # the last as a product of rows of pixels
     int64_t band, high       # rows of y in a band, and of the expanded image that they see
     int64_t mat, turned, terms, own, ring, row, each      # bytes: of all threads' weights, scales and shifts; of a thread's own
 
@@ -35,16 +37,19 @@ cdef inline Sizes sizes(const fe_call *call) noexcept nogil:
     cdef int64_t item = item_of(call), e = w.shape[0]
     cdef Conv k = conv_of(x, w, y, call.ints, FORWARD, True)
     cdef Sizes s
-    k.c = k.o = k.groups = e                 # x and y have other channels than what lies between them
+    k.c = k.o = k.groups = e                 # x and y have other channels than what lies between them, and other sizes
     k.cg = k.og = 1
-    s.first, s.depth, s.last = pointwise(k.w, x.shape[3], e), k, pointwise(k.ow, e, y.shape[3])
+    k.h, k.w = call.ints[19], call.ints[20]
+    s.first, s.depth, s.last = conv_of(x, &call.args[W1], y, call.ints + 10, FORWARD, True), k, pointwise(k.ow, e, y.shape[3])
+    s.first.o = s.first.og = e
+    s.first.oh, s.first.ow = k.h, k.w
     s.band = max(up(k.oh, max(k.oh * k.ow // PIXELS, 1)), 1)
     s.high = (s.band - 1) * k.sh + k.kh
-    s.mat = matrix_bytes(&s.first, item)
+    s.mat = blocks_shared(&s.first, item)
     s.turned = s.mat + matrix_bytes(&s.last, item)
     s.terms = s.turned + round64(k.kh * k.kw * e * item)
     s.own = s.terms + 4 * round64(e * item) + 2 * round64(s.last.o * item)
-    s.ring = max(depth_tables(&k), pack_room(&s.first), pack_room(&s.last))
+    s.ring = max(depth_tables(&k), blocks_room(&s.first), pack_room(&s.last))
     s.row = s.ring + round64(s.high * k.w * e * item)
     s.each = s.row + round64(s.band * k.ow * e * item)
     return s
@@ -66,7 +71,7 @@ cdef inline void prepare(const fe_call *call, const Sizes *s, const fe_team *tea
         for i in range(3):
             norm_terms(&call.args[W1 + 5 * i + 1], call.reals[0], <real *>f[i].scale, <real *>f[i].shift)
     fe_wait(team)
-    pack_scaled(&s.first, team, <real *>call.args[W1].data, <real *>f[0].scale, call.work, rooms)
+    pack(&s.first, team, <real *>call.args[W1].data, <real *>f[0].scale, call.work, rooms)
     pack_scaled(&s.last, team, <real *>call.args[W3].data, <real *>f[2].scale, call.work + s.mat, rooms)
 
 
@@ -77,6 +82,19 @@ cdef inline void product(Packed *p, int64_t pixels, real *x, real *y, real *plus
     p.x, p.y, p.plus = <char *>x, <char *>y, <char *>plus
     for i in range(sl.count):
         slab_rows(p, sl, i, 0, pixels, x)
+
+
+cdef inline void first_rows(const Conv *k, Packed *p, int64_t row, int64_t rows, real *x, real *y) noexcept nogil:
+    """Rows of the expanded images, of all images counted through, to y."""
+    cdef Slabs sl = slabs_of(p.cols, sizeof(real))
+    cdef int64_t r, i
+    if is_pointwise(k):
+        product(p, rows * k.ow, x + row * k.ow * k.c, y, <real *>NULL)
+        return
+    p.x = <char *>x
+    for r in range(rows):
+        for i in range(sl.count):
+            pixel_row(k, p, sl, i, row + r, y + r * k.ow * k.o)
 
 
 cdef inline void depth_row(Depth *d, int64_t t, int64_t high, real *ring, real *w, real *y) noexcept nogil:
@@ -118,7 +136,7 @@ cdef int inverted_residual(fe_call *call, const fe_team *team, real *tag) noexce
     f[2] = Finish(call.work + s.terms + 4 * e, call.work + s.terms + 4 * e + round64(s.last.o * item),
                   call.reals[3], call.reals[4])
     prepare(call, &s, team, call.work + s.own, f, x)
-    first = Packed(k.w, k.c, s.first.c, s.first.c, k.c, NULL, call.work, NULL, f[0], NULL)
+    first = Packed(k.w, k.c, depth_of_patch(&s.first), s.first.c, k.c, NULL, call.work, NULL, f[0], NULL)
     last = Packed(k.ow, s.last.o, k.c, k.c, s.last.o, NULL, call.work + s.mat, NULL, f[2], NULL)
     d = forward_depth(k, team, mine)
     d.finish = f[1]
@@ -133,8 +151,7 @@ cdef int inverted_residual(fe_call *call, const fe_team *team, real *tag) noexce
         made = max(made, top)
         while made < until:                      # in one go as far as the ring goes on
             i = min(until - made, s.high - made % s.high)
-            product(&first, i * k.w, x + (image * k.h + made) * k.w * s.first.c, ring + made % s.high * k.w * k.c,
-                    <real *>NULL)
+            first_rows(&s.first, &first, image * k.h + made, i, x, ring + made % s.high * k.w * k.c)
             made += i
         for i in range(n):
             depth_row(&d, at + i, s.high, ring, <real *>(call.work + s.turned), row + i * k.ow * k.c)

@@ -2,8 +2,8 @@
 
     x (n, H, W, c) -> 1x1, norm, clip -> depthwise, norm, clip -> 1x1, norm, clip -> y (n, X, Y, o)
 
-With `residual` x is added. One kernel makes it row by row, so that the expanded image never goes to memory. The pass of
-the same name puts it in.
+The first may have windows, too, as where the network begins. With `residual` x is added. One kernel makes it a few rows at
+a time, so that the expanded image never goes to memory. The pass of the same name puts it in.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from flowedu.ops.kept import KEPT
 register("inverted_residual")
 
 INPUTS = ("x", *(f"{name}{i}" for i in (1, 2, 3) for name in ("w", "gamma", "beta", "mean", "var")))
-ATTRS = ("strides", "pads", "epsilon", "low", "high", "last_low", "last_high", "residual")
+ATTRS = ("strides", "pads", "epsilon", "low", "high", "last_low", "last_high", "residual", "first_strides", "first_pads")
 ONE, NONE = (1, 1), (0, 0, 0, 0)
 
 
@@ -45,9 +45,10 @@ def _chain(call: Callable, inputs: list, of: dict) -> Any:
     y, rest = inputs[0], inputs[1:]
     clipped = dict(epsilon=of["epsilon"], low=of["low"], high=of["high"])
     plain = dict(strides=ONE, pads=NONE, dilations=ONE, groups=1)
+    first = dict(strides=of["first_strides"], pads=of["first_pads"], dilations=ONE, groups=1)
     depthwise = dict(strides=of["strides"], pads=of["pads"], dilations=ONE, groups=rest[5].shape[0])
     last = dict(epsilon=of["epsilon"], low=of["last_low"], high=of["last_high"])
-    for i, attrs in enumerate((plain | clipped, depthwise | clipped, plain | last)):
+    for i, attrs in enumerate((first | clipped, depthwise | clipped, plain | last)):
         y = call(y, *rest[5 * i:5 * i + 5], **attrs)
     return y + inputs[0] if of["residual"] else y
 
@@ -58,11 +59,11 @@ def _infer(of):
         conv_last.check_norm("inverted_residual", x, w, norms, window)
         return Spec(conv_last._shape(x, w, *window[:3]), x.dtype)
 
-    for name, last in (("w1", ONE), ("w2", of["w2"].shape[2:]), ("w3", ONE)):
+    for name, last in (("w1", of["w1"].shape[2:]), ("w2", of["w2"].shape[2:]), ("w3", ONE)):
         w = of[name].shape
         if len(w) != 4 or w[2:] != last or name == "w2" and w[1] != 1:
             raise ShapeError(f"inverted_residual: {name} does not fit", got=f"{name} {w}",
-                             expected="w1 (e, c, 1, 1), w2 (e, 1, K, L), w3 (o, e, 1, 1)", fix="three calls of conv2d")
+                             expected="w1 (e, c, P, Q), w2 (e, 1, K, L), w3 (o, e, 1, 1)", fix="three calls of conv2d")
     x, y = of["x"], _chain(call, [of[n] for n in INPUTS], of | {"residual": False})
     if of["residual"] and x.shape != y.shape:
         raise ShapeError("inverted_residual: x cannot be added", expected=f"x {y.shape}", got=f"x {x.shape}",
@@ -81,23 +82,29 @@ def _axes(residual):
     return f"nHWO,{middle.replace('C', 'O')},OEPQ,O,O,O,O->nHWO" if residual else f"nHWC,{middle},oEPQ,o,o,o,o->nXYo"
 
 
-def _example(n, hw, c, e):
+def _example(n, hw, c, e, **first):
     """x is added, or the result would be linear in gamma3 and beta3; no clip bites: a difference quotient that meets one of
     many bounds is no derivative. The rest is in tests/fast/test_inverted_residual.py."""
     norm = lambda k: [(k,)] * 4
-    return dict(shapes=[(n, *hw, c), (e, c, 1, 1), *norm(e), (e, 1, 3, 3), *norm(e), (c, e, 1, 1), *norm(c)],
-                pads=(1, 1, 1, 1), epsilon=1e-3, low=-1e4, high=1e4, last_low=-1e6, last_high=1e6, residual=True)
+    window = (3, 3) if first else (1, 1)
+    return dict(shapes=[(n, *hw, c), (e, c, *window), *norm(e), (e, 1, 3, 3), *norm(e), (c, e, 1, 1), *norm(c)],
+                pads=(1, 1, 1, 1), epsilon=1e-3, low=-1e4, high=1e4, last_low=-1e6, last_high=1e6, residual=True, **first)
+
+
+def _pack(of):
+    x, size = of["x"].shape[1:3], of["w1"].shape[2:]
+    expanded = conv._out_hw(x, size, of["first_strides"], of["first_pads"], ONE)
+    ints = (*conv._pack(expanded, of["w2"].shape[2:], of["strides"], of["pads"], ONE, 1)[0], of["residual"],
+            *conv._pack(x, size, of["first_strides"], of["first_pads"], ONE, 1)[0], *expanded)
+    return ints, tuple(of[n] for n in ATTRS[2:7])
 
 
 inverted_residual = define(
     f"inverted_residual({', '.join(INPUTS)}, *, strides=(1, 1), pads=(0, 0, 0, 0), epsilon, low, high, last_low, "
-    "last_high, residual=False) -> y",
+    "last_high, residual=False, first_strides=(1, 1), first_pads=(0, 0, 0, 0)) -> y",
     Meaning(_axes, _asking(lambda of: _chain(conv_last._norm_ref, [of[n] for n in INPUTS], of)), shape=_asking(_infer)),
-    Kernel("inverted_residual",
-           pack=_asking(lambda of: (
-               (*conv._pack(of["x"].shape[1:3], of["w2"].shape[2:], of["strides"], of["pads"], ONE, 1)[0], of["residual"]),
-               tuple(of[n] for n in ATTRS[2:7])))),
-    Laws([_example(2, (5, 5), 5, 7), _example(2, (5, 7), 6, 19)],
+    Kernel("inverted_residual", pack=_asking(_pack)),
+    Laws([_example(2, (5, 5), 5, 7), _example(2, (5, 7), 6, 19), _example(2, (5, 7), 3, 8, first_pads=(1, 1, 1, 1))],
          domain={n: "positive" if n.startswith("var") else "few" for n in INPUTS}),
     grad=_asking(_grad, "dy"), doc="Expand, filter each channel, project, each with a norm and clipped [+ x].")
 

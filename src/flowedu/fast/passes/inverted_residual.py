@@ -30,19 +30,22 @@ def inverted_residual(graph: Graph) -> str:
         return len(readers[value]) == 1 and value not in outputs
 
     made: dict[Node, Node] = {}
+    used: set[Node] = set()                        # where depthwise and 1x1 alternate, a 1x1 could be of two blocks
     for last in graph.nodes:
         stages = _stages(last, alone)
-        if not stages:
+        if not stages or used.intersection(stages):
             continue
+        used.update(stages)
         x, y, end = stages[0].inputs[0], last.outputs[0], last
         if alone(y) and readers[y][0].op is add and set(readers[y][0].inputs) == {x, y} and x.shape == y.shape:
             end = readers[y][0]
         attrs = {k: v for k, v in attributes(stages[1]).items() if k not in ("dilations", "groups")}
         last_low, last_high = (attributes(last)[k] for k in ("low", "high"))
         attrs |= dict(last_low=last_low, last_high=last_high, residual=end is not last)
+        attrs |= {f"first_{k}": attributes(stages[0])[k] for k in ("strides", "pads")}
         made[end] = rebuilt(block, (x, *(v for s in stages for v in s.inputs[1:])), attrs, end)
     substitute(graph, made)
-    return f"{len(made)} inverted residuals run row by row" if made else ""
+    return f"{len(made)} inverted residuals run a few rows at a time" if made else ""
 
 
 def _stages(last: Node, alone) -> list[Node]:
@@ -56,11 +59,12 @@ def _stages(last: Node, alone) -> list[Node]:
     if any(s.op is not conv2d_last_norm or any(v.kind != "variable" for v in s.inputs[1:]) for s in stages):
         return []
     first, depth, end = map(attributes, stages)
-    plain = dict(strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), groups=1, epsilon=depth["epsilon"])
+    whole = dict(dilations=(1, 1), groups=1, epsilon=depth["epsilon"])
+    plain = whole | dict(strides=(1, 1), pads=(0, 0, 0, 0))
     w, (_, _, width, e) = stages[1].inputs[1], stages[0].outputs[0].shape
-    fits = all({k: a[k] for k in plain} == plain and s.inputs[1].shape[2:] == (1, 1)
-               for a, s in ((first, stages[0]), (end, stages[2]))) \
-        and depth["dilations"] == (1, 1) and depth["groups"] == e == w.shape[0] and w.shape[1] == 1 \
+    fits = {k: first[k] for k in whole} == whole and {k: end[k] for k in plain} == plain \
+        and stages[2].inputs[1].shape[2:] == (1, 1) and depth["dilations"] == (1, 1) \
+        and depth["groups"] == e == w.shape[0] and w.shape[1] == 1 \
         and (first["low"], first["high"]) == (depth["low"], depth["high"])
     return stages if fits and _pays(stages, w.shape[2] * width * e) else []
 
