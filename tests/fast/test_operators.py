@@ -24,12 +24,9 @@ for _name in OPERATORS:
     setattr(Foreign, f"__r{_name}__", lambda self, other, name=_name: ("right", name))
 
 
-@pytest.mark.parametrize("name", OPERATORS)
-@pytest.mark.parametrize("left", SIDES, ids=["tensor", "parameter", "integers"])
-@pytest.mark.parametrize("right", SIDES, ids=["tensor", "parameter", "integers"])
+@pytest.mark.parametrize("name, left, right", [
+    (n, a, b) for n in OPERATORS for a in SIDES for b in SIDES if n != "matmul" or a.dtype is b.dtype])
 def test_an_operator_is_its_method(name, left, right):
-    if name == "matmul" and left.dtype is not right.dtype:
-        pytest.skip("products are of one type")
     got, numpy = OPERATORS[name](left, right), OPERATORS[name](left.detach().numpy(), right.detach().numpy())
     np.testing.assert_allclose(got.detach().numpy(), numpy, rtol=1e-6)
     for again in (getattr(left, f"__{name}__")(right), getattr(right, f"__r{name}__")(left)):
