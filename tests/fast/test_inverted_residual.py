@@ -9,6 +9,7 @@ from flowedu import nn
 from flowedu._kernels import ISA
 from flowedu.core.sbp.signature import signatures
 from flowedu.ops import REGISTRY
+from graph.making import graph
 
 OP = REGISTRY["inverted_residual"]
 sizes = st.tuples(st.integers(1, 3), st.integers(3, 17), st.integers(3, 17) | st.just(60), st.integers(1, 20),
@@ -85,23 +86,15 @@ def test_graphs_that_predict_use_it(kind, wanted):
     block.eval()
     want = block(x).detach().numpy()
 
-    class Run(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.block = block
-
-        def build(self, x):
-            return self.block(x)
-
-    graph = Run()
-    got = graph(x).numpy()
-    found = [n.attrs[OP.attr_index["residual"]] for n in graph._compiled.graph.nodes if n.op is OP]
+    predict = graph(lambda self, x: self.block(x), block=block)
+    got = predict(x).numpy()
+    found = [n.attrs[OP.attr_index["residual"]] for n in predict._compiled.graph.nodes if n.op is OP]
     assert found == ([] if ISA == "base" else wanted)
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
-    np.testing.assert_array_equal(graph(x).numpy(), got)
+    np.testing.assert_array_equal(predict(x).numpy(), got)
     with flow.no_grad():
         block.last[0].weight.mul_(-2)                        # what is packed is packed again
-    np.testing.assert_allclose(graph(x).numpy(), block(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(predict(x).numpy(), block(x).detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -111,18 +104,9 @@ def test_no_convolution_is_of_two_blocks():
     depthwise = lambda: (nn.Conv2d(32, 32, 3, padding=1, groups=32, bias=False), *norm())
     one = lambda: (nn.Conv2d(32, 32, 1, bias=False), *norm())
     net = nn.Sequential(*one(), *depthwise(), *one(), *depthwise(), *one(), *depthwise(), *one()).eval()
-
-    class Run(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.net = net
-
-        def build(self, x):
-            return self.net(x)
-
-    graph, x = Run(), flow.randn(4, 32, 28, 28)
-    np.testing.assert_allclose(graph(x).numpy(), net(x).detach().numpy(), rtol=1e-4, atol=1e-5)
-    ops = [n.op.name for n in graph._compiled.graph.nodes]
+    predict, x = graph(lambda self, x: self.net(x), net=net), flow.randn(4, 32, 28, 28)
+    np.testing.assert_allclose(predict(x).numpy(), net(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+    ops = [n.op.name for n in predict._compiled.graph.nodes]
     convolutions = 3 * ops.count("inverted_residual") + ops.count("conv2d_last_norm")
     assert convolutions == 7 or ISA == "base"
 
