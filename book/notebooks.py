@@ -13,6 +13,7 @@ import re
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 import outputs
 import pages
@@ -75,7 +76,7 @@ def linked(text: str, path: Path, out: Path = OUT) -> str:
         if not target.exists():
             return match[0]
         there = place(target, out) if target in pages.LESSONS else target
-        return f"]({Path(os.path.relpath(there, place(path, out).parent)).as_posix()}{match[2]}"
+        return f"]({quote(Path(os.path.relpath(there, place(path, out).parent)).as_posix())}{match[2]}"
 
     return LINK.sub(right, text)
 

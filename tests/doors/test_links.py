@@ -1,7 +1,9 @@
 """Links of every page of the repository: the file is there, and so is the heading."""
+import os
 import re
 import subprocess
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -9,8 +11,8 @@ from flowedu.learn import course
 from flowedu.learn.blocks import slug
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted(ROOT / p for p in subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True,
-                                                text=True).stdout.split()) or sorted(ROOT.glob("chapters/**/*.md"))
+TRACKED = subprocess.run(["git", "ls-files", "-z", "*.md"], cwd=ROOT, capture_output=True).stdout
+PAGES = sorted(ROOT / os.fsdecode(p) for p in TRACKED.split(b"\0") if p) or sorted(ROOT.glob("chapters/**/*.md"))
 FENCED = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
@@ -26,7 +28,7 @@ def broken(page: Path) -> list[str]:
         if re.match(r"\w+:", link):
             continue
         name, _, anchor = link.partition("#")
-        file = (page.parent / name).resolve() if name else page
+        file = (page.parent / unquote(name)).resolve() if name else page
         if not file.exists() or anchor and file.suffix == ".md" and anchor not in headings(file):
             found.append(link)
     return found
@@ -41,6 +43,13 @@ def test_the_law_finds_what_is_not_there(tmp_path):
     (tmp_path / "b.md").write_text("# One\n```\n# no heading\n```\n")
     (tmp_path / "a.md").write_text("[x](b.md) [x](b.md#one) [x](c.md) [x](b.md#two) [x](b.md#no-heading) `[x](d.md)`\n")
     assert broken(tmp_path / "a.md") == ["c.md", "b.md#two", "b.md#no-heading"]
+
+
+def test_links_are_urls(tmp_path):
+    """An escaped name is the file's name; CommonMark ends a link at a space or at an unpaired bracket."""
+    (tmp_path / "a b'ü).md").write_text("# One\n", encoding="utf-8")
+    (tmp_path / "a.md").write_text("[x](a%20b%27%C3%BC%29.md#one) [x](a%20b.md)\n", encoding="utf-8")
+    assert broken(tmp_path / "a.md") == ["a%20b.md"]
 
 
 def plans() -> list[list[list[str]]]:

@@ -24,7 +24,7 @@ def in_minutes(text: str) -> int:
 def test_links_hours_and_points(many, tmp_path):
     page = tmp_path / "some where" / "syllabus.md"
     page.parent.mkdir()
-    page.write_text(text := syllabus.written(CHAPTERS, many, page.parent))
+    page.write_text(text := syllabus.written(CHAPTERS, many, page.parent), encoding="utf-8")
     assert text.count("](") > 60 and broken(page) == []
     total = 60 * sum(c.hours for c in CHAPTERS)
     weekly = [in_minutes(t) for t in re.findall(r"^## Week \d+: (.*)$", text, re.MULTILINE)]
@@ -35,6 +35,18 @@ def test_links_hours_and_points(many, tmp_path):
     assert reading + sum(int(row[1]) for row in rows) == total and sum(int(row[2]) for row in rows) == 100 * len(CHAPTERS)
     assert all(abs(n - total / many) <= 90 for n in weekly)
     assert all(f"`make milestone-{c.number}`" in text for c in CHAPTERS)
+
+
+@pytest.mark.parametrize("name", ["a b'ü", "50%20", "a(b", "a)b", "a#b?", "[a]", "日本"])
+def test_links_to_a_folder_of_any_name(name, tmp_path):
+    page = tmp_path / name / "page.md"
+    page.parent.mkdir()
+    page.write_text("# One\n", encoding="utf-8")
+    start = tmp_path / "start.md"
+    start.write_text(syllabus.link(page, "x", tmp_path, "one") + syllabus.link(page, "y", tmp_path), encoding="utf-8")
+    assert len(re.findall(r"\]\(", start.read_text(encoding="utf-8"))) == 2 and broken(start) == []
+    page.unlink()
+    assert len(broken(start)) == 2
 
 
 @pytest.mark.parametrize("many", WEEKS)

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 from flowedu.errors import ArgumentError, FlowError
 from flowedu.learn import course
@@ -160,9 +161,10 @@ def _chapter(item) -> int:
         item.number if isinstance(item, course.Chapter) else item.chapter
 
 
-def link(page: Path, text: str, folder: Path, heading: str = "") -> str:
-    where = os.path.relpath(page, folder).replace(os.sep, "/").replace(" ", "%20")
-    return f"[{text}]({where}{'#' + slug(heading) if heading else ''})"
+def link(page: Path, text: str, folder: Path, anchor: str = "") -> str:
+    """Return a Markdown link from `folder` to a page; the path is a URL, so spaces, quotes and umlauts are escaped."""
+    where = quote(os.path.relpath(page, folder).replace(os.sep, "/"))
+    return f"[{text}]({where}{'#' + anchor if anchor else ''})"
 
 
 def _week(week: list, folder: Path, given: set[str]) -> Iterator[str]:
@@ -170,19 +172,18 @@ def _week(week: list, folder: Path, given: set[str]) -> Iterator[str]:
     for page in dict.fromkeys(s.page for s in parts):
         some = [s for s in parts if s.page == page]
         first, last = sections(page)[0].title == some[0].title, some[-1].last
-        span = "" if first and last else " from " + link(page, some[0].title, folder, some[0].title) if last else \
-            " to " + link(page, some[-1].title, folder, some[-1].title) + ", with it"
+        span = "" if first and last else " from " + link(page, some[0].title, folder, slug(some[0].title)) if last else \
+            " to " + link(page, some[-1].title, folder, slug(some[-1].title)) + ", with it"
         if not first and not last:
-            span = " from " + link(page, some[0].title, folder, some[0].title) + span
+            span = " from " + link(page, some[0].title, folder, slug(some[0].title)) + span
         yield f"- read {link(page, title(page), folder)}{span} ({clock(sum(s.minutes for s in some))})"
     due = [i for i in week if isinstance(i, course.Hole)]
     if due:
         yield from ("", "| exercise | minutes | points | read before | after |", "|---|---|---|---|---|")
     for h in due:
         page, _, anchor = h.why.partition("#")
-        where = os.path.relpath(h.folder / page, folder).replace(" ", "%20")
         before = ", ".join(n if n in given else f"({n})" for n in h.needs)         # in brackets: not asked for
-        yield f"| {h.short} | {h.minutes} | {h.points} | [{page}]({where}#{anchor}) | {before} |"
+        yield f"| {h.short} | {h.minutes} | {h.points} | {link(h.folder / page, page, folder, anchor)} | {before} |"
     done = [i for i in week if isinstance(i, course.Chapter)]
     if done:
         yield ""
