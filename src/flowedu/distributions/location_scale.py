@@ -75,8 +75,9 @@ class Laplace(_LocationScale):
         return 0.5 - 0.5 * x.sign() * (-x.abs()).expm1()
 
     def icdf(self, value):
-        x = value - 0.5
-        return self.loc - self.scale * x.sign() * (-2 * x.abs()).log1p()
+        # of the tail itself: the distance from 1/2 would round the smallest probabilities to 0, and the result to -inf
+        tail = value.minimum(1 - value)
+        return self.loc - self.scale * (value - 0.5).sign() * (2 * tail).log()
 
     def entropy(self):
         return 1 + (2 * self.scale).log()

@@ -1,6 +1,8 @@
 """finfo and iinfo: what the numbers of a dtype can be."""
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from flowedu.core.values.dtype import as_dtype, bfloat16, dtype, get_default_dtype
@@ -28,6 +30,17 @@ class finfo:
     def __repr__(self) -> str:
         return f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, " \
                f"smallest_normal={self.tiny:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+
+
+def largest_below(kind: dtype, x: float) -> float:
+    """Return the largest finite number of a floating dtype that is smaller than `x`."""
+    info = finfo(kind)
+    if x > info.max:
+        return info.max
+    mantissa, exponent = math.frexp(x)
+    exponent -= mantissa == 0.5                           # numbers below a power of two are closer together
+    spacing = max(2.0 ** (exponent - 1), info.tiny) * info.eps if x else info.tiny * info.eps
+    return (math.ceil(x / spacing) - 1) * spacing
 
 
 class iinfo:

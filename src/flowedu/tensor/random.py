@@ -20,6 +20,7 @@ from flowedu.tensor.destination import finished, shared, spread_as, where
 from flowedu.tensor.device import place_of
 from flowedu.tensor.devices import beside, made_on
 from flowedu.tensor.generator import default_generator, draw
+from flowedu.tensor.limits import largest_below
 from flowedu.tensor.memory_format import like
 
 _UNIFORM, _NORMAL, _INT = map(REGISTRY.__getitem__, ("random_uniform", "random_normal", "random_randint"))
@@ -33,10 +34,18 @@ def _float_type(what, dtype):
 
 
 def uniform_of(shape, dtype, low, high, generator=None):
-    """Uniform in [low, high)."""
+    """Draw uniform numbers in [low, high); the end that is left out stays out when numbers are rounded to 16 bits."""
     wide = REDUCING.get(dtype.name, dt.float32 if dtype in dt.HALVES else None)
     y = draw(_UNIFORM, (), (tuple(shape), wide or dtype, float(low), float(high)), generator)
-    return y if wide is None else cast(y, dtype)
+    return y if wide is None else _cast_below(y, dtype, low, high)
+
+
+def _cast_below(y, dtype, low, high):
+    """Cast numbers in [low, high), so that none is rounded up to `high`."""
+    if not dtype.is_floating_point:
+        return cast(y, dtype)
+    top = largest_below(dtype, high) if low < high else low
+    return cast(E.clamp(y, max=top if y.dtype.is_floating_point else int(top)), dtype)
 
 
 def normal_of(shape, dtype, mean, std, generator=None):
@@ -85,7 +94,8 @@ def randint(low, high=None, size=None, *, generator=None, dtype=None, device=Non
     with made_on(place_of(device)):
         shape = sizes((size,) if isinstance(size, int) else (tuple(size),))
         y = integers_of(shape, low, high, shared(placement, generator))
-    return finished(y if dtype is None else cast(y, dt.as_dtype(dtype)), device, requires_grad, placement, sbp)
+        y = y if dtype is None else _cast_below(y, dt.as_dtype(dtype), low, high)
+    return finished(y, device, requires_grad, placement, sbp)
 
 
 def randperm(n: int, *, generator=None, dtype=dt.int64, device=None, requires_grad: bool = False, placement=None,
@@ -155,7 +165,7 @@ def bernoulli(input, p: float | None = None, *, generator=None) -> Tensor:
                                     f"{a.max()}", fix="flow.sigmoid(x) makes probabilities")
     elif not 0 <= p <= 1:
         raise ArgumentError("bernoulli: bernoulli_ expects p to be in [0, 1]", expected="0 to 1", got=str(p), fix="p=0.5")
-    kind = input.dtype if input.dtype.is_floating_point else dt.float32
+    kind = dt.float64 if input.dtype is dt.float64 else dt.float32        # 16 bits would round probabilities
     with made_on(input._device):
         drawn = _uniform_beside(input, tuple(input.shape), kind, generator)
     return cast(E.lt(drawn, input.detach() if p is None else p), input.dtype)
@@ -234,7 +244,7 @@ def random(self, low: int = 0, high: int | None = None, *, generator=None) -> Te
                                               "bfloat16": 257, "float32": 1 << 24}.get(self.dtype.name, (1 << 31) - 1))
     elif low < high:
         check_range("random_", self.dtype, low, high - 1)
-    return cast(integers_of(tuple(self.shape), low, high, generator), self.dtype)
+    return _cast_below(integers_of(tuple(self.shape), low, high, generator), self.dtype, low, high)
 
 
 def bernoulli_like(self, p=0.5, *, generator=None) -> Tensor:

@@ -240,9 +240,10 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, *, hard: bool = False, eps:
     check_floats("gumbel_softmax", logits)
     from flowedu.tensor.random import uniform_of
     with made_with(logits):
-        u = uniform_of(tuple(logits.shape), logits.dtype, 0, 1)
+        # 16 bits have no number as small as 1e-38: noise of a draw of 0 would be infinite
+        u = uniform_of(tuple(logits.shape), dt.float32 if logits.dtype in dt.HALVES else logits.dtype, 0, 1)
     noise = E.neg(E.log(E.neg(E.log1p(E.neg(u))) + 1e-38))
-    soft = softmax((logits + noise) / tau, dim)
+    soft = softmax((logits + cast(noise, logits.dtype)) / tau, dim)
     if not hard:
         return soft
     axis = _axis("gumbel_softmax", dim, logits.ndim)
