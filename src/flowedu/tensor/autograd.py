@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from flowedu.core.eager.arrays import detach, tensor_alias
 from flowedu.core.eager.dispatch import Rare, scalar_tensor
 from flowedu.core.eager.tensor import Tensor, attach
-from flowedu.core.grad.tape import accumulate_into, run_backward
+from flowedu.core.grad.tape import run_backward
 from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import CallError, GradientError, LazyTensorError, ShapeError, UnsupportedError, told_value
@@ -105,15 +105,10 @@ def backward_all(tensors, grad_tensors=None, retain_graph: bool | None = None, c
     outs = _list(tensors)
     seeds = _seeds(outs, grad_tensors, "backward")
     retain = create_graph if retain_graph is None else retain_graph
-    if inputs is None:
-        run_backward(outs, seeds, None, retain, create_graph)
-        return
-    wanted = _list(inputs)
-    if not wanted:
+    targets = None if inputs is None else _list(inputs)
+    if targets == []:
         raise CallError("backward: inputs is empty", expected="at least one tensor, or None for all leaves", got="()")
-    for x, g in zip(wanted, run_backward(outs, seeds, wanted, retain, create_graph)):
-        if g is not None:
-            accumulate_into(x, g)
+    run_backward(outs, seeds, targets, retain, create_graph, True)
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, create_graph: bool = False,

@@ -1,23 +1,24 @@
-# Where gradients arrive, and the hooks of users there (part of tape.pyx): leaves add them to their .grad, wanted tensors collect
-# them, hooks see them, anomaly mode looks on. A backward without any of these pays for none.
+# The end of every path of a backward pass (part of tape.pyx). Each gradient is delivered once: user hooks run on the complete
+# gradient, then it is added to `.grad` or returned. A backward pass without hooks or targets pays for neither.
 
 @cython.freelist(4)
 cdef class Ends:
-    """Where the paths of one backward end."""
-    cdef dict wanted             # None: leaves get their .grad; {id of a leaf, or (id of a node, output): places in results}
-    cdef list results            # of the wanted
-    cdef dict waiting            # None, or what has arrived at leaves with hooks: see hooked_leaves
-    cdef bint create_graph
+    """Destinations of the gradients of one backward pass."""
+    # None: every leaf. Else {id of a leaf, or (id of a node, output): places in targets and results}
+    cdef dict wanted
+    cdef list targets, results
+    cdef dict waiting            # None, or the sums of leaves with hooks: see hooked_leaves
+    cdef bint into_grad, create_graph
 
 
-cdef Ends ends_of(list order, list roots, targets, bint create_graph):
+cdef Ends ends_of(list order, list roots, targets, bint into_grad, bint create_graph):
     cdef TensorBase t
     cdef Ends ends = Ends.__new__(Ends)
-    ends.create_graph = create_graph
+    ends.waiting, ends.create_graph = hooked_leaves(order, roots), create_graph
+    ends.into_grad = into_grad or targets is None
     if targets is None:
-        ends.waiting = hooked_leaves(order, roots)
         return ends
-    ends.wanted, ends.results = {}, [None] * len(targets)
+    ends.wanted, ends.targets, ends.results = {}, targets, [None] * len(targets)
     for k, t in enumerate(targets):
         ends.wanted.setdefault(id(t) if t.node is None else (id(t.node), t.out_index), []).append(k)
     mark_needed(order, ends.wanted)
@@ -45,26 +46,30 @@ cdef int mark_needed(list order, dict wanted) except -1:
 cdef int deliver(Ends ends, TensorBase leaf, dx) except -1:
     """A gradient, or None, arrives at a leaf."""
     cdef list state
-    if ends.wanted is not None:
-        if dx is not None:
-            for k in ends.wanted.get(id(leaf), ()):
-                ends.results[k] = dx if ends.results[k] is None else ends.results[k] + dx
+    if ends.wanted is not None and id(leaf) not in ends.wanted:
         return 0
-    if ends.waiting is not None and id(leaf) in ends.waiting:
-        state = <list>ends.waiting[id(leaf)]
-        state[0] -= 1
-        if dx is not None:
-            state[1] = dx if state[1] is None else state[1] + dx
-        if state[0] > 0 or state[1] is None:
-            return 0
-        dx = state[1]
-        if leaf.rare.hooks:
-            dx = filled.leaf_hooks(leaf, dx)
-        accumulate(leaf, <TensorBase>dx, ends.create_graph)
+    if ends.waiting is None or id(leaf) not in ends.waiting:
+        return 0 if dx is None else store(ends, leaf, id(leaf), <TensorBase>dx)
+    state = <list>ends.waiting[id(leaf)]
+    state[0] -= 1
+    if dx is not None:
+        state[1] = dx if state[1] is None else state[1] + dx
+    if state[0] > 0 or state[1] is None:
+        return 0
+    store(ends, leaf, id(leaf), filled.leaf_hooks(leaf, state[1]) if leaf.rare.hooks else state[1])
+    if ends.into_grad:
         for f in list((leaf.rare.after or {}).values()):
             f(leaf)
-        return 0
-    return 0 if dx is None else accumulate(leaf, <TensorBase>dx, ends.create_graph)
+    return 0
+
+
+cdef int store(Ends ends, TensorBase t, key, TensorBase g) except -1:
+    """Add g to t.grad, or to the results for the target `key`."""
+    if ends.into_grad:
+        return accumulate(t, g, ends.create_graph)
+    for k in ends.wanted[key]:
+        ends.results[k] = g if ends.results[k] is None else ends.results[k] + g
+    return 0
 
 
 cdef int accumulate(TensorBase leaf, TensorBase g, bint create_graph) except -1:
@@ -85,11 +90,6 @@ cdef int accumulate(TensorBase leaf, TensorBase g, bint create_graph) except -1:
     leaf._grad = g
     g.flags |= ADOPTED
     return 0
-
-
-def accumulate_into(TensorBase leaf, TensorBase g):
-    """leaf.grad += g, for backward(inputs=...)."""
-    accumulate(leaf, g, g.flags & TRACKED)
 
 
 # ---- hooks
@@ -117,14 +117,18 @@ cdef dict hooked_leaves(list order, list roots):
 
 
 cdef int pass_outputs(Ends ends, TapeNode n) except -1:
-    """The gradients of n's outputs are complete: hooks may change them, and wanted ones are results."""
+    """The gradients of n's outputs are complete: run their hooks, then store those of targets."""
     cdef int i
+    cdef TensorBase t
     if n.hooks is not None:
         filled.before_node(n, n.grads)
-    if ends.wanted is not None:
-        for i in range(len(n.grads)):
-            for k in ends.wanted.get((id(n), i), ()):
-                ends.results[k] = n.grads[i]
+    if ends.wanted is None:
+        return 0
+    for i in range(len(n.grads)):
+        if n.grads[i] is not None and (id(n), i) in ends.wanted:
+            t = ends.targets[ends.wanted[id(n), i][0]]
+            if not ends.into_grad or n.hooks is None or ("keep", i) not in n.hooks:
+                store(ends, t, (id(n), i), <TensorBase>n.grads[i])
     return 0
 
 

@@ -23,10 +23,10 @@ include "rules.pxi"
 include "arrive.pxi"
 
 
-def run_backward(list roots, list seeds, targets=None, bint retain=False, bint create_graph=False):
-    """Walk back from `roots` with gradients `seeds`.
+def run_backward(list roots, list seeds, targets=None, bint retain=False, bint create_graph=False, bint into_grad=False):
+    """Walk back from `roots` with gradients `seeds` and add them to the `.grad` of leaves.
 
-    Leaves get their `.grad`, unless `targets` is given: then the list of their gradients (None: no path) is returned.
+    With `targets`, return the list of their gradients instead (None: no path), or with `into_grad` add to their `.grad`.
     """
     cdef TapeNode n
     cdef TensorBase t, g
@@ -39,7 +39,7 @@ def run_backward(list roots, list seeds, targets=None, bint retain=False, bint c
         if targets is not None:
             bring_up_to_date(targets)
         order = reachable(bring_up_to_date(roots))
-        ends = ends_of(order, roots, targets, create_graph)
+        ends = ends_of(order, roots, targets, into_grad, create_graph)
         set_grad_enabled(create_graph)
         for k in range(len(roots)):
             t, g = roots[k], seeds[k]
