@@ -10,6 +10,7 @@ from flowedu.core.eager.tensor import Tensor, attach
 from flowedu.core.grad.tape import run_backward
 from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
+from flowedu.core.values import thread_state
 from flowedu.errors import CallError, GradientError, LazyTensorError, ShapeError, UnsupportedError, told_value
 from flowedu.tensor.creation import zeros_like
 from flowedu.tensor.devices import made_on
@@ -204,6 +205,7 @@ def register_hook(self, hook: Callable) -> Handle:
         return Handle(hook_table(self.node, self.out_index), hook)
     rare = _rare(self)
     rare.hooks = {} if rare.hooks is None else rare.hooks
+    thread_state.changes += 1                       # a compiled graph refuses parameters with hooks
     return Handle(rare.hooks, hook)
 
 
@@ -215,6 +217,7 @@ def register_post_accumulate_grad_hook(self, hook: Callable) -> Handle:
                             fix="register_hook runs when the gradient of any tensor is known")
     rare = _rare(self)
     rare.after = {} if rare.after is None else rare.after
+    thread_state.changes += 1
     return Handle(rare.after, hook)
 
 

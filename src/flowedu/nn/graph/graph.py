@@ -130,6 +130,7 @@ class Graph(core.TracedGraph):
         """The compiled graph, or where what build read is not as it was, that of a new trace: optimizers go on with what
         they remember, and the reason is said in a line on stderr."""
         now = ambient.changes
+        compiled.refuse_hooks()
         seen = compiled.seen
         why = compiled.once or (seen.loosely() if compiled.at == now else seen.change(self, compiled.random))
         if why is None:

@@ -125,7 +125,9 @@ def over_micro_batches(tracer, cuts: Sequence[Sequence[GraphValue]], differentia
         table.update({variable: before.get(value, value) for variable, value in written.items()})
         found.append(passed(i, repeat_forward(tracer, first, table), table))
     last = found[-1][0]
-    tracer.written = {variable: last.get(value, value) for variable, value in written.items()}
+    final = {value: last.get(value, value) for value in written.values()}
+    tracer.written = {variable: final[value] for variable, value in written.items()}
+    tracer.values.update({key: final[value] for key, value in tracer.values.items() if value in final})
     return found
 
 

@@ -7,7 +7,7 @@ the attribute then is.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
@@ -22,7 +22,7 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.trace import io
 from flowedu.core.values import thread_state as ambient
 from flowedu.core.values.thread_state import during
-from flowedu.errors import GradientError, JobBuildAndInferError, UnsupportedError
+from flowedu.errors import GradientError, JobBuildAndInferError, UnsupportedError, told_line
 from flowedu.nn.graph.added import check_members
 from flowedu.nn.graph.changes import Seen, attributes
 from flowedu.nn.graph.effects import attributes_kept, check_aliases
@@ -39,6 +39,7 @@ class WatchfulTracer(ScalingTracer):
     def __init__(self, *args):
         super().__init__(*args)
         self.origin: dict[GraphValue, GraphValue] = {}       # {what a variable is now: the variable}, of `written`
+        self.versions: dict[GraphValue, list[GraphValue]] = {}   # {variable: every value written to it}
 
     def stranger(self, module, args: tuple, kwargs: dict):
         self.known.add(module, type(module).__name__)
@@ -57,6 +58,13 @@ class WatchfulTracer(ScalingTracer):
             value = self.append(REGISTRY["contiguous"], [value], ())[0]
         self.origin.pop(self.written.get(target), None)
         self.values[id(x)], self.written[target], self.origin[value] = value, value, target
+        self.versions.setdefault(target, []).append(value)
+
+    def grad(self, outputs: list, inputs: list, gradients: list, create_graph: bool) -> list:
+        for x in inputs:
+            if isinstance(x, Tensor) and not x.is_lazy:
+                refuse_hooks("nn.Graph", self.paths.get(id(x), "an input of grad"), x)
+        return super().grad(outputs, inputs, gradients, create_graph)
 
 
 class Attribute:
@@ -127,6 +135,25 @@ class WritingCompiled(ScalingCompiled):
     def _complete(self) -> None:
         super()._complete()
         self.graph.keeps = True
+
+    def _check_goal(self) -> None:
+        super()._check_goal()
+        self.refuse_hooks()
+
+    def refuse_hooks(self) -> None:
+        """Raise UnsupportedError if a variable that needs a gradient has a gradient hook."""
+        for name, x in self.tracer.variables.items() if self.tracer.goal else ():
+            if x.requires_grad:
+                refuse_hooks(f"nn.Graph {self.owner.name}", name, x)
+
+    def differentiated(self, targets: Sequence[GraphValue], watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
+        """As an eager leaf, a parameter that build writes gets the sum of the gradients of all its values."""
+        versions = [[v, *self.tracer.versions.get(v, ())] for v in targets]
+        grads, diffs = super().differentiated([v for values in versions for v in values], watched)
+        remaining = iter(grads)
+        with self.tracer.raw():
+            totals = [add_known([next(remaining) for _ in values]) for values in versions]
+        return totals, diffs
 
     def effects(self) -> AbstractContextManager:
         return attributes_kept(self.tracer, self.owner._blocks.values())
@@ -243,6 +270,29 @@ class WritingCompiled(ScalingCompiled):
         if self.tracer.placing.active:
             raise UnsupportedError(f"nn.Graph: build {what}, in a graph of global tensors", expected="local tensors",
                                    got="global ones", fix="register_buffer in __init__, or return it from build", at="")
+
+
+def add_known(gradients: list) -> GraphValue | None:
+    """Return the sum of those gradients that are not None; None if all are."""
+    known = [g for g in gradients if g is not None]
+    return sum(known[1:], known[0]) if known else None
+
+
+def refuse_hooks(graph: str, name: str, x: Tensor) -> None:
+    """Raise UnsupportedError if the gradient hooks of x would run in an eager backward pass."""
+    hooks = [] if x.rare is None else [*(x.rare.hooks or {}).values(), *(x.rare.after or {}).values()]
+    if not hooks:
+        return
+    code = getattr(hooks[0], "__code__", None)
+    raise UnsupportedError(f"{graph}: {name} has a gradient hook, which a compiled step does not run",
+                           expected="parameters without gradient hooks", got=format_hook(hooks[0]),
+                           at="" if code is None else told_line((code.co_filename, code.co_firstlineno)),
+                           fix="handle.remove() before the graph is called, or train eagerly; flow.watch_diff(x, handler) "
+                               "in build reads gradients")
+
+
+def format_hook(hook) -> str:
+    return f"the hook {getattr(hook, '__qualname__', type(hook).__name__)}"
 
 
 def put(x: Tensor, value: Tensor) -> None:
