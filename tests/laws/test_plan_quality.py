@@ -47,6 +47,7 @@ def test_near_the_least_possible():
         buffers = draw(rng, 5)
         ratios.append(place(buffers) / least(buffers))
     assert min(ratios) >= 1                            # or `least` is wrong
+    # The planner computes with integers alone, so the 300 ratios are the same on every machine.
     assert np.mean(np.array(ratios) == 1) > 0.9 and np.mean(ratios) < 1.01 and max(ratios) < 1.4
 
 
@@ -59,6 +60,7 @@ def test_the_largest_first_is_better_than_other_orders():
         small += lowest(buffers, sorted(range(40), key=lambda i: buffers[i].nbytes))
         written += lowest(buffers, sorted(range(40), key=lambda i: buffers[i].first))
         bound += lower_bound(buffers, 12)
+    # Integers again: the sums over the 60 cases are the same on every machine.
     assert bound <= mine < 1.06 * bound
     assert mine < 0.98 * written and mine < 0.95 * small
 

@@ -259,7 +259,7 @@ def test_ctc_is_learned():
 
     f = job(body, labels, steps, counts, type="train")
     losses = [f(labels, steps, counts).item() for _ in range(60)]
-    assert losses[-1] < 0.05 * losses[0]
+    assert losses[-1] < np.log(2), "the labels have more than half of the probability"
     best = flow.get_all_variables()["w"].numpy()[:, 0].argmax(1)
     assert [int(k) for k, _ in itertools.groupby(best) if k] == [1, 2, 3, 1]
 

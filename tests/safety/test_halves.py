@@ -37,7 +37,9 @@ def test_no_step_of_a_reduction_overflows(name, dtype):
 @pytest.mark.parametrize("dtype", HALVES, ids=repr)
 def test_a_constant_has_its_mean_and_no_variance(dtype):
     x = flow.full((1000,), 100.0).to(dtype)
-    assert float(x.mean()) == 100 and float(x.var()) < 1e-9 and float(x.std()) < 1e-4
+    # The mean is computed in float32: sums of equal numbers, and a factor 1 / 1000 that is rounded, a few roundings in all.
+    error = 100 * 4 * float(np.finfo(np.float32).eps)
+    assert float(x.mean()) == 100 and float(x.var()) < error ** 2 and float(x.std()) < error
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=repr)

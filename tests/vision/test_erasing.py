@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import flowedu as flow
+from bounds import assert_mean, assert_std
 from flowedu.errors import ArgumentError
 from flowedu.vision import transforms as T
 
@@ -60,10 +61,12 @@ def test_values(kind):
     img, always = picture(kind).astype("f4") if kind == "array" else picture(kind).float(), {"p": 1.0, "scale": (0.3, 0.4)}
     for value, want in ((7, [7, 7, 7]), ((300.0, 400.0, 500.0), [300, 400, 500]), ([-1.0], [-1, -1, -1])):
         out = numbers(T.RandomErasing(value=value, **always)(img))
-        assert (out == want).all(2).mean() > 0.2
+        assert (out == want).all(2).mean() > 0.2          # scale asks for at least 0.3; a side is rounded
     out = numbers(T.RandomErasing(value="random", **always)(img))
     drawn = out[out != numbers(img)]
-    assert drawn.size > 300 and abs(drawn.mean()) < 0.2 and abs(drawn.std() - 1) < 0.2
+    assert drawn.size > 300
+    assert_mean(drawn, 0, 1)
+    assert_std(drawn, 1)
     out = T.RandomErasing(inplace=True, **always)(img)
     assert out is img and (numbers(img) == 0).any()
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import flowedu as flow
+from bounds import assert_learned, assert_mean, assert_std
 from flowedu import nn
 from flowedu.nn import functional as F
 from flowedu.vision import datasets, models, transforms
@@ -102,9 +103,11 @@ def test_initial_weights_are_those_of_the_paper():
     flow.manual_seed(0)
     model = models.mobilenet_v2()
     w = model.features[18][0].weight.numpy()
-    assert abs(w.std() / np.sqrt(2 / 1280) - 1) < 0.02 and abs(w.mean()) < 1e-3
+    assert_std(w, np.sqrt(2 / 1280))
+    assert_mean(w, 0, np.sqrt(2 / 1280))
     head = model.classifier[1]
-    assert abs(head.weight.numpy().std() - 0.01) < 1e-4 and not head.bias.numpy().any()
+    assert_std(head.weight.numpy(), 0.01)
+    assert not head.bias.numpy().any()
     again = models.resnet18(zero_init_residual=True, width_mult=0.125)
     assert not again.layer2[0].bn2.weight.numpy().any() and again.layer2[0].bn1.weight.numpy().all()
 
@@ -165,4 +168,4 @@ def test_a_network_learns_the_drawn_pictures():
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    assert np.mean(losses[-5:]) < 0.6 * np.mean(losses[:5]), losses
+    assert_learned(losses, 10)
