@@ -390,3 +390,10 @@ def test_ranks_of_one_machine_listen_at_loopback_alone(tmp_path):
     for line in said.out.splitlines():
         rank, _, parent = line.partition("of mpiexec")
         assert set(parent.split()) and all(a.startswith("0100007F:") for a in set(rank.split()) - set(parent.split())), line
+
+
+@pytest.mark.parametrize("folder", ["/usr/bin", "/a b'ü/bin", '/"x/bin', "/hydra_pmi_proxy y/bin", "/a\\b/bin"])
+def test_the_path_of_the_proxy_is_not_quoted(folder):
+    """mpiexec prints the path as it is, whatever the folder of the environment is called."""
+    line = f"HYDRA_LAUNCH: {folder}/hydra_pmi_proxy --control-port 127.0.0.1:3451 --usize -1 --proxy-id 1 \n"
+    assert nodes.proxy_arguments(line) == ["--control-port", "127.0.0.1:3451", "--usize", "-1", "--proxy-id", "1"]

@@ -10,7 +10,6 @@ import argparse
 import contextlib
 import os
 import selectors
-import shlex
 import socket
 import subprocess
 import sys
@@ -151,7 +150,7 @@ class Gathering:
     def start(self, line: str, stop: Callable[[], None]) -> bool:
         """A line of mpiexec's; True: it was the last that is for machines. stop(): ends mpiexec, when a machine is gone."""
         if line.startswith("HYDRA_LAUNCH:"):
-            args = shlex.split(line.partition(":")[2])[1:]
+            args = proxy_arguments(line)
             node = int(args[args.index("--proxy-id") + 1])
             if node == 0:
                 self.own = apart([proxy(), *args], without_secret())
@@ -179,6 +178,14 @@ class Gathering:
                 node.say(code=code)
                 node.sock.shutdown(socket.SHUT_RDWR)         # wakes its guard, too
             node.sock.close()
+
+
+def proxy_arguments(line: str) -> list[str]:
+    """Return the arguments in mpiexec's line `HYDRA_LAUNCH: PATH ARGUMENT...`.
+
+    mpiexec does not quote the path, which may contain spaces and quotes. The arguments are numbers, addresses, and names.
+    """
+    return line.rpartition(PROXY)[2].split()
 
 
 def proxy() -> str:
