@@ -13,8 +13,8 @@
     --logdir, --redirect_stdout_and_stderr   a folder local_rank_<i> for each rank, and what it prints in files there
 
 Each rank finds RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and OMP_NUM_THREADS and FLOWEDU_NUM_THREADS, the
-processors divided by the ranks of a machine, unless they were set. When one rank fails, all end, and so does this, with the
-code of that rank.
+processors divided by the ranks of a machine, unless they were set. PYTHONHASHSEED is 0 unless it was set, so that sets have
+the same order on all ranks. When one rank fails, all end, and so does this, with the code of that rank.
 
 What machines tell each other starts programs. With a secret nobody else can; without one, whoever reaches --master_port
 while machine 0 waits can join, and whoever answers in its place can command the others. Nothing is encrypted. While ranks
@@ -91,7 +91,8 @@ def environment(o: argparse.Namespace, ranks: int, here: int) -> dict[str, str]:
     """What each rank finds in its environment beside what it gets from here."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     each = str(max(1, cores // here))
-    env = {"MASTER_ADDR": o.master_addr, "MASTER_PORT": str(o.master_port), "WORLD_SIZE": str(ranks)}
+    env = {"MASTER_ADDR": o.master_addr, "MASTER_PORT": str(o.master_port), "WORLD_SIZE": str(ranks),
+           "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED") or "0"}
     threads = os.environ.get("FLOWEDU_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS") or each
     env["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS") or threads
     env["FLOWEDU_NUM_THREADS"] = threads

@@ -82,7 +82,7 @@ cdef class GlobalLayout:             # of a global tensor: one object for each p
     cdef readonly bint single        # on one device: a tensor there has its memory, as a local one
 
 cdef class Rare:                     # fields that few tensors have
-    cdef public dict parts           # global tensors on several devices: {rank: local tensor} of the ranks owned here
+    cdef public object parts         # global tensors on several devices: {rank: local tensor} of the ranks owned here
     cdef public object choice        # and how the op that made it was spread over them (core/sbp/choose.py); None: unknown
     cdef public object symbol        # lazy tensors: what they stand for
     cdef public object grad_name     # lazy tensors: what grad_fn prints

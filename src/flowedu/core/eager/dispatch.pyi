@@ -75,7 +75,7 @@ class Rare:
     @property
     def hooks(self) -> Any: ...
     @property
-    def parts(self) -> dict: ...
+    def parts(self) -> Any: ...
     @property
     def retains(self) -> bool: ...
     @property
@@ -256,7 +256,7 @@ def default_threads() -> int:
     """FLOWEDU_NUM_THREADS or OMP_NUM_THREADS if set, else the processors this process may run on."""
 def exact(attrs): """Attributes as a key: 0.0 and -0.0, which are equal, are two."""
 def get_num_threads() -> int: """How many threads kernels may use."""
-def global_tensor(shape: tuple, dtype, global_layout: GlobalLayout, parts: dict):
+def global_tensor(shape: tuple, dtype, global_layout: GlobalLayout, parts):
     """A tensor that lies on several devices: a logical shape, and {rank: local tensor} of the ranks owned here."""
 def has_threads() -> bool: """False when the compiler had no OpenMP."""
 def index_error(op, got: int): """An index that a kernel met is out of range."""

@@ -32,9 +32,9 @@ class Comm(ABC):
     size: int
 
     @abstractmethod
-    def box(self, route, part: np.ndarray | None, what: str = "") -> np.ndarray | None:
+    def box(self, route, part: np.ndarray | None, what: str = "", identity: int = 0) -> np.ndarray | None:
         """This rank's part at the end of a route, from the one it has at the start: see Route.perform (boxing/algebra.py),
-        which calls it. It is collective: every rank of both ends must call it."""
+        which calls it. It is collective: every rank of both ends must call it, for a value of one identity."""
 
 
 class Engine(ABC):
@@ -59,6 +59,10 @@ class Engine(ABC):
     @abstractmethod
     def comm(self, rank: int) -> Comm:
         """The end of an owned rank. With several owned, each is for a thread of its own (see `run`)."""
+
+    def identify(self, maker, attrs: tuple, inputs: tuple = ()) -> int:
+        """The identity of a new global value: equal on all ranks that make the same calls. 0: it is not compared."""
+        return 0
 
     def run(self, programs: Mapping[int, Callable[[Comm], object]]) -> dict[int, object]:
         """Run `programs[rank](comm)` of owned ranks, at the same time, and return what each returned. What one raises ends
@@ -113,7 +117,7 @@ class VirtualComm(Comm):
     def __init__(self, world: World, rank: int, size: int):
         self.world, self.rank, self.size = world, rank, size
 
-    def box(self, route, part, what=""):
+    def box(self, route, part, what="", identity=0):
         return self.world.meet(self.rank, route, part)
 
 

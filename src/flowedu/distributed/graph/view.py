@@ -25,6 +25,7 @@ from flowedu.distributed.graph.infer import Inference
 from flowedu.distributed.graph.lower import RankGraph, lower
 from flowedu.distributed.layouts import laid, lay_at
 from flowedu.distributed.rank_graphs import unread
+from flowedu.distributed.ranks.identity import GraphSource, describe_graph, identity_of
 from flowedu.errors import GraphError
 
 
@@ -55,13 +56,16 @@ class RankPrograms:
         """Whether a rank's layout does not hold any more."""
         return any(p.stale() for p in self.programs.values())
 
-    def run(self, arguments: Mapping[int, tuple]) -> dict[int, list]:
+    def run(self, arguments: Mapping[int, tuple], identity: int = 0) -> dict[int, list]:
         """One step of every rank, at the same time: {rank: its inputs} -> {rank: its outputs}. What one rank raises ends
-        the step of all."""
+        the step of all. identity: of the step, which ranks compare when they communicate."""
         def program(rank):
             def step(comm):
-                self.ranks[rank].end.comm = comm
-                return self.programs[rank].run(arguments[rank])
+                self.ranks[rank].end.comm, comm.identity = comm, identity
+                try:
+                    return self.programs[rank].run(arguments[rank])
+                finally:
+                    comm.identity = 0
             return step
         return self.engine.run({rank: program(rank) for rank in self.ranks})
 
@@ -86,7 +90,7 @@ class GlobalView:
         if config.zero_stage or config.accumulation > 1 or config.auto_parallel:
             told = prepared(self)
         self.inferred = Inference(graph, world(), **told).run(strict)
-        self.engine = current()
+        self.engine, self.source = current(), GraphSource(describe_graph(graph, tracer.variables))
         self.ranks = lower(self.inferred, self.engine.owned)
         self.programs = RankPrograms(self.engine, self.ranks, sorted(config.off))
         self.own: dict[str, dict] = {}               # parts that a step may write: {variable: {rank: tensor}}
@@ -143,7 +147,7 @@ class GlobalView:
             return {t.global_layout.layout.devices[0]: t}
         if written and self.own.get(name) is not t.rare.parts:
             parts = {r: copy_of(p.detach()) for r, p in parts_of(t).items()}
-            take_parts(t, assembled(t.spec, t.global_layout, parts), False)
+            take_parts(t, assembled(t.spec, t.global_layout, parts, None, identity_of(t)), False)
             self.own[name] = t.rare.parts
         return t.rare.parts
 
@@ -163,8 +167,9 @@ class GlobalView:
                 write()
             for count in self.counts:                # the optimizer may have made steps of its own
                 count[0] = self.counts[0][0]
-            found = self.programs.run(self._arguments(xs))
-            return [self._output(i, v, found) for i, v in enumerate(self.graph.outputs)]
+            identity = self.engine.identify(self.source, (), xs)
+            found = self.programs.run(self._arguments(xs), identity)
+            return [self._output(i, v, found, identity) for i, v in enumerate(self.graph.outputs)]
 
     def _arguments(self, xs: Sequence[Tensor]) -> dict[int, tuple]:
         """{rank: its parts of the inputs}"""
@@ -182,11 +187,12 @@ class GlobalView:
                     arguments[r].append(part if part._is_row_major() else copy_of(part.detach()))
         return {r: tuple(a) for r, a in arguments.items()}
 
-    def _output(self, i: int, value, found: dict[int, list]) -> Tensor:
+    def _output(self, i: int, value, found: dict[int, list], identity: int) -> Tensor:
         parts = {r: found[r][g.outputs.index(i)] for r, g in self.ranks.items() if i in g.outputs}
         if self.inferred.base(value) in self.inferred.loose:
             return parts[self.engine.rank]
-        return assembled(Spec(value.shape, value.dtype), lay_at(self.inferred.own(value)), parts)
+        at = lay_at(self.inferred.own(value))
+        return assembled(Spec(value.shape, value.dtype), at, parts, None, identity and identity + 1 + i)
 
     # ---- looking
     @property

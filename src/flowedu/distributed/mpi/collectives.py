@@ -48,7 +48,7 @@ class MpiComm(Messages):
             return self._all_reduce(a, group, op, what, check_out(out, shape, dtype))
         out = np.empty(shape, dtype) if out is None else check_out(out, shape, dtype)
         near.enter(self, what)
-        f, mine, tag = REDUCTIONS[op], a, near.tag
+        f, mine, tag = REDUCTIONS[op], a, near.tag ^ self.identity << 28
         for lane, _, above, boxes in near.steps:            # recursive doubling: with the next, the next but one ...
             if not lane.swap(mine, tag):
                 self._wait(lambda lane=lane: lane.here(tag), near.g)
@@ -88,7 +88,7 @@ class MpiComm(Messages):
             self._begin(None, "new group", "", None, None, what, True)
             g = self._groups[key] = Group(everyone.ranks, self.rank, everyone.comm.Dup(), key)
         g.number += 1
-        g.called = ("start_all_reduce", "sum", a.shape, a.dtype, what)
+        g.called, g.identity = ("start_all_reduce", "sum", a.shape, a.dtype, what), self.identity
         wait, request = self._about(g), g.comm.Iallreduce(self.MPI.IN_PLACE, a)
 
         def arrive() -> np.ndarray:
@@ -99,7 +99,7 @@ class MpiComm(Messages):
 
     def _double(self, g: Group, a, out, f: np.ufunc, op: str, near: bool) -> None:
         """all_reduce by recursive doubling: after step i, groups of 2^(i+1) ranks have their sum."""
-        comm, me, tag = g.comm, g.me, self._tag("all_reduce", op, a.shape, a.dtype)
+        comm, me, tag = g.comm, g.me, self._call_tag("all_reduce", op, a.shape, a.dtype)
         theirs = np.empty_like(out) if g.k > 2 or out is a or np.may_share_memory(a, out) else out
         got, mine, d = flat(theirs), a, 1
         while d < g.k:
@@ -124,7 +124,7 @@ class MpiComm(Messages):
             return self._all_gather(a, group, what, out)
         out = check_out(out, (len(near.steps) + 1, *a.shape), a.dtype)
         near.enter(self, what)
-        tag = near.tag
+        tag = near.tag ^ self.identity << 28
         for lane, *_ in near.steps:
             lane.put(a, tag)
         out[near.g.me] = a
@@ -141,7 +141,7 @@ class MpiComm(Messages):
         g = self._begin(group, "all_gather", "", a.shape, a.dtype, what, not direct)
         out = check_out(out, (g.k, *a.shape), a.dtype)
         if g.k == 2 or g.k <= 4 and direct:
-            comm, me, mine, tag = g.comm, g.me, flat(a), self._tag(*g.called[:4])
+            comm, me, mine, tag = g.comm, g.me, flat(a), self._call_tag(*g.called[:4])
             requests = [comm.Irecv(flat(out[i:i + 1]), i, tag) for i in range(g.k) if i != me]
             requests += [comm.Isend(mine, i, tag) for i in range(g.k) if i != me]
             out[me] = a

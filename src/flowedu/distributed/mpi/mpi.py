@@ -16,7 +16,7 @@ from collections import Counter
 import numpy as np
 
 from flowedu.distributed.mpi.watch import CLOSING, Wait, Watch
-from flowedu.distributed.ranks.base import Call, Comm, check_group, check_peer, options
+from flowedu.distributed.ranks.base import DIFFERENT_CALLS, DIFFERENT_VALUES, Call, Comm, check_group, check_peer, options
 from flowedu.errors import CommError, user_line
 
 SPIN = 400                          # tests before a rank lets others have the processor
@@ -26,19 +26,20 @@ NATIVE = set("fdilqbhBHILQ")        # dtype letters that MPI has types for
 
 
 class Group:
-    """Ranks with a communicator of their own. number: collectives this rank has entered; called: the latest's fields."""
+    """Ranks with a communicator of their own. number: collectives this rank has entered; called: the latest's fields;
+    identity: of the value that it moves."""
 
-    __slots__ = ("comm", "ranks", "key", "k", "me", "pairwise", "number", "called")
+    __slots__ = ("comm", "ranks", "key", "k", "me", "pairwise", "number", "called", "identity")
 
     def __init__(self, ranks: tuple[int, ...], rank: int, comm=None, key: tuple[int, ...] | None = None):
         self.comm, self.ranks, self.k, self.me = comm, ranks, len(ranks), ranks.index(rank)
         self.key = key or ranks                              # by which ranks speak of it
         self.pairwise = self.k in (2, 4, 8)
-        self.number, self.called = 0, None
+        self.number, self.called, self.identity = 0, None, 0
 
     def call(self) -> Call:
         kind, detail, shape, dtype, what = self.called
-        return Call(kind, detail, shape, dtype and str(dtype), self.ranks, what)
+        return Call(kind, detail, shape, dtype and str(dtype), self.ranks, what, self.identity)
 
 
 def flat(a: np.ndarray) -> np.ndarray:
@@ -150,19 +151,25 @@ class Messages(Comm):
             tag = self._tags[key] = zlib.crc32(repr(key).encode()) % self._tag_limit
         return tag
 
+    def _call_tag(self, *key) -> int:
+        """The tag of a collective's messages. Ranks that move different values wait, and then compare their calls."""
+        return (self._tag(*key) + self.identity) % self._tag_limit
+
     def _agree(self, g: Group) -> None:
         """Wait until all are here; CommError on all of them when their calls differ."""
-        h = self._tag(*g.called[:4])
+        h = self._tag(*g.called[:4]) | g.identity << 28
         self._mine[:] = h, -h
         self._wait(g.comm.Iallreduce(self._mine, self._all, self.MPI.MAX).Test, g)
         if self._all[0] != h or self._all[1] != -h:
-            text = f"called {g.call()}, {user_line()}".encode()[:TEXT]
+            text = f"{g.call()}\n{user_line()}".encode()[:TEXT]
             mine, every = np.full(TEXT, 32, np.uint8), np.empty((g.k, TEXT), np.uint8)
             mine[:len(text)] = np.frombuffer(text, np.uint8)
             self._wait(g.comm.Iallgather(mine, every).Test, g)
             self.broken = True
-            lines = [f"rank {r} {bytes(t).decode(errors='replace').rstrip()}" for r, t in zip(g.ranks, every)]
-            raise CommError("collectives of one group differ", got="\n            ".join(lines), at="",
+            calls = [bytes(t).decode(errors="replace").rstrip().partition("\n") for t in every]
+            lines = [f"rank {r} called {call}, {line}" for r, (call, _, line) in zip(g.ranks, calls)]
+            raise CommError(DIFFERENT_CALLS if len({call for call, _, _ in calls}) > 1 else DIFFERENT_VALUES,
+                            got="\n            ".join(lines), at="",
                             fix="every rank of a group must make the same calls, in the same order")
 
     def _begin(self, group, kind: str, detail: str, shape, dtype, what: str, first: bool) -> Group:
@@ -173,7 +180,7 @@ class Messages(Comm):
         if self.broken:
             raise CommError("an earlier collective of this rank failed", fix="end the program: ranks are out of step")
         g.number += 1
-        g.called = (kind, detail, shape, dtype, what)
+        g.called, g.identity = (kind, detail, shape, dtype, what), self.identity
         if (first or options.debug) and g.k > 1:
             self._agree(g)
         return g
@@ -185,7 +192,7 @@ class Messages(Comm):
         for to, a in sends:
             check_peer(to, self.rank, self.size, "send to")
             copy = np.array(a, order="C")
-            n = watch.posts(to, Call("send", f"to rank {to}", copy.shape, str(copy.dtype), (), what))
+            n = watch.posts(to, Call("send", f"to rank {to}", copy.shape, str(copy.dtype), (), what, self.identity))
             request = self._letters.Isend(flat(copy), to, self._tag_of(n, copy.shape, copy.dtype))
             self._pending.append((request, copy))
         if not recvs:
@@ -202,7 +209,8 @@ class Messages(Comm):
             self._progress()
             return MPI.Request.Testall(requests)
 
-        calls = [Call("recv", f"from rank {r}", b.shape, str(b.dtype), (), what) for (r, _, _), b in zip(recvs, out)]
+        calls = [Call("recv", f"from rank {r}", b.shape, str(b.dtype), (), what, self.identity)
+                 for (r, _, _), b in zip(recvs, out)]
         text = " and ".join(map(str, calls))
         edges, by = {}, {}
         for (r, _, _), n, call in zip(recvs, numbers, calls):
@@ -212,7 +220,7 @@ class Messages(Comm):
         return out
 
     def _tag_of(self, number: int, shape: tuple, dtype: np.dtype) -> int:
-        return (self._tag(shape, dtype.str) + number * 40503) % self._tag_limit
+        return (self._tag(shape, dtype.str) + number * 40503 + self.identity) % self._tag_limit
 
     # ---- the end
     def close(self) -> None:

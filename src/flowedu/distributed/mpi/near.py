@@ -57,4 +57,4 @@ class Near:
             comm._begin(g.ranks, *self.called, True)
         else:
             g.number += 1
-            g.called = self.called
+            g.called, g.identity = self.called, comm.identity

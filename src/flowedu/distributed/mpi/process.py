@@ -8,20 +8,22 @@ import time
 import traceback
 from pathlib import Path
 
-from flowedu.core.sbp.ranks import Comm, Engine
+from flowedu.core.sbp.ranks import Comm
 from flowedu.distributed.mpi.collectives import MpiComm
+from flowedu.distributed.ranks.identity import IdentifyingEngine
 from flowedu.errors import CommError
 from flowedu.errors.extras import install
 
 _PACKAGE = str(Path(__file__).parents[2])
 
 
-class MpiEngine(Engine):
+class MpiEngine(IdentifyingEngine):
     """One rank, that of this process."""
 
     name = "mpi"
 
     def __init__(self, MPI):
+        super().__init__()
         self.MPI = MPI
         world = MPI.COMM_WORLD
         self.size, self.owned = world.size, (world.rank,)

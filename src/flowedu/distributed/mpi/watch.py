@@ -10,11 +10,12 @@ A rank that has finished, or is in another collective of the same group, needs n
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter, deque
 from typing import NamedTuple
 
 from flowedu.distributed.ranks.base import Call
-from flowedu.errors import CommError, user_line
+from flowedu.errors import CommError, told_line, user_line, user_place
 
 
 class Wait(NamedTuple):
@@ -37,7 +38,7 @@ class Watch:
         self.MPI, self.comm, self.rank = MPI, comm, comm.rank
         self.groups: dict = {}                                    # ranks: Group, which knows its latest call
         self.sent: Counter[int] = Counter()                       # rank: messages sent to it
-        self.letters: dict[int, deque] = {}                       # rank: the latest of them, as calls
+        self.letters: dict[int, deque] = {}                       # rank: the latest of them, as calls and user's lines
         self.wait: Wait | None = None
         self.number = self.round = 0                              # of this wait; of its probes
         self.here: set[int] = set()                               # ranks that are in the same collective
@@ -47,7 +48,7 @@ class Watch:
     def posts(self, to: int, call: Call) -> int:
         """Note a message that is sent, and return its number."""
         self.sent[to] += 1
-        self.letters.setdefault(to, deque(maxlen=16)).append(call)
+        self.letters.setdefault(to, deque(maxlen=16)).append((call, user_place(sys._getframe())))
         return self.sent[to]
 
     def begin(self, wait: Wait) -> None:
@@ -74,7 +75,7 @@ class Watch:
         path = [*probe["path"], [self.rank, self.wait.text]]
         for to, edge in self.wait.edges.items():
             call = self.wait.calls[to]
-            self._post(to, {**probe, "path": path, "edge": edge, "call": [*call[:4], list(call.group), call.what]})
+            self._post(to, {**probe, "path": path, "edge": edge, "call": call})
 
     def _post(self, to: int, message: dict) -> None:
         data = bytearray(json.dumps(message).encode())
@@ -95,22 +96,24 @@ class Watch:
                 self._answer(status.source, message)
 
     def _answer(self, sender: int, m: dict) -> None:
-        name, shape = m["call"][0], m["call"][2]
-        theirs = Call(name, m["call"][1], None if shape is None else tuple(shape), m["call"][3], (), "")
+        theirs = Call(*m["call"])
+        theirs = theirs._replace(shape=None if theirs.shape is None else tuple(theirs.shape))
         if m["edge"][0] == "collective":
             group, number = tuple(m["edge"][1]), m["edge"][2]
             g = self.groups.get(group)
             entered = 0 if g is None else g.number
-            if entered == number and not g.call().same(theirs):
-                self._conclude("collectives of one group differ", m, self.wait.text)
+            problem = g.call().find_difference(theirs) if entered == number else ""
+            if problem:
+                self._conclude(problem, m, self.wait.text)
             if entered >= number and len(m["path"]) == 1:
                 self._post(sender, {"kind": "here", "wait": m["wait"]})
         else:
             entered, number, letters = self.sent[sender], m["edge"][1], self.letters.get(sender, ())
             back = entered - number
-            if 0 <= back < len(letters) and letters[-1 - back][2:4] != theirs[2:4]:
-                self._conclude(f"rank {sender} expects another array than rank {self.rank} sent: {letters[-1 - back]}", m,
-                               self.wait.text)
+            sent, place = letters[-1 - back] if 0 <= back < len(letters) else (theirs, None)
+            problem = sent.find_mismatch(theirs, self.rank, sender)
+            if problem:
+                self._conclude(problem, m, f"called {sent}, {told_line(place)}")
         if entered >= number:
             return
         if self.wait.text == CLOSING.text:

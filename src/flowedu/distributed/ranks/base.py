@@ -18,6 +18,8 @@ REDUCTIONS = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.mu
 SMALL = 1 << 16                     # bytes up to which one meeting costs more than the data
 LARGE = 1 << 18                     # bytes from which an array lies in a block of tensors' memory
 _perform: Callable | None = None    # distributed/perform.py's, once it was asked for
+DIFFERENT_CALLS = "collectives of one group differ"
+DIFFERENT_VALUES = "ranks make the same collective call on different global tensors"
 
 
 class Options:
@@ -38,7 +40,9 @@ options = Options()
 
 
 class Call(NamedTuple):
-    """One rank's call of a collective, as messages name it. All ranks of a group must make the same, `what` aside."""
+    """One rank's call of a collective, as messages name it. All ranks of a group must make the same, `what` aside.
+
+    identity: that of the global tensor that is moved (identity.py); 0 for local tensors."""
 
     kind: str
     detail: str
@@ -46,9 +50,19 @@ class Call(NamedTuple):
     dtype: str | None
     group: tuple[int, ...]
     what: str
+    identity: int = 0
 
-    def same(self, other: Call) -> bool:
-        return self[:4] == other[:4]
+    def find_difference(self, other: Call) -> str:
+        """The problem if two ranks of a group make these calls; empty: they fit."""
+        if self[:4] != other[:4]:
+            return DIFFERENT_CALLS
+        return DIFFERENT_VALUES if self.identity != other.identity else ""
+
+    def find_mismatch(self, received: Call, sender: int, receiver: int) -> str:
+        """The problem if `sender` makes this call of send, and `receiver` that of recv; empty: they fit."""
+        if self[2:4] != received[2:4]:
+            return f"rank {receiver} expects another array than rank {sender} sent: {self}"
+        return DIFFERENT_VALUES if self.identity != received.identity else ""
 
     def __str__(self) -> str:
         words = [self.kind, self.detail, *([self.dtype, str(self.shape)] if self.dtype is not None else [])]
@@ -60,7 +74,11 @@ class Comm(Simple):
     """A rank's end with all that flow.comm, global tensors and DistributedDataParallel ask for.
 
     A rank that does not make the same calls as the others of its group is told so, as are they: CommError.
+
+    Attributes: identity, of the global tensor that this rank is moving; 0: none, or local tensors.
     """
+
+    identity = 0
 
     @abstractmethod
     def exchange(self, sends: Sequence[tuple[int, np.ndarray]], recvs: Sequence[tuple[int, tuple, np.dtype]],
@@ -68,11 +86,16 @@ class Comm(Simple):
         """Send each (to, array), then wait for each (from, shape, dtype). Messages of a pair keep their order; sending
         never waits, and the arrays may change as soon as this returns."""
 
-    def box(self, route, part: np.ndarray | None, what: str = "") -> np.ndarray | None:
+    def box(self, route, part: np.ndarray | None, what: str = "", identity: int = 0) -> np.ndarray | None:
         global _perform
         if _perform is None:                                 # who only asks for the rank needs no boxing
             from flowedu.distributed.perform import perform as _perform
-        return _perform(self, route, part, what)
+        outer = self.identity
+        self.identity = identity or outer                    # a step of a graph has one for all that it moves
+        try:
+            return _perform(self, route, part, what)
+        finally:
+            self.identity = outer
 
     def send(self, to: int, a: np.ndarray, what: str = "") -> None:
         """Send `a`; does not wait."""

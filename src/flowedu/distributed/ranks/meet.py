@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 
 from flowedu.distributed.ranks.base import Call, options
-from flowedu.errors import CommError, user_line
+from flowedu.errors import CommError, told_line, user_line, user_place
 
 
 class Meeting:
@@ -60,9 +60,9 @@ class World:
                 m = self.meetings[call.group] = Meeting(call)
             m.given[rank] = (call, given)
             m.needs.discard(rank)
-            if not m.call.same(call):
+            if problem := m.call.find_difference(call):
                 self.state[rank] = m
-                self._fail("collectives of one group differ", m)
+                self._fail(problem, m)
             if m.needs:
                 self._wait(rank, m)
             else:
@@ -90,7 +90,7 @@ class World:
         """Leave a message for `to`."""
         with self.lock:
             self._alive()
-            self.mail.setdefault((rank, to), deque()).append((call, a))
+            self.mail.setdefault((rank, to), deque()).append((call, a, user_place(sys._getframe())))
             waits = self.state[to]
             if isinstance(waits, Letter) and rank in waits.needs:
                 waits.needs, waits.done = set(), True
@@ -103,10 +103,11 @@ class World:
             box = self.mail.setdefault((source, rank), deque())
             if not box:
                 self._wait(rank, Letter(call, source))
-            sent, a = box.popleft()
-            if (sent.shape, sent.dtype) != (call.shape, call.dtype):
-                self.state[rank] = Letter(call, source)
-                self._fail(f"rank {rank} expects another array than rank {source} sent: {sent}", None)
+            sent, a, place = box.popleft()
+            problem = sent.find_mismatch(call, source, rank)
+            if problem:
+                lines = {source: f"called {sent}, {told_line(place)}", rank: f"called {call}{self._at(rank)}"}
+                self._fail(problem, None, "\n            ".join(f"rank {r} {lines[r]}" for r in sorted(lines)))
         return a
 
     # ---- waiting
@@ -155,10 +156,10 @@ class World:
                 self._fail("ranks wait for each other", None)
             todo.extend(wait.needs)
 
-    def _fail(self, problem: str, m: Meeting | None) -> None:
-        """End everybody's waiting (the lock is held)."""
+    def _fail(self, problem: str, m: Meeting | None, who: str = "") -> None:
+        """End everybody's waiting (the lock is held). who: the line of each rank, if those of `where` do not show it."""
         if self.failure is None:
-            self.failure = (problem, self.where(m))
+            self.failure = (problem, who or self.where(m))
             for bell in self.bells:
                 bell.notify_all()
         raise self._error()

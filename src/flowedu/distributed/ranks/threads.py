@@ -50,7 +50,7 @@ class ThreadComm(Comm):
 
     def _call(self, kind: str, group, detail: str = "", a: np.ndarray | None = None, what: str = "") -> Call:
         group = check_group(group, self.rank, self.size)
-        return Call(kind, detail, *((None, None) if a is None else (a.shape, str(a.dtype))), group, what)
+        return Call(kind, detail, *((None, None) if a is None else (a.shape, str(a.dtype))), group, what, self.identity)
 
     def _end(self, call: Call) -> None:
         """Nobody goes on, and changes its arrays, before all have read them."""
@@ -59,11 +59,12 @@ class ThreadComm(Comm):
     def exchange(self, sends, recvs, what=""):
         for to, a in sends:
             check_peer(to, self.rank, self.size, "send to")
-            self.world.post(self.rank, to, Call("send", f"to rank {to}", a.shape, str(a.dtype), (), what), np.array(a))
+            call = Call("send", f"to rank {to}", a.shape, str(a.dtype), (), what, self.identity)
+            self.world.post(self.rank, to, call, np.array(a))
         out = []
         for source, shape, dtype in recvs:
             check_peer(source, self.rank, self.size, "receive from")
-            call = Call("recv", f"from rank {source}", tuple(shape), str(np.dtype(dtype)), (), what)
+            call = Call("recv", f"from rank {source}", tuple(shape), str(np.dtype(dtype)), (), what, self.identity)
             out.append(self.world.take(self.rank, source, call))
         return out
 

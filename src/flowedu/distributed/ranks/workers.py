@@ -8,6 +8,7 @@ from _queue import SimpleQueue
 from collections.abc import Callable, Mapping
 
 from flowedu.core.sbp.ranks import Comm, Engine
+from flowedu.distributed.ranks.identity import IdentifyingEngine
 from flowedu.distributed.ranks.meet import World
 from flowedu.distributed.ranks.threads import ThreadComm
 from flowedu.errors import CommError
@@ -131,12 +132,13 @@ def _bound(program: Callable, comm: Comm) -> Callable[[], object]:
     return lambda: program(comm)
 
 
-class ThreadEngine(Engine):
+class ThreadEngine(IdentifyingEngine):
     """One rank, that of this thread."""
 
     name = "threads"
 
     def __init__(self, world: World, rank: int):
+        super().__init__()
         self.size, self.owned = world.size, (rank,)
         self.local_rank, self.local_size = rank, world.size
         self._comm = ThreadComm(world, rank)

@@ -82,7 +82,7 @@ cdef call_spread(OpBase op, tuple inputs, tuple attrs):
     return result
 
 
-def global_tensor(tuple shape, dtype, GlobalLayout global_layout, dict parts):
+def global_tensor(tuple shape, dtype, GlobalLayout global_layout, parts):
     """A tensor that lies on several devices: a logical shape, and {rank: local tensor} of the ranks owned here."""
     cdef TensorBase y = lazy_tensor(None, shape, dtype)
     set_layout(y, global_layout)

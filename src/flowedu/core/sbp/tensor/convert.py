@@ -32,14 +32,14 @@ def boxed_to(x: Tensor, global_layout: GlobalLayout) -> Tensor:
     if r is None:
         r = kept(_routes, key, route(x.global_layout.layout, global_layout.layout, x.spec))
     old = parts_of(x)
-    new = moved(r, old, r.spec, global_layout.placement)
+    new = moved(r, old, r.spec, global_layout.placement, old.identity)
     if r.hops and new and len(current().owned) > 1:    # virtual devices see each other's memory: a slice may be a view
         own: dict[int, Tensor] = {}
         for t in new.values():
             if id(t) not in own:
                 own[id(t)] = copy_of(t) if any(t.shares_block(q) for q in old.values()) else t
         new = {rank: own[id(t)] for rank, t in new.items()}
-    return assembled(r.spec, global_layout, new)
+    return assembled(r.spec, global_layout, new, None, old.identity or current().identify("moved", key))
 
 
 def boxed(x: Tensor, global_layout: GlobalLayout, grad_layout: GlobalLayout | None = None) -> Tensor:
@@ -72,10 +72,12 @@ class Boxed(Custom):
 def from_logical(t: Tensor, global_layout: GlobalLayout) -> Tensor:
     """A global tensor from its logical value, which every rank has in full."""
     parts = {d: labelled(t, None) for d in global_layout.layout.devices if d in current().owned}
+    identity = current().identify("created", (global_layout, t.spec))
     if global_layout.placement.type == "cuda" or t._device:       # cut where it is: each device gets its part alone
         cut = route(global_layout.whole.layout, global_layout.layout, t.spec)
-        return assembled(t.spec, global_layout, moved(cut, parts, t.spec, global_layout.placement))
-    return boxed_to(assembled(t.spec, global_layout.whole, dict.fromkeys(parts, labelled(t, None))), global_layout)
+        return assembled(t.spec, global_layout, moved(cut, parts, t.spec, global_layout.placement), None, identity)
+    whole = assembled(t.spec, global_layout.whole, dict.fromkeys(parts, labelled(t, None)), None, identity)
+    return boxed_to(whole, global_layout)
 
 
 def logical(x: Tensor) -> Tensor:
@@ -83,5 +85,5 @@ def logical(x: Tensor) -> Tensor:
     engine = current()
     if x.has_memory and len(engine.owned) == engine.size:
         return labelled(x._on_host(), None)
-    parts = moved(route(x.global_layout.layout, layout("B", world()), x.spec), parts_of(x), x.spec, placement.all())
-    return next(iter(parts.values()))
+    parts, to_all = parts_of(x), route(x.global_layout.layout, layout("B", world()), x.spec)
+    return next(iter(moved(to_all, parts, x.spec, placement.all(), parts.identity).values()))

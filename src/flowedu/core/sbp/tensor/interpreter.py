@@ -26,8 +26,13 @@ from flowedu.core.values.storage import from_numpy as over
 from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError, user_line
 
-Parts = dict[int, Tensor]                # {rank: what it has}, of the ranks this thread owns
 _plans: dict[tuple, CallPlan] = {}
+
+
+class Parts(dict):
+    """{rank: its part} of the ranks that this thread owns, and the identity of the value (Engine.identify)."""
+
+    identity = 0
 
 
 class CallPlan(NamedTuple):
@@ -105,16 +110,14 @@ def _carried_out(op: Op, plan: CallPlan, inputs: tuple, attrs: tuple):
     if plan.calls is None and apart:
         made = {d: op.call(tuple(xs), attrs) for d, xs in given.items()}
     elif plan.calls is None:                              # all devices would do the same: it is done once
-        made = {}
-        if given:
-            y = op.call(tuple(next(iter(given.values()))), attrs)
-            made = dict.fromkeys(given, y)
+        made = dict.fromkeys(given, op.call(tuple(next(iter(given.values()))), attrs)) if given else {}
     else:
         mine = {d: plan.calls[devices.index(d)] for d in given}
         made = {d: mine[d].op.call(tuple(xs), mine[d].attrs) for d, xs in given.items()}
+    identity = engine.identify(op, attrs, inputs)
     if len(plan.outs) == 1:
-        return assembled(plan.outs[0], plan.global_layouts[0], made, plan.choice)
-    return tuple(assembled(spec, global_layout, {d: y[i] for d, y in made.items()}, plan.choice)
+        return assembled(plan.outs[0], plan.global_layouts[0], made, plan.choice, identity)
+    return tuple(assembled(spec, global_layout, {d: y[i] for d, y in made.items()}, plan.choice, identity and identity + i)
                  for i, (spec, global_layout) in enumerate(zip(plan.outs, plan.global_layouts)))
 
 
@@ -127,12 +130,12 @@ def _shape_of(x: Tensor, place: int) -> Tensor:
 def _input_parts(x: Tensor, plan: CallPlan, route: Route | None) -> Parts:
     """An input's parts as the signature wants them. A local one is the same on every rank."""
     if x.global_layout is None:
-        parts = {d: x for d in plan.home.layout.devices if d in current().owned}
+        parts = Parts({d: x for d in plan.home.layout.devices if d in current().owned})
         if x.ndim or x._device:                            # (a number may join on a GPU as it is)
             parts = housed(parts, plan.home.placement)
     else:
         parts = parts_of(x)
-    return parts if route is None else moved(route, parts, x.spec, plan.home.placement)
+    return parts if route is None else moved(route, parts, x.spec, plan.home.placement, parts.identity)
 
 
 # ---- parts
@@ -150,7 +153,7 @@ def housed(parts: Parts, p: placement) -> Parts:
     """The parts, each in the memory of its device."""
     if p.type == "cpu" and not any(x._device for x in parts.values()):
         return parts
-    return {rank: on(x, place_of(p, rank)) for rank, x in parts.items()}
+    return Parts({rank: on(x, place_of(p, rank)) for rank, x in parts.items()})
 
 
 def parts_of(x: Tensor) -> Parts:
@@ -158,22 +161,22 @@ def parts_of(x: Tensor) -> Parts:
     if x.link is not None:
         x.refresh_view()                                        # a view of what was written since
     if x.has_memory:
-        return {x.global_layout.layout.devices[0]: labelled(x, None)}
+        return Parts({x.global_layout.layout.devices[0]: labelled(x, None)})
     return x.rare.parts
 
 
-def assembled(spec: Spec, global_layout: GlobalLayout, parts: Parts, choice: Choice | None = None) -> Tensor:
+def assembled(spec: Spec, global_layout: GlobalLayout, parts: dict, choice: Choice | None = None, identity=0) -> Tensor:
     """The global tensor of these parts, without history. choice: how the op that made it was spread."""
     if global_layout.placement.type == "cuda":
         parts = housed(parts, global_layout.placement)
     if global_layout.single and parts:
         return labelled(next(iter(parts.values())), global_layout)
-    y = global_tensor(tuple(spec.shape), spec.dtype, global_layout, parts)
-    y.rare.choice = choice
+    y = global_tensor(tuple(spec.shape), spec.dtype, global_layout, Parts(parts))
+    y.rare.choice, y.rare.parts.identity = choice, 0 if global_layout.single else identity
     return y
 
 
-def moved(route: Route, parts: Parts, spec: Spec, p: placement) -> Parts:
+def moved(route: Route, parts: dict, spec: Spec, p: placement, identity: int = 0) -> Parts:
     """The parts at the end of a route, on the devices of p. Where this thread owns all ranks that takes part it is done in
     ops; else through the communicator: then it is collective: every rank of both ends must call it."""
     if not route.hops:
@@ -181,7 +184,7 @@ def moved(route: Route, parts: Parts, spec: Spec, p: placement) -> Parts:
     if spec.dtype in (dt.float16, dt.bfloat16):           # summed and sent as float32
         cast = REGISTRY["cast"]
         wide = moved(route_of(route.src, route.dst, Spec(spec.shape, dt.float32)),
-                     {r: cast(x, dtype=dt.float32) for r, x in parts.items()}, Spec(spec.shape, dt.float32), p)
+                     {r: cast(x, dtype=dt.float32) for r, x in parts.items()}, Spec(spec.shape, dt.float32), p, identity)
         return {r: cast(x, dtype=spec.dtype) for r, x in wide.items()}
     engine, src, dst = current(), route.src.devices, route.dst.devices
     owned = engine.owned                                  # (first and last are asked about first: that takes no sets)
@@ -189,10 +192,5 @@ def moved(route: Route, parts: Parts, spec: Spec, p: placement) -> Parts:
         given = [parts[d] for d in src]
         found = extension("GPUs of ranks").run(route, given, p) if any(x._device for x in given) else route.run(given)
         return housed(dict(zip(dst, found)), p)
-    made = {}
-    for rank in owned:
-        x = parts.get(rank)
-        y = engine.comm(rank).box(route, None if x is None else x.peek())
-        if y is not None:
-            made[rank] = over(y, spec.dtype, Tensor)
-    return housed(made, p)
+    arrays = {r: engine.comm(r).box(route, parts[r].peek() if r in parts else None, identity=identity) for r in owned}
+    return housed({r: over(y, spec.dtype, Tensor) for r, y in arrays.items() if y is not None}, p)

@@ -58,7 +58,8 @@ def from_local(x: Tensor, p, sbps, check_meta: bool, copy: bool = False) -> Tens
     parts = housed({d: own for d in p.devices if d in engine.owned}, p)
     if "B" in global_layout.layout.sbp and not alone:
         parts = others.of_first(global_layout.layout, parts)
-    return recorded(assembled(spec, global_layout, parts), x, Joined(x, global_layout, spec))
+    y = assembled(spec, global_layout, parts, None, engine.identify("joined", (global_layout, spec)))
+    return recorded(y, x, Joined(x, global_layout, spec))
 
 
 def _logical_shape(shape: tuple[int, ...], layout: Layout) -> tuple[int, ...]:

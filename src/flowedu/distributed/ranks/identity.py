@@ -1,0 +1,92 @@
+"""The identity of a global tensor: a number that is equal on all ranks that make the same calls.
+
+Boxing passes it to the communicator, which compares it with that of the other ranks. So two ranks that ask for different
+tensors of one shape get an error instead of each other's numbers.
+
+A tensor that is created, made of local ones, or moved from one device to several is numbered: it is the n-th of its shape,
+dtype, and layout on this rank. The identity of an op's result is a hash of the op and of the identities of its inputs. So a
+rank may compute more than others do, as long as it sends nothing: the identities of its other tensors stay the same.
+
+Numbers (Python's, and float attributes of ops) are not part of an identity, because ranks may use different ones.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+from zlib import crc32
+
+from flowedu.core.eager.dispatch import GlobalLayout
+from flowedu.core.sbp.ranks import Engine
+from flowedu.core.sbp.tensor.global_layout import kept
+from flowedu.core.values.dtype import dtype
+from flowedu.core.values.spec import Spec
+
+MASK = (1 << 32) - 1
+
+
+class IdentifyingEngine(Engine):
+    """An engine of one rank among several, which numbers its global tensors."""
+
+    def __init__(self):
+        self._codes: dict[tuple, int] = {}
+        self._counts: Counter[tuple] = Counter()
+
+    def identify(self, maker, attrs, inputs=()):
+        """See Engine. maker: an op, or the word for a source, which is numbered."""
+        if type(maker) is str:
+            self._counts[maker, attrs] += 1
+            return mix_numbers(self._code(maker, maker, attrs), (self._counts[maker, attrs],))
+        numbers = [identity_of(x) for x in inputs]
+        if maker.name == "add":                      # gradients may arrive in any order
+            numbers.sort()
+        return mix_numbers(self._code(maker, maker.name, attrs[:-2] if maker.random else attrs), numbers)
+
+    def _code(self, maker, name: str, attrs: tuple) -> int:
+        code = self._codes.get((maker, attrs))
+        if code is None:
+            code = kept(self._codes, (maker, attrs), crc32(repr((name, describe_attribute(attrs))).encode()))
+        return code
+
+
+def mix_numbers(code: int, numbers: Iterable[int]) -> int:
+    """A hash, from 1 to 2^32 - 1, which does not depend on the process as Python's own does."""
+    for n in numbers:
+        code = (code ^ n) * 0x9E3779B1 & MASK
+        code ^= code >> 15
+    return code or 1
+
+
+def identity_of(x) -> int:
+    """The identity of a tensor; 0 for a local one, and one on a single device."""
+    return 0 if x.global_layout is None or x.has_memory or x.is_lazy else x.rare.parts.identity
+
+
+class GraphSource(NamedTuple):
+    """A compiled graph, as the maker of its outputs. name: see `describe_graph`."""
+
+    name: str
+    random = False
+
+
+def describe_graph(graph, variables: Mapping[str, object]) -> str:
+    """A text that is equal on all ranks: a checksum of the nodes, and of the identities of the variables."""
+    checksum = crc32(repr([identity_of(x) for x in variables.values()]).encode())
+    for node in graph.nodes:
+        attrs = node.attrs[:-2] if node.op.random else node.attrs
+        text = repr((node.op.name, describe_attribute(attrs), [describe_attribute(x.spec) for x in node.outputs]))
+        checksum = crc32(text.encode(), checksum)
+    return f"graph {checksum}"
+
+
+def describe_attribute(value) -> object:
+    """What an attribute contributes to an identity: what is equal on all ranks, and in all processes."""
+    if isinstance(value, (tuple, list)):
+        return tuple(map(describe_attribute, value))
+    if isinstance(value, GlobalLayout):
+        return value.placement.type, value.layout.sbp, value.layout.devices, value.layout.hierarchy
+    if isinstance(value, Spec):
+        return tuple(value.shape), value.dtype.name
+    if isinstance(value, dtype):
+        return value.name
+    return value if value is None or isinstance(value, (int, str)) else type(value).__name__
