@@ -12,17 +12,19 @@ Numbers (Python's, and float attributes of ops) are not part of an identity, bec
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 from zlib import crc32
 
 from flowedu.core.eager.dispatch import GlobalLayout
+from flowedu.core.ops.define import REGISTRY
 from flowedu.core.sbp.ranks import Engine
 from flowedu.core.sbp.tensor.global_layout import kept
 from flowedu.core.values.dtype import dtype
 from flowedu.core.values.spec import Spec
 
 MASK = (1 << 32) - 1
+ADD = REGISTRY["add"]
 
 
 class IdentifyingEngine(Engine):
@@ -33,33 +35,27 @@ class IdentifyingEngine(Engine):
         self._counts: Counter[tuple] = Counter()
 
     def identify(self, maker, attrs, inputs=()):
-        """See Engine. maker: an op, or the word for a source, which is numbered."""
+        """See Engine. maker: an op, a graph, or the word for a source, which is numbered."""
         if type(maker) is str:
             self._counts[maker, attrs] += 1
-            return mix_numbers(self._code(maker, maker, attrs), (self._counts[maker, attrs],))
-        numbers = [identity_of(x) for x in inputs]
-        if maker.name == "add":                      # gradients may arrive in any order
-            numbers.sort()
-        return mix_numbers(self._code(maker, maker.name, attrs[:-2] if maker.random else attrs), numbers)
+            numbers = [self._counts[maker, attrs]]
+        else:
+            attrs = attrs[:-2] if maker.random else attrs
+            numbers = [identity_of(x) for x in inputs]
+            if maker is ADD:                         # gradients may arrive in any order
+                numbers.sort()
+        code = self._codes.get((maker, attrs)) or self._make_code(maker, attrs)
+        return hash((code, *numbers)) & MASK or 1    # Python's hash of integers is the same in all processes
 
-    def _code(self, maker, name: str, attrs: tuple) -> int:
-        code = self._codes.get((maker, attrs))
-        if code is None:
-            code = kept(self._codes, (maker, attrs), crc32(repr((name, describe_attribute(attrs))).encode()))
-        return code
-
-
-def mix_numbers(code: int, numbers: Iterable[int]) -> int:
-    """A hash, from 1 to 2^32 - 1, which does not depend on the process as Python's own does."""
-    for n in numbers:
-        code = (code ^ n) * 0x9E3779B1 & MASK
-        code ^= code >> 15
-    return code or 1
+    def _make_code(self, maker, attrs: tuple) -> int:
+        text = repr((getattr(maker, "name", maker), describe_attribute(attrs)))
+        return kept(self._codes, (maker, attrs), crc32(text.encode()) or 1)
 
 
 def identity_of(x) -> int:
     """The identity of a tensor; 0 for a local one, and one on a single device."""
-    return 0 if x.global_layout is None or x.has_memory or x.is_lazy else x.rare.parts.identity
+    rare = x.rare
+    return 0 if rare is None or rare.parts is None else rare.parts.identity
 
 
 class GraphSource(NamedTuple):
