@@ -25,10 +25,9 @@ def options(port=0, node=0, nnodes=3, **more):
     return launcher.parse(["--nnodes", str(nnodes), "--node_rank", str(node), "--master_port", str(port), *words, "x.py"])
 
 
-@pytest.fixture
-def gather(monkeypatch):
-    """gather(...): machine 0 in a thread; its `hosts` once all have come, or its `error`."""
-    monkeypatch.delenv("FLOWEDU_SECRET", raising=False)
+@contextlib.contextmanager
+def gatherings():
+    """begin(...): machine 0 in a thread; its `hosts` once all have come, or its `error`."""
     made = []
 
     def begin(**more):
@@ -49,6 +48,13 @@ def gather(monkeypatch):
         g.thread.join(HANGS)
         g.end(0)
         assert not g.thread.is_alive()
+
+
+@pytest.fixture
+def gather(monkeypatch):
+    monkeypatch.delenv("FLOWEDU_SECRET", raising=False)
+    with gatherings() as begin:
+        yield begin
 
 
 def connect(g):

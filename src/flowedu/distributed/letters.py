@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 import socket
+import time
 
 from flowedu.errors import ArgumentError, CommError
 
@@ -66,18 +67,31 @@ class Correspondent:
         return whole
 
     def hear(self) -> bytes:
-        """The next line, waited for. CommError when the connection ends."""
-        while True:
-            first, found, rest = self.buffer.partition(b"\n")
-            if found:
-                self.buffer = rest
-                return first
-            arrived = self.sock.recv(1 << 12)
-            if not arrived:
-                raise CommError("launch: the other machine went away", at="", fix="see what it printed")
-            if len(self.buffer) > LIMIT:
-                raise CommError("launch: a line without end", expected=f"at most {LIMIT:,} bytes", got="more", at="")
-            self.buffer += arrived
+        """Wait for the next line. CommError if the connection ends or the line takes longer than the socket's timeout."""
+        timeout = self.sock.gettimeout()
+        limit = time.monotonic() + timeout if timeout is not None else float("inf")
+        try:
+            while b"\n" not in self.buffer:
+                if timeout is not None:
+                    self.sock.settimeout(max(limit - time.monotonic(), 1e-3))
+                arrived = self.sock.recv(1 << 12)
+                if not arrived:
+                    raise CommError("launch: the other machine closed the connection", at="", fix="see what it printed")
+                self.buffer += arrived
+                if len(self.buffer.partition(b"\n")[0]) > LIMIT:
+                    raise CommError("launch: a line without end", expected=f"at most {LIMIT:,} bytes", got="more", at="")
+                if time.monotonic() > limit:
+                    raise TimeoutError
+        except TimeoutError:
+            raise CommError(f"launch: a message of the other machine took longer than {timeout:g} s", at="",
+                            fix="a larger FLOWEDU_TIMEOUT, if the network is slow") from None
+        except OSError as error:
+            raise CommError("launch: the connection to the other machine broke", got=str(error), at="",
+                            fix="see what it printed") from None
+        finally:
+            self.sock.settimeout(timeout)
+        line, _, self.buffer = self.buffer.partition(b"\n")
+        return line
 
     def _seal(self, who: str, count: int, text: str) -> str:
         first, other = (self.own, self.theirs) if self.who == "first" else (self.theirs, self.own)
@@ -86,6 +100,7 @@ class Correspondent:
     def _object(self, line: bytes) -> dict:
         try:
             found = json.loads(line)
+            json.dumps(found, ensure_ascii=False).encode()     # refuses lone surrogates, which no later step can encode
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):

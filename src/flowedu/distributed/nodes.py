@@ -26,6 +26,7 @@ from flowedu.errors import ArgumentError, CommError
 PROXY = "hydra_pmi_proxy"
 PATIENCE = 30.0                                    # seconds for a visitor to say who it is
 MOST = 64                                          # visitors that have not said so yet
+MOST_RANKS = 1 << 16                               # ranks of one machine: more than any has processors
 
 
 class Gathering:
@@ -92,36 +93,43 @@ class Gathering:
             self._close(visitor)
 
     def _listen(self, visitor: Correspondent, address: str, since: float) -> None:
-        """Something has arrived. Whatever is wrong with it ends that connection alone."""
+        """Read what has arrived. An error of any class ends this connection, and no other."""
+        if visitor.sock.fileno() < 0:                        # closed in this round, to make room for a newer one
+            return
         try:
-            arrived = visitor.sock.recv(1 << 12)
-            if visitor in self.nodes.values():               # it had come, and waits for the others in silence
-                self._leave(visitor)
+            stays = self._read(visitor, address)
+        except BlockingIOError:
+            return
+        except Exception:
+            stays = False
+        if not stays:
+            self._close(visitor)
+
+    def _read(self, visitor: Correspondent, address: str) -> bool:
+        """Answer the lines that have arrived. False: the connection is to be closed."""
+        arrived = visitor.sock.recv(1 << 12)
+        if visitor in self.nodes.values():                   # it had come, and waits for the others in silence
+            self._leave(visitor)
+        try:
             for line in visitor.lines(arrived):
                 if not visitor.theirs:
                     visitor.greeted(line)
                 elif self._welcome(visitor, address, visitor.understood(line)):
-                    return
-            if arrived:
-                return
-        except BlockingIOError:
-            return
+                    return True
         except NotSealed as error:
             self.refused += 1
             if self.refused <= 10:
                 print(f"launch: {address} was sent away: it does not know the same FLOWEDU_SECRET", file=sys.stderr,
                       flush=True)
-            with contextlib.suppress(OSError):
-                visitor.say(problem=error.problem)
-        except (CommError, OSError):
-            pass
-        self._close(visitor)
+            visitor.say(problem=error.problem)
+            return False
+        return bool(arrived)
 
     def _welcome(self, visitor: Correspondent, address: str, about: dict) -> bool:
         """A machine said who it is. True: it is one of those that are waited for, and has its place now."""
         node, ranks, n = (about.get(name) for name in ("node", "ranks", "nnodes"))
-        if not all(type(x) is int for x in (node, ranks, n)) or ranks < 1:
-            raise CommError("launch: a machine that does not say who it is", got=repr(about)[:60], at="")
+        if not all(type(x) is int for x in (node, ranks, n)) or not 1 <= ranks <= MOST_RANKS:
+            raise CommError("launch: the message does not describe a machine", at="")
         if n != self.o.nnodes or node in self.ranks or not 0 < node < n:
             there = ", ".join(map(str, sorted(self.ranks)))
             visitor.say(problem=f"this is node_rank {node} of {n}, but {self.o.nnodes} machines are expected, and "
@@ -223,7 +231,7 @@ def other(o: argparse.Namespace) -> int:
                                 fix="start it there, with --node_rank 0") from None
             time.sleep(0.2)
     with letters.sock:
-        part = apart([proxy(), *_args(letters)], without_secret())
+        part = _start_part(_args(letters))
 
         def leave(number: int) -> None:
             """Machine 0 sees that this one goes away, and ends all ranks, these too. A second signal does not wait."""
@@ -235,9 +243,10 @@ def other(o: argparse.Namespace) -> int:
         with on_signals(leave):
             part.wait()
         try:
-            return int(letters.understood(letters.hear())["code"])
-        except (CommError, OSError, KeyError, TypeError, ValueError):
+            code = letters.understood(letters.hear()).get("code")
+        except CommError:
             return 1
+        return code if type(code) is int and -255 <= code <= 255 else 1
 
 
 def join(o: argparse.Namespace, secret: bytes) -> Correspondent:
@@ -260,14 +269,27 @@ def join(o: argparse.Namespace, secret: bytes) -> Correspondent:
         raise ConnectionError(str(error).splitlines()[0]) from None
     if "welcome" not in answer:
         s.close()
-        raise ArgumentError(f"launch: {answer.get('problem', 'no place here')}", at="",
+        problem = str(answer.get("problem", "no place here"))[:200]
+        raise ArgumentError("launch: " + "".join(c if c.isprintable() else "?" for c in problem), at="",
                             fix="a --node_rank of its own on each machine")
     return letters
 
 
 def _args(letters: Correspondent) -> list[str]:
     """The arguments of this machine's part."""
-    args = letters.understood(letters.hear()).get("args")
+    message = letters.understood(letters.hear())
+    args = message.get("args")
     if not isinstance(args, list) or not all(isinstance(a, str) for a in args):
-        raise CommError("launch: machine 0 ended before all had started", at="", fix="see what it printed")
+        raise CommError("launch: machine 0 ended before all had started", got=ascii(message)[:60], at="",
+                        fix="see what it printed")
     return args
+
+
+def _start_part(args: list[str]) -> subprocess.Popen:
+    """Start this machine's part. CommError if the system refuses the arguments, such as a NUL or too many bytes."""
+    program = proxy()
+    try:
+        return apart([program, *args], without_secret())
+    except (OSError, ValueError) as error:
+        raise CommError(f"launch: cannot start {program} as machine 0 asks", got=str(error), at="",
+                        fix="the same version of flowedu and mpich on all machines") from None
