@@ -12,6 +12,7 @@ from flowedu.core.sbp.signature import extra, signatures
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
 from flowedu.errors import FlowError
+from flowedu.ops import REGISTRY
 
 from .calls import attributes, cases, input_name, label, reference, thin, types_of, values
 
@@ -124,10 +125,8 @@ def drawable(arrays, sig) -> bool:
     return all(s != "P" or a.dtype.kind == "f" for a, s in zip(arrays, sig))
 
 
-@pytest.mark.parametrize("p", [2, 3])
-@pytest.mark.parametrize("case", thin(CALLS), ids=label)
-def test_signatures_are_sound_and_complete(case, p):
-    op, example = case
+def check(op, example, p: int) -> None:
+    """Assert that the derived signatures of a call are those that brute force finds."""
     rng = np.random.default_rng(p)
     attrs = attributes(op, example)
     arrays = [values(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
@@ -146,3 +145,28 @@ def test_signatures_are_sound_and_complete(case, p):
         found &= tried(derived, op, arrays, attrs, want, spaces, p, rng)
     assert derived - special - found == set(), "unsound: these do not hold"
     assert found - derived == set(), "incomplete: these hold too"
+
+
+@pytest.mark.parametrize("p", [2, 3])
+@pytest.mark.parametrize("case", thin(CALLS), ids=label)
+def test_signatures_are_sound_and_complete(case, p):
+    check(*case, p)
+
+
+# A kernel of one pixel lets devices share the pixels of an image, but only if output pixel (i, j) reads input pixel (i, j).
+# Half of 6 rows at stride 4 gives one output row, half of the two rows of the whole, but reads another input row; padding
+# gives each half a border of its own.
+POINTWISE = [(4, 0, 2), (1, 1, 8), (1, 0, 6)]            # stride, padding, size of the output
+
+
+@pytest.mark.parametrize("p", [2, 3])
+@pytest.mark.parametrize(("stride", "pad", "out"), POINTWISE)
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("role", ["", "_input_grad", "_weight_grad"])
+def test_signatures_of_kernels_of_one_pixel_are_sound_and_complete(role, last, stride, pad, out, p):
+    order = (0, 2, 3, 1) if last else (0, 1, 2, 3)
+    x, dy = (tuple((6, 6, n, n)[i] for i in order) for n in (6, out))
+    w, more = (6, 6, 1, 1), {"_input_grad": {"hw": (6, 6)}, "_weight_grad": {"kernel": (1, 1)}}.get(role, {})
+    shapes = {"": [x, w], "_input_grad": [dy, w], "_weight_grad": [dy, x]}[role]
+    example = dict(shapes=shapes, strides=(stride, stride), pads=(pad,) * 4, **more)
+    check(REGISTRY["conv2d_last" + role if last else "conv2d" + role], example, p)
