@@ -7,6 +7,9 @@ from hypothesis import strategies as st
 import flowedu as flow
 from common import refused
 from flowedu import nn
+from flowedu.core.ops import axes
+from flowedu.core.ops.define import REGISTRY, Op
+from flowedu.core.ops.record import Effects, Kernel, Laws, Meaning, read
 from flowedu.nn import functional as F
 
 RNG = np.random.default_rng(0)
@@ -132,3 +135,57 @@ def test_what_is_refused():
         flow.vmap(lambda x: x, chunk_size=0)
     with refused(flow.errors.LazyTensorError, "eager tensor"):
         flow.vmap(lambda x: flow.zeros(3, 4, dtype=flow.float64).copy_(x))(X)
+
+
+def test_ops_with_an_effect_are_refused_before_they_run():
+    """An op that has to run once for each sample: a message, a counter, a file. One that only is `fresh` has none."""
+    calls = []
+
+    def count(x):
+        calls.append(x.shape)
+        return x * 2
+
+    def record(**effects):
+        return Op(read("count(x) -> y"), Meaning(lambda x: "{0}->{0}".format(axes.same(x.ndim)), count),
+                  Kernel(trusted=True), Effects(**effects), Laws(float_only=False), doc="Twice x.")
+
+    loud = record(effect=True), record(fresh=True, effect=True)
+    for op in loud:
+        for f in (op, lambda x, op=op: op(x * 2).sum(), lambda x, op=op: (op(x), x)[1],
+                  lambda x, op=op: flow.vmap(op)(x), flow.func.grad(lambda x, op=op: (op(x) + x).sum())):
+            for randomness in ("error", "same", "different"):
+                with refused(NotImplementedError, "vmap: count has an effect"):
+                    flow.vmap(f, randomness=randomness)(X)
+    assert not calls
+    for op in loud:                            # of what is not the batch's, it runs once
+        flow.vmap(lambda x, op=op: x + op(flow.ones(4, dtype=flow.float64)).sum())(X)
+    assert calls == [(4,), (4,)]
+    np.testing.assert_array_equal(flow.vmap(record(fresh=True))(X).numpy(), 2 * X.numpy())
+
+
+RANDOM = {name: op for name, op in REGISTRY.items() if op.random and op.cpu is not None}
+OPTIONS = {"random_uniform": dict(shape=(4,), dtype=flow.float64), "random_normal": dict(shape=(4,), dtype=flow.float64),
+           "random_randint": dict(shape=(4,), high=1000), "random_mask_like": dict(rate=0.5)}
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_every_random_op_draws_as_it_is_asked_to(name):
+    draw = lambda x: RANDOM[name](*[x.sum(1)] * len(RANDOM[name].inputs), **OPTIONS[name], seed=1, draw=0)
+    with refused(NotImplementedError, f"vmap: {name} draws random numbers", "randomness='different'"):
+        flow.vmap(draw)(flow.ones(40, 4, 2))
+    rows = {how: np.unique(flow.vmap(draw, randomness=how)(flow.ones(40, 4, 2)).numpy(), axis=0)
+            for how in ("same", "different")}
+    # of 40 rows of four coins 9 or fewer are distinct with probability C(16, 9) * (9 / 16)**40 < 2e-6
+    assert len(rows["same"]) == 1 and len(rows["different"]) >= (10 if name == "random_mask_like" else 40)
+
+
+MUTATING = [name for name, op in REGISTRY.items() if op.mutates]
+
+
+@pytest.mark.parametrize("name", MUTATING)
+def test_every_op_that_writes_is_refused(name):
+    """By its record, whatever else is wrong with the call."""
+    op = REGISTRY[name]
+    inputs = [X] * max(len(op.inputs), 1)
+    with refused(NotImplementedError, f"vmap: {name} has an effect"):
+        flow.vmap(lambda *xs: op.call(xs, ()))(*inputs)

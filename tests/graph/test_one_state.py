@@ -294,3 +294,37 @@ def test_optimizers_of_one_graph_count_for_themselves(way):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5, atol=1e-6)
     assert [s.last_step for s in one[2]] == [4, 5] == [o.state_dict()["state"]["step"] for o in one[1]]
     assert [s.get_last_lr() for s in one[2]] == [s.get_last_lr() for s in want[2]]
+
+
+@pytest.mark.parametrize("schedule", sorted({*SCHEDULES} - {"none"}))
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_state_that_is_loaded_after_a_graphs_steps_goes_on_by_hand(schedule, k):
+    """A step of the graph makes the next `step()` of its schedule void. A state that is loaded has not been followed by any
+    graph: its next step is made."""
+    run, want = Run("sgd", schedule), Run("sgd", schedule)
+    for _ in range(k):
+        want.schedule.step()
+    state = want.schedule.state_dict()
+    run.graph(3)
+    run.schedule.load_state_dict(state)
+    for _ in range(2):
+        run.schedule.step()
+        want.schedule.step()
+        assert run.schedule.last_step == want.schedule.last_step
+        assert run.schedule.get_last_lr() == want.schedule.get_last_lr()
+        assert [g["lr"] for g in run.optimizer.param_groups] == want.schedule.get_last_lr()
+
+
+@pytest.mark.parametrize("schedule", sorted({*SCHEDULES} - {"none"}))
+def test_a_state_that_is_saved_after_a_graphs_steps_goes_on_by_hand(schedule):
+    """In new objects, and also in those that it was saved from."""
+    run, new, want = Run("sgd", schedule), Run("sgd", schedule), Run("sgd", schedule)
+    run.graph(3)
+    for _ in range(4):
+        want.schedule.step()
+    rates, steps = run.schedule.state_dict(), run.optimizer.state_dict()
+    for other in (new, run):
+        other.optimizer.load_state_dict(steps)
+        other.schedule.load_state_dict(rates)
+        other.schedule.step()
+        assert other.schedule.last_step == 4 and other.schedule.get_last_lr() == want.schedule.get_last_lr()

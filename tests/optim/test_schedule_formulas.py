@@ -1,5 +1,6 @@
 """Law: every schedule of flow.optim.lr_scheduler is its closed formula, over 30 steps and several groups, also when it is
 saved on the way and goes on in another process."""
+import copy
 import math
 
 import numpy as np
@@ -134,6 +135,59 @@ def test_thirty_steps_with_a_stop_on_the_way(name, tmp_path):
         schedule.step()
 
 
+def rates_of(opt):
+    return [g["lr"] for g in opt.param_groups]
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_state_of_any_step_goes_on_in_a_schedule_that_was_at_any_other(name):
+    """Save at step n, load into a schedule and an optimizer that have made m steps, and go on by three steps."""
+    make, rate = FORMULAS[name]
+    opt = optimizer()
+    schedule, states = make(opt), []
+    for _ in range(STEPS - 3):
+        states.append((copy.deepcopy(schedule.state_dict()), copy.deepcopy(opt.state_dict())))
+        schedule.step()
+    for n, (rates, groups) in enumerate(states):
+        for m in {0, n, (7 * n + 5) % 20}:
+            other = optimizer()
+            late = make(other)
+            for _ in range(m):
+                late.step()
+            other.load_state_dict(copy.deepcopy(groups))
+            late.load_state_dict(copy.deepcopy(rates))
+            for step in range(n, n + 3):
+                assert late.last_step == step
+                np.testing.assert_allclose(late.get_last_lr(), rates_of(other), rtol=0, err_msg=f"{m}, {n}, {step}")
+                np.testing.assert_allclose(rates_of(other), [rate(b, step) for b in RATES], rtol=1e-9, atol=1e-12,
+                                           err_msg=f"saved at {n}, loaded at {m}, step {step}")
+                late.step()
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_loaded_state_is_a_copy(name):
+    """Steps after saving or loading leave the saved state as it was."""
+    make, rate = FORMULAS[name]
+    opt, other = optimizer(), optimizer()
+    first, second = make(opt), make(other)
+    for _ in range(4):
+        first.step()
+    state = first.state_dict()
+    before = copy.deepcopy(state)
+    second.load_state_dict(state)
+    for _ in range(5):
+        first.step()
+    for _ in range(3):
+        second.step()
+    assert second.last_step == 7 and first.last_step == 9
+    np.testing.assert_allclose(rates_of(other), [rate(b, 7) for b in RATES], rtol=1e-9, atol=1e-12)
+    third = make(optimizer())
+    third.load_state_dict(before)
+    third.step()
+    np.testing.assert_allclose(third.get_last_lr(), [rate(b, 5) for b in RATES], rtol=1e-9, atol=1e-12)
+    assert state["last_step"] == 4 and state["_last_lr"] == before["_last_lr"]
+
+
 class Plateau:
     """ReduceLROnPlateau in other words: the history of the metric decides."""
 
@@ -159,8 +213,10 @@ BETTER = {("min", "rel"): lambda v, best: v < best * (1 - 0.05), ("min", "abs"):
 
 @pytest.mark.parametrize("mode, kind", BETTER)
 @pytest.mark.parametrize("patience, cooldown, low", [(0, 0, 0.0), (2, 0, 0.2), (1, 3, 0.05)])
-def test_plateau(mode, kind, patience, cooldown, low):
-    values = np.random.default_rng(7).uniform(0.5, 2, 60).round(2).tolist()
+@pytest.mark.parametrize("sign", ["positive", "negative", "both"])
+def test_plateau(mode, kind, patience, cooldown, low, sign):
+    ends = {"positive": (0.5, 2), "negative": (-2, -0.5), "both": (-1, 1)}[sign]
+    values = np.random.default_rng(7).uniform(*ends, 60).round(2).tolist()
     options = dict(mode=mode, threshold_mode=kind, threshold=0.05, patience=patience, cooldown=cooldown, factor=0.8,
                    min_lr=low)
     opt, lr, peer = optimizer([1.0]), 1.0, Plateau(BETTER[mode, kind], 0.8, patience, cooldown, low)
@@ -174,6 +230,20 @@ def test_plateau(mode, kind, patience, cooldown, low):
         lr = peer.rate(lr, value)
         assert opt.param_groups[0]["lr"] == pytest.approx(lr, rel=1e-12), n
         assert schedule.get_last_lr() == [opt.param_groups[0]["lr"]]
+
+
+@pytest.mark.parametrize("best", [2.0, 0.5, 0.0, -0.5, -2.0, math.inf, -math.inf])
+@pytest.mark.parametrize("mode, kind", BETTER)
+def test_what_is_better_than_the_best_metric(mode, kind, best):
+    """On both sides of the threshold, and at it. PyTorch's formula: of a negative best metric, the relative threshold of
+    "min" is above the metric, and that of "max" below it."""
+    schedule = L.ReduceLROnPlateau(optimizer([1.0]), mode=mode, threshold_mode=kind, threshold=0.05)
+    margin = 0.05 * (best if kind == "rel" else 1)
+    bar = best if math.isinf(best) else best - margin if mode == "min" else best + margin
+    for value in (-5.0, 0.0, 5.0, *(() if math.isinf(bar) else (bar - 1e-6, bar + 1e-6))):
+        assert schedule.is_better(value, best) == (value < bar if mode == "min" else value > bar), value
+    if math.isfinite(bar):
+        assert not schedule.is_better(bar, best) and schedule.is_better(bar, best) == BETTER[mode, kind](bar, best)
 
 
 def test_every_schedule_has_a_formula():
