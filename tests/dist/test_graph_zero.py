@@ -2,11 +2,13 @@
 import numpy as np
 import pytest
 
+from flowedu.core.graph.ir import Graph
+from flowedu.core.ops.define import REGISTRY as R
 from flowedu.core.sbp.sbp import layout
 from flowedu.distributed.zero import shard, zero
 from flowedu.show.ranks import of_programs
 
-from .rank_graphs import Run, Single
+from .rank_graphs import Run, Single, spec
 from .test_graph_lower import mlp, row, weights
 
 SIZES = (64, 96, 6)
@@ -68,3 +70,47 @@ def test_what_is_split():
     grid = layout(("B", "S1"), range(4), (2, 2))
     assert shard(grid, (8, 8), 1).sbp == ("S0", "S1")
     assert shard(layout(("S0", "S1"), range(4), (2, 2)), (8, 8), 1).sbp == ("S0", "S1")
+
+
+transposed = lambda x: R["transpose"](x, perm=(1, 0))
+# (parameter, product with it): what is returned beside the product
+OUTPUTS = {
+    "a view": lambda w, y: [transposed(w)],
+    "two views": lambda w, y: [R["reshape"](transposed(w), shape=(8 * 6,))],
+    "the first of two views": lambda w, y: with_reader(transposed(w), lambda view: R["reshape"](view, shape=(8 * 6,)) * 2),
+    "a view that is read": lambda w, y: with_reader(transposed(w), lambda view: R["matmul"](y, view)),
+    "a view of a view that is read": lambda w, y: with_reader(transposed(w), lambda view: R["matmul"](R["matmul"](y, view), transposed(view))),
+    "the parameter": lambda w, y: [w], "the parameter, read": lambda w, y: [w, R["matmul"](y, w, transpose_b=True)]}
+
+
+def with_reader(view, read):
+    return [view, read(view)]
+
+
+@pytest.mark.parametrize("case", OUTPUTS)
+@pytest.mark.parametrize("k", [2, 4])
+def test_outputs_that_are_views_of_a_parameter(k, case):
+    """They have the values and the layout that they have without ZeRO."""
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(s).astype(np.float32) for s in ((4, 8), (8, 6)))
+
+    def build():
+        g = Graph("views")
+        v, u = g.input("x", spec(x)), g.variable("w", spec(w))
+        with g.building():
+            y = R["matmul"](v, u)
+            g.outputs = [*OUTPUTS[case](u, y), y]
+        return g
+
+    want = Single(build(), {"w": w})(x)
+    layouts = []
+    for stage in 0, 1, 2, 3:
+        g = build()
+        before = list(g.outputs)
+        alone = zero(g, {g.variables["w"]: row("B", k)}, stage, {}) if stage else ()
+        run = Run(g, k, {"x": row("S0", k), "w": row("S0" if stage else "B", k)}, {"w": w}, unshared=alone)
+        assert g.outputs == before
+        for a, b in zip(run(x), want):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+        layouts.append([run.inferred.own(v).sbp for v in g.outputs if v is not g.variables["w"]])
+    assert layouts == layouts[:1] * 4

@@ -64,13 +64,14 @@ class Block(nn.Module):
         then = {"relu, then relu6": nn.ReLU6, "relu6, then relu": nn.ReLU}.get(kind, act)
         options = {"stride": dict(stride=2, padding=1), "dilation": dict(padding=2, dilation=2)}
         depthwise = dict(groups=24) if kind == "groups" else dict(groups=48, **options.get(kind, {}))
-        last = {"groups at the end": dict(groups=2), "stride at the end": dict(stride=2), "pads at the end": dict(padding=1),
-                "window at the end": dict(kernel_size=3, padding=1)}.get(kind, {})
+        last = {"groups at the end": dict(groups=2), "stride at the end": dict(stride=2),
+                "pads at the end": dict(padding=1), "window at the end": dict(kernel_size=3, padding=1)}.get(kind, {})
         first = {"begin": dict(kernel_size=3, stride=2, padding=1), "groups at first": dict(groups=2),
                  "dilation at first": dict(kernel_size=3, padding=2, dilation=2)}.get(kind, {})
         of = lambda c, o, **options: nn.Conv2d(c, o, **{"kernel_size": 1, "bias": False, **options})
         self.first = nn.Sequential(of(3 if kind == "begin" else 16, 48, **first), norm(48, "expand"), act())
-        self.depth = nn.Sequential(of(48, 48, **{"kernel_size": 3, "padding": 1, **depthwise}), norm(48, "depthwise"), then())
+        middle = of(48, 48, **{"kernel_size": 3, "padding": 1, **depthwise})
+        self.depth = nn.Sequential(middle, norm(48, "depthwise"), then())
         self.last = nn.Sequential(of(48, 16, **last), norm(16, "project"))
         if kind == "clip at the end":
             self.last.append(nn.ReLU6())
