@@ -79,7 +79,8 @@ OUTPUTS = {
     "two views": lambda w, y: [R["reshape"](transposed(w), shape=(8 * 6,))],
     "the first of two views": lambda w, y: with_reader(transposed(w), lambda view: R["reshape"](view, shape=(8 * 6,)) * 2),
     "a view that is read": lambda w, y: with_reader(transposed(w), lambda view: R["matmul"](y, view)),
-    "a view of a view that is read": lambda w, y: with_reader(transposed(w), lambda view: R["matmul"](R["matmul"](y, view), transposed(view))),
+    "a view of a view that is read": lambda w, y: with_reader(
+        transposed(w), lambda view: R["matmul"](R["matmul"](y, view), transposed(view))),
     "the parameter": lambda w, y: [w], "the parameter, read": lambda w, y: [w, R["matmul"](y, w, transpose_b=True)]}
 
 

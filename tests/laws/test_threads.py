@@ -1,0 +1,44 @@
+"""Law: the number of threads does not change what a kernel computes.
+
+Sums may be added in another order, which the bound of the laws allows (draws.agree). A part that two threads add, or that
+no thread computes, is far beyond it. Sizes are large enough for every thread of a team to have a part, and different for
+every axis, so that parts have uneven ends.
+"""
+import numpy as np
+import pytest
+
+from .calls import attributes, cases, input_name, label, resized, types_of, values
+from .draws import EXACT, agree, most_terms
+from .test_kernels import run_on
+
+CALLS = cases(lambda op: op.ref is not None and not op.mutates)
+TEAMS = (2, 3, 4, 7)
+ELEMENTS = 1 << 14
+SIZES = (67, 130, 33, 19, 9, 5)
+
+
+def enlarged(op, example):
+    """The example with many elements, along few axes or along many, where the op takes them."""
+    for skip in range(len(SIZES)):
+        order: dict[str, int] = {}
+        larger = resized(op, example, lambda c, n, order=order, skip=skip: SIZES[
+            min(order.setdefault(c, len(order)) + skip, len(SIZES) - 1)])
+        if max((int(np.prod(s)) for s in larger["shapes"]), default=0) <= ELEMENTS:
+            return larger
+    return example
+
+
+@pytest.mark.parametrize("case", CALLS, ids=label)
+def test_teams_of_any_size_compute_the_same(case):
+    op, example = case
+    rng = np.random.default_rng(0)
+    for e in (enlarged(op, example), example):
+        arrays = [values(op.domain.get(input_name(op, i), "any"), shape, t, rng, i)
+                  for i, (shape, t) in enumerate(zip(e["shapes"], types_of(op, e, np.float32)))]
+        attrs = attributes(op, e)
+        want = run_on(op, arrays, attrs, 1)
+        # numbers that are added up for one element: along an axis, or all that the result is made of
+        terms = [max(most_terms(op, arrays), max((a.size for a in arrays), default=0) // max(y.size, 1)) for y in want]
+        for team in TEAMS:
+            for a, b, n in zip(run_on(op, arrays, attrs, team), want, terms, strict=True):
+                agree(a, b, op.name in EXACT, n, f"{team} threads")
