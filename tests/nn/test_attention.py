@@ -219,3 +219,13 @@ def test_refusals():
             m(flow.zeros(*src), flow.zeros(*tgt))
     with pytest.raises(RuntimeError, match="expecting embedding dimension of 4"):
         nn.MultiheadAttention(4, 2)(*[flow.ones(3, 2, 6)] * 3)
+
+
+@given(st.integers(0, 6), st.integers(0, 6), st.integers(0, 6))
+def test_heads_of_key_and_value_divide_those_of_query(query, key, value):
+    q, k, v = (flow.ones(2, heads, 3, 4) for heads in (query, key, value))
+    if key and value and query % key == query % value == 0:
+        assert F.scaled_dot_product_attention(q, k, v, enable_gqa=True).shape == (2, query, 3, 4)
+    else:
+        with pytest.raises(ShapeError, match="must divide"):
+            F.scaled_dot_product_attention(q, k, v, enable_gqa=True)

@@ -270,3 +270,38 @@ def test_as_in_pytorch(norm):
     theirs(x).square().sum().backward()
     for (k, a), (_, b) in zip(sorted(ours.named_parameters()), sorted(theirs.named_parameters())):
         np.testing.assert_allclose(a.grad.numpy(), b.grad.numpy(), rtol=1e-5, atol=1e-9, err_msg=k)
+
+
+class LayerWithProperty(nn.Linear):
+    """A module whose class has a property of its own."""
+
+    @property
+    def shift(self):
+        return self.bias + 1
+
+
+@pytest.mark.parametrize("assigned", ["parameter", "module"])
+@pytest.mark.parametrize("name", ["weight", "shift"])
+def test_a_name_that_a_property_has_takes_no_parameter(name, assigned):
+    """It would go into the table of parameters, where the property hides it."""
+    layer = nn.utils.parametrizations.weight_norm(LayerWithProperty(2, 1))
+    names = list(layer.state_dict())
+    with pytest.raises(KeyError, match=f"attribute '{name}' already exists"):
+        setattr(layer, name, nn.Parameter(flow.zeros(1, 2)) if assigned == "parameter" else nn.ReLU())
+    assert list(layer.state_dict()) == names
+
+
+def test_cached_values_belong_to_their_module():
+    """Also where a module is dropped and the next one has its address."""
+    with parametrize.cached():
+        for k in range(20):
+            layer = nn.Linear(1, 1, bias=False)
+            flow.nn.init.constant_(layer.weight, float(k))
+            parametrize.register_parametrization(layer, "weight", Doubled())
+            assert layer.weight.item() == 2 * k
+            del layer
+
+
+class Doubled(nn.Module):
+    def forward(self, x):
+        return 2 * x

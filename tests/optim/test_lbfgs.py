@@ -129,3 +129,23 @@ def test_as_in_pytorch(search, options):
     theirs, ours = (o.state_dict()["state"][0] for o in (want[2], got[2]))
     assert {k for k in theirs if k != "al"} == {*ours} and theirs["n_iter"] == ours["n_iter"]
     assert theirs["func_evals"] == ours["func_evals"]
+
+
+@given(start=st.lists(st.floats(0.1, 5.0), min_size=1, max_size=3), max_iter=st.integers(2, 12))
+def test_a_line_search_over_nan_keeps_parameters_finite(start, max_iter):
+    """The logarithm of a negative number is NaN, which the search must bisect away from; and it asks for no more losses
+    than max_eval and the one that a search begins with."""
+    w = flow.nn.Parameter(flow.tensor(start, dtype=flow.float64))
+    optimizer = flow.optim.LBFGS([w], line_search_fn="strong_wolfe", max_iter=max_iter)
+    calls = []
+
+    def closure():
+        optimizer.zero_grad()
+        loss = 2 * w.log().sum()
+        loss.backward()
+        calls.append(loss.item())
+        return loss
+
+    optimizer.step(closure)
+    assert w.isfinite().all()
+    assert len(calls) <= max_iter * 5 // 4 + 1

@@ -97,7 +97,8 @@ class LBFGS(Optimizer):
                 break
             asked = 0
             if group["line_search_fn"] == "strong_wolfe":
-                found, asked = self._searched(evaluate, Point(0.0, loss, g, slope), d, t)
+                found, asked = self._searched(evaluate, Point(0.0, loss, g, slope), d, t,
+                                              group["max_eval"] - calls)
                 t, loss, g = found.t, found.loss, found.gradient
                 self._move(t, d)
             else:
@@ -114,7 +115,8 @@ class LBFGS(Optimizer):
         memory |= {"d": d, "t": t, "prev_loss": before}
         return first
 
-    def _searched(self, evaluate: Callable[[], Tensor], start: Point, d: Tensor, t: float) -> tuple[Point, int]:
+    def _searched(self, evaluate: Callable[[], Tensor], start: Point, d: Tensor, t: float, most: int
+                  ) -> tuple[Point, int]:
         kept = [p.detach().clone() for p in self._parameters()]
 
         def at(length: float) -> Point:
@@ -124,7 +126,7 @@ class LBFGS(Optimizer):
                 p.copy_(old)
             return Point(length, loss, g, float(g.dot(d)))
 
-        return strong_wolfe(at, start, t, float(d.abs().max()))
+        return strong_wolfe(at, start, t, float(d.abs().max()), most=most)
 
     @staticmethod
     def _direction(memory: dict, g: Tensor, d: Tensor | None, t: float | None, history: int) -> Tensor:

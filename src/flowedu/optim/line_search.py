@@ -22,7 +22,7 @@ def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None)
     low, high = bounds or sorted((a.t, b.t))
     d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
     square = d1 * d1 - a.slope * b.slope
-    if square < 0:
+    if not square >= 0:                                   # no minimum, or a loss that is NaN
         return (low + high) / 2
     d2 = sqrt(square)
     if a.t <= b.t:

@@ -13,7 +13,7 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.extensions import extension
 from flowedu.core.layers.parameter import Parameter
 from flowedu.core.values import thread_state as ambient
-from flowedu.errors import CallError, DTypeError, MissingAttributeError, UnsupportedError
+from flowedu.errors import CallError, DTypeError, MissingAttributeError, NameKeyError, UnsupportedError
 from flowedu.errors.nearest import UnknownNameError
 
 ambient.register_fields(tracer=None)                     # chapter 5: the nn.Graph being built
@@ -63,14 +63,11 @@ class Module:
     # ---- registration
     def __setattr__(self, name: str, value) -> None:
         own = self.__dict__
-        if isinstance(value, Parameter):
-            self._need_init("parameters")
-            _forget(own, name, "_parameters")
-            own["_parameters"][name] = value
-        elif isinstance(value, Module):
-            self._need_init("module")
-            _forget(own, name, "_modules")
-            own["_modules"][name] = value
+        if isinstance(value, (Parameter, Module)):
+            kind, table = ("parameters", "_parameters") if isinstance(value, Parameter) else ("module", "_modules")
+            self._need_init(kind)
+            _forget(self, name, table)
+            own[table][name] = value
         elif name in own.get("_parameters", ()):
             if value is not None:
                 raise DTypeError(f"cannot assign '{name_of(value)}' as parameter '{name}' (nn.Parameter or None expected)",
@@ -234,8 +231,12 @@ def say_misfit(module, args: tuple, kwargs: dict, error: TypeError) -> None:
             raise better
 
 
-def _forget(own: dict, name: str, keep: str) -> None:
-    """Before `name` goes into the table `keep`: take it out of the others and of the ordinary attributes."""
+def _forget(module: Module, name: str, keep: str) -> None:
+    """Before `name` goes into the table `keep`, remove it from the others and from the ordinary attributes."""
+    own = module.__dict__
+    if isinstance(getattr(type(module), name, None), property):
+        raise NameKeyError(f"attribute '{name}' already exists", expected="a name that is no property of the class",
+                           got=name, fix="another name, or remove_parametrizations(module, name) first")
     for table in ("_parameters", "_buffers", "_modules"):
         if table != keep:
             own[table].pop(name, None)

@@ -51,6 +51,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
                             expected="one of the two", got="both",
                             fix="leave is_causal out and put the triangle into the mask")
     if enable_gqa:
+        _check_heads(query, key, value)
         key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
     scale = 1.0 / math.sqrt(max(query.shape[-1], 1)) if scale is None else float(scale)
     if _as_one(query, key, value, attn_mask, dropout_p):
@@ -65,6 +66,15 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         scores, looks = _masked(scores, attn_mask)
     weights = softmax(scores, -1)
     return _only(looks, _product(dropout(weights, dropout_p, dropout_p > 0.0), value, False))
+
+
+def _check_heads(query, key, value) -> None:
+    for name, x in (("key", key), ("value", value)):
+        if query.ndim < 3 or x.ndim < 3 or x.shape[-3] < 1 or query.shape[-3] % x.shape[-3]:
+            raise ShapeError("scaled_dot_product_attention: the number of heads in key and value must divide the number "
+                             "of heads in query", expected="axis -3 of key and value divides axis -3 of query",
+                             got=f"query {tuple(query.shape)}, {name} {tuple(x.shape)}",
+                             fix="leave enable_gqa out if all have the same number of heads")
 
 
 def _as_one(query, key, value, mask, dropout_p) -> bool:

@@ -33,12 +33,30 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
                          expected="input (bags, length), or input (indices,) and offsets (bags,)",
                          got=f"input {tuple(input.shape)}, offsets {None if offsets is None else tuple(offsets.shape)}",
                          fix="offsets: where each bag begins in the input, from 0")
+    if include_last_offset and not offsets.shape[0]:
+        raise ShapeError("embedding_bag: include_last_offset needs at least one offset", expected="offsets (bags + 1,)",
+                         got="no offset", fix="flow.tensor([0]) for no bags")
     n = offsets.shape[0] - bool(include_last_offset)
-    if not offsets.is_lazy and offsets.shape[0] and int(offsets[0]) != 0:
-        raise ArgumentError("embedding_bag: offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to "
-                            "start from position 0", expected="0", got=str(int(offsets[0])), fix="flow.tensor([0, ...])")
+    if not offsets.is_lazy:
+        _check_offsets(offsets.tolist(), input.shape[0])
     with made_with(input):
-        return searchsorted(offsets[:n], arange(input.shape[0]), right=True) - 1, n
+        bag = searchsorted(offsets, arange(input.shape[0]), right=True) - 1
+        return E.clamp(bag, min=0, max=n), n
+
+
+def _check_offsets(offsets: list[int], length: int) -> None:
+    """Raise ArgumentError unless the offsets begin at 0, never decrease, and end within the input."""
+    if offsets and offsets[0] != 0:
+        raise ArgumentError("embedding_bag: offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to "
+                            "start from position 0", expected="0", got=str(offsets[0]), fix="flow.tensor([0, ...])")
+    decreasing = next((i for i in range(1, len(offsets)) if offsets[i] < offsets[i - 1]), None)
+    if decreasing is not None:
+        raise ArgumentError("embedding_bag: offsets decrease", expected="offsets in ascending order",
+                            got=f"{offsets[decreasing - 1]}, then {offsets[decreasing]} at position {decreasing}",
+                            fix="offsets.sort().values, with the bags of input in the same order")
+    if offsets and offsets[-1] > length:
+        raise ArgumentError("embedding_bag: an offset is beyond the input", expected=f"at most {length}, the number of "
+                            "indices", got=str(offsets[-1]), fix="begin each bag within the input")
 
 
 def _maxima(rows: Tensor, bag: Tensor, n: int) -> Tensor:
@@ -63,7 +81,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
         input: indices, (bags, length), or all bags in a row, (indices,), with `offsets` (bags,) where each begins.
         weight: (rows, size). max_norm, norm_type, scale_grad_by_freq, sparse: as in embedding.
         mode: "sum", "mean" or "max". per_sample_weights: a factor for each index, with "sum" only.
-        include_last_offset: the last offset is where the last bag ends.
+        include_last_offset: the last offset is the end of the last bag; indices from there on belong to no bag.
         padding_idx: an index that counts for nothing.
 
     Returns: (bags, size); zeros for an empty bag. Maxima of bags in a row are eager only.

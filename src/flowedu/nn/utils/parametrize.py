@@ -19,7 +19,8 @@ from flowedu.errors import ArgumentError, NameKeyError, UnsupportedError
 from flowedu.nn.containers import ModuleDict, ModuleList
 from flowedu.tensor import Tensor, no_grad
 
-_kept: dict[tuple[int, str], Tensor] = {}
+# {(id of a module, name): (the module, the value)}; the module is held, so that no other takes its id.
+_kept: dict[tuple[int, str], tuple[Module, Tensor]] = {}
 _keeping = 0
 
 
@@ -98,8 +99,8 @@ def _read(name: str) -> Callable:
             return module.parametrizations[name]()
         key = id(module), name
         if key not in _kept:
-            _kept[key] = module.parametrizations[name]()
-        return _kept[key]
+            _kept[key] = module, module.parametrizations[name]()
+        return _kept[key][1]
 
     return read
 
