@@ -265,3 +265,69 @@ def test_an_instance_is_called_as_oneflow_calls_it():
         second, = flow.autograd.grad(first.sum(), x)
         assert [t.tolist() for t in (y, first, second)] == [[1, -8], [3, 12], [6, -12]]
     assert not Cube()(leaf(1.0).detach()).requires_grad
+
+
+class Write(Function):
+    """An in-place op with a backward of its own: WRITES[name][0]."""
+
+    @staticmethod
+    def forward(ctx, x, name, *others):
+        ctx.name = name
+        ctx.save_for_backward(*others)
+        ctx.mark_dirty(x)
+        WRITES[name][0](x, *others)
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        return WRITES[ctx.name][1](g, *ctx.saved_tensors)
+
+
+WRITES = {
+    "mul_": (lambda x: x.mul_(3), lambda g: (g * 3, None)),
+    "add_": (lambda x, w: x.add_(w), lambda g, w: (g, None, g.sum().reshape(w.shape))),
+    "zero_": (lambda x: x.zero_(), lambda g: (flow.zeros_like(g), None)),
+    "scale": (lambda x, w: x.mul_(w.detach()), lambda g, w: (g * w, None, None)),
+}
+VIEWS = {
+    "whole": lambda z: z, "row": lambda z: z[0], "column": lambda z: z[:, 1], "transposed": lambda z: z.t(),
+    "narrowed": lambda z: z.narrow(1, 1, 2), "chunk": lambda z: z.chunk(2, 1)[1], "steps": lambda z: z[:, ::2],
+    "unsqueezed": lambda z: z.unsqueeze(0), "reshaped": lambda z: z.reshape(6), "diagonal": lambda z: z.diagonal(),
+    "view of a view": lambda z: z[1].narrow(0, 1, 2), "view of a transposed view": lambda z: z.t()[1:][0],
+    "one number": lambda z: z[1, 2],
+}
+READS = {
+    "the base": lambda z, v, old: z.square().sum(),
+    "the view": lambda z, v, old: v.square().sum(),
+    "both": lambda z, v, old: z.square().sum() + v.pow(3).sum(),
+    "an older view": lambda z, v, old: old.square().sum(),
+    "a later view": lambda z, v, old: z[:, 1:].square().sum() + old.sum(),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("view", VIEWS)
+def test_writes_into_views_have_the_gradient_of_the_same_built_in_write(view, name):
+    for read in READS.values():
+        gradients = []
+        for custom in (False, True):
+            x, w = leaf([1.0, 2.0, 3.0], [-4.0, 5.0, 6.0]), leaf(1.5)[0]
+            z = x * 2
+            old, v = z[0:2], VIEWS[view](z)
+            others = (w,) if name in ("add_", "scale") else ()
+            if custom:
+                v = Write.apply(v, name, *others)
+            else:
+                WRITES[name][0](v, *others)
+            loss = read(z, v, old) + w * 0
+            loss.backward()
+            gradients.append((loss.item(), x.grad.tolist()))
+        assert gradients[0] == gradients[1]
+
+
+def test_a_write_into_a_view_of_a_tensor_without_gradient_gives_the_base_one():
+    z, w = flow.zeros(2, 2, dtype=flow.float64), leaf(3.0)
+    Write.apply(z[0], "add_", w)
+    assert z.requires_grad
+    (z * flow.tensor([[1.0, 2.0], [4.0, 8.0]], dtype=flow.float64)).sum().backward()
+    assert w.grad.tolist() == [3.0]

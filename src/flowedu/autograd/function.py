@@ -24,9 +24,10 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.grad.custom import Custom
 from flowedu.core.ops.call import current_interpreter
 from flowedu.errors import CallError, GradientError, LazyTensorError
+from flowedu.tensor.inplace import rewrite_history
 from flowedu.tensor.modes import no_grad
 from flowedu.tensor.overwriting import zeros
-from flowedu.tensor.writing import check_writable, twin
+from flowedu.tensor.writing import check_writable, twin, view_steps
 
 
 class Context:
@@ -214,6 +215,11 @@ def _record(cls, ctx: Context, call: _Call, edges: tuple, inputs: list, result, 
         if isinstance(t, Tensor) and id(given) not in ctx._plain:
             if t._base is not None and id(given) not in dirty:
                 t = fresh[i] = tensor_alias(t)           # not a view of the input any more: the history is ours
+            if id(given) in dirty and t.link is not None:
+                output = tensor_alias(t)
+                set_history(output, node, i)
+                rewrite_history(t, output, view_steps(t))
+                continue
             set_history(t, node, i)
             if id(given) in dirty:
                 t.epoch += 1

@@ -76,7 +76,7 @@ def write_into(x: Tensor, z: Tensor, what: str = "copy_", since: int | None = No
         keep_old_values(z, since, x)
     copy_into(x, z)
     if recorded:
-        _rewrite(x, z, steps, since is None)
+        rewrite_history(x, z, steps, since is None)
     return x
 
 
@@ -87,10 +87,12 @@ def _fits(shape: tuple, target: tuple) -> bool:
         return False
 
 
-def _rewrite(x: Tensor, z: Tensor, steps: list | None, independent: bool) -> None:
-    """x, whose memory holds z's values now, gets their history.
+def rewrite_history(x: Tensor, z: Tensor, steps: list | None, independent: bool = False) -> None:
+    """Give x, whose memory holds the values of z now, the history of z; a view passes it on to its base.
 
-    steps: of a view, how it comes from its base. independent: z was not computed from x.
+    Args:
+        steps: of a view, `view_steps(x)`, how it is made from its base.
+        independent: z was not computed from x.
     """
     if z.node is None and z.requires_grad:
         z = _IDENTITY.call((z,), ())                 # a leaf: its edge, not its node
