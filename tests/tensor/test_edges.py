@@ -79,9 +79,35 @@ VALUES = {
                                     "float32", np.zeros((2, 0))),
     "group norm of nothing": (lambda: F.group_norm(flow.ones(0, 2), 1), "float32", np.zeros((0, 2))),
     "tril_indices with a device": (lambda: flow.tril_indices(2, 2, device="cpu"), "int64", [[0, 1, 1], [0, 0, 1]]),
+    "a number where True": (lambda: t(3.0)[t(True)], "float32", [3]),
+    "rows where False": (lambda: M[t(False)], "float32", np.zeros((0, 2, 2))),
+    "a column where True": (lambda: M[t(True), 1], "float32", [[3, 4]]),
+    "unique nans": (lambda: flow.unique(t([nan, nan, 1.0])), "float32", [1, nan, nan]),
+    "places of unique nans": (lambda: flow.unique(t([nan, nan, 1.0]), return_inverse=True)[1], "int64", [1, 2, 0]),
+    "the place of a number": (lambda: flow.unique(t(5), return_inverse=True)[1], "int64", 0),
     "cdist with its mode": (lambda: flow.cdist(M, M * 0, compute_mode="donot_use_mm_for_euclid_dist"), "float32",
                             [[5 ** 0.5] * 2, [5.0] * 2]),
 }
+
+
+@pytest.mark.parametrize("correction", [0, 1, 1.5, 2, 3, 4, 7])
+@pytest.mark.parametrize("values", [[], [2.0], [1.0, 2.0], [3.0, 3.0, 3.0], [1.0, 2.0, 4.0]])
+def test_a_variance_divides_by_what_the_correction_leaves(values, correction):
+    """By zero where nothing is left: infinite, or NaN where the numbers are equal."""
+    gaps = np.array(values) - np.mean(values) if values else np.zeros(0)
+    with np.errstate(all="ignore"):
+        want = np.float64(np.sum(gaps ** 2)) / np.float64(max(len(values) - correction, 0))
+    x = t(values, dtype=flow.float64)
+    np.testing.assert_allclose(flow.var(x, correction=correction).item(), want, rtol=1e-12)
+    np.testing.assert_allclose(flow.std(x, correction=correction).item(), np.sqrt(want), rtol=1e-12)
+
+
+def test_masks_of_no_axes_are_written():
+    x = t([[1.0, 2.0], [3.0, 4.0]])
+    x[t(False)] = 9.0
+    assert x.tolist() == [[1, 2], [3, 4]]
+    x[t(True)] = 7.0
+    assert x.tolist() == [[7, 7], [7, 7]]
 
 
 @pytest.mark.parametrize("what", VALUES)

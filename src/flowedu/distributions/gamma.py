@@ -27,7 +27,7 @@ def slope(a: np.ndarray, z: np.ndarray) -> np.ndarray:
     F is z^a exp(-z) times the sum of z^k / gamma(a + k + 1); so dF / da over the density is the sum of the terms
     z^(k + 1) gamma(a) / gamma(a + k + 1), each times log(z) - digamma(a + k + 1).
     """
-    term, psi, total, k = z / a, digamma(from_numpy(np.ascontiguousarray(a + 1))).numpy(), np.zeros_like(z), 0
+    term, psi, total, k = z / a, digamma(from_numpy(np.asarray(a + 1, order="C"))).numpy(), np.zeros_like(z), 0
     log = np.log(z)
     while term.size and (term > 1e-18 * (1 + np.abs(total))).any():
         total = total - term * (log - psi)
@@ -41,7 +41,7 @@ def below(a: np.ndarray, z: np.ndarray) -> np.ndarray:
     a + 1; elsewhere 1 less the continued fraction of what lies above (Lentz's way)."""
     a, z = np.broadcast_arrays(a, np.maximum(z, 0.0))
     with np.errstate(all="ignore"):
-        front = np.exp(a * np.log(z) - z - lgamma(from_numpy(np.ascontiguousarray(a))).numpy())
+        front = np.exp(a * np.log(z) - z - lgamma(from_numpy(np.asarray(a, order="C"))).numpy())
         near, x = z < a + 1, np.where(z < a + 1, z, 0.0)
         term = total = 1 / a
         k = 0
@@ -69,7 +69,7 @@ class _Below(Function):
     def forward(ctx, a, z):
         ctx.save_for_backward(a, z)
         arrays = (x.detach().double().cpu().numpy() for x in (a, z))
-        return beside(from_numpy(np.ascontiguousarray(below(*arrays))), z).to(z.dtype)
+        return beside(from_numpy(np.asarray(below(*arrays), order="C")), z).to(z.dtype)
 
     @staticmethod
     def backward(ctx, dy):

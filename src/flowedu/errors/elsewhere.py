@@ -23,6 +23,7 @@ ON_DEVICE = {
     "asarray": "flow.as_tensor(x)", "frombuffer": "flow.from_numpy(np.frombuffer(buffer, np.float32).copy())",
     "all_gather_into_tensor": "flow.distributed.all_gather(tensors, x)",
     "all_reduce_coalesced": "flow.distributed.all_reduce(x) for each",
+    "permute_dims": "flow.permute(x, dims)", "astype": "x.to(dtype)", "matrix_transpose": "flow.Tensor.mT",
     "trapz": "flow.trapezoid(y, x)", "vecdot": "(x * y).sum(-1)",
     "pdist": "flow.cdist(x, x), which has each distance twice",
     "memory_summary": "flow.cuda.memory_stats()",

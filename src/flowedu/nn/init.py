@@ -21,7 +21,7 @@ from flowedu.tensor.globals import shared_generator
 
 def _fill(tensor: Tensor, value) -> Tensor:
     """Write an ndarray into `tensor`."""
-    return _draw(tensor, lambda generator: from_numpy(np.ascontiguousarray(value)), None)
+    return _draw(tensor, lambda generator: from_numpy(np.asarray(value, order="C")), None)
 
 
 def _draw(tensor: Tensor, f: Callable, generator) -> Tensor:

@@ -125,7 +125,7 @@ class HostOp(Op):
         if self.state is not None:
             names["state"] = (thread_state.states or _eager).of(self, attrs)
         out = self.ask(self.host, names)
-        wrap = lambda y: from_numpy(np.ascontiguousarray(y)) if isinstance(y, np.ndarray) else y
+        wrap = lambda y: from_numpy(np.asarray(y, order="C")) if isinstance(y, np.ndarray) else y
         return tuple(map(wrap, out)) if isinstance(out, tuple) else wrap(out)
 
 

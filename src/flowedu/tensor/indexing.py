@@ -60,7 +60,8 @@ class Parts:
         """Lists and arrays as arrays, 0-dim integer tensors as ints."""
         if isinstance(i, Tensor):
             if i.dtype is dt.uint8 or i.dtype is dt.bool_:
-                return np.asarray(data("a mask as an index", i)).astype(bool)
+                mask = np.asarray(data("a mask as an index", i)).astype(bool)
+                return mask if mask.ndim else bool(mask)
             if i.dtype not in (dt.int64, dt.int32):
                 raise AxisError(f"index: tensors used as indices must be long, int, byte or bool tensors, not "
                                 f"{i.dtype.name}", expected="an int64 tensor or a mask", got=i.dtype.name, fix="i.long()")

@@ -18,7 +18,7 @@ from flowedu.tensor.writing import lend
 def alike(a: np.ndarray, x=None) -> Tensor:
     """A tensor of numbers that every rank works out alike: places named by lists, or by a global tensor's values. On the
     device of x."""
-    t = from_numpy(np.ascontiguousarray(a))
+    t = from_numpy(np.asarray(a, order="C"))
     t.uniform = True
     return beside(t, x)
 

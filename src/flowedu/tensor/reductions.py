@@ -187,10 +187,10 @@ def _spread(what, input, dim, unbiased, keepdim, correction):
         dim, unbiased = None, dim
     _floats_only(what, input)
     axes = dims(dim, input.ndim, what)
-    n = _count(input.shape, axes) - _correction(what, unbiased, correction)
+    n = builtins.max(_count(input.shape, axes) - _correction(what, unbiased, correction), 0)
     gap = cast(input - mean(input, axes if axes else None, True), dt.float64)
-    y = sum(E.square(gap), axes if axes else None, keepdim) * (1.0 / n if n > 0 else math.nan if not _count(
-        input.shape, axes) or n == 0 else math.inf)
+    y = sum(E.square(gap), axes if axes else None, keepdim)
+    y = y * (1.0 / n) if n else y / 0.0                 # infinite, or NaN where all numbers are equal
     return cast(_root(y, E.sqrt) if what == "std" else y, input.dtype)
 
 

@@ -277,10 +277,10 @@ def unique(input, sorted: bool = True, return_inverse: bool = False, return_coun
     a = data("unique", input)
     if dim is not None:
         dim = one_dim(dim, input.ndim, "unique")
-    values, inverse, counts = np.unique(a, return_inverse=True, return_counts=True, axis=dim)
+    values, inverse, counts = np.unique(a, return_inverse=True, return_counts=True, axis=dim, equal_nan=False)
     out = [_tensor(input, values, input.dtype)]
     if return_inverse:
-        out.append(_tensor(input, inverse.reshape(a.shape if dim is None else -1).astype(np.int64)))
+        out.append(_tensor(input, np.reshape(inverse, tuple(input.shape) if dim is None else -1).astype(np.int64)))
     if return_counts:
         out.append(_tensor(input, counts.astype(np.int64)))
     return out[0] if len(out) == 1 else tuple(out)

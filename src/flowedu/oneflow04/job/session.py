@@ -212,7 +212,7 @@ def load_variables(value_dict: dict, ignore_mismatch: bool = True) -> None:
     with session.lock:
         for variable, array in pairs:
             if variable.tensor._device or variable.dtype is bfloat16:
-                copy_into(variable.tensor, cast(from_numpy(np.ascontiguousarray(array)), variable.dtype))
+                copy_into(variable.tensor, cast(from_numpy(np.asarray(array, order="C")), variable.dtype))
             else:
                 variable.tensor.numpy()[...] = array
 
