@@ -456,3 +456,15 @@ def test_one_device_is_a_grid_too():
         found, _, made = run(1, lambda x, s=list(sbp): cast(x, [1, 1], s), x, steps=1, type="predict")
         np.testing.assert_array_equal(found[0], x)
         assert made.compiled.spread is None
+
+
+@pytest.mark.parametrize("ids, needed", [("0:0-3", 4), ("0:1", 2), (["0:0", "0:2", "0:5"], 6), (["0:5", "0:1"], 6)])
+def test_the_fix_for_missing_devices_names_as_many_as_are_needed(ids, needed):
+    def body(x):
+        with flow.scope.placement("cpu", ids):
+            return flow.math.relu(x)
+
+    with pytest.raises(JobBuildAndInferError, match="there is no device") as caught:
+        run(1, body, f32(4, 4), steps=1, type="predict")
+    assert f"flow.config.cpu_device_num({needed})" in caught.value.fix
+    run(needed, body, f32(4, 4), steps=1, type="predict")

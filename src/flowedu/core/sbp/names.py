@@ -169,8 +169,8 @@ def _advice(value) -> str:
         return "flow.sbp.broadcast"
     if text in ("P", "PARTIAL", "PARTIAL_SUM"):
         return "flow.sbp.partial_sum"
-    digits = "".join(c for c in text if c.isdigit())
-    return f"flow.sbp.split({digits or 0})"
+    axis = text.strip("SPLIT()[] ")                       # of "S0", "S(0)", "split(0)", 0
+    return f"flow.sbp.split({axis if axis.isdecimal() and len(axis) < 3 else 0})"
 
 
 def world_error(p: placement, size: int) -> FlowError:

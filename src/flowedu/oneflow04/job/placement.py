@@ -59,12 +59,13 @@ class Placement:
 
     def located(self, machines: int, per_machine: int) -> Placement:
         """The same with `devices`, the numbers of its devices among all. Raises when there is no such device."""
+        need = 1 + max(d for _, d in self.pairs)
         for m, d in self.pairs:
             if m >= machines or d >= per_machine:
                 raise JobBuildAndInferError(
                     f"scope.placement: there is no device {m}:{d}", got=str(self), expected=f"machines 0 to {machines - 1} "
                     f"with devices 0 to {per_machine - 1}",
-                    fix=f"flow.config.cpu_device_num({d + 1}) before the first call gives every machine {d + 1} virtual "
+                    fix=f"flow.config.cpu_device_num({need}) before the first call gives every machine {need} virtual "
                     "devices" if m < machines else "flow.env.machine([...]) lists the machines")
         self.devices = tuple(m * per_machine + d for m, d in self.pairs)
         return self
