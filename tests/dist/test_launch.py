@@ -18,7 +18,7 @@ from dist.ranks import command, environment, has_mpi, launch, mpi, run
 from flowedu.distributed import launch as launcher
 from flowedu.distributed import watcher
 from flowedu.distributed.deaths import LINUX, WATCHED, Deaths
-from flowedu.distributed.watcher import sweep
+from flowedu.distributed.watcher import find_crash, sweep, tell
 from flowedu.errors import ArgumentError
 from flowedu.errors.extras import install
 
@@ -129,6 +129,32 @@ def test_a_signal_ends_all(tmp_path, number):
         assert time.monotonic() < limit
         time.sleep(0.05)
     child.stdout.close()
+
+
+@mpi
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT"])
+def test_a_rank_that_crashes_is_reported_with_its_signal_and_line(tmp_path, name):
+    done = launch(tmp_path, f"""
+        import os, signal, time
+        import flowedu as flow
+        if flow.env.get_rank() == 1:
+            os.kill(os.getpid(), signal.{name})
+        time.sleep(1e5)
+    """, 3)
+    assert "launch: rank 1 " in done.err and f"({name}); all ranks have ended" in done.err, done.err
+    assert "script.py\", line 5" in done.err, done.err
+
+
+@pytest.mark.parametrize("name, text", [("SIGSEGV", "Segmentation fault"), ("SIGABRT", "Aborted"), ("SIGBUS", "Bus error"),
+                                        ("SIGILL", "Illegal instruction"), ("SIGFPE", "Floating-point exception"),
+                                        ("SIGFPE", "Floating point exception")])
+def test_a_crash_is_known_where_mpiexec_names_another_rank(name, text, capfd):
+    crash = find_crash(f"what ranks print\nFatal Python error: {text}\n\nCurrent thread 0x00\n".encode())
+    assert crash == getattr(signal, name)
+    tell(1, 77, "vm", crash)
+    tell(1, 77, "vm", 128 + crash)                           # the status of a process that left a core dump
+    assert capfd.readouterr().err.count(f"rank 1 (process 77 on vm) was killed by signal {crash.real} ({name})") == 2
+    assert find_crash(b"Fatal Python error: init_sys_streams") == find_crash(b"") == 0
 
 
 @mpi

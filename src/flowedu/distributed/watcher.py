@@ -18,6 +18,8 @@ from flowedu.distributed.deaths import WATCHED, Deaths
 
 MARK = re.compile(rb"\x1eflowedu (start|end) (\d+) (\d+) ([^\n]*)\n")
 DEATH = re.compile(rb"PID (\d+) RUNNING AT ([^\n]*)\n=\s+EXIT CODE: (\d+)")
+CRASH = re.compile(rb"Fatal Python error: (Seg|Abo|Bus|Ill|Flo)")              # by faulthandler
+CRASHES = {b"Seg": "SIGSEGV", b"Abo": "SIGABRT", b"Bus": "SIGBUS", b"Ill": "SIGILL", b"Flo": "SIGFPE"}
 FATAL = ("SIGKILL", "SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGTERM")
 _PR_SET_PDEATHSIG = 1
 GRACE = 3.0                                        # seconds
@@ -98,7 +100,9 @@ def watch(cmd: Sequence[str], env: Mapping[str, str], start: Callable[[str, Call
     for f in filters:
         for pid, host, status in DEATH.findall(f.tail):
             named, first = int(pid), fallen[0] if fallen and int(status) == signal.SIGKILL else int(pid)
-            tell(_rank(marks[b"start"], first, host), first, host.decode(), int(status), sure=first == named)
+            crash = find_crash(filters[1].tail) if first != named else 0
+            rank, sure = _rank(marks[b"start"], first, host), bool(crash) or first == named
+            tell(rank, first, host.decode(), crash or int(status), sure)
     lost = sorted(set(marks[b"start"].values()) - set(marks[b"end"].values()))
     if not code and lost:
         who = [f"rank {r}" for (pid, host), r in marks[b"start"].items()
@@ -126,6 +130,12 @@ def _end(child: subprocess.Popen) -> None:
     by_force.start()
 
 
+def find_crash(text: bytes) -> int:
+    """The signal that ended a rank, as Python's faulthandler reported it (worker.py); 0: it reported none."""
+    found = CRASH.search(text)
+    return getattr(signal, CRASHES[found[1]]).value if found else 0
+
+
 def _rank(started: Mapping[tuple, int], pid: int, host: bytes) -> int | None:
     """Whose process that was. mpiexec may call a machine by another name than it does itself."""
     same = {rank for (p, _), rank in started.items() if p == pid}
@@ -137,6 +147,7 @@ def tell(rank: int | None, pid: int, host: str, status: int, sure: bool = True) 
     one's, which may have been killed, or have left by os._exit."""
     who = f"rank {rank}" if rank is not None else "a rank"
     names = {getattr(signal, n).value: n for n in FATAL}
+    status = status - 128 if status - 128 in names else status         # with a core dump
     if not sure:
         why = "ended first, without a word (os._exit, or killed?)"
     elif status in names:

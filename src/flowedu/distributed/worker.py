@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import atexit
+import faulthandler
 import json
 import os
 import socket
@@ -23,6 +24,7 @@ def main() -> None:
         stream.reconfigure(line_buffering=True, write_through=False)
     die_in_order()
     to_launcher = os.dup(2)
+    faulthandler.enable(to_launcher)         # a crash shows the Python line; the launcher reads which signal it was
     about = f"{os.environ.get('PMI_RANK', '0')} {os.getpid()} {socket.gethostname()}\n".encode()
     os.write(to_launcher, MARK + b"start " + about)
     atexit.register(lambda: os.write(to_launcher, MARK + b"end " + about))       # after what start() registers
