@@ -263,18 +263,6 @@ class TestOps:
             made(B) + local
         assert "y.to_global" in str(e.value)
 
-    def test_what_is_the_same_everywhere_may_be_mixed_in(self):
-        assert (made(split(0)) + flow.ones(4)).numpy().tolist() == (A + 1).tolist()
-        assert (flow.arange(4) * made(split(0))).numpy().tolist() == (A * np.arange(4)).tolist()
-        c = flow.ones(4)
-        c.add_(flow.tensor([1.0, 2.0, 3.0, 4.0]))
-        with pytest.raises(RuntimeError, match="inconsistent attributes"):
-            made(B) + c
-        d = flow.ones(4)
-        d.numpy()[0] = 5
-        with pytest.raises(RuntimeError, match="inconsistent attributes"):
-            made(B) + d
-
     def test_devices_that_are_gone(self, world):
         x = made(split(0), row(0, 1, 2, 3))
         world(2)

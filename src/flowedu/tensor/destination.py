@@ -2,6 +2,7 @@
 for all that is made inside it."""
 from __future__ import annotations
 
+import sys
 from typing import NamedTuple
 
 from flowedu.core.eager.tensor import Tensor
@@ -19,12 +20,22 @@ class Spread(NamedTuple):
 
 
 register_fields(global_mode=None)            # a Spread, inside a global mode that is on
+CREATION = ("flowedu.tensor.creation", "flowedu.tensor.random", "flowedu.tensor.destination")
+
+
+def is_made_by_user() -> bool:
+    """True if a user's program called the creation function, rather than another part of flowedu."""
+    frame, name = sys._getframe(1), CREATION[0]
+    while frame is not None and (name in CREATION or name.startswith("flowedu.mock")):
+        frame, name = frame.f_back, frame.f_globals.get("__name__", "")
+    return not name.startswith("flowedu.")
 
 
 def finished(t: Tensor, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
     """What every creation function does last: where the tensor lies, and whether it is a leaf that requires a gradient."""
     mode = thread_state.global_mode
-    made = getattr(getattr(current_interpreter(), "placing", None), "made", None)        # of nn.Graph.build
+    placing = getattr(current_interpreter(), "placing", None)            # of nn.Graph.build
+    made = getattr(placing, "made", None)
     if made is not None and not t.is_lazy:
         made.append(t)
     if placement is not None or sbp is not None:
@@ -34,6 +45,10 @@ def finished(t: Tensor, device=None, requires_grad: bool = False, placement=None
         t = spread_out(t, p, mode.sbp)
     elif device is not None:
         t = t.to(device)
+    if t.global_layout is None and is_made_by_user():        # only flowedu's own constants join global tensors
+        t.uniform = False
+        if t.is_lazy and made is not None:
+            placing.local.add(current_interpreter().value_of(t))
     if requires_grad:
         t.requires_grad = True
     return t

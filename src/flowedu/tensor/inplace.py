@@ -133,14 +133,18 @@ def _write_lazy(x: Tensor, z: Tensor, top, what: str) -> None:
         x = x.link.parent
     if x.global_layout is not None and top is None:
         slots.write_parts(x, z, is_grad_enabled() and not detached and (z.requires_grad or x.requires_grad))
-    elif x.is_eager:
-        if not hasattr(top, "write"):
-            raise LazyTensorError(f"{what}: this interpreter cannot write into an eager tensor", got="an eager tensor",
-                                  expected="a lazy one", fix="write outside, or return the new value")
-        top.write(x, z if z.is_lazy else _IDENTITY.call((z,), ()))
+        return
+    z = z if z.is_lazy else _IDENTITY.call((z,), ())
+    if hasattr(getattr(top, "placing", None), "take_value"):
+        top.placing.take_value(x, z)
+    if not x.is_eager:
+        take_value(x, z)
+    elif hasattr(top, "write"):
+        top.write(x, z)
         x.epoch += 1
     else:
-        take_value(x, z if z.is_lazy else _IDENTITY.call((z,), ()))
+        raise LazyTensorError(f"{what}: this interpreter cannot write into an eager tensor", got="an eager tensor",
+                              expected="a lazy one", fix="write outside, or return the new value")
 
 
 def _put_back(parent: Tensor, op, attrs: tuple, z: Tensor, what: str) -> Tensor:

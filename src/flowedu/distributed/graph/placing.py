@@ -23,14 +23,16 @@ class Placing(OneDevice):
     """The global side of a Tracer.
 
     Attributes: sources, {input or variable: the GlobalLayout of its global tensor}; apart, local values that may differ
-    from rank to rank; made, tensors that build itself made of numbers (tensor/destination.py); active, whether there are
-    global tensors at all.
+    from rank to rank; made, tensors that build itself made of numbers (tensor/destination.py); local, values of creation
+    functions that build called without a placement, and results of such values (to_global takes them, an op with global
+    tensors does not); active, whether there are global tensors at all.
     """
 
     def __init__(self, tracer):
         super().__init__(tracer)
         self.sources: dict[GraphValue, object] = {}
         self.apart: set[GraphValue] = set()
+        self.local: set[GraphValue] = set()
         self.made: list[Tensor] = []
         self.inferred = None
         self.followed = 0
@@ -44,25 +46,33 @@ class Placing(OneDevice):
             need_cpu(self.tracer.graph.name, value.name, x)
             self.sources[value], self.active = x.global_layout, True
         elif not x.uniform:
-            self.apart.add(value)
+            (self.local if any(x is t for t in self.made) else self.apart).add(value)
 
     def check(self, op, inputs: tuple, values: list[GraphValue]) -> None:
-        """Global and local tensors do not meet in an op. (Numbers, and what is computed from them, fit everywhere.)"""
+        """Global and local tensors do not meet in an op. (Python numbers fit everywhere.)"""
         if not self.active:
             return
         there = [x.global_layout is not None for x in inputs]
-        local = [v in self.apart for v in values]
+        local = [v in self.apart or v in self.local for v in values]
         if any(there) and any(local):
-            i = local.index(True)
+            i, j = local.index(True), there.index(True)
             kinds = ", ".join("global" if g else "local" for g in there)
             raise ArgumentError(f"{op.name}: Got input tensors with inconsistent attributes! op_type_name: {op.name}, "
                                 f"attributes of inputs is: {kinds}", expected="all inputs global, or all local",
-                                got=f"{values[i].name} is local", fix="x.to_global(placement, sbp), before the call")
+                                got=f"{values[i].name} is local", fix=f"{values[i].name}.to_global("
+                                f"placement={values[j].name}.placement, sbp=flow.sbp.broadcast), before the call")
 
     def follow(self, values: list[GraphValue], outputs: tuple[GraphValue, ...]) -> None:
         """A node was appended that makes `outputs`."""
         if any(v in self.apart for v in values):
             self.apart.update(outputs)
+        elif any(v in self.local for v in values) and outputs and outputs[0].node.op is not HINT:
+            self.local.update(outputs)
+
+    def take_value(self, x: Tensor, z: Tensor) -> None:
+        """x takes the value of z in an in-place op, and stays local if it was."""
+        if x.symbol in self.local or any(x is t for t in self.made):
+            self.local.add(z.symbol)
 
     def keep(self, members: Sequence[Tensor], config) -> None:
         """Find the `homes` of the optimizers' parameters. Under ZeRO they are split along axis 0."""

@@ -34,10 +34,8 @@ def boxed_to(x: Tensor, global_layout: GlobalLayout) -> Tensor:
     old = parts_of(x)
     new = moved(r, old, r.spec, global_layout.placement, old.identity)
     if r.hops and new and len(current().owned) > 1:    # virtual devices see each other's memory: a slice may be a view
-        own: dict[int, Tensor] = {}
-        for t in new.values():
-            if id(t) not in own:
-                own[id(t)] = copy_of(t) if any(t.shares_block(q) for q in old.values()) else t
+        distinct = {id(t): t for t in new.values()}
+        own = {i: copy_of(t) if any(map(t.shares_block, old.values())) else t for i, t in distinct.items()}
         new = {rank: own[id(t)] for rank, t in new.items()}
     return assembled(r.spec, global_layout, new, None, old.identity or current().identify("moved", key))
 

@@ -72,7 +72,8 @@ def _home(op: Op, inputs: tuple) -> GlobalLayout:
                     f"{op.name}: Got input tensors with inconsistent attributes! op_type_name: {op.name}, attributes of "
                     f"inputs is: {', '.join('local' if y.global_layout is None else 'global' for y in inputs)}",
                     expected="all inputs local, or all global", got=f"{names[i]} is local, {names[j]} is global",
-                    fix=f"{names[i]}.to_global(placement, sbp), or {names[j]}.to_local()")
+                    fix=f"{names[i]}.to_global(placement={names[j]}.placement, "
+                    f"sbp=[{', '.join(['flow.sbp.broadcast'] * len(inputs[j].global_layout.sbp))}])")
         elif home is None:
             home, first = x.global_layout.whole, i
         elif x.global_layout.whole is not home:
