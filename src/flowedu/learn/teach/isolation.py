@@ -1,10 +1,11 @@
-"""Walls around a process, none of which needs root: no files but those named, no network, no other processes, bounded
-memory.
+"""Sandbox of a process that runs a student's answer: no files but those named, no network, no other processes, bounded
+memory. It needs no special rights.
 
-    shut_in(read=[...], memory=1 << 30)         from here on, for this process and for ever; gives the walls that stand
+    shut_in(read=[...], memory=1 << 30)     restricts this process for the rest of its life and returns what is restricted
 
-Landlock (Linux 5.13) keeps it from files, a seccomp filter from sockets, other processes and new programs, limits from
-memory and time. Where Landlock is not there, the filter refuses to open any file at all.
+Landlock (Linux 5.13) restricts which files are opened. A seccomp filter lists the system calls that are allowed and refuses
+all others. Limits bound memory, time, and open files. Without Landlock the filter refuses to open or look up any file.
+A process of root first becomes the user NOBODY. README.md beside this file lists what the sandbox does not block.
 """
 from __future__ import annotations
 
@@ -23,29 +24,60 @@ from flowedu.learn import course
 
 READ = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/dev/null", "/dev/zero", "/dev/urandom", "/proc")
 LIBC = ctypes.CDLL(None, use_errno=True)
-NO_NEW_PRIVS, SECCOMP, FILTER = 38, 22, 2
+KEEP_CAPABILITIES, SECCOMP, NO_NEW_PRIVS, AMBIENT, FILTER, RAISE = 8, 22, 38, 47, 2, 2       # of prctl
 EPERM, ENOSYS = 1, 38
-CLONE_THREAD = 0x10000
+NOBODY = 65534                                     # user and group that a process of root becomes
+DAC_READ_SEARCH = 2                                # the capability to read files of other users
+OPEN_FILES = 64
 
-# Numbers of system calls: x86-64, arm64 (None: there is none).
-CALLS = {
-    "socket": (41, 198), "socketpair": (53, 199), "connect": (42, 203), "bind": (49, 200), "listen": (50, 201),
-    "accept": (43, 202), "accept4": (288, 242), "sendto": (44, 206), "sendmsg": (46, 211), "recvmsg": (47, 212),
-    "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281), "ptrace": (101, 117),
-    "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kill": (62, 129), "tkill": (200, 130),
-    "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240), "pidfd_open": (434, 434),
-    "pidfd_send_signal": (424, 424), "pidfd_getfd": (438, 438), "setsid": (112, 157), "setpgid": (109, 154),
-    "prlimit64": (302, 261), "setrlimit": (160, 164), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
-    "chroot": (161, 51), "unshare": (272, 97), "setns": (308, 268), "bpf": (321, 280), "perf_event_open": (298, 241),
-    "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218), "userfaultfd": (323, 282),
-    "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "shmget": (29, 194),
-    "shmat": (30, 196), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180), "init_module": (175, 105),
-    "finit_module": (313, 273), "kexec_load": (246, 104), "reboot": (169, 142), "swapon": (167, 224), "acct": (163, 89),
-    "open_by_handle_at": (304, 265), "fanotify_init": (300, 262), "inotify_init1": (294, 26), "fsopen": (430, 430),
-    "open_tree": (428, 428), "move_mount": (429, 429), "settimeofday": (164, 170), "clock_settime": (227, 112)}
-OPENS = {"open": (2, None), "openat": (257, 56), "openat2": (437, 437), "creat": (85, None)}
-CLONE, CLONE3 = (56, 220), (435, 435)
+# Numbers of the system calls that are allowed, on x86-64 and arm64 (None: the machine does not have the call). All others
+# are refused with EPERM. They act on this process alone, on open files, or on files that Landlock decides about.
+ALLOWED = {
+    "read": (0, 63), "write": (1, 64), "close": (3, 57), "fstat": (5, 80), "lseek": (8, 62), "pread64": (17, 67),
+    "pwrite64": (18, 68), "readv": (19, 65), "writev": (20, 66), "dup": (32, 23), "dup2": (33, None), "dup3": (292, 24),
+    "poll": (7, None), "ppoll": (271, 73), "select": (23, None), "pselect6": (270, 72),
+    "mmap": (9, 222), "mprotect": (10, 226), "munmap": (11, 215), "brk": (12, 214), "mremap": (25, 216),
+    "madvise": (28, 233), "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139),
+    "sigaltstack": (131, 132), "sched_yield": (24, 124), "nanosleep": (35, 101),
+    "restart_syscall": (219, 128), "futex": (202, 98), "set_robust_list": (273, 99), "exit": (60, 93),
+    "exit_group": (231, 94), "getpid": (39, 172), "getppid": (110, 173), "gettid": (186, 178), "getuid": (102, 174),
+    "geteuid": (107, 175), "getgid": (104, 176), "getegid": (108, 177), "uname": (63, 160), "getcwd": (79, 17),
+    "getrusage": (98, 165), "times": (100, 153), "sysinfo": (99, 179), "gettimeofday": (96, 169), "time": (201, None),
+    "getrlimit": (97, 163), "getrandom": (318, 278),
+    "rseq": (334, 293)}
+# By the names of files; refused where there is no Landlock.
+FILES = {
+    "open": (2, None), "openat": (257, 56), "stat": (4, None), "lstat": (6, None), "newfstatat": (262, 79),
+    "access": (21, None), "faccessat": (269, 48), "readlink": (89, None), "readlinkat": (267, 78), "getdents64": (217, 61)}
+# Where there is a folder to write: Landlock refuses them elsewhere.
+WRITING = {
+    "unlink": (87, None), "unlinkat": (263, 35), "rmdir": (84, None), "mkdir": (83, None), "mkdirat": (258, 34),
+    "rename": (82, None), "renameat": (264, 38), "renameat2": (316, 276), "ftruncate": (77, 46)}
+# Of compilers, and of the process that starts them and sets up the sandbox of the answer.
+PROGRAMS = {
+    "fork": (57, None), "vfork": (58, None), "clone": (56, 220), "execve": (59, 221), "wait4": (61, 260),
+    "waitid": (247, 95), "pipe": (22, None), "pipe2": (293, 59), "kill": (62, 129), "tgkill": (234, 131),
+    "setsid": (112, 157), "setpgid": (109, 154), "getpgrp": (111, None), "prlimit64": (302, 261), "setrlimit": (160, 164),
+    "setitimer": (38, 103), "prctl": (157, 167), "arch_prctl": (158, None), "set_tid_address": (218, 96),
+    "capget": (125, 90), "capset": (126, 91), "landlock_create_ruleset": (444, 444), "landlock_add_rule": (445, 445),
+    "landlock_restrict_self": (446, 446), "fcntl": (72, 25), "chdir": (80, 49), "fchdir": (81, 50), "umask": (95, 166),
+    "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "epoll_create1": (291, 20), "mbind": (237, 235),
+    "symlink": (88, None), "symlinkat": (266, 36), "fadvise64": (221, 223), "fsync": (74, 82),
+    "copy_file_range": (326, 285), "sendfile": (40, 71),
+    "close_range": (436, 436), "sched_getaffinity": (204, 123), "statfs": (137, 43), "fstatfs": (138, 44),
+    "getpgid": (121, 155), "rt_sigtimedwait": (128, 137), "rt_sigsuspend": (130, 133), "msync": (26, 227)}
+# New forms of older calls: programs fall back to those when the kernel does not have them.
+ABSENT = {"clone3": (435, 435), "statx": (332, 291), "faccessat2": (439, 439)}
+# Refused unless their arguments are harmless: see _conditions.
+CONDITIONAL = {"clone": (56, 220), "kill": (62, 129), "tgkill": (234, 131), "prctl": (157, 167), "fcntl": (72, 25),
+               "ioctl": (16, 29), "sched_getaffinity": (204, 123), "prlimit64": (302, 261),
+               "clock_gettime": (228, 113), "clock_getres": (229, 114), "clock_nanosleep": (230, 115)}
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+THREAD, OF_THREADS = 0x10000, 0x7D0F00             # flags of clone: a thread; all that the C library sets for one
+FCNTL = (0, 1, 2, 3, 1030)                         # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC
+IOCTL = (0x5401, 0x5413, 0x5450, 0x5451)           # TCGETS, TIOCGWINSZ, FIONCLEX, FIOCLEX
+CLOCKS = tuple(range(12))                          # those that are not of another process
+PRCTL = (15, 16)                                   # PR_SET_NAME, PR_GET_NAME: of a thread
 
 
 class _Filter(ctypes.Structure):
@@ -54,26 +86,45 @@ class _Filter(ctypes.Structure):
 
 def shut_in(read: Iterable[Path] = (), write: Iterable[Path] = (), memory: int = 0, seconds: float = 0,
             output: int = 1 << 20, programs: bool = False, landlock: bool = True, listed: Iterable[Path] = ()) -> list[str]:
-    """Put them up; memory: bytes beyond those in use, programs: others may be started, listed: folders of which names may
-    be read. What could not be built is missing in the list of walls. Raises OSError: not even the filter could be set."""
+    """Restrict this process, for good.
+
+    Args:
+        read: files and folders that may be read.
+        write: folders (and devices) that may be written.
+        memory: bytes beyond those in use.
+        seconds: of the processor's time; 0: not bounded.
+        output: bytes of the largest file.
+        programs: True if other programs may be started.
+        landlock: False for a machine without it.
+        listed: folders of which the names may be read.
+
+    Returns:
+        What is restricted: a kernel without Landlock has "no files at all" in place of "files".
+
+    Raises:
+        OSError: the filter cannot be set, or a process of root cannot become another user.
+    """
+    if platform.machine() not in MACHINES:
+        raise OSError(ENOSYS, f"answers cannot be shut in on {platform.machine()}: there is no filter of system calls")
+    write = list(write)
     walls = ["limits"]
-    _limit(memory, seconds, output)
+    _limit(memory, seconds, output, programs)
+    landlock = landlock and _landlock_version() > 0
+    _drop_rights(write, files=landlock or programs)
     if LIBC.prctl(NO_NEW_PRIVS, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "no new privileges")
     if landlock and _landlock(read, write, listed):
         walls.append("files")
+    else:
         landlock = False
-    elif not programs:
-        walls.append("no files at all")
-        landlock = True
-    _no_capabilities()
-    if platform.machine() in MACHINES:
-        _seccomp(programs, opens=not landlock)
-        walls += ["network", "processes"] if not programs else ["network"]
+        walls += [] if programs else ["no files at all"]
+    files = landlock or programs
+    _seccomp(programs, files, writing=files and any(p.is_dir() for p in write))
+    walls += ["network", "processes"] if not programs else ["network"]
     return walls
 
 
-def _limit(memory: int, seconds: float, output: int) -> None:
+def _limit(memory: int, seconds: float, output: int, programs: bool) -> None:
     if memory:
         now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (now + memory, now + memory))
@@ -81,15 +132,46 @@ def _limit(memory: int, seconds: float, output: int) -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
     resource.setrlimit(resource.RLIMIT_FSIZE, (output, output))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if not programs:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
+
+
+def _drop_rights(write: list[Path], files: bool) -> None:
+    """Become NOBODY if this is root, and give up all capabilities but reading files, which Landlock restricts.
+
+    Raises OSError: root may not become another user here.
+    """
+    if os.geteuid() == 0:
+        for folder, _, names in (row for path in write if path.is_dir() for row in os.walk(path)):
+            for path in (folder, *(os.path.join(folder, name) for name in names)):
+                os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+        LIBC.prctl(KEEP_CAPABILITIES, 1, 0, 0, 0)
+        try:
+            os.setgroups([])
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+        except OSError as error:
+            raise OSError(error.errno, "answers are not run as root, and this root may not become another user: grade as "
+                                       "an ordinary user") from None
+    head, data = struct.pack("<Ii", 0x20080522, 0), ctypes.create_string_buffer(24)
+    get, put = (125, 126) if platform.machine() == "x86_64" else (90, 91)
+    LIBC.syscall(get, head, data)
+    permitted = struct.unpack("<6I", data.raw)[1]
+    left = permitted & 1 << DAC_READ_SEARCH if files else 0
+    if LIBC.syscall(put, head, struct.pack("<6I", left, left, left, 0, 0, 0)):
+        raise OSError(ctypes.get_errno(), "capabilities")
+    if left:                                       # compilers have it, too
+        LIBC.prctl(AMBIENT, RAISE, DAC_READ_SEARCH, 0, 0)
+
+
+def _landlock_version() -> int:
+    return LIBC.syscall(444, None, ctypes.c_size_t(0), 1)
 
 
 def _landlock(read: Iterable[Path], write: Iterable[Path], listed: Iterable[Path]) -> bool:
-    """Whether the kernel could be asked: files are opened below these folders alone. (TCP is refused, too, where it
-    can.)"""
+    """Allow files below these folders alone, and no TCP where the kernel can refuse it. Return False if it failed."""
     create, add, restrict = 444, 445, 446
-    version = LIBC.syscall(create, None, ctypes.c_size_t(0), 1)
-    if version < 1:
-        return False
+    version = _landlock_version()
     every = (1 << 13) - 1 | sum(1 << bit for bit, since in ((13, 2), (14, 3), (15, 5)) if version >= since)
     fields = struct.pack("<QQQ", every, 3 if version > 3 else 0, 3 if version > 5 else 0)
     rules = LIBC.syscall(create, fields, ctypes.c_size_t(24 if version > 5 else 16 if version > 3 else 8), 0)
@@ -109,38 +191,66 @@ def _landlock(read: Iterable[Path], write: Iterable[Path], listed: Iterable[Path
     return done == 0
 
 
-def _no_capabilities() -> None:
-    """Also for root."""
-    number = 125 if platform.machine() == "x86_64" else 91
-    LIBC.syscall(number, struct.pack("<Ii", 0x20080522, 0), struct.pack("<6I", *[0] * 6))
+def _seccomp(programs: bool, files: bool, writing: bool) -> None:
+    """Set the filter: a list of what is allowed, then a refusal.
 
-
-def _seccomp(programs: bool, opens: bool) -> None:
-    column, arch = MACHINES[platform.machine()]
-    load = lambda at: struct.pack("<HBBI", 0x20, 0, 0, at)
-    equal = lambda k, yes, no: struct.pack("<HBBI", 0x15, yes, no, k)
-    give = lambda k: struct.pack("<HBBI", 0x06, 0, 0, k)
-    refuse, allow = give(0x50000 | EPERM), give(0x7FFF0000)
-    names = {**CALLS, **({} if opens else OPENS)}
-    if programs:                                   # compilers, and who ends them as a group
-        for name in ("fork", "vfork", "execve", "prlimit64", "setrlimit", "setsid", "setpgid", "recvmsg", "kill", "tgkill"):
-            names.pop(name, None)
-    code = [load(4), equal(arch, 1, 0), give(0x80000000), load(0)]
-    if column == 0:                                # the other way to count system calls on x86
-        code += [struct.pack("<HBBI", 0x35, 0, 1, 0x40000000), refuse]
-    for numbers in names.values():
-        if numbers[column] is not None:
-            code += [equal(numbers[column], 0, 1), refuse]
-    if not programs:
-        code += [equal(CLONE3[column], 0, 1), give(0x50000 | ENOSYS), equal(CLONE[column], 0, 4), load(16),
-                 struct.pack("<HBBI", 0x45, 1, 0, CLONE_THREAD), refuse, allow]
-    code += [allow]
+    Raises OSError: the kernel does not take it."""
+    code = filter_code(programs, files, writing, os.getpid())
     program = b"".join(code)
     if LIBC.prctl(SECCOMP, FILTER, ctypes.byref(_Filter(len(code), program)), 0, 0):
         raise OSError(ctypes.get_errno(), "the filter of system calls")
 
 
-# ---- around what
+def _load(at: int) -> bytes:
+    return struct.pack("<HBBI", 0x20, 0, 0, at)
+
+
+def _equal(k: int, yes: int, no: int) -> bytes:
+    return struct.pack("<HBBI", 0x15, yes, no, k)
+
+
+def _any_bit(k: int, yes: int, no: int) -> bytes:
+    return struct.pack("<HBBI", 0x45, yes, no, k)
+
+
+def _give(k: int) -> bytes:
+    return struct.pack("<HBBI", 0x06, 0, 0, k)
+
+
+ALLOW, REFUSE, KILL, MISSING = (_give(k) for k in (0x7FFF0000, 0x50000 | EPERM, 0x80000000, 0x50000 | ENOSYS))
+
+
+def filter_code(programs: bool, files: bool, writing: bool, pid: int) -> list[bytes]:
+    """Return the instructions of the filter: see seccomp(2)."""
+    column, machine = MACHINES[platform.machine()]
+    tables = ((FILES, files), (WRITING, writing), (PROGRAMS, programs))
+    allowed = ALLOWED | {name: row for table, there in tables if there for name, row in table.items()}
+    conditional = {n: c for n, c in _conditions(pid).items() if n not in allowed}
+    code = [_load(4), _equal(machine, 1, 0), KILL, _load(0)]
+    if column == 0:                                # the numbers of x32, the other way to call on x86-64
+        code += [struct.pack("<HBBI", 0x35, 0, 1, 0x40000000), REFUSE]
+    for numbers, reply in ((allowed, ALLOW), (ABSENT, MISSING)):
+        for row in numbers.values():
+            if row[column] is not None:
+                code += [_equal(row[column], 0, 1), reply]
+    for name, lines in conditional.items():
+        code += [_equal(CONDITIONAL[name][column], 0, len(lines)), *lines]
+    return [*code, REFUSE]
+
+
+def _conditions(pid: int) -> dict[str, list[bytes]]:
+    """For each call of CONDITIONAL the instructions that allow or refuse it, by its arguments."""
+    low, high = (lambda n: _load(16 + 8 * n)), (lambda n: _load(20 + 8 * n))
+    only = lambda n, *values: [low(n), *(c for v in values for c in (_equal(v, 0, 1), ALLOW)), REFUSE]
+    no_new_limit = [low(0), _equal(0, 0, 5), low(2), _equal(0, 0, 3), high(2), _equal(0, 0, 1), ALLOW, REFUSE]
+    thread = [low(0), _any_bit(0xFFFFFFFF & ~OF_THREADS, 2, 0), _any_bit(THREAD, 0, 1), ALLOW, REFUSE]
+    return {"clone": thread, "kill": only(0, pid), "tgkill": only(0, pid), "prctl": only(0, *PRCTL),
+            "fcntl": only(1, *FCNTL), "ioctl": only(1, *IOCTL), "sched_getaffinity": only(0, 0, pid),
+            "prlimit64": no_new_limit,
+            **dict.fromkeys(("clock_gettime", "clock_getres", "clock_nanosleep"), only(0, *CLOCKS))}
+
+
+# ---- folders
 def packages() -> list[Path]:
     """Folders that an answer may read, beside the tree: Python's, and those of installed packages but flowedu."""
     found = [Path(sysconfig.get_path(n)) for n in ("stdlib", "platstdlib")]
@@ -155,8 +265,7 @@ def sites() -> list[Path]:
 
 
 def behind_walls() -> None:
-    """For the process that loads an answer: it reads what Python needs, has one folder to write, starts nothing, ends
-    nobody, and so does not come near its judge."""
+    """Restrict the process that loads a compiled answer: it reads what Python needs and writes to one folder."""
     scratch = os.environ["TMPDIR"]
     os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(dir=scratch)
     shut_in([*map(Path, READ), *packages(), course.HOME / "src", course.HOME / ".venv", Path(sys.prefix),
