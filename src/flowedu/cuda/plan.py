@@ -81,7 +81,7 @@ class DeviceExecutor:
     the CPU's Executor.
     """
 
-    python = False
+    pythons = ()
 
     def __init__(self, plan: Plan, place: int, threads: int = 0):
         self.plan, self.place, self.index, self.nt = plan, place, place - 1, threads or get_num_threads()
@@ -173,11 +173,6 @@ class DeviceExecutor:
         return found
 
     # ---- what a Program asks
-    @property
-    def random(self) -> bool:
-        """Whether a call draws random numbers (a different draw in every run)."""
-        return bool(self.draws)
-
     def stale(self, share: int = 1) -> bool:
         """Whether a variable was given other memory, or another layout, since this was laid out."""
         return any(t.address != at or t.strides != strides for t, at, strides in self.lasting)

@@ -2,12 +2,14 @@
  *
  * Small calls run on thread 0 alone and need no meeting between them; threads meet only around calls that are split.
  * A failing call stops the list: no later call (an optimizer update, say) sees its output.
+ * polls: NULL, or for each call whether thread 0 calls `poll` after it, which stops the list by returning FE_SIGNAL.
  */
 #ifndef FLOWEDU_TEAM_H
 #define FLOWEDU_TEAM_H
 #include "abi.h"
 
-static int fe_run(fe_call *calls, int n, int nt, int *failed) {
+enum { FE_SIGNAL = 100 }; /* a status that no kernel returns */
+static int fe_run(fe_call *calls, int n, int nt, int *failed, const char *polls, int (*poll)(void)) {
     *failed = -1;
 #if defined(_OPENMP)
     if (nt > 1) {
@@ -27,6 +29,7 @@ static int fe_run(fe_call *calls, int n, int nt, int *failed) {
                 } else if (team.tid == 0) {
                     if (!barrier.fail) s = calls[i].fn(&calls[i], &solo, 0);
                 }
+                if (s == FE_OK && polls && polls[i] && team.tid == 0 && !barrier.fail) s = poll();
                 if (s != FE_OK && __sync_bool_compare_and_swap(&barrier.fail, 0, s)) { *failed = i; status = s; }
                 if (calls[i].parallel) {
                     fe_wait(&team);
@@ -41,6 +44,7 @@ static int fe_run(fe_call *calls, int n, int nt, int *failed) {
     fe_team solo = {0, 1, 0};
     for (int i = 0; i < n; i++) {
         int s = calls[i].fn(&calls[i], &solo, 0);
+        if (s == FE_OK && polls && polls[i]) s = poll();
         if (s != FE_OK) { *failed = i; return s; }
     }
     return FE_OK;

@@ -4,7 +4,8 @@ from flowedu.core.ops.call cimport OpBase, Rule
 from flowedu.core.values.storage cimport ON_DEVICE, Array, Block
 
 cdef extern from "team.h" nogil:
-    int fe_run(fe_call *, int, int, int *) noexcept
+    enum: FE_SIGNAL
+    int fe_run(fe_call *, int, int, int *, const char *polls, int (*poll)() noexcept) noexcept
     int fe_has_threads() noexcept
 
 cdef enum:                           # of a tensor (TensorBase.flags) or a call (Entry.flags): flags that leave the fast path

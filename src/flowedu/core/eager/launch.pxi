@@ -76,10 +76,10 @@ cdef int launch(fe_call *call, fe_work work, int64_t cost) except -1:
             scratch = block_new(need)
             call.work = scratch.data
     if nt == 1 and cost < SMALL:
-        status = fe_run(call, 1, 1, &failed)
+        status = fe_run(call, 1, 1, &failed, NULL, NULL)
     else:
         with nogil:
-            status = fe_run(call, 1, nt, &failed)
+            status = fe_run(call, 1, nt, &failed, NULL, NULL)
     if scratch != NULL:
         block_drop(scratch)
     return status

@@ -14,16 +14,14 @@ class Executor:
     @property
     def plan(self) -> Any: ...
     @property
-    def python(self) -> Any: """Whether a call has a Python kernel."""
-    @property
-    def random(self) -> Any: """Whether a call draws random numbers (a different draw in every run)."""
+    def pythons(self) -> Any: ...
     def remember(self, there: bool):
         """Whether the scratch of the graph's `kept` nodes holds what an earlier run left: `kept` of fe_call (abi.h)."""
     def run(self, arguments: tuple): """One step."""
     @property
     def runs(self) -> int: ...
     def stale(self, share: int = 1):
-        """Whether this was laid out for another number of threads (than a `share`-th of those there are), or a variable was given other memory or another layout since (`p.data = ...`)."""
+        """True if the share of the threads, or the memory or layout of a variable (`p.data = ...`), is another one now."""
     def takes(self, arguments: tuple):
         """Whether these can be run as they are: eager local tensors of the right shape and dtype, contiguous."""
     def times(self, arguments: tuple, repeats: int = 20):

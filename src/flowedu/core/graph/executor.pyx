@@ -1,18 +1,19 @@
 """Executor: a plan as one C array of calls, run in one go without the GIL and without Python per op."""
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
+from libc.string cimport memcmp, memset
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 from cpython.object cimport PyObject
 cimport numpy as cnp
 
-from threading import Lock
+from threading import Lock, main_thread
 from time import perf_counter
 
 import numpy as np
 
 from flowedu._kernels.core.abi cimport *
 from flowedu.core.values.storage cimport ON_DEVICE, Array, Block, block_drop, block_try, itemsize, row_by_row, view_contiguous
-from flowedu.core.eager.dispatch cimport GLOBAL, Entry, TensorBase, copy_values, fe_run, new_tensor
+from flowedu.core.eager.dispatch cimport FE_SIGNAL, GLOBAL, Entry, TensorBase, copy_values, fe_run, new_tensor, same_view
 
 from flowedu.core.values.thread_state import register_fields, thread_state
 from flowedu.core.values import storage
@@ -27,8 +28,17 @@ from flowedu.core.eager.dispatch import get_num_threads
 register_fields(plans=0)     # how many plans with Python kernels the thread is in the middle of
 cnp.import_array()
 
+cdef extern from "Python.h":
+    int PyErr_CheckSignals() noexcept                  # an exception of a handler stays pending in the thread
+    void raise_pending "PyErr_Occurred"() except *     # raise the pending exception, if there is one
+    unsigned long PyThread_get_thread_ident() nogil
+
 cdef enum:
     SPLIT = 65536            # calls that cost less (some 10 us of work) run on one thread
+    PAUSE = 50_000_000       # ns that a step runs before it looks for signals, and between two looks
+
+cdef unsigned long main_ident    # of the thread that runs signal handlers
+cdef int64_t due                 # when that thread looks next, in ns
 
 
 include "scratch.pxi"
@@ -46,18 +56,23 @@ cdef class Executor:
     always_parallel: split even small calls over the threads (for tests). threads: as many as the plan was made for
     (0: the present number).
 
+    Ctrl-C ends a step between two calls, PAUSE after it began or later, and only before the first call that writes a
+    variable: variables are those from before the step, or from after it.
+
     Attributes: plan; nt, the number of threads it was laid out for.
     """
     cdef readonly object plan
     cdef readonly int nt
     cdef int split               # whether any call is cut over the threads
-    cdef int ncalls, npatch, nrandom, ninputs, noutputs
-    cdef list pythons            # numbers of the calls with a Python kernel: while one runs, other threads may come
+    cdef int ncalls, npatch, ninputs, noutputs
+    cdef readonly list pythons   # numbers of the calls with a Python kernel
+    cdef list draws              # numbers of those that draw random numbers
+    cdef bint open               # Python code may run during a step: such a kernel, or a signal handler
+    cdef char *polls             # after which calls to look for signals
     cdef object lock
     cdef fe_call *calls
     cdef fe_view *views
     cdef Patch *patches
-    cdef int64_t **draws
     cdef Block *arena
     cdef list keep
     cdef dict homes
@@ -72,41 +87,40 @@ cdef class Executor:
     cdef public TensorBase counter   # None, or the variable (int64) that holds the number of steps made
 
     def __cinit__(self, plan, bint always_parallel=False, int threads=0):
-        cdef int i, k, n
+        cdef int i, k
+        cdef int64_t writes = 0, unpolled = -64 * SPLIT      # a step of less than 1 ms or so never looks for signals
         cdef Entry e
         cdef fe_view *v
-        cdef list patched = []
-        cdef char *home
         self.plan, self.nt = plan, threads or get_num_threads()
-        self.ncalls, self.keep, self.pythons, self.written = len(plan.steps), [], [], []
-        n = sum([len(step.places) for step in plan.steps])
-        self.noutputs = len(plan.graph.outputs)
-        self.calls = <fe_call *>calloc(max(self.ncalls, 1), sizeof(fe_call))
-        self.views = <fe_view *>calloc(max(n, 1), sizeof(fe_view))
-        self.outs = <fe_view *>calloc(max(self.noutputs, 1), sizeof(fe_view))
-        self.draws = <int64_t **>calloc(max(self.ncalls, 1), sizeof(void *))
-        if not self.calls or not self.views or not self.outs or not self.draws:
+        self.ncalls, self.keep, self.written, self.pythons, self.draws = len(plan.steps), [], [], [], []
+        outputs = [plan.where[value] for value in plan.graph.outputs]
+        inputs = [plan.where[value] for value in plan.graph.inputs.values()]
+        places = [*inputs, *outputs, *(p for step in plan.steps for p in step.places)]
+        self.ninputs, self.noutputs, self.lock = len(inputs), len(outputs), Lock()
+        self.calls = <fe_call *>calloc(self.ncalls + 1, sizeof(fe_call))
+        self.polls = <char *>calloc(self.ncalls + 1, 1)
+        self.views = <fe_view *>calloc(len(places) + 1, sizeof(fe_view))
+        self.patches = <Patch *>calloc(len(places) + 1, sizeof(Patch))
+        self.planned = <fe_view *>calloc(len(plan.buffers) + 1, sizeof(fe_view))
+        if not self.calls or not self.polls or not self.views or not self.patches or not self.planned:
             raise MemoryError
+        self.in_views, self.outs = self.views, self.views + self.ninputs
         self.homes = None if not storage.separate else {b: empty((b.nbytes,), uint8) for b in plan.buffers if b.in_arena}
         if plan.arena <= LARGEST:
             self.arena = block_try(max(plan.arena, 64))
         if self.arena == NULL:
             raise no_room(plan)
-        order = {value: i for i, value in enumerate(plan.graph.inputs.values())}
-        buffers = {plan.where[value].buffer: i for value, i in order.items()}
-        self.ninputs, self.lock = len(order), Lock()
-        outputs = [plan.where[value] for value in plan.graph.outputs]
+        buffers = {p.buffer: i for i, p in enumerate(inputs)}
         for i, p in enumerate(outputs):            # whole buffers: kernels write into what is given to the caller
             if p.buffer.in_arena and p.contiguous and p.buffer.nbytes == p.spec.nbytes:
                 buffers.setdefault(p.buffer, self.ninputs + i)
-        v = self.views
+        v = self.outs + self.noutputs
         for i, step in enumerate(plan.steps):
             e = step.entry
             self.keep.append(e)
             self.calls[i].fn, self.calls[i].args = e.fn, v
             self.calls[i].nin, self.calls[i].nargs = e.nin, len(step.places)
             self.calls[i].ints, self.calls[i].reals, self.calls[i].extra = e.ints, e.reals, e.extra
-            self.calls[i].node = i
             self.calls[i].parallel = (e.cost >= SPLIT or always_parallel) and self.nt > 1 and not e.python
             if e.python:
                 self.pythons.append(i)
@@ -116,35 +130,24 @@ cdef class Executor:
             if step.scratch is not None:
                 self.calls[i].work = self.home(step.scratch)
             if e.op.random and not e.python:
-                self.draws[self.nrandom] = &e.ints[1]
-                self.nrandom += 1
-            for p in step.places:
-                fill_view(v, p)
-                if p.buffer in buffers:
-                    patched.append((buffers[p.buffer], p.offset * p.spec.dtype.bytes, <size_t>v))
-                else:
-                    v.data = self.locate(p)
-                v += 1
+                self.draws.append(i)
+            v += len(step.places)
             self.split |= self.calls[i].parallel
-        self.lasting = [b.array for b in plan.buffers if b.kind == "variable"]
-        for i, p in enumerate(outputs):
-            fill_view(&self.outs[i], p)
+            writes = writes or (step.node is not None and bool(step.node.mutates))
+            unpolled += max(e.cost, SPLIT // 16)
+            if unpolled >= SPLIT and i < self.ncalls - 1 and not writes:      # a step that has begun to update ends it
+                self.polls[i], self.open, unpolled = True, True, 0
+        self.open |= bool(self.pythons)
+        for k, p in enumerate(places):
+            fill_view(&self.views[k], p)
             if p.buffer in buffers:
-                patched.append((buffers[p.buffer], p.offset * p.spec.dtype.bytes, <size_t>&self.outs[i]))
+                self.patches[self.npatch].arg, self.patches[self.npatch].view = buffers[p.buffer], &self.views[k]
+                self.patches[self.npatch].offset = p.offset * p.spec.dtype.bytes
+                self.npatch += 1
             else:
-                self.outs[i].data = self.locate(p)
-        self.npatch = len(patched)
-        self.patches = <Patch *>calloc(max(self.npatch, 1), sizeof(Patch))
-        self.in_views = <fe_view *>calloc(max(self.ninputs, 1), sizeof(fe_view))
-        self.planned = <fe_view *>calloc(max(len(self.lasting), 1), sizeof(fe_view))
-        if not self.patches or not self.in_views or not self.planned:
-            raise MemoryError
-        for i, (arg, offset, view) in enumerate(patched):
-            self.patches[i].arg, self.patches[i].offset = arg, offset
-            self.patches[i].view = <fe_view *><size_t>view
-        self.in_types = tuple([value.spec.dtype.numpy for value in order])
-        for value, i in order.items():
-            fill_view(&self.in_views[i], plan.where[value])
+                self.views[k].data = self.locate(p)
+        self.lasting = [b.array for b in plan.buffers if b.kind == "variable"]
+        self.in_types = tuple([p.spec.dtype.numpy for p in inputs])
         self.out_shapes = tuple([value.spec.shape for value in plan.graph.outputs])
         for i, array in enumerate(self.lasting):
             self.planned[i] = (<Array>array).v
@@ -173,45 +176,26 @@ cdef class Executor:
 
     def __dealloc__(self):
         free(self.calls)
+        free(self.polls)
         free(self.views)
-        free(self.outs)
-        free(self.draws)
         free(self.patches)
-        free(self.in_views)
         free(self.planned)
         if self.arena != NULL:
             block_drop(self.arena)
 
     def stale(self, int share=1):
-        """Whether this was laid out for another number of threads (than a `share`-th of those there are), or a variable was
-        given other memory or another layout since (`p.data = ...`)."""
-        cdef int i, d
-        cdef fe_view *v
-        cdef fe_view *w
+        """True if the share of the threads, or the memory or layout of a variable (`p.data = ...`), is another one now."""
+        cdef int i
         if max(1, <int>get_num_threads() // share) != self.nt:
             return True
         for i in range(len(self.lasting)):
-            v, w = &(<Array>(<list>self.lasting)[i]).v, &self.planned[i]
-            if v.data != w.data or v.ndim != w.ndim or v.dtype != w.dtype:
+            if not same_view(&(<Array>(<list>self.lasting)[i]).v, &self.planned[i]):
                 return True
-            for d in range(v.ndim):
-                if v.stride[d] != w.stride[d] or v.shape[d] != w.shape[d]:
-                    return True
         return False
-
-    @property
-    def python(self):
-        """Whether a call has a Python kernel."""
-        return bool(self.pythons)
-
-    @property
-    def random(self):
-        """Whether a call draws random numbers (a different draw in every run)."""
-        return self.nrandom > 0
 
     def accepts(self, tuple arguments):
         """Whether these can be run as they are: ndarrays of the right shape and dtype, C-contiguous."""
-        cdef int i, d
+        cdef int i
         cdef cnp.ndarray a
         if len(arguments) != self.ninputs:
             return False
@@ -221,24 +205,25 @@ cdef class Executor:
                 return False
             a = <cnp.ndarray>o
             if cnp.PyArray_NDIM(a) != self.in_views[i].ndim or not cnp.PyArray_IS_C_CONTIGUOUS(a) \
-                    or not cnp.PyArray_ISALIGNED(a) or a.descr is not self.in_types[i]:
+                    or not cnp.PyArray_ISALIGNED(a) or a.descr is not self.in_types[i] \
+                    or memcmp(cnp.PyArray_DIMS(a), self.in_views[i].shape, self.in_views[i].ndim * sizeof(int64_t)):
                 return False
-            for d in range(self.in_views[i].ndim):
-                if cnp.PyArray_DIM(a, d) != self.in_views[i].shape[d]:
-                    return False
         return True
 
     def run(self, tuple arguments):
         """One step. `arguments`: one C-contiguous ndarray of the right dtype and shape per job input."""
-        return self.step(arguments) if not self.pythons else self.guarded(arguments)
+        return self.guarded(arguments) if self.open else self.step(arguments)
 
     cdef list guarded(self, tuple arguments):
-        """A step with Python kernels, which might call this very plan."""
-        depth = thread_state.plans
+        """A step with Python kernels or looks for signals: what they run might call this very plan."""
+        global due, main_ident
+        depth, main_ident = thread_state.plans, main_thread().ident
+        if PyThread_get_thread_ident() == main_ident:
+            due = now() + PAUSE
         if not self.lock.acquire(blocking=depth == 0):         # a thread inside a job waits for no other: two could deadlock
-            raise UnsupportedError(f"job {self.plan.graph.name} was called by a Python kernel while it runs",
-                                   expected="a kernel that calls other jobs, or none", got="a call of a job that runs",
-                                   fix="write that loop outside the job")
+            raise UnsupportedError(f"job {self.plan.graph.name} was called while it runs", got="a call of a job that runs",
+                                   expected="a Python kernel or signal handler that calls other jobs, or none",
+                                   fix="call it after the step")
         thread_state.plans = depth + 1
         try:
             return self.step(arguments)
@@ -255,7 +240,7 @@ cdef class Executor:
 
     def takes(self, tuple arguments):
         """Whether these can be run as they are: eager local tensors of the right shape and dtype, contiguous."""
-        cdef int i, d
+        cdef int i
         cdef fe_view *v
         cdef TensorBase x
         if len(arguments) != self.ninputs:
@@ -266,11 +251,8 @@ cdef class Executor:
                 return False
             x, v = <TensorBase>o, &self.in_views[i]
             if x.block == NULL or x.flags & (GLOBAL | ON_DEVICE) or x.v.ndim != v.ndim or x.v.dtype != v.dtype \
-                    or not view_contiguous(&x.v):
+                    or not view_contiguous(&x.v) or memcmp(x.v.shape, v.shape, v.ndim * sizeof(int64_t)):
                 return False
-            for d in range(v.ndim):
-                if x.v.shape[d] != v.shape[d]:
-                    return False
         return True
 
     cdef int point(self, tuple arguments) except -1:
@@ -291,13 +273,13 @@ cdef class Executor:
         if self.counter is not None:               # a reloaded state goes on with the same dropout masks
             self.runs = (<int64_t *>self.counter.v.data)[0]
         self.point(arguments + out)
-        for i in range(self.nrandom):
-            self.draws[i][0] = self.runs
+        for i in self.draws:
+            (<int64_t *>self.calls[i].ints)[1] = self.runs
         if self.pythons:
             owner = (self, arguments, out)
             self.own(owner)
         with nogil:
-            status = fe_run(self.calls, self.ncalls, self.nt if self.split else 1, &failed)
+            status = fe_run(self.calls, self.ncalls, self.nt if self.split else 1, &failed, self.polls, poll)
         if status != FE_OK:
             raise self.failure(status, failed)
         self.runs += 1
@@ -310,7 +292,8 @@ cdef class Executor:
         return list(out)
 
     cdef object failure(self, int status, int failed):
-        """The exception for a run that stopped at call number `failed`."""
+        """The exception for a run that stopped at call number `failed`. Raises the one of a signal handler."""
+        raise_pending()
         step = self.plan.steps[failed]
         line = step.node.line if step.node is not None else ""
         if status == FE_PYTHON:
@@ -330,7 +313,7 @@ cdef class Executor:
             self.own(owner)
             for i in range(self.ncalls):
                 start = perf_counter()
-                status = fe_run(&self.calls[i], 1, self.nt if self.calls[i].parallel else 1, &failed)
+                status = fe_run(&self.calls[i], 1, self.nt if self.calls[i].parallel else 1, &failed, NULL, NULL)
                 if status != FE_OK:
                     raise self.failure(status, i)
                 best[i] = min(best[i], perf_counter() - start)
@@ -363,6 +346,23 @@ cdef class Executor:
         y.data = self.memory(to)
         row_by_row(&y)
         return copy_values(&self.outs[i], &y) if y.data != self.outs[i].data else 0
+
+
+cdef int64_t now() noexcept nogil:
+    cdef timespec t
+    clock_gettime(CLOCK_MONOTONIC, &t)
+    return <int64_t>t.tv_sec * 1_000_000_000 + t.tv_nsec
+
+
+cdef int poll() noexcept nogil:
+    """Between two calls of a step: run the handlers of signals that came, in the main thread, every PAUSE."""
+    global due
+    if PyThread_get_thread_ident() != main_ident or now() < due:
+        return FE_OK
+    with gil:
+        due = now() + PAUSE
+        return FE_SIGNAL if PyErr_CheckSignals() else FE_OK
+
 
 cdef int *NUMPY_CODE = [cnp.NPY_FLOAT32, cnp.NPY_FLOAT64, cnp.NPY_INT32, cnp.NPY_INT64]
 

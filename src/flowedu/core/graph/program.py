@@ -78,7 +78,7 @@ class Program:
         if self.executor is not None:
             executor.runs = self.executor.runs              # random numbers go on where they were
         self.executor = executor
-        if executor.python:                                 # its kernels may run other programs, even from two threads:
+        if executor.pythons:                                # its kernels may run other programs, even from two threads:
             self.lock = nullcontext()                       # the executor sees to it that they do not wait for each other
 
     def stale(self) -> bool:
