@@ -93,3 +93,126 @@ def test_the_state_of_a_proxy_is_not_saved(tmp_path):
     with pytest.raises(AssertionError, match="state_dict is that of a module inside an nn.Graph") as e:
         flow.save(g.model.state_dict(), str(tmp_path / "state"))
     assert "graph.state_dict()" in str(e.value) and not (tmp_path / "state").exists()
+
+
+# ---- writes: the law of every proxy
+def linear():
+    model = nn.Sequential(nn.Linear(2, 2, bias=False), nn.BatchNorm1d(2)).eval()
+    nn.init.constant_(model[0].weight, 1.0)
+    return model
+
+
+WRITES = {                                     # what is written, how it reads back
+    "data": (lambda m: setattr(m[0].weight, "data", flow.full((2, 2), 7.0)), lambda m: m[0].weight.numpy().tolist()),
+    "data of a buffer": (lambda m: setattr(m[1].running_mean, "data", flow.full((2,), 3.0)),
+                         lambda m: m[1].running_mean.numpy().tolist()),
+    "grad": (lambda m: setattr(m[0].weight, "grad", flow.full((2, 2), 2.0)),
+             lambda m: m[0].weight.grad is not None and m[0].weight.grad.numpy().tolist()),
+    "requires_grad": (lambda m: setattr(m[0].weight, "requires_grad", False), lambda m: m[0].weight.requires_grad),
+    "unknown name": (lambda m: setattr(m[0].weight, "tag", 5), lambda m: getattr(m[0].weight, "tag", None)),
+    "element": (lambda m: m[0].weight.detach().__setitem__(0, 4.0), lambda m: m[0].weight.numpy().tolist()),
+    "buffer element": (lambda m: m[1].running_mean.__setitem__(0, 4.0), lambda m: m[1].running_mean.numpy().tolist()),
+    "in place": (lambda m: m[1].running_mean.add_(1.0), lambda m: m[1].running_mean.numpy().tolist()),
+    "parameter": (lambda m: setattr(m[0], "weight", nn.Parameter(flow.full((2, 2), 9.0))),
+                  lambda m: m[0].weight.numpy().tolist()),
+    "parameter of another": (lambda m: setattr(m[1], "weight", m[1].bias), lambda m: m[1].weight.numpy().tolist()),
+    "buffer": (lambda m: setattr(m[1], "running_var", flow.full((2,), 5.0)), lambda m: m[1].running_var.numpy().tolist()),
+    "number": (lambda m: setattr(m[1], "eps", 0.5), lambda m: m[1].eps),
+    "training": (lambda m: setattr(m[1], "training", True), lambda m: m[1].training),
+    "module": (lambda m: setattr(m, "0", nn.Linear(2, 2, bias=False)), lambda m: m[0].weight.numpy().shape),
+    "module of another": (lambda m: setattr(m, "1", m[0]), lambda m: [type(p).__name__ for p in m]),
+    "item": (lambda m: m.__setitem__(1, nn.ReLU()), lambda m: [type(p).__name__ for p in m]),
+    "deletion": (lambda m: m.__delattr__("1"), lambda m: len(m)),
+    "deletion of an item": (lambda m: m.__delitem__(1), lambda m: len(m)),
+    "method": (lambda m: m[0].weight.requires_grad_(False), lambda m: m[0].weight.requires_grad),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("when", ["in __init__", "before the first call", "between calls"])
+def test_a_write_through_a_proxy_is_that_of_the_module(write, when):
+    """The same write on a twin of the module, without a graph: the state, what it reads back, and results agree."""
+    change, read = WRITES[write]
+    model, twin = linear(), linear()
+    flow.manual_seed(1)
+    change(twin)
+    flow.manual_seed(1)
+
+    class Small(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.m = model
+            if when == "in __init__":
+                change(self.m)
+
+        def build(self, x):
+            return self.m(x)
+
+    g, x = Small(), flow.tensor([[1.0, 2.0], [3.0, 5.0]])
+    if when == "between calls":
+        g(x)
+    if when != "in __init__":
+        change(g.m)
+    assert read(model) == read(twin)
+    proxied = read(g.m)
+    assert proxied == read(twin) or isinstance(proxied, list) and set(proxied) == {"ProxyModule"}
+    agree(g, model, twin, x)
+
+
+def agree(g, model, twin, x, change=lambda module: None):
+    """Two calls of the graph and of the twin give the same results and states."""
+    for _ in range(2):
+        change(twin)
+        np.testing.assert_allclose(g(x).numpy(), twin(x).numpy(), rtol=1e-5, atol=1e-5)
+        state, expected = model.state_dict(), twin.state_dict()
+        assert list(state) == list(expected)
+        for key, value in expected.items():
+            np.testing.assert_allclose(state[key].numpy(), value.numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("write", ["data", "data of a buffer", "grad", "requires_grad", "unknown name", "parameter", "buffer",
+                                   "number", "training", "in place", "buffer element"])
+def test_a_write_in_build_is_made_or_refused(write):
+    """As build says it: at every call of the twin."""
+    change, read = WRITES[write]
+    model, twin = linear(), linear()
+
+    def build(self, x):
+        change(self.m)
+        return self.m(x)
+
+    x = flow.tensor([[1.0, 2.0], [3.0, 5.0]])
+    g = graph(build, m=model)
+    try:
+        g(x)
+    except flow.errors.FlowError as e:
+        assert e.fix and e.got
+        return
+    change(twin)
+    twin(x)
+    agree(g, model, twin, x, change)
+    assert read(model) == read(twin)
+
+
+def test_a_proxied_tensor_is_computed_with():
+    """Operators, indexing and methods are those of the tensor."""
+    model, g = made()
+    w, proxy = model.body[0].weight, g.model.body[0].weight
+    for f in (lambda t: t + 1, lambda t: 2 * t, lambda t: -t, lambda t: t @ t.T, lambda t: t[0], lambda t: t > 0,
+              lambda t: np.asarray(t.detach()), lambda t: t.sum(), lambda t: flow.tensor(t.tolist())):
+        assert np.array_equal(np.asarray(f(proxy).tolist()), np.asarray(f(w).tolist()))
+    assert len(proxy) == len(w) and [*proxy][0].shape == (4,) and hash(proxy) == hash(w)
+
+
+def test_a_write_in_place_by_an_operator():
+    model, g = made()
+    before = model.body[2].running_mean.numpy().copy()
+    g.model.body[2].running_mean += 1
+    assert np.array_equal(model.body[2].running_mean.numpy(), before + 1)
+    assert "running_mean" in model.body[2]._buffers
+
+
+def test_a_proxied_tensor_is_refused_where_a_tensor_is():
+    _, g = made()
+    with pytest.raises(flow.errors.FlowError, match="not allowed to set Tensor attribute"):
+        g.other = g.model.scale

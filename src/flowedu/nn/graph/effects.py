@@ -24,6 +24,7 @@ def attributes_kept(tracer, blocks: Iterable) -> Iterator[None]:
             for key, new in list(table.items()):
                 if isinstance(new, Tensor) and new.is_lazy:
                     _keep(tracer, f"{block.path}.{key}", old.get(key), new)
+        refuse_gradients(modules)
     finally:
         for _, table, old in before:
             if any(isinstance(t, Tensor) and t.is_lazy for t in table.values()):
@@ -38,6 +39,18 @@ def _keep(tracer, path: str, old: Tensor | None, new: Tensor) -> None:
                                fix="register it with its final shape and dtype", at="")
     if new.symbol is not tracer.values.get(id(old)):
         tracer.write(old, new)
+
+
+def refuse_gradients(blocks: Iterable) -> None:
+    """Raise UnsupportedError if build assigned a value of the graph to the `grad` of a parameter or buffer."""
+    assigned = [(f"{block.path}.{key}", t) for block in blocks
+                for key, t in (*block.origin._parameters.items(), *block.origin._buffers.items())
+                if t is not None and t.grad is not None and t.grad.is_lazy]
+    for _, t in assigned:
+        t.grad = None
+    if assigned:
+        raise UnsupportedError(f"nn.Graph: build assigns to the gradient of {assigned[0][0]}", expected="loss.backward()",
+                               got="a value of the graph", fix="assign eager tensors to grad outside build", at="")
 
 
 def check_aliases(tracer) -> None:

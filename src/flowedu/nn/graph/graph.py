@@ -21,7 +21,7 @@ from flowedu.nn.graph import state
 from flowedu.nn.graph.added import check_optimizer
 from flowedu.nn.graph.changes import refresh
 from flowedu.nn.graph.config import GraphConfig
-from flowedu.nn.graph.proxies import GraphModule, ProxyModule
+from flowedu.nn.graph.proxies import GraphModule, ProxyModule, unwrap
 from flowedu.nn.graph.timed import TimedCompiled, told
 from flowedu.show.modules import describe, measurable, profile, report
 
@@ -85,7 +85,7 @@ class Graph(core.TracedGraph):
             self.debug(debug_v_level, ranks=debug_ranks)
 
     def __setattr__(self, name: str, value) -> None:
-        super().__setattr__(name, value._block.origin if isinstance(value, ProxyModule) else value)
+        super().__setattr__(name, unwrap(value))
 
     def add_optimizer(self, optim: BaseOptimizer, *, lr_sch=None, is_sparse: bool = False) -> None:
         """Let `optim` update its parameters at the end of every call, at the rate of the scheduler `lr_sch` if given.

@@ -10,6 +10,9 @@ from flowedu.core.layers.module import Module
 from flowedu.core.trace.blocks import ModuleBlock
 from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError
+from flowedu.nn.containers import ModuleDict
+from flowedu.nn.graph.changes import refresh
+from flowedu.nn.parameter_lists import ParameterDict, ParameterList
 from flowedu.saving.graph import ProxyState
 
 
@@ -59,8 +62,18 @@ class GraphTensor:
     type: str
 
 
+def unwrap(value):
+    """The module or tensor of a proxy; any other value as it is."""
+    if isinstance(value, ProxyModule):
+        return value._block.origin
+    return value._tensor if isinstance(value, ProxyTensor) else value
+
+
 class ProxyModule:
-    """What `graph.model` gives: the module, with `.to(GraphModule)` besides."""
+    """The value of `graph.model`: the module, with `.to(GraphModule)` in addition.
+
+    Attributes and items that are assigned or deleted are those of the module.
+    """
 
     def __init__(self, block: GraphModule):
         object.__setattr__(self, "_block", block)
@@ -81,28 +94,50 @@ class ProxyModule:
     def __getattr__(self, name: str):
         block = self._block
         value = getattr(block.origin, name)
-        if isinstance(value, Module) and name in block.children:
-            return ProxyModule(block.children[name])
+        if isinstance(value, Module) and block.origin._modules.get(name) is value:
+            return ProxyModule(self._children()[name])
         if isinstance(value, Tensor) and thread_state.tracer is None:
             for kind, table in (("PARAMETER", block.origin._parameters), ("BUFFER", block.origin._buffers)):
                 if name in table:
                     return ProxyTensor(value, GraphTensor(f"{block.path}.{name}", kind))
         return value
 
+    def _children(self) -> dict[str, GraphModule]:
+        """The blocks of the modules that the module has now."""
+        refresh(self._block)
+        return self._block.children
+
     def __setattr__(self, name: str, value) -> None:
-        setattr(self._block.origin, name, value)
+        setattr(self._block.origin, name, unwrap(value))
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._block.origin, name)
 
     def __getitem__(self, key):
-        keys = list(self._block.children)
+        children = self._children()
+        if not children:                           # ParameterList, ParameterDict
+            return self._block.origin[key]
+        keys = list(children)
         if isinstance(key, slice):
-            return [ProxyModule(self._block.children[k]) for k in keys[key]]
-        return ProxyModule(self._block.children[key if isinstance(key, str) else keys[key]])
+            return [ProxyModule(children[k]) for k in keys[key]]
+        return ProxyModule(children[key if isinstance(key, str) else keys[key]])
+
+    def __setitem__(self, key, value) -> None:
+        self._block.origin[key] = unwrap(value)
+
+    def __delitem__(self, key) -> None:
+        del self._block.origin[key]
 
     def __len__(self) -> int:
         return len(self._block.origin)
 
+    def __contains__(self, value) -> bool:
+        return unwrap(value) in self._block.origin
+
     def __iter__(self):
-        return (ProxyModule(b) for b in self._block.children.values())
+        if isinstance(self._block.origin, (ModuleDict, ParameterDict, ParameterList)):
+            return iter(self._block.origin)
+        return (ProxyModule(b) for b in self._children().values())
 
     def state_dict(self, *args, **kwargs) -> ProxyState:
         return ProxyState(self._block.origin.state_dict(*args, **kwargs))
@@ -112,11 +147,12 @@ class ProxyModule:
 
 
 class ProxyTensor:
-    """What `graph.model.weight` gives outside build: `.to(flow.Tensor)` is the tensor, `.to(GraphTensor)` its name and
-    kind. All else is asked of the tensor."""
+    """The value of `graph.model.weight` outside build: `.to(flow.Tensor)` is the tensor, `.to(GraphTensor)` its name and
+    kind. Everything else, operators and assignments included, is that of the tensor."""
 
     def __init__(self, tensor: Tensor, handle: GraphTensor):
-        self._tensor, self._handle = tensor, handle
+        object.__setattr__(self, "_tensor", tensor)
+        object.__setattr__(self, "_handle", handle)
 
     def to(self, *args, **kwargs):
         if len(args) == 1 and isinstance(args[0], type):
@@ -126,5 +162,27 @@ class ProxyTensor:
     def __getattr__(self, name: str):
         return getattr(self._tensor, name)
 
+    def __setattr__(self, name: str, value) -> None:
+        setattr(self._tensor, name, unwrap(value))
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._tensor, name)
+
     def __repr__(self) -> str:
         return f"({self._handle.type}:{self._handle.name}:{self._tensor!r})"
+
+
+def _forward(name: str):
+    """The special method `name` of the tensor of a proxy; Python looks it up on the class."""
+    def method(self, *args, **kwargs):
+        return getattr(self._tensor, name)(*map(unwrap, args), **kwargs)
+    method.__name__ = name
+    return method
+
+
+_OPERATORS = """add sub mul truediv floordiv mod pow matmul and or xor lshift rshift""".split()
+_SPECIAL = [prefix + name for name in _OPERATORS for prefix in ("", "r", "i")] + """neg pos abs invert eq ne lt le gt ge hash
+    bool int float complex index len iter contains getitem setitem array""".split()
+for _name in _SPECIAL:
+    if hasattr(Tensor, f"__{_name}__"):
+        setattr(ProxyTensor, f"__{_name}__", _forward(f"__{_name}__"))
