@@ -9,6 +9,7 @@ import pytest
 
 from .calls import attributes, cases, input_name, label, resized, types_of, values
 from .draws import EXACT, agree, most_terms
+from .members import find_writers
 from .test_kernels import run_on
 
 CALLS = cases(lambda op: op.ref is not None and not op.mutates)
@@ -42,3 +43,17 @@ def test_teams_of_any_size_compute_the_same(case):
         for team in TEAMS:
             for a, b, n in zip(run_on(op, arrays, attrs, team), want, terms, strict=True):
                 agree(a, b, op.name in EXACT, n, f"{team} threads")
+
+
+@pytest.mark.parametrize("case", [(op, e) for op, e in CALLS if op.cpu is not None and op.view is None], ids=label)
+def test_each_element_is_written_by_one_member_of_a_team(case):
+    """Kernels whose members do not meet: two that add to one element would lose or repeat an addend, depending on time."""
+    op, example = case
+    rng = np.random.default_rng(0)
+    e = enlarged(op, example)
+    arrays = [values(op.domain.get(input_name(op, i), "any"), shape, t, rng, i)
+              for i, (shape, t) in enumerate(zip(e["shapes"], types_of(op, e, np.float32)))]
+    for size in (2, 7):
+        writers = find_writers(op, arrays, attributes(op, e), size)
+        for count in writers or ():
+            np.testing.assert_array_equal(count, 1)
