@@ -96,24 +96,22 @@ cdef int accumulate(TensorBase leaf, TensorBase g, bint create_graph) except -1:
 cdef dict hooked_leaves(list order, list roots):
     """{id of a leaf with hooks: [contributions still to come, their sum]}; None: there is no such leaf."""
     cdef TapeNode n
-    cdef TensorBase leaf
-    cdef dict found = None
+    cdef dict sums = {}
     for n in order:
         for e in n.edges:
-            if e is None or type(e) is TapeNode:
-                continue
-            leaf = <TensorBase>e
-            if leaf.rare is not None and (leaf.rare.hooks or leaf.rare.after):
-                if found is None:
-                    found = {}
-                found.setdefault(id(e), [0, None])[0] += 1
+            expect(sums, e)
     for t in roots:
-        leaf = <TensorBase>t
-        if leaf.node is None and leaf.rare is not None and (leaf.rare.hooks or leaf.rare.after):
-            if found is None:
-                found = {}
-            found.setdefault(id(t), [0, None])[0] += 1
-    return found
+        expect(sums, edge(t))
+    return sums or None
+
+
+cdef inline int expect(dict sums, e) except -1:
+    """One more gradient will arrive at e, which may be a leaf with hooks."""
+    if e is not None and type(e) is not TapeNode:
+        rare = (<TensorBase>e).rare
+        if rare is not None and ((<Rare>rare).hooks or (<Rare>rare).after):
+            sums.setdefault(id(e), [0, None])[0] += 1
+    return 0
 
 
 cdef int pass_outputs(Ends ends, TapeNode n) except -1:

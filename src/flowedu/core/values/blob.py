@@ -31,7 +31,17 @@ _REFUSED = {
 
 
 class BlobDesc:
-    """Root of everything that describes a blob."""
+    """Base of everything that describes a blob: the names made of op_name, blob_name, and distribute."""
+
+    is_dynamic = False
+
+    @property
+    def logical_blob_name(self) -> str:
+        return f"{self.op_name}/{self.blob_name}"
+
+    @property
+    def unique_name(self) -> str:
+        return self.logical_blob_name + getattr(self.distribute, "suffix", "")
 
 
 class BlobDef(BlobDesc):
@@ -40,7 +50,6 @@ class BlobDef(BlobDesc):
     Attributes: shape (tuple of int), dtype, is_dynamic, op_name, blob_name, logical_blob_name, unique_name.
     """
 
-    is_dynamic = False
     distribute = None
 
     def __init__(self, value, op_name: str, blob_name: str):
@@ -53,14 +62,6 @@ class BlobDef(BlobDesc):
     @property
     def dtype(self) -> dtype:
         return self.value.spec.dtype
-
-    @property
-    def logical_blob_name(self) -> str:
-        return f"{self.op_name}/{self.blob_name}"
-
-    @property
-    def unique_name(self) -> str:
-        return self.logical_blob_name + getattr(self.distribute, "suffix", "")
 
     @property
     def lbi(self) -> BlobDef:

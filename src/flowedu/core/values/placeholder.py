@@ -31,7 +31,6 @@ class ArgBlobDef(BlobDesc):
     op_name ("Input_7"), blob_name ("out"), logical_blob_name, unique_name; numpy_dtype.
     """
 
-    is_dynamic = False
     is_tensor_list = False
     blob_name = "out"
 
@@ -48,14 +47,6 @@ class ArgBlobDef(BlobDesc):
         self.batch_axis = normal_batch_axis(batch_axis, len(shape), what)
         self.numpy_dtype = self.dtype.numpy
         self.op_name = f"Input_{next(_uid)}"
-
-    @property
-    def logical_blob_name(self) -> str:
-        return f"{self.op_name}/{self.blob_name}"
-
-    @property
-    def unique_name(self) -> str:
-        return self.logical_blob_name + getattr(self.distribute, "suffix", "")
 
     def with_distribute(self, distribute: Any) -> ArgBlobDef:
         """A copy, with a name of its own, that asks for this distribution."""
