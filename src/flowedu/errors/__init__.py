@@ -23,6 +23,8 @@ def _plain(size: re.Match) -> str:
 
 
 _OURS: set[str] = set()                           # files of ours that were met: every node of a graph asks, frame by frame
+_RANKS: dict[str, int] = {}                       # other files that were met, with _rank of each
+_STANDARD = os.path.dirname(os.__file__) + os.sep
 
 
 def ours(frame) -> bool:
@@ -34,15 +36,49 @@ def ours(frame) -> bool:
     return frame.f_globals.get("__name__", "").startswith("flowedu.")
 
 
-def user_place(frame=None) -> tuple[str, int] | None:
-    """(file, line) of the innermost frame outside flowedu, from `frame` (default: here) outwards; None: there is none."""
-    frame = frame or sys._getframe(1)
+def _rank(frame) -> int:
+    """Return 0 for a frame of the user's own code, 1 for an installed package, 2 for the standard library.
+
+    Methods that `dataclass` and `namedtuple` write have no file, although their module has one. They count as 2.
+    """
+    file = frame.f_code.co_filename
+    if file.startswith("<"):
+        return 2 if "__file__" in frame.f_globals and file == "<string>" else 0
+    if f"{os.sep}site-packages{os.sep}" in file or f"{os.sep}dist-packages{os.sep}" in file:
+        return 1
+    return 2 if file.startswith(_STANDARD) else int(os.path.dirname(file) == os.path.dirname(sys.executable))
+
+
+def _innermost(frame, rank: int = 2) -> tuple[int, str, int] | None:
+    """(rank, file, line) of the innermost frame outside flowedu with the smallest rank, which is at most `rank`."""
+    best = None
     while frame is not None:
         file = frame.f_code.co_filename
-        if file not in _OURS and not ours(frame) and file != threading.__file__:
-            return file, frame.f_lineno
+        if file not in _OURS and not ours(frame):
+            known = _RANKS.get(file)
+            if known is None:
+                known = _rank(frame)
+                if not file.startswith("<"):
+                    _RANKS[file] = known
+            if known <= rank:
+                best, rank = (known, file, frame.f_lineno), known - 1
+                if known == 0:
+                    break
         frame = frame.f_back
-    return None
+    return best
+
+
+def user_place(frame=None) -> tuple[str, int] | None:
+    """Return (file, line) of the user's call: the innermost frame of the user's own code, from `frame` (default: here).
+
+    Standard library and installed packages, which may call flowedu on the user's behalf, are skipped. In a thread that
+    runs nothing of the user, it is the line where the main thread is. If that does not help either, it is the innermost
+    frame of an installed package, then of the standard library. None: there is no frame outside flowedu.
+    """
+    best = _innermost(frame or sys._getframe(1))
+    if (best is None or best[0]) and threading.current_thread() is not threading.main_thread():
+        best = _innermost(sys._current_frames().get(threading.main_thread().ident), best[0] - 1 if best else 2) or best
+    return best and best[1:]
 
 
 def told_line(place: tuple[str, int] | None) -> str:
