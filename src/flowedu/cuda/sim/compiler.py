@@ -6,12 +6,14 @@ import hashlib
 import os
 import platform
 import re
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
 
 from flowedu.cuda.folders import made_once
 from flowedu.cuda.signature import WRAP, signatures
+from flowedu.cuda.sim.refuse import find_assembly, find_host_call
 from flowedu.cuda.sim.translate import body, translate
 
 HERE = Path(__file__).parent
@@ -40,9 +42,25 @@ def gxx() -> list[str]:
     return (os.environ.get("CXX") or "g++").split()
 
 
+def processor_seconds() -> int:
+    """The processor time that one run of the compiler may take: FLOWEDU_CUDA_COMPILE_SECONDS, 60 by default."""
+    said = os.environ.get("FLOWEDU_CUDA_COMPILE_SECONDS", "")
+    return max(1, int(said)) if said.isdecimal() else 60
+
+
 def run(command: list[str], text: str = "", folder: Path | None = None) -> subprocess.CompletedProcess:
-    """A compiler with `text` as its input. No ThreadSanitizer is linked: the hooks are the simulator's own."""
-    return subprocess.run(command, input=text, capture_output=True, text=True, cwd=folder or tempfile.gettempdir())
+    """Run a compiler with `text` as its input. No ThreadSanitizer is linked: the hooks are the simulator's own.
+
+    Raises:
+        CompileError: it took longer than processor_seconds(). Time of the processor is counted, not that of a clock, so
+            other programs do not matter.
+    """
+    limited = ["/bin/sh", "-c", 'ulimit -S -t "$0"; exec "$@"', str(processor_seconds()), *command]
+    done = subprocess.run(limited, input=text, capture_output=True, text=True, cwd=folder or tempfile.gettempdir())
+    if done.returncode and ("CPU time limit" in done.stderr or done.returncode in (-signal.SIGXCPU, 128 + signal.SIGXCPU)):
+        raise CompileError(f"kernel.cu:1:1: error: compiling it takes more than {processor_seconds()} s of the processor\n"
+                           "note: split long expressions and functions, or set FLOWEDU_CUDA_COMPILE_SECONDS\n")
+    return done
 
 
 def wants_checks() -> bool:
@@ -85,11 +103,13 @@ def build(source: str, made: Path, variant: str, options: tuple[str, ...]) -> Pa
     folder, lines = made.parent, source
     own = source.rpartition(START)[2].removesuffix(WRAP[1])
     made.with_name("kernel.cu").write_text(own)         # where g++ finds the lines that it shows
-    if "#" in source:
+    if "#" in source or "asm" in source:
         first = run([*gxx(), "-E", "-w", *BEFORE, *options, "-x", "c++", "-"], START + source, folder)
         if first.returncode:
             raise CompileError(first.stderr)
         lines = first.stdout
+        if said := find_assembly(lines):
+            raise CompileError(said)
     code = translate(lines, variant=variant, options=" ".join(f"'{o}'" for o in options), original=source)
     file = folder / "translated" / "kernel.cu"          # the name that reports give
     file.parent.mkdir()
@@ -98,6 +118,8 @@ def build(source: str, made: Path, variant: str, options: tuple[str, ...]) -> Pa
                   "-lc", "-lgcc", "-o", made.name], folder=folder)
     if second.returncode:
         raise CompileError(explained(second.stderr, source, folder, options))
+    if said := find_host_call(made, own):
+        raise CompileError(said)
     return made
 
 

@@ -281,7 +281,6 @@ void stop(Fault f) {
 
 bool run(Launch& l) {
     launch = &l;
-    stacks.reserve();
     free_stacks.clear();
     for (unsigned i = 0; i <= MOST; ++i) free_stacks.push_back(MOST - i);
     fault = Fault();

@@ -31,8 +31,9 @@ Region& watch(Image& image) {
     }
     if (begin < end) {
         r.begin = begin, r.size = end - begin;
-        r.watch();
+        if (!r.watch()) r.size = 0;                     // its variables then count as no memory
         for (auto& v : image.variables)
+            if (r.size)
             set_marks(r, v.address, v.size, v.where == Variable::SHARED ? (int)IN_SHARED | FRESH :
                       v.where == Variable::CONSTANT ? (int)IN_CONSTANT | WRITTEN : WRITTEN);
     }

@@ -37,7 +37,9 @@ API cuInit(unsigned) {
     ONE_AT_A_TIME;
     if (setting.devices < 1 || setting.devices > 64)
         return error(CUDA_ERROR_NO_DEVICE, "FLOWEDU_CUDA_DEVICES must lie between 1 and 64");
-    open_memory();
+    if (!open_memory())
+        return error(CUDA_ERROR_OUT_OF_MEMORY, "no address space for the memory of the simulated devices: allow more "
+                     "(ulimit -v), or lower FLOWEDU_CUDA_DEVICES");
     for (int i = 0; i < setting.devices; ++i) primary[i].device = i;
     return CUDA_SUCCESS;
 }

@@ -8,7 +8,7 @@
 namespace sim {
 
 enum FaultKind { NONE, DIVERGED, OUTSIDE, MISALIGNED, UNWRITTEN, RACE, LANES_MISSING, CRASHED, DIVIDED, OVERFLOWED,
-                 OVERDUE, TRAPPED, READ_ONLY };
+                 OVERDUE, TRAPPED, READ_ONLY, UNDEFINED };
 
 struct Fault {
     FaultKind kind = NONE;

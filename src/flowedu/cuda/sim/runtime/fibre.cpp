@@ -13,13 +13,14 @@ namespace sim {
 Stacks stacks;
 constexpr unsigned COUNT = 1024 + 1;                    // threads of a block, and one whose thread has just ended
 
-void Stacks::reserve() {
-    if (base) return;
+bool Stacks::reserve() {
+    if (base) return true;
     size = COUNT * (STACK + GUARD);
     void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED) abort();
+    if (p == MAP_FAILED) return false;
     base = (char*)p;
     for (unsigned i = 0; i < COUNT; ++i) mprotect(bottom(i) - GUARD, GUARD, PROT_NONE);
+    return true;
 }
 
 #if defined(__x86_64__) && !defined(CUDASIM_UCONTEXT)

@@ -10,7 +10,7 @@ constexpr size_t STACK = 128 << 10, GUARD = 4096;       // bytes for each; a pag
 struct Stacks {
     char* base = nullptr;
     size_t size = 0;
-    void reserve();                                     // address space for all of them, once
+    bool reserve();                                     // address space for all of them, once; false: there is none
     char* bottom(unsigned i) const { return base + i * (STACK + GUARD) + GUARD; }
     bool holds(uintptr_t a) const { return a - (uintptr_t)base < size; }
     bool guards(uintptr_t a) const { return holds(a) && (a - (uintptr_t)base) % (STACK + GUARD) < GUARD; }

@@ -43,7 +43,8 @@ const void* place_of(void* context) {
 #endif
 }
 
-// A kernel without hooks that touches what is no memory, divides by zero, or uses up its stack: the launch ends, the
+// A kernel without hooks that touches what is no memory, divides by zero, uses up its stack, or reaches the instruction that
+// the compiler puts where it sees that the code has no meaning (a division by a constant 0): the launch ends, the
 // process goes on. Of the kernel's own code only: the simulator's must not be left in the middle.
 void caught(int signal, siginfo_t* info, void* context) {
     bool ours = running && pthread_equal(pthread_self(), launcher);
@@ -63,6 +64,7 @@ void caught(int signal, siginfo_t* info, void* context) {
     }
     Fault f;
     f.kind = signal == WAKE ? OVERDUE : signal == SIGFPE ? DIVIDED : CRASHED;
+    if (signal == SIGILL || signal == SIGTRAP) f.kind = UNDEFINED;
     f.at = (const char*)at + 1;                         // all others are where a call returns to
     f.address = signal == SIGSEGV || signal == SIGBUS ? (uintptr_t)info->si_addr : 0;
     if (f.kind == CRASHED && stacks.guards(f.address)) f.kind = OVERFLOWED;
@@ -96,7 +98,7 @@ void prepare_process() {
     struct sigaction a = {};
     a.sa_sigaction = caught;
     a.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    for (int s : {SIGSEGV, SIGBUS, SIGFPE, WAKE}) sigaction(s, &a, &before[s]);
+    for (int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, WAKE}) sigaction(s, &a, &before[s]);
     if (setting.timeout > 0) std::thread(watch).detach();
 }
 
@@ -173,11 +175,13 @@ CUresult start(Kernel& k, dim3 grid, dim3 block, size_t dynamic, void** params, 
         return bad(k, "too few bytes of arguments: they end before number " + std::to_string(placed + 1) + " of " +
                    std::to_string(l.entry->count));
     l.arguments = arguments, l.room = room;
+    if (!stacks.reserve() || (checking && !start_checking()))
+        return error(CUDA_ERROR_OUT_OF_MEMORY, "no address space for the stacks and checks of a block: allow more "
+                     "(ulimit -v), or lower FLOWEDU_CUDA_MEMORY");
     prepare_process();
     prepare_thread();
     bool both = k.plain && k.checked;
     if (checking) {
-        start_checking();
         if (plain_ran) forget_writes();
         plain_ran = false;
         if (both) carry_globals(k.module->plain, k.module->checked);

@@ -1,7 +1,6 @@
 // Allocation: first fit, and a gap behind each piece, so that an access beyond its end is no access to another.
 #include "memory.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -22,8 +21,9 @@ size_t used[65];                                        // the last is that of p
 namespace {
 
 constexpr size_t LINE = 256, PAGE = 4096, GIB = 1ull << 30;
+constexpr size_t LEAST = 16 << 20;                      // address space of a device that is of use
 constexpr size_t FILLED = 64 << 20;                     // larger pieces keep the zeros they come with: filling takes long
-size_t part;                                            // address space of each device
+size_t part, front;                                     // address space of each device, and before the first
 std::map<uintptr_t, size_t> holes;
 bool checked = false;
 
@@ -42,40 +42,48 @@ void forget_parts(uintptr_t a, size_t n) { parts.erase(parts.lower_bound(a), par
 
 }  // namespace
 
-void Region::watch() {
-    if (marks) return;
+bool Region::watch() {
+    if (marks) return true;
+    size_t bytes = (size + 3) / 4 * sizeof(Cell);
     marks = (Mark*)space(size);
-    cells = (Cell*)space((size + 3) / 4 * sizeof(Cell));
-    if (!marks || !cells) {
-        fprintf(stderr, "flowedu's CUDA simulator: no address space for %zu MB of checks (ulimit -v?)\n", size >> 18);
-        abort();
-    }
+    cells = (Cell*)space(bytes);
+    if (marks && cells) return true;
+    if (marks) munmap(marks, size);
+    if (cells) munmap(cells, bytes);
+    marks = nullptr, cells = nullptr;
+    return false;
 }
 
-void open_memory() {
-    if (memory.begin) return;
-    part = up(std::max<size_t>(4 * setting.memory, GIB), GIB);
-    memory.size = part * (setting.devices + 1) + GIB;
-    memory.begin = (uintptr_t)space(memory.size);
-    if (!memory.begin) {
-        fprintf(stderr, "flowedu's CUDA simulator: no address space for %zu GB (FLOWEDU_CUDA_MEMORY, ulimit -v)\n",
-                memory.size >> 30);
-        abort();
+// Where address space is limited (ulimit -v), devices get less memory than was asked for: half of what is left stays free
+// for the rest of the process.
+bool open_memory() {
+    if (memory.begin) return true;
+    const size_t times = 2 * (setting.check ? 2 + sizeof(Cell) / 4 : 1);
+    for (part = up(std::max<size_t>(4 * setting.memory, GIB), GIB); part >= LEAST; part /= 2) {
+        front = std::min(part, GIB);
+        memory.size = part * (setting.devices + 1) + front;
+        void* all = space(times * memory.size);
+        if (!all) continue;
+        munmap(all, times * memory.size);
+        memory.begin = (uintptr_t)space(memory.size);
+        if (memory.begin) break;
     }
+    if (!memory.begin) return false;
+    setting.memory = std::min(setting.memory, part / 2);
     dynamic_shared = memory.begin + DYNAMIC_ROOM / 2;
-    for (int d = 0; d <= setting.devices; ++d) holes[memory.begin + GIB + d * part] = part;
-    if (setting.check) start_checking();
+    for (int d = 0; d <= setting.devices; ++d) holes[memory.begin + front + d * part] = part;
+    return !setting.check || start_checking();
 }
 
 int device_of(uintptr_t a) {
-    if (!memory.holds(a) || a - memory.begin < GIB) return -2;
-    int d = (a - memory.begin - GIB) / part;
+    if (!memory.holds(a) || a - memory.begin < front) return -2;
+    int d = (a - memory.begin - front) / part;
     return d == setting.devices ? -1 : d;
 }
 
 // The gap is as large as the piece: whoever computes a wrong index rarely hits another array.
 uintptr_t allocate(size_t size, int device) {
-    open_memory();
+    if (!open_memory()) return 0;
     int owner = device < 0 ? 64 : device;
     if (used[owner] + size > setting.memory) return 0;
     size_t gap = checked ? std::clamp<size_t>(size, PAGE, GIB / 4) : LINE, room = up(size, LINE) + up(gap, LINE);
@@ -159,12 +167,12 @@ void copied(uintptr_t to, uintptr_t from, size_t n) {
     else set_marks(to, n, WRITTEN);
 }
 
-void start_checking() {
-    if (checked) return;
-    open_memory();
+bool start_checking() {
+    if (checked) return true;
+    if (!open_memory() || !memory.watch()) return false;
     checked = true;
-    memory.watch();
     forget_writes();
+    return true;
 }
 
 void forget_writes() {

@@ -33,7 +33,7 @@ struct Region {
     bool holds(uintptr_t a) const { return a - begin < size; }
     Mark* mark(uintptr_t a) const { return marks + (a - begin); }
     Cell* cell(uintptr_t a) const { return cells + (a - begin) / 4; }
-    void watch();                                       // make room for marks and cells
+    bool watch();                                       // make room for marks and cells; false: there is no address space
 };
 
 extern Region memory;                                   // of all devices; its beginning holds dynamic shared memory
@@ -43,7 +43,7 @@ extern std::map<uintptr_t, Allocation> allocations;
 extern std::map<uintptr_t, size_t> parts;               // arrays in an allocation of which others lie, too: an arena
 extern size_t used[];
 
-void open_memory();
+bool open_memory();                                     // false: there is no address space
 uintptr_t allocate(size_t size, int device);            // 0: no room
 bool release(uintptr_t address, bool of_host);
 void give(uintptr_t address, size_t size);              // a pool gives what begins there to a user, who asked for so many bytes
@@ -53,7 +53,7 @@ int device_of(uintptr_t a);                             // whose part of the mem
 bool is_memory(uintptr_t a, size_t n);                  // all of it in what one user was given, or one variable of a module
 void wrote(uintptr_t a, size_t n);                      // by a copy from the host, a memset
 void copied(uintptr_t to, uintptr_t from, size_t n);
-void start_checking();
+bool start_checking();                                  // false: there is no address space for it
 void forget_writes();                                   // a kernel without hooks has run: everything counts as written
 
 }  // namespace sim

@@ -170,6 +170,9 @@ Words words_for_fault() {
             return {"crashed", who() + "touches what is no memory of the device", "", "",
                     "FLOWEDU_CUDA_CHECK=1 says which array it was", ""};
         case DIVIDED: return {"divided", who() + "divides an integer by zero", "", "", "a GPU gives any number", ""};
+        case UNDEFINED:
+            return {"undefined", who() + "reaches code that the compiler knows to be undefined", "",
+                    "a division by a constant 0, or a function without its `return`", "a GPU gives any number", ""};
         case OVERFLOWED:
             return {"overflowed", who() + "has used up its stack", std::to_string(STACK >> 10) + " KiB of local variables",
                     "", "", ""};
