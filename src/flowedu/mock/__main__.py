@@ -9,6 +9,15 @@ from pathlib import Path
 from flowedu import mock
 
 
+def report_from_the_program(kind: type[BaseException], error: BaseException, trace) -> None:
+    """Print a traceback that begins in the program, as if Python had run it."""
+    own = trace
+    while own is not None and (own.tb_frame.f_code.co_filename in (__file__, runpy.__file__) or
+                               own.tb_frame.f_code.co_filename == "<frozen runpy>"):
+        own = own.tb_next
+    sys.__excepthook__(kind, error.with_traceback(own or trace), own or trace)
+
+
 def main(argv: list[str] | None = None) -> None:
     """Run the program as `python program.py` would. Its exit status is this one's."""
     parser = argparse.ArgumentParser(prog="python -m flowedu.mock", description=__doc__)
@@ -21,6 +30,7 @@ def main(argv: list[str] | None = None) -> None:
     if not o.module and not Path(o.program).is_file():
         parser.error(f"cannot read {o.program}: give the path of a .py file, or -m and a module's name")
     mock.enable(*o.names or ())
+    sys.excepthook = report_from_the_program
     sys.argv = [o.program, *o.args]
     if o.module:
         sys.path.insert(0, "")

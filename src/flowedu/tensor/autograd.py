@@ -1,11 +1,12 @@
 """Gradients of tensors: backward, grad, hooks."""
 from __future__ import annotations
 
+import copyreg
 import weakref
 from collections.abc import Callable, Sequence
 
 from flowedu.core.eager.arrays import detach, tensor_alias
-from flowedu.core.eager.dispatch import Rare, scalar_tensor
+from flowedu.core.eager.dispatch import Rare, TapeNode, scalar_tensor
 from flowedu.core.eager.tensor import Tensor, attach
 from flowedu.core.grad.tape import run_backward
 from flowedu.core.ops.call import current_interpreter
@@ -194,7 +195,7 @@ def _hookable(t: Tensor, what: str) -> None:
                             fix="x.requires_grad_() first")
     if t.is_lazy:
         raise LazyTensorError(f"{what}: hooks are not run in nn.Graph", expected="an eager tensor", got="a lazy tensor",
-                              fix="run the module eagerly to look at gradients")
+                              fix="flow.watch_diff(x, print) in build gives the gradient of x, and flow.watch(x, print) x")
 
 
 def register_hook(self, hook: Callable) -> Handle:
@@ -240,7 +241,7 @@ def retain_grad(self) -> None:
         raise GradientError("can't retain_grad on Tensor that has requires_grad=False", fix="x.requires_grad_() first")
     if self.is_lazy:
         raise LazyTensorError("retain_grad: not in nn.Graph", expected="an eager tensor", got="a lazy tensor",
-                              fix="run the module eagerly to look at gradients")
+                              fix="flow.watch_diff(x, print) in build gives the gradient of x, and flow.watch(x, print) x")
     if self.node is not None:
         _rare(self).retains = True
         keep_grad(self)
@@ -250,3 +251,12 @@ attach(Tensor, {f.__name__: f for f in (backward, detach, requires_grad_, regist
                                         register_post_accumulate_grad_hook)})
 attach(Tensor, {"requires_grad_on": requires_grad_,
                 "retains_grad": property(lambda self: self.rare is not None and self.rare.retains)})
+
+
+def _refuse_copies(node: TapeNode):
+    """Raise for copy.copy, copy.deepcopy, and pickle of a grad_fn."""
+    raise GradientError(f"{node.name()}: the history of a tensor cannot be copied or pickled", expected="tensors",
+                        got="a grad_fn", fix="copy the tensor: x.detach().clone()")
+
+
+copyreg.pickle(TapeNode, _refuse_copies)

@@ -147,7 +147,8 @@ class Tracer:
         first = id(module) not in self.called
         if first and module._hooks is not None and module._hooks.any and not self.hooked:
             self.hooked = True
-            warnings.warn(f"the hooks of {block.path} are not run in a nn.Graph, nor those of other modules", stacklevel=3)
+            warnings.warn(f"the hooks of {block.path} are not run in a nn.Graph, nor those of other modules; "
+                          "flow.watch and flow.watch_diff in build give values and gradients", stacklevel=3)
         self.called.add(id(module))
         self.scope.append(block)
         try:

@@ -87,6 +87,12 @@ class Graph(core.TracedGraph):
     def __setattr__(self, name: str, value) -> None:
         super().__setattr__(name, unwrap(value))
 
+    def __reduce_ex__(self, protocol: int):
+        """Refuse copy.copy, copy.deepcopy, and pickle: a compiled graph belongs to its modules and its memory."""
+        raise GraphError(f"nn.Graph {self.name} cannot be copied or pickled", expected="one graph for its modules",
+                         got="copy, deepcopy, or pickle", fix=f"make another one: {self.class_name}(...); flow.save(graph, "
+                         '"folder") and flow.load write and read a compiled graph')
+
     def add_optimizer(self, optim: BaseOptimizer, *, lr_sch=None, is_sparse: bool = False) -> None:
         """Let `optim` update its parameters at the end of every call, at the rate of the scheduler `lr_sch` if given.
 

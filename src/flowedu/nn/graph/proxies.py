@@ -91,6 +91,10 @@ class ProxyModule:
     def __call__(self, *args, **kwargs):
         return self._block.origin(*args, **kwargs)
 
+    def __reduce_ex__(self, protocol: int):
+        """Copies and pickles are those of the module."""
+        return unwrap, (self._block.origin,)
+
     def __getattr__(self, name: str):
         block = self._block
         value = getattr(block.origin, name)
@@ -159,6 +163,10 @@ class ProxyTensor:
             return self._handle if issubclass(args[0], GraphTensor) else self._tensor
         return self._tensor.to(*args, **kwargs)
 
+    def __reduce_ex__(self, protocol: int):
+        """Copies and pickles are those of the tensor."""
+        return unwrap, (self._tensor,)
+
     def __getattr__(self, name: str):
         return getattr(self._tensor, name)
 
@@ -180,9 +188,9 @@ def _forward(name: str):
     return method
 
 
-_OPERATORS = """add sub mul truediv floordiv mod pow matmul and or xor lshift rshift""".split()
-_SPECIAL = [prefix + name for name in _OPERATORS for prefix in ("", "r", "i")] + """neg pos abs invert eq ne lt le gt ge hash
-    bool int float complex index len iter contains getitem setitem array""".split()
+_OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
+_SPECIAL = [prefix + name for name in _OPERATORS for prefix in ("", "r", "i")] + """neg pos abs invert eq ne lt le gt ge
+    hash bool int float complex index len iter contains getitem setitem array""".split()
 for _name in _SPECIAL:
     if hasattr(Tensor, f"__{_name}__"):
         setattr(ProxyTensor, f"__{_name}__", _forward(f"__{_name}__"))

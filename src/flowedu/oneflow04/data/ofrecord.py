@@ -66,6 +66,9 @@ def check_parts(paths: list[str]) -> None:
         if not os.path.isfile(path):
             folder = os.path.dirname(path)
             found = sorted(os.listdir(folder)) if os.path.isdir(folder) else None
+            if os.path.isdir(path):
+                raise DataError(f"ofrecord: {path} is a folder", expected="files of OFRecords", got="a folder",
+                                fix=f'ofrecord_dir="{path}", if its parts are in there')
             raise DataError(f"ofrecord: there is no file {path}",
                             expected=f"{len(paths)} part{'s' * (len(paths) > 1)}: {os.path.basename(paths[0])}" +
                             f" to {os.path.basename(paths[-1])}" * (len(paths) > 1),

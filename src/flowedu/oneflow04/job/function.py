@@ -112,6 +112,10 @@ class Job04(JobFunction):
         from flowedu.show.notebook import plan_html
         return None if self.plan is None else plan_html(self.plan, self.argument_names())
 
+    def __reduce__(self) -> str:
+        """Copies are the job itself and pickles its name, as with functions."""
+        return self.__qualname__
+
     def profile(self, *args, repeats: int = 10):
         """Where the time of a call goes: a flowedu.show.profile.Profile, to be printed. Variables end as they were.
 
@@ -128,8 +132,11 @@ class Job04(JobFunction):
     def _measurable(self, args: tuple):
         """The executor, after a call."""
         self(*args)
-        if not self.program.plain or not self.executor.accepts(args):
-            raise CheckError(f"{self.name}: this job cannot be profiled", got="another", expected="tp.Numpy arguments, as "
+        obstacle = self.program.obstacle()
+        if obstacle is None and not self.executor.accepts(args):
+            obstacle = "an argument that is no C-contiguous array of its placeholder's dtype and shape"
+        if obstacle is not None:
+            raise CheckError(f"{self.name}: this job cannot be profiled", got=obstacle, expected="tp.Numpy arguments, as "
                              "C-contiguous arrays of their dtype, one device, and nothing that runs before the plan",
                              fix="profile a job around the part that has arrays as arguments")
         return self.executor

@@ -81,12 +81,21 @@ class Program04(CompiledJob):
         depth = int(config.values.get("prefetch", 2)) if config else 2
         self.host = HostPart(context, lambda n: self.session.variables[n].tensor._on_host(), depth)
         self._hoist()
-        self.plain = not self.host.calls and not self.varying and all(
-            type(d) is ph.FixedTensorDef for d, _ in self.fed) and all(len(v) == 1 for v in self.fetched)
+        self.plain = self.obstacle() is None
         self.runs = 0
         self.kept: OrderedDict[tuple, Told] = OrderedDict()
         # Where shapes vary this one is for the largest: errors show at once, and the optimizer's variables are declared.
         self.only = self._compile({})
+
+    def obstacle(self) -> str | None:
+        """Describe why a call is more than one run of one plan on its arrays; None: it is not."""
+        if self.host.calls:
+            return "a reader or another call that runs before the plan"
+        if self.varying:
+            return "a placeholder whose shape varies"
+        if any(type(d) is not ph.FixedTensorDef for d, _ in self.fed):
+            return "an argument that is a list of arrays"
+        return None if all(len(v) == 1 for v in self.fetched) else "a result on several devices"
 
     def _hoist(self) -> None:
         """Take the host calls out of the graph; what they give that the plan reads becomes an input of it."""

@@ -39,9 +39,11 @@ def watch_diff(blob_watched, handler_or_prompt: Callable | str | None = None) ->
 def _context(what: str, watched):
     context = thread_state.tracer if thread_state.tracer is not None and isinstance(watched, Tensor) else current()
     if not hasattr(context, "watch"):
+        eager = "x.register_hook(print)" if what == "watch_diff" else "print(x)"
         raise UnsupportedError(f"{what}: not inside a job", expected="a call in the body of a job "
                                "function, or in the build of an nn.Graph", got="a call outside",
-                               fix="move it into the function decorated with @flow.global_function")
+                               fix=f"{eager} for an eager tensor" if isinstance(watched, Tensor) else
+                               "move it into the function decorated with @flow.global_function")
     return context
 
 

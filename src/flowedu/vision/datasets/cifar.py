@@ -13,6 +13,7 @@ from flowedu.vision.datasets.base import VisionDataset, picture
 from flowedu.vision.datasets.files import extract, fetch_first
 from flowedu.vision.datasets.pickled import read_pickled
 
+_ELSE_USE = "SyntheticCIFAR10(), drawings, which come with flowedu"
 _SERVER = "https://www.cs.toronto.edu/~kriz/"
 _PIXELS = 3 * 32 * 32
 
@@ -85,7 +86,7 @@ class CIFAR10(VisionDataset):
                         expected=f"the folder {self.base_folder} or {self.binary_folder} with all files, or the file "
                         f"{self.archive}, in {self.root}", got=part or "none of them", fix="download=True; or fetch it on "
                         f"another machine from {_SERVER}{self.archive} and put it there; or without a network "
-                        "SyntheticCIFAR10(), drawings")
+                        f"{_ELSE_USE}")
 
     def download(self, source_url: str | None = None) -> None:
         """Fetch the archive, unless the files or a good archive are there."""
@@ -94,7 +95,7 @@ class CIFAR10(VisionDataset):
             return
         path = self.root / self.archive
         if not path.exists() or sha256_of(path) != self.sha256:
-            fetch_first([source_url or _SERVER + self.archive], path, self.sha256)
+            fetch_first([source_url or _SERVER + self.archive], path, self.sha256, _ELSE_USE)
 
     # ---- what is in them
     def _pickled(self, path: Path) -> tuple[np.ndarray, list[int]]:

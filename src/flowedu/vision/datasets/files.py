@@ -12,15 +12,19 @@ from flowedu.oneflow04.data.download import fetch
 LARGEST = 1 << 29           # bytes of one file in an archive: three times the largest that a dataset here has
 
 
-def fetch_first(urls: Iterable[str], path: Path, sha256: str | None) -> Path:
-    """Fetch `path` from the first of `urls` that gives the right bytes, with a progress bar. Raises DataError."""
+def fetch_first(urls: Iterable[str], path: Path, sha256: str | None, instead: str) -> Path:
+    """Fetch `path` from the first of `urls` that gives the right bytes, with a progress bar.
+
+    Raises:
+        DataError: none did; `instead` names the data that need no network.
+    """
     last = None
     for url in urls:
         try:
             return fetch(url, path, sha256)
         except DataError as e:
             last = e
-    raise last
+    raise last.told(fix=f"{last.fix}; or without a network {instead}")
 
 
 def extract(archive: Path, names: Iterable[str], folder: Path) -> None:

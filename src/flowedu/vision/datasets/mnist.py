@@ -75,9 +75,9 @@ class MNIST(VisionDataset):
     def _path(self, name: str) -> Path:
         path = self._find(name)
         if path is None:
+            fetch = "download=True" if self.mirrors else "fetch the four files by hand"
             raise DataError(f"{type(self).__name__}: Dataset not found", expected=f"{name}.gz in {self.raw_folder}",
-                            got=f"neither that nor {name}", fix=f"download=True; or without a network {self.else_use}"
-                            if self.mirrors else "fetch the four files by hand")
+                            got=f"neither that nor {name}", fix=f"{fetch}; or without a network {self.else_use}")
         return path
 
     def download(self, source_url: str | None = None) -> None:
@@ -85,7 +85,7 @@ class MNIST(VisionDataset):
         folders = self.mirrors if source_url is None else (source_url.rstrip("/") + "/",)
         for name, sha256 in self.sha256.items():
             if self._find(name) is None:
-                fetch_first((f"{m}{name}.gz" for m in folders), self.raw_folder / f"{name}.gz", sha256)
+                fetch_first((f"{m}{name}.gz" for m in folders), self.raw_folder / f"{name}.gz", sha256, self.else_use)
 
     def __len__(self) -> int:
         return len(self.data)
