@@ -105,7 +105,8 @@ def test_the_line_is_in_this_file(how):
     assert e.value.at.startswith(f"{Path(__file__).name}:"), e.value
 
 
-@pytest.mark.parametrize("run", [lambda p: runpy.run_path(str(p)), lambda p: exec(compile(p.read_text(), str(p), "exec"), {})])
+@pytest.mark.parametrize("run", [lambda p: runpy.run_path(str(p)),
+                                 lambda p: exec(compile(p.read_text(), str(p), "exec"), {})])
 def test_the_line_is_in_a_script(tmp_path, run):
     script = tmp_path / "its own.py"
     script.write_text("import flowedu as flow\n\n\nflow.matmul(flow.ones(2, 3), flow.ones(4, 5))\n")

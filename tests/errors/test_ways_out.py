@@ -110,6 +110,18 @@ def test_why_a_job_has_no_profile(fresh_session):  # noqa: F811
             assert cause in e.value.got
 
 
+def test_an_array_of_another_dtype_is_cast(fresh_session):  # noqa: F811
+    """As in OneFlow 0.3 and 0.4."""
+    @flow.global_function("predict")
+    def same(x: tp.Numpy.Placeholder((3,))) -> tp.Numpy:
+        return x * 1.0
+
+    for array in (np.array([1.5, 1 / 3, -2]), np.arange(3), np.array([True, False, True])):
+        result = same(array)
+        assert result.dtype == np.float32 and np.array_equal(result, array.astype(np.float32))
+    assert "cast" in tp.Numpy.Placeholder.__doc__
+
+
 def test_a_part_that_is_a_folder(tmp_path):
     (tmp_path / "part-0").mkdir()
     with pytest.raises(flow.errors.DataError, match="part-0 is a folder") as e:

@@ -170,8 +170,8 @@ def agree(g, model, twin, x, change=lambda module: None):
             np.testing.assert_allclose(state[key].numpy(), value.numpy(), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("write", ["data", "data of a buffer", "grad", "requires_grad", "unknown name", "parameter", "buffer",
-                                   "number", "training", "in place", "buffer element"])
+@pytest.mark.parametrize("write", ["data", "data of a buffer", "grad", "requires_grad", "unknown name", "parameter",
+                                   "buffer", "number", "training", "in place", "buffer element"])
 def test_a_write_in_build_is_made_or_refused(write):
     """As build says it: at every call of the twin."""
     change, read = WRITES[write]

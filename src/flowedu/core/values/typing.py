@@ -47,7 +47,7 @@ class Fed(PyStructCompatibleToBlob):
 
         Args:
             shape: a tuple; exact for Numpy, the most one device may get for the others.
-            dtype: what the array is cast to.
+            dtype: what the array is cast to, without a warning, as in OneFlow 0.3 and 0.4 (0.2 raised TypeError).
             batch_axis: the axis of the samples (None: none); may be negative.
         """
         what = f"{cls.__name__}.Placeholder"
