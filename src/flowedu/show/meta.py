@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 from flowedu.core.eager.tensor import Tensor
+from flowedu.core.graph.devices import device_name
 from flowedu.core.values import dtype as dt
 
+LAZY = "is_lazy='True', "
 OUTPUTS = {  # record: its first output
     **dict.fromkeys("""matmul conv2d reshape cast concat constant contiguous where gather dropout expand
                        sparse_softmax_cross_entropy""".split(), "out"),
@@ -20,13 +22,13 @@ def meta(x: Tensor) -> str:
     """`tensor(..., size=(2, 3), dtype=flowedu.float32, requires_grad=True)`: all but the numbers."""
     end = f", grad_fn=<{x.grad_fn.name() if hasattr(x.grad_fn, 'name') else x.grad_fn}>" if x.grad_fn is not None else \
         ", requires_grad=True" if x.requires_grad else ""
-    return meta_text(tuple(x.shape), x.dtype, end, lazy=x.is_lazy)
+    return meta_text(tuple(x.shape), x.dtype, end, lazy=x.is_lazy, place=0 if x.global_layout is not None else x._device)
 
 
-def meta_text(shape: tuple, dtype: dt.dtype, end: str = "", lazy: bool = False, width: int = 80) -> str:
+def meta_text(shape: tuple, dtype: dt.dtype, end: str = "", lazy: bool = False, width: int = 80, place: int = 0) -> str:
     """The same from its parts. A line as long as `width` is broken before `end`, as the printed form of tensors is."""
-    head = "tensor(..., is_lazy='True', " if lazy else "tensor(..., "
-    text = f"{head}size={shape}, dtype={dtype!r}"
+    device = f"device='{device_name(place)}', " if place else ""
+    text = f"tensor(..., {device}{LAZY if lazy else ''}size={shape}, dtype={dtype!r}"
     if end and len(text) + len(end) > width:
         end = ",\n       " + end[2:]
     return text + end + ")"

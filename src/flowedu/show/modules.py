@@ -22,12 +22,13 @@ class Where:
 
     def __init__(self, compiled):
         self.spread = None if compiled is None else compiled.spread
+        self.type = "cpu" if compiled is None or not compiled.tracer.placing.place else "cuda"
 
     def placement(self, *values: GraphValue) -> str:
         layouts = {} if self.spread is None else self.spread.inferred.layouts
         found = next((layouts[v][0] for v in values if v in layouts), None)      # of the first that lies somewhere
         ranks = found and np.array(found.devices).reshape(found.hierarchy).tolist()
-        return f'placement=(flowedu.placement(type="cpu", ranks={ranks or [0]}))'
+        return f'placement=(flowedu.placement(type="{self.type}", ranks={ranks or [0]}))'
 
     def meta(self, value: GraphValue) -> str:
         layouts = {} if self.spread is None else self.spread.inferred.layouts

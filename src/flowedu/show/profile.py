@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from flowedu.core.eager.arrays import copy_of, tensor_alias
 from flowedu.core.eager.dispatch import copy_into
+from flowedu.core.graph.devices import device_name
 from flowedu.core.graph.executor import Executor
 from flowedu.show.plan import CAPS, cut, parts, shape, split
 
@@ -26,14 +27,25 @@ class Timing:
     nbytes: int
 
 
+def place_of_plan(executor) -> int:
+    """The device that a plan runs on (Block.device): 0 is the CPU."""
+    return getattr(executor, "place", 0)
+
+
+def describe_lanes(threads: int, place: int) -> str:
+    """`2 threads`, or `cuda:0`."""
+    return device_name(place) if place else f"{threads} thread{'s' * (threads > 1)}"
+
+
 class Profile(list):
     """The Timings of a plan's calls, in the order they run; printed, a table with the slowest first.
 
-    Attributes: seconds, their sum; threads.
+    Attributes: seconds, their sum; threads of the CPU; place, the device (Block.device).
     """
 
-    def __init__(self, timings: Sequence[Timing], threads: int):
+    def __init__(self, timings: Sequence[Timing], threads: int, place: int = 0):
         super().__init__(timings)
+        self.place = place
         self.threads, self.seconds = threads, sum(t.seconds for t in timings)
 
     def by_op(self) -> dict[str, float]:
@@ -45,7 +57,7 @@ class Profile(list):
 
     def __repr__(self) -> str:
         total = max(self.seconds, 1e-12)
-        lines = [f"{len(self)} calls, {1e3 * self.seconds:.3f} ms on {self.threads} thread{'s' * (self.threads > 1)}", "",
+        lines = [f"{len(self)} calls, {1e3 * self.seconds:.3f} ms on {describe_lanes(self.threads, self.place)}", "",
                  f"{'op':{CAPS['op']}s} {'calls':>6s} {'ms':>9s} {'share':>6s}"]
         for op, seconds in self.by_op().items():
             calls = sum(t.op == op for t in self)
@@ -72,4 +84,4 @@ def profile(executor: Executor, arguments: tuple, repeats: int = 10) -> Profile:
         op = "pack" if step.node is None else step.node.op.name
         timings.append(Timing(step.name, op, part, shape(outs[0]) if outs else shape(ins[0]), s,
                               sum(p.spec.nbytes for p in step.places)))
-    return Profile(timings, executor.nt)
+    return Profile(timings, executor.nt, place_of_plan(executor))

@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from flowedu.core.graph.devices import device_name
 from flowedu.core.graph.executor import Executor
 from flowedu.errors import ArgumentError
 from flowedu.show.plan import cut, live_bytes
-from flowedu.show.profile import Timing, profile
+from flowedu.show.profile import Timing, describe_lanes, place_of_plan, profile
 from flowedu.show.svg import BOXES, Drawing, write
 
 SPLIT = 65536                  # the cost from which the executor divides a call among threads (core/graph/executor.pyx)
@@ -46,22 +47,29 @@ class Call:
 
 
 class Timeline:
-    """The calls of a step in the order they run. Attributes: name, calls, threads, arena (bytes), seconds."""
+    """The calls of a step in the order they run.
 
-    def __init__(self, name: str, calls: Sequence[Call], threads: int, arena: int):
-        self.name, self.calls, self.threads, self.arena = name, list(calls), threads, arena
+    Attributes: name, calls, threads (1 on a GPU), arena (bytes), seconds; place, the device (Block.device).
+    """
+
+    def __init__(self, name: str, calls: Sequence[Call], threads: int, arena: int, place: int = 0):
+        self.name, self.calls, self.threads, self.arena, self.place = name, list(calls), threads, arena, place
         self.seconds = self.calls[-1].end if self.calls else 0.0
 
     def __repr__(self) -> str:
-        return (f"{self.name}: {len(self.calls)} calls, {1e3 * self.seconds:.3f} ms on {self.threads} "
-                f"thread{'s' * (self.threads > 1)}, arena {self.arena:,} bytes")
+        return (f"{self.name}: {len(self.calls)} calls, {1e3 * self.seconds:.3f} ms on "
+                f"{describe_lanes(self.threads, self.place)}, arena {self.arena:,} bytes")
+
+    def lane(self, i: int) -> str:
+        """The name of lane i: a thread, or the GPU."""
+        return device_name(self.place) if self.place else f"thread {i}"
 
     def chrome(self) -> dict:
         """What chrome://tracing and Perfetto read: an event for each call on each of its threads, and the arena's live
         bytes."""
         us = lambda seconds: round(1e6 * seconds, 3)
         events = [_named("process_name", 0, self.name)]
-        events += [_named("thread_name", i, f"thread {i}") for i in range(self.threads)]
+        events += [_named("thread_name", i, self.lane(i)) for i in range(self.threads)]
         for c in self.calls:
             t = c.timing
             about = {"op": t.op, "shape": t.shape, "bytes": t.nbytes, "GB/s": round(_rate(t), 2), "threads": c.threads}
@@ -87,7 +95,7 @@ class Timeline:
             d.box(LEFT + 100 * i, 34, 12, 12, "", color, rx=0)
             d.text(LEFT + 100 * i + 18, 45, part, 11, "start")
         for i in range(self.threads):
-            d.text(12, TOP + LANE * (i + 0.65), f"thread {i}", 11, "start")
+            d.text(12, TOP + LANE * (i + 0.65), self.lane(i), 11, "start")
         for c in _gathered(self.calls, BOXES - len(COLORS)):
             width = at(c.end) - at(c.start)
             with d.group(_tip(c)):
@@ -138,9 +146,9 @@ def _gathered(calls: Sequence[Call], most: int) -> list[Call]:
 
 def timeline(executor: Executor, arguments: tuple, repeats: int = 10) -> Timeline:
     """Time a plan on these arguments (arrays that `executor.accepts`). Variables end as they were."""
-    plan, calls, now = executor.plan, [], 0.0
+    plan, calls, now, place = executor.plan, [], 0.0, place_of_plan(executor)
     for step, t, live in zip(plan.steps, profile(executor, arguments, repeats), live_bytes(plan)):
-        split = step.entry.cost >= SPLIT and not step.entry.python
+        split = step.entry.cost >= SPLIT and not step.entry.python and not place
         calls.append(Call(t, now, executor.nt if split else 1, live))
         now = calls[-1].end
-    return Timeline(plan.graph.name, calls, executor.nt, plan.arena)
+    return Timeline(plan.graph.name, calls, 1 if place else executor.nt, plan.arena, place)

@@ -16,7 +16,7 @@ def bound(compiled, args: tuple, kwargs: dict) -> tuple:
         raise GraphError(f"nn.Graph {compiled.owner.name}: Number of inputs and NNGraph::inputs_op_names mismatch",
                          expected=f"{len(compiled.specs)} inputs: {', '.join(n for n, _ in compiled.specs)}",
                          got=f"{len(found)} inputs", fix="call the graph as in its first call")
-    arrays = []
+    arrays, place = [], compiled.tracer.placing.place
     for (name, x), (expected, spec) in zip(found, compiled.specs):
         if name != expected:
             raise GraphError(f"nn.Graph {compiled.owner.name}: the inputs have other names, or another order, than before",
@@ -27,17 +27,16 @@ def bound(compiled, args: tuple, kwargs: dict) -> tuple:
         if spec is None or not isinstance(x, Tensor) or x.spec != spec:
             raise GraphError(
                 "nn.Graph ONLY accepts static inputs tensor meta, please check whether your input tensor meta each "
-                "step is the same as the input of first call graph", expected=f"{name}: {_meta(spec)}",
-                got=f"{name}: {_meta(x.spec) if isinstance(x, Tensor) else type(x).__name__}",
+                "step is the same as the input of first call graph", expected=f"{name}: {_meta(spec, place)}",
+                got=f"{name}: {_meta(x.spec, x._device) if isinstance(x, Tensor) else type(x).__name__}",
                 fix=_remedy(x, spec))
         if x.global_layout is not None and compiled.spread is None:
             raise GraphError(f"nn.Graph {compiled.owner.name}: {name} is a global tensor",
                              expected="a local one, as in the first call", got=f"{x.global_layout.placement}",
                              fix="x.to_local(), or another graph for global tensors")
-        there = compiled.tracer.placing.place
-        if x.global_layout is None and x._device != there:
+        if x.global_layout is None and x._device != place:
             raise DeviceError(f"nn.Graph {compiled.owner.name}: {name} is on another device than the graph",
-                              expected=device_name(there), got=device_name(x._device), fix="move it, or make another graph")
+                              expected=device_name(place), got=device_name(x._device), fix="move it, or make another graph")
         arrays.append(x if x.global_layout is not None or x._is_row_major() else copy_of(x.detach()))
     return tuple(arrays)
 
@@ -58,8 +57,9 @@ def unpacked(compiled, out: list):
     return tree[0] if compiled.single else tree
 
 
-def _meta(spec: Spec | None) -> str:
-    return "None" if spec is None else f"shape={spec.shape}, dtype={spec.dtype!r}, device=cpu:0"
+def _meta(spec: Spec | None, place: int) -> str:
+    where = device_name(place) if place else "cpu:0"
+    return "None" if spec is None else f"shape={spec.shape}, dtype={spec.dtype!r}, device={where}"
 
 
 def _remedy(x, spec: Spec | None) -> str:
