@@ -4,7 +4,8 @@ include/ is what kernels are compiled with, runtime/ the driver: threads as fibr
 checks of every access in kernels that were compiled with hooks (checks, races), and counters (count).
 
 The environment: FLOWEDU_CUDA_CHECK=1 compiles kernels with hooks; FLOWEDU_CUDA_SEED=n shuffles threads and blocks;
-FLOWEDU_CUDA_DEVICES and _MEMORY (MiB of each) say what there is; FLOWEDU_CUDA_TIMEOUT, how many seconds a launch may take.
+FLOWEDU_CUDA_DEVICES and _MEMORY (MiB of each) say what there is; FLOWEDU_CUDA_TIMEOUT limits the seconds of a launch, and
+FLOWEDU_CUDA_COMPILE_SECONDS the processor time of the compiler.
 
 What is different from a GPU: blocks run one after the other, so none can wait for a later one; threads of a warp do not run
 in step (__syncwarp orders them; PyCUDA's gpuarray.sum and dot, which count on it, are wrong here, and the checks say so);
