@@ -44,8 +44,8 @@ def together(mine, row: Row) -> dict[GraphValue, GraphValue]:
             continue
         parts = [mine.find(b.value, src) for b in found]
         size = sum(p.spec.size for p in parts)
-        node = Node(all_reduce, parts, (group, src.reducer, mine.end), [Spec((size,), dtype)], f"{len(parts)} gradients",
-                    row.node.line)
+        node = Node(all_reduce, parts, (group, src.reducer, mine.end), [Spec((size,), dtype)],
+                    mine.unique_name(f"{len(parts)} gradients"), row.node.line)
         mine.graph.nodes.append(node)
         mine.sent += sum(n for b in found for sender, _, n in b.route.messages() if sender == mine.rank)
         at = 0

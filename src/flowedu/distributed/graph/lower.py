@@ -33,6 +33,7 @@ class RankGraph:
         self.graph = graph = Graph(f"{logical.name}@{rank}")
         graph.training = logical.training
         self.have: dict[GraphValue, dict[Layout, GraphValue]] = {}
+        self.names: dict[str, int] = {}                  # {name: how many nodes wanted it}
         self.sent = 0
         for kind in ("inputs", "variables", "hosts"):
             for v in getattr(logical, kind).values():
@@ -61,6 +62,11 @@ class RankGraph:
             return next(part for other, part in table.items() if other.whole)
         raise KeyError(f"rank {self.rank} has no part of {value.name} as {at}")
 
+    def unique_name(self, name: str) -> str:
+        """`name` for the first node that wants it, then `name_2`, `name_3`."""
+        self.names[name] = count = self.names.get(name, 0) + 1
+        return name if count == 1 else f"{name}_{count}"
+
     # ---- rows
     def _row(self, row: Row) -> None:
         boxed = {}
@@ -87,10 +93,10 @@ class RankGraph:
         node, i = row.node, row.devices.index(self.rank)
         inputs = [self.find(x, at) for x, at in zip(node.inputs, row.reads)]
         if row.calls is None:
-            made = Node(node.op, inputs, node.attrs, [y.spec for y in node.outputs], node.name, node.line)
+            made = Node(node.op, inputs, node.attrs, [y.spec for y in node.outputs], self.unique_name(node.name), node.line)
         else:
             call = row.calls[i]
-            made = Node(call.op, inputs, call.attrs, call.outs, node.name, node.line)
+            made = Node(call.op, inputs, call.attrs, call.outs, self.unique_name(node.name), node.line)
         self.graph.nodes.append(made)
         for y, at, part in zip(node.outputs, row.makes, made.outputs):
             self._keep(y, at, part)
@@ -108,7 +114,7 @@ class RankGraph:
             attrs = tuple(tuple(v[n] for n in mine) if name in PER_PARAMETER and len(v) > 1 else v
                           for name, v in zip(node.op.attrs, attrs))
         inputs = [self.find(node.inputs[i], row.reads[i]) for i in numbers]
-        self.graph.nodes.append(Node(node.op, inputs, attrs, [], node.name, node.line))
+        self.graph.nodes.append(Node(node.op, inputs, attrs, [], self.unique_name(node.name), node.line))
 
     # ---- boxing
     def _carry(self, b: Boxed, line: str) -> GraphValue | None:
@@ -131,7 +137,7 @@ class RankGraph:
             op, inputs, attrs, specs = box_out, (part,), (route, self.end), []
         else:
             op, inputs, attrs, specs = box, (part,), (route, self.end, spec), [spec]
-        node = Node(op, inputs, attrs, specs, f"{b.value.name}:{''.join(route.dst.sbp)}", line)
+        node = Node(op, inputs, attrs, specs, self.unique_name(f"{b.value.name}:{''.join(route.dst.sbp)}"), line)
         self.graph.nodes.append(node)
         return node.outputs[0] if specs else None
 

@@ -22,6 +22,7 @@ def pool_first(graph: Graph) -> str:
     readers, outputs = graph.consumers(), set(graph.outputs)
     table: dict[GraphValue, GraphValue] = {}
     made: dict[Node, list[Node]] = {}
+    gone: set[Node] = set()
     moved = 0
     for pool in graph.nodes:
         chain = _before(pool, readers, outputs)
@@ -33,6 +34,7 @@ def pool_first(graph: Graph) -> str:
             name = pool.name if node is chain[-1] else node.name         # the result keeps the name it is known by
             new.append(rebuilt(node.op, (new[-1].outputs[0], *node.inputs[1:]), attributes(node), node, name))
         made[pool] = new
+        gone.update(chain)
         table[pool.outputs[0]] = new[-1].outputs[0]
         moved += 1
         for scatter, slope in back:
@@ -44,7 +46,7 @@ def pool_first(graph: Graph) -> str:
                 if total.op is reduce.sum and attributes(total)["axis"] == OVER:
                     made[total] = [rebuilt(total.op, gated.outputs, attributes(total), total)]
                     table[total.outputs[0]] = made[total][0].outputs[0]
-    graph.nodes = [m for n in graph.nodes for m in made.get(n, [n])]
+    graph.nodes = [m for n in graph.nodes if n not in gone for m in made.get(n, [n])]
     replace(graph, table)
     return f"{moved} max poolings moved forward" if moved else ""
 
