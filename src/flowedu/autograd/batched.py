@@ -59,7 +59,7 @@ class Batched:
         if op.mutates or op.effect:
             raise UnsupportedError(f"vmap: {op.name} has an effect beside its result", expected="ops that only compute",
                                    got=op.signature, fix="call it outside of the function")
-        wants = is_grad_enabled() and any(x.requires_grad for x in inputs) and bool(op.rules)
+        wants = is_grad_enabled() and any(x.requires_grad for x in inputs) and bool(op.rules or op.any_rule)
         return self._answer(self._below(op, tuple(x if s is None else s for x, s in zip(inputs, stacks)), batched, attrs),
                             wants)
 

@@ -237,6 +237,13 @@ class GradientError(FlowError, RuntimeError):
     """Backward was asked for where there is nothing to differentiate, or twice."""
 
 
+def no_gradient(op: str, line: str | None) -> GradientError:
+    """The error for a backward pass that reaches a call of an op without gradient rules; `line`: of the call."""
+    return GradientError(f"backward: {op} has no gradient", expected="ops with a gradient rule between the loss and the "
+                         "tensors that require grad", got=f"a call of {op}, which has none", at=line,
+                         fix="give it one: custom_op(..., backward=...), define(..., grad=...); or call it on x.detach()")
+
+
 class LazyTensorError(FlowError, RuntimeError, AssertionError):
     """Numbers were asked of a tensor of a graph that is being built."""
 

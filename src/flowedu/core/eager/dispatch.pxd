@@ -65,8 +65,9 @@ cdef class TapeNode:                     # one call on the tape
     cdef public list grads           # filled during backward
     cdef bint needed, wanted         # during backward: whether a wanted gradient lies below; below or here
     cdef public object hooks         # None, or a dict (tensor/hooks.py)
-    cdef public object line          # in anomaly mode: where the forward call was
+    cdef public object line          # where the call was: in anomaly mode, and of an op without gradient
     cdef object __weakref__
+    cpdef int slot(self, int i)
 
 cdef class Link:                     # how a view was made
     cdef readonly TensorBase base    # the tensor whose memory it looks at, itself no view

@@ -177,7 +177,7 @@ class TapeNode:
     def seq(self) -> Any: ...
     @property
     def shapes(self) -> Any: """Of the inputs."""
-    def slot(self, i: int): """Which output of edges[i] input i was."""
+    def slot(self, i: int) -> int: """Which output of edges[i] input i was."""
 class TensorBase(Array):
     """The C part of flow.Tensor: data, tape links, operators. tensor.py adds the methods users see."""
     def __add__(self, other, /) -> Tensor: ...

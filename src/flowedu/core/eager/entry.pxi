@@ -45,7 +45,8 @@ cdef class Entry:
             strides, self.offset = view
             for d in range(self.outs[0].ndim):                 # a single element needs no step, however large it is
                 self.outs[0].stride[d] = strides[d] if specs[0].shape[d] > 1 or abs(strides[d]) < 1 << 58 else 1
-        self.differentiable, self.python = bool(op.rules), kernel is not None and op.cpu is None
+        self.differentiable = bool(op.rules) or op.any_rule and any([has_gradient(self.outs[i].dtype) for i in range(self.nout)])
+        self.python = kernel is not None and op.cpu is None
         self.quick = self.fn != NULL and self.work == NULL and cost < SMALL and self.nin < 63 and not self.python
         if not in_specs:
             self.flags |= ON_DEVICE | LOCAL_ONLY if op.random else ON_DEVICE      # maybe: see place_of

@@ -25,7 +25,7 @@ cdef class TapeNode:
         """How many the call had."""
         return self.custom.outputs if self.entry is None else self.entry.nout
 
-    def slot(self, int i):
+    cpdef int slot(self, int i):
         """Which output of edges[i] input i was."""
         return self.slots[i] if self.more is None else self.more[i]
 
@@ -157,6 +157,8 @@ cdef tape(OpBase op, tuple inputs, Entry e, result):
         set_saved(node, tuple(saved))
     if filled.line is not None:
         node.line = filled.line()
+    elif not op.rules:
+        node.line = user_line()                        # for the error when backward reaches it
     if e.nout == 1:
         set_output(<TensorBase>result, node, 0, True)
     else:

@@ -55,9 +55,9 @@ cdef tuple saved_values(TapeNode n, bint create_graph):
             if x.flags & TRACKED:
                 out[i] = alias_of(x)
         elif type(e) is TapeNode:
-            if x.node is not e or x.out_index != out_index(n, slot) or x.flags & VIEW:
+            if x.node is not e or x.out_index != n.slot(slot) or x.flags & VIEW:
                 y = alias_of(x)
-                set_output(y, e, out_index(n, slot), True)
+                set_output(y, e, n.slot(slot), True)
                 out[i] = y
         else:
             out[i] = e
@@ -75,6 +75,8 @@ cdef list gradients(TapeNode n, list douts, Ends ends):
         saved_values(n, ends.create_graph)
         return list(n.custom.backward(n, douts))
     op = n.entry.op
+    if not op.rules:
+        raise no_gradient(op.name, n.line)
     saved = saved_values(n, ends.create_graph) if n.saved is None or len(n.saved) else NO_ATTRS
     if op.variadic:
         rule = op.by_input[0]

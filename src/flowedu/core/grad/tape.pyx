@@ -14,7 +14,7 @@ from flowedu.core.values.storage cimport ON_DEVICE, view_contiguous
 
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.reverse import unbroadcast
-from flowedu.errors import GradientError
+from flowedu.errors import GradientError, no_gradient
 
 cdef OpBase ADD = REGISTRY["add"], COPY = REGISTRY["contiguous"], SUM = REGISTRY["sum"]
 cdef tuple NO_ATTRS = ()
@@ -81,7 +81,7 @@ cdef int step(Ends ends, TapeNode n) except -1:
             e = n.edges[i]
             if e is not None and (type(e) is not TapeNode) == leaves:
                 dx = grads[i]
-                arrive(ends, e, out_index(n, i), None if dx is None else fitted(<TensorBase>dx, <tuple>shapes[i]))
+                arrive(ends, e, n.slot(i), None if dx is None else fitted(<TensorBase>dx, <tuple>shapes[i]))
     return 0
 
 
@@ -99,11 +99,6 @@ cdef inline int arrive(Ends ends, e, int slot, dx) except -1:
 
 cdef inline object edge(TensorBase t):
     return t if t.node is None else t.node
-
-
-cdef inline int out_index(TapeNode n, int i):
-    """Which output of edges[i] input i was."""
-    return n.slots[i] if n.more is None else n.more[i]
 
 
 cdef list bring_up_to_date(tensors):

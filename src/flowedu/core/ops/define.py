@@ -86,11 +86,8 @@ class Op(OpBase):
             shapes = shapes if len(self.outputs) != 1 else (shapes,)
         else:
             shapes = equations.output_shapes(self, self.ask(self.axes, names), specs)
-        if self.dtype is not None:
-            types = self.ask(self.dtype, names)
-            types = types if isinstance(types, tuple) else (types,) * len(self.outputs)
-        else:
-            types = (specs[0].dtype,) * len(self.outputs)
+        types = specs[0].dtype if self.dtype is None else self.ask(self.dtype, names)
+        types = types if isinstance(types, tuple) else (types,) * len(self.outputs)
         if len(types) != len(self.outputs) or not all(isinstance(t, dtype_class) for t in types):
             raise DTypeError(f"{self.name}: this is no element type", expected="flow.float32, say", got=repr(types)[:60],
                              fix="dtype=flow.float32")

@@ -221,7 +221,7 @@ def gradients(grad: dict[str, Callable] | Callable | None, signature: Signature)
     saved: list[int] = []
     rules = {target: Rule(f, [_need(p, signature, saved) for p in parameters(f)]) for target, f in table.items()}
     return {"rules": rules, "saved": tuple(saved), "saved_inputs": any(s >= 0 for s in saved),
-            "any_rule": "*" in rules or all(n in rules for n in signature.inputs)}
+            "any_rule": grad is None or "*" in rules or all(n in rules for n in signature.inputs)}
 
 
 def _need(p: str, signature: Signature, saved: list[int]) -> tuple[str, int]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from flowedu.core.ops.call import call_below, interpreter
 from flowedu.core.ops.define import REGISTRY
+from flowedu.errors import no_gradient
 
 
 class Call(NamedTuple):
@@ -40,7 +41,7 @@ def reverse(records: Sequence, seeds: Iterable[tuple], targets: Sequence, visit:
     """
     reached = {id(t) for t in targets}
     for call in records:
-        if call.op.rules and any(id(x) in reached for x in call.inputs):
+        if (call.op.rules or call.op.any_rule) and any(id(x) in reached for x in call.inputs):
             reached.update(id(y) for y in call.outputs if y.dtype.is_floating_point)
     grads: dict[int, object] = {}
     for value, grad in seeds:
@@ -50,7 +51,7 @@ def reverse(records: Sequence, seeds: Iterable[tuple], targets: Sequence, visit:
         if all(d is None for d in douts):
             continue
         wanted = [id(x) in reached for x in call.inputs]
-        if call.op.rules and any(wanted):
+        if (call.op.rules or call.op.any_rule) and any(wanted):
             source = visit(call) if visit is not None else None
             for x, dx in zip(call.inputs, input_gradients(source or call, douts, wanted)):
                 if dx is not None:
@@ -66,6 +67,8 @@ def _accumulate(grads, value, grad):
 def input_gradients(call, douts: Sequence, wanted: Sequence[bool]) -> list:
     """One gradient per input of `call` (None where not wanted or not differentiable), with the input's shape."""
     op = call.op
+    if not op.rules:
+        raise no_gradient(op.name, getattr(call, "line", None))
     if op.variadic:
         saved = (tuple(call.inputs),)
         shapes = (tuple(x.shape for x in call.inputs),)
