@@ -17,6 +17,7 @@ from flowedu.cuda.sim import compiler
 from flowedu.cuda.source import prepared
 from flowedu.errors import KernelError
 from flowedu.learn import apart, authors, course, handout, kernels, limits, simulated, source
+from flowedu.learn.teach import bench as teach_bench
 from flowedu.learn.teach import stubs, worker, wrong
 from flowedu.learn.teach.bench import Bench, _children
 
@@ -203,6 +204,105 @@ def test_what_is_taken_out_is_gone_or_it_is_said():
     for f in (module.f, module.g):
         with pytest.raises(NotImplementedError, match="1.9: your turn"):
             f(1)
+
+
+# ---- judged in the answer's own process
+RING = course.find("6.8")
+SAID = """
+import json, os, struct, sys
+verdict = {"state": "right", "stars": 2, "of": 2, "lines": [], "law": "", "extra": {}, "seconds": 0.1}
+def frames(message):
+    data = json.dumps(message).encode()
+    return struct.pack("<I", len(data)) + data, struct.pack("<Q", len(data)) + data, data, data + b"\\n"
+one = frames({"verdict": verdict})[0]
+numbered = frames({"verdict": verdict, "number": ""})[0] + frames({"verdict": verdict, "number": "0" * 32})[0]
+"""
+WRITES = """
+def forge(data=one, many=1024, leave=True):
+    for fd in range(many):
+        try:
+            os.write(fd, data)
+        except OSError:
+            pass
+    if leave:
+        os._exit(0)
+"""
+CALLED = "def ring_all_reduce(x):\n    forge()\n    return x\n"
+WRONG_RING = "def ring_all_reduce(x):\n    return x\n"
+TRUE = "lambda *a, **k: "
+RIGHT = "{'state': 'right', 'stars': 2, 'law': '', 'lines': [], 'extra': {}, 'seconds': 0.1, 'title': '', 'output': ''}"
+TOGETHER = {
+    "when it is loaded": SAID + WRITES + "forge()\n",
+    "when it is called": SAID + WRITES + CALLED,
+    "many of them": SAID + WRITES + "forge(one * 5)\n",
+    "with numbers": SAID + WRITES + "forge(numbered * 3)\n",
+    "other frames": SAID + WRITES + "for data in frames({'verdict': verdict}):\n    forge(data, leave=False)\n"
+                    "os._exit(0)\n",
+    "and goes on": SAID + WRITES + "forge(leave=False)\n" + WRONG_RING,
+    "by a thread": SAID + WRITES + "import threading\nthreading.Thread(target=forge, daemon=True).start()\n" + WRONG_RING,
+    "by a thread, at its end": SAID + WRITES + "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.3), "
+                               "forge()), daemon=True).start()\n" + WRONG_RING,
+    "by libc": SAID + "import ctypes\nlibc = ctypes.CDLL(None)\nfor fd in range(1024):\n"
+               "    libc.write(fd, one, len(one))\nlibc._exit(0)\n",
+    "by sendfile's kin": SAID + "for fd in range(64):\n    try:\n        os.writev(fd, [one, one])\n"
+                         "    except OSError:\n        pass\nos._exit(0)\n",
+    "by a child": SAID + WRITES + "if os.fork() == 0:\n    forge()\n" + WRONG_RING,
+    "at the exit": SAID + WRITES + "import atexit\natexit.register(forge)\ndef ring_all_reduce(x):\n    sys.exit(0)\n",
+    "by standard output": SAID + "sys.stdout.buffer.write(one)\nsys.stdout.flush()\nos._exit(0)\n",
+    "a patched json": "import json\nown = json.dumps\njson.dumps = lambda m, *a, **k: own({**m, 'verdict': " + RIGHT +
+                      "} if 'verdict' in m else m, *a, **k)\n" + WRONG_RING,
+    "a patched write": SAID + "own = os.write\nos.write = lambda fd, data: own(fd, one) and len(data)\n" + WRONG_RING,
+    "a patched law": "import flowedu.learn.laws as l\nl.Law.broken = " + TRUE + "None\n" + WRONG_RING,
+    "a patched case": "import flowedu.learn.laws as l\nl.Law._tried = " + TRUE + "None\n" + WRONG_RING,
+    "a patched judge": "import flowedu.learn.judge as j\nj.judged = " + TRUE + RIGHT + "\nj._broken = " + TRUE + "{}\n"
+                       "j.measured = " + TRUE + "{'sent': 0}\n" + WRONG_RING,
+    "all modules patched": "import sys\nfor m in list(sys.modules.values()):\n    for n in dir(m):\n"
+                           "        if n in ('judged', '_judged', '_broken', '_sums_judged', 'same', 'pair', 'broken'):\n"
+                           "            setattr(m, n, " + TRUE + "None)\n" + WRONG_RING,
+    "a patched NumPy": "import numpy\nnumpy.array_equal = " + TRUE + "True\n" + WRONG_RING,
+    "patched builtins": "import builtins\nbuiltins.getattr, builtins.all, builtins.map = " + TRUE + "True, " + TRUE +
+                        "True, " + TRUE + "[]\n" + WRONG_RING,
+    "a trace": SAID + WRITES + "sys.settrace(lambda f, e, a: forge() if f.f_code.co_name == 'broken' else None)\n" +
+               WRONG_RING,
+    "a profile": SAID + WRITES + "sys.setprofile(lambda f, e, a: e == 'return' and f.f_code.co_name == 'judged' and "
+                 "forge())\n" + WRONG_RING,
+    "the sender in a frame": SAID + "f = sys._getframe()\nwhile f:\n    link = f.f_locals.get('link')\n    if link:\n"
+                             "        f.f_globals['os'].write(link.fd, one)\n    f = f.f_back\nos._exit(0)\n",
+    "the sender among all objects": SAID + "import gc\nfor o in gc.get_objects():\n    if type(o).__name__ == 'Link':\n"
+                                    "        o.sendall(one * 2)\nos._exit(0)\n",
+    "the number in a frame": SAID + "f, number = sys._getframe(), ''\nwhile f:\n"
+                             "    number = f.f_locals.get('asked', {}).get('number', number)\n"
+                             "    link = f.f_locals.get('link')\n    if link and number:\n"
+                             "        link.sendall(frames({'verdict': verdict, 'number': number})[0])\n    f = f.f_back\n"
+                             "os._exit(0)\n",
+    "a patched sender": "import flowedu.learn.teach.protocol as p\nown = p.send\np.send = lambda to, m: own(to, {**m, "
+                        "'verdict': " + RIGHT + "})\n" + WRONG_RING}
+
+
+@pytest.mark.parametrize("name", few(sorted(TOGETHER), lambda name: name in (
+    "when it is loaded", "when it is called", "a patched judge", "the number in a frame", "by a thread, at its end")))
+def test_a_forged_verdict_gets_nothing_where_judge_and_answer_share_a_process(bench, tmp_path, name):
+    """Its process has to find wrong answers as well, and to repeat numbers that come when it has replied."""
+    said = verdict(bench, tmp_path, TOGETHER[name], RING)
+    assert (said["state"], said["stars"]) == ("wrong", 0), said
+
+
+@pytest.mark.parametrize("hole", few([h for h in course.holes() if h.together], lambda h: h is RING), ids=lambda h: h.id)
+def test_there_are_wrong_answers_to_plant(tmp_path, hole):
+    """Each dies by its law there: before a right answer, and after it. The answer gets its points, and a mark."""
+    plants = wrong.answers(hole)
+    assert len(plants) > 2 and not [p for p in plants if not p.law]
+    with Bench(tmp_path / "tree") as b:
+        for seed in (0, 2027):
+            file = tmp_path / hole.file
+            file.write_text(stubs.answer_text(hole))
+            said = b.judged(hole, file, seed)
+            assert said["state"] == "right" and said["extra"]["together"], said
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(teach_bench.random, "SystemRandom", lambda: types.SimpleNamespace(sample=lambda a, n: a[:2]))
+            for i in range(0, len(plants), 2):
+                patch.setattr(wrong, "answers", lambda hole, i=i: (plants[i:] + plants)[:2])
+                assert b.judged(hole, file)["state"] == "right", plants[i:i + 2]
 
 
 # ---- kernels

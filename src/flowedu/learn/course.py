@@ -31,7 +31,8 @@ class Hole:
     of the file with the answer, and `parts` are the functions of that file which are the answer (none: all of it). plain: a
     file whose function stands in a student's tree where the library cannot do without; right, by another way than the
     exercise's. needs: the exercises whose functions its laws run, on the way through the library. half: of a target, the
-    rule, as stars are, for half of its points; what obeys the laws and misses it is still open, as the stub is.
+    rule, as stars are, for half of its points; what obeys the laws and misses it is still open, as the stub is. together:
+    True if a grade judges it in the answer's own process, because its values cannot be sent to another one.
     """
 
     id: str
@@ -56,6 +57,7 @@ class Hole:
     example: str = ""
     parts: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    together: bool = False
 
     @property
     def chapter(self) -> int:

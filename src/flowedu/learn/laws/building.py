@@ -252,7 +252,7 @@ RAISES = "f() raises a ValueError"
 def _error_judged(case, yours):
     """What f raises comes through."""
     from flowedu.oneflow04.job.recording import Call
-    node = type("node", (), {"line": "job.py:7", "op": None})
+    node = type("node", (), {"line": "job.py:7", "op": None})()
 
     def f():
         raise ValueError("of f")

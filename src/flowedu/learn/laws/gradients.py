@@ -28,7 +28,7 @@ def _shapes_judged(case, yours):
     table = {c: n for t, s in zip(equation.partition("->")[0].split(","), shapes) for c, n in zip(t, s)}
     want = [tuple(table[c] for c in term) for term in equation.partition("->")[2].split(",")]
     op = type("op", (), {"name": "yours", "inputs": ("x", "y")[:len(shapes)], "variadic": False,
-                         "outputs": "zv"[:len(want)]})
+                         "outputs": "zv"[:len(want)]})()
     got = yours(op, equation, [Spec(s, float32) for s in shapes])
     said = f"  smallest case   {equation} of {' and '.join(map(str, shapes))}"
     if len(got) != len(want) or not all(map(same, got, want)):

@@ -12,7 +12,9 @@ import dataclasses
 import json
 import marshal
 import os
+import random
 import resource
+import secrets
 import select
 import shutil
 import signal
@@ -30,12 +32,12 @@ from flowedu.errors import FlowError
 from flowedu.learn import course, kernels, limits, source
 from flowedu.learn.handout import untouched
 from flowedu.learn.judge import judged
-from flowedu.learn.teach import stubs
+from flowedu.learn.teach import stubs, wrong
 from flowedu.learn.teach.isolation import packages, sites
-from flowedu.learn.teach.protocol import Broken, receive
+from flowedu.learn.teach.protocol import Broken, receive, send
 from flowedu.learn.teach.proxy import Far
 
-SECONDS, MEMORY = 10.0, 1 << 30                    # for each hole; memory is what comes on top of the library
+SECONDS, MEMORY = 30.0, 1 << 30                    # for each hole; memory is what comes on top of the library
 PATIENCE = 6                                       # seconds on the clock for each of work: the machine may be busy
 # Of learn/ in the cell; of this folder.
 LEARN = {"__init__.py", "laws", *(f"{n}.py" for n in
@@ -108,7 +110,6 @@ class Bench:
         package = folder / "flowedu"
         self._without_laws = [str(p) for d in (package, package / "learn") for p in d.iterdir()
                               if p.name not in ("learn", "laws")]
-        self._modes: dict[str, bool] = {}
         self.process: subprocess.Popen | None = None
 
     def __enter__(self) -> Bench:
@@ -170,22 +171,7 @@ class Bench:
             if lacks := kernels.missing(hole):         # found here: an answer cannot say so
                 return {**_nothing([f"  {lacks}"]), "state": "unjudged"}
             return self._kernel(hole, file, seed)
-        return self._judged(hole, file, text, seed, cases, self.together(hole))
-
-    def together(self, hole) -> bool:
-        """Whether laws and answer have to be in one process: what they say to each other cannot be sent. It is tried with
-        the library's own lines."""
-        if hole.id not in self._modes:
-            with tempfile.TemporaryDirectory() as folder:
-                file = Path(folder, hole.file)
-                file.write_text(stubs.answer_text(hole))
-                patience, self.seconds = self.seconds, max(self.seconds, 2 * SECONDS)
-                try:
-                    verdict = self._judged(hole, file, file.read_text(), 0, 0, False)
-                finally:
-                    self.seconds = patience
-            self._modes[hole.id] = verdict["state"] != "right" or verdict["seconds"] > SECONDS / 2
-        return self._modes[hole.id]
+        return self._judged(hole, file, text, seed, cases, hole.together)
 
     def _kernel(self, hole, file: Path, seed: int) -> dict[str, Any]:
         """Behind walls, with compilers."""
@@ -307,7 +293,7 @@ def _judge(hole, file: Path, seed: int, cases: int, link: socket.socket, other: 
         return {**_nothing([]), "state": "open"}
     if together:
         try:
-            return _believed(receive(link)["verdict"], hole)
+            return judge_together(hole, file.read_text(), link, seed)
         except (Broken, KeyError) as error:
             return {"gone": str(error)}
     if struct.unpack("<I", hello)[0]:
@@ -318,6 +304,39 @@ def _judge(hole, file: Path, seed: int, cases: int, link: socket.socket, other: 
     except Broken as error:
         return {"gone": str(error)}
     return {"gone": far.gone} if far.gone else verdict
+
+
+def judge_together(hole, text: str, link: socket.socket, seed: int = 0) -> dict[str, Any]:
+    """The verdict of the answer's own process on the answer, if that process also finds two wrong answers.
+
+    One of those comes before the answer, one after it. Each request has a random number, which the reply repeats: a reply
+    that was written before its request came is not taken. README.md beside this file describes the limits of this.
+
+    Raises Broken, KeyError: the process has ended, or its reply is no verdict.
+    """
+    plants = random.SystemRandom().sample(wrong.answers(hole), 2)
+    if not _finds(hole, plants[0], link):
+        raise Broken("a wrong answer was not found")
+    verdict = _ask_for_verdict(hole, text, link, seed)
+    if verdict["state"] == "right" and not _finds(hole, plants[1], link):
+        return _nothing(["  after it ran, its judge accepts wrong answers, too",
+                         "  an answer changes nothing but what its task names"])
+    return verdict
+
+
+def _finds(hole, plant: wrong.Wrong, link: socket.socket) -> bool:
+    """Whether the other process rejects a wrong answer, by its law. (It does so for the seed 0.)"""
+    verdict = _ask_for_verdict(hole, plant.text, link, 0)
+    return (verdict["state"], verdict["law"]) == ("wrong", plant.law)
+
+
+def _ask_for_verdict(hole, text: str, link: socket.socket, seed: int) -> dict[str, Any]:
+    number = secrets.token_hex(16)
+    send(link, {"text": text, "number": number, "seed": seed})
+    reply = receive(link)
+    if reply["number"] != number:
+        raise Broken("a reply to another request")
+    return _believed(reply["verdict"], hole)
 
 
 def _clock(pid: int) -> int:

@@ -14,19 +14,22 @@ import importlib
 import json
 import socket
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, MappingView, Sequence
 from typing import Any
 
 import numpy as np
 
 from flowedu.core.eager.dispatch import lazy_tensor
 from flowedu.core.eager.tensor import Tensor
+from flowedu.core.graph.ir import GraphValue
 from flowedu.core.ops.call import OpBase, call_below, interpreter
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values import dtype as dt
 
 MOST = 64 << 20                                    # bytes of one message
 PLAIN = (type(None), bool, int, float, str)
+OP_FIELDS = ("name", "signature", "inputs", "outputs", "attrs", "variadic", "view", "mutates", "random", "effect", "fresh",
+             "inplace", "elementwise")
 LITTLE = {tuple: "t", frozenset: "f"}
 
 
@@ -96,7 +99,7 @@ class Side:
         heap = {}
         while self.todo:
             n = self.todo.pop()
-            node = self.node(self.objects[n])
+            node = self.told[n] if isinstance(self.objects[n], Opaque) else self.node(self.objects[n])
             if self.told.get(n) != node:
                 heap[n] = self.told[n] = node
         return {"roots": roots, "heap": heap}
@@ -129,7 +132,7 @@ class Side:
         if isinstance(v, Tensor):
             if v.symbol is not None or self.home:  # the judge's own: known to both by its number
                 return ["tensor", list(v.shape), v.dtype.name, bool(v.requires_grad)]
-            return ["value", self.ref(np.array(v.numpy())), v.dtype.name]
+            return ["value", self.ref(np.array(v.detach().numpy())), v.dtype.name, bool(v.requires_grad)]
         if isinstance(v, tuple):                   # one with names: laws ask which it is
             return ["fields", _named(type(v)), [self.ref(x) for x in v]]
         if isinstance(v, list):
@@ -140,9 +143,11 @@ class Side:
             return ["set", [self.ref(x) for x in v]]
         if isinstance(v, np.ndarray) and v.dtype.kind in "biuf":
             return self._array(v)
+        if isinstance(v, OpBase):                  # of a law: what is not in the registry
+            return ["op", [[k, self.ref(getattr(v, k))] for k in OP_FIELDS]]
         if callable(v):
             return ["call"]
-        if hasattr(v, "__next__"):
+        if hasattr(v, "__next__") or isinstance(v, MappingView):
             return ["iter", [self.ref(x) for x in v]]
         return self._object(v)
 
@@ -216,7 +221,7 @@ class Side:
             made = lazy_tensor(n, tuple(node[1]), dt.by_name(node[2]), node[3])
         elif kind == "value":
             import flowedu as flow
-            made = flow.tensor(self.value(node[1]), dtype=dt.by_name(node[2]))
+            made = flow.tensor(self.value(node[1]), dtype=dt.by_name(node[2]), requires_grad=bool(node[3]))
         elif kind == "call":
             made = self._caller(n)
         elif kind == "object":
@@ -224,7 +229,7 @@ class Side:
             if self.home and (not node[1] or cls.__new__ is not object.__new__):
                 raise Broken(f"an object of {node[1]}")
             made = object.__new__(cls)
-        elif kind == "opaque" and not self.home:
+        elif kind in ("opaque", "op") and not self.home:
             made = Opaque()
         else:
             raise Broken(f"a {kind}")
@@ -250,6 +255,8 @@ class Side:
             if v.dtype != _numbers(node[1]) or list(v.shape) != node[2]:
                 raise Broken("an array of another size")
             v[...] = np.frombuffer(base64.b64decode(node[3]), v.dtype).reshape(v.shape)
+        elif kind == "op" and isinstance(v, Opaque):
+            vars(v).update((str(name), self.value(x)) for name, x in node[1])
         elif kind == "object":
             if self.home and _named(type(v)) != node[1]:
                 raise Broken("an object of another class")
@@ -373,15 +380,24 @@ def _resolved(name: str) -> Any:
 
 
 class Forwarding:
-    """The interpreter of an answer's side: ops that meet a tensor of the judge's are run there."""
+    """The interpreter of an answer's side: ops on tensors and graph values of the judge are run there.
 
-    def __init__(self, side: Side):
-        self.side = side
+    below: True for the interpreter that serves `call_below` of an answer that is an interpreter itself."""
+
+    def __init__(self, side: Side, below: bool = False):
+        self.side, self.below = side, below
 
     def run(self, op, inputs, attrs):
-        if not any(isinstance(x, Tensor) and x.symbol is not None for x in inputs):
+        if not any(map(self._of_the_judge, inputs)) and (inputs or not self._in_a_graph()):
             return call_below(op, inputs, attrs)
-        return self.side.ask({"op": op.name, **self.side.pack([list(inputs), list(attrs)])})
+        return self.side.ask({"op": op.name, "below": self.below, **self.side.pack([list(inputs), list(attrs)])})
+
+    def _of_the_judge(self, x: Any) -> bool:
+        return isinstance(x, GraphValue) or isinstance(x, Tensor) and x.symbol is not None
+
+    def _in_a_graph(self) -> bool:
+        """Constants are values of the graph that the judge builds."""
+        return any(isinstance(x, GraphValue) for x in self.side.objects.values())
 
     def on(self) -> interpreter:
         return interpreter(self)

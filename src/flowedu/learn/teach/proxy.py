@@ -10,6 +10,7 @@ from typing import Any
 
 from flowedu import errors
 from flowedu.core.eager.tensor import Tensor
+from flowedu.core.ops.call import call_below
 from flowedu.core.ops.define import REGISTRY
 from flowedu.learn.teach.protocol import Broken, Side, receive, send
 
@@ -87,7 +88,9 @@ class Far:
         first, second = self.side.unpack(said)
         try:
             if "op" in said:
-                result = REGISTRY[str(said["op"])].call(tuple(first), tuple(second))
+                op = REGISTRY[str(said["op"])]
+                inputs, attrs = tuple(first), tuple(second)
+                result = call_below(op, inputs, attrs) if said.get("below") else op.call(inputs, attrs)
             elif "method" in said:
                 name, (x, *rest) = said["method"], first
                 if name not in FAR_METHODS or not isinstance(x, Tensor):

@@ -28,6 +28,11 @@ class Mark(NamedTuple):
     of: int = 0
 
     @property
+    def together(self) -> bool:
+        """True if the answer's own process judged it: see README.md beside this file."""
+        return self.hole.together
+
+    @property
     def most(self) -> float:
         """What it could get: nothing is lost with what could not be judged."""
         return 0.0 if self.state == "unjudged" else float(self.hole.points)
@@ -54,10 +59,22 @@ def unjudged(marks: list[Mark]) -> str:
                                 f"({', '.join(m.hole.id for m in left)}): {'; '.join(sorted(why))}")
 
 
+def together(marks: list[Mark]) -> list[str]:
+    """The exercises whose points rest on a verdict of the answer's own process."""
+    return [m.hole.id for m in marks if m.together and m.score]
+
+
+def _describe_together(marks: list[Mark]) -> str:
+    ids = together(marks)
+    points = sum(m.score for m in marks if m.together)
+    return f"{points:g} points were judged in the answer's own process: {', '.join(ids)}" if ids else ""
+
+
 def results(marks: list[Mark], note: str = "") -> dict[str, Any]:
     """Gradescope's results.json."""
     right, judged = sum(m.state == "right" for m in marks), sum(m.state != "unjudged" for m in marks)
-    said = "; ".join(t for t in (note or f"{right} of {judged} exercises are right", unjudged(marks)) if t)
+    parts = (note or f"{right} of {judged} exercises are right", unjudged(marks), _describe_together(marks))
+    said = "; ".join(t for t in parts if t)
     return {"score": total(marks)[0], "output": said,
             "tests": [{"name": m.hole.short, "score": m.score, "max_score": m.most, "output": _clean(m.text),
                        "visibility": "visible", "tags": _tags(m), "extra_data": m.extra} for m in marks]}
@@ -65,7 +82,7 @@ def results(marks: list[Mark], note: str = "") -> dict[str, Any]:
 
 def _tags(m: Mark) -> list[str]:
     return [f"state:{m.state}", *([f"law:{m.law.partition('.')[2]}"] if m.law else []),
-            *([f"stars:{m.stars}"] if m.hole.stars else []), *(["together"] if m.extra.get("together") else [])]
+            *([f"stars:{m.stars}"] if m.hole.stars else []), *(["together"] if m.together else [])]
 
 
 def _clean(text: str) -> str:
@@ -97,13 +114,14 @@ def page(marks: list[Mark], name: str, note: str = "") -> str:
     rows = "\n".join(f'<tr><td><a href="#h{m.hole.id}">{e(m.hole.short)}</a></td><td class="{m.state}">{m.state}</td>'
                      f'<td>{"*" * m.stars if m.hole.stars else ""}</td><td class="n">'
                      f'{"" if m.state == "unjudged" else f"{m.score:g}"}</td>'
-                     f'<td class="n">{m.most:g}</td></tr>' for m in marks)
+                     f'<td class="n">{m.most:g}</td><td>{"together" if m.together else ""}</td></tr>' for m in marks)
     parts = "\n".join(f'<h2 id="h{m.hole.id}">{e(m.hole.title)}</h2>\n<pre>{e(m.text)}</pre>' for m in marks if m.text)
     return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{e(name)}</title>'
             f"<style>{STYLE}</style></head>\n<body><h1>{e(name)}: {reached:g} of {most:g}</h1>\n"
-            f"<p>{e(note)}</p>\n<p>{e(unjudged(marks))}</p>\n"
+            f"<p>{e(note)}</p>\n<p>{e(unjudged(marks))}</p>\n<p>{e(_describe_together(marks))}</p>\n"
             "<table><tr><th>exercise</th><th>state</th>"
-            f'<th>stars</th><th class="n">points</th><th class="n">of</th></tr>\n{rows}</table>\n{parts}\n</body></html>\n')
+            f'<th>stars</th><th class="n">points</th><th class="n">of</th><th></th></tr>\n{rows}</table>\n'
+            f"{parts}\n</body></html>\n")
 
 
 def write(folder: Path, marks: list[Mark], name: str, note: str = "") -> None:

@@ -144,7 +144,7 @@ def serve(link: Link, hole: types.SimpleNamespace, request: dict) -> None:
         given, named = side.unpack(said)
         f = space[said["run"]] if "run" in said else side.objects[said["call"]]
         try:
-            with Forwarding(side).on():
+            with Forwarding(side, below=True).on(), Forwarding(side).on():
                 result = f(*given, **named)
                 return {"return": side.pack([result], changed="run" in said)}
         except Broken:
@@ -241,24 +241,28 @@ def child(files: list[int], request: dict) -> None:
 
 
 def judge(link: Link, hole: types.SimpleNamespace, request: dict) -> None:
-    """Where values cannot be sent: laws and answer in one process, which could forge its verdict."""
+    """Judge texts in this process, where values cannot be sent: as many as are asked for (bench.judge_together)."""
     import linecache
 
     from flowedu.learn import course, swap
     from flowedu.learn.judge import judged
-    from flowedu.learn.teach.protocol import send
+    from flowedu.learn.teach.protocol import receive, send
 
-    text, name = request["text"], request["name"]
-    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-
-    def load(file: Path, module: types.ModuleType) -> dict[str, Any]:
-        space = swap.names(module)
-        exec(compile(text, name, "exec", dont_inherit=True), space)
-        return space
-
+    name = request["name"]
     row = {k: tuple(v) if isinstance(v, list) else v for k, v in request["hole"].items()}
     whole = course.Hole(**{**row, "plain": "", "folder": Path(request["folder"])})
-    send(link, {"verdict": judged(whole, Path(name), request["seed"], 0, load)})
+    while True:
+        asked = receive(link)
+        text = asked["text"]
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+
+        def load(file: Path, module: types.ModuleType, text: str = text) -> dict[str, Any]:
+            space = swap.names(module)
+            exec(compile(text, name, "exec", dont_inherit=True), space)
+            return space
+
+        verdict = judged(whole, Path(name), asked["seed"], 0, load)
+        send(link, {"verdict": verdict, "number": asked["number"]})
 
 
 def main() -> None:
