@@ -2,14 +2,19 @@
 for Gradescope; a class of all kinds, and one whose grader dies."""
 import csv
 import importlib.util
+import io
 import json
 import os
+import tempfile
+import types
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from class_of import write
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from common import few
 from flowedu.errors import ArgumentError
@@ -20,7 +25,7 @@ from flowedu.learn.teach import grade, report, stubs, submission, wrong
 from flowedu.learn.teach.bench import Bench
 
 HOLES = [h for h in course.holes() if h.kind != "kernel"]
-PLACE, DEAD = course.find("4.3"), course.find("4.4")
+STRIDES, PLACE, DEAD = course.find("1.1"), course.find("4.3"), course.find("4.4")
 
 
 @pytest.fixture(scope="module")
@@ -203,6 +208,152 @@ def test_a_submission(tmp_path, capsys):
     assert tests["4.4 dead code"]["score"] == 0 and "law 1 of 1" in tests["4.4 dead code"]["output"]
     assert "not handed in" in tests["4.2 the bound"]["output"]
     assert grade.main([str(tmp_path / "nobody"), "4"]) == 2 and grade.main([str(work), "99"]) == 2
+
+
+# ---- names of folders, and time
+NAMES = [" lead", "trail ", "  ", "a\tb", "a\nb", "zero\u200bwidth", "\u202egnp", "grades.csv", "index.html",
+         "results.json", ".csv", "CON", "x" * 255, "%20lead", "=1+1", "-2", "a,b;c'\"", "<b>", "Ann", "ann", "\u00fc",
+         "u\u0308", "a\\nb", "\\", os.fsdecode(b"\xff\xfe"), os.fsdecode(b"caf\xe9"), "{}", "null", "%s", "$HOME", "*",
+         "leaderboard.txt", "work"]
+PARTS = st.sampled_from([b" ", b"\t", b"\n", b"%", b".", b"\\", b"\xff", b"=", b"-", b"a", b"grades.csv", b"'", b'"', b",",
+                         "\u200b".encode(), "\u202e".encode(), "\u00fc".encode(), b"\r", b"\x1b[2J", b"work",
+                         b"\xed\xa0\x80"])
+DRAWN = (st.binary(min_size=1, max_size=255) | st.lists(PARTS, min_size=1, max_size=20).map(b"".join)).filter(
+    lambda b: not set(b) & {0, ord("/")} and b not in (b".", b"..") and len(b) <= 255)
+
+
+@given(st.lists(DRAWN, min_size=1, max_size=6, unique=True))
+@example([os.fsencode(n) for n in NAMES])
+def test_a_folder_of_any_name_has_a_row_of_its_own(names):
+    """Also a name made of another's output folder; nothing is left out without a word."""
+    names = {*names, *(os.fsencode(grade.output_name(os.fsdecode(n))) for n in names)}
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as out:
+        for n in names:
+            os.mkdir(os.fsencode(folder) + b"/" + n)
+        others = grade.left_out(Path(folder))
+        graded = grade.students(Path(folder)) if len(others) < len(names) else []
+        assert {os.fsencode(p.name) for p in [*graded, *others]} == names and not {*graded} & {*others}
+        assert all(p.name.startswith(".") for p in others)
+        rows = []
+        for p in graded:
+            to = Path(out, grade.output_name(p.name))
+            report.write(to, [mark(PLACE, "right", 3)], grade.label(p.name))
+            rows.append(grade._row(to, p.name))
+            assert json.loads(json.dumps(p.name)) == p.name and to.name not in grade.RESERVED and to.parent == Path(out)
+        assert len([*Path(out).iterdir()]) == len(graded) and len({r["name"] for r in rows}) == len(rows)
+        assert all(r["name"].isprintable() for r in rows)
+        grade._write_table(Path(out, "grades.csv"), rows, [PLACE])
+        with open(Path(out, "grades.csv"), newline="", encoding="utf-8") as table:
+            read = [r["name"] for r in csv.DictReader(table)]
+        assert [t.removeprefix("'") for t in read] == [r["name"].removeprefix("'") for r in rows]
+        assert not [t for t in read if t.strip()[:1] in {*"=+-@"}]
+
+
+def test_a_class_of_folders_of_all_names(tmp_path):
+    """By real workers: each has the points of its answer; a link and a hidden folder have a row that says so."""
+    names = [" lead", "trail ", "a\nb", "grades.csv", os.fsdecode(b"\xff"), "\u202eann"]
+    for name in names:
+        (tmp_path / "class" / name).mkdir(parents=True)
+        (tmp_path / "class" / name / STRIDES.file).write_text(stubs.answer_text(STRIDES))
+    (tmp_path / "class" / "link").symlink_to(tmp_path / "class" / " lead")
+    (tmp_path / "class" / ".hidden").mkdir()
+    said = []
+    table = grade.grade_all(tmp_path / "class", "1", tmp_path / "out", say=said.append)
+    scores = {r["name"]: r.get("score") for r in table}
+    assert scores == {grade.label(n): STRIDES.points for n in names} | {"link": None, ".hidden": None}
+    assert "this is a link" in "".join(said) and "begins with a dot" in "".join(said)
+    rows = [*csv.DictReader((tmp_path / "out" / "grades.csv").open(newline=""))]
+    assert len(rows) == 8 and "link" in {r["name"] for r in rows if "not graded" in r["unjudged"]}
+
+
+class FakeWorker(grade.Worker):
+    """Its messages are what a test writes."""
+
+    def __init__(self):
+        end, self.writes = os.pipe()
+        self.process = types.SimpleNamespace(stdout=os.fdopen(end, "rb"), stdin=io.BytesIO())
+        self._unread = b""
+
+
+def test_time_counts_from_the_last_sign_of_life(tmp_path, monkeypatch):
+    """However long a student's exercises take together; half a message is a sign, too, and no news."""
+    now = [0.0]
+    monkeypatch.setattr(grade, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
+    w = FakeWorker()
+    w.give(Path("class/a\nb"))
+    assert json.loads(w.process.stdin.getvalue()) == "a\nb" and w.process.stdin.getvalue().count(b"\n") == 1
+    for message in (b'{"busy": 1}\n', b'{"bu', b'sy": 1}\n{"busy": 1}\n', b'{"done": "another"}\n{"don'):
+        now[0] += grade.SILENCE - 1
+        os.write(w.writes, message)
+        assert grade._with_news([w]) == [w] and w.read() == "busy" and not w.late
+    os.write(w.writes, b'e": "a\\nb"}\n')
+    assert w.read() == "done"
+    now[0] += grade.SILENCE + 1
+    assert w.late and grade._with_news([w]) == [w]
+    os.close(w.writes)
+    assert w.read() == "ended"
+
+
+def test_a_sign_of_life_comes_with_each_exercise_and_none_lasts_longer_than_silence(tmp_path):
+    """The longest that a judge waits for an answer, with the walls of a kernel: 2 * PATIENCE * SECONDS."""
+    from flowedu.learn.teach.bench import PATIENCE, SECONDS
+    assert 2 * PATIENCE * SECONDS < grade.SILENCE
+    verdict = {"state": "wrong", "stars": 0, "law": "", "lines": [], "extra": {}, "seconds": 0.0, "output": ""}
+    fake = types.SimpleNamespace(home=course.HOME, judged=lambda *a: verdict)
+    holes = [STRIDES, PLACE, DEAD]
+    (tmp_path / "ann").mkdir()
+    for h in holes[1:]:
+        (tmp_path / "ann" / h.file).write_text("x = 1\n")
+    signs = []
+    grade.graded(fake, tmp_path / "ann", tmp_path / "out", holes, 0, "ann", lambda: signs.append(1))
+    assert len(signs) == 2
+
+
+def test_a_grade_stands_for_its_seed_its_answers_and_its_exercises(tmp_path):
+    holes = [PLACE, DEAD]
+    (tmp_path / "ann").mkdir()
+    (tmp_path / "ann" / PLACE.file).write_text("x = 1\n")
+    verdict = {"state": "wrong", "stars": 0, "law": "", "lines": [], "extra": {}, "seconds": 0.0, "output": ""}
+    fake = types.SimpleNamespace(home=course.HOME, judged=lambda *a: verdict)
+    out = tmp_path / "out"
+    grade.graded(fake, tmp_path / "ann", out, holes, 5, "ann")
+    stands = lambda seed, holes: grade._stands(out, tmp_path / "ann", holes, seed)
+    assert stands(5, holes) and not stands(6, holes) and not stands(-5, holes) and not stands(5, holes[:1])
+    (tmp_path / "ann" / DEAD.file).write_text("x = 1\n")
+    assert not stands(5, holes)
+
+
+def test_another_seed_grades_a_class_again(tmp_path):
+    """By the whole of grade_all: the second time with the same seed nobody is graded, with another one all are."""
+    (tmp_path / "class" / "ann").mkdir(parents=True)
+    (tmp_path / "class" / "ann" / STRIDES.file).write_text(stubs.answer_text(STRIDES))
+    for seed, again in ((1, False), (1, True), (2, False)):
+        said = []
+        grade.grade_all(tmp_path / "class", "1", tmp_path / "out", seed=seed, say=said.append)
+        assert said[0].startswith("1 of 1 were graded before") == again, (seed, said)
+
+
+# ---- judged in the answer's own process
+def test_which_exercises_are_judged_together_is_the_courses():
+    """No measure of time has a say. Whoever adds one has seen that its values cannot be sent."""
+    assert [h.id for h in course.holes() if h.together] == ["2.7", "4.7", "5.4", "6.7", "6.8"]
+
+
+def test_points_of_a_verdict_of_the_answers_own_process_are_marked(tmp_path):
+    """In the table, on the page, and in results.json; not where there are no points."""
+    walk = course.find("2.7")
+    for state, ids in (("right", "2.7"), ("wrong", "")):
+        report.write(tmp_path, [mark(PLACE, "right", 3), mark(walk, state, 0)], "ann")
+        row = grade._row(tmp_path, "ann")
+        assert row["together"] == ids
+        grade._write_table(tmp_path / "grades.csv", [row], [PLACE, walk])
+        assert [r["together"] for r in csv.DictReader((tmp_path / "grades.csv").open())] == [ids]
+        text = (tmp_path / "index.html").read_text()
+        assert text.count("<td>together</td>") == 1
+        words = f"{walk.points} points were judged in the answer's own process: 2.7"
+        assert (words in text.replace("&#x27;", "'")) == bool(ids)
+        said = json.loads((tmp_path / "results.json").read_text())
+        assert (words in said["output"]) == bool(ids) and "together" in said["tests"][1]["tags"]
 
 
 @pytest.mark.slow

@@ -5,12 +5,14 @@ CH=4`).
     python -m flowedu.learn.teach.grade submissions 4 --all            a folder for each student, grades.csv
 
 A class is shared out to workers, processes of their own: one that dies takes one student along, who is tried once more.
-What was graded and has not changed stands.
+What was graded and has not changed stands. README.md beside this file describes names of folders, and time limits.
 """
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
+import hashlib
 import io
 import json
 import os
@@ -19,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from flowedu.errors import ArgumentError, FlowError
@@ -28,7 +30,10 @@ from flowedu.learn.runner import Runner
 from flowedu.learn.teach import report, submission
 from flowedu.learn.teach.bench import Bench, closed_package
 
-STUDENT = 600                                      # seconds of silence after which a worker is taken for dead
+SILENCE = 600                                      # seconds after a worker's last message until it is taken for dead
+# Names in the output folder that are not those of students.
+RESERVED = {"grades.csv", "leaderboard.txt", "leaderboard.html", "results.json", "junit.xml", "index.html", "key", "work"}
+LONGEST = 120                                      # bytes of a folder's name in the output, if it has to be escaped
 
 
 def chosen(which: str, home: Path = course.HOME) -> list:
@@ -42,8 +47,9 @@ def chosen(which: str, home: Path = course.HOME) -> list:
     return [h for h in course.holes(home) if which == "all" or int(first) <= h.chapter <= int(last or first)]
 
 
-def graded(bench: Bench, folder: Path, out: Path, holes: Sequence, seed: int, name: str) -> list[report.Mark]:
-    """Judge a submission, write its files."""
+def graded(bench: Bench, folder: Path, out: Path, holes: Sequence, seed: int, name: str,
+           report_progress: Callable[[], None] = lambda: None) -> list[report.Mark]:
+    """Judge a submission and write its files. report_progress() is called after each exercise."""
     work = out / "work"
     missing = submission.taken(folder, work, holes)
     runner = Runner(bench.home, work)
@@ -54,6 +60,7 @@ def graded(bench: Bench, folder: Path, out: Path, holes: Sequence, seed: int, na
             marks.append(report.Mark(hole, "open", 0, "", f"{hole.short}: {missing[hole.id]}", {}))
             continue
         verdict = bench.judged(hole, file, seed)
+        report_progress()
         text = "\n".join(runner.told(hole, verdict, Path("work", hole.file), keys=False))
         extra = {**verdict["extra"], "seconds": verdict["seconds"], "hints": submission.hints(folder, hole)}
         marks.append(report.Mark(hole, verdict["state"], verdict["stars"], verdict["law"], text, extra,
@@ -65,26 +72,75 @@ def graded(bench: Bench, folder: Path, out: Path, holes: Sequence, seed: int, na
 
 # ---- a class
 def students(folder: Path) -> list[Path]:
-    found = sorted(p for p in folder.iterdir() if p.is_dir() and not p.is_symlink() and not p.name.startswith(".")
-                   and p.name.isprintable())
+    """The folders of students, whatever their names.
+
+    Raises ArgumentError: there are none.
+    """
+    others = left_out(folder)
+    found = sorted(p for p in folder.iterdir() if p.is_dir() and p not in others)
     if not found:
         raise ArgumentError(f"{folder} has no submissions", expected="a folder for each student", got="none")
     return found
 
 
+def left_out(folder: Path) -> dict[Path, str]:
+    """What is not graded, with the reason. (A file in a folder of folders is no submission.)"""
+    found = {}
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink():
+            found[path] = "not graded: this is a link, and links are not followed"
+        elif path.name.startswith(".") and path.is_dir():
+            found[path] = "not graded: a folder whose name begins with a dot"
+    return found
+
+
+def label(name: str) -> str:
+    """A folder's name as one line of plain text, different for different names."""
+    return "".join(c if c.isprintable() and c != "\\" else c.encode("unicode_escape").decode() for c in name)
+
+
+def output_name(name: str) -> str:
+    """The folder of a student's results: the same name, or a form with % for names that a file system, a terminal, or
+    this program may take for something else."""
+    plain = name.isprintable() and name == name.strip(" .") and not set(name) & set("%/\\") and name not in RESERVED
+    if plain:
+        return name
+    data = os.fsencode(name)
+    first, *rest = data
+    escaped = f"%{first:02x}" + "".join(chr(b) if chr(b).isascii() and chr(b).isalnum() else f"%{b:02x}" for b in rest)
+    if len(escaped) <= LONGEST:
+        return escaped
+    return f"{escaped[:LONGEST - 34]}%%{hashlib.sha256(data).hexdigest()[:32]}"
+
+
 class Worker:
-    """A process that grades students whose names it is told, one after the other."""
+    """A process that grades one student after the other. Messages are lines of JSON in both directions."""
 
     def __init__(self, arguments: Sequence[str]):
         self.process = subprocess.Popen([sys.executable, "-m", "flowedu.learn.teach.grade", "--worker", *arguments],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         self.student: Path | None = None
         self.since = 0.0
+        self._unread = b""
 
     def give(self, student: Path) -> None:
         self.student, self.since = student, time.monotonic()
-        self.process.stdin.write(f"{student.name}\n".encode())
-        self.process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):             # it has ended: read() reports so
+            self.process.stdin.write(f"{json.dumps(student.name)}\n".encode())
+            self.process.stdin.flush()
+
+    def read(self) -> str:
+        """"busy", "done", or "ended": the state after what it has written; waits if it has written nothing."""
+        data = os.read(self.process.stdout.fileno(), 1 << 16)
+        *lines, self._unread = (self._unread + data).split(b"\n")
+        self.since = time.monotonic()
+        if not data:
+            return "ended"
+        return "done" if json.dumps({"done": self.student.name}).encode() in lines else "busy"
+
+    @property
+    def late(self) -> bool:
+        return time.monotonic() - self.since > SILENCE
 
     def end(self) -> None:
         self.process.kill()
@@ -97,8 +153,8 @@ def grade_all(folder: Path, which: str, out: Path, seed: int = 0, workers: int =
     todo = [(s, 0) for s in students(folder)]
     count, begun, rows = len(todo), time.monotonic(), {}
     for s, _ in list(todo):
-        if _stands(out / s.name, s, holes, seed):
-            rows[s.name] = _row(out / s.name, s.name)
+        if _stands(out / output_name(s.name), s, holes, seed):
+            rows[s.name] = _row(out / output_name(s.name), s.name)
     todo = [(s, n) for s, n in todo if s.name not in rows]
     if rows:
         say(f"{len(rows)} of {count} were graded before and have not changed")
@@ -113,11 +169,14 @@ def grade_all(folder: Path, which: str, out: Path, seed: int = 0, workers: int =
                     if n < 0 and todo:
                         student, busy[w] = todo.pop(0)
                         w.give(student)
-                for w in _spoken([w for w, n in busy.items() if n >= 0]):
-                    line = w.process.stdout.readline() if w.process.poll() is None or w.since else b""
+                for w in _with_news([w for w, n in busy.items() if n >= 0]):
+                    state = "ended" if w.late else w.read()
+                    if state == "busy":
+                        continue
                     tries = busy.pop(w)
                     name = w.student.name
-                    if line.strip() == name.encode():
+                    to = out / output_name(name)
+                    if state == "done":
                         busy[w] = -1
                     else:
                         w.end()
@@ -125,22 +184,25 @@ def grade_all(folder: Path, which: str, out: Path, seed: int = 0, workers: int =
                         if tries < 1:
                             todo.append((w.student, tries + 1))
                             continue
-                        report.write(out / name, [report.Mark(h, "wrong", 0, "", "", {}) for h in holes], name,
+                        report.write(to, [report.Mark(h, "wrong", 0, "", "", {}) for h in holes], label(name),
                                      "could not be graded: the grader ended twice; look at this one by hand")
-                    rows[name] = _row(out / name, name)
+                    rows[name] = _row(to, name)
                     _progress(rows, stood, count, begun, name, say)
         finally:
             for w in busy:
                 w.end()
+    for path, why in left_out(folder).items():
+        say(f"{label(path.name)}: {why}")
+        rows[path.name] = {"name": label(path.name), "unjudged": why}
     table = [rows[n] for n in sorted(rows)]
     _write_table(out / "grades.csv", table, holes)
     return table
 
 
-def _spoken(workers: list[Worker]) -> list[Worker]:
-    """Those that said something, ended, or have been silent too long."""
+def _with_news(workers: list[Worker]) -> list[Worker]:
+    """Those that have written something, have ended, or have been silent too long."""
     ready = select.select([w.process.stdout for w in workers], [], [], 0.2)[0]
-    return [w for w in workers if w.process.stdout in ready or time.monotonic() - w.since > STUDENT and not w.end()]
+    return [w for w in workers if w.process.stdout in ready or w.late]
 
 
 def _stands(out: Path, student: Path, holes: Sequence, seed: int) -> bool:
@@ -157,9 +219,10 @@ def _row(out: Path, name: str) -> dict:
     said = json.loads((out / "results.json").read_text())
     judged = lambda t: "state:unjudged" not in t["tags"]
     why = {t["output"].splitlines()[-1].strip() for t in said["tests"] if not judged(t)}
-    return {"name": name, "score": said["score"], "of": sum(t["max_score"] for t in said["tests"]),
+    return {"name": label(name), "score": said["score"], "of": sum(t["max_score"] for t in said["tests"]),
             **{t["name"]: t["score"] if judged(t) else "unjudged" for t in said["tests"]},
             "unjudged": "; ".join(sorted(why)),
+            "together": " ".join(t["name"].split()[0] for t in said["tests"] if "together" in t["tags"] and t["score"]),
             "seconds": round(sum(t["extra_data"].get("seconds", 0) for t in said["tests"]), 1)}
 
 
@@ -167,22 +230,22 @@ def _progress(rows: dict, stood: int, count: int, begun: float, name: str, say) 
     done = len(rows) - stood
     left = (time.monotonic() - begun) / done * (count - len(rows))
     bar = "#" * round(20 * len(rows) / count)
-    say(f"[{bar:20s}] {len(rows)} of {count}  {name}: {rows[name]['score']:g} of {rows[name]['of']:g}  "
+    say(f"[{bar:20s}] {len(rows)} of {count}  {label(name)}: {rows[name]['score']:g} of {rows[name]['of']:g}  "
         f"about {left / 60:.1f} min left")
 
 
 def _write_table(file: Path, table: list[dict], holes: Iterable) -> None:
     text = io.StringIO()
-    names = ["name", "score", "of", *(h.short for h in holes), "seconds", "unjudged"]
-    rows = csv.DictWriter(text, names)
+    names = ["name", "score", "of", *(h.short for h in holes), "seconds", "unjudged", "together"]
+    rows = csv.DictWriter(text, names, restval="")
     rows.writeheader()
     rows.writerows({k: _cell(v) for k, v in row.items()} for row in table)
     report.put(file, text.getvalue())
 
 
 def _cell(v):
-    """A spreadsheet takes some texts for formulas."""
-    return f"'{v}" if isinstance(v, str) and v[:1] in "=+-@\t\r" else v
+    """Mark texts that a spreadsheet takes for formulas."""
+    return f"'{v}" if isinstance(v, str) and v.strip()[:1] in tuple("=+-@＝＋－＠") else v
 
 
 # ---- commands
@@ -213,17 +276,26 @@ def _set_up(holes: Sequence) -> None:
             print(f"{kind.short} and its like cannot be judged here: {lacks}", flush=True)
 
 
+def _work(options: argparse.Namespace, holes: Sequence) -> None:
+    """A worker's life. What laws print goes to the terminal: the pipe is for messages."""
+    messages = os.dup(1)
+    os.dup2(2, 1)
+    send = lambda message: os.write(messages, f"{json.dumps(message)}\n".encode())
+    with Bench(options.tree) as bench:
+        for line in sys.stdin.buffer:
+            name = json.loads(line)
+            graded(bench, options.folder / name, options.out / output_name(name), holes, options.seed, label(name),
+                   lambda: send({"busy": 1}))
+            send({"done": name})
+
+
 def _run(options: argparse.Namespace) -> int:
     holes = chosen(options.chapter)
     if not options.folder.is_dir():
         raise ArgumentError(f"there is no folder {options.folder}", got=str(options.folder),
                             fix="WORK=work, or DIR=submissions")
     if options.worker:
-        with Bench(options.tree) as bench:
-            for line in sys.stdin:
-                name = line.rstrip("\n")
-                graded(bench, options.folder / name, options.out / name, holes, options.seed, name)
-                print(name, flush=True)
+        _work(options, holes)
         return 0
     _set_up(holes)
     if options.all:
@@ -233,7 +305,8 @@ def _run(options: argparse.Namespace) -> int:
         print(f"{len(table)} students in {(time.monotonic() - began) / 60:.1f} min: {options.out}/grades.csv")
         return 0
     with tempfile.TemporaryDirectory() as tree, Bench(Path(tree, "tree")) as bench:
-        marks = graded(bench, options.folder, options.out, holes, options.seed, options.folder.resolve().name)
+        marks = graded(bench, options.folder, options.out, holes, options.seed,
+                       label(options.folder.resolve().name))
     for m in marks:
         print(m.text)
     reached, most = report.total(marks)

@@ -23,7 +23,7 @@ def taken(folder: Path, to: Path, holes: Iterable) -> dict[str, str]:
         old.unlink()
     missing = {}
     inner = folder / "work"
-    folder = inner if inner.is_dir() and not inner.is_symlink() else folder
+    folder = inner if os.path.isdir(inner) and not os.path.islink(inner) else folder
     for hole in holes:
         try:
             data = _content(folder / hole.file)
