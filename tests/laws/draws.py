@@ -43,8 +43,6 @@ ORDINARY = {
     **dict.fromkeys(("attention", "attention_grad"), "hidden keys are left out, block by block; nn/test_attention_op.py"),
     "cast": "to integers it is the machine's affair: test_cast.py",
     "softmax_cross_entropy": "the first input is a distribution",
-    "conv2d": "sums of tiles (Winograd) spread them to the neighbours",
-    "conv2d_input_grad": "as conv2d",
     "searchsorted": "rows must be in order, which NaN has not",
     "digamma_series": "only called for x of 8 or more", "digamma_steps": "only called for x of 0.5 or more",
 }

@@ -13,7 +13,8 @@ import flowedu._kernels as kernels
 
 ROOT = Path(__file__).parents[2]
 LAWS = [*(f"tests/laws/test_{name}.py" for name in ("boundaries", "cast", "large_logits", "updates")),
-        "tests/fast/test_few_rows.py", "tests/fast/test_functions.py", "tests/fast/test_packed.py"]
+        "tests/fast/test_few_rows.py", "tests/fast/test_functions.py", "tests/fast/test_packed.py",
+        "tests/fast/test_winograd_range.py"]
 
 
 def others() -> list[str]:
@@ -34,7 +35,7 @@ def test_kernels_are_right_in_every_instruction_set():
     for isa in others():
         done = child(isa, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist",
                      *LAWS, "-k", "edges or halves or every or bfloat16 or softmax or entropy or optimizers or rows or odd "
-                     "or packed")
+                     "or packed or special")
         assert done.returncode == 0, f"{isa}: {done.stdout[-3000:]}{done.stderr[-1000:]}"
 
 

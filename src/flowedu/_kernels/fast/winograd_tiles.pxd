@@ -14,6 +14,7 @@ cdef struct Plane:           # channels of the images on one side of the convolu
 
 cdef struct Wino:
     int64_t k, m, n, down, across, tiles, top, left    # tiles of an image: down x across; of all images: tiles
+    int64_t high, wide       # outputs of an image (of the weights' gradient: of dy)
     int64_t unit, block      # tiles are dealt in units, and worked on a block at a time
     Slabs slabs              # of the side whose channels lie side by side in the products
     bint weights             # whether the gradient of the kernels is wanted
@@ -27,6 +28,8 @@ cdef inline bint winograd_pays(const Conv *k, int64_t item) noexcept nogil:
     if item != 4 or k.kh != k.kw or k.kh < 3 or k.kh > 5 or k.sh != 1 or k.sw != 1 or k.dh != 1 or k.dw != 1 \
             or k.groups != 1 or k.top >= k.kh or k.left >= k.kw or min(k.c, k.o) < 16 or k.n * k.oh * k.ow == 0:
         return False
+    if k.oh - k.top > k.h or k.ow - k.left > k.w:        # some outputs see nothing but padding
+        return False
     tiles = k.n * ((k.oh + m - 1) // m) * ((k.ow + m - 1) // m)
     return 64 * ((tiles + (80 if k.role == WEIGHT_GRAD else 40)) * pairs + tiles * 12 * (k.c + k.o)) \
         < k.n * k.oh * k.ow * k.kh * k.kw * pairs
@@ -35,6 +38,7 @@ cdef inline bint winograd_pays(const Conv *k, int64_t item) noexcept nogil:
 cdef inline Wino wino_of(const Conv *k) noexcept nogil:
     cdef Wino g
     cdef int64_t h = k.h if k.role == INPUT_GRAD else k.oh, w = k.w if k.role == INPUT_GRAD else k.ow
+    g.high, g.wide = h, w
     g.k, g.m, g.n, g.weights = k.kh, 9 - k.kh, k.n, k.role == WEIGHT_GRAD
     g.down, g.across = (h + g.m - 1) // g.m, (w + g.m - 1) // g.m
     g.tiles = g.n * g.down * g.across
@@ -59,8 +63,16 @@ cdef inline int64_t most_pixels(const Wino *g, const Plane *p, int64_t size) noe
     return min(p.h, (min(g.block // g.unit, g.down) - 1) * g.m + size) * p.w
 
 
+cdef inline int64_t most_squares(const Wino *g) noexcept nogil:
+    """Pixels that the tiles of one run see, those outside of the image included."""
+    if g.unit == 1:
+        return 8 * whole((min(g.block, g.across) - 1) * g.m + 8)
+    return whole(((min(g.block // g.unit, g.down) - 1) * g.m + 8) * ((g.across - 1) * g.m + 8))
+
+
 cdef struct WinoRoom:        # scratch in floats: shared kernels; then of each thread
-    int64_t kernels, v, products, pixels, zeros, taps, off, total
+    int64_t kernels, v, products, pixels, zeros, taps, off, odd, squares, notes, total
+    int64_t plain            # of the gradients of the kernels: plain sums of some tiles
 
 
 cdef inline int64_t step_of(const Wino *g, int64_t channels) noexcept nogil:
@@ -80,12 +92,18 @@ cdef inline WinoRoom wino_room(const Wino *g, const Plane *src, const Plane *dst
     r.v = 64 * step_of(g, src.padded)
     r.products = 64 * step_of(g, wide(g))
     r.pixels = max(most_pixels(g, src, 8) * src.padded, most_pixels(g, dst, g.m) * dst.padded)
+    r.pixels = max(r.pixels, 64 * src.padded + g.m * g.m * wide(g))
     r.zeros = max(src.padded, dst.padded)
     r.taps = 4 * g.k * g.k * all
-    r.off = whole(2 * max(g.ins, g.block))
-    r.total = r.v + r.products + r.pixels + r.zeros + r.taps + r.off
+    r.off = whole(2 * max(max(g.ins, g.block), 4 * g.k * g.k))
+    r.odd = whole(2 * 2 * g.block)
+    r.squares = 2 * most_squares(g) + 4 * lanes(4)
+    r.notes = 2 * all
+    r.total = r.v + r.products + r.pixels + r.zeros + r.taps + r.off + r.odd + r.squares + r.notes
+    r.plain = 0
     if g.weights:                        # every thread's own sums, of all blocks and of the recent ones
-        r.total += 2 * r.kernels
+        r.plain = g.k * g.k * g.ins * all
+        r.total += 2 * r.kernels + r.plain
         r.kernels = 0
     return r
 
@@ -132,7 +150,11 @@ cdef struct WinoDesk:        # where one thread works
     float *zeros
     float *taps
     int64_t *off
+    int64_t *odd             # of each tile of a block: whether it is computed by plain sums; of those of dy
+    float *squares           # of the pixels of a run; and scratch of the same size
+    float *notes             # of the kernels: sums and maxima of squares
     float *sums              # of the kernels' gradients: of all blocks, and of the recent ones behind
+    float *plain             # of the kernels' gradients: of tiles computed by plain sums
 
 
 cdef inline WinoDesk desk_of(const WinoRoom *r, float *own) noexcept nogil:
@@ -143,6 +165,10 @@ cdef inline WinoDesk desk_of(const WinoRoom *r, float *own) noexcept nogil:
     d.zeros = d.pixels + r.pixels
     d.taps = d.zeros + r.zeros
     d.off = <int64_t *>(d.taps + r.taps)
-    d.sums = d.taps + r.taps + r.off
+    d.odd = <int64_t *>(d.taps + r.taps + r.off)
+    d.squares = <float *>d.odd + r.odd
+    d.notes = d.squares + r.squares
+    d.sums = d.notes + r.notes
+    d.plain = own + r.total - r.plain
     memset(d.zeros, 0, r.zeros * 4)
     return d
