@@ -174,7 +174,8 @@ def scatter_reduce(input, dim: int, index, src, reduce: str, *, include_self: bo
         counts = np.full(y.shape, int(include_self))
         np.add.at(counts, at, 1)
         y = (y / np.maximum(counts, 1)).astype(y.dtype) if y.dtype.kind == "f" else y // np.maximum(counts, 1)
-    return reshaped(spread_as(beside(from_numpy(y), input), input), input.shape)
+    # the cast: NumPy counts in int64, and has no bfloat16
+    return reshaped(spread_as(beside(cast(from_numpy(y), input.dtype), input), input), input.shape)
 
 
 # ---- one index for a whole part
