@@ -1,12 +1,15 @@
 """Checkpoints of a session: what is saved, what loading changes and leaves alone, and training that goes on bit for bit."""
 import os
+import threading
 
 import numpy as np
 import pytest
 
 import flowedu as flow
 from common import constant_rate, f32, fresh_session, job, refused, run  # noqa: F401
+from flowedu.core.job.session import default_session
 from flowedu.errors import CheckpointError
+from flowedu.oneflow04.job import checkpoint_files
 
 opt = flow.optimizer
 normal = flow.random_normal_initializer(stddev=0.3)
@@ -261,3 +264,35 @@ def test_both_dtypes_and_scalars_survive(tmp_path):
     flow.load_variables(flow.checkpoint.get(tmp_path / "c"))
     assert want["n"] == 5 and values()["n"] == 5
     np.testing.assert_array_equal(values()["w"], want["w"])
+
+
+def test_jobs_and_checkpoints_hold_the_sessions_lock(tmp_path, monkeypatch):
+    """No thread trains while variables are written: jobs run, and checkpoints are saved, under one lock."""
+    jobs = session("sgd")
+    jobs[0](images[0], labels[0])
+    jobs[1](images[0])
+    lock = default_session().lock
+    assert [f.compiled.program.lock is lock for f in jobs] == [True, True]
+
+    def is_held():
+        taken = []
+
+        def try_to_take():
+            taken.append(lock.acquire(blocking=False))
+            if taken[0]:
+                lock.release()
+
+        other = threading.Thread(target=try_to_take)
+        other.start()
+        other.join()
+        return not taken[0]
+
+    held, write = [], checkpoint_files.write
+
+    def watch(*args, **options):
+        held.append(is_held())
+        return write(*args, **options)
+
+    monkeypatch.setattr(checkpoint_files, "write", watch)
+    flow.checkpoint.save(str(tmp_path / "c"))
+    assert held == [True] and not is_held()

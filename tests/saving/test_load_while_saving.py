@@ -219,3 +219,23 @@ def test_a_folder_that_is_cleaned_away_before_it_is_locked_is_made_again(tmp_pat
     monkeypatch.setattr(os, "mkdir", mkdir)
     flow.save(state(1), tmp_path / "c")
     assert cleaned and numbers(flow.load(tmp_path / "c")) == {1.0} and os.listdir(tmp_path) == ["c"]
+
+
+def test_a_folder_that_changes_places_before_it_is_locked_is_in_use(tmp_path, monkeypatch):
+    """The lock would be that of another directory: nothing is removed."""
+    if partial.fcntl is None:
+        return
+    old, new = tmp_path / ".c.partial-0123456789ab", tmp_path / "c"
+    for folder in (old, new):
+        folder.mkdir()
+        (folder / "name").write_text(folder.name)
+    lock = partial.lock
+
+    def exchange_first(fd, shared=False):
+        monkeypatch.setattr(partial, "lock", lock)
+        partial._exchange(old, new)
+        return lock(fd, shared)
+
+    monkeypatch.setattr(partial, "lock", exchange_first)
+    partial.clean(tmp_path)
+    assert (old / "name").read_text() == new.name and (new / "name").read_text() == old.name
