@@ -35,6 +35,9 @@ os.environ["FLOWEDU_LANG"] = "en"
 # Tests run side by side: a thread each. Laws about threads set their own number.
 os.environ.setdefault("FLOWEDU_NUM_THREADS", "1")
 
+# Every graph and plan that a test compiles is checked.
+os.environ.setdefault("FLOWEDU_CHECK_GRAPH", "1")
+
 # A deadline would fail on a busy machine, not on a wrong result.
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 settings.register_profile("dev", max_examples=8, **COMMON)

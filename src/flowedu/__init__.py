@@ -217,6 +217,9 @@ _register_shelf({
     "tensors from sizes": "flowedu.tensor.creation:construct", "bfloat16 for NumPy": "flowedu.tensor.bfloat16:shown",
     "signature of a job": "flowedu.oneflow04.job.signature:job_signature",
     "where many buffers lie": "flowedu.fast.arena:place",
+    "checks of a pass": "flowedu.diagnostics.verify:pass_checks",
+    "checks of a plan": "flowedu.diagnostics.verify:checked_plan",
+    "executor of a plan": "flowedu.diagnostics.verify:make_executor",
     "kernels in Python": "flowedu.ops.custom.pykernel:python_call", "slices of parts": "flowedu.ops.slice_part:spread",
     "formulas of 16-bit floats": "flowedu.ops.halves:widened",
     "OneFlow's names of ops": "flowedu.tensor.node_names:type_name"})

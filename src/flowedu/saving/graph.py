@@ -240,6 +240,11 @@ class LoadedGraph:
         inputs = tuple(x if x.is_contiguous() else x.contiguous() for x in given)
         return _fill(self._tree, self.program.run(inputs))
 
+    def check(self) -> None:
+        """Check the graph and its plan, as `nn.Graph.check` does. Raises GraphError: a rule is broken."""
+        from flowedu.diagnostics.verify import check_program
+        check_program(self.program)
+
     def __repr__(self) -> str:
         return f"<graph {self.name}: {', '.join(f'{n} {s}' for n, s in self.inputs.items())} -> " \
                f"{', '.join(map(str, self.outputs))}>"

@@ -10,9 +10,11 @@ Others register themselves: those that make graphs faster are in fast/passes. in
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from contextlib import nullcontext
 from time import perf_counter
 
 from flowedu.core.eager.dispatch import exact
+from flowedu.core.extensions import extension
 from flowedu.core.graph.ir import Graph, GraphValue
 from flowedu.core.graph.rewrite import dead, replace
 from flowedu.core.ops.define import Op
@@ -23,11 +25,12 @@ SAME: set[Op] = {identity, reshape, expand, cast}     # a result of the input's 
 
 def run_passes(graph: Graph, off: Iterable[str] = (), last: Callable[[Graph], str] | None = None) -> list[str]:
     """All passes in order, and one of the device; returns one line per pass."""
-    report = []
+    report, checks = [], extension("checks of a pass", nullcontext)
     for f in PASSES if last is None else (*PASSES, last):
         if f.__name__ not in off:
             before, parts, start = len(graph.nodes), PARTS.get(f), perf_counter()
-            said = f(graph) if parts is None else f(graph, {op for part in parts if part in off for op in parts[part]})
+            with checks((graph, f)):
+                said = f(graph) if parts is None else f(graph, {op for p in parts if p in off for op in parts[p]})
             graph.spent[f"pass {f.__name__}"] = perf_counter() - start
             report.append(f"{f.__name__} {before:4d} -> {len(graph.nodes):4d} nodes  {said}")
     return report

@@ -98,7 +98,7 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[s
     graph.spent["plan"], start = perf_counter() - start, perf_counter()
     plan.arena = extension("where many buffers lie", place)(plan.buffers)
     graph.spent["memory"] = perf_counter() - start
-    return plan
+    return extension("checks of a plan", lambda plan: plan)(plan)
 
 
 class Planner:

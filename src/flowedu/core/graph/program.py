@@ -72,7 +72,8 @@ class Program:
         self.plan = make_plan(self.graph, self.arrays, self.report, threads=threads, inplace="inplace" not in self.off,
                               reuse="reuse" not in self.off, scratch=self.gpu.scratch if self.gpu else None)
         start = perf_counter()
-        executor = (self.gpu.executor if self.gpu else Executor)(self.plan, threads=threads)
+        make = self.gpu.executor if self.gpu else extension("executor of a plan", Executor)
+        executor = make(self.plan, threads=threads)
         executor.as_tensors, executor.counter, executor.written = self.tensors, self.counter, self.written
         self.graph.spent["executor"] = perf_counter() - start
         if self.executor is not None:

@@ -109,6 +109,10 @@ class GlobalView:
     def plan(self) -> Plan:
         return self.first.plan
 
+    def lower(self, rank: int) -> RankGraph:
+        """The graph of one rank before its passes, made anew."""
+        return lower(self.inferred, [rank])[rank]
+
     # ---- memory
     def link(self, arrays: Mapping[GraphValue, Tensor], counter: Tensor | None = None,
              before: Sequence[Callable[[], None]] = ()) -> None:

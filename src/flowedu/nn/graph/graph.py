@@ -210,6 +210,30 @@ class Graph(core.TracedGraph):
                              expected="parameters or inputs on a placement", fix="graph.report() says what the passes did")
         return spread
 
+    def check(self, *args, **kwargs) -> None:
+        """Check what the passes and the memory planner made of this graph. For passes and planners of your own.
+
+        After each pass: values are computed before they are read, shapes and dtypes are as traced, names are unique, and
+        inputs, outputs, and updates are kept. In the plan: no two live buffers overlap, and every read has a writer.
+
+        Args:
+            args, kwargs: those of a call. If given, one step also runs with and without each pass, on copies of the
+                variables, and results must agree up to rounding (CPU only).
+
+        Raises:
+            GraphError: a rule is broken; the message names the pass or planner, the node, and your line.
+
+        Note:
+            `FLOWEDU_CHECK_GRAPH=1` (or `2`, with the comparison) checks every graph when it is compiled. flowedu only.
+
+        Example:
+            >>> graph = flow.nn.Graph.trace(lambda x: x.exp().sum())
+            >>> y = graph(flow.ones(3))
+            >>> graph.check(flow.ones(3))
+        """
+        from flowedu.diagnostics.verify import check_compiled
+        check_compiled(self._need_compiled("check"), args, kwargs)
+
     def profile(self, *args, **kwargs) -> str:
         """The calls of one step, slowest first, with their share of the time. Runs the step several times."""
         return profile(self._need_compiled("profile"), args, kwargs)

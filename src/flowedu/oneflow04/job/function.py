@@ -116,6 +116,16 @@ class Job04(JobFunction):
         """Copies are the job itself and pickles its name, as with functions."""
         return self.__qualname__
 
+    def check(self) -> None:
+        """Check the graph and the plan of this job, as `nn.Graph.check` does for a graph. Starts the session.
+
+        Raises:
+            GraphError: a rule is broken. (`FLOWEDU_CHECK_GRAPH=1` names the pass that broke it.)
+        """
+        from flowedu.diagnostics.verify import check_program
+        self.show()
+        check_program(self.compiled.program)
+
     def profile(self, *args, repeats: int = 10):
         """Where the time of a call goes: a flowedu.show.profile.Profile, to be printed. Variables end as they were.
 
