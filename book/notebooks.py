@@ -18,7 +18,7 @@ from urllib.parse import quote
 import outputs
 import pages
 
-from flowedu.show.svg import write
+from flowedu.saving.replacing import write_text
 
 ROOT = pages.ROOT
 OUT = ROOT / "build" / "notebooks"
@@ -103,7 +103,7 @@ def write_all(out: Path, printed: dict[Path, list[str | None]]) -> list[Path]:
     for name in BESIDE:
         (out / GALLERY.name).mkdir(parents=True, exist_ok=True)
         shutil.copy(GALLERY / f"{name}.py", out / GALLERY.name)
-    return [write(path, json.dumps(book, ensure_ascii=False, indent=1) + "\n") for path, book in made.items()]
+    return [write_text(path, json.dumps(book, ensure_ascii=False, indent=1) + "\n") for path, book in made.items()]
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 from tqdm.auto import tqdm
 
 from flowedu.learn.lesson import run_lesson
-from flowedu.show.svg import write
+from flowedu.saving.replacing import write_text
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "build" / "book" / "outputs"
@@ -31,7 +31,7 @@ def record(page: Path, out: Path) -> None:
     printed: list[str | None] = []
     run_lesson(page, lambda text: printed.append(None if text.startswith(f"{page}:") and ": left out: " in text
                                                  else text.replace(f"{ROOT}/", "")))
-    write(out, json.dumps(printed))
+    write_text(out, json.dumps(printed))
 
 
 def all_outputs(pages: list[Path], kept: Path) -> dict[Path, list[str | None]]:
@@ -80,7 +80,7 @@ def _run(page: Path, out: Path, cuda: str = "off") -> str:
             return f"{page}: the lesson takes more than {LIMIT} s"
         files = sorted(f for f in Path(folder).iterdir() if f.suffix in (".svg", ".html"))
         drawn = {f.name: f.read_text(encoding="utf-8") for f in files}
-        write(out.with_suffix(DRAWN), json.dumps(drawn))
+        write_text(out.with_suffix(DRAWN), json.dumps(drawn))
     return "" if done.returncode == 0 else f"{page}: {done.stderr.strip()[-2000:]}"
 
 

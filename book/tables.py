@@ -13,7 +13,7 @@ from typing import Any
 import flowedu as flow
 from flowedu import nn
 from flowedu.core.graph.memory import ALIGN, lower_bound, rounded
-from flowedu.show.svg import write
+from flowedu.saving.replacing import write_text
 
 SHAPE = (12, 12)                               # 2, 3 and 4 devices cut it evenly
 DEVICES = (2, 3, 4)
@@ -64,4 +64,4 @@ def arena() -> dict[str, Any]:
 def write_all(folder: Path) -> None:
     """boxing-table.js and arena-table.js in `folder`."""
     for name, table in (("boxing", boxing()), ("arena", arena())):
-        write(folder / f"{name}-table.js", f"window.{name.upper()} = {json.dumps(table)};\n")
+        write_text(folder / f"{name}-table.js", f"window.{name.upper()} = {json.dumps(table)};\n")

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from flowedu.learn.build import Line
 from flowedu.learn.cython_report import draw_lines
+from flowedu.saving.replacing import write_text
 from flowedu.show.boxes import Box
 from flowedu.show.graph import drawing
-from flowedu.show.svg import BOXES, Drawing, element, write
+from flowedu.show.svg import BOXES, Drawing, element
 from svg_text import misplaced
 
 ROOT = Path(__file__).parents[2]
@@ -47,9 +48,9 @@ def test_names_of_attributes():
 
 
 def test_a_file_is_there_whole_or_not_at_all(tmp_path):
-    path = write(tmp_path / "deep" / "a.svg", "first")
+    path = write_text(tmp_path / "deep" / "a.svg", "first")
     with pytest.raises(UnicodeEncodeError):
-        write(path, "second \ud800")
+        write_text(path, "second \ud800")
     assert path.read_text() == "first"
 
 

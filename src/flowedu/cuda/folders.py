@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from flowedu.saving.replacing import replacing
+
 
 def cache_folder() -> Path:
     """The folder for what was compiled: the simulator, modules, PyCUDA's wheel."""
@@ -53,10 +55,7 @@ def waiting(text: str) -> Iterator[None]:
 def _keep(file: Path, data: bytes) -> None:
     """Writes a file of the cache so that others see all of it or nothing. Where nothing can be written, nothing is kept."""
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        fd, temporary = tempfile.mkstemp(dir=file.parent)
-        with os.fdopen(fd, "wb") as f:
+        with replacing(file) as f:
             f.write(data)
-        os.replace(temporary, file)
     except OSError:
         pass

@@ -6,9 +6,10 @@ import copy
 import errno
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
+
+from flowedu.saving.replacing import write_text
 
 # What to do when a file cannot be read or written.
 FIXES = (((errno.ENOENT,), "it belongs to this tree: take it from the one that was handed out"),
@@ -62,14 +63,7 @@ class Progress:
 
 def written(file: Path, text: str) -> None:
     """A file with this text, or the one that was there. Raises OSError."""
-    new = file.with_suffix(f".{os.getpid()}.new")  # two commands at once have two files
-    try:
-        new.write_text(text, encoding="utf-8")
-        os.replace(new, file)
-    except OSError:
-        with contextlib.suppress(OSError):
-            new.unlink()
-        raise
+    write_text(file, text)
 
 
 def digest(*files: Path) -> str:

@@ -20,6 +20,7 @@ from flowedu.errors.extras import install
 from flowedu.onnx import attention, recurrent  # noqa: F401  (rules)
 from flowedu.onnx.ops import OPSET, RULES, elementwise
 from flowedu.saving.graph import forward_part
+from flowedu.saving.replacing import replacing
 from flowedu.tensor import Tensor, from_numpy
 from flowedu.tensor.bfloat16 import bits_of
 
@@ -230,17 +231,9 @@ def _names(what: str, given: Sequence[str] | None, kind: str, n: int) -> list[st
 
 
 def _write(path: str | os.PathLike | IO[bytes], data: bytes) -> None:
-    """All or nothing: under another name first."""
+    """Write into an open file, or a new file that is there whole or not at all."""
     if callable(getattr(path, "write", None)):
         path.write(data)
         return
-    path = os.fspath(path)
-    partial = f"{path}.partial-{os.getpid()}"
-    try:
-        with open(partial, "wb") as f:
-            f.write(data)
-        os.replace(partial, path)
-    except BaseException:
-        if os.path.exists(partial):
-            os.remove(partial)
-        raise
+    with replacing(path) as f:
+        f.write(data)

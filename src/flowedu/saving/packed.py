@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from flowedu.saving.folder import CheckpointFileError
+from flowedu.saving.replacing import replacing
 
 MARK = "state.json"
 
@@ -56,24 +57,8 @@ def pack_file(write: Callable[[IO[bytes]], None], path: str | os.PathLike) -> No
     if target.is_dir():
         raise CheckpointFileError(f"{path} is a directory", expected="the path of a file", got="a directory",
                                   fix="another path, or remove it")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    made, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with open(made, "wb") as f:
-            write(f)
-            size = f.tell()
-        if size:
-            os.chmod(name, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
-            os.replace(name, target)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(name)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    with replacing(path, keep_empty=False) as f:
+        write(f)
 
 
 def rest(f: IO[bytes]) -> io.BytesIO:

@@ -22,6 +22,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from flowedu.saving.replacing import naming
+
 try:
     import fcntl
 except ImportError:                                # not on Windows
@@ -47,9 +49,12 @@ def filling(target: Path, check_free: Callable[[], None], replace: bool = False)
         replace: `target` may also be a directory with something in it, which goes away at the end.
     """
     clean(target.parent)
-    folder, held = _made(target)
+    hidden = target.with_name(f".{target.name[:100]}{_MARK}")
+    with naming(target, hidden):
+        folder, held = _made(target)
     try:
-        yield folder
+        with naming(target, hidden):
+            yield folder
         if replace and target.is_dir() and any(target.iterdir()):
             _exchange(folder, target)
             _unlock(held)  # it may be read now

@@ -142,7 +142,8 @@ def write_variable(root: Path, name: str, value: Any) -> None:
     folder = root / name
     folder.mkdir()
     with open(folder / DATA, "wb") as f:
-        np.ascontiguousarray(array, (d.numpy or array.dtype).newbyteorder("<")).tofile(f)
+        plain = np.ascontiguousarray(array, (d.numpy or array.dtype).newbyteorder("<"))
+        f.write(plain.reshape(-1).view(np.uint8).data)       # tofile raises OSErrors without an errno
     dims = "".join(f"  dim: {n}\n" for n in array.shape)
     (folder / META).write_text(f"shape {{\n{dims}}}\ndata_type: {_TOKENS[d]}\n", newline="\n")
 

@@ -13,7 +13,8 @@ from itertools import pairwise, product
 
 from flowedu.core.sbp.boxing.geometry import transfer
 from flowedu.core.sbp.sbp import Box, Layout, boxes, pretty, split_axis
-from flowedu.show.svg import Drawing, write
+from flowedu.saving.replacing import write_text
+from flowedu.show.svg import Drawing
 
 COLORS = ("#8ecae6", "#ffd166", "#95d5b2", "#f4a7b9", "#cdb4f6", "#f9b384", "#a8dadc", "#d9ed92", "#e0b1cb", "#bde0fe")
 LEFT, TOP, WIDTH, HEIGHT, ROW, GAP = 92, 84, 112, 72, 104, 190
@@ -203,5 +204,5 @@ def draw(route, path: str | os.PathLike | None = None) -> str:
     """The picture of `route` as SVG text, which is also written to `path`, when one is given."""
     text = _Picture(route).text()
     if path is not None:
-        write(path, text)
+        write_text(path, text)
     return text

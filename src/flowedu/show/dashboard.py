@@ -5,8 +5,9 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
+from flowedu.saving.replacing import write_text
 from flowedu.show.notebook import PAGE
-from flowedu.show.svg import Drawing, element, write
+from flowedu.show.svg import Drawing, element
 
 COLORS = ("#1f5fa8", "#c0502a", "#3c7d3c", "#7a4fa3", "#8c6d1f", "#a33b6f", "#3b8f8f", "#555555")
 WIDTH, HEIGHT, LEFT, TOP, LEGEND = 560, 260, 80, 34, 16
@@ -56,4 +57,4 @@ def page(title: str, runs: Mapping[str, Mapping[str, Line]], path: Path) -> Path
     """Write the page. runs: {run: {tag: {step: value}}}."""
     tags = dict.fromkeys(tag for found in runs.values() for tag in found)
     charts = [chart(tag, {run: found[tag] for run, found in runs.items() if tag in found}).svg() for tag in tags]
-    return write(path, PAGE.format("\n".join([element("h1", title), *charts])))
+    return write_text(path, PAGE.format("\n".join([element("h1", title), *charts])))

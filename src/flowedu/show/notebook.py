@@ -100,7 +100,7 @@ def _asked(thing: Any, name: str) -> str | None:
 
 
 def _written(thing: Any, path: Path) -> Path:
-    from flowedu.show.svg import write
+    from flowedu.saving.replacing import write_text
 
     if path.suffix not in (".svg", ".html"):
         raise ArgumentError("show: path", expected="a file that ends in .svg or .html", got=str(path))
@@ -111,7 +111,7 @@ def _written(thing: Any, path: Path) -> Path:
         raise ArgumentError(f"show: there is no such picture of this {kind}", got=f"{path}{table}",
                             expected="an nn.Graph that was called, a route, a timeline; for .html also a plan, a job or a "
                             f"tensor of at most {MOST} rows and columns", fix="flow.show(thing) prints it as text")
-    return write(path, found if path.suffix == ".svg" else PAGE.format(found))
+    return write_text(path, found if path.suffix == ".svg" else PAGE.format(found))
 
 
 def _in_notebook() -> bool:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from html import escape
 from pathlib import Path
 
+from flowedu.saving.replacing import write_text
+
 BOXES = 60
 INK, GREY = "#1f2933", "#616e7c"
 # Light fills that dark text is readable on, and that differ for colour-blind readers.
@@ -107,14 +109,4 @@ class Drawing:
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write the file, making its folder."""
-        return write(path, self.svg())
-
-
-def write(path: str | os.PathLike, text: str) -> Path:
-    """A file that is there whole or not at all."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(path.name + ".part")
-    new.write_text(text, encoding="utf-8")
-    os.replace(new, path)
-    return path
+        return write_text(path, self.svg())

@@ -17,9 +17,10 @@ from pathlib import Path
 from flowedu.core.graph.devices import device_name
 from flowedu.core.graph.executor import Executor
 from flowedu.errors import ArgumentError
+from flowedu.saving.replacing import write_text
 from flowedu.show.plan import cut, live_bytes
 from flowedu.show.profile import Timing, describe_lanes, place_of_plan, profile
-from flowedu.show.svg import BOXES, Drawing, write
+from flowedu.show.svg import BOXES, Drawing
 
 SPLIT = 65536                  # the cost from which the executor divides a call among threads (core/graph/executor.pyx)
 COLORS = {"forward": "#cfe3f2", "backward": "#f6d2ad", "update": "#d8ecc8"}
@@ -83,7 +84,7 @@ class Timeline:
         path = Path(path)
         if path.suffix not in (".json", ".svg"):
             raise ArgumentError("timeline.save: path", expected="a file that ends in .json or .svg", got=str(path))
-        return write(path, json.dumps(self.chrome()) if path.suffix == ".json" else self._repr_svg_())
+        return write_text(path, json.dumps(self.chrome()) if path.suffix == ".json" else self._repr_svg_())
 
     def _repr_svg_(self) -> str:
         """The picture. Of more than BOXES calls, neighbours of one part share a box."""

@@ -22,6 +22,7 @@ from flowedu.diagnostics.lazy_imports import imported
 from flowedu.errors import ArgumentError
 from flowedu.errors.extras import install
 from flowedu.errors.once import inert, say_once, told
+from flowedu.saving.replacing import naming
 
 __all__ = ["SummaryWriter", "dashboard"]
 FILE, HEAD = "scalars.csv", ["tag", "step", "value", "time"]
@@ -42,17 +43,21 @@ class SummaryWriter:
     def __init__(self, log_dir: str | os.PathLike | None = None, comment: str = "", purge_step: int | None = None,
                  max_queue: int = 10, flush_secs: int = 120, filename_suffix: str = ""):
         self.log_dir = str(log_dir or Path("runs") / (time.strftime("%b%d_%H-%M-%S") + comment))
-        path = Path(self.log_dir) / FILE
+        self._path = path = Path(self.log_dir) / FILE
         path.parent.mkdir(parents=True, exist_ok=True)
         new = not path.exists()
         self._file = path.open("a", buffering=1, newline="", encoding="utf-8")
         self._rows = csv.writer(self._file)
         if new:
-            self._rows.writerow(HEAD)
+            self._write_row(HEAD)
         self._events = self._event_file(max_queue, flush_secs, filename_suffix)
         if self._events is not None and purge_step is not None:
             from tensorboard.compat.proto.event_pb2 import Event, SessionLog
             self._events.add_event(Event(step=purge_step, session_log=SessionLog(status=SessionLog.START)))
+
+    def _write_row(self, row: list) -> None:
+        with naming(self._path, self._path):
+            self._rows.writerow(row)
 
     def _event_file(self, max_queue: int, flush_secs: int, suffix: str):
         try:
@@ -77,7 +82,7 @@ class SummaryWriter:
         inert("SummaryWriter.add_scalar(new_style)", new_style, False, "TensorBoard reads the other style as well")
         inert("SummaryWriter.add_scalar(double_precision)", double_precision, False, "the table has all digits")
         value, walltime = float(scalar_value), walltime or time.time()
-        self._rows.writerow([tag, "" if global_step is None else int(global_step), value, walltime])
+        self._write_row([tag, "" if global_step is None else int(global_step), value, walltime])
         if self._events is not None:
             from tensorboard.compat.proto.summary_pb2 import Summary
             self._event(Summary(value=[Summary.Value(tag=tag, simple_value=value)]), global_step, walltime)
@@ -119,13 +124,15 @@ class SummaryWriter:
 
     def flush(self) -> None:
         """Everything is on disk."""
-        self._file.flush()
+        with naming(self._path, self._path):
+            self._file.flush()
         if self._events is not None:
             self._events.flush()
 
     def close(self) -> None:
         """The files are closed."""
-        self._file.close()
+        with naming(self._path, self._path):
+            self._file.close()
         if self._events is not None:
             self._events.close()
 

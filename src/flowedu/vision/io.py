@@ -11,9 +11,9 @@ import numpy as np
 
 from flowedu.errors import ArgumentError, DataError, NotATensorError, ShapeError
 from flowedu.oneflow04.image.decode import opened
-from flowedu.saving.packed import pack_file
 from flowedu.tensor import Tensor, from_numpy
 from flowedu.vision.transforms.functional import pillow
+from flowedu.vision.utils import save_whole
 
 __all__ = ["ImageReadMode", "decode_image", "read_image", "write_jpeg", "write_png"]
 
@@ -63,13 +63,13 @@ def _decoded(data: bytes, mode, turned: bool, what: str) -> Tensor:
 def write_png(input: Tensor, filename: str | os.PathLike, compression_level: int = 6) -> None:
     """The picture (1 or 3, H, W) of uint8 as a file. compression_level: 0 to 9."""
     image = _image("write_png", input)
-    pack_file(lambda f: image.save(f, "PNG", compress_level=compression_level), filename)
+    save_whole(filename, image, "PNG", compress_level=compression_level)
 
 
 def write_jpeg(input: Tensor, filename: str | os.PathLike, quality: int = 75) -> None:
     """The picture (1 or 3, H, W) of uint8 as a file. quality: 1 to 100."""
     image = _image("write_jpeg", input)
-    pack_file(lambda f: image.save(f, "JPEG", quality=quality), filename)
+    save_whole(filename, image, "JPEG", quality=quality)
 
 
 def _image(what: str, input: Tensor):

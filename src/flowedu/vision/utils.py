@@ -4,12 +4,15 @@ Names, arguments and numbers are torchvision's (flowvision has the same).
 """
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
 from flowedu.errors import ArgumentError, NotATensorError, ShapeError
+from flowedu.saving.replacing import replacing
 from flowedu.tensor import Tensor, from_numpy
 from flowedu.vision.transforms.functional import pillow
 
@@ -78,4 +81,20 @@ def save_image(tensor: Tensor | Sequence[Tensor], fp: str | os.PathLike, format:
     """
     a = make_grid(tensor, **options).numpy()
     a = np.clip(a * 255 + 0.5, 0, 255).astype(np.uint8).transpose(1, 2, 0)
-    pillow()[0].fromarray(np.ascontiguousarray(a)).save(fp, format)
+    image = pillow()[0].fromarray(np.ascontiguousarray(a))
+    if not isinstance(fp, (str, os.PathLike)):
+        image.save(fp, format)
+        return
+    if format is None:
+        format = pillow()[0].registered_extensions().get(Path(fp).suffix.lower())
+        if format is None:
+            image.save(fp)                                   # raises Pillow's error for an ending that it does not know
+    save_whole(fp, image, format)
+
+
+def save_whole(path: str | os.PathLike, image, format: str, **options) -> None:
+    """Save a picture of Pillow. It is encoded in memory: on a full disk Pillow's own writes stop without an error."""
+    encoded = io.BytesIO()
+    image.save(encoded, format, **options)
+    with replacing(path) as f:
+        f.write(encoded.getbuffer())

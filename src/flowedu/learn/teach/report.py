@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from flowedu.saving.replacing import write_text
 
 STYLE = """body { font: 16px/1.5 "DejaVu Sans", Arial, sans-serif; color: #1f2933; max-width: 60em; margin: 2em auto;
 padding: 0 1em } table { border-collapse: collapse; width: 100% } td, th { text-align: left; padding: .3em .8em;
@@ -133,6 +134,4 @@ def write(folder: Path, marks: list[Mark], name: str, note: str = "") -> None:
 
 
 def put(file: Path, text: str) -> None:
-    new = file.with_name(f".{file.name}.new")
-    new.write_text(text, encoding="utf-8")
-    os.replace(new, file)
+    write_text(file, text)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import IO
 
 from flowedu.errors import DataError
+from flowedu.saving.replacing import replacing
 
 CHUNK = 1 << 18
 TIMEOUT = 30  # seconds without a single byte before we give up
@@ -44,21 +46,17 @@ def fetch(url: str, path: str | os.PathLike, sha256: str | None = None) -> Path:
     except OSError as e:
         raise DataError(f"download: cannot create the folder {path.parent}", got=str(e),
                         fix="choose a folder you can write to") from e
-    part = path.with_name(f".{path.name}.{os.urandom(16).hex()}.part")
-    try:
-        got = _transfer(url, part, path.name, by_hand)
+    with replacing(path, sync=True) as out:
+        got = _transfer(url, out, path.name, by_hand)
         if sha256 is not None and got != sha256:
             raise DataError(f"download: sha256 verification failed for {url}; nothing was kept",
                             expected=sha256, got=got,
                             fix="the server sent another file (a login page?): try again, or " + by_hand)
-        os.replace(part, path)
-    finally:                                # also on Ctrl-C
-        part.unlink(missing_ok=True)
     return path
 
 
-def _transfer(url: str, part: Path, label: str, by_hand: str) -> str:
-    """Copy the answer of `url` into `part`; returns the SHA-256 of what came."""
+def _transfer(url: str, out: IO[bytes], label: str, by_hand: str) -> str:
+    """Copy the answer of `url` into `out`; returns the SHA-256 of what came."""
     import hashlib
     import http.client
     import urllib.request
@@ -68,7 +66,7 @@ def _transfer(url: str, part: Path, label: str, by_hand: str) -> str:
     digest, came = hashlib.sha256(), 0
     try:
         # `disable=None`: the bar shows on a terminal only, so logs stay readable.
-        with urllib.request.urlopen(url, timeout=TIMEOUT) as answer, open(part, "xb") as out:
+        with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:
             length = answer.headers.get("Content-Length")
             total = int(length) if length and length.isdigit() else None
             with tqdm(total=total, unit="B", unit_scale=True, unit_divisor=1024, desc=label, disable=None) as bar:
@@ -77,8 +75,6 @@ def _transfer(url: str, part: Path, label: str, by_hand: str) -> str:
                     digest.update(chunk)
                     came += len(chunk)
                     bar.update(len(chunk))
-            out.flush()
-            os.fsync(out.fileno())
     except (OSError, http.client.HTTPException, ValueError) as e:   # URLError and timeouts are OSError
         reason = getattr(e, "reason", None) or e
         raise DataError(f"download: could not fetch {url}", got=f"{type(e).__name__}: {reason}",

@@ -21,6 +21,7 @@ import numpy as np
 
 from flowedu.errors import ArgumentError, DataError, DTypeError
 from flowedu.oneflow04.record import record_pb2
+from flowedu.saving.replacing import temporary_name
 
 _LENGTH = struct.Struct("<q")
 _BUFFER = 1 << 20
@@ -158,8 +159,7 @@ class ofrecord_writer:
         self.paths = part_paths(ofrecord_dir, data_part_num, part_name_prefix, part_name_suffix_length)
         self.count = 0
         self._files = []                    # open while records may be written
-        suffix = f".{os.urandom(16).hex()}.part"
-        self._temporary = [os.path.join(os.path.dirname(p), f".{os.path.basename(p)}{suffix}") for p in self.paths]
+        self._temporary = [temporary_name(p) for p in self.paths]
         try:
             os.makedirs(os.path.dirname(self.paths[0]), exist_ok=True)
             for path in self._temporary:

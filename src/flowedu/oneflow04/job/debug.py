@@ -18,6 +18,7 @@ import numpy as np
 
 from flowedu.core.job.session import default_session
 from flowedu.oneflow04.job import env
+from flowedu.saving.replacing import write_text
 
 PLAN, RATES = "plan.txt", "train_step2lr.csv"
 _BATCH, _SECONDS = 1000, 1.0
@@ -41,10 +42,7 @@ def start(job) -> str:
             break
         except FileExistsError:
             continue
-    path = os.path.join(folder, PLAN)
-    with open(path + ".part", "w", encoding="utf-8") as f:
-        f.write(job.show() + "\n")
-    os.replace(path + ".part", path)
+    write_text(os.path.join(folder, PLAN), job.show() + "\n")
     print(f"debug mode: {job.name}: {folder}")
     log = _logs.get(job)
     if log is None or log.path:

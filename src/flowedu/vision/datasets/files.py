@@ -1,13 +1,12 @@
 """Files of datasets: fetched from the first server that answers, and taken out of archives one by one."""
 from __future__ import annotations
 
-import os
-import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
 from flowedu.errors import DataError
 from flowedu.oneflow04.data.download import fetch
+from flowedu.saving.replacing import replacing
 
 LARGEST = 1 << 29           # bytes of one file in an archive: three times the largest that a dataset here has
 
@@ -38,7 +37,6 @@ def extract(archive: Path, names: Iterable[str], folder: Path) -> None:
     wanted = set(names)
     remove = f"remove {archive} and fetch it again with download=True"
     folder.mkdir(parents=True, exist_ok=True)
-    part = None
     try:
         with tarfile.open(archive, "r|gz") as tar:
             for member in tar:
@@ -48,10 +46,8 @@ def extract(archive: Path, names: Iterable[str], folder: Path) -> None:
                 if member.size > LARGEST:
                     raise DataError(f"extract: {name} in {archive} is too large", expected=f"at most {LARGEST:,} bytes",
                                     got=f"{member.size:,} bytes", fix=remove)
-                part = folder / f".{name}.{uuid.uuid4().hex}.part"
-                with tar.extractfile(member) as source, open(part, "xb") as out:
+                with tar.extractfile(member) as source, replacing(folder / name) as out:
                     shutil.copyfileobj(source, out, 1 << 20)
-                os.replace(part, folder / name)
                 wanted.discard(name)
                 if not wanted:
                     return
@@ -59,8 +55,5 @@ def extract(archive: Path, names: Iterable[str], folder: Path) -> None:
         raise
     except Exception as e:              # of a damaged file tarfile raises TypeError and ValueError, too
         raise DataError(f"extract: cannot read {archive}", got=f"{type(e).__name__}: {e}", fix=remove) from e
-    finally:
-        if part is not None:
-            part.unlink(missing_ok=True)
     raise DataError(f"extract: {archive} does not have all files", expected=", ".join(sorted(names)),
                     got="not there: " + ", ".join(sorted(wanted)), fix=remove)

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from pathlib import Path
 
 import numpy as np
@@ -12,25 +11,20 @@ from flowedu.errors.extras import install
 from flowedu.nn import Module
 from flowedu.oneflow04.data.download import cache_dir
 from flowedu.saving.foreign import read_file
+from flowedu.saving.replacing import replacing
 from flowedu.tensor.creation import as_tensor
 
 
 def save_weights(model: Module, path: str | os.PathLike) -> Path:
     """Write the parameters and buffers of `model` to a .safetensors file; an old one is replaced when all is written."""
     try:
-        from safetensors.numpy import save_file
+        from safetensors.numpy import save
     except ImportError as e:
         raise UnsupportedError("save_weights: safetensors files need the package safetensors", expected="safetensors",
                                got=str(e), fix=install("safetensors")) from None
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    try:
-        save_file({name: np.asarray(t.detach().numpy(), order="C") for name, t in model.state_dict().items()}, part)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-    return path
+    with replacing(path) as f:
+        f.write(save({name: np.asarray(t.detach().numpy(), order="C") for name, t in model.state_dict().items()}))
+    return Path(path)
 
 
 def load_weights(model: Module, path: str | os.PathLike, strict: bool = True):
