@@ -40,7 +40,7 @@ def _dtensor(kind: str, nbytes: int, rounds: int) -> dict[str, list[float]]:
     if find_spec("torch") is None:
         return {}
     command = [sys.executable, str(DTENSOR), kind, str(nbytes), str(rounds)]
-    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=600).stdout)
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8", check=True, timeout=600).stdout)
 
 
 def _collectives(Row, engine: str, goal: float) -> list:

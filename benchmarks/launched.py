@@ -23,7 +23,8 @@ def launch(engine: str, *args) -> str:
     """What a script on two ranks prints."""
     env = {k: v for k, v in os.environ.items() if k not in ("FLOWEDU_NUM_THREADS", "OMP_NUM_THREADS")}
     command = [sys.executable, "-m", "flowedu.distributed.launch", "--nproc_per_node", "2", "--engine", engine]
-    done = subprocess.run([*command, *map(str, args)], capture_output=True, text=True, stdin=subprocess.DEVNULL, env=env,
+    done = subprocess.run([*command, *map(str, args)], capture_output=True,
+                          encoding="utf-8", stdin=subprocess.DEVNULL, env=env,
                           timeout=600)
     if done.returncode:
         raise RuntimeError(done.stderr)

@@ -51,7 +51,8 @@ def main() -> None:
     print(f"{'MB':48s} {'growth':>8s} {'peak':>8s}")
     for case in CASES:
         for library in ("flowedu, graph", "flowedu, eager", *(["torch"] if find_spec("torch") else [])):
-            out = subprocess.run([sys.executable, __file__, library, case], capture_output=True, text=True, check=True,
+            out = subprocess.run([sys.executable, __file__, library, case], capture_output=True,
+                                 encoding="utf-8", check=True,
                                  cwd=Path(__file__).parent)
             growth, most = out.stdout.split()
             print(f"{case + ', ' + library:48s} {growth:>8s} {most:>8s}")

@@ -81,7 +81,7 @@ def unit(seconds: float) -> str:
 def processor() -> str:
     """The processor's name."""
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     except OSError:

@@ -172,7 +172,7 @@ def stages(found: Measured):
 def resident() -> int:
     """Bytes of this process that are in memory; 0 where the system does not say."""
     try:
-        with open("/proc/self/statm") as f:
+        with open("/proc/self/statm", encoding="utf-8") as f:
             return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return 0

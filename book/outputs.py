@@ -64,7 +64,7 @@ def _cuda() -> str:
         return os.environ["FLOWEDU_CUDA"]
     ask = [sys.executable, "-c", "import flowedu; print(flowedu.cuda.is_available())"]
     surroundings = {**os.environ, **HERE, "FLOWEDU_CUDA": "sim"}
-    done = subprocess.run(ask, capture_output=True, text=True, env=surroundings, timeout=LIMIT)
+    done = subprocess.run(ask, capture_output=True, encoding="utf-8", env=surroundings, timeout=LIMIT)
     return "sim" if done.stdout.strip() == "True" else "off"
 
 
@@ -75,7 +75,8 @@ def _run(page: Path, out: Path, cuda: str = "off") -> str:
         cuda = cuda if "needs=" in page.read_text(encoding="utf-8") else "off"
         surroundings = {**os.environ, **HERE, "FLOWEDU_NUM_THREADS": "1", "FLOWEDU_CUDA": cuda}
         try:
-            done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=surroundings, timeout=LIMIT)
+            done = subprocess.run(command, capture_output=True,
+                                  encoding="utf-8", cwd=folder, env=surroundings, timeout=LIMIT)
         except subprocess.TimeoutExpired:
             return f"{page}: the lesson takes more than {LIMIT} s"
         files = sorted(f for f in Path(folder).iterdir() if f.suffix in (".svg", ".html"))

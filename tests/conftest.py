@@ -132,7 +132,7 @@ def pytest_ignore_collect(collection_path, config):
     upto = config.getoption("--upto")
     if upto and collection_path.suffix == ".py" and collection_path.name.startswith("test_"):
         file = str(collection_path.relative_to(Path(__file__).parents[1]))
-        text = collection_path.read_text()
+        text = collection_path.read_text(encoding="utf-8")
         if first_chapter(file) > upto and "mark.chapter(" not in text and "def test_chapter_" not in text:
             return True
     return None

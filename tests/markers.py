@@ -21,7 +21,7 @@ def imports_torch(node: ast.AST) -> bool:
 @functools.cache
 def torch_tests(file: Path) -> frozenset[str]:
     """The names of the functions of a file that need PyTorch; all of them when the file itself imports it."""
-    if "torch" not in (text := file.read_text()):
+    if "torch" not in (text := file.read_text(encoding="utf-8")):
         return frozenset()
     top = ast.parse(text).body
     kinds = (ast.FunctionDef, ast.ClassDef)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-ALLOWED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())["skip"]
+ALLOWED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["skip"]
 
 
 def excused(nodeid: str, reason: str) -> bool:

@@ -60,16 +60,16 @@ def _fresh(made: Path, command: Any) -> bool:
     kept = made.with_name(made.name + ".digest")
     if not (made.is_file() and kept.is_file()):
         return False
-    digest, *files = kept.read_text().splitlines()
+    digest, *files = kept.read_text(encoding="utf-8").splitlines()
     return digest == _digest(command, map(_placed, files))
 
 
 def _keep(made: Path, rule: Path, command: Any) -> None:
     """Beside what was made: its digest, and the files on the right side of the make rule that the compiler wrote."""
-    text = rule.read_text().partition(": ")[2].replace("\\\n", " ").replace("\\ ", "\0")
+    text = rule.read_text(encoding="utf-8").partition(": ")[2].replace("\\\n", " ").replace("\\ ", "\0")
     here = str(Path.cwd()) + os.sep
     files = [_placeless(os.path.abspath(word.replace("\0", " "))).removeprefix(here) for word in text.split()]
-    made.with_name(made.name + ".digest").write_text("\n".join([_digest(command, map(_placed, files)), *files]))
+    made.with_name(made.name + ".digest").write_text("\n".join([_digest(command, map(_placed, files)), *files]), "utf-8")
     rule.unlink()
 
 
@@ -100,7 +100,7 @@ def _progress(total: int, what: str):
     """A bar on file descriptor 3, where tools/quietly passes a terminal on; else no sign."""
     try:
         from tqdm import tqdm
-        out = os.fdopen(os.dup(3), "w")
+        out = os.fdopen(os.dup(3), "w", encoding="utf-8")
     except (ImportError, OSError):
         return None
     return tqdm(total=total, desc=what, file=out, disable=None, leave=False, unit="file", dynamic_ncols=True,
@@ -195,4 +195,4 @@ class BuildOnce(build_ext):
 
 @functools.cache
 def _version(compiler: str) -> str:
-    return subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout.partition("\n")[0]
+    return subprocess.run([compiler, "--version"], capture_output=True, encoding="utf-8").stdout.partition("\n")[0]

@@ -142,7 +142,7 @@ def child(seed: int, first: int, last: int) -> None:
     table = targets(flow)
     flow.set_num_threads(1)
     if "libasan" not in os.environ.get("LD_PRELOAD", ""):
-        with open("/proc/self/statm") as f:
+        with open("/proc/self/statm", encoding="utf-8") as f:
             used = int(f.read().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, used + ROOM))
     for number in range(first, last):

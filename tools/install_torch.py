@@ -24,7 +24,7 @@ def resolve(requirement: str) -> list[str] | None:
         run = subprocess.run([*PIP, "--dry-run", "--report", str(report), requirement], capture_output=True)
         if run.returncode != 0:
             return None
-        return [item["metadata"]["name"].lower() for item in json.loads(report.read_text())["install"]]
+        return [item["metadata"]["name"].lower() for item in json.loads(report.read_text(encoding="utf-8"))["install"]]
 
 
 def main(requirement: str) -> None:
@@ -33,7 +33,7 @@ def main(requirement: str) -> None:
     # Asking pip takes seconds: ask again only when the question or the place to look changed.
     places = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("PIP_")]
     question = hashlib.sha256(" ".join([requirement, *places]).encode()).hexdigest()    # a place may hold a password
-    if REFUSED.exists() and REFUSED.read_text() == question:
+    if REFUSED.exists() and REFUSED.read_text(encoding="utf-8") == question:
         print(f"{requirement} was left out (remove {REFUSED} to ask pip again): comparing with NumPy only")
         return
     print(f"installing {requirement} into .venv ...")
@@ -44,12 +44,12 @@ def main(requirement: str) -> None:
     cuda = [n for n in names if n.startswith(("nvidia-", "cuda-")) or n == "triton"]
     if cuda:
         REFUSED.parent.mkdir(exist_ok=True)
-        REFUSED.write_text(question)
+        REFUSED.write_text(question, encoding="utf-8")
         print(f"  left out: with it come {len(cuda)} CUDA packages, several GB. Comparing with NumPy only.\n"
               "  For PyTorch's CPU wheel set PIP_EXTRA_INDEX_URL to the CPU index that PyTorch's 'Get Started' page\n"
               f"  names, and run again; or install it as it is: .venv/bin/python -m pip install {requirement}")
         return
-    run = subprocess.run([*PIP, requirement], capture_output=True, text=True)
+    run = subprocess.run([*PIP, requirement], capture_output=True, encoding="utf-8")
     if run.returncode != 0:
         print(run.stderr.strip()[-2000:] + "\n  comparing with NumPy only")
 

@@ -49,7 +49,7 @@ class Mutant:
 def read_mutants(folder: Path = TABLES) -> list[Mutant]:
     """All rows, in the order of the tables. Raises KeyError or TypeError for a row with other fields."""
     return [Mutant(table=path.stem, **row) for path in sorted(folder.glob("*.toml"))
-            for row in tomllib.loads(path.read_text())["mutant"]]
+            for row in tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]]
 
 
 class Copy:
@@ -58,7 +58,7 @@ class Copy:
     def __init__(self, at: Path):
         self.at = at
         names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
-                               capture_output=True, text=True, check=True).stdout.split("\0")
+                               capture_output=True, encoding="utf-8", check=True).stdout.split("\0")
         built = [str(p.relative_to(ROOT)) for p in (ROOT / "src").rglob("*.so")]
         for name in {*names, *built} - {""}:
             if (ROOT / name).is_file():
@@ -77,7 +77,7 @@ class Copy:
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow",
                    *shlex.split(tests)]
         try:
-            done = subprocess.run(command, cwd=self.at, env=env, capture_output=True, text=True, timeout=LIMIT)
+            done = subprocess.run(command, cwd=self.at, env=env, capture_output=True, encoding="utf-8", timeout=LIMIT)
         except subprocess.TimeoutExpired:
             return 1, f"no end within {LIMIT} s"
         out = done.stdout + done.stderr
@@ -89,7 +89,7 @@ class Copy:
     def build(self) -> str:
         """Compile what changed, for the base instruction set; the compiler's words when it fails."""
         done = subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=self.at,
-                              env={**os.environ, "FLOWEDU_BUILD_ISA": "base"}, capture_output=True, text=True)
+                              env={**os.environ, "FLOWEDU_BUILD_ISA": "base"}, capture_output=True, encoding="utf-8")
         return "" if done.returncode == 0 else done.stdout[-1000:] + done.stderr[-1000:]
 
     def bring_back_what_was_built(self) -> None:
@@ -103,11 +103,11 @@ class Copy:
     def try_out(self, m: Mutant) -> str:
         """"killed", "survived", or what is wrong with the row."""
         path = self.at / m.file
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         if text.count(m.before) != 1:
             return f"'before' stands {text.count(m.before)} times in {m.file}"
         compiled = path.suffix in COMPILED
-        path.write_text(text.replace(m.before, m.after))
+        path.write_text(text.replace(m.before, m.after), encoding="utf-8")
         try:
             if compiled and (words := self.build()):
                 return f"does not compile: {words}"

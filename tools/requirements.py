@@ -7,7 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-config = tomllib.loads(Path(__file__).parents[1].joinpath("pyproject.toml").read_text())
+config = tomllib.loads(Path(__file__).parents[1].joinpath("pyproject.toml").read_text(encoding="utf-8"))
 known = {"build": config["build-system"]["requires"], "base": config["project"]["dependencies"],
          **config["project"]["optional-dependencies"]}
 for name in sys.argv[1:]:

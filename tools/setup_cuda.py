@@ -83,8 +83,8 @@ def wheel_of_pycuda(version: str, headers: Path, libcuda: Path) -> Path:
         # PyCUDA reads this file; an nvcc on the PATH alone would mislead it where that is a wrapper.
         Path(home, ".aksetup-defaults.py").write_text(
             f"CUDA_ROOT = {str(headers.parent)!r}\nCUDA_INC_DIR = [{str(headers)!r}]\nCUDA_ENABLE_CURAND = False\n"
-            f"CUDADRV_LIB_DIR = [{str(libcuda)!r}]\nCUDADRV_LIBNAME = ['cuda']\n")
-        cache = subprocess.run([*PIP, "cache", "dir"], capture_output=True, text=True).stdout.strip()
+            f"CUDADRV_LIB_DIR = [{str(libcuda)!r}]\nCUDADRV_LIBNAME = ['cuda']\n", encoding="utf-8")
+        cache = subprocess.run([*PIP, "cache", "dir"], capture_output=True, encoding="utf-8").stdout.strip()
         run([*PIP, "wheel", "-q", "--no-deps", "-w", made, f"pycuda=={version}"], f"building PyCUDA {version}",
             "Its source needs a C++ compiler, Python's and CUDA's headers.",
             env={**os.environ, "HOME": home, **({"PIP_CACHE_DIR": cache} if cache else {})})
@@ -101,7 +101,7 @@ def main() -> None:
     from flowedu.cuda.sim.build import build, library
     from flowedu.errors import DeviceError
 
-    extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["cuda"]
+    extra = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]["cuda"]
     version = next(r.partition("==")[2] for r in extra if r.startswith("pycuda=="))
     found = find_toolkit()
     if not library().exists():

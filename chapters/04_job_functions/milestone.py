@@ -39,7 +39,7 @@ def library(path: Path) -> str:
         return "not in this tree"
     env = {k: v for k, v in os.environ.items() if k != "FLOWEDU_HOLES"}
     command = [sys.executable, __file__, "--plan", str(path)]
-    return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(command, env=env, capture_output=True, encoding="utf-8", check=True).stdout.strip()
 
 
 def train() -> float:

@@ -57,7 +57,7 @@ def library() -> list[str]:
     if course.student(course.HOME):
         return ["not in this tree"] * len(WHAT)
     env = {k: v for k, v in os.environ.items() if k != "FLOWEDU_HOLES"}
-    done = subprocess.run([sys.executable, __file__, "--sizes"], env=env, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, __file__, "--sizes"], env=env, capture_output=True, encoding="utf-8", check=True)
     return done.stdout.splitlines()
 
 

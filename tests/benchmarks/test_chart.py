@@ -69,7 +69,7 @@ def test_results_of_several_runs_are_put_together(program, tmp_path):
     order = ["a", "b", "c"]
     run.merged(file, here, {"c": {2: result("c", 1.0)}, "a": {1: result("a", 2.0)}}, order, True)
     run.merged(file, here, {"b": {2: result("b", 1.0)}, "a": {1: result("a", 4.0), 2: result("a", 1.0)}}, order, False)
-    rows = json.loads(file.read_text())["rows"]
+    rows = json.loads(file.read_text(encoding="utf-8"))["rows"]
     assert [*rows] == order and {name: [*by] for name, by in rows.items()} == {"a": ["1", "2"], "b": ["2"], "c": ["2"]}
     assert rows["a"]["1"]["times"] == {"flowedu": [4.0, 8.0], "torch eager": [20.0, 20.0]}
     assert rows["c"]["2"]["quick"] and not rows["a"]["1"]["quick"] and re.match(r"\d{4}-\d\d-\d\d$", rows["a"]["1"]["date"])
@@ -84,7 +84,7 @@ def test_a_file_that_is_none_is_refused_and_kept(program, tmp_path):
     file.write_text("{")
     with pytest.raises(SystemExit, match="no JSON"):
         kept.load(file)
-    assert file.read_text() == "{" and kept.load(tmp_path / "none.json") == {}
+    assert file.read_text(encoding="utf-8") == "{" and kept.load(tmp_path / "none.json") == {}
     found = {"a": [1, 2.5], "b": {"c": {"d": [0.1] * 40, "e": "é"}, "f": []}}
     assert kept.load(kept.save(file, found)) == found and [*tmp_path.iterdir()] == [file]
 

@@ -100,14 +100,14 @@ def test_what_would_take_too_long_or_fails_is_left_out_and_told(program):
 
 def test_it_runs_and_writes_what_it_prints(tmp_path):
     done = subprocess.run([sys.executable, FOLDER / "scale.py", "--quick", "--largest", "8", "--out", tmp_path, "--",
-                           "batch: MLP, training", "chain of ops"], capture_output=True, text=True, timeout=HANGS)
+                           "batch: MLP, training", "chain of ops"], capture_output=True, encoding="utf-8", timeout=HANGS)
     assert done.returncode == 0, done.stderr
-    found = json.loads((tmp_path / "scale.json").read_text())
+    found = json.loads((tmp_path / "scale.json").read_text(encoding="utf-8"))
     assert {(c["axis"], c["quantity"]) for c in found["curves"]} >= {("batch", "step"), ("batch", "memory"), *(
         ("ops", q) for q in ("trace", "derivative", "passes", "plan", "first run", "forward", "backward"))}
     for c in found["curves"]:
         assert c["quantity"] in done.stdout and max(c["sizes"]) <= 8 and len(c["sizes"]) == len(c["values"])
-    assert (tmp_path / "scale.svg").read_text().startswith("<?xml") and not [*tmp_path.glob("*.part")]
+    assert (tmp_path / "scale.svg").read_text(encoding="utf-8").startswith("<?xml") and not [*tmp_path.glob("*.part")]
 
 
 # ---- devices

@@ -59,7 +59,7 @@ a = 1
 def lesson(tmp_path):
     path = tmp_path / "01_one" / "README.md"
     path.parent.mkdir()
-    path.write_text(PAGE)
+    path.write_text(PAGE, encoding="utf-8")
     return path
 
 
@@ -94,7 +94,7 @@ def test_what_is_typed_into_a_shell_is_coloured_as_such(path):
 
 def test_what_has_no_language_is_no_python():
     """That is Sphinx's own default, and drawings are full of its words."""
-    assert re.search(r'^highlight_language = "text"$', (ROOT / "book" / "conf.py").read_text(), re.M)
+    assert re.search(r'^highlight_language = "text"$', (ROOT / "book" / "conf.py").read_text(encoding="utf-8"), re.M)
 
 
 def test_where_a_line_ends_chinese_has_no_blank():
@@ -135,7 +135,7 @@ def test_who_waits_for_the_book_sees_how_far_it_is(terminal, lesson, tmp_path, m
 
 def test_languages_lead_to_each_other(lesson):
     other = lesson.with_name("README.zh.md")
-    other.write_text(PAGE)
+    other.write_text(PAGE, encoding="utf-8")
     assert "[中文](README.zh.md)" in pages.page(lesson, ["", "", ""])
     text = pages.page(other, ["", "", None])
     assert "[English](README.md)" in text and text.startswith("---\norphan: true") and "没有运行" in text
@@ -164,10 +164,10 @@ def test_what_a_page_prints_is_kept(lesson, tmp_path, monkeypatch):
     assert outputs.all_outputs([lesson], kept) == {lesson: ["1", "", None]} and ran == [lesson]
     outputs.all_outputs([lesson], kept)
     assert len(ran) == 1
-    lesson.write_text(PAGE + "more")
+    lesson.write_text(PAGE + "more", encoding="utf-8")
     outputs.all_outputs([lesson], kept)
     assert len(ran) == 2 and len([*kept.glob("*.json")]) == 1
-    lesson.write_text(PAGE)
+    lesson.write_text(PAGE, encoding="utf-8")
     monkeypatch.setattr(outputs, "_run", lambda page, out, cuda: "it fails")
     with pytest.raises(RuntimeError, match="it fails"):
         outputs.all_outputs([lesson], kept)
@@ -176,7 +176,7 @@ def test_what_a_page_prints_is_kept(lesson, tmp_path, monkeypatch):
 def test_a_page_is_run_apart(lesson, tmp_path):
     lesson.write_text("```python\nprint('here', globals().get('__file__', ''))\n```\n```python needs=cuda\n1\n```\n")
     assert outputs._run(lesson, tmp_path / "out.json") == ""
-    first, second = json.loads((tmp_path / "out.json").read_text())
+    first, second = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert first == "here \n" and second is None
     lesson.write_text("```python\n1 / 0\n```\n")
     assert "ZeroDivisionError" in outputs._run(lesson, tmp_path / "out.json")
@@ -187,7 +187,8 @@ def test_a_page_is_run_apart(lesson, tmp_path):
 def test_the_book_is_whole_and_stays_at_home(tmp_path):
     """No warnings (-W); every page, exercise and widget; no file from the network; no answer."""
     done = subprocess.run([sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", "-d", tmp_path / "trees",
-                           "-c", ROOT / "book", ROOT, tmp_path / "html"], capture_output=True, text=True, timeout=HANGS,
+                           "-c", ROOT / "book", ROOT, tmp_path / "html"], capture_output=True,
+                          encoding="utf-8", timeout=HANGS,
                           env={**os.environ, "PYTHONPATH": str(ROOT / "src")})
     assert done.returncode == 0, done.stderr + done.stdout
     html = {p: p.read_text(encoding="utf-8") for p in (tmp_path / "html").rglob("*.html")}
@@ -200,7 +201,7 @@ def test_the_book_is_whole_and_stays_at_home(tmp_path):
             assert not re.match("(https?:)?//", url), f"{path.name} loads {url}"
         assert str(ROOT) not in text, f"{path}: a path of this machine"
     for style in (tmp_path / "html").rglob("*.css"):
-        assert not re.search(r"url\([\"']?(https?:)?//|@import [\"']?(https?:)?//", style.read_text()), style
+        assert not re.search(r"url\([\"']?(https?:)?//|@import [\"']?(https?:)?//", style.read_text("utf-8")), style
     for chapter in course.chapters():
         text = unescape(re.sub("<[^>]+>", "", html[tmp_path / "html" / "chapters" / chapter.folder.name / "README.html"]))
         assert all(f"{h.id} " in text and f"make check EX={h.id}" in text for h in chapter.holes)
@@ -209,7 +210,7 @@ def test_the_book_is_whole_and_stays_at_home(tmp_path):
         assert (tmp_path / "html" / "_static" / f"{name}.js").exists()
     inventory = zlib.decompress((tmp_path / "html" / "objects.inv").read_bytes().split(b"\n", 4)[4]).decode()
     listed = {line.split()[0] for line in inventory.splitlines()}
-    assert not [n for n in (ROOT / "tests" / "public_names.txt").read_text().split() if f"flowedu.{n}" not in listed]
+    assert not [n for n in (ROOT / "tests" / "public_names.txt").read_text("utf-8").split() if f"flowedu.{n}" not in listed]
     copied = {p.name for p in (tmp_path / "html").rglob("*")}
     assert not copied & {"solutions.py", "stubs", "wrong"} and (tmp_path / "html" / "index.html").exists()
     if found():

@@ -65,7 +65,7 @@ def test_cells_are_the_blocks_of_a_lesson_in_order(path):
 def test_any_page_is_a_notebook(tmp_path_factory, pieces, ran):
     path = tmp_path_factory.mktemp("lessons") / "01_one" / "README.md"
     path.parent.mkdir()
-    path.write_text("".join(f"{text}```{words}\n{body}```\n" for text, words, body in pieces))
+    path.write_text("".join(f"{text}```{words}\n{body}```\n" for text, words, body in pieces), encoding="utf-8")
     printed = ["1\n" if ran else None] * len(python(path))
     book = notebooks.of_page(path, printed)
     check(book, path, printed)
@@ -91,7 +91,7 @@ def test_a_link_of_a_notebook_leads_somewhere(path, tmp_path):
 def test_cells_of_a_program_are_its_lines(path):
     book = notebooks.of_program(path)
     valid(book)
-    first, *rest = ast.parse(path.read_text()).body
+    first, *rest = ast.parse(path.read_text(encoding="utf-8")).body
     joined = "\n".join(c["source"] for c in code(book))
     assert ast.dump(ast.parse(joined.replace('parse_args(["--quick"])', "parse_args()"))) == ast.dump(ast.Module(rest, []))
     assert book["cells"][0]["source"].startswith(f"# {path.stem}\n\n{first.value.value}") and 3 < len(code(book)) < 20
@@ -104,7 +104,7 @@ def test_all_are_written(tmp_path):
     assert {*written} == {*tmp_path.rglob("*.ipynb")} and len(written) == len(pages.LESSONS) + len(notebooks.PROGRAMS)
     for path in pages.LESSONS:
         check(json.loads(notebooks.place(path, tmp_path).read_text(encoding="utf-8")), path, printed[pages.original(path)])
-    imported = {n.module for p in notebooks.PROGRAMS for n in ast.walk(ast.parse(p.read_text()))
+    imported = {n.module for p in notebooks.PROGRAMS for n in ast.walk(ast.parse(p.read_text(encoding="utf-8")))
                 if isinstance(n, ast.ImportFrom) and (notebooks.GALLERY / f"{n.module}.py").exists()}
     assert imported == {*notebooks.BESIDE} and all((tmp_path / "gallery" / f"{n}.py").exists() for n in imported)
 
@@ -149,7 +149,7 @@ def test_a_kernel_prints_what_the_page_promises(name, ran):
 @pytest.mark.parametrize("path", few(notebooks.PROGRAMS, lambda p: p.stem == "reinforce"), ids=lambda p: p.stem)
 def test_a_program_of_the_gallery_runs_in_a_kernel(path, ran, tmp_path):
     for name in notebooks.BESIDE:
-        (tmp_path / f"{name}.py").write_text((notebooks.GALLERY / f"{name}.py").read_text())
+        (tmp_path / f"{name}.py").write_text((notebooks.GALLERY / f"{name}.py").read_text("utf-8"), encoding="utf-8")
     ran(notebooks.of_program(path))
     assert len([*(tmp_path / "build" / "gallery").iterdir()]) == 1
 

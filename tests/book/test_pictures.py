@@ -23,7 +23,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.fixture
 def made(clean, tmp_path, monkeypatch):  # noqa: F811
     monkeypatch.chdir(tmp_path)
-    assert run_lesson(PAGE) == len(re.findall("^```python", PAGE.read_text(), re.M))
+    assert run_lesson(PAGE) == len(re.findall("^```python", PAGE.read_text(encoding="utf-8"), re.M))
     return {p.name: p.read_text(encoding="utf-8") for p in tmp_path.iterdir() if p.suffix in (".svg", ".html")}
 
 
@@ -49,7 +49,7 @@ def test_what_a_page_draws_is_kept_with_what_it_prints(tmp_path, monkeypatch):
     first, second, kept = (tmp_path / n for n in ("first.md", "second.md", "kept"))
     for path in (first, second):
         lines = ["from flowedu.saving.replacing import write_text", f"print(write_text('{path.stem}.svg', 'drawn'))"]
-        path.write_text("\n".join(["```python", *lines, "```", ""]))
+        path.write_text("\n".join(["```python", *lines, "```", ""]), encoding="utf-8")
     assert outputs.all_outputs([first], kept) == {first: ["first.svg\n"]}
     assert outputs.pictures(first, kept) == {"first.svg": "drawn"}
     assert outputs.all_outputs([first], kept) == {first: ["first.svg\n"]} and outputs.pictures(first, kept)

@@ -16,7 +16,7 @@ import entries  # noqa: E402
 import names  # noqa: E402
 import records  # noqa: E402
 
-NAMES = (ROOT / "tests" / "public_names.txt").read_text().split()
+NAMES = (ROOT / "tests" / "public_names.txt").read_text(encoding="utf-8").split()
 # What cannot be shown in a few lines that run everywhere, or does nothing; every other name has an example.
 NO_EXAMPLE = set("""cuda.profile distributed.debug distributed.set_timeout config.enable_mem_chain_merge experimental.scope
     experimental.scope.config env.Environment env.grpc_use_no_signal return_types.nanmedian""".split())
@@ -37,7 +37,7 @@ def test_every_public_name_stands_on_one_page():
     assert not [n for n in NAMES if n not in places] and not [n for n, pages in places.items() if len(pages) > 1]
     for name in places:
         names.value(name)
-    index = (ROOT / "book" / "reference" / "index.md").read_text()
+    index = (ROOT / "book" / "reference" / "index.md").read_text(encoding="utf-8")
     assert {p.stem for p in names.PAGES} - {"index"} <= set(index.split())
 
 
@@ -145,7 +145,7 @@ def test_every_chapter_that_is_named_is_a_page():
 
 def test_examples_are_of_names_that_exist():
     assert not [n for n in entries.examples() if n not in names.places()]
-    headings = [n for p in entries.EXAMPLES for h in re.findall(r"^# (.*)$", p.read_text(), re.M) for n in h.split()]
+    headings = [n for p in entries.EXAMPLES for h in re.findall(r"^# (.*)$", p.read_text("utf-8"), re.M) for n in h.split()]
     assert len(headings) == len({*headings})
 
 

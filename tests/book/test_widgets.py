@@ -36,13 +36,14 @@ def browser(tmp_path_factory):
 def opened(browser, written, tmp_path):
     """opened("strides"): the page, as the book has it, without the book around."""
     def open_page(name):
-        raw = re.search(r"```\{raw\} html\n(.*?)```", (ROOT / "book" / f"{name}.md").read_text(), re.DOTALL)[1]
+        raw = re.search(r"```\{raw\} html\n(.*?)```", (ROOT / "book" / f"{name}.md").read_text("utf-8"), re.DOTALL)[1]
         for file in re.findall(r'"\.\./_static/([^"]+)"', raw):
             home = written if file.endswith("-table.js") else WIDGETS
             raw = raw.replace(f"../_static/{file}", (home / file).as_uri())
         page = tmp_path / f"{name}.html"
         style = (WIDGETS / "book.css").as_uri()
-        page.write_text(f'<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="{style}"><body>{raw}</body>')
+        page.write_text(f'<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="{style}"><body>{raw}</body>',
+                        encoding="utf-8")
         browser.faults.clear()
         browser.asked.clear()
         browser.open(page)
@@ -54,7 +55,7 @@ def opened(browser, written, tmp_path):
 
 @pytest.mark.parametrize("path", sorted(WIDGETS.glob("*.js")), ids=lambda p: p.name)
 def test_a_widget_is_small_and_plain(path):
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 300 and max(map(len, text.splitlines())) <= 124
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "") and "import " not in text
 

@@ -163,7 +163,7 @@ def test_the_memory_picture(tmp_path, suffix):
     path = draw_memory(job.plan, tmp_path / "deep" / f"memory.{suffix}", job.argument_names())
     assert path.stat().st_size > 5000
     if suffix == "svg":
-        assert "train_job" in path.read_text()
+        assert "train_job" in path.read_text(encoding="utf-8")
 
 
 def test_a_plan_without_an_arena_can_be_drawn(tmp_path):
@@ -215,7 +215,7 @@ def triple(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
     "flow.get_all_variables(); print('the script went on')"])
 def test_show_compiles_a_script_without_running_it(tmp_path, capsys, first, last):
     script = tmp_path / "script.py"
-    script.write_text(JOBS.format(first=first, last=last))
+    script.write_text(JOBS.format(first=first, last=last), encoding="utf-8")
     mine = default_session()
     argv, path = list(sys.argv), list(sys.path)
     assert show.main([str(script)]) == 0
@@ -237,13 +237,13 @@ def test_show_says_what_it_misses(tmp_path, capsys):
     script.write_text("import flowedu\n")
     assert show.main([str(script)]) == 1
     assert "defines no job" in capsys.readouterr().out
-    script.write_text(JOBS.format(first="", last=""))
+    script.write_text(JOBS.format(first="", last=""), encoding="utf-8")
     assert show.main([str(script), "quadruple"]) == 1
     assert "no job quadruple; its jobs: double, triple" in capsys.readouterr().out
-    script.write_text(JOBS.format(first="", last="double(x=1)"))
+    script.write_text(JOBS.format(first="", last="double(x=1)"), encoding="utf-8")
     assert show.main([str(script)]) == 1
     assert "positional arguments only" in capsys.readouterr().out
-    script.write_text(JOBS.format(first="", last="@flow.global_function\ndef bare(): pass"))
+    script.write_text(JOBS.format(first="", last="@flow.global_function\ndef bare(): pass"), encoding="utf-8")
     assert show.main([str(script)]) == 1
     assert "add the parentheses" in capsys.readouterr().out
 

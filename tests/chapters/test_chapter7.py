@@ -19,7 +19,7 @@ def demo(folder, *paths):
     environment = {**os.environ, "FLOWEDU_NUM_THREADS": "1",
                    "PYTHONPATH": os.pathsep.join(map(str, (*paths, Path(flow.__file__).parents[1])))}
     return subprocess.run([sys.executable, CHAPTER / "demo.py", "--quick", "--threads", "1", "--out", folder], cwd=folder,
-                          capture_output=True, text=True, timeout=HANGS, env=environment)
+                          capture_output=True, encoding="utf-8", timeout=HANGS, env=environment)
 
 
 def test_the_demo_learns_and_draws(tmp_path):

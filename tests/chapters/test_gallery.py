@@ -15,14 +15,14 @@ PROGRAMS = sorted(p.stem for p in GALLERY.glob("*.py") if p.stem != "curves")
 
 
 def run(*words) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True, timeout=HANGS,
+    return subprocess.run([sys.executable, *map(str, words)], capture_output=True, encoding="utf-8", timeout=HANGS,
                           env={**os.environ, "FLOWEDU_NUM_THREADS": "1", "PYTHONPATH": str(Path(flow.__file__).parents[1])})
 
 
 def test_there_are_six_and_each_fits_on_a_few_screens():
     assert len(PROGRAMS) == 6
     for name in PROGRAMS:
-        text = (GALLERY / f"{name}.py").read_text()
+        text = (GALLERY / f"{name}.py").read_text(encoding="utf-8")
         assert len(text.splitlines()) < 150 and "tqdm(" in text and f"chapters/gallery/{name}.py" in text, name
 
 
@@ -33,7 +33,7 @@ def test_a_program_runs_and_draws_its_picture(name, tmp_path):
     pictures = list((tmp_path / "out").iterdir())
     assert len(pictures) == 1 and str(pictures[0]) in done.stdout
     drawn = pictures[0]
-    assert drawn.read_text().count("<polyline") > 3 if drawn.suffix == ".svg" else not_blank(drawn)
+    assert drawn.read_text(encoding="utf-8").count("<polyline") > 3 if drawn.suffix == ".svg" else not_blank(drawn)
 
 
 @pytest.mark.slow

@@ -117,7 +117,7 @@ def test_every_chapter_points_to_its_folder_of_core():
 
 
 def test_make_runs_every_lesson_of_a_chapter():
-    recipe = (ROOT / "Makefile").read_text().partition("\nchapter-%:")[2].partition("\n\n")[0]
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nchapter-%:")[2].partition("\n\n")[0]
     assert 'flowedu.learn.lesson "$$d" &&' in recipe
     for chapter in CHAPTERS:
         found = pages(chapter)
@@ -190,7 +190,7 @@ def test_nonsense_is_wrong_and_answered(chapter, answer):
 def write_chapter(folder, answer):
     (folder / "checks.py").write_text("from flowedu.learn.exercises import expect\n"
                                       "def check_two(f):\n    expect('two()', f(), 2, 'count again')\n")
-    (folder / "exercises.py").write_text(f"def two():\n    '''The number 2.'''\n    {answer}\n")
+    (folder / "exercises.py").write_text(f"def two():\n    '''The number 2.'''\n    {answer}\n", encoding="utf-8")
     return str(folder)
 
 
@@ -206,10 +206,10 @@ def test_the_runner_says_how_it_went(answer, code, said, tmp_path, capsys):
 def test_the_runner_as_a_program(tmp_path):
     """Its own Wrong is the one that checks raise; what cannot be judged here is neither right nor wrong."""
     folder = write_chapter(tmp_path, "return 3")
-    with open(tmp_path / "checks.py", "a") as f:
+    with open(tmp_path / "checks.py", "a", encoding="utf-8") as f:
         f.write("from flowedu.learn.exercises import Unjudged\n"
                 "def check_three(f):\n    f()\n    raise Unjudged('no judge here')\n")
-    with open(tmp_path / "exercises.py", "a") as f:
+    with open(tmp_path / "exercises.py", "a", encoding="utf-8") as f:
         f.write("def three():\n    return 3\n")
     done = python("-m", "flowedu.learn.exercises", folder)
     assert done.returncode == 1 and not done.stderr
@@ -219,7 +219,7 @@ def test_the_runner_as_a_program(tmp_path):
 
 def test_the_runner_checks_what_it_is_asked_for(tmp_path, capsys):
     folder = write_chapter(tmp_path, "return 2")
-    with open(tmp_path / "checks.py", "a") as f:
+    with open(tmp_path / "checks.py", "a", encoding="utf-8") as f:
         f.write("def check_three(f):\n    expect('three()', f(), 3, 'one more')\n")
     assert exercises.main([folder]) == 1 and "1 of 2 right" in capsys.readouterr().out
     assert exercises.main([folder, "two"]) == 0 and "1 of 1 right: well done" in capsys.readouterr().out
@@ -239,7 +239,7 @@ def test_the_runner_knows_what_it_does_not_know(tmp_path, capsys):
     ("```python needs=quantum\n1\n```\n", "a block needs 'quantum'")])
 def test_a_lesson_that_lies_is_found_out(lesson, complaint, tmp_path):
     path = tmp_path / "lesson.md"
-    path.write_text(lesson)
+    path.write_text(lesson, encoding="utf-8")
     with pytest.raises(LessonError, match=re.escape(complaint)):
         run_lesson(path)
 
@@ -248,7 +248,7 @@ def test_errors_in_a_lesson_show_its_own_lines(tmp_path):
     path = tmp_path / "lesson.md"
     line = "flow.ones((2, 3)) @ flow.ones((2, 3))"
     path.write_text(f"text\n\n```python error=ShapeError\nimport flowedu as flow\n{line}\n```\n"
-                    f"```text output\n  at:       lesson.md:5: {line}\n```\n")
+                    f"```text output\n  at:       lesson.md:5: {line}\n```\n", encoding="utf-8")
     assert run_lesson(path) == 1
 
 
@@ -261,12 +261,12 @@ def test_blocks_that_need_cuda_are_left_out_without_it(tmp_path, monkeypatch):
     assert run_lesson(path, said.append) == 1 and "lesson.md:2: left out" in said[0] and said[1:] == ["1\n"]
     monkeypatch.setattr(flow.cuda, "is_available", lambda: True)
     assert run_lesson(path, said.append) == 2 and said[2:] == ["on cuda\n", "1\n"]
-    path.write_text(path.read_text().replace("needs=cuda", "needs=sim"))
+    path.write_text(path.read_text(encoding="utf-8").replace("needs=cuda", "needs=sim"), encoding="utf-8")
     monkeypatch.setattr(machine, "kind", lambda: "gpu")
     assert run_lesson(path, said.append) == 1 and "left out: it needs FLOWEDU_CUDA=sim" in said[4]
     monkeypatch.setattr(machine, "kind", lambda: "sim")
     assert run_lesson(path, said.append) == 2
-    path.write_text(path.read_text().replace("\non cuda\n", "\nsomewhere else\n"))
+    path.write_text(path.read_text(encoding="utf-8").replace("\non cuda\n", "\nsomewhere else\n"), encoding="utf-8")
     with pytest.raises(LessonError, match="somewhere else"):
         run_lesson(path)
 
@@ -276,7 +276,7 @@ def test_a_chapter_on_cuda_says_where_it_runs():
     def chosen(**environment):
         plain = {k: v for k, v in os.environ.items() if k != "FLOWEDU_CUDA"}
         there = {**plain, "PYTHONPATH": str(Path(flow.__file__).parents[1]), **environment}
-        done = subprocess.run([sys.executable, ROOT / "tools" / "choose_cuda.py"], capture_output=True, text=True,
+        done = subprocess.run([sys.executable, ROOT / "tools" / "choose_cuda.py"], capture_output=True, encoding="utf-8",
                               timeout=HANGS, env=there)
         return done.stdout.strip(), done.stderr.strip()
 
@@ -284,5 +284,5 @@ def test_a_chapter_on_cuda_says_where_it_runs():
     assert chosen(FLOWEDU_CUDA="off") == ("off", "") and chosen(FLOWEDU_CUDA="sim") == ("sim", "")
     nothing, said = chosen(FLOWEDU_CUDA="on")
     assert not nothing and said.startswith("FLOWEDU_CUDA has a value") and "Traceback" not in said
-    recipe = (ROOT / "Makefile").read_text().partition("\nchapter-%:")[2].partition("\n\n")[0]
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nchapter-%:")[2].partition("\n\n")[0]
     assert "tools/choose_cuda.py" in recipe and "needs=cuda" in recipe

@@ -39,7 +39,7 @@ def memory():
     a leak from the first, not from the others."""
     gc.collect()
     m = mallinfo()
-    return np.array([int(Path("/proc/self/statm").read_text().split()[1]) * PAGE, m.uordblks + m.hblkhd,
+    return np.array([int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * PAGE, m.uordblks + m.hblkhd,
                      sys.getallocatedblocks() * OBJECT])
 
 

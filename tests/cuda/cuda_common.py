@@ -27,7 +27,7 @@ def line_with(source, words):
 def alone(script, **environment):
     """What a script says in a process of its own, with other settings of the simulator."""
     paths = os.pathsep.join([str(Path(flow.__file__).parents[1]), str(Path(__file__).parent)])
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300,
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", timeout=300,
                           env={**os.environ, "PYTHONPATH": paths, **environment})
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout

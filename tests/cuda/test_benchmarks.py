@@ -13,7 +13,8 @@ pytestmark = [in_simulator, pytest.mark.skipif(not FOLDER.exists(), reason="an i
 
 
 def said(file, *arguments, **environment):
-    done = subprocess.run([sys.executable, str(FOLDER / file), *arguments], capture_output=True, text=True, timeout=500,
+    done = subprocess.run([sys.executable, str(FOLDER / file), *arguments], capture_output=True,
+                          encoding="utf-8", timeout=500,
                           env={**os.environ, "FLOWEDU_CUDA_CHECK": "0", **environment})
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout

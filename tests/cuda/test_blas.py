@@ -61,7 +61,7 @@ GEMM(double, cublasDgemm_v2, cublasDgemmStridedBatched)
 def library(tmp_path_factory):
     """The path of the small library."""
     folder = tmp_path_factory.mktemp("blas")
-    (folder / "fake.c").write_text(FAKE)
+    (folder / "fake.c").write_text(FAKE, encoding="utf-8")
     subprocess.run([*os.environ.get("CC", "gcc").split(), "-O1", "-shared", "-fPIC", "fake.c", "-o", "libfake.so"],
                    cwd=folder, check=True)
     return str(folder / "libfake.so")

@@ -51,7 +51,7 @@ def checked(hole, tmp_path, changes=(), text=""):
     for old, new in changes:
         assert text.count(old) == 1, old
         text = text.replace(old, new)
-    runner.file(hole).write_text(text)
+    runner.file(hole).write_text(text, encoding="utf-8")
     right, lines = runner.check(hole)
     assert len(lines) <= 12 and all(len(t) <= 100 for t in lines), lines
     return right, "\n".join(lines)
@@ -95,8 +95,8 @@ def test_the_library_runs_on_answers(tmp_path):
     """FLOWEDU_HOLES: a step of the ladder is the student's."""
     runner = Runner(course.HOME, tmp_path)
     runner.start(8)
-    runner.file(SUM).write_text(kernels.answer(SUM))
-    runner.file(PRODUCT).write_text(kernels.answer(PRODUCT).replace("= sum;", "= 2 * sum;"))
+    runner.file(SUM).write_text(kernels.answer(SUM), encoding="utf-8")
+    runner.file(PRODUCT).write_text(kernels.answer(PRODUCT).replace("= sum;", "= 2 * sum;"), encoding="utf-8")
     done = subprocess.run([sys.executable, "-c", """
 import numpy as np
 from flowedu.cuda.lessons import LADDERS
@@ -105,14 +105,14 @@ ladder = LADDERS["product"]
 a, b = ladder.inputs(5, 6, 7)
 yours, own = ladder["shared"](a, b), ladder["naive"](a, b)
 print(np.allclose(yours, 2 * (a @ b), atol=1e-4), np.allclose(own, a @ b, atol=1e-4), whose())
-"""], capture_output=True, text=True, env={**os.environ, "FLOWEDU_HOLES": str(tmp_path)})
+"""], capture_output=True, encoding="utf-8", env={**os.environ, "FLOWEDU_HOLES": str(tmp_path)})
     assert done.stdout.split("\n")[0] == "True True yours: 8.11_a_tiled_product, 8.8_a_sum_of_rows", done
 
 
 def demo(folder, *options, **environment):
     there = {**os.environ, "FLOWEDU_NUM_THREADS": "1", "PYTHONPATH": str(Path(flow.__file__).parents[1]), **environment}
     return subprocess.run([sys.executable, CHAPTER / "demo.py", "--threads", "1", "--out", folder, *options], cwd=folder,
-                          capture_output=True, text=True, timeout=900, env=there)
+                          capture_output=True, encoding="utf-8", timeout=900, env=there)
 
 
 def test_the_demo_trains_as_the_cpu_does(tmp_path):

@@ -33,12 +33,12 @@ def test_the_pictures_are_what_the_code_draws(pictures, tmp_path):
 def test_the_bars_are_the_counters(pictures, tmp_path):
     counts = {"a": dict.fromkeys(("global_bytes", "global_loads", "global_stores", "shared_loads", "shared_stores"), 640)
               | {"barriers": 7}}
-    text = pictures.ladder(counts, 64, tmp_path / "l.svg").read_text()
+    text = pictures.ladder(counts, 64, tmp_path / "l.svg").read_text(encoding="utf-8")
     assert all(f">{n}<" in text for n in ("10", "640", "7"))                # bytes, accesses for 32 results, barriers
 
 
 def test_the_roof_is_as_low_as_memory_or_arithmetic(pictures, tmp_path):
-    text = pictures.roofline({"copy": 0.1, "deep": 100.0}, tmp_path / "r.svg").read_text()
+    text = pictures.roofline({"copy": 0.1, "deep": 100.0}, tmp_path / "r.svg").read_text(encoding="utf-8")
     assert ">copy: 0.48 TFLOP/s<" in text and ">deep: 67 TFLOP/s<" in text
     for name, tile in (("product, naive", 1), ("product, tiles of 16", 16), ("product, tiles of 128", 128)):
         assert pictures.intensities()[name] == tile / 4                      # 2 n^3 operations, 8 n^3 / tile bytes
@@ -53,6 +53,6 @@ def test_the_sectors_of_the_picture_are_those_that_are_counted():
 
 
 def test_every_step_of_a_ladder_is_told():
-    text = (CHAPTER / "ladders.md").read_text() + (CHAPTER / "gpu.md").read_text()
+    text = (CHAPTER / "ladders.md").read_text(encoding="utf-8") + (CHAPTER / "gpu.md").read_text(encoding="utf-8")
     for ladder in LADDERS.values():
         assert all(f"\n{step.name:10}" in text for step in ladder.steps), ladder.name

@@ -187,6 +187,6 @@ def test_results_hang_on_no_order_of_threads(seed):
     """The simulator draws the order of threads and blocks from a seed, which it reads when it starts."""
     tests = Path(__file__).parents[1]
     env = {**os.environ, "FLOWEDU_CUDA_SEED": str(seed), "PYTHONPATH": os.pathsep.join([str(tests), str(tests / "cuda")])}
-    done = subprocess.run([sys.executable, "-c", ONCE], env=env, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", ONCE], env=env, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr[-3000:]
     assert int(done.stdout.split()[0]) > 100

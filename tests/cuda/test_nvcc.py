@@ -49,11 +49,11 @@ def compiled(name: str, arch: str) -> str:
     """What nvcc says of a source; asked once for each text of it, for one is compiled in seconds, and all in minutes."""
     def ask(folder):
         file = folder / f"{re.sub(r'[^A-Za-z0-9]', '_', name)}.cu"
-        file.write_text(SOURCES[name])
+        file.write_text(SOURCES[name], encoding="utf-8")
         done = subprocess.run([str(NVCC), *OPTIONS, f"-arch={arch}", str(file), "-o", str(file.with_suffix(".cubin"))],
-                              capture_output=True, text=True)
+                              capture_output=True, encoding="utf-8")
         assert done.returncode == 0, done.stderr
-        (folder / "said.txt").write_text(done.stderr)
+        (folder / "said.txt").write_text(done.stderr, encoding="utf-8")
         return folder / "said.txt"
 
     return made_once("nvcc-said", ".txt", (SOURCES[name], arch, *OPTIONS, _version(str(NVCC))), ask).decode()

@@ -97,7 +97,7 @@ def processes_of(parent):
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if name.isdigit():
             try:
-                with open(f"/proc/{name}/stat") as f:
+                with open(f"/proc/{name}/stat", encoding="utf-8") as f:
                     fields = f.read().rpartition(")")[2].split()
             except OSError:
                 continue
@@ -514,8 +514,9 @@ def test_workers_end_with_the_main_process(how, tmp_path):
                 print(*sorted(set(pid.tolist())), flush=True)
         except KeyboardInterrupt:
             print("interrupted", flush=True)
-    """))
-    process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    """), encoding="utf-8")
+    process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               encoding="utf-8",
                                start_new_session=True)
     pids = {int(process.stdout.readline()) for _ in range(6)}
     assert len(pids) == 2
@@ -534,7 +535,7 @@ def test_workers_end_with_the_main_process(how, tmp_path):
 
 def alive(pid):
     try:
-        with open(f"/proc/{pid}/stat") as f:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
             return f.read().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False

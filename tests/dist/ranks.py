@@ -63,7 +63,7 @@ def launch(folder: Path, script: str, k: int, *options, args=(), env=None, timeo
     """`script` on k ranks, started by the launcher. What should end by itself and does not runs into `timeout`: ranks wait
     longer for each other, where `env` does not say else."""
     file = folder / name
-    file.write_text(textwrap.dedent(script))
+    file.write_text(textwrap.dedent(script), encoding="utf-8")
     env = environment(**{"FLOWEDU_TIMEOUT": str(10 * HANGS), **(env or {})})
     return Said(run(command("--nproc_per_node", k, *options, file, *args), timeout, cwd=folder, env=env))
 

@@ -85,4 +85,4 @@ def test_grids_several_hops_other_devices_and_many_axes():
 def test_the_picture_is_written(tmp_path, name):
     r = route(layout("P", (0, 1)), layout("B", (0, 1)), Spec((4, 4), flow.float32))
     text = r.draw(tmp_path / name)
-    assert (tmp_path / name).read_text() == text and "prefers-color-scheme: dark" in text
+    assert (tmp_path / name).read_text(encoding="utf-8") == text and "prefers-color-scheme: dark" in text

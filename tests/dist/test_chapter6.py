@@ -22,7 +22,7 @@ def demo(folder, *options):
     """What the demo prints."""
     environment = {**os.environ, "FLOWEDU_NUM_THREADS": "1", "PYTHONPATH": str(Path(flow.__file__).parents[1])}
     done = subprocess.run([sys.executable, CHAPTER / "demo.py", "--threads", "1", "--out", folder, *map(str, options)],
-                          capture_output=True, text=True, timeout=HANGS, env=environment)
+                          capture_output=True, encoding="utf-8", timeout=HANGS, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -7,7 +7,7 @@ import pytest
 from dist import comm_laws
 from dist.ranks import launch, mpi
 
-LAWS = Path(comm_laws.__file__).read_text()
+LAWS = Path(comm_laws.__file__).read_text(encoding="utf-8")
 START = """
     import os, signal, sys, time
     import numpy as np

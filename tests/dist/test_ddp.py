@@ -215,7 +215,7 @@ def test_a_rank_that_skips_backward_is_told():
 @mpi
 @pytest.mark.parametrize("k", [2, 3])
 def test_processes(tmp_path, k):
-    said = launch(tmp_path, Path(__file__).read_text(), k, env={"PYTHONPATH": os.pathsep.join([SRC, TESTS])})
+    said = launch(tmp_path, Path(__file__).read_text("utf-8"), k, env={"PYTHONPATH": os.pathsep.join([SRC, TESTS])})
     assert said.code == 0 and said.out.split() == ["ok"] * k, said.err
 
 

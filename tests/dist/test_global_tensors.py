@@ -511,7 +511,7 @@ class TestExplain:
         r = flow.boxing.route(made(split(0)), sbp=B)
         assert r.bytes == 64 and r.name == "all-gather" and sorted(r.messages()) == [(0, 1, 32), (1, 0, 32)]
         r.draw(tmp_path / "a.svg")
-        assert (tmp_path / "a.svg").read_text().startswith("<svg")
+        assert (tmp_path / "a.svg").read_text(encoding="utf-8").startswith("<svg")
         s = flow.boxing.route((4, 4), row(2, 3), B, src=(grid(), [P, split(1)]))
         assert s.bytes > 0 and "reduce" in s.describe()
         with pytest.raises(RuntimeError, match="a local tensor"):

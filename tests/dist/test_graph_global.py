@@ -411,7 +411,7 @@ def test_print_report_and_picture(tmp_path):
     assert "moved in one step" in said and f"rank {current().rank}" in said and "fuse" in said
     assert "all-reduce" in graph.explain() and f"{graph.bytes:,} bytes" in graph.explain()
     for what in ("graph", "optimized"):
-        drawn = graph.draw(tmp_path / f"{what}.svg", what).read_text()
+        drawn = graph.draw(tmp_path / f"{what}.svg", what).read_text(encoding="utf-8")
         assert "all_reduce" in drawn or what == "graph" or current().rank not in place.devices
     with pytest.raises(FlowError, match="cannot be saved"):
         flow.save(graph, tmp_path / "model")

@@ -36,7 +36,7 @@ while [ "${{1#-}}" != "$1" ]; do shift; done
 host=$1; shift
 case $host in {first}) n={a};; *) n={b};; esac
 exec ip netns exec $n sh -c "$*"
-""")
+""", encoding="utf-8")
     shell.chmod(0o755)
     yield names, shell
     _remove(names)
@@ -49,7 +49,7 @@ def _remove(names):
 
 def on_first(machines, folder, text, *options):
     names, shell = machines
-    (folder / "script.py").write_text(text)
+    (folder / "script.py").write_text(text, encoding="utf-8")
     first = next(iter(names))
     cmd = ["ip", "netns", "exec", names[first], *command("--hosts", ",".join(f"{a}:2" for a in names), *options)]
     return run([*cmd, str(folder / "script.py")], env=environment(HYDRA_LAUNCHER="ssh", HYDRA_LAUNCHER_EXEC=str(shell)))
@@ -57,7 +57,7 @@ def on_first(machines, folder, text, *options):
 
 @mpi
 def test_laws_on_two_machines(machines, tmp_path):
-    with open(comm_laws.__file__) as f:
+    with open(comm_laws.__file__, encoding="utf-8") as f:
         done = on_first(machines, tmp_path, f.read())
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == [f"rank {r} of 4 ok, machine {r // 2} of 2" for r in range(4)]

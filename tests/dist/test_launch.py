@@ -110,7 +110,8 @@ def test_logs_and_a_program(tmp_path):
     assert said.code == 0 and said.out == ""
     for r in range(2):
         folder = tmp_path / "logs" / f"local_rank_{r}"
-        assert (folder / "stdout").read_text() == f"hello {r} local_rank_{r}\n" and "oh" in (folder / "stderr").read_text()
+        assert (folder / "stdout").read_text("utf-8") == f"hello {r} local_rank_{r}\n"
+        assert "oh" in (folder / "stderr").read_text("utf-8")
     done = run(command("--no_python", "--nproc_per_node", 2, "echo", "hi"))
     assert done.returncode == 0 and done.stdout == "hi\nhi\n"
 
@@ -119,7 +120,8 @@ def test_logs_and_a_program(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_all(tmp_path, number):
     (tmp_path / "script.py").write_text("import os, time\nprint('pid', os.getpid(), flush=True)\ntime.sleep(1e5)\n")
-    child = subprocess.Popen(command("--nproc_per_node", 2, tmp_path / "script.py"), stdout=subprocess.PIPE, text=True,
+    child = subprocess.Popen(command("--nproc_per_node", 2, tmp_path / "script.py"), stdout=subprocess.PIPE,
+                             encoding="utf-8",
                              stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=environment())
     pids = [int(child.stdout.readline().split()[1]) for _ in range(2)]
     child.send_signal(number)
@@ -249,7 +251,7 @@ def test_one_rank_needs_no_mpi(tmp_path, ranks, code):
     hide = "import sys, runpy; sys.modules['mpi4py'] = None; sys.argv[0] = 'launch'; " \
         "runpy.run_module('flowedu.distributed.launch', run_name='__main__')"
     done = subprocess.run([sys.executable, "-c", hide, "--nproc_per_node", str(ranks), str(tmp_path / "script.py")],
-                          env=environment(), capture_output=True, text=True, timeout=HANGS)
+                          env=environment(), capture_output=True, encoding="utf-8", timeout=HANGS)
     assert done.returncode == code
     if code:
         assert install("mpi") + ", or launch with --engine threads" in done.stderr

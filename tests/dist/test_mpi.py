@@ -19,7 +19,7 @@ def test_the_same_tests_on_processes(k, test, which):
     """CI runs these. All: python -m flowedu.distributed.launch --nproc_per_node 4 -m pytest tests/laws/test_global.py"""
     call = [*command("--nproc_per_node", k), "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", test,
             *(["-k", which] if which else [])]
-    done = subprocess.run(call, cwd=ROOT, env=environment(PYTEST_ADDOPTS=""), capture_output=True, text=True,
+    done = subprocess.run(call, cwd=ROOT, env=environment(PYTEST_ADDOPTS=""), capture_output=True, encoding="utf-8",
                           timeout=3 * HANGS)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "passed" in done.stdout or "100%" in done.stdout

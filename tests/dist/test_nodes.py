@@ -275,7 +275,7 @@ SCRIPT = "import os\nimport flowedu as flow\nprint(flow.env.get_rank(), os.envir
 
 def start(port, node, script, secret, *args):
     words = ["--nnodes", 2, "--master_port", port, "--node_rank", node]
-    return subprocess.Popen(command(*words, script, *args), env=environment(FLOWEDU_SECRET=secret), text=True,
+    return subprocess.Popen(command(*words, script, *args), env=environment(FLOWEDU_SECRET=secret), encoding="utf-8",
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -298,7 +298,7 @@ def reach(port, child):
 
 @mpi
 def test_a_launch_with_a_secret_while_strangers_knock(tmp_path, port):
-    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
     children = [start(port, 0, tmp_path / "script.py", "word")]
     with reach(port, children[0]) as silent, reach(port, children[0]) as rude:
         rude.sendall(STRANGE["http"])
@@ -336,7 +336,7 @@ GROUPS = """
 def test_what_mpi_may_signal_is_not_the_callers_group(tmp_path, port):
     """Told to end before it has started its ranks, hydra's proxy signals process 0, which is its own group: that was once
     the shell, the make and the tests that had started a launch of which a machine went away."""
-    (tmp_path / "script.py").write_text(textwrap.dedent(GROUPS))
+    (tmp_path / "script.py").write_text(textwrap.dedent(GROUPS), encoding="utf-8")
     children = [start(port, node, tmp_path / "script.py", "", "0") for node in range(2)]
     said = [child.communicate(timeout=HANGS) for child in children]
     groups = [int(line.split()[1]) for line in said[0][0].splitlines() if line.startswith("group ")]
@@ -350,7 +350,7 @@ def test_what_mpi_may_signal_is_not_the_callers_group(tmp_path, port):
 @pytest.mark.parametrize("node", [0, 1])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_one_machine_ends_all(tmp_path, port, node, number):
-    (tmp_path / "script.py").write_text(textwrap.dedent(GROUPS))
+    (tmp_path / "script.py").write_text(textwrap.dedent(GROUPS), encoding="utf-8")
     children = [start(port, i, tmp_path / "script.py", "", "100000") for i in range(2)]
     for _ in children:
         assert children[0].stdout.readline().startswith("group ")
@@ -370,7 +370,7 @@ def listening(pid):
                 continue
     own = {link[8:-1] for link in sockets() if link.startswith("socket:[")}
     for name in ("tcp", "tcp6"):
-        for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]:
+        for line in Path(f"/proc/{pid}/net/{name}").read_text(encoding="utf-8").splitlines()[1:]:
             words = line.split()
             if words[9] in own and words[3] == "0A":
                 yield words[1]

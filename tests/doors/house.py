@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 def checkout(folder: Path, copy=shutil.copy2, wanted=lambda name: True) -> None:
     """The files of this checkout that are wanted, in a folder: those git has or would take."""
     names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
-                           capture_output=True, text=True, check=True).stdout.split("\0")
+                           capture_output=True, encoding="utf-8", check=True).stdout.split("\0")
     for name in filter(wanted, {*names} - {""}):
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -27,7 +27,8 @@ def ordinary() -> tuple[str, ...]:
     words = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
     if os.geteuid() or not shutil.which(words[0]):
         return ()
-    asked = subprocess.run([*words, "bash", "-c", "id -u; grep CapEff /proc/self/status"], capture_output=True, text=True)
+    asked = subprocess.run([*words, "bash", "-c", "id -u; grep CapEff /proc/self/status"], capture_output=True,
+                           encoding="utf-8")
     return words if asked.stdout.split() == ["1000", "CapEff:", 16 * "0"] else ()
 
 
@@ -49,7 +50,7 @@ class House:
         done = subprocess.run([*ordinary(), "bash", "-c", line.replace("python ", f"'{self.folder}/.venv/bin/python' ", 1)
                                if line.startswith("python ") else line],
                               cwd=within or self.folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=4 * HANGS)
+                              stderr=subprocess.STDOUT, encoding="utf-8", timeout=4 * HANGS)
         assert done.returncode == rc and "Traceback" not in done.stdout, (line, done.returncode, done.stdout[-4000:])
         return done.stdout
 
@@ -57,7 +58,8 @@ class House:
 def documented() -> dict[str, str]:
     """{command: the page that names it first} of all pages: what stands in back quotes or on a line of a code block."""
     found: dict[str, str] = {}
-    pages = subprocess.run(["git", "ls-files", "-z", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    pages = subprocess.run(["git", "ls-files", "-z", "*.md"], cwd=ROOT, capture_output=True,
+                           encoding="utf-8", check=True).stdout
     for page in pages.split("\0")[:-1]:
         text = (ROOT / page).read_text(encoding="utf-8")
         blocks = re.findall(r"(?ms)^```(?:sh|bash|console|)\n(.*?)^```$", text)
@@ -75,7 +77,7 @@ WORDS = r"(?:[A-Z_]+=\S+ )*(?:make(?: [-a-zA-Z]|$)|python3? -m |pip |bash )"
 
 def targets() -> set[str]:
     """What `make help` lists, chapters as chapter-N."""
-    said = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout
     return {kind(f"make {name}") for name in re.findall(r"^  ([a-z][-a-z%\d]+) ", said, re.MULTILINE)}
 
 

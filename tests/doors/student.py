@@ -22,7 +22,8 @@ def inside(home, *arguments, **more):
     env = {**os.environ, "PYTHONPATH": str(home / "src"), "FLOWEDU_NUM_THREADS": "1"}
     env.pop("FLOWEDU_HOLES", None)
     env |= more
-    done = subprocess.run([sys.executable, *arguments], cwd=home, capture_output=True, text=True, timeout=HANGS, env=env)
+    done = subprocess.run([sys.executable, *arguments], cwd=home, capture_output=True,
+                          encoding="utf-8", timeout=HANGS, env=env)
     assert "Traceback" not in done.stderr, done.stderr
     return done
 
@@ -46,9 +47,9 @@ def answered(home, holes, right=(), folder="work"):
     """A folder of answers; those of `right` are noted as such, all others as not begun."""
     (home / folder).mkdir(exist_ok=True)
     for hole in holes:
-        (home / folder / hole.file).write_text(answer_of(hole))
+        (home / folder / hole.file).write_text(answer_of(hole), encoding="utf-8")
     rows = {i: {**progress.EMPTY, "state": "right"} for i in right}
-    (home / folder / ".course.json").write_text(json.dumps({"version": progress.VERSION, "holes": rows}))
+    (home / folder / ".course.json").write_text(json.dumps({"version": progress.VERSION, "holes": rows}), encoding="utf-8")
     return f"--work {folder}"
 
 

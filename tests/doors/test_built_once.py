@@ -19,7 +19,7 @@ def compiled(folder: Path, *command: str) -> set[str]:
         return {p: p.stat().st_mtime_ns for part in ("src", "build/kernels") for p in (folder / part).rglob("*.so")}
 
     before = dates()
-    done = subprocess.run([sys.executable, *command], cwd=folder, capture_output=True, text=True,
+    done = subprocess.run([sys.executable, *command], cwd=folder, capture_output=True, encoding="utf-8",
                           env={**os.environ, "FLOWEDU_BUILD_ISA": "native"})
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return {p.name.partition(".")[0] for p, date in dates().items() if date != before.get(p)}
@@ -46,8 +46,8 @@ def test_a_copied_folder_compiles_nothing(copy):
 
 def test_a_header_compiles_what_includes_it_and_no_more(copy):
     header = copy / "src/flowedu/_kernels/ops/philox.h"
-    includes = {p.stem for p in (copy / "src").rglob("*.pyx") if "philox.h" in p.read_text()}
-    header.write_text(header.read_text() + "\nint fe_planted_in_a_test(void) { return 1; }\n")
+    includes = {p.stem for p in (copy / "src").rglob("*.pyx") if "philox.h" in p.read_text(encoding="utf-8")}
+    header.write_text(header.read_text("utf-8") + "\nint fe_planted_in_a_test(void) { return 1; }\n", encoding="utf-8")
     assert includes and compiled(copy, *BUILD) == includes
     assert compiled(copy, *BUILD) == set()
 

@@ -23,7 +23,8 @@ CUDA = "08_kernels"                                                # its demo: t
 def python(*arguments, cwd: Path, told: str = "") -> str:
     """What a program prints that goes well and complains of nothing but what is `told` beforehand."""
     there = {**os.environ, "FLOWEDU_NUM_THREADS": "1", "PYTHONPATH": str(Path(flow.__file__).parents[1])}
-    done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=HANGS, cwd=cwd,
+    done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True,
+                          encoding="utf-8", timeout=HANGS, cwd=cwd,
                           env=there)
     complaints = [line for line in done.stderr.splitlines() if line not in told]
     assert done.returncode == 0 and not complaints, done.stdout[-2000:] + done.stderr[-2000:]
@@ -35,7 +36,7 @@ def python(*arguments, cwd: Path, told: str = "") -> str:
 def test_a_chapters_pages_run_after_one_another(chapter, tmp_path):
     """As `make chapter-N` runs them, and from the last to the first: no page needs, or minds, what another left behind."""
     found = pages(chapter)
-    text = "".join(p.read_text() for p in found)
+    text = "".join(p.read_text(encoding="utf-8") for p in found)
     for asked, order in (([chapter], found), (found[::-1], found[::-1])):
         said = python("-m", "flowedu.learn.lesson", *asked, cwd=tmp_path, told=text)
         assert re.findall(r"^(.+\.md): \d+ code blocks ran$", said, re.MULTILINE) == [str(p) for p in order]
@@ -55,7 +56,7 @@ def not_blank(picture: Path) -> bool:
     pytest.param(c, id=c.name, marks=[] if c.name in SHORT else [pytest.mark.slow]) for c in CHAPTERS if c.name != CUDA])
 def test_a_demo_draws_the_pictures_that_it_names(chapter, tmp_path):
     demo = chapter / "demo.py"
-    small = ["--quick", "--threads", "1"] if '"--quick"' in demo.read_text() else []
+    small = ["--quick", "--threads", "1"] if '"--quick"' in demo.read_text(encoding="utf-8") else []
     said = python(demo, *small, "--out", tmp_path / "out", cwd=tmp_path)
     assert len(said.splitlines()) >= 2
     named = {Path(p) for p in re.findall(r"[^\s,]+\.(?:svg|png)", said)}

@@ -107,7 +107,7 @@ def test_every_command_of_the_documents_is_tried():
 
 def test_every_target_of_the_documents_is_there():
     """Even those that nobody types here: make knows them, with the variables that they are given."""
-    rules = (ROOT / "Makefile").read_text()
+    rules = (ROOT / "Makefile").read_text(encoding="utf-8")
     for command, page in documented().items():
         for target in re.findall(r"(?<= )[a-z][-a-z]*[a-z](?:-\d+|-N)?(?= |$)", command.partition("make")[2]):
             rule = re.sub(r"-(\d+|N)$", "-%", target)
@@ -129,7 +129,7 @@ def test_root_types_as_an_ordinary_user(tmp_path):
 def test_typed_one_after_another(tmp_path, rows):
     house = House(tmp_path)
     for name, text in {**FILES, "answer.py": RIGHT}.items():
-        (house.folder / name).write_text(text)
+        (house.folder / name).write_text(text, encoding="utf-8")
     for line, rc, words in rows:
         said = house.type(line, rc)
         assert re.search(words, said), (line, said[-3000:])
@@ -137,10 +137,11 @@ def test_typed_one_after_another(tmp_path, rows):
 
 @pytest.mark.parametrize("chapter", few(
     sorted(p.name for p in (ROOT / "chapters").glob("[0-9]*_*")), lambda name: False,
-    simulated=lambda name: any("needs=cuda" in p.read_text() for p in (ROOT / "chapters" / name).glob("*.md"))))
+    simulated=lambda name: any("needs=cuda" in p.read_text("utf-8") for p in (ROOT / "chapters" / name).glob("*.md"))))
 def test_a_chapter(house, chapter):
     """`make chapter-N LESSON=1`; the demos run in test_chapters.py."""
     said = house.type(f"make chapter-{int(chapter[:2])} LESSON=1")
     pages = set(re.findall(rf"^chapters/{chapter}/(\w+\.md): \d+ code blocks ran", said, re.MULTILINE))
     assert "README.md" in pages and len(pages) == len([p for p in (ROOT / "chapters" / chapter).glob("*.md")
-                                                       if not p.name.endswith(".zh.md") and "```python" in p.read_text()])
+                                                       if not p.name.endswith(".zh.md")
+                                                       and "```python" in p.read_text("utf-8")])

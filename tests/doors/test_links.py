@@ -54,7 +54,7 @@ def test_links_are_urls(tmp_path):
 
 def plans() -> list[list[list[str]]]:
     """The rows of the two plans of the syllabus."""
-    parts = re.split(r"^## ", (ROOT / "chapters/syllabus.md").read_text(), flags=re.MULTILINE)[1:3]
+    parts = re.split(r"^## ", (ROOT / "chapters/syllabus.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:3]
     found = [[r.split("|")[1:-1] for r in part.splitlines() if re.match(r"\| \d", r)] for part in parts]
     assert [len(rows) for rows in found] == [7, 14]
     return found

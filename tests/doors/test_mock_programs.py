@@ -47,7 +47,7 @@ def folder(tmp_path):
 def typed(folder: Path, *words: str, **env) -> str:
     """What `python words...` prints; on stderr it says nothing, but that tensorboard is not installed, if so."""
     quiet = {"XDG_CACHE_HOME": str(folder / "cache"), "PYTHONWARNINGS": "ignore:SummaryWriter:UserWarning"}
-    done = subprocess.run([sys.executable, *words], cwd=folder, text=True, capture_output=True, timeout=HANGS,
+    done = subprocess.run([sys.executable, *words], cwd=folder, encoding="utf-8", capture_output=True, timeout=HANGS,
                           env={**os.environ, **quiet, **env})
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     return done.stdout
@@ -124,9 +124,9 @@ def test_the_readmes_commands_and_its_tour(folder):
     shown = [typed(folder, *line.split()).splitlines() for line in lines]
     assert shown == [["2.5.0+flowedu ['train.py', '--epochs', '1']"], ["2.5.0+flowedu ['train.py']"] * 2]
     tour = re.search(r"## One minute.*?```python\n(.*?)```", text, re.DOTALL)[1]
-    (folder / "tour.py").write_text(tour)
+    (folder / "tour.py").write_text(tour, encoding="utf-8")
     assert "-0.7788" in typed(folder, "-m", "flowedu.mock", "tour.py", FLOWEDU_NUM_THREADS="1")
-    (folder / "theirs.py").write_text(tour.partition("# 4. ")[0].replace("flowedu", "oneflow"))   # the rest is ours alone
+    (folder / "theirs.py").write_text(tour.partition("# 4. ")[0].replace("flowedu", "oneflow"), "utf-8")   # our own part
     said = typed(folder, "-m", "flowedu.mock", "--as", "oneflow", "theirs.py", FLOWEDU_NUM_THREADS="1")
     assert said.startswith("[[2.0, -4.0], [6.0, 8.0]]") and "arena" in said
 
@@ -139,7 +139,7 @@ def test_snippets_of_the_first_pages_run_as_oneflow(folder):
         assert n > 1 and "import oneflow as flow" in text
         (folder / Path(test).name).write_text(text, encoding="utf-8")
     said = subprocess.run([sys.executable, "-m", "flowedu.mock", "--as", "oneflow", "-m", "pytest", "-q", "-rs", "-p",
-                           "no:cacheprovider", "-p", "conftest", "."], cwd=folder, text=True, capture_output=True,
+                           "no:cacheprovider", "-p", "conftest", "."], cwd=folder, encoding="utf-8", capture_output=True,
                           timeout=HANGS, env={**os.environ, "PYTHONPATH": f"{ROOT / 'tests'}:{ROOT / 'tests/graph'}"})
     assert said.returncode == 0 and re.search(r"^[.\s]+\[100%\]", said.stdout, re.MULTILINE), said.stdout[-3000:]
 
@@ -162,7 +162,7 @@ for part in ("datasets", "models", "transforms", "utils", "transforms.functional
         own, found = getattr(here, n), getattr(there, n)
         assert found is own or isinstance(own, types.ModuleType) and isinstance(found, types.ModuleType), (part, n)
 print({satellite}.__version__, {satellite}.models.resnet18(weights=None, num_classes=3).fc.out_features)
-""")
+""", encoding="utf-8")
     assert re.fullmatch(r"0\.\d+\.\d+\+flowedu 3\n", typed(folder, "-m", "flowedu.mock", "--as", name, "program.py"))
 
 
@@ -186,8 +186,8 @@ for line in {[line.format(n=name, v=satellite) for line in MISSING]}:
         exec(line)
     except (ImportError, AttributeError, RuntimeError) as e:
         print("=====", e)
-""")
-    done = subprocess.run([sys.executable, "-m", "flowedu.mock", "--as", name, "program.py"], cwd=folder, text=True,
+""", encoding="utf-8")
+    done = subprocess.run([sys.executable, "-m", "flowedu.mock", "--as", name, "program.py"], cwd=folder, encoding="utf-8",
                           capture_output=True, timeout=HANGS, env={**os.environ, "XDG_CACHE_HOME": str(folder)})
     said = done.stdout.split("=====")[1:]
     assert len(said) == len(MISSING), done.stdout + done.stderr

@@ -31,7 +31,7 @@ PLACES = "flow.ones(2).", "flow.", "flow.nn."
 def ran(*command, cwd, **settings) -> str:
     """What a command prints, in a folder that is no checkout, without a network and without paths of ours."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "FLOWEDU", "PIP"))}
-    done = subprocess.run([*map(str, command)], cwd=cwd, env={**env, "PIP_NO_INDEX": "1", **settings}, text=True,
+    done = subprocess.run([*map(str, command)], cwd=cwd, env={**env, "PIP_NO_INDEX": "1", **settings}, encoding="utf-8",
                           capture_output=True, timeout=2 * HANGS)
     assert done.returncode == 0, (command, done.stdout[-3000:], done.stderr[-3000:])
     return done.stdout
@@ -80,7 +80,7 @@ def fresh(home, tmp_path_factory):
 
 @pytest.mark.slow
 def test_a_wheel_in_a_fresh_environment(fresh, tmp_path):
-    (tmp_path / "train.py").write_text(TORCH)
+    (tmp_path / "train.py").write_text(TORCH, encoding="utf-8")
     learnt, version, file = ran(fresh, "-c", STEP, cwd=tmp_path).split()
     assert (learnt, version) == ("True", flow.__version__) and Path(file).is_relative_to(fresh.parents[1])
     about = ran(fresh, "-m", "flowedu", cwd=tmp_path)
@@ -123,7 +123,8 @@ def test_an_sdist_is_the_checkout_and_builds(home, tmp_path):
     with tarfile.open(file) as archive:
         archive.extractall(tmp_path, filter="data")
     folder = tmp_path / f"flowedu-{flow.__version__}"
-    tracked = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, text=True,
+    tracked = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
+                             encoding="utf-8",
                              capture_output=True, check=True).stdout.split("\0")
     assert not {n for n in tracked if n and (ROOT / n).is_file() and not (folder / n).is_file()}
     first, = (home / "dist").glob("*.whl")

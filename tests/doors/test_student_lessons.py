@@ -30,7 +30,7 @@ def test_lessons_leave_out_what_other_processes_need(whole):
 def test_what_a_block_would_print_is_shown_all_the_same(whole):
     """One that is left out: a page can be read before its exercises are done."""
     said = lessons(whole, "empty", "chapters/04_job_functions/plan.md")
-    page = (whole / "chapters/04_job_functions/plan.md").read_text()
+    page = (whole / "chapters/04_job_functions/plan.md").read_text(encoding="utf-8")
     (line, output), *_ = promised(page).items()
     at = said.index(f"plan.md:{line}: left out: it needs exercise")
     assert "  > (the page has it:)\n" + "".join(f"  > {t}\n" for t in output.text.splitlines()[:2]) in said[at:at + 500]
@@ -40,7 +40,7 @@ def test_lessons_say_where_an_answer_makes_other_numbers(whole):
     """An arena that shares nothing is right; the page's numbers are another's."""
     answered(whole, [h for h in HOLES if h.chapter <= 4], folder="mine")
     place = course.find("4.3")
-    (whole / "mine" / place.file).write_text(stub(place).replace("    end = 0\n", "    end = start = 0\n"))
+    (whole / "mine" / place.file).write_text(stub(place).replace("    end = 0\n", "    end = start = 0\n"), "utf-8")
     assert "on the library's own lines, without open exercises, this is printed: " in lessons(
         whole, "mine", "chapters/04_job_functions/plan.md")
 
@@ -55,7 +55,7 @@ def test_a_lesson_is_not_over_where_an_answer_is_wrong(whole):
         answered(whole, [h for h in HOLES if h.chapter <= 4], folder="spoilt")
         hole = course.find(id)
         given = ", ".join(inspect.signature(stubs.function_of(hole, hole.objects[0])).parameters)
-        (folder / hole.file).write_text(f"def {hole.functions[0]}({given}):\n    {body}\n")
+        (folder / hole.file).write_text(f"def {hole.functions[0]}({given}):\n    {body}\n", encoding="utf-8")
         pages = ["chapters/04_job_functions/plan.md", "chapters/05_nn_graph/differences.md"]
         said = lessons(whole, "spoilt", *pages)
         assert f"{pages[1]}: 1 code blocks ran" in said or "ended by SIG" in said, said
@@ -68,7 +68,7 @@ def test_a_half_written_file_is_no_end_of_a_lesson(whole):
     """`make chapter-1`: the answer counts as not begun, and the line about whose code runs says so."""
     answered(whole, [h for h in HOLES if h.chapter == 1], folder="typing")
     (whole / "typing" / course.find("1.3").file).write_text("def slice_view(:\n")
-    recipe = (whole / "Makefile").read_text().partition("\nchapter-%:")[2].partition("\n\n")[0]
+    recipe = (whole / "Makefile").read_text(encoding="utf-8").partition("\nchapter-%:")[2].partition("\n\n")[0]
     there = {"FLOWEDU_HOLES": "typing", "FLOWEDU_HOLES_SKIP": "1", "COLUMNS": "200"}
     assert "FLOWEDU_HOLES_SKIP=1" in recipe
     said = inside(whole, "-c", "from flowedu.learn.swap import whose; print(whose())", **there).stdout
@@ -87,7 +87,7 @@ def test_the_first_half_of_chapter_5_does_not_hang_on_its_last_exercise(whole):
 def demo_of(home, chapter, folder):
     (home / folder).mkdir(exist_ok=True)
     demo = f"chapters/{chapter.folder.name}/demo.py"
-    small = ["--quick", "--threads", "1"] if '"--quick"' in (home / demo).read_text() else []
+    small = ["--quick", "--threads", "1"] if '"--quick"' in (home / demo).read_text(encoding="utf-8") else []
     return inside(home, demo, *small, "--out", str(home / "build" / chapter.folder.name), FLOWEDU_HOLES=folder)
 
 
@@ -103,7 +103,7 @@ def test_a_demo_says_which_answer_ended_it(whole):
     answered(whole, [h for h in HOLES if h.chapter <= 2 and h.id != "2.4"], folder="ended")
     hole = course.find("2.4")
     wrong = "\n".join(f"def {n}(dy, y):\n    return dy / of_no_such_name\n" for n in hole.functions)
-    (whole / "ended" / hole.file).write_text(wrong)
+    (whole / "ended" / hole.file).write_text(wrong, encoding="utf-8")
     done = demo_of(whole, course.chapters()[1], "ended")
     assert done.returncode == 1 and re.search(r"demo ends here: your 2\.4_\w+\.py, line \d, raises NameError", done.stdout)
 
@@ -133,7 +133,7 @@ def test_lessons_come_to_their_end_whatever_is_open(whole, chapter, which):
     answered(whole, some, folder=folder)
     for hole in HOLES if which == "wrong" else ():
         if hole.kind != "kernel":
-            (whole / folder / hole.file).write_text(wrong.answers(hole)[0].text)
+            (whole / folder / hole.file).write_text(wrong.answers(hole)[0].text, encoding="utf-8")
     said = lessons(whole, folder, f"chapters/{chapter.folder.name}")
     assert which != "all" or "left out: it needs exercise" not in said and "is printed: " not in said
     if which == "before":                             # of its own exercises only

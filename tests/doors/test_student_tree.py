@@ -40,7 +40,7 @@ def whole(tmp_path_factory):
 def test_every_exercise_can_be_begun(whole):
     """Its stub is made of what the tree has; it says what the whole library's says, and what comes first."""
     for hole in HOLES:
-        text = (whole / "work" / hole.file).read_text()
+        text = (whole / "work" / hole.file).read_text(encoding="utf-8")
         first = re.search(r"^after  (.*): its laws run them", text, re.MULTILINE)
         assert (tuple(first[1].split(", ")) if first else ()) == hole.needs
         assert text.replace(f"{first[0]}, and here they are open\n" if first else "", "") == stub(hole), hole.id
@@ -111,7 +111,7 @@ def planted(home, hole, into):
     folder = f"planted-{hole.id}-{into.id}"
     answered(home, [hole, *map(course.find, hole.needs)], right={*hole.needs, into.id}, folder=folder)
     names = (f"def {name}(*args, **named):\n    raise IndexError('planted')\n" for name in into.functions)
-    (home / folder / into.file).write_text("\n".join(names))
+    (home / folder / into.file).write_text("\n".join(names), encoding="utf-8")
     return judged(home, [hole.id], folder)[hole.id]
 
 

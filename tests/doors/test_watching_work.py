@@ -63,7 +63,7 @@ def test_any_exercise_is_judged_when_it_is_saved(runner):
     """Another than the one it stands at; one that is asked for by EX=; one by a key, of a chapter that was not begun."""
     with watching(runner.work, "1.3") as screen:
         screen.until(r"1\.3 [^\n]*not begun[^\0]*q quit")
-        runner.file(course.find("1.1")).write_text(RIGHT)
+        runner.file(course.find("1.1")).write_text(RIGHT, encoding="utf-8")
         screen.until(r"1\.1 strides[^\n]*right\.[^\0]*q quit")
         screen.press("e1.4\n")
         screen.until(r"1\.4 [^\n]*not begun[^\0]*q quit")
@@ -86,7 +86,7 @@ def test_each_screen_names_the_exercise_at_hand_and_the_next(runner):
         stands("1.1", "1.2")
         screen.press("h")
         screen.until(r"hint 1 of 3[^\0]*at hand +1\.1 [^\0]*q quit")
-        runner.file(course.find("1.1")).write_text(RIGHT)
+        runner.file(course.find("1.1")).write_text(RIGHT, encoding="utf-8")
         stands("1.1", "1.2")                           # right, and stays until n
         screen.press("n")
         stands("1.2", "1.3")
@@ -125,7 +125,7 @@ def _comes(file) -> bool:
 
 def test_debug_shows_the_whole_traceback(runner):
     file = runner.file(course.find("1.1"))
-    file.write_text(RAISES)
+    file.write_text(RAISES, encoding="utf-8")
     with watching(runner.work, "1.1") as screen:
         screen.until(r"IndexError[^\0]*q quit")
         screen.press("d")
@@ -145,15 +145,16 @@ def test_what_debug_says_where_nothing_is_raised_or_it_does_not_end(runner, monk
     runner.file(hole).write_text("import os\n\n\ndef row_major(shape):\n    print('flood\\n' * 1000)\n    os._exit(3)\n")
     lines = whole(runner, hole)
     assert "ended by itself with code 3" in "\n".join(lines[-3:]) and len(lines) < 250 and "lines more" in lines[0]
-    runner.file(hole).write_text(RIGHT)
+    runner.file(hole).write_text(RIGHT, encoding="utf-8")
     assert "1.1 strides: right" in whole(runner, hole)[0]
     runner.file(hole).unlink()
     assert "not begun" in whole(runner, hole)[0]
 
 
 def test_without_a_terminal(runner):
-    runner.file(course.find("1.1")).write_text(RAISES)
-    done = subprocess.run([sys.executable, "-m", "flowedu.learn", "watch", "1.1", "--work", str(runner.work)], text=True,
+    runner.file(course.find("1.1")).write_text(RAISES, encoding="utf-8")
+    done = subprocess.run([sys.executable, "-m", "flowedu.learn", "watch", "1.1", "--work", str(runner.work)],
+                          encoding="utf-8",
                           input="h\nd\nl\n", capture_output=True, timeout=HANGS)
     assert done.returncode == 0 and "\x1b" not in done.stdout and "Traceback" not in done.stderr
     assert re.search(r"hint 1 of 3[^\0]*in helper[^\0]*\[ \] 8\.11 [^\0]*at hand +1\.1 ", done.stdout), done.stdout

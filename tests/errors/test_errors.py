@@ -310,7 +310,7 @@ def test_a_checkpoint_directory_that_is_not_empty(tmp_path):
     (tmp_path / "mine.txt").write_text("kept")
     with refused(AssertionError, "Non-empty directory", "choose another path"):
         flow.checkpoint.save(str(tmp_path))
-    assert (tmp_path / "mine.txt").read_text() == "kept" and len(list(tmp_path.iterdir())) == 1
+    assert (tmp_path / "mine.txt").read_text(encoding="utf-8") == "kept" and len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.parametrize("keep, words", [(5, ["too short", "5 bytes", "24 bytes"]), (0, ["too short"])])
@@ -339,7 +339,7 @@ FRONT_END = [p for folder in ("oneflow04", "oneflow04/job", "oneflow04/nn", "one
 
 @pytest.mark.parametrize("path", FRONT_END, ids=lambda p: p.stem)
 def test_every_error_of_the_front_end_says_expected_got_and_fix(path):
-    calls = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call)
+    calls = [n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Call)
              and isinstance(n.func, ast.Name) and n.func.id in FAMILY]
     short = [f"{path.name}:{n.lineno} lacks {missing}" for n in calls
              if (missing := sorted({"expected", "got", "fix"} - {k.arg for k in n.keywords}))]

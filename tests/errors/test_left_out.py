@@ -21,7 +21,7 @@ def asked(root, path: str):
 
 
 def test_the_table_of_readme_is_this_one():
-    text = (Path(__file__).parents[2] / "README.md").read_text()
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     assert text.count(table()) == 1 and text.count(table().splitlines()[0]) == 1
     assert len(NAMED) == sum(len(row.names.split()) for row in LEFT_OUT) > 50, "a name has two rows"
     assert not NAMED.keys() & ON_DEVICE.keys()

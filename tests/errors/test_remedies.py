@@ -49,12 +49,12 @@ def remedies() -> list[tuple[str, str]]:
     for path in sorted(PACKAGE.rglob("*.py")):
         if path.is_relative_to(PACKAGE / "learn" / "laws"):
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 found += [(f"{path.relative_to(PACKAGE)}:{node.lineno}", written(k.value)) for k in node.keywords
                           if k.arg in TOLD]
     for path in sorted([*PACKAGE.rglob("*.pyx"), *PACKAGE.rglob("*.pxi")]):
-        text = re.sub(r'"\s*\n\s*f?"', "", path.read_text())
+        text = re.sub(r'"\s*\n\s*f?"', "", path.read_text(encoding="utf-8"))
         found += [(path.name, re.sub(r"\{[^}]*\}", GAP, m[1])) for m in re.finditer(r'\bfix=f?"([^"]*)"', text)]
     return found
 
@@ -128,7 +128,7 @@ def test_every_keyword_of_a_call_exists():
 
 
 def test_every_command_exists():
-    makefile = (ROOT / "Makefile").read_text() if (ROOT / "Makefile").exists() else None
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8") if (ROOT / "Makefile").exists() else None
     wrong, seen = [], 0
     for where, text in remedies():
         for module in re.findall(r"python -m ([a-z][\w.]+)", text):
@@ -142,7 +142,7 @@ def test_every_command_exists():
 
 
 def test_every_variable_of_the_environment_is_read():
-    sources = "\n".join(p.read_text() for p in PACKAGE.rglob("*.p*") if p.suffix in (".py", ".pyx", ".pxi"))
+    sources = "\n".join(p.read_text(encoding="utf-8") for p in PACKAGE.rglob("*.p*") if p.suffix in (".py", ".pyx", ".pxi"))
     for where, text in remedies():
         for name in re.findall(r"\bFLOWEDU_[A-Z_]+", text):
             assert len(re.findall(rf"[\"']{name}[\"'=]", sources)) > 0, f"{where}: {text!r}"
@@ -152,7 +152,7 @@ def test_every_variable_of_the_environment_is_read():
 def test_an_extra_is_what_pyproject_says():
     if not (ROOT / "pyproject.toml").exists():
         pytest.skip("needs the checkout")
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     for extra in EXTRAS:
         assert requirements(extra) == extras[extra]
         if extra != "cuda":
@@ -187,7 +187,7 @@ def test_without_a_package_the_command_is_told(extra, tmp_path):
             {USES[extra]}
         except flow.errors.FlowError as e:
             print(e.fix)"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANGS, cwd=tmp_path,
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=HANGS, cwd=tmp_path,
                           env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)})
     assert done.stdout.startswith(install(extra)), done.stdout + done.stderr
 
@@ -202,12 +202,12 @@ def test_about_tells_the_commands():
 def test_no_page_advises_a_package_that_is_on_no_index():
     pages = [*ROOT.glob("*.md"), *(p for f in ("chapters", "src", "benchmarks") for p in (ROOT / f).rglob("*")
                                    if p.suffix in (".md", ".py", ".pyx"))]
-    assert not [p for p in pages if re.search(r"pip install [\"']?flowedu\b", p.read_text())]
+    assert not [p for p in pages if re.search(r"pip install [\"']?flowedu\b", p.read_text(encoding="utf-8"))]
 
 
 # ---- what README says one can do, and cannot
 def section(title: str) -> str:
-    readme = (ROOT / "README.md").read_text()
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
     return readme.partition(title)[2].partition("\n## ")[0]
 
 
@@ -219,7 +219,7 @@ def test_an_own_formula_becomes_a_public_name_as_readme_says(op):
     assert len(files) == 6
     for file in files:
         path = ROOT / file if file.startswith("tests/") else PACKAGE / file
-        assert re.search(rf"\b{op}\b", path.read_text()), f"{file} does without {op}"
+        assert re.search(rf"\b{op}\b", path.read_text(encoding="utf-8")), f"{file} does without {op}"
     assert getattr(flow.ops.elementwise, op) and getattr(flow, op) and getattr(flow.Tensor, op)
 
 

@@ -100,5 +100,5 @@ def test_long_chains_go_without_running_out_of_stack(link):
     """In a process of its own: a stack that overflows takes it down."""
     code = f"import flowedu as flow\nx = flow.ones(1, requires_grad={'grad' not in link})\n" \
            f"for i in range(100_000): {link}\ndel x\nprint('done')"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
     assert ran.stdout == "done\n", ran.stderr[-500:]

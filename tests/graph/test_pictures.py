@@ -141,7 +141,7 @@ def test_a_large_graph_is_drawn_in_few_boxes_and_whole_beside(what, tmp_path):
 def test_a_picture_of_memory(tmp_path):
     g = trained()
     assert g.draw(tmp_path / "m.png", "memory").stat().st_size > 5000
-    assert "<svg" in g.draw(tmp_path / "m.svg", "memory").read_text()[:600]
+    assert "<svg" in g.draw(tmp_path / "m.svg", "memory").read_text(encoding="utf-8")[:600]
 
 
 def test_what_is_drawn():

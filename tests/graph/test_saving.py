@@ -75,7 +75,7 @@ def test_what_is_on_disk(tmp_path):
     assert [n for n in names if (tmp_path / "model" / n).is_dir()] == [
         "model.0.bias", "model.0.weight", "model.2.bias", "model.2.running_mean", "model.2.running_var", "model.2.weight"]
     assert sorted(os.listdir(tmp_path / "model" / "model.0.bias")) == ["meta", "out"] and "model.mlir" in names
-    text = (tmp_path / "model" / "model.mlir").read_text()
+    text = (tmp_path / "model" / "model.mlir").read_text(encoding="utf-8")
     for part in ('"flowedu.input"()', '"flowedu.variable"() {"op_name": "model.0.weight"}', '"flowedu.matmul"(',
                  '"flowedu.batch_norm_infer"(', "flowedu.return %", "tensor<2x4xf32>"):
         assert part in text, text
@@ -120,7 +120,7 @@ def test_saving_again_replaces(tmp_path):
     (tmp_path / "mine" / "notes.txt").write_text("keep")
     with pytest.raises(AssertionError, match="holds files that are no checkpoint's"):
         flow.save(a, str(tmp_path / "mine"))
-    assert (tmp_path / "mine" / "notes.txt").read_text() == "keep"
+    assert (tmp_path / "mine" / "notes.txt").read_text(encoding="utf-8") == "keep"
 
 
 def test_variables_can_be_changed_between_calls(tmp_path):
@@ -189,22 +189,23 @@ def test_damaged_texts_are_told_and_never_run(tmp_path):
     path = tmp_path / "m"
     flow.save(g, str(path))
     file = path / "model.mlir"
-    text = file.read_text()
+    text = file.read_text(encoding="utf-8")
     lines = text.splitlines()
     here = next(i for i, line in enumerate(lines) if "matmul" in line)
     for evil in EVIL:
         for rest in (lines[here + 1:], lines[here:]):                 # instead of a line, or besides all
-            file.write_text("\n".join([*lines[:here], f"    %55 = {evil}", *rest]).replace("return %", "return %55, %"))
+            file.write_text("\n".join([*lines[:here], f"    %55 = {evil}", *rest]).replace("return %", "return %55, %"),
+                            encoding="utf-8")
             with pytest.raises(CheckpointError, match="flow.load_graph"):
                 flow.load_graph(str(path))
     for cut in range(0, len(text) - 8, 97):                           # cut off anywhere
-        file.write_text(text[:cut])
+        file.write_text(text[:cut], encoding="utf-8")
         with pytest.raises(CheckpointError, match="flow.load_graph"):
             flow.load_graph(str(path))
     file.write_bytes(b"\xff\xfe\x00" * 100)
     with pytest.raises(CheckpointError, match="flow.load_graph"):
         flow.load_graph(str(path))
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     (path / "m.0.bias" / "out").write_bytes(b"123")
     with pytest.raises(CheckpointError, match="too short"):
         flow.load_graph(str(path))
@@ -236,22 +237,22 @@ def attack(folder, name, count):
     g, xs, _ = called(name)
     flow.save(g, folder)
     file = Path(folder, "model.mlir")
-    text, draw, loads = file.read_text(), random.Random(name), 0
+    text, draw, loads = file.read_text(encoding="utf-8"), random.Random(name), 0
     for i in range(count):
-        file.write_text(damaged(text, draw) if i else text)
+        file.write_text(damaged(text, draw) if i else text, encoding="utf-8")
         try:
             flow.load_graph(folder)(*xs)
             loads += 1
         except (FlowError, MemoryError):
             continue
         except Exception as error:
-            raise AssertionError(f"{type(error).__name__} from\n{file.read_text()}") from error
+            raise AssertionError(f"{type(error).__name__} from\n{file.read_text(encoding='utf-8')}") from error
     assert loads > 0 and loads < count
 
 
 @pytest.mark.parametrize("name", few(NETS, lambda name: name == NETS[0]))
 def test_no_text_does_worse_than_a_flow_error(tmp_path, name):
     script = f"from graph.test_saving import attack; attack({str(tmp_path / 'm')!r}, {name!r}, 60)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8",
                           env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])})
     assert done.returncode == 0, done.stderr[-3000:]

@@ -25,7 +25,7 @@ def others() -> list[str]:
 
 def child(isa: str, *command: str) -> subprocess.CompletedProcess:
     env = {**os.environ, "FLOWEDU_ISA": isa, "HYPOTHESIS_PROFILE": "debug"}
-    return subprocess.run([sys.executable, *command], cwd=ROOT, env=env, capture_output=True, text=True)
+    return subprocess.run([sys.executable, *command], cwd=ROOT, env=env, capture_output=True, encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from flowedu.core.ops.define import REGISTRY, define
 from flowedu.core.ops.record import Meaning
 from flowedu.errors import ArgumentError, FlowError
 
-TABLE = (Path(dispatch.__file__).parent / "hooks.pxi").read_text()
+TABLE = (Path(dispatch.__file__).parent / "hooks.pxi").read_text(encoding="utf-8")
 NAMES = re.findall(r'^    "(\w+)": \("(flowedu[\w.]+)"', TABLE, re.M)
 
 
@@ -55,7 +55,7 @@ def test_after_the_import_only_chapters_6_and_8_have_slots_to_fill():
     """In a process of its own: here, other tests have imported whatever fills them."""
     script = ("import flowedu; from flowedu.core.eager.dispatch import slots; "
               "print([n for n in dir(slots) if type(getattr(slots, n)).__name__.startswith('UnsetHook')])")
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=HANGS, check=True)
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", timeout=HANGS, check=True)
     assert ast.literal_eval(said.stdout) == [
         "bring", "carry", "device_memory", "launch", "logical", "run_global", "write_parts"]
 

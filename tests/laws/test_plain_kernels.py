@@ -54,5 +54,5 @@ def test_the_plain_ones_are_right(law):
     env = {**os.environ, "HYPOTHESIS_PROFILE": "debug", "PYTHONPATH": path}
     file, *which = shlex.split(law)
     done = subprocess.run([sys.executable, "-c", CHILD, f"tests/laws/{file}", *which], cwd=ROOT, env=env,
-                          capture_output=True, text=True, timeout=HANGS)
+                          capture_output=True, encoding="utf-8", timeout=HANGS)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]

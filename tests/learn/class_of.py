@@ -27,5 +27,5 @@ def write(folder: Path, holes, students: int, seed: int = 0) -> dict[str, dict[s
                     "wrong": rng.choice(wrong.answers(h)).text, "missing": "",
                     "loop": LOOPS.format(name=h.functions[0], given="*a, **k")}[kind]
             if kind != "missing":
-                (work / h.file).write_text(text)
+                (work / h.file).write_text(text, encoding="utf-8")
     return told

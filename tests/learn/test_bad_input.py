@@ -87,7 +87,7 @@ def test_a_right_answer_in_any_dress_is_right(runner, content):
                                   "__import__('time').sleep(1000)", "__import__('os').kill(__import__('os').getpid(), 19)"])
 def test_an_endless_call_into_c_ends_and_says_where(runner, loop):
     file = runner.file(STRIDES)
-    file.write_text(f"def row_major(shape):\n    return {loop}\n")
+    file.write_text(f"def row_major(shape):\n    return {loop}\n", encoding="utf-8")
     verdict = limits.judged(STRIDES, file, course.HOME, seconds=6.0)
     assert verdict["state"] == "wrong" and "no answer after 6 seconds" in verdict["lines"][0], verdict
     if "19" not in loop:                                               # a process that is stopped says nothing more
@@ -97,7 +97,7 @@ def test_an_endless_call_into_c_ends_and_says_where(runner, loop):
 def test_a_process_that_falls_while_it_says_where_it_is_was_endless(tmp_path):
     """What ended it after its time was up is none of the answer's."""
     file = tmp_path / "answer.py"
-    file.write_text(RIGHT)
+    file.write_text(RIGHT, encoding="utf-8")
     where = f'Stack (most recent call first):\n  File "{file}", line 2 in row_major\n'
     said = limits.reason(-signal.SIGSEGV, where, file, "", 6)
     assert "no answer after 6 seconds" in said[0] and "line 2" in said[1]
@@ -110,7 +110,7 @@ def test_a_process_that_falls_while_it_says_where_it_is_was_endless(tmp_path):
 def test_a_flood_of_prints_is_called_so(runner, flood):
     """Of an answer that is right but for it, whichever way it prints."""
     many = f"def row_major(shape):\n    for _ in range(10 ** 5):\n        {flood}"
-    runner.file(STRIDES).write_text(RIGHT.replace("def row_major(shape):", many, 1))
+    runner.file(STRIDES).write_text(RIGHT.replace("def row_major(shape):", many, 1), encoding="utf-8")
     right, said = runner.check(STRIDES)
     said = "\n".join(said)
     assert not right and "line 3" in said and "printed more than 1,048,576 bytes" in said, said
@@ -139,7 +139,7 @@ def test_a_work_folder_that_is_a_file(tmp_path, capsys):
         assert main([what, *(["1.1"] if what in ("check", "hint") else []), "--work", str(tmp_path / "work")]) in (0, 1, 2)
         out, err = capsys.readouterr()
         assert "Traceback" not in out + err
-    assert (tmp_path / "work").read_text() == "mine"
+    assert (tmp_path / "work").read_text(encoding="utf-8") == "mine"
 
 
 @pytest.mark.parametrize("text", few(["", "{", "[]", "null", '{"version": 1}', '{"version": 2, "holes": {}}',
@@ -153,7 +153,7 @@ def test_a_state_file_of_any_kind_is_put_aside(runner, text):
     done = command(runner.work, "check", "1.1")
     assert done.returncode == 0 and "could not be read" in done.stdout and "right." in done.stdout, done
     assert runner.work.joinpath(".course.broken").read_bytes() == text.encode(errors="surrogateescape")
-    assert json.loads(runner.progress.file.read_text())["holes"]["1.1"]["state"] == "right"
+    assert json.loads(runner.progress.file.read_text(encoding="utf-8"))["holes"]["1.1"]["state"] == "right"
 
 
 def test_a_state_file_that_cannot_be_written_takes_no_verdict_away(runner, monkeypatch):
@@ -161,13 +161,14 @@ def test_a_state_file_that_cannot_be_written_takes_no_verdict_away(runner, monke
         raise OSError(28, "No space left on device")
 
     said_of(runner, RIGHT.encode())
-    before = runner.progress.file.read_text()
+    before = runner.progress.file.read_text(encoding="utf-8")
     monkeypatch.setattr(os, "replace", full)
     right, said = said_of(runner, RIGHT.encode())
     assert right and "right." in said and "could not be written down: No space left on device" in said
     assert "No space left" in "\n".join(runner.hint(STRIDES))
     monkeypatch.undo()
-    assert runner.progress.file.read_text() == before and sorted(p.suffix for p in runner.work.glob(".*")) == [".json"]
+    assert runner.progress.file.read_text("utf-8") == before
+    assert sorted(p.suffix for p in runner.work.glob(".*")) == [".json"]
     assert said_of(runner, RIGHT.encode())[0]
 
 
@@ -213,9 +214,9 @@ def test_two_at_once_keep_what_the_other_found(runner):
 def test_ctrl_c_in_a_check(runner):
     runner.file(STRIDES).write_text("print('begun', flush=True)\nwhile True: pass\n")
     child = subprocess.Popen([sys.executable, "-m", "flowedu.learn", "check", "1.1", "--work", str(runner.work)],
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", start_new_session=True)
     limit = time.monotonic() + HANGS
-    while not (kids := Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()):
+    while not (kids := Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text(encoding="utf-8").split()):
         assert time.monotonic() < limit and child.poll() is None
         time.sleep(0.02)
     os.kill(child.pid, signal.SIGINT)
@@ -228,7 +229,7 @@ def test_ctrl_c_in_a_check(runner):
 def test_ctrl_c_in_watch(runner):
     terminal, theirs = pty.openpty()
     child = subprocess.Popen([sys.executable, "-m", "flowedu.learn", "watch", "--work", str(runner.work)], stdin=theirs,
-                             stdout=theirs, stderr=subprocess.PIPE, env={**os.environ, "NO_COLOR": "1"}, text=True)
+                             stdout=theirs, stderr=subprocess.PIPE, env={**os.environ, "NO_COLOR": "1"}, encoding="utf-8")
     os.close(theirs)
     seen = ""
     while "not begun" not in seen:
@@ -246,7 +247,7 @@ def test_a_file_saved_in_two_steps_is_looked_at_once_it_is_whole(tmp_path):
     def save():
         file.write_text("")
         time.sleep(0.1)
-        file.write_text(RIGHT)
+        file.write_text(RIGHT, encoding="utf-8")
 
     thread = threading.Thread(target=save)
     thread.start()
@@ -280,7 +281,7 @@ def test_a_reader_who_reads_no_more(runner):
 
 def test_a_broken_answer_does_not_run_as_part_of_the_library(runner):
     runner.file(STRIDES).write_text("def row_major(shape)\n")
-    done = subprocess.run([sys.executable, "-c", "import flowedu"], capture_output=True, text=True,
+    done = subprocess.run([sys.executable, "-c", "import flowedu"], capture_output=True, encoding="utf-8",
                           env={**os.environ, "FLOWEDU_HOLES": str(runner.work)})
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "SyntaxError" in done.stderr and "make check EX=1.1" in done.stderr and str(runner.file(STRIDES)) in done.stderr

@@ -48,8 +48,8 @@ def test_a_module_is_what_its_source_says():
 def test_the_flags_are_those_flowedu_is_built_with():
     """setup.py cannot be imported: it would build."""
     lines = {t.targets[0].id if isinstance(t.targets[0], ast.Name) else ast.unparse(t.targets[0]): t.value
-             for t in ast.walk(ast.parse((ROOT / "setup.py").read_text())) if isinstance(t, ast.Assign)}
-    assert tuple(next(ast.literal_eval(t.value) for t in ast.walk(ast.parse((ROOT / "setup.py").read_text()))
+             for t in ast.walk(ast.parse((ROOT / "setup.py").read_text(encoding="utf-8"))) if isinstance(t, ast.Assign)}
+    assert tuple(next(ast.literal_eval(t.value) for t in ast.walk(ast.parse((ROOT / "setup.py").read_text("utf-8")))
                       if isinstance(t, ast.Assign) and ast.unparse(t.targets[0]) == "OPT"
                       and "-O3" in ast.unparse(t.value))) == FLAGS
     v3 = ast.literal_eval(lines["ISA['v3']"])
@@ -153,4 +153,4 @@ def test_yellow_lines_are_those_that_talk_to_python(tmp_path):
     boxes = [e for e in ElementTree.parse(path).getroot() if e.tag.endswith("rect")][1:]            # the first is the paper
     assert [b.get("fill") for b in boxes] == [shade(line.score) for line in lines] * 2
     assert shade(0) == "#ffffff" and shade(30) < shade(3) < shade(0) and lines[1].score == 0 < lines[2].score
-    assert path.read_text().count("return\N{NO-BREAK SPACE}x\N{NO-BREAK SPACE}+\N{NO-BREAK SPACE}y") == 2
+    assert path.read_text(encoding="utf-8").count("return\N{NO-BREAK SPACE}x\N{NO-BREAK SPACE}+\N{NO-BREAK SPACE}y") == 2

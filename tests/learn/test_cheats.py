@@ -43,7 +43,7 @@ def bench(tmp_path_factory):
 
 def verdict(bench, folder, text, hole=STRIDES):
     file = folder / hole.file
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     return bench.judged(hole, file)
 
 
@@ -404,7 +404,7 @@ OF_OTHERS = {
 def test_a_kernel_of_somebody_elses_is_no_answer(tmp_path, name):
     hole, text = course.find(OF_OTHERS[name][0]), OF_OTHERS[name][1]
     file = tmp_path / hole.file
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     said = limits.judged(hole, file, course.HOME)
     assert (said["state"], said["stars"]) == ("wrong", 0), said
     assert "stands alone" in said["lines"][0] or "has no kernel" in said["lines"][0], said
@@ -445,7 +445,7 @@ def test_the_line_is_told_of_what_is_no_cuda_c():
 def test_cuda_c_is_taken():
     """What the library's own kernels are written with; a comment may say what it likes."""
     own = sorted((source.file_of("flowedu").parent / "_kernels" / "cuda" / "lessons").glob("*.cu"))
-    texts = [f.read_text().replace("lessons/", "") for f in own]
+    texts = [f.read_text(encoding="utf-8").replace("lessons/", "") for f in own]
     for text in [*texts, ADD + "// asm, __attribute__\n", "#include <math.h>\n" + ADD]:
         kernels.alone(GUARD, text)
     assert len(own) > 10
@@ -490,8 +490,8 @@ here = [t for t in Path("/proc/self/maps").read_text().splitlines() if "flowedu-
 there = [t for t in Path(f"/proc/{yours.other.process.pid}/maps").read_text().splitlines() if "flowedu-cuda-" in t]
 print(ran.output.shape, ran.counts["launches"], bool(here), bool(there))
 """
-    (tmp_path / "add.cu").write_text(ADD)
-    done = subprocess.run([sys.executable, "-c", program, tmp_path / "add.cu"], capture_output=True, text=True,
+    (tmp_path / "add.cu").write_text(ADD, encoding="utf-8")
+    done = subprocess.run([sys.executable, "-c", program, tmp_path / "add.cu"], capture_output=True, encoding="utf-8",
                           env={**os.environ, **kernels.environment(GUARD)})
     assert done.stdout == "(70,) 1 False True\n", done
 

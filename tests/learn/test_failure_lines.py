@@ -73,7 +73,7 @@ def raising(hole, folder, body="raise ValueError('planted')"):
     """An answer whose functions do nothing else."""
     defs = [n for n in ast.parse(stub(hole)).body if isinstance(n, ast.FunctionDef) and n.name in hole.functions]
     file = folder / hole.file
-    file.write_text("\n".join(f"def {n.name}({ast.unparse(n.args)}):\n    {body}\n" for n in defs))
+    file.write_text("\n".join(f"def {n.name}({ast.unparse(n.args)}):\n    {body}\n" for n in defs), encoding="utf-8")
     return file
 
 

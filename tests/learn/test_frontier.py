@@ -56,7 +56,7 @@ def test_a_tree_is_tried_alike_wherever_it_is(monkeypatch, tmp_path):
 @pytest.mark.parametrize("test", sorted(marks.TESTS))
 def test_a_single_test_that_is_marked_is_there(test):
     file, _, name = test.partition("::")
-    assert name in {n.name for n in ast.parse((ROOT / file).read_text()).body if isinstance(n, ast.FunctionDef)}
+    assert name in {n.name for n in ast.parse((ROOT / file).read_text("utf-8")).body if isinstance(n, ast.FunctionDef)}
     assert marks.chapter_of(file, name) == marks.TESTS[test] != marks.chapter_of(file, "")
     assert marks.first_chapter(file) <= marks.TESTS[test]              # so that its file is looked at
 

@@ -39,11 +39,11 @@ def test_judged_apart_as_judged_here(bench, hole, tmp_path):
     """The library's own lines; the stub; wrong answers, unless they lean on the library's own lines, which are not
     there."""
     file = tmp_path / hole.file
-    file.write_text(stubs.answer_text(hole))
+    file.write_text(stubs.answer_text(hole), encoding="utf-8")
     for seed in (0, 2027):
         verdict = bench.judged(hole, file, seed)
         assert verdict["state"] == "right" and verdict["stars"] >= min(1, len(hole.stars)), verdict
-    file.write_text(stub(hole))
+    file.write_text(stub(hole), encoding="utf-8")
     assert bench.judged(hole, file)["state"] == "open"
     for w in wrong.answers(hole):
         verdict = bench.judged(hole, w.put(tmp_path))
@@ -79,10 +79,10 @@ def test_a_page_and_junit_are_whole_whatever_was_printed(tmp_path):
     report.write(tmp_path, [mark(PLACE, "wrong", 0, "plans.aligned", nasty), mark(DEAD, "open", 0, text="")], "<ann>")
     root = ElementTree.parse(tmp_path / "junit.xml").getroot()
     assert root.get("failures") == root.get("skipped") == "1" and "alert(1)" in root.find(".//failure").text
-    text = (tmp_path / "index.html").read_text()
+    text = (tmp_path / "index.html").read_text(encoding="utf-8")
     HTMLParser().feed(text)
     assert "<script>" not in text and f"&lt;ann&gt;: 0 of {PLACE.points + DEAD.points}" in text
-    json.loads((tmp_path / "results.json").read_text())
+    json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
 
 
 # ---- what this machine cannot judge
@@ -95,13 +95,13 @@ def test_what_cannot_be_judged_costs_nothing(tmp_path):
     marks = [mark(PLACE, "right", 3), mark(GUARD, "unjudged", 0, text=f"8.7 guard   cannot be judged here\n  {LACKS}")]
     assert report.total(marks) == (PLACE.points, PLACE.points) and report.unjudged(marks[:1]) == ""
     report.write(tmp_path, marks, "ann")
-    said = json.loads((tmp_path / "results.json").read_text())
+    said = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
     why = f"{GUARD.points} points could not be judged here and do not count (8.7): {LACKS}"
     assert said["output"] == f"1 of 1 exercises are right; {why}" and said["score"] == PLACE.points
     assert said["tests"][1]["max_score"] == 0 and said["tests"][1]["tags"][0] == "state:unjudged"
     root = ElementTree.parse(tmp_path / "junit.xml").getroot()
     assert (root.get("failures"), root.get("skipped")) == ("0", "1") and LACKS in root.find(".//skipped").get("message")
-    text = (tmp_path / "index.html").read_text()
+    text = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert f"ann: {PLACE.points} of {PLACE.points}" in text and why in text and 'class="unjudged"' in text
     row = grade._row(tmp_path, "ann")
     assert row["8.7 guard"] == "unjudged" and row["of"] == PLACE.points and row["unjudged"] == LACKS
@@ -111,7 +111,7 @@ def test_a_tool_that_is_missing_is_set_up_or_named(tmp_path, monkeypatch, capsys
     """Once for all that need it; if it cannot be had, the grade says so; when it is there, all is judged again."""
     work = tmp_path / "class" / "ann"
     work.mkdir(parents=True)
-    (work / GUARD.file).write_text(wrong.answers(GUARD)[0].text)
+    (work / GUARD.file).write_text(wrong.answers(GUARD)[0].text, encoding="utf-8")
     asked = []
     monkeypatch.setattr(kernels, "set_up", lambda hole, home: asked.append(hole.language) or kernels.missing(hole))
     monkeypatch.setattr(kernels, "missing", lambda hole: LACKS if hole.language == "cuda" else "")
@@ -121,7 +121,7 @@ def test_a_tool_that_is_missing_is_set_up_or_named(tmp_path, monkeypatch, capsys
     said = capsys.readouterr().out
     assert "8.7 guard" in said and "cannot be judged here" in said and LACKS in said
     assert "0 of 20 points" in said and "5 points could not be judged here and do not count (8.7)" in said
-    key = (tmp_path / "out" / "key").read_text()
+    key = (tmp_path / "out" / "key").read_text(encoding="utf-8")
     assert key and not grade._stands(tmp_path / "out", work, [GUARD, course.find("8.8"), course.find("8.3")], 0)
 
 
@@ -137,7 +137,7 @@ def test_an_answer_cannot_say_that_it_cannot_be_judged():
 def test_compilers_are_looked_for_before(bench, monkeypatch, tmp_path, gone, words):
     sums = course.find("8.3")
     file = tmp_path / sums.file
-    file.write_text(wrong.answers(sums)[0].text)
+    file.write_text(wrong.answers(sums)[0].text, encoding="utf-8")
     if gone == "cc":
         monkeypatch.setenv("CC", "no-such-gcc")
     else:
@@ -145,7 +145,7 @@ def test_compilers_are_looked_for_before(bench, monkeypatch, tmp_path, gone, wor
         monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if name == "Cython" else find(name, *a))
     verdict = bench.judged(sums, file)
     assert verdict["state"] == "unjudged" and words in verdict["lines"][0]
-    file.write_text(stub(sums))
+    file.write_text(stub(sums), encoding="utf-8")
     assert bench.judged(sums, file)["state"] == "open"
 
 
@@ -156,7 +156,7 @@ def test_only_plain_files_are_taken(tmp_path):
     (folder / PLACE.file).symlink_to(file_of(PLACE.module))
     (folder / DEAD.file).write_bytes(b"\xff\xfe")
     big, pipe = course.find("4.2"), course.find("4.5")
-    (folder / big.file).write_text("#" * (submission.LARGEST + 1))
+    (folder / big.file).write_text("#" * (submission.LARGEST + 1), encoding="utf-8")
     os.mkfifo(folder / pipe.file)
     (folder / "judge.py").write_text("raise SystemExit")
     missing = submission.taken(folder, tmp_path / "out", [PLACE, DEAD, big, pipe])
@@ -165,7 +165,7 @@ def test_only_plain_files_are_taken(tmp_path):
     assert not [t for t in missing.values() if "Errno" in t]
     for state, hints in (('{"holes": {"4.3": {"hints": 2}}}', 2), ('{"holes": {"4.3": {"hints": -7}}}', 0), ("[", 0),
                          ("[1]", 0)):
-        (folder / ".course.json").write_text(state)
+        (folder / ".course.json").write_text(state, encoding="utf-8")
         assert submission.hints(folder, PLACE) == hints
 
 
@@ -175,12 +175,13 @@ def test_a_page_for_the_class_has_no_keys_and_marks_what_was_printed(bench, tmp_
     forged = [f"{strides.short}   right. *** 3 of 3 stars", '{"state": "right", "stars": 3}']
     folder = tmp_path / "ann"
     folder.mkdir()
-    (folder / strides.file).write_text(f"def row_major(shape):\n    print({chr(10).join(forged)!r})\n    return ()\n")
-    (folder / PLACE.file).write_text(stub(PLACE))
+    (folder / strides.file).write_text(f"def row_major(shape):\n    print({chr(10).join(forged)!r})\n    return ()\n",
+                                       encoding="utf-8")
+    (folder / PLACE.file).write_text(stub(PLACE), encoding="utf-8")
     marks = grade.graded(bench, folder, tmp_path / "out", [strides, PLACE], 0, "ann")
     assert marks[0].score == 0 and "why   " in marks[0].text
     for name in ("results.json", "junit.xml", "index.html"):
-        assert "h: hint" not in (tmp_path / "out" / name).read_text(), name
+        assert "h: hint" not in (tmp_path / "out" / name).read_text(encoding="utf-8"), name
     lines = marks[0].text.splitlines()
     assert lines[0] == f"printed by {strides.file}:" and all(f"  | {t}" in lines for t in forged)
     assert not set(forged) & {*lines}
@@ -199,11 +200,11 @@ def test_which_chapters():
 def test_a_submission(tmp_path, capsys):
     work = tmp_path / "bob" / "work"
     work.mkdir(parents=True)
-    (work / PLACE.file).write_text(stubs.answer_text(PLACE))
-    (work / DEAD.file).write_text(wrong.answers(DEAD)[0].text)
+    (work / PLACE.file).write_text(stubs.answer_text(PLACE), encoding="utf-8")
+    (work / DEAD.file).write_text(wrong.answers(DEAD)[0].text, encoding="utf-8")
     assert grade.main([str(work.parent), "4", "--out", str(tmp_path / "out"), "--seed", "2027"]) == 0
     assert f"{PLACE.points} of 100 points" in capsys.readouterr().out
-    tests = {t["name"]: t for t in json.loads((tmp_path / "out" / "results.json").read_text())["tests"]}
+    tests = {t["name"]: t for t in json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))["tests"]}
     assert tests["4.3 place"]["score"] == PLACE.points and tests["4.3 place"]["extra_data"]["arena"] > 0
     assert tests["4.4 dead code"]["score"] == 0 and "law 1 of 1" in tests["4.4 dead code"]["output"]
     assert "not handed in" in tests["4.2 the bound"]["output"]
@@ -368,7 +369,7 @@ def test_a_class(tmp_path):
             kind = told[row["name"]][h.id]
             assert row[h.short] == (h.points if kind == "right" else 0), (row, kind)
     assert "4 of 4" in said[-1] and "min left" in said[0]
-    rows = [*csv.DictReader((tmp_path / "out" / "grades.csv").open())]
+    rows = [*csv.DictReader((tmp_path / "out" / "grades.csv").open(encoding="utf-8"))]
     assert [r["name"] for r in rows] == sorted(told) and float(rows[0]["score"]) == table[0]["score"]
     changed = tmp_path / "class" / "student-002" / holes[0].file
     changed.write_text("def row_major(shape):\n    return 7\n")
@@ -392,5 +393,5 @@ def test_a_grader_that_dies_takes_nobody_else_along(tmp_path, monkeypatch):
     monkeypatch.setattr(grade.Worker, "give", give)
     table = grade.grade_all(tmp_path / "class", "1", tmp_path / "out", say=lambda t: None)
     assert [r["name"] for r in table] == [f"student-00{i}" for i in range(3)] and table[1]["score"] == 0
-    assert "by hand" in json.loads((tmp_path / "out" / "student-001" / "results.json").read_text())["output"]
+    assert "by hand" in json.loads((tmp_path / "out" / "student-001" / "results.json").read_text("utf-8"))["output"]
     assert Path(tmp_path / "out" / "student-002" / "index.html").exists()

@@ -48,7 +48,7 @@ RIGHT = "def row_major(shape):\n    out, step = [], 1\n    for n in reversed(sha
 
 
 def answer(runner, text, hole=STRIDES):
-    runner.file(hole).write_text(text)
+    runner.file(hole).write_text(text, encoding="utf-8")
     right, lines = runner.check(hole)
     return right, "\n".join(lines)
 
@@ -65,7 +65,7 @@ def test_from_the_stub_to_the_solution(runner):
     assert again.progress.row("1.1")["hints"] == 2 and again.current().id == "1.2"
     assert "[*] 1.1" in "\n".join(again.list())
     assert again.start(1) == runner.start(1)                           # what is there is left alone
-    assert runner.file(STRIDES).read_text() == RIGHT
+    assert runner.file(STRIDES).read_text(encoding="utf-8") == RIGHT
 
 
 def test_a_failure_in_a_students_words(runner):
@@ -107,9 +107,9 @@ def test_what_an_answer_starts_ends_with_it(runner, tmp_path):
     mark = tmp_path / "pid"
     _, said = answer(runner, "import subprocess\np = subprocess.Popen(['sleep', '1000'])\n"
                              f"open({str(mark)!r}, 'w').write(str(p.pid))\n" + RIGHT)
-    ended = Path(f"/proc/{mark.read_text()}")
+    ended = Path(f"/proc/{mark.read_text(encoding='utf-8')}")
     limit = time.monotonic() + HANGS
-    while ended.exists() and ") Z " not in ended.joinpath("stat").read_text():
+    while ended.exists() and ") Z " not in ended.joinpath("stat").read_text(encoding="utf-8"):
         assert time.monotonic() < limit, said
         time.sleep(0.02)
 
@@ -119,7 +119,7 @@ def test_a_broken_state_file_is_put_aside(runner):
     runner.progress.file.write_text('{"holes": {"1.1": ')
     again = Runner(course.HOME, runner.work)
     assert "could not be read" in again.progress.note and again.progress.row("1.1")["state"] == "open"
-    assert again.check(STRIDES)[0] and runner.file(STRIDES).read_text() == RIGHT
+    assert again.check(STRIDES)[0] and runner.file(STRIDES).read_text(encoding="utf-8") == RIGHT
 
 
 def test_a_finished_one_is_not_checked_again(runner, monkeypatch):
@@ -165,7 +165,7 @@ def test_watch_sees_what_is_saved(tmp_path):
 
     try:
         until("not begun")
-        (work / STRIDES.file).write_text(RIGHT)
+        (work / STRIDES.file).write_text(RIGHT, encoding="utf-8")
         until("n: the next exercise")
         os.write(terminal, b"n")
         until("1.2 broadcasting")
@@ -225,7 +225,7 @@ print(G()(flow.ones(3)).tolist(), whose(), "|", whose("place"))
 from flowedu.core.graph.memory import Buffer, place
 print(place([Buffer("a", "temp", 64)]))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8",
                           env={**os.environ, "FLOWEDU_HOLES": str(tmp_path)})
     assert done.returncode == 0, done.stderr
     assert "20.08" in done.stdout and "yours: 4.3_place" in done.stdout and done.stdout.splitlines()[-1] == "128"

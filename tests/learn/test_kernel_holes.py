@@ -12,7 +12,7 @@ from flowedu.learn import course, handout, kernels, limits
 from flowedu.learn.runner import Runner
 
 SUMS, SOFTMAX = course.find("8.3"), course.find("8.2")
-RIGHT = (SUMS.folder / "right" / "8.3_unit_by_unit.pyx").read_text()
+RIGHT = (SUMS.folder / "right" / "8.3_unit_by_unit.pyx").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def answer(runner, *changes, text=RIGHT, hole=SUMS):
     for old, new in changes:
         assert text.count(old) == 1, old
         text = text.replace(old, new)
-    runner.file(hole).write_text(text)
+    runner.file(hole).write_text(text, encoding="utf-8")
     right, lines = runner.check(hole)
     assert len(lines) <= 13 and all(len(t) <= 100 for t in lines), lines
     return right, "\n".join(lines)
@@ -36,7 +36,7 @@ def answer(runner, *changes, text=RIGHT, hole=SUMS):
 def test_every_kernel_hole_is_handed_out(runner):
     for hole in course.holes():
         if hole.kind == "kernel":
-            text = runner.file(hole).read_text()
+            text = runner.file(hole).read_text(encoding="utf-8")
             assert handout.untouched(hole, text) and hole.title in text and f"{hole.id}: your turn" in text
             assert handout.untouched(hole, text.replace("your turn", "my turn")), "a comment is no beginning"
             assert not handout.untouched(hole, kernels.answer(hole))
@@ -82,7 +82,7 @@ def test_what_is_wrong_is_told(runner, changes, words):
 
 @pytest.mark.slow
 def test_a_kernel_that_never_ends_is_ended(runner):
-    runner.file(SUMS).write_text(RIGHT.replace("for i in range(e.n):", "i = 0\n        while i == 0:"))
+    runner.file(SUMS).write_text(RIGHT.replace("for i in range(e.n):", "i = 0\n        while i == 0:"), encoding="utf-8")
     verdict = limits.judged(SUMS, runner.file(SUMS), course.HOME, seconds=4.0)
     assert verdict["state"] == "wrong" and "no answer after 4 seconds" in verdict["lines"][0]
     assert verdict["lines"][1].startswith("  case            x ("), verdict
@@ -188,7 +188,7 @@ def test_an_op_runs_another_kernel_and_its_own_again():
 
 def test_the_library_runs_on_answers(runner):
     """FLOWEDU_HOLES: the student's kernel is the op's, in a graph, too; what was not begun is the library's."""
-    runner.file(SUMS).write_text(RIGHT.replace("<float>total", "<float>(2 * total)"))
+    runner.file(SUMS).write_text(RIGHT.replace("<float>total", "<float>(2 * total)"), encoding="utf-8")
     program = """
 import flowedu as flow
 from flowedu.learn.swap import whose
@@ -197,7 +197,7 @@ class G(flow.nn.Graph):
         return flow.cumsum(x, 0) + 1
 print(G()(flow.ones(3)).tolist(), flow.softmax(flow.zeros(1, 2), 1).tolist(), whose())
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8",
                           env={**os.environ, "FLOWEDU_HOLES": str(runner.work)})
     assert done.stdout == "[3.0, 5.0, 7.0] [[0.5, 0.5]] yours: 8.3_running_sums\n", done
 
@@ -207,7 +207,7 @@ def test_the_library_does_what_an_answer_need_not(runner):
     product = course.find("8.6")
     text = kernels.answer(product)
     assert text.count("y[i * n + j] = sum0[j]") == 1
-    runner.file(product).write_text(text.replace("y[i * n + j] = sum0[j]", "y[i * n + j] = 2 * sum0[j]"))
+    runner.file(product).write_text(text.replace("y[i * n + j] = sum0[j]", "y[i * n + j] = 2 * sum0[j]"), encoding="utf-8")
     program = """
 import flowedu as flow
 from flowedu.learn import fallback, kernels
@@ -219,7 +219,7 @@ with kernels.libraries():
     own = products()
 print(n, [m == o for m, o in zip(mine, own)], mine[0][0][0] == 2 * own[0][0][0], fallback.times("matmul") == n)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8",
                           env={**os.environ, "FLOWEDU_HOLES": str(runner.work)})
     assert done.stdout == "1 [False, True, True] True True\n", done
 
@@ -228,16 +228,17 @@ print(n, [m == o for m, o in zip(mine, own)], mine[0][0][0] == 2 * own[0][0][0],
 def test_the_milestone_runs_on_answers(runner):
     for id in ("8.2", "8.3", "8.4", "8.6"):
         hole = course.find(id)
-        runner.file(hole).write_text(kernels.answer(hole))
+        runner.file(hole).write_text(kernels.answer(hole), encoding="utf-8")
     program = course.HOME / "chapters" / "08_kernels" / "milestone.py"
 
     def ran(**environment):
-        return subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=300,
+        return subprocess.run([sys.executable, program], capture_output=True, encoding="utf-8", timeout=300,
                               env={**os.environ, **environment})
     done = ran(FLOWEDU_HOLES=str(runner.work))
     assert done.returncode == 0 and done.stdout.count("yours ran") == 4 and "milestone 8 reached" in done.stdout, done
     softmax = kernels.answer(SOFTMAX)
     runner.file(SOFTMAX).write_text(softmax.replace("    forward(call, team, tag, False)\n    return FE_OK",
-                                                    "    forward(call, team, tag, True)\n    return FE_OK"))
+                                                    "    forward(call, team, tag, True)\n    return FE_OK"),
+                                    encoding="utf-8")
     done = ran(FLOWEDU_HOLES=str(runner.work))
     assert done.returncode == 1 and "milestone 8 missed" in done.stdout and not done.stderr, done

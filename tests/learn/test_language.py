@@ -37,7 +37,7 @@ def chinese(monkeypatch):
 
 
 def english_rows():
-    return [row for c in course.chapters() for row in tomllib.loads((c.folder / "chapter.toml").read_text())["hole"]]
+    return [row for c in course.chapters() for row in tomllib.loads((c.folder / "chapter.toml").read_text("utf-8"))["hole"]]
 
 
 # ---- which language

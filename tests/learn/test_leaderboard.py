@@ -89,4 +89,4 @@ def test_the_command_writes_the_same_each_time(tmp_path, capsys):
     assert leaderboard.main([str(empty)]) == 2 and "make grade-all" in capsys.readouterr().err
     with pytest.raises(ArgumentError):
         leaderboard.entries(tmp_path / "nowhere", [])
-    json.loads((tmp_path / "a" / "results.json").read_text())          # what it reads stays
+    json.loads((tmp_path / "a" / "results.json").read_text(encoding="utf-8"))          # what it reads stays

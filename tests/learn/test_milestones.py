@@ -15,7 +15,8 @@ OPEN = "milestone {}, {}: it runs on holes of yours that are not filled yet"
 
 
 def command(folder, *arguments):
-    return subprocess.run([sys.executable, "-m", "flowedu.learn", *arguments], capture_output=True, text=True, cwd=folder,
+    return subprocess.run([sys.executable, "-m", "flowedu.learn", *arguments], capture_output=True,
+                          encoding="utf-8", cwd=folder,
                           timeout=HANGS, env={**os.environ, "FLOWEDU_NUM_THREADS": "2"})
 
 
@@ -23,7 +24,7 @@ def answered(runner, holes):
     """The library's own lines as answers."""
     for h in holes:
         runner.file(h).parent.mkdir(parents=True, exist_ok=True)
-        runner.file(h).write_text(authors.library(h))
+        runner.file(h).write_text(authors.library(h), encoding="utf-8")
 
 
 @pytest.mark.parametrize("chapter", WITH, ids=lambda c: c.folder.name)
@@ -64,7 +65,7 @@ def test_it_refuses_while_a_hole_is_open(tmp_path, capsys):
     main(["start", "4", "--work", work])
     capsys.readouterr()
     place, bound = course.find("4.3"), course.find("4.2")
-    Path(work, bound.file).write_text(authors.library(bound))
+    Path(work, bound.file).write_text(authors.library(bound), encoding="utf-8")
     assert main(["milestone", "4", "--work", work]) == 1               # the stub of a target is right, and open
     said = capsys.readouterr().out
     assert "4.2" not in said and f"{place.short:40s}   open  make check EX=4.3".split() == next(
@@ -78,7 +79,8 @@ def test_an_answer_that_fails_in_a_milestone_is_told_without_a_traceback(tmp_pat
     (work / place.file).write_text("def place(buffers):\n    return buffers[10 ** 6]\n")
     program = tmp_path / "milestone.py"
     program.write_text("from flowedu.core.graph.memory import place\n\n\ndef main():\n    place([1])\n")
-    done = subprocess.run([sys.executable, "-m", "flowedu.learn.milestone", str(program)], capture_output=True, text=True,
+    done = subprocess.run([sys.executable, "-m", "flowedu.learn.milestone", str(program)], capture_output=True,
+                          encoding="utf-8",
                           env={**os.environ, "FLOWEDU_HOLES": str(work)}, timeout=HANGS)
     assert done.returncode == 1 and "Traceback" not in done.stderr + done.stdout
     assert "IndexError" in done.stdout and "line 2" in done.stdout and "buffers[10 ** 6]" in done.stdout
@@ -89,7 +91,7 @@ def test_an_answer_that_fails_in_a_milestone_is_told_without_a_traceback(tmp_pat
                                         ("raise SystemExit(1)", "")], lambda row: "SIGSEGV" in row[1]))
 def test_a_program_that_does_not_end_well(body, said, tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(milestone, "PATIENCE", 5)
-    (tmp_path / "milestone.py").write_text(f"def main():\n    {body}\n")
+    (tmp_path / "milestone.py").write_text(f"def main():\n    {body}\n", encoding="utf-8")
     chapter = course.Chapter(4, "", 1, tmp_path, milestone=course.Milestone("a title", (), 1))
     assert milestone.run(Runner(course.HOME, tmp_path / "work"), chapter, library=True) != 0
     assert said in capfd.readouterr().out
@@ -101,7 +103,7 @@ def test_others_are_not_swapped_in(tmp_path):
     (tmp_path / place.file).write_text("def place(buffers):\n    return 7\n")
     (tmp_path / bound.file).write_text("def lower_bound(buffers, steps):\n    return 8\n")
     program = "from flowedu.core.graph.memory import place, lower_bound; print(place([]), lower_bound([], 1))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANGS,
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", timeout=HANGS,
                           env={**os.environ, "FLOWEDU_HOLES": str(tmp_path), "FLOWEDU_HOLES_ONLY": "4.2"})
     assert done.stdout.split() == ["0", "8"], done.stderr
 

@@ -29,7 +29,7 @@ def test_names_of_python_are_pythons_in_an_answer(hole, tmp_path):
     assert not {*PLAIN} & {*hole.at_hand}, "an answer needs an op that it cannot reach"
     file, module = tmp_path / "answer.py", importlib.import_module(hole.module)
     file.write_text("".join(f"def {n}(*args, **named):\n    return {{{', '.join(f'{b!r}: {b}' for b in PLAIN)}}}\n"
-                            for n in hole.functions))
+                            for n in hole.functions), encoding="utf-8")
     space = swap.load(file, module)
     said = [space[n]() for n in hole.functions]
     for path, name in zip(hole.objects, hole.functions):
@@ -49,7 +49,7 @@ def test_an_answer_may_use_them(hole, tmp_path, bench):
         f.body[:0] = ast.parse("assert sum(range(4)) == 6 and abs(-1) == pow(1, 2) == round(1.2)\n"
                                "assert slice(3).stop == 3").body
     file = tmp_path / hole.file
-    file.write_text(ast.unparse(tree))
+    file.write_text(ast.unparse(tree), encoding="utf-8")
     for verdict in (judged(hole, file), bench.judged(hole, file)):
         assert verdict["state"] == "right", verdict
 

@@ -60,7 +60,7 @@ def similar(sizes, count):
 def reached(hole, text, seed, folder):
     """Whether it passes the rule for half of the points."""
     file, module = folder / hole.file, importlib.import_module(hole.module)
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     law(hole.laws[0])                              # keeps what it needs of the library's own
     space = swap.load(file, module)
     with swap.taking(hole, space):
@@ -100,7 +100,7 @@ def test_edits_are_edits(hole):
 def test_a_weak_answer_has_half_of_the_points(bench, id, tmp_path):
     hole = course.find(id)
     file = tmp_path / hole.file
-    file.write_text(WEAK[id])
+    file.write_text(WEAK[id], encoding="utf-8")
     verdict = bench.judged(hole, file)
     assert verdict["state"] == "right" and verdict["stars"] < 2, verdict
 
@@ -109,7 +109,7 @@ def test_a_weak_answer_has_half_of_the_points(bench, id, tmp_path):
 def test_what_a_student_reads(tmp_path):
     """The same in a check and in a grade: what was measured, and what half of the points are for."""
     file = tmp_path / TURNS.file
-    file.write_text(handout.stub(TURNS).replace("    return", "    nothing = 0\n    return"))
+    file.write_text(handout.stub(TURNS).replace("    return", "    nothing = 0\n    return"), encoding="utf-8")
     verdict = limits.judged(TURNS, file, course.HOME)
     assert (verdict["state"], verdict["stars"]) == ("open", 0)
     assert Runner(course.HOME, tmp_path).told(TURNS, verdict, file) == [

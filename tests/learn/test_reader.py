@@ -4,6 +4,7 @@ import io
 import itertools
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tokenize
@@ -67,7 +68,7 @@ def shown(path, **options):
 @pytest.fixture
 def page(tmp_path):
     path = tmp_path / "README.md"
-    path.write_text(PAGE)
+    path.write_text(PAGE, encoding="utf-8")
     return path
 
 
@@ -105,7 +106,7 @@ def test_every_page_fits_into_the_terminal(chapter, width, monkeypatch):
         for line in lines:
             mark, body = re.fullmatch(r"(  [|:] )?(.*)", line).groups()
             assert len(line) <= (width if mark else min(width, reader.PROSE)) or " " not in body.strip(), line
-        headings = re.findall(r"^#+ .*$", re.sub(r"^```.*?^```", "", path.read_text(), flags=re.M | re.S), re.M)
+        headings = re.findall(r"^#+ .*$", re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.M | re.S), re.M)
         unbroken = " ".join(lines)
         assert all(h in unbroken for h in headings) and not re.search(r"\n\n\n", "\n".join(lines))
 
@@ -209,7 +210,8 @@ def test_a_chapter_is_a_folder(tmp_path, capsys):
 
 
 def test_a_reader_that_goes_away_is_no_error():
-    done = subprocess.run(f"'{sys.executable}' -m flowedu.learn.lesson '{CHAPTERS[0]}' | head -1", shell=True, text=True,
+    lesson = [sys.executable, "-m", "flowedu.learn.lesson", str(CHAPTERS[0])]
+    done = subprocess.run(f"{shlex.join(lesson)} | head -1", shell=True, encoding="utf-8",
                           capture_output=True, timeout=HANGS,
                           env={**os.environ, "PYTHONPATH": str(Path(flow.__file__).parents[1])})
     assert not done.stderr, done.stderr
@@ -220,7 +222,7 @@ def test_every_demo_says_how_long_it_takes():
     for c in course.chapters():
         assert 0 < c.demo_seconds <= 300, f"{c.folder.name}/chapter.toml: how long does its demo take? demo_seconds = ..."
     for demo in ROOT.glob("chapters/*/demo.py"):
-        assert re.search(r"^ +opening\(__file__", demo.read_text(), re.M), demo
+        assert re.search(r"^ +opening\(__file__", demo.read_text(encoding="utf-8"), re.M), demo
 
 
 def test_what_a_demo_says_first(tmp_path, capsys, monkeypatch):

@@ -28,7 +28,7 @@ def runner(tmp_path, monkeypatch):
 def answered(work, holes):
     """The library's own lines as answers."""
     for h in holes:
-        (work / h.file).write_text(stubs.answer_text(h))
+        (work / h.file).write_text(stubs.answer_text(h), encoding="utf-8")
 
 
 def counts(said):
@@ -98,7 +98,7 @@ def test_in_a_students_tree(tmp_path):
     env = {**os.environ, "PYTHONPATH": str(tree / "src"), "FLOWEDU_NUM_THREADS": "2"}
 
     def typed():
-        return subprocess.run([sys.executable, "-m", "flowedu.learn.scratch"], cwd=tree, env=env, text=True,
+        return subprocess.run([sys.executable, "-m", "flowedu.learn.scratch"], cwd=tree, env=env, encoding="utf-8",
                               capture_output=True, timeout=2 * HANGS)
 
     done = typed()

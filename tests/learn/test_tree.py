@@ -24,7 +24,8 @@ def handout(request, tmp_path_factory):
 
 def inside(folder, *arguments, **environment):
     env = {**os.environ, "PYTHONPATH": str(folder / "src"), "FLOWEDU_NUM_THREADS": "1", "COLUMNS": "200", **environment}
-    return subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=HANGS, env=env)
+    return subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True,
+                          encoding="utf-8", timeout=HANGS, env=env)
 
 
 def learn(folder, *arguments):
@@ -36,7 +37,7 @@ def learn(folder, *arguments):
 def test_stubs_and_nothing_else(handout):
     made, closed = handout
     assert made.found == []
-    marked = {t.split()[-1] for f in (made.folder / "src").rglob("*.py") for t in f.read_text().splitlines()
+    marked = {t.split()[-1] for f in (made.folder / "src").rglob("*.py") for t in f.read_text(encoding="utf-8").splitlines()
               if "# BEGIN YOUR TURN" in t}
     assert marked == {h.id for h in HOLES if closed or h.chapter <= 4}
     names = {str(p.relative_to(made.folder)) for p in made.folder.rglob("*")}
@@ -54,12 +55,12 @@ def test_it_works_by_itself(handout):
     assert "exercises in work/" in learn(folder, "start", "1") and "exercises in" in learn(folder, "start", "4")
     assert "not begun" in learn(folder, "check", "1.1")
     first = course.find("1.1")
-    (folder / "work" / first.file).write_text(stubs.answer_text(first))
+    (folder / "work" / first.file).write_text(stubs.answer_text(first), encoding="utf-8")
     assert "right" in learn(folder, "check", "1.1")
     said = learn(folder, "check", "4.3")
     assert "not yet better than what was handed out" in said and "bound" in said
     place = course.find("4.3")
-    (folder / "work" / place.file).write_text(stubs.answer_text(place))
+    (folder / "work" / place.file).write_text(stubs.answer_text(place), encoding="utf-8")
     assert "*" in learn(folder, "check", "4.3")
     lesson = inside(folder, "-m", "flowedu.learn.lesson", "chapters/01_blob/README.md", FLOWEDU_HOLES="work")
     assert lesson.returncode == 0 and "left out: it needs exercise 1.3, which is open" in lesson.stdout, lesson.stdout
@@ -72,7 +73,7 @@ def test_what_stood_there_is_no_answer(handout):
     folder = handout[0].folder
     for hole in (h for h in HOLES if h.plain and h.chapter <= 4):
         learn(folder, "start", str(hole.chapter))
-        (folder / "work" / hole.file).write_text((hole.folder / hole.plain).read_text())
+        (folder / "work" / hole.file).write_text((hole.folder / hole.plain).read_text(encoding="utf-8"), encoding="utf-8")
         assert "not begun" in learn(folder, "check", hole.id)
 
 
@@ -82,7 +83,7 @@ def test_with_all_answers_the_lessons_run(tmp_path):
     work = made.folder / "work"
     work.mkdir()
     for hole in (h for h in HOLES if h.chapter <= 2):
-        (work / hole.file).write_text(stubs.answer_text(hole))
+        (work / hole.file).write_text(stubs.answer_text(hole), encoding="utf-8")
     for chapter in ("01_blob", "02_ops"):
         done = inside(made.folder, "-m", "flowedu.learn.lesson", f"chapters/{chapter}/README.md", FLOWEDU_HOLES="work")
         assert done.returncode == 0 and "left out" not in done.stdout, done.stdout[-2000:] + done.stderr[-2000:]
@@ -91,7 +92,7 @@ def test_with_all_answers_the_lessons_run(tmp_path):
 def test_only_what_is_asked_for_is_open(tmp_path, capsys):
     out = tmp_path / "handout"
     assert tree.main(["8", str(out), "--only", "4.3", "8"]) == 0 and "open 4.3 8" in capsys.readouterr().out
-    text = "\n".join(f.read_text() for f in (out / "src").rglob("*.py"))
+    text = "\n".join(f.read_text(encoding="utf-8") for f in (out / "src").rglob("*.py"))
     marked = {t.split()[-1] for t in text.splitlines() if "# BEGIN YOUR TURN" in t}
     assert marked == {"4.3"} and {h.id for h in course.holes(out)} == {h.id for h in course.holes()}
     assert [h.id for h in course.holes(out) if h.first] == ["5.3", "5.4"]            # these run 4.3
@@ -103,7 +104,7 @@ def test_a_line_of_an_answer_is_found(tmp_path):
     own = stubs.own_lines(HOLES)
     line = next(t for t, i in own.items() if i == "4.3")
     assert len(own) > 50 and all(len(t) > stubs.LONG for t in own)
-    (tmp_path / "page.md").write_text(f"some text\n    {line}\n")
+    (tmp_path / "page.md").write_text(f"some text\n    {line}\n", encoding="utf-8")
     (tmp_path / "some.bin").write_bytes(b"\x00" + max(own, key=len).encode() + b"\x00")
     assert len([*tree.answers_in(tmp_path, own)]) == 2
 
@@ -129,7 +130,7 @@ def test_a_file_with_a_hole_differs_there_alone(hole):
             if not inside:
                 outside.append(t)
             inside -= "END YOUR TURN" in t
-        before = file.read_text().splitlines()
+        before = file.read_text(encoding="utf-8").splitlines()
         assert inside == 0 and len(outside) <= len(before) + 6
         assert sum(t not in before for t in outside) <= len(hole.objects), hole.id       # the line a lambda stood on
 
@@ -141,7 +142,7 @@ def test_sources_that_are_no_python():
 
 
 def test_the_workflow_has_a_step_for_each_hole(handout):
-    text = (handout[0].folder / ".github/workflows/exercises.yml").read_text()
+    text = (handout[0].folder / ".github/workflows/exercises.yml").read_text(encoding="utf-8")
     for hole in (h for h in HOLES if h.chapter <= 4):
         assert f"run: make -s check EX={hole.id}\n" in text and f'"{hole.short} ({hole.points} points)"' in text
     assert "5.1" not in text and "\t" not in text and source.file_of("flowedu")
@@ -153,5 +154,5 @@ def test_of_the_whole_course_no_line_of_an_answer_is_handed_out(tmp_path, closed
     made = tree.export(tmp_path / "handout", course.chapters()[-1].number, closed=closed)
     there = {p.name for p in (made.folder / "chapters" / "08_kernels").iterdir()}
     assert not made.found and "stubs" in there and not there & {"answers", "wrong"}
-    figures = json.loads((made.folder / "student.json").read_text())["figures"]
+    figures = json.loads((made.folder / "student.json").read_text(encoding="utf-8"))["figures"]
     assert {h.id for h in course.holes() if h.stars and h.kind != "kernel"} == set(figures)

@@ -78,7 +78,7 @@ def runner(tmp_path):
 def test_the_smallest_case_in_the_words_of_the_lesson(runner, id, answer, text):
     hole = course.find(id)
     runner.work.mkdir()
-    runner.file(hole).write_text(answer)
+    runner.file(hole).write_text(answer, encoding="utf-8")
     right, lines = runner.check(hole)
     assert not right and lines == text.strip().splitlines()
 
@@ -114,7 +114,7 @@ def test_what_comes_next_and_the_exit_status(tmp_path, capsys):
     capsys.readouterr()
     (work / "1.1_strides.py").write_text("def row_major(shape):\n    return tuple(shape)\n")
     assert main(["check", "1.1", "--work", str(work)]) == 1 and "next: " not in capsys.readouterr().out
-    (work / "1.1_strides.py").write_text("\n".join(Runner(course.HOME, work).solution(course.find("1.1"), True)))
+    (work / "1.1_strides.py").write_text("\n".join(Runner(course.HOME, work).solution(course.find("1.1"), True)), "utf-8")
     assert main(["check", "1.1", "--work", str(work)]) == 0
     said = capsys.readouterr().out
     assert "make solution EX=1.1" in said and f"next: 1.2 broadcasting (20 minutes)   {work}/1.2_broadcasting.py" in said
@@ -139,9 +139,9 @@ def test_another_seed_draws_other_cases(tmp_path):
         seen = tmp_path / f"{seed}.txt"
         file.write_text(f"def row_major(shape):\n    open({str(seen)!r}, 'a').write(repr(tuple(shape)))\n"
                         "    out, step = [], 1\n    for n in reversed(shape):\n        out.append(step)\n"
-                        "        step *= max(n, 1)\n    return tuple(reversed(out))\n")
+                        "        step *= max(n, 1)\n    return tuple(reversed(out))\n", encoding="utf-8")
         assert judged(hole, file, seed)["state"] == "right"
-        found = seen.read_text()
+        found = seen.read_text(encoding="utf-8")
         seen.unlink()
         return found
 
@@ -151,7 +151,8 @@ def test_another_seed_draws_other_cases(tmp_path):
 def test_debug_runs_in_the_foreground(tmp_path):
     """breakpoint() gets what is typed, and no limit ends it."""
     (tmp_path / "1.1_strides.py").write_text("def row_major(shape):\n    mine = 6 * 7\n    breakpoint()\n    return ()\n")
-    done = subprocess.run([sys.executable, "-m", "flowedu.learn", "check", "1.1", "--work", str(tmp_path)], text=True,
+    done = subprocess.run([sys.executable, "-m", "flowedu.learn", "check", "1.1", "--work", str(tmp_path)],
+                          encoding="utf-8",
                           input="p mine\np shape\nq\n", capture_output=True, env={**os.environ, "DEBUG": "1"})
     assert done.returncode == 1 and "42" in done.stdout and "(Pdb)" in done.stdout and "Traceback" not in done.stderr
 

@@ -30,7 +30,7 @@ def test_every_wrong_answer_is_kept_as_short_as_can_be(hole):
     for answer in wrong.answers(hole):
         assert answer.law in hole.laws and answer.text not in right, answer.name
         assert seen.setdefault(answer.text, answer.name) == answer.name
-        lines = answer.kept.read_text().splitlines()
+        lines = answer.kept.read_text(encoding="utf-8").splitlines()
         assert answer.kept.suffix != wrong.PATCH or len(lines) < len(answer.text.splitlines()) + 1, answer.name
         ending, text = wrong.shortest(hole, answer.law, answer.text)
         assert len(lines) <= len(text.splitlines()), f"{answer.kept.name} could be:\n{text}"
@@ -97,15 +97,16 @@ def test_an_author_edits_the_right_answer(strides, tmp_path, capsys):
     assert wrong.main(["1.1"]) == 0
     text = capsys.readouterr().out
     edited = tmp_path / "edited.py"
-    edited.write_text(text.replace("step *= max(n, 1)", "step *= n"))
+    edited.write_text(text.replace("step *= max(n, 1)", "step *= n"), encoding="utf-8")
     assert wrong.main(["1.1", "no_floor", "values.as_numpy", str(edited)]) == 0
     kept = strides.folder / "wrong" / "1.1_no_floor.patch"
     assert "make authors-check EX=1.1" in capsys.readouterr().out and kept in wrong.files(strides)
-    assert [t[:1] for t in kept.read_text().splitlines()] == ["#", "-", "+"]
-    assert wrong.main(["1.1", "no_floor"]) == 0 and capsys.readouterr().out == edited.read_text()
+    assert [t[:1] for t in kept.read_text(encoding="utf-8").splitlines()] == ["#", "-", "+"]
+    assert wrong.main(["1.1", "no_floor"]) == 0 and capsys.readouterr().out == edited.read_text(encoding="utf-8")
     edited.write_text("def row_major(shape):\n    return shape\n")                  # another algorithm
     assert wrong.main(["1.1", "same", "values.as_numpy", str(edited)]) == 0
-    assert (strides.folder / "wrong" / "1.1_same.py").read_text() == "# values.as_numpy\n" + edited.read_text()
+    same = (strides.folder / "wrong" / "1.1_same.py").read_text("utf-8")
+    assert same == "# values.as_numpy\n" + edited.read_text("utf-8")
     for arguments, words in ((["1.1", "x", "values.no", str(edited)], "has no law values.no"),
                              (["1.1", "nothing"], "has no wrong answer nothing"),
                              (["1.1", "x", "values.as_numpy", "nowhere.py"], "nowhere.py")):
@@ -118,7 +119,7 @@ def test_authors_check_names_what_no_longer_applies(strides, tmp_path):
     folder = strides.folder / "wrong"
     (folder / "1.1_drifted.patch").write_text("# values.as_numpy\n-    no such line\n+    another\n")
     (folder / "1.1_lost.patch").write_text("# values.as_numpy\n# against right/1.1_gone.py\n-    a\n")
-    (folder / "1.1_alive.py").write_text("# values.as_numpy\n" + wrong.right(strides)[""])
+    (folder / "1.1_alive.py").write_text("# values.as_numpy\n" + wrong.right(strides)[""], encoding="utf-8")
     found = "\n".join(authors.problems(strides, Runner(course.HOME, tmp_path / "work"), cases=5))
     assert "1.1_drifted.patch:2: this does not apply" in found and "1.1_lost.patch:2: there is no right answer" in found
     assert "1.1_alive.py should die by values.as_numpy: right by no law" in found

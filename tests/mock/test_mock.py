@@ -152,7 +152,7 @@ def test_what_a_file_imports_is_no_name_of_pytorchs(path):
 
 
 def public_names() -> list[str]:
-    return (Path(__file__).parents[1] / "public_names.txt").read_text().split()
+    return (Path(__file__).parents[1] / "public_names.txt").read_text(encoding="utf-8").split()
 
 
 def test_wrong_calls():
@@ -205,8 +205,9 @@ def test_variables_of_old_programs():
 
 def run(tmp_path, program, *words, args=()):
     (tmp_path / "helper.py").write_text("VALUE = 5\n")
-    (tmp_path / "program.py").write_text(textwrap.dedent(program))
-    return subprocess.run([sys.executable, "-m", "flowedu.mock", *words, "program.py", *args], cwd=tmp_path, text=True,
+    (tmp_path / "program.py").write_text(textwrap.dedent(program), encoding="utf-8")
+    return subprocess.run([sys.executable, "-m", "flowedu.mock", *words, "program.py", *args], cwd=tmp_path,
+                          encoding="utf-8",
                           capture_output=True, timeout=HANGS)
 
 
@@ -234,11 +235,12 @@ def test_a_program_runs_as_it_is(tmp_path):
     assert done.stderr == "flowedu.mock: asked for, and not there: torch.fft\n"
     silent = run(tmp_path, "import torch\nassert torch.__version__.startswith('2')\n")
     assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "")
-    none = subprocess.run([sys.executable, "-m", "flowedu.mock", "none.py"], cwd=tmp_path, text=True, capture_output=True,
+    none = subprocess.run([sys.executable, "-m", "flowedu.mock", "none.py"], cwd=tmp_path,
+                          encoding="utf-8", capture_output=True,
                           timeout=HANGS)
     assert none.returncode == 2 and "cannot read none.py" in none.stderr
 
 
 def test_nobody_pays_who_does_not_ask():
     code = "import sys, flowedu; print(any(m.startswith('flowedu.mock') for m in sys.modules)); flowedu.mock.enable"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8").stdout == "False\n"

@@ -104,7 +104,8 @@ def test_ranges_are_counted_and_their_times_add_up(torch, tmp_path):
     table = prof.key_averages().table(sort_by="cpu_time_total", row_limit=1).splitlines()
     assert table[3].startswith("outer") and not any(line.startswith("inner") for line in table)
     prof.export_chrome_trace(tmp_path / "t.json")
-    assert [e["name"] for e in json.loads((tmp_path / "t.json").read_text())["traceEvents"]] == ["inner", "inner", "outer"]
+    events = json.loads((tmp_path / "t.json").read_text("utf-8"))["traceEvents"]
+    assert [e["name"] for e in events] == ["inner", "inner", "outer"]
 
 
 @pytest.mark.torch
@@ -124,7 +125,7 @@ def test_traces_are_ready_when_pytorchs_are(tmp_path, steps):
     with torch_profiler.profile(schedule=torch_profiler.schedule(wait=1, warmup=1, active=2), on_trace_ready=write) as prof:
         for _ in range(steps):
             prof.step()
-    traces = [json.loads(p.read_text())["traceEvents"] for p in (tmp_path / "log").glob("w.*.pt.trace.json")]
+    traces = [json.loads(p.read_text("utf-8"))["traceEvents"] for p in (tmp_path / "log").glob("w.*.pt.trace.json")]
     whole = sorted(e["name"] for t in traces for e in t)
     assert whole == sorted(f"ProfilerStep#{i}" for i in range(steps) if i % 4 > 1)
 

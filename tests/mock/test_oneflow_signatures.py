@@ -15,7 +15,7 @@ from flowedu import mock
 from flowedu.errors import FlowError
 from flowedu.mock.differences import FACES
 
-LINES = [t for t in (Path(__file__).parent / "oneflow_signatures.txt").read_text().splitlines() if t[0] != "#"]
+LINES = [t for t in (Path(__file__).parent / "oneflow_signatures.txt").read_text("utf-8").splitlines() if t[0] != "#"]
 # {theirs: other words for the same argument}
 WORDS = {"x": "input x1 a values tensors like params condition logits A", "input": "x a values tensors like condition",
          "inputs": "tensors input", "a": "input", "b": "mat2 other", "y": "x2 other", "A": "x", "other": "tensor src",

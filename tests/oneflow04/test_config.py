@@ -398,11 +398,11 @@ def test_plans_and_rates_are_written(logs, capsys):
     assert len(set(folders)) == 3 and all(f in printed for f in folders)
     for folder, j in zip(folders, (train, predict, train)):
         assert folder.startswith(str(logs)) and j.name in os.path.basename(folder)
-        assert Path(folder, "plan.txt").read_text() == f"plan of {j.name}\n"
+        assert Path(folder, "plan.txt").read_text(encoding="utf-8") == f"plan of {j.name}\n"
     for i in range(2500):
         debug.step(train, i, 0.1 / (i + 1))
     debug.flush()
-    lines = Path(folders[2], "train_step2lr.csv").read_text().splitlines()
+    lines = Path(folders[2], "train_step2lr.csv").read_text(encoding="utf-8").splitlines()
     assert lines[0] == "train_step, lr" and len(lines) == 2501
     for i, line in enumerate(lines[1:]):
         step, rate = line.split(", ")
@@ -417,7 +417,7 @@ def test_a_step_before_the_start_is_kept(logs):
     folder = debug.start(train)
     debug.step(train, 1, 0.25)
     debug.flush()
-    assert Path(folder, "train_step2lr.csv").read_text() == "train_step, lr\n0, 0.5\n1, 0.25\n"
+    assert Path(folder, "train_step2lr.csv").read_text(encoding="utf-8") == "train_step, lr\n0, 0.5\n1, 0.25\n"
 
 
 @pytest.mark.parametrize("on", [True, False])
@@ -438,9 +438,9 @@ def test_a_session_in_debug_mode(logs, capsys, on):
         return
     assert sorted(f.name.split("-")[-1] for f in logs.iterdir()) == ["learn", "look"]
     [plan] = logs.glob("*-look/plan.txt")
-    assert plan.read_text() == show.show() + "\n"
+    assert plan.read_text(encoding="utf-8") == show.show() + "\n"
     [rates] = logs.glob("*/train_step2lr.csv")
-    lines = rates.read_text().splitlines()
+    lines = rates.read_text(encoding="utf-8").splitlines()
     schedule = flow.optimizer.CosineScheduler(0.1, 8)
     assert lines[0] == "train_step, lr" and len(lines) == 6
     for i, line in enumerate(lines[1:]):
@@ -454,7 +454,7 @@ def test_lines_of_a_forgotten_job_are_written(logs):
     assert not os.path.exists(os.path.join(folder, "train_step2lr.csv"))
     del train
     gc.collect()
-    assert Path(folder, "train_step2lr.csv").read_text() == "train_step, lr, lr1\n0, 0.1, 0.5\n"
+    assert Path(folder, "train_step2lr.csv").read_text(encoding="utf-8") == "train_step, lr, lr1\n0, 0.1, 0.5\n"
 
 
 def test_a_full_disk_stops_no_training(logs, capsys):
@@ -478,10 +478,10 @@ def test_lines_are_written_at_exit(tmp_path):
         print(debug.start(job).splitlines()[-1])
         debug.step(job, 0, 0.5)
         """)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     [folder] = os.listdir(tmp_path)
-    assert (tmp_path / folder / "train_step2lr.csv").read_text() == "train_step, lr\n0, 0.5\n"
+    assert (tmp_path / folder / "train_step2lr.csv").read_text(encoding="utf-8") == "train_step, lr\n0, 0.5\n"
 
 
 # --- dtypes (the helpers a configuration names) ----------------------------------------------------------------------

@@ -73,7 +73,7 @@ def test_the_subset_is_the_one_we_chose():
         digest.update(np.ascontiguousarray(array))
     assert digest.hexdigest() == "e84fdfb500702bbbe384e7e9d7bb1f0f703e5ce52c5001ab43455dacb4ba6647"
     assert mnist.SUBSET.stat().st_size < 1.6e6
-    note = mnist.SUBSET.with_suffix(".md").read_text()
+    note = mnist.SUBSET.with_suffix(".md").read_text(encoding="utf-8")
     assert "Yann LeCun" in note and "Corinna Cortes" in note and "Share Alike 3.0" in note
 
 
@@ -392,5 +392,5 @@ def test_the_command_refuses_a_wrong_file(tmp_path, capsys):
 def test_help_runs_as_a_module():
     env = {**os.environ, "COLUMNS": "120"}
     command = [sys.executable, "-m", "flowedu.data", "mnist", "--help"]
-    run = subprocess.run(command, capture_output=True, text=True, env=env)
+    run = subprocess.run(command, capture_output=True, encoding="utf-8", env=env)
     assert run.returncode == 0 and "--out-dir" in run.stdout and "cache" in run.stdout

@@ -8,7 +8,7 @@ import flowedu as flow
 from flowedu import mock
 from flowedu.errors.oneflow04 import REASONS, reason
 
-NAMES = (Path(__file__).parent / "exports.txt").read_text().split()
+NAMES = (Path(__file__).parent / "exports.txt").read_text(encoding="utf-8").split()
 
 
 def looked_up(path: str, root=flow):

@@ -74,7 +74,7 @@ def test_without_protobuf_the_message_says_what_to_install():
     code = ("import sys; sys.modules['google.protobuf'] = None\n"
             "import flowedu as flow, flowedu.core.record.record_pb2 as pb\n"
             "try: pb.OFRecord\nexcept flow.errors.DataError as e: print(e)")
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True).stdout
     assert install("record") in out
 
 
@@ -201,7 +201,7 @@ def test_a_full_disk_leaves_nothing(tmp_path, old):
     if old:
         write(tmp_path, 3)
     before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
-    done = subprocess.run([sys.executable, "-W", "error", "-c", FULL, str(tmp_path)], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-W", "error", "-c", FULL, str(tmp_path)], capture_output=True, encoding="utf-8")
     assert done.returncode == 0 and not done.stderr, done.stderr
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
 

@@ -236,7 +236,7 @@ def test_items_are_let_go_on_close():
     lambda body: "time.sleep" in body or "1e5" in body))
 def test_the_interpreter_ends(body):
     code = f"import sys, threading, time\nfrom flowedu.data import Prefetcher\n{body}"
-    r = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANGS)
+    r = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=HANGS)
     assert r.returncode == 0 and r.stderr == ""
 
 
@@ -246,7 +246,7 @@ def test_ctrl_c_interrupts_a_consumer_that_waits():
             "ctrl_c = threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT))\n"
             "try:\n    p = Prefetcher(lambda: (ctrl_c.start(), e.wait(1e5)))\n    p.get()\n"
             "except KeyboardInterrupt: print('interrupted'); e.set()\n")
-    r = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANGS)
+    r = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=HANGS)
     assert r.stdout == "interrupted\n" and r.stderr == ""
 
 
@@ -260,7 +260,7 @@ def test_a_child_process_does_not_wait_for_a_thread_it_does_not_have():
             "    except RuntimeError as e: print('fork' in str(e), flush=True)\n"
             "    os._exit(0)\n"
             "os.waitpid(pid, 0); hold.set()\n")
-    r = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=HANGS)
+    r = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, encoding="utf-8", timeout=HANGS)
     assert r.stdout == "True\n" and r.stderr == ""
 
 

@@ -467,7 +467,7 @@ def test_37_layout_of_a_checkpoint(tmp_path):
     job(lambda x: x * weight(), X)(X)
     flow.checkpoint.save(str(tmp_path / "c"))
     assert (tmp_path / "c" / "snapshot_done").is_file()
-    meta = (tmp_path / "c" / "w" / "meta").read_text()
+    meta = (tmp_path / "c" / "w" / "meta").read_text(encoding="utf-8")
     assert "dim: 3" in meta and "data_type: kFloat" in meta
     assert (tmp_path / "c" / "w" / "out").read_bytes() == np.ones(3, np.float32).tobytes()
     with refused(AssertionError):

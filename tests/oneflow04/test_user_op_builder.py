@@ -259,7 +259,7 @@ def folder(path, api=API, kernel=KERNEL, definition=DEFINITION, name="user_relu"
     (path / name).mkdir()
     for text, end in ((api, "py_api.py"), (kernel, "py_kernel.py"), (definition, "cpp_def.cpp")):
         if text is not None:
-            (path / name / f"{name}_{end}").write_text(text)
+            (path / name / f"{name}_{end}").write_text(text, encoding="utf-8")
     return flow.experimental.custom_op_module(name, str(path))
 
 

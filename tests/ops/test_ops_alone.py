@@ -25,7 +25,7 @@ sys.meta_path.insert(0, Nothing_else())
 
 
 def run(code: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-c", ALONE + code], capture_output=True, text=True, timeout=HANGS)
+    return subprocess.run([sys.executable, "-c", ALONE + code], capture_output=True, encoding="utf-8", timeout=HANGS)
 
 
 def section(text: str) -> list[tuple[str, str]]:
@@ -36,7 +36,7 @@ def section(text: str) -> list[tuple[str, str]]:
 
 
 def test_the_first_page_runs_on_nothing_but_the_ops():
-    (code, promised), = section(PAGE.read_text())
+    (code, promised), = section(PAGE.read_text(encoding="utf-8"))
     done = run(code)
     assert done.returncode == 0 and done.stdout == promised, done.stderr
 

@@ -12,7 +12,7 @@ def limit_memory(room: int = ROOM) -> None:
     single array may be larger.)"""
     if "libasan" in os.environ.get("LD_PRELOAD", ""):
         return                       # see run_child
-    with open("/proc/self/statm") as f:
+    with open("/proc/self/statm", encoding="utf-8") as f:
         used = int(f.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + room, used + room))
 
@@ -22,7 +22,7 @@ def run_child(code: str, seconds: float = 120, **env: str) -> str:
     environment = {**os.environ, **env}
     if "ASAN_OPTIONS" in environment:
         environment["ASAN_OPTIONS"] += f":max_allocation_size_mb={ROOM >> 20}"
-    p = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    p = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
                          env=environment, cwd=os.path.dirname(__file__))
     try:
         out, _ = p.communicate(timeout=seconds)

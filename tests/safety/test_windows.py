@@ -135,13 +135,13 @@ def test_a_graph_file_cannot_bring_them_either(tmp_path, name, n):
     g(x)
     flow.save(g, tmp_path / "net")
     path = tmp_path / "net" / "model.mlir"
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     old = {"strides": [1, 1], "pads": [1, 1, 1, 1], "dilations": [1, 1], "groups": 1}[name]
     new = [n] * len(old) if isinstance(old, list) else n
     assert f'"{name}": {json.dumps(old)}' in text
     text = text.replace(f'"{name}": {json.dumps(old)}', f'"{name}": {json.dumps(new)}')
     for shape in ("2x4x4x4", "2x4x1x1"):
-        path.write_text(text.replace("2x4x4x4", shape))
+        path.write_text(text.replace("2x4x4x4", shape), encoding="utf-8")
         try:
             y = flow.load_graph(tmp_path / "net")(x)
         except FlowError:

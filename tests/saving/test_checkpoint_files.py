@@ -114,10 +114,11 @@ def test_the_files_are_those_of_oneflow(tmp_path):
     assert (tmp_path / "dense1-weight" / "meta").read_bytes() == FLOAT_META.encode()
     assert (tmp_path / "dense1-weight" / "out").read_bytes().hex() == (
         "0000803f 00000040 00004040 00008040 0000a040 0000c040".replace(" ", ""))
-    assert (tmp_path / "System-Train-TrainStep-job" / "meta").read_text() == "shape {\n  dim: 1\n}\ndata_type: kInt64\n"
+    meta = (tmp_path / "System-Train-TrainStep-job" / "meta").read_text("utf-8")
+    assert meta == "shape {\n  dim: 1\n}\ndata_type: kInt64\n"
     assert (tmp_path / "System-Train-TrainStep-job" / "out").read_bytes() == b"\7" + bytes(7)
     assert (tmp_path / "half" / "out").read_bytes() == b"\x00\x3c"
-    assert (tmp_path / "scalar" / "meta").read_text() == "shape {\n}\ndata_type: kDouble\n"
+    assert (tmp_path / "scalar" / "meta").read_text(encoding="utf-8") == "shape {\n}\ndata_type: kDouble\n"
 
 
 @pytest.mark.parametrize("token, d", [
@@ -127,7 +128,7 @@ def test_the_files_are_those_of_oneflow(tmp_path):
     ("kInt16", dt.int16)])
 def test_every_data_type(tmp_path, token, d):
     (tmp_path / "out").write_bytes(np.array([1, 0, 1], d.numpy).tobytes())
-    (tmp_path / "meta").write_text(f"shape {{ dim: 3 }} data_type: {token}")
+    (tmp_path / "meta").write_text(f"shape {{ dim: 3 }} data_type: {token}", encoding="utf-8")
     b = cf.read(tmp_path)
     assert b.dtype is d and same(b.numpy(), np.array([1, 0, 1], d.numpy))
 
@@ -147,7 +148,7 @@ def test_char_and_int8_stay_apart(tmp_path):
     FLOAT_META, "shape: {dim:2 dim:3} data_type:kFloat", "# a comment\nshape {\n dim: 2, dim: 3; }\n\ndata_type: 2 # x",
     FLOAT_META.replace("\n", "\r\n")])
 def test_other_ways_to_write_the_same_protobuf(variable, text):
-    (variable / "meta").write_text(text)
+    (variable / "meta").write_text(text, encoding="utf-8")
     assert (cf.read(variable).shape, cf.read(variable).dtype) == ((2, 3), dt.float32)
 
 
@@ -156,7 +157,7 @@ def test_other_files_are_ignored(variable):
     (root / "notes.txt").write_text("x")
     (root / "empty").mkdir()
     (root / "only_meta").mkdir()
-    (root / "only_meta" / "meta").write_text(FLOAT_META)
+    (root / "only_meta" / "meta").write_text(FLOAT_META, encoding="utf-8")
     (root / "snapshot_done").unlink()
     assert list(cf.read(root)) == ["w"]
 
@@ -180,7 +181,7 @@ def test_the_oldest_checkpoints_have_no_meta(variable):
 @given(size=st.integers(0, 60).filter(lambda n: n != 24))
 def test_a_file_of_the_wrong_size_is_named_with_both_sizes(tmp_path_factory, size):
     path = tmp_path_factory.mktemp("w")
-    (path / "meta").write_text(FLOAT_META)
+    (path / "meta").write_text(FLOAT_META, encoding="utf-8")
     (path / "out").write_bytes(bytes(size))
     with refused(str(path / "out"), "24 bytes", f"{size} bytes", "too short" if size < 24 else "too long"):
         cf.read(path)
@@ -208,7 +209,7 @@ def test_a_meta_that_is_none_is_refused(variable, text):
 
 @pytest.mark.parametrize("token", ["kOFRecord", "kTensorBuffer", "kQuad", "8", "0", "kfloat"])
 def test_an_unknown_data_type_is_refused(variable, token):
-    (variable / "meta").write_text(FLOAT_META.replace("kFloat", token))
+    (variable / "meta").write_text(FLOAT_META.replace("kFloat", token), encoding="utf-8")
     with refused(str(variable / "meta"), token, "kDouble"):
         cf.read(variable)
 
@@ -233,7 +234,7 @@ def test_no_meta_does_worse_than_raise(tmp_path_factory, meta, data):
 
 def test_a_long_malicious_meta_takes_no_time(variable):
     for text in ("shape { " + "dim : 1 " * 200_000, " \n" * 10**6, "shape {" + " " * 10**6 + "x", "#" * 10**6):
-        (variable / "meta").write_text(text)
+        (variable / "meta").write_text(text, encoding="utf-8")
         start = time.process_time()                  # what others do meanwhile does not count
         with refused():
             cf.read(variable)
@@ -283,7 +284,7 @@ def test_only_a_free_path_or_an_empty_directory_is_taken(tmp_path, monkeypatch):
     cf.write(str(tmp_path / "empty"), a)
     with refused("already exists!"):
         cf.write(tmp_path / "empty", a)
-    assert [p.name for p in (tmp_path / "full").iterdir()] == ["x"] and (tmp_path / "file").read_text() == "x"
+    assert [p.name for p in (tmp_path / "full").iterdir()] == ["x"] and (tmp_path / "file").read_text("utf-8") == "x"
     (tmp_path / "cwd").mkdir()
     monkeypatch.chdir(tmp_path / "cwd")
     with refused("current directory"):

@@ -81,7 +81,7 @@ def test_what_is_saved(tmp_path):
     want = [*trained, *[f"{n}-{s}" for n in trained for s in "mv"], "bn-moving_mean", "bn-moving_variance",
             "System-Train-TrainStep-train", "snapshot_done"]
     assert sorted(os.listdir(at)) == sorted(want) and (at / "snapshot_done").is_file()
-    assert (at / "out-weight" / "meta").read_text() == "shape {\n  dim: 3\n  dim: 144\n}\ndata_type: kFloat\n"
+    assert (at / "out-weight" / "meta").read_text("utf-8") == "shape {\n  dim: 3\n  dim: 144\n}\ndata_type: kFloat\n"
     assert (at / "out-weight" / "out").read_bytes() == values()["out-weight"].tobytes()
     assert (at / "System-Train-TrainStep-train" / "out").read_bytes() == np.int64(1).tobytes()
 

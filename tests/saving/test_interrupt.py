@@ -86,7 +86,7 @@ def test_tests_that_interrupt_need_no_terminal():
     chosen = f"{tests}/ops/test_python_kernels.py::test_an_interrupt_in_a_kernel", \
         f"{tests}/oneflow04/test_prefetch.py::test_ctrl_c_interrupts_a_consumer_that_waits"
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *chosen],
-                          capture_output=True, text=True, env={**os.environ, "PYTEST_ADDOPTS": ""},
+                          capture_output=True, encoding="utf-8", env={**os.environ, "PYTEST_ADDOPTS": ""},
                           preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
     assert done.returncode == 0 and done.stdout.startswith(".. "), done.stdout
 
@@ -96,7 +96,7 @@ def test_tests_that_interrupt_need_no_terminal():
 def test_the_newest_checkpoint_survives_ten_interruptions(tmp_path):
     draw, root = random.Random(time.time_ns()), tmp_path / "snapshots"
     program = tmp_path / "train.py"
-    program.write_text(CHILD)
+    program.write_text(CHILD, encoding="utf-8")
     reached = 0
     for round in range(10):
         how = signal.SIGINT if round % 2 else signal.SIGKILL

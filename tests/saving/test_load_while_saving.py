@@ -144,7 +144,7 @@ def test_two_processes(tmp_path):
             flow.save({"w": flow.full((50,), float(i)), "b": [flow.full((5,), float(i)), flow.full((3,), float(i))],
                        "step": i}, sys.argv[1])
         """)
-    writer = subprocess.Popen([sys.executable, "-c", script, str(path)], stderr=subprocess.PIPE, text=True)
+    writer = subprocess.Popen([sys.executable, "-c", script, str(path)], stderr=subprocess.PIPE, encoding="utf-8")
     try:
         last = 0.0
         while writer.poll() is None:

@@ -131,9 +131,10 @@ def test_the_layout_is_oneflows_without_the_pickle(tmp_path):
     flow.save({"w": flow.tensor([[1.0, 2.0, 3.0]]), "n": 5}, tmp_path / "deep" / "model")
     path = tmp_path / "deep" / "model"
     assert sorted(p.name for p in path.iterdir()) == ["snapshot_done", "state.json", "tensor_0"]
-    assert (path / "tensor_0" / "meta").read_text() == "shape {\n  dim: 1\n  dim: 3\n}\ndata_type: kFloat\n"
+    assert (path / "tensor_0" / "meta").read_text(encoding="utf-8") == "shape {\n  dim: 1\n  dim: 3\n}\ndata_type: kFloat\n"
     assert (path / "tensor_0" / "out").read_bytes() == np.array([1, 2, 3], "<f4").tobytes()
-    assert json.loads((path / "state.json").read_text())["data"] == {"dict": [["w", {"tensor": "tensor_0"}], ["n", 5]]}
+    state = json.loads((path / "state.json").read_text("utf-8"))
+    assert state["data"] == {"dict": [["w", {"tensor": "tensor_0"}], ["n", 5]]}
     assert flow.load(path / "tensor_0").numpy().tolist() == [[1, 2, 3]]
 
 
@@ -194,7 +195,7 @@ def test_nothing_else_is_ever_replaced(tmp_path):
     (home / "letter.txt").write_text("dear")
     with pytest.raises(AssertionError, match="no checkpoint") as e:
         flow.save({"a": flow.ones(3)}, home)
-    assert "letter.txt, photos" in str(e.value) and (home / "letter.txt").read_text() == "dear"
+    assert "letter.txt, photos" in str(e.value) and (home / "letter.txt").read_text(encoding="utf-8") == "dear"
     flow.save({"a": flow.ones(3)}, tmp_path / "c")
     (tmp_path / "c" / "tensor_0" / "notes").write_text("mine")
     with pytest.raises(AssertionError, match="no checkpoint"):
@@ -205,7 +206,7 @@ def test_nothing_else_is_ever_replaced(tmp_path):
 
 def test_texts_next_to_variables(tmp_path):
     write(tmp_path / "g", {"w": flow.tensor([1.0])}, texts={"model.mlir": "module {}\n"}, replace=True)
-    assert (tmp_path / "g" / "model.mlir").read_text() == "module {}\n"
+    assert (tmp_path / "g" / "model.mlir").read_text(encoding="utf-8") == "module {}\n"
     assert read(tmp_path / "g")["w"].numpy().tolist() == [1]
     with pytest.raises(AssertionError, match="flow.load_graph"):
         flow.load(tmp_path / "g")

@@ -25,12 +25,12 @@ def test_it_says_what_is_so():
 
 def test_every_extra_is_told():
     if (ROOT / "pyproject.toml").exists():
-        extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+        extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
         assert set(extras) - DEVELOPERS == set(EXTRAS)
 
 
 def test_as_a_command():
-    done = subprocess.run([sys.executable, "-m", "flowedu"], capture_output=True, text=True, timeout=HANGS,
+    done = subprocess.run([sys.executable, "-m", "flowedu"], capture_output=True, encoding="utf-8", timeout=HANGS,
                           env={**os.environ, "FLOWEDU_NUM_THREADS": "1", "FLOWEDU_ISA": "base"})
     assert done.returncode == 0 and not done.stderr, done.stderr
     lines = {line[:16].strip(): line[16:] for line in done.stdout.splitlines()}

@@ -145,7 +145,7 @@ def test_show_writes_files(two, tmp_path):
         picture = hasattr(thing, "_repr_svg_")
         assert (root.find(f"body/{SVG}svg") is not None) == picture == (root.find("body/table") is None)
         if picture:
-            assert flow.show(thing, str(tmp_path / f"{i}.svg")).read_text() == thing._repr_svg_()
+            assert flow.show(thing, str(tmp_path / f"{i}.svg")).read_text(encoding="utf-8") == thing._repr_svg_()
         else:
             with pytest.raises(flow.errors.ArgumentError, match=r"it is a table: \.html"):
                 flow.show(thing, tmp_path / f"{i}.svg")

@@ -51,7 +51,7 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path):
     path = write_text(tmp_path / "deep" / "a.svg", "first")
     with pytest.raises(UnicodeEncodeError):
         write_text(path, "second \ud800")
-    assert path.read_text() == "first"
+    assert path.read_text(encoding="utf-8") == "first"
 
 
 def test_only_one_file_writes_svg():

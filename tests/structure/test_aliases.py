@@ -44,7 +44,7 @@ def test_a_face_may_be_the_first_that_is_imported():
     script = ("import importlib, sys; public, real = ([importlib.import_module(p) for p in arg.split()] "
               "for arg in sys.argv[1:]); print([m.__spec__.name for m, n in zip(public, real) if m is n])")
     said = subprocess.run([sys.executable, "-c", script, " ".join(PATHS), " ".join(map(home, PATHS))], capture_output=True,
-                          text=True, timeout=HANGS, check=True, env={**os.environ, "PYTHONPATH": str(ROOT.parent)})
+                          encoding="utf-8", timeout=HANGS, check=True, env={**os.environ, "PYTHONPATH": str(ROOT.parent)})
     assert ast.literal_eval(said.stdout) == [*map(home, PATHS)]
 
 
@@ -60,7 +60,8 @@ def test_a_function_with_the_name_of_its_file_stays_a_function():
               "    found += [path] * (not isinstance(getattr(parent, name, types), types.ModuleType))\n"
               "print(found)")
     asked, imported = (ast.literal_eval(subprocess.run(
-        [sys.executable, "-c", script, how, " ".join(paths)], capture_output=True, text=True, timeout=HANGS, check=True,
+        [sys.executable, "-c", script, how, " ".join(paths)], capture_output=True,
+        encoding="utf-8", timeout=HANGS, check=True,
         env={**os.environ, "PYTHONPATH": str(ROOT.parent)}).stdout) for how in ("asked", "imported"))
     assert "flowedu.autograd.gradcheck" in asked and {*asked} <= {*imported}
 
@@ -71,7 +72,7 @@ def test_functions_of_a_face_have_their_skin_however_it_was_imported():
               "print([(m.__name__, n) for m in ms for n in getattr(m, '__all__', vars(m)) if n[0] != '_' and isinstance("
               "getattr(m, n), types.FunctionType) and getattr(m, n).__module__.startswith('flowedu')])")
     said = subprocess.run([sys.executable, "-c", script, " ".join(f"flowedu.{p}" for p in ALIASES)], capture_output=True,
-                          text=True, timeout=HANGS, check=True, env={**os.environ, "PYTHONPATH": str(ROOT.parent)})
+                          encoding="utf-8", timeout=HANGS, check=True, env={**os.environ, "PYTHONPATH": str(ROOT.parent)})
     assert ast.literal_eval(said.stdout) == []
 
 
@@ -84,7 +85,7 @@ def test_nothing_lives_where_a_face_is():
 def test_inside_the_package_modules_are_imported_from_where_they_live():
     wrong = []
     for file in ROOT.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("flowedu"):
                 names = [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
             elif isinstance(node, ast.Import):

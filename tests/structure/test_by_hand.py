@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "flowedu"
 SOURCES = {".py", ".pyx", ".pxd", ".pxi", ".h", ".cpp", ".cu", ".js"}
-TABLE = (ROOT / "ARCHITECTURE.md").read_text().partition("\n## By hand, though a library does it\n")[2]
+TABLE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").partition("\n## By hand, though a library does it\n")[2]
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in TABLE.splitlines() if line.startswith("| ")][1:]
 # Who imports one of these reads a format, a terminal or a stream himself.
 LOW = {"struct", "mmap", "termios", "select", "selectors", "html", "unicodedata"}
@@ -21,7 +21,7 @@ def places(cell: str) -> list[Path]:
 
 def lines(place: Path) -> int:
     files = [place] if place.is_file() else [p for p in place.rglob("*") if p.suffix in SOURCES]
-    return sum(len(p.read_text().splitlines()) for p in files)
+    return sum(len(p.read_text(encoding="utf-8").splitlines()) for p in files)
 
 
 def low(source: str) -> set[str]:
@@ -48,7 +48,8 @@ def test_who_reads_bytes_or_a_terminal_himself_has_a_row():
     listed = [p for row in ROWS for p in places(row[1])]
     files = [p for p in (*PACKAGE.rglob("*.py"), *(ROOT / "book").glob("*.py"), *(ROOT / "tools").glob("*.py"))
              if not {"core", "cuda"} & {*p.relative_to(ROOT).parts[:3]}]
-    lack = {str(p.relative_to(ROOT)): low(p.read_text()) for p in files if not any(p.is_relative_to(q) for q in listed)}
+    lack = {str(p.relative_to(ROOT)): low(p.read_text("utf-8")) for p in files
+            if not any(p.is_relative_to(q) for q in listed)}
     assert not {p: names for p, names in lack.items() if names}
 
 

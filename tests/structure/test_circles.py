@@ -28,7 +28,7 @@ def files_of(module: str) -> Iterator[Path]:
 
 
 def _included(path: Path) -> Iterator[Path]:
-    for name in re.findall(r'^include "([\w./]+)"', path.read_text(), re.M) if path.suffix != ".py" else ():
+    for name in re.findall(r'^include "([\w./]+)"', path.read_text(encoding="utf-8"), re.M) if path.suffix != ".py" else ():
         part = next(p for p in (path.parent / name, ROOT.parent / name) if p.exists())
         yield part
         yield from _included(part)

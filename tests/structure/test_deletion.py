@@ -36,7 +36,7 @@ def alone(tmp_path_factory):
             if p.name == "__init__.py" or p.name.partition(".")[0] in own:
                 shutil.copy(p, package / "_kernels" / isa)
     (package / "__init__.py").write_text('"""The course alone."""\n')
-    (folder / "conftest.py").write_text(FEW)
+    (folder / "conftest.py").write_text(FEW, encoding="utf-8")
     (folder / "laws").mkdir()
     for name in LAWS:
         shutil.copy(TESTS / "laws" / name, folder / "laws")
@@ -47,7 +47,7 @@ def alone(tmp_path_factory):
 def run(folder, *arguments):
     # An installed flowedu is found by a finder or a .pth file of the environment: -S leaves both out.
     paths = [str(folder), *(p for p in sys.path if p.endswith("site-packages"))]
-    return subprocess.run([sys.executable, "-S", "-P", *arguments], cwd=folder, capture_output=True, text=True,
+    return subprocess.run([sys.executable, "-S", "-P", *arguments], cwd=folder, capture_output=True, encoding="utf-8",
                           timeout=2 * HANGS, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
 
 

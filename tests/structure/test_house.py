@@ -43,7 +43,7 @@ MODULES = {".".join(("flowedu", *p.relative_to(ROOT).with_suffix("").parts)).rem
 def imports(path: Path):
     """(line, module) of every import of flowedu in a Python or Cython file; of the submodule, where one is imported."""
     if path.suffix == ".py":
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "flowedu":
                 for name in node.names:
                     below = f"{node.module}.{name.name}"
@@ -51,7 +51,7 @@ def imports(path: Path):
             elif isinstance(node, ast.Import):
                 yield from ((node.lineno, a.name) for a in node.names if a.name.partition(".")[0] == "flowedu")
     else:
-        for number, line in enumerate(path.read_text().splitlines(), 1):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             words = line.replace(",", " ").split()
             if len(words) > 1 and words[0] in ("from", "cimport", "import") and words[1].startswith("flowedu"):
                 yield from ((number, below) for n in words[3:] if (below := f"{words[1]}.{n}") in MODULES)
@@ -96,14 +96,14 @@ def test_what_surrounds_a_line_is_in_one_place():
     """One thread-local, core/values/thread_state.py; a thread of work elsewhere keeps what is its own in an object of its
     own."""
     found = {str(p.relative_to(ROOT)) for p in FILES
-             if re.search(r"threading\.local|import local|ContextVar", p.read_text())}
+             if re.search(r"threading\.local|import local|ContextVar", p.read_text(encoding="utf-8"))}
     assert found == {"core/values/thread_state.py", "distributed/threads.py"}
 
 
 def test_who_owns_a_field_of_the_thread_registers_it():
     """Each once, in its own file; the file that keeps them knows none."""
     registers = re.compile(r"^(?:ambient\.)?register_fields\((.*?)\)(?:  |$)", re.M)
-    owners = [(name, p) for p in FILES for names in registers.findall(p.read_text())
+    owners = [(name, p) for p in FILES for names in registers.findall(p.read_text(encoding="utf-8"))
               for name in re.findall(r"(\w+)=", names)]
     assert len(owners) == len({name for name, _ in owners}) > 10
     assert {name for name, _ in owners} >= {*ambient.FIELDS} and "thread_state.py" not in {p.name for _, p in owners}
@@ -129,7 +129,7 @@ def test_here_is_set_for_a_block_and_for_one_thread():
 
 
 def test_what_core_leaves_to_shelves_is_there():
-    asked = {what for p in FILES for what in re.findall(r'extension\("([^"]+)"[,)]', p.read_text())}
+    asked = {what for p in FILES for what in re.findall(r'extension\("([^"]+)"[,)]', p.read_text(encoding="utf-8"))}
     assert asked == set(extensions._homes)
     assert all(extensions.extension(what) is not None for what in extensions._homes)
     with pytest.raises(UnsupportedError, match="a picture nobody makes"):
@@ -143,7 +143,7 @@ def test_core_does_not_grow():
     """Every line counts: blank ones, comments, the C of its kernels."""
     files = [p for folder in ("core", "_kernels/core") for p in (ROOT / folder).rglob("*")
              if p.suffix in (".py", ".pyx", ".pxd", ".pxi", ".h")]
-    lines = sum(len(p.read_text().splitlines()) for p in files)
+    lines = sum(len(p.read_text(encoding="utf-8").splitlines()) for p in files)
     assert lines <= LINES, f"{lines} lines: say something once instead of twice, or move what is no lesson to an extension"
     assert lines > LINES - 1000, f"{lines} lines: lower the bound"
 
@@ -186,7 +186,7 @@ def test_an_import_brings_nothing_heavy_along():
               "'tqdm', 'unittest', 'concurrent.futures', 'urllib.request', 'flowedu.core.trace', 'flowedu.vision.models', "
               "'flowedu.oneflow04.data', 'flowedu.oneflow04.custom', 'flowedu.saving', 'flowedu.oneflow04.image.image'}; "
               "print(sorted(heavy & set(sys.modules)))")
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=HANGS, check=True,
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", timeout=HANGS, check=True,
                           env={**os.environ, "PYTHONPATH": str(ROOT.parent)})
     assert said.stdout.strip() == "[]"
 
@@ -196,7 +196,8 @@ def test_an_import_starts_no_thread_and_leaves_the_environment():
               "before = n(), dict(os.environ); import flowedu; print(before == (n(), dict(os.environ)))")
     plain = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_", "OPENBLAS_"))}
     for threads in ({}, {"OPENBLAS_NUM_THREADS": "2"}, {"GOMP_SPINCOUNT": "7"}):
-        said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=HANGS, check=True,
+        said = subprocess.run([sys.executable, "-c", script], capture_output=True,
+                              encoding="utf-8", timeout=HANGS, check=True,
                               env={**plain, "PYTHONPATH": str(ROOT.parent), **threads})
         assert said.stdout.strip() == "True"
 
@@ -237,15 +238,16 @@ def test_a_test_file_borrows_from_no_other_folder_s():
     """What is imported by a file's bare name comes from its folder, or from the helpers that lie in tests/ itself: else the
     file could not run alone."""
     borrowed = [(str(p.relative_to(TESTS)), name) for p in TESTS.rglob("*.py") for name in
-                re.findall(r"^ *(?:from|import) (test_\w+)", p.read_text(), re.M) if not (p.parent / f"{name}.py").exists()]
+                re.findall(r"^ *(?:from|import) (test_\w+)", p.read_text("utf-8"), re.M)
+                if not (p.parent / f"{name}.py").exists()]
     assert not borrowed
 
 
 def test_a_file_whose_tests_define_ops_forgets_them():
     """An op that a test has defined is met by laws over the whole registry, if they run after it in the same process."""
     defines = re.compile(r"^[^\"'\n]*flow\.custom_op\(", re.M)
-    found = {str(p.relative_to(TESTS)): "own_registry" in p.read_text() for p in TESTS.rglob("test_*.py")
-             if defines.search(p.read_text())}
+    found = {str(p.relative_to(TESTS)): "own_registry" in p.read_text(encoding="utf-8") for p in TESTS.rglob("test_*.py")
+             if defines.search(p.read_text(encoding="utf-8"))}
     assert len(found) >= 6 and all(found.values()), "import own_registry from custom_ops"
 
 
@@ -259,8 +261,8 @@ def test_no_folder_of_tests_is_left_out(pytestconfig):
 def classes(path: Path) -> list[str]:
     """Those that a file of core defines, Cython's with a body."""
     if path.suffix == ".py":
-        return [n.name for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ClassDef)]
-    return re.findall(r"^(?:cdef )?class (\w+)", path.read_text(), re.M)
+        return [n.name for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.ClassDef)]
+    return re.findall(r"^(?:cdef )?class (\w+)", path.read_text(encoding="utf-8"), re.M)
 
 
 def twice(paths) -> set[str]:
@@ -272,5 +274,5 @@ def twice(paths) -> set[str]:
 def test_a_class_name_of_core_has_one_meaning(tmp_path):
     assert not twice(CORE)
     for name in ("a.py", "b.pyx"):
-        (tmp_path / name).write_text("class Same:\n    pass\n\n\nclass Other" + name[0] + ":\n    pass\n")
+        (tmp_path / name).write_text("class Same:\n    pass\n\n\nclass Other" + name[0] + ":\n    pass\n", encoding="utf-8")
     assert twice(sorted(tmp_path.iterdir())) == {"Same"}

@@ -25,7 +25,7 @@ def test_free():
 
 def test_helpers_count(tmp_path):
     file = tmp_path / "test_some.py"
-    file.write_text(HELPERS)
+    file.write_text(HELPERS, encoding="utf-8")
     assert torch_tests(file) == {"peer", "helper", "test_direct", "test_indirect"}
 
 

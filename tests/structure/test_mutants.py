@@ -23,7 +23,7 @@ def test_every_part_of_the_package_has_mutants():
 
 def test_every_mutant_can_be_planted():
     for row in ROWS:
-        text = (ROOT / row.file).read_text()
+        text = (ROOT / row.file).read_text(encoding="utf-8")
         assert text.count(row.before) == 1, f"{row}: 'before' must stand there exactly once: mend the row, or take it out"
         assert row.before != row.after, row
         files = [a.partition("::")[0] for a in shlex.split(row.tests) if a.startswith("tests/")]

@@ -110,7 +110,7 @@ def test_every_parameter_is_read_or_has_a_reason():
     for path in sorted(ROOT.parent.rglob("*.py")):
         where = path.relative_to(ROOT.parent).as_posix()
         if where.startswith(USERS) or not where.startswith(INSIDE):
-            found |= {f"{where[:-3]}.{e}" for e in unread(ast.parse(path.read_text()))
+            found |= {f"{where[:-3]}.{e}" for e in unread(ast.parse(path.read_text(encoding="utf-8")))
                       if e.rpartition("(")[2][:-1] not in PROTOCOL}
     found = {e for e in found if not e.rpartition("(")[0].rpartition(".")[2].startswith("_") or ".__" in e}
     assert found - set(REASONS) == set(), "read the parameter, refuse it, say once that it does nothing, or give a reason"

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import flowedu as flow
 
-NAMES = (Path(__file__).parents[1] / "public_names.txt").read_text().split()
+NAMES = (Path(__file__).parents[1] / "public_names.txt").read_text(encoding="utf-8").split()
 
 
 def found(path: str):

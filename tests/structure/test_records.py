@@ -79,7 +79,7 @@ def compared(source: str) -> list[int]:
 
 def test_no_op_is_known_by_its_name():
     """But to see whether the name of a new record is taken."""
-    found = {p.name: lines for p in ROOT.rglob("*.py") if (lines := compared(p.read_text()))}
+    found = {p.name: lines for p in ROOT.rglob("*.py") if (lines := compared(p.read_text(encoding="utf-8")))}
     assert found.keys() == {"define.py", "host.py"} and sum(map(len, found.values())) == 2, "compare ops: `op is relu`"
 
 
@@ -98,7 +98,7 @@ def test_element_types_have_names():
     assert all(map(BARE.search, ("x.dtype.code < 2", "v.dtype < (2 if op is DIV else 4)", "v.dtype > 7")))
     for path in ROOT.rglob("*.p[yx]*"):
         if path.suffix in (".py", ".pyx", ".pxi", ".pxd"):
-            assert not BARE.search(path.read_text()), f"{path}: name the element types"
+            assert not BARE.search(path.read_text(encoding="utf-8")), f"{path}: name the element types"
 
 
 @pytest.mark.parametrize("table", [node_names.OP_TYPES, node_names._SCALAR, meta.OUTPUTS],

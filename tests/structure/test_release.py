@@ -17,23 +17,23 @@ HEADING = re.compile(r"^## \[(.+?)\](?: - (\d{4}-\d\d-\d\d))?$", re.MULTILINE)
 
 def test_the_version_stands_in_one_place():
     """The package's; metadata are made of it without importing it, so it is a text and no expression."""
-    top = ast.parse((ROOT / "src" / "flowedu" / "__init__.py").read_text())
+    top = ast.parse((ROOT / "src" / "flowedu" / "__init__.py").read_text(encoding="utf-8"))
     said, = [n.value.value for n in top.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__version__"]
     assert said == flow.__version__ == importlib.metadata.version("flowedu") and re.fullmatch(r"\d+\.\d+\.\d+", said)
-    assert not re.search(r"^version = \"", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert not re.search(r"^version = \"", (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def test_changelog_and_citation_are_of_this_version():
-    changes = (ROOT / "CHANGELOG.md").read_text()
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     (first, _), *released = HEADING.findall(changes)
     assert first == "Unreleased" and len(released) == changes.count("\n## ") - 1 and all(day for _, day in released)
     numbers = [tuple(map(int, version.split("."))) for version, _ in released]
     assert released[0][0] == flow.__version__ and numbers == sorted(numbers, reverse=True)
     kinds = re.findall(r"^### (.*)$", changes, re.MULTILINE)
     assert kinds and {*kinds} <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
-    cited = (ROOT / "CITATION.cff").read_text()
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert re.findall(r"^version: (.*)$", cited, re.MULTILINE) == [flow.__version__]
-    assert 'license = "Apache-2.0"' in (ROOT / "pyproject.toml").read_text() and "\nlicense: Apache-2.0\n" in cited
+    assert 'license = "Apache-2.0"' in (ROOT / "pyproject.toml").read_text("utf-8") and "\nlicense: Apache-2.0\n" in cited
 
 
 def commands(workflow: dict) -> list[str]:
@@ -49,7 +49,7 @@ def commands(workflow: dict) -> list[str]:
 
 def unknown(command: str) -> list[str]:
     """Targets of make that a command names and there are not."""
-    rules = (ROOT / "Makefile").read_text()
+    rules = (ROOT / "Makefile").read_text(encoding="utf-8")
     words = command.partition("make ")[2].split()
     targets = [w for w in words if "=" not in w and not w.startswith(("-", '"'))]
     return [t for t in targets if not re.search(rf"^([\w-]+ )*{re.escape(t)}( [\w-]+)*:", rules, re.MULTILINE)]
@@ -58,7 +58,7 @@ def unknown(command: str) -> list[str]:
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda p: p.stem)
 def test_a_workflow_names_what_there_is(path):
     yaml = pytest.importorskip("yaml")
-    workflow = yaml.safe_load(path.read_text())
+    workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
     runs = commands(workflow)
     assert any(line.startswith("make build") for line in runs) and [*map(unknown, runs)] == [[]] * len(runs)
     assert all("${{" not in line for line in runs), "what a person types is handed on by env, not pasted into a command"
@@ -69,7 +69,7 @@ def test_a_workflow_names_what_there_is(path):
 
 def test_what_the_workflows_are_for():
     yaml = pytest.importorskip("yaml")
-    read = {p.stem: yaml.safe_load(p.read_text()) for p in WORKFLOWS}
+    read = {p.stem: yaml.safe_load(p.read_text(encoding="utf-8")) for p in WORKFLOWS}
     assert {*read} == {"ci", "classroom"}
     assert read["ci"]["jobs"]["test"]["strategy"]["matrix"]["python"] == ["3.11", "3.13"]
     assert {w for line in commands(read["ci"]) for w in line.split()} >= {"lint", "book", "test"}
@@ -84,7 +84,7 @@ def test_a_target_that_is_not_there_is_found():
 
 def test_nothing_names_a_registry_of_packages():
     """Where packages come from is the business of who installs them."""
-    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split()
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, encoding="utf-8").stdout.split()
     names = ("pypi" + ".org", "pythonhosted" + ".org", "anaconda" + ".org", "npmjs" + ".com")
-    texts = {f: (ROOT / f).read_text(errors="ignore") for f in files if (ROOT / f).is_file()}
+    texts = {f: (ROOT / f).read_text(errors="ignore", encoding="utf-8") for f in files if (ROOT / f).is_file()}
     assert not [(f, n) for f, text in texts.items() for n in names if n in text]

@@ -82,7 +82,7 @@ def test_the_law_finds_what_is_wrong(tmp_path, monkeypatch):
     files = {"twice.py": "", "left_out.pyx": "", "right.h": "", "unread.py": "", "six.py": "",
              "late.pxi": "# Chapter 6: later\n"}
     for name, text in files.items():
-        (room / name).write_text(text)
+        (room / name).write_text(text, encoding="utf-8")
     (room / "__init__.py").write_text(
         '"""Chapter 2: ops.\n\n    twice.py   a\n    twice.py   b\n    right.h    c\n    gone.py    d\n    unread.py  e\n'
         '    late.pxi   f\n    six.py     g\n"""\n')

@@ -48,7 +48,7 @@ def test_only_words_may_differ():
     assert tool.outline(text) == tool.outline(text.replace("1", "...").replace("int", "Any")) != tool.outline(
         text.replace("a:", "b:"))
     assert tool.outline(text) != tool.outline(text.replace("f(", "g(")) and tool.OLDEST == (3, 11)
-    assert 'requires-python = ">=3.11"' in (ROOT / "pyproject.toml").read_text()
+    assert 'requires-python = ">=3.11"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
 def load_tool():
@@ -113,7 +113,7 @@ def test_no_name_is_invented(completed):
 
 
 def test_the_editor_shows_parameters_and_a_sentence():
-    stub = (SRC / "flowedu" / "core" / "eager" / "tensor.pyi").read_text()
+    stub = (SRC / "flowedu" / "core" / "eager" / "tensor.pyi").read_text(encoding="utf-8")
     head, said = re.search(r"    def unsqueeze\((.*?)\) -> Tensor:\s+\"\"\"(.*?)\"\"\"", stub).groups()
     assert head.split(", ")[1].startswith("dim") and inspect.getdoc(flow.Tensor.unsqueeze).startswith(said)
 
@@ -121,7 +121,7 @@ def test_the_editor_shows_parameters_and_a_sentence():
 def checked(folder: Path, text: str) -> list[tuple[int, str]]:
     """(line, kind of error) of what mypy says about a program."""
     pytest.importorskip("mypy")
-    (folder / "program.py").write_text(text)
+    (folder / "program.py").write_text(text, encoding="utf-8")
     done = ran("-m", "mypy", "--check-untyped-defs", "--no-error-summary", "program.py", cwd=folder,
                env={**os.environ, "MYPYPATH": "", "PYTHONPATH": str(SRC)})
     found = re.findall(r"^program\.py:(\d+): error: .*\[([\w-]+)\]$", done.stdout, re.MULTILINE)
@@ -152,7 +152,7 @@ def test_stubs_of_compiled_modules_are_true(tmp_path):
     tool = load_tool()
     modules = [*tool.compiled(), *tool.MADE]
     assert len(modules) == 16 + 3
-    (tmp_path / "allowed").write_text(ADDED + "\n")
+    (tmp_path / "allowed").write_text(ADDED + "\n", encoding="utf-8")
     done = ran("-m", "mypy.stubtest", "--allowlist", "allowed", "--concise", "--ignore-disjoint-bases", *modules,
                cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(SRC)})
     assert done.returncode == 0, done.stdout + done.stderr

@@ -9,7 +9,7 @@ import flowedu as flow
 
 FILE = Path(__file__).parents[2] / "chapters" / "05_nn_graph" / "differences.md"
 ROWS = [[cell.strip() for cell in line.strip().strip("|").split(" | ")]
-        for line in FILE.read_text().splitlines() if line.startswith("| ")][1:]
+        for line in FILE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")][1:]
 
 
 def check(module, code, said):

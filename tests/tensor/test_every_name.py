@@ -90,7 +90,7 @@ def named() -> set[str]:
 
 def listed(table: dict) -> set[str]:
     """The names of a table, each of which the file must know."""
-    texts = {file: (TESTS / file).read_text() for file in table}
+    texts = {file: (TESTS / file).read_text(encoding="utf-8") for file in table}
     unknown = [(file, n) for file, names in table.items() for n in names.split() if not re.search(rf"\b{n}\b", texts[file])]
     assert not unknown, "these files do not mention these names"
     return {n for names in table.values() for n in names.split()}

@@ -133,5 +133,5 @@ def test_assignment(case, value):
 def test_the_meaning_itself_knows_nothing_of_flowedu():
     from pathlib import Path
     for file in (Path(__file__).parent / "meaning").glob("*.py"):
-        assert "import flowedu" not in file.read_text()
+        assert "import flowedu" not in file.read_text(encoding="utf-8")
     assert as_kind([1.5], "int8").a.tolist() == [1] and names_in("m.f(a, q)") == ["a", "q"] and INPUTS["a"].shape == (3, 4)

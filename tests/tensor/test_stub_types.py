@@ -27,9 +27,9 @@ def returned(body: list[ast.stmt]) -> dict[str, list[str]]:
     return found
 
 
-FUNCTIONS = returned(ast.parse((SRC / "flowedu-stubs" / "__init__.pyi").read_text()).body)
-LINALG = returned(ast.parse((SRC / "flowedu/oneflow04/linalg.pyi").read_text()).body)
-METHODS = returned(next(c for c in ast.parse((SRC / "flowedu/core/eager/tensor.pyi").read_text()).body
+FUNCTIONS = returned(ast.parse((SRC / "flowedu-stubs" / "__init__.pyi").read_text(encoding="utf-8")).body)
+LINALG = returned(ast.parse((SRC / "flowedu/oneflow04/linalg.pyi").read_text(encoding="utf-8")).body)
+METHODS = returned(next(c for c in ast.parse((SRC / "flowedu/core/eager/tensor.pyi").read_text(encoding="utf-8")).body
                         if isinstance(c, ast.ClassDef) and c.name == "Tensor").body)
 
 

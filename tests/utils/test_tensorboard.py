@@ -74,7 +74,7 @@ def test_a_table_of_numbers(tmp_path, alone):
             w.add_scalar("loss", flow.tensor(0.5), step, walltime=1.0)
             w.add_scalars("acc", {"train": 1, "test": 2}, walltime=2.0)
             w.flush()
-    lines = (tmp_path / "log" / "scalars.csv").read_text().splitlines()
+    lines = (tmp_path / "log" / "scalars.csv").read_text(encoding="utf-8").splitlines()
     assert lines == ["tag,step,value,time", "loss,0,0.5,1.0", "acc/train,,1.0,2.0", "acc/test,,2.0,2.0",
                      "loss,1,0.5,1.0", "acc/train,,1.0,2.0", "acc/test,,2.0,2.0"]
     assert scalars(tmp_path / "log" / "scalars.csv")["acc/test"] == {0: 2.0, 1: 2.0}
@@ -170,8 +170,8 @@ def test_a_page_compares_runs(tmp_path, nothing_told):
                 writer.add_scalar(f"only <{rate}>", 1.0, 0)
     path = dashboard(tmp_path)
     assert path == tmp_path / "index.html"
-    assert dashboard(tmp_path, tmp_path / "b" / "c.html").read_text() == path.read_text()
-    root = ElementTree.fromstring(re.sub("<!DOCTYPE html>", "", path.read_text()))
+    assert dashboard(tmp_path, tmp_path / "b" / "c.html").read_text(encoding="utf-8") == path.read_text(encoding="utf-8")
+    root = ElementTree.fromstring(re.sub("<!DOCTYPE html>", "", path.read_text(encoding="utf-8")))
     charts = [*root.iter(SVG + "svg")]
     assert [c.get("aria-label") for c in charts] == ["loss", "only <0.5>", "only <0.1>"]
     words = [e.text for e in charts[0].iter(SVG + "text")]

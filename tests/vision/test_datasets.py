@@ -407,7 +407,7 @@ def test_importing_it_imports_nothing_heavy():
     code = ("import sys, flowedu.vision as v; before = set(sys.modules); v.datasets.SyntheticCIFAR10; v.transforms.Resize; "
             "v.models.resnet18; heavy = {'PIL', 'torch', 'safetensors', 'tarfile', 'matplotlib', 'multiprocessing'}; "
             "assert 'flowedu.vision.models' not in before; sys.exit(' '.join(heavy & set(sys.modules) - before))")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
     assert not done.stderr.strip(), done.stderr
 
 

@@ -110,7 +110,7 @@ def test_a_damaged_file_is_a_dataerror_or_still_plain_data(tmp_path_factory, dat
 
 def test_the_reader_knows_no_module_that_could_run_something():
     """No import of pickle, importlib or builtins' eval, exec, getattr: names in a file stay bytes."""
-    source = Path(module.__file__).read_text()
+    source = Path(module.__file__).read_text(encoding="utf-8")
     for word in ("import pickle", "importlib", "__import__", "eval(", "exec(", "getattr("):
         assert word not in source
 

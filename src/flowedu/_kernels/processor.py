@@ -15,7 +15,7 @@ def cpu_flags() -> set[str]:
     if machine.lower() not in ("x86_64", "amd64"):
         return set()
     try:
-        with open("/proc/cpuinfo") as lines:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
             for line in lines:
                 if line.startswith("flags"):
                     return set(line.partition(":")[2].split())

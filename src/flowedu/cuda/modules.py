@@ -41,7 +41,7 @@ def _inlined(file: str, seen: set[str]) -> str:
         raise KernelError(f"there is no {file} among the kernels", expected=", ".join(str(f) for f in FOLDERS),
                           got="no such file")
     seen.add(file)
-    own = _SYSTEM.sub("", found.read_text())
+    own = _SYSTEM.sub("", found.read_text(encoding="utf-8"))
     if file in _SHARED:
         own = "\n".join(_SHARED[file].findall(own)) + "\n"
     optional = set(re.findall(r'__has_include\("([^"]+)"\)', own))     # vector code of CPUs, where that is installed

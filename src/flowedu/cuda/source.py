@@ -42,7 +42,7 @@ def prepared(source: str) -> str:
 
 @functools.cache
 def _version(nvcc: str) -> str:
-    return subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
+    return subprocess.run([nvcc, "--version"], capture_output=True, encoding="utf-8", check=True).stdout
 
 
 def cubin(text: str, arch: str, options: tuple[str, ...] = (), source: str = "") -> bytes:
@@ -55,9 +55,9 @@ def cubin(text: str, arch: str, options: tuple[str, ...] = (), source: str = "")
                           got="none of them", fix="`make test-cuda` installs one into .venv")
 
     def make(folder: Path) -> Path:
-        (folder / "kernel.cu").write_text(text)
+        (folder / "kernel.cu").write_text(text, encoding="utf-8")
         done = subprocess.run([str(found.nvcc), "-cubin", f"-arch={arch}", "-std=c++17", *options, "kernel.cu",
-                               "-o", "kernel.cubin"], capture_output=True, text=True, cwd=folder)
+                               "-o", "kernel.cubin"], capture_output=True, encoding="utf-8", cwd=folder)
         if done.returncode:
             raise told(done.stderr + done.stdout, source or text)
         return folder / "kernel.cubin"

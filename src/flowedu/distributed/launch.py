@@ -76,7 +76,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def hosts(o: argparse.Namespace) -> list[tuple[str, int]]:
     """(machine, ranks on it); empty: this machine alone."""
     if o.hostfile:
-        with open(o.hostfile) as f:
+        with open(o.hostfile, encoding="utf-8") as f:
             words = [line.split("#")[0].split() for line in f]
         entries = [w[0] + (f":{w[1].removeprefix('slots=')}" if len(w) > 1 else "") for w in words if w]
     else:

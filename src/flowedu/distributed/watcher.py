@@ -180,7 +180,7 @@ def _unmapped(files: list[Path]) -> list[Path]:
     """Those that no process uses, as far as we may see."""
     for maps in Path("/proc").glob("[0-9]*/maps"):
         try:
-            text = maps.read_text(errors="replace")
+            text = maps.read_text(errors="replace", encoding="utf-8")
         except OSError:                            # ended since, or somebody else's
             continue
         files = [f for f in files if f"{f}\n" not in text]

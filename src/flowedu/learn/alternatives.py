@@ -47,7 +47,7 @@ def together(some: Sequence[Path] | None = None, only: Sequence[str] = ()) -> li
             hole = course.find(file.name.partition("_")[0])
             shutil.copy(file, Path(folder, hole.file))
         command = [sys.executable, "-m", "flowedu.learn.alternatives", "--in", folder, *only]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=SECONDS)
     last = done.stdout.splitlines()[-1:]
     if done.returncode or not last:
         return [f"the process ended by {done.returncode}: {(done.stderr.splitlines() or [''])[-1]}"]
@@ -63,7 +63,7 @@ def judged_in(folder: Path, only: Sequence[str] = ()) -> list[str]:
     with tempfile.TemporaryDirectory() as library:
         own = {h.id: Path(library, h.file) for h in wanted}
         for h in wanted:                           # before others run in its place: laws keep what they compare with
-            own[h.id].write_text(stubs.answer_text(h))
+            own[h.id].write_text(stubs.answer_text(h), encoding="utf-8")
             importlib.import_module(f"flowedu.learn.laws.{h.laws[0].partition('.')[0]}")
         install(folder, lambda h: h.kind != "kernel")
         found = []

@@ -39,7 +39,7 @@ class Other:
     def __init__(self, module: str, source: str, name: str):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "kernel")
-            file.write_text(source)
+            file.write_text(source, encoding="utf-8")
             (theirs_in, ours_out), (ours_in, theirs_out) = os.pipe(), os.pipe()
             what = map(str, (theirs_in, theirs_out, file, name))
             self.process = subprocess.Popen([sys.executable, "-m", module, *what], pass_fds=(theirs_in, theirs_out),
@@ -193,7 +193,7 @@ def main(arguments: list[str]) -> None:
     of, to = os.fdopen(int(arguments[0]), "rb"), os.fdopen(int(arguments[1]), "wb")
     from flowedu.learn.build import build, compiled
 
-    source = Path(arguments[2]).read_text()
+    source = Path(arguments[2]).read_text(encoding="utf-8")
     try:
         compiled(source)                               # its compilers are done before there are walls
         walls()

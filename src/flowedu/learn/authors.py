@@ -36,12 +36,12 @@ def problems(hole, runner: Runner, cases: int = CASES) -> Iterator[str]:
         return
     with tempfile.TemporaryDirectory() as folder:
         own = Path(folder, "own.py")
-        own.write_text(library(hole))
+        own.write_text(library(hole), encoding="utf-8")
         verdict = judged(hole, own, cases=cases)
         if verdict["state"] != "right" or verdict["stars"] < min(1, len(hole.stars)):
             yield f"the library's own lines are {verdict['state']} with {verdict['stars']} stars: {verdict['lines']}"
         first = Path(folder, hole.file)
-        first.write_text(stub(hole))
+        first.write_text(stub(hole), encoding="utf-8")
         verdict = judged(hole, first)
         if (verdict["state"], verdict["law"]) != ("open", ""):
             yield f"the stub is {verdict['state']} with {verdict['stars']} stars: {verdict['lines']}"
@@ -55,7 +55,7 @@ def _kernel(hole, runner: Runner) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         for name, text, wanted in (("own", kernels.answer(hole), "right"), ("first", stub(hole), "open")):
             file = Path(folder, name + hole.ending)
-            file.write_text(text)
+            file.write_text(text, encoding="utf-8")
             verdict = limits.judged(hole, file, course.HOME)
             if verdict["state"] != wanted or wanted == "right" and verdict["stars"] < verdict.get("of", 1):
                 what = "the library's own file" if name == "own" else "the stub"
@@ -81,7 +81,7 @@ def _facts(hole, runner: Runner) -> Iterator[str]:
     if any(len(line) > WIDEST for line in hole.task.splitlines()):
         yield f"the task has a line of more than {WIDEST} characters"
     file, _, anchor = hole.why.partition("#")
-    parts = re.split(r"^#+ (.*)$", (hole.folder / file).read_text(), flags=re.MULTILINE)      # text, title, text, title ...
+    parts = re.split(r"^#+ (.*)$", (hole.folder / file).read_text("utf-8"), flags=re.M)
     sections = {slug(title): text for title, text in zip(parts[1::2], parts[2::2])}
     if anchor not in sections:
         yield f"why = {hole.why}: there is no such heading"
@@ -116,7 +116,7 @@ def worthless(bench, hole) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         for name, text in edits(hole, there[at - 1] if at else None).items():
             file = Path(folder, hole.file)
-            file.write_text(text)
+            file.write_text(text, encoding="utf-8")
             verdict = bench.judged(hole, file)
             if earned(hole, verdict):
                 yield f"the stub with {name} earns {earned(hole, verdict):g} of {hole.points}"
@@ -162,7 +162,7 @@ def whole(frontier: bool) -> int:
         with Bench(Path(folder, "bench")) as bench:
             for hole in (h for h in course.holes() if h.kind != "kernel"):
                 file = Path(folder, hole.file)
-                file.write_text(stubs.answer_text(hole))
+                file.write_text(stubs.answer_text(hole), encoding="utf-8")
                 verdict = bench.judged(hole, file)
                 bad += verdict["state"] != "right"
                 how = "with its judge in one process" if bench.together(hole) else "apart"

@@ -147,7 +147,7 @@ def _cythonized(source: str, folder: Path, name: str) -> tuple[Path, Path]:
     from Cython.Compiler.Main import CompilationOptions, compile_single, default_options
 
     pyx, c = folder / "kernel.pyx", folder / f"{name}.c"
-    pyx.write_text(_text(source))
+    pyx.write_text(_text(source), encoding="utf-8")
     options = CompilationOptions(default_options, compiler_directives=_DIRECTIVES, output_file=str(c), annotate=True,
                                  include_path=[str(KERNELS.parents[1])])
     said = io.StringIO()
@@ -176,7 +176,7 @@ def _compiled(c: Path, so: Path, options: Sequence[str]) -> Path:
     mac = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
     done = subprocess.run([*_compiler(), "-shared", "-fPIC", *mac, *options, "-w", f"-I{sysconfig.get_path('include')}",
                            *(f"-I{KERNELS / f}" for f in ("core", "ops", "fast")), str(c), "-o", str(so)],
-                          capture_output=True, text=True)
+                          capture_output=True, encoding="utf-8")
     if done.returncode:
         raise KernelError("the C that Cython made does not compile", got=done.stderr.strip()[-1000:], at="")
     return so

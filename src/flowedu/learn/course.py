@@ -104,7 +104,7 @@ class Hole:
         from, as they were written down."""
         known = self._handed("at_hand")
         if known is None:
-            known = [] if self.kind == "kernel" else names_at_hand(around(self).read_text(), self.objects)
+            known = [] if self.kind == "kernel" else names_at_hand(around(self).read_text(encoding="utf-8"), self.objects)
         return known
 
     @property
@@ -140,7 +140,7 @@ class Milestone:
 def student(home: Path) -> dict:
     """What `make student-tree` wrote about a tree; empty in the library's own."""
     file = home / "student.json"
-    return json.loads(file.read_text()) if file.exists() else {}
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
 @dataclass
@@ -159,7 +159,7 @@ def chapters(home: Path | None = None) -> list[Chapter]:
     found = []
     for file in sorted(Path(home or HOME, "chapters").glob("[0-9]*/chapter.toml")):
         try:
-            table = _table(file.read_text())
+            table = _table(file.read_text(encoding="utf-8"))
         except tomllib.TOMLDecodeError as error:
             raise ArgumentError(f"{file}: this is no TOML", expected="see chapters/01_blob/chapter.toml",
                                 got=str(error)) from None

@@ -31,10 +31,10 @@ def stub(hole) -> str:
     """The work file as it is handed out: the task, then a function that raises, or a wasteful one."""
     if hole.kind == "kernel":
         return _of_kernel(hole)
-    source = around(hole).read_text()
+    source = around(hole).read_text(encoding="utf-8")
     text = '"""' + "\n".join(notes(hole, hole.at_hand)) + '\n"""\n\n\n'
     if hole.stub:
-        return text + (hole.folder / hole.stub).read_text()
+        return text + (hole.folder / hole.stub).read_text(encoding="utf-8")
     return text + "\n\n".join(
         f"def {name}({_parameters(source, path) if given is None else given}):\n"
         f"    raise NotImplementedError(\"{hole.id}: your turn\")\n"
@@ -48,7 +48,7 @@ def _parameters(source: str, path: str) -> str:
 
 def _of_kernel(hole) -> str:
     """The task, then the kernel without its loops."""
-    text = (hole.folder / hole.stub).read_text()
+    text = (hole.folder / hole.stub).read_text(encoding="utf-8")
     if hole.ending == ".pyx":
         return '"""' + "\n".join(notes(hole)) + f'\n"""\n{text}'
     return "/* " + "\n".join(notes(hole)) + f"\n */\n{text}"
@@ -56,10 +56,10 @@ def _of_kernel(hole) -> str:
 
 def begun(file: Path) -> bool:
     """Whether somebody wrote into a work file of Python: its stub raises "your turn"."""
-    return "your turn" not in file.read_text(errors="replace")
+    return "your turn" not in file.read_text(errors="replace", encoding="utf-8")
 
 
 def untouched(hole, text: str) -> bool:
     """Whether of a kernel's file only comments differ from what was handed out."""
-    code = [NOTES[hole.ending].sub("", t).split() for t in (text, (hole.folder / hole.stub).read_text())]
+    code = [NOTES[hole.ending].sub("", t).split() for t in (text, (hole.folder / hole.stub).read_text(encoding="utf-8"))]
     return code[0] == code[1]

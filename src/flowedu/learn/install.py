@@ -23,7 +23,7 @@ def install(folder: str | Path, only: Callable[[Any], bool] = lambda hole: True)
         if not file.exists() or these and hole.id not in these or not only(hole):
             continue
         if hole.kind == "kernel":
-            if not untouched(hole, file.read_text()) and not kernels.missing(hole):
+            if not untouched(hole, file.read_text(encoding="utf-8")) and not kernels.missing(hole):
                 stack.enter_context(kernels.taking(hole, file))
                 RUNNING.update(dict.fromkeys(hole.objects, file))
         elif begun(file):

@@ -50,7 +50,7 @@ def judged(hole, file: Path, seed: int = 0, cases: int = 0, load: Callable = swa
 def _kernel(hole, file: Path, seed: int, cases: int) -> dict[str, Any]:
     yours = kernels.load(hole, file, apart=True)
     return _broken(hole, yours, seed, cases, file) or (
-        kernels.stars(hole, measured(hole, yours, seed), file.read_text()) if hole.stars else {})
+        kernels.stars(hole, measured(hole, yours, seed), file.read_text(encoding="utf-8")) if hole.stars else {})
 
 
 def _python(hole, file: Path, seed: int, cases: int, load: Callable) -> dict[str, Any]:
@@ -58,7 +58,8 @@ def _python(hole, file: Path, seed: int, cases: int, load: Callable) -> dict[str
     space = load(file, module)
     if lines := _unlike(hole, space, module, file):
         return {"state": "wrong", "lines": lines}
-    if hole.plain and source.same_code(file.read_text(), (hole.folder / hole.plain).read_text(), hole.functions[0]):
+    if hole.plain and source.same_code(file.read_text("utf-8"), (hole.folder / hole.plain).read_text("utf-8"),
+                                       hole.functions[0]):
         return {"state": "open"}                   # what stood there when it was handed out
     laws.law(hole.laws[0])                         # its file keeps what it needs of the library's own
     with swap.taking(hole, space):
@@ -169,7 +170,7 @@ def said(error: BaseException, file: Path) -> dict[str, Any]:
     others = [f"  in your {Path(f.filename).name}, line {f.lineno:<6} {f.line}" for f in frames[-1:] if f not in own]
     case = [f"  smallest case   {laws.short(error.case)}"] if getattr(error, "case", "") else []
     if file.suffix != ".py":
-        return {"state": "wrong", "lines": case + kernels.said(error, file.read_text()) + others}
+        return {"state": "wrong", "lines": case + kernels.said(error, file.read_text(encoding="utf-8")) + others}
     lines = [FLOOD if getattr(error, "errno", 0) == errno.EFBIG or "File too large" in str(error) else
              f"  {type(error).__name__}: {(str(error).splitlines() or [''])[0][:90]}"]
     if own:
@@ -198,12 +199,12 @@ def main(arguments: list[str]) -> None:
     laws.NOTE = Path(f"{result}.case")
     threading.excepthook = lambda e: print("a thread of yours:", *(
         t.strip() for t in said(e.exc_value, Path(file))["lines"]), sep="\n  ", flush=True)
-    with open(f"{result}.where", "w") as where:
+    with open(f"{result}.where", "w", encoding="utf-8") as where:
         if len(arguments) > 5:                     # when the time is up, it says at which line
             alarm_at(float(arguments[5]), where)
         verdict = judged(course.find(id, Path(home)), Path(file), int(seed))
         signal.setitimer(signal.ITIMER_REAL, 0)
-    Path(f"{result}.new").write_text(json.dumps(verdict))
+    Path(f"{result}.new").write_text(json.dumps(verdict), encoding="utf-8")
     Path(f"{result}.new").rename(result)
 
 

@@ -32,7 +32,7 @@ OWN: dict[tuple[str, int], tuple[int, int]] = {}       # rows of the table that 
 
 def answer(hole) -> str:
     """The file with the library's own kernel."""
-    return source.file_of(hole.module).read_text()
+    return source.file_of(hole.module).read_text(encoding="utf-8")
 
 
 def shown(hole) -> list[str]:
@@ -91,7 +91,7 @@ def load(hole, file: Path, apart: bool = False) -> Any:
 
     Raises NotImplementedError: it is as it was handed out; KernelError: it does not compile, has no such kernel, or takes
     it from another file."""
-    text = file.read_text()
+    text = file.read_text(encoding="utf-8")
     if hole.stub and untouched(hole, text):
         raise NotImplementedError(f"{hole.id}: your turn")
     alone(hole, text)
@@ -122,7 +122,7 @@ def wrapped(hole, text: str) -> str:
     """A line of C becomes a kernel by way of the loop that stands beside the stub."""
     if hole.language != "formula":
         return text
-    return (hole.folder / hole.stub).with_suffix(".pyx").read_text().replace("FORMULAS", text.replace('"""', ""))
+    return (hole.folder / hole.stub).with_suffix(".pyx").read_text("utf-8").replace("FORMULAS", text.replace('"""', ""))
 
 
 def said(error: BaseException, text: str) -> list[str]:
@@ -146,7 +146,7 @@ def main(arguments: list[str]) -> None:
     home, id, file, result = arguments
     hole, made, text = course.find(id, Path(home)), {"lines": [], "state": ""}, ""
     try:
-        text = Path(file).read_text()
+        text = Path(file).read_text(encoding="utf-8")
         if untouched(hole, text):
             pass                                   # judge.py will say so
         elif alone(hole, text) or hole.language == "cuda":
@@ -159,7 +159,7 @@ def main(arguments: list[str]) -> None:
         made = {"state": "unjudged", "lines": said(error, "")}
     except Exception as error:
         made = {"state": "wrong", "lines": said(error, text)}
-    Path(f"{result}.new").write_text(json.dumps(made))
+    Path(f"{result}.new").write_text(json.dumps(made), encoding="utf-8")
     Path(f"{result}.new").rename(result)
 
 

@@ -54,9 +54,9 @@ def judged(hole, file: Path, home: Path, seed: int = 0, seconds: float = 0.0,
         what = (home, hole.id, file, result, seed, time.time() + seconds - 0.5)
         code = _child("flowedu.learn.judge", what, said, env, seconds,
                       functools.partial(_limits, SIMULATED if hole.language == "cuda" else MEMORY))
-        output = said.read_text(errors="replace")
+        output = said.read_text(errors="replace", encoding="utf-8")
         try:
-            verdict = json.loads(result.read_text())
+            verdict = json.loads(result.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             verdict = {"state": "wrong", "stars": 0, "law": "", "extra": {}, "seconds": seconds,
                        "lines": reason(code, _text(Path(f"{result}.where")), file, output, seconds,
@@ -93,9 +93,9 @@ def _compiled(hole, file: Path, home: Path, folder: Path, env: dict[str, str]) -
     result, said = folder / "compiled.json", folder / "compiled.txt"
     code = _child("flowedu.learn.kernels", (home, hole.id, file, result), said, env, kernels.SECONDS, None)
     try:
-        return json.loads(result.read_text())
+        return json.loads(result.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        last = [f"  {t[:96]}" for t in said.read_text(errors="replace").splitlines()[-1:]]
+        last = [f"  {t[:96]}" for t in said.read_text(errors="replace", encoding="utf-8").splitlines()[-1:]]
         return {"state": "wrong", "lines": [f"  it was not compiled after {kernels.SECONDS:g} seconds" if code is None else
                                             "  the compiler was ended before it was done", *last]}
 
@@ -115,7 +115,7 @@ def _end(child: subprocess.Popen) -> None:
 
 
 def _text(file: Path) -> str:
-    return file.read_text() if file.exists() else ""
+    return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
 def reason(code: int | None, where: str, file: Path, output: str, seconds: float, memory: int = MEMORY,
@@ -125,7 +125,7 @@ def reason(code: int | None, where: str, file: Path, output: str, seconds: float
     case = [f"  case            {at_case[:80]}"] if at_case else []
     if code is None or where:                      # whatever ended it then: its time was up
         at = re.search(rf'File "{re.escape(str(file))}", line (\d+)', where)
-        source = file.read_text().splitlines()
+        source = file.read_text(encoding="utf-8").splitlines()
         line = [f"  line {at[1]:<6} {source[int(at[1]) - 1].strip()}"] if at else []
         return [f"  no answer after {seconds:g} seconds: an endless loop, or far too much work", *case, *line]
     if code == -signal.SIGXFSZ or "File too large" in output:

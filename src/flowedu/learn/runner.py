@@ -179,7 +179,7 @@ class Runner:
         if not self._right(hole.id) and not force:
             return [tr("{short}: not right yet; FORCE=1 shows the library's lines all the same", short=short(hole))]
         if hole.withheld:
-            return [f"# {hole.solution.relative_to(self.home)}", *hole.solution.read_text().splitlines()]
+            return [f"# {hole.solution.relative_to(self.home)}", *hole.solution.read_text(encoding="utf-8").splitlines()]
         if hole.kind == "kernel":
             return [f"# {source.file_of(hole.module).relative_to(self.home)}", *kernels.shown(hole)]
         out = []

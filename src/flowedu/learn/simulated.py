@@ -74,7 +74,7 @@ def _fault(said: dict) -> CudaFault:
 @functools.cache
 def _known() -> frozenset[str]:
     """The words of CUDA C: those that the simulator's headers have."""
-    return frozenset(re.findall(r"\w+", " ".join(f.read_text() for f in INCLUDE.glob("*.h"))))
+    return frozenset(re.findall(r"\w+", " ".join(f.read_text(encoding="utf-8") for f in INCLUDE.glob("*.h"))))
 
 
 def refuse_words(text: str) -> None:
@@ -130,7 +130,7 @@ def _mathematics(name: str) -> bool:
 def main(arguments: list[str]) -> None:
     of, to = os.fdopen(int(arguments[0]), "rb"), os.fdopen(int(arguments[1]), "wb")
     try:
-        yours = Launched(arguments[3], Path(arguments[2]).read_text())              # compiled; nothing of it is loaded yet
+        yours = Launched(arguments[3], Path(arguments[2]).read_text("utf-8"))      # compiled; nothing of it is loaded yet
         walls()
     except BaseException as error:
         put(to, {"error": failure(error)})

@@ -51,14 +51,14 @@ def _assigned(source: str, path: str) -> ast.AST:
 def is_function(module: str, path: str) -> bool:
     """Whether it is a function or a method, not a field of a record."""
     try:
-        return isinstance(function(file_of(module).read_text(), path), ast.FunctionDef)
+        return isinstance(function(file_of(module).read_text(encoding="utf-8"), path), ast.FunctionDef)
     except ArgumentError:
         return False
 
 
 def lines(module: str, path: str) -> list[str]:
     """The library's own lines: of a function, or of the record that a field belongs to."""
-    text = file_of(module).read_text()
+    text = file_of(module).read_text(encoding="utf-8")
     try:
         node = function(text, path)
     except ArgumentError:

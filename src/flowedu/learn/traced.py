@@ -32,7 +32,7 @@ def whole(runner, hole) -> list[str]:
         env.pop("FLOWEDU_HOLES", None)
         code = limits._child("flowedu.learn.traced", (runner.home, hole.id, file, runner.seed), output, env, limits.SECONDS,
                              functools.partial(limits._limits, limits.MEMORY))
-        lines = output.read_text(errors="replace").splitlines()
+        lines = output.read_text(errors="replace", encoding="utf-8").splitlines()
         if code != 0:
             lines += limits.reason(code, "", file, "\n".join(lines), limits.SECONDS)
     left = len(lines) - LINES

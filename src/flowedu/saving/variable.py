@@ -145,7 +145,7 @@ def write_variable(root: Path, name: str, value: Any) -> None:
         plain = np.ascontiguousarray(array, (d.numpy or array.dtype).newbyteorder("<"))
         f.write(plain.reshape(-1).view(np.uint8).data)       # tofile raises OSErrors without an errno
     dims = "".join(f"  dim: {n}\n" for n in array.shape)
-    (folder / META).write_text(f"shape {{\n{dims}}}\ndata_type: {_TOKENS[d]}\n", newline="\n")
+    (folder / META).write_text(f"shape {{\n{dims}}}\ndata_type: {_TOKENS[d]}\n", newline="\n", encoding="utf-8")
 
 
 def _parse_meta(path: Path, raw: bytes) -> tuple[tuple[int, ...], dt.dtype]:

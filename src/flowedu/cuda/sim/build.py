@@ -31,7 +31,7 @@ def library() -> Path:
 def unsupported(headers: Path) -> str:
     """C of all functions of the driver, as far as nobody defines them better: each says that it is not supported."""
     text = subprocess.run([*gxx(), "-E", "-P", "-x", "c++", "-", f"-I{headers}"], check=True, capture_output=True,
-                          text=True, input="#include <cuda.h>\n").stdout
+                          encoding="utf-8", input="#include <cuda.h>\n").stdout
     names = sorted(set(DECLARED.findall(text)) | {"cuProfilerInitialize"})
     return "".join(f"__attribute__((weak)) int {name}(void) {{ return 801; }}\n" for name in names)
 
@@ -50,7 +50,7 @@ def build(headers: Path) -> Path:
     made.parent.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=made.parent.parent, prefix="building-"))
     try:
-        (folder / "rest.c").write_text(unsupported(headers))
+        (folder / "rest.c").write_text(unsupported(headers), encoding="utf-8")
         commands = [[*compiler, *FLAGS, f"-I{headers}", "-c", str(p), "-o", str(folder / f"{p.stem}.o")]
                     for p in sorted((HERE / "runtime").glob("*.cpp"))]
         commands.append([*compiler, "-w", "-x", "c", "-fPIC", "-c", str(folder / "rest.c"), "-o", str(folder / "rest.o")])
@@ -62,7 +62,7 @@ def build(headers: Path) -> Path:
             o.unlink()
         (folder / "libcuda.so").symlink_to("libcuda.so.1")         # what PyCUDA is linked with
         (folder / "bin").mkdir()
-        (folder / "bin" / "nvcc").write_text(NVCC)
+        (folder / "bin" / "nvcc").write_text(NVCC, encoding="utf-8")
         (folder / "bin" / "nvcc").chmod(0o755)
         folder.chmod(0o755)
         try:
@@ -76,7 +76,7 @@ def build(headers: Path) -> Path:
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8")
     if done.returncode:
         raise DeviceError("the CUDA simulator could not be compiled", expected="g++ 9 or newer, and CUDA's headers",
                           got=f"{' '.join(command)}\n{done.stderr[-3000:]}")

@@ -56,7 +56,7 @@ def run(command: list[str], text: str = "", folder: Path | None = None) -> subpr
             other programs do not matter.
     """
     limited = ["/bin/sh", "-c", 'ulimit -S -t "$0"; exec "$@"', str(processor_seconds()), *command]
-    done = subprocess.run(limited, input=text, capture_output=True, text=True, cwd=folder or tempfile.gettempdir())
+    done = subprocess.run(limited, input=text, capture_output=True, encoding="utf-8", cwd=folder or tempfile.gettempdir())
     if done.returncode and ("CPU time limit" in done.stderr or done.returncode in (-signal.SIGXCPU, 128 + signal.SIGXCPU)):
         raise CompileError(f"kernel.cu:1:1: error: compiling it takes more than {processor_seconds()} s of the processor\n"
                            "note: split long expressions and functions, or set FLOWEDU_CUDA_COMPILE_SECONDS\n")
@@ -102,7 +102,7 @@ def build(source: str, made: Path, variant: str, options: tuple[str, ...]) -> Pa
     """First the preprocessor, so that kernels that a macro writes are seen, too; then the rest."""
     folder, lines = made.parent, source
     own = source.rpartition(START)[2].removesuffix(WRAP[1])
-    made.with_name("kernel.cu").write_text(own)         # where g++ finds the lines that it shows
+    made.with_name("kernel.cu").write_text(own, encoding="utf-8")         # where g++ finds the lines that it shows
     if "#" in source or "asm" in source:
         first = run([*gxx(), "-E", "-w", *BEFORE, *options, "-x", "c++", "-"], START + source, folder)
         if first.returncode:
@@ -113,7 +113,7 @@ def build(source: str, made: Path, variant: str, options: tuple[str, ...]) -> Pa
     code = translate(lines, variant=variant, options=" ".join(f"'{o}'" for o in options), original=source)
     file = folder / "translated" / "kernel.cu"          # the name that reports give
     file.parent.mkdir()
-    file.write_text(code)
+    file.write_text(code, encoding="utf-8")
     second = run([*gxx(), *COMMON, *VARIANTS[variant], "-x", "c++", str(file.relative_to(folder)), "-nodefaultlibs", "-lm",
                   "-lc", "-lgcc", "-o", made.name], folder=folder)
     if second.returncode:

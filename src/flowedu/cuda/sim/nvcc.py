@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
         return subprocess.call([*compiler.gxx(), "-E", "-P", "-w", *compiler.BEFORE, *options, "-x", "c++", files[0]])
     out = arguments[arguments.index("-o") + 1] if "-o" in arguments else str(Path(files[0]).with_suffix(".cubin"))
     try:
-        data = compiler.compiled(Path(files[0]).read_text(), checked=checked, options=options)
+        data = compiler.compiled(Path(files[0]).read_text(encoding="utf-8"), checked=checked, options=options)
     except compiler.CompileError as e:
         print(e, file=sys.stderr, end="")
         return 1

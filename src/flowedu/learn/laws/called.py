@@ -40,7 +40,7 @@ class Compiled:
         """What becomes of a case."""
         arrays = inputs(case)
         if laws.NOTE:
-            laws.NOTE.write_text(words(case))
+            laws.NOTE.write_text(words(case), encoding="utf-8")
         given = [a.copy() for a in arrays]
         rooms = [np.full(np.dtype(t).itemsize * int(np.prod(s)) + 2 * FENCE, FRESH, np.uint8) for s, t in outputs]
         outs = [r[FENCE:len(r) - FENCE].view(t).reshape(s) for r, (s, t) in zip(rooms, outputs)]

@@ -92,7 +92,7 @@ class Launched:
     @functools.cache                                                 # noqa: B019  (several laws look at one run)
     def run(self, sizes: tuple[int, ...], order: int = 0) -> Ran:
         if laws.NOTE:
-            laws.NOTE.write_text(self.words((sizes, order)))
+            laws.NOTE.write_text(self.words((sizes, order)), encoding="utf-8")
         ran = self.ran(self.ladder.inputs(*sizes), order)
         if getattr(ran.fault, "kind", "") == "overdue":              # once is enough
             raise ran.fault

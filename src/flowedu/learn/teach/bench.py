@@ -54,7 +54,7 @@ def _adopting() -> set[int]:
 
 
 def _children() -> set[int]:
-    return {int(pid) for f in Path("/proc/self/task").glob("*/children") for pid in f.read_text().split()}
+    return {int(pid) for f in Path("/proc/self/task").glob("*/children") for pid in f.read_text(encoding="utf-8").split()}
 
 
 def closed_package(folder: Path, holes: Iterable) -> Path:
@@ -69,7 +69,7 @@ def closed_package(folder: Path, holes: Iterable) -> Path:
     for file, text in stubs.blank({}, holes).items():
         new = to / file.relative_to(package)
         new.unlink()
-        new.write_text(text)
+        new.write_text(text, encoding="utf-8")
     return folder
 
 
@@ -92,7 +92,7 @@ def _codes(holes: Iterable, tree: Path) -> dict[str, Any]:
     for hole in holes:
         for file in {cut.file for cut in stubs.cuts(hole)}:
             name = ".".join(("flowedu", *file.relative_to(package).with_suffix("").parts))
-            found[name] = compile(file.read_text(), str(tree / "flowedu" / file.relative_to(package)), "exec",
+            found[name] = compile(file.read_text("utf-8"), str(tree / "flowedu" / file.relative_to(package)), "exec",
                                   dont_inherit=True, optimize=0)
     return found
 
@@ -160,7 +160,7 @@ class Bench:
     def judged(self, hole, file: Path, seed: int = 0, cases: int = 0) -> dict[str, Any]:
         """The verdict on an answer; whatever it does."""
         try:
-            text = file.read_text()
+            text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             return _nothing([f"  {file.name} cannot be read: {type(error).__name__}"])
         if len(text) > 1 << 20:
@@ -190,7 +190,7 @@ class Bench:
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, 0)
             try:
-                return _believed(json.loads(Path(folder, "verdict.json").read_text()), hole, together=False)
+                return _believed(json.loads(Path(folder, "verdict.json").read_text(encoding="utf-8")), hole, together=False)
             except (OSError, ValueError):
                 return _nothing(["  there is no verdict: it took too long, or ended its judge"])
 
@@ -289,7 +289,8 @@ def _judge(hole, file: Path, seed: int, cases: int, link: socket.socket, other: 
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
     if len(hello := link.recv(4, socket.MSG_WAITALL)) < 4:
         return {"gone": True}
-    if hole.plain and source.same_code(file.read_text(), (hole.folder / hole.plain).read_text(), hole.functions[0]):
+    if hole.plain and source.same_code(file.read_text("utf-8"), (hole.folder / hole.plain).read_text("utf-8"),
+                                       hole.functions[0]):
         return {**_nothing([]), "state": "open"}
     if together:
         try:

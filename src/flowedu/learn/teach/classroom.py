@@ -38,5 +38,5 @@ def workflow(holes: Iterable) -> str:
 def write(folder: Path, holes: Iterable) -> Path:
     file = folder / ".github" / "workflows" / "exercises.yml"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(workflow(holes))
+    file.write_text(workflow(holes), encoding="utf-8")
     return file

@@ -42,7 +42,7 @@ def steps(home: Path = course.HOME) -> list[int]:
 
 def commit(home: Path = course.HOME) -> str:
     """Of the checkout; "" where there is none."""
-    done = subprocess.run(["git", "-C", str(home), "rev-parse", "HEAD"], capture_output=True, text=True)
+    done = subprocess.run(["git", "-C", str(home), "rev-parse", "HEAD"], capture_output=True, encoding="utf-8")
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
@@ -91,7 +91,7 @@ def _run(tree: Path, *arguments: str) -> subprocess.CompletedProcess:
     for name in ("FLOWEDU_HOLES", "CI"):               # in CI skips must be on a list: a tree without git has others
         env.pop(name, None)
     try:
-        return subprocess.run([sys.executable, *arguments], cwd=tree, capture_output=True, text=True, env=env,
+        return subprocess.run([sys.executable, *arguments], cwd=tree, capture_output=True, encoding="utf-8", env=env,
                               timeout=SECONDS)
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(arguments, 124, "", f"no end after {SECONDS} s")

@@ -208,15 +208,15 @@ def _with_news(workers: list[Worker]) -> list[Worker]:
 def _stands(out: Path, student: Path, holes: Sequence, seed: int) -> bool:
     if not (out / "key").exists() or not (out / "results.json").exists():
         return False
-    if '"state:unjudged"' in (out / "results.json").read_text():                # what it lacked may be there now
+    if '"state:unjudged"' in (out / "results.json").read_text("utf-8"):                # what it lacked may be there now
         return False
-    before = (out / "key").read_text()
+    before = (out / "key").read_text(encoding="utf-8")
     submission.taken(student, out / "work", holes)
     return before == submission.key(out / "work", holes, seed)
 
 
 def _row(out: Path, name: str) -> dict:
-    said = json.loads((out / "results.json").read_text())
+    said = json.loads((out / "results.json").read_text(encoding="utf-8"))
     judged = lambda t: "state:unjudged" not in t["tags"]
     why = {t["output"].splitlines()[-1].strip() for t in said["tests"] if not judged(t)}
     return {"name": label(name), "score": said["score"], "of": sum(t["max_score"] for t in said["tests"]),

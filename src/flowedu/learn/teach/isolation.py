@@ -126,7 +126,7 @@ def shut_in(read: Iterable[Path] = (), write: Iterable[Path] = (), memory: int =
 
 def _limit(memory: int, seconds: float, output: int, programs: bool) -> None:
     if memory:
-        now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        now = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (now + memory, now + memory))
     if seconds:
         resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> None:
              Path(sys.prefix), Path(sys.base_prefix)], [to, Path("/dev/null")], output=64 << 20, programs=True,
             listed=[home / "chapters"])
     verdict = limits.judged(hole, answer, home, int(seed))
-    (to / "verdict.new").write_text(json.dumps(verdict))
+    (to / "verdict.new").write_text(json.dumps(verdict), encoding="utf-8")
     (to / "verdict.new").rename(to / "verdict.json")
 
 

@@ -30,7 +30,7 @@ def export(out: Path, holes: Iterable) -> list[str]:
     out.mkdir(parents=True, exist_ok=True)
     made = []
     for hole in holes:
-        (out / hole.file).write_text(answer(hole))
+        (out / hole.file).write_text(answer(hole), encoding="utf-8")
         made.append(hole.file)
     return made
 

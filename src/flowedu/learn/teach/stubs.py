@@ -57,7 +57,7 @@ def cuts(hole) -> list[Cut]:
             found += _of_data(hole, path)
             continue
         file = Path(f.__code__.co_filename)
-        tree = ast.parse(file.read_text())
+        tree = ast.parse(file.read_text(encoding="utf-8"))
         node = _node(tree, f.__code__)
         found += _of_def(hole, file, node, name) if isinstance(node, ast.FunctionDef) else \
             _of_lambda(hole, file, tree, node, path, name, given)
@@ -88,7 +88,7 @@ def stub_body(hole, name: str) -> list[str]:
     stand_in = hole.stub or hole.plain
     if not stand_in:
         return [f'raise NotImplementedError("{hole.id}: {TURN}")']
-    text = (hole.folder / stand_in).read_text()
+    text = (hole.folder / stand_in).read_text(encoding="utf-8")
     tree, out = ast.parse(text), []
     for node in tree.body:                         # what the stub brings along goes inside
         if isinstance(node, ast.FunctionDef) and node.name == name:
@@ -108,7 +108,7 @@ def answer_text(hole) -> str:
             word = _word(hole, path)[1]
             out.append(f"def {name}():\n    return {ast.unparse(word.value) if word else '[]'}")
             continue
-        text = Path(f.__code__.co_filename).read_text()
+        text = Path(f.__code__.co_filename).read_text(encoding="utf-8")
         node = _node(ast.parse(text), f.__code__)
         for free, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):      # of the function around it
             if isinstance(cell.cell_contents, (int, float, str, tuple)):
@@ -178,7 +178,7 @@ def _of_data(hole, path: str) -> list[Cut]:
 def _word(hole, path: str) -> tuple[ast.Module, ast.keyword | None]:
     """Where a record says its field."""
     name, field = path.split(".")
-    tree = ast.parse(source.file_of(hole.module).read_text())
+    tree = ast.parse(source.file_of(hole.module).read_text(encoding="utf-8"))
     statement = next((s for s in tree.body if isinstance(s, ast.Assign) and any(
         isinstance(t, ast.Name) and t.id == name for t in s.targets)), None)
     return tree, statement and next((k for k in ast.walk(statement) if isinstance(k, ast.keyword) and k.arg == field), None)
@@ -201,7 +201,7 @@ def blank(sources: dict[Path, str], holes: Iterable) -> dict[Path, str]:
             found.setdefault(cut.file, []).append(cut)
     out = {}
     for file, some in found.items():
-        data = (sources.get(file) or file.read_text()).encode()
+        data = (sources.get(file) or file.read_text(encoding="utf-8")).encode()
         starts = [0]
         for line in data.splitlines(keepends=True):
             starts.append(starts[-1] + len(line))
@@ -243,11 +243,11 @@ def own_lines(holes: Iterable) -> dict[str, str]:
     lines = {}
     for hole in holes:
         for cut in cuts(hole):
-            for t in cut.file.read_text().splitlines()[cut.start[0] - 1:cut.end[0]] if cut.own else ():
+            for t in cut.file.read_text(encoding="utf-8").splitlines()[cut.start[0] - 1:cut.end[0]] if cut.own else ():
                 if len(t.strip()) > LONG and not t.strip().startswith("#"):
                     lines.setdefault(t.strip(), hole.id)
     package = source.file_of("flowedu").parent
     for file in package.rglob("*.py"):
-        for t in left.get(file, "").splitlines() or file.read_text().splitlines():
+        for t in left.get(file, "").splitlines() or file.read_text(encoding="utf-8").splitlines():
             lines.pop(t.strip(), None)
     return lines

@@ -28,7 +28,7 @@ def taken(folder: Path, to: Path, holes: Iterable) -> dict[str, str]:
         try:
             data = _content(folder / hole.file)
             text = data.decode()
-            (to / hole.file).write_text(text)
+            (to / hole.file).write_text(text, encoding="utf-8")
         except FileNotFoundError:
             missing[hole.id] = f"not handed in: there is no {hole.file}"
         except UnicodeDecodeError:

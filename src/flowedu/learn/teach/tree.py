@@ -100,7 +100,8 @@ def export(out: Path, upto: int, closed: bool = False, home: Path = course.HOME,
                 continue
             text = texts.get(file)
             if text is None and file.suffix in TEXT:
-                text = stubs.without_marked((home / file).read_text(errors="surrogateescape"), {h.id for h in holes})
+                text = stubs.without_marked((home / file).read_text(errors="surrogateescape",
+                                                                    encoding="utf-8"), {h.id for h in holes})
                 beside = not tests and file.parts[0] != "src" and file.suffix != ".md"
                 if beside and any(t.strip() in own for t in text.splitlines()):
                     left.append(str(file))
@@ -135,7 +136,7 @@ def _put(to: Path, origin: Path, text: str | None) -> None:
     if text is None:
         shutil.copy2(origin, to)
     else:
-        to.write_text(text, errors="surrogateescape")
+        to.write_text(text, errors="surrogateescape", encoding="utf-8")
         to.chmod(origin.stat().st_mode)
 
 
@@ -144,10 +145,10 @@ def _finish(new: Path, upto: int, closed: bool, holes: Sequence, home: Path) -> 
     mine = [h for h in course.holes(home) if h.chapter <= upto]
     (new / "student.json").write_text(json.dumps({"upto": upto, "closed": closed, "open": [h.id for h in holes],
                                                   "figures": figures(mine), "at_hand": {h.id: h.at_hand for h in holes}},
-                                                 indent=1))
+                                                 indent=1), encoding="utf-8")
     makefile = new / "Makefile"
     if makefile.exists():                                      # chapters and demos run on the student's own answers
-        makefile.write_text(makefile.read_text().replace("\nVENV    :=", "\nYOURS   ?= 1\nVENV    :=", 1))
+        makefile.write_text(makefile.read_text("utf-8").replace("\nVENV    :=", "\nYOURS   ?= 1\nVENV    :=", 1), "utf-8")
     classroom.write(new, mine)
 
 
@@ -158,10 +159,10 @@ def figures(holes: Iterable) -> dict[str, dict]:
         for hole in holes:
             if hole.stars and hole.kind != "kernel":           # theirs compare with nothing that is kept back
                 both = []
-                given = (hole.folder / hole.stub).read_text() if hole.stub else ""
+                given = (hole.folder / hole.stub).read_text(encoding="utf-8") if hole.stub else ""
                 for n, text in enumerate((stubs.library(hole), given)):
                     file = Path(folder, f"{n}_{hole.file}")
-                    file.write_text(text)
+                    file.write_text(text, encoding="utf-8")
                     if text:
                         both.append(measured(hole, answer(hole, load(file, stubs.module_of(hole)))))
                 own = {k for rule in hole.stars for k in re.findall(r"(\w+) *[<>]=", rule)}        # the answer's measures
@@ -176,7 +177,8 @@ def answers_in(folder: Path, own: dict[str, str]) -> Iterable[str]:
     for file in sorted(p for p in folder.rglob("*") if p.is_file()):
         name = file.relative_to(folder)
         if file.suffix in TEXT:
-            yield from (f"{name}: {own[t.strip()]}: {t.strip()}" for t in file.read_text(errors="replace").splitlines()
+            yield from (f"{name}: {own[t.strip()]}: {t.strip()}" for t in file.read_text(errors="replace",
+                                                                                         encoding="utf-8").splitlines()
                         if t.strip() in own)
         else:
             data = file.read_bytes()

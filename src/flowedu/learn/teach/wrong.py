@@ -45,7 +45,7 @@ class Wrong(NamedTuple):
     def put(self, folder: Path) -> Path:
         """As a work file."""
         file = folder / (self.name + self.ending)
-        file.write_text(self.text)
+        file.write_text(self.text, encoding="utf-8")
         return file
 
 
@@ -61,7 +61,7 @@ def answers(hole) -> list[Wrong]:
 
 def read(hole, file: Path) -> Wrong:
     """One of them. Raises ArgumentError: it does not apply to the right answer, or names none."""
-    head, *rest = file.read_text().splitlines()
+    head, *rest = file.read_text(encoding="utf-8").splitlines()
     law = head.removeprefix(NOTE[file.suffix]).strip()
     if file.suffix == PATCH:
         where = rest.pop(0)[2 + len(AGAINST):].strip() if rest and rest[0].startswith("# " + AGAINST) else ""
@@ -77,7 +77,7 @@ def right(hole) -> dict[str, str]:
     """What patches are made against: the library's answer under "", the others by name."""
     own = kernels.answer(hole) if hole.kind == "kernel" else stubs.answer_text(hole)
     others = sorted((hole.folder / "right").glob(f"{hole.id}_*{hole.ending}"))
-    return {"": own, **{f"right/{file.name}": file.read_text() for file in others}}
+    return {"": own, **{f"right/{file.name}": file.read_text(encoding="utf-8") for file in others}}
 
 
 # ---- patches
@@ -169,12 +169,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         if options.law not in hole.laws:
             raise ArgumentError(f"{hole.id} has no law {options.law}", expected=", ".join(hole.laws), got=options.law)
-        ending, text = shortest(hole, options.law, options.file.read_text())
+        ending, text = shortest(hole, options.law, options.file.read_text(encoding="utf-8"))
     except (FlowError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
     kept = hole.folder / "wrong" / f"{hole.id}_{options.name}{ending}"
-    kept.write_text(text)
+    kept.write_text(text, encoding="utf-8")
     print(f"{kept}: {len(text.splitlines())} lines; make authors-check EX={hole.id} says whether it dies")
     return 0
 

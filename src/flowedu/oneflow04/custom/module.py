@@ -116,7 +116,7 @@ class CustomOpModule:
         if not callable(forward):
             raise CheckError(f"custom_op_module {self.name}: {self.files['py_kernel'].name} has no forward", got="none",
                              expected="def forward(args)", fix="define it: it gets a list of arrays, returns one or a list")
-        text = self.files["cpp_def"].read_text(errors="replace") if "cpp_def" in self.files else ""
+        text = self.files["cpp_def"].read_text(errors="replace", encoding="utf-8") if "cpp_def" in self.files else ""
         d = read_definition(self.name, text)
         ins = identifiers(self.name, "inputs", getattr(kernel, "inputs", d.inputs))
         outs = identifiers(self.name, "outputs", getattr(kernel, "outputs", d.outputs))
