@@ -33,7 +33,7 @@ CUDA    := $(STAMPS)/cuda-set-up
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help stubs doors start check watch hint list solution from-scratch student-tree solutions-tree grade grade-all leaderboard syllabus authors-check frontier book notebooks test test-all test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-scale bench-gpu counters build build-debug test-debug annotate clean
+.PHONY: help stubs doors start check watch hint list solution from-scratch student-tree solutions-tree grade grade-all leaderboard syllabus authors-check frontier book notebooks test test-all test-everywhere test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-scale bench-gpu counters build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -131,6 +131,10 @@ test-all: $(ALL) $(READY) $(STAMPS)/test $(STAMPS)/notebooks $(STAMPS)/tensorboa
 	elif [ -n "$$CI" ]; then exit 1; \
 	else echo "The tests above passed. Those of CUDA kernels were left out: their simulator could not be set up."; fi
 
+# In a folder with a space, a quote and an umlaut in its name, under the C locale: tools/test_everywhere.py says which tests.
+test-everywhere: $(ALL) $(READY) $(STAMPS)/test  ## run what a machine can change: each instruction set, 1, 2, 4 threads (ARGS=--sample: a third)
+	@$(PY) tools/test_everywhere.py $(ARGS)
+
 doors: $(ALL) $(READY) $(STAMPS)/test  ## type what README, lessons and help say, in a folder of their own (part of test-all)
 	@$(PY) -m pytest tests/doors $(ARGS)
 
@@ -225,6 +229,7 @@ $(ALL): $(STAMPS)/base $(NATIVE)
 # pip runs setup.py, too, which finds what is compiled: it only writes the link.
 $(LINK): $(PY) pyproject.toml | $(BUILT)
 	@FLOWEDU_BUILD_ISA=native $(QUIETLY) link "linking flowedu into $(VENV)" $(PIP) --no-deps --no-build-isolation -e .
+	@$(PY) tools/relative_link.py
 	@mkdir -p $(@D) && touch $@
 
 $(BYTES): $(PY) $(SCRIPTS)
