@@ -18,7 +18,7 @@ from urllib.parse import quote
 import outputs
 import pages
 
-from flowedu.saving.replacing import write_text
+from flowedu.errors.files import write_text
 
 ROOT = pages.ROOT
 OUT = ROOT / "build" / "notebooks"

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
+from flowedu.errors.files import write_text
 from flowedu.learn.lesson import run_lesson
-from flowedu.saving.replacing import write_text
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "build" / "book" / "outputs"

@@ -13,7 +13,7 @@ from typing import Any
 import flowedu as flow
 from flowedu import nn
 from flowedu.core.graph.memory import ALIGN, lower_bound, rounded
-from flowedu.saving.replacing import write_text
+from flowedu.errors.files import write_text
 
 SHAPE = (12, 12)                               # 2, 3 and 4 devices cut it evenly
 DEVICES = (2, 3, 4)

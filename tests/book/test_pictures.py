@@ -48,7 +48,7 @@ def test_what_a_page_draws_is_kept_with_what_it_prints(tmp_path, monkeypatch):
     monkeypatch.setattr(outputs, "_cuda", lambda: "off")
     first, second, kept = (tmp_path / n for n in ("first.md", "second.md", "kept"))
     for path in (first, second):
-        lines = ["from flowedu.saving.replacing import write_text", f"print(write_text('{path.stem}.svg', 'drawn'))"]
+        lines = ["from flowedu.errors.files import write_text", f"print(write_text('{path.stem}.svg', 'drawn'))"]
         path.write_text("\n".join(["```python", *lines, "```", ""]), encoding="utf-8")
     assert outputs.all_outputs([first], kept) == {first: ["first.svg\n"]}
     assert outputs.pictures(first, kept) == {"first.svg": "drawn"}

@@ -12,9 +12,8 @@ import pytest
 
 import flowedu as flow
 from flowedu import nn
-from flowedu.errors import FlowError
-from flowedu.saving import replacing
-from flowedu.saving.replacing import write_text
+from flowedu.errors import FlowError, files
+from flowedu.errors.files import write_text
 
 resource = pytest.importorskip("resource")
 STATE = {"w": flow.arange(3000, dtype=flow.float32)}
@@ -202,7 +201,7 @@ def test_an_exception_before_the_end_leaves_the_old_file(tmp_path, monkeypatch, 
 
     def replace(*names):
         raise raised
-    monkeypatch.setattr(replacing.os, "replace", replace)
+    monkeypatch.setattr(files.os, "replace", replace)
     with pytest.raises(raised):
         write(path)
     assert contents(tmp_path) == before
@@ -226,7 +225,7 @@ def test_threads_that_write_one_path_do_not_disturb_each_other(tmp_path, monkeyp
         except BaseException as error:
             errors.append(error)
             barrier.abort()
-    monkeypatch.setattr(replacing.os, "replace", replace)
+    monkeypatch.setattr(files.os, "replace", replace)
     threads = [threading.Thread(target=run) for _ in range(count)]
     for thread in threads:
         thread.start()
@@ -244,7 +243,7 @@ def test_a_log_on_a_full_disk_names_its_file(tmp_path):
 def test_errors_of_the_disk_name_the_path_and_have_an_errno(tmp_path):
     for number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, None):
         path = tmp_path / "x"
-        with pytest.raises(OSError) as error, replacing.replacing(path) as f:
+        with pytest.raises(OSError) as error, files.replacing(path) as f:
             f.write(b"half")
             raise OSError(number, os.strerror(number)) if number else OSError("3 requested and 1 written")
         assert error.value.filename == str(path) and error.value.errno == (number or errno.EIO)
@@ -266,7 +265,7 @@ def test_a_file_keeps_its_mode_and_a_link_its_place(tmp_path):
 def test_no_writer_has_its_own_way():
     """os.replace and os.rename of files are called in the helper alone, and by those that move whole folders or parts."""
     root = Path(flow.__file__).parent
-    allowed = {"saving/replacing.py", "saving/partial.py", "oneflow04/data/ofrecord.py"}
+    allowed = {"errors/files.py", "saving/partial.py", "oneflow04/data/ofrecord.py"}
     found = {str(p.relative_to(root)) for p in root.rglob("*.py") if not p.is_relative_to(root / "learn")
              if any(word in p.read_text() for word in ("os.replace(", "os.rename(", "mkstemp("))}
     assert found == allowed

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flowedu.errors.files import write_text
 from flowedu.learn.build import Line
 from flowedu.learn.cython_report import draw_lines
-from flowedu.saving.replacing import write_text
 from flowedu.show.boxes import Box
 from flowedu.show.graph import drawing
 from flowedu.show.svg import BOXES, Drawing, element

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from flowedu.saving.replacing import replacing
+from flowedu.errors.files import replacing
 
 
 def cache_folder() -> Path:

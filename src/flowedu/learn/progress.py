@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from flowedu.saving.replacing import write_text
+from flowedu.errors.files import write_text
 
 # What to do when a file cannot be read or written.
 FIXES = (((errno.ENOENT,), "it belongs to this tree: take it from the one that was handed out"),

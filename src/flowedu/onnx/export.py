@@ -17,10 +17,10 @@ from flowedu.core.trace.graph import TracedGraph
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CallError, GraphError, UnsupportedError
 from flowedu.errors.extras import install
+from flowedu.errors.files import replacing
 from flowedu.onnx import attention, recurrent  # noqa: F401  (rules)
 from flowedu.onnx.ops import OPSET, RULES, elementwise
 from flowedu.saving.graph import forward_part
-from flowedu.saving.replacing import replacing
 from flowedu.tensor import Tensor, from_numpy
 from flowedu.tensor.bfloat16 import bits_of
 

@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+import re
 from typing import Any
 
 import numpy as np
@@ -24,11 +26,17 @@ def read_file(path: str | os.PathLike | io.BytesIO) -> dict[str, Any]:
     try:
         if name.endswith(".safetensors"):
             return _safetensors(name)
+        if name.endswith(".safetensors.index.json"):
+            return _sharded(name)
         if zipfile.is_zipfile(file) and not any(n.endswith(".pkl") for n in zipfile.ZipFile(file).namelist()):
             if inside:
                 file.seek(0)
             with np.load(file, allow_pickle=False) as arrays:
-                return {k: arrays[k] for k in arrays.files}
+                found = {k: arrays[k] for k in arrays.files}
+            odd = [k for k, a in found.items() if not isinstance(a, np.ndarray) or a.dtype.kind not in "biuf"]
+            if odd:
+                raise ValueError(f"{odd[0]} is not an array of numbers")
+            return found
     except CheckpointFileError:
         raise
     except Exception as e:
@@ -37,6 +45,19 @@ def read_file(path: str | os.PathLike | io.BytesIO) -> dict[str, Any]:
     raise CheckpointFileError(f"flow.load: {name} is no file that is read without running what is in it", got="a pickle of "
                               "PyTorch, or something else", expected="a directory of flow.save, .safetensors or .npz",
                               fix=_WAY_OUT.format("PyTorch", ".detach()"))
+
+
+def _sharded(name: str) -> dict[str, Any]:
+    """The tensors of several .safetensors files, of which an index says {"weight_map": {tensor: file name}}."""
+    with open(name, encoding="utf-8") as f:
+        shards = json.load(f)["weight_map"]
+    arrays: dict[str, Any] = {}
+    for shard in sorted(set(shards.values())):
+        if not re.fullmatch(r"[^/\\\0]+\.safetensors", shard):
+            raise ValueError(f"{shard!r} is not the name of a .safetensors file in the same folder")
+        tensors = read_file(os.path.join(os.path.dirname(name), shard))
+        arrays |= {tensor: tensors[tensor] for tensor, place in shards.items() if place == shard}
+    return arrays
 
 
 # its words for element types, and in what NumPy reads them: bfloat16 as its bits

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from flowedu.errors.files import replacing
 from flowedu.saving.folder import CheckpointFileError
-from flowedu.saving.replacing import replacing
 
 MARK = "state.json"
 
@@ -75,7 +75,7 @@ def is_packed(f: Any) -> bool:
     try:
         with zipfile.ZipFile(f) as z:
             return MARK in z.namelist()
-    except (zipfile.BadZipFile, OSError):
+    except Exception:                                # damaged bytes make zipfile raise many classes
         return False
 
 
@@ -90,7 +90,7 @@ def unpacked(f: Any) -> Iterator[Path]:
                     if e.compress_type != zipfile.ZIP_STORED or e.header_offset and e is entries[0] or e.is_dir():
                         raise ValueError(f"entry {e.filename!r} is not as flow.save writes it")
                 z.extractall(place)
-        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError) as e:
+        except Exception as e:                       # damaged bytes make zipfile raise many classes
             raise CheckpointFileError(f"flow.load: {name_of(f)} cannot be read", expected="one whole file of flow.save",
                                       got=f"{type(e).__name__}: {e}"[:200],
                                       fix="it is damaged: take another copy; several states go into one dict") from None

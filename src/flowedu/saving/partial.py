@@ -22,7 +22,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from flowedu.saving.replacing import naming
+from flowedu.errors.files import naming
 
 try:
     import fcntl

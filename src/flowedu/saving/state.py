@@ -163,6 +163,7 @@ def load(path: str | os.PathLike | IO[bytes], global_src_rank: int | None = None
     | a checkpoint of job functions | {name: variable on disk}, for flow.load_variables |
     | a directory of one variable, as in both | that variable on disk |
     | a file .safetensors (needs the package safetensors) or .npz | {name: tensor} |
+    | a file .safetensors.index.json, which names the shards beside it | {name: tensor} |
 
     Pickles (directories of OneFlow, .pt files of PyTorch) are refused with a way out.
 
@@ -186,7 +187,10 @@ def load(path: str | os.PathLike | IO[bytes], global_src_rank: int | None = None
         if not packed.is_packed(file):
             return {name: move(as_tensor(a)) for name, a in read_file(file).items()}
         with packed.unpacked(file) as there:
-            return folder.opened(there, lambda f: _read(packed.name_of(path), f, move))
+            try:
+                return folder.opened(there, lambda f: _read(packed.name_of(path), f, move))
+            except CheckpointFileError as e:               # without the name of the temporary folder
+                raise e.told(problem=e.problem.replace(os.fspath(there), packed.name_of(path))) from None
     return folder.opened(path, lambda f: _read(path, f, move))
 
 
@@ -204,7 +208,7 @@ def _read(path: str | os.PathLike, opened: OpenFolder, move: Callable) -> Any:
         return _Decoder(opened, move).decode(found["data"])
     except FlowError:
         raise
-    except (ValueError, TypeError, KeyError, RecursionError) as e:
+    except Exception as e:                           # a damaged structure makes the decoder raise many classes
         raise CheckpointFileError(f"flow.load: {Path(path, FILE)} cannot be read", got=f"{type(e).__name__}: {e}"[:200],
                                   expected=f"the structure of a state, {FORMAT!r}",
                                   fix="it is damaged: take another copy") from None

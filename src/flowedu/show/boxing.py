@@ -13,7 +13,7 @@ from itertools import pairwise, product
 
 from flowedu.core.sbp.boxing.geometry import transfer
 from flowedu.core.sbp.sbp import Box, Layout, boxes, pretty, split_axis
-from flowedu.saving.replacing import write_text
+from flowedu.errors.files import write_text
 from flowedu.show.svg import Drawing
 
 COLORS = ("#8ecae6", "#ffd166", "#95d5b2", "#f4a7b9", "#cdb4f6", "#f9b384", "#a8dadc", "#d9ed92", "#e0b1cb", "#bde0fe")

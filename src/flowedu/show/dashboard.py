@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from flowedu.saving.replacing import write_text
+from flowedu.errors.files import write_text
 from flowedu.show.notebook import PAGE
 from flowedu.show.svg import Drawing, element
 

@@ -100,7 +100,7 @@ def _asked(thing: Any, name: str) -> str | None:
 
 
 def _written(thing: Any, path: Path) -> Path:
-    from flowedu.saving.replacing import write_text
+    from flowedu.errors.files import write_text
 
     if path.suffix not in (".svg", ".html"):
         raise ArgumentError("show: path", expected="a file that ends in .svg or .html", got=str(path))

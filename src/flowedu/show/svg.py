@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from html import escape
 from pathlib import Path
 
-from flowedu.saving.replacing import write_text
+from flowedu.errors.files import write_text
 
 BOXES = 60
 INK, GREY = "#1f2933", "#616e7c"

@@ -17,7 +17,7 @@ from pathlib import Path
 from flowedu.core.graph.devices import device_name
 from flowedu.core.graph.executor import Executor
 from flowedu.errors import ArgumentError
-from flowedu.saving.replacing import write_text
+from flowedu.errors.files import write_text
 from flowedu.show.plan import cut, live_bytes
 from flowedu.show.profile import Timing, describe_lanes, place_of_plan, profile
 from flowedu.show.svg import BOXES, Drawing

@@ -21,8 +21,8 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.diagnostics.lazy_imports import imported
 from flowedu.errors import ArgumentError
 from flowedu.errors.extras import install
+from flowedu.errors.files import naming
 from flowedu.errors.once import inert, say_once, told
-from flowedu.saving.replacing import naming
 
 __all__ = ["SummaryWriter", "dashboard"]
 FILE, HEAD = "scalars.csv", ["tag", "step", "value", "time"]

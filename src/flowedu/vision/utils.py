@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from flowedu.errors import ArgumentError, NotATensorError, ShapeError
-from flowedu.saving.replacing import replacing
+from flowedu.errors.files import replacing
 from flowedu.tensor import Tensor, from_numpy
 from flowedu.vision.transforms.functional import pillow
 

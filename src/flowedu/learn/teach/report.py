@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from flowedu.saving.replacing import write_text
+from flowedu.errors.files import write_text
 
 STYLE = """body { font: 16px/1.5 "DejaVu Sans", Arial, sans-serif; color: #1f2933; max-width: 60em; margin: 2em auto;
 padding: 0 1em } table { border-collapse: collapse; width: 100% } td, th { text-align: left; padding: .3em .8em;

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from flowedu.errors import DataError
-from flowedu.saving.replacing import replacing
+from flowedu.errors.files import replacing
 
 CHUNK = 1 << 18
 TIMEOUT = 30  # seconds without a single byte before we give up

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flowedu.errors import ArgumentError, DataError, DTypeError
+from flowedu.errors.files import temporary_name
 from flowedu.oneflow04.record import record_pb2
-from flowedu.saving.replacing import temporary_name
 
 _LENGTH = struct.Struct("<q")
 _BUFFER = 1 << 20

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from flowedu.core.job.session import default_session
+from flowedu.errors.files import write_text
 from flowedu.oneflow04.job import env
-from flowedu.saving.replacing import write_text
 
 PLAN, RATES = "plan.txt", "train_step2lr.csv"
 _BATCH, _SECONDS = 1000, 1.0

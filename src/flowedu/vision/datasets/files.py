@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from flowedu.errors import DataError
+from flowedu.errors.files import replacing
 from flowedu.oneflow04.data.download import fetch
-from flowedu.saving.replacing import replacing
 
 LARGEST = 1 << 29           # bytes of one file in an archive: three times the largest that a dataset here has
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from flowedu.errors import CheckpointError, UnsupportedError
 from flowedu.errors.extras import install
+from flowedu.errors.files import replacing
 from flowedu.nn import Module
 from flowedu.oneflow04.data.download import cache_dir
 from flowedu.saving.foreign import read_file
-from flowedu.saving.replacing import replacing
 from flowedu.tensor.creation import as_tensor
 
 
