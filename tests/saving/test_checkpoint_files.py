@@ -16,7 +16,9 @@ from flowedu.core.values import dtype as dt
 from flowedu.errors import CheckpointError
 from flowedu.oneflow04.job import checkpoint_files as cf
 
-NAMES = st.text(min_size=1, max_size=20).filter(
+# A variable's name is a folder's: under the C locale without UTF-8 mode a file system has ASCII names alone.
+ALPHABET = st.characters(codec=sys.getfilesystemencoding())
+NAMES = st.text(ALPHABET, min_size=1, max_size=20).filter(
     lambda s: not set(s) & set("/\\\0") and ".." not in s and s not in (".", "snapshot_done"))
 TYPES = [np.float32, np.float64, np.float16, np.int8, np.uint8, np.int16, np.int32, np.int64, np.bool_]
 ARRAYS = st.sampled_from(TYPES).flatmap(
