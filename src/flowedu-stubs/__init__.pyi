@@ -713,7 +713,8 @@ def selu(input) -> _Tensor: """The scaled exponential linear unit."""
 def set_cache(enabled: _bool) -> None:
     """Switch reuse of freed blocks on or off (off lets a memory checker see every access)."""
 def set_default_dtype(d: _dtype) -> None: """Let Python floats become `d`."""
-def set_num_threads(n: _int) -> None: """How many threads kernels may use, from now on."""
+def set_num_threads(n) -> None:
+    """Let kernels use `n` threads from now on: 1 to 256, or to the number of processors where that is more."""
 def set_printoptions(precision: _int | None = None, threshold: _float | None = None, edgeitems: _int | None = None, linewidth: _int | None = None, profile: str | None = None, sci_mode: _bool | None = None) -> None:
     """How tensors print."""
 def set_rng_state(new_state: _Tensor) -> None: """The default generator draws on from a state that get_rng_state gave."""

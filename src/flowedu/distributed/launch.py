@@ -164,7 +164,7 @@ def _run(o: argparse.Namespace, machines: list[tuple[str, int]], start: Callable
 
 
 def _threads(o: argparse.Namespace) -> int:
-    from flowedu.core.eager.dispatch import set_num_threads
+    from flowedu.core.eager.dispatch import default_threads, set_num_threads
     from flowedu.distributed.threads import run
 
     if o.no_python or o.nnodes > 1 or o.hosts or o.hostfile or o.redirect_stdout_and_stderr:
@@ -173,7 +173,7 @@ def _threads(o: argparse.Namespace) -> int:
                             fix="leave it away, or --engine mpi")
     env = environment(o, o.nproc_per_node, o.nproc_per_node)
     os.environ.update(env)
-    set_num_threads(int(env["FLOWEDU_NUM_THREADS"]))
+    set_num_threads(default_threads())
     if o.debug:
         from flowedu.distributed.ranks.base import options
 

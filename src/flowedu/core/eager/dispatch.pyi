@@ -266,6 +266,7 @@ def labelled(x: TensorBase, global_layout: GlobalLayout):
     """The memory of x as a tensor that lies on the one device of `global_layout` (None: a local tensor), without history."""
 def lazy_tensor(symbol, shape, dtype, requires_grad: bool = False, grad_name=None):
     """A tensor without numbers: the value `symbol` of the graph being built."""
+most_threads: int
 def new_on_device(shape, dtype, device: int): """A new contiguous tensor on a GPU, contents undefined."""
 def prepare(op, specs, attrs, strides=None, outs=None): """The Entry of a call: output Specs, kernel and attribute block."""
 def record_copy(x: TensorBase): """x made contiguous; differentiable (the identity)."""
@@ -278,7 +279,8 @@ def set_history(y: TensorBase, node: TapeNode, out_index: int = 0):
     """Make y the output number `out_index` of `node`; None: make it a leaf without gradient."""
 def set_inference(on: bool):
     """Whether tensors made by this thread are marked as made for inference; returns the old value."""
-def set_num_threads(n: int) -> None: """How many threads kernels may use, from now on."""
+def set_num_threads(n) -> None:
+    """Let kernels use `n` threads from now on: 1 to 256, or to the number of processors where that is more."""
 slots: Slots
 def take_parts(x: TensorBase, z: TensorBase, history: bool):
     """The global tensor x has the parts of z from here on; history: and z's autograd history."""

@@ -56,18 +56,20 @@ def is_inference_mode_enabled():
     return bool(fe_inference)
 
 
-def set_num_threads(int n):
-    """How many threads kernels may use, from now on."""
+most_threads = max(256, os.cpu_count() or 1)   # 256 stacks of 8 MB are 2 GB of address space; more gain nothing
+
+
+def set_num_threads(n):
+    """Let kernels use `n` threads from now on: 1 to 256, or to the number of processors where that is more."""
     global threads, warned
+    if not hasattr(n, "__index__") or not 1 <= n <= most_threads:
+        raise FlowError("set_num_threads: not a number of threads", expected=f"1 to {most_threads}", got=str(n), fix="1")
     if forked and n > 1:                           # gcc's OpenMP would wait for threads that did not come along
         if not warned:
             warned = True
             warnings.warn("set_num_threads: a process made by fork stays at one thread: gcc's OpenMP does not survive fork. "
                           "Start processes with multiprocessing's 'spawn' to have more.", RuntimeWarning, stacklevel=2)
         n = 1
-    if n < 1:
-        raise FlowError("set_num_threads: n is not positive", expected="1 or more", got=str(n), fix="pass the number of "
-                        "cores, or 1")
     threads = n if fe_has_threads() else 1
 
 
@@ -91,9 +93,11 @@ def get_num_threads():
 def default_threads() -> int:
     """FLOWEDU_NUM_THREADS or OMP_NUM_THREADS if set, else the processors this process may run on."""
     for name in ("FLOWEDU_NUM_THREADS", "OMP_NUM_THREADS"):
-        text = os.environ.get(name, "").split(",")[0]
-        if text.isdigit() and int(text) > 0:
+        text = os.environ.get(name, "").split(",")[0].strip()
+        if text.isascii() and text.isdigit() and len(text) < 9 and 1 <= int(text) <= most_threads:
             return int(text)
+        if text:
+            warnings.warn(f"{name}={text[:40]} is ignored: expected 1 to {most_threads}", RuntimeWarning, stacklevel=2)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -179,8 +179,8 @@ def _made(devices: Callable[[], int]) -> Engine:
 
 def _devices() -> int:
     text = os.environ.get("FLOWEDU_DEVICES") or "1"
-    if not text.isdigit() or int(text) < 1:
-        raise ArgumentError("FLOWEDU_DEVICES: not a number of devices", expected="1 or more", got=text, at="",
+    if not (text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= 4096):
+        raise ArgumentError("FLOWEDU_DEVICES: not a number of devices", expected="1 to 4096", got=text, at="",
                             fix="FLOWEDU_DEVICES=2")
     return int(text)
 
@@ -191,8 +191,8 @@ def set_virtual_devices(k: int) -> None:
     Under the launcher the world is the launcher's: another `k` than its size is an ArgumentError.
     """
     global _process
-    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
-        raise ArgumentError("set_virtual_devices: not a number of devices", expected="1 or more", got=repr(k), fix="2")
+    if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= 4096:
+        raise ArgumentError("set_virtual_devices: not a number of devices", expected="1 to 4096", got=repr(k), fix="2")
     engine = thread_state.engine or _process
     if engine is None or engine.name == "virtual":
         with _lock:

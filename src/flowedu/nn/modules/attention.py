@@ -13,6 +13,7 @@ from flowedu.nn.containers import ModuleList
 from flowedu.nn.modules.dropout import Dropout
 from flowedu.nn.modules.linear import Linear, new_parameter
 from flowedu.nn.modules.norm import LayerNorm
+from flowedu.nn.modules.rnn import check_layers
 from flowedu.tensor import Tensor, full
 
 
@@ -163,6 +164,7 @@ class TransformerEncoder(Module):
 
     def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None):
         super().__init__()
+        check_layers("TransformerEncoder", num_layers)
         self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
         self.num_layers, self.norm = num_layers, norm
 
@@ -178,6 +180,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None):
         super().__init__()
+        check_layers("TransformerDecoder", num_layers)
         self.layers = ModuleList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
         self.num_layers, self.norm = num_layers, norm
 

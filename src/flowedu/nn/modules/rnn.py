@@ -13,6 +13,15 @@ from flowedu.nn.modules.linear import new_parameter
 from flowedu.tensor import Tensor
 from flowedu.tensor.devices import made_with
 
+MOST_LAYERS = 10_000                               # the deepest published networks have some thousands
+
+
+def check_layers(name: str, num_layers: int) -> None:
+    """Raise ArgumentError for a number of layers that would be built without an end."""
+    if num_layers > MOST_LAYERS:
+        raise ArgumentError(f"{name}: too many layers", expected=f"at most {MOST_LAYERS:,}", got=str(num_layers),
+                            fix="num_layers=2")
+
 
 class _Recurrent(Module):
     """What RNN, LSTM and GRU share. mode: of functional.rnn."""
@@ -28,6 +37,7 @@ class _Recurrent(Module):
         if hidden_size <= 0 or num_layers <= 0:
             raise ArgumentError(f"{name}: hidden_size and num_layers must be greater than zero", expected="1 or more",
                                 got=f"hidden_size={hidden_size}, num_layers={num_layers}", fix="hidden_size=128, say")
+        check_layers(name, num_layers)
         if proj_size and (self.mode != "LSTM" or not 0 < proj_size < hidden_size):
             raise ArgumentError(f"{name}: proj_size has to be smaller than hidden_size, and is for LSTM only",
                                 expected=f"0 to {hidden_size - 1}", got=str(proj_size), fix="proj_size=0 projects nothing")

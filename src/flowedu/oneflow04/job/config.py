@@ -204,8 +204,8 @@ class GlobalConfig(Settable):
         """How many (virtual) CPU devices every machine has. Default 1."""
         if self._running():
             return False
-        if type(n) is not int or n < 1:
-            raise CheckError("flow.config.cpu_device_num: not a number of devices", expected="an int, 1 or more",
+        if type(n) is not int or not 1 <= n <= 4096:
+            raise CheckError("flow.config.cpu_device_num: not a number of devices", expected="an int, 1 to 4096",
                              got=repr(n), fix="flow.config.cpu_device_num(1)")
         return self._store("cpu_device_num", n)
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any
@@ -227,6 +228,9 @@ class _Batches:
             self.pool.close()
 
 
+MOST_WORKERS = 1024                                # more than a machine with 1,024 cores can use
+
+
 def _no(problem: str, expected: str, got: str, fix: str):
     raise ArgumentError(f"DataLoader: {problem}", expected=expected, got=got, fix=fix)
 
@@ -235,11 +239,14 @@ def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers) ->
     if isinstance(num_workers, bool) or not isinstance(num_workers, int):
         raise CallError("DataLoader: num_workers is not a number of processes", expected="an int of 0 or more",
                         got=repr(num_workers), fix="num_workers=2")
+    if num_workers > MOST_WORKERS:
+        _no("too many workers", f"at most {MOST_WORKERS}, since each is a process", str(num_workers), "num_workers=2")
     if num_workers < 0:
         _no("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing", "0 or more",
             str(num_workers), "num_workers=0")
-    if timeout < 0:
-        _no("timeout option should be non-negative", "0 or more seconds", str(timeout), "timeout=0: no end of waiting")
+    if not 0 <= timeout <= threading.TIMEOUT_MAX:          # also NaN
+        _no("timeout option should be non-negative", f"0 to {threading.TIMEOUT_MAX:.0f} seconds", str(timeout),
+            "timeout=0: no end of waiting")
     if num_workers == 0 and (prefetch_factor is not None or persistent_workers):
         option = "persistent_workers" if prefetch_factor is None else "prefetch_factor"
         _no(f"{option} option could only be specified in multiprocessing", "num_workers of 1 or more", "num_workers=0",

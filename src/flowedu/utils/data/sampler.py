@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from types import GenericAlias
 
@@ -20,7 +21,8 @@ def drawn_seed(generator: Generator | None = None) -> int:
 
 def positive(what: str, name: str, value) -> int:
     """`value` as an int of 1 or more; ArgumentError (a ValueError) otherwise."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not (
+            1 <= value <= sys.maxsize):
         raise ArgumentError(f"{what}: {name} should be a positive integer value, but got {name}={value!r}",
                             expected="an int of 1 or more", got=repr(value), fix=f"{name}=1, say")
     return int(value)
