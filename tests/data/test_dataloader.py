@@ -580,3 +580,27 @@ def test_refusals_say_what_to_do(options, error, words):
 def test_default_convert():
     x = default_convert({"a": [np.ones(2), 3], "b": Point(np.float32(1), "s")})
     assert isinstance(x["a"][0], flow.Tensor) and x["a"][1] == 3 and x["b"].x.item() == 1 and x["b"].y == "s"
+
+
+class Forking(Dataset):
+    """Makes a copy of its process in item 2 and lets it go on, by `how`."""
+
+    def __init__(self, how):
+        self.how = how
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, i):
+        if i == 2 and os.fork() == 0 and self.how == "raise":
+            raise ValueError("in the copy")
+        return np.float32(i)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.parametrize("how", ["return", "raise"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_copy_of_a_worker_does_not_use_its_pipe(how):
+    for _ in range(3):
+        batches = [b.tolist() for b in DataLoader(Forking(how), batch_size=2, num_workers=1, timeout=HANGS)]
+        assert batches == [[0, 1], [2, 3], [4, 5]]

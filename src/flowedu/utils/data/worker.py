@@ -98,6 +98,7 @@ def run(pipe, others: Sequence, place: str, number: int, count: int, fetch: Fetc
     tasks: queue.SimpleQueue = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(pipe, tasks, os.getppid(), place), daemon=True).start()
     outbox, items, error, epoch, begun = Outbox(place, number), None, None, -1, False
+    owner = os.getpid()
     while (task := tasks.get()) is not None:
         if len(task) == 2:
             epoch, seed = task
@@ -111,22 +112,32 @@ def run(pipe, others: Sequence, place: str, number: int, count: int, fetch: Fetc
                 items = fetch.start()
             except (Exception, GeneratorExit) as e:
                 error = described(e, number)
+            _end_copy(owner)
             continue
         _, which, indices, freed = task
         outbox.free.update(freed)
         kind, content = ERROR, error
         if error is None:
             try:
-                kind, content = BATCH, outbox.pack(fetch.batch(items, indices))
+                batch = fetch.batch(items, indices)
+                _end_copy(owner)
+                kind, content = BATCH, outbox.pack(batch)
             except Ended:
                 kind, content = END, None
             except (Exception, GeneratorExit) as e:
                 kind, content = ERROR, described(e, number)
+        _end_copy(owner)
         try:
             pipe.send((epoch, which, kind, content))
         except OSError:                              # the main process is gone
             return
     pipe.close()
+
+
+def _end_copy(owner: int) -> None:
+    """End a copy of the worker that a data set made by os.fork and let return: two processes cannot share the pipe."""
+    if os.getpid() != owner:
+        os._exit(0)
 
 
 def _listen(pipe, tasks: queue.SimpleQueue, parent: int, place: str) -> None:
