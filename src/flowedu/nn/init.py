@@ -135,13 +135,13 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, *, data_format: str = "NCHW", generator=None) -> Tensor:
     """Uniform with standard deviation gain * sqrt(2 / (fan_in + fan_out))."""
-    a = math.sqrt(3.0) * gain * math.sqrt(2.0 / sum(_fans(tensor, data_format)))
+    a = math.sqrt(3.0) * gain * math.sqrt(2.0 / max(sum(_fans(tensor, data_format)), 1))
     return uniform_(tensor, -a, a, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, *, data_format: str = "NCHW", generator=None) -> Tensor:
     """Normal with standard deviation gain * sqrt(2 / (fan_in + fan_out))."""
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor, data_format))), generator)
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / max(sum(_fans(tensor, data_format)), 1)), generator)
 
 
 def _kaiming_std(tensor, a, mode, nonlinearity, data_format) -> float:
@@ -149,7 +149,7 @@ def _kaiming_std(tensor, a, mode, nonlinearity, data_format) -> float:
         raise ArgumentError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']", expected="fan_in or "
                             "fan_out", got=repr(mode), fix="mode='fan_in' is the default")
     fan = _fans(tensor, data_format)[mode.lower() == "fan_out"]
-    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+    return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))
 
 
 def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", *,

@@ -15,7 +15,7 @@ from flowedu.tensor import shapes as S
 from flowedu.tensor.creation import eye, zeros
 from flowedu.tensor.devices import made_with, on_cpu
 from flowedu.tensor.linear import matmul
-from flowedu.tensor.promotion import check_tensor
+from flowedu.tensor.promotion import check_rank, check_tensor
 
 _SOLVE = REGISTRY["solve"]
 
@@ -80,6 +80,7 @@ def cholesky_solve(input, input2, upper: bool = False):
 
 def cholesky_inverse(input, upper: bool = False):
     """The inverse of A, of its Cholesky factor."""
+    check_rank("cholesky_inverse", input, 2)
     return cholesky_solve(identity(input, input.shape[-1]), input, upper)
 
 

@@ -177,3 +177,7 @@ def ifftshift(input, dim: int | Sequence[int] | None = None) -> Tensor:
 
 
 __all__ = ["fft", "fftfreq", "fftshift", "ifftshift", "irfft", "mul", "rfft", "rfftfreq"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

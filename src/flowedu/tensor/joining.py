@@ -14,6 +14,7 @@ from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
 from flowedu.tensor.devices import made_with
 from flowedu.tensor.dims import one_dim, reshaped, transposed
+from flowedu.tensor.promotion import check_rank
 
 _op = REGISTRY.__getitem__
 _CONCAT, _RANGE = _op("concat"), _op("range")
@@ -232,6 +233,7 @@ def triu(input, diagonal: int = 0):
 
 def diag_embed(input, offset: int = 0, dim1: int = -2, dim2: int = -1):
     """Matrices with x's last axis on their diagonal, zeros elsewhere; the matrix axes become dim1 and dim2."""
+    check_rank("diag_embed", input, 1)
     rank, k = input.ndim + 1, input.shape[-1]
     n = k + abs(offset)
     a, b = one_dim(dim1, rank, "diag_embed"), one_dim(dim2, rank, "diag_embed")
@@ -275,6 +277,7 @@ def take_along_dim(input, indices, dim: int | None = None):
 
 def vander(x, N: int | None = None, increasing: bool = False):
     """Columns x^0, x^1, ... (falling unless increasing); of whole numbers as int64."""
+    check_rank("vander", x, 1, "x")
     x = x if x.dtype.is_floating_point else cast(x, int64)
     n = x.shape[-1] if N is None else N
     with made_with(x):

@@ -18,7 +18,7 @@ from flowedu.tensor.factors import eigvalsh, identity, mirrored, solved, svdvals
 from flowedu.tensor.joining import cat
 from flowedu.tensor.limits import finfo
 from flowedu.tensor.linear import matmul
-from flowedu.tensor.promotion import check_tensor
+from flowedu.tensor.promotion import check_rank, check_tensor
 
 
 def _number(x) -> float | None:
@@ -73,7 +73,8 @@ def lstsq(A, B, rcond: float | None = None, *, driver: str | None = None):
     if driver not in _DRIVERS:
         raise ArgumentError("linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)",
                             expected=", ".join(filter(None, _DRIVERS)), got=repr(driver), fix="leave it out")
-    check_tensor("linalg.lstsq", A)
+    check_rank("linalg.lstsq", A, 2, "A")
+    check_rank("linalg.lstsq", B, 1, "B")
     if B.ndim == A.ndim - 1:
         found = lstsq(A, S.unsqueeze(B, -1), rcond, driver=driver)
         return found._replace(solution=S.squeeze(found.solution, -1))
@@ -161,7 +162,7 @@ def multi_dot(tensors):
 
 def vander(x, *, N: int | None = None):
     """The rows 1, x, x^2, ... of each number, N of them (None: as many as there are numbers)."""
-    check_tensor("linalg.vander", x)
+    check_rank("linalg.vander", x, 1, "x")
     n = x.shape[-1] if N is None else N
     if n < 2:
         raise ArgumentError("linalg.vander: N must be greater than 1", expected="2 or more", got=str(n), fix="N=2")

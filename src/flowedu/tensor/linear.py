@@ -15,7 +15,7 @@ from flowedu.tensor import pieces as P
 from flowedu.tensor import reductions as R
 from flowedu.tensor import shapes as S
 from flowedu.tensor.dims import one_dim, reshaped, transposed
-from flowedu.tensor.promotion import check_tensor
+from flowedu.tensor.promotion import check_rank, check_tensor
 
 _op = REGISTRY.__getitem__
 _MATMUL, _EXPAND = _op("matmul"), _op("expand")
@@ -226,6 +226,7 @@ def kron(input, other):
 
 def cross(input, other, dim: int | None = None):
     """The cross product along an axis of size 3 (None: the first such)."""
+    check_rank("cross", input, 1)
     if dim is None:
         dim = next((i for i, n in enumerate(input.shape) if n == 3), None)
     if dim is None or input.shape[one_dim(dim, input.ndim, "cross")] != 3:

@@ -13,7 +13,7 @@ from flowedu.tensor import shapes as S
 from flowedu.tensor.devices import beside, on_cpu
 from flowedu.tensor.factors import identity, solve_triangular
 from flowedu.tensor.linear import matmul
-from flowedu.tensor.promotion import check_tensor
+from flowedu.tensor.promotion import check_rank, check_tensor
 
 
 def _factored(what: str, A, pivot: bool):
@@ -81,7 +81,10 @@ def _places(pivots, n: int) -> np.ndarray:
 def lu_solve(LU, pivots, B, *, left: bool = True, adjoint: bool = False):
     """X with A @ X = B (left=False: X @ A = B; adjoint: of A.mT), of what lu_factor gave for A."""
     for name, x in (("LU", LU), ("pivots", pivots), ("B", B)):
-        check_tensor("linalg.lu_solve", x, name)
+        check_rank("linalg.lu_solve", x, 1 if name == "pivots" else 2, name)
+    if pivots.dtype.is_floating_point:
+        raise ArgumentError("linalg.lu_solve: pivots are not whole numbers", expected="the pivots of lu_factor",
+                            got=str(pivots.dtype), fix="LU, pivots = flow.linalg.lu_factor(A)")
     if not left:
         return S.mT(lu_solve(LU, pivots, S.mT(B), adjoint=not adjoint))
     p = cast(beside(from_numpy(_places(pivots, LU.shape[-1])), LU), LU.dtype)

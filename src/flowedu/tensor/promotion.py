@@ -7,7 +7,7 @@ import functools
 from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.ops.promote import cast, category, default_float, promote, run
 from flowedu.core.values import dtype as dt
-from flowedu.errors import NotATensorError
+from flowedu.errors import NotATensorError, ShapeError
 
 
 def promote_types(type1: dt.dtype, type2: dt.dtype) -> dt.dtype:
@@ -18,6 +18,14 @@ def promote_types(type1: dt.dtype, type2: dt.dtype) -> dt.dtype:
 def can_cast(from_: dt.dtype, to: dt.dtype) -> bool:
     """Whether an in-place op may write a result of dtype `from_` into `to`: not from a higher category to a lower."""
     return category(from_) <= category(to)
+
+
+def check_rank(what: str, x, least: int, name: str = "input") -> None:
+    """Raise ShapeError unless tensor `x` has at least `least` axes."""
+    check_tensor(what, x, name)
+    if x.ndim < least:
+        raise ShapeError(f"{what}: {name} has too few axes", expected=f"{least} or more", got=str(tuple(x.shape)),
+                         fix="reshape it")
 
 
 def check_tensor(what: str, x, name: str = "input") -> None:

@@ -8,6 +8,7 @@ from flowedu.nn.functional.common import check_floats, check_tensor, reduced, ti
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.dims import one_dim, reshaped
+from flowedu.tensor.promotion import check_rank
 from flowedu.tensor.reductions import vector_norm
 
 _r = REGISTRY
@@ -121,6 +122,7 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
                                 reduction: str = "mean") -> Tensor:
     """The mean over the classes (the last axis) of -(t * log sigmoid(x) + (1 - t) * log sigmoid(-x))."""
     check_floats("multilabel_soft_margin_loss", input)
+    check_rank("multilabel_soft_margin_loss", input, 1)
     loss = _r["sigmoid_cross_entropy"](cast(target, input.dtype), input)
     loss = loss if weight is None else loss * weight
     mean = times(_sum(loss, loss.ndim - 1), 1.0 / max(input.shape[-1], 1))

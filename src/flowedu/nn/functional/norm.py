@@ -127,12 +127,15 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     n, c, size = input.shape[0], input.shape[1], prod(input.shape[2:])
+    if not c:
+        raise ShapeError("instance_norm: the input has no channels", expected="(N, C, ...) with C of 1 or more",
+                         got=str(tuple(input.shape)), fix="check the axes' order")
     if size <= 1:
         raise ShapeError(f"Expected more than 1 spatial element when training, got input size {list(input.shape)}",
                          expected="a plane of two or more elements", got=str(tuple(input.shape)),
                          fix="larger planes, or model.eval() with running statistics")
     y, mean, inv_std = by_groups(input, c, eps)
-    if running_mean is not None or running_var is not None:
+    if n and (running_mean is not None or running_var is not None):
         with no_grad():
             over = {"axis": (0,), "keepdims": False}
             if running_mean is not None:

@@ -35,6 +35,9 @@ class PackedSequence(NamedTuple):
     def unpack(self) -> tuple[Tensor, Tensor]:
         """(padded (T, N, *) in sorted order, lengths int64 (N, 1))"""
         sizes = self._steps()
+        if not len(sizes):
+            raise ShapeError("PackedSequence: no time steps", expected="batch_sizes with one number or more", got="none",
+                             fix="nn.utils.rnn.pack_padded_sequence makes it")
         n, starts = int(sizes[0]), np.concatenate([[0], np.cumsum(sizes)])
         rows = [_padded_to(self.data.narrow(0, int(a), int(k)), n).unsqueeze(0) for a, k in zip(starts, sizes)]
         lengths = (sizes[:, None] > np.arange(n)).sum(0).astype(np.int64)
