@@ -54,7 +54,6 @@ SENSITIVE = {
     "tests/doors/test_links.py": "links are URLs of paths",
     "tests/doors/test_syllabus.py": "links are URLs of paths",
     "tests/learn/test_reader.py": "starts processes by path, and prints pages that are not ASCII",
-    "tests/learn/test_language.py": "prints texts that are not ASCII",
     "tests/dist/test_launch.py": "starts processes by path, and parses what mpiexec prints",
 }
 

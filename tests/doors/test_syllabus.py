@@ -1,6 +1,7 @@
 """`make syllabus`: whatever the number of weeks, links and headings are there, hours are those of `make list`, and nothing
 is due before what it runs, or before its section is read."""
 import dataclasses
+import os
 import re
 
 import pytest
@@ -39,7 +40,7 @@ def test_links_hours_and_points(many, tmp_path):
 
 @pytest.mark.parametrize("name", ["a b'ü", "50%20", "a(b", "a)b", "a#b?", "[a]", "日本"])
 def test_links_to_a_folder_of_any_name(name, tmp_path):
-    page = tmp_path / name / "page.md"
+    page = tmp_path / os.fsdecode(name.encode()) / "page.md"
     page.parent.mkdir()
     page.write_text("# One\n", encoding="utf-8")
     start = tmp_path / "start.md"

@@ -163,7 +163,7 @@ def _chapter(item) -> int:
 
 def link(page: Path, text: str, folder: Path, anchor: str = "") -> str:
     """Return a Markdown link from `folder` to a page; the path is a URL, so spaces, quotes and umlauts are escaped."""
-    where = quote(os.path.relpath(page, folder).replace(os.sep, "/"))
+    where = quote(os.fsencode(os.path.relpath(page, folder).replace(os.sep, "/")))
     return f"[{text}]({where}{'#' + anchor if anchor else ''})"
 
 
