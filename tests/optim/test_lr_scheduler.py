@@ -230,3 +230,18 @@ def test_refusals_say_what_to_do(call, error, words):
     with pytest.raises(error, match=words) as e:
         call(optimizer())
     assert isinstance(e.value, FlowError) and "fix:" in str(e.value)
+
+
+def test_parts_of_composed_schedules_are_where_the_whole_is():
+    """After steps and after loading."""
+    for make, want in ((lambda o: L.ChainedScheduler([L.StepLR(o, 2), L.ExponentialLR(o, 0.9)]), [3, 3]),
+                       (lambda o: L.SequentialLR(o, [L.StepLR(o, 2), L.ExponentialLR(o, 0.9)], [2], True), [1, 1])):
+        schedule, other = make(optimizer()), make(optimizer())
+        for _ in range(3):
+            schedule.step()
+        other.load_state_dict(schedule.state_dict())
+        assert [s.last_step for s in schedule.schedulers] == want == [s.last_step for s in other.schedulers]
+
+
+def test_reductions_smaller_than_eps_are_not_made():
+    assert plateau([4, 4, 4], patience=0, factor=0.5, eps=0.3) == [1, .5, .5]

@@ -187,3 +187,12 @@ def test_sizes_of_pictures_that_are_resized(shape, size, want, kind):
     x = {"array": a, "pil": Image.fromarray(a), "tensor": flow.tensor(a[None])}[kind]
     assert F.get_dimensions(x) == [1, *shape] and F.get_image_size(x) == list(shape[::-1])
     assert F.get_dimensions(T.Resize(size)(x)) == [1, *want]
+
+
+@pytest.mark.parametrize("shape, padding", [((2, 5), (4, 1)), ((5, 2), (1, 4))])
+def test_reflections_need_the_pixels_of_their_own_axis(shape, padding):
+    across, down = padding
+    got = pixels(F.pad(places(*shape, "array"), padding, 0, "reflect"))
+    np.testing.assert_array_equal(got, np.pad(pixels(places(*shape, "array")), ((down, down), (across, across)), "reflect"))
+    with pytest.raises(ValueError, match="too few pixels"):
+        F.pad(places(*shape[::-1], "array"), padding, 0, "reflect")
