@@ -24,7 +24,7 @@ from flowedu.core.values.dtype import BY_CODE
 from flowedu.core.values.thread_state import thread_state as _thread_state
 from flowedu.core.values.spec import Spec
 from flowedu.core.values.storage import no_memory
-from flowedu.errors import (ArgumentError, DeviceError, DTypeError, FlowError, GradientError, KernelError, user_line,
+from flowedu.errors import (ArgumentError, DeviceError, DTypeError, FlowError, GradientError, KernelError,
                             LazyTensorError, NotATensorError, ShapeError, user_line)
 from flowedu.errors.element_types import no_kernel
 from flowedu.core.ops import axes as equations

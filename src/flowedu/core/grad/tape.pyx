@@ -12,6 +12,8 @@ from flowedu.core.eager.dispatch cimport (
 from flowedu.core.ops.call cimport OpBase, Rule
 from flowedu.core.values.storage cimport ON_DEVICE, view_contiguous
 
+from operator import attrgetter
+
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.reverse import unbroadcast
 from flowedu.errors import GradientError, no_gradient
@@ -113,10 +115,6 @@ cdef list bring_up_to_date(tensors):
     return nodes
 
 
-def _seq(TapeNode n):
-    return -n.seq
-
-
 cdef list reachable(list todo):
     """All nodes in and below `todo`, latest first, each with room for its outputs' gradients."""
     cdef TapeNode n
@@ -136,7 +134,7 @@ cdef list reachable(list todo):
             if type(e) is TapeNode:
                 todo.append(e)
     if not ordered:                                # a chain comes out in order by itself
-        found.sort(key=_seq)
+        found.sort(key=attrgetter("seq"), reverse=True)
     return found
 
 

@@ -55,7 +55,6 @@ class Tracer:
         self.owner: dict[Node, ModuleBlock | None] = {}
         self.frozen: set[Node] = set()                   # made under no_grad
         self.called: set[int] = set()
-        self.hooked = False                              # whether it was said that hooks are not run
         self.count = self.free = 0
         self.checkpoints: dict[Node, object] = {}        # of nodes whose activations are not kept: what makes them again
         self.passes: dict[Node, tuple[int, bool]] = {}   # of micro-batches: number, whether backward
@@ -145,10 +144,6 @@ class Tracer:
         if block.placement is not None and self.placing.active:
             args, kwargs = io.map_leaves("", args, kwargs, lambda _, x: self.placing.on_stage(x, block.placement))
         first = id(module) not in self.called
-        if first and module._hooks is not None and module._hooks.any and not self.hooked:
-            self.hooked = True
-            warnings.warn(f"the hooks of {block.path} are not run in a nn.Graph, nor those of other modules; "
-                          "flow.watch and flow.watch_diff in build give values and gradients", stacklevel=3)
         self.called.add(id(module))
         self.scope.append(block)
         try:

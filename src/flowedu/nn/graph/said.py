@@ -1,6 +1,8 @@
 """What an nn.Graph says while it is built: a line for each input, output, parameter and buffer. print(graph) shows them."""
 from __future__ import annotations
 
+import warnings
+
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.trace import io
 from flowedu.core.trace.blocks import ModuleBlock
@@ -10,10 +12,18 @@ from flowedu.show.meta import line, meta
 
 
 class SayingTracer(Tracer):
-    """A Tracer that says, at debug level 1, what its modules are given and give."""
+    """A Tracer that logs, at debug level 1, the inputs and outputs of each module."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.warned_of_hooks = False
 
     def first(self, block: ModuleBlock, args: tuple, kwargs: dict):
         module = block.origin
+        if module._hooks is not None and module._hooks.any and not self.warned_of_hooks:
+            self.warned_of_hooks = True
+            warnings.warn(f"the hooks of {block.path} are not run in a nn.Graph, nor those of other modules; "
+                          "flow.watch and flow.watch_diff in build give values and gradients", stacklevel=4)
         self.say(1, f"(MODULE:{block.path}:{module._shallow_repr()})", block)
         block.inputs = self._seen("INPUT", f"_{block.path}_input", args, kwargs, block)
         for kind, table in (("PARAMETER", module._parameters), ("BUFFER", module._buffers)):
