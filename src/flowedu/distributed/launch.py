@@ -21,8 +21,8 @@ while machine 0 waits can join, and whoever answers in its place can command the
 run, they and mpiexec listen, too: ranks of one machine at 127.0.0.1 alone, but mpiexec's own port is open at all addresses
 (MPICH has no setting for it), and ranks inherit it. So: machines behind a firewall, or a network of their own.
 
-A launcher that is killed by SIGKILL leaves a file of MPICH, mpich_shm_*, in /dev/shm. A later launch removes it, if the file
-is older than a minute, belongs to the same user, and no process maps it.
+A launcher that is killed by SIGKILL leaves a file of MPICH, mpich_shm_*, in /dev/shm. A later launch removes it if it is
+older than a minute, belongs to the same user, and no process maps it.
 """
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ from flowedu.core.ops.call cimport OpBase, Rule
 from flowedu.core.values.storage cimport ON_DEVICE, view_contiguous
 
 from operator import attrgetter
-
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.reverse import unbroadcast
 from flowedu.errors import GradientError, no_gradient
