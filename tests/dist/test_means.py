@@ -1,5 +1,5 @@
-"""Law: the mean of a loss over several devices is that of one device, also with uneven shards, ignored labels, and weights of
-classes."""
+"""Law: the mean of a loss over several devices is that of one device, also with uneven shards, ignored labels, and
+weights of classes."""
 import numpy as np
 import pytest
 

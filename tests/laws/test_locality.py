@@ -17,10 +17,9 @@ from .calls import attributes, cases, input_name, label, resized, run, types_of,
 SPECIALS = [np.nan, np.inf, -np.inf, 1e30]
 FREE = ("any", "few", "positive")
 
-# A matrix that is not finite ends the whole call, or decides for all of them how it is computed.
+# A matrix that is not finite ends the whole call.
 TOGETHER = {
     **dict.fromkeys(("svd", "pseudo_inverse", "eigh"), "LAPACK refuses what is not finite"),
-    "matrix_exp": "all matrices are squared as often as the largest one needs",
 }
 
 

@@ -123,11 +123,11 @@ solve = define(
 def _exponential_ref(x):
     """Taylor series of each matrix x / 2^k, squared k times; k bounds the norm of x / 2^k by 1/8, so that the 17 terms
     have a remainder below 1/8^17 / 17! < 1e-29. Each matrix of a batch has its own k, so none changes another."""
-    a = x.astype(np.float64).reshape(-1, *x.shape[-2:])
+    a = x.astype(np.float64)
     norms = np.abs(a).sum(-1).max(-1, initial=0)
     exponents = np.where(np.isfinite(norms), np.frexp(np.where(np.isfinite(norms), norms, 0))[1] + 3, 0).clip(0)
     with np.errstate(all="ignore"):                # infinities, NaNs, and overflows are results
-        scaled = a / np.ldexp(1.0, exponents)[:, None, None]
+        scaled = a / np.ldexp(1.0, exponents)[..., None, None]
         term = y = np.broadcast_to(np.eye(a.shape[-1]), a.shape)
         for i in builtins.range(1, 17):
             term = term @ scaled / i
@@ -135,7 +135,7 @@ def _exponential_ref(x):
         for i in builtins.range(int(exponents.max(initial=0))):
             rest = exponents > i
             y[rest] = y[rest] @ y[rest]
-        return y.astype(x.dtype).reshape(x.shape)
+        return y.astype(x.dtype)
 
 
 def _exponential_grad(dy, x):
