@@ -72,7 +72,8 @@ class SummaryWriter:
 
     def _event(self, summary, step: int | None, walltime: float | None) -> None:
         from tensorboard.compat.proto.event_pb2 import Event
-        self._events.add_event(Event(wall_time=walltime or time.time(), step=int(step or 0), summary=summary))
+        with naming(self.log_dir, self.log_dir):         # its thread wrote before, or failed to
+            self._events.add_event(Event(wall_time=walltime or time.time(), step=int(step or 0), summary=summary))
 
     # ---- what is kept
     def add_scalar(self, tag: str, scalar_value, global_step: int | None = None, walltime: float | None = None,
@@ -127,14 +128,16 @@ class SummaryWriter:
         with naming(self._path, self._path):
             self._file.flush()
         if self._events is not None:
-            self._events.flush()
+            with naming(self.log_dir, self.log_dir):
+                self._events.flush()
 
     def close(self) -> None:
         """The files are closed."""
         with naming(self._path, self._path):
             self._file.close()
         if self._events is not None:
-            self._events.close()
+            with naming(self.log_dir, self.log_dir):
+                self._events.close()
 
     def __enter__(self) -> SummaryWriter:
         return self
