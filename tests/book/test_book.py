@@ -128,7 +128,7 @@ def test_a_language_is_offered_once(path):
 def test_who_waits_for_the_book_sees_how_far_it_is(terminal, lesson, tmp_path, monkeypatch):
     err = type("Terminal", (io.StringIO,), {"isatty": lambda self: terminal})()
     monkeypatch.setattr(sys, "stderr", err)
-    monkeypatch.setattr(outputs, "_run", lambda page, out, cuda: outputs.write(out, "[]") and "")
+    monkeypatch.setattr(outputs, "_run", lambda page, out, cuda: outputs.write_text(out, "[]") and "")
     outputs.all_outputs([lesson], tmp_path / "kept")
     assert ("1/1" in err.getvalue()) == terminal == bool(err.getvalue())
 
@@ -157,7 +157,7 @@ def test_what_a_page_prints_is_kept(lesson, tmp_path, monkeypatch):
 
     def run(page, out, cuda):
         ran.append(page)
-        outputs.write(out, json.dumps(["1", "", None]))
+        outputs.write_text(out, json.dumps(["1", "", None]))
         return ""
 
     monkeypatch.setattr(outputs, "_run", run)
