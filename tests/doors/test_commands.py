@@ -74,6 +74,7 @@ ENGINEER = [
 # Kinds of commands that no test types, and why.
 NOT_HERE = {
     "make test": "chooses among these very tests; typed with ARGS above", "make test-all": "is what runs this",
+    "make test-everywhere": "minutes; .ci/run runs a third of it (--sample)",
     "make test-torch": "CI runs these tests in test-all", "make test-mpi": "CI runs these tests in test-all",
     "make test-cuda": "part of make test-all", "make test-debug": "a step of .ci/run",
     "make build-debug": "the first part of test-debug", "make lint": "a step of .ci/run", "make peers": "a step of .ci/run",
