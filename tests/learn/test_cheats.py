@@ -1,5 +1,6 @@
 """Answers that do not answer: each tries to get at the library's lines, at the judge, at the machine. None gets points,
 none gets out, and what comes next is judged as ever."""
+import ctypes
 import os
 import re
 import subprocess
@@ -295,7 +296,7 @@ def test_there_are_wrong_answers_to_plant(tmp_path, hole):
     with Bench(tmp_path / "tree") as b:
         for seed in (0, 2027):
             file = tmp_path / hole.file
-            file.write_text(stubs.answer_text(hole))
+            file.write_text(stubs.answer_text(hole), encoding="utf-8")
             said = b.judged(hole, file, seed)
             assert said["state"] == "right" and said["extra"]["together"], said
         with pytest.MonkeyPatch.context() as patch:
@@ -465,10 +466,13 @@ COMPILED = {
 
 @pytest.mark.simulator
 @pytest.mark.parametrize("name", COMPILED)
-def test_what_was_compiled_is_looked_at(name):
+def test_what_was_compiled_is_looked_at(name, tmp_path, monkeypatch):
+    """The compiler of the simulator refuses calls of the host first; it is left out here, as if it had been misled."""
     text, words = COMPILED[name]
+    monkeypatch.setattr(compiler, "find_host_call", lambda made, source: None)
+    made = compiler.build(prepared(own_file(text)), tmp_path / "kernel.so", "checked", ())      # not into the cache
     with pytest.raises(KernelError, match=words):
-        simulated.refuse_symbols(compiler.compiled(prepared(own_file(text)), checked=True))
+        simulated.refuse_symbols(made.read_bytes())
 
 
 @pytest.mark.simulator
@@ -498,11 +502,13 @@ print(ran.output.shape, ran.counts["launches"], bool(here), bool(there))
 
 @pytest.mark.simulator
 def test_the_process_of_cuda_c_stands_behind_walls(tmp_path, monkeypatch):
-    """Of native code that nobody looked at."""
-    calls = """extern "C" int open(const char *, int, ...);
-extern "C" int socket(int, int, int);
-extern "C" int kill(int, int);
-"""
+    """The sandbox stops native code that passed every inspection: it finds functions of the C library by their distance from
+    one that kernels may call."""
+    libc = ctypes.CDLL("libc.so.6")
+    start = ctypes.cast(libc.puts, ctypes.c_void_p).value
+    calls = 'extern "C" int puts(const char *);\n' + "".join(
+        f"#define {name} ((int (*)({types}))((char *)&puts + ({ctypes.cast(getattr(libc, name), ctypes.c_void_p).value - start}ll)))\n"
+        for name, types in {"open": "const char *, int, ...", "socket": "int, int, int", "kill": "int, int"}.items())
     kernel = 'if (i < n) z[i] = open("/etc/passwd", 0) + socket(2, 1, 0) + kill(1, 0);'
     for name, value in {**kernels.environment(GUARD), "FLOWEDU_WALLS": "1", "TMPDIR": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
