@@ -196,10 +196,22 @@ cdef inline void tile_pixels(const Wino *g, const Plane *p, Window s, int64_t t,
                 to[(i * s.size + j) * p.padded + c] = at[(c * p.h + top + i) * p.w + left + j]
 
 
-cdef inline void one_tap(const Wino *g, const Plane *src, int64_t t, int64_t i, int64_t j, int64_t *off, float *mat,
-                         const WinoDesk *d, int64_t ld) noexcept nogil:
-    """Add tap (i, j) of one channel to the outputs of a tile that find a pixel there. Nothing is multiplied by the zeros of
-    the padding: a weight may be infinite."""
+cdef struct PlainSums:               # arguments of the convolution that is computed as plain sums
+    const Wino *g
+    const Plane *src
+    const Plane *dst
+    float *w
+    const WinoDesk *d
+    bint turned                      # the gradient of the input: kernels are transposed and turned around
+
+
+cdef inline void one_tap(const PlainSums *p, int64_t t, int64_t tap, int64_t *off, float *mat, int64_t ld) noexcept nogil:
+    """Add a tap of one channel to the outputs of a tile that find a pixel there. Nothing is multiplied by the zeros of the
+    padding: a weight may be infinite."""
+    cdef const Wino *g = p.g
+    cdef const Plane *src = p.src
+    cdef const WinoDesk *d = p.d
+    cdef int64_t i = tap // g.k, j = tap % g.k
     cdef int64_t top = t % (g.down * g.across) // g.across * g.m - g.top + i, left = t % g.across * g.m - g.left + j, r
     cdef int64_t c0 = min(max(-left, 0), g.m), c1 = max(min(g.m, src.w - left), c0)
     for r in range(max(-top, 0), min(g.m, src.h - top)):
@@ -207,10 +219,16 @@ cdef inline void one_tap(const Wino *g, const Plane *src, int64_t t, int64_t i, 
                  True)
 
 
-cdef inline void plain_tile(const Wino *g, bint turned, bint padded, const Plane *src, const Plane *dst, int64_t t,
-                            int64_t m0, int64_t ld, float *w, const WinoDesk *d) noexcept nogil:
-    """Outputs of one tile, channels [m0, m0 + ld), as plain sums; d.pixels holds its pixels. padded: tap by tap, where there
-    are pixels."""
+cdef inline void plain_tile(const PlainSums *p, bint padded, int64_t t, int64_t m0, int64_t ld) noexcept nogil:
+    """Compute the outputs of one tile, channels [m0, m0 + ld), as plain sums; p.d.pixels holds its pixels.
+
+    padded: tap by tap, where there are pixels."""
+    cdef const Wino *g = p.g
+    cdef const Plane *src = p.src
+    cdef const Plane *dst = p.dst
+    cdef const WinoDesk *d = p.d
+    cdef float *w = p.w
+    cdef bint turned = p.turned
     cdef int64_t area = g.k * g.k, count = min(ld, g.outs - m0), ch = 0, c, n, i, j, r, tap, all = g.down * g.across
     cdef int64_t top = t % all // g.across * g.m, left = t % g.across * g.m
     cdef float *to = dst.data + t // all * dst.image + m0 * dst.h * dst.w
@@ -228,7 +246,7 @@ cdef inline void plain_tile(const Wino *g, bint turned, bint padded, const Plane
         if padded:
             for i in range(n * area):
                 tap = area - 1 - i % area if turned else i % area
-                one_tap(g, src, t, tap // g.k, tap % g.k, d.off + i, d.taps + i * ld, d, ld)
+                one_tap(p, t, tap, d.off + i, d.taps + i * ld, ld)
         else:
             for r in range(g.m):
                 products(Rows(d.pixels + r * 8 * src.padded, src.padded, g.m), d.off, n * area, d.taps, d.made + r * g.m * ld,
@@ -240,25 +258,27 @@ cdef inline void plain_tile(const Wino *g, bint turned, bint padded, const Plane
                 to[(c * dst.h + top + i) * dst.w + left + j] = d.made[(i * g.m + j) * ld + c]
 
 
-cdef inline void plain_tiles(const Wino *g, bint turned, const fe_team *team, const WinoRoom *room, const Plane *src,
-                             const Plane *dst, int64_t at, int64_t end, float *notes, float *w, const WinoDesk *d) noexcept nogil:
+cdef inline void plain_tiles(const PlainSums *p, const fe_team *team, const WinoRoom *room, int64_t at, int64_t end,
+                             float *notes) noexcept nogil:
     """Compute again what a block's tiles [at, end) lose digits of: all outputs of odd tiles, and in all tiles the outputs of
     kernels of which few weights matter. notes: of the first thread."""
+    cdef const Wino *g = p.g
+    cdef const WinoDesk *d = p.d
     cdef int64_t t, s, m0, all = g.slabs.vectors * g.slabs.lanes, wide = g.slabs.lanes
     cdef bint few = False
     for s in range(g.slabs.vectors):
         few = few or fe_wino_are_few(notes + s * wide, notes + all + s * wide, team.nt, room.total)
     for t in range(at, end):
         if d.odd[t - at] or few:
-            tile_pixels(g, src, Window(8, g.top, g.left), t, d.pixels)
+            tile_pixels(g, p.src, Window(8, g.top, g.left), t, d.pixels)
         if d.odd[t - at]:
             for s in range(g.slabs.count):
                 m0 = slab_start(g.slabs, s) * wide
-                plain_tile(g, turned, few, src, dst, t, m0, slab_start(g.slabs, s + 1) * wide - m0, w, d)
+                plain_tile(p, few, t, m0, slab_start(g.slabs, s + 1) * wide - m0)
         elif few:
             for s in range(g.slabs.vectors):
                 if fe_wino_are_few(notes + s * wide, notes + all + s * wide, team.nt, room.total):
-                    plain_tile(g, turned, True, src, dst, t, s * wide, wide, w, d)
+                    plain_tile(p, True, t, s * wide, wide)
     for t in range(g.ins):                   # as the products of transforms want it
         d.off[t] = t
 
@@ -273,6 +293,7 @@ cdef inline void winograd(const Conv *k, const fe_team *team, float *source, flo
     cdef WinoRoom room = wino_room(&g, &src, &dst)
     cdef float *u = <float *>work
     cdef WinoDesk d = desk_of(&room, u + room.kernels + team.tid * room.total)
+    cdef PlainSums plain = PlainSums(&g, &src, &dst, w, &d, k.role == INPUT_GRAD)
     cdef int64_t at, end, hi, t, xi, s, m0, ld, vstep = step_of(&g, src.padded), step
     cdef Run run
     for t in range(g.ins):
@@ -296,7 +317,7 @@ cdef inline void winograd(const Conv *k, const fe_team *team, float *source, flo
                 run = next_run(&g, t, end)
                 scatter(&g, run, d.made + (t - at) * part.padded, step, d.pixels, &part)
                 t += run.rows * run.cols
-        plain_tiles(&g, k.role == INPUT_GRAD, team, &room, &src, &dst, at, end, d.notes - team.tid * room.total, w, &d)
+        plain_tiles(&plain, team, &room, at, end, d.notes - team.tid * room.total)
         at = end
 
 
