@@ -246,7 +246,7 @@ def other(o: argparse.Namespace) -> int:
             code = letters.understood(letters.hear()).get("code")
         except CommError:
             return 1
-        return code if type(code) is int and -255 <= code <= 255 else 1
+        return code if type(code) is int and abs(code) <= 255 else 1
 
 
 def join(o: argparse.Namespace, secret: bytes) -> Correspondent:
