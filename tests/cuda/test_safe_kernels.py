@@ -121,9 +121,9 @@ except (flow.errors.FlowError, MemoryError) as e:
 @pytest.mark.parametrize("room", [1 << 36, 1 << 33, 1 << 31, 1 << 29, 1 << 26])
 def test_a_limit_of_address_space(room, checked):
     """With less than the simulator asks for it takes less, and with too little it raises; 2 GiB are enough for a kernel."""
-    done = subprocess.run([sys.executable, "-c", LIMITED, str(room)], capture_output=True, text=True, timeout=600, env={
-        **os.environ, "FLOWEDU_CUDA_CHECK": checked, "OPENBLAS_NUM_THREADS": "1",
-        "PYTHONPATH": str(Path(flow.__file__).parents[1])})
+    done = subprocess.run([sys.executable, "-c", LIMITED, str(room)], capture_output=True, encoding="utf-8", timeout=600,
+                          env={**os.environ, "FLOWEDU_CUDA_CHECK": checked, "OPENBLAS_NUM_THREADS": "1",
+                               "PYTHONPATH": str(Path(flow.__file__).parents[1])})
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("0 1 2 3" if room >= 1 << 31 else ("0 1 2 3", "refused:")), done.stdout + done.stderr
 

@@ -106,7 +106,7 @@ def test_the_line_is_in_this_file(how):
 
 
 @pytest.mark.parametrize("run", [lambda p: runpy.run_path(str(p)),
-                                 lambda p: exec(compile(p.read_text(), str(p), "exec"), {})])
+                                 lambda p: exec(compile(p.read_text(encoding="utf-8"), str(p), "exec"), {})])
 def test_the_line_is_in_a_script(tmp_path, run):
     script = tmp_path / "its own.py"
     script.write_text("import flowedu as flow\n\n\nflow.matmul(flow.ones(2, 3), flow.ones(4, 5))\n")

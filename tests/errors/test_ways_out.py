@@ -145,7 +145,7 @@ def test_a_download_without_a_network_names_data_that_need_none(name, tmp_path, 
 def test_a_traceback_under_the_mock_begins_in_the_program(tmp_path, as_module):
     (tmp_path / "program.py").write_text("import torch\n\n\ndef wrong():\n    raise KeyError('mine')\n\n\nwrong()\n")
     program = ["-m", "program"] if as_module else ["program.py"]
-    done = subprocess.run([sys.executable, "-m", "flowedu.mock", "--as", "torch", *program], cwd=tmp_path, text=True,
+    done = subprocess.run([sys.executable, "-m", "flowedu.mock", "--as", "torch", *program], cwd=tmp_path, encoding="utf-8",
                           capture_output=True, timeout=HANGS,
                           env={**os.environ, "PYTHONPATH": str(Path(flow.__file__).parents[1])})
     frames = [line for line in done.stderr.splitlines() if line.startswith("  File ")]

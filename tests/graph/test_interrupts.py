@@ -118,7 +118,7 @@ sender.join()
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_interrupted_step_writes_no_variable(threads):
     """Nor does a handler that runs between two calls disturb the step, which it cannot start again."""
-    done = subprocess.run([sys.executable, "-c", CHILD, str(threads)], capture_output=True, text=True, timeout=HANGS,
+    done = subprocess.run([sys.executable, "-c", CHILD, str(threads)], capture_output=True, encoding="utf-8", timeout=HANGS,
                           env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
     lines = [line for line in done.stdout.splitlines() if not line.startswith("[ERROR]")]
     assert lines[:4] == ["unchanged", "next step made"] * 2, done.stdout + done.stderr

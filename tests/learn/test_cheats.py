@@ -502,13 +502,16 @@ print(ran.output.shape, ran.counts["launches"], bool(here), bool(there))
 
 @pytest.mark.simulator
 def test_the_process_of_cuda_c_stands_behind_walls(tmp_path, monkeypatch):
-    """The sandbox stops native code that passed every inspection: it finds functions of the C library by their distance from
-    one that kernels may call."""
+    """The sandbox stops native code that passed every inspection. It finds functions of the C library by their distance
+    from one that kernels may call."""
     libc = ctypes.CDLL("libc.so.6")
-    start = ctypes.cast(libc.puts, ctypes.c_void_p).value
-    calls = 'extern "C" int puts(const char *);\n' + "".join(
-        f"#define {name} ((int (*)({types}))((char *)&puts + ({ctypes.cast(getattr(libc, name), ctypes.c_void_p).value - start}ll)))\n"
-        for name, types in {"open": "const char *, int, ...", "socket": "int, int, int", "kill": "int, int"}.items())
+
+    def address(name):
+        return ctypes.cast(getattr(libc, name), ctypes.c_void_p).value
+
+    calls = 'extern "C" int puts(const char *);\n'
+    for name, signature in {"open": "const char *, int, ...", "socket": "int, int, int", "kill": "int, int"}.items():
+        calls += f"#define {name} ((int (*)({signature}))((char *)&puts + ({address(name) - address('puts')}ll)))\n"
     kernel = 'if (i < n) z[i] = open("/etc/passwd", 0) + socket(2, 1, 0) + kill(1, 0);'
     for name, value in {**kernels.environment(GUARD), "FLOWEDU_WALLS": "1", "TMPDIR": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)

@@ -255,7 +255,7 @@ def test_a_class_of_folders_of_all_names(tmp_path):
     names = [" lead", "trail ", "a\nb", "grades.csv", os.fsdecode(b"\xff"), "\u202eann"]
     for name in names:
         (tmp_path / "class" / name).mkdir(parents=True)
-        (tmp_path / "class" / name / STRIDES.file).write_text(stubs.answer_text(STRIDES))
+        (tmp_path / "class" / name / STRIDES.file).write_text(stubs.answer_text(STRIDES), encoding="utf-8")
     (tmp_path / "class" / "link").symlink_to(tmp_path / "class" / " lead")
     (tmp_path / "class" / ".hidden").mkdir()
     said = []
@@ -263,7 +263,7 @@ def test_a_class_of_folders_of_all_names(tmp_path):
     scores = {r["name"]: r.get("score") for r in table}
     assert scores == {grade.label(n): STRIDES.points for n in names} | {"link": None, ".hidden": None}
     assert "this is a link" in "".join(said) and "begins with a dot" in "".join(said)
-    rows = [*csv.DictReader((tmp_path / "out" / "grades.csv").open(newline=""))]
+    rows = [*csv.DictReader((tmp_path / "out" / "grades.csv").open(newline="", encoding="utf-8"))]
     assert len(rows) == 8 and "link" in {r["name"] for r in rows if "not graded" in r["unjudged"]}
 
 
@@ -327,7 +327,7 @@ def test_a_grade_stands_for_its_seed_its_answers_and_its_exercises(tmp_path):
 def test_another_seed_grades_a_class_again(tmp_path):
     """By the whole of grade_all: the second time with the same seed nobody is graded, with another one all are."""
     (tmp_path / "class" / "ann").mkdir(parents=True)
-    (tmp_path / "class" / "ann" / STRIDES.file).write_text(stubs.answer_text(STRIDES))
+    (tmp_path / "class" / "ann" / STRIDES.file).write_text(stubs.answer_text(STRIDES), encoding="utf-8")
     for seed, again in ((1, False), (1, True), (2, False)):
         said = []
         grade.grade_all(tmp_path / "class", "1", tmp_path / "out", seed=seed, say=said.append)
@@ -348,12 +348,12 @@ def test_points_of_a_verdict_of_the_answers_own_process_are_marked(tmp_path):
         row = grade._row(tmp_path, "ann")
         assert row["together"] == ids
         grade._write_table(tmp_path / "grades.csv", [row], [PLACE, walk])
-        assert [r["together"] for r in csv.DictReader((tmp_path / "grades.csv").open())] == [ids]
-        text = (tmp_path / "index.html").read_text()
+        assert [r["together"] for r in csv.DictReader((tmp_path / "grades.csv").open(encoding="utf-8"))] == [ids]
+        text = (tmp_path / "index.html").read_text(encoding="utf-8")
         assert text.count("<td>together</td>") == 1
         words = f"{walk.points} points were judged in the answer's own process: 2.7"
         assert (words in text.replace("&#x27;", "'")) == bool(ids)
-        said = json.loads((tmp_path / "results.json").read_text())
+        said = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
         assert (words in said["output"]) == bool(ids) and "together" in said["tests"][1]["tags"]
 
 

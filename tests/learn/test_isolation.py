@@ -68,8 +68,8 @@ def call(n, *args):
 
 def run(program, *arguments, code=0):
     """What a program prints, as JSON; it has `call`, `parent` and `isolation`."""
-    done = subprocess.run([sys.executable, "-c", CALL + program, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=10 * HANGS)
+    done = subprocess.run([sys.executable, "-c", CALL + program, *map(str, arguments)], capture_output=True,
+                          encoding="utf-8", timeout=10 * HANGS)
     assert done.returncode == code, done
     return json.loads(done.stdout.splitlines()[-1]) if done.stdout else None
 
@@ -196,7 +196,8 @@ except PermissionError:
     text = ""
 print(json.dumps([0 in (os.getuid(), os.geteuid(), os.getgid(), os.getegid()), (private / "text").read_text(), text]))
 """
-    assert run(program, private, other, scratch) == [False, "text", ""] and (scratch / "new").read_text() == "new"
+    assert run(program, private, other, scratch) == [False, "text", ""]
+    assert (scratch / "new").read_text(encoding="utf-8") == "new"
 
 
 def test_root_that_cannot_become_another_user_does_not_grade():

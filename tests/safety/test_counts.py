@@ -91,7 +91,7 @@ def test_an_environment_that_is_a_count(monkeypatch, recwarn, text, count):
 def test_a_wrong_environment_does_not_stop_the_import():
     code = "import flowedu as flow; print(flow.get_num_threads() >= 1, flow.ones(2).sum().item())"
     env = {**os.environ, "FLOWEDU_NUM_THREADS": "9" * 20, "FLOWEDU_DEVICES": "1"}
-    child = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=HANGS)
+    child = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, encoding="utf-8", timeout=HANGS)
     assert child.returncode == 0 and child.stdout.split() == ["True", "2.0"] and "is ignored" in child.stderr, child.stderr
 
 

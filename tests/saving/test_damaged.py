@@ -30,7 +30,7 @@ def save_tensors(path):
 def save_index(path):
     save_tensors(path.with_name("a.safetensors"))
     table = {"w": "a.safetensors", "b": "a.safetensors"}
-    path.write_text(json.dumps({"metadata": {"total_size": 32}, "weight_map": table}))
+    path.write_text(json.dumps({"metadata": {"total_size": 32}, "weight_map": table}), encoding="utf-8")
 
 
 def save_idx(path):
@@ -185,7 +185,7 @@ def test_shards_of_an_index(tmp_path):
     save_file({"w": np.ones((2, 3), np.float32), "not in the index": np.ones(1)}, tmp_path / "a.safetensors")
     save_file({"b": np.full(2, 7, np.int64)}, tmp_path / "b.safetensors")
     index = tmp_path / "model.safetensors.index.json"
-    index.write_text(json.dumps({"weight_map": {"w": "a.safetensors", "b": "b.safetensors"}}))
+    index.write_text(json.dumps({"weight_map": {"w": "a.safetensors", "b": "b.safetensors"}}), encoding="utf-8")
     state = flow.load(index)
     assert set(state) == {"w", "b"} and state["b"].tolist() == [7, 7] and state["w"].shape == (2, 3)
 
@@ -205,7 +205,7 @@ def test_hostile_indexes(tmp_path, table):
     for place in (folder / "a.safetensors", tmp_path / "out.safetensors", folder / "sub" / "a.safetensors"):
         save_tensors(place)
     index = folder / "model.safetensors.index.json"
-    index.write_text(json.dumps({"weight_map": table}))
+    index.write_text(json.dumps({"weight_map": table}), encoding="utf-8")
     if table == {}:
         assert flow.load(index) == {}
         return
@@ -217,6 +217,6 @@ def test_hostile_indexes(tmp_path, table):
                          ids=range(9))
 def test_indexes_that_are_not_json(tmp_path, text):
     index = tmp_path / "model.safetensors.index.json"
-    index.write_text(text)
+    index.write_text(text, encoding="utf-8")
     with pytest.raises(CheckpointFileError, match="model.safetensors.index.json"):
         flow.load(index)

@@ -228,7 +228,7 @@ def test_a_folder_that_changes_places_before_it_is_locked_is_in_use(tmp_path, mo
     old, new = tmp_path / ".c.partial-0123456789ab", tmp_path / "c"
     for folder in (old, new):
         folder.mkdir()
-        (folder / "name").write_text(folder.name)
+        (folder / "name").write_text(folder.name, encoding="utf-8")
     lock = partial.lock
 
     def exchange_first(fd, shared=False):
@@ -238,4 +238,4 @@ def test_a_folder_that_changes_places_before_it_is_locked_is_in_use(tmp_path, mo
 
     monkeypatch.setattr(partial, "lock", exchange_first)
     partial.clean(tmp_path)
-    assert (old / "name").read_text() == new.name and (new / "name").read_text() == old.name
+    assert (old / "name").read_text(encoding="utf-8") == new.name and (new / "name").read_text(encoding="utf-8") == old.name

@@ -255,11 +255,11 @@ def test_a_file_keeps_its_mode_and_a_link_its_place(tmp_path):
     (tmp_path / "real").chmod(0o640)
     (tmp_path / "link").symlink_to("real")
     write_text(tmp_path / "link", "new")
-    assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text() == "new"
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text(encoding="utf-8") == "new"
     assert (tmp_path / "real").stat().st_mode & 0o777 == 0o640
     long = tmp_path / ("x" * 255)
     write_text(long, "new")
-    assert long.read_text() == "new"
+    assert long.read_text(encoding="utf-8") == "new"
 
 
 def test_no_writer_has_its_own_way():
@@ -267,5 +267,5 @@ def test_no_writer_has_its_own_way():
     root = Path(flow.__file__).parent
     allowed = {"errors/files.py", "saving/partial.py", "oneflow04/data/ofrecord.py"}
     found = {str(p.relative_to(root)) for p in root.rglob("*.py") if not p.is_relative_to(root / "learn")
-             if any(word in p.read_text() for word in ("os.replace(", "os.rename(", "mkstemp("))}
+             if any(word in p.read_text(encoding="utf-8") for word in ("os.replace(", "os.rename(", "mkstemp("))}
     assert found == allowed

@@ -51,7 +51,7 @@ def find_host_call(made: Path, source: str) -> str | None:
         made: the shared object; what it asks other libraries for shows what it calls.
         source: the user's own lines, in which the call is looked for.
     """
-    listed = subprocess.run(["nm", "-D", "-u", str(made)], capture_output=True, text=True).stdout
+    listed = subprocess.run(["nm", "-D", "-u", str(made)], capture_output=True, encoding="utf-8").stdout
     names = [line.split()[-1].partition("@")[0] for line in listed.splitlines() if line.strip()]
     for name in names:
         if not _ALLOWED.fullmatch(name):
@@ -64,7 +64,7 @@ def find_host_call(made: Path, source: str) -> str | None:
 def _demangle(name: str) -> str:
     if not name.startswith("_Z"):
         return name
-    return subprocess.run(["c++filt", name], capture_output=True, text=True).stdout.strip() or name
+    return subprocess.run(["c++filt", name], capture_output=True, encoding="utf-8").stdout.strip() or name
 
 
 def _place(name: str, source: str) -> str:

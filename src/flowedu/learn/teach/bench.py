@@ -294,7 +294,7 @@ def _judge(hole, file: Path, seed: int, cases: int, link: socket.socket, other: 
         return {**_nothing([]), "state": "open"}
     if together:
         try:
-            return judge_together(hole, file.read_text(), link, seed)
+            return judge_together(hole, file.read_text(encoding="utf-8"), link, seed)
         except (Broken, KeyError) as error:
             return {"gone": str(error)}
     if struct.unpack("<I", hello)[0]:
