@@ -99,7 +99,7 @@ class _Alone(VirtualComm):
     def broadcast(self, x, *rest):
         return x
 
-    def box(self, route, part, what=""):
+    def box(self, route, part, what="", identity=0):
         at = route.dst
         if self.rank not in at.devices:
             return None

@@ -19,6 +19,7 @@ import twins
 from flowedu import nn
 from flowedu.core.graph import program
 from flowedu.core.trace import tracer
+from flowedu.diagnostics import verify
 from flowedu.fast.memory import memory_stats
 
 STEP = 0.05                       # seconds that one size is repeated for at least, in each round
@@ -156,7 +157,7 @@ def stages(found: Measured):
     """What compiling calls, timed by name. (Tracing is what is left of the whole.)"""
     with ExitStack() as stack:
         for name, where, function in (("derivative", tracer, "reverse"), ("passes", program, "run_passes"),
-                                      ("plan", program, "make_plan"), ("executor", program, "Executor")):
+                                      ("plan", program, "make_plan"), ("executor", verify, "make_executor")):
             call = getattr(where, function)
 
             def timed(*args, name=name, call=call, **kwargs):
