@@ -342,7 +342,7 @@ def test_lenet_trains_and_predicts(mnist, capsys):
                   labels: tp.Numpy.Placeholder((BATCH_SIZE,), dtype=flow.int32)) -> tp.Numpy:
         logits = lenet(images, train=True)
         loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1]), momentum=0).minimize(loss)
+        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.02]), momentum=0).minimize(loss)
         return loss
 
     @flow.global_function()
