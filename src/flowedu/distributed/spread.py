@@ -11,6 +11,7 @@ are fetched.
 """
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node
@@ -69,6 +70,7 @@ class Spread:
     def __init__(self, graph: Graph, devices: int):
         self.graph, self.all = graph, tuple(range(devices))
         self.held: dict[GraphValue, Held] = {}
+        self.named: Counter[str] = Counter()             # how many nodes of carried parts have a name
         forward = set(graph.nodes if graph.forward is None else graph.nodes[:graph.forward])
         unread(graph)
         for node in graph.nodes:
@@ -171,8 +173,10 @@ class Spread:
         held, before = self.held[self.inferred.base(value)], len(self.graph.nodes)
         self.graph.placement = dst.devices
         parts = held.parts(dst)
-        for n, node in enumerate(self.graph.nodes[before:]):
-            node.name = node.outputs[0].name = f"{value.name}:{''.join(dst.plain.sbp)}.{n}"
+        name = f"{value.name}:{''.join(dst.plain.sbp)}"
+        for node in self.graph.nodes[before:]:
+            node.name = node.outputs[0].name = f"{name}.{self.named[name]}"
+            self.named[name] += 1
             node.line = value.node.line if value.node is not None else ""
         return parts
 

@@ -1,7 +1,6 @@
 """Helpers that passes share: nodes rebuilt with other inputs or attributes, and readers pointed elsewhere."""
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,14 +14,10 @@ def attributes(node: Node) -> dict[str, Any]:
 
 
 def rebuilt(op: Op, inputs: Sequence[GraphValue], attrs: dict[str, Any], node: Node, name: str = "") -> Node:
-    """A node that takes the place of `node`: its name (unless another is given), line and devices, but this call.
-
-    A name that the graph made of the old op's is made of the new one's.
-    """
+    """A node that takes the place of `node`: its name (unless another is given), line and devices, but this call."""
     values = op.complete(attrs)
     specs = op.infer([x.spec for x in inputs], values)
-    name = name or re.sub(rf"^{node.op.name}(_\d+)$", rf"{op.name}\1", node.name)
-    return Node(op, inputs, values, specs, name, node.line, node.placement)
+    return Node(op, inputs, values, specs, name or node.name, node.line, node.placement)
 
 
 def replace(graph: Graph, table: dict[GraphValue, GraphValue]) -> None:

@@ -35,6 +35,8 @@ class RankGraph:
         self.have: dict[GraphValue, dict[Layout, GraphValue]] = {}
         self.names: dict[str, int] = {}                  # {name: how many nodes wanted it}
         self.sent = 0
+        for name in {node.name for node in logical.nodes}:
+            graph.claim(name)                            # nodes that carve makes get others
         for kind in ("inputs", "variables", "hosts"):
             for v in getattr(logical, kind).values():
                 at = inferred.own(v)
