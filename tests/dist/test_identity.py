@@ -68,7 +68,7 @@ def source(makers, use, orders) -> tuple[str, dict]:
 
 def run_on_threads(folder, text: str, k: int) -> list[dict]:
     file = folder / "program.py"
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     code = compile(text, str(file), "exec")
 
     def program():

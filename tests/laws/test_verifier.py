@@ -587,7 +587,7 @@ def test_without_the_variable_nothing_is_checked(tmp_path):
     )
     env = {k: v for k, v in os.environ.items() if k != VARIABLE}
     done = subprocess.run(
-        [sys.executable, "-c", program], env=env, cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "-c", program], env=env, cwd=tmp_path, capture_output=True, encoding="utf-8"
     )
     assert done.stdout.strip() == "[1.0, 1.0]", done.stderr
 

@@ -63,6 +63,7 @@ cdef inline void find_odd(const Wino *g, Run run, const Plane *p, Window s, cons
     """odd: of each of a run's tiles, whether its numbers are too different to be mixed (winograd.h)."""
     cdef int64_t cols = (run.cols - 1) * g.m + 8, ty, tx, down, across
     cdef const float *q = d.squares
+    cdef bint several
     square_run(g, run, p, s, d)
     down, across = min(run.rows * g.m, g.high - run.ty * g.m), min(run.cols * g.m, g.wide - run.tx * g.m)
     if not g.weights and fe_wino_is_calm(q, (run.rows - 1) * g.m + 8, cols, <int>g.k, down, across,
@@ -73,7 +74,9 @@ cdef inline void find_odd(const Wino *g, Run run, const Plane *p, Window s, cons
         for tx in range(run.cols):
             q = d.squares + ty * g.m * cols + tx * g.m
             if g.weights:
-                odd[0] = fe_wino_is_peak(q, cols, min(down - ty * g.m, g.m) * min(across - tx * g.m, g.m) > 4)
+                # One of very few outputs always has a large share, and every weight reads all of them.
+                several = s.size == 8 or min(down - ty * g.m, g.m) * min(across - tx * g.m, g.m) > 4
+                odd[0] = fe_wino_is_peak(q, cols, several)
             else:
                 odd[0] = fe_wino_is_wide(q, cols, <int>g.k, <int>min(down - ty * g.m, g.m),
                                          <int>min(across - tx * g.m, g.m))
