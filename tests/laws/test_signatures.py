@@ -170,3 +170,12 @@ def test_signatures_of_kernels_of_one_pixel_are_sound_and_complete(role, last, s
     shapes = {"": [x, w], "_input_grad": [dy, w], "_weight_grad": [dy, x]}[role]
     example = dict(shapes=shapes, strides=(stride, stride), pads=(pad,) * 4, **more)
     check(REGISTRY["conv2d_last" + role if last else "conv2d" + role], example, p)
+
+
+def test_attributes_may_come_by_name():
+    for op, example in CALLS:
+        types = types_of(op, example, np.float32)
+        specs = [Spec(tuple(s), as_dtype(t)) for s, t in zip(example["shapes"], types)]
+        attrs = attributes(op, example)
+        by_name = {name: attrs[i] for name, i in op.attr_index.items()}
+        assert list(signatures(op, specs, by_name)) == list(signatures(op, specs, attrs))

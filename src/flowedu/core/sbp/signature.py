@@ -26,9 +26,10 @@ from flowedu.core.values.spec import Spec
 Signature = tuple[str, ...]  # one entry per input, then one per output
 
 
-def signatures(op: Op, specs: Sequence[Spec], attrs: tuple) -> KeysView[Signature]:
-    """All legal signatures of a call on a row of devices: a set in an order, letters of the outputs from the left,
-    contracted letters, partial inputs, extra ones, all B."""
+def signatures(op: Op, specs: Sequence[Spec], attrs: tuple | dict) -> KeysView[Signature]:
+    """Return all legal signatures of a call on a row of devices, as an ordered set: letters of the outputs from the left,
+    contracted letters, partial inputs, extra ones, all B. `attrs`: a dict may leave out attributes with defaults."""
+    attrs = op.complete(attrs) if isinstance(attrs, dict) else attrs
     if op.random or op.axes is None:       # a host op: it has no equation, and runs in one place
         return {whole(op, specs): None}.keys()
     return _derived(op, tuple(specs), attrs)
