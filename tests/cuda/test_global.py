@@ -189,14 +189,15 @@ def test_there_and_back():
         x.to("cuda:1")
 
 
-def test_constants_join():
-    """What is computed from numbers alone is the same on all ranks, wherever it was made."""
+def test_local_constants_are_refused_and_numbers_join():
     for ranks in ((0, 1), (1,)):
         x = given_to(np.ones((2, 3)), ranks=ranks, sbp=B if len(ranks) == 1 else split(0))
         for device in ("cpu", "cuda:0", "cuda:1"):
             for other in (flow.arange(3, device=device), flow.full((), 2.0, device=device)):
-                y = x * other
-                assert on_their_devices(y) and y.tolist() == (flow.ones(2, 3) * other.cpu()).tolist()
+                with pytest.raises(ArgumentError, match="inconsistent attributes"):
+                    x * other
+        y = x * 2.0
+        assert on_their_devices(y) and y.tolist() == (flow.ones(2, 3) * 2.0).tolist()
 
 
 def test_writing_in_place():

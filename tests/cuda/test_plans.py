@@ -152,7 +152,7 @@ def test_lenet_with_momentum():
 def test_dropout_and_batch_norm_draw_and_keep_what_the_cpu_does():
     make = lambda: nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Dropout(0.5), nn.Linear(6, 3))
     g, _ = followed(make, lambda p: flow.optim.SGD(p, lr=0.1, momentum=0.9), *batch())
-    assert executor(g).random
+    assert executor(g).draws
 
 
 def test_micro_batches_and_activations_made_again():

@@ -13,6 +13,7 @@
 #include "launch.h"
 #include "memory.h"
 #include "setting.h"
+#include "shell.h"
 
 namespace sim {
 
@@ -156,7 +157,8 @@ bool make_checked(Module& module, std::string& problem) {
     nvcc = nvcc.substr(0, nvcc.rfind('/')) + "/bin/nvcc";
     if (source.empty()) return problem = "no file can be written to " + folder(), false;
     bool shown = isatty(2);                             // what people wait for is told them there
-    std::string command = "'" + nvcc + "' --checked --cubin " + module.options + " -o '" + made + "' '" + source + "' ";
+    std::string command = quoted(nvcc) + " --checked --cubin " + module.options + " -o " + quoted(made) + " " + quoted(source) +
+        " ";
     command = shown ? "FLOWEDU_CUDA_TERMINAL=3 " + command + "3>&2 2>&1" : command + "2>&1";
     std::string said, bytes;
     char piece[4096];

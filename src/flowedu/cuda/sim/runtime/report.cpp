@@ -10,6 +10,7 @@
 #include "fault.h"
 #include "launch.h"
 #include "memory.h"
+#include "shell.h"
 #include "words.h"
 
 namespace sim {
@@ -33,10 +34,10 @@ std::string write_image(const Image& image) {
 int ask_for_line(const Image& image, uintptr_t offset) {
     std::string path = write_image(image);
     if (path.empty()) return 0;
-    char command[512], said[1024];
-    snprintf(command, sizeof command, "addr2line -i -e '%s' 0x%zx 2>/dev/null", path.c_str(), (size_t)offset);
+    char said[1024];
+    std::string command = "addr2line -i -e " + quoted(path) + " " + std::to_string(offset) + " 2>/dev/null";
     int line = 0;
-    if (FILE* p = popen(command, "r")) {
+    if (FILE* p = popen(command.c_str(), "r")) {
         while (fgets(said, sizeof said, p)) {
             const char* at = strstr(said, "kernel.cu:");
             if (at && !line) line = atoi(at + 10);
