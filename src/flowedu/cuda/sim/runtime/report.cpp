@@ -34,8 +34,9 @@ std::string write_image(const Image& image) {
 int ask_for_line(const Image& image, uintptr_t offset) {
     std::string path = write_image(image);
     if (path.empty()) return 0;
-    char said[1024];
-    std::string command = "addr2line -i -e " + quoted(path) + " " + std::to_string(offset) + " 2>/dev/null";
+    char said[1024], address[32];
+    snprintf(address, sizeof address, " 0x%zx", (size_t)offset);
+    std::string command = "addr2line -i -e " + quoted(path) + address + " 2>/dev/null";
     int line = 0;
     if (FILE* p = popen(command.c_str(), "r")) {
         while (fgets(said, sizeof said, p)) {
