@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 import re
+import shlex
 import signal
 import subprocess
 import tempfile
@@ -110,7 +111,7 @@ def build(source: str, made: Path, variant: str, options: tuple[str, ...]) -> Pa
         lines = first.stdout
         if said := find_assembly(lines):
             raise CompileError(said)
-    code = translate(lines, variant=variant, options=" ".join(f"'{o}'" for o in options), original=source)
+    code = translate(lines, variant=variant, options=shlex.join(options), original=source)
     file = folder / "translated" / "kernel.cu"          # the name that reports give
     file.parent.mkdir()
     file.write_text(code, encoding="utf-8")
