@@ -132,7 +132,7 @@ class Result:
 
 
 def markdown(results: dict[str, dict[int, Result]]) -> str:
-    """The README's table: for each number of threads the best peer and PyTorch eager."""
+    """Return the table of docs/speed.md: for each number of threads the best peer and PyTorch eager."""
     counts = sorted({n for by in results.values() for n in by})
     head = [f"{n} thread{'s' if n > 1 else ''}: {what}" for n in counts for what in ("best peer", "PyTorch eager")]
     lines = [f"| | {' | '.join(head)} | our time |", "|---" * (len(head) + 2) + "|"]
@@ -177,7 +177,7 @@ def main() -> None:
     parser.add_argument("rows", nargs="*", help="rows to run (default: all)")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--quick", action="store_true", help="few rounds: a smoke test, not a measurement")
-    parser.add_argument("--markdown", action="store_true", help="print the README's table, too")
+    parser.add_argument("--markdown", action="store_true", help="also print the table of docs/speed.md")
     parser.add_argument("--chart", type=Path, metavar="FILE.svg", help="draw the ratios; results are kept in FILE.json")
     parser.add_argument("--anew", action="store_true", help="with --chart: forget what FILE.json has")
     parser.add_argument("--redraw", action="store_true", help="with --chart: measure nothing, draw what FILE.json has")

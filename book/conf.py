@@ -14,7 +14,8 @@ import tables  # noqa: E402
 project, author, copyright = "flowedu", "the authors of flowedu", "the authors of flowedu, Apache-2.0"
 root_doc = "book/index"
 extensions = ["myst_parser"]
-include_patterns = ["book/*.md", "book/reference/*.md", "chapters/*/*.md", "chapters/glossary.md"]
+include_patterns = ["book/*.md", "book/reference/*.md", "docs/*.md", "chapters/*/*.md",
+                    *(f"chapters/{name}.md" for name in ("glossary", "syllabus", "exam", "projects"))]
 exclude_patterns = [".*", "build", "src", "tests", "tools", "benchmarks", "work"]
 myst_heading_anchors = 4
 myst_links_external_new_tab = False

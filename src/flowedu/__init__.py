@@ -1,4 +1,4 @@
-"""flowedu: OneFlow, small enough to read in a week. `import flowedu as flow`.
+"""flowedu: the ideas of OneFlow in a core of 13,000 lines that you can read. `import flowedu as flow`.
 
 Public names, grouped by the chapter that explains them. No logic here.
 """

@@ -21,7 +21,7 @@ LAG: dict[str, str] = {}                           # {page from the root: what i
 MOST = 3                                           # pages that may lag at a time
 # {page from the root: sections and tables of the English page that the Chinese only links to, by how they begin; a section
 # with its Chinese heading}
-ENGLISH_ALONE = {"README.zh.md": {"## Speed": "## 速度", "| out | names |": ""}}
+ENGLISH_ALONE: dict[str, dict[str, str]] = {}
 MADE_FROM = re.compile(r"^<!-- made from ([0-9a-f]{12}) -->$", re.MULTILINE)
 
 

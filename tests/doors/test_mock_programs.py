@@ -1,4 +1,4 @@
-"""Programs written for PyTorch and OneFlow run as they are: typed as README says, in a folder with a space in its name.
+"""Programs written for PyTorch and OneFlow run as they are: typed as docs/pytorch.md describes, in a folder with a space in its name.
 
 programs/oneflow_*.py are snippets of OneFlow's own pages, as written there, with the imports that the pages leave out;
 programs/torch_*.py are what people write for PyTorch.
@@ -109,21 +109,21 @@ def falls(out: str) -> bool:
 
 
 def test_a_program_of_several_ranks(folder):
-    """As README says it: the mock first, then what starts the ranks."""
+    """As docs/pytorch.md shows it: the mock first, then what starts the ranks."""
     shutil.copy(PROGRAMS / "torch_ddp.py", folder)
     out = typed(folder, "-m", "flowedu.mock", "--as", "torch", "-m", "flowedu.distributed.launch", "--nproc_per_node", "2",
                 "--engine", "threads", "torch_ddp.py")
     assert out.count("loss") == 4 and falls(out) and (folder / "ddp.pt").exists()
 
 
-def test_the_readmes_commands_and_its_tour(folder):
-    """The lines that README shows for the mock, typed as they stand; and README's tour with all packages stood in for."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_commands_of_the_page_and_the_tour(folder):
+    """The commands of docs/pytorch.md, typed unchanged; and the program of docs/tour.md with all packages replaced."""
+    text = (ROOT / "docs" / "pytorch.md").read_text(encoding="utf-8")
     lines = re.findall(r"^python (-m flowedu\.mock .*?)(?: +#.*)?$", text, re.MULTILINE)
     (folder / "train.py").write_text("import sys, torch, torchvision.transforms\nprint(torch.__version__, sys.argv)\n")
     shown = [typed(folder, *line.split()).splitlines() for line in lines]
     assert shown == [["2.5.0+flowedu ['train.py', '--epochs', '1']"], ["2.5.0+flowedu ['train.py']"] * 2]
-    tour = re.search(r"## One minute.*?```python\n(.*?)```", text, re.DOTALL)[1]
+    tour = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "tour.md").read_text(encoding="utf-8"), re.DOTALL)[1]
     (folder / "tour.py").write_text(tour, encoding="utf-8")
     assert "-0.7788" in typed(folder, "-m", "flowedu.mock", "tour.py", FLOWEDU_NUM_THREADS="1")
     (folder / "theirs.py").write_text(tour.partition("# 4. ")[0].replace("flowedu", "oneflow"), "utf-8")   # our own part

@@ -125,7 +125,7 @@ def test_what_is_not_there_is_told():
         assert not hasattr(torch, "no_such_thing")
         with pytest.raises(AttributeError, match=r"(?s)torch.nn.*'Lineer'.*fix: *torch.nn.Linear"):
             _ = torch.nn.Lineer
-        with pytest.raises(ModuleNotFoundError, match=r"(?s)'torch.fft'.*README.*flow.fft.rfft"):
+        with pytest.raises(ModuleNotFoundError, match=r"(?s)'torch.fft'.*docs/missing.md.*flow.fft.rfft"):
             import torch.fft
         with pytest.raises(ImportError):
             from torch.nn import Nothing  # noqa: F401

@@ -1,4 +1,4 @@
-"""What is made by hand though a library does it stands in ARCHITECTURE.md, with its reason."""
+"""docs/by_hand.md lists the parts that are written by hand although a library exists, with the reasons."""
 import ast
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "flowedu"
 SOURCES = {".py", ".pyx", ".pxd", ".pxi", ".h", ".cpp", ".cu", ".js"}
-TABLE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").partition("\n## By hand, though a library does it\n")[2]
+TABLE = (ROOT / "docs" / "by_hand.md").read_text(encoding="utf-8")
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in TABLE.splitlines() if line.startswith("| ")][1:]
 # Who imports one of these reads a format, a terminal or a stream himself.
 LOW = {"struct", "mmap", "termios", "select", "selectors", "html", "unicodedata"}

@@ -137,9 +137,9 @@ def test_mypy_knows_what_is_right_and_what_is_wrong(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_example_of_the_readme_is_clean(tmp_path):
-    """But for the annotations of a job: a call, and a blob that becomes an array, which are OneFlow's way."""
-    example, = re.findall(r"(?ms)^```python\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"))
+def test_the_example_of_the_tour_is_clean(tmp_path):
+    """Except for the annotations of a job, which OneFlow defined: a call, and a placeholder that becomes an array."""
+    example, = re.findall(r"(?ms)^```python\n(.*?)^```$", (ROOT / "docs" / "tour.md").read_text(encoding="utf-8"))
     job = example[:example.index("@flow.global_function")].count("\n") + 1
     said = checked(tmp_path, example)
     assert {kind for _, kind in said} == {"valid-type", "return-value"} and all(job < line < job + 10 for line, _ in said)

@@ -1,5 +1,6 @@
-"""What flowedu leaves out, for good or for now: one table. README shows it, and who asks for a name of it is told its row
-(elsewhere.py), under `flow` as under `torch` and `oneflow`: tests/errors/test_left_out.py.
+"""Table of the features that flowedu does not have.
+
+docs/missing.md shows it, and the error for a missing name of `flow`, `torch`, or `oneflow` quotes its row (elsewhere.py).
 """
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """names: by which programs ask for it, below `flow` or `torch`; empty for what has no name of its own."""
+    """One missing feature. names: its names below `flow` or `torch`; empty for a feature without a name."""
 
     what: str
     names: str
@@ -15,65 +16,65 @@ class Row(NamedTuple):
     instead: str
 
     def told(self) -> str:
-        """The remedy in a message."""
+        """Return the fix that an error message shows."""
         return f"{self.instead} ({self.what}: {self.why})"
 
 
 LEFT_OUT = (
     Row("complex numbers",
         "complex64 complex128 complex32 cfloat cdouble chalf complex view_as_complex view_as_real polar",
-        "one more kind of number in every kernel",
+        "every kernel would need another dtype",
         "keep real and imaginary parts as two tensors"),
-    Row("Fourier transforms of complex numbers, and of several axes",
+    Row("complex Fourier transforms, and transforms of several axes",
         "stft istft fft.ifft fft.hfft fft.ihfft fft.fft2 fft.ifft2 fft.rfft2 fft.irfft2 fft.fftn fft.ifftn fft.rfftn "
         "fft.irfftn",
-        "there are no complex numbers; real ones have pairs, (..., 2), for frequencies",
-        "flow.fft.rfft, irfft and fft, along one axis; pairs are multiplied by flow.fft.mul"),
-    Row("eigenvalues of matrices that are not symmetric",
+        "flowedu has no complex numbers; frequencies are stored as pairs of shape (..., 2)",
+        "flow.fft.rfft, irfft, and fft along one axis; flow.fft.mul multiplies pairs"),
+    Row("eigenvalues of nonsymmetric matrices",
         "linalg.eig linalg.eigvals",
-        "their values are complex",
-        "flow.linalg.eigh of symmetric ones; NumPy has np.linalg.eig, without a gradient"),
+        "the eigenvalues are complex",
+        "flow.linalg.eigh for symmetric matrices; np.linalg.eig, which has no gradient"),
     Row("sparse tensors and gradients",
         "sparse sparse_coo_tensor sparse_csr_tensor sparse_coo optim.SparseAdam",
-        "memory whose size only the numbers tell, which no plan can lay out",
-        "tensors are dense, and so is the gradient of nn.Embedding; for a graph's edges, x.index_add or x.scatter_add"),
+        "the size of their memory depends on the data, so no memory plan can place them",
+        "dense tensors (the gradient of nn.Embedding is dense); for the edges of a graph, x.index_add or x.scatter_add"),
     Row("nested tensors",
         "nested jagged",
-        "a second layout for every op",
-        "nn.utils.rnn.pad_sequence and a mask; in jobs flow.TensorList"),
+        "every op would need a second layout",
+        "nn.utils.rnn.pad_sequence and a mask; in jobs, flow.TensorList"),
     Row("quantization",
         "ao quantize_per_tensor quantize_per_channel qint8 quint8 qint32 float8_e4m3fn float8_e5m2 "
         "nn.quantized nn.quantizable nn.qat nn.intrinsic",
-        "its kernels would be another library",
-        "train and run in float32 or bfloat16, or flow.onnx.export and quantize there"),
+        "its kernels would be a library of their own",
+        "float32 or bfloat16; or flow.onnx.export, and quantize the ONNX file"),
     Row("compilers of Python",
         "jit compile fx export library",
-        "a network is recorded as it runs, not read from its source (under torch, jit.script gives what it is given)",
-        "flow.nn.Graph compiles a network: subclass it and define build(); print(graph) shows what was recorded"),
-    Row("derivatives forwards",
+        "flowedu records a network while it runs and never reads its source (torch.jit.script returns its argument)",
+        "flow.nn.Graph compiles a network: subclass it and define build(); print(graph) shows the recorded ops"),
+    Row("forward-mode derivatives of torch.autograd",
         "forward_ad",
-        "one walk is taught, backwards",
+        "the course teaches reverse mode; flow.func has forward mode",
         "flow.func: jvp, jacfwd, hessian"),
-    Row("weights and programs from a network",
+    Row("downloads of weights and programs",
         "hub",
-        "flowedu opens no connections and runs nobody's hubconf.py",
-        "fetch the weights by hand, store them as .safetensors or .npz, and give that path to flow.load"),
+        "flowedu opens no connections and never executes a hubconf.py",
+        "download the weights yourself, store them as .safetensors or .npz, and pass that path to flow.load"),
     Row("pickled models",
         "",
-        "reading a pickle runs what is in it",
-        "flow.save and flow.load, .safetensors, .npz"),
+        "loading a pickle can execute code",
+        "flow.save and flow.load, .safetensors, or .npz"),
     Row("other devices",
         "mps xpu mtia hpu",
-        "devices are the CPU and CUDA",
-        "flow.cuda.is_available() says whether there is a GPU"),
+        "flowedu supports the CPU and CUDA",
+        "flow.cuda.is_available() returns True if a GPU can be used"),
     Row("extensions in C++",
         "utils.cpp_extension",
-        "nothing but CUDA C is compiled while a program runs",
-        "flow.custom_op in NumPy, flow.cuda.kernel in CUDA C, or a kernel in Cython"),
-    Row("other ways to spread a model",
+        "only CUDA C is compiled while a program runs",
+        "flow.custom_op in NumPy, flow.cuda.kernel in CUDA C, or a Cython kernel"),
+    Row("other interfaces for distributed models",
         "distributed.rpc distributed.fsdp distributed.FullyShardedDataParallel distributed.tensor distributed.pipelining "
         "distributed.device_mesh distributed.elastic",
-        "global tensors are the one way, and do all of it",
+        "global tensors cover these uses",
         "model.to_global(placement, sbp); python -m flowedu.distributed.launch starts ranks"),
     Row("newer optimizers",
         "optim.Adafactor optim.Muon",
@@ -81,44 +82,46 @@ LEFT_OUT = (
         "flow.optim.AdamW, flow.optim.LAMB"),
     Row("models of torchvision beyond ResNet, VGG and MobileNet, video",
         "vision.models.detection vision.models.segmentation vision.models.video vision.io.read_video",
-        "models are programs that run here, not parts of a library",
-        "their files as they are, with flowedu.mock"),
+        "models are programs, not parts of the library",
+        "run their unchanged files with flowedu.mock"),
     Row("`one_embedding`",
         "one_embedding",
-        "its tables lie on disks and remote machines",
-        "nn.Embedding, spread by to_global"),
-    Row("of the 645 names that OneFlow 0.4 exported some 60, such as `serving`, `saved_model`, `summary`, `tensorrt`",
+        "its tables are stored on disks and remote machines",
+        "nn.Embedding, distributed with to_global"),
+    Row("about 60 of the 645 names of OneFlow 0.4, for example `serving`, `saved_model`, `summary`, `tensorrt`",
         "",
-        "`src/flowedu/errors/oneflow04.py` has a reason for each",
-        "the message of such a name says it"),
+        "`src/flowedu/errors/oneflow04.py` has a reason for each name",
+        "the error for such a name names the substitute"),
     Row("unsigned integers of more than 8 bits",
         "",
-        "a kernel for each op and each of them; PyTorch, too, neither adds nor compares them",
-        "an error says which type holds their numbers"),
-    Row("an `nn.Graph` over several GPUs",
+        "every op would need a kernel for each of them; PyTorch does not add or compare them either",
+        "the error names a dtype that holds the values"),
+    Row("an `nn.Graph` on several GPUs",
         "",
-        "its plan is one device's",
-        "one GPU; or eager tensors and jobs on several"),
+        "a plan belongs to one device",
+        "one GPU; or eager tensors and jobs on several GPUs"),
     Row("job functions on several machines",
         "",
-        "their devices are simulated in one process",
-        "tensors and graphs run on several machines"),
-    Row("16-bit arithmetic of a processor",
+        "a job simulates its devices in one process",
+        "global tensors and graphs, which run on several machines"),
+    Row("16-bit arithmetic instructions of a processor",
         "",
-        "ops read 16 bits, compute in float32 (slice by slice, in the cache) and round once",
-        "the numbers are the same, or nearer"),
+        "ops read 16-bit values, compute in float32, and round once",
+        "the results are at least as precise"),
     Row("scaled losses in graphs of global tensors",
         "",
-        "no rank sees all gradients",
-        "bfloat16, which needs none"),
+        "no rank has all gradients",
+        "bfloat16, which needs no loss scale"),
 )
 
 NAMED: dict[str, Row] = {name: row for row in LEFT_OUT for name in row.names.split()}
 
 
 def left_out(path: str) -> Row | None:
-    """The row of a name below flow or torch, or of what it is below: jit.save is of jit. Of torch.fft, which is another
-    thing than flow.fft, that of names below it."""
+    """Return the row of a name of flow or torch, or the row of a parent: jit.save has the row of jit.
+
+    torch.fft, which differs from flow.fft, has the row of the names below it.
+    """
     above = path
     while above and above not in NAMED:
         above = above.rpartition(".")[0]
@@ -126,8 +129,8 @@ def left_out(path: str) -> Row | None:
 
 
 def table() -> str:
-    """The table as README shows it."""
-    lines = ["| out | names | why | what to use instead |", "|---|---|---|---|"]
+    """Return the table in Markdown, as docs/missing.md shows it."""
+    lines = ["| missing | names | reason | use instead |", "|---|---|---|---|"]
     for row in LEFT_OUT:
         names = " ".join(f"`{name}`" for name in row.names.split())
         lines.append(f"| {row.what} | {names} | {row.why} | {row.instead} |")

@@ -17,7 +17,7 @@ from flowedu.mock.names import HOUSE, INSIDES, ROOTS, TORCHS, VERSIONS
 MISSING: Counter[str] = Counter()                        # names that were asked for, and are not there
 OLD = "compatible.single_client"
 FEW = 12                                                 # as many names are told, where a module has no more
-OUT = "what flowedu leaves out is in its README"
+OUT = "docs/missing.md lists what flowedu does not have"
 
 
 def wanted() -> dict[str, int]:
