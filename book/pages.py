@@ -16,7 +16,8 @@ from flowedu.learn.language import tr
 ROOT = Path(__file__).resolve().parents[1]
 LESSONS = sorted((ROOT / "chapters").glob("*/*.md"))
 ENGLISH = [p for p in LESSONS if not p.name.endswith(".zh.md")]          # a translation has the same blocks
-OWN = [ROOT / f"{name}.md" for name in ("book/from_pytorch", "book/pictures", "docs/tour", "docs/new_op")]  # run, not lessons
+# pages outside chapters/ whose code runs
+OWN = [ROOT / f"{name}.md" for name in ("book/from_pytorch", "book/pictures", "docs/tour", "docs/new_op")]
 PICTURE = re.compile(r"^% picture (\S+)$", re.MULTILINE)
 FENCE = "`" * 8                                # more than any output has
 LONG = 30                                      # lines after which an output scrolls

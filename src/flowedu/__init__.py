@@ -1,6 +1,8 @@
 """flowedu: the ideas of OneFlow in a core of 13,000 lines that you can read. `import flowedu as flow`.
 
-Public names, grouped by the chapter that explains them. No logic here.
+The folders of the package form three groups. `core` and `_kernels/core` are the course. `tensor`, `autograd`, `nn`,
+`optim`, `utils`, `distributed`, `distributions`, `vision`, `models`, `mock`, and `oneflow04` contain the names that users
+type. The other folders serve these two. This file imports the public names, grouped by the chapter that explains them.
 """
 import os as _os
 from math import e, inf, nan, pi

@@ -91,4 +91,5 @@ def test_a_file_that_is_none_is_refused_and_kept(program, tmp_path):
 
 def test_pages_show_it():
     for page in ("README.md", "README.zh.md", "docs/speed.md"):
-        assert re.search(r"!\[[^\]]+\]\((?:\.\./)?benchmarks/pictures/ratios\.svg\)", (ROOT / page).read_text(encoding="utf-8")), page
+        text = (ROOT / page).read_text(encoding="utf-8")
+        assert re.search(r"!\[[^\]]+\]\((?:\.\./)?benchmarks/pictures/ratios\.svg\)", text), page

@@ -1,4 +1,4 @@
-"""Programs written for PyTorch and OneFlow run as they are: typed as docs/pytorch.md describes, in a folder with a space in its name.
+"""Programs written for PyTorch and OneFlow run unchanged, typed as in docs/pytorch.md, in a folder with a space.
 
 programs/oneflow_*.py are snippets of OneFlow's own pages, as written there, with the imports that the pages leave out;
 programs/torch_*.py are what people write for PyTorch.

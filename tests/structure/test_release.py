@@ -1,8 +1,12 @@
 """What stands around a release agrees with it: one version, a changelog, a citation; workflows name what there is."""
 import ast
 import importlib.metadata
+import importlib.util
+import json
 import re
 import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -60,7 +64,8 @@ def test_a_workflow_names_what_there_is(path):
     yaml = pytest.importorskip("yaml")
     workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
     runs = commands(workflow)
-    assert any(line.startswith("make build") for line in runs) and [*map(unknown, runs)] == [[]] * len(runs)
+    assert path.stem == "wheels" or any(line.startswith("make build") for line in runs)
+    assert [*map(unknown, runs)] == [[]] * len(runs)
     assert all("${{" not in line for line in runs), "what a person types is handed on by env, not pasted into a command"
     for job in workflow["jobs"].values():
         assert job["timeout-minutes"] and all("run" in s or re.fullmatch(r"actions/[\w-]+@v\d+", s["uses"])
@@ -70,9 +75,12 @@ def test_a_workflow_names_what_there_is(path):
 def test_what_the_workflows_are_for():
     yaml = pytest.importorskip("yaml")
     read = {p.stem: yaml.safe_load(p.read_text(encoding="utf-8")) for p in WORKFLOWS}
-    assert {*read} == {"ci", "classroom"}
+    assert {*read} == {"ci", "classroom", "pages", "wheels"}
     assert read["ci"]["jobs"]["test"]["strategy"]["matrix"]["python"] == ["3.11", "3.13"]
-    assert {w for line in commands(read["ci"]) for w in line.split()} >= {"lint", "book", "test"}
+    stages = re.findall(r"^make (?!peers)(.*)$", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.MULTILINE)
+    run = {w for line in commands(read["ci"]) for w in line.split()}
+    assert run >= {"test", "peers"} | {stage.split()[0] for stage in stages}
+    assert "make book" in commands(read["pages"])
     chapters = re.findall(r"grade-all .*CH=(\d+)", "\n".join(commands(read["classroom"])))
     assert [*map(int, chapters)] == [c.number for c in course.chapters() if c.holes]
 
@@ -88,3 +96,53 @@ def test_nothing_names_a_registry_of_packages():
     names = ("pypi" + ".org", "pythonhosted" + ".org", "anaconda" + ".org", "npmjs" + ".com")
     texts = {f: (ROOT / f).read_text(errors="ignore", encoding="utf-8") for f in files if (ROOT / f).is_file()}
     assert not [(f, n) for f, text in texts.items() for n in names if n in text]
+
+
+# ---- files that the tools of contributors read
+def test_configurations_are_read():
+    yaml = pytest.importorskip("yaml")
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"][0]["hooks"]
+    assert {h["id"] for h in hooks} == {"ruff", "subject"}
+    for hook in hooks:
+        assert all((ROOT / word).exists() for word in hook["entry"].split() if word.startswith("tools/"))
+    forms = [yaml.safe_load(p.read_text(encoding="utf-8")) for p in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")]
+    assert sum("body" in form for form in forms) == 2
+    container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
+    assert unknown(container["postCreateCommand"].replace("chapter-1", "chapter-%")) == []
+    editor = (ROOT / ".editorconfig").read_text(encoding="utf-8")
+    assert "root = true" in editor and "[Makefile]\nindent_style = tab" in editor
+
+
+@pytest.mark.parametrize(("platform", "last"), [("linux", "manylinux_x86_64"), ("macos", "macosx_arm64")])
+def test_cibuildwheel_builds_a_wheel_for_each_python(platform, last):
+    """It reads pyproject.toml; building needs containers, or a Mac."""
+    pytest.importorskip("cibuildwheel")
+    archs = ["--archs", "x86_64"] if platform == "linux" else []
+    done = subprocess.run([sys.executable, "-m", "cibuildwheel", "--platform", platform, *archs,
+                           "--print-build-identifiers"], cwd=ROOT, capture_output=True, encoding="utf-8")
+    assert done.stdout.split() == [f"{python}-{last}" for python in ("cp311", "cp312", "cp313")], done.stderr
+    required = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["requires-python"]
+    assert required == ">=3.11"
+
+
+@pytest.fixture(scope="module")
+def subject():
+    spec = importlib.util.spec_from_file_location("check_subject", ROOT / "tools" / "check_subject.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("message", ["conv: fold batch norm", "docs, tests: embed the tour", "a: " + "b" * 69,
+                                     "# note\n\nsbp: need one hop\n\nWhy.", "CHANGELOG: add a line"])
+def test_a_subject_is_accepted(subject, message):
+    assert subject.problems(message) == []
+
+
+@pytest.mark.parametrize("message", ["", "Fix it", "conv: folded batch norm", "conv: folding batch norm", "conv: made it",
+                                     "conv: fold it.", "a: " + "b" * 70, "Merge branch 'x' of y", "conv:fold",
+                                     "the engine tells pow: fold it"])
+def test_a_subject_is_refused(subject, message, tmp_path, capsys):
+    assert subject.problems(message)
+    (tmp_path / "message").write_text(message, encoding="utf-8")
+    assert subject.main([str(tmp_path / "message")]) == 1 and capsys.readouterr().out
