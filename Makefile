@@ -66,65 +66,65 @@ start: $(READY)  ## exercises: make the work files of a chapter (CH=4; else the 
 check: $(READY)  ## exercises: check one (EX=4.3; else the next)
 	@$(PY) -m flowedu.learn check $(EX)
 
-watch: $(READY)  ## exercises: check whatever work file is saved (EX=4.3 to begin with); keys: next, hint, list, debug
+watch: $(READY)  ## exercises: check a work file whenever it is saved (EX=4.3 first); keys: next, hint, list, debug
 	@$(PY) -m flowedu.learn watch $(EX)
 
 hint: $(READY)  ## exercises: the next hint (EX=4.3)
 	@$(PY) -m flowedu.learn hint $(EX)
 
-list: $(READY)  ## exercises: all of them, and what is done
+list: $(READY)  ## exercises: all of them, with their state
 	@$(PY) -m flowedu.learn list
 
-solution: $(READY)  ## exercises: the library's own lines, after passing (EX=4.3; FORCE=1 before)
+solution: $(READY)  ## exercises: the lines of the library, after your answer passed (EX=4.3; FORCE=1: before)
 	@$(PY) -m flowedu.learn solution $(EX) $(if $(FORCE),--force)
 
-milestone-%: $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## exercises: a chapter's program on your answers, milestone-4 say (LIBRARY=1: on the library's lines)
+milestone-%: $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## exercises: the program of a chapter on your answers, for example milestone-4 (LIBRARY=1: on the library's)
 	@$(PY) -m flowedu.learn milestone $* $(if $(LIBRARY),--library)
 
-from-scratch: $(READY)  ## exercises: LeNet on all your answers of chapters 1 to 4, and how much of it was yours (LIBRARY=1)
+from-scratch: $(READY)  ## exercises: LeNet on your answers to chapters 1 to 4, and the share of them (LIBRARY=1)
 	@$(PY) -m flowedu.learn.scratch $(if $(LIBRARY),--library)
 
 # For instructors: what is handed out, and what comes back.
 student-tree: $(READY)  ## instructors: a tree with open exercises and no answers (UPTO=4 OUT=../handout [CLOSED=1] [ONLY="4.3 8"])
 	@$(PY) -m flowedu.learn.teach.tree $(UPTO) $(OUT) $(if $(CLOSED),--closed) $(if $(ONLY),--only $(ONLY))
 
-solutions-tree: $(READY)  ## instructors: answers of chapters 1 to UPTO, to be put into a student's tree as solutions/ (UPTO=3 OUT=../solutions)
+solutions-tree: $(READY)  ## instructors: answers of chapters 1 to UPTO for the folder solutions/ of a student tree (UPTO=3 OUT=../solutions)
 	@$(PY) -m flowedu.learn.teach.solutions $(UPTO) $(OUT) $(if $(ONLY),--only $(ONLY))
 
 grade: $(READY)  ## instructors: grade a submission into build/grade (WORK=submission CH=4 SEED=2027)
 	@$(PY) -m flowedu.learn.teach.grade $(or $(WORK),work) $(or $(CH),all) --seed $(or $(SEED),0) $(ARGS)
 
-grade-all: $(READY)  ## instructors: grade a class, a folder for each student (DIR=submissions CH=4 SEED=2027)
+grade-all: $(READY)  ## instructors: grade a class with one folder per student (DIR=submissions CH=4 SEED=2027)
 	@$(PY) -m flowedu.learn.teach.grade $(or $(DIR),submissions) $(or $(CH),all) --all --seed $(or $(SEED),0) $(ARGS)
 
-leaderboard: $(READY)  ## instructors: of what grade-all wrote: stars, points, sizes, never times (DIR=build/grade)
+leaderboard: $(READY)  ## instructors: rank the grades of a class by stars, points, and sizes (DIR=build/grade)
 	@$(PY) -m flowedu.learn.teach.leaderboard $(or $(DIR),build/grade)
 
-syllabus: $(READY)  ## instructors: what is read and due in each week, into OUT or build/syllabus.md (WEEKS=7 [CH=1-4])
+syllabus: $(READY)  ## instructors: write the readings and deadlines of each week to OUT or build/syllabus.md (WEEKS=7 [CH=1-4])
 	@$(PY) -m flowedu.learn.teach.syllabus $(or $(WEEKS),7) $(or $(CH),all) $(if $(OUT),--out $(OUT))
 
-authors-check: $(READY)  ## the exercises are what they claim to be: every wrong answer dies by its law (FRONTIER=1: more)
+authors-check: $(READY)  ## check the exercises: each law finds its wrong answers (FRONTIER=1: more)
 	@$(PY) -m flowedu.learn.authors $(EX) $(if $(FRONTIER),--frontier)
 
 # At another commit another chapter; all of them: make authors-check FRONTIER=1.
-frontier: $(READY) $(STAMPS)/test  ## lessons and tests to a chapter (K=4; else chosen by the commit) while later exercises are stubs
+frontier: $(READY) $(STAMPS)/test  ## run lessons and tests up to a chapter while later exercises are stubs (K=4; else chosen by the commit)
 	@$(PY) -m flowedu.learn.teach.frontier $(or $(K),--sample)
 
 # Reading it needs no network. Its pages are those of chapters/; what their code prints is kept in build/book/outputs.
-book: $(ALL) $(READY) $(STAMPS)/book $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## the lessons as a book to read offline, exercises and widgets in it
+book: $(ALL) $(READY) $(STAMPS)/book $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## build the lessons, exercises, and reference as a book to read offline
 	@$(PY) -m sphinx -q -W --keep-going -b html -d build/book/doctrees -c book . build/book/html
 	@echo "the book is in build/book/html/index.html"
 
-notebooks: $(ALL) $(READY) $(STAMPS)/notebooks $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## the lessons and the gallery as Jupyter notebooks, with what they print
+notebooks: $(ALL) $(READY) $(STAMPS)/notebooks $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## write the lessons and the gallery as Jupyter notebooks, with their outputs
 	@$(PY) book/notebooks.py
 
 # Tests that are marked slow repeat a law over many alike, or take long by nature: they run in test-all, and where somebody
 # chooses tests.
-test: $(ALL) $(READY) $(STAMPS)/test  ## run the tests, in minutes (ARGS="-k conv": some of all there are)
+test: $(ALL) $(READY) $(STAMPS)/test  ## run the fast tests (ARGS="-k conv": a selection of all tests)
 	@$(PY) -m pytest -n 2 $(or $(ARGS),-m "not slow")
 
 # First as on a machine without a simulator of GPUs; then what needs one, where that can be set up.
-test-all: $(ALL) $(READY) $(STAMPS)/test $(STAMPS)/notebooks $(STAMPS)/tensorboard  ## run all tests, the slow ones and CUDA kernels, too: what CI does
+test-all: $(ALL) $(READY) $(STAMPS)/test $(STAMPS)/notebooks $(STAMPS)/tensorboard  ## run all tests, also the slow ones and CUDA kernels, as CI does
 	@$(PY) -m pytest -n 2 -m "not simulator"
 	@if $(MAKE) -s --no-print-directory $(CUDA); then $(MAKE) -s --no-print-directory test-cuda && \
 	    $(PY) -m pytest -n 2 -m simulator; \
@@ -132,17 +132,17 @@ test-all: $(ALL) $(READY) $(STAMPS)/test $(STAMPS)/notebooks $(STAMPS)/tensorboa
 	else echo "The tests above passed. Those of CUDA kernels were left out: their simulator could not be set up."; fi
 
 # In a folder with a space, a quote and an umlaut in its name, under the C locale: tools/test_everywhere.py says which tests.
-test-everywhere: $(ALL) $(READY) $(STAMPS)/test  ## run what a machine can change: each instruction set, 1, 2, 4 threads (ARGS=--sample: a third)
+test-everywhere: $(ALL) $(READY) $(STAMPS)/test  ## run machine-sensitive tests for each instruction set and 1, 2, 4 threads (ARGS=--sample: a third)
 	@$(PY) tools/test_everywhere.py $(ARGS)
 
-doors: $(ALL) $(READY) $(STAMPS)/test  ## type what README, lessons and help say, in a folder of their own (part of test-all)
+doors: $(ALL) $(READY) $(STAMPS)/test  ## run the commands of the documents in a copy of the checkout (part of test-all)
 	@$(PY) -m pytest tests/doors $(ARGS)
 
 test-torch: $(ALL) $(READY) $(STAMPS)/test peers  ## run the tests that compare with PyTorch, if it can be installed
 	@if $(PY) -c "import torch" 2>/dev/null; then $(PY) -m pytest -n 2 -m torch $(ARGS); \
 	else echo "PyTorch is not here: nothing to compare with"; fi
 
-test-mpi: $(ALL) $(READY) $(STAMPS)/test peers  ## run the tests that start several processes, if MPI can be installed
+test-mpi: $(ALL) $(READY) $(STAMPS)/test peers  ## run the tests that start processes, if MPI can be installed
 	@if $(PY) -c "import mpi4py" 2>/dev/null; then $(PY) -m pytest -m mpi tests/dist $(ARGS); \
 	else echo "mpi4py is not here: nothing was run on several processes"; fi
 
@@ -150,18 +150,18 @@ test-cuda: $(ALL) $(READY) $(STAMPS)/test $(CUDA)  ## run CUDA kernels in the si
 	@FLOWEDU_CUDA=sim $(PY) -m pytest -n 2 tests/cuda $(ARGS)
 
 # Large, and not to be had everywhere, so `make test` does without; in CI their absence is a failure.
-peers: $(STAMPS)/base  ## install what tests compare with (PyTorch) and start processes with (MPI), if that can be had
+peers: $(STAMPS)/base  ## install PyTorch and MPI for the tests, if they are available
 	@$(PY) tools/install_torch.py "$(TORCH)"
 	@$(PY) -c "import mpi4py" 2>/dev/null || { echo "installing what 'mpi' needs into $(VENV)"; $(PIP) $$($(NEEDS) mpi); } || true
 	@[ -z "$$CI" ] || $(PY) -c "import torch, mpi4py" || { echo "CI must not pass without its peers: see above"; exit 1; }
 
-fuzz: $(READY)  ## random calls with nonsense arguments, in child processes (ARGS="--seconds 120 --seed 1")
+fuzz: $(READY)  ## call random functions with invalid arguments, in child processes (ARGS="--seconds 120 --seed 1")
 	@$(PY) tools/fuzz.py $(ARGS)
 
-mutants: $(ALL) $(READY) $(STAMPS)/test  ## plant the faults of tests/mutants and see the tests fail (long; ARGS="--only relu")
+mutants: $(ALL) $(READY) $(STAMPS)/test  ## plant the faults of tests/mutants and check that tests fail (long; ARGS="--only relu")
 	@$(PY) tools/mutants.py $(ARGS)
 
-stubs: $(ALL) $(READY)  ## write what editors and type checkers read of compiled and attached names (src/**/*.pyi)
+stubs: $(ALL) $(READY)  ## write type stubs for compiled and attached names (src/**/*.pyi)
 	@$(PY) tools/make_stubs.py $(ARGS)
 
 lint: $(STAMPS)/lint  ## check the style of the Python code
@@ -172,13 +172,13 @@ bench: $(READY) $(STAMPS)/image $(STAMPS)/record $(STAMPS)/plot  ## compare spee
 	@for wheel in $$($(NEEDS) bench | grep -v '^torch'); do $(PIP) "$$wheel" || echo "left out: $$wheel"; done
 	@$(PY) benchmarks/run.py $(ARGS)
 
-bench-scale: $(READY) $(STAMPS)/plot  ## how time and memory grow with batch, width, depth, length, ops, parameters, devices (ARGS=--quick)
+bench-scale: $(READY) $(STAMPS)/plot  ## measure how time and memory grow with batch, width, depth, length, ops, and devices (ARGS=--quick)
 	@$(PY) benchmarks/scale.py $(ARGS)
 
-bench-gpu: $(READY) $(CUDA)  ## compare speed with cuBLAS, copies and PyTorch on a GPU (ARGS="--simulate --quick": none needed)
+bench-gpu: $(READY) $(CUDA)  ## compare speed with cuBLAS, copies, and PyTorch on a GPU (ARGS="--simulate --quick": without a GPU)
 	@$(PY) benchmarks/gpu.py $(ARGS)
 
-counters: $(READY) $(CUDA)  ## what kernels of the GPU load, store and wait for, counted in the simulator
+counters: $(READY) $(CUDA)  ## count loads, stores, and waits of the GPU kernels in the simulator
 	@FLOWEDU_CUDA=sim $(PY) benchmarks/counters.py $(ARGS)
 
 build: $(ALL) $(READY)  ## compile the kernels for all instruction sets (only what changed)
@@ -194,7 +194,7 @@ annotate: $(STAMPS)/base  ## write Cython's HTML view of the kernels to build/an
 	@$(QUIETLY) annotate "annotating the Cython sources" tools/annotate $(PY)
 	@echo "open build/annotate/*.html: yellow lines call Python, white lines are plain C"
 
-clean:  ## remove everything built (.venv stays)
+clean:  ## remove everything that was built, except .venv
 	@rm -rf build src/*.egg-info .pytest_cache .ruff_cache .hypothesis
 	@find src -name '*.so' -delete
 	@find src tests chapters benchmarks tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

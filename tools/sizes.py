@@ -18,9 +18,9 @@ PAGE = ROOT / "ARCHITECTURE.md"
 SOURCES = {".py", ".pyx", ".pxd", ".pxi", ".h", ".hpp", ".cpp", ".cu"}
 GROUPS = {
     "the core": ("core", "_kernels/core"),
-    "what users type": ("tensor", "autograd", "nn", "optim", "utils", "distributed", "oneflow04", "distributions", "vision",
+    "names for users": ("tensor", "autograd", "nn", "optim", "utils", "distributed", "oneflow04", "distributions", "vision",
                         "models", "mock"),
-    "what serves them": ("ops", "fast", "_kernels/ops", "_kernels/fast", "_kernels/cuda", "cuda", "saving", "onnx", "show",
+    "internals": ("ops", "fast", "_kernels/ops", "_kernels/fast", "_kernels/cuda", "cuda", "saving", "onnx", "show",
                          "errors", "diagnostics", "learn"),
 }
 HEAD = "| group | folders of `src/flowedu/`, with lines | lines |\n|---|---|---|\n"
