@@ -21,9 +21,25 @@ class GraphConfig(Options):
 
     # ---- what flowedu acts on
     def set_gradient_accumulation_steps(self, value: int) -> None:
-        """Cut each input along axis 0 into `value` micro-batches; one update for all of them, that of the whole batch.
+        """Cut each input along axis 0 into `value` micro-batches, and update once, with the step of the whole batch.
 
-        A loss that does not follow from those of micro-batches is refused (UnsupportedError) at the first call."""
+        Args:
+            value: number of micro-batches; it must divide the size of the batch.
+
+        Raises:
+            ArgumentError: `value` is no positive integer.
+            UnsupportedError: at the first call of the graph, if the loss of the batch does not follow from those of its
+                micro-batches: an op combines rows, or depends on their number or place. The error names its line.
+
+        Note:
+            Build is traced on a micro-batch and on the whole batch; the two traces show which ops treat every row alike.
+            A BatchNorm layer in training normalizes each micro-batch by itself, as in an eager loop, so its step differs
+            from that of the whole batch. Random numbers are drawn for each micro-batch.
+
+        Example:
+            >>> graph = flow.nn.Graph.trace(lambda x: x.exp())
+            >>> graph.config.set_gradient_accumulation_steps(4)
+        """
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ArgumentError("set_gradient_accumulation_steps: value", expected="1, 2, 3, ...", got=repr(value))
         self.accumulation = value

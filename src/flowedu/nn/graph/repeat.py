@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
+from math import isclose
 
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.ir import GraphValue
@@ -12,11 +12,13 @@ from flowedu.core.trace import io
 from flowedu.core.trace.blocks import ModuleBlock
 from flowedu.core.trace.names import grad_name
 from flowedu.core.trace.tracer import check_seed
-from flowedu.nn.graph.reduced import CONST, MEAN, OWN, Reduced, seed_kind
+from flowedu.errors import UnsupportedError
+from flowedu.nn.graph.reduced import LossSplit
 from flowedu.nn.graph.said import SayingCompiled, SayingTracer
 from flowedu.nn.graph.state import give_to_optimizers, load_free_tensors
 from flowedu.nn.graph.steps import Steps
 from flowedu.nn.graph.unroll import Checkpoint, joined, micro_slices, over_micro_batches
+from flowedu.tensor.generator import fork_rng
 
 
 class ForgetfulTracer(SayingTracer):
@@ -67,6 +69,7 @@ class RepeatingCompiled(SayingCompiled):
     """
 
     tracer_type = ForgetfulTracer
+    is_whole = False                                      # True: build gets the whole batch, to be compared
 
     def __init__(self, owner, args: tuple, kwargs: dict):
         give_to_optimizers(owner)                    # of those that were added after the load
@@ -77,11 +80,12 @@ class RepeatingCompiled(SayingCompiled):
         xs = [x for _, x in io.leaves("", args, kwargs) if isinstance(x, Tensor)]
         self.batch_parts = self.tracer.placing.batch_parts(xs, self.owner.config.accumulation)
         self.cuts: list[list[GraphValue]] = []
+        self.call: tuple | None = (args, kwargs)
         return super()._enter(args, kwargs)
 
     def entered(self, value: GraphValue) -> GraphValue:
         k = self.owner.config.accumulation
-        if k == 1:
+        if k == 1 or self.is_whole:
             return value
         self.cuts.append(micro_slices(self.tracer, value, k, value.name, self.batch_parts))
         return self.cuts[-1][0]
@@ -93,6 +97,7 @@ class RepeatingCompiled(SayingCompiled):
         self.made: list[GraphValue] = []
         self.parts = over_micro_batches(self.tracer, self.cuts, self._part_of_loss(targets, wanted), k) if k > 1 else [
             ({}, self._once(wanted))]
+        self.call = None                                  # the graph does not keep the batch alive
         self.fetched = [self._shown() if self.made and v is self.tracer.goal[0] else self.whole(v) for v in self.fetched]
         with self.tracer.raw():
             total = self.parts[0][1][:len(targets)]
@@ -112,18 +117,45 @@ class RepeatingCompiled(SayingCompiled):
         def anew(nodes, table):
             before = len(self.graph.nodes)
             with self.tracer.raw():
-                self.made.append(reduced.made(loss, table))
+                self.made.append(split.make_part(loss, table))
             return self.tracer.gradients([*nodes, *self.graph.nodes[before:]], self.made[-1], gradient,
                                          [table.get(v, v) for v in wanted])
 
+        k = self.owner.config.accumulation
         if loss is None or not self.cuts:
-            self.scale = 1.0 / self.owner.config.accumulation
+            self.scale = 1.0 / k
             return plain
         last_cut = max(self.graph.nodes.index(v.node) for slices in self.cuts for v in slices)
-        reduced = Reduced(self.tracer, self.graph.nodes[last_cut + 1:], self.cuts, targets)
-        kind = reduced.kind(loss) if prod(loss.shape) == 1 else seed_kind(loss, gradient, reduced.rows)
-        self.scale = 1.0 / self.owner.config.accumulation if kind in (MEAN, CONST) else 1.0
-        return anew if kind == OWN else plain
+        split = LossSplit(self, self.graph.nodes[last_cut + 1:], self._trace_whole(), targets)
+        scale, self.scale = split.scale(loss), split.seed_scale(loss, gradient)
+        if scale is None or loss.spec.size == 1 and not isclose(scale, 1.0) and not isclose(scale, 1.0 / k):
+            return anew
+        self.scale *= scale
+        return plain
+
+    def _trace_whole(self) -> RepeatingCompiled:
+        """Trace build once more, on the whole batch. Only the trace is used; it leaves no marks on the owner."""
+        args, kwargs = self.call
+        whole = object.__new__(type(self))
+        whole.__dict__.update(self.__dict__, is_whole=True, inputs=[], outputs=[], entrances=[], exits=[], rebound=[])
+        whole.tracer = self.tracer_type(self.owner.name, self.owner._blocks, self.owner._paths(), lambda *line: None)
+        whole.tracer.called = set(self.tracer.called)             # modules are reported once
+        whole.graph = whole.tracer.graph
+        parts = [p for block in self.owner._blocks.values() for p in block.walk()]
+        counts = [len(p.nodes) for p in parts]
+        try:
+            with fork_rng():
+                whole._trace(*whole._enter(args, kwargs))
+        except Exception as e:
+            raise UnsupportedError(
+                f"set_gradient_accumulation_steps({self.owner.config.accumulation}): build fails on the whole batch, so "
+                "there is no step to compare with", expected="a build that takes a micro-batch and the whole batch",
+                got=f"{type(e).__name__}: {e}".splitlines()[0], at=getattr(e, "at", self._build_line()),
+                fix="take sizes from the input: x.shape[0]") from e
+        finally:
+            for part, count in zip(parts, counts):
+                del part.nodes[count:]
+        return whole
 
     def _shown(self) -> GraphValue:
         """The loss of each micro-batch as what its mean over them is that of the batch."""

@@ -1,0 +1,286 @@
+"""Analysis of which values of build keep the rows of a batch apart, for gradient accumulation.
+
+Build is traced on the first micro-batch and on the whole batch. A call keeps rows apart if, by an SBP signature of
+the op's record (core/sbp), the call of the micro-batch is the part of the call of the whole batch that one of k
+devices executes. So the safe calls follow from the axis equations of the records; everything else mixes rows.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isclose, prod
+
+import numpy as np
+
+from flowedu.core.graph.ir import GraphValue, Node
+from flowedu.core.ops.define import REGISTRY
+from flowedu.core.sbp.local import logical_call, split_call, unfit
+from flowedu.core.sbp.sbp import split_axis
+from flowedu.core.sbp.signature import signatures
+from flowedu.core.values.dtype import bool_, dtype
+from flowedu.nn.modules.norm import _BatchNorm
+
+# The state of a value: "S0", "S1", ...: its rows are along this axis; and
+SAME, PARTIAL = "B", "P"          # the same in every micro-batch; summed over rows
+DERIVED, MIXED = "derived", "mixed"    # computed from sums over rows; computed from several rows in another way
+
+_CONSTANT, _DIV, _CONCAT, _RESHAPE = (REGISTRY[n] for n in ("constant", "div", "concat", "reshape"))
+_DRAWN = ("seed", "draw", "shape")     # attributes of random ops that may differ between micro-batches
+
+
+class RowAnalysis:
+    """States of the values that build computes.
+
+    Attributes:
+        states: {value: state}, without the values that are SAME.
+        factors: {value: ratio of its numbers in the whole batch to those in a micro-batch}, without ratios of 1.
+        blocks: {value: sizes of its blocks of rows}, if the rows are not in the order of the batch; () fits any
+            blocks, because all rows are alike.
+        culprits: {mixed value: the node that mixes rows, or the variable that differs}.
+
+    Args:
+        compiled: the graph, traced on a micro-batch.
+        nodes: the nodes of build.
+        whole: the graph, traced on the whole batch.
+        k: number of micro-batches.
+        parts: number of devices that hold parts of the batch.
+    """
+
+    def __init__(self, compiled, nodes: Sequence[Node], whole, k: int, parts: int):
+        self.tracer, self.whole, self.counts = compiled.tracer, whole.tracer, sorted({k, k * parts})
+        self.k = k
+        self.states: dict[GraphValue, str] = {}
+        self.factors: dict[GraphValue, float] = {}
+        self.blocks: dict[GraphValue, tuple[int, ...]] = {}
+        self.culprits: dict[GraphValue, Node | GraphValue] = {}
+        self.pairs: dict[GraphValue, GraphValue] = {}
+        for slices, value in zip(compiled.cuts, whole.graph.inputs.values()):
+            self.pairs[slices[0]], self.states[slices[0]] = value, "S0"
+        self._compare(nodes, whole.graph.nodes)
+
+    def state(self, v: GraphValue) -> str:
+        return self.states.get(v, SAME)
+
+    def factor(self, v: GraphValue) -> float:
+        return self.factors.get(v, 1.0)
+
+    def _compare(self, nodes: Sequence[Node], others: Sequence[Node]) -> None:
+        """Walk both traces. Where they have different ops, build branches on the size of the batch."""
+        parted: Node | None = None
+        for i, node in enumerate(nodes):
+            other = others[i] if i < len(others) else None
+            if parted is None and not self._correspond(node, other):
+                parted = node
+            if parted is not None:
+                self._mark(node, parted)
+            else:
+                self.pairs.update(zip(node.outputs, other.outputs))
+                self._classify(node, other)
+        for v, other in zip(self.tracer.goal, self.whole.goal or (None, None)):
+            if v is not None and v.node is not None and self.pairs.get(v) is not other:
+                self.states[v], self.culprits[v] = MIXED, parted or v.node
+
+    def _correspond(self, node: Node, other: Node | None) -> bool:
+        if other is None or other.op is not node.op or len(other.inputs) != len(node.inputs) or (
+                node in self.tracer.frozen) != (other in self.whole.frozen):
+            return False
+        for x, y in zip(node.inputs, other.inputs):
+            if x not in self.pairs and x.kind in ("variable", "host") and (y.kind, y.name) == (x.kind, x.name):
+                self.pairs[x] = y
+                self._enter(x)
+            if self.pairs.get(x) is not y:
+                return False
+        return True
+
+    def _enter(self, x: GraphValue) -> None:
+        """A variable: it differs where build makes a tensor from the size, and where build writes to it."""
+        a, b = self.tracer.variables.get(x.name), self.whole.variables.get(x.name)
+        ratio = 1.0 if a is b else _ratio(a, b)
+        if ratio is None or x in self.tracer.written:
+            self.states[x], self.culprits[x] = MIXED, x
+        elif ratio != 1.0:
+            self.factors[x] = ratio
+
+    def _mark(self, node: Node, culprit: Node | GraphValue) -> None:
+        for y in node.outputs:
+            self.states[y], self.culprits[y] = MIXED, culprit
+
+    def _classify(self, node: Node, other: Node) -> None:
+        """Enter the states of the node's outputs; `other` is the node of the whole batch."""
+        states = [self.state(x) for x in node.inputs]
+        mixed = next((x for x in node.inputs if self.state(x) == MIXED), None)
+        normalizes = self._is_batch_norm(node) and any(s[0] == "S" for s in states)
+        if mixed is not None and not normalizes and not node.op.random:
+            self._mark(node, self.culprits[mixed])
+            return
+        found = self._find_states(node, other, states)
+        factor = None if found is None else self._pull_factor(node)
+        if factor is not None and self._arrange(node, other, states, found):
+            for y, state in zip(node.outputs, found):
+                self._enter_state(node, y, state, factor)
+        elif normalizes:
+            for y, z in zip(node.outputs, other.outputs):
+                axis = self._grown_axis(y, z)
+                self._enter_state(node, y, MIXED if axis is None or axis == SAME else axis, 1.0)
+        elif node.attrs == other.attrs and set(states) <= {SAME, PARTIAL, DERIVED} and [
+                y.spec for y in node.outputs] == [z.spec for z in other.outputs]:
+            self.states.update(dict.fromkeys(node.outputs, DERIVED))
+        else:
+            self._mark(node, node)
+
+    def _find_states(self, node: Node, other: Node, states: Sequence[str]) -> Sequence[str] | None:
+        if node.op.random:
+            return self._drawn(node, other)
+        if node.op is _CONSTANT:
+            return self._constant(node, other)
+        return self._split(node, other, states, node.attrs) or self._join(node, other, states)
+
+    def _enter_state(self, node: Node, y: GraphValue, state: str, factor: float) -> None:
+        if state != SAME and state != PARTIAL and state[0] != "S":                  # Pmax, Pmin
+            self.states[y], self.culprits[y] = MIXED, node
+            return
+        if state != SAME:
+            self.states[y] = state
+        if factor != 1.0:
+            self.factors[y] = factor
+
+    def _is_batch_norm(self, node: Node) -> bool:
+        """True for the ops of a BatchNorm layer, which normalizes each micro-batch by itself."""
+        block = self.tracer.owner.get(node)
+        return block is not None and isinstance(block.origin, _BatchNorm)
+
+    def _split(self, node: Node, other: Node, states: Sequence[str], attrs: tuple) -> Sequence[str] | None:
+        """The states of the outputs if the node is one of k equal parts of the other; None if not."""
+        op, specs = node.op, [x.spec for x in other.inputs]
+        outs = tuple(y.spec for y in node.outputs)
+        call = None
+        for signature in signatures(op, specs, other.attrs):
+            if list(signature[:len(specs)]) != list(states):
+                continue
+            call = call or logical_call(op, specs, other.attrs)
+            if any(unfit(call, signature, k) for k in self.counts):
+                continue
+            cut = [split_call(call, signature, k) for k in self.counts]
+            if None in cut:
+                continue
+            if all(p.op is op and p.attrs == attrs and p.outs == outs for p in cut[0]) and all(
+                    p.op is op for parts in cut for p in parts):
+                return signature[len(specs):]
+        return None
+
+    def _join(self, node: Node, other: Node, states: Sequence[str]) -> Sequence[str] | None:
+        """The state of an output that has the rows of its inputs in blocks, such as those of two views of the batch."""
+        if node.op is _CONCAT and node.attrs == other.attrs and set(states) == {f"S{node.attrs[0]}"}:
+            sizes = [self._blocks_of(x, s) or (self.pairs[x].shape[node.attrs[0]],) for x, s in zip(node.inputs, states)]
+            self.blocks[node.outputs[0]] = tuple(n for blocks in sizes for n in blocks)
+            return states[:1]
+        if node.op is not _RESHAPE or states[0][0] != "S":
+            return None
+        x, y, axis = other.inputs[0].shape, other.outputs[0].shape, split_axis(states[0])
+        for i in range(axis):
+            lead = prod(x[:i])
+            for j in (j for j in range(len(y)) if prod(y[:j]) == lead):
+                tail, left = divmod(y[j], prod(x[i:axis + 1]))
+                if tail and not left and node.outputs[0].shape == (*y[:j], y[j] // self.k, *y[j + 1:]):
+                    sizes = self._blocks_of(node.inputs[0], states[0]) or (x[axis],)
+                    self.blocks[node.outputs[0]] = tuple(n * tail for n in sizes) * prod(x[i:axis])
+                    return [f"S{j}"]
+        return None
+
+    def _blocks_of(self, x: GraphValue, state: str) -> tuple[int, ...]:
+        known = self.blocks.get(x)
+        return (self.pairs[x].shape[split_axis(state)],) if known is None else known
+
+    def _arrange(self, node: Node, other: Node, states: Sequence[str], found: Sequence[str]) -> bool:
+        """Enter the blocks of the outputs. False if those of the inputs are not the same."""
+        if node.outputs and node.outputs[0] in self.blocks:
+            return True
+        rows = [(x, s) for x, s in zip(node.inputs, states) if s[0] == "S"]
+        known = {self._blocks_of(x, s) for x, s in rows if self.blocks.get(x) != ()}
+        if len(known) > 1:
+            return False
+        for y, z, state in zip(node.outputs, other.outputs, found):
+            if state[0] != "S":
+                continue
+            size = z.shape[split_axis(state)]
+            if not known:                              # rows are alike, or random numbers
+                self.blocks[y] = ()
+                continue
+            (blocks,) = known
+            scaled = [n * size for n in blocks]
+            if any(n % (sum(blocks) * self.counts[-1]) for n in scaled):
+                return False
+            if len(blocks) > 1:
+                self.blocks[y] = tuple(n // sum(blocks) for n in scaled)
+        return True
+
+    def _constant(self, node: Node, other: Node) -> Sequence[str] | None:
+        i = node.op.attr_index["value"]
+        a, b = node.attrs[i], other.attrs[i]
+        ratio = _ratio(a, b)
+        if ratio is None:
+            return None
+        if ratio != 1.0:
+            self.factors[node.outputs[0]] = ratio
+        return self._split(node, other, [], (*node.attrs[:i], b, *node.attrs[i + 1:]))
+
+    def _drawn(self, node: Node, other: Node) -> Sequence[str] | None:
+        """Random numbers are drawn anew for every micro-batch, each by itself."""
+        names = [n for n in node.op.attrs if n not in _DRAWN]
+        if any(node.attrs[node.op.attr_index[n]] != other.attrs[node.op.attr_index[n]] for n in names):
+            return None
+        found = [self._grown_axis(y, z) for y, z in zip(node.outputs, other.outputs)]
+        return None if None in found else found
+
+    def _grown_axis(self, y: GraphValue, z: GraphValue) -> str | None:
+        """"S<axis>" where z has k times the rows of y; SAME where they are of one shape; None otherwise."""
+        if y.ndim != z.ndim:
+            return None
+        grown = [i for i, (n, m) in enumerate(zip(y.shape, z.shape)) if n != m]
+        if not grown:
+            return SAME
+        return f"S{grown[0]}" if len(grown) == 1 and z.shape[grown[0]] == self.k * y.shape[grown[0]] else None
+
+    def _pull_factor(self, node: Node) -> float | None:
+        """The factor of the outputs by the inputs' factors and the op's linear groups; None if it is not linear in one."""
+        if node.op is _CONSTANT:
+            return self.factor(node.outputs[0])
+        if node.op.random:
+            return 1.0
+        factors = [self.factor(x) for x in node.inputs]
+        if all(f == 1.0 for f in factors):
+            return 1.0
+        if any(not keeps_factors(x.dtype, y.dtype) for x in node.inputs for y in node.outputs):
+            return None
+        if node.op is _DIV:
+            return factors[0] / factors[1]
+        total = 1.0
+        for inputs, outputs in node.op.linear:
+            at = range(len(factors)) if node.op.variadic else [node.op.inputs.index(n) for n in inputs]
+            if outputs == node.op.outputs and all(isclose(factors[i], factors[at[0]]) for i in at):
+                total *= factors[at[0]]
+                for i in at:
+                    factors[i] = 1.0
+        return total if all(f == 1.0 for f in factors) else None
+
+
+def keeps_factors(a: dtype, y: dtype) -> bool:
+    """True if a multiple of a value of dtype `a` stays one as dtype `y`: floats are not rounded to integers."""
+    return y.is_floating_point or not (a.is_floating_point or y is bool_)
+
+
+def _ratio(a, b) -> float | None:
+    """The number that `a` is multiplied by in `b`; None if there is none. Numbers, or tensors that build makes."""
+    if a is None or b is None:
+        return None
+    if hasattr(a, "spec"):
+        if a.spec != b.spec or a.is_global or b.is_global:
+            return None
+        a, b = a.detach().numpy(), b.detach().numpy()
+        if a.tobytes() == b.tobytes():
+            return 1.0
+        if a.size != 1:
+            return None
+        a, b = a.item(), b.item()
+    if a == b or a != a and b != b:
+        return 1.0
+    return float(b) / float(a) if a and b and np.isfinite(a) and np.isfinite(b) else None
