@@ -44,7 +44,8 @@ def _onnx():
 class Builder:
     """An ONNX graph in the making: nodes, and the numbers they need.
 
-    Attributes: names {value: its name there}; op, out: name of the record, Spec of the first output of the node at hand.
+    Attributes: names {value: its name there}; op, out, line: name of the record, Spec of the first output, and the user's
+    line of the node at hand; lines {name of an ONNX node: the user's line}.
     """
 
     dtypes = {d.name: d for d in dt.dtypes()}
@@ -54,7 +55,8 @@ class Builder:
         self.names: dict[GraphValue, str | None] = {}
         self.known: dict[tuple, str] = {}
         self.booleans: set[str] = set()
-        self.op, self.out = "", None
+        self.op, self.out, self.line = "", None, ""
+        self.lines: dict[str, str] = {}
 
     def type(self, name: str) -> int:
         return getattr(self.onnx.TensorProto, TYPES[name])
@@ -63,6 +65,7 @@ class Builder:
         """Append a node; the name of its result (or a list of them)."""
         names = [f"{self.op}_{kind.lower()}_{len(self.nodes)}" + (f"_{i}" if i else "") for i in range(results)]
         self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), names, name=names[0], **attrs))
+        self.lines[names[0]] = self.line
         if boolean:
             self.booleans.update(names)
         return names if results > 1 else names[0]
@@ -101,7 +104,7 @@ class Builder:
     def node(self, operator) -> None:
         """One of our nodes, by its rule."""
         node = operator.node
-        op, self.op, self.out = node.op, node.op.name, node.outputs[0].spec
+        op, self.op, self.out, self.line = node.op, node.op.name, node.outputs[0].spec, node.line
         names = [self.names[x] for x in operator.inputs]
         if None in names:
             raise UnsupportedError(f"onnx.export: {op.name} reads a result that is not written yet", at="")
@@ -132,8 +135,9 @@ def export(model: TracedGraph | Module, path: str | os.PathLike | IO[bytes], *, 
             theirs. (A graph has been called.)
         input_names, output_names: names in the model, in the order in which the tensors go in and come out; default
             INPUT_0, INPUT_1, ... and OUTPUT_0, ...
-        dynamic_axes: of a module: {name: {axis: what it is called}} or {name: [axis]}: sizes that may be other ones when
-            the file is used, where the model allows it (axes.py).
+        dynamic_axes: of a module: {name: {axis: its name}} or {name: [axis]}: axes whose size is free when the file is
+            used, where the model allows it. The model is traced at four sizes or more, among them 1 if it takes it,
+            and what depends on the size is refused (axes.py).
         opset: the version of ONNX's ops, 18 by default; onnx's converter writes another one, where it can.
 
     Numbers drawn at random are drawn anew by each run of the model, by the generator of what runs it.
@@ -169,8 +173,14 @@ def _converted(onnx, model, opset: int):
                                fix=f"leave opset out: the file has opset {OPSET}") from None
 
 
-def model_of(graph: TracedGraph, names: tuple[Sequence[str] | None, Sequence[str] | None]):
-    """A called graph as a checked onnx.ModelProto. names: of inputs, of outputs. Raises as export does."""
+def model_of(graph: TracedGraph, names: tuple[Sequence[str] | None, Sequence[str] | None],
+             lines: dict[str, str] | None = None):
+    """Return a called graph as a checked onnx.ModelProto. Raises as export does.
+
+    Args:
+        names: of inputs, of outputs.
+        lines: filled with {name of an ONNX node: the user's line}.
+    """
     onnx = _onnx()
     if graph._compiled is None:
         raise GraphError("onnx.export: the graph is not compiled", expected="a graph that was called once",
@@ -211,6 +221,8 @@ def model_of(graph: TracedGraph, names: tuple[Sequence[str] | None, Sequence[str
         helper.make_graph(b.nodes, graph.name, make(ins, fed), make(outs, compiled.fetched), b.numbers),
         opset_imports=[helper.make_opsetid("", OPSET)], producer_name="flowedu", ir_version=8)
     onnx.checker.check_model(model, full_check=True)
+    if lines is not None:
+        lines.update(b.lines)
     return model
 
 

@@ -1,15 +1,17 @@
-"""A module as an ONNX model: that of a graph of it, at the sizes of one call, or of two where sizes may be others."""
+"""Export of a module as an ONNX model: a graph of it, at the sizes of one call, or at several if sizes are free."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flowedu.core.layers.module import Module
+from flowedu.core.trace import io
 from flowedu.errors import CallError, UnsupportedError
 from flowedu.nn.graph.graph import Graph
 from flowedu.onnx import axes as free
 from flowedu.onnx.export import model_of as of_graph
 from flowedu.tensor import Tensor, no_grad
+from flowedu.tensor.generator import fork_rng
 
 Names = tuple[Sequence[str] | None, Sequence[str] | None]
 
@@ -41,11 +43,11 @@ def model_of(module: Module, args: Tensor | Sequence, kwargs: Mapping[str, Any] 
             m.training = mode
 
 
-def _of_call(module: Module, args: tuple, kwargs: dict, names: Names):
+def _of_call(module: Module, args: tuple, kwargs: dict, names: Names, lines: dict[str, str] | None = None):
     graph = _Exported(module)
     with no_grad():
         graph(*args, **kwargs)
-    return of_graph(graph, names)
+    return of_graph(graph, names, lines)
 
 
 def _with_axes(module: Module, args: tuple, kwargs: dict, names: Names, axes: Mapping[str, Any]):
@@ -56,4 +58,17 @@ def _with_axes(module: Module, args: tuple, kwargs: dict, names: Names, axes: Ma
                                fix="leave dynamic_axes out, and export once for each size, each to its own file")
     inputs = names[0] or [f"INPUT_{i}" for i in range(sum(isinstance(x, Tensor) for x in given))]
     found = free.symbols(axes, [*inputs, *(names[1] or [])])
-    return free.exported(lambda args, kwargs: _of_call(module, args, kwargs, names), args, kwargs, inputs, found)
+
+    def export(args: tuple, kwargs: dict) -> free.Export:
+        lines: dict[str, str] = {}
+        return _of_call(module, args, kwargs, names, lines), lines
+
+    def eager(args: tuple, kwargs: dict) -> list[Tensor] | None:
+        try:
+            with no_grad(), fork_rng():
+                out = module(*args, **kwargs)
+        except Exception:                         # the module's own: it does not take this size
+            return None
+        return [x for _, x in io.leaves("", out if type(out) is tuple else (out,), {}) if isinstance(x, Tensor)]
+
+    return free.exported(export, eager, args, kwargs, inputs, found)
