@@ -3,17 +3,22 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from flowedu.core.eager.arrays import from_numpy
 from flowedu.core.ops.promote import cast
 from flowedu.core.values.dtype import int64
 from flowedu.distributions import constraints
 from flowedu.distributions.discrete import Binomial, _OfTwo
 from flowedu.distributions.distribution import Distribution
+from flowedu.distributions.special import in_double, poisson_term, safe_log, times, widen
 from flowedu.distributions.utils import (
     as_size,
     broadcast_all,
     clamp_probs,
     lazy_property,
     logits_to_probs,
+    numpy_generator,
     one_of,
     probs_to_logits,
     uniform,
@@ -23,9 +28,10 @@ from flowedu.nn.functional import softplus
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import no_grad
 from flowedu.tensor.creation import arange, eye
-from flowedu.tensor.devices import made_with
+from flowedu.tensor.devices import beside, made_with
 from flowedu.tensor.limits import finfo
 from flowedu.tensor.random import multinomial
+from flowedu.tensor.search import data
 
 
 class _OfSeveral(Distribution):
@@ -69,8 +75,10 @@ class _OfSeveral(Distribution):
             return cast(drawn.reshape(-1)[:0], int64).reshape(*n, *batch)
         return drawn.t().reshape(*n, *batch)
 
+    @in_double
     def entropy(self):
-        return -(self.probs * self.logits.clamp(min=finfo(self.logits.dtype).min)).sum(-1)
+        p = widen(self.probs)
+        return -times(p, widen(self.logits).clamp(min=finfo(self.logits.dtype).min)).sum(-1)
 
 
 class Categorical(_OfSeveral):
@@ -159,6 +167,9 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
         return self.sample(sample_shape) + (self.probs - self.probs.detach())
 
 
+_FEW = 1000            # total counts up to here are drawn one by one, which works in graphs
+
+
 class Multinomial(_OfSeveral):
     """How often each outcome came in total_count draws."""
 
@@ -187,11 +198,29 @@ class Multinomial(_OfSeveral):
     def sample(self, sample_shape=()):
         n = as_size(sample_shape)
         with no_grad():
+            if self.total_count > _FEW and not self.probs.is_lazy:
+                return self._draw_counts(n)
             return _one_hot(self._drawn((self.total_count, *n)), self.probs).sum(0)
 
+    def _draw_counts(self, sample_shape):
+        """Draw by NumPy, one binomial variable for each outcome."""
+        p = data("Multinomial", self.probs).astype(np.float64)
+        y = numpy_generator().multinomial(self.total_count, p / p.sum(-1, keepdims=True), (*sample_shape, *p.shape[:-1]))
+        return cast(beside(from_numpy(y.astype(np.float64)), self.probs), self.probs.dtype)
+
+    @in_double
     def log_prob(self, value):
-        x = self._checked(value)
-        return math.lgamma(self.total_count + 1) - (x + 1).lgamma().sum(-1) + (x * self.logits).sum(-1)
+        k, n = widen(self._checked(value)), float(self.total_count)
+        if self._own[0] == "probs":
+            p = widen(self.probs)
+            p = p / p.sum(-1, True)                      # a sum of rounded probabilities is not 1: n times too much
+            log_p = safe_log(p)
+        else:
+            log_p = widen(self.logits).log_softmax(-1)
+            p = log_p.exp()
+        log_n = math.log(n) if n else 0.0
+        each = poisson_term(k, n * p, log_n + log_p, k - n * p)
+        return each.sum(-1) - (n * log_n - n - math.lgamma(n + 1))
 
     def entropy(self):
         """By the binomial distribution of each outcome's count."""

@@ -7,6 +7,7 @@ from flowedu.core.ops.promote import cast
 from flowedu.core.values.dtype import int64
 from flowedu.distributions import constraints
 from flowedu.distributions.distribution import Distribution
+from flowedu.distributions.special import deviance, in_double, poisson_term, safe_log, safe_log1p, times, widen
 from flowedu.distributions.utils import (
     broadcast_all,
     drawn_by_numpy,
@@ -17,7 +18,6 @@ from flowedu.distributions.utils import (
     uniform,
 )
 from flowedu.errors import UnsupportedError
-from flowedu.nn.functional import softplus
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import no_grad
 from flowedu.tensor.creation import arange
@@ -46,8 +46,24 @@ class _OfTwo(Distribution):
     def param_shape(self):
         return getattr(self, self._own[-1]).shape
 
+    def both(self):
+        """Return (p, 1 - p, log(p), log(1 - p)) in float64."""
+        if self._own[-1] == "probs":
+            p = widen(self.probs)
+            return p, 1 - p, safe_log(p), safe_log1p(-p)
+        x = widen(self.logits)
+        return x.sigmoid(), (-x).sigmoid(), -E.softplus(-x), -E.softplus(x)
+
     def _entropy_of_one(self):
-        return softplus(self.logits) - self.probs * self.logits
+        p, rest, log_p, log_rest = self.both()
+        return -times(p, log_p) - times(rest, log_rest)
+
+
+def bernoulli_divergence(p, q):
+    """Return the divergence of Bernoulli variables from their `both()`, without underflow of their probabilities."""
+    (a, rest_a, log_a, log_rest_a), (b, rest_b, log_b, log_rest_b) = p, q
+    gap = a - b
+    return deviance(a, b, gap, log_a, log_b) + deviance(rest_a, rest_b, -gap, log_rest_a, log_rest_b)
 
 
 class Bernoulli(_OfTwo):
@@ -73,9 +89,12 @@ class Bernoulli(_OfTwo):
         with no_grad():
             return cast(uniform(self._extended_shape(sample_shape), self.probs) < self.probs, self.probs.dtype)
 
+    @in_double
     def log_prob(self, value):
-        return self._checked(value) * self.logits - softplus(self.logits)
+        x, (_, _, log_p, log_rest) = widen(self._checked(value)), self.both()
+        return times(x, log_p) + times(1 - x, log_rest)
 
+    @in_double
     def entropy(self):
         return self._entropy_of_one()
 
@@ -116,11 +135,15 @@ class Geometric(_OfTwo):
         with no_grad():
             return (uniform(self._extended_shape(sample_shape), self.probs).log() / (-self.probs).log1p()).floor()
 
+    @in_double
     def log_prob(self, value):
-        return E.xlogy(self._checked(value), 1 - self.probs) + self.probs.log()
+        _, _, log_p, log_rest = self.both()
+        return times(widen(self._checked(value)), log_rest) + log_p
 
+    @in_double
     def entropy(self):
-        return self._entropy_of_one() / self.probs
+        p, rest, log_p, log_rest = self.both()
+        return -log_p - times(rest, log_rest) / p
 
 
 class Binomial(_OfTwo):
@@ -155,10 +178,13 @@ class Binomial(_OfTwo):
             y = drawn_by_numpy("binomial", self._extended_shape(sample_shape), cast(self.total_count, int64), self.probs)
             return cast(y, self.probs.dtype)
 
+    @in_double
     def log_prob(self, value):
-        k, n = self._checked(value), self.total_count
-        ways = (n + 1).lgamma() - (k + 1).lgamma() - (n - k + 1).lgamma()
-        return ways + k * self.logits - n * softplus(self.logits)
+        k, n, (p, rest, log_p, log_rest) = widen(self._checked(value)), widen(self.total_count), self.both()
+        log_n, gap = safe_log(n), k * rest - (n - k) * p                       # gap = k - n p
+        ones, zeros = n * p, n * rest
+        return (poisson_term(k, ones, log_n + log_p, gap) + poisson_term(n - k, zeros, log_n + log_rest, -gap)
+                - poisson_term(n, n, log_n, n * 0))
 
     def _one_count(self) -> int:
         total = int(self.total_count.max().item())
@@ -200,8 +226,9 @@ class Poisson(Distribution):
         with no_grad():
             return poisson(self.rate.expand(*self._extended_shape(sample_shape)))
 
+    @in_double
     def log_prob(self, value):
-        x = self._checked(value)
-        return E.xlogy(x, self.rate) - self.rate - (x + 1).lgamma()
+        k, rate = widen(self._checked(value)), widen(self.rate)
+        return poisson_term(k, rate, safe_log(rate), k - rate)
 
 

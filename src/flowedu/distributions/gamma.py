@@ -6,42 +6,142 @@ moves: that is the gradient rsample has (Figurnov, Mohamed, Mnih: Implicit repar
 """
 from __future__ import annotations
 
+import functools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
 import numpy as np
+from numpy.polynomial import polynomial
 
 from flowedu.autograd.function import Function
 from flowedu.core.eager.arrays import from_numpy
+from flowedu.core.ops.promote import cast
 from flowedu.distributions import constraints
 from flowedu.distributions.distribution import Distribution
-from flowedu.distributions.utils import broadcast_all, drawn_by_numpy
+from flowedu.distributions.special import (
+    HALF_LOG_2PI,
+    deviance,
+    in_double,
+    lgamma_bregman,
+    log_beta,
+    poisson_term,
+    stirling,
+    stirling_slope,
+    widen,
+)
+from flowedu.distributions.utils import broadcast_all, numpy_generator
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.devices import beside
-from flowedu.tensor.elementwise import digamma, lgamma
+from flowedu.tensor.elementwise import digamma, erfc, lgamma
 from flowedu.tensor.factors import identity
-from flowedu.tensor.joining import stack
+from flowedu.tensor.joining import concat, stack
 from flowedu.tensor.limits import finfo
+from flowedu.tensor.search import data
+
+_LARGE = 20.0                    # from this concentration on, 10 terms of Temme's expansion are exact to 1e-14
 
 
-def slope(a: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """dz / da of a gamma variable z, at equal probability: -(dF / da) / (dF / dz), F(a, z) the probability of at most z.
+@functools.cache
+def _temme_coefficients(count: int = 11, degree: int = 40) -> np.ndarray:
+    """Return the coefficients of C_0 to C_10 in powers of eta, lowest first (NIST DLMF 8.12, equations 9 to 11)."""
+    length = degree + 2 * count
+    mu = [Fraction(0), Fraction(1)]                # z / a - 1 in powers of eta: mu mu' = eta (1 + mu)
+    for n in range(2, length + 2):
+        inner = sum(mu[i] * mu[n + 1 - i] for i in range(2, n))
+        mu.append((2 * mu[n - 1] / (n + 1) - inner) / 2)
+    inverse = [Fraction(1)]                        # eta / mu
+    for n in range(1, length + 1):
+        inverse.append(-sum(mu[i + 1] * inverse[n - i] for i in range(1, n + 1)))
+    rows = [inverse[1:]]
+    for _ in range(count - 1):
+        last = rows[-1]
+        rows.append([(n + 2) * last[n + 2] - last[1] * rows[0][n] for n in range(len(last) - 2)])
+    return np.array([[float(x) for x in row[:degree]] for row in rows])
 
-    F is z^a exp(-z) times the sum of z^k / gamma(a + k + 1); so dF / da over the density is the sum of the terms
-    z^(k + 1) gamma(a) / gamma(a + k + 1), each times log(z) - digamma(a + k + 1).
+
+def _temme(a: np.ndarray, mu: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return (r, S, S without its first term C_0, dS/da at fixed z) for mu = z / a - 1.
+
+    The probability of at most z is Phi(r) - phi(r) S / sqrt(a). S is computed for |r| of at most 3 sqrt(a), beyond which
+    phi(r) is below 1e-39.
     """
-    term, psi, total, k = z / a, digamma(from_numpy(np.asarray(a + 1, order="C"))).numpy(), np.zeros_like(z), 0
-    log = np.log(z)
-    while term.size and (term > 1e-18 * (1 + np.abs(total))).any():
-        total = total - term * (log - psi)
+    v = mu / (2 + mu)
+    tail = sum(v ** (k - 1) / k for k in range(3, 19, 2))
+    near = np.abs(mu) < 0.1
+    half = np.where(near, mu * v - 2 * v * tail, mu - np.log1p(np.where(near, 0.0, mu)))
+    eta = np.sign(mu) * np.sqrt(2 * half)
+    bounded, safe = np.clip(eta, -3, 3), np.where(eta == 0, 1.0, eta)
+    change = -np.where(eta == 0, 1.0, mu / safe) / a                                          # d eta / da
+    total, slope = np.zeros_like(a), np.zeros_like(a)
+    for k, row in reversed(list(enumerate(_temme_coefficients()))):
+        c, dc = polynomial.polyval(bounded, row), polynomial.polyval(bounded, polynomial.polyder(row))
+        rest = total / a
+        total = rest + c
+        slope = slope / a + dc * change - k * c / a
+    return eta * np.sqrt(a), total, rest, slope
+
+
+def _by_numpy(f: Callable, x: np.ndarray) -> np.ndarray:
+    """Return f(x), f a function of tensors."""
+    return f(from_numpy(np.ascontiguousarray(x, np.float64))).numpy()
+
+
+def _log_slope_by_series(a: np.ndarray, log_z: np.ndarray) -> np.ndarray:
+    """Return what `log_slope` does. F is z^a exp(-z) times the sum of z^k / gamma(a + k + 1), so dF / da over the density
+    and z is the sum of z^k gamma(a) / gamma(a + k + 1), each times log(z) - digamma(a + k + 1)."""
+    z, term, psi, total, k = np.exp(log_z), 1 / a, _by_numpy(digamma, a + 1), np.zeros_like(a), 0
+    while (term > 1e-18 * np.abs(total)).any():
+        total = total - term * (log_z - psi)
         k += 1
         term, psi = term * z / (a + k), psi + 1 / (a + k)
     return total
 
 
+def _log_slope_by_expansion(a: np.ndarray, log_z: np.ndarray) -> np.ndarray:
+    """Return what `log_slope` does, with a cost that does not depend on a."""
+    mu = np.exp(log_z - np.log(a)) - 1
+    _, total, rest, slope = _temme(a, mu)
+    log = np.log1p(mu)
+    # log(1 + mu) / eta is computed with the pole of S, which is 1 / mu - 1 / eta at first: together they are 1 / mu
+    ratio = np.where(mu == 0, 1.0, log / np.where(mu == 0, 1.0, mu))
+    return (ratio + log * rest - total / (2 * a) + slope) * np.exp(_by_numpy(stirling, a)) / a
+
+
+def log_slope(a: np.ndarray, log_z: np.ndarray) -> np.ndarray:
+    """Return d log(z) / da of a gamma variable z at equal probability, -(dF / da) / (z dF / dz), where F(a, z) is the
+    probability of at most z. Concentrations below 20 need some 100 terms of a series, which loses digits in the upper
+    tail: the relative error is 2^-52 / (1 - F)."""
+    a, log_z = np.broadcast_arrays(a, log_z)
+    y, large = np.empty_like(a), a >= _LARGE
+    y[~large] = _log_slope_by_series(a[~large], log_z[~large])
+    y[large] = _log_slope_by_expansion(a[large], log_z[large])
+    return y
+
+
+def slope(a: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Return dz / da of a positive gamma variable z at equal probability."""
+    return z * log_slope(a, np.log(z))
+
+
 def below(a: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """The probability that a gamma variable of concentration a and rate 1 is at most z: by its series where z is below
-    a + 1; elsewhere 1 less the continued fraction of what lies above (Lentz's way)."""
+    """Return the probability that a gamma variable of concentration a and rate 1 is at most z."""
     a, z = np.broadcast_arrays(a, np.maximum(z, 0.0))
+    y, large = np.empty_like(a), a >= _LARGE
+    y[~large] = _below_by_series(a[~large], z[~large])
+    a, z = a[large], z[large]
     with np.errstate(all="ignore"):
-        front = np.exp(a * np.log(z) - z - lgamma(from_numpy(np.asarray(a, order="C"))).numpy())
+        r, total, _, _ = _temme(a, np.minimum(z / a, 1e300) - 1)
+        small = np.exp(-r * r / 2) / np.sqrt(2 * np.pi * a) * total
+    y[large] = np.clip(_by_numpy(erfc, -r * math.sqrt(0.5)) / 2 - small, 0, 1)
+    return y
+
+
+def _below_by_series(a: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Return what `below` does: by a series where z is below a + 1; elsewhere 1 less the continued fraction of the upper
+    tail (Lentz's algorithm)."""
+    with np.errstate(all="ignore"):
+        front = np.exp(a * np.log(z) - z - _by_numpy(lgamma, a))
         near, x = z < a + 1, np.where(z < a + 1, z, 0.0)
         term = total = 1 / a
         k = 0
@@ -52,7 +152,7 @@ def below(a: np.ndarray, z: np.ndarray) -> np.ndarray:
         x = np.where(near, a + 1, z)
         b = x + 1 - a
         c, d, h, k, moved = np.full_like(b, 1e300), 1 / b, 1 / b, 0, np.inf
-        while np.nanmax(np.abs(np.subtract(moved, 1)), initial=0) > 1e-15 and k < 100000:
+        while np.nanmax(np.abs(np.subtract(moved, 1)), initial=0) > 1e-15 and k < 1000:
             k += 1
             b = b + 2
             turn = -k * (k - a)
@@ -81,25 +181,31 @@ class _Below(Function):
         return E.where(inside, -moved * density, 0.0) * dy, E.where(z < 0, 0.0, density) * dy
 
 
-class _Draw(Function):
-    """Gamma variables of rate 1, one for each concentration, with the gradient of a variable that keeps its probability."""
+class _LogDraw(Function):
+    """Logarithms of gamma variables of rate 1, float64, one for each concentration, with the gradient of a variable that
+    keeps its probability. The logarithm is finite where the variable underflows: for a < 1 it is log(g) + log(u) / a, with
+    g of concentration a + 1 and u uniform."""
 
     @staticmethod
     def forward(ctx, concentration):
-        y = drawn_by_numpy("standard_gamma", concentration.shape, concentration)
-        y = y.clamp(min=finfo(y.dtype).tiny)
+        a = np.asarray(data("gamma", concentration.detach()), np.float64)
+        generator, small = numpy_generator(), a < 1
+        y = np.log(generator.standard_gamma(np.where(small, a + 1, a)))
+        y = np.where(small, y + np.log1p(-generator.random(a.shape)) / a, y)
+        y = beside(from_numpy(np.asarray(y, order="C")), concentration)
         ctx.save_for_backward(concentration, y)
         return y
 
     @staticmethod
     def backward(ctx, dy):
-        a, y = (x.detach().double().cpu().numpy() for x in ctx.saved_tensors)
-        return dy * beside(from_numpy(slope(a, y)), dy).to(dy.dtype)
+        concentration, y = ctx.saved_tensors
+        a, log_z = (x.detach().double().cpu().numpy() for x in (concentration, y))
+        return (dy * beside(from_numpy(log_slope(a, log_z)), dy)).to(concentration.dtype)
 
 
-def gamma_draw(concentration, shape):
-    """Gamma variables of rate 1."""
-    return _Draw.apply(concentration.expand(*shape))
+def log_gamma_draw(concentration, shape):
+    """Return logarithms of gamma variables of rate 1, float64."""
+    return _LogDraw.apply(concentration.expand(*shape))
 
 
 class Gamma(Distribution):
@@ -125,19 +231,32 @@ class Gamma(Distribution):
         return self.concentration / self.rate.square()
 
     def rsample(self, sample_shape=()):
-        return gamma_draw(self.concentration, self._extended_shape(sample_shape)) / self.rate
+        y = log_gamma_draw(self.concentration, self._extended_shape(sample_shape)) - widen(self.rate).log()
+        limits = finfo(self.rate.dtype)
+        return cast(y.exp().clamp(limits.tiny, limits.max), self.rate.dtype)
 
+    @in_double
     def log_prob(self, value):
-        x, a = self._checked(value), self.concentration
-        return E.xlogy(a, self.rate) + E.xlogy(a - 1, x) - self.rate * x - a.lgamma()
+        x, a, rate = widen(self._checked(value)), widen(self.concentration), widen(self.rate)
+        inside = x > 0
+        z = E.where(inside, x, 1.0)
+        log_mean, mean = rate.log() + z.log(), rate * z
+        y = poisson_term(a, mean, log_mean, a - mean) + a.log() - z.log()
+        return E.where(inside, y, E.xlogy(a - 1, x) + rate.log())
 
     def cdf(self, value):
         a, z = broadcast_all(self.concentration, self._checked(value) * self.rate)
         return _Below.apply(a, z)
 
+    @in_double
     def entropy(self):
-        a = self.concentration
-        return a - self.rate.log() + a.lgamma() + (1 - a) * a.digamma()
+        a, rate = widen(self.concentration), widen(self.rate)
+        return _gamma_entropy(a) - rate.log()
+
+
+def _gamma_entropy(a):
+    """Return a + lgamma(a) + (1 - a) digamma(a)."""
+    return 0.5 * a.log() + (HALF_LOG_2PI + 0.5) - 0.5 / a + stirling(a) + (1 - a) * stirling_slope(a)
 
 
 class Chi2(Gamma):
@@ -152,9 +271,28 @@ class Chi2(Gamma):
         Distribution.__init__(self, df.shape, (), validate_args)
 
 
-def _log_norm(a):
-    """The logarithm of what makes a Dirichlet density's integral 1."""
-    return a.sum(-1).lgamma() - a.lgamma().sum(-1)
+def dirichlet_entropy(a):
+    """Return the entropy of Dirichlet distributions with concentrations a, float64, along the last axis."""
+    total, n = a.sum(-1), a.shape[-1]
+    each = 0.5 * a.log() + (HALF_LOG_2PI + 0.5) - 0.5 / a + stirling(a) - (a - 1) * stirling_slope(a)
+    return (each.sum(-1) - (n - 0.5) * total.log() - (HALF_LOG_2PI + 0.5) + 0.5 * n / total
+            - stirling(total) + (total - n) * stirling_slope(total))
+
+
+def _sum_of_others(a):
+    """Return the sum of all entries of the last axis but each one, without subtracting it."""
+    zero = a[..., :1] * 0
+    before = concat([zero, a[..., :-1]], -1).cumsum(-1)
+    after = concat([zero, a.flip(-1)[..., :-1]], -1).cumsum(-1).flip(-1)
+    return before + after
+
+
+def dirichlet_divergence(a, b):
+    """Return the divergence of Dirichlet distributions with concentrations a and b, float64, along the last axis."""
+    total_a, total_b = a.sum(-1, True), b.sum(-1, True)
+    gap = (b * _sum_of_others(a) - a * _sum_of_others(b)) / total_a
+    each = deviance(b, a * (total_b / total_a), gap) + lgamma_bregman(b, a)
+    return each.sum(-1) - lgamma_bregman(total_b, total_a).squeeze(-1)
 
 
 class Dirichlet(Distribution):
@@ -184,17 +322,25 @@ class Dirichlet(Distribution):
         return self.concentration * (total - self.concentration) / (total.square() * (total + 1))
 
     def rsample(self, sample_shape=()):
-        y = gamma_draw(self.concentration, self._extended_shape(sample_shape))
-        return y / y.sum(-1, True)
+        y = log_gamma_draw(self.concentration, self._extended_shape(sample_shape)).softmax(-1)
+        return cast(y.clamp(min=finfo(self.concentration.dtype).tiny), self.concentration.dtype)
 
+    @in_double
     def log_prob(self, value):
-        a = self.concentration
-        return E.xlogy(a - 1, self._checked(value)).sum(-1) + _log_norm(a)
+        x, a = widen(self._checked(value)), widen(self.concentration)
+        total, inside = a.sum(-1, True), x > 0
+        z = E.where(inside, x, 0.5)
+        mean, log_mean = total * z, total.log() + z.log()
+        each = poisson_term(a, mean, log_mean, a - mean) + a.log() - z.log()
+        edge = E.xlogy(a - 1, x) - (a + 1).lgamma() + a.log() + a * total.log()
+        whole = poisson_term(total, total, total.log(), total * 0) + total.log()
+        # the terms hold the sum of the means, which is the total only if the values sum to 1 exactly
+        return (E.where(inside, each, edge).sum(-1) - whole.squeeze(-1)
+                + total.squeeze(-1) * (E.where(inside, x, 0.0).sum(-1) - 1))
 
+    @in_double
     def entropy(self):
-        a = self.concentration
-        total = a.sum(-1)
-        return -_log_norm(a) - (a.shape[-1] - total) * total.digamma() - ((a - 1) * a.digamma()).sum(-1)
+        return dirichlet_entropy(widen(self.concentration))
 
 
 class Beta(Distribution):
@@ -227,17 +373,27 @@ class Beta(Distribution):
         return self.concentration1 * self.concentration0 / (self._total.square() * (self._total + 1))
 
     def rsample(self, sample_shape=()):
-        shape = self._extended_shape(sample_shape)
-        x, y = (gamma_draw(a, shape) for a in (self.concentration1, self.concentration0))
-        return x / (x + y)
+        shape, dtype = self._extended_shape(sample_shape), self.concentration1.dtype
+        x, y = (log_gamma_draw(a, shape) for a in (self.concentration1, self.concentration0))
+        return cast((x - y).sigmoid().clamp(finfo(dtype).tiny, 1 - finfo(dtype).eps / 2), dtype)
 
-    def _both(self):
-        return stack([self.concentration1, self.concentration0], -1)
+    def stacked(self):
+        """Return the two concentrations along a new last axis, float64."""
+        return stack([widen(self.concentration1), widen(self.concentration0)], -1)
 
+    @in_double
     def log_prob(self, value):
-        x, a, b = self._checked(value), self.concentration1, self.concentration0
-        return E.xlogy(a - 1, x) + E.xlogy(b - 1, 1 - x) + _log_norm(self._both())
+        x, a, b = widen(self._checked(value)), widen(self.concentration1), widen(self.concentration0)
+        inside = (x > 0) & (x < 1)
+        z = E.where(inside, x, 0.5)
+        rest, log, log_rest = 1 - z, z.log(), (-z).log1p()
+        n, gap = a + b, a * rest - b * z                                       # gap = a - n z
+        log_n = n.log()
+        y = (poisson_term(a, n * z, log_n + log, gap) + a.log() - log
+             + poisson_term(b, n * rest, log_n + log_rest, -gap) + b.log() - log_rest
+             - poisson_term(n, n, log_n, n * 0) - log_n)
+        return E.where(inside, y, E.xlogy(a - 1, x) + E.xlogy(b - 1, 1 - x) - log_beta(a, b))
 
+    @in_double
     def entropy(self):
-        a, b, total = self.concentration1, self.concentration0, self._total
-        return -_log_norm(self._both()) - (a - 1) * a.digamma() - (b - 1) * b.digamma() + (total - 2) * total.digamma()
+        return dirichlet_entropy(self.stacked())

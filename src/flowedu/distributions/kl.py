@@ -6,16 +6,27 @@ from collections.abc import Callable
 
 from flowedu.distributions.categorical import Categorical, OneHotCategorical
 from flowedu.distributions.composed import Independent, TransformedDistribution
-from flowedu.distributions.discrete import Bernoulli, Binomial, Geometric, Poisson
+from flowedu.distributions.discrete import Bernoulli, Binomial, Geometric, Poisson, bernoulli_divergence
 from flowedu.distributions.distribution import Distribution
-from flowedu.distributions.gamma import Beta, Dirichlet, Gamma
+from flowedu.distributions.gamma import Beta, Dirichlet, Gamma, dirichlet_divergence
 from flowedu.distributions.location_scale import Cauchy, Gumbel, Laplace, Normal, Uniform
 from flowedu.distributions.multivariate_normal import MultivariateNormal, log_det, mahalanobis
 from flowedu.distributions.positive import Exponential, HalfNormal, Pareto
+from flowedu.distributions.special import (
+    HALF_LOG_2PI,
+    deviance,
+    excess,
+    in_double,
+    lgamma_bregman,
+    log_ratio,
+    times,
+    widen,
+)
 from flowedu.distributions.transforms import sum_rightmost
 from flowedu.distributions.utils import euler_constant
 from flowedu.errors import ArgumentError, UnsupportedError
 from flowedu.tensor import elementwise as E
+from flowedu.tensor.creation import ones_like
 from flowedu.tensor.factors import solve_triangular
 
 _TABLE: dict[tuple[type, type], Callable] = {}
@@ -50,26 +61,29 @@ def _infinite_unless(inside, y):
     return E.where(inside, y, math.inf)
 
 
-@register_kl(Bernoulli, Bernoulli)
-def _bernoulli(p, q):
-    def part(a, b):
-        y = a * (E.where(a == 0, 1.0, a) / E.where(b == 0, 1.0, b)).log()
-        return E.where(a == 0, 0.0, _infinite_unless(b > 0, y))
+def _wide(*tensors):
+    return map(widen, tensors)
 
-    return part(p.probs, q.probs) + part(1 - p.probs, 1 - q.probs)
+
+# ---- sums of terms that are never negative: see special.py
+@register_kl(Bernoulli, Bernoulli)
+@in_double
+def _bernoulli(p, q):
+    return bernoulli_divergence(p.both(), q.both())
 
 
 @register_kl(Binomial, Binomial)
+@in_double
 def _binomial(p, q):
-    y = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
+    y = widen(p.total_count) * bernoulli_divergence(p.both(), q.both())
     return _infinite_unless(p.total_count <= q.total_count, y)
 
 
 @register_kl(Categorical, Categorical)
+@in_double
 def _categorical(p, q):
-    y = p.probs * (p.logits - q.logits)
-    y = E.where(q.probs == 0, math.inf, y)
-    return E.where(p.probs == 0, 0.0, y).sum(-1)
+    log_p, log_q = _wide(p.logits, q.logits)
+    return times(widen(p.probs), log_p - log_q).sum(-1)
 
 
 @register_kl(OneHotCategorical, OneHotCategorical)
@@ -78,19 +92,23 @@ def _one_hot(p, q):
 
 
 @register_kl(Geometric, Geometric)
+@in_double
 def _geometric(p, q):
-    return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
+    a, b = p.both(), q.both()
+    return bernoulli_divergence(a, b) / a[0]
 
 
 @register_kl(Poisson, Poisson)
+@in_double
 def _poisson(p, q):
-    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
+    return deviance(widen(p.rate), widen(q.rate))
 
 
 @register_kl(Normal, Normal)
+@in_double
 def _normal(p, q):
-    ratio = (p.scale / q.scale).square()
-    return 0.5 * (ratio + ((p.loc - q.loc) / q.scale).square() - 1 - ratio.log())
+    m, s, n, t = _wide(p.loc, p.scale, q.loc, q.scale)
+    return 0.5 * (excess((s / t).square()) + ((m - n) / t).square())
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
@@ -101,98 +119,117 @@ def _multivariate_normal(p, q):
 
 
 @register_kl(Laplace, Laplace)
+@in_double
 def _laplace(p, q):
-    off, ratio = (p.loc - q.loc).abs(), p.scale / q.scale
-    return -ratio.log() + off / q.scale + ratio * (-off / p.scale).exp() - 1
+    m, s, n, t = _wide(p.loc, p.scale, q.loc, q.scale)
+    gap, ratio = (m - n).abs(), s / t
+    off = gap / s
+    small = off < 1
+    near, far = E.where(small, off, 0.0), (-off).expm1()
+    return excess(ratio) + E.where(small, ratio * (near + (-near).expm1()), gap / t + ratio * far)
 
 
 @register_kl(Cauchy, Cauchy)
+@in_double
 def _cauchy(p, q):
-    return (((p.scale + q.scale).square() + (p.loc - q.loc).square()) / (4 * p.scale * q.scale)).log()
+    m, s, n, t = _wide(p.loc, p.scale, q.loc, q.scale)
+    return (((s - t).square() + (m - n).square()) / (4 * s * t)).log1p()
 
 
 @register_kl(Gumbel, Gumbel)
+@in_double
 def _gumbel(p, q):
-    ratio, places = p.scale / q.scale, (q.loc - p.loc) / q.scale
-    return -ratio.log() - places + (ratio - 1) * euler_constant + (places + (1 + ratio).lgamma()).exp() - 1
+    m, s, n, t = _wide(p.loc, p.scale, q.loc, q.scale)
+    ratio, places = s / t, (n - m) / t
+    return -ratio.log() - places + (ratio - 1) * euler_constant + (places + (1 + ratio).lgamma()).expm1()
 
 
 @register_kl(HalfNormal, HalfNormal)
+@in_double
 def _half_normal(p, q):
-    ratio = (p.scale / q.scale).square()
-    return 0.5 * (ratio - 1 - ratio.log())
+    return 0.5 * excess((widen(p.scale) / widen(q.scale)).square())
 
 
 @register_kl(Exponential, Exponential)
+@in_double
 def _exponential(p, q):
-    ratio = q.rate / p.rate
-    return ratio - 1 - ratio.log()
+    return excess(widen(q.rate) / widen(p.rate))
+
+
+def _gamma_divergence(a, rate_p, b, rate_q):
+    """Return the divergence of gamma variables of concentrations a and b."""
+    a, rate_p, b, rate_q = _wide(a, rate_p, b, rate_q)
+    return deviance(b, a * (rate_q / rate_p), (b * rate_p - a * rate_q) / rate_p) + lgamma_bregman(b, a)
 
 
 @register_kl(Gamma, Gamma)
+@in_double
 def _gamma(p, q):
-    return (q.concentration * (p.rate / q.rate).log() + q.concentration.lgamma() - p.concentration.lgamma()
-            + (p.concentration - q.concentration) * p.concentration.digamma()
-            + (q.rate - p.rate) * p.concentration / p.rate)
+    return _gamma_divergence(p.concentration, p.rate, q.concentration, q.rate)
 
 
 @register_kl(Exponential, Gamma)
+@in_double
 def _exponential_gamma(p, q):
-    ratio = q.rate / p.rate
-    return -q.concentration * ratio.log() + ratio + q.concentration.lgamma() + q.concentration * euler_constant - (
-        1 + euler_constant)
+    return _gamma_divergence(ones_like(p.rate), p.rate, q.concentration, q.rate)
 
 
 @register_kl(Gamma, Exponential)
+@in_double
 def _gamma_exponential(p, q):
-    return -p.entropy() - q.rate.log() + q.rate * p.concentration / p.rate
+    return _gamma_divergence(p.concentration, p.rate, ones_like(q.rate), q.rate)
 
 
 @register_kl(Beta, Beta)
+@in_double
 def _beta(p, q):
-    a, b, c, d = p.concentration1, p.concentration0, q.concentration1, q.concentration0
-    norms = (c.lgamma() + d.lgamma() - (c + d).lgamma()) - (a.lgamma() + b.lgamma() - (a + b).lgamma())
-    return norms + (a - c) * a.digamma() + (b - d) * b.digamma() - (a + b - c - d) * (a + b).digamma()
+    return dirichlet_divergence(p.stacked(), q.stacked())
 
 
 @register_kl(Dirichlet, Dirichlet)
+@in_double
 def _dirichlet(p, q):
-    a, b = p.concentration, q.concentration
-    norms = a.sum(-1).lgamma() - b.sum(-1).lgamma() - (a.lgamma() - b.lgamma()).sum(-1)
-    return norms + ((a - b) * (a.digamma() - a.sum(-1, True).digamma())).sum(-1)
+    return dirichlet_divergence(widen(p.concentration), widen(q.concentration))
 
 
 @register_kl(Uniform, Uniform)
+@in_double
 def _uniform(p, q):
     inside = (q.low <= p.low) & (q.high >= p.high)
-    return _infinite_unless(inside, ((q.high - q.low) / (p.high - p.low)).log())
+    low, high, lower, higher = _wide(p.low, p.high, q.low, q.high)
+    return _infinite_unless(inside, (((low - lower) + (higher - high)) / (high - low)).log1p())
 
 
 @register_kl(Uniform, Normal)
+@in_double
 def _uniform_normal(p, q):
-    middle, width = (p.high + p.low) / 2, p.high - p.low
-    return (math.sqrt(2 * math.pi) * q.scale / width).log() + 0.5 * (
-        (width / q.scale).square() / 12 + ((middle - q.loc) / q.scale).square())
+    low, high, loc, scale = _wide(p.low, p.high, q.loc, q.scale)
+    middle, width = (high + low) / 2, high - low
+    return (math.sqrt(2 * math.pi) * scale / width).log() + 0.5 * (
+        (width / scale).square() / 12 + ((middle - loc) / scale).square())
 
 
 @register_kl(Normal, Laplace)
+@in_double
 def _normal_laplace(p, q):
-    off = (p.loc - q.loc) / p.scale
+    m, s, n, t = _wide(p.loc, p.scale, q.loc, q.scale)
+    off = (m - n) / s
     middle = math.sqrt(2 / math.pi) * (-0.5 * off.square()).exp() + off * E.erf(off * math.sqrt(0.5))
-    return (2 * q.scale / p.scale).log() - 0.5 * math.log(2 * math.pi * math.e) + p.scale / q.scale * middle
+    return (2 * t / s).log() - 0.5 * math.log(2 * math.pi * math.e) + s / t * middle
 
 
 @register_kl(Laplace, Normal)
+@in_double
 def _laplace_normal(p, q):
-    spread = 2 * p.scale.square() + (p.loc - q.loc).square()
-    return -(2 * p.scale).log() - 1 + 0.5 * math.log(2 * math.pi) + q.scale.log() + 0.5 * spread / q.scale.square()
+    m, s, n, t = _wide(p.loc, p.scale, q.loc, q.scale)
+    return (t / s).log() - math.log(2) - 1 + HALF_LOG_2PI + 0.5 * (2 * (s / t).square() + ((m - n) / t).square())
 
 
 @register_kl(Pareto, Pareto)
+@in_double
 def _pareto(p, q):
-    ratio = q.alpha / p.alpha
-    y = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1
-    return _infinite_unless(p.scale >= q.scale, y)
+    s, a, t, b = _wide(p.scale, p.alpha, q.scale, q.alpha)
+    return _infinite_unless(p.scale >= q.scale, b * log_ratio(s, t) + excess(b / a))
 
 
 @register_kl(Independent, Independent)

@@ -3,11 +3,14 @@ from __future__ import annotations
 
 import math
 
+from flowedu.core.ops.promote import cast
 from flowedu.distributions import constraints
 from flowedu.distributions.distribution import Distribution
-from flowedu.distributions.gamma import gamma_draw
+from flowedu.distributions.gamma import log_gamma_draw
+from flowedu.distributions.special import HALF_LOG_2PI, in_double, log1p_excess, stirling, stirling_slope, widen
 from flowedu.distributions.utils import euler_constant, normal
 from flowedu.tensor import elementwise as E
+from flowedu.tensor.limits import finfo
 
 
 class _LocationScale(Distribution):
@@ -29,12 +32,23 @@ class _LocationScale(Distribution):
         return self.loc
 
     def _standard(self, value):
-        """How many widths from the place a value is."""
+        """Return (value - loc) / scale."""
         return (self._checked(value) - self.loc) / self.scale
+
+    @in_double
+    def log_prob(self, value):
+        scale = widen(self.scale)
+        return self._log_density((widen(self._checked(value)) - widen(self.loc)) / scale) - scale.log()
+
+    @in_double
+    def entropy(self):
+        return widen(self.scale).log() + self._entropy_at_scale_one
 
 
 class Normal(_LocationScale):
     """The normal distribution with mean `loc` and standard deviation `scale`."""
+
+    _entropy_at_scale_one = 0.5 + HALF_LOG_2PI
 
     @property
     def stddev(self):
@@ -47,8 +61,8 @@ class Normal(_LocationScale):
     def rsample(self, sample_shape=()):
         return self.loc + self.scale * normal(self._extended_shape(sample_shape), self.loc)
 
-    def log_prob(self, value):
-        return self._standard(value).square() * -0.5 - self.scale.log() - math.log(2 * math.pi) / 2
+    def _log_density(self, x):
+        return x.square() * -0.5 - HALF_LOG_2PI
 
     def cdf(self, value):
         return E.erfc(self._standard(value) * -math.sqrt(0.5)) * 0.5
@@ -56,19 +70,18 @@ class Normal(_LocationScale):
     def icdf(self, value):
         return self.loc + self.scale * E.erfinv(2 * value - 1) * math.sqrt(2)
 
-    def entropy(self):
-        return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
-
 
 class Laplace(_LocationScale):
     """The density exp(-|x - loc| / scale) / (2 scale)."""
+
+    _entropy_at_scale_one = 1 + math.log(2)
 
     @property
     def variance(self):
         return 2 * self.scale.square()
 
-    def log_prob(self, value):
-        return -(self._standard(value).abs()) - (2 * self.scale).log()
+    def _log_density(self, x):
+        return -x.abs() - math.log(2)
 
     def cdf(self, value):
         x = self._standard(value)
@@ -79,12 +92,11 @@ class Laplace(_LocationScale):
         tail = value.minimum(1 - value)
         return self.loc - self.scale * (value - 0.5).sign() * (2 * tail).log()
 
-    def entropy(self):
-        return 1 + (2 * self.scale).log()
-
 
 class Cauchy(_LocationScale):
     """The density 1 / (pi scale (1 + ((x - loc) / scale)^2)), which has no mean."""
+
+    _entropy_at_scale_one = math.log(4 * math.pi)
 
     @property
     def mean(self):
@@ -94,8 +106,8 @@ class Cauchy(_LocationScale):
     def variance(self):
         return self.loc.detach() * 0 + math.inf
 
-    def log_prob(self, value):
-        return -self._standard(value).square().log1p() - self.scale.log() - math.log(math.pi)
+    def _log_density(self, x):
+        return -x.square().log1p() - math.log(math.pi)
 
     def cdf(self, value):
         return self._standard(value).atan() / math.pi + 0.5
@@ -103,12 +115,11 @@ class Cauchy(_LocationScale):
     def icdf(self, value):
         return self.loc + self.scale * (math.pi * (value - 0.5)).tan()
 
-    def entropy(self):
-        return self.scale.log() + math.log(4 * math.pi)
-
 
 class Gumbel(_LocationScale):
     """The largest of many: cdf exp(-exp(-(x - loc) / scale))."""
+
+    _entropy_at_scale_one = 1 + euler_constant
 
     @property
     def mean(self):
@@ -122,18 +133,14 @@ class Gumbel(_LocationScale):
     def variance(self):
         return self.stddev.square()
 
-    def log_prob(self, value):
-        x = -self._standard(value)
-        return x - x.exp() - self.scale.log()
+    def _log_density(self, x):
+        return -x - (-x).exp()
 
     def cdf(self, value):
         return (-(-self._standard(value)).exp()).exp()
 
     def icdf(self, value):
         return self.loc - self.scale * (-value.log()).log()
-
-    def entropy(self):
-        return self.scale.log() + (1 + euler_constant)
 
 
 class StudentT(Distribution):
@@ -161,19 +168,29 @@ class StudentT(Distribution):
 
     def rsample(self, sample_shape=()):
         shape = self._extended_shape(sample_shape)
-        chi2 = 2 * gamma_draw(self.df / 2, shape)
-        return self.loc + self.scale * normal(shape, self.df) * E.rsqrt(chi2 / self.df)
+        half, dtype = 0.5 * widen(self.df), self.df.dtype
+        # the bound keeps exp finite, so that no gradient is 0 times infinity
+        spread = (0.5 * (half.log() - log_gamma_draw(half, shape))).clamp(max=700.0).exp()
+        y = widen(self.loc) + widen(self.scale) * widen(normal(shape, self.df)) * spread
+        return cast(y.clamp(-finfo(dtype).max, finfo(dtype).max), dtype)
 
+    @in_double
     def log_prob(self, value):
-        x = (self._checked(value) - self.loc) / self.scale
-        half = 0.5 * self.df
-        constant = half.lgamma() - (half + 0.5).lgamma() + 0.5 * (self.df.log() + math.log(math.pi)) + self.scale.log()
-        return -(half + 0.5) * (x.square() / self.df).log1p() - constant
+        df, scale = widen(self.df), widen(self.scale)
+        half, square = 0.5 * df, ((widen(self._checked(value)) - widen(self.loc)) / scale).square()
+        u, power = square / df, half + 0.5
+        near = u < 0.1
+        exponent = E.where(near, 0.5 * (square + u) + power * log1p_excess(E.where(near, u, 0.0)), power * u.log1p())
+        # lgamma(half + 1/2) - lgamma(half) - log(half) / 2
+        rise = half * log1p_excess(0.5 / half) + stirling(power) - stirling(half)
+        return rise - HALF_LOG_2PI - scale.log() - exponent
 
+    @in_double
     def entropy(self):
-        half = 0.5 * self.df
-        beta = half.lgamma() + math.lgamma(0.5) - (half + 0.5).lgamma()
-        return self.scale.log() + (half + 0.5) * ((half + 0.5).digamma() - half.digamma()) + 0.5 * self.df.log() + beta
+        half = 0.5 * widen(self.df)
+        w, power = 0.5 / half, half + 0.5
+        return (widen(self.scale).log() + HALF_LOG_2PI + 0.5 + w + 0.5 * log1p_excess(w)
+                + power * (stirling_slope(power) - stirling_slope(half)) - stirling(power) + stirling(half))
 
 
 class Uniform(Distribution):
@@ -207,15 +224,31 @@ class Uniform(Distribution):
     def variance(self):
         return (self.high - self.low).square() / 12
 
+    def rsample(self, sample_shape=()):
+        """Draw from [low, high): a sum that rounds to `high` becomes a number below it."""
+        y, low, high = super().rsample(sample_shape), self.low.detach(), self.high.detach()
+        limits = finfo(y.dtype)
+        below = E.maximum(low, high - high.abs() * limits.eps - limits.tiny)
+        return y + (below - y.detach()).clamp(max=0)
+
+    @in_double
     def log_prob(self, value):
         x = self._checked(value)
-        return E.where((x >= self.low) & (x < self.high), -(self.high - self.low).log(), -math.inf)
+        return E.where((x >= self.low) & (x < self.high), -self._log_width(), -math.inf)
 
+    def _log_width(self):
+        return (widen(self.high) - widen(self.low)).log()
+
+    @in_double
     def cdf(self, value):
-        return ((self._checked(value) - self.low) / (self.high - self.low)).clamp(0, 1)
+        low = widen(self.low)
+        return ((widen(self._checked(value)) - low) / (widen(self.high) - low)).clamp(0, 1)
 
+    @in_double
     def icdf(self, value):
-        return self.low + value * (self.high - self.low)
+        low = widen(self.low)
+        return low + widen(value) * (widen(self.high) - low)
 
+    @in_double
     def entropy(self):
-        return (self.high - self.low).log()
+        return self._log_width()

@@ -5,6 +5,7 @@ import math
 
 from flowedu.distributions import constraints
 from flowedu.distributions.distribution import Distribution
+from flowedu.distributions.special import in_double, log_ratio, widen
 from flowedu.distributions.utils import euler_constant, normal
 from flowedu.tensor import elementwise as E
 
@@ -35,8 +36,10 @@ class Exponential(Distribution):
     def variance(self):
         return self.rate.square().reciprocal()
 
+    @in_double
     def log_prob(self, value):
-        return self.rate.log() - self.rate * self._checked(value)
+        rate = widen(self.rate)
+        return rate.log() - rate * widen(self._checked(value))
 
     def cdf(self, value):
         return -(-self.rate * self._checked(value)).expm1()
@@ -44,8 +47,9 @@ class Exponential(Distribution):
     def icdf(self, value):
         return -(-value).log1p() / self.rate
 
+    @in_double
     def entropy(self):
-        return 1 - self.rate.log()
+        return 1 - widen(self.rate).log()
 
 
 class _Half(Distribution):
@@ -62,13 +66,21 @@ class _Half(Distribution):
     def mode(self):
         return self.scale.detach() * 0
 
+    @in_double
     def log_prob(self, value):
         x = self._checked(value)
-        return E.where(x >= 0, self._log_density(x / self.scale) - self.scale.log(), -math.inf)
+        scale = widen(self.scale)
+        return E.where(x >= 0, self._log_density(widen(x) / scale) - scale.log(), -math.inf)
+
+    @in_double
+    def entropy(self):
+        return widen(self.scale).log() + self._entropy_at_scale_one
 
 
 class HalfNormal(_Half):
     """The size of a normal number of mean 0 and standard deviation `scale`."""
+
+    _entropy_at_scale_one = 0.5 * math.log(math.pi / 2) + 0.5
 
     @property
     def mean(self):
@@ -90,12 +102,11 @@ class HalfNormal(_Half):
     def icdf(self, prob):
         return self.scale * math.sqrt(2) * E.erfinv(prob)
 
-    def entropy(self):
-        return 0.5 * math.log(math.pi / 2) + 0.5 + self.scale.log()
-
 
 class HalfCauchy(_Half):
     """The size of a number of Cauchy's distribution around 0."""
+
+    _entropy_at_scale_one = math.log(2 * math.pi)
 
     @property
     def mean(self):
@@ -113,9 +124,6 @@ class HalfCauchy(_Half):
 
     def icdf(self, prob):
         return self.scale * (prob * (math.pi / 2)).tan()
-
-    def entropy(self):
-        return math.log(2 * math.pi) + self.scale.log()
 
 
 class Weibull(Distribution):
@@ -144,9 +152,11 @@ class Weibull(Distribution):
     def variance(self):
         return self.scale.square() * (self._moment(2) - self._moment(1).square())
 
+    @in_double
     def log_prob(self, value):
-        k, x = self.concentration, (self._checked(value) / self.scale).log()
-        return k.log() - self.scale.log() + (k - 1) * x - (k * x).exp()
+        k, scale = widen(self.concentration), widen(self.scale)
+        x = log_ratio(widen(self._checked(value)), scale)
+        return k.log() - scale.log() + (k - 1) * x - (k * x).exp()
 
     def cdf(self, value):
         return -(-((self._checked(value) / self.scale) ** self.concentration)).expm1()
@@ -154,9 +164,10 @@ class Weibull(Distribution):
     def icdf(self, value):
         return self.scale * (-(-value).log1p()) ** self.concentration.reciprocal()
 
+    @in_double
     def entropy(self):
-        k = self.concentration
-        return euler_constant * (1 - k.reciprocal()) + (self.scale / k).log() + 1
+        k = widen(self.concentration)
+        return euler_constant * (1 - k.reciprocal()) + widen(self.scale).log() - k.log() + 1
 
 
 class Pareto(Distribution):
@@ -187,14 +198,20 @@ class Pareto(Distribution):
         finite = a > 2
         return E.where(finite, self.scale.square() * a / ((a - 1).square() * E.where(finite, a - 2, 1.0)), math.inf)
 
+    @in_double
     def log_prob(self, value):
-        return self.alpha.log() + self.alpha * self.scale.log() - (self.alpha + 1) * self._checked(value).log()
+        x, scale, alpha = widen(self._checked(value)), widen(self.scale), widen(self.alpha)
+        return alpha.log() + alpha * log_ratio(scale, x) - x.log()
 
+    @in_double
     def cdf(self, value):
-        return 1 - (self.scale / self._checked(value)) ** self.alpha
+        return -(widen(self.alpha) * log_ratio(widen(self.scale), widen(self._checked(value)))).expm1()
 
+    @in_double
     def icdf(self, value):
-        return self.scale * (1 - value) ** -self.alpha.reciprocal()
+        return widen(self.scale) * (-(-widen(value)).log1p() / widen(self.alpha)).exp()
 
+    @in_double
     def entropy(self):
-        return (self.scale / self.alpha).log() + 1 + self.alpha.reciprocal()
+        alpha = widen(self.alpha)
+        return widen(self.scale).log() - alpha.log() + 1 + alpha.reciprocal()

@@ -9,6 +9,7 @@ import numpy as np
 from flowedu.core.eager.arrays import from_numpy
 from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.ops.promote import cast, default_float, is_number
+from flowedu.distributions.special import safe_log, safe_log1p
 from flowedu.errors import ArgumentError, NotATensorError
 from flowedu.tensor import Size, enable_grad
 from flowedu.tensor.creation import tensor
@@ -76,9 +77,8 @@ def clamp_probs(probs):
 
 
 def probs_to_logits(probs, is_binary: bool = False):
-    """log(p), of two outcomes log(p / (1 - p))."""
-    p = clamp_probs(probs)
-    return p.log() - (-p).log1p() if is_binary else p.log()
+    """Return log(p), or log(p / (1 - p)) of binary outcomes. Probabilities of 0 and 1 give infinities with gradient 0."""
+    return safe_log(probs) - safe_log1p(-probs) if is_binary else safe_log(probs)
 
 
 def logits_to_probs(logits, is_binary: bool = False):
@@ -99,8 +99,13 @@ def normal(shape: Sequence[int], like):
         return normal_of(tuple(shape), like.dtype, 0, 1)
 
 
+def numpy_generator() -> np.random.Generator:
+    """Return a NumPy generator whose seed is the next one of flow's default generator."""
+    return np.random.Generator(np.random.Philox(key=list(default_generator.next())))
+
+
 def drawn_by_numpy(name: str, shape: Sequence[int], *parameters):
     """A draw that needs the parameters' data (no graphs): of np.random.Generator's method, with our generator's seed."""
     arrays = [data(name, p.detach()) for p in parameters]
-    y = getattr(np.random.Generator(np.random.Philox(key=list(default_generator.next()))), name)(*arrays, size=tuple(shape))
+    y = getattr(numpy_generator(), name)(*arrays, size=tuple(shape))
     return cast(beside(from_numpy(np.asarray(y, np.float64)), parameters[0]), parameters[0].dtype)

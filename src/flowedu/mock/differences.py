@@ -171,6 +171,9 @@ FACES = (
           "False: detached tensors over their memory", "OneFlow's; `+=` into a parameter is an error"),
     Other("optim, optim.lr_scheduler", "defaults, places, clocks", "OneFlow's", "PyTorch's", "see the table below", True),
     Other("load save onnx.export nn.parallel.DistributedDataParallel", "all", "OneFlow's", "PyTorch's", "other things"),
+    Other("distributions.Bernoulli distributions.Binomial distributions.Categorical distributions.Geometric "
+          "distributions.Multinomial distributions.OneHotCategorical", "probs", "taken as they are: log(0) is -inf",
+          "at least the dtype's eps: log(0) is -15.94", "log-densities of small probabilities are exact", True),
 )
 
 OTHERS = (
