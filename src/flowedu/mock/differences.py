@@ -170,6 +170,13 @@ FACES = (
     Other("nn.Module.state_dict", "keep_vars", "True: the parameters themselves",
           "False: detached tensors over their memory", "OneFlow's; `+=` into a parameter is an error"),
     Other("optim, optim.lr_scheduler", "defaults, places, clocks", "OneFlow's", "PyTorch's", "see the table below", True),
+    Other("linalg.pinv", "hermitian", "the gradient of the symmetric matrix that is read", "mixed with the other triangle",
+          "finite differences of symmetric changes agree", True),
+    Other("cholesky_inverse cholesky_solve", "gradient", "0 of the triangle that is not read", "not 0",
+          "finite differences agree", True),
+    Other("linalg.svdvals linalg.matrix_rank linalg.cond linalg.pinv linalg.svd", "batches",
+          "NaN of a matrix with infinities or NaNs, the others as alone", "may be an error for the whole batch",
+          "matrices of a batch are independent"),
     Other("load save onnx.export nn.parallel.DistributedDataParallel", "all", "OneFlow's", "PyTorch's", "other things"),
     Other("distributions.Bernoulli distributions.Binomial distributions.Categorical distributions.Geometric "
           "distributions.Multinomial distributions.OneHotCategorical", "probs", "taken as they are: log(0) is -inf",

@@ -6,6 +6,8 @@ singular values are equal, what turns their vectors into each other has no deriv
 """
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from flowedu.core.ops.concat import slice
@@ -134,12 +136,26 @@ leading_minor = define(
 
 
 # ---- eigenvalues of symmetric matrices
-def _eigh_ref(x):
+def _factor(name: str, f: Callable, x: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return the factors of matrices. In a batch, matrices with infinities or NaNs get NaNs, so that the others have their
+    factors; LinAlgError if all do. LAPACK does not see these matrices, it may not return from one with an infinity."""
+    finite = np.isfinite(x).all((-2, -1))
     try:
-        w, v = np.linalg.eigh(_mean_of_triangles(x))
+        if finite.all():
+            return tuple(f(x))
+        if not finite.any():
+            raise _no_answer(name, x)
+        parts = f(x[finite])
     except np.linalg.LinAlgError:
-        raise _no_answer("linalg.eigh", x) from None
-    return w, v
+        raise _no_answer(name, x) from None
+    factors = tuple(np.full((*x.shape[:-2], *y.shape[1:]), np.nan, x.dtype) for y in parts)
+    for y, part in zip(factors, parts):
+        y[finite] = part
+    return factors
+
+
+def _eigh_ref(x):
+    return _factor("linalg.eigh", np.linalg.eigh, _mean_of_triangles(x))
 
 
 def _eigh_grad(dw, dv, w, v):
@@ -158,11 +174,7 @@ eigh = define(
 
 # ---- singular values
 def _svd_ref(x, full):
-    try:
-        u, s, vh = np.linalg.svd(x, full_matrices=full)
-    except np.linalg.LinAlgError:
-        raise _no_answer("linalg.svd", x) from None
-    return u, s, vh
+    return _factor("linalg.svd", lambda a: np.linalg.svd(a, full_matrices=full), x)
 
 
 def _svd_shape(x, full):

@@ -45,8 +45,10 @@ def _inverse_ref(x):
     try:
         return np.linalg.inv(x)
     except np.linalg.LinAlgError:
+        finite = x[np.isfinite(x).all((-2, -1))]               # singular values of others may never end
+        rank = f", rank {int(np.min(np.linalg.matrix_rank(finite)))}" if len(finite) else ""
         raise LinAlgError("inverse: the matrix is singular", expected="a matrix with an inverse",
-                          got=f"shape {x.shape}, rank {int(np.min(np.linalg.matrix_rank(x)))}",
+                          got=f"shape {x.shape}{rank}",
                           fix="solve a least-squares problem instead, or add a small multiple of flow.eye(n)") from None
 
 

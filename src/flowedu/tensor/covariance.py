@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from flowedu.core.ops.promote import cast, default_float
+from flowedu.core.values.dtype import float64
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.tensor.elementwise import clamp, sqrt
 from flowedu.tensor.joining import diag
@@ -38,11 +39,13 @@ def cov(input, *, correction: int = 1, fweights=None, aweights=None):
         centred, counted = x - x.mean(1, True), max(n - correction, 0)
         y = centred @ centred.T / counted if counted else centred @ centred.T * float("inf")
     else:
-        w = cast(a if f is None else f if a is None else f * a, x.dtype)
+        # in float64: the gradient of the weights is a small difference of large sums
+        kind, x, a = x.dtype, cast(x, float64), None if a is None else cast(a, float64)
+        w = cast(a if f is None else f if a is None else f * a, float64)
         total = w.sum()
         centred = x - unsqueeze((x * w).sum(1) / total, 1)
         counted = total - correction * (1 if a is None else (w * a).sum() / total)
-        y = (centred * w) @ centred.T / clamp(counted, min=0)
+        y = cast((centred * w) @ centred.T / clamp(counted, min=0), kind)
     return y.reshape(()) if len(x) == 1 else y
 
 
