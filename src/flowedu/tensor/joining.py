@@ -269,6 +269,9 @@ def take_along_dim(input, indices, dim: int | None = None):
     if dim is None:
         input, indices, dim = S.ravel(input), S.ravel(indices), 0
     axis = one_dim(dim, input.ndim, "take_along_dim")
+    if input.ndim != indices.ndim:
+        raise ShapeError("take_along_dim: input and indices should have the same number of dimensions",
+                         expected=f"indices of {input.ndim} axes", got=str(tuple(indices.shape)), fix="reshape the indices")
     indices = E.where(E.lt(indices, 0), indices + input.shape[axis], indices)
     shape = S.broadcast_shapes(*[(*x.shape[:axis], 1, *x.shape[axis + 1:]) for x in (input, indices)])
     wide = lambda x: S.expand(x, *shape[:axis], x.shape[axis], *shape[axis + 1:])

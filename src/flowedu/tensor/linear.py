@@ -225,15 +225,16 @@ def kron(input, other):
 
 
 def cross(input, other, dim: int | None = None):
-    """The cross product along an axis of size 3 (None: the first such)."""
+    """Return the cross product along an axis of size 3 of the broadcast shape (None: the first such)."""
     check_rank("cross", input, 1)
-    if dim is None:
-        dim = next((i for i, n in enumerate(input.shape) if n == 3), None)
-    if dim is None or input.shape[one_dim(dim, input.ndim, "cross")] != 3:
-        raise ShapeError("cross: inputs must have a dimension of length 3", expected="an axis of size 3",
-                         got=str(tuple(input.shape)), fix="dim= names the axis of size 3")
-    axis = one_dim(dim, input.ndim, "cross")
+    check_rank("cross", other, 1, "other")
     a, b = S.broadcast_tensors(input, other)
+    if dim is None:
+        dim = next((i for i, n in enumerate(a.shape) if n == 3), None)
+    if dim is None or a.shape[one_dim(dim, a.ndim, "cross")] != 3:
+        raise ShapeError("cross: inputs must have a dimension of length 3", expected="an axis of size 3",
+                         got=str(tuple(a.shape)), fix="dim= names the axis of size 3")
+    axis = one_dim(dim, a.ndim, "cross")
     return P.roll(a, -1, axis) * P.roll(b, -2, axis) - P.roll(a, -2, axis) * P.roll(b, -1, axis)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import REDUCING, cast, run
 from flowedu.core.values import dtype as dt
-from flowedu.errors import ArgumentError
+from flowedu.errors import ArgumentError, ShapeError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import return_types
 from flowedu.tensor.dims import moved, one_dim, reshaped
@@ -84,14 +84,17 @@ def diff(input, n: int = 1, dim: int = -1, prepend=None, append=None):
 
 
 def trapezoid(y, x=None, *, dx: float = 1.0, dim: int = -1):
-    """The area under y by trapezoids: at the places x, or dx apart."""
+    """Return the area under y along an axis by trapezoids: of points x, a vector or broadcast with y, or dx apart."""
     axis = one_dim(dim, y.ndim, "trapezoid")
     y = moved(y, axis, y.ndim - 1)
     if x is None:
         gap = dx
-    elif x.ndim == 1:                                    # the places of every row
-        gap = diff(x)
     else:
-        x = reshaped(x, (1,) * (y.ndim - x.ndim) + tuple(x.shape))
-        gap = diff(moved(x, axis, x.ndim - 1))
+        if 1 < x.ndim <= y.ndim:
+            x = moved(reshaped(x, (1,) * (y.ndim - x.ndim) + tuple(x.shape)), axis, y.ndim - 1)
+        if x.ndim not in (1, y.ndim) or x.shape[-1] != y.shape[-1]:
+            raise ShapeError("trapezoid: x does not give a point for each value along the axis",
+                             expected=f"({y.shape[-1]},), or a shape that broadcasts with that of y",
+                             got=str(tuple(x.shape)), fix="x = flow.arange(y.shape[dim])")
+        gap = diff(x)
     return sum((y[..., 1:] + y[..., :-1]) * gap, -1) * 0.5
