@@ -17,9 +17,10 @@ from .calls import attributes, cases, input_name, label, resized, run, types_of,
 SPECIALS = [np.nan, np.inf, -np.inf, 1e30]
 FREE = ("any", "few", "positive")
 
-# A matrix that is not finite ends the whole call.
+# One value that is refused ends the whole call.
 TOGETHER = {
     **dict.fromkeys(("svd", "pseudo_inverse", "eigh"), "LAPACK refuses what is not finite"),
+    **dict.fromkeys(("within", "require"), "they refuse what is outside of bounds"),
 }
 
 

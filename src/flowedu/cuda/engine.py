@@ -21,13 +21,14 @@ from flowedu.core.values.spec import Spec
 from flowedu.core.values.thread_state import thread_state
 from flowedu.cuda import again
 from flowedu.cuda.faults import check, said
-from flowedu.cuda.launch import SINGULAR
+from flowedu.cuda.launch import CHECK, SINGULAR
 from flowedu.cuda.machine import machine
 from flowedu.cuda.memory import device_memory
 from flowedu.cuda.streams import current_stream
 from flowedu.cuda.table import TABLE, View, fault
 from flowedu.errors import LinAlgError, UnsupportedError
 from flowedu.errors.element_types import no_kernel
+from flowedu.ops.checks import CHECKS, value_error
 from flowedu.tensor.interop import memory_of
 
 BLOCKING = os.environ.get("FLOWEDU_CUDA_BLOCKING", "0") not in ("", "0")
@@ -193,8 +194,11 @@ def look(index: int) -> None:
         raise LinAlgError(f"{names}: the matrix is singular", expected="a matrix with an inverse",
                           got=f"matrix {found[1]} of the batch",
                           fix="solve a least-squares problem instead, or add a small multiple of flow.eye(n)")
+    if found is not None and found[0] >= CHECK:
+        raise value_error(found[1], None, *CHECKS[found[0] - CHECK])
     if found is not None:
-        error = index_error(readers[-1], found[1])
+        readers = [op for op in readers if not callable(op.range_help)] or [REGISTRY["gather"]]
+        error = index_error(readers[-1], (), found[1])
         if len(readers) > 1:
             names = ", ".join(op.name for op in readers)
             error.told(problem=f"{names}: in one of these an index is out of range: {found[1]}",

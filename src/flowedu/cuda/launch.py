@@ -204,12 +204,13 @@ def flag() -> int:
     return int(_flags[index])
 
 
-SINGULAR = 3                                                         # of view.h
+SINGULAR, CHECK = 3, 16                                              # of view.h
 
 
 def fault() -> tuple[int, int] | None:
-    """(status, detail) of the first kernel that met an index out of range (1, the index) or a singular matrix (SINGULAR,
-    its number) since this was last asked, or None. Waits for the device."""
+    """(status, detail) of the first kernel that met an index out of range (1, the index), a singular matrix (SINGULAR, its
+    number), or a value that a check refuses (CHECK + its number, the bits of the value) since this was last asked, or
+    None. Waits for the device."""
     m = machine()
     index = m.use()
     if index not in _flags:

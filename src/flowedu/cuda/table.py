@@ -2,6 +2,7 @@
 that takes); the dtype is the one that picks the CPU's version, too."""
 from flowedu.cuda.launch import TABLE, Launch, fault
 from flowedu.cuda.launches import (  # noqa: F401  (they enter themselves)
+    checks,
     conv,
     elementwise,
     index,

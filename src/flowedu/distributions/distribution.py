@@ -10,7 +10,22 @@ from flowedu.core.eager.dispatch import TensorBase
 from flowedu.distributions import constraints
 from flowedu.distributions.utils import as_size, broadcast_all, uniform
 from flowedu.errors import ArgumentError, NotATensorError, ShapeError, UnsupportedError
+from flowedu.ops.checks import require_range
 from flowedu.tensor import Size, no_grad
+
+
+def _with_check(value: TensorBase, constraint: constraints.Constraint, problem: str) -> TensorBase:
+    """Return the value; ArgumentError where it does not satisfy the constraint: at once, or when a graph runs."""
+    good = constraint.check(value.detach())
+    expected, fix = f"to satisfy the constraint {constraint!r}", "validate_args=False, where the values are meant"
+    if not good.is_lazy:
+        if not bool(good.all()):
+            raise ArgumentError(problem, expected=expected, got=str(value.detach()), fix=fix)
+        return value
+    wide = good.reshape(*good.shape, *(1,) * constraint.event_dim)
+    if wide.ndim == value.ndim and all(m in (1, n) for m, n in zip(wide.shape, value.shape)):
+        good = wide.expand(*value.shape)                   # of one shape the two are split alike over devices
+    return require_range(value, True, tested=good, problem=problem, expected=expected, fix=fix)
 
 
 class Distribution:
@@ -47,11 +62,8 @@ class Distribution:
                     self._check_parameter(name, constraint)
 
     def _check_parameter(self, name: str, constraint: constraints.Constraint) -> None:
-        value = getattr(self, name)
-        if not value.is_lazy and not bool(constraint.check(value.detach()).all()):
-            raise ArgumentError(f"{type(self).__name__}: the parameter {name} has invalid values", got=str(value.detach()),
-                                expected=f"to satisfy the constraint {constraint!r}",
-                                fix="validate_args=False, where they are meant")
+        vars(self)[name] = _with_check(getattr(self, name), constraint,
+                                       f"{type(self).__name__}: the parameter {name} has invalid values")
 
     def _with_parameters(self, validate_args: bool | None, event_dims: int = 0, **parameters: Any) -> None:
         """Set parameters of one event each, which broadcast; their shape is the batch's. event_dims: how many of their
@@ -169,10 +181,7 @@ class Distribution:
             raise ShapeError(f"{name}: the value does not fit the distribution", expected=f"to broadcast with {wanted}",
                              got=str(shape), fix="its last axes are batch_shape + event_shape")
         support = self.support
-        if support is not None and not value.is_lazy and not bool(support.check(value.detach()).all()):
-            raise ArgumentError(f"{name}: the value is outside of the support", expected=f"to satisfy {support!r}",
-                                got=str(value.detach()), fix="validate_args=False gives what the formula says")
-        return value
+        return value if support is None else _with_check(value, support, f"{name}: the value is outside of the support")
 
     def __repr__(self) -> str:
         shown = {n: vars(self)[n] for n in self.arg_constraints if n in vars(self)}

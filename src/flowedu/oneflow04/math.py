@@ -11,7 +11,7 @@ import numpy as np
 
 from flowedu import ops as _ops
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.ops.promote import scalar
+from flowedu.core.ops.promote import DIVIDING, scalar
 from flowedu.core.ops.view import check_number
 from flowedu.core.values import dtype as dt
 from flowedu.diagnostics.lazy_imports import lazy_import
@@ -26,6 +26,7 @@ from flowedu.oneflow04.index_ops import (  # noqa: F401  (math.unsorted_segment_
 from flowedu.oneflow04.matrix_ops import tril, triu  # noqa: F401  (math.tril, math.triu)
 from flowedu.oneflow04.shape_ops import broadcast_to_compatible_with  # noqa: F401  (and its second name)
 from flowedu.oneflow04.sort_ops import in_top_k, top_k  # noqa: F401  (math.in_top_k, math.top_k)
+from flowedu.ops.checks import nonzero
 from flowedu.ops.front import front
 
 _e = _ops.elementwise
@@ -56,12 +57,17 @@ def _number(what: str, x, dtype):
     return float(x) if dtype.is_floating_point else int(x)
 
 
+def _call(op, x, y):
+    """op(x, y); divisors of whole numbers are checked for zeros."""
+    return op(x, nonzero(op.name, y) if op in DIVIDING and not y.dtype.is_floating_point else y)
+
+
 def _binary(name: str, op_name: str, prefix: str):
     op = REGISTRY[op_name]
 
     @front(prefix)
     def f(x, y):
-        return op(*_operands(f"math.{name}", x, y))
+        return _call(op, *_operands(f"math.{name}", x, y))
 
     return _titled(f, name, f"Elementwise {name}, broadcasting. x, y: blobs or Python numbers of one dtype.")
 
@@ -124,7 +130,7 @@ def mod(x, y):
     if not (hasattr(x, "spec") and hasattr(y, "spec")):
         raise UnsupportedError("math.mod: a number is not supported", expected="two blobs", got="a Python number",
                                fix="make it a blob: flow.constant(n, dtype, shape=(1,))")
-    return _e.mod(*_operands("math.mod", x, y))
+    return _call(_e.mod, *_operands("math.mod", x, y))
 
 
 for _name in ("abs acos acosh asin asinh atan atanh ceil cos cosh erf erfc exp expm1 floor lgamma log log1p log_sigmoid "

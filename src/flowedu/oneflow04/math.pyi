@@ -6,7 +6,9 @@ from flowedu.core.values.dtype import dtype
 from flowedu.errors import (
     ArgumentError as ArgumentError, CheckError as CheckError, DTypeError as DTypeError,
     UnsupportedError as UnsupportedError)
+from typing import Any
 
+DIVIDING: set
 REGISTRY: dict
 def abs(x, name=None) -> Tensor: """Elementwise abs."""
 def acos(x, name=None) -> Tensor: """Elementwise acos."""
@@ -70,6 +72,8 @@ def multiply(x, y, name=None) -> Tensor:
     """Elementwise multiply, broadcasting. x, y: blobs or Python numbers of one dtype."""
 nan: float
 def negative(x, name=None) -> Tensor: """Elementwise negative."""
+def nonzero(name: str, divisor: Any) -> Any:
+    """Return a divisor of whole numbers, checked: they have no infinity that a division by zero could give."""
 def normal_axis(axis: int, rank: int, what: str) -> int: """`axis` counted from the front."""
 def not_equal(x, y, name=None) -> Tensor:
     """Elementwise not_equal, broadcasting. x, y: blobs or Python numbers of one dtype."""

@@ -12,6 +12,7 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import REDUCING, cast, default_float
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from flowedu.ops.checks import require_range
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
@@ -140,6 +141,11 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None,
         generator = shared(placement, generator)
         return finished(normal_of(shape, _float_type("normal", dtype), mean, std, generator), device, requires_grad,
                         placement, sbp)
+    problem, expected, fix = "normal: normal expects all elements of std >= 0.0", "0 or more", "std=std.abs()"
+    if isinstance(std, Tensor):
+        std = require_range(std, 0, problem=problem, expected=expected, fix=fix, nan=True)
+    elif std < 0:
+        raise ArgumentError(problem, expected=expected, got=str(std), fix=fix)
     like = mean if isinstance(mean, Tensor) else std
     shape = S.broadcast_shapes(*[x.shape for x in (mean, std) if isinstance(x, Tensor)])
     with made_on(like._device):
@@ -158,17 +164,22 @@ def bernoulli(input, p: float | None = None, *, generator=None) -> Tensor:
         if not input.dtype.is_floating_point:
             raise DTypeError("bernoulli: the input does not hold probabilities", expected="a floating dtype",
                              got=input.dtype.name, fix="x.float(), or bernoulli(x, p)")
-        if not getattr(input, "is_lazy", False) and input._numel:
-            a = (input.detach() if input.requires_grad else input).float().peek()
-            if not (a >= 0).all() or not (a <= 1).all():
-                raise ArgumentError("bernoulli: Expected p_in >= 0 && p_in <= 1", expected="0 to 1", got=f"{a.min()} to "
-                                    f"{a.max()}", fix="flow.sigmoid(x) makes probabilities")
-    elif not 0 <= p <= 1:
-        raise ArgumentError("bernoulli: bernoulli_ expects p to be in [0, 1]", expected="0 to 1", got=str(p), fix="p=0.5")
+        p = _probabilities("bernoulli: Expected p_in >= 0 && p_in <= 1", input.detach())
+    else:
+        _check_probability(p)
     kind = dt.float64 if input.dtype is dt.float64 else dt.float32        # 16 bits would round probabilities
     with made_on(input._device):
         drawn = _uniform_beside(input, tuple(input.shape), kind, generator)
-    return cast(E.lt(drawn, input.detach() if p is None else p), input.dtype)
+    return cast(E.lt(drawn, p), input.dtype)
+
+
+def _probabilities(problem: str, p):
+    return require_range(p, 0, 1, problem=problem, expected="0 to 1", fix="flow.sigmoid(x) makes probabilities")
+
+
+def _check_probability(p: float) -> None:
+    if not 0 <= p <= 1:
+        raise ArgumentError("bernoulli: bernoulli_ expects p to be in [0, 1]", expected="0 to 1", got=str(p), fix="p=0.5")
 
 
 def multinomial(input, num_samples: int, replacement: bool = False, *, generator=None) -> Tensor:
@@ -176,22 +187,25 @@ def multinomial(input, num_samples: int, replacement: bool = False, *, generator
     if input.ndim not in (1, 2) or not input.dtype.is_floating_point:
         raise ShapeError("multinomial: the input must be a vector or a matrix of floats", expected="1 or 2 axes",
                          got=f"{input.dtype.name} {tuple(input.shape)}", fix="weights.reshape(-1).float()")
-    if not getattr(input, "is_lazy", False):
-        a = input.detach().double().peek()
-        if not a.shape[-1] or num_samples < 1:
-            raise ArgumentError("multinomial: cannot sample n_sample <= 0 samples, nor from no weights",
-                                got=f"{num_samples}, {a.shape}", expected="one sample or more, one weight or more",
-                                fix="num_samples=1")
-        if (a < 0).any() or not np.isfinite(a).all() or (a.sum(-1) <= 0).any():
-            raise ArgumentError("multinomial: invalid multinomial distribution", expected="weights of 0 or more, not all 0",
-                                got=f"{a.min()} to {a.max()}", fix="clamp the weights at 0")
-        if not replacement and ((a > 0).sum(-1) < num_samples).any():
-            raise ArgumentError("multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement",
-                                expected=f"at most {int((a > 0).sum(-1).min())}", got=str(num_samples),
-                                fix="replacement=True, or fewer samples")
-    p = cast(input.detach(), dt.float64)
+    if not input.shape[-1] or num_samples < 1:
+        raise ArgumentError("multinomial: cannot sample n_sample <= 0 samples, nor from no weights",
+                            got=f"{num_samples}, {tuple(input.shape)}", expected="one sample or more, one weight or more",
+                            fix="num_samples=1")
+    p = _weights(cast(input.detach(), dt.float64), 1 if replacement else num_samples)
     with made_on(p._device):
         return _multinomial(p, p.shape[-1], num_samples, replacement, generator)
+
+
+def _weights(p, least: int):
+    """Return float64 weights, checked: finite, none negative, at least `least` above 0 in each row."""
+    p = require_range(p, 0, np.finfo(np.float64).max, problem="multinomial: invalid multinomial distribution",
+                      expected="weights of 0 or more, not all 0", fix="clamp the weights at 0")
+    count = E.gt(p, 0).sum(-1)
+    p = require_range(p, 1, tested=count, problem="multinomial: invalid multinomial distribution",
+                      expected="weights of 0 or more, not all 0", fix="check the weights for rows of zeros")
+    return p if least == 1 else require_range(
+        p, least, tested=count, problem="multinomial: cannot sample n_sample > prob_dist.size(-1) samples without "
+        "replacement", expected=f"{least} weights above 0", fix="replacement=True, or fewer samples")
 
 
 def _multinomial(p, n: int, num_samples: int, replacement: bool, generator):
@@ -249,7 +263,12 @@ def random(self, low: int = 0, high: int | None = None, *, generator=None) -> Te
 
 def bernoulli_like(self, p=0.5, *, generator=None) -> Tensor:
     """What bernoulli_ writes: ones with probability p (a number or a tensor)."""
-    drawn = uniform_of(tuple(self.shape), dt.float32, 0, 1, generator)
+    if isinstance(p, Tensor):
+        p = _probabilities("bernoulli_: Expected p_in >= 0 && p_in <= 1", p.detach())
+    else:
+        _check_probability(p)
+    with made_on(self._device):
+        drawn = _uniform_beside(self, tuple(self.shape), dt.float32, generator)
     return cast(E.lt(drawn, p), self.dtype)
 
 

@@ -7,6 +7,7 @@ from flowedu.core.ops.promote import cast, is_number, scalar
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from flowedu.errors.once import inert
+from flowedu.ops.checks import require_range
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
@@ -91,13 +92,9 @@ def _checked(what, input, dim, index, src):
 
 
 def _in_range(what, index, n, low=0):
-    """Eager indices are looked at: a flattened place would hide one that is out of range."""
-    if not getattr(index, "is_lazy", False) and index._numel:
-        a = index.peek()
-        if a.min() < low or a.max() >= n:
-            bad = a.min() if a.min() < low else a.max()
-            raise AxisError(f"{what}: index {bad} is out of bounds for dimension with size {n}", got=str(bad),
-                            expected=f"indices in [{low}, {n})", fix="check the indices before the call")
+    """Return the index, checked: a flattened place would hide one that is out of range."""
+    return require_range(index, low, n - 1, problem=f"{what}: index {{got}} is out of bounds for dimension with size {n}",
+                         expected=f"indices in [{low}, {n})", fix="check the indices before the call", error=AxisError)
 
 
 def _source(src, index, dtype):
@@ -126,7 +123,7 @@ def scatter(input, dim: int, index, src, *, reduce: str | None = None):
     if isinstance(src, TensorBase) and src.dtype is not x.dtype:
         raise DTypeError("scatter: Expected self.dtype to be equal to src.dtype", expected=x.dtype.name, got=src.dtype.name,
                          fix="src.to(x.dtype)")
-    _in_range("scatter", index, x.shape[axis])
+    index = _in_range("scatter", index, x.shape[axis])
     if not index._numel:
         return E.clone(input)
     part = S.contiguous(_source(src, index, x.dtype))
@@ -140,7 +137,7 @@ def scatter_add(input, dim: int, index, src):
     if src.dtype is not x.dtype:
         raise DTypeError("scatter_add: Expected self.dtype to be equal to src.dtype", expected=x.dtype.name,
                          got=src.dtype.name, fix="src.to(x.dtype)")
-    _in_range("scatter_add", index, x.shape[axis])
+    index = _in_range("scatter_add", index, x.shape[axis])
     return E.add(input, reshaped(added(_source(src, index, x.dtype), _coordinates(index, axis, x.shape), (x._numel,)),
                                  input.shape))
 
@@ -158,6 +155,7 @@ def scatter_reduce(input, dim: int, index, src, reduce: str, *, include_self: bo
         raise ArgumentError("scatter_reduce: unknown reduce", expected="sum, prod, mean, amax or amin", got=repr(reduce),
                             fix="reduce=\"sum\"")
     axis, x, index, src = _checked("scatter_reduce", input, dim, index, src)
+    index = _in_range("scatter_reduce", index, x.shape[axis])
     if input.requires_grad or src.requires_grad:
         raise ArgumentError(f"scatter_reduce: no gradient of {reduce}", expected='reduce="sum" where a gradient is needed',
                             got=reduce, fix="use scatter_add, or x.detach()")
@@ -188,8 +186,7 @@ def index_select(input, dim: int, index):
     axis = one_dim(dim, input.ndim, "index_select")
     if not input.ndim:
         return reshaped(_GATHER.call((S.ravel(input), S.ravel(index)), (0,)), ())
-    _in_range("index_select", index, input.shape[axis])
-    return _GATHER.call((input, S.ravel(index)), (axis,))
+    return _GATHER.call((input, _in_range("index_select", S.ravel(index), input.shape[axis])), (axis,))
 
 
 def take(input, index):
@@ -203,8 +200,7 @@ def _rows(what, input, dim, index, from_the_end: bool = False):
     _indices(what, index)
     axis = one_dim(dim, input.ndim, what)
     x = moved(input, axis, 0) if input.ndim else S.ravel(input)
-    at = S.ravel(index)
-    _in_range(what, at, x.shape[0], -x.shape[0] if from_the_end else 0)
+    at = _in_range(what, S.ravel(index), x.shape[0], -x.shape[0] if from_the_end else 0)
     at = E.where(E.lt(at, 0), at + x.shape[0], at) if from_the_end else at
     return axis, x, reshaped(at, (at.shape[0], 1))
 

@@ -12,6 +12,7 @@ from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, AxisError, DTypeError, LazyTensorError, ShapeError
 from flowedu.errors.once import inert
+from flowedu.ops.checks import require_range
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import reductions as R
@@ -218,11 +219,8 @@ def one_hot(input, num_classes: int = -1, on_value=1, off_value=0):
             raise ArgumentError("one_hot: Can not infer total number of classes from empty tensor.", expected="num_classes",
                                 got=str(a.shape), fix="num_classes=10, say")
         num_classes = int(a.max()) + 1
-    elif not is_lazy(input) and input._numel:
-        a = input.peek()
-        if a.min() < 0 or a.max() >= num_classes:
-            raise ArgumentError("one_hot: Class values must be smaller than num_classes", got=f"{a.min()} to {a.max()}",
-                                expected=f"values in [0, {num_classes})", fix="num_classes=int(x.max()) + 1")
+    input = require_range(input, 0, num_classes - 1, problem="one_hot: Class values must be smaller than num_classes",
+                          expected=f"values in [0, {num_classes})", fix="num_classes=int(x.max()) + 1")
     whole = isinstance(on_value, int) and isinstance(off_value, int)
     return _op("one_hot")(input, depth=num_classes, on_value=float(on_value), off_value=float(off_value),
                           dtype=dt.int64 if whole else dt.float32)

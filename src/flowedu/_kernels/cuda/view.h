@@ -57,13 +57,18 @@ template <class N> __device__ __forceinline__ N clipped(N v, N low, N high) { re
 /* Where a kernel says that something was out of range: nothing is read or written there, and whoever waits for the device
  * looks here. The first one stays. */
 struct Fault { index_t status, detail; };
-enum { SINGULAR = 3 };                   /* a status beside those of abi.h: `detail` is the number of the matrix */
+enum { SINGULAR = 3,                     /* statuses beside those of abi.h: `detail` is the number of the matrix; */
+       CHECK = 16 };                     /* from here on the number of a check, `detail` are the bits of the value */
 
 __device__ __forceinline__ void report(Fault *f, int status, index_t detail) {
     if (atomicCAS((unsigned long long *)&f->status, 0ull, (unsigned long long)status) == 0) f->detail = detail;
 }
 __device__ __forceinline__ void bad_index(Fault *f, index_t value) { report(f, FE_BAD_INDEX, value); }
 __device__ __forceinline__ void singular(Fault *f, index_t matrix) { report(f, SINGULAR, matrix); }
+
+__device__ __forceinline__ void out_of_bounds(Fault *f, index_t check, double value) {
+    report(f, CHECK + (int)check, __double_as_longlong(value));
+}
 
 __device__ __forceinline__ bool in_range(index_t i, index_t size, Fault *f) {
     if (i >= 0 && i < size) return true;

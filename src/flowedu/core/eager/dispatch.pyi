@@ -259,7 +259,8 @@ def get_num_threads() -> int: """How many threads kernels may use."""
 def global_tensor(shape: tuple, dtype, global_layout: GlobalLayout, parts):
     """A tensor that lies on several devices: a logical shape, and {rank: local tensor} of the ranks owned here."""
 def has_threads() -> bool: """False when the compiler had no OpenMP."""
-def index_error(op, got: int): """An index that a kernel met is out of range."""
+def index_error(op, attrs: tuple, got: int, at=None, problem=None):
+    """Return the error for a value that a kernel refused, such as an index out of range; a record may have its own."""
 def is_grad_enabled() -> bool: """Whether eager calls of this thread are recorded for backward."""
 def is_inference_mode_enabled() -> bool: ...
 def labelled(x: TensorBase, global_layout: GlobalLayout):

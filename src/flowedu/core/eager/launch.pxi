@@ -48,7 +48,7 @@ cdef int compute_any(Entry e, tuple inputs, fe_view *args, const int64_t *drawn)
 
 
 cdef int raise_index(Entry e, int64_t got) except -1:
-    raise index_error(e.op, got)
+    raise index_error(e.op, e.attrs, got)
 
 
 cdef inline void bind(fe_call *call, Entry e, fe_view *args, const int64_t *ints) noexcept:
@@ -96,7 +96,10 @@ cdef int copy_values(fe_view *source, fe_view *target) except -1:
     return 0
 
 
-def index_error(op, int64_t got):
-    """An index that a kernel met is out of range."""
-    return KernelError(f"{op.name}: an index is out of range: {got}", expected=op.range_help or "indices inside the range of their axis",
+def index_error(op, tuple attrs, int64_t got, at=None, problem=None):
+    """Return the error for a value that a kernel refused, such as an index out of range; a record may have its own."""
+    if callable(op.range_help):
+        return op.range_help(got, at, *attrs)
+    return KernelError(problem or f"{op.name}: an index is out of range: {got}", at=at,
+                       expected=op.range_help or "indices inside the range of their axis",
                        fix="check the labels or indices before the call")

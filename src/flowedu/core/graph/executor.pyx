@@ -23,7 +23,7 @@ from flowedu.core.values.storage import empty, no_memory
 from flowedu.errors import KernelError, UnsupportedError
 from flowedu.core.graph.devices import need_cpu
 from flowedu.core.graph.memory import no_room
-from flowedu.core.eager.dispatch import get_num_threads
+from flowedu.core.eager.dispatch import get_num_threads, index_error
 
 register_fields(plans=0)     # how many plans with Python kernels the thread is in the middle of
 cnp.import_array()
@@ -299,9 +299,9 @@ cdef class Executor:
         if status == FE_PYTHON:
             return step.entry.keep.kept_error(self.calls[failed].detail, f"in {step.name} of job {self.plan.graph.name}, made at "
                                               f"{line}; no variable was updated")
-        return KernelError(f"{step.name}: {step.entry.op.name} met the index {self.calls[failed].detail}, out of range",
-                              expected=step.entry.op.range_help or "indices inside the range of their axis",
-                              fix="check the labels or indices fed to the job; no variable was updated", at=line)
+        op, got = step.entry.op, self.calls[failed].detail
+        error = index_error(op, step.entry.attrs, got, line, f"{step.name}: {op.name} met the index {got}, out of range")
+        return error.told(fix=f"{error.fix}; no variable was updated")
 
     def times(self, tuple arguments, int repeats=20):
         """Seconds each call takes (the least of `repeats` runs), called one by one. Writes variables, as `run` does."""

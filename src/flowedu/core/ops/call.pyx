@@ -53,13 +53,15 @@ def call_below(op, inputs, attrs):
 
 class EngineParts:
     """Functions that make values of numbers and arrays; core/eager and promote.py put theirs here: number(value, dtype), a
-    0-dim one; array(ndarray), over its memory; operands(inputs), those of an elementwise call, numbers made values."""
+    0-dim one; array(ndarray), over its memory; operands(inputs), those of an elementwise call, numbers made values. And
+    ops/checks.py: nonzero(name, divisor), a divisor of whole numbers, which have no infinity, with a check for zeros."""
 
     def missing(self, *args):
         raise FlowError("ops: nobody answers calls", expected="an interpreter in charge, or the engine", got="an empty stack",
                         fix="import flowedu.core.eager, or: with interpreter(Plain()): ...")
 
     number = array = operands = missing
+    nonzero = staticmethod(lambda name, divisor: divisor)
 
 
 engine = EngineParts()

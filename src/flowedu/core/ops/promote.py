@@ -19,7 +19,7 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.dtype import FLOATS, NUMBERS
 from flowedu.core.values.storage import Array
-from flowedu.errors import DTypeError, KernelError, NotATensorError
+from flowedu.errors import DTypeError, NotATensorError
 
 _ORDER = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 _RANK = {name: i for i, name in enumerate(_ORDER)}
@@ -189,15 +189,8 @@ def operate(op, a, b):
         return foreign(op.name, a, b)
     a, b = pair
     if not a.dtype.is_floating_point and op in DIVIDING:
-        _no_zeros(op, b)
+        b = engine.nonzero(op.name, b)
     if a.dtype is dt.bool_ and op is REGISTRY["sub"]:
         raise DTypeError("sub: the - of two bool tensors is not defined", expected="numbers", got="bool and bool",
                          fix="flow.logical_xor(a, b) tells where they differ; ~a negates")
     return run(op, (a, b))
-
-
-def _no_zeros(op, divisor) -> None:
-    """Whole numbers have no infinity to answer a division by zero with. (In a graph it is 0: no data to look at.)"""
-    if isinstance(divisor, Array) and not divisor.is_lazy and not divisor.peek().all():
-        raise KernelError(f"{op.name}: ZeroDivisionError: whole numbers are divided by 0", expected="divisors other than 0",
-                          got=f"a 0 in the divisor of shape {divisor.shape}", fix="divide floats, or use flow.where first")

@@ -77,7 +77,8 @@ class Kernel(NamedTuple):
     key: the input whose dtype picks the kernel version (default: the first; for sources, the output).
     inplace: inputs whose buffer the first output may reuse when they are not read later.
     program: an elementwise formula (ops/formula.py), which lets the plan fuse this op.
-    range_help: which indices the kernel takes, for the message about one out of range.
+    range_help: which indices the kernel takes, for the message about one out of range; or a function that makes the error,
+        of (`detail` of the call, the line or None, *attributes).
     role: what messages call `ref` ("cube: backward"). trusted: `ref` may lend its inputs to other threads, and sees to it
         that they are done when it returns.
     """
@@ -89,7 +90,7 @@ class Kernel(NamedTuple):
     key: str | None = None
     inplace: Sequence[str] = ()
     program: Any = None
-    range_help: str | None = None
+    range_help: str | Callable | None = None
     role: str | None = None
     trusted: bool = False
 

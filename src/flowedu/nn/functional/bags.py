@@ -8,6 +8,7 @@ from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.errors.once import inert
 from flowedu.nn.functional.dense import embedding
+from flowedu.ops.checks import require_range
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.creation import arange, full, zeros
@@ -37,26 +38,23 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
         raise ShapeError("embedding_bag: include_last_offset needs at least one offset", expected="offsets (bags + 1,)",
                          got="no offset", fix="flow.tensor([0]) for no bags")
     n = offsets.shape[0] - bool(include_last_offset)
-    if not offsets.is_lazy:
-        _check_offsets(offsets.tolist(), input.shape[0])
+    offsets = _checked_offsets(offsets, input.shape[0])
     with made_with(input):
         bag = searchsorted(offsets, arange(input.shape[0]), right=True) - 1
         return E.clamp(bag, min=0, max=n), n
 
 
-def _check_offsets(offsets: list[int], length: int) -> None:
-    """Raise ArgumentError unless the offsets begin at 0, never decrease, and end within the input."""
-    if offsets and offsets[0] != 0:
-        raise ArgumentError("embedding_bag: offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to "
-                            "start from position 0", expected="0", got=str(offsets[0]), fix="flow.tensor([0, ...])")
-    decreasing = next((i for i in range(1, len(offsets)) if offsets[i] < offsets[i - 1]), None)
-    if decreasing is not None:
-        raise ArgumentError("embedding_bag: offsets decrease", expected="offsets in ascending order",
-                            got=f"{offsets[decreasing - 1]}, then {offsets[decreasing]} at position {decreasing}",
-                            fix="offsets.sort().values, with the bags of input in the same order")
-    if offsets and offsets[-1] > length:
-        raise ArgumentError("embedding_bag: an offset is beyond the input", expected=f"at most {length}, the number of "
-                            "indices", got=str(offsets[-1]), fix="begin each bag within the input")
+def _checked_offsets(offsets: Tensor, length: int) -> Tensor:
+    """Return the offsets, checked: they begin at 0, never decrease, and end within the input."""
+    offsets = require_range(
+        offsets, 0, 0, tested=offsets[:1], problem="embedding_bag: offsets[0] has to be 0, i.e., the first sequence in the "
+        "mini-batch has to start from position 0", expected="0", fix="flow.tensor([0, ...])")
+    offsets = require_range(
+        offsets, 0, tested=offsets[1:] - offsets[:-1], problem="embedding_bag: offsets decrease",
+        expected="steps of 0 or more between offsets", fix="offsets.sort().values, with the bags in the same order")
+    return require_range(
+        offsets, 0, length, problem="embedding_bag: an offset is beyond the input",
+        expected=f"at most {length}, the number of indices", fix="begin each bag within the input")
 
 
 def _maxima(rows: Tensor, bag: Tensor, n: int) -> Tensor:

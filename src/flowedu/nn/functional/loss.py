@@ -11,6 +11,7 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import cast, run, scalar
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import check_floats, check_tensor, reduced, reshaped, total
+from flowedu.ops.checks import require_range
 from flowedu.tensor import Tensor
 
 _r = REGISTRY
@@ -89,6 +90,8 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     """
     _check_pair("binary_cross_entropy", input, target)
     target = cast(target, input.dtype)
+    input = require_range(input, 0, 1, problem="binary_cross_entropy: all elements of input should be between 0 and 1",
+                          expected="probabilities", fix="binary_cross_entropy_with_logits takes any numbers")
     loss = run(_r["binary_cross_entropy"], (input, target))
     return reduced("binary_cross_entropy", loss if weight is None else loss * weight, reduction)
 
@@ -153,9 +156,8 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = F
         var = scalar(var, input.dtype)
     if var.shape != input.shape and var.ndim == input.ndim - 1 and var.ndim:
         var = reshaped(var, (*var.shape, 1))
-    if not var.is_lazy and float(var.peek().min(initial=0.0)) < 0:
-        raise ArgumentError("gaussian_nll_loss: var has negative entry/entries", expected="0 or more",
-                            got=f"{float(var.peek().min())}", fix="predict log(var) and pass its exp()")
+    var = require_range(var, 0, nan=True, problem="gaussian_nll_loss: var has negative entry/entries",
+                        expected="0 or more", fix="predict log(var) and pass its exp()")
     small = _r["less"].call((var.detach(), scalar(eps, var.dtype)), ())
     var = var + _r["where"](small, eps - var.detach(), var.detach() * 0)
     d = input - target

@@ -5,6 +5,7 @@ from flowedu.core.ops.promote import cast
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.nn.functional.common import check_floats, check_tensor, reduced
+from flowedu.ops.checks import require_range
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.creation import arange
@@ -46,13 +47,15 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
         raise ArgumentError("multi_margin_loss: only p == 1 and p == 2 supported", expected="1 or 2", got=repr(p),
                             fix="p=1")
     classes, column = x.shape[1], y.unsqueeze(1)
+    column = require_range(column, 0, classes - 1, problem="multi_margin_loss: target out of range",
+                           expected=f"classes in [0, {classes})", fix="count classes from 0")
     d = E.clamp(x - gather(x, 1, column) + margin, min=0)
     d = d if p == 1 else d * d
     if weight is not None:
         if tuple(weight.shape) != (classes,):
             raise ShapeError("multi_margin_loss: inconsistent weight size", expected=f"({classes},)",
                              got=str(tuple(weight.shape)), fix="flow.ones(classes) counts all alike")
-        d = d * weight[y].unsqueeze(1)
+        d = d * gather(weight.unsqueeze(0), 1, column.reshape(1, -1)).reshape(-1, 1)
     loss = E.where(E.eq(_classes(classes, x), column), 0.0, d).sum(1) / classes
     return reduced("multi_margin_loss", loss if input.ndim == 2 else loss.squeeze(0), reduction)
 
@@ -64,6 +67,8 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     follows is not read.
     """
     x, y = _rows("multilabel_margin_loss", input, target, tuple(input.shape))
+    y = require_range(y, -1, x.shape[1] - 1, problem="multilabel_margin_loss: invalid target",
+                      expected=f"classes in [0, {x.shape[1]}), then -1", fix="end the classes of each sample with -1")
     named = E.eq(cast(E.lt(y, 0), dt.int32).cumsum(1), 0)                # up to the first -1
     places = E.where(named, y, 0)
     hits = E.logical_and(E.eq(places.unsqueeze(2), _classes(x.shape[1], x)), named.unsqueeze(2))

@@ -1,0 +1,15 @@
+"""Launches of checks on values (ops/checks.py)."""
+from __future__ import annotations
+
+from flowedu.cuda.launch import NUMBERS, Call, flag, kernel
+from flowedu.cuda.machine import machine
+
+
+@kernel("within", file="within.cu", types=(*NUMBERS, 4, 5, 6, 9))
+def within(call: Call) -> None:
+    """ints: [check, nan, low, high]; reals: [low, high]. x, or x and the values that are compared -> y."""
+    x, tested, y = call.args[0], call.args[-2], call.args[-1]
+    check, nan, least, most = call.ints
+    call.each("within", tested.size, tested.pointer, *call.reals, least, most, nan, check, flag(), n=tested.size)
+    if x.size and x.pointer != y.pointer:
+        call.other(machine().driver.memcpy_dtod_async, y.pointer, x.pointer, x.size * x.dtype.bytes)

@@ -1,0 +1,138 @@
+"""Checks on values, as records: each returns its first input unchanged, or raises where a value is outside of bounds.
+
+A function that takes labels, probabilities or offsets passes them through `require_range`. The check is then a part of what
+is computed: eager calls, graphs, jobs, global tensors and GPUs run it alike, and no pass removes it while its result is
+read. On a GPU the error is raised where the program next waits for the device, as that of an index out of range is.
+"""
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+import flowedu.errors as errors
+from flowedu._kernels import register
+from flowedu.core.eager.dispatch import TensorBase
+from flowedu.core.ops import axes
+from flowedu.core.ops.call import engine
+from flowedu.core.ops.define import REGISTRY, define
+from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
+
+register("within")
+
+_FORM = "low=None, high=None, nan=False, problem='', expected='', fix='', error='ArgumentError'"
+CHECKS: list[tuple] = []        # the attributes of each check that was packed: a GPU reports the number of one
+_numbers: dict[tuple, int] = {}
+
+
+def _pack(tested, low, high, nan, problem, expected, fix, error):
+    """([check, nan, low, high], [low, high]): the bounds as the element type can hold them."""
+    attrs = low, high, nan, problem, expected, fix, error
+    if attrs not in _numbers:
+        CHECKS.append(attrs)
+        _numbers[attrs] = len(CHECKS) - 1
+    least, most = -np.inf if low is None else float(low), np.inf if high is None else float(high)
+    ints = (0, 0) if tested.dtype.is_floating_point else _whole_bounds(tested.dtype.numpy, least, most)
+    return (_numbers[attrs], int(nan), *ints), (least, most)
+
+
+def _whole_bounds(dtype: np.dtype, low: float, high: float) -> tuple[int, int]:
+    """The bounds as numbers of an integer dtype; if no number of it is inside, bounds that none is inside of."""
+    info = np.iinfo(np.uint8 if dtype.kind == "b" else dtype)
+    if low > info.max or high < info.min:
+        return info.max, info.min
+    return int(np.ceil(max(low, info.min))), int(np.floor(min(high, info.max)))
+
+
+def value_error(bits: int, at: str | None, low, high, nan, problem, expected, fix, error) -> errors.FlowError:
+    """The error of a check; bits: of the value that is outside, as a double."""
+    value, = struct.unpack("=d", struct.pack("=q", bits))
+    return _error(value, at, low, high, problem, expected, fix, error)
+
+
+def _error(value: float, at, low, high, problem, expected, fix, error) -> errors.FlowError:
+    whole = value.is_integer() and abs(value) < 2 ** 53
+    text = "" if low is True else str(int(value)) if whole else f"{value:.7g}"
+    bounds = [f"at least {low}"] * (low is not None) + [f"at most {high}"] * (high is not None)
+    problem = problem.replace("{got}", text) or "within: a value is out of range"
+    return getattr(errors, error)(problem, expected=expected or " and ".join(bounds), got=text, fix=fix, at=at)
+
+
+def _checked(x: np.ndarray, tested: np.ndarray, low, high, nan, problem, expected, fix, error) -> np.ndarray:
+    """The meaning of both records."""
+    bad = np.zeros(tested.shape, bool) if nan else tested != tested
+    bad = bad if low is None else bad | (tested < low)
+    bad = bad if high is None else bad | (tested > high)
+    if bad.any():
+        raise _error(float(tested[bad].flat[0]), None, low, high, problem, expected, fix, error)
+    return x.copy()
+
+
+within = define(
+    f"within(x, *, {_FORM}) -> y",
+    Meaning(lambda x: "{0}->{0}".format(axes.same(x.ndim)),
+            lambda x, low, high, nan, problem, expected, fix, error:
+            _checked(x, x, low, high, nan, problem, expected, fix, error)),
+    Kernel("within", inplace=("x",), numbers=True, range_help=value_error,
+           pack=lambda x, low, high, nan, problem, expected, fix, error:
+           _pack(x, low, high, nan, problem, expected, fix, error)),
+    Laws([dict(shapes=[(6, 12)], low=-2, high=255)], domain={"x": "few"}, float_only=False),
+    grad={"x": lambda dy: dy},
+    doc="x; an error where a value of it is not in [low, high]. nan: whether NaN counts as inside.")
+
+
+def _require_axes(x, tested):
+    """Of one shape they are split alike; otherwise each device checks all of `tested`."""
+    same = axes.same(x.ndim)
+    return f"{same},{same if tested.shape == x.shape else axes.LETTERS[::-1][:tested.ndim].upper()}->{same}"
+
+
+def _apart(x, tested, attributes):
+    """Signatures in which x and `tested` are split independently: each device checks the part that it has."""
+    pairs = {(a, b) for a in ("B", "P", *(f"S{i}" for i in range(x.ndim)))
+             for b in ("B", *(f"S{i}" for i in range(tested.ndim)))}
+    derived = {("B", "B"), ("P", "B")}
+    alike = tested.shape == x.shape
+    derived |= {(f"S{i}", f"S{i}" if alike else "B") for i in range(x.ndim)}
+    return {(a, b, a): (require, lambda start, stop: attributes) for a, b in sorted(pairs - derived)}
+
+
+require = define(
+    f"require(x, tested, *, {_FORM}) -> y",
+    Meaning(_require_axes, _checked),
+    Kernel("within", key="tested", inplace=("x",), numbers=True, range_help=value_error, pack=_pack),
+    Split(linear=["x"], spread=_apart),
+    Laws([dict(shapes=[(6, 12), (12,)], low=-2, high=255), dict(shapes=[(6, 12), (6, 12)], low=-2, high=255)],
+         domain={"tested": "few"}, float_only=False),
+    grad={"x": lambda dy: dy, "tested": lambda dy: None},
+    doc="x; an error where a value of `tested` is not in [low, high]. nan: whether NaN counts as inside.")
+
+
+def require_range(x: Any, low: float | None = None, high: float | None = None, *, problem: str, tested: Any = None,
+                  nan: bool = False, expected: str = "", fix: str = "", error: type = errors.ArgumentError) -> Any:
+    """Return x, with a check that all values of `tested` (default: of x) are in [low, high].
+
+    Args:
+        low, high: bounds; None: there is none on that side. low=True: `tested` is a condition that must hold.
+        problem, expected, fix: of the error, which also reports the value; in `problem` {got} stands for it.
+        nan: whether NaN counts as inside.
+        error: a class of flowedu.errors.
+    """
+    attrs = low, high, nan, problem, expected, fix, error.__name__
+    op, inputs = (within, (x,)) if tested is None else (require, (x, tested))
+    return op.call(inputs, attrs) if isinstance(x, TensorBase) else op(*inputs, **dict(zip(op.attrs, attrs)))
+
+
+def nonzero(name: str, divisor: Any) -> Any:
+    """Return a divisor of whole numbers, checked: they have no infinity that a division by zero could give."""
+    if not divisor.ndim and not getattr(divisor, "is_lazy", True):         # a Python number, most often
+        tested = None if divisor.peek().all() else divisor
+    else:
+        tested = REGISTRY["not_equal"](divisor, 0)
+    return divisor if tested is None else require_range(
+        divisor, True, tested=tested, problem=f"{name}: ZeroDivisionError: whole numbers are divided by 0",
+        expected="divisors other than 0", fix="divide floats, or use flow.where first", error=errors.KernelError)
+
+
+engine.nonzero = nonzero
