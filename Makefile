@@ -33,7 +33,7 @@ CUDA    := $(STAMPS)/cuda-set-up
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help stubs doors start check watch hint list solution from-scratch student-tree solutions-tree grade grade-all leaderboard syllabus authors-check frontier book notebooks test test-all test-everywhere test-torch test-mpi test-cuda peers mutants fuzz lint bench bench-scale bench-gpu counters build build-debug test-debug annotate clean
+.PHONY: help stubs doors start check watch hint list solution from-scratch student-tree solutions-tree grade grade-all leaderboard syllabus authors-check frontier book notebooks test test-all test-everywhere test-torch test-mpi test-cuda peers array-api mutants fuzz lint bench bench-scale bench-gpu counters build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -154,6 +154,12 @@ peers: $(STAMPS)/base  ## install PyTorch and MPI for the tests, if they are ava
 	@$(PY) tools/install_torch.py "$(TORCH)"
 	@$(PY) -c "import mpi4py" 2>/dev/null || { echo "installing what 'mpi' needs into $(VENV)"; $(PIP) $$($(NEEDS) mpi); } || true
 	@[ -z "$$CI" ] || $(PY) -c "import torch, mpi4py" || { echo "CI must not pass without its peers: see above"; exit 1; }
+
+# SUITE=folder: a checkout of data-apis/array-api-tests; without one only what tools/array_api.py prints.
+array-api: $(READY) $(STAMPS)/test  ## run the array API standard's test suite on flow.array_api and its peers (SUITE=folder)
+	@$(PY) -c "import array_api_compat, einops, ndindex, pytest_jsonreport, scipy, sklearn" 2>/dev/null || { \
+	    echo "installing what 'array-api' needs into $(VENV)"; $(PIP) $$($(NEEDS) array-api); } || true
+	@$(PY) tools/array_api.py $(if $(SUITE),--suite "$(SUITE)") $(ARGS)
 
 fuzz: $(READY)  ## call random functions with invalid arguments, in child processes (ARGS="--seconds 120 --seed 1")
 	@$(PY) tools/fuzz.py $(ARGS)

@@ -20,6 +20,7 @@ from flowedu.cuda import backends as backends
 from flowedu.distributed import boxing as boxing, comm as comm
 from flowedu.errors import JobBuildAndInferError as JobBuildAndInferError
 from flowedu.nn import amp as amp
+from flowedu.nn.amp.casts import autocast as autocast
 from flowedu.oneflow04 import (
     advanced as advanced, custom as custom, data as data, deprecated as deprecated, distribute as distribute,
     experimental as experimental, layers as layers, linalg as linalg, losses as losses, math as math,
@@ -41,7 +42,7 @@ from flowedu.oneflow04.job.scope import Scope, namespace as name_scope, placemen
 from flowedu.oneflow04.mirrored import (
     MirroredTensorDef as MirroredTensorDef, MirroredTensorListDef as MirroredTensorListDef)
 from flowedu.saving.graph import LoadedGraph
-from flowedu.tensor import fft as fft, return_types as _return_types, return_types as return_types
+from flowedu.tensor import array_api as array_api, fft as fft, return_types as _return_types, return_types as return_types
 from flowedu.tensor.device import device as device
 from flowedu.tensor.generator import Generator as Generator, Generator as _Generator, _Default, fork_rng as fork_rng
 from flowedu.tensor.limits import finfo as finfo, iinfo as iinfo
@@ -258,7 +259,7 @@ def count_not_finite(x, name=None) -> _Tensor: """How many elements are infinite
 def cov(input, *, correction: _int = 1, fweights=None, aweights=None) -> _Tensor:
     """The covariances of the rows: (variables, observations) -> (variables, variables); of one variable: () (as PyTorch)."""
 def cross(input, other, dim: _int | None = None) -> _Tensor:
-    """The cross product along an axis of size 3 (None: the first such)."""
+    """Return the cross product along an axis of size 3 of the broadcast shape (None: the first such)."""
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank: _int = 0, reduction: str = 'mean', zero_infinity: _bool = False, name=None) -> _Tensor:
     """Connectionist temporal classification: -log of the probability of each sequence of labels, over all alignments."""
 def cummax(input, dim: _int) -> _return_types.cummax:
@@ -360,8 +361,8 @@ def fmin(input, other) -> _Tensor: """The smaller of two elements; of nan and a 
 def fmod(input, other) -> _Tensor:
     """Elementwise fmod of two tensors, or of a tensor and a number; shapes broadcast, dtypes are promoted."""
 def frac(input) -> _Tensor: """x - trunc(x)."""
-def from_dlpack(x) -> _Tensor:
-    """A tensor over the memory of another library's array, or of a DLPack capsule; on the device where that is."""
+def from_dlpack(x, *, device=None, copy: _bool | None = None) -> _Tensor:
+    """Return a tensor over the memory of another library's array, or of a DLPack capsule."""
 def from_numpy(a: _np.ndarray) -> _Tensor:
     """A tensor over the memory of `a`, strides included: writes on one side show on the other."""
 def full(size, fill_value, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> _Tensor:
@@ -825,7 +826,7 @@ def transpose(input, dim0: _int, dim1: _int) -> _Tensor: """Two axes exchanged."
 def transpose(a, perm: Sequence[_int] | None = None, conjugate: _bool = False, batch_axis_non_change: _bool = False, name=None) -> _Tensor:
     """Axes in the order `perm` (required, as in OneFlow 0.4)."""
 def trapezoid(y, x=None, *, dx: _float = 1.0, dim: _int = -1) -> _Tensor:
-    """The area under y by trapezoids: at the places x, or dx apart."""
+    """Return the area under y along an axis by trapezoids: of points x, a vector or broadcast with y, or dx apart."""
 def triangular_solve(input, A, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> _return_types.triangular_solve:
     """(solution X of A @ X = input, A); transpose: of A.mT @ X = input."""
 @overload

@@ -181,7 +181,8 @@ __getattr__, __dir__ = _lazy_import(__name__, {
     # chapter 5
     "load": "flowedu.saving", "save": "flowedu.saving", "saving": "flowedu.saving", "load_graph": "flowedu.saving.graph",
     "onnx": "flowedu.onnx", "distributions": "flowedu.distributions",
-    "fft": "flowedu.tensor.fft", "func": "flowedu.autograd.func", "vmap": "flowedu.autograd.func",
+    "array_api": "flowedu.tensor.array_api", "autocast": "flowedu.nn.amp", "fft": "flowedu.tensor.fft",
+    "func": "flowedu.autograd.func", "vmap": "flowedu.autograd.func",
     "nms": "flowedu.vision.ops.top", "roi_align": "flowedu.vision.ops.top",
     # chapter 6
     "placement": "flowedu.core.sbp.names", "sbp": "flowedu.sbp", "boxing": "flowedu.distributed.boxing",
@@ -224,6 +225,7 @@ _register_shelf({
     "executor of a plan": "flowedu.diagnostics.verify:make_executor",
     "kernels in Python": "flowedu.ops.custom.pykernel:python_call", "slices of parts": "flowedu.ops.slice_part:spread",
     "formulas of 16-bit floats": "flowedu.ops.halves:widened",
+    "namespace of the array API standard": "flowedu.tensor.array_api",
     "OneFlow's names of ops": "flowedu.tensor.node_names:type_name"})
 
 __version__ = "0.1.0"

@@ -16,6 +16,7 @@ ALIASES = {
     "__main__": "show.about",
     "advanced": "oneflow04.advanced",
     "amp": "nn.amp",
+    "array_api": "tensor.array_api",
     "backends": "cuda.backends",
     "boxing": "distributed.boxing",
     "comm": "distributed.comm",

@@ -8,7 +8,7 @@ NAMES = {
         lu eig symeig lstsq geqrf ormqr pca_lowrank svd_lowrank trapz
         cumulative_trapezoid gradient histogram histogramdd renorm vecdot lobpcg igamma igammac polygamma mvlgamma
         nextafter frexp gcd lcm i0 index_reduce segment_reduce nanquantile nanmedian
-        set_float32_matmul_precision use_deterministic_algorithms autocast get_autocast_dtype amp set_flush_denormal
+        set_float32_matmul_precision use_deterministic_algorithms get_autocast_dtype amp set_flush_denormal
         get_num_interop_threads Event Stream mps hub from_file frombuffer empty_permuted empty_strided
         celu_ selu_ rrelu_ alpha_dropout feature_dropout native_norm pdist pixel_shuffle bilinear""",
     "flow.fft": "ifft hfft ihfft fft2 ifft2 rfft2 irfft2 hfft2 fftn ifftn rfftn irfftn",

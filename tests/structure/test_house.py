@@ -23,6 +23,7 @@ ROOT, TESTS = Path(flowedu.__file__).parent, Path(__file__).parents[1]
 COURSE = ("values", "ops", "eager", "grad", "layers", "graph", "job", "trace", "sbp", "buffers")     # in reading order
 GROUND = ("errors", "_kernels.core")                     # what core stands on; _kernels itself finds and loads the kernels
 BESIDE = {                                               # folders of tests that no folder of the package is named after
+    "array_api": "the standard's namespace, which is one module of tensor/",
     "amp": "half precision, in every layer, op, pass and optimizer",
     "benchmarks": "benchmarks/, which no package has",
     "book": "book/, which no package has",

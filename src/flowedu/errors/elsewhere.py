@@ -8,7 +8,7 @@ from flowedu.errors.oneflow04 import REASONS
 
 # name, or path where the name alone is not enough ("x.": of a module's object): what to do
 ON_DEVICE = {
-    "autocast": "flow.amp.autocast", "autocast_mode": "flow.amp", "get_autocast_dtype": "flow.amp.get_autocast_dtype",
+    "autocast_mode": "flow.amp", "get_autocast_dtype": "flow.amp.get_autocast_dtype",
     "GradScaler": "flow.amp.GradScaler",
     "profiler":
         "graph.profile(x), of an nn.Graph or a job, prints where a compiled step spends its time, graph.timeline(x) "

@@ -6,6 +6,7 @@ import numpy as np
 from flowedu.core.eager.arrays import copy_of, from_numpy, row_by_row, tensor_alias
 from flowedu.core.eager.dispatch import set_data
 from flowedu.core.eager.tensor import Tensor, attach
+from flowedu.core.extensions import extension
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import empty as _empty
 from flowedu.errors import ArgumentError, CallError, GradientError, LazyTensorError
@@ -67,22 +68,66 @@ def __dlpack_device__(self) -> tuple[int, int]:
     return (2, self._device - 1) if self._device else (1, 0)
 
 
-def from_dlpack(x) -> Tensor:
-    """A tensor over the memory of another library's array, or of a DLPack capsule; on the device where that is. What the
-    other library has queued there is done before what is queued here from now on."""
+def from_dlpack(x, *, device=None, copy: bool | None = None) -> Tensor:
+    """Return a tensor over the memory of another library's array, or of a DLPack capsule.
+
+    Work that the other library has queued on its device is finished before work that is queued here from now on.
+
+    Args:
+        device: where the tensor is wanted; None: where the memory is.
+        copy: True: always copy; False: raise BufferError where a copy is needed; None: copy only where needed.
+    """
     if hasattr(x, "__dlpack__"):
         kind, index = (int(i) for i in x.__dlpack_device__()) if hasattr(x, "__dlpack_device__") else (1, 0)
-        stream = {}
+        options = {}
         if kind in (2, 13) and index < devices.gpus():
-            stream = {"stream": devices.part("exchange").here(index)}
+            options["stream"] = devices.part("exchange").here(index)
+        elif kind != 1 and device is not None and devices.place_of(device) == 0:
+            options.update(dl_device=(1, 0), copy=copy)      # memory that only its own library can copy to the CPU
         try:
-            x = x.__dlpack__(max_version=(1, 0), **stream)
+            x = x.__dlpack__(max_version=(1, 0), **options)
         except TypeError:                                # an older producer
-            x = x.__dlpack__(**stream)
+            x = x.__dlpack__(**options)
     elif type(x).__name__ != "PyCapsule":
         raise CallError("from_dlpack: this object has no __dlpack__", expected="an array, a tensor or a capsule",
                         got=type(x).__name__)
-    return dlpack.take(x, Tensor, devices.gpus())
+    t = dlpack.take(x, Tensor, devices.gpus())
+    wanted = t.device if device is None else devices.device_of(devices.place_of(device))
+    if copy is False and wanted != t.device:
+        raise BufferError(f"from_dlpack: the memory is on {t.device}; copy=False cannot bring it to {wanted}")
+    return t.to(device=wanted, copy=bool(copy))
+
+
+# ---- the array API standard
+def __array_namespace__(self, /, *, api_version: str | None = None):
+    """Return `flow.array_api`, the namespace of the Python array API standard.
+
+    Args:
+        api_version: a published version of the standard, such as "2024.12"; None: the newest. Later versions contain the
+            functions of earlier ones, so the namespace is the same.
+
+    Raises:
+        ArgumentError: a ValueError, for a version that is not known.
+    """
+    array_api = extension("namespace of the array API standard")
+    versions = ("2021.12", "2022.12", "2023.12", "2024.12", array_api.__array_api_version__)
+    if api_version not in (None, *versions):
+        raise ArgumentError("__array_namespace__: unknown version of the array API standard", expected=", ".join(versions),
+                            got=repr(api_version), fix="leave api_version out")
+    return array_api
+
+
+def to_device(self, device, /, *, stream=None) -> Tensor:
+    """Return the tensor on another device, as `x.to(device)` does. stream: None, as transfers use the current stream."""
+    if stream is not None:
+        raise ArgumentError("to_device: transfers use the current stream", expected="stream=None", got=repr(stream),
+                            fix="with flow.cuda.stream(s): x.to_device(device)")
+    return self.to(device)
+
+
+def __complex__(self) -> complex:
+    """Return the value of a tensor with one element as a Python complex number."""
+    return complex(float(self))
 
 
 # ---- memory
@@ -186,8 +231,8 @@ def __deepcopy__(self, memo: dict) -> Tensor:
     return y
 
 
-attach(Tensor, {f.__name__: f for f in (__array__, __dlpack__, __dlpack_device__, data_ptr, untyped_storage,
-                                        __reduce_ex__, __copy__, __deepcopy__)})
+attach(Tensor, {f.__name__: f for f in (__array__, __array_namespace__, __complex__, __dlpack__, __dlpack_device__,
+                                        data_ptr, to_device, untyped_storage, __reduce_ex__, __copy__, __deepcopy__)})
 attach(Tensor, {"data": property(_get_data, _set_data, doc="The same memory without history; setting it exchanges the "
                                                             "memory and keeps history and gradient."),
                 "storage": untyped_storage})

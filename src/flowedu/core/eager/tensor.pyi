@@ -27,6 +27,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def __abs__(input) -> Tensor: ...
     def __and__(self, other) -> Tensor: ...
     def __array__(self, dtype=None, copy=None) -> Any: ...
+    def __array_namespace__(self, /, *, api_version: str | None = None): ...
     def __bool__(self) -> _bool: ...
     def __complex__(self) -> complex: ...
     def __contains__(self, x) -> _bool: ...
@@ -212,7 +213,7 @@ class Tensor(TensorBase, metaclass=TensorType):
         """The covariances of the rows: (variables, observations) -> (variables, variables); of one variable: () (as PyTorch)."""
     def cpu(self) -> Tensor: """A copy in main memory; itself where it is there."""
     def cross(input, other, dim: _int | None = None) -> Tensor:
-        """The cross product along an axis of size 3 (None: the first such)."""
+        """Return the cross product along an axis of size 3 of the broadcast shape (None: the first such)."""
     def cuda(self, device=None, non_blocking: _bool = False) -> Tensor:
         """A copy on a GPU (default: the current one); itself where it is there."""
     def cummax(input, dim: _int) -> return_types.cummax:
@@ -680,6 +681,8 @@ class Tensor(TensorBase, metaclass=TensorType):
     def to(self, *args, dtype=None, device=None, other: Tensor | None = None, non_blocking: _bool = False, copy: _bool = False, memory_format=None) -> Tensor:
         """This tensor with another dtype or on another device; itself when nothing changes and `copy` is False."""
     def to_consistent(*args, **kwargs) -> Tensor: """See help(flowedu.core.sbp.tensor.shards.to_global)."""
+    def to_device(self, device, /, *, stream=None) -> Tensor:
+        """Return the tensor on another device, as `x.to(device)` does. stream: None, as transfers use the current stream."""
     def to_global(*args, **kwargs) -> Tensor: """See help(flowedu.core.sbp.tensor.shards.to_global)."""
     def to_local(*args, **kwargs) -> Tensor: """See help(flowedu.core.sbp.tensor.shards.to_local)."""
     def tolist(self) -> Any: """Nested lists of numbers; of a 0-dim tensor the number."""

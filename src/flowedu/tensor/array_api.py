@@ -1,0 +1,300 @@
+"""The namespace of the Python array API standard, version 2025.12: `flow.array_api`.
+
+`x.__array_namespace__()` returns this module, so that libraries written for the standard run on tensors. Each function has
+the name, arguments, and type promotion of the standard and calls the function of flowedu that computes the result;
+gradients are recorded as usual. Not included: complex numbers, unsigned integers above 8 bits, and the extension `fft`,
+most of which needs complex numbers. https://data-apis.org/array-api/2025.12 describes the functions.
+"""
+# ruff: noqa: F401, I001
+from __future__ import annotations
+
+import array
+import builtins
+from collections import namedtuple
+from math import e, inf, nan, pi
+from types import SimpleNamespace
+
+import numpy as np
+
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.ops.promote import cast, result_type as _result_type, scalar
+from flowedu.core.values.dtype import bool_ as bool, get_default_dtype
+from flowedu.core.values.dtype import float32, float64, int8, int16, int32, int64, uint8
+from flowedu.errors import ArgumentError, ShapeError
+from flowedu.tensor import creation, device as devices, dims, elementwise as E, interop, joining, limits, linalg as L
+from flowedu.tensor import linear, pieces, reductions as R, running, search, shapes
+from flowedu.tensor.creation import empty_like, full_like, ones_like, zeros_like
+from flowedu.tensor.elementwise import (
+    abs, acos, acosh, asin, asinh, atan, atanh, bitwise_not as bitwise_invert, ceil, cos, cosh, exp, expm1, floor,
+    isfinite, isinf, isnan, log, log1p, log2, log10, logical_not, negative, positive, reciprocal, round, signbit, sin,
+    sinh, sqrt, square, tan, tanh, trunc)
+from flowedu.tensor.shapes import broadcast_shapes, mT as matrix_transpose
+
+__array_api_version__ = "2025.12"
+newaxis = None
+_TYPES = {"bool": bool, "int8": int8, "int16": int16, "int32": int32, "int64": int64, "uint8": uint8,
+          "float32": float32, "float64": float64}
+_SIGNED, _REAL = {int8, int16, int32, int64}, {float32, float64}
+_KINDS = {"bool": {bool}, "signed integer": _SIGNED, "unsigned integer": {uint8}, "integral": _SIGNED | {uint8},
+          "real floating": _REAL, "complex floating": set(), "numeric": _SIGNED | {uint8} | _REAL}
+
+
+# ---- dtypes and devices
+def result_type(*arrays_and_dtypes):
+    """Return the dtype of a result of arrays, dtypes, and numbers. 0-dim arrays count as others, unlike in PyTorch."""
+    return _result_type(*(x.dtype if isinstance(x, Tensor) else x for x in arrays_and_dtypes))
+
+
+def isdtype(dtype, kind) -> builtins.bool:
+    """Return True if `dtype` is of a kind: a dtype, a name such as "integral", or a tuple of these."""
+    if isinstance(kind, tuple):
+        return builtins.any(isdtype(dtype, k) for k in kind)
+    if isinstance(kind, str) and kind not in _KINDS:
+        raise ArgumentError("isdtype: unknown kind of dtype", expected=", ".join(_KINDS), got=repr(kind))
+    return dtype in _KINDS[kind] if isinstance(kind, str) else dtype is kind
+
+
+def _limits(info, type):
+    kind = result_type(type)
+    return SimpleNamespace(**{**vars(info(kind)), "dtype": kind})
+
+
+can_cast = lambda from_, to, /: result_type(from_, to) is to
+finfo, iinfo = lambda type, /: _limits(limits.finfo, type), lambda type, /: _limits(limits.iinfo, type)
+astype = lambda x, dtype, /, *, copy=True, device=None: x.to(device=device or x.device, dtype=dtype, copy=copy)
+__array_namespace_info__ = lambda: SimpleNamespace(
+    capabilities=lambda: {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 8},
+    default_device=lambda: devices.CPU,
+    devices=lambda: (devices.CPU, *(devices.device("cuda", i) for i in range(devices.gpus()))),
+    default_dtypes=lambda *, device=None: {
+        "real floating": get_default_dtype(), "integral": int64, "indexing": int64},
+    dtypes=lambda *, device=None, kind=None: {
+        name: dtype for name, dtype in _TYPES.items() if kind is None or isdtype(dtype, kind)})
+
+
+# ---- adapters
+def _promoted(*values):
+    """Return arrays and numbers as arrays of their common dtype."""
+    kind = result_type(*values)
+    return [cast(x, kind) if isinstance(x, Tensor) else scalar(x, kind) for x in values]
+
+
+def _binary(f):
+    return lambda x1, x2, /: f(*_promoted(x1, x2))
+
+
+def _filled(f):
+    return lambda shape, *, dtype=None, device=None: f(shape, dtype=dtype, device=device)
+
+
+def _reduce(f, x, axis, keepdims, **options):
+    """Call a reduction of flowedu. An empty tuple of axes means all of them there, and none in the standard."""
+    if axis == ():
+        return f(shapes.unsqueeze(x, 0), 0, False, **options)
+    return f(x, axis, keepdims, **options)
+
+
+def _reduction(f):
+    return lambda x, /, *, axis=None, keepdims=False: _reduce(f, x, axis, keepdims)
+
+
+def _total(f):
+    return lambda x, /, *, axis=None, dtype=None, keepdims=False: _reduce(f, x, axis, keepdims, dtype=dtype)
+
+
+def _spread(f):
+    return lambda x, /, *, axis=None, correction=0.0, keepdims=False: _reduce(
+        lambda x, axis, keepdims: f(x, axis, None, keepdims, correction=correction), x, axis, keepdims)
+
+
+def _only_axis(axis: int | None, x) -> int:
+    """Return `axis`; None: 0, for an array of one axis."""
+    if axis is None and x.ndim != 1:
+        raise ShapeError("axis=None is for arrays of one axis", expected="(n,)", got=str(tuple(x.shape)), fix="axis=0")
+    return axis or 0
+
+
+def _cumulate(f, initial: int, x, axis, dtype, include_initial):
+    axis, kind = _only_axis(axis, x), dtype or (x.dtype if x.dtype.is_floating_point else int64)
+    if include_initial:
+        start = [1 if i == axis % x.ndim else n for i, n in enumerate(x.shape)]
+        x = joining.cat([x.new_full(start, initial, dtype=kind), cast(x, kind)], axis)
+    return f(x, axis, dtype=kind)
+
+
+def _running(f, initial: int):
+    return lambda x, /, *, axis=None, dtype=None, include_initial=False: _cumulate(
+        f, initial, x, axis, dtype, include_initial)
+
+
+# ---- creation
+empty, ones, zeros = map(_filled, (creation.empty, creation.ones, creation.zeros))
+full = lambda shape, fill_value, *, dtype=None, device=None: creation.full(
+    shape, fill_value, dtype=dtype, device=device)
+from_dlpack = lambda x, /, *, device=None, copy=None: interop.from_dlpack(x, device=device, copy=copy)
+linspace = lambda start, stop, /, num, *, dtype=None, device=None, endpoint=True: creation.linspace(
+    start, stop, num if endpoint else num + 1, dtype=dtype, device=device)[:num]
+meshgrid = lambda *arrays, indexing="xy": joining.meshgrid(*arrays, indexing=indexing)
+tril, triu = lambda x, /, *, k=0: joining.tril(x, k), lambda x, /, *, k=0: joining.triu(x, k)
+
+
+def asarray(obj, /, *, dtype=None, device=None, copy: builtins.bool | None = None):
+    """Return an array of numbers, nested lists, a buffer, or an array, whose memory is used where that is possible."""
+    data = np.asarray(obj) if isinstance(obj, (memoryview, bytearray, array.array)) else obj
+    y = creation.as_tensor(data, dtype, obj.device if device is None and isinstance(obj, Tensor) else device)
+    shared = y is obj or isinstance(data, np.ndarray) and np.shares_memory(data, y.numpy())
+    if copy is False and not shared:
+        raise ArgumentError("asarray: a copy is needed", expected="copy=None", got="copy=False", fix="leave copy out")
+    return E.clone(y) if copy and shared else y
+
+
+def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
+    """Return start, start + step, ... before stop; nothing if the step leads away from it."""
+    start, stop = (0, start) if stop is None else (start, stop)
+    stop = start + 0 * (stop - start) if (stop - start) * step < 0 else stop
+    return creation.arange(start, stop, step, dtype=dtype, device=device)
+
+
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype=None, device=None):
+    """Return a matrix with ones on the k-th diagonal."""
+    rows = creation.arange(n_rows, device=device)
+    columns = creation.arange(n_rows if n_cols is None else n_cols, device=device)
+    return cast(E.eq(shapes.unsqueeze(rows, 1) + k, columns), dtype or get_default_dtype())
+
+
+# ---- elementwise
+(add, atan2, bitwise_and, bitwise_left_shift, bitwise_or, bitwise_right_shift, bitwise_xor, copysign, divide, equal,
+ floor_divide, greater, greater_equal, hypot, less, less_equal, logaddexp, logical_and, logical_or, logical_xor,
+ maximum, minimum, multiply, not_equal, pow, remainder, subtract) = map(_binary, (
+     E.add, E.atan2, E.bitwise_and, E.bitwise_left_shift, E.bitwise_or, E.bitwise_right_shift, E.bitwise_xor,
+     E.copysign, E.div, E.eq, E.floor_divide, E.gt, E.ge, E.hypot, E.lt, E.le, E.logaddexp, E.logical_and,
+     E.logical_or, E.logical_xor, E.maximum, E.minimum, E.mul, E.ne, E.pow, E.remainder, E.sub))
+nextafter = _binary(lambda x1, x2: interop.alike(
+    np.nextafter(search.data("nextafter", x1), search.data("nextafter", x2)), x1))
+where = lambda condition, x1, x2, /: E.where(condition, *_promoted(x1, x2))
+conj = real = lambda x, /: E.positive(x)
+imag = lambda x, /: zeros_like(x)
+sign = lambda x, /: E.where(E.isnan(x), x, E.sign(x))      # NaN, for which PyTorch's is 0
+
+
+def clip(x, /, min=None, max=None):
+    """Return x with each element limited to [min, max]."""
+    low, high = (cast(b, x.dtype) if isinstance(b, Tensor) else b for b in (min, max))
+    return E.clone(x) if low is None and high is None else E.clamp(x, low, high)
+
+
+# ---- reductions
+argmax, argmin, max, mean, min = map(_reduction, (R.argmax, R.argmin, R.amax, R.mean, R.amin))
+all, any = (_reduction(lambda x, *rest, f=f: f(cast(x, bool), *rest)) for f in (E.all, E.any))
+prod, sum, std, var = _total(R.prod), _total(R.sum), _spread(R.std), _spread(R.var)
+cumulative_prod, cumulative_sum = _running(running.cumprod, 1), _running(running.cumsum, 0)
+count_nonzero = lambda x, /, *, axis=None, keepdims=False: _reduce(R.sum, E.ne(x, 0), axis, keepdims)
+diff = lambda x, /, *, axis=-1, n=1, prepend=None, append=None: running.diff(x, n, axis, prepend, append)
+
+
+# ---- indices, order, sets
+take = lambda x, indices, /, *, axis=None: x[
+    (slice(None),) * (_only_axis(axis, x) % x.ndim) + (cast(indices, int64),)]
+take_along_axis = lambda x, indices, /, *, axis=-1: joining.take_along_dim(x, cast(indices, int64) % x.shape[axis], axis)
+sort = lambda x, /, *, axis=-1, descending=False, stable=True: search.sort(x, axis, descending, stable)[0]
+argsort = lambda x, /, *, axis=-1, descending=False, stable=True: search.argsort(x, axis, descending, stable)
+isin = lambda x1, x2, /, *, invert=False: search.isin(*_promoted(x1, x2), invert=invert)
+searchsorted = lambda x1, x2, /, *, side="left", sorter=None: search.searchsorted(
+    *_promoted(x1, x2), side=side, sorter=sorter)
+unique_all_result = namedtuple("unique_all_result", "values indices inverse_indices counts")
+unique_counts_result = namedtuple("unique_counts_result", "values counts")
+unique_inverse_result = namedtuple("unique_inverse_result", "values inverse_indices")
+unique_counts = lambda x, /: unique_counts_result(*search.unique(x, return_counts=True))
+unique_inverse = lambda x, /: unique_inverse_result(*search.unique(x, return_inverse=True))
+unique_values = lambda x, /: search.unique(x)
+
+
+def unique_all(x, /):
+    """Return the different elements, where each first occurs, which of them each element of x is, and their counts."""
+    values, inverse, counts = search.unique(x, True, True, True)
+    order = search.argsort(shapes.ravel(inverse))
+    return unique_all_result(values, order[running.cumsum(counts, 0) - counts], inverse, counts)
+
+
+def nonzero(x, /):
+    """Return the indices of the elements other than 0, one array for each axis. Raises AxisError for a 0-dim array."""
+    dims.real_dim(0, x.ndim, "nonzero")
+    return search.nonzero(x, as_tuple=True)
+
+
+# ---- shapes
+broadcast_arrays = lambda *arrays: tuple(shapes.broadcast_tensors(*arrays))
+broadcast_to = lambda x, /, shape: shapes.broadcast_to(x, shape)
+concat = lambda arrays, /, *, axis=0: joining.cat(
+    [shapes.ravel(x) if axis is None else x for x in _promoted(*arrays)], axis or 0)
+flip = lambda x, /, *, axis=None: pieces.flip(x, dims.dims(axis, x.ndim, "flip"))
+moveaxis = lambda x, source, destination, /: shapes.movedim(x, source, destination)
+permute_dims = lambda x, /, axes: shapes.permute(x, axes)
+repeat = lambda x, repeats, /, *, axis=None: shapes.repeat_interleave(x, repeats, axis)
+roll = lambda x, /, shift, *, axis=None: pieces.roll(x, shift, axis)
+stack = lambda arrays, /, *, axis=0: joining.stack(_promoted(*arrays), axis)
+tile = lambda x, repetitions, /: shapes.tile(x, tuple(repetitions))
+unstack = lambda x, /, *, axis=0: pieces.unbind(x, axis)
+
+
+def expand_dims(x, /, axis=0):
+    """Return x with an axis of size 1 at each place of `axis`, a number or a tuple."""
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    for i in dims.dims(axes, x.ndim + len(axes), "expand_dims") if axes else ():
+        x = shapes.unsqueeze(x, i)
+    return x
+
+
+def squeeze(x, /, axis):
+    """Return x without the given axes. Raises ShapeError where one has a size other than 1."""
+    axes = dims.dims(axis, x.ndim, "squeeze") if axis != () else ()
+    if builtins.any(x.shape[i] != 1 for i in axes):
+        raise ShapeError("squeeze: an axis has a size other than 1", got=str(tuple(x.shape)), fix="leave it out of axis")
+    return shapes.reshape(x, [n for i, n in enumerate(x.shape) if i not in axes])
+
+
+def reshape(x, /, shape, *, copy: builtins.bool | None = None):
+    """Return x in another shape. copy=False: raises an error where elements must be copied."""
+    y = shapes.view(x, shape) if copy is False else shapes.reshape(x, shape)
+    return E.clone(y) if copy else y
+
+
+# ---- linear algebra
+matmul, outer = _binary(linear.matmul), _binary(linear.outer)
+tensordot = lambda x1, x2, /, *, axes=2: linear.tensordot(*_promoted(x1, x2), axes)
+
+
+def vecdot(x1, x2, /, *, axis: int = -1):
+    """Return the inner products of vectors along an axis, which has the same size in both arrays."""
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ShapeError("vecdot: the vectors have different sizes", got=f"{x1.shape[axis]} and {x2.shape[axis]}")
+    return R.sum(multiply(x1, x2), axis, dtype=result_type(x1, x2))
+
+
+def solve(x1, x2, /):
+    """Return the solution of x1 @ x = x2. x2 is a vector if it has one axis, else matrices."""
+    a, b = _promoted(x1, shapes.unsqueeze(x2, 1) if x2.ndim == 1 else x2)
+    batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    y = L.solve(shapes.expand(a, (*batch, *a.shape[-2:])), shapes.expand(b, (*batch, *b.shape[-2:])))
+    return shapes.squeeze(y, -1) if x2.ndim == 1 else y
+
+
+linalg = SimpleNamespace(
+    matmul=matmul, matrix_transpose=matrix_transpose, tensordot=tensordot, vecdot=vecdot, outer=outer, solve=solve,
+    det=L.det, inv=L.inv, eigh=L.eigh, eigvalsh=L.eigvalsh, matrix_power=L.matrix_power, slogdet=L.slogdet,
+    svdvals=L.svdvals, cholesky=lambda x, /, *, upper=False: L.cholesky(x, upper=upper),
+    cross=lambda x1, x2, /, *, axis=-1: L.cross(*_promoted(x1, x2), axis),
+    diagonal=lambda x, /, *, offset=0: L.diagonal(x, offset),
+    matrix_norm=lambda x, /, *, keepdims=False, ord="fro": L.matrix_norm(x, ord, keepdim=keepdims),
+    matrix_rank=lambda x, /, *, rtol=None: L.matrix_rank(x, rtol=rtol),
+    pinv=lambda x, /, *, rtol=None: L.pinv(x, rtol=rtol), qr=lambda x, /, *, mode="reduced": L.qr(x, mode),
+    svd=lambda x, /, *, full_matrices=True: L.svd(x, full_matrices),
+    trace=lambda x, /, *, offset=0, dtype=None: R.sum(L.diagonal(x, offset), -1, dtype=dtype),
+    vector_norm=lambda x, /, *, axis=None, keepdims=False, ord=2: _reduce(
+        lambda x, axis, keepdims: L.vector_norm(x, ord, axis, keepdims), x, axis, keepdims))
+del solve                                               # only in linalg
+for _space in (globals(), vars(linalg)):
+    for _name, _function in [*_space.items()]:
+        if getattr(_function, "__name__", "") == "<lambda>":
+            _function.__name__ = _function.__qualname__ = _name
+            _function.__doc__ = f"Compute `{_name}` of the array API standard."
