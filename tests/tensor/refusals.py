@@ -111,7 +111,6 @@ m.index_select(a, 0, k3[0] + 9)
 m.movedim(a, 0, 5)""",
     "ValueError": """
 m.cat([])
-a[::-1]
 m.tensor([[1], [2, 3]])
 float(a)""",
     "TypeError": """

@@ -14,8 +14,8 @@ few = settings(max_examples=120, deadline=None)
 
 
 @st.composite
-def an_index(draw, shape, advanced=True):
-    """An index, as a function of what makes tensors out of arrays."""
+def an_index(draw, shape, advanced=True, steps=(-3, -2, -1, 1, 2, 3)):
+    """An index, as a function of what makes tensors out of arrays. steps: those of slices."""
     items, axis = [], 0
     dots = draw(st.integers(-1, len(shape)))
     while axis < len(shape):
@@ -47,18 +47,18 @@ def an_index(draw, shape, advanced=True):
             items.append(("tensor", np.array(draw(st.sampled_from([[True, False], [False, True], [True, True]])))))
         else:
             items.append(slice(draw(st.none() | st.integers(-4, 4)), draw(st.none() | st.integers(-4, 4)),
-                               draw(st.none() | st.integers(1, 3))))
+                               draw(st.none() | st.sampled_from(steps))))
         axis += 1
     if items.count(Ellipsis) and draw(st.booleans()):
         items = [i for i in items if i is not Ellipsis]
     return lambda make: tuple(make(i[1]) if isinstance(i, tuple) else i for i in items)
 
 
-def drawn(data, advanced):
+def drawn(data, advanced, steps=(-3, -2, -1, 1, 2, 3)):
     """(shape, index as above, the flat numbers of the elements it means)."""
     shape = tuple(data.draw(st.lists(st.integers(0, 4) if not advanced else st.integers(1, 4), min_size=1, max_size=4)))
     try:
-        index = data.draw(an_index(shape, advanced))
+        index = data.draw(an_index(shape, advanced, steps))
         places = T(np.arange(int(np.prod(shape))).reshape(shape))[index(m.tensor)].a
     except IndexError:
         assume(False)
@@ -69,7 +69,7 @@ def drawn(data, advanced):
 @few
 @given(st.data())
 def test_basic_indices_are_views(data):
-    shape, index, places = drawn(data, False)
+    shape, index, places = drawn(data, False, (1, 2, 3))
     x = flow.tensor(np.arange(float(np.prod(shape))).reshape(shape))
     y = x[index(flow.tensor)]
     assert tuple(y.shape) == places.shape
@@ -122,7 +122,7 @@ def test_any_index_writes_its_places_and_their_gradient_goes_to_the_value(data):
 @given(st.data())
 def test_pytorch_means_the_same_places(data):
     torch = pytest.importorskip("torch")
-    shape, index, places = drawn(data, True)
+    shape, index, places = drawn(data, True, (1, 2, 3))
     np.testing.assert_array_equal(torch.arange(int(np.prod(shape))).reshape(shape)[index(torch.tensor)].numpy(), places)
 
 
@@ -150,6 +150,41 @@ def test_a_chain_of_views_writes_through():
     assert b.tolist() == [[0, 8], [5, 5], [1, 0]]
 
 
+@pytest.mark.parametrize("index", [
+    np.s_[::-1], np.s_[:, ::-2], np.s_[::-1, 1], np.s_[None, 2:0:-1, ..., ::-1], np.s_[0:2:-1], np.s_[::-1, [2, 0]],
+    np.s_[[0, 2], ::-1], np.s_[-1:-9:-3, 1:]])
+@pytest.mark.parametrize("graph", [False, True])
+def test_negative_steps_copy(index, graph):
+    """x[::-1].fill_(7) does not reach x, as with an index list; x[::-1] = value and x[::-1] -= 100 do."""
+    def write(x):
+        x = x * 1
+        x[index].fill_(-7.0)
+        x[index] -= 100
+        x[index] = x[index] * 2
+        return x
+
+    class Write(flow.nn.Graph):
+        def build(self, x):
+            return write(x)
+
+    want = np.arange(12.0).reshape(3, 4)
+    x = flow.tensor(want)
+    want[index] = (want[index] - 100) * 2
+    np.testing.assert_array_equal((Write() if graph else write)(x).numpy(), want)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (0, 3), (3, 1)])
+def test_masks_of_nothing_choose_nothing(shape):
+    """A size of a mask is that of the axis, or 0, by the array API standard."""
+    x = flow.ones(shape)
+    for rank in range(1, len(shape) + 1):
+        for zeros in range(1, 2 ** rank):
+            mask = flow.ones([0 if zeros >> i & 1 else n for i, n in enumerate(shape[:rank])], dtype=flow.bool)
+            assert x[mask].shape == (0, *shape[rank:])
+            x[mask] = 5.0
+            assert (x == 1).all()
+
+
 def test_leaves_that_require_grad_are_not_written():
     leaf = flow.ones(3, requires_grad=True)
     with pytest.raises(RuntimeError, match="leaf"):
@@ -161,7 +196,7 @@ def test_leaves_that_require_grad_are_not_written():
 
 @pytest.mark.parametrize("index, words", [
     (3, "out of range"), ((0, 9), "out of range"), ((0, 0, 0), "Too many indices for tensor of dimension 2"),
-    (1.0, "Invalid index float"), ("x", "Invalid index str"), (slice(None, None, -1), "step must be greater than zero"),
+    (1.0, "Invalid index float"), ("x", "Invalid index str"), (slice(None, None, 0), "step cannot be zero"),
     ([5], "out of range"), (np.array([True]), "shape of the mask"), (([0, 1], [0, 1, 2]), "could not be broadcast"),
     (flow.tensor([1.0]), "must be long, int, byte or bool"), ((Ellipsis, Ellipsis), "single ellipsis")])
 def test_messages(index, words):

@@ -71,7 +71,8 @@ def _lazy_mask(index):
 def _band(x, parts, value):
     """Slices: zeros with the value in its place, and x elsewhere."""
     region = tuple(-(-(b - a) // c) for a, b, c in zip(parts.start, parts.stop, parts.step))
-    value = beside(reshaped(S.contiguous(_value(x, value, tuple(parts.sizes))), region), x)
+    value = parts.turn(_value(x, value, tuple(parts.sizes)))
+    value = beside(reshaped(S.contiguous(value), region), x)
     if region == tuple(x.shape):
         return value
     if not value._numel:
@@ -89,13 +90,13 @@ def setitem(self, index, value) -> None:
         write_into(self, put(self, index, value))
         return
     parts = Parts(tuple(self.shape), index)
-    v = parts.view(self)
+    v = parts.unturned(self)
     if parts.basic:
-        write_into(v if v is not self else self, _value(self, value, tuple(v.shape)))
+        write_into(v, parts.turn(_value(self, value, tuple(v.shape))))
         return
     whole = (slice(None),) * v.ndim
     chosen = tuple(w if c is None else c for w, c in zip(whole, parts.chosen))
-    write_into(v, put(v, chosen, value))
+    write_into(v, parts.turn(put(parts.turn(v), chosen, value)))
 
 
 def added(updates, places, shape):

@@ -20,6 +20,7 @@ from flowedu.tensor import shapes as S
 from flowedu.tensor.devices import beside
 from flowedu.tensor.dims import transposed
 from flowedu.tensor.interop import alike
+from flowedu.tensor.pieces import flip
 from flowedu.tensor.search import data, is_lazy
 
 _op = REGISTRY.__getitem__
@@ -31,7 +32,7 @@ class Parts:
     """What an index says about a tensor of `shape`.
 
     Attributes: start, stop, step, for each axis; sizes, the axes of the view; chosen, for each of these None or an index:
-    an int64 array, or a lazy tensor.
+    an int64 array, or a lazy tensor; flipped, those of them that a negative step reverses.
     """
 
     def __init__(self, shape: tuple[int, ...], index):
@@ -39,6 +40,7 @@ class Parts:
         self.start, self.stop, self.step = [0] * len(shape), list(shape), [1] * len(shape)
         self.sizes: list[int] = []
         self.chosen: list = []
+        self.flipped: list[int] = []
         self.axis = 0
         items = [self._plain(i) for i in (index if isinstance(index, tuple) else (index,))]
         taken = sum(self._takes(i) for i in items)
@@ -131,17 +133,21 @@ class Parts:
         except TypeError:
             raise DTypeError("index: slice indices must be integers or None", expected="ints", got=str(s),
                              fix="int(i)") from None
-        if s.step is not None and s.step < 1:
-            raise ArgumentError("index: step must be greater than zero", got=str(s), expected="a step of 1 or more",
-                                fix="x.flip(axis) turns an axis round")
-        a, b, c = s.indices(n)
-        self.start[self.axis], self.stop[self.axis], self.step[self.axis] = a, max(a, b), c
-        self._keep(-(-(max(a, b) - a) // c))
+        if s.step == 0:
+            raise ArgumentError("index: slice step cannot be zero", got=str(s), expected="a step above or below 0",
+                                fix="leave the step out")
+        places = range(n)[s]
+        if places.step < 0:
+            self.flipped.append(len(self.sizes))
+            places = places[::-1] if places else range(0)
+        self.start[self.axis], self.step[self.axis] = places.start, places.step
+        self.stop[self.axis] = min(max(places.start, places.stop), n)
+        self._keep(len(places))
         self.axis += 1
 
     def _mask(self, mask):
         for k, n in enumerate(mask.shape):
-            if self.shape[self.axis + k] != n:
+            if n not in (self.shape[self.axis + k], 0):          # the array API standard takes masks of nothing
                 raise AxisError(f"index: The shape of the mask {list(mask.shape)} at index {k} does not match the shape of "
                                 f"the indexed tensor {list(self.shape)} at index {self.axis + k}",
                                 expected=f"{self.shape[self.axis:self.axis + mask.ndim]}", got=str(mask.shape),
@@ -160,7 +166,15 @@ class Parts:
 
     # ---- using
     def view(self, x):
-        """The part of x that integers, slices, None and ... name."""
+        """The part of x that integers, slices, None and ... name. A view, if all steps are positive."""
+        return self.turn(self.unturned(x))
+
+    def turn(self, x):
+        """Return x with the axes of negative steps reversed, copied; x itself where there are none."""
+        return flip(x, self.flipped) if self.flipped else x
+
+    def unturned(self, x):
+        """Return the view of `view`, with the axes of negative steps in the order of x."""
         if any(self.start) or self.stop != list(self.shape) or any(s != 1 for s in self.step):
             x = _SLICE.call((x,), (tuple(self.start), tuple(self.stop), tuple(self.step)))
         return _RESHAPE.call((x,), (tuple(self.sizes),)) if x.shape != tuple(self.sizes) or not x.ndim else x
@@ -209,7 +223,7 @@ def _key(index):
         kind = type(i)
         if kind is slice:
             i = (i.start, i.stop, i.step)
-            if not all(type(k) is int or k is None for k in i):
+            if not all(type(k) is int or k is None for k in i) or (i[2] or 1) < 0:
                 return None
         elif kind is not int and i is not None and i is not Ellipsis:
             return None
@@ -229,7 +243,7 @@ def _basic(shape: tuple, key: tuple):
 
 
 def getitem(self, index):
-    """x[index]: a view for integers, slices, None and `...`; a copy for lists, arrays, index tensors and masks."""
+    """x[index]: a view for integers, slices, None and `...`; a copy for lists, arrays, tensors, masks, negative steps."""
     key = _key(index)
     if key is not None:
         cut, sizes = _basic(self._sizes(), key)
