@@ -127,6 +127,7 @@ from flowedu.tensor.factors import (
 from flowedu.tensor.least_squares import logdet, matrix_exp, old_slogdet as slogdet, pinverse
 from flowedu.tensor.covariance import corrcoef, cov
 from flowedu.tensor.einsum import einsum
+from flowedu.tensor import einops_backend as _einops_backend
 from flowedu.tensor.search import (
     argsort, argwhere, bincount, bucketize, histc, isin, kthvalue, masked_select, median, mode, msort, nonzero, quantile,
     searchsorted, sort, topk, unique, unique_consecutive)

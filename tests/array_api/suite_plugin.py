@@ -4,7 +4,6 @@ It marks the cases of xfails.txt, writes the counts of a run to a file, and make
 dtypes.
 """
 import builtins
-import fnmatch
 import importlib.util
 import json
 import os
@@ -12,27 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-XFAILS = Path(__file__).with_name("xfails.txt")
-
-
-def read_xfails(path: Path = XFAILS) -> dict[str, tuple[str, bool]]:
-    """Return {pattern of test ids: (reason, True if every case must fail)} of a file of expected failures.
-
-    A line is `pattern  # reason`; in a pattern only `*` is special. A line that begins with `~` names cases that fail for
-    some of the inputs that may be drawn, so they may pass, too.
-    """
-    rows = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line.strip() and not line.startswith("#"):
-            pattern, _, reason = line.partition("  # ")
-            rows[pattern.removeprefix("~").strip()] = (reason.strip(), not line.startswith("~"))
-    return rows
-
-
-def matches(test_id: str, pattern: str) -> bool:
-    """Return True if `pattern` describes the test; `*` stands for any characters."""
-    return fnmatch.fnmatchcase(test_id, pattern.replace("[", "[[]"))
+from expected import matches, read_xfails  # a file beside this one
 
 
 class _RealDtypes:

@@ -78,6 +78,7 @@ NOT_HERE = {
     "make test-torch": "CI runs these tests in test-all", "make test-mpi": "CI runs these tests in test-all",
     "make test-cuda": "part of make test-all", "make test-debug": "a step of .ci/run",
     "make build-debug": "the first part of test-debug", "make lint": "a step of .ci/run", "make peers": "a step of .ci/run",
+    "make array-api": "a step of .ci/run; tests/array_api runs its tool without the suite",
     "make doors": "is what runs this", "make book": "a step of .ci/run; its pages: tests/book",
     "make notebooks": "runs all lessons; tests/book/test_notebooks.py writes them, and runs some",
     "make mutants": "an hour: before a release", "make bench": "installs gigabytes; benchmarks/ has tests of its own",
