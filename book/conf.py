@@ -14,8 +14,8 @@ import tables  # noqa: E402
 project, author, copyright = "flowedu", "the authors of flowedu", "the authors of flowedu, Apache-2.0"
 root_doc = "book/index"
 extensions = ["myst_parser"]
-include_patterns = ["book/*.md", "book/reference/*.md", "docs/*.md", "chapters/*/*.md",
-                    *(f"chapters/{name}.md" for name in ("glossary", "syllabus", "exam", "projects"))]
+include_patterns = ["book/*.md", "book/reference/*.md", "docs/*.md", "chapters/*/*.md", "chapters/glossary.md",
+                    "chapters/syllabus.md", "chapters/exam.md", "chapters/projects.md"]
 exclude_patterns = [".*", "build", "src", "tests", "tools", "benchmarks", "work"]
 myst_heading_anchors = 4
 myst_links_external_new_tab = False

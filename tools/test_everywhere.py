@@ -101,7 +101,7 @@ def copy_checkout(target: Path) -> None:
         files = [Path(os.fsdecode(name)) for name in listed.stdout.split(b"\0") if name]
     else:
         files = [p.relative_to(ROOT) for top in ("*.*", "Makefile", "src/**/*", "tests/**/*", "tools/**/*", "chapters/**/*",
-                                                 "book/**/*", "benchmarks/**/*") for p in ROOT.glob(top)]
+                                                 "book/**/*", "docs/**/*", "benchmarks/**/*") for p in ROOT.glob(top)]
     files += [p.relative_to(ROOT) for p in (ROOT / "src").rglob("*.so")]
     for file in files:
         if (ROOT / file).is_file():
