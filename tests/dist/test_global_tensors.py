@@ -489,6 +489,21 @@ class TestExplain:
         flow.explain(flow.ones(2))
         assert "as it was asked for" in (said := capsys.readouterr().out) and "a local tensor" in said
 
+    @pytest.mark.parametrize("target", [B, split(0), split(1)])
+    def test_a_boxed_value(self, target, capsys):
+        partial = made(split(1)) @ made(split(0))
+        assert partial.sbp == (flow.sbp.partial_sum,)
+        flow.explain(partial.to_global(sbp=target))
+        text, route = capsys.readouterr().out, flow.boxing.route(partial, sbp=target)
+        assert f"{route.name} of partial sums" in text and f"{route.bytes} bytes" in text
+
+    def test_the_gradient_of_data_parallel_training(self, capsys):
+        x, w = made(split(0)), made(B)
+        w.requires_grad = True
+        (x @ w).square().sum().backward()
+        flow.explain(w.grad)
+        assert "all-reduce of partial sums" in capsys.readouterr().out
+
     def test_a_function(self, capsys):
         flow.explain(lambda x: (x @ made(split(0))).relu(), made(split(0)))
         said = capsys.readouterr().out

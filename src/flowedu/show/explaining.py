@@ -1,10 +1,11 @@
-"""flow.explain: why a value lies as it does, and what that cost."""
+"""flow.explain: the reason for the layout of a value, and the bytes that were moved for it."""
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.define import Op
+from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.distributed.boxing import heard
 from flowedu.errors import CallError
 from flowedu.show.choice import size
@@ -39,10 +40,15 @@ def explanation(x, *args, **kwargs) -> str:
 def _tensor(x: Tensor) -> str:
     if x.global_layout is None:
         return "a local tensor: it lies on one device, and nothing was chosen"
-    choice = x.rare.choice if x.rare is not None else None
-    if choice is None:
+    origin = None if x.rare is None or x.rare.parts is None else x.rare.parts.origin
+    if origin is None or isinstance(origin, Route) and not origin.bytes:
         return f"{x.global_layout.layout}: as it was asked for (made so, or to_global), or it lies on one device"
-    return choice.explain()
+    if isinstance(origin, Route):
+        kinds = {"P": "partial sums", "Pmax": "partial maxima", "Pmin": "partial minima"}
+        of = next((f" of {kinds[s]}" for s in origin.src.sbp if s in kinds), "")
+        asked = "the layout that to_global asked for, or, of a gradient, that of its parameter"
+        return f"{origin.describe()}\n because: {origin.name}{of} brings the value to {asked}"
+    return origin.explain()
 
 
 def _calls(f, args: tuple, kwargs: dict) -> str:

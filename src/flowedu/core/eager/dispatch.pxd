@@ -85,7 +85,6 @@ cdef class GlobalLayout:             # of a global tensor: one object for each p
 
 cdef class Rare:                     # fields that few tensors have
     cdef public object parts         # global tensors on several devices: {rank: local tensor} of the ranks owned here
-    cdef public object choice        # and how the op that made it was spread over them (core/sbp/choose.py); None: unknown
     cdef public object symbol        # lazy tensors: what they stand for
     cdef public object grad_name     # lazy tensors: what grad_fn prints
     cdef public object hooks         # {id: function} of register_hook, on a leaf

@@ -37,7 +37,7 @@ def boxed_to(x: Tensor, global_layout: GlobalLayout) -> Tensor:
         distinct = {id(t): t for t in new.values()}
         own = {i: copy_of(t) if any(map(t.shares_block, old.values())) else t for i, t in distinct.items()}
         new = {rank: own[id(t)] for rank, t in new.items()}
-    return assembled(r.spec, global_layout, new, None, old.identity or current().identify("moved", key))
+    return assembled(r.spec, global_layout, new, r if r.hops else None, old.identity or current().identify("moved", key))
 
 
 def boxed(x: Tensor, global_layout: GlobalLayout, grad_layout: GlobalLayout | None = None) -> Tensor:

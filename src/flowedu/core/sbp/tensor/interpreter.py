@@ -30,9 +30,10 @@ _plans: dict[tuple, CallPlan] = {}
 
 
 class Parts(dict):
-    """{rank: its part} of the ranks that this thread owns, and the identity of the value (Engine.identify)."""
+    """{rank: its part} of the ranks that this thread owns, the identity of the value (Engine.identify), and how it came to
+    be: the choice for the op that made it, or the route by which it was boxed; None: unknown."""
 
-    identity = 0
+    identity, origin = 0, None
 
 
 class CallPlan(NamedTuple):
@@ -166,14 +167,15 @@ def parts_of(x: Tensor) -> Parts:
     return x.rare.parts
 
 
-def assembled(spec: Spec, global_layout: GlobalLayout, parts: dict, choice: Choice | None = None, identity=0) -> Tensor:
-    """The global tensor of these parts, without history. choice: how the op that made it was spread."""
+def assembled(spec: Spec, global_layout: GlobalLayout, parts: dict, origin: Choice | Route | None = None,
+              identity=0) -> Tensor:
+    """The global tensor of these parts, without history."""
     if global_layout.placement.type == "cuda":
         parts = housed(parts, global_layout.placement)
     if global_layout.single and parts:
         return labelled(next(iter(parts.values())), global_layout)
     y = global_tensor(tuple(spec.shape), spec.dtype, global_layout, Parts(parts))
-    y.rare.choice, y.rare.parts.identity = choice, 0 if global_layout.single else identity
+    y.rare.parts.origin, y.rare.parts.identity = origin, 0 if global_layout.single else identity
     return y
 
 
