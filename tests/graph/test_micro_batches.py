@@ -1,5 +1,6 @@
 """Law: k micro-batches take the step of the whole batch, or are refused, for every op, every layer, and every function."""
 import math
+import random
 import warnings
 import zlib
 
@@ -383,3 +384,39 @@ def test_the_comparison_leaves_no_marks():
         states.append(flow.get_rng_state().tolist())
         texts.append(repr(g).count("OPERATOR: model.0-matmul"))
     assert states[0] == states[1] and texts[0] >= 1
+
+
+def test_build_may_draw_numbers_of_python_and_numpy():
+    """Both traces get the same numbers, such as those that leave out layers; later draws are not changed."""
+    def build(self, x):
+        z = self.model.linear(x)
+        if random.random() < 0.5:
+            z = z.tanh()
+        (z.square().mean() * float(np.random.rand())).backward()  # noqa: NPY002
+
+    later = []
+    for k in (1, 2):
+        random.seed(3)
+        np.random.seed(3)  # noqa: NPY002
+        for _ in range(6):
+            model = Net()
+            graph(build, flow.optim.SGD(model.parameters(), lr=0.1), model=model,
+                  config={"set_gradient_accumulation_steps": k})(flow.tensor(X))
+        later.append((random.random(), np.random.rand()))  # noqa: NPY002
+    assert later[0] == later[1]
+
+
+class CumulativeNorm(nn.BatchNorm1d):
+    def forward(self, x):
+        return super().forward(x).cumsum(0)
+
+
+def test_batch_norm_layers():
+    """Only nn.BatchNorm itself normalizes each micro-batch: what a subclass adds, and the function, are refused."""
+    def steps(norm):
+        flow.manual_seed(2)
+        model = nn.Sequential(nn.Linear(WIDTH, WIDTH), norm).double()
+        return step(model, lambda m, x: (m(x) * x).mean(), [flow.tensor(X)], 2, UnsupportedError)
+
+    assert steps(nn.BatchNorm1d(WIDTH)) is not None and steps(nn.BatchNorm1d(WIDTH, affine=False)) is not None
+    assert steps(CumulativeNorm(WIDTH)) is None

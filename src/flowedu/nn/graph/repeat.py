@@ -1,8 +1,11 @@
 """A compiled nn.Graph parts of which run again: micro-batches, and modules whose activations are not kept (unroll.py)."""
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from math import isclose
+
+import numpy as np
 
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.ir import GraphValue
@@ -80,7 +83,7 @@ class RepeatingCompiled(SayingCompiled):
         xs = [x for _, x in io.leaves("", args, kwargs) if isinstance(x, Tensor)]
         self.batch_parts = self.tracer.placing.batch_parts(xs, self.owner.config.accumulation)
         self.cuts: list[list[GraphValue]] = []
-        self.call: tuple | None = (args, kwargs)
+        self.call: tuple | None = (args, kwargs, get_seeds())
         return super()._enter(args, kwargs)
 
     def entered(self, value: GraphValue) -> GraphValue:
@@ -135,7 +138,8 @@ class RepeatingCompiled(SayingCompiled):
 
     def _trace_whole(self) -> RepeatingCompiled:
         """Trace build once more, on the whole batch. Only the trace is used; it leaves no marks on the owner."""
-        args, kwargs = self.call
+        args, kwargs, seeds = self.call
+        current = get_seeds()
         whole = object.__new__(type(self))
         whole.__dict__.update(self.__dict__, is_whole=True, inputs=[], outputs=[], entrances=[], exits=[], rebound=[])
         whole.tracer = self.tracer_type(self.owner.name, self.owner._blocks, self.owner._paths(), lambda *line: None)
@@ -144,6 +148,7 @@ class RepeatingCompiled(SayingCompiled):
         parts = [p for block in self.owner._blocks.values() for p in block.walk()]
         counts = [len(p.nodes) for p in parts]
         try:
+            set_seeds(seeds)                                      # build draws the same numbers once more
             with fork_rng():
                 whole._trace(*whole._enter(args, kwargs))
         except Exception as e:
@@ -153,6 +158,7 @@ class RepeatingCompiled(SayingCompiled):
                 got=f"{type(e).__name__}: {e}".splitlines()[0], at=getattr(e, "at", self._build_line()),
                 fix="take sizes from the input: x.shape[0]") from e
         finally:
+            set_seeds(current)
             for part, count in zip(parts, counts):
                 del part.nodes[count:]
         return whole
@@ -178,3 +184,13 @@ class RepeatingCompiled(SayingCompiled):
         super().link()
         if self.owner._optimizers:
             self.program.run = self.steps.around(self.program)
+
+
+def get_seeds() -> tuple:
+    """Return the states of the global generators of Python and NumPy."""
+    return random.getstate(), np.random.get_state()  # noqa: NPY002 (the generator that build may use)
+
+
+def set_seeds(states: tuple) -> None:
+    random.setstate(states[0])
+    np.random.set_state(states[1])  # noqa: NPY002

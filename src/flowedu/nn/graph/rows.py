@@ -146,7 +146,7 @@ class RowAnalysis:
     def _is_batch_norm(self, node: Node) -> bool:
         """True for the ops of a BatchNorm layer, which normalizes each micro-batch by itself."""
         block = self.tracer.owner.get(node)
-        return block is not None and isinstance(block.origin, _BatchNorm)
+        return block is not None and getattr(type(block.origin), "forward", None) is _BatchNorm.forward
 
     def _split(self, node: Node, other: Node, states: Sequence[str], attrs: tuple) -> Sequence[str] | None:
         """The states of the outputs if the node is one of k equal parts of the other; None if not."""
