@@ -18,12 +18,13 @@ import numpy as np
 
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.promote import cast, result_type as _result_type, scalar
-from flowedu.core.values.dtype import bool_ as bool, get_default_dtype
-from flowedu.core.values.dtype import float32, float64, int8, int16, int32, int64, uint8
+from flowedu.core.values.dtype import (
+    bool_ as bool, float32, float64, get_default_dtype, int8, int16, int32, int64, uint8)
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.tensor import creation, device as devices, dims, elementwise as E, interop, joining, limits, linalg as L
 from flowedu.tensor import linear, pieces, reductions as R, running, search, shapes
 from flowedu.tensor.creation import empty_like, full_like, ones_like, zeros_like
+from flowedu.tensor.devices import beside
 from flowedu.tensor.elementwise import (
     abs, acos, acosh, asin, asinh, atan, atanh, bitwise_not as bitwise_invert, ceil, cos, cosh, exp, expm1, floor,
     isfinite, isinf, isnan, log, log1p, log2, log10, logical_not, negative, positive, reciprocal, round, signbit, sin,
@@ -75,8 +76,8 @@ __array_namespace_info__ = lambda: SimpleNamespace(
 # ---- adapters
 def _promoted(*values):
     """Return arrays and numbers as arrays of their common dtype."""
-    kind = result_type(*values)
-    return [cast(x, kind) if isinstance(x, Tensor) else scalar(x, kind) for x in values]
+    kind, like = result_type(*values), next((x for x in values if isinstance(x, Tensor)), None)
+    return [cast(x, kind) if isinstance(x, Tensor) else beside(scalar(x, kind), like) for x in values]
 
 
 def _binary(f):
@@ -157,8 +158,7 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype=None, device=None):
     """Return a matrix with ones on the k-th diagonal."""
-    rows = creation.arange(n_rows, device=device)
-    columns = creation.arange(n_rows if n_cols is None else n_cols, device=device)
+    rows, columns = (creation.arange(n, device=device) for n in (n_rows, n_rows if n_cols is None else n_cols))
     return cast(E.eq(shapes.unsqueeze(rows, 1) + k, columns), dtype or get_default_dtype())
 
 
