@@ -78,8 +78,9 @@ IN_ORDER = [f for f in ("-fno-associative-math", "-ffp-contract=off", "-fsigned-
 UNCONTRACTED = [f for f in ("-ffp-contract=off",) if compiles([f])]
 # gcc's jump threading makes two loop bodies of a choice between two values, and computes both; long formulas want
 # scheduling.
-AS_WRITTEN = ["-DFE_IN_ORDER", *(f for f in ("-fno-associative-math", "-fno-thread-jumps", "-fno-split-paths",
-                                             "-fschedule-insns", "-fsched-pressure") if compiles([f]))]
+AS_WRITTEN = ["-DFE_IN_ORDER", *(f for f in ("-fno-associative-math", "-fsigned-zeros", "-fno-thread-jumps",
+                                             "-fno-split-paths", "-fschedule-insns", "-fsched-pressure")
+                                 if compiles([f]))]
 OPENMP = ["-fopenmp"] if compiles(["-fopenmp"]) else []
 if not OPENMP:
     print("flowedu: this compiler has no OpenMP; kernels will use one thread (gcc has it).", file=sys.stderr)

@@ -12,7 +12,7 @@ import pytest
 import flowedu._kernels as kernels
 
 ROOT = Path(__file__).parents[2]
-LAWS = [*(f"tests/laws/test_{name}.py" for name in ("boundaries", "cast", "large_logits", "updates")),
+LAWS = [*(f"tests/laws/test_{name}.py" for name in ("boundaries", "cast", "large_logits", "special_values", "updates")),
         "tests/fast/test_few_rows.py", "tests/fast/test_functions.py", "tests/fast/test_packed.py",
         "tests/fast/test_winograd_range.py"]
 

@@ -12,7 +12,7 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import UnsupportedError
 from flowedu.ops.formula import reference, trace
 
-ONE = ("sin", "square", "mish", "softsign", "neg")
+ONE = ("sin", "square", "log_sigmoid", "hardsigmoid", "neg")
 TWO = ("add", "sub", "mul")
 
 

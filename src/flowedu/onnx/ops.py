@@ -72,6 +72,12 @@ def tile(b, name: str, x: list[str], spec) -> str:
     if name == "gelu":
         bell = b.add("Add", [b.add("Erf", [b.add("Mul", [x[0], one(math.sqrt(0.5))])]), one(1)])
         return b.add("Mul", [b.add("Mul", [x[0], bell]), one(0.5)])
+    if name == "softsign":
+        return b.add("Softsign", x)
+    if name in GATES:
+        return b.add("Mul", [x[0], GATES[name](b, x[0], one)])
+    if name == "hypot":
+        return hypot(b, *x, one)
     if name == "relu_grad":
         return b.add("Where", [b.add("Greater", [x[1], one(0)], boolean=True), x[0], one(0)])
     if name == "fmod":
@@ -85,6 +91,37 @@ def tile(b, name: str, x: list[str], spec) -> str:
     if name in BITS and spec.dtype.name != "bool":
         return b.add(BITS[name], x)
     raise UnsupportedError(f"onnx.export: {name} is not written yet", at="")
+
+
+def sigmoid_of(b, x: str, rate: str) -> str:
+    return b.add("Sigmoid", [b.add("Mul", [x, rate])])
+
+
+def gelu_tanh_gate(b, x: str, one) -> str:
+    cube = b.add("Mul", [b.add("Mul", [b.add("Mul", [x, x]), x]), one(0.044715)])
+    return sigmoid_of(b, b.add("Add", [x, cube]), one(2 * math.sqrt(2 / math.pi)))
+
+
+def hardswish_gate(b, x: str, one) -> str:
+    above = b.add("Max", [b.add("Add", [x, one(3)]), one(0)])
+    return b.add("Div", [b.add("Min", [above, one(6)]), one(6)])
+
+
+# activations x * gate(x)
+GATES = {"swish": lambda b, x, one: b.add("Sigmoid", [x]),
+         "quick_gelu": lambda b, x, one: sigmoid_of(b, x, one(1.702)),
+         "gelu_tanh": gelu_tanh_gate, "mish": lambda b, x, one: b.add("Tanh", [b.add("Softplus", [x])]),
+         "hardswish": hardswish_gate}
+
+
+def hypot(b, x: str, y: str, one) -> str:
+    """sqrt(x * x + y * y), both divided by the larger one where it is a positive number."""
+    size = b.add("Max", [b.add("Abs", [x]), b.add("Abs", [y])])
+    above, below = (b.add(n, [size, one(v)], boolean=True) for n, v in (("Greater", 0), ("Less", math.inf)))
+    usual = b.add("And", [above, below], boolean=True)
+    size = b.add("Where", [usual, size, one(1)])
+    ratios = [b.add("Div", [v, size]) for v in (x, y)]
+    return b.add("Mul", [b.add("Sqrt", [b.add("Add", [b.add("Mul", [r, r]) for r in ratios])]), size])
 
 
 def elementwise(b, op, specs, names: list[str]) -> str:

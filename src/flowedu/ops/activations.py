@@ -2,9 +2,7 @@
 them."""
 from __future__ import annotations
 
-import math
-
-from flowedu.core.ops.elementwise import exp, expm1, greater, minimum, sigmoid, tanh, where, where_false
+from flowedu.core.ops.elementwise import exp, expm1, greater, minimum, where, where_false
 from flowedu.core.ops.record import Laws, Split
 from flowedu.ops.formula import elementwise
 
@@ -30,8 +28,3 @@ elu = elementwise("elu(x, alpha, rate) -> y", Laws(domain={"alpha": "positive", 
                         "alpha": lambda dy, x, rate: where_false(greater(x, 0.0), dy * expm1(minimum(x * rate, 0.0))),
                         "rate": lambda dy, x, alpha, rate: where_false(greater(x, 0.0), dy * alpha * x * _below(x, rate))},
                   doc="x where x > 0, alpha * (exp(rate * x) - 1) elsewhere.")
-
-gelu_tanh = elementwise("gelu_tanh(x) -> y",
-                        formula=lambda x: x * (tanh((x + x * x * x * 0.044715) * math.sqrt(
-                            2 / math.pi)) + 1) * 0.5, doc="The approximation of gelu that GPT-2 uses.")
-quick_gelu = elementwise("quick_gelu(x) -> y", formula=lambda x: x * sigmoid(x * 1.702))

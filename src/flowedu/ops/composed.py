@@ -3,20 +3,25 @@ its gradient."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
+from flowedu.core.ops.define import Op
 from flowedu.core.ops.elementwise import (
     abs,
     equal,
-    floor,
     less,
     log,
+    logical_and,
+    logical_xor,
+    maximum,
     minimum,
     neg,
     reciprocal,
     relu,
     relu_grad,
+    round,
     sigmoid,
     softplus,
     square,
@@ -24,8 +29,9 @@ from flowedu.core.ops.elementwise import (
     unary,
     where,
 )
-from flowedu.core.ops.promote import scalar
+from flowedu.core.ops.promote import cast, scalar
 from flowedu.core.ops.record import Laws, Split
+from flowedu.core.values import dtype as dt
 from flowedu.ops.formula import elementwise
 from flowedu.ops.functions import as_input, tan
 
@@ -35,11 +41,61 @@ relu6 = elementwise("relu6(x) -> y", Split(rising=["x"]), formula=lambda x: mini
 relu6_grad = elementwise("relu6_grad(dy, y) -> dx", Split(linear=["dy"]),
                          formula=lambda dy, y: relu_grad(relu_grad(dy, y), 6.0 - y),
                          grad={"dy": lambda ddx, y: relu6_grad(ddx, y), "y": lambda ddx: None})
-swish = elementwise("swish(x) -> y", formula=lambda x: x * sigmoid(x))
-mish = elementwise("mish(x) -> y", formula=lambda x: x * tanh(softplus(x)))
 hardsigmoid = elementwise("hardsigmoid(x) -> y", formula=lambda x: relu6(x + 3) / 6)
-hardswish = elementwise("hardswish(x) -> y", formula=lambda x: x * relu6(x + 3) / 6)
-softsign = elementwise("softsign(x) -> y", formula=lambda x: x / (abs(x) + 1))
+
+
+# ---- activations x * gate(x): their limits at infinity are numbers, where inf * 0 would be NaN
+_FAR = 1e4                                     # where sigmoid is 0 or 1 in every float type
+
+
+def gated(name: str, gate: Callable, slope: Callable) -> Op:
+    """Define x * gate(x) and the op of its gradient.
+
+    Args:
+        name: of the op and of its formula in _kernels/ops/more_formulas.h.
+        gate: as a function of a NumPy array; 0 at -inf.
+        slope: the derivative, written in ops, which get an x inside [-1e4, 1e4].
+    """
+    grad = elementwise(f"{name}_grad(dy, x) -> dx", Split(linear=["dy"]),
+                       formula=lambda dy, x: dy * slope(minimum(maximum(x, -_FAR), _FAR)))
+    return unary(name, lambda x: np.maximum(x, -_FAR) * gate(np.maximum(x, -_FAR)), lambda dy, x: grad(dy, x))
+
+
+def _sigmoid(x):
+    return np.exp(np.minimum(x, 0)) / (1 + np.exp(-np.abs(x)))
+
+
+def _sigmoid_slope(x, rate=1.0):
+    s = sigmoid(x if rate == 1 else x * rate)
+    return s * ((1 - s) * (x * rate) + 1)
+
+
+_TANH_RATE, _CUBE = 2 * math.sqrt(2 / math.pi), 0.044715
+
+
+def _gelu_tanh_slope(x):
+    cube = square(x) * _CUBE
+    s = sigmoid((x + x * cube) * _TANH_RATE)
+    return s * ((1 - s) * x * ((cube * 3 + 1) * _TANH_RATE) + 1)
+
+
+def _mish_slope(x):
+    t = tanh(softplus(x))
+    return x * sigmoid(x) * (1 - square(t)) + t
+
+
+def _hardswish_slope(x):
+    gate = relu6(x + 3)
+    return (gate + relu6_grad(x, gate)) / 6
+
+
+swish = gated("swish", _sigmoid, _sigmoid_slope)
+quick_gelu = gated("quick_gelu", lambda x: _sigmoid(1.702 * x), lambda x: _sigmoid_slope(x, 1.702))
+gelu_tanh = gated("gelu_tanh", lambda x: _sigmoid((x + x * x * x * _CUBE) * _TANH_RATE), _gelu_tanh_slope)
+mish = gated("mish", lambda x: np.tanh(np.logaddexp(x, np.zeros_like(x))), _mish_slope)
+hardswish = gated("hardswish", lambda x: np.clip(x + 3, 0, 6) / 6, _hardswish_slope)
+softsign = unary("softsign", lambda x: np.where(np.abs(x) > 1e30, np.sign(x), x / (1 + np.abs(x))),
+                 lambda dy, x: dy * square(reciprocal(abs(x) + 1)))
 
 _lgamma = np.vectorize(lambda x: math.inf if x <= 0 and x % 1 == 0 else math.lgamma(x), otypes=[np.float64])
 
@@ -66,12 +122,21 @@ digamma_steps = elementwise("digamma_steps(x) -> y", Laws(domain={"x": "positive
 
 
 def digamma(x):
-    """The derivative of lgamma, with derivatives of its own. Below 0.5 by digamma(x) = digamma(1 - x) - pi / tan(pi x). nan
-    at -1, -2, ..., where both sides of a pole meet."""
+    """Return the derivative of lgamma, which has derivatives of its own. It is NaN at the poles -1, -2, ...
+
+    Below 0.5 by digamma(x) = digamma(1 - x) - pi / tan(pi x). The angle is measured from the nearest whole number,
+    which is exact, so that a result beside a pole keeps its digits. Far up the eight steps add nothing, and their
+    squares would overflow. 16-bit floats are computed in float32.
+    """
+    if x.dtype in dt.HALVES:
+        return cast(digamma(cast(x, dt.float32)), x.dtype)
     number = lambda value: scalar(value, x.dtype)
     mirrored = less(x, 0.5)
     up = where(mirrored, 1 - x, x)
-    y = digamma_series(up + 8) - digamma_steps(up)
-    y = y - where(mirrored, math.pi / tan(where(mirrored, x, number(0.25)) * math.pi), number(0.0))
-    y = where(equal(x, math.inf), x, y)
-    return where(less(x, 0.0), where(equal(floor(x), x), number(math.nan), y), y)
+    y = digamma_series(up + 8) - digamma_steps(minimum(up, number(1e18)))
+    angle, zero = (x - round(x)) * math.pi, equal(x, 0.0)
+    pole = logical_and(mirrored, equal(angle, 0.0))
+    reflected = logical_xor(mirrored, pole)
+    y = y - where(reflected, math.pi / tan(where(reflected, angle, number(0.25))), number(0.0))
+    at_pole = where(zero, neg(reciprocal(where(zero, x, number(1.0)))), number(math.nan))
+    return where(pole, at_pole, y)

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from flowedu.core.ops.elementwise import equal, exp, neg, rsqrt, square, unary, where
+from flowedu.core.ops.elementwise import equal, exp, maximum, minimum, neg, rsqrt, square, unary, where
 from flowedu.core.ops.promote import scalar
 from flowedu.core.ops.record import Laws, Split
 from flowedu.core.ops.tiled import elementwise
@@ -25,12 +25,27 @@ def _not_zero(x):
     return where(equal(x, 0.0), scalar(1, x.dtype), x)
 
 
+def _gelu_slope(x):
+    """Return the slope of gelu, for NumPy arrays. The bell is 0 beyond 40, where inf * 0 would be NaN."""
+    return _cdf(x) + np.clip(x, -40, 40) * np.exp(-x * x / 2) * _DENSITY
+
+
+def _gelu_curvature(x):
+    """Return the second derivative of gelu, which is 0 beyond 40, too."""
+    s = square(minimum(maximum(x, -40.0), 40.0))
+    return (2 - s) * exp(s * -0.5) * _DENSITY
+
+
 squared_difference = elementwise("squared_difference(x, y) -> z", Laws(float_only=False), tile="squared_difference",
                                  ref=lambda x, y: np.square(x - y), grad={"x": lambda dz, x, y: dz * (x - y) * 2,
                                                                           "y": lambda dz, x, y: dz * (y - x) * 2})
 atan2 = elementwise("atan2(x, y) -> z", Laws(domain={"y": "positive"}), tile="atan2", ref=lambda x, y: np.arctan2(x, y),
                     grad={"x": lambda dz, x, y: dz * y / _not_zero(square(x) + square(y)),
                           "y": lambda dz, x, y: neg(dz * x / _not_zero(square(x) + square(y)))})
+hypot = elementwise("hypot(x, y) -> z", tile="hypot", ref=lambda x, y: np.hypot(x, y),
+                    grad={"x": lambda dz, x, z: dz * (x / _not_zero(z)),
+                          "y": lambda dz, y, z: dz * (y / _not_zero(z))},
+                    doc="sqrt(x * x + y * y) without overflow; inf where x or y is. The slope at (0, 0) is 0.")
 reciprocal_no_nan = unary("reciprocal_no_nan", lambda x: np.where(x == 0, x, 1 / np.where(x == 0, x + 1, x)),
                           lambda dy, y: neg(dy * square(y)), domain="nonzero")
 tan = unary("tan", lambda x: np.tan(x), lambda dy, y: dy * (square(y) + 1), domain="unit")
@@ -44,10 +59,9 @@ acosh = unary("acosh", lambda x: np.arccosh(x), lambda dy, x: dy * rsqrt(square(
 atanh = unary("atanh", lambda x: np.arctanh(x), lambda dy, x: dy / (1 - square(x)), domain="unit")
 erf = unary("erf", as_input(_erf), lambda dy, x: dy * exp(neg(square(x))) * _TWO_OVER_SQRT_PI)
 erfc = unary("erfc", as_input(lambda x: 1 - _erf(x)), lambda dy, x: dy * exp(neg(square(x))) * -_TWO_OVER_SQRT_PI)
-gelu = unary("gelu", as_input(lambda x: x * _cdf(x)), lambda dy, x: gelu_grad(dy, x))
+gelu = unary("gelu", as_input(lambda x: np.maximum(x, -40) * _cdf(x)), lambda dy, x: gelu_grad(dy, x))
 gelu_grad = elementwise("gelu_grad(dy, x) -> dx", Split(linear=["dy"]), tile="gelu_grad",
-                        ref=lambda dy, x: (dy * (_cdf(x) + x * np.exp(-x * x / 2) * _DENSITY)).astype(x.dtype),
+                        ref=lambda dy, x: (dy * _gelu_slope(x)).astype(x.dtype),
                         grad={"dy": lambda ddx, x: gelu_grad(ddx, x),
-                              "x": lambda ddx, dy, x: ddx * dy * (2 - square(x)) * exp(square(x) * -0.5)
-                              * _DENSITY},
+                              "x": lambda ddx, dy, x: ddx * dy * _gelu_curvature(x)},
                         doc="dy times the slope of gelu at x: cdf(x) + x * density(x) of the normal distribution.")

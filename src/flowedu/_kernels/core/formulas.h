@@ -28,7 +28,7 @@
 
 #define FE_UNARY_ANY(X)                                              \
     X(neg, -a)                                                       \
-    X(abs, a < 0 ? -a : a)                                           \
+    X(abs, a <= 0 ? 0 - a : a)                                       \
     X(sign, (T)((a > 0) - (a < 0)))                                  \
     X(square, a * a)                                                 \
     X(relu, a < 0 ? 0 : a)
@@ -65,8 +65,8 @@
     X(pow, FE_F2(powf, pow, a, b))                                   \
     X(floordiv, FE_F2(fe_floordivf, fe_floordiv, a, b))              \
     X(mod, FE_F2(fe_modf, fe_mod, a, b))                             \
-    X(xdivy, a == 0 ? 0 : a / b)                                     \
-    X(xlogy, a == 0 ? 0 : a * FE_F(fe_logf, fe_log, b))              \
+    X(xdivy, (a == 0) & (b == b) ? 0 : a / b)                        \
+    X(xlogy, (a == 0) & (b == b) ? 0 : a * FE_F(fe_logf, fe_log, b)) \
     FE_MORE_BINARY_REAL(X)
 
 /* Whole numbers: division by zero gives 0 instead of stopping the process; // and % round as Python's do. */

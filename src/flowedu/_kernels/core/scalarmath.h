@@ -26,18 +26,18 @@ FE_LIBM(double, )
 FE_LIBM(float, f)
 #endif
 
-/* a % b with the sign of b, exact; and floor(a / b) of the true quotient, not of the rounded one (so 1 // 0.1 is 9). */
+/* Python's a % b and a // b, exact: of the true quotient (1 // 0.1 is 9). A zero has the sign of b, or that of a / b. */
 #define FE_MODULO(T, f)                                                        \
     FE_SLOW T fe_mod##f(T a, T b) {                                            \
         T m = fmod##f(a, b);                                                   \
-        return m != 0 && (b < 0) != (m < 0) ? m + b : m;                       \
+        return copysign##f(m != 0 && (b < 0) != (m < 0) ? m + b : m, b);       \
     }                                                                          \
     FE_SLOW T fe_floordiv##f(T a, T b) {                                       \
         if (b == 0) return a / b;                                              \
         T m = fmod##f(a, b), q = (a - m) / b;                                  \
         if (m != 0 && (b < 0) != (m < 0)) q -= 1;                              \
         T r = floor##f(q);                                                     \
-        return q - r > (T)0.5 ? r + 1 : r;                                     \
+        return copysign##f(q - r > (T)0.5 ? r + 1 : r, a / b);                 \
     }
 FE_MODULO(double, )
 FE_MODULO(float, f)

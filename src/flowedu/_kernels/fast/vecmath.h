@@ -21,8 +21,11 @@
 #ifdef __CUDACC__
 
 #define FE_FN static __device__ __forceinline__
-FE_FN float fe_geluf(float x) { return x * normcdff(x); }
-FE_FN float fe_gelu_slopef(float x) { return normcdff(x) + x * expf(-0.5f * x * x) * 0.398942280f; }
+FE_FN float fe_geluf(float x) { return (x < -40.0f ? -40.0f : x) * normcdff(x); }
+FE_FN float fe_gelu_slopef(float x) {
+    float near = fabsf(x) > 40.0f ? 0.0f : x;                     /* the bell is 0 there; inf * 0 is NaN */
+    return normcdff(x) + near * expf(-0.5f * x * x) * 0.398942280f;
+}
 FE_FN float fe_expf(float x) { return expf(x); }
 FE_FN float fe_logf(float x) { return logf(x); }
 FE_FN float fe_tanhf(float x) { return tanhf(x); }
@@ -186,14 +189,14 @@ FE_FN fe_gauss fe_gaussf(float a, uint32_t raise) {
 FE_FN float fe_geluf(float x) {
     float a = fe_absf(x);
     fe_gauss g = fe_gaussf(a, 30u);
-    float tail = a > 14.5f ? 0.0f : g.tail * g.bell, most = x > 15.0f ? 15.0f : x;     /* inf * 0 is none */
-    return (x < 0.0f ? 0.0f : x) - fe_keep(fe_absf(most) * tail, g.zero) * FE_TINY;
+    float tail = a > 14.5f ? 0.0f : g.tail * g.bell, most = a > 15.0f ? 15.0f : a;     /* inf * 0 is NaN */
+    return (x < 0.0f ? -0.0f : x) - fe_keep(most * tail, g.zero) * FE_TINY;
 }
 FE_FN float fe_gelu_slopef(float x) {
     float a = fe_absf(x);
     fe_gauss g = fe_gaussf(a, 0u);
     float bell = a > 13.0f ? 0.0f : g.bell, tail = g.tail * bell;
-    return (x < 0.0f ? tail : 1.0f - tail) + x * (bell * 0.398942280f);
+    return (x < 0.0f ? tail : 1.0f - tail) + (a > 13.0f ? 0.0f : x) * (bell * 0.398942280f);
 }
 
 #endif

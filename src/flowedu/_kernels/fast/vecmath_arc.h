@@ -1,4 +1,4 @@
-/* tan, atan, atan2, asin, acos, asinh, acosh, atanh, sinh, cosh, erfc, erfinv and lgamma for float, as those of
+/* tan, atan, atan2, hypot, asin, acos, asinh, acosh, atanh, sinh, cosh, erfc, erfinv and lgamma for float, as those of
  * vecmath_more.h: in double and without branches, few polynomials over the whole range each, rounded once.
  */
 #ifndef FLOWEDU_VECMATH_ARC_H
@@ -42,6 +42,13 @@ FE_FN float fe_atan2f(float y, float x) {
     z = over ? FE_HALF_PI - z : z;
     z = fe_bits(x) < 0 ? 2.0 * FE_HALF_PI - z : z;
     return fe_copysignf((float)z, y);
+}
+
+/* C's hypot: inf where an operand is, even beside NaN. No square of a float leaves the range of double. */
+FE_FN float fe_hypotf(float x, float y) {
+    double a = x, b = y;
+    float z = (float)sqrt(a * a + b * b);
+    return (fe_absf(x) == INFINITY) | (fe_absf(y) == INFINITY) ? INFINITY : z;
 }
 
 /* a = |x|: asin(a), a up to a half; beyond it asin(sqrt((1 - a) / 2)), the half of acos(a). */

@@ -68,19 +68,19 @@ FE_FN int64_t fe_bitsd(double x) { int64_t i; memcpy(&i, &x, 8); return i; }
 FE_FN double fe_double(int64_t i) { double x; memcpy(&x, &i, 8); return x; }
 #define FE_ROUND 6755399441055744.0                       /* 1.5 * 2^52: adding it rounds to an integer in the low bits */
 
-/* (-1)^n sin(x - (n - before)*pi), n the nearest integer to x/pi + before. Up to FE_SMALL_ANGLE the product of n and pi's
- * first part is exact. */
+/* (-1)^n sin(x - (n - before)*pi), n the nearest integer to x/pi + before. Up to FE_SMALL_ANGLE the product of n
+ * and pi's first part is exact. `after` equals `before`, which is -0 for sin: adding -0 costs nothing. */
 #define FE_SMALL_ANGLE 1e6f
 FE_FN int fe_is_small_angle(float x) { return fe_absf(x) <= FE_SMALL_ANGLE; }
-FE_FN float fe_wave(float x, double before) {
-    double t = ((double)x * 0.31830988618379067 + before) + FE_ROUND, n = (t - FE_ROUND) - before;
+FE_FN float fe_wave(float x, double before, double after) {
+    double t = ((double)x * 0.31830988618379067 + before) + FE_ROUND, n = (t - FE_ROUND) - after;
     double r = ((double)x - n * 3.1415926534682512) - n * 1.2154201013012384e-10, s = r * r;
     double p = (2.6057507112264787e-6 * s - 1.9809590114472563e-4) * (s * s);
     p += 0.0083330660830193217 * s - 0.16666659544593668;
     return (float)fe_double(fe_bitsd(r * (p * s + 1.0)) ^ (int64_t)((uint64_t)fe_bitsd(t) << 63));
 }
-FE_FN float fe_sin_smallf(float x) { return fe_wave(x, 0.0); }
-FE_FN float fe_cos_smallf(float x) { return fe_wave(x, 0.5); }
+FE_FN float fe_sin_smallf(float x) { return fe_wave(x, -0.0, 0.0); }
+FE_FN float fe_cos_smallf(float x) { return fe_wave(x, 0.5, 0.5); }
 
 /* log2((1 + s) / (1 - s)), |s| <= 0.172. */
 FE_FN double fe_log2_ratio(double s) {

@@ -22,8 +22,8 @@ FE_FN fe_quotient fe_divided(float x, float y) {
 
 FE_FN float fe_fmod_smallf(float a, float b) { return fe_copysignf((float)fe_divided(a, b).rest, a); }
 FE_FN float fe_mod_smallf(float a, float b) {
-    float m = fe_fmod_smallf(a, b);
-    return ((fe_bits(a) ^ fe_bits(b)) < 0) & (m != 0.0f) ? m + b : m;
+    float m = (float)fe_divided(a, b).rest;
+    return fe_copysignf(((fe_bits(a) ^ fe_bits(b)) < 0) & (m != 0.0f) ? fe_absf(b) - m : m, b);
 }
 FE_FN float fe_floordiv_smallf(float a, float b) {
     fe_quotient r = fe_divided(a, b);

@@ -82,6 +82,7 @@ FE_FAST1(sinh) FE_FAST1(cosh) FE_FAST1(erfc)
 FE_FAST_WHERE(sin, fe_is_small_angle) FE_FAST_WHERE(cos, fe_is_small_angle) FE_FAST_WHERE(tan, fe_is_small_angle)
 FE_FAST_WHERE(lgamma, fe_is_smooth)
 FE_TILE2(fast_atan2, fe_atan2f(a, b), f32, float, FE_F32)
+FE_TILE2(fast_hypot, fe_hypotf(a, b), f32, float, FE_F32)
 FE_FAST_QUOTIENT(fmod, fmodf) FE_FAST_QUOTIENT(mod, fe_modf) FE_FAST_QUOTIENT(floordiv, fe_floordivf)
 
 #define FE_FAST_ROW(name, arity) {#name, FE_F32, FE_F32, arity, tile_fast_##name##_f32},
@@ -90,4 +91,5 @@ FE_FAST_QUOTIENT(fmod, fmodf) FE_FAST_QUOTIENT(mod, fe_modf) FE_FAST_QUOTIENT(fl
     FE_FAST_ROW(log10, 1) FE_FAST_ROW(sin, 1) FE_FAST_ROW(cos, 1) FE_FAST_ROW(tan, 1) FE_FAST_ROW(atan, 1)   \
     FE_FAST_ROW(asin, 1) FE_FAST_ROW(acos, 1) FE_FAST_ROW(asinh, 1) FE_FAST_ROW(acosh, 1) FE_FAST_ROW(atanh, 1) \
     FE_FAST_ROW(sinh, 1) FE_FAST_ROW(cosh, 1) FE_FAST_ROW(erfc, 1) FE_FAST_ROW(erfinv, 1) FE_FAST_ROW(pow, 2) \
-    FE_FAST_ROW(lgamma, 1) FE_FAST_ROW(atan2, 2) FE_FAST_ROW(fmod, 2) FE_FAST_ROW(mod, 2) FE_FAST_ROW(floordiv, 2)
+    FE_FAST_ROW(lgamma, 1) FE_FAST_ROW(atan2, 2) FE_FAST_ROW(hypot, 2) FE_FAST_ROW(fmod, 2) FE_FAST_ROW(mod, 2)  \
+    FE_FAST_ROW(floordiv, 2)

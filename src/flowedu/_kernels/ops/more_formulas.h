@@ -5,14 +5,41 @@
 #include <math.h>
 #include "scalarmath.h"
 
+/* Beyond 40 the tail of the normal distribution is 0, and inf * 0 would be NaN. */
 #define FE_LIBM_MORE(T, f)                                                     \
     FE_SLOW T fe_erf##f(T x) { return erf##f(x); }                             \
     FE_SLOW T fe_cdf##f(T x) { return (T)0.5 * erfc##f(x * (T)-0.70710678118654752); } \
-    FE_SLOW T fe_gelu##f(T x) { return x * fe_cdf##f(x); }                     \
+    FE_SLOW T fe_gelu##f(T x) { return (x < -40 ? -40 : x) * fe_cdf##f(x); }   \
     FE_SLOW T fe_gelu_slope##f(T x) {                                          \
-        return fe_cdf##f(x) + x * exp##f((T)-0.5 * x * x) * (T)0.39894228040143268; \
+        T near = fabs##f(x) > 40 ? 0 : x;                                      \
+        return fe_cdf##f(x) + near * exp##f((T)-0.5 * x * x) * (T)0.39894228040143268; \
     }
 FE_LIBM_MORE(double, )
+
+/* Activations. Their limits at infinity are numbers, where x * gate(x) is inf * 0. So x is bounded where the gate
+ * is 0 in every float type. mish: tanh(log(1 + e)) = n / (n + 2), n = e (e + 2), which is 1 from x = 20 on. */
+#define FE_ACTIVATIONS(T, f)                                                   \
+    FE_SLOW T fe_gated##f(T x, T gate) { return (x < -10000 ? -10000 : x) * gate; } \
+    FE_SLOW T fe_swish##f(T x) { return fe_gated##f(x, fe_sigmoid##f(x)); }    \
+    FE_SLOW T fe_quick_gelu##f(T x) { return fe_gated##f(x, fe_sigmoid##f((T)1.702 * x)); } \
+    FE_SLOW T fe_gelu_tanh##f(T x) {                                           \
+        T z = x < -100 ? -100 : x;                                             \
+        return z * fe_sigmoid##f((z + z * z * z * (T)0.044715) * (T)1.5957691216057308); \
+    }                                                                          \
+    FE_SLOW T fe_mish##f(T x) {                                                \
+        T e = fe_exp##f(x > 20 ? 20 : x), n = e * (e + 2);                     \
+        return fe_gated##f(x, n / (n + 2));                                    \
+    }                                                                          \
+    FE_SLOW T fe_hardswish##f(T x) {                                           \
+        T y = x < -3 ? 0 : x + 3;                                              \
+        return (x < -3 ? -3 : x) * ((y > 6 ? 6 : y) / 6);                      \
+    }                                                                          \
+    FE_SLOW T fe_softsign##f(T x) {                                            \
+        T a = fabs##f(x), y = x / (1 + a);                                     \
+        return a > (T)1e30 ? copysign##f((T)1, x) : y;                         \
+    }
+FE_ACTIVATIONS(double, )
+FE_ACTIVATIONS(float, f)
 #ifndef FLOWEDU_VECMATH_H
 FE_LIBM_MORE(float, f)
 #endif
@@ -44,6 +71,12 @@ FE_SLOW float fe_erfinvf(float x) { return (float)fe_erfinv(x); }
 
 #define FE_MORE_UNARY_REAL(X)                                            \
     X(reciprocal_no_nan, a == 0 ? 0 : 1 / a)                         \
+    X(softsign, FE_F(fe_softsignf, fe_softsign, a))                  \
+    X(swish, FE_F(fe_swishf, fe_swish, a))                           \
+    X(quick_gelu, FE_F(fe_quick_geluf, fe_quick_gelu, a))            \
+    X(gelu_tanh, FE_F(fe_gelu_tanhf, fe_gelu_tanh, a))               \
+    X(mish, FE_F(fe_mishf, fe_mish, a))                              \
+    X(hardswish, FE_F(fe_hardswishf, fe_hardswish, a))               \
     X(tan, FE_F(tanf, tan, a))                                       \
     X(asin, FE_F(asinf, asin, a))                                    \
     X(acos, FE_F(acosf, acos, a))                                    \
@@ -68,6 +101,7 @@ FE_SLOW float fe_erfinvf(float x) { return (float)fe_erfinv(x); }
 
 #define FE_MORE_BINARY_REAL(X)                                           \
     X(atan2, FE_F2(atan2f, atan2, a, b))                             \
+    X(hypot, FE_F2(hypotf, hypot, a, b))                             \
     X(fmod, FE_F2(fmodf, fmod, a, b))                                \
     X(copysign, FE_F2(copysignf, copysign, a, b))                    \
     X(gelu_grad, a * FE_F(fe_gelu_slopef, fe_gelu_slope, b))

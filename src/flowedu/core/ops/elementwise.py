@@ -69,10 +69,10 @@ mod = elementwise("mod(x, y) -> z", Laws(domain={"x": "unit", "y": "above_one"},
                   ref=lambda x, y: np.mod(x, y), grad={"x": lambda dz: dz, "y": lambda dz, x, y: neg(dz * floordiv(x, y))})
 DIVIDING.update({floordiv, mod})
 xdivy = elementwise("xdivy(x, y) -> z", Split(linear=["x"]), Laws(domain={"y": "nonzero"}), tile="xdivy",
-                    ref=lambda x, y: np.where(x == 0, np.zeros_like(x), x / y),
+                    ref=lambda x, y: np.where((x == 0) & (y == y), np.zeros_like(x), x / y),
                     grad={"x": lambda dz, y: dz / y, "y": lambda dz, y, z: neg(dz * xdivy(z, y))})
 xlogy = elementwise("xlogy(x, y) -> z", Split(linear=["x"]), Laws(domain={"y": "positive"}), tile="xlogy",
-                    ref=lambda x, y: np.where(x == 0, np.zeros_like(x), x * np.log(y)),
+                    ref=lambda x, y: np.where((x == 0) & (y == y), np.zeros_like(x), x * np.log(y)),
                     grad={"x": lambda dz, x, y: where_false(equal(maximum(abs(x), y), 0.0), dz * log(y)),  # x = 0, y <= 0
                           "y": lambda dz, x, y: dz * xdivy(x, y)})
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from flowedu.learn.laws import Law, case_of, smaller_programs, where_differ
 
-# name: number of inputs. "mish" has a formula of several steps, "softsign" one with a number in it
-OPS = {"add": 2, "mul": 2, "sub": 2, "neg": 1, "sin": 1, "square": 1, "mish": 1, "softsign": 1}
-STEPS = {"mish": 3, "softsign": 4}                   # of the others 1
+# name: number of inputs. "log_sigmoid" has a formula of several steps, "hardsigmoid" one with numbers in it
+OPS = {"add": 2, "mul": 2, "sub": 2, "neg": 1, "sin": 1, "square": 1, "log_sigmoid": 1, "hardsigmoid": 1}
+STEPS = {"log_sigmoid": 3, "hardsigmoid": 7}         # of the others 1
 ROOM = 30                                           # of a kernel's 32 slots, beside x and y
 NUMBERS = (2.0, 0.5, 3.0)
 ZEROS = (2.0, 0.0, -0.0)                           # equal, and yet not the same: x * 0.0 is not x * -0.0

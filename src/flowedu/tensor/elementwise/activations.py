@@ -6,7 +6,7 @@ import math
 from flowedu.core.ops.define import REGISTRY
 from flowedu.tensor.elementwise.arithmetic import clamp, minimum_number
 from flowedu.tensor.elementwise.conditions import floated, gt, le, where
-from flowedu.tensor.elementwise.unary import abs, exp, log, sin, square
+from flowedu.tensor.elementwise.unary import abs, expm1, log, sin, square
 from flowedu.tensor.promotion import in_float
 
 _op = REGISTRY.__getitem__
@@ -19,7 +19,8 @@ def silu(input):
 
 def selu(input):
     """The scaled exponential linear unit."""
-    return where(gt(input, 0), input, 1.6732632423543772 * (exp(minimum_number(input, 0.0)) - 1)) * 1.0507009873554805
+    below = 1.6732632423543772 * expm1(minimum_number(input, 0.0))
+    return where(gt(input, 0), input, below) * 1.0507009873554805
 
 
 def softplus(input, beta: float = 1.0, threshold: float = 20.0):

@@ -41,7 +41,7 @@ mul, floor_divide, remainder = _arithmetic("mul"), _arithmetic("floor_divide", "
 fmod, true_divide = _arithmetic("fmod"), _arithmetic("true_divide", "div")
 _add, _sub, _pow = _arithmetic("add"), _arithmetic("sub"), _arithmetic("pow")
 maximum, minimum = _arithmetic("maximum"), _arithmetic("minimum")
-atan2, xlogy, copysign = (_arithmetic(n, real=True) for n in ("atan2", "xlogy", "copysign"))
+atan2, xlogy, copysign, hypot = (_arithmetic(n, real=True) for n in ("atan2", "xlogy", "copysign", "hypot"))
 multiply, arctan2 = mul, atan2
 
 
@@ -154,17 +154,6 @@ def addcdiv(input, tensor1, tensor2, *, value=1):
 def lerp(input, end, weight):
     """input + weight * (end - input)."""
     return input + (end - input) * weight
-
-
-def hypot(input, other):
-    """sqrt(input^2 + other^2), without overflow; the slope at (0, 0) is 0."""
-    kind = result_type(input, other)
-    a, b = cast(input, kind), cast(other, kind)
-    size = maximum(abs(a), abs(b)).detach()
-    size = where(lt(0, size), where(isposinf(size), 1.0, size), 1.0)
-    total = square(a / size) + square(b / size)
-    zero = eq(total, 0)
-    return where(zero, 0.0, sqrt(where(zero, 1.0, total))) * size
 
 
 def logaddexp(input, other):
