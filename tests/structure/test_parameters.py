@@ -25,6 +25,7 @@ ALLOWED = {
     ("nn/modules/attention.py", "_build"): SHARED,
     ("nn/modules/attention.py", "forward"): "of nn.Transformer: masks, by the names PyTorch gave them",
     ("show/svg.py", "box"): "where it is, and how it looks, most of that by name",
+    ("ops/checks.py", "require_range"): "a check, and the words of its error, most of them by name",
     ("core/sbp/choose.py", "choose"): "a question about a call, most of it by name; inside it is one Question",
     ("distributed/auto/search.py", "automatic"): "what a search is given and its limits, most of them by name",
     **{(f"mock/insides/torch_{file}.py", name): "the parameters that PyTorch has" for file, name in (

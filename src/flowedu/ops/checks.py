@@ -6,7 +6,6 @@ read. On a GPU the error is raised where the program next waits for the device, 
 """
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import numpy as np
@@ -21,20 +20,23 @@ from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
 
 register("within")
 
-_FORM = "low=None, high=None, nan=False, problem='', expected='', fix='', error='ArgumentError'"
-CHECKS: list[tuple] = []        # the attributes of each check that was packed: a GPU reports the number of one
+CHECKS: list[tuple] = []        # the attributes of each check that a GPU was given: it reports the number of one
 _numbers: dict[tuple, int] = {}
 
 
-def _pack(tested, low, high, nan, problem, expected, fix, error):
-    """([check, nan, low, high], [low, high]): the bounds as the element type can hold them."""
-    attrs = low, high, nan, problem, expected, fix, error
+def check_number(attrs: tuple) -> int:
+    """Return the place of these attributes in CHECKS."""
     if attrs not in _numbers:
         CHECKS.append(attrs)
         _numbers[attrs] = len(CHECKS) - 1
+    return _numbers[attrs]
+
+
+def pack_bounds(tested, low, high, nan) -> tuple[tuple, tuple]:
+    """([nan, low, high], [low, high]): the bounds as the element type can hold them."""
     least, most = -np.inf if low is None else float(low), np.inf if high is None else float(high)
     ints = (0, 0) if tested.dtype.is_floating_point else _whole_bounds(tested.dtype.numpy, least, most)
-    return (_numbers[attrs], int(nan), *ints), (least, most)
+    return (int(nan), *ints), (least, most)
 
 
 def _whole_bounds(dtype: np.dtype, low: float, high: float) -> tuple[int, int]:
@@ -45,41 +47,40 @@ def _whole_bounds(dtype: np.dtype, low: float, high: float) -> tuple[int, int]:
     return int(np.ceil(max(low, info.min))), int(np.floor(min(high, info.max)))
 
 
-def value_error(bits: int, at: str | None, low, high, nan, problem, expected, fix, error) -> errors.FlowError:
-    """The error of a check; bits: of the value that is outside, as a double."""
-    value, = struct.unpack("=d", struct.pack("=q", bits))
-    return _error(value, at, low, high, problem, expected, fix, error)
+def value_error(bits: int, at: str | None, low, high, nan, words) -> errors.FlowError:
+    """Return the error of a check; bits: of the value that is outside, as a double."""
+    return _error(float(np.int64(bits).view(np.float64)), at, low, high, words)
 
 
-def _error(value: float, at, low, high, problem, expected, fix, error) -> errors.FlowError:
+def _error(value: float, at: str | None, low, high, words) -> errors.FlowError:
+    problem, expected, fix, kind = words or ("within: a value is out of range", "", "", "ArgumentError")
     whole = value.is_integer() and abs(value) < 2 ** 53
     text = "" if low is True else str(int(value)) if whole else f"{value:.7g}"
     bounds = [f"at least {low}"] * (low is not None) + [f"at most {high}"] * (high is not None)
-    problem = problem.replace("{got}", text) or "within: a value is out of range"
-    return getattr(errors, error)(problem, expected=expected or " and ".join(bounds), got=text, fix=fix, at=at)
+    return getattr(errors, kind)(problem.replace("{got}", text), expected=expected or " and ".join(bounds), got=text,
+                                 fix=fix, at=at)
 
 
-def _checked(x: np.ndarray, tested: np.ndarray, low, high, nan, problem, expected, fix, error) -> np.ndarray:
-    """The meaning of both records."""
+def _checked(x: np.ndarray, tested: np.ndarray, low, high, nan, words) -> np.ndarray:
+    """Return a copy of x: the meaning of both records."""
     bad = np.zeros(tested.shape, bool) if nan else tested != tested
     bad = bad if low is None else bad | (tested < low)
     bad = bad if high is None else bad | (tested > high)
     if bad.any():
-        raise _error(float(tested[bad].flat[0]), None, low, high, problem, expected, fix, error)
+        raise _error(float(tested[bad].flat[0]), None, low, high, words)
     return x.copy()
 
 
 within = define(
-    f"within(x, *, {_FORM}) -> y",
+    "within(x, *, low=None, high=None, nan=False, words=()) -> y",
     Meaning(lambda x: "{0}->{0}".format(axes.same(x.ndim)),
-            lambda x, low, high, nan, problem, expected, fix, error:
-            _checked(x, x, low, high, nan, problem, expected, fix, error)),
+            lambda x, low, high, nan, words: _checked(x, x, low, high, nan, words)),
     Kernel("within", inplace=("x",), numbers=True, range_help=value_error,
-           pack=lambda x, low, high, nan, problem, expected, fix, error:
-           _pack(x, low, high, nan, problem, expected, fix, error)),
+           pack=lambda x, low, high, nan: pack_bounds(x, low, high, nan)),
     Laws([dict(shapes=[(6, 12)], low=-2, high=255)], domain={"x": "few"}, float_only=False),
     grad={"x": lambda dy: dy},
-    doc="x; an error where a value of it is not in [low, high]. nan: whether NaN counts as inside.")
+    doc="x; an error where a value of it is not in [low, high]. nan: whether NaN counts as inside. words: of the error, its "
+        "problem, expected, fix, and class.")
 
 
 def _require_axes(x, tested):
@@ -99,9 +100,9 @@ def _apart(x, tested, attributes):
 
 
 require = define(
-    f"require(x, tested, *, {_FORM}) -> y",
+    "require(x, tested, *, low=None, high=None, nan=False, words=()) -> y",
     Meaning(_require_axes, _checked),
-    Kernel("within", key="tested", inplace=("x",), numbers=True, range_help=value_error, pack=_pack),
+    Kernel("within", key="tested", inplace=("x",), numbers=True, range_help=value_error, pack=pack_bounds),
     Split(linear=["x"], spread=_apart),
     Laws([dict(shapes=[(6, 12), (12,)], low=-2, high=255), dict(shapes=[(6, 12), (6, 12)], low=-2, high=255)],
          domain={"tested": "few"}, float_only=False),
@@ -119,7 +120,7 @@ def require_range(x: Any, low: float | None = None, high: float | None = None, *
         nan: whether NaN counts as inside.
         error: a class of flowedu.errors.
     """
-    attrs = low, high, nan, problem, expected, fix, error.__name__
+    attrs = low, high, nan, (problem, expected, fix, error.__name__)
     op, inputs = (within, (x,)) if tested is None else (require, (x, tested))
     return op.call(inputs, attrs) if isinstance(x, TensorBase) else op(*inputs, **dict(zip(op.attrs, attrs)))
 

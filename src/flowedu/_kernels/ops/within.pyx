@@ -21,19 +21,19 @@ ctypedef fused number:
 
 
 cdef int within(fe_call *call, const fe_team *team, number *tag) noexcept nogil:
-    """ints: [check, nan, low, high]; reals: [low, high]. Inputs: x, and the values that are compared (x itself, if alone).
-    With nan=1 a NaN is inside; `check` is read on GPUs alone."""
+    """ints: [nan, low, high]; reals: [low, high]. Inputs: x, and the values that are compared (x itself, if it is alone).
+    With nan=1 a NaN is inside."""
     cdef fe_view *x = &call.args[0]
     cdef fe_view *y = &call.args[call.nin]
     cdef number *v = <number *>call.args[call.nin - 1].data
     cdef int64_t lo, hi, i, end
     cdef number low, high
     cdef double bad_value
-    cdef int bad, item = fe_item[x.dtype], nan = <int>call.ints[1]
+    cdef int bad, item = fe_item[x.dtype], nan = <int>call.ints[0]
     if number is float or number is double:
         low, high = <number>call.reals[0], <number>call.reals[1]
     else:
-        low, high = <number>call.ints[2], <number>call.ints[3]
+        low, high = <number>call.ints[1], <number>call.ints[2]
     fe_split(fe_numel(&call.args[call.nin - 1]), RUN, team, &lo, &hi)
     while lo < hi:
         end, bad = min(lo + RUN, hi), 0

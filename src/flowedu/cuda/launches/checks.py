@@ -3,9 +3,17 @@ from __future__ import annotations
 
 from flowedu.cuda.launch import NUMBERS, Call, flag, kernel
 from flowedu.cuda.machine import machine
+from flowedu.ops.checks import check_number, pack_bounds
 
 
-@kernel("within", file="within.cu", types=(*NUMBERS, 4, 5, 6, 9))
+def _pack(names: dict) -> tuple[tuple, tuple]:
+    """As the CPU's, with the number of the check in front."""
+    low, high, nan, words = (names[n] for n in ("low", "high", "nan", "words"))
+    ints, reals = pack_bounds(names.get("tested", names["x"]), low, high, nan)
+    return (check_number((low, high, nan, words)), *ints), reals
+
+
+@kernel("within", file="within.cu", types=(*NUMBERS, 4, 5, 6, 9), pack=_pack)
 def within(call: Call) -> None:
     """ints: [check, nan, low, high]; reals: [low, high]. x, or x and the values that are compared -> y."""
     x, tested, y = call.args[0], call.args[-2], call.args[-1]

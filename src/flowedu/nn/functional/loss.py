@@ -90,9 +90,11 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     """
     _check_pair("binary_cross_entropy", input, target)
     target = cast(target, input.dtype)
-    input = require_range(input, 0, 1, problem="binary_cross_entropy: all elements of input should be between 0 and 1",
-                          expected="probabilities", fix="binary_cross_entropy_with_logits takes any numbers")
     loss = run(_r["binary_cross_entropy"], (input, target))
+    # The check stands behind the loss, so that what computes the input stays one fused chain, and a plan copies nothing.
+    loss = require_range(loss, 0, 1, tested=input.detach(), expected="probabilities",
+                         problem="binary_cross_entropy: all elements of input should be between 0 and 1",
+                         fix="binary_cross_entropy_with_logits takes any numbers")
     return reduced("binary_cross_entropy", loss if weight is None else loss * weight, reduction)
 
 
@@ -156,12 +158,13 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = F
         var = scalar(var, input.dtype)
     if var.shape != input.shape and var.ndim == input.ndim - 1 and var.ndim:
         var = reshaped(var, (*var.shape, 1))
-    var = require_range(var, 0, nan=True, problem="gaussian_nll_loss: var has negative entry/entries",
-                        expected="0 or more", fix="predict log(var) and pass its exp()")
+    given = var.detach()
     small = _r["less"].call((var.detach(), scalar(eps, var.dtype)), ())
     var = var + _r["where"](small, eps - var.detach(), var.detach() * 0)
     d = input - target
     loss = (_r["log"](var) + d * d / var) * 0.5
+    loss = require_range(loss, 0, tested=given, nan=True, problem="gaussian_nll_loss: var has negative entry/entries",
+                         expected="0 or more", fix="predict log(var) and pass its exp()")
     return reduced("gaussian_nll_loss", loss + 0.9189385332046727 if full else loss, reduction)
 
 
