@@ -79,8 +79,8 @@ within = define(
            pack=lambda x, low, high, nan: pack_bounds(x, low, high, nan)),
     Laws([dict(shapes=[(6, 12)], low=-2, high=255)], domain={"x": "few"}, float_only=False),
     grad={"x": lambda dy: dy},
-    doc="x; an error where a value of it is not in [low, high]. nan: whether NaN counts as inside. words: of the error, its "
-        "problem, expected, fix, and class.")
+    doc="x; an error where a value of it is not in [low, high]. nan: whether NaN counts as inside. words: problem, "
+        "expected, fix, and class of the error.")
 
 
 def _require_axes(x, tested):

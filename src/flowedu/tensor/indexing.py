@@ -15,6 +15,7 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import cast
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, AxisError, DTypeError
+from flowedu.ops.checks import require_range
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import shapes as S
 from flowedu.tensor.devices import beside
@@ -122,7 +123,7 @@ class Parts:
             self._mask(i)
         else:
             n = self.shape[self.axis]
-            self._keep(n, self._checked(i, n, self.axis) if isinstance(i, np.ndarray) else i)
+            self._keep(n, self._checked(i, n, self.axis))
             self.axis += 1
 
     def _slice(self, s):
@@ -158,10 +159,13 @@ class Parts:
 
     @staticmethod
     def _checked(a, n, axis):
+        problem = f"index {{got}} is out of range: out of bounds for dimension {axis} with size {n}"
+        expected, fix = f"indices in [{-n}, {n - 1}]", "check the indices before"
+        if not isinstance(a, np.ndarray):
+            return require_range(a, -n, n - 1, problem=problem, expected=expected, fix=fix, error=AxisError)
         if a.size and (a.max() >= n or a.min() < -n):
-            bad = a.max() if a.max() >= n else a.min()
-            raise AxisError(f"index {bad} is out of range: out of bounds for dimension {axis} with size {n}",
-                            expected=f"indices in [{-n}, {n - 1}]", got=str(bad), fix="check the indices before")
+            bad = str(a.max() if a.max() >= n else a.min())
+            raise AxisError(problem.replace("{got}", bad), expected=expected, got=bad, fix=fix)
         return np.where(a < 0, a + n, a) if a.size and a.min() < 0 else a
 
     # ---- using
