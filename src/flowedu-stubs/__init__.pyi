@@ -521,7 +521,7 @@ def matmul(input, other) -> _Tensor:
 @overload
 def matmul(a, b, transpose_a: _bool = False, transpose_b: _bool = False, alpha: _float = 1.0, name=None) -> _Tensor:
     """alpha * op(a) @ op(b): equal batch axes, or an n-d a with a matrix b."""
-def matrix_exp(input) -> _Tensor: """1 + A + A @ A / 2 + ..., of each square matrix A."""
+def matrix_exp(input) -> _Tensor: """Return 1 + A + A @ A / 2 + ... of each square matrix A."""
 def matrix_power(input, n: _int) -> _Tensor: """x @ x @ ... @ x, n times; of the inverse for a negative n."""
 @overload
 def max(input, dim: _Tensor | None = None, keepdim: _bool = False) -> _Tensor:

@@ -212,7 +212,7 @@ def test_collate():
     assert a.shape == (2, 2, 3) and a.dtype is flow.float32
     assert default_collate([flow.tensor([1, 2]), flow.tensor([3, 4])]).tolist() == [[1, 2], [3, 4]]
     assert default_collate([np.int32(1), np.int32(2)]).dtype is flow.int32
-    for items, dtype in (([1, 2], flow.int64), ([1.5, 2], flow.float64), ([1, 2.5], flow.float64),
+    for items, dtype in (([1, 2], flow.int64), ([1.5, 2], flow.float64), ([2.5, 1], flow.float64),
                          ([True, False], flow.bool)):
         t = default_collate(items)
         assert t.dtype is dtype and t.tolist() == items
@@ -604,3 +604,15 @@ def test_a_copy_of_a_worker_does_not_use_its_pipe(how):
     for _ in range(3):
         batches = [b.tolist() for b in DataLoader(Forking(how), batch_size=2, num_workers=1, timeout=HANGS)]
         assert batches == [[0, 1], [2, 3], [4, 5]]
+
+
+@pytest.mark.parametrize("batch, dtype", [
+    ([1, 2], flow.int64), ([1, 2.5], flow.float32), ([2.5, 1], flow.float64), ([1.5, 2.5], flow.float64),
+    ([True, False], flow.bool), ([1, True], flow.int64), ([True, 2.5], flow.float32)])
+def test_the_dtype_of_collated_numbers(batch, dtype):
+    """As in PyTorch: float64 if the first is a float; otherwise that of flow.tensor(batch)."""
+    from flowedu.utils.data import default_collate
+    for items, part in ((batch, lambda y: y), ([(x, x) for x in batch], lambda y: y[0]),
+                        ([{"x": x} for x in batch], lambda y: y["x"])):
+        got = part(default_collate(items))
+        assert got.dtype is dtype and got.tolist() == batch

@@ -256,3 +256,12 @@ def test_a_record_that_is_not_a_message(tmp_path):
     (tmp_path / "part-0").write_bytes(struct.pack("<q", 3) + b"\x0a\xff\xff")
     with refused(DataError, "byte 0 of", "damaged"):
         list(flow.data.ofrecord_records(tmp_path / "part-0"))
+
+
+@pytest.mark.parametrize("value", [1e300, -1e300, [1.0, 4e38], (0.5, -3.5e38)])
+def test_floats_beyond_float32_are_refused(value):
+    """A Python float is stored as float32; infinities and NaNs are values of their own, and NumPy's float64 stays."""
+    with pytest.raises(DataError, match="does not fit float32"):
+        feature(value)
+    assert list(feature(np.asarray(value)).double_list.value) == np.asarray(value).reshape(-1).tolist()
+    assert list(feature([float("inf"), float("-inf"), 3.4e38, 0.0]).float_list.value)[:2] == [np.inf, -np.inf]

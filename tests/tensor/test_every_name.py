@@ -73,6 +73,7 @@ METHODS = {
     "cuda/test_engine_memory.py": "record_stream",
     "dist/test_spmd.py": "check_meta_consistency placement sbp to_global to_local",
     "tensor/test_random.py": "bernoulli multinomial",
+    "tensor/test_written_places.py": "index_reduce put",
     "tensor/test_attributes.py": "H is_cpu is_eager is_global is_lazy is_local is_meta is_mkldnn is_mps is_nested "
                                  "is_quantized is_sparse is_xpu layout "
                                  "ndimension nelement new_empty output_nr to_consistent",

@@ -38,6 +38,7 @@ FILLS = "uniform normal exponential random bernoulli trunc_normal".split()      
 SHAPES = "t transpose squeeze unsqueeze swapaxes swapdims movedim moveaxis".split()     # test_views.py
 DRAWS = "kaiming_normal kaiming_uniform orthogonal xavier_normal xavier_uniform".split()     # nn/test_init.py
 APART = "contiguous copy detach fill zero requires_grad".split()                        # with tests of their own
+APART += "fill_diagonal index_reduce put".split()                                       # test_written_places.py
 
 
 def made(make, args):

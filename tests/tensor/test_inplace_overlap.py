@@ -67,6 +67,8 @@ def test_teams_read_large_views_before_they_write(method, threads):
 INDEXED = {
     "index_add_": lambda x, of: x.index_add_(0, flow.tensor([2, 0, 0]), of(x[1:4])),
     "index_copy_": lambda x, of: x.index_copy_(0, flow.tensor([2, 0, 1]), of(x[1:4])),
+    "index_reduce_": lambda x, of: x.index_reduce_(0, flow.tensor([2, 0, 0]), of(x[1:4]), "amax"),
+    "put_": lambda x, of: x.put_(flow.tensor([1, N + 2, 5]), of(x[0, :3])),
     "scatter_": lambda x, of: x.scatter_(0, flow.tensor([[1] * N, [0] * N]), of(x[:2])),
     "scatter_add_": lambda x, of: x.scatter_add_(0, flow.tensor([[1] * N, [0] * N, [1] * N]), of(x[:3])),
     "scatter_reduce_": lambda x, of: x.scatter_reduce_(0, flow.tensor([[1] * N, [0] * N]), of(x[:2]), "amax"),

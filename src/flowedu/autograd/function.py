@@ -143,7 +143,8 @@ def _broadcasts(shape: tuple, to: tuple) -> bool:
 
 class Function:
     """Base of operations with a backward of their own: define static methods `forward(ctx, *args)` and
-    `backward(ctx, *gradients of the outputs)`, and call `apply`.
+    `backward(ctx, *gradients of the outputs)`, and call `apply`. Instead of `forward(ctx, *args)` there may be
+    `forward(*args)` and `setup_context(ctx, inputs, output)`.
 
     backward returns a gradient, or None, for every argument of forward. Written with ops it can be differentiated again.
     """
@@ -158,6 +159,26 @@ class Function:
         raise CallError("Function: backward is not defined", expected="@staticmethod def backward(ctx, ...)",
                         got="none", fix="define it in your subclass")
 
+    @staticmethod
+    def setup_context(ctx: Context, inputs: tuple, output):
+        """Save what backward needs: defined in subclasses whose forward takes no ctx, and called after forward.
+
+        Args:
+            ctx: the context that backward gets.
+            inputs: the arguments of forward, as a tuple.
+            output: what forward returned.
+        """
+        raise CallError("Function: setup_context is not defined", got="none", fix="define it, or let forward take ctx",
+                        expected="@staticmethod def setup_context(ctx, inputs, output)")
+
+    @classmethod
+    def _run(cls, ctx: Context, args: tuple):
+        if cls.setup_context is Function.setup_context or cls.forward is Function.forward:
+            return cls.forward(ctx, *args)
+        output = cls.forward(*args)
+        cls.setup_context(ctx, args, output)
+        return output
+
     @classmethod
     def apply(cls, *args):
         """forward(ctx, *args), recorded for backward."""
@@ -166,7 +187,7 @@ class Function:
                 raise LazyTensorError(f"{cls.__name__}.apply: a Function with a backward of its own cannot be part of an "
                                       "nn.Graph that trains", expected="ops", got="autograd.Function in build()",
                                       fix="compute it from ops, whose gradients the graph knows")
-            return cls.forward(Context(), *args)
+            return cls._run(Context(), args)
         ctx = Context()
         which = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
         inputs = [args[i] for i in which]
@@ -175,7 +196,7 @@ class Function:
         call = _Call(cls, ctx, inputs, which, len(args))
         edges = tuple(_edge_twin(x) for x in inputs) if wants else ()
         with no_grad():
-            result = cls.forward(ctx, *args)
+            result = cls._run(ctx, args)
         outputs = result if isinstance(result, (tuple, list)) else (result,)
         if not wants:
             return result

@@ -36,18 +36,18 @@ def matmul(input, other) -> Tensor:
 @overload
 def matmul(a, b, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, name=None) -> Tensor:
     """alpha * op(a) @ op(b): equal batch axes, or an n-d a with a matrix b."""
-def matrix_exp(input) -> Tensor: """1 + A + A @ A / 2 + ..., of each square matrix A."""
+def matrix_exp(input) -> Tensor: """Return 1 + A + A @ A / 2 + ... of each square matrix A."""
 def matrix_norm(A, ord='fro', dim=..., keepdim: bool = False, *, dtype=None) -> Tensor:
     """Norms of matrices: "fro"; 1, -1, inf, -inf (largest or smallest sum of columns or rows); 2, -2, "nuc" (the largest and the smallest singular value, and their sum)."""
 def matrix_power(input, n: int) -> Tensor: """x @ x @ ... @ x, n times; of the inverse for a negative n."""
 def matrix_rank(A, tol=None, hermitian: bool = False, *, atol=None, rtol=None) -> Tensor:
-    """How many singular values are above max(atol, rtol * the largest): int64. tol: an older name of atol."""
+    """Return the number of singular values above max(atol, rtol * the largest) of each matrix, int64."""
 def multi_dot(tensors) -> Tensor:
     """The product of two matrices or more, in the order that takes the fewest multiplications."""
 def norm(A, ord=None, dim=None, keepdim: bool = False, *, dtype=None) -> Tensor:
     """A vector norm, or with two axes (or a matrix and an ord) a matrix norm."""
 def pinv(A, rcond=None, hermitian: bool = False, *, atol=None, rtol=None) -> Tensor:
-    """The pseudo-inverse: singular values of at most max(atol, rtol * the largest) count as 0. rcond: an older name of rtol. hermitian: only the lower triangle is read."""
+    """Return the pseudo-inverse of each matrix."""
 def qr(A, mode: str = 'reduced') -> return_types.linalg_qr:
     """(Q, R) with A = Q @ R, orthonormal columns of Q and an upper triangle R; mode="complete": Q is square; "r": Q is empty."""
 def slogdet(A) -> return_types.linalg_slogdet:

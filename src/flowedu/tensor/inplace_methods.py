@@ -26,6 +26,7 @@ _UNARY = ("floor ceil trunc abs neg exp expm1 log log1p sqrt rsqrt reciprocal si
 # Everything else: computed apart, then copied.
 _OTHERS = """round log2 log10 frac erfinv lgamma digamma exp2 logit pow remainder fmod floor_divide clamp clamp_min
     clamp_max clip masked_fill masked_scatter scatter scatter_add scatter_reduce index_add index_fill index_copy index_put
+    index_reduce put
     addcmul addcdiv addmm addmv addr addbmm baddbmm lerp triu tril logical_not logical_and logical_or logical_xor eq ne lt
     le gt ge not_equal less less_equal greater greater_equal
     bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift
@@ -133,6 +134,33 @@ def fill_(self, value) -> Tensor:
     return write_into(self, _as_tensor(value, self, "fill_"), "fill_")
 
 
+def fill_diagonal_(self, fill_value: float, wrap: bool = False) -> Tensor:
+    """Write a number into the diagonal, the elements whose indices are equal.
+
+    Args:
+        fill_value: the number.
+        wrap: of a matrix with more rows than columns, start again one row below the end of the diagonal.
+
+    Returns: the tensor itself.
+
+    Raises:
+        ShapeError: fewer than two axes, or more than two of different sizes.
+
+    Example:
+        >>> flow.zeros(3, 2).fill_diagonal_(5)
+        tensor([[5., 0.],
+                [0., 5.],
+                [0., 0.]], dtype=flowedu.float32)
+    """
+    if self.ndim < 2 or self.ndim > 2 and len(set(self.shape)) > 1:
+        raise ShapeError("fill_diagonal_: this shape has no diagonal", expected="a matrix, or more axes of one size",
+                         got=str(tuple(self.shape)), fix="x.diagonal(0, -2, -1).fill_(value) fills the last two axes'")
+    places = np.indices(self.shape)
+    rows = places[0] % (self.shape[1] + 1) if wrap and self.ndim == 2 else places[0]
+    mask = from_numpy((places[1:] == rows).all(0)).to(self.device)
+    return self.masked_fill_(mask, fill_value)
+
+
 @initialising
 def zero_(input) -> Tensor:
     """Make every element 0."""
@@ -202,7 +230,7 @@ attach(Tensor, {name + "_": _layout(name) for name in ("t", "transpose", "squeez
 attach(Tensor, {name: _fill(f, name) for name, f in {
     "uniform_": random.uniform, "normal_": random.normal_like, "exponential_": random.exponential,
     "random_": random.random, "bernoulli_": random.bernoulli_like, "trunc_normal_": random.trunc_normal}.items()})
-attach(Tensor, {f.__name__: f for f in (copy_, fill_, zero_, detach_, contiguous_)})
+attach(Tensor, {f.__name__: f for f in (copy_, fill_, fill_diagonal_, zero_, detach_, contiguous_)})
 
 
 def _operator(name: str) -> Callable:

@@ -1,6 +1,8 @@
 """Tensors and the rest of Python: NumPy, DLPack, copy, pickle."""
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from flowedu.core.eager.arrays import copy_of, from_numpy, row_by_row, tensor_alias
@@ -217,13 +219,34 @@ def __copy__(self) -> Tensor:
     return y
 
 
+def _copy_in_memory(x: Tensor, memo: dict) -> Tensor:
+    """Return a copy of x. Tensors that share memory have copies that share memory, if a contiguous one of them holds the
+    others; that of which x is a view is copied first."""
+    if x._device:
+        return copy_of(x.detach())
+    if x._base is not None and id(x._base) not in memo:
+        copy.deepcopy(x._base, memo)
+    copies = memo.setdefault("tensors by memory", {}).setdefault((x._block_address, x.dtype), [])
+    size = x.dtype.bytes
+    span = 1 + sum((n - 1) * step for n, step in zip(x.shape, x.stride()))
+    for other, y in copies:
+        offset = (x.data_ptr() - other.data_ptr()) // size
+        if x.numel() and offset >= 0 and offset + span <= other.numel():
+            return y.as_strided(tuple(x.shape), x.stride(), offset)
+    y = copy_of(x.detach())
+    if x.is_contiguous():
+        copies.append((x, y))
+    return y
+
+
 def __deepcopy__(self, memo: dict) -> Tensor:
     """A leaf with a copy of the numbers, which requires a gradient if this one is a leaf that does. (PyTorch takes leaves
-    only; the copy of a computed tensor has no history, as in OneFlow.)"""
+    only; the copy of a computed tensor has no history, as in OneFlow.) Tensors of one deepcopy that share memory share it
+    in the copy, too."""
     if id(self) in memo:
         return memo[id(self)]
     self._need_data("__deepcopy__()")
-    y = tensor_alias(copy_of(self.detach()), type(self))
+    y = tensor_alias(_copy_in_memory(self, memo), type(self))
     y.tracked = self.tracked and self.is_leaf
     if self.is_leaf and self.grad is not None:
         y.grad = self.grad.__deepcopy__(memo)

@@ -52,7 +52,7 @@ METHODS = {
     search: """sort argsort msort topk kthvalue median mode quantile nonzero argwhere masked_select unique
         unique_consecutive bincount histc isin in_top_k""",
     scatters: """gather scatter scatter_add scatter_reduce index_select take index_add index_copy index_fill index_put
-        masked_fill masked_scatter select_scatter slice_scatter""",
+        index_reduce put masked_fill masked_scatter select_scatter slice_scatter""",
     creation: "new_tensor new_full new_zeros new_ones new_empty",
     random: "bernoulli multinomial",
 }

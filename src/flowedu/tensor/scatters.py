@@ -11,7 +11,8 @@ from flowedu.ops.checks import require_range
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import pieces as P
 from flowedu.tensor import shapes as S
-from flowedu.tensor.assignment import added, put
+from flowedu.tensor.assignment import added
+from flowedu.tensor.assignment import put as put_by_index
 from flowedu.tensor.destination import spread_as
 from flowedu.tensor.devices import beside, made_with
 from flowedu.tensor.dims import moved, one_dim, reshaped
@@ -196,6 +197,34 @@ def take(input, index):
     return _GATHER.call((S.ravel(input), E.where(E.lt(index, 0), index + n, index)), (0,))
 
 
+def put(input, index, source, accumulate: bool = False):
+    """Return x with numbers of the source at places of the flattened tensor.
+
+    Args:
+        index: int64, counted in the flattened tensor; negative ones count from the end.
+        source: as many numbers as there are indices, of x's dtype.
+        accumulate: add to the values at these places.
+
+    Raises:
+        ShapeError: the source has another number of elements than the index.
+
+    Example:
+        >>> flow.zeros(2, 2).put(flow.tensor([1, -1]), flow.tensor([5.0, 6.0]))
+        tensor([[0., 5.],
+                [0., 6.]], dtype=flowedu.float32)
+    """
+    _indices("put", index)
+    if source.dtype is not input.dtype or source._numel != index._numel:
+        raise ShapeError("put: the source does not fit", expected=f"{index._numel} numbers of {input.dtype.name}",
+                         got=f"{source._numel} of {source.dtype.name}", fix="one number of x's dtype for each index")
+    flat = S.ravel(input)
+    at = S.ravel(index)
+    write = index_add if accumulate else index_copy
+    _in_range("put", at, flat.shape[0], -flat.shape[0])
+    at = E.where(E.lt(at, 0), at + flat.shape[0], at)
+    return reshaped(write(flat, 0, at, S.ravel(source)), input.shape)
+
+
 def _rows(what, input, dim, index, from_the_end: bool = False):
     _indices(what, index)
     axis = one_dim(dim, input.ndim, what)
@@ -216,6 +245,37 @@ def index_add(input, dim: int, index, source, *, alpha=1):
     part = part if alpha == 1 else part * alpha
     y = E.add(x, added(S.contiguous(part), at, x.shape))
     return moved(y, 0, axis) if input.ndim else reshaped(y, ())
+
+
+def index_reduce(input, dim: int, index, source, reduce: str, *, include_self: bool = True):
+    """Return x with the parts of the source reduced into the parts along `dim` that the index names.
+
+    Args:
+        dim: the axis.
+        index: a vector of indices, one for each part of the source along `dim`.
+        source: a tensor of x's dtype with x's shape, but for `dim`.
+        reduce: "prod", "mean", "amax", or "amin".
+        include_self: reduce the values of x too; otherwise they are replaced where the index names them.
+
+    Raises:
+        ShapeError: the source does not fit. ArgumentError: another reduce, or one of the tensors requires a gradient.
+
+    Example:
+        >>> flow.ones(3).index_reduce(0, flow.tensor([0, 0]), flow.tensor([2.0, 3.0]), "prod")
+        tensor([6., 1., 1.], dtype=flowedu.float32)
+    """
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise ArgumentError("index_reduce: unknown reduce", expected="prod, mean, amax or amin", got=repr(reduce),
+                            fix="reduce=\"prod\"; x.index_add(dim, index, source) adds up")
+    axis, _, at = _rows("index_reduce", input, dim, index)
+    wanted = (*input.shape[:axis], at.shape[0], *input.shape[axis + 1:]) if input.ndim else (at.shape[0],)
+    source = source if source.ndim else S.ravel(source)
+    if tuple(source.shape) != wanted:
+        raise ShapeError("index_reduce: the source does not fit", expected=str(wanted), got=str(tuple(source.shape)),
+                         fix="one part for each index")
+    x = input if input.ndim else S.ravel(input)
+    wide = S.expand(reshaped(at, tuple(at.shape[0] if i == axis else 1 for i in range(x.ndim))), *wanted)
+    return reshaped(scatter_reduce(x, axis, wide, source, reduce, include_self=include_self), input.shape)
 
 
 def index_copy(input, dim: int, index, source):
@@ -241,7 +301,7 @@ def index_fill(input, dim: int, index, value):
 
 def index_put(input, indices, values, accumulate: bool = False):
     """x with x[indices] = values (accumulate: +=), out of place."""
-    return put(input, tuple(indices), values, accumulate)
+    return put_by_index(input, tuple(indices), values, accumulate)
 
 
 # ---- masks
@@ -284,11 +344,11 @@ def select_scatter(input, src, dim: int, index: int):
     """x with one place along an axis replaced by src."""
     check_tensor("select_scatter", src, "src")
     axis = one_dim(dim, input.ndim, "select_scatter")
-    return put(input, (slice(None),) * axis + (index,), src)
+    return put_by_index(input, (slice(None),) * axis + (index,), src)
 
 
 def slice_scatter(input, src, dim: int = 0, start=None, end=None, step: int = 1):
     """x with x[start:end:step] along an axis replaced by src."""
     check_tensor("slice_scatter", src, "src")
     axis = one_dim(dim, input.ndim, "slice_scatter")
-    return put(input, (slice(None),) * axis + (slice(start, end, step),), src)
+    return put_by_index(input, (slice(None),) * axis + (slice(start, end, step),), src)

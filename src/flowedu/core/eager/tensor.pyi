@@ -280,6 +280,8 @@ class Tensor(TensorBase, metaclass=TensorType):
     def expm1_(self) -> Tensor: """`expm1`, written into the tensor itself."""
     def exponential_(self, *args, **kwargs) -> Tensor: """Fill the tensor with random numbers."""
     def fill_(self, value) -> Tensor: """Make every element `value`, a number or a 0-dim tensor."""
+    def fill_diagonal_(self, fill_value: _float, wrap: _bool = False) -> Tensor:
+        """Write a number into the diagonal, the elements whose indices are equal."""
     def fix(input) -> Tensor: """Elementwise trunc; whole numbers stay as they are."""
     def fix_(self, *args, **kwargs) -> Tensor: """`fix`, written into the tensor itself."""
     def flatten(input, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
@@ -341,6 +343,9 @@ class Tensor(TensorBase, metaclass=TensorType):
     def index_put(input, indices, values, accumulate: _bool = False) -> Tensor:
         """x with x[indices] = values (accumulate: +=), out of place."""
     def index_put_(self, *args, **kwargs) -> Tensor: """`index_put`, written into the tensor itself."""
+    def index_reduce(input, dim: _int, index, source, reduce: str, *, include_self: _bool = True) -> Tensor:
+        """Return x with the parts of the source reduced into the parts along `dim` that the index names."""
+    def index_reduce_(self, *args, **kwargs) -> Tensor: """`index_reduce`, written into the tensor itself."""
     def index_select(input, dim: _int, index) -> Tensor: """The parts along `dim` that a vector of indices names."""
     def inner(input, other) -> Tensor: """Products summed over the last axes of both."""
     def int(self) -> Tensor: """The same numbers as int32; the tensor itself when that is its dtype."""
@@ -449,7 +454,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def masked_select(input, mask) -> Tensor: """The elements where the mask is true, as a vector."""
     def matmul(input, other) -> Tensor:
         """The matrix product; vectors are rows on the left and columns on the right, batch axes broadcast."""
-    def matrix_exp(input) -> Tensor: """1 + A + A @ A / 2 + ..., of each square matrix A."""
+    def matrix_exp(input) -> Tensor: """Return 1 + A + A @ A / 2 + ... of each square matrix A."""
     def matrix_power(input, n: _int) -> Tensor: """x @ x @ ... @ x, n times; of the inverse for a negative n."""
     @overload
     def max(input, dim: Tensor | None = None, keepdim: _bool = False) -> Tensor:
@@ -552,6 +557,9 @@ class Tensor(TensorBase, metaclass=TensorType):
     def pow_(self, *args, **kwargs) -> Tensor: """`pow`, written into the tensor itself."""
     def prod(input, dim=None, keepdim: _bool = False, *, dtype=None) -> Tensor:
         """The prod over `dim` (int, tuple; None: all)."""
+    def put(input, index, source, accumulate: _bool = False) -> Tensor:
+        """Return x with numbers of the source at places of the flattened tensor."""
+    def put_(self, *args, **kwargs) -> Tensor: """`put`, written into the tensor itself."""
     def qr(input, some: _bool = True) -> return_types.qr: """flow.linalg.qr(input), "complete" unless some."""
     def quantile(input, q, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = 'linear') -> Tensor:
         """The q-quantiles (a number or a vector of numbers in [0, 1]) along `dim` (None: of all); NaN where there is one."""

@@ -117,6 +117,17 @@ def ofrecord_records(path: str | os.PathLike) -> Iterator:
     return (raw.parse() for raw in read_part(path))
 
 
+def _narrow(array: np.ndarray) -> np.ndarray:
+    """Return Python's floats as float32; DataError for a finite number that becomes infinite."""
+    with np.errstate(over="ignore"):
+        narrow = array.astype(np.float32)
+    lost = np.isfinite(array) & ~np.isfinite(narrow)
+    if lost.any():
+        raise DataError("ofrecord: a float does not fit float32", expected="magnitudes up to 3.4028235e+38",
+                        got=repr(float(array[lost][0])), fix="np.float64(x), which is stored in a double_list")
+    return narrow
+
+
 def feature(value: Any):
     """`value` as a Feature message: bytes, a str (UTF-8) or a list of bytes make a bytes_list; numbers and arrays of them
     the list of their type: float32 float_list, float64 double_list, int64 int64_list, smaller integers int32_list. A
@@ -129,7 +140,7 @@ def feature(value: Any):
         return pb.Feature(bytes_list=pb.BytesList(value=[x.encode() if isinstance(x, str) else bytes(x) for x in items]))
     array = np.asarray(value).reshape(-1)
     if array.dtype == np.float64 and not isinstance(value, (np.ndarray, np.generic)):
-        array = array.astype(np.float32)
+        array = _narrow(array)
     kind, size = array.dtype.kind, array.dtype.itemsize
     if kind == "f" and size <= 4:
         return pb.Feature(float_list=pb.FloatList(value=array.astype(np.float32)))

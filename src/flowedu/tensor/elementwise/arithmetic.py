@@ -85,7 +85,7 @@ def div(input, other, *, rounding_mode: str | None = None):
         none = eq(other, 0) if isinstance(other, TensorBase) else None
         if none is None:
             return trunc(true_divide(input, other))
-        there = true_divide(input, where(none, 1.0, other))                 # its slope is finite, and 0 times it is 0
+        there = true_divide(input, where(none, 1, other))                   # its slope is finite, and 0 times it is 0
         return trunc(where(none, true_divide(_fixed(input), _fixed(other)), there))
     return floor_divide(input - fmod(input, other), other)
 

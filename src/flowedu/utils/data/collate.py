@@ -18,7 +18,8 @@ def default_collate(batch: Sequence) -> Any:
     | items | batch |
     |---|---|
     | tensors, arrays | one tensor, with a new first axis |
-    | bools, ints, floats | a tensor: bool, int64, float64 |
+    | floats | a tensor of float64 |
+    | bools, ints | a tensor of bool or int64; with floats behind the first, of flow.get_default_dtype() |
     | strings, bytes | as they are |
     | dicts, named tuples | a dict or named tuple of batches |
     | tuples, lists | a list of batches |
@@ -34,8 +35,7 @@ def default_collate(batch: Sequence) -> Any:
                             expected="arrays of numbers", got=str(first.dtype), fix="return str, or pass collate_fn")
         return _stacked([from_numpy(_plain(x)) for x in batch])
     if isinstance(first, (bool, int, float)):
-        kind = dt.bool_ if isinstance(first, bool) else dt.int64
-        return tensor(list(batch), dtype=dt.float64 if any(isinstance(x, float) for x in batch) else kind)
+        return _numbers(batch)
     if isinstance(first, (str, bytes)):
         return batch
     if isinstance(first, Mapping):
@@ -51,6 +51,15 @@ def default_collate(batch: Sequence) -> Any:
     raise CallError("default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
                     f"{type(first).__name__}", expected="such items", got=repr(first)[:80],
                     fix="convert them in the data set (a picture: transforms.ToTensor()), or pass collate_fn")
+
+
+def _numbers(batch: Sequence) -> Tensor:
+    """Return numbers as a tensor, whose dtype is PyTorch's."""
+    if isinstance(batch[0], float):
+        return tensor(list(batch), dtype=dt.float64)
+    if any(isinstance(x, float) for x in batch):
+        return tensor(list(batch), dtype=dt.get_default_dtype())
+    return tensor(list(batch), dtype=dt.bool_ if isinstance(batch[0], bool) else dt.int64)
 
 
 def default_convert(data: Any) -> Any:
