@@ -26,7 +26,8 @@ ARRAYS = {
 CALLS = """
     astype(i, xp.float32)|astype(a, xp.int32)|arange(3)|arange(1, 8, 3)|arange(5, 1)|arange(5, 1, -2)|arange(0.0, 1.0, 0.25)
     linspace(0.0, 1.0, 5)|linspace(0.0, 1.0, 4, endpoint=False)|linspace(2.0, 3.0, 1)|linspace(1.0, 2.0, 0)
-    eye(3)|eye(2, 4, k=1)|eye(3, 2, k=-1, dtype=xp.int32)|full((2, 3), 7)|full((), 1.5)|full(2, True)|zeros((2, 0))|ones(3)
+    eye(3)|eye(2, 4, k=1)|eye(3, 2, k=-1, dtype=xp.int32)|eye(2, k=5)
+    eye(2, 3, k=-9)|tril(a, k=-9)|triu(a, k=9)|full((2, 3), 7)|full((), 1.5)|full(2, True)|zeros((2, 0))|ones(3)
     zeros_like(i)|ones_like(a, dtype=xp.int64)|full_like(a, 2)|meshgrid(v, j)[0]|meshgrid(v, j, indexing="ij")[1]
     tril(a, k=1)|triu(w, k=-1)|asarray([1, 2])|asarray([[1.0], [2.0]])|asarray(3)|asarray(a, dtype=xp.float32)
     add(a, b)|subtract(a, 1.5)|multiply(2, a)|divide(a, b)|pow(a, 2.0)|remainder(a, v)|floor_divide(a, b)|maximum(a, 0.5)
@@ -230,6 +231,12 @@ def test_functions_have_gradients_and_run_in_graphs():
     # both run the same kernels on the same numbers; sums of six float32 numbers below 20 may be ordered differently:
     # 6 * 20 * 2**-24 < 1e-5
     np.testing.assert_allclose(G()(x.detach()).numpy(), loss(x).detach().numpy(), atol=1e-5)
+
+
+def test_diagonals_far_away_are_empty():
+    for k in (2 ** 40, -2 ** 40, 2 ** 70, -2 ** 70):
+        x = xp.ones((2, 3))
+        assert not xp.any(xp.eye(2, 3, k=k)) and bool(xp.any(xp.tril(x, k=k))) == (k > 0) == (not xp.any(xp.triu(x, k=k)))
 
 
 def test_the_module_is_thin():

@@ -67,8 +67,7 @@ __array_namespace_info__ = lambda: SimpleNamespace(
     capabilities=lambda: {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 8},
     default_device=lambda: devices.CPU,
     devices=lambda: (devices.CPU, *(devices.device("cuda", i) for i in range(devices.gpus()))),
-    default_dtypes=lambda *, device=None: {
-        "real floating": get_default_dtype(), "integral": int64, "indexing": int64},
+    default_dtypes=lambda *, device=None: {"real floating": get_default_dtype(), "integral": int64, "indexing": int64},
     dtypes=lambda *, device=None, kind=None: {
         name: dtype for name, dtype in _TYPES.items() if kind is None or isdtype(dtype, kind)})
 
@@ -130,8 +129,7 @@ def _running(f, initial: int):
 
 # ---- creation
 empty, ones, zeros = map(_filled, (creation.empty, creation.ones, creation.zeros))
-full = lambda shape, fill_value, *, dtype=None, device=None: creation.full(
-    shape, fill_value, dtype=dtype, device=device)
+full = lambda shape, fill_value, *, dtype=None, device=None: creation.full(shape, fill_value, dtype=dtype, device=device)
 from_dlpack = lambda x, /, *, device=None, copy=None: interop.from_dlpack(x, device=device, copy=copy)
 linspace = lambda start, stop, /, num, *, dtype=None, device=None, endpoint=True: creation.linspace(
     start, stop, num if endpoint else num + 1, dtype=dtype, device=device)[:num]
@@ -140,7 +138,7 @@ tril, triu = lambda x, /, *, k=0: joining.tril(x, k), lambda x, /, *, k=0: joini
 
 
 def asarray(obj, /, *, dtype=None, device=None, copy: builtins.bool | None = None):
-    """Return an array of numbers, nested lists, a buffer, or an array, whose memory is used where that is possible."""
+    """Return an array of numbers, nested lists, a buffer, or another array. Memory is shared where possible."""
     data = np.asarray(obj) if isinstance(obj, (memoryview, bytearray, array.array)) else obj
     y = creation.as_tensor(data, dtype, obj.device if device is None and isinstance(obj, Tensor) else device)
     shared = y is obj or isinstance(data, np.ndarray) and np.shares_memory(data, y.numpy())
@@ -158,7 +156,9 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype=None, device=None):
     """Return a matrix with ones on the k-th diagonal."""
-    rows, columns = (creation.arange(n, device=device) for n in (n_rows, n_rows if n_cols is None else n_cols))
+    n_cols = n_rows if n_cols is None else n_cols
+    k = builtins.max(-n_rows, builtins.min(k, n_cols))      # int64 holds it, and the result is the same
+    rows, columns = creation.arange(n_rows, device=device), creation.arange(n_cols, device=device)
     return cast(E.eq(shapes.unsqueeze(rows, 1) + k, columns), dtype or get_default_dtype())
 
 
@@ -210,7 +210,7 @@ unique_values = lambda x, /: search.unique(x)
 
 
 def unique_all(x, /):
-    """Return the different elements, where each first occurs, which of them each element of x is, and their counts."""
+    """Return the unique elements, the index where each first occurs, the inverse indices, and the counts."""
     values, inverse, counts = search.unique(x, True, True, True)
     order = search.argsort(shapes.ravel(inverse))
     return unique_all_result(values, order[running.cumsum(counts, 0) - counts], inverse, counts)
