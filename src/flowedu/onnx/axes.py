@@ -40,9 +40,10 @@ class Sizes:
 
     def probes(self) -> list[list[dict[str, int]]]:
         """Sizes to compare at: of each list the first that the model takes. Several axes are tried in mixed sizes, too."""
-        large = [{}, {}, {}]
+        large: list[dict[str, int]] = [{}, {}, {}, {}]
         for i, (symbol, pair) in enumerate(self.of.items()):
-            for sizes, n in zip(large, (2 * max(pair) + 1 + 2 * i, max(pair) + 1 + i, max(2, min(pair) // 2 + i))):
+            twice = 2 * max(pair) + 1 + 2 * i
+            for sizes, n in zip(large, (max(twice, 33 + 2 * i), twice, max(pair) + 1 + i, max(2, min(pair) // 2 + i))):
                 sizes[symbol] = n
         found = [large, [dict.fromkeys(self.of, n) for n in (1, 2, 3)]]
         for parity in (0, 1) if len(self.of) > 1 else ():
