@@ -4,6 +4,7 @@ import pytest
 
 import flowedu as flow
 from flowedu import nn
+from flowedu.errors import UnsupportedError
 from flowedu.optim import lr_scheduler as S
 
 from .making import batch, graph, mlp, train_step, trainer, values
@@ -133,3 +134,54 @@ def test_a_label_out_of_range_updates_nothing(capsys):
     assert f"[ERROR](GRAPH:{g.name}:G) run got error" in capsys.readouterr().out
     assert all(np.array_equal(v, before[k]) for k, v in values(model).items())
     assert g.state_dict()["System-Train-TrainStep"].tolist() == [1]
+
+
+def _assign(p, value):
+    p.grad = value
+
+
+def _delete(p):
+    del p.grad
+
+
+USES = {
+    "read": lambda p: p.grad, "norm": lambda p: p.grad.norm(), "write in place": lambda p: p.grad.mul_(0.5),
+    "data": lambda p: p.grad.data, "compare": lambda p: p.grad is None, "remove": lambda p: _assign(p, None),
+    "delete": _delete,
+}
+
+
+@pytest.mark.parametrize("stale", [False, True])         # whether an eager step left a gradient
+@pytest.mark.parametrize("name", USES)
+def test_gradients_are_not_there_in_build(name, stale):
+    """After backward() in build a parameter's gradient can be neither read nor removed: what eager mode would do to the
+    step must not be lost. Before backward(), and of parameters that do not train, it is as outside."""
+    model = flow.nn.Linear(2, 1, bias=False)
+    frozen = flow.nn.Parameter(flow.ones(1), requires_grad=False)
+    if stale:
+        model(flow.ones(1, 2)).sum().backward()
+    use = USES[name]
+
+    class Step(flow.nn.Graph):
+        def __init__(self, late):
+            super().__init__()
+            self.model, self.late = model, late
+            self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))
+
+        def build(self, x):
+            if not self.late:
+                assert (model.weight.grad is None) is not stale
+                _assign(model.weight, None)
+            loss = self.model(x).sum()
+            loss.backward()
+            assert frozen.grad is None
+            if self.late:
+                use(model.weight)
+            return loss
+
+    before = model.weight.detach().clone()
+    with pytest.raises(UnsupportedError, match="gradient of a parameter after backward"):
+        Step(True)(flow.ones(3, 2))
+    assert flow.equal(model.weight, before) and (model.weight.grad is not None) is stale
+    Step(False)(flow.ones(3, 2))
+    assert flow.allclose(model.weight, before - 0.3)

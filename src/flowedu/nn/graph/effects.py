@@ -6,7 +6,10 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from flowedu.core.eager.tensor import Tensor
+from flowedu.core.eager.dispatch import TensorBase
+from flowedu.core.eager.tensor import Tensor, attach
+from flowedu.core.layers.parameter import Parameter
+from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import UnsupportedError
 
 
@@ -41,13 +44,50 @@ def _keep(tracer, path: str, old: Tensor | None, new: Tensor) -> None:
         tracer.write(old, new)
 
 
+_GRADIENT = TensorBase.grad                    # the plain attribute
+
+
+def _is_lazy(t: Tensor | None) -> bool:
+    return t is not None and t.is_lazy
+
+
+def _refuse_use(p: Parameter, what: str) -> None:
+    """Raise UnsupportedError in a build that has called backward(): its gradients are computed when build is done."""
+    tracer = thread_state.tracer
+    if tracer is not None and tracer.goal is not None and p.requires_grad:
+        raise UnsupportedError(f"nn.Graph: build {what} the gradient of a parameter after backward()",
+                               expected="gradients that only the optimizer of the graph uses",
+                               got=f"grad of a parameter of shape {tuple(p.shape)}",
+                               fix="g, = flow.autograd.grad(loss, [p]) in build; to clip gradients, give the optimizer the "
+                               "options clip_grad_max_norm and clip_grad_norm_type; or freeze p by requires_grad_(False)")
+
+
+def _read_gradient(p: Parameter) -> Tensor | None:
+    """The gradient that backward accumulated, or None."""
+    _refuse_use(p, "reads")
+    return _GRADIENT.__get__(p)
+
+
+def _write_gradient(p: Parameter, value: Tensor | None) -> None:
+    if value is None:
+        _refuse_use(p, "removes")
+    _GRADIENT.__set__(p, value)
+
+
+def _delete_gradient(p: Parameter) -> None:
+    _write_gradient(p, None)
+
+
+attach(Parameter, {"grad": property(_read_gradient, _write_gradient, _delete_gradient)})
+
+
 def refuse_gradients(blocks: Iterable) -> None:
     """Raise UnsupportedError if build assigned a value of the graph to the `grad` of a parameter or buffer."""
     assigned = [(f"{block.path}.{key}", t) for block in blocks
                 for key, t in (*block.origin._parameters.items(), *block.origin._buffers.items())
-                if t is not None and t.grad is not None and t.grad.is_lazy]
+                if t is not None and _is_lazy(_GRADIENT.__get__(t))]
     for _, t in assigned:
-        t.grad = None
+        _GRADIENT.__set__(t, None)
     if assigned:
         raise UnsupportedError(f"nn.Graph: build assigns to the gradient of {assigned[0][0]}", expected="loss.backward()",
                                got="a value of the graph", fix="assign eager tensors to grad outside build", at="")
