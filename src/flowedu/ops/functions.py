@@ -42,12 +42,12 @@ squared_difference = elementwise("squared_difference(x, y) -> z", Laws(float_onl
 atan2 = elementwise("atan2(x, y) -> z", Laws(domain={"y": "positive"}), tile="atan2", ref=lambda x, y: np.arctan2(x, y),
                     grad={"x": lambda dz, x, y: dz * y / _not_zero(square(x) + square(y)),
                           "y": lambda dz, x, y: neg(dz * x / _not_zero(square(x) + square(y)))})
+reciprocal_no_nan = unary("reciprocal_no_nan", lambda x: np.where(x == 0, x, 1 / np.where(x == 0, x + 1, x)),
+                          lambda dy, y: neg(dy * square(y)), domain="nonzero")
 hypot = elementwise("hypot(x, y) -> z", tile="hypot", ref=lambda x, y: np.hypot(x, y),
                     grad={"x": lambda dz, x, z: dz * (x / _not_zero(z)),
                           "y": lambda dz, y, z: dz * (y / _not_zero(z))},
                     doc="sqrt(x * x + y * y) without overflow; inf where x or y is. The slope at (0, 0) is 0.")
-reciprocal_no_nan = unary("reciprocal_no_nan", lambda x: np.where(x == 0, x, 1 / np.where(x == 0, x + 1, x)),
-                          lambda dy, y: neg(dy * square(y)), domain="nonzero")
 tan = unary("tan", lambda x: np.tan(x), lambda dy, y: dy * (square(y) + 1), domain="unit")
 asin = unary("asin", lambda x: np.arcsin(x), lambda dy, x: dy * rsqrt(1 - square(x)), domain="unit")
 acos = unary("acos", lambda x: np.arccos(x), lambda dy, x: neg(dy * rsqrt(1 - square(x))), domain="unit")
