@@ -77,6 +77,8 @@ CHECKED = {
     "index_copy": (lambda x, i: flow.index_copy(x, 0, i, x), (ROWS, [0, 1]), (ROWS, [0, 2]), (ROWS, [-1, 0])),
     "index_fill": (lambda x, i: flow.index_fill(x, 0, i, 5.0), (ROWS, [0, -2]), (ROWS, [0, 2]), (ROWS, [-3, 0])),
     "take": (flow.take, (ROWS, [0, -6]), (ROWS, [0, 6]), (ROWS, [-7, 0])),
+    "cov fweights": (lambda x, w: flow.cov(x, fweights=w), (ROWS, [0, 1, 2]), (ROWS, [0, -1, 2])),
+    "cov aweights": (lambda x, w: flow.cov(x, aweights=w), (ROWS, [0.0, 1.0, 2.0]), (ROWS, [0.0, -1.0, 2.0])),
     "take_along_dim": (lambda x, i: flow.take_along_dim(x, i, 1), (ROWS, [[0], [2]]), (ROWS, [[3], [0]]),
                        (ROWS, [[0], [-4]])),
     "index": (lambda x, i: x[i], (ROWS, [0, -2]), (ROWS, [0, 2]), (ROWS, [-3, 0])),

@@ -4,6 +4,7 @@ from __future__ import annotations
 from flowedu.core.ops.promote import cast, default_float
 from flowedu.core.values.dtype import float64
 from flowedu.errors import ArgumentError, ShapeError
+from flowedu.ops.checks import require_range
 from flowedu.tensor.elementwise import clamp, sqrt
 from flowedu.tensor.joining import diag
 from flowedu.tensor.shapes import unsqueeze
@@ -19,7 +20,8 @@ def _weights(name: str, w, observations: int, whole: bool):
     if tuple(w.shape) != (observations,):
         raise ShapeError(f"cov: {name} must have a number for each observation", expected=f"({observations},)",
                          got=str(tuple(w.shape)), fix="one weight for each column of the input")
-    return w
+    return require_range(w, 0, nan=True, problem=f"cov: {name} cannot be negative", expected="0 or more",
+                         fix=f"{name}={name}.abs()")
 
 
 def cov(input, *, correction: int = 1, fweights=None, aweights=None):

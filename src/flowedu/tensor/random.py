@@ -247,6 +247,9 @@ def normal_like(self, mean: float = 0.0, std: float = 1.0, *, generator=None) ->
 
 def exponential(self, lambd: float = 1.0, *, generator=None) -> Tensor:
     """What exponential_ writes: density lambd * exp(-lambd * x)."""
+    if not lambd > 0:
+        raise ArgumentError("exponential_: exponential_ expects lambda > 0.0", expected="above 0", got=str(lambd),
+                            fix="lambd=1.0")
     kind = dt.float32 if self.dtype in dt.HALVES else self.dtype         # rounded once: the stream is float32's
     return cast(-E.log1p(-uniform_of(tuple(self.shape), kind, 0, 1, generator)) * (1.0 / lambd), self.dtype)
 

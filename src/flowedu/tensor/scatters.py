@@ -327,6 +327,9 @@ def masked_scatter(input, mask, source):
     """x with the elements where the mask is true replaced, in order, by those of the source."""
     from flowedu.tensor.interop import alike
     from flowedu.tensor.search import data
+    if mask.dtype is not dt.bool_:
+        raise DTypeError("masked_scatter: masked_scatter_ only supports boolean masks", expected="a bool mask",
+                         got=mask.dtype.name, fix="compare first: x.masked_scatter(mask != 0, source)")
     x, wide = S.broadcast_tensors(input, mask)
     places = data("masked_scatter", wide).reshape(-1).nonzero()[0]
     if places.size > source._numel:

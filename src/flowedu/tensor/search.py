@@ -96,6 +96,10 @@ def _pick(result, x, axis, at, keepdim):
 def kthvalue(input, k: int, dim: int = -1, keepdim: bool = False):
     """(values, indices) of the k-th smallest element along `dim` (k from 1 on)."""
     if not input.ndim:
+        one_dim(dim, 0, "kthvalue")
+        if k != 1:
+            raise ShapeError("kthvalue: selected number k out of range for dimension", expected="k=1 for a 0-dim tensor",
+                             got=f"k={k}", fix="k=1")
         return return_types.kthvalue(E.clone(input), beside(scalar(0, dt.int64), input))
     x, axis = _last("kthvalue", input, dim)
     if not 1 <= k <= x.shape[-1]:

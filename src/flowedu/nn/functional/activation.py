@@ -93,6 +93,9 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
           inplace: bool = False) -> Tensor:
     """leaky_relu whose slope is drawn for each element from [lower, upper) while training, and their mean otherwise."""
     check_floats("rrelu", input)
+    if lower > upper:
+        raise ArgumentError("rrelu: lower bound should be less than or equal to the upper bound", expected="lower <= upper",
+                            got=f"lower={lower}, upper={upper}", fix="swap the two")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     from flowedu.tensor.random import uniform_of

@@ -115,6 +115,9 @@ def isclose(input, other, *, rtol: float = 1e-05, atol: float = 1e-08, equal_nan
     if input.dtype is not other.dtype:
         raise DTypeError("isclose: the dtypes differ", expected="equal dtypes", got=f"{input.dtype.name} and "
                          f"{other.dtype.name}", fix="convert one: other.to(input.dtype)")
+    if rtol < 0 or atol < 0:
+        raise ArgumentError("isclose: rtol and atol must be greater than or equal to zero", expected="0 or more",
+                            got=f"rtol={rtol}, atol={atol}", fix="rtol=1e-5, atol=1e-8")
     close = eq(input, other)
     if equal_nan:
         close = logical_or(close, logical_and(isnan(input), isnan(other)))
