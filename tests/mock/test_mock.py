@@ -23,10 +23,11 @@ SAME = ["", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "optim
 # names that have the arguments of torch under its name: tests/mock/test_mock_torch.py
 KINDS = tuple(f"{kind}Tensor" for kind in "Float Double Half BFloat16 Int Long Short Char Byte Bool".split())
 OTHER = {("torch", ""): {
-    *KINDS, "load", "save", "range", "tensor", "as_tensor", "argsort",
+    *KINDS, "load", "save", "range", "tensor", "as_tensor", "argsort", "autocast",
     "argwhere", "clamp", "clip", "concat", "diag", "eye", "flatten", "gather",
     "masked_fill", "matmul", "nonzero", "ones", "ones_like", "reshape", "sort", "squeeze", "stack", "swapaxes", "transpose",
     "tril", "triu", "where", "zeros", "zeros_like"},
+    ("oneflow", ""): {"autocast"},
     ("torch", "linalg"): {"matmul"}, ("torch", "nn"): {"RMSNorm"}, ("torch", "nn.functional"): {
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
     "hinge_embedding_loss", "kl_div", "l1_loss", "log_softmax", "margin_ranking_loss", "mse_loss", "multi_margin_loss",

@@ -61,6 +61,7 @@ torch.randint_like(x, high=1)  ->  flow.zeros(3, 4)
 torch.repeat_interleave(repeats=i[:, 0])  ->  flow.repeat_interleave(i[:, 0])
 torch.from_numpy(ndarray=a)  ->  x
 torch.from_dlpack(ext_tensor=a)  ->  x
+torch.from_dlpack(a, device="cpu", copy=True)  ->  x
 x.bool(memory_format=torch.preserve_format)  ->  x.bool()
 x.float(memory_format=torch.contiguous_format)  ->  x
 torch.mm(x, x.t(), out_dtype=None)  ->  x @ x.t()
@@ -103,7 +104,6 @@ REFUSED = {
     "x.numpy(force=True)": "force",
     "torch.nn.Embedding(3, 2, _freeze=True)": "_freeze", "[*torch.nn.ReLU().modules(remove_duplicate=False)]": "remove_dup",
     "torch.nn.utils.rnn.pad_sequence([x, x], padding_side='left')": "padding_side", "torch.zeros(2, layout=3)": "layout",
-    "torch.from_dlpack(a, copy=True)": "copy",
 }
 
 

@@ -10,7 +10,8 @@ VERSIONS = {"torch": "2.5.0+flowedu", "torchvision": "0.20.0+flowedu", "oneflow"
             "flowvision": "0.2.0+flowedu"}
 
 # parts of the house that users of torch and oneflow do not know; torch.ops, torch.fft, oneflow.core are other things there
-HOUSE = {"diagnostics", "core", "errors", "aliases", "fast", "fft", "learn", "mock", "oneflow04", "ops", "saving", "show"}
+HOUSE = {"array_api", "diagnostics", "core", "errors", "aliases", "fast", "fft", "learn", "mock", "oneflow04", "ops",
+         "saving", "show"}
 
 _HERE = "flowedu.mock.insides"
 _LAYERS = "flowedu.nn.modules"
