@@ -413,7 +413,8 @@ def histc(input, bins: _int = 100, min: _float = 0, max: _float = 0) -> _Tensor:
 def hsplit(input, indices_or_sections) -> tuple:
     """Pieces along axis 1, of a vector along its only one: so many alike, or cut at the places in a list."""
 def hstack(tensors: Sequence) -> _Tensor: """Joined along the second axis (vectors: the first)."""
-def hypot(input, other) -> _Tensor: """sqrt(input^2 + other^2), without overflow; the slope at (0, 0) is 0."""
+def hypot(input, other) -> _Tensor:
+    """Elementwise hypot of two tensors, or of a tensor and a number; shapes broadcast, dtypes are promoted."""
 def identity(x, name=None) -> _Tensor: """x, under another name."""
 def identity_n(inputs: Sequence, name=None) -> tuple[_Tensor, ...]: """The inputs, a list, each under another name."""
 def image_batch_align(images, shape: Sequence[_int], dtype: _dtype, alignment: _int, name=None) -> _Tensor:

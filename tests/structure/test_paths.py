@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FILES = [p for top in ("src", "tools", "benchmarks", "book", "chapters") for p in (ROOT / top).rglob("*")
+FILES = [p for top in ("src", "tools", "benchmarks", "book", "chapters", "docs") for p in (ROOT / top).rglob("*")
          if p.suffix in (".py", ".pyx", ".pxd", ".pxi", ".h", ".cu")]
 NAMED = re.compile(r"(?<![\w/.{}*<\"'])((?:\.\./)?(?:[\w-]+/)*[\w-]+\.(?:py|pyx|pxd|pxi|md|toml|cu))\b(?![\w(*\"'])")
 # what a user has, a build makes, or another project is made of
@@ -12,7 +12,7 @@ ON_DEVICE = ("kernel.cu", "file.py", "hubconf.py", "train.py", "build/", "work/"
 
 def known() -> set[str]:
     """Every file's path, and all its ends: graph/fuse.py for src/flowedu/fast/graph/fuse.py."""
-    tops = ("src", "tests", "tools", "benchmarks", "book", "chapters")
+    tops = ("src", "tests", "tools", "benchmarks", "book", "chapters", "docs")
     paths = [p.relative_to(ROOT).parts for top in tops for p in (ROOT / top).rglob("*.*")] + \
         [p.relative_to(ROOT).parts for p in ROOT.glob("*.*")]
     return {"/".join(parts[i:]) for parts in paths for i in range(len(parts))}

@@ -327,7 +327,8 @@ class Tensor(TensorBase, metaclass=TensorType):
         """How many elements fall into each of `bins` equal parts of [min, max] (both 0: of the data's own range)."""
     def hsplit(input, indices_or_sections) -> tuple:
         """Pieces along axis 1, of a vector along its only one: so many alike, or cut at the places in a list."""
-    def hypot(input, other) -> Tensor: """sqrt(input^2 + other^2), without overflow; the slope at (0, 0) is 0."""
+    def hypot(input, other) -> Tensor:
+        """Elementwise hypot of two tensors, or of a tensor and a number; shapes broadcast, dtypes are promoted."""
     def hypot_(self, *args, **kwargs) -> Tensor: """`hypot`, written into the tensor itself."""
     def in_top_k(targets, predictions, k: _int) -> Tensor:
         """bool (n,): whether class targets[i] is among the k largest of predictions[i]; ties at the border are inside."""
