@@ -12,7 +12,8 @@ from .calls import attributes, cases, input_name, label, types_of, values
 # What is called for each element of the batch, always or where some of the inputs have it, and why there is no rule.
 _BOTH, _PLACES = "no letter of both inputs is in the output", "indices of each element count from its own beginning"
 LOOPED = {
-    "as_strided": ("always", "it says where in memory"), "layer_norm_grad": ("always", "sums over what may be split"),
+    "as_strided": ("always", "it says where in memory"), "require": ("some", "tests a tensor of any shape"),
+    "layer_norm_grad": ("always", "sums over what may be split"),
     "slice_part": ("some", "a device calls it"), "layer_norm": ("some", "a weight that has the batch"),
     **dict.fromkeys(("diagonal", "unfold"), ("some", "its two axes, or its one, may not be split")),
     "matmul": ("some", "a matrix for each element, of several rows of matrices"),

@@ -154,7 +154,7 @@ def test_nothing_is_fetched(torch):
     for call in (lambda: torch.hub.load("pytorch/vision", "resnet18", pretrained=True),
                  lambda: torch.hub.load_state_dict_from_url("a://b", progress=True), lambda: torch.hub.list("a/b"),
                  lambda: torch.hub.download_url_to_file("a://b", "c"), lambda: torch.hub.help("a/b", "c")):
-        with pytest.raises(ArgumentError, match="(?s)hub.*nothing from a network.*fix: .*by hand.*flow.load"):
+        with pytest.raises(ArgumentError, match="(?s)hub.*nothing from a network.*fix: .*yourself.*flow.load"):
             call()
     torch.hub.set_dir("there")
     assert torch.hub.get_dir() == "there"

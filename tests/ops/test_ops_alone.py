@@ -31,7 +31,7 @@ def run(code: str) -> subprocess.CompletedProcess:
 def section(text: str) -> list[tuple[str, str]]:
     """[(code, what it prints)] of the page's section about the folder."""
     part = re.split(r"^## ", text, flags=re.MULTILINE)
-    found = [p for p in part if "src/flowedu/core/ops/` are a complete small autodiff" in p]
+    found = [p for p in part if "src/flowedu/core/ops/` form a complete small autodiff" in p]
     return re.findall(r"^```python\n(.*?)^```\n```text output\n(.*?)^```", found[0], re.MULTILINE | re.DOTALL)
 
 

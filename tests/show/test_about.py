@@ -11,7 +11,7 @@ from flowedu import _kernels
 from flowedu.show.about import EXTRAS, about
 
 ROOT = Path(flow.__file__).parents[2]
-DEVELOPERS = {"test", "bench", "lint", "book", "notebooks"}             # extras that make installs for those who work on it
+DEVELOPERS = {"test", "bench", "lint", "book", "notebooks", "array-api"}             # extras that make installs for those who work on it
 
 
 def test_it_says_what_is_so():

@@ -74,6 +74,7 @@ METHODS = {
     "dist/test_spmd.py": "check_meta_consistency placement sbp to_global to_local",
     "tensor/test_random.py": "bernoulli multinomial",
     "tensor/test_written_places.py": "index_reduce put",
+    "array_api/test_namespace.py": "to_device",
     "tensor/test_attributes.py": "H is_cpu is_eager is_global is_lazy is_local is_meta is_mkldnn is_mps is_nested "
                                  "is_quantized is_sparse is_xpu layout "
                                  "ndimension nelement new_empty output_nr to_consistent",

@@ -129,7 +129,7 @@ def to_device(self, device, /, *, stream=None) -> Tensor:
 
 def __complex__(self) -> complex:
     """Return the value of a tensor with one element as a Python complex number."""
-    return complex(float(self))
+    return complex(self.item())
 
 
 # ---- memory
