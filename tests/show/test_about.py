@@ -11,7 +11,8 @@ from flowedu import _kernels
 from flowedu.show.about import EXTRAS, about
 
 ROOT = Path(flow.__file__).parents[2]
-DEVELOPERS = {"test", "bench", "lint", "book", "notebooks", "array-api"}             # extras that make installs for those who work on it
+# extras for developers, which make installs
+DEVELOPERS = {"test", "bench", "lint", "book", "notebooks", "array-api"}
 
 
 def test_it_says_what_is_so():
