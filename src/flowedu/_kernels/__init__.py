@@ -1,11 +1,11 @@
-"""Finds the compiled kernels for this processor and binds OpenBLAS to them.
+"""Loader of the compiled kernels for this processor, and their binding to OpenBLAS.
 
-First those that the ops of the course need (the last lines here); `register` adds the others when their records are
-imported, and puts special kernels in the place of plain ones.
+The last lines here load the kernels of the course's ops. `register` adds other kernels when the records of
+their ops are imported; a specialized kernel then replaces the plain one of the same name.
 
 `TABLE[(kernel name, dtype code)] = (address, address of its scratch-size function or 0)`.
 `TILES[(formula, dtype code)] = (address, result dtype code, operands)`: the pieces of elementwise programs.
-`FLOWEDU_ISA=base|v3|v4` forces an instruction set (default: the best the processor has).
+`FLOWEDU_ISA=base|v3|v4` forces an instruction set (default: the best one of the processor).
 """
 import ctypes
 import importlib

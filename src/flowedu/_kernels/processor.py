@@ -1,6 +1,6 @@
-"""Which instruction sets kernels are compiled for, and which of them this processor has.
+"""Instruction sets that kernels are compiled for, and a check which of them this processor supports.
 
-Needs nothing but the standard library: setup.py reads it, too, before anything is compiled.
+The module imports only the standard library, because setup.py reads it before anything is compiled.
 """
 import os
 

@@ -1,6 +1,8 @@
 # cython: language_level=3
-"""cast (every number to every number, as C does it) and fill. _kernels/ops/cast_halves.pyx, which walks memory in the order it
-lies in and knows 16-bit floats, too, takes their place."""
+"""The kernels cast (any dtype to any dtype, as C converts) and fill.
+
+_kernels/ops/cast_halves.pyx replaces both: it traverses memory in storage order and supports 16-bit floats.
+"""
 from libc.stdint cimport int32_t, int64_t, int8_t, uint8_t
 from flowedu._kernels.core.abi cimport *
 

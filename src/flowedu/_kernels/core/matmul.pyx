@@ -1,8 +1,9 @@
 # cython: language_level=3
-"""matmul: the batched matrix product, as three loops. _kernels/fast/matmul_blas.pyx, over OpenBLAS, takes its place.
+"""The kernel matmul: the batched matrix product, as three loops.
 
-The innermost loop goes along a row of b and a row of y, side by side; with k innermost it would go down a column of b.
-ints: [transpose_a, transpose_b]. A transposed matrix, or any other view, is a matter of strides.
+_kernels/fast/matmul_blas.pyx, which calls OpenBLAS, replaces it. The innermost loop reads a row of b and
+updates a row of y; with k innermost it would read down a column of b. ints: [transpose_a, transpose_b]. A
+transposed matrix, like any other view, only changes the strides.
 """
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *

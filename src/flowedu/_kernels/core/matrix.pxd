@@ -1,4 +1,4 @@
-# One operand of a matrix product, wherever it lies. Compiled into every module that cimports it.
+# One operand of a matrix product, of any strides. Compiled into every module that cimports it.
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport fe_view
 

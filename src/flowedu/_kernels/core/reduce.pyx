@@ -1,9 +1,10 @@
 # cython: language_level=3
-"""sum, max, min and prod over any set of axes: each element of the output walks over what belongs to it.
+"""The kernels sum, max, min and prod over any set of axes.
 
-Floats are carried in double, whole numbers in int64, so that a float32 sum of a million elements keeps its digits. Threads
-split the outputs. _kernels/fast/reduce_blocks.pyx, which walks memory in the order it lies in, takes its place.
-ints: a 1 for every reduced axis, a 0 for the others.
+Each output element traverses its own inputs. Floats are accumulated in double and integers in int64, so a
+float32 sum of a million elements keeps its digits. Threads split the outputs.
+_kernels/fast/reduce_blocks.pyx, which traverses memory in storage order, replaces them. ints: a 1 for every
+reduced axis, a 0 for the others.
 """
 from libc.stdint cimport int32_t, int64_t
 from flowedu._kernels.core.abi cimport *

@@ -1,8 +1,9 @@
 # cython: language_level=3
-"""sgd_update: stochastic gradient descent, in place. (All other rules, and this one sooner: _kernels/ops/update.h.)
+"""The kernel sgd_update: stochastic gradient descent, in place.
 
-args: lr (1,), step (1,), then w and g of each parameter, as they lie. ints: not read. reals: [scale, -, -, -], then weight
-decay, l1 and l2 of each parameter. A step below 0 changes nothing.
+(_kernels/ops/update.h has all other rules, and a faster version of this one.) args: lr (1,), step (1,), then
+w and g of each parameter, with their own strides. ints: not read. reals: [scale, -, -, -], then weight decay,
+l1 and l2 of each parameter. A step below 0 changes nothing.
 """
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *

@@ -6,16 +6,18 @@
 
 ints: [causal, nan]; reals: [scale]. The inputs may be strided.
 
-No more of the scores is ever there than a block of one tile of queries by KEYS keys, which stays in the first cache, with
-keys as its rows: then both products read it as it lies. The softmax goes on from block to block (Milakov and Gimelshein,
-2018, "Online normalizer calculation for softmax"; Dao et al., 2022, "FlashAttention"): y is made for the greatest score so
-far, and multiplied again when a greater one comes. Blocks that are hidden altogether are left out.
+Only one block of the scores is stored at a time: one tile of queries by KEYS keys, which stays in the L1
+cache. Its rows are keys, so both products read it without a copy. The softmax continues from block to block
+(Milakov and Gimelshein, 2018, "Online normalizer calculation for softmax"; Dao et al., 2022,
+"FlashAttention"): y is scaled for the largest score so far, and rescaled when a larger one comes. Fully
+masked blocks are skipped.
 
-Backward makes the weights again from q, k and lse. With delta = sum(dy * y) - dlse, of every query,
+Backward recomputes the weights from q, k and lse. With delta = sum(dy * y) - dlse, of every query,
 
     dweights = dy v'     dscores = weights * (dweights - delta)     dq = scale * dscores k    dk = scale * dscores' q    dv = weights' dy
 
-Threads split the tiles of all heads; backward, which adds up dk and dv, the heads. So results do not depend on how many.
+Threads split the tiles of all heads; backward, which adds up dk and dv, the heads. So results do not depend
+on the number of threads.
 """
 from libc.math cimport INFINITY, NAN
 from libc.stdint cimport int8_t, int64_t, uint8_t

@@ -6,9 +6,9 @@ ints: stride h, w; pad top, bottom, left, right; dilation h, w; groups.
 
 Routines, picked by `algorithm`:
   WINOGRAD   stride 1 and 3x3 to 5x5, enough channels on both sides, float: conv_winograd.pxd.
-  POINTWISE  1x1 kernels are matrix products: OpenBLAS, one serial GEMM per thread.
+  POINTWISE  1x1 kernels are matrix products: OpenBLAS, a serial GEMM per thread.
   TILES      register tiles that read the input in place (conv_tiles.pxd, conv_weight.pxd, conv_tile.h).
-  TURNED     depthwise, small planes: channels side by side for a while (conv_turned.pxd).
+  TURNED     depthwise, small planes: converted to channels-last blocks (conv_turned.pxd).
   FLAT       one channel at a time (conv_flat.pxd): depthwise, and too few channels to fill a vector.
 """
 from libc.stdint cimport int64_t

@@ -1,5 +1,5 @@
-# What every convolution routine needs to know about a call: sizes, how an output axis reads a source axis, and the
-# blocks of output rows a thread works through.
+# Geometry of a convolution call, shared by all routines: sizes, the source indices that an output axis reads,
+# and the blocks of output rows that a thread processes.
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 from flowedu._kernels.core.abi cimport *

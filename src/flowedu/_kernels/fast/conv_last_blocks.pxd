@@ -1,6 +1,6 @@
-# Dense convolution of channels-last images by the blocks of product_tile.h. The rows of the matrix product are the patches of
-# output pixels, and they are read where they lie: a row of the kernel meets kw * c numbers that lie side by side, and those
-# of the next output pixel begin sw * c further on. At the edges the part of the kernel that lies in the padding is left out.
+# Dense convolution of channels-last images by the blocks of product_tile.h. The rows of the matrix product are
+# the patches of output pixels, read in place: a row of the kernel reads kw * c contiguous values, and the values of
+# the next output pixel begin sw * c further on. At the edges the part of the kernel over the padding is skipped.
 from flowedu._kernels.fast.product_packed cimport *
 
 cdef enum:

@@ -1,8 +1,8 @@
-# Depthwise convolution of channels-last images: every channel has a kernel of its own, so channels lie side by side in
-# vectors and nothing is rearranged but the weights, to (kernel position, channel).
+# Depthwise convolution of channels-last images. Every channel has its own kernel, so a vector holds neighboring
+# channels, and only the weights are rearranged, to (kernel position, channel).
 #
-# Output rows and columns that see the same kernel positions are one run (depthwise.h). What a run sees is worked out once
-# for a block of images that fits the cache.
+# Output rows and columns that read the same kernel positions are one run (depthwise.h). The positions of a run
+# are computed once for a block of images that fits the cache.
 from libc.string cimport memset
 from flowedu._kernels.fast.conv_last_geometry cimport *
 

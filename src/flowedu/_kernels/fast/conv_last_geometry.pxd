@@ -1,4 +1,4 @@
-# Channels-last convolution: what its routines share.
+# Channels-last convolution: code shared by its routines.
 from libc.math cimport sqrt
 from libc.stdint cimport int32_t, int64_t
 from flowedu._kernels.core.abi cimport *

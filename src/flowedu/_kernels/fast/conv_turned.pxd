@@ -1,8 +1,9 @@
-# Depthwise convolution of small NCHW planes: a plane of a few pixels fills no vector, but the channels beside it do. Blocks
-# of channels of a few images are turned, so that their channels lie side by side, in scratch that stays in cache; routines
-# for channels-last images (conv_last_depth.pxd) do the work there, and what they made is turned back.
+# Depthwise convolution of small NCHW planes: a plane of a few pixels fills no vector, but several channels do.
+# Blocks of channels of a few images are transposed to channels-last order, in scratch that stays in cache. Routines
+# for channels-last images (conv_last_depth.pxd) compute there, and their result is transposed back.
 #
-# A thread has blocks of channels to itself, so that no two add to one sum: the bits do not depend on the number of threads.
+# A thread owns its blocks of channels, so no two threads add to one sum: the bits do not depend on the number
+# of threads.
 from flowedu._kernels.fast.conv_last_depth cimport *
 from flowedu._kernels.fast.transpose cimport transpose
 

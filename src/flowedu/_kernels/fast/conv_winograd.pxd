@@ -1,10 +1,11 @@
-# Dense convolution of stride 1 by Winograd's method, float only (winograd.h has the transforms): 64 matrix products in
-# place of a correlation, with a fifth of the multiplications. Forward, input gradient (the kernels turned round) and
-# weight gradient. Errors grow from some 1e-7 to 4e-6 (5x5) or 1e-5 (3x3) of the largest output. Tiles in which small numbers
-# would lose their digits beside large ones, or finite numbers beside infinity, are computed as plain sums (`find_odd`).
+# Dense convolution of stride 1 by Winograd's method, float only (winograd.h has the transforms): 64 matrix products
+# instead of a correlation, with a fifth of the multiplications. Forward, input gradient (with flipped kernels) and
+# weight gradient. Errors grow from some 1e-7 to 4e-6 (5x5) or 1e-5 (3x3) of the largest output. Tiles in which small
+# values would lose their digits next to large ones, or finite values next to infinity, are computed as plain sums
+# (`find_odd`).
 #
-# A thread takes a block of some 30 tiles at a time, so that all 64 of its little matrices stay in the second cache:
-# pixels to pixel-major order, transform, 64 products, transform, back to planes.
+# A thread processes a block of some 30 tiles at a time, so that all 64 of its small matrices stay in the L2
+# cache: pixels to pixel-major order, transform, 64 products, transform, back to planes.
 from flowedu._kernels.fast.conv_geometry cimport *
 from flowedu._kernels.fast.conv_tiles cimport *
 from flowedu._kernels.fast.winograd_tiles cimport *

@@ -1,9 +1,9 @@
 # cython: language_level=3
-"""copy, concat and slice_grad, nearer to memory than core/layout.pyx.
+"""The kernels copy, concat and slice_grad, faster than those of core/layout.pyx.
 
-The axes of a copy are brought into the destination's memory order, those that both sides step through evenly are merged, and
-what is left has one of three inner loops: a straight run of bytes, a plain strided loop, or transposes in registers
-(layout_tiles.h).
+The axes of a copy are permuted into the destination's memory order, and axes with even steps on both sides
+are merged. The rest has one of three inner loops: a contiguous run of bytes, a plain strided loop, or
+transposes in registers (layout_tiles.h).
 """
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from flowedu._kernels.core.abi cimport *

@@ -1,6 +1,9 @@
 # cython: language_level=3
-"""matmul_packed: y (..., n) = x (..., k) times the transpose of w (n, k), by our own blocks over a packed w, which lies in
-`work` already where `kept` says so.  matmul_packed_bias: + b (n,).  matmul_packed_residual: + b + z (..., n)."""
+"""The kernels matmul_packed: y (..., n) = x (..., k) times the transpose of w (n, k), by flowedu's own blocks.
+
+w is packed into `work`; if `kept` is set, `work` already holds it. matmul_packed_bias: + b (n,).
+matmul_packed_residual: + b + z (..., n).
+"""
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.table cimport *

@@ -1,6 +1,6 @@
-# A matrix product y = x m whose right side was packed by pack_weights (conv_tiles.pxd): x and y are read and written where
-# they lie, and each result is finished (shifted, clipped, a matrix is added) before it is stored. What scales a column has
-# scaled its weights.
+# A matrix product y = x m whose right side was packed by pack_weights (conv_tiles.pxd). x and y are read and written
+# in place, and each result is finished (shifted, clipped, a matrix is added) before it is stored. The scale of a
+# column is already applied to its weights.
 from flowedu._kernels.fast.conv_tiles cimport *
 from flowedu._kernels.fast.conv_last_geometry cimport Finish
 

@@ -1,17 +1,18 @@
 # cython: language_level=3
-"""sum, max, min and prod over any set of axes.
+"""The kernels sum, max, min and prod over any set of axes.
 
-One engine for all shapes. Axes of size 1 go, neighbours with the same fate (kept or reduced) merge; what is left reads
+One engine for all shapes. Axes of size 1 are dropped, and neighbors that are both kept or both reduced merge.
+The result reads
 
     [outer axes, kept or reduced] [rows: reduced] [columns: kept, contiguous]
 
 A last-axis reduction has one column, a bias gradient no outer axes. Rows are combined into a short array of
-accumulators, column by column, which is a vector loop whatever the operation. Narrow rows are taken several at a time,
-as if they were one wide row, and folded at the end. Every 64 rows the accumulators are emptied into double ones, so
-that a float32 sum of a million elements keeps six digits.
+accumulators, column by column, which is a vector loop for every operation. Narrow rows are processed several
+at a time, as one wide row, and folded at the end. Every 64 rows the accumulators are added to double ones, so
+a float32 sum of a million elements keeps six digits.
 
-Threads split the outputs; when these are too few, they split the reduced range and combine their partial results.
-ints: a 1 for every reduced axis, a 0 for the others.
+Threads split the outputs; if these are too few, they split the reduced range and combine their partial
+results. ints: a 1 for every reduced axis, a 0 for the others.
 """
 from libc.stdint cimport int32_t, int64_t
 from flowedu._kernels.core.abi cimport *

@@ -1,4 +1,4 @@
-# A matrix that lies row by row, turned: in tiles that are transposed in registers (layout_tiles.h).
+# Transpose of a row-major matrix, in tiles that are transposed in registers (layout_tiles.h).
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 from flowedu._kernels.core.abi cimport real

@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""argmax: where along an axis the largest element stands, the first one of equals; a NaN counts as the largest.
+"""The kernel argmax: the index of the largest element along an axis.
 
-ints: [axis]. Threads split the outputs.
+The first one of equal elements wins; a NaN counts as the largest. ints: [axis]. Threads split the outputs.
 """
 from libc.math cimport INFINITY
 from libc.stdint cimport INT64_MIN, int32_t, int64_t

@@ -1,10 +1,10 @@
-# Batch norm where channels lie side by side (NHWC, or a matrix): every row holds one element of each channel.
+# Batch norm of channels-last data (NHWC, or a matrix): every row holds one element of each channel.
 #
-# Threads share the rows. Each works out moments (or, backward, two sums) of its rows for all channels, they meet, each adds
-# up what all have found, and goes over its rows again, which are still in its cache.
+# Threads share the rows. Each computes the moments (or, backward, two sums) of its rows for all channels. After
+# a barrier each combines the results of all threads and traverses its rows again, which are still in its cache.
 #
-# Moments are taken 64 rows at a time in two passes (mean, then squares of differences) and merged with Chan's formula in
-# double: as exact as two passes over everything.
+# Moments are computed for 64 rows at a time in two passes (mean, then squares of differences) and merged with
+# Chan's formula in double: as exact as two passes over everything.
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *

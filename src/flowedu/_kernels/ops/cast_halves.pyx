@@ -1,6 +1,8 @@
 # cython: language_level=3
-"""cast (every dtype to every dtype, as C does it) and fill: in the place of the plain ones, with 16-bit numbers, and with
-the axes in the best order to walk."""
+"""The kernels cast (any dtype to any dtype, as C converts) and fill.
+
+They replace the plain ones of core/cast.pyx, support 16-bit floats, and traverse the axes in the best order.
+"""
 from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t, uint16_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.ops.axes cimport *

@@ -1,4 +1,4 @@
-# What softmax and cross entropy share: exp and log, sums of exp over rows and over columns side by side.
+# Functions shared by softmax and cross entropy: exp and log, and sums of exp over rows and over adjacent columns.
 # Compiled into every module that cimports it.
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t

@@ -1,10 +1,12 @@
 # cython: language_level=3
-"""matmul of 16-bit floats: blocks of the operands are widened into panels of float32 that fit the cache, multiplied by
-OpenBLAS, and each block of the product is rounded once. Of few rows (a model that answers one question) each number of the
-weights is read once, in 16 bits, widened, and used at once.
+"""The kernel matmul for 16-bit floats.
 
-ints: [transpose_a, transpose_b]. Strides are taken as they come: a panel lies as its operand does.
-Scratch of a thread: [panel of a][panel of b][block of the product].
+Blocks of the operands are widened into float32 panels that fit the cache, multiplied by OpenBLAS, and each
+block of the product is rounded once. With few rows (inference on one sample) each weight is read once, in 16
+bits, widened, and used at once.
+
+ints: [transpose_a, transpose_b]. Any strides are accepted: a panel has the layout of its operand. Scratch of
+a thread: [panel of a][panel of b][block of the product].
 """
 from libc.stdint cimport int64_t
 from libc.string cimport memset

@@ -1,13 +1,14 @@
 # cython: language_level=3
-"""16-bit floats for any kernel of float32: what it reads is widened into scratch, what it writes is rounded once from there.
+"""Adapter that runs any float32 kernel on 16-bit floats: inputs are widened into scratch, outputs rounded once.
 
     wide = Wide(kernel, work, written, slices)      # of float32: addresses; inputs it changes; None, or how the call is cut
     (KERNEL, WORK), wide                            # the kernel of a call with 16-bit floats, and its `extra`
 
-A small call is widened as a whole. A large one goes slice by slice (ops/slices.py says along which axes): each thread widens
-what a slice reads into its own scratch, calls the kernel alone, and rounds what it gave. So scratch does not grow with what
-is sliced. Inputs that lie in every slice are widened once, for all; an output that slices do not divide is summed up
-(or its maximum taken) by each thread, then over them, in order.
+A small call is widened as a whole. A large one is processed slice by slice (ops/slices.py chooses the axes):
+each thread widens the inputs of a slice into its own scratch, calls the kernel alone, and rounds the output.
+So scratch does not grow with the sliced arrays. Inputs that every slice reads are widened once, for all. An
+output that slices do not divide is summed up (or its maximum computed) by each thread, then over the threads,
+in order.
 
 Scratch, whole:  [fe_call][views][a float32 array for each 16-bit argument][the kernel's own scratch]
 Scratch, sliced: [each thread's views][inputs of every slice][for each thread: arrays of a slice, results so far, the kernel's own]

@@ -1,8 +1,9 @@
 # cython: language_level=3
 """Running results along an axis: cumsum, and linear_scan, the recurrence h[t] = a[t] * h[t-1] + b[t].
 
-An array is (outer, n, inner) with n along the axis. Columns that lie side by side are carried together, so the inner
-loop is a vector loop; sums are carried in double or int64. Threads split the columns. ints: [axis, backwards].
+An array is (outer, n, inner) with n along the axis. Adjacent columns are processed together, so the inner
+loop is a vector loop; sums are accumulated in double or int64. Threads split the columns. ints: [axis,
+backwards].
 """
 from libc.stdint cimport int32_t, int64_t
 from flowedu._kernels.core.abi cimport *

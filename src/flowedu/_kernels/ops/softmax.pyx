@@ -1,11 +1,11 @@
 # cython: language_level=3
-"""softmax and log_softmax, with their gradients.
+"""The kernels softmax and log_softmax, with their gradients.
 
-Both subtract the largest element first, so that exp cannot overflow. Three ways through memory, one idea, "64 to 256
-softmaxes side by side are a vector loop":
+Both subtract the largest element first, so that exp cannot overflow. Three orders of memory access share one
+idea, a vector loop over 64 to 256 softmaxes:
 
 - a long last axis: row after row; each row stays in cache between its passes (max, exp and sum, scale);
-- any other axis: columns side by side, as they lie in memory;
+- any other axis: adjacent columns together, in storage order;
 - a short last axis (10 classes): 64 rows at a time are transposed into a small buffer and treated as columns.
 
 ints: [axis]. Threads split the softmaxes.
