@@ -1,4 +1,4 @@
-"""`import torch` and `import oneflow` give flowedu: programs written for those run as they are.
+"""Mock of `import torch` and `import oneflow`: programs written for these run unchanged on flowedu.
 
     import flowedu
     flowedu.mock.enable("torch", "oneflow")      # from here on; flowedu.mock.disable() ends it
@@ -11,8 +11,8 @@
 
 torchvision comes with torch, flowvision with oneflow: both are flowedu.vision.
 
-A name that flowedu lacks is an AttributeError or an ImportError that says the nearest there is. What a program asked for
-and did not find is told on stderr when it ends. What OneFlow's own `oneflow.mock_torch` does for OneFlow (0.9).
+A missing name raises an AttributeError or ImportError that suggests the nearest name. A summary of missing
+names is printed on stderr at exit. OneFlow's own equivalent is `oneflow.mock_torch` (0.9).
 """
 from __future__ import annotations
 
@@ -72,18 +72,21 @@ def _below(names: tuple[str, ...]) -> list[str]:
 
 
 def _translate() -> None:
-    """While torch is stood in for, a call that does not fit may be one of PyTorch's (mock/translate.py), and state_dict()
-    is, which is called on modules that know of no face."""
+    """Register the translator of calls: PyTorch's (mock/translate.py) while torch is mocked.
+
+    state_dict() then has PyTorch's defaults.
+    """
     on = any(m.on and "torch" in m.names for m in _enabled)
     register_translator(translated if on else habitual)
     state.defaults.live = not on
 
 
 def enable(*names: str) -> Mocking:
-    """From here on `import torch`, `import oneflow`, what is below them, torchvision and flowvision are flowedu's.
+    """Replace `torch`, `oneflow`, their submodules, torchvision, and flowvision by flowedu in later imports.
 
-    names: of "torch" and "oneflow"; none: both. What was imported under these names before comes back with `disable()`, or
-    at the end of the `with` block. Modules that a program holds already stay what they are. ArgumentError for another name.
+    names: "torch", "oneflow", or both (default). `disable()`, or the end of the `with` block, restores the
+    modules imported before under these names. References a program already holds do not change. ArgumentError
+    for another name.
     """
     for name in names:
         if name not in NAMES:
@@ -112,7 +115,7 @@ def is_enabled(name: str = "torch") -> bool:
 
 
 def report() -> None:
-    """Tell on stderr what was asked for and not found, and how often."""
+    """Print the missing names that were used, and how often, on stderr."""
     if MISSING:
         told = ", ".join(f"{name} ({n} times)" if n > 1 else name for name, n in MISSING.most_common(12))
         rest = f" and {len(MISSING) - 12} more" if len(MISSING) > 12 else ""

@@ -13,9 +13,10 @@ ANY: Any = "any"
 
 
 class Idle(NamedTuple):
-    """An argument of PyTorch's that flowedu's function lacks.
+    """PyTorch argument that flowedu's function does not have.
 
-    values: with which it changes no number and is left out (ANY: with all); fix: what to write where it has another value.
+    values: those that do not change results, for which it is dropped (ANY: all); fix: replacement for other
+    values.
     """
 
     names: str                       # "*": of whatever has no argument of that name
@@ -26,7 +27,7 @@ class Idle(NamedTuple):
 
 
 class Other(NamedTuple):
-    """What stays different: who reads the page knows it. silent: whether a program can get other numbers without a word."""
+    """Documented difference that remains. silent: True if results can differ without an error or a warning."""
 
     names: str
     argument: str
@@ -153,7 +154,7 @@ PLACES: dict[str, str] = {
     "distributions.Distribution.expand": "batch_shape _instance",
 }
 
-# names that are PyTorch's under its name, beside those of mock/names.py that come whole: what flowedu's has instead
+# names that behave as PyTorch's under torch, in addition to the modules that mock/names.py replaces; flowedu's behavior
 FACES = (
     Other("argsort argwhere clamp clip concat diag eye flatten gather masked_fill matmul linalg.matmul nonzero ones "
           "ones_like reshape sort squeeze stack swapaxes transpose tril triu where zeros zeros_like", "all",

@@ -1,5 +1,7 @@
-"""What optimizers and schedules have in PyTorch that differs from flow.optim, where they are OneFlow's; under torch's name
-they are PyTorch's (mock/insides/torch_*.py). For the book's page; tests/optim compares every row with both signatures.
+"""Differences between PyTorch's optimizers and schedules and those of flow.optim, which follow OneFlow.
+
+Under torch's name they follow PyTorch (mock/insides/torch_*.py). The book's page shows the table; tests/optim
+compares every row with both signatures.
 """
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import NamedTuple
 
 
 class Difference(NamedTuple):
-    """A parameter's default and place in both, "" where it is not there; or, with no parameter, what else differs."""
+    """Default and position of a parameter in both ("" if missing); without a parameter, another difference."""
 
     parameter: str
     oneflow: str

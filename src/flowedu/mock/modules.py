@@ -1,4 +1,4 @@
-"""A mocked module: torch.nn is flowedu.nn, with what programs import of torch's insides beside it."""
+"""Mocked modules and their import hook: torch.nn is flowedu.nn plus the internal names of torch that programs import."""
 from __future__ import annotations
 
 import importlib
@@ -14,14 +14,14 @@ from flowedu.diagnostics.lazy_imports import imported
 from flowedu.errors.nearest import UnknownNameError
 from flowedu.mock.names import HOUSE, INSIDES, ROOTS, TORCHS, VERSIONS
 
-MISSING: Counter[str] = Counter()                        # names that were asked for, and are not there
+MISSING: Counter[str] = Counter()                        # missing names that were used
 OLD = "compatible.single_client"
-FEW = 12                                                 # as many names are told, where a module has no more
+FEW = 12                                                 # a module with at most so many names lists all
 OUT = "docs/missing.md lists what flowedu does not have"
 
 
 def wanted() -> dict[str, int]:
-    """The names that were asked for and not found, with how often."""
+    """Return {missing name that was used: how often}."""
     return dict(MISSING)
 
 
@@ -75,7 +75,7 @@ class Mocked(types.ModuleType):
         raise UnknownNameError(f"{path}, for which flowedu stands in,", name, self._told, path + ".")
 
     def _told(self) -> list[str]:
-        """What is offered to who asked for another name: the public names, not what a file imports for itself."""
+        """Return the public names to suggest for a missing one, without a file's own imports."""
         shown = {n for s in self._sources for n in vars(s).get("__all__") or dir(s) if not _brought(vars(s).get(n))}
         return sorted(n for n in shown - self._hidden() if not n.startswith("_"))
 
@@ -136,7 +136,7 @@ def _real(below: str) -> types.ModuleType | None:
         return sys.modules[name]
     try:
         spec = importlib.util.find_spec(home(name) or name)
-    except ModuleNotFoundError:                           # what it is below is no package
+    except ModuleNotFoundError:                           # its parent is not a package
         spec = None
     if spec:
         return importlib.import_module(name)
@@ -150,7 +150,7 @@ def _tables(path: str) -> tuple[dict[str, str], ...]:
 
 
 def _insides(path: str) -> list[str]:
-    """The modules of the mock's own that have names of this path, those that come first first."""
+    """Return the mock's modules for this path, in order of precedence."""
     return [table[_below(path)] for table in _tables(path) if _below(path) in table]
 
 
@@ -161,7 +161,7 @@ def _there(path: str) -> bool:
 
 
 class Finder:
-    """Answers every import of torch and what is below it."""
+    """Import hook for torch and its submodules."""
 
     def __init__(self, names: tuple[str, ...]):
         self.names = names
@@ -179,7 +179,7 @@ class Finder:
         sources = []
         for insides in _insides(spec.name):
             sources.append(importlib.import_module(insides))
-            imported(insides)                             # a wrong call of these is told as one of flowedu's own
+            imported(insides)                             # errors of wrong calls are reported as flowedu's
         real = _real(below)
         if real is not None and real not in sources:
             sources.append(real)

@@ -1,7 +1,7 @@
-"""Which paths of torch and oneflow are what of flowedu, beside those that are called the same."""
+"""Tables from paths of torch and oneflow to modules of flowedu, for paths that differ."""
 from __future__ import annotations
 
-# package that is stood in for: where its names lie below flowedu; and which of them `enable` takes, with what comes along
+# mocked package: the path of its names below flowedu; and arguments of `enable`, with the packages that each mocks
 ROOTS = {"torch": "", "oneflow": "", "torchvision": "vision", "flowvision": "vision"}
 WITH = {"torch": ("torch", "torchvision"), "oneflow": ("oneflow", "flowvision")}
 
@@ -9,7 +9,7 @@ WITH = {"torch": ("torch", "torchvision"), "oneflow": ("oneflow", "flowvision")}
 VERSIONS = {"torch": "2.5.0+flowedu", "torchvision": "0.20.0+flowedu", "oneflow": "1.0.0+flowedu",
             "flowvision": "0.2.0+flowedu"}
 
-# parts of the house that users of torch and oneflow do not know; torch.ops, torch.fft, oneflow.core are other things there
+# internal packages, hidden from users of torch and oneflow, where torch.ops, torch.fft, oneflow.core mean something else
 HOUSE = {"array_api", "diagnostics", "core", "errors", "aliases", "fast", "fft", "learn", "mock", "oneflow04", "ops",
          "saving", "show"}
 

@@ -1,6 +1,8 @@
-"""A call of a program for PyTorch that does not fit flowedu's function, and can mean something: the argument has another
-name here, changes nothing, comes by its place, or is `out=`. Only calls that would be errors come here; what fits is not
-looked at, and costs nothing. The tables are those of mock/differences.py.
+"""Translator of calls written for PyTorch that do not fit flowedu's function.
+
+It handles an argument that has another name in flowedu, has no effect, is positional in PyTorch, or is
+`out=`. Only calls that would raise a TypeError are translated, so other calls have no overhead. The tables
+are in mock/differences.py.
 """
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ def translated(function, args: tuple, kwargs: dict) -> tuple[object] | None:
 
 
 def _names(function, args: tuple) -> list[str]:
-    """How the tables may call a function: of a method the class where it is written, too."""
+    """Return the names that the tables may use for a function; for a method, one per class of its MRO."""
     if function.owner is None:
         return [function.name]
     kinds = type(args[0]).__mro__ if args and isinstance(args[0], function.owner) else (function.owner,)
@@ -66,7 +68,7 @@ def _names(function, args: tuple) -> list[str]:
 
 
 def _by_place(names: list[str], own: list, given: dict, parameters: Mapping, hidden: int) -> None:
-    """Arguments behind those that have a place here get PyTorch's names for their places."""
+    """Turn excess positional arguments into keyword arguments by PyTorch's positions."""
     places = next((_PLACES[n].split() for n in names if n in _PLACES), None)
     most = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters.values())
     if places is not None and len(own) > most and len(own) - hidden <= len(places):

@@ -1,1 +1,1 @@
-"""Names of the insides of torch and oneflow that programs import, and what they are worth here."""
+"""Internal names of torch and oneflow that programs import, with their equivalents in flowedu."""

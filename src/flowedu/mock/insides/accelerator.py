@@ -10,7 +10,7 @@ def is_available() -> bool:
 
 
 def current_accelerator(check_available: bool = False):
-    """device("cuda") where there is one; None."""
+    """Return device("cuda") if a GPU is available, else None."""
     return device("cuda") if cuda.is_available() else None
 
 
@@ -20,6 +20,6 @@ def device_count() -> int:
 
 
 def synchronize(device=None) -> None:
-    """Wait for the GPU, where there is one."""
+    """Wait for the GPU, if one is available."""
     if cuda.is_available():
         cuda.synchronize(device)

@@ -1,4 +1,4 @@
-"""amp as PyTorch has it: flow.amp, switched off for a GPU that is not there."""
+"""amp with PyTorch's interface: flow.amp, disabled with a warning for an unavailable device."""
 from __future__ import annotations
 
 import warnings
@@ -11,11 +11,11 @@ from flowedu.nn import amp as own
 from flowedu.nn.amp import get_autocast_dtype, is_autocast_enabled  # noqa: F401
 
 _KINDS = ("cpu", "cuda", "mps", "xpu")
-_SAID: dict[str, dict] = {}                        # {file: where it was said}: once for each line is enough
+_SAID: dict[str, dict] = {}                        # {file: warning registry}: one warning per line
 
 
 def _on(what: str, device, enabled: bool) -> bool:
-    """Whether `what` is switched on, as it is asked for. Raises ArgumentError."""
+    """Return True if `what` is enabled on `device`; warn if it is not available. Raises ArgumentError."""
     kind = str(device).partition(":")[0]
     if kind not in _KINDS:
         raise ArgumentError(f"{what}: there is no such kind of device", expected=" or ".join(map(repr, _KINDS)),
@@ -72,7 +72,7 @@ def custom_bwd(bwd: Callable | None = None, *, device_type: str = "cuda") -> Cal
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether autocast casts there: on the CPU, and on a GPU where there is one."""
+    """Return True if autocast casts on this device: the CPU, or an available GPU."""
     kind = str(device_type).partition(":")[0]
     return kind == "cpu" or kind == "cuda" and cuda.is_available()
 
@@ -93,5 +93,5 @@ def get_autocast_gpu_dtype():
 
 
 def get_autocast_cpu_dtype():
-    """What autocast computes in, bfloat16 unless a block says otherwise."""
+    """Return the dtype of autocast: bfloat16, unless a block sets another."""
     return get_autocast_dtype("cpu")

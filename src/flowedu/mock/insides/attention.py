@@ -1,4 +1,4 @@
-"""nn.attention: which kernel computes attention. There is one here, whatever is asked for."""
+"""nn.attention: selection of the attention kernel. flowedu has only one, so a selection has no effect."""
 from __future__ import annotations
 
 import contextlib

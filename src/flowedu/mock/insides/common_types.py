@@ -1,4 +1,4 @@
-"""nn.common_types: what type hints of layers name."""
+"""nn.common_types: type aliases for the hints of layers."""
 from typing import TypeVar
 
 from flowedu import Tensor

@@ -1,1 +1,1 @@
-"""compatible: compatible.single_client is oneflow itself, whose names of 0.4 are beside those of 1.0."""
+"""compatible: compatible.single_client is oneflow itself, which has the names of both 0.4 and 1.0."""

@@ -20,7 +20,7 @@ def current_device() -> str:
 
 
 def synchronize(device=None) -> None:
-    """Nothing: what was called is done."""
+    """Do nothing: calls on the CPU are complete when they return."""
 
 
 set_device = current_stream = synchronize

@@ -9,7 +9,7 @@ def is_available() -> bool:
 
 
 def version() -> None:
-    """None: there is none."""
+    """Return None: flowedu does not use cuDNN."""
 
 
 def flags(**settings):

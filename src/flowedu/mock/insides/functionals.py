@@ -1,6 +1,6 @@
-"""oneflow._C: functions that OneFlow's own layers and its model libraries call, by flowedu's.
+"""oneflow._C: functions that OneFlow's layers and model libraries call, implemented with flowedu's.
 
-Names and arguments are those of OneFlow 0.9's functional API; a fused one is the chain it stands for.
+Names and arguments are those of OneFlow 0.9's functional API. A fused function computes its unfused chain.
 """
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def cast(x: Tensor, dtype, pin_memory: bool = False) -> Tensor:
 
 
 def gather(x: Tensor, indices: Tensor, axis: int) -> Tensor:
-    """x's slices along axis where `indices` says: their axes stand in its place."""
+    """Return the slices of x along `axis` at `indices`; the axes of `indices` replace `axis`."""
     axis %= x.dim()
     y = flow.index_select(x, axis, indices.reshape(-1))
     return y.reshape(*x.shape[:axis], *indices.shape, *x.shape[axis + 1:])
@@ -168,7 +168,7 @@ def fused_scale_tril(x: Tensor, diagonal: int = 0, fill_value: float = 0.0, scal
 
 def fused_scale_tril_softmax_mask_scale(x: Tensor, p: float = 0.0, diagonal: int = 0, tril_scale_value: float = 1.0,
                                         tril_fill_value: float = 0.0) -> tuple[Tensor, Tensor]:
-    """(dropout(softmax(scaled scores, what lies above the diagonal filled)), the softmax)."""
+    """Return (dropout(y), y), where y = softmax of the scaled scores, filled above the diagonal."""
     y = flow.softmax(fused_scale_tril(x, diagonal, tril_fill_value, tril_scale_value), -1)
     return F.dropout(y, p), y
 

@@ -1,7 +1,7 @@
-"""fx: no program is rewritten. What only marks a function for it changes nothing; the rest is out (errors/left_out.py)."""
+"""fx: not supported, except for `wrap`, which has no effect (errors/left_out.py lists the missing names)."""
 from __future__ import annotations
 
 
 def wrap(fn_or_name):
-    """What is given: a function, or a function's name."""
+    """Return the argument: a function, or a function's name."""
     return fn_or_name

@@ -10,7 +10,7 @@ def script(obj, *args, **kwargs):
 
 
 def ignore(drop=False, **kwargs):
-    """What is decorated; without it (drop is no function), a decorator that returns it."""
+    """Return the decorated function; with a flag for `drop`, return a decorator that does so."""
     return drop if callable(drop) else lambda f: f
 
 

@@ -9,10 +9,10 @@ from flowedu.vision import transforms as T
 
 
 class _Weights(Enum):
-    """One of those that torchvision has of a model."""
+    """Pretrained weights of a model, by torchvision's names."""
 
     def transforms(self) -> T.Compose:
-        """What a picture goes through before such a model: the middle 224 x 224, as ImageNet's numbers."""
+        """Return the model's preprocessing: center crop to 224 x 224, normalized with ImageNet's mean and std."""
         return T.Compose([T.Resize(232 if self.name.endswith("V2") else 256), T.CenterCrop(224), T.ToTensor(),
                           T.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))])
 

@@ -1,6 +1,7 @@
-"""utils._pytree: nested containers taken apart into leaves, and put together of others.
+"""utils._pytree: flattens nested containers into leaves, and rebuilds them from leaves.
 
-A container is what is registered, of exactly that type: list, tuple, dict and its kin, deque, namedtuples. None is a leaf.
+A container is an object of exactly a registered type: list, tuple, the dict and deque types, namedtuples.
+None is a leaf.
 """
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 
 from flowedu.errors import ArgumentError, CallError
 
-# container: (its parts and what else is known of it, what makes one of both)
+# container type: (flatten: x -> (parts, context), unflatten: (parts, context) -> x)
 _NODES: dict[type, tuple[Callable[[Any], tuple], Callable[[Iterable, Any], Any]]] = {
     list: (lambda x: (x, None), lambda parts, _: [*parts]),
     tuple: (lambda x: (x, None), lambda parts, _: (*parts,)),
@@ -36,7 +37,7 @@ def _node(tree: Any, is_leaf: Callable[[Any], bool] | None) -> tuple | None:
 
 
 class TreeSpec(NamedTuple):
-    """What is left of a tree without its leaves. type: None for a leaf."""
+    """Structure of a tree, without its leaves. type: None for a leaf."""
 
     type: type | None
     context: Any
@@ -54,7 +55,7 @@ class TreeSpec(NamedTuple):
 
 
 def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list, TreeSpec]:
-    """(the leaves from left to right, the rest)."""
+    """Return (leaves from left to right, the tree's structure)."""
     node = _node(tree, is_leaf)
     if node is None:
         return [tree], TreeSpec(None, None, [])

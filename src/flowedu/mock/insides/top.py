@@ -1,4 +1,4 @@
-"""What stands at the top of torch and oneflow, and means little on this machine or little here."""
+"""Names at the top of both torch and oneflow that have little or no effect in flowedu."""
 from __future__ import annotations
 
 from flowedu import Tensor, dtype
@@ -36,7 +36,7 @@ def _assert(condition, message: str) -> None:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Nothing: products are float32 here, whatever is asked for."""
+    """Do nothing: products are always computed in float32."""
 
 
 def get_float32_matmul_precision() -> str:

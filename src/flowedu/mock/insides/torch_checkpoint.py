@@ -1,4 +1,4 @@
-"""utils.checkpoint's states of generators: programs with a backward of their own draw the same numbers again."""
+"""utils.checkpoint: generator states, saved so that a custom backward pass redraws the same random values."""
 from __future__ import annotations
 
 import flowedu as flow

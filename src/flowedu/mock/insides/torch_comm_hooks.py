@@ -1,5 +1,8 @@
-"""Communication hooks: what DistributedDataParallel could do with gradients on their way. Libraries import the names; here
-gradients go as they are, so a hook that would change them says so when it is used."""
+"""Communication hooks of DistributedDataParallel, which would change gradients before they are exchanged.
+
+Libraries import the names. flowedu exchanges gradients unchanged, so using any other hook raises
+UnsupportedError.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -8,7 +8,7 @@ _initialized = False
 
 
 class _Kind(type):
-    """What it makes is a Tensor on the GPU; its instances are the GPU's tensors of its dtype."""
+    """Metaclass of tensor types: a call creates a Tensor on the GPU; instances are GPU tensors of its dtype."""
 
     def __call__(cls, *args, device=None) -> Tensor:
         return cls._make(*args, device="cuda" if device is None else device)

@@ -1,4 +1,4 @@
-"""utils.data: what PyTorch has beside ours."""
+"""utils.data: names that PyTorch has in addition to flowedu's."""
 from __future__ import annotations
 
 from flowedu.errors import ArgumentError

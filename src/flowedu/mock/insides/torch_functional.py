@@ -1,5 +1,8 @@
-"""nn.functional as PyTorch has it: losses with size_average and reduce where OneFlow has left them out, so that
-ignore_index or reduction come at their places; softmax with the `_stacklevel` that nobody gives."""
+"""nn.functional with PyTorch's signatures.
+
+Losses have size_average and reduce, which OneFlow removed, so that ignore_index and reduction keep PyTorch's
+positions. softmax has the `_stacklevel` argument.
+"""
 from __future__ import annotations
 
 from flowedu import Tensor
@@ -8,7 +11,7 @@ from flowedu.nn import functional as F
 
 
 def _word(size_average, reduce, reduction: str) -> str:
-    """The word for what the old ones say; where one is given, `reduction` is not read."""
+    """Return the reduction that the old arguments mean; if one of them is given, `reduction` is ignored."""
     for argument, value in (("size_average", size_average), ("reduce", reduce)):
         if isinstance(value, str):
             raise ArgumentError(f"a loss: {argument} is no word", expected="True, False or None", got=repr(value),
@@ -76,7 +79,7 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
                           size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:
-    """1 - cos of pairs that are alike (target 1), what of it is above margin of others (-1)."""
+    """Return 1 - cos for similar pairs (target 1), and max(0, cos - margin) for others (target -1)."""
     return F.cosine_embedding_loss(input1, input2, target, margin,
                                    _word(size_average, reduce, reduction))
 
@@ -105,13 +108,13 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
 
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
                            reduction: str = "mean") -> Tensor:
-    """What other classes' scores come near to those that target names."""
+    """Return the multi-label margin loss: max(0, 1 - (target score - other score)), averaged over the classes."""
     return F.multilabel_margin_loss(input, target, _word(size_average, reduce, reduction))
 
 
 def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
                       size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:
-    """What other classes' scores come near to that of target."""
+    """Return the margin loss: max(0, margin - (target score - other score)) ** p, averaged over the classes."""
     return F.multi_margin_loss(input, target, p, margin, weight, _word(size_average, reduce, reduction))
 
 

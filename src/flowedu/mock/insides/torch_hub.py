@@ -16,7 +16,7 @@ def _refused(what: str, wanted: object) -> NoReturn:
 
 
 def load(repo_or_dir, model=None, *args, **kwargs) -> NoReturn:
-    """ArgumentError: flowedu opens no connections, and runs nobody's hubconf.py."""
+    """Raise ArgumentError: flowedu opens no connections and does not run a hubconf.py."""
     _refused("load", repo_or_dir)
 
 
@@ -44,7 +44,7 @@ _folder = os.path.join(os.path.expanduser(os.environ.get("TORCH_HOME", "~/.cache
 
 
 def get_dir() -> str:
-    """Where PyTorch would keep what it fetched."""
+    """Return the folder where PyTorch would store downloads."""
     return _folder
 
 

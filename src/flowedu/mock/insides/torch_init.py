@@ -1,4 +1,4 @@
-"""nn.init's old names, without the `_` of what works in place: they warn as PyTorch's do."""
+"""nn.init's deprecated names, without the trailing `_` of in-place functions: they warn as PyTorch's do."""
 from __future__ import annotations
 
 import functools

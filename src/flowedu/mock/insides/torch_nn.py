@@ -7,8 +7,11 @@ from flowedu.nn import Module
 
 
 class DataParallel(Module):
-    """A module that computes what `module` does, where its parameters are: no batch is divided among GPUs, which would give
-    the same numbers. Attributes: module (state_dict's names begin with "module.")."""
+    """Module that runs `module` on the device of its parameters.
+
+    The batch is not split among GPUs; results would be the same. Attributes: module (state_dict's names begin
+    with "module.").
+    """
 
     def __init__(self, module: Module, device_ids=None, output_device=None, dim: int = 0):
         super().__init__()

@@ -13,7 +13,7 @@ from flowedu.errors import CallError, UnsupportedError, user_place
 from flowedu.nn import Module
 from flowedu.onnx.ops import OPSET
 
-# of what else export takes: what changes nothing, and what would change the file (its name, and the value that is fine)
+# other arguments of export: those without effect, and those that would change the file {name: the accepted value}
 WITHOUT_EFFECT = {"verbose", "do_constant_folding", "keep_initializers_as_inputs", "dynamo", "external_data", "report",
                   "optimize", "verify", "profile", "dump_exported_program", "artifacts_dir", "fallback",
                   "autograd_inlining", "export_modules_as_functions"}
@@ -40,11 +40,13 @@ def export(model: Module, args: Tensor | Sequence = (), f: str | os.PathLike | I
     """Write `model`, as it is in eval(), as an ONNX model at f. Shapes in it are those of args, where dynamic_axes do
     not say otherwise.
 
-    args: a tensor, or a tuple of what the model is called with; a dict at its end is its keywords, as kwargs are.
+    args: a tensor, or a tuple of the model's arguments; a dict at its end holds keyword arguments, like
+    kwargs.
 
-    dynamic_axes: {name: {axis: what it is called}} of input_names and output_names: sizes that may be other ones when the
-    file is used, where the model allows it (onnx/axes.py). opset_version: 18, or another one where onnx's converter
-    writes it; else 18, with a warning. Needs the package onnx. Errors: CallError, ArgumentError, UnsupportedError.
+    dynamic_axes: {name: {axis: name of the size}} of input_names and output_names: sizes that may differ when
+    the file is used, if the model allows it (onnx/axes.py). opset_version: 18, or another one where onnx's
+    converter writes it; else 18, with a warning. Needs the package onnx. Errors: CallError, ArgumentError,
+    UnsupportedError.
     """
     if not isinstance(model, Module):
         raise CallError("onnx.export: this is not a module", expected="an nn.Module", got=type(model).__name__,

@@ -1,6 +1,8 @@
-"""torch.optim: the optimizers that flow.optim has with OneFlow's arguments, here with PyTorch's, its defaults and first
-steps. What differs is in flowedu/mock/differs_optim.py. Formulas are those of flowedu/optim, but for RMSprop. Those that
-OneFlow has not are the same classes in both (flowedu/optim/by_formula.py)."""
+"""torch.optim: the optimizers of flow.optim with PyTorch's arguments, defaults, and first steps.
+
+flowedu/mock/differs_optim.py lists the differences. Formulas are those of flowedu/optim, except RMSprop's.
+Optimizers that OneFlow does not have are the same classes in both (flowedu/optim/by_formula.py).
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping

@@ -20,8 +20,9 @@ class DistributedDataParallel(Module):
     Args:
         device_ids, output_device: of one device at most: where the parameters are.
         broadcast_buffers, init_sync: take rank 0's buffers before each forward, its parameters at the start.
-        find_unused_parameters, static_graph, gradient_as_bucket_view, bucket_cap_mb, dim, check_reduction and what else
-        PyTorch has to make it quicker: without effect. What a rank does not use has the gradient zero there.
+        find_unused_parameters, static_graph, gradient_as_bucket_view, bucket_cap_mb, dim, check_reduction and
+        PyTorch's other performance options: without effect. Parameters that a rank does not use have a zero
+        gradient on it.
     """
 
     def __init__(self, module: Module, device_ids=None, output_device=None, dim: int = 0, broadcast_buffers: bool = True,
@@ -57,7 +58,7 @@ class DistributedDataParallel(Module):
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """What is computed inside leaves each rank its own gradients; the next backward outside averages their sums."""
+        """Accumulate gradients locally inside the block; the next backward outside averages their sums."""
         if self._buckets is None:
             yield
             return
@@ -74,7 +75,8 @@ class DistributedDataParallel(Module):
         all are, and has then the parameters of a rank that worked to the last.
 
         divide_by_initial_world_size: gradients are divided by the number of all ranks; False: by that of those at work.
-        throw_on_early_termination: CommError on every rank once one has no batch left. A rank that raises waits for nobody.
+        throw_on_early_termination: CommError on every rank once one has no batch left. A rank that raises
+        does not wait.
         """
         with joined(self._buckets, divide_by_initial_world_size, enable, throw_on_early_termination):
             yield

@@ -1,5 +1,7 @@
-"""profiler: how long the ranges that a program names took, on the wall's clock. Single ops are not told apart: what a
-compiled step spends where, an nn.Graph's profile(x) prints."""
+"""profiler: wall-clock times of the ranges that a program names.
+
+Single ops are not measured separately. The profile(x) of an nn.Graph prints the times within a compiled step.
+"""
 from __future__ import annotations
 
 import functools
@@ -16,7 +18,7 @@ from flowedu.errors import ArgumentError
 from flowedu.saving.packed import pack_file
 
 _running: list[Any] = []
-_open: dict[int, list[float]] = {}                       # of each thread: seconds in the ranges inside those that are open
+_open: dict[int, list[float]] = {}                       # of each thread: seconds of nested ranges, for each open range
 
 
 class ProfilerActivity(Enum):
@@ -26,7 +28,7 @@ class ProfilerActivity(Enum):
 
 
 class ProfilerAction(Enum):
-    """What a profiler does during a step."""
+    """Action of a profiler during a step."""
 
     NONE, WARMUP, RECORD, RECORD_AND_SAVE = range(4)
 
@@ -35,7 +37,7 @@ _MEASURED = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 class record_function:  # noqa: N801
-    """A context, or a decorator: what runs inside is a range of this name, while a `profile` is on."""
+    """Context manager or decorator that records its body as a range of this name, while a `profile` is active."""
 
     def __init__(self, name: str, args: str | None = None):
         self.name, self.args = name, args
@@ -104,8 +106,10 @@ class EventList(list):
 
 
 class profile:  # noqa: N801
-    """A context that measures the ranges of `record_function` inside. activities, record_shapes and what else PyTorch has:
-    without effect. schedule: which steps are measured; on_trace_ready(self): called where a cycle ends, or at the end.
+    """Context manager that measures the `record_function` ranges inside.
+
+    activities, record_shapes, and PyTorch's other options: without effect. schedule: the steps that are
+    measured; on_trace_ready(self): called at the end of each cycle, or at the end.
     """
 
     def __init__(self, *, activities: Iterable[ProfilerActivity] | None = None,
@@ -174,8 +178,11 @@ class profile:  # noqa: N801
 
 def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0,
              skip_first_wait: int = 0) -> Callable[[int], ProfilerAction]:
-    """What is done in each step: after skip_first steps, cycles of `wait` and `warmup` steps that are not measured and
-    `active` ones that are; `repeat` cycles, 0: without end."""
+    """Return a function from a step to its action.
+
+    After skip_first steps come `repeat` cycles (0: without end), each with `wait` and `warmup` steps that are
+    not measured and `active` steps that are.
+    """
     if active < 1 or min(wait, warmup, repeat, skip_first) < 0:
         raise ArgumentError("profiler.schedule: no such numbers of steps", expected="active 1 or more, others not negative",
                             got=f"wait={wait}, warmup={warmup}, active={active}, repeat={repeat}", fix="active=3")

@@ -1,5 +1,7 @@
-"""optim.lr_scheduler.LRScheduler as PyTorch has it: a schedule changes the rate that a group has, whoever set it; where a
-formula is known, step(epoch) and an nn.Graph go by it."""
+"""optim.lr_scheduler.LRScheduler with PyTorch's semantics: a schedule changes the group's current rate, even if set by hand.
+
+step(epoch) and an nn.Graph use the schedule's formula, if it has one.
+"""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -60,7 +62,7 @@ class LRScheduler(ours.LRScheduler, metaclass=_Any):
                                expected="a class that defines it", fix="return self.base_lrs for constant rates")
 
     def lr_at(self, base_lr: float, step: int, group: int = 0) -> float:
-        """The rate at `step` of group number `group`, if nobody else sets it: for an nn.Graph."""
+        """Return the rate of group number `group` at `step`, if it is not set by hand; called by nn.Graph."""
         if self.formula:
             return self.formula.get_lr(self, base_lr, step)
         before, self.last_epoch = self.last_epoch, step

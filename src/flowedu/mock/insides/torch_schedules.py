@@ -1,5 +1,8 @@
-"""optim.lr_scheduler as PyTorch has it. A schedule with a formula (flowedu/optim/lr_scheduler/decay.py) goes by the factor
-from one step to the next, so that others may set or scale the rate, too."""
+"""optim.lr_scheduler with PyTorch's semantics.
+
+A schedule with a formula (flowedu/optim/lr_scheduler/decay.py) multiplies the rate by the factor from one
+step to the next, so that a program can also set or scale the rate.
+"""
 from __future__ import annotations
 
 import math
@@ -128,7 +131,7 @@ class PolynomialLR(LRScheduler):
     """b * (1 - n/total_iters)^power, n at most total_iters."""
 
     formula = ours.PolynomialLR
-    end_learning_rate, cycle = 0.0, False                 # what OneFlow's formula has besides
+    end_learning_rate, cycle = 0.0, False                 # further parameters of OneFlow's formula
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1,
                  verbose: bool = False):
@@ -171,7 +174,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     """Half a cosine down to eta_min in T_0 steps, then the next from above, T_mult times as long, and so on. step(epoch)
     may go to a part of a step."""
 
-    decay_rate, restart_limit = 1.0, 0                    # what OneFlow's formula has besides
+    decay_rate, restart_limit = 1.0, 0                    # further parameters of OneFlow's formula
 
     def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1,
                  verbose: bool = False):

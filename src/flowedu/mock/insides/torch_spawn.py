@@ -21,7 +21,8 @@ def spawn(fn: Callable, args: tuple = (), nprocs: int = 1, join: bool = True, da
           start_method: str = "spawn") -> None:
     """fn(i, *args) for each of nprocs ranks, which `torch.distributed` knows as such.
 
-    Ranks are threads of this process: they share its globals. What one raises ends the others, and is raised here.
+    Ranks are threads of this process: they share its globals. An exception in one rank ends the others, and
+    is re-raised.
     Errors: ArgumentError for join=False."""
     if not join:
         raise ArgumentError("multiprocessing.spawn: ranks are waited for", expected="join=True", got="join=False",

@@ -7,7 +7,7 @@ from flowedu.errors import ArgumentError
 
 
 class _Kind(type):
-    """What it makes is a Tensor; its instances are the CPU's tensors of its dtype."""
+    """Metaclass of tensor types: a call creates a Tensor; instances are CPU tensors of its dtype."""
 
     def __call__(cls, *args, device=None) -> Tensor:
         return cls._make(*args, device=device)

@@ -9,7 +9,7 @@ import numpy as np
 from flowedu import Tensor, bfloat16, tensor
 from flowedu.errors import ArgumentError
 
-# PyTorch's documentation: rtol, atol where nothing is said
+# default rtol, atol of PyTorch's documentation
 _LIMITS = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
 
 
@@ -21,7 +21,8 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, r
     devices, if they are to be checked.
 
     actual, expected: tensors, arrays, numbers, or lists, tuples and dicts of them. rtol, atol: both or none; none: by
-    dtype, 1.3e-6 and 1e-5 for float32, 0 for whole numbers. msg: said instead, or a function of what would be said.
+    dtype, 1.3e-6 and 1e-5 for float32, 0 for integers. msg: replaces the message, or a function of the
+    message.
     """
     if (rtol is None) != (atol is None):
         raise ArgumentError("assert_close: one tolerance without the other", expected="rtol and atol, or neither",
@@ -34,7 +35,7 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, r
 
 
 class _Rules(NamedTuple):
-    """What is asked of a pair: tolerances (None: by dtype), attributes that are equal, whether strides are."""
+    """Requirements for a pair: tolerances (None: by dtype), equal attributes, and equal strides if `stride`."""
 
     limits: tuple[float, float] | None
     nan: bool

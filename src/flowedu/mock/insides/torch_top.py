@@ -1,6 +1,8 @@
-"""What is PyTorch's at the top of torch: load and save with its arguments (the second of load is where to, not which
-rank reads), range with its end, and of the names that OneFlow 0.4 had for blobs with other arguments (oneflow04/names.py)
-the tensors' function alone. Kinds of tensors by their names.
+"""Names at the top of torch with PyTorch's semantics.
+
+load and save have PyTorch's arguments (the second argument of load is the device, not the rank that reads).
+range includes its end. Functions that OneFlow 0.4 also had for blobs (oneflow04/names.py) take tensors only.
+Tensor types have their names.
 """
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ from flowedu.tensor.scatters import gather, masked_fill  # noqa: F401
 from flowedu.tensor.search import argsort, argwhere, nonzero, sort  # noqa: F401
 from flowedu.tensor.shapes import flatten, reshape, squeeze, swapaxes, transpose  # noqa: F401
 
-# libraries put these into tables when they are imported; where one is used, the error says which type holds its numbers
+# libraries use these in tables at import; using one in flowedu raises an error that suggests a dtype
 uint16, uint32, uint64 = map(np.dtype, (np.uint16, np.uint32, np.uint64))
 
 
@@ -65,7 +67,7 @@ def asarray(obj, *, dtype=None, device=None, copy: bool | None = None,
 
 
 class layout:  # noqa: N801
-    """How a tensor's elements lie: there is `strided` alone."""
+    """Memory layout of a tensor: only `strided` exists."""
 
     def __repr__(self) -> str:
         return "torch.strided"
@@ -77,7 +79,7 @@ strided = layout()
 def save(obj: Any, f: str | os.PathLike | IO[bytes], pickle_module=None, pickle_protocol: int = 2,
          _use_new_zipfile_serialization: bool = True) -> None:
     """flow.save(obj, f), where f becomes one file, of flowedu's own format; also one that is open for writing bytes.
-    Nothing is pickled: what pickles would need has no effect."""
+    Nothing is pickled, so the pickle arguments have no effect."""
     if not isinstance(f, (str, os.PathLike)) or saver_for(type(obj)) is not None:
         flow.save(obj, f)
     else:
@@ -88,8 +90,9 @@ def load(f: str | os.PathLike | IO[bytes], map_location: Any = None, pickle_modu
          weights_only: bool | None = None, mmap: bool | None = None, **pickle_load_args) -> Any:
     """flow.load(f, map_location=map_location).
 
-    weights_only: nothing that is loaded is executed, whatever it says. map_location: a device; {device: device} and
-    functions as PyTorch takes them: of what was saved, which lies on the CPU. mmap, pickle_module: without effect.
+    weights_only: without effect; loading never executes code. map_location: a device, or as in PyTorch a
+    {device: device} or a function, applied to "cpu", where tensors are saved. mmap, pickle_module: without
+    effect.
     """
     if isinstance(map_location, dict):
         map_location = map_location.get("cpu")

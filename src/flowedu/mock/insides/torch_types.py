@@ -1,4 +1,4 @@
-"""types, and what programs take of torch.functional: names of kinds, and functions that are at the top, too."""
+"""types, and the names that programs import from torch.functional: type aliases, and functions that are also at the top."""
 from __future__ import annotations
 
 import builtins

@@ -1,4 +1,4 @@
-"""torchvision.transforms.v2: the same transforms, and the two that its recipes have in the place of ToTensor."""
+"""torchvision.transforms.v2: the same transforms, and the two that replace ToTensor in its recipes."""
 from __future__ import annotations
 
 from flowedu import Tensor
@@ -8,7 +8,7 @@ from flowedu.vision.transforms.fixed import Transform
 
 
 class ToImage(Transform):
-    """A Pillow image or an ndarray (H, W, C) as a tensor (C, H, W) of the same numbers; a tensor stays."""
+    """Convert a Pillow image or an ndarray (H, W, C) to a tensor (C, H, W) of the same values; keep a tensor."""
 
     def forward(self, img):
         if isinstance(img, Tensor):
@@ -17,7 +17,7 @@ class ToImage(Transform):
 
 
 class ToDtype(Transform):
-    """A tensor in another dtype; scale: whole numbers fill their range, floats are 0 to 1. Other pictures stay."""
+    """Convert a tensor to another dtype; scale: integers use their full range, floats 0 to 1. Keep other images."""
 
     shown = ("dtype", "scale")
 

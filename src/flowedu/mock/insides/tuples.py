@@ -1,4 +1,4 @@
-"""nn.modules.utils: numbers that may stand for as many equal ones."""
+"""nn.modules.utils: functions that expand one value to a tuple of n equal ones."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
@@ -6,7 +6,7 @@ from itertools import repeat
 
 
 def _ntuple(n: int, name: str = "parse") -> Callable[[object], tuple]:
-    """A function that makes n of one number; what is iterable already stays as it is, as a tuple."""
+    """Return a function that repeats a number n times; it converts an iterable to a tuple unchanged."""
     def parse(x) -> tuple:
         return tuple(x) if isinstance(x, Iterable) else tuple(repeat(x, n))
 
@@ -24,5 +24,5 @@ def _reverse_repeat_tuple(t: Sequence, n: int) -> tuple:
 
 
 def _list_with_default(out_size: Sequence[int | None], defaults: Sequence[int]) -> list[int]:
-    """The sizes, with those that are None taken from the end of `defaults`."""
+    """Return the sizes, with None replaced by the value at the same position from the end of `defaults`."""
     return [d if v is None else v for v, d in zip(out_size, defaults[-len(out_size):], strict=True)]
