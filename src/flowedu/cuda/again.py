@@ -1,8 +1,9 @@
-"""Again: what a call queues, worked out once for all calls with one Entry whose arrays lie alike. Only addresses differ
-from call to call, so that the next time it takes one `pack` for each kernel.
+"""Launch cache: the launches of one Entry, recorded once for all calls whose arrays have the same layout.
 
-To find out where the addresses go, the row of the table is rehearsed twice, with two sets of invented ones: 8 bytes of a
-kernel's arguments that differ are an address, and its number says of which array. Nothing is queued meanwhile.
+Only addresses differ between such calls, so a repeated call needs one `pack` for each kernel. To find the
+positions of the addresses, the launch function of the table runs twice with two sets of invented addresses.
+Where 8 bytes of a kernel's arguments differ, they are an address, and its value identifies the array. Nothing
+is queued during these two runs.
 """
 from __future__ import annotations
 

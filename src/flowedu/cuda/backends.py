@@ -1,10 +1,10 @@
-"""flow.backends: which library computes on a GPU, and how precisely, where PyTorch's programs set it.
+"""flow.backends: selection of the GPU library and its precision, by the names that PyTorch's programs use.
 
     flow.backends.cuda.preferred_blas_library("cublas")      # matrix products by cuBLAS, if it is installed
     flow.backends.cuda.matmul.allow_tf32 = True              # it may round float32 to TF32, for tensor cores
 
-Without a word everything is computed by the kernels of this package, in the precision of its dtype. A choice holds for what
-is called afterwards; an nn.Graph or a job keeps what it was compiled with.
+By default the kernels of this package compute everything, in the precision of its dtype. A setting applies to
+later calls; an nn.Graph or a job keeps the setting that it was compiled with.
 """
 from __future__ import annotations
 

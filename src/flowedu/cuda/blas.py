@@ -1,7 +1,7 @@
-"""cuBLAS, where it is installed and asked for (backends.py): matrix products of NVIDIA's own making, through ctypes.
+"""cuBLAS bindings through ctypes, used if cuBLAS is installed and selected (backends.py).
 
-It knows matrices column by column. y = a b of matrices that lie row by row is y' = b' a' there: the matrices change places,
-and one that lies row by row is not transposed.
+cuBLAS expects column-major matrices. A row-major product y = a b is the column-major product y' = b' a': the
+operands are swapped, and a row-major operand is not transposed.
 """
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where the arrays of an arena end, for the simulator: which of them lie there, step by step. A GPU is not told.
+"""Bounds of the arrays in an arena, step by step, for the checks of the simulator. A GPU does not use them.
 
-Under these checks everything in the arena lies at twice its offset, so that behind each array is as much room as it takes,
-and a wrong index is no other array's. What overlaps does so still.
+Under these checks every array is placed at twice its offset, so that a gap of its own size follows it. An
+out-of-range index then hits the gap instead of a neighbour. Arrays that overlap by design still do.
 """
 from __future__ import annotations
 

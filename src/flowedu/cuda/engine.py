@@ -1,11 +1,13 @@
-"""Eager calls on a GPU: what core/eager/later/device.pxi leaves open. A call comes with its Entry, which a kernel of the
-table belongs to; it is started on the current stream and nobody waits for it.
+"""Engine of eager calls on a GPU, for the hooks of core/eager/later/device.pxi.
+
+A call has an Entry, which selects a kernel of the table. The kernel is launched on the current stream, and
+the call returns without waiting for it.
 
     memory of the outputs    memory.py
     the kernel               table.py, by the record's kernel name and dtype; ints and reals are those of the CPU's kernel
     values that travel       carry(): to the device, back, within it, to another one
 
-What goes wrong in a kernel is told when somebody waits for it; with FLOWEDU_CUDA_BLOCKING=1 at the op itself.
+Errors of a kernel are raised at the next synchronization; with FLOWEDU_CUDA_BLOCKING=1 at the op itself.
 """
 from __future__ import annotations
 

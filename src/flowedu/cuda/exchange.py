@@ -1,7 +1,7 @@
-"""GPU memory of other libraries, and ours in their hands: DLPack, and __cuda_array_interface__ (version 3).
+"""Exchange of GPU memory with other libraries, by DLPack and __cuda_array_interface__ (version 3).
 
-Both say an address and a stream. Who takes an array says on which stream it will use it, and who gives it sees to it that
-what is queued so far comes before that.
+Both protocols pass an address and a stream. The consumer names the stream on which it will use the array; the
+producer makes this stream wait for all work that is queued so far.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What went wrong in a kernel, as an error of flowedu's."""
+"""Conversion of kernel failures and driver errors to the exceptions of flowedu."""
 from __future__ import annotations
 
 from flowedu.cuda.machine import machine

@@ -1,13 +1,13 @@
-"""CUDA graphs: work that was queued on a stream once, repeated by one call. Plans use them (plan.py), and users:
+"""CUDA graphs: work that was queued once, repeated by one call. Plans use them (plan.py), and users:
 
     y = model(x)                      # compiles what has to be compiled
     g = flow.cuda.CUDAGraph()
-    with flow.cuda.graph(g):          # calls on cuda are not done, but kept
+    with flow.cuda.graph(g):          # calls on cuda are recorded, not run
         y = model(x)
     x.copy_(batch)
-    g.replay()                        # y has the numbers of this batch
+    g.replay()                        # y has the values of this batch
 
-PyCUDA knows nothing of them: the driver's functions are called through ctypes.
+PyCUDA does not support CUDA graphs: the driver's functions are called through ctypes.
 """
 from __future__ import annotations
 

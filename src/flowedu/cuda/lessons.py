@@ -1,9 +1,9 @@
-"""The ladders of chapter 8: the same numbers in several steps, each a kernel of _kernels/cuda/lessons that does less.
+"""Ladders of chapter 8: kernels of _kernels/cuda/lessons, each step the same result with less work.
 
     ladder = LADDERS["product"]
     a, b = ladder.inputs()                   # of the size that counters are compared at; inputs(17, 33, 5): of another
     ladder["shared"](a, b)                   # NumPy in, NumPy out
-    print(table(ladder.counts()))            # what each step asks of memory (in the simulator)
+    print(table(ladder.counts()))            # memory accesses of each step (in the simulator)
 """
 from __future__ import annotations
 

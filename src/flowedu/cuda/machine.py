@@ -1,5 +1,8 @@
-"""Where CUDA code runs: on a GPU, in the simulator, or nowhere. FLOWEDU_CUDA=gpu|sim|off says so; without it on a GPU, if
-there is one. Nothing here is done, and PyCUDA is not imported, before somebody asks."""
+"""Selection of the machine that runs CUDA code: a GPU, the simulator, or none.
+
+FLOWEDU_CUDA=gpu|sim|off selects it; the default is a GPU if one is available. This module does nothing, and
+does not import PyCUDA, before its first use.
+"""
 from __future__ import annotations
 
 import atexit

@@ -1,7 +1,8 @@
-"""Memory of GPUs: a caching allocator by size classes, as the CPU's (fast/memory.pyx), for each device and stream.
+"""Caching allocator of GPU memory: size classes as in fast/memory.pyx, for each device and stream.
 
-The driver's own allocation waits for the device; a block from a free list costs nothing. What was freed on a stream is only
-given to what is queued on that stream later, so nobody waits for a kernel that may still read it.
+The driver's own allocation waits for the device; a block from a free list costs nothing. Memory that was
+freed on a stream is reused only for later work of that stream, so the allocator needs no wait for a kernel
+that may still read it.
 """
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
-"""Plans on a GPU: what a Program (core/graph/program.py) runs where its variables and inputs are there.
+"""GPU plans: a Program (core/graph/program.py) runs them if its variables and inputs are on a GPU.
 
-Passes, planner and offsets are those of the CPU. The arena is one piece of the device's memory; behind it lie rooms for the
-inputs, for constants, and for numbers that live in main memory (learning rates, the count of steps). No address changes
-from run to run, so every launch is recorded once, its arguments packed. A run copies the inputs into their rooms, repeats
-the launches, and copies out what is fetched. The launches are a CUDA graph (graphs.py); only those that draw random numbers
-are packed anew for each run, as the draw is an argument.
+Passes, planner and offsets are those of the CPU. The arena is one block of the device's memory; buffers
+follow it for the inputs, for constants, and for values that are stored in main memory (learning rates, the
+count of steps). No address changes from run to run, so every launch is recorded once, its arguments packed. A
+run copies the inputs into their buffers, repeats the launches, and copies the fetched values out. The
+launches are a CUDA graph (graphs.py); only those that draw random values are packed for each run, as the draw
+is an argument.
 
-As with eager calls nobody waits; a job waits for the arrays it returns. What goes wrong in a kernel is told then, or, with
-FLOWEDU_CUDA_BLOCKING=1, at the step.
+As with eager calls, a run returns without waiting; a job waits for the arrays it returns. Errors of a kernel
+are raised at that point, or at the step itself with FLOWEDU_CUDA_BLOCKING=1.
 """
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Global tensors on GPUs: which GPU is a rank's, and boxing between them. core/sbp asks here (extension "GPUs of ranks").
+"""Global tensors on GPUs: the GPU of each rank, and boxing between them. core/sbp calls it (extension "GPUs of ranks").
 
-In one process rank r has cuda:r; a rank that is a process of its own has the GPU of its number on its machine, and where
-there are fewer they share. A hop cuts each piece out where it lies, brings it to the device that needs it, over the link
-between the two, and combines and joins it there: the numbers are those of the CPU's boxing, op by op.
+In one process rank r has cuda:r. A rank that is a process of its own has the GPU of its index on its machine;
+if there are fewer GPUs, ranks share them. A hop cuts each piece out on its device, copies it to the device
+that needs it over the link between the two, and combines and joins it on that device. The values are those of
+the CPU's boxing, op by op.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiles CUDA C: with nvcc for a GPU, with the simulator's compiler for that. What was made is kept on disk."""
+"""Compiler of CUDA C: nvcc for a GPU, sim/compiler.py for the simulator. Results are cached on disk."""
 from __future__ import annotations
 
 import functools

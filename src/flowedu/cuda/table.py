@@ -1,5 +1,7 @@
-"""The kernels of the GPU, by the names that records use: TABLE[kernel name, dtype code] is a Launch (launch.py says what
-that takes); the dtype is the one that picks the CPU's version, too."""
+"""Table of GPU kernels, by the names that records use: TABLE[kernel name, dtype code] is a Launch.
+
+launch.py describes the arguments of a Launch. The dtype is the one that also selects the CPU's version.
+"""
 from flowedu.cuda.launch import TABLE, Launch, fault
 from flowedu.cuda.launches import (  # noqa: F401  (they enter themselves)
     checks,

@@ -1,4 +1,4 @@
-"""Several operands over the same axes, as few axes as will do: what strided kernels step through (Walk in view.h)."""
+"""Iteration over the merged axes of several operands, for strided kernels (Walk in view.h)."""
 from __future__ import annotations
 
 import math

@@ -1,4 +1,4 @@
-"""Launches of elementwise programs: four elements at a time where all operands lie side by side, else by their strides."""
+"""Launches of elementwise programs, which process four elements at a time if all operands are contiguous."""
 from __future__ import annotations
 
 import functools

@@ -1,4 +1,4 @@
-"""Launches of what indices pick or name: gather and its kin, their gradients, and the parts of them; one_hot."""
+"""Launches of indexing kernels: gather and related ops, their gradients and partial versions, and one_hot."""
 from __future__ import annotations
 
 import math

@@ -1,4 +1,4 @@
-"""Launches of what moves elements: copy, concat, slice_grad, slice_part, fill; and cast and range."""
+"""Launches of data movement kernels: copy, concat, slice_grad, slice_part, fill; and cast and range."""
 from __future__ import annotations
 
 from flowedu.core.ops.program import raw_number

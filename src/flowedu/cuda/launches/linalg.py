@@ -1,5 +1,7 @@
-"""Launches of determinants, inverses and solutions, and of places in rows. Their records have no kernel on the CPU but a
-Python function, so what they are told is said here (pack)."""
+"""Launches of determinants, inverses, solutions, and searches for positions in rows.
+
+Their records have a Python function instead of a CPU kernel, so their `pack` functions are defined here.
+"""
 from __future__ import annotations
 
 import math

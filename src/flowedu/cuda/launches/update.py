@@ -1,7 +1,8 @@
-"""Launches of optimizer updates: one for up to 32 parameters; two where a rule needs the parameters' norms first. A
-parameter that does not lie side by side has a launch of its own.
+"""Launches of optimizer updates: one per 32 parameters, or two if a rule needs the parameters' norms.
 
-The rules are those of the CPU: rows X(name, members, loop, fields) of its headers, which are read here."""
+A parameter that is not contiguous has its own launch. The rules are those of the CPU: this module reads the
+rows X(name, members, loop, fields) of its headers.
+"""
 from __future__ import annotations
 
 import re

@@ -1,4 +1,4 @@
-"""Compiles CUDA C for the simulator with g++, and keeps what it made: the same source is compiled once."""
+"""Compiler of CUDA C for the simulator: runs g++, and caches the result by source."""
 from __future__ import annotations
 
 import functools

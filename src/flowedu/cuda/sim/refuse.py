@@ -1,4 +1,4 @@
-"""What nvcc refuses in a kernel and g++ takes: inline assembly, and calls of functions that no GPU has."""
+"""Checks for kernel code that only g++ accepts: inline assembly, and calls of functions that no GPU has."""
 from __future__ import annotations
 
 import re
