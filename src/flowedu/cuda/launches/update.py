@@ -1,4 +1,4 @@
-"""Launches of optimizer updates: one per 32 parameters, or two if a rule needs the parameters' norms.
+"""Launches of optimizer updates: one for up to 32 parameters, or two if a rule needs the parameters' norms.
 
 A parameter that is not contiguous has its own launch. The rules are those of the CPU: this module reads the
 rows X(name, members, loop, fields) of its headers.

@@ -1,6 +1,6 @@
-"""optim.lr_scheduler.LRScheduler with PyTorch's semantics: a schedule changes the group's current rate, even if set by hand.
+"""optim.lr_scheduler.LRScheduler with PyTorch's semantics.
 
-step(epoch) and an nn.Graph use the schedule's formula, if it has one.
+A schedule changes the current rate of a group, even if a program set it by hand. step(epoch) and an nn.Graph use the schedule's formula, if it has one.
 """
 from __future__ import annotations
 
