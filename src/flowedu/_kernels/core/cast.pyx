@@ -1,8 +1,6 @@
 # cython: language_level=3
-"""The kernels cast (any dtype to any dtype, as C converts) and fill.
-
-_kernels/ops/cast_halves.pyx replaces both: it traverses memory in storage order and supports 16-bit floats.
-"""
+"""The kernels cast (any dtype to any dtype, as C converts) and fill. cast_halves.pyx, which traverses memory in storage
+order and supports 16-bit floats, replaces both."""
 from libc.stdint cimport int32_t, int64_t, int8_t, uint8_t
 from flowedu._kernels.core.abi cimport *
 

@@ -1,9 +1,8 @@
 # cython: language_level=3
 """The kernel sgd_update: stochastic gradient descent, in place.
 
-(_kernels/ops/update.h has all other rules, and a faster version of this one.) args: lr (1,), step (1,), then
-w and g of each parameter, with their own strides. ints: not read. reals: [scale, -, -, -], then weight decay,
-l1 and l2 of each parameter. A step below 0 changes nothing.
+_kernels/ops/update.h has all other rules. args: lr (1,), step (1,), then w and g of each parameter, of any strides.
+reals: [scale, -, -, -], then weight decay, l1 and l2 of each parameter. A step below 0 changes nothing.
 """
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *

@@ -1,6 +1,7 @@
 """optim.lr_scheduler.LRScheduler with PyTorch's semantics.
 
-A schedule changes the current rate of a group, even if a program set it by hand. step(epoch) and an nn.Graph use the schedule's formula, if it has one.
+A schedule changes the current rate of a group, even if a program set it by hand. step(epoch) and an nn.Graph use
+the formula of the schedule, if it has one.
 """
 from __future__ import annotations
 
