@@ -140,7 +140,8 @@ def test_snippets_of_the_first_pages_run_as_oneflow(folder):
         (folder / Path(test).name).write_text(text, encoding="utf-8")
     said = subprocess.run([sys.executable, "-m", "flowedu.mock", "--as", "oneflow", "-m", "pytest", "-q", "-rs", "-p",
                            "no:cacheprovider", "-p", "conftest", "."], cwd=folder, encoding="utf-8", capture_output=True,
-                          timeout=HANGS, env={**os.environ, "PYTHONPATH": f"{ROOT / 'tests'}:{ROOT / 'tests/graph'}"})
+                          timeout=HANGS, env={**os.environ, "PYTEST_ADDOPTS": "",
+                                              "PYTHONPATH": f"{ROOT / 'tests'}:{ROOT / 'tests/graph'}"})
     assert said.returncode == 0 and re.search(r"^[.\s]+\[100%\]", said.stdout, re.MULTILINE), said.stdout[-3000:]
 
 

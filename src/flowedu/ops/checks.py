@@ -17,6 +17,7 @@ from flowedu.core.ops import axes
 from flowedu.core.ops.call import engine
 from flowedu.core.ops.define import REGISTRY, define
 from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
+from flowedu.core.values.dtype import bool_
 
 register("within")
 
@@ -130,7 +131,7 @@ def nonzero(name: str, divisor: Any) -> Any:
     if not divisor.ndim and not getattr(divisor, "is_lazy", True):         # a Python number, most often
         tested = None if divisor.peek().all() else divisor
     else:
-        tested = REGISTRY["not_equal"](divisor, 0)
+        tested = divisor if divisor.dtype is bool_ else REGISTRY["not_equal"](divisor, 0)
     return divisor if tested is None else require_range(
         divisor, True, tested=tested, problem=f"{name}: ZeroDivisionError: whole numbers are divided by 0",
         expected="divisors other than 0", fix="divide floats, or use flow.where first", error=errors.KernelError)

@@ -61,14 +61,14 @@ def split_call(call: LocalCall, signature: Signature, k: int) -> tuple[LocalCall
     for i, cut in enumerate(cuts):
         specs = tuple(Spec(local_shape(s, v.shape, k, i), v.dtype) for s, v in zip(signature, values))
         if (specs, cut) not in known:
-            known[specs, cut] = _local(call, specs[:len(call.ins)], specs[len(call.ins):], special, cut)
+            known[specs, cut] = device_call(call, specs[:len(call.ins)], specs[len(call.ins):], special, cut)
         if known[specs, cut] is None:
             return None
         calls.append(known[specs, cut])
     return tuple(calls)
 
 
-def _local(call: LocalCall, ins, outs, special, cut) -> LocalCall | None:
+def device_call(call: LocalCall, ins, outs, special, cut) -> LocalCall | None:
     op, attrs = call.op, call.attrs
     try:
         if special is not None:

@@ -1,8 +1,8 @@
 """Analysis of which values of build keep the rows of a batch apart, for gradient accumulation.
 
-Build is traced on the first micro-batch and on the whole batch. A call keeps rows apart if, by an SBP signature of
-the op's record (core/sbp), the call of the micro-batch is the part of the call of the whole batch that one of k
-devices executes. So the safe calls follow from the axis equations of the records; everything else mixes rows.
+Build is traced on the first micro-batch and on the whole batch. A call keeps rows apart if, by the record of its op,
+the call of the micro-batch is the part of the call of the whole batch that one of k devices executes
+(equal_parts.py). So the safe calls follow from the axis equations of the records; everything else mixes rows.
 """
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ import numpy as np
 
 from flowedu.core.graph.ir import GraphValue, Node
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.sbp.local import logical_call, split_call, unfit
 from flowedu.core.sbp.sbp import split_axis
-from flowedu.core.sbp.signature import signatures
-from flowedu.core.values.dtype import bool_, dtype
+from flowedu.nn.graph.equal_parts import keeps_factors, output_layouts, split_equally
 from flowedu.nn.modules.norm import _BatchNorm
 
 # The state of a value: "S0", "S1", ...: its rows are along this axis; and
@@ -150,21 +148,15 @@ class RowAnalysis:
 
     def _split(self, node: Node, other: Node, states: Sequence[str], attrs: tuple) -> Sequence[str] | None:
         """The states of the outputs if the node is one of k equal parts of the other; None if not."""
-        op, specs = node.op, [x.spec for x in other.inputs]
+        op, specs, inputs = node.op, [x.spec for x in other.inputs], tuple(states)
         outs = tuple(y.spec for y in node.outputs)
-        call = None
-        for signature in signatures(op, specs, other.attrs):
-            if list(signature[:len(specs)]) != list(states):
+        for layouts in output_layouts(op, specs, other.attrs, inputs):
+            split = [split_equally(op, specs, other.attrs, inputs + layouts, k) for k in self.counts]
+            if None in split:
                 continue
-            call = call or logical_call(op, specs, other.attrs)
-            if any(unfit(call, signature, k) for k in self.counts):
-                continue
-            cut = [split_call(call, signature, k) for k in self.counts]
-            if None in cut:
-                continue
-            if all(p.op is op and p.attrs == attrs and p.outs == outs for p in cut[0]) and all(
-                    p.op is op for parts in cut for p in parts):
-                return signature[len(specs):]
+            if all(p.op is op and p.attrs == attrs and p.outs == outs for p in split[0]) and all(
+                    p.op is op for parts in split for p in parts):
+                return layouts
         return None
 
     def _join(self, node: Node, other: Node, states: Sequence[str]) -> Sequence[str] | None:
@@ -261,11 +253,6 @@ class RowAnalysis:
                 for i in at:
                     factors[i] = 1.0
         return total if all(f == 1.0 for f in factors) else None
-
-
-def keeps_factors(a: dtype, y: dtype) -> bool:
-    """True if a multiple of a value of dtype `a` stays one as dtype `y`: floats are not rounded to integers."""
-    return y.is_floating_point or not (a.is_floating_point or y is bool_)
 
 
 def _ratio(a, b) -> float | None:
