@@ -48,7 +48,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 
 
 pytest_plugins = ["skips"]
-TURNS = 4                                           # parts of the slow parametrized tests; CI runs one of them
+TURNS = 8                                           # parts of the slow parametrized tests; CI runs one of them
 
 
 def pytest_addoption(parser):
