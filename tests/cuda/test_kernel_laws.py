@@ -42,7 +42,8 @@ def test_every_kernel_of_the_cpu_is_here_or_says_why_not():
     by_float32 = {key for key in CPU if BY_CODE[key[1]] in HALVES and (key[0], 0) in TABLE}            # cast there
     assert {name for name, code in set(CPU) - by_float32 if (name, code) not in TABLE} == set(MISSING)
     of_python = {op.name for op in REGISTRY.values() if op.cpu is None and op.view is None}
-    assert {name for name, code in set(TABLE) - set(CPU)} == {row.name for row in TABLE.values() if row.pack} <= of_python
+    packed = {row.name for row in TABLE.values() if row.pack} - {"within"}         # on a GPU it has the number of its error
+    assert {name for name, code in set(TABLE) - set(CPU)} == packed <= of_python
 
 
 @pytest.mark.parametrize("case", cases(lambda op: op.mutates and op.examples), ids=label)
