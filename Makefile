@@ -170,8 +170,9 @@ mutants: $(ALL) $(READY) $(STAMPS)/test  ## plant the faults of tests/mutants an
 stubs: $(ALL) $(READY)  ## write type stubs for compiled and attached names (src/**/*.pyi)
 	@$(PY) tools/make_stubs.py $(ARGS)
 
-lint: $(STAMPS)/lint  ## check the style of the Python code
+lint: $(STAMPS)/lint  ## check the style of the code and of the prose
 	@$(PY) -m ruff check . $(ARGS)
+	@$(PY) tools/check_prose.py --check
 
 bench: $(READY) $(STAMPS)/image $(STAMPS)/record $(STAMPS)/plot  ## compare speed with PyTorch and inference runtimes, side by side
 	@$(PY) tools/install_torch.py "$(TORCH)"
