@@ -1,4 +1,4 @@
-"""What users of PyTorch ask a tensor for: sizes, strides, bytes, where it is and what it is not."""
+"""PyTorch's tensor attributes: sizes, strides, bytes, device, and properties that are always False here."""
 from __future__ import annotations
 
 from flowedu.core.eager.tensor import Tensor, attach

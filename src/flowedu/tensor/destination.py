@@ -1,5 +1,7 @@
-"""Where a new tensor lies: on a device, or spread by placement and sbp. `flow.utils.global_view.global_mode` says so once
-for all that is made inside it."""
+"""Destination of a new tensor: a device, or a placement with an SBP signature.
+
+`flow.utils.global_view.global_mode` sets it for all tensors created inside the block.
+"""
 from __future__ import annotations
 
 import sys

@@ -1,7 +1,7 @@
-"""DLPack, and GPU memory that is told by its address: handing memory to other libraries, and taking theirs, without copying.
+"""DLPack, and GPU memory passed by its address: exchange of memory with other libraries without a copy.
 
-A capsule holds a C struct with address, dtype, shape, strides and a `deleter`. Whoever takes it renames the capsule to
-"used_..." and calls the deleter when done; a capsule nobody took calls it itself.
+A capsule holds a C struct with address, dtype, shape, strides, and a `deleter`. The consumer renames the
+capsule to "used_..." and calls the deleter when done; an unused capsule calls the deleter itself.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc

@@ -1,9 +1,10 @@
-"""flow.fft: Fourier transforms of real tensors. A complex number is a pair along a last axis of two, its real and its
-imaginary part: of n numbers rfft makes n // 2 + 1 such pairs.
+"""flow.fft: Fourier transforms of real tensors.
 
-Pairs are added, scaled and learned like all numbers; they are multiplied by `flow.fft.mul`, never by `*`. A convolution of
-two signals is a product of their spectra, `irfft(mul(rfft(x), rfft(w)), len(x))`; the power of each frequency is
-`rfft(x).square().sum(-1)`. All have gradients. (NumPy works in main memory: a tensor on a GPU travels there and back.)
+A complex number is a pair along a last axis of size two, its real and its imaginary part: rfft of n values
+has n // 2 + 1 such pairs. Pairs are added, scaled, and trained like all values; they are multiplied by
+`flow.fft.mul`, never by `*`. A convolution of two signals is a product of their spectra, `irfft(mul(rfft(x),
+rfft(w)), len(x))`; the power of each frequency is `rfft(x).square().sum(-1)`. All functions have gradients.
+(NumPy works in main memory: a tensor on a GPU is copied there and back.)
 """
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Making global tensors: flow.ones(2, 3, placement=..., sbp=...). The logical value does not depend on the devices.
+"""Creation of global tensors, such as flow.ones(2, 3, placement=..., sbp=...), and queries of existing ones.
 
-And what is asked of those there are: their shards, and whether all ranks agree."""
+The logical value does not depend on the devices. The queries return the shards of a global tensor, and check
+that all ranks agree.
+"""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a Tensor says of how it lies on devices (chapter 6). The work is done in core/sbp/tensor/."""
+"""Tensor methods for the layout on devices (chapter 6). The implementation is in core/sbp/tensor/."""
 from __future__ import annotations
 
 from flowedu.core.eager.tensor import Tensor, attach

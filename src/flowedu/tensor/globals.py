@@ -1,7 +1,7 @@
-"""What tensors ask of chapter 6, which is imported when somebody first needs it: `import flowedu` stays quick.
+"""Functions of chapter 6 used by tensors, imported at their first use so that `import flowedu` stays fast.
 
-Each function is that of the same name in the module that its line says. (What chapter 2 itself needs for tensors that are
-global already, chapter 6 puts into the slots of core/eager/hooks.pxi.)
+Each function calls the one of the same name in the module given on its line. (For tensors that are already
+global, chapter 6 fills the slots of core/eager/hooks.pxi, which chapter 2 calls.)
 """
 from __future__ import annotations
 

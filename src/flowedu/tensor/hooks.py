@@ -1,5 +1,7 @@
-"""Hooks: what users hang on tensors and on the tape's nodes, and what they see of those: next_functions. Backward asks here
-where it meets a hook (core/grad/arrive.pxi)."""
+"""Hooks on tensors and on nodes of the tape, and the node attributes visible to users: next_functions.
+
+Backward calls this module when it reaches a hook (core/grad/arrive.pxi).
+"""
 from __future__ import annotations
 
 import itertools

@@ -1,7 +1,8 @@
 """Reading parts of a tensor: t[index]. (Writing: assignment.py.)
 
-An index is read in two steps, as PyTorch does. Integers, slices, None and `...` make a view (`Parts.view`). What is left
-are axes of that view with an index tensor each (lists, arrays, index tensors, masks): those elements are copied out.
+An index is processed in two steps, as in PyTorch. Integers, slices, None, and `...` make a view
+(`Parts.view`). Each remaining axis of that view has an index tensor (lists, arrays, index tensors, masks),
+and the selected elements are copied.
 """
 from __future__ import annotations
 

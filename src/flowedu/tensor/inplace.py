@@ -1,12 +1,12 @@
 """Writing in place: x.add_(y), x += y, x[i] = y.
 
-Three things happen: the new values are computed and put into x's memory, where every alias and view sees them; the memory's
-version is counted up, so that backward notices when a value it saved is gone; and x gets the history of the new values.
-When x is a view, the history of its base becomes "the base with the new values in that place", and every view of the base
-makes its own history anew when it is used next (core/eager/link.pxi).
+Three things happen. The new values are computed and stored in x's memory, where every alias and view reads
+them. The memory's version is incremented, so that backward detects that a saved value is gone. And x gets the
+history of the new values. When x is a view, the history of its base becomes "the base with the new values in
+this region", and every view of the base rebuilds its history at its next use (core/eager/link.pxi).
 
-Inside nn.Graph.build there is no memory: x stands for the new value from there on, and so do its base and its views. So
-it is with global tensors on several devices.
+Inside nn.Graph.build there is no memory: from then on x represents the new value, and so do its base and its
+views. The same holds for global tensors on several devices.
 """
 from __future__ import annotations
 

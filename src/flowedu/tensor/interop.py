@@ -1,4 +1,4 @@
-"""Tensors and the rest of Python: NumPy, DLPack, copy, pickle."""
+"""Conversion between tensors and other Python objects: NumPy, DLPack, copy, pickle."""
 from __future__ import annotations
 
 import copy

@@ -1,9 +1,10 @@
-"""A graph that only reads its weights lets kernels keep them as they pack them, until somebody writes them.
+"""Cache of packed weights for graphs that only read their weights, valid until a weight is written.
 
-Packed weights cost memory a second time, so only graphs without updates keep them. Before a run two numbers tell whether
-the weights were written since the last one: how often ops wrote in their memory, and how often others were given it. While
-another library holds it (`w.numpy()` that is still alive, an array the weights were made of) nobody can tell, and kernels
-pack in every run, as they do in training.
+Packed weights cost memory a second time, so only graphs without updates cache them. Before a run two counters
+show if the weights were written since the last run: one counts the ops that wrote into their memory, the
+other counts how often the memory was shared with others. While another library holds the memory (a live
+`w.numpy()`, or the array the weights were made from), writes cannot be detected, and kernels pack in every
+run, as they do in training.
 """
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Matrices without an inverse: pinv, lstsq, matrix_rank, determinants as logarithms, inv_ex; and what is made of several or
-of many axes: multi_dot, vander, tensorinv, tensorsolve; matrix_exp."""
+"""Linear algebra without a plain inverse: pinv, lstsq, matrix_rank, log-determinants, inv_ex.
+
+Also matrix_exp, and products and equations of several matrices or axes: multi_dot, vander, tensorinv,
+tensorsolve.
+"""
 from __future__ import annotations
 
 import math

@@ -1,4 +1,4 @@
-"""finfo and iinfo: what the numbers of a dtype can be."""
+"""finfo and iinfo: the numerical limits of a dtype."""
 from __future__ import annotations
 
 import math

@@ -1,7 +1,7 @@
-"""flow.channels_last and the other memory formats: in which order the elements of a tensor lie.
+"""flow.channels_last and the other memory formats: the order of a tensor's elements in memory.
 
-A format is nothing but strides: a channels-last tensor of shape (N, C, H, W) is a view of a contiguous one of (N, H, W, C).
-Every function takes it, as it takes any view; results lie row by row again, unless one asks for a format.
+A format consists only of strides: a channels-last tensor of shape (N, C, H, W) is a view of a contiguous one
+of (N, H, W, C). Every function accepts it like any view; results are contiguous unless a format is requested.
 """
 from __future__ import annotations
 

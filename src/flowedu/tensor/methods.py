@@ -1,4 +1,4 @@
-"""The functions that are also methods of Tensor, in one table; and the operators that Python has beside + - * / @."""
+"""Table of the functions that are also methods of Tensor, and the operators other than + - * / @."""
 from __future__ import annotations
 
 from flowedu.core.eager.dispatch import TensorBase, connect

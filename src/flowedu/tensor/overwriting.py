@@ -1,4 +1,4 @@
-"""Nodes that are not op calls: what writing into a view, or over a value, means for gradients."""
+"""Tape nodes that are not op calls: gradients of writes into views and of replaced values."""
 from __future__ import annotations
 
 from collections.abc import Sequence

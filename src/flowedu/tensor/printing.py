@@ -1,6 +1,6 @@
-"""How tensors print: PyTorch's rules for the numbers; the dtype always, as OneFlow.
+"""Printing of tensors: PyTorch's rules for the values, and always the dtype, as in OneFlow.
 
-A lazy tensor has no numbers: `tensor(..., is_lazy='True', size=(1, 4), dtype=flowedu.float32)`.
+A lazy tensor has no values: `tensor(..., is_lazy='True', size=(1, 4), dtype=flowedu.float32)`.
 """
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Promotion, for those who ask: which dtype a result has, what may be written where; functions made of several ops, on
-halves and whole numbers; and the check that something is a tensor at all. (The rules: core/ops/promote.py.)"""
+"""Public functions of type promotion: the dtype of a result, and the allowed casts.
+
+The rules are in core/ops/promote.py. Also helpers for functions composed of several ops on 16-bit floats and
+integers, and the check that a value is a tensor.
+"""
 from __future__ import annotations
 
 import functools

@@ -1,4 +1,4 @@
-"""Questions programs ask of what they are given: is_tensor(x), is_floating_point(x), numel(x)."""
+"""Predicates and queries on arbitrary arguments: is_tensor(x), is_floating_point(x), numel(x)."""
 from __future__ import annotations
 
 from flowedu.tensor import Tensor

@@ -1,4 +1,7 @@
-"""Order and places: sort, topk, median, searchsorted; what needs the data: nonzero, unique, bincount ..."""
+"""Sorting and searching: sort, topk, median, searchsorted.
+
+Also the functions whose result size depends on the data: nonzero, unique, bincount ...
+"""
 from __future__ import annotations
 
 import math

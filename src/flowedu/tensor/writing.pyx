@@ -1,5 +1,8 @@
-"""Before a tensor is written in place: whether it may be, what of its old values backward still needs, how a view comes from
-its base; the writes that need C; and views of what was written. (What a write means for histories: inplace.py.)"""
+"""Checks and view updates for in-place writes of tensors, and the writes that need C.
+
+The module checks if a tensor may be written and if backward still needs its old values, rebuilds a view from
+its base, and makes views of written tensors. (Effect of a write on histories: inplace.py.)
+"""
 from libc.stdint cimport int64_t
 
 from flowedu._kernels.core.abi cimport fe_numel, fe_view

@@ -1,4 +1,4 @@
-"""Activation functions and others made of the rest: silu, selu, softplus, logit, sinc ..."""
+"""Activation functions and others composed of simpler ones: silu, selu, softplus, logit, sinc ..."""
 from __future__ import annotations
 
 import math

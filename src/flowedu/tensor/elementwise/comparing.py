@@ -1,4 +1,4 @@
-"""Comparisons of tensors: `a == b`, `a < b` and the like, as of numbers without bounds."""
+"""Comparisons of tensors (`a == b`, `a < b` ...), exact for mixed dtypes and for Python ints of any size."""
 from __future__ import annotations
 
 import math

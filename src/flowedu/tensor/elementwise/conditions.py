@@ -1,4 +1,4 @@
-"""Comparisons, logic and bits: bools of tensors, and what to do with them (where, any, all)."""
+"""Comparisons, logic, and bitwise functions, and functions of bool tensors (where, any, all)."""
 from __future__ import annotations
 
 import math
