@@ -1,7 +1,7 @@
-"""Full backward hooks: functions that see the gradients on their way into and out of one call of a module.
+"""Full backward hooks: functions that receive the gradients of the outputs and inputs of one module call.
 
-The tensors that go in, and those that come out, pass through an operation that changes nothing. Its backward has all their
-gradients at once.
+The module's input tensors and its output tensors pass through an identity operation. The backward of that
+operation receives all their gradients at once.
 """
 from __future__ import annotations
 

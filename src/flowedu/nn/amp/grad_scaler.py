@@ -1,5 +1,8 @@
-"""GradScaler: float16 holds nothing below 6e-8. A loss is multiplied before backward, its gradients are divided before the
-step; what became too large for float16 is noticed, that step is left out, and the scale halved."""
+"""GradScaler: loss scaling for float16, whose smallest positive value is 6e-8.
+
+The loss is multiplied by the scale before backward, and the gradients are divided by it before the step. If a
+gradient overflowed in float16, the step is skipped and the scale is halved.
+"""
 from __future__ import annotations
 
 import math

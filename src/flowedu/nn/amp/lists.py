@@ -1,10 +1,16 @@
-"""In which type an op computes inside autocast.
+"""Lists of the dtype in which each op computes inside autocast.
 
-NARROW: products, whose sums are float32 whatever their operands are: in autocast's 16-bit type. WIDE: what exceeds 16 bits
-easily, or loses what it sums: in float32. AS_FIRST: in the type of the first input. MIXED: they take 16-bit numbers beside
-float32 parameters as they come, and what they write in place is itself written, no copy in another type. All others: in the
-type of their inputs; of two, in the wider one.
-(After PyTorch's lists for CUDA, as of 2.13. What passes make of these ops in a graph has its casts already.)
+NARROW: products, computed in autocast's 16-bit dtype; their sums are float32 for every operand dtype.
+
+WIDE: ops that easily exceed the 16-bit range or lose precision in sums, computed in float32.
+
+AS_FIRST: ops computed in the dtype of the first input.
+
+MIXED: ops that take 16-bit inputs together with float32 parameters without a cast, and write in place into
+the original tensor instead of a converted copy.
+
+All other ops compute in the dtype of their inputs, or in the wider one of two. (After PyTorch's lists for
+CUDA, as of 2.13. Ops that graph passes create from these already have their casts.)
 """
 from flowedu.core.ops.define import REGISTRY, Op
 

@@ -1,4 +1,4 @@
-"""What the functions of flow.nn.functional share: reductions, numbers for several axes, checks."""
+"""Helpers shared by the functions of flow.nn.functional: reductions, per-axis values, and checks."""
 from __future__ import annotations
 
 import operator

@@ -1,7 +1,8 @@
-"""Convolution over one, two and three axes, made of the op of 2-d convolution.
+"""Convolution over one, two, and three axes, built from the 2-d convolution op.
 
-One axis is an image of height 1. Three axes (D, H, W): every output slice sees kd input slices, so their channels are
-laid side by side, the slices are treated as images of a batch, and one 2-d convolution does the rest.
+A 1-d input is treated as an image of height 1. In three axes (D, H, W), each output slice depends on kd input
+slices. Their channels are concatenated, the slices become images of a batch, and one 2-d convolution computes
+the result.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ctc_loss: sequences whose labels are not aligned with what is heard."""
+"""ctc_loss: loss of label sequences that are not aligned with their inputs."""
 from __future__ import annotations
 
 import numpy as np

@@ -1,7 +1,7 @@
-"""Losses of numbers and of probabilities; those of classes are in class_losses.py.
+"""Regression and probability losses; class_losses.py contains the classification losses.
 
-reduction: "mean" (the default) and "sum" give one number, 0-dim; "none" a loss for each element or sample. In all of them
-`input` is what the model said and `target` what is right.
+`reduction` is "mean" (the default) or "sum" for a 0-dim result, or "none" for one loss per element or sample.
+In all functions `input` is the prediction of the model and `target` the true value.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Margins between classes: what the wrong classes' scores may come near to the right ones'."""
+"""Margin losses: penalties when a wrong class scores too close to the right one."""
 from __future__ import annotations
 
 from flowedu.core.ops.promote import cast

@@ -1,4 +1,4 @@
-"""flow.nn.Graph and what belongs to it; graphs that flow.save keeps, and flow.load_graph brings back."""
+"""flow.nn.Graph and its helpers, including graphs saved by flow.save and loaded by flow.load_graph."""
 from flowedu.nn.graph.config import GraphConfig
 from flowedu.nn.graph.graph import Graph
 from flowedu.nn.graph.proxies import GraphModule, GraphTensor, ProxyModule, ProxyState

@@ -1,9 +1,9 @@
-"""What build could read of the program around it, as it was before build ran, and whether it still is so.
+"""Detection of changes in the Python state that `build` read, so that a stale trace is rebuilt.
 
-A trace holds what Python decided: numbers, modes, which tensor an attribute is. Writes of attributes, of requires_grad, of
-hooks, seeds and options advance one counter (core/values/thread_state.py, changes). A call of a graph compares that counter
-with the one it has seen; only where they differ are the modules compared, and only where these differ is build traced
-again.
+A trace contains decisions of Python code: numbers, modes, and the tensor an attribute refers to. Writes of
+attributes, requires_grad, hooks, seeds, and options increment one counter (core/values/thread_state.py,
+changes). A call of a graph compares this counter with the value of its last call. Only if they differ are the
+modules compared, and only if the modules differ is `build` traced again.
 """
 from __future__ import annotations
 

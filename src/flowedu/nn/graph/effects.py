@@ -1,4 +1,4 @@
-"""What build does to the tensors that live outside the graph: buffers given a new value, memory seen by two names."""
+"""Effects of `build` outside the graph: buffers with new values, and memory shared by two names."""
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,8 @@
-"""The modules of a graph. A module assigned to a graph becomes a ProxyModule: called, it is the module; asked for
-`.to(GraphModule)` it gives the block, which knows what only the graph knows: its path, its stage, what the trace saw.
+"""Proxies of the modules of a graph.
+
+A module assigned to a graph becomes a ProxyModule. Calling it calls the module. `.to(GraphModule)` returns
+the block, which holds the graph's own data about the module: its path, its stage, and the values seen by the
+trace.
 """
 from __future__ import annotations
 

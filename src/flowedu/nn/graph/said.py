@@ -1,4 +1,7 @@
-"""What an nn.Graph says while it is built: a line for each input, output, parameter and buffer. print(graph) shows them."""
+"""Log lines printed while an nn.Graph is built: one per input, output, parameter, and buffer.
+
+print(graph) shows them.
+"""
 from __future__ import annotations
 
 import warnings

@@ -1,8 +1,9 @@
-"""A graph's loss scale (nn.Graph.set_grad_scaler): what an eager loop does with a GradScaler, as a part of the plan.
+"""Loss scale of a graph (nn.Graph.set_grad_scaler): an eager GradScaler's work as part of the plan.
 
-Backward begins with the scale instead of 1, and the gradients are divided by it before clipping. If one is infinite or NaN,
-the updates get a step below 0, with which they change nothing, the optimizers do not count the step, and the scale shrinks.
-The scale and the count of good steps are the scaler's own tensors: eager steps and graphs go on from one another.
+Backward starts with the scale instead of 1, and the gradients are divided by the scale before clipping. If a
+gradient is infinite or NaN, the updates get a step below 0 and change nothing, the optimizers do not count
+the step, and the scale shrinks. The scale and the count of good steps are the scaler's own tensors, so eager
+steps and graphs can alternate.
 """
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The state of a graph: that of its modules, what its optimizers remember, and the number of steps.
+"""State of a graph: the state of its modules, the optimizer states, and the number of steps.
 
-What optimizers and schedules remember is theirs: a graph writes into their tensors, and what is said here of them is read
-from them and given to them.
+Optimizers and schedulers own their state. A graph writes into their tensors, and the functions here read and
+load that state through them.
 """
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What build writes outside the graph: its inputs, in place, and attributes that it gives another tensor.
+"""Writes of `build` outside the graph: in-place writes to inputs, and attributes assigned a new tensor.
 
-Inputs: what build made of one is copied into the caller's tensor after the run. Attributes (`self.cache = self.cache + x`,
-`self.seen = x.mean()`): after every run the module has a fresh tensor with the new value, as if forward had run. From the
-second trace on the graph reads a tensor of its own in place of such an attribute, into which every run first copies what
-the attribute then is.
+Inputs: the new value of an input is copied into the caller's tensor after the run. Attributes (`self.cache =
+self.cache + x`, `self.seen = x.mean()`): after every run the module has a fresh tensor with the new value, as
+if forward had run. From the second trace on, the graph reads its own tensor instead of such an attribute.
+Every run first copies the attribute's current value into that tensor.
 """
 from __future__ import annotations
 

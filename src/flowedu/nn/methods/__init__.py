@@ -1,4 +1,4 @@
-"""What PyTorch users do with a module besides calling it. Importing this makes it methods of core's Module."""
+"""PyTorch's module methods other than the call. Importing this package adds them to core's Module."""
 from flowedu.core.layers.module import Module
 from flowedu.core.eager.tensor import attach
 from flowedu.nn.methods.conversion import Convertible

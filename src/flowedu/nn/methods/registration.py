@@ -1,4 +1,4 @@
-"""Parameters, buffers and children by name: added with all that may be wrong said, found by path; what is done to all."""
+"""Registration and lookup of parameters, buffers, and children by name, and functions applied to all."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a module saves and loads: state_dict and load_state_dict."""
+"""Saving and loading of a module's state: state_dict and load_state_dict."""
 from __future__ import annotations
 
 import itertools

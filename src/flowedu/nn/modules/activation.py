@@ -1,4 +1,7 @@
-"""Activations and softmax as modules. What each computes is told by the function of the same name in nn.functional."""
+"""Activations and softmax as modules.
+
+The function of the same name in nn.functional documents each computation.
+"""
 from __future__ import annotations
 
 from flowedu.core.layers.module import Module

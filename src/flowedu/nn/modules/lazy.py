@@ -1,4 +1,4 @@
-"""Lazy layers: how many inputs there are is read off the first one. From then on they are what they are named after."""
+"""Lazy layers: infer the number of input features from the first input, then become the ordinary layer."""
 from __future__ import annotations
 
 import inspect

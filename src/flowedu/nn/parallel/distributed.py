@@ -1,11 +1,12 @@
-"""DistributedDataParallel: each rank a copy of the module and a part of the batch; the gradient is the mean over ranks.
+"""DistributedDataParallel: a copy of the module and a part of the batch per rank, averaged gradients.
 
     model = nn.parallel.DistributedDataParallel(model)
     loss = model(part_of_the_batch).mean()
     loss.backward()                                  # every .grad is now the same on all ranks
 
-Gradients travel in buckets of a few parameters, the last parameters first, since backward reaches them first: a bucket is
-on its way while backward goes on. Ranks start buckets in the same order, whatever they use.
+Gradients are sent in buckets of a few parameters. The last parameters come first, because backward reaches
+them first, and a bucket is sent while backward continues. All ranks start the buckets in the same order,
+independent of the parameters they use.
 """
 from __future__ import annotations
 

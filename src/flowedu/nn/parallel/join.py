@@ -1,7 +1,8 @@
-"""Ranks with unequally many batches: who is through plays along until all are (PyTorch's DistributedDataParallel.join).
+"""Support for ranks with different numbers of batches (PyTorch's DistributedDataParallel.join).
 
-Before each forward the ranks tell each other what they are about to do. A rank that has no batch left does what the others
-do around it, with zeros for its gradients; at the end all take the parameters of a rank that worked to the last.
+Before each forward the ranks exchange their next action. A rank without further batches takes part in the
+collectives of the others, with zeros as its gradients. At the end all ranks take the parameters of a rank
+that worked until the last batch.
 """
 from __future__ import annotations
 

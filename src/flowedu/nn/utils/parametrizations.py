@@ -1,4 +1,4 @@
-"""Parametrizations that there are: weight_norm, spectral_norm and orthogonal."""
+"""Built-in parametrizations: weight_norm, spectral_norm, and orthogonal."""
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Parametrizations: a parameter that is computed from another one, or several, whenever it is read.
+"""Parametrizations: a parameter that is computed from one or more other parameters whenever it is read.
 
     class Symmetric(nn.Module):
         def forward(self, x):
@@ -6,7 +6,8 @@
 
     register_parametrization(layer, "weight", Symmetric())           # layer.weight is symmetric, and stays so
 
-The module gets a class of its own, in which the name is a property; what is learnt is parametrizations.weight.original.
+The module gets its own class, in which the name is a property. The trained parameter is
+parametrizations.weight.original.
 """
 from __future__ import annotations
 
