@@ -1,7 +1,8 @@
-"""The optimizers of tensors: parameters in groups, each group with its options; what is remembered about each parameter.
+"""Base class of the tensor optimizers: parameter groups with options, and a state for each parameter.
 
-A class says what its update is (`update_of`): an op, its attributes and the states it wants. `step()` gives that op all
-parameters of a group at once; nn.Graph puts the same op with the same attributes at the end of a training graph.
+A subclass defines its update in `update_of`: an op, its attributes, and the states it needs. `step()` calls
+that op with all parameters of a group at once; nn.Graph appends the same op with the same attributes to a
+training graph.
 """
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
-"""Optimizers written in tensors, not as one kernel: those of torch.optim that OneFlow has not (Adamax, NAdam, RAdam, Rprop,
-ASGD), with PyTorch's arguments, clock and form of what is saved, and Ftrl, which OneFlow has in one_embedding. They work
-eagerly; an nn.Graph refuses them.
+"""Optimizers written with tensor functions instead of one kernel.
 
-In the formulas w is a parameter, g its gradient (with weight decay in it), t = 1, ... the parameter's own step.
+The module contains the optimizers of torch.optim that are missing in OneFlow (Adamax, NAdam, RAdam, Rprop,
+ASGD), with PyTorch's arguments, step count, and state_dict form, and Ftrl, which OneFlow has in
+one_embedding. They work eagerly; an nn.Graph rejects them.
+
+In the formulas w is a parameter, g its gradient (including weight decay), and t = 1, ... the parameter's own
+step.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What numbers optimizers and schedules take: ArgumentError for others."""
+"""Range checks of the arguments of optimizers and schedulers, which raise ArgumentError."""
 from __future__ import annotations
 
 import math

@@ -1,7 +1,7 @@
-"""Gradient clipping: gradients made smaller together, so that their norm is not above a bound.
+"""Gradient clipping: scaling of all gradients together so that their norm does not exceed a bound.
 
-The functions work on tensors and on values of a graph alike. OneFlow 0.4 (oneflow04/optim/clipping.py) divides by the norm
-in another way than PyTorch, hence two rules; what sums the squares is one.
+The functions work on tensors and on values of a graph alike. OneFlow 0.4 (oneflow04/optim/clipping.py)
+divides by the norm in another way than PyTorch, so there are two rules. Both use the same sum of squares.
 """
 from __future__ import annotations
 

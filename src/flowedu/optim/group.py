@@ -1,4 +1,4 @@
-"""Groups of parameters with options: what an optimizer's param_groups holds."""
+"""Parameter groups with options: the elements of an optimizer's param_groups."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""L-BFGS: directions from the last steps and the changes of the gradient along them, which stand for second derivatives."""
+"""L-BFGS: approximates second derivatives from the last steps and the gradient changes along them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,8 @@
-"""Master weights: what an optimizer that keeps a float32 copy of a 16-bit parameter does, whatever its rule.
+"""Master weights: the float32 copies that an optimizer keeps of 16-bit parameters, for any update rule.
 
-In bfloat16 the number after 1.0 is 1.0078: a step of 0.001 is rounded away, and the next one, too. So the rule updates the
-copy, where steps add up, and the parameter is the copy rounded. Around a rule of either generation this is:
+The next bfloat16 value after 1.0 is 1.0078, so a step of 0.001 is rounded away every time. The rule therefore
+updates the copy, where steps add up, and the parameter is the rounded copy. For a rule of either generation
+this is:
 
     copy = copy if round(copy) == w else w           what was written into the parameter since counts
     rule(lr, step, copy, float32(gradient), float32 states)

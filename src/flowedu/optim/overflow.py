@@ -1,7 +1,7 @@
-"""What a training does with a factor on its loss: begin with it, take it off the gradients, see whether one overflowed,
-leave out that step, and choose the next factor. (Policies: oneflow04/optim/loss_scale.py of jobs, nn/amp/grad_scaler.py.)
+"""Steps of loss scaling shared by jobs and nn.amp: scale, unscale, check for overflow, skip, rescale.
 
-The functions work on tensors and on values of a graph alike; a factor is a number, or a float32 value of shape (1,).
+The policies are in oneflow04/optim/loss_scale.py (jobs) and nn/amp/grad_scaler.py. The functions work on
+tensors and on values of a graph alike; a scale is a number, or a float32 value of shape (1,).
 """
 from __future__ import annotations
 

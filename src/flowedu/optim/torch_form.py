@@ -1,5 +1,7 @@
-"""Optimizers in PyTorch's form: flowedu's, with PyTorch's keys of what is remembered, its form of what is saved, and for
-every parameter its own number of steps. torch.optim's, and those of flow.optim that OneFlow has not (by_formula.py)."""
+"""flowedu's optimizers in PyTorch's form: PyTorch's state_dict, and a step count per parameter.
+
+They are the optimizers of torch.optim, and those of flow.optim that are missing in OneFlow (by_formula.py).
+"""
 from __future__ import annotations
 
 from collections import defaultdict
