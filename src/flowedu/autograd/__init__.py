@@ -1,5 +1,8 @@
-"""Gradients. `reverse` is the walk; `tape` the same walk over eager calls; the rest is what users call, as
-`flow.autograd.grad`, `flow.autograd.Function` and so on."""
+"""Gradient functions, used as `flow.autograd.grad`, `flow.autograd.Function`, and so on.
+
+`reverse` contains the backward traversal and `tape` the same traversal over eager calls. The other modules
+are the public API.
+"""
 from flowedu.diagnostics.lazy_imports import lazy_import
 
 __getattr__, __dir__ = lazy_import(__name__, {

@@ -1,9 +1,10 @@
-"""vmap: a function of one sample as a function of a batch. It is run once; the interpreter answers its calls for the batch.
+"""vmap: turns a function of one sample into a function of a batch.
 
     per_sample = vmap(grad(loss), in_dims=(None, 0, 0))(weight, xs, ys)
 
-Inside, tensors are lazy: they have the shape of one sample, and stand for a tensor with the batch in front. What a call on
-the batch is, the op's record says (batching.py).
+The function runs once, and an interpreter executes its calls for the batch. Inside the function, tensors are
+lazy: they have the shape of one sample and represent a tensor with the batch as its first axis. The op's
+record determines the batched form of a call (batching.py).
 """
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Batching rules: how a call on many values at once is one call of the same op. They are read off the record.
+"""Batching rules: derive one batched call of an op from its record.
 
-An op works element by element; or takes one more axis in front, which its equation shows; or has a letter that may be split
-over devices: what may be cut into shards may be put together of shards, too, so the batch joins that letter's axis. Else
-the op is called for each element of the batch.
+There are three cases. An elementwise op takes the batch as one more axis. An op whose equation allows another
+leading axis takes it there. An op with an axis that may be split over devices gets the batch joined to that
+axis, because an axis that can be split can also be concatenated. In all other cases the op is called once per
+element of the batch.
 """
 from __future__ import annotations
 

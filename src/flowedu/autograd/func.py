@@ -1,12 +1,13 @@
-"""flow.func: functions that make functions. grad, vjp, jvp, Jacobians, vmap; and a module as a function of its parameters.
+"""flow.func: transformations of functions (grad, vjp, jvp, Jacobians, vmap) and functional calls of modules.
 
-They take gradients of what is given, without requires_grad, nest in any order, and give derivatives of derivatives:
+The transformations differentiate with respect to their arguments without requires_grad. They nest in any
+order and give higher derivatives:
 
     per_sample = func.vmap(func.grad(loss), in_dims=(None, 0, 0))
     curvature = func.hessian(f)(x)
 
-Eagerly the tape records, as for backward(). Of lazy tensors, inside vmap, the calls are recorded, and gradients are what
-their rules compute of them: calls again, which vmap's interpreter answers for the batch.
+Eager calls are recorded on the tape, as for backward(). Calls on lazy tensors inside vmap are traced. Their
+gradient rules emit further calls, which vmap's interpreter executes for the batch.
 """
 from __future__ import annotations
 

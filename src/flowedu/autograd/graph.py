@@ -1,4 +1,4 @@
-"""flow.autograd.graph: what is done with the tensors that backward saves."""
+"""flow.autograd.graph: hooks for the tensors saved for the backward pass."""
 from __future__ import annotations
 
 from collections.abc import Callable

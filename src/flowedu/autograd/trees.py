@@ -1,4 +1,4 @@
-"""Nested tuples, lists and dicts of tensors: taken apart into leaves, and put together of others."""
+"""Flattening and unflattening of nested tuples, lists, and dicts of tensors."""
 from __future__ import annotations
 
 from collections.abc import Callable
