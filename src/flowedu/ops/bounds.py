@@ -1,7 +1,8 @@
-"""What keeps numbers inside bounds, or cuts off what lies inside. The bounds are inputs, 0-dim or broadcast.
+"""Ops that limit values to bounds or cut off the values inside them.
 
-On a bound the slope of clamp_min and clamp_max is x's (maximum and minimum would share it); that of the others is 0. Their
-gradient is a record of its own, flat in x: so a derivative of it is 0, and not an error.
+The bounds are inputs, 0-dim or broadcast. At a bound, clamp_min and clamp_max pass the gradient to x (maximum
+and minimum would split it); the other ops have slope 0 there. The gradient is a record of its own that is
+constant in x, so its derivative is 0 rather than an error.
 """
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Checks on values, as records: each returns its first input unchanged, or raises where a value is outside of bounds.
+"""Value checks as records: each returns its first input unchanged, or raises if a value is out of bounds.
 
-A function that takes labels, probabilities or offsets passes them through `require_range`. The check is then a part of what
-is computed: eager calls, graphs, jobs, global tensors and GPUs run it alike, and no pass removes it while its result is
-read. On a GPU the error is raised where the program next waits for the device, as that of an index out of range is.
+A function that takes labels, probabilities, or offsets passes them through `require_range`. The check is then
+part of the computation: eager calls, graphs, jobs, global tensors, and GPUs execute it alike, and no pass
+removes it while its result is read. On a GPU the error is raised when the program next waits for the device,
+like the error of an index out of range.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elementwise ops of the tensor generation: bits, and functions OneFlow 0.4 lacks."""
+"""Elementwise ops of the tensor generation: bitwise ops, and functions missing from OneFlow 0.4."""
 from __future__ import annotations
 
 import math

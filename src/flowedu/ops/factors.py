@@ -1,8 +1,9 @@
-"""Factors of matrices, by LAPACK through NumPy: Cholesky, eigenvalues of symmetric matrices, singular values, QR; and the
-pseudo-inverse, whose gradient must not go through singular values that may be equal.
+"""Matrix factorizations by LAPACK through NumPy: Cholesky, eigenvalues, SVD, QR, pseudo-inverse.
 
-As in ops/linalg.py `ref` is the kernel, and the gradients are ops, so they have gradients. Where two eigenvalues or two
-singular values are equal, what turns their vectors into each other has no derivative; it counts as 0.
+Eigenvalues are those of symmetric matrices. The pseudo-inverse has its own gradient, because a gradient
+through singular values fails where two of them are equal. As in ops/linalg.py, `ref` is the kernel, and the
+gradients are ops, so they have gradients themselves. Where two eigenvalues or two singular values are equal,
+the rotation between their vectors has no derivative; it counts as 0.
 """
 from __future__ import annotations
 

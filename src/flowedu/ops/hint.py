@@ -1,4 +1,4 @@
-"""distribute_hint: a value, with a wish for how it lies on devices."""
+"""distribute_hint: the identity op with a requested layout on devices."""
 from __future__ import annotations
 
 from flowedu.core.graph.passes import SAME

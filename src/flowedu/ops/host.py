@@ -1,16 +1,17 @@
-"""Host ops: records whose values are not plain arrays, or whose result's size is known only when they run.
+"""Host ops: records whose values are not plain arrays, or whose result's size is known only at run time.
 
-A TensorBuffer, a batch of records read from a file, an image decoded from its bytes: no kernel and no plan can hold
-them, so the record gives a Python function (`host=`) in place of a kernel. In a job these ops run before the compiled
-plan, which takes what they give as inputs. They have no gradient.
+Kernels and plans cannot hold a TensorBuffer, a batch of records read from a file, or an image decoded from
+its bytes. The record therefore has a Python function (`host=`) instead of a kernel. In a job these ops run
+before the compiled plan, which takes their results as inputs. They have no gradient.
 
     coin = define_host("coin_flip(*, batch_size, probability=0.5, seed=None) -> y", host=flip,
                        shape=lambda batch_size: (batch_size,), dtype=lambda: int8,
                        state=lambda seed: np.random.default_rng(seed))
 
-Functions ask for what they need by parameter name, as in define.py. For `host` an input's name stands for its value:
-an ndarray, or the object (TensorBuffer, ...) that another host op made; `state` for what the record's `state` made when
-this call was first reached: a source keeps its place in a file there.
+Functions receive arguments by parameter name, as in define.py. The parameters of `host` named like inputs
+receive their values: an ndarray, or the object (TensorBuffer, ...) that another host op returned. `state` is
+the result of the record's `state` function, called when the program first reaches this call. A source stores
+its position in a file there.
 """
 from __future__ import annotations
 

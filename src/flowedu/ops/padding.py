@@ -1,7 +1,7 @@
-"""What users write as `padding`, `strides`, `ksize`, `dilations`: turned into plain tuples of ints.
+"""Conversion of the user arguments `padding`, `strides`, `ksize`, and `dilations` to plain tuples of ints.
 
-The ops take `pads` = (before, after) of each spatial axis in turn, so (top, bottom, left, right) in two dimensions.
-All functions work for any number of spatial axes.
+The ops take `pads` = (before, after) of each spatial axis in turn, so (top, bottom, left, right) in two
+dimensions. All functions work for any number of spatial axes.
 """
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What a device does with its part of an axis that is read at some places only: gather, dim_gather, slice, and their
-gradients, when the axis they pick from is split over devices.
+"""Local calls of gather, dim_gather, slice, and their gradients along an axis split over devices.
 
-Each device takes what lies in its part, and zeros for the rest; the results are partial sums. So a table of words split
-over its rows (a "vocabulary split") is read without moving a row. The local calls of such signatures are ops of their own,
-`gather_part` and its like: they stand behind the ops they are parts of, whose records name them in `spread`. `first` is the
-number of the part's first element, `size` the size of the whole axis. A part may be split again.
+Each device reads the elements inside its part and writes zeros for the others; the results are partial sums.
+A table of words split over its rows (a "vocabulary split") is read this way without moving a row. The local
+calls of such signatures are separate ops, `gather_part` and so on, named in `spread` of the original op's
+record. `first` is the index of the part's first element, and `size` is the size of the complete axis. A part
+may be split again.
 """
 from __future__ import annotations
 

@@ -1,17 +1,18 @@
-"""A layer of LSTM, GRU or RNN in one direction: all its steps as one op, so that a graph of a thousand steps has as many
-nodes as one of a single step.
+"""One layer of LSTM, GRU, or RNN in one direction as a single op over all steps.
 
-What the inputs contribute to the gates at all steps, `given` (steps, rows, gates), is one product outside. A step mixes in
-the state h: x = given[t] + h @ w.T + b, but that of the GRU's gate n is kept apart. Then
+A graph of a thousand steps thus has as many nodes as a graph of one step. The inputs' contribution to the
+gates at all steps, `given` (steps, rows, gates), is one product outside the op. A step adds the state h: x =
+given[t] + h @ w.T + b, except that the state's contribution to the GRU's gate n is kept apart. Then
 
     lstm  i, f, g, o = sigmoid, sigmoid, tanh, sigmoid of x;  c' = f * c + i * g;  h' = o * tanh(c')
     gru   r, z = sigmoid of x;  p = h @ w_n.T + b_n;  n = tanh(given_n + r * p);  h' = n + z * (h - n)
     rnn   h' = tanh or relu of x
 
-A row whose sequence has ended, lengths[row] <= t, keeps its state. `reverse`: from the last step to the first. y[t] is the
-state behind step t; h_n, c_n that behind the last one. The gates' values, and the LSTM's cells with c0 in front of them (in
-reverse: behind them), are results so that backward need not compute them again: it walks back once
-(_kernels/fast/recurrent.pyx), and the gradient of w is one product over all steps.
+A row whose sequence has ended, lengths[row] <= t, keeps its state. `reverse` runs from the last step to the
+first. y[t] is the state after step t; h_n and c_n are the state after the last step. The gates' values, and
+the LSTM's cells with c0 before them (in reverse: after them), are results so that backward need not compute
+them again. Backward goes through the steps once (_kernels/fast/recurrent.pyx), and the gradient of w is one
+product over all steps.
 """
 from __future__ import annotations
 

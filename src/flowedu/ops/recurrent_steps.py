@@ -1,7 +1,8 @@
-"""The gradients of lstm, gru and rnn, step by step, in ops: what their records' second derivatives are made of.
+"""Gradients of lstm, gru, and rnn built from ops step by step, for the second derivatives of their records.
 
-The walk back carries dh, the gradient of the state behind a step. Where a sequence has ended (lengths <= t) the state
-behind the step is the one before it, and so is its gradient.
+The loop from the last step to the first passes on dh, the gradient of the state after a step. Where a
+sequence has ended (lengths <= t), the state after the step equals the one before it, and so does its
+gradient.
 """
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""What a device does with its part of an array of which a slice is read: it takes what lies in its part, and zeros for the
-rest; the results are partial sums. (The same for gather and its like: part.py.)"""
+"""Local call of a slice of an array that is split over devices.
+
+Each device reads the elements inside its part and writes zeros for the others; the results are partial sums.
+(The same for gather and similar ops: part.py.)
+"""
 from __future__ import annotations
 
 import numpy as np

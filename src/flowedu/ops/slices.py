@@ -1,7 +1,8 @@
-"""How a call with 16-bit floats is cut into slices, each of which is widened, computed and rounded while it is in cache.
+"""Cutting of a call with 16-bit floats into slices, each widened, computed, and rounded in cache.
 
-What may be cut is what may lie on several devices: the lower-case letters of the op's axis equation. A slice is the call of
-one device among many, with the attributes that `localize` gives it; results that lack the letter are partial: summed up.
+An axis can be cut if it can be split over devices: the lower-case letters of the op's axis equation. A slice
+is the call of one device among many, with the attributes that `localize` gives it. Results without the letter
+are partial and are summed.
 """
 from __future__ import annotations
 

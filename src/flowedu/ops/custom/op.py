@@ -1,11 +1,12 @@
-"""flow.custom_op: an op whose kernel, and whose gradient, are Python functions of NumPy arrays.
+"""flow.custom_op: an op whose kernel and gradient are Python functions of NumPy arrays.
 
     @flow.custom_op("cube", backward=lambda dy, x: 3 * x * x * dy)
     def cube(x):
         return x ** 3
 
-`cube` then takes blobs and tensors, has a gradient, and stands in a plan between compiled kernels
-(ops/custom/pykernel.pyx). It is a record like every other, with the function as its `ref`; so is its gradient, `cube_grad`.
+`cube` then takes blobs and tensors, has a gradient, and runs in a plan between compiled kernels
+(ops/custom/pykernel.pyx). Its record is an ordinary one with the function as `ref`, and so is the record of
+its gradient, `cube_grad`.
 """
 from __future__ import annotations
 

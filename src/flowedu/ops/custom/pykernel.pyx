@@ -1,13 +1,14 @@
 # cython: language_level=3
-"""Python kernels: an op whose kernel is its record's `ref`, a function of NumPy arrays.
+"""Python kernels: ops whose kernel is the record's `ref`, a function of NumPy arrays.
 
-Such a call stands in a plan like every other: its kernel is `python_kernel` below, and `extra` points to a PyCall, which
-knows the function. On thread 0 it takes the GIL, lays ndarrays over the inputs (strided, read-only, nothing copied), calls,
-checks shapes and dtypes of what came back, and copies that into the outputs. What the function raises is kept in
-`call.detail`, with status FE_PYTHON, and raised again by whoever started the run.
+A plan contains such a call like any other. Its kernel is `python_kernel` below, and `extra` points to a
+PyCall, which holds the function. On thread 0 the kernel takes the GIL, wraps the inputs in ndarrays (strided,
+read-only, without a copy), calls the function, checks the shapes and dtypes of the results, and copies them
+into the outputs. An exception of the function is stored in `call.detail` with status FE_PYTHON, and raised
+again in the thread that started the run.
 
-`call.work` of such a call names the object that owns the inputs' memory: the arrays hold on to it, so that one which
-outlives the call (in the frame of a traceback) never points to freed memory.
+`call.work` of such a call refers to the object that owns the inputs' memory. The arrays hold a reference to
+it, so an array that outlives the call (in the frame of a traceback) never points to freed memory.
 """
 from libc.stdint cimport int64_t
 from cpython.object cimport PyObject, PyTypeObject
