@@ -33,7 +33,7 @@ CUDA    := $(STAMPS)/cuda-set-up
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help stubs doors start check watch hint list solution from-scratch student-tree solutions-tree grade grade-all leaderboard syllabus authors-check frontier book notebooks test test-all test-everywhere test-torch test-mpi test-cuda peers array-api mutants fuzz lint bench bench-scale bench-gpu counters build build-debug test-debug annotate clean
+.PHONY: help stubs doors start check watch hint list solution from-scratch student-tree solutions-tree grade grade-all leaderboard syllabus authors-check frontier book notebooks test test-near test-all test-everywhere test-torch test-mpi test-cuda peers array-api mutants fuzz lint bench bench-scale bench-gpu counters build build-debug test-debug annotate clean
 
 help:  ## list the targets
 	@echo "flowedu: make TARGET   (ARGS=\"...\" is passed on to pytest, demo or benchmark)"
@@ -122,6 +122,9 @@ notebooks: $(ALL) $(READY) $(STAMPS)/notebooks $(STAMPS)/plot $(STAMPS)/image $(
 # chooses tests.
 test: $(ALL) $(READY) $(STAMPS)/test  ## run the fast tests (ARGS="-k conv": a selection of all tests)
 	@$(PY) -m pytest -n 2 $(or $(ARGS),-m "not slow")
+
+test-near: $(ALL) $(READY) $(STAMPS)/test  ## run the tests nearest to a source file (FILE=src/flowedu/core/sbp/boxing/geometry.py)
+	@$(PY) tools/near.py $(FILE) $(ARGS)
 
 # First as on a machine without a simulator of GPUs; then what needs one, where that can be set up.
 test-all: $(ALL) $(READY) $(STAMPS)/test $(STAMPS)/notebooks $(STAMPS)/tensorboard  ## run all tests, also the slow ones and CUDA kernels, as CI does

@@ -12,7 +12,7 @@ from flowedu.show.about import EXTRAS, about
 
 ROOT = Path(flow.__file__).parents[2]
 # extras for developers, which make installs
-DEVELOPERS = {"test", "bench", "lint", "book", "notebooks", "array-api"}
+DEVELOPERS = {"test", "bench", "lint", "near", "book", "notebooks", "array-api"}
 
 
 def test_it_says_what_is_so():

@@ -1,7 +1,7 @@
-"""Chapter 7: data whose size is known only when it is there. Its files, in reading order:
+"""TensorBuffer and TensorList, for data whose size is known only at run time (chapter 7).
 
     tensor_buffer.py  TensorBuffer: an array of tensors of any shape
-    tensor_list.py    TensorList: end to end in one piece of memory
+    tensor_list.py    TensorList: tensors end to end in one allocation
 """
 from flowedu.core.buffers.tensor_buffer import TensorBlock, TensorBuffer
 from flowedu.core.buffers.tensor_list import TensorList

@@ -1,9 +1,10 @@
-"""TensorBuffer: an array whose elements are tensors, each with a shape, a dtype and memory of its own.
+"""TensorBuffer: an array whose elements are tensors, each with its own shape, dtype, and memory.
 
-    TensorBuffer([picture of 28x31, picture of 40x22, ...])      shape (N,), dtype flow.tensor_buffer
+    TensorBuffer([image of 28x31, image of 40x22, ...])      shape (N,), dtype flow.tensor_buffer
 
-One allocation per tensor: any of them can be replaced by one of another size without moving the others. The price: N
-pointers to follow, and no kernel can walk over it. TensorList (tensor_list.py) is the other way to store such data.
+Each tensor has its own allocation, so a tensor can be replaced by a tensor of another size without moving the others.
+In exchange, a read follows one of N pointers, and no kernel can process the buffer as one array. TensorList
+(tensor_list.py) is the other way to store such data.
 """
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from flowedu.errors import DTypeError, ShapeError, UnsupportedError
 
 
 class TensorBlock(NamedTuple):
-    """Where one tensor lies: its address, how many bytes it takes, what it looks like."""
+    """Memory of one tensor: its address, size in bytes, shape, and dtype."""
 
     address: int
     nbytes: int
@@ -31,26 +32,26 @@ class TensorBuffer:
     """Tensors of any shapes and dtypes.
 
     Args:
-        arrays: one per tensor, in row-major order. An array that owns its memory and lies in it without gaps is kept as
-            it is; any other (a view, a list of numbers, bytes) is copied.
-        shape: of the buffer: how the tensors are counted, such as (2, 3) for six; default (N,).
+        arrays: one per tensor, in row-major order. A contiguous array that owns its memory is used without a copy.
+            Other values (views, lists of numbers, bytes) are copied.
+        shape: shape of the buffer, such as (2, 3) for six tensors. Default: (N,).
 
-    Attributes: shape; spec; items (the flat list of arrays). `b[i]` is an array, `b[i, j]` too when the buffer has two
-    axes; `b[1:]` and `b[i]` with axes left over are buffers over the same arrays.
+    Attributes: shape; spec; items (the flat list of arrays). An index for each axis (`b[i]`, or `b[i, j]` with two axes)
+    gives an array. A slice, or fewer indices, gives a buffer over the same arrays.
     """
 
     __slots__ = ("items", "shape")
     dtype = tensor_buffer
 
     def __init__(self, arrays: Sequence, shape: Sequence[int] | None = None):
-        self.items = [own(a, i) for i, a in enumerate(arrays)]
+        self.items = [make_owned(a, i) for i, a in enumerate(arrays)]
         self.shape = (len(self.items),) if shape is None else tuple(map(int, shape))
         if math.prod(self.shape) != len(self.items) or min(self.shape, default=0) < 0:
             raise ShapeError("TensorBuffer: the number of arrays does not fit the shape", got=f"{len(self.items)} arrays",
                              expected=f"{math.prod(self.shape)} arrays for the shape {self.shape}",
                              fix="leave shape out for one axis, or pass as many arrays as it counts")
 
-    # ---- what it is
+    # ---- shape and size
     @property
     def spec(self) -> Spec:
         return Spec(self.shape, tensor_buffer)
@@ -61,7 +62,7 @@ class TensorBuffer:
 
     @property
     def size(self) -> int:
-        """How many tensors."""
+        """Number of tensors."""
         return len(self.items)
 
     @property
@@ -70,11 +71,11 @@ class TensorBuffer:
         return sum(a.nbytes for a in self.items)
 
     def memory(self) -> list[TensorBlock]:
-        """Where each tensor lies."""
+        """Return the address and size of each tensor."""
         return [TensorBlock(a.ctypes.data, a.nbytes, a.shape, as_dtype(a.dtype)) for a in self.items]
 
     def where(self, i: int) -> str:
-        """Tensor `i` of `items` for error messages: "instance 3", "instance (1, 0)"."""
+        """Name tensor `i` of `items` in an error message: "instance 3" or "instance (1, 0)"."""
         return f"instance {i if self.ndim == 1 else tuple(map(int, np.unravel_index(i, self.shape)))}"
 
     # ---- its tensors
@@ -90,26 +91,26 @@ class TensorBuffer:
     def __getitem__(self, index) -> np.ndarray | TensorBuffer:
         if type(index) is int and len(self.shape) == 1 and -self.size <= index < self.size:
             return self.items[index]
-        chosen = np.arange(self.size).reshape(self.shape)[index]           # an IndexError here names axis and size
+        chosen = np.arange(self.size).reshape(self.shape)[index]
         if np.ndim(chosen) == 0:
             return self.items[int(chosen)]
         return TensorBuffer([self.items[i] for i in chosen.ravel()], chosen.shape)
 
     def map(self, f: Callable[[np.ndarray], np.ndarray]) -> TensorBuffer:
-        """A buffer of the same shape with `f` of every tensor."""
+        """Return a buffer of the same shape with `f` applied to each tensor."""
         return TensorBuffer([f(a) for a in self.items], self.shape)
 
     # ---- to and from arrays
     @classmethod
     def from_array(cls, x: np.ndarray, instance_dims: int) -> TensorBuffer:
-        """The last `instance_dims` axes of `x` become the tensors, the others count them."""
+        """Return a buffer whose tensors have the last `instance_dims` axes of `x`; the other axes are its shape."""
         split = x.ndim - instance_dims
-        return cls(x.reshape(math.prod(x.shape[:split]), *x.shape[split:]), x.shape[:split])      # rows are views: copied
+        return cls(x.reshape(math.prod(x.shape[:split]), *x.shape[split:]), x.shape[:split])
 
     def to_array(self, d: dtype, instance_shape: Sequence[int], what: str = "to_array") -> np.ndarray:
-        """One array of shape `self.shape + instance_shape`. Every tensor must have just this shape and dtype `d`.
+        """Return one array of shape `self.shape + instance_shape`.
 
-        Raises ShapeError or DTypeError, naming the first tensor that does not fit.
+        Raises ShapeError or DTypeError for the first tensor whose shape is not `instance_shape` or whose dtype is not `d`.
         """
         shape = tuple(instance_shape)
         out = np.empty((self.size, *shape), d.numpy)
@@ -123,18 +124,18 @@ class TensorBuffer:
         return out.reshape(self.shape + shape)
 
     def numpy(self):
-        """There is no such array; the error says what to do instead."""
+        """Raise UnsupportedError: the tensors are not one array. The error names two functions to use instead."""
         raise UnsupportedError("a TensorBuffer is not one array: its tensors differ in shape", expected="a tensor",
                                got=repr(self), fix="flow.tensor_buffer_to_tensor once all have one shape, "
                                "flow.tensor_buffer_to_list_of_tensors otherwise")
 
     def __repr__(self) -> str:
-        few = ", ".join(f"{a.dtype.name}{list(a.shape)}" for a in self.items[:4])
-        return f"TensorBuffer(shape={self.shape}: {few}{', ...' if self.size > 4 else ''})"
+        first = ", ".join(f"{a.dtype.name}{list(a.shape)}" for a in self.items[:4])
+        return f"TensorBuffer(shape={self.shape}: {first}{', ...' if self.size > 4 else ''})"
 
 
-def own(a, i: int) -> np.ndarray:
-    """`a` as a dense array of a known dtype with memory of its own."""
+def make_owned(a, i: int) -> np.ndarray:
+    """Return `a` as a contiguous array that owns its memory, and check that flowedu has its dtype."""
     if type(a) is not np.ndarray or not a.flags.owndata or not a.flags.c_contiguous:
         if isinstance(a, (bytes, bytearray)):
             a = np.frombuffer(a, np.uint8)

@@ -1,11 +1,11 @@
-"""TensorList: tensors of one rank and one dtype, of different shapes, end to end in one piece of memory.
+"""TensorList: tensors of one rank and dtype and of different shapes, end to end in one allocation.
 
     data     [ a a a a a a | b b | c c c c ]         one allocation
-    offsets  [ 0, 6, 8, 12 ]                         tensor i lies at data[offsets[i]:offsets[i + 1]]
+    offsets  [ 0, 6, 8, 12 ]                         tensor i is data[offsets[i]:offsets[i + 1]]
     shapes   [[1, 2, 3], [1, 1, 2], [1, 2, 2]]
 
-One pointer, so the whole list can be copied, sent or freed at once, and reading it from front to back is as fast as
-memory allows. The price: no tensor can grow without moving those behind it.
+The list has one pointer: it can be copied, sent, or freed at once, and reading it in order is as fast as memory allows.
+In exchange, a tensor cannot grow without moving all tensors after it.
 """
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from flowedu.errors import DTypeError, ShapeError
 
 
 class TensorList:
-    """Tensors end to end.
+    """Tensors of different shapes in one allocation.
 
     Args:
-        arrays: the tensors, of one rank (1 or more) and one dtype; they are copied.
-        dtype: of the list; given, the arrays are cast to it. Required for an empty list.
-        rank: of the tensors; needed only for an empty list.
+        arrays: the tensors, of one rank (1 or more) and one dtype. The list copies them.
+        dtype: dtype of the list, to which the arrays are cast. Default: the dtype of the arrays. An empty list needs it.
+        rank: rank of the tensors of an empty list.
 
-    Attributes: data, offsets (N + 1 of them) and shapes (N, rank), as drawn above; dtype. `t[i]` is a view, so writing into
-    it writes into the list.
+    Attributes: data, offsets (N + 1 integers), and shapes (N, rank), as drawn above; dtype. `t[i]` is a view, so writing
+    into it writes into the list.
 
-    In OneFlow a tensor of a list holds one sample and its first axis is 1: what a job takes as tp.ListListNumpy. The
-    `shape` of the list is that of the smallest array they would all fit into when joined along the first axis.
+    In OneFlow, a tensor of a list holds one sample, so its first axis is 1 (tp.ListListNumpy). The `shape` of the list is
+    the shape of the smallest array that holds all tensors, joined along the first axis and padded.
     """
 
     __slots__ = ("data", "dtype", "offsets", "shapes")
@@ -58,7 +58,7 @@ class TensorList:
         for i, a in enumerate(arrays):
             self[i][...] = a
 
-    # ---- what it is
+    # ---- shape and size
     @property
     def shape(self) -> tuple[int, ...]:
         """(sum of the first axes, largest of each other axis): (N, H, W, C) for N tensors of at most (1, H, W, C)."""
@@ -75,7 +75,7 @@ class TensorList:
         return self.data.nbytes
 
     def memory(self) -> list[TensorBlock]:
-        """Where each tensor lies: one behind the other."""
+        """Return the address and size of each tensor. Each begins where the one before ends."""
         base, step = self.data.ctypes.data, self.data.itemsize
         return [TensorBlock(base + int(a) * step, int(b - a) * step, tuple(map(int, s)), self.dtype)
                 for a, b, s in zip(self.offsets, self.offsets[1:], self.shapes)]
@@ -85,7 +85,7 @@ class TensorList:
         return len(self.shapes)
 
     def __getitem__(self, i: int) -> np.ndarray:
-        """Tensor `i`, a view."""
+        """Return tensor `i`, a view."""
         n = len(self)
         if not -n <= i < n:
             raise IndexError(f"tensor {i} of a TensorList of {n}")
@@ -96,9 +96,9 @@ class TensorList:
         return (self[i] for i in range(len(self)))
 
     def arrays(self) -> list[np.ndarray]:
-        """Copies, one per tensor: what outlives the list."""
+        """Return a copy of each tensor, which remains valid after the list is freed."""
         return [a.copy() for a in self]
 
     def __repr__(self) -> str:
-        few = ", ".join(str(tuple(map(int, s))) for s in self.shapes[:4])
-        return f"TensorList({len(self)} x {self.dtype.name}: {few}{', ...' if len(self) > 4 else ''})"
+        first = ", ".join(str(tuple(map(int, s))) for s in self.shapes[:4])
+        return f"TensorList({len(self)} x {self.dtype.name}: {first}{', ...' if len(self) > 4 else ''})"
