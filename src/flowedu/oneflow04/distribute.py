@@ -11,7 +11,7 @@ import functools
 import re
 from collections.abc import Sequence
 
-from flowedu.core.layers.context import current, unique
+from flowedu.core.layers.context import current, unique_name
 from flowedu.core.values.blob import BlobDef
 from flowedu.errors import ArgumentError, CheckError, UnsupportedError
 from flowedu.ops import REGISTRY
@@ -178,7 +178,7 @@ def hierarchical_parallel_cast(input, parallel_hierarchy=None, parallel_distribu
                             "arguments", got=f"grad_mode={grad_mode!r} with them", fix='grad_mode="manual"')
     restore = None
     if grad_mode in (None, "restore"):
-        restore = unique("restored") if name is None else context.full_name(name)
+        restore = unique_name("restored") if name is None else context.full_name(name)
     return _grid_cast(input, sbp, place, grad_sbp, grad_place, restore, name=name)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from flowedu.core.layers.context import BETWEEN_JOBS, blobs_in, current, unique
+from flowedu.core.layers.context import BETWEEN_JOBS, blobs_in, current, unique_name
 from flowedu.errors import CheckError, DTypeError
 
 
@@ -36,7 +36,7 @@ def front(prefix: str, blob_name: str = "out_0", arrays: bool = False) -> Callab
                                  context.in_job else "a tensor", got="numpy.ndarray",
                                  fix="feed it as an argument of the job" if context.in_job else "flow.tensor(x)")
             if context.in_job:
-                label = context.full_name(name) if name else unique(prefix)
+                label = context.full_name(name) if name else unique_name(prefix)
                 return context.apply(f, args, kwargs, label, blob_name)
             for x in blobs_in((*args, *kwargs.values())):
                 raise CheckError(f"a blob of job {x.job_name} is used outside any job", expected="blobs made in the body "

@@ -1,7 +1,7 @@
 """JobBlob: a value of a job that is being built."""
 from __future__ import annotations
 
-from flowedu.core.layers.context import BETWEEN_JOBS, current, unique
+from flowedu.core.layers.context import BETWEEN_JOBS, current, unique_name
 from flowedu.core.values.blob import BlobDef
 from flowedu.errors import CheckError
 
@@ -34,4 +34,4 @@ class JobBlob(BlobDef):
         if not context.in_job:
             raise CheckError(f"a blob of job {self.job_name} is used outside any job", expected="blobs made in the body "
                              "that runs now", got=repr(self), fix=BETWEEN_JOBS)
-        return context.apply(lambda *values: op.call(values, attrs), inputs, {}, unique(op.name.capitalize()), "out_0")
+        return context.apply(lambda *values: op.call(values, attrs), inputs, {}, unique_name(op.name.capitalize()), "out_0")

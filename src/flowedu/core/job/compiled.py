@@ -10,7 +10,7 @@ from flowedu.core.eager.arrays import copied
 from flowedu.core.extensions import extension
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.graph.program import Program
-from flowedu.core.layers.context import pushed
+from flowedu.core.layers.context import use_context
 
 
 class Compiled:
@@ -29,7 +29,7 @@ class Compiled:
     def __init__(self, context, returned: Sequence[GraphValue], off: Sequence[str] = (), devices: int = 1):
         self.context = context
         self.graph = graph = context.graph
-        with pushed(context), graph.building():
+        with use_context(context), graph.building():
             watched = context.finish()
         unique = list(dict.fromkeys([*returned, *(v for values, _ in watched for v in values)]))
         graph.outputs = list(unique)

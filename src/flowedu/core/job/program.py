@@ -25,7 +25,7 @@ class CompiledJob:
         self.job, self.session = job, session
         self.context = context = self.context_type(session, job.name, job.type == "train", job.config)
         self.defs = job.signature.input_defs()
-        with contexts.pushed(context), context.graph.building(), context.computing():
+        with contexts.use_context(context), context.graph.building(), context.computing():
             blobs = {id(d): self.input(d) for d in leaves(self.defs)}
             arguments = [convert(d, MISSING, lambda leaf, _: blobs[id(leaf)]) for d in self.defs]
             self.result = job.fn(*arguments)

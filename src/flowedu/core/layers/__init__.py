@@ -1,7 +1,7 @@
-"""Chapter 3: the context of a computation, and modules with parameters. Its files, in reading order:
+"""Modules with parameters, and the context that names them and creates variables (chapter 3).
 
-    context.py    where a layer gets variables and names
-    parameter.py  Parameter: a tensor that is learnt
-    module.py     Module: parameters, buffers, other modules
-    group.py      update rules, states, BaseOptimizer
+    context.py    Context: variables and names of layers
+    parameter.py  Parameter: a trainable tensor
+    module.py     Module: parameters, buffers, and child modules
+    group.py      update rules, their states, and BaseOptimizer
 """

@@ -1,6 +1,6 @@
-"""Context: where a layer gets variables and names, and whether this is training.
+"""Context: creates the variables and names of layers, and distinguishes training from evaluation.
 
-Eagerly that is a store of tensors (`Eager`). While a job is compiled, the job pushes its own context.
+The default context stores tensors (`Eager`). While a job is compiled, the context of the job replaces it.
 """
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from flowedu.core.values.spec import Spec
 from flowedu.core.values.thread_state import during, register_fields, thread_state
 from flowedu.errors import CheckError, JobBuildAndInferError
 
-register_fields(context=None)                # what layers get variables and names from; None: the eager one
+register_fields(context=None)                # the active context; None: the eager context
 _ids = itertools.count()
 _draws = itertools.count()
 
 
 def current():
-    """The context in charge."""
+    """Return the active context of this thread."""
     return thread_state.context or EAGER
 
 
-def pushed(context) -> during:
-    """`with pushed(context):` it is in charge, in this thread: while one compiles a job, others compute eagerly."""
+def use_context(context) -> during:
+    """Make `context` active in a with statement, in this thread only. Other threads still compute eagerly."""
     return during(context=context)
 
 
-def unique(prefix: str) -> str:
-    """`prefix` with a number no other op in this process has: names of ops the user did not name."""
+def unique_name(prefix: str) -> str:
+    """Return `prefix` with a number that no other op of this process has, as the name of an op without a name."""
     return f"{prefix}_{next(_ids)}"
 
 
 class Context:
-    """Names and variables.
+    """Base class of contexts.
 
     Attributes: training; namespaces (see `flow.scope.namespace`); default_initializer; model_names {variable: the
-    model_name given to get_variable}; in_job; devices, how many there are where ops run now.
+    model_name passed to get_variable}; in_job; devices, the number of devices of the current placement.
     """
 
     training = False
@@ -59,7 +59,7 @@ BETWEEN_JOBS = ("pass values between jobs as NumPy arrays: return one from the f
 
 
 def blobs_in(arguments) -> Iterator[BlobDef]:
-    """The blobs among the arguments of a call, those in lists too."""
+    """Yield the blobs among the arguments of a call, including blobs in lists."""
     for x in arguments:
         if isinstance(x, BlobDef):
             yield x
@@ -68,7 +68,7 @@ def blobs_in(arguments) -> Iterator[BlobDef]:
 
 
 class Eager(Context):
-    """Variables are tensors in a dictionary; asking again for a name gives the same tensor."""
+    """Context of eager calls: a dictionary of tensors. A name always returns the same tensor."""
 
     training = True
 
@@ -79,16 +79,16 @@ class Eager(Context):
     def get_variable(self, name, spec: Spec, initializer, trainable: bool, regularizer=None, reuse: bool = True,
                      seed: int | None = None):
         from flowedu.core.eager.arrays import copied
-        found = self.variables.get(name)
-        if found is None:
+        variable = self.variables.get(name)
+        if variable is None:
             if initializer is None:
                 raise missing_initializer(name)
-            found = self.variables[name] = copied(initial_value(initializer, spec, seed, name), spec.dtype)
-            found.requires_grad = trainable and spec.dtype.is_floating_point
-        elif found.spec != spec:
-            raise CheckError(f"variable {name!r} exists with another shape or dtype", expected=str(found.spec),
+            variable = self.variables[name] = copied(initial_value(initializer, spec, seed, name), spec.dtype)
+            variable.requires_grad = trainable and spec.dtype.is_floating_point
+        elif variable.spec != spec:
+            raise CheckError(f"variable {name!r} exists with another shape or dtype", expected=str(variable.spec),
                              got=str(spec), fix="use another name, or flow.clear_default_session() to start over")
-        return found
+        return variable
 
 
 EAGER = Eager()
@@ -96,21 +96,21 @@ _seed: int | None = None
 
 
 def set_seed(seed: int | None) -> None:
-    """Make initial values and random ops reproducible (None: different every time)."""
+    """Make initial values and random ops reproducible. None makes them different in each run."""
     global _seed, _draws
     _seed, _draws = seed, itertools.count()
 
 
 def gen_seed(name: str = "") -> int:
-    """A seed: derived from the global one and `name` if that is set, else random."""
+    """Return a seed: derived from the global seed and `name`, or random if no global seed is set."""
     if _seed is None:
         return int(np.random.SeedSequence().entropy % (1 << 62))
-    words = name.encode() if name else [256, next(_draws)]        # 256: no byte of a name
+    words = name.encode() if name else [256, next(_draws)]        # 256 is not a byte of a name
     return int(np.random.SeedSequence([_seed, *words]).generate_state(1, np.uint64)[0] >> 2)
 
 
 def initial_value(initializer, spec: Spec, seed: int | None, name: str) -> np.ndarray:
-    """The first value of a variable."""
+    """Return the first value of a variable."""
     value = initializer(spec.shape, spec.dtype, gen_seed(name) if seed is None else seed)
     return np.asarray(value).astype(spec.dtype.numpy or np.float32).reshape(spec.shape)
 

@@ -1,4 +1,4 @@
-"""The parts of optimizers: update rules, their states, and the interface between graphs and optimizers."""
+"""Parts of optimizers: update rules, their states, and the interface between graphs and optimizers."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ from flowedu.core.values.spec import Spec
 
 
 class State(NamedTuple):
-    """A tensor of a parameter's shape that an update remembers.
+    """A tensor that an update keeps for each parameter, such as a momentum.
 
-    suffix: in a graph the variable is `<parameter>-<suffix>`. key: in `optimizer.state[parameter]`. initial: first value.
-    single: one number, of shape (1,), whatever the parameter's shape. wide: float32 where the parameter has 16 bits.
-    master: the parameter itself, in float32; one that has more than 16 bits has no such state, and stands for it.
+    suffix: the name in a graph is `<parameter>-<suffix>`. key: key in `optimizer.state[parameter]`. initial: first value.
+    single: True for one value of shape (1,), False for the parameter's shape. wide: float32 if the parameter has 16 bits.
+    master: a float32 copy of a 16-bit parameter. Other parameters have no such state; the update uses the parameter.
     """
 
     suffix: str
@@ -25,7 +25,7 @@ class State(NamedTuple):
     master: bool = False
 
     def spec(self, of: Spec) -> Spec | None:
-        """Of the state of a parameter of this Spec; None: it has none."""
+        """Return the Spec of the state of a parameter with Spec `of`, or None if the parameter has no such state."""
         narrow = of.dtype in HALVES
         if self.master and not narrow:
             return None
@@ -33,7 +33,7 @@ class State(NamedTuple):
 
 
 class UpdateRule(NamedTuple):
-    """`op(lr, step, *[w, g, *states of each parameter], **attrs)` changes w and the states where they lie."""
+    """An update: `op(lr, step, *[w, g, *states of each parameter], **attrs)` writes w and the states in place."""
 
     op: Op
     attrs: dict
@@ -41,23 +41,23 @@ class UpdateRule(NamedTuple):
 
 
 class BaseOptimizer:
-    """The interface of an optimizer for an nn.Graph.
+    """Interface of an optimizer for an nn.Graph.
 
-    Attributes: param_groups, the parameters with their options: [{"params": list of parameters, "lr": ...}]; count_, a
-    tensor (int64) that holds the number of steps made.
+    Attributes: param_groups, the parameters with their options: [{"params": list of parameters, "lr": ...}]; count_, an
+    int64 tensor with the number of steps.
     """
 
     param_groups: list[dict]
     count_: Any
 
     def state_of(self, p: Any, group: Mapping[str, Any]) -> dict:
-        """{key: tensor} of a parameter's states: the tensors themselves, made if there are none."""
+        """Return the states of a parameter as {key: tensor}, without a copy. Missing states are created."""
         raise NotImplementedError(f"{type(self).__name__}.state_of is not defined")
 
     def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
-        """The update of a group with these options."""
+        """Return the update of a group with these options."""
         raise NotImplementedError(f"{type(self).__name__}.update_of is not defined")
 
     def clipping_of(self, group: Mapping[str, Any]) -> Any:
-        """None, or what makes the gradients of a group smaller: factor(gradients) says what to multiply them by."""
+        """Return None, or a function that maps the gradients of a group to the factor that clips them."""
         return None

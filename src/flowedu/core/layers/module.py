@@ -1,8 +1,8 @@
-"""Module: a part of a network, made of parameters, buffers and other modules.
+"""Module: base class of networks and their parts, with parameters, buffers, and child modules.
 
-Assigning a Parameter or a Module as an attribute registers it; everything else is an ordinary attribute. The order of
-parameters(), buffers() and state_dict() is: a module's own, in the order they were assigned, then those of its children.
-State dicts, conversions, hooks and registration by name are nn/methods.
+Assigning a Parameter or a Module as an attribute registers it; other values are ordinary attributes. parameters(),
+buffers(), and state_dict() start with the entries of the module, in the order of assignment; entries of its children
+follow. State dicts, conversions, hooks, and registration by name are in nn/methods.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from flowedu.core.values import thread_state as ambient
 from flowedu.errors import CallError, DTypeError, MissingAttributeError, NameKeyError, UnsupportedError
 from flowedu.errors.nearest import UnknownNameError
 
-ambient.register_fields(tracer=None)                     # chapter 5: the nn.Graph being built
+ambient.register_fields(tracer=None)                     # the nn.Graph that is built (chapter 5)
 _set = object.__setattr__
 
 
@@ -45,56 +45,56 @@ class Module:
 
     # ---- calling
     def forward(self, *args, **kwargs):
-        """What the module computes; subclasses define it."""
+        """Compute the output of the module. Subclasses define this method."""
         raise UnsupportedError(f'Module [{type(self).__name__}] is missing the required "forward" function',
                                expected="def forward(self, x): ... in the class", fix="define it", got=type(self).__name__)
 
     def __call__(self, *args, **kwargs):
-        if ambient.building and ambient.thread_state.tracer is not None:      # nn.Graph is being built
+        if ambient.building and ambient.thread_state.tracer is not None:      # in the build of an nn.Graph
             return ambient.thread_state.tracer.call_module(self, args, kwargs)
         if self._hooks is not None:
             return self._hooks.call(self, args, kwargs)
         try:
             return self.forward(*args, **kwargs)
         except TypeError as e:
-            say_misfit(self, args, kwargs, e)
+            raise_misfit(self, args, kwargs, e)
             raise
 
     # ---- registration
     def __setattr__(self, name: str, value) -> None:
-        own = self.__dict__
+        attributes = self.__dict__
         if isinstance(value, (Parameter, Module)):
             kind, table = ("parameters", "_parameters") if isinstance(value, Parameter) else ("module", "_modules")
             self._need_init(kind)
             _forget(self, name, table)
-            own[table][name] = value
-        elif name in own.get("_parameters", ()):
+            attributes[table][name] = value
+        elif name in attributes.get("_parameters", ()):
             if value is not None:
                 raise DTypeError(f"cannot assign '{name_of(value)}' as parameter '{name}' (nn.Parameter or None expected)",
                                  expected="an nn.Parameter or None", got=name_of(value),
                                  fix=f"self.{name} = nn.Parameter(value); to change its values: "
                                      f"with flow.no_grad(): self.{name}.copy_(value)")
-            own["_parameters"][name] = None
-        elif name in own.get("_modules", ()):
+            attributes["_parameters"][name] = None
+        elif name in attributes.get("_modules", ()):
             if value is not None:
                 raise DTypeError(f"cannot assign '{name_of(value)}' as child module '{name}' (nn.Module or None expected)",
                                  expected="an nn.Module or None", got=name_of(value), fix=f"del self.{name} first")
-            own["_modules"][name] = None
-        elif name in own.get("_buffers", ()):
+            attributes["_modules"][name] = None
+        elif name in attributes.get("_buffers", ()):
             if value is not None and not isinstance(value, Tensor):
                 raise DTypeError(f"cannot assign '{name_of(value)}' as buffer '{name}' (flowedu.Tensor or None expected)",
                                  expected="a tensor or None", got=name_of(value), fix=f"del self.{name} first")
-            own["_buffers"][name] = value
+            attributes["_buffers"][name] = value
         else:
             _set(self, name, value)
         ambient.changes += 1
 
     def __getattr__(self, name: str):
-        own = self.__dict__                              # only called for names that are no ordinary attributes
-        if "_modules" in own:
+        attributes = self.__dict__                       # Python calls this only for names missing in __dict__
+        if "_modules" in attributes:
             for table in ("_parameters", "_modules", "_buffers"):
-                if name in own[table]:
-                    return own[table][name]
+                if name in attributes[table]:
+                    return attributes[table][name]
         raise UnknownNameError(f"'{type(self).__name__}' object", name, lambda: dir(self), "x.")
 
     def __delattr__(self, name: str) -> None:
@@ -107,9 +107,9 @@ class Module:
         object.__delattr__(self, name)
 
     def __dir__(self):
-        own = self.__dict__
-        return sorted({*dir(type(self)), *own, *own.get("_parameters", ()), *own.get("_buffers", ()),
-                       *own.get("_modules", ())})
+        names = self.__dict__
+        return sorted({*dir(type(self)), *names, *names.get("_parameters", ()), *names.get("_buffers", ()),
+                       *names.get("_modules", ())})
 
     def _need_init(self, what: str) -> None:
         if "_modules" not in self.__dict__:
@@ -118,10 +118,10 @@ class Module:
                                         f"as the first line of {type(self).__name__}.__init__", fix="add that line",
                                         got=type(self).__name__)
 
-    # ---- its parts; a shared one counts once, at its first place
+    # ---- traversal; a shared part is visited once, where it occurs first
     def named_modules(self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
                       ) -> Iterator[tuple[str, Module]]:
-        """(path, module) of this module and all below it, each once."""
+        """Yield (path, module) for this module and all modules below it, each once."""
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -133,11 +133,11 @@ class Module:
                 yield from child.named_modules(memo, f"{prefix}{'.' if prefix else ''}{name}", remove_duplicate)
 
     def modules(self) -> Iterator[Module]:
-        """This module and all below it, each once."""
+        """Yield this module and all modules below it, each once."""
         return (m for _, m in self.named_modules())
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """(name, module) of the direct children, each once."""
+        """Yield (name, module) for the direct children, each once."""
         seen = set()
         for name, child in self._modules.items():
             if child is not None and child not in seen:
@@ -145,10 +145,10 @@ class Module:
                 yield name, child
 
     def children(self) -> Iterator[Module]:
-        """The direct children, each once."""
+        """Yield the direct children, each once."""
         return (m for _, m in self.named_children())
 
-    def _named(self, table: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Tensor]]:
+    def _iterate(self, table: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Tensor]]:
         seen = set()
         parts = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         for path, module in parts:
@@ -161,26 +161,25 @@ class Module:
 
     def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
                          ) -> Iterator[tuple[str, Parameter]]:
-        """(path, parameter) of this module and, with recurse, of those below it. A shared one counts once."""
-        return self._named("_parameters", prefix, recurse, remove_duplicate)
+        """Yield (path, parameter) for this module and, with `recurse`, all modules below it, each parameter once."""
+        return self._iterate("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """The parameters: what an optimizer gets."""
+        """Yield the parameters, for example for an optimizer."""
         return (p for _, p in self.named_parameters(recurse=recurse))
 
     def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
                       ) -> Iterator[tuple[str, Tensor]]:
-        """(path, buffer), as named_parameters."""
-        return self._named("_buffers", prefix, recurse, remove_duplicate)
+        """Yield (path, buffer) in the order of named_parameters."""
+        return self._iterate("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The buffers."""
+        """Yield the buffers."""
         return (b for _, b in self.named_buffers(recurse=recurse))
 
-    # ---- changing all
+    # ---- changes of all parts
     def train(self, mode: bool = True) -> Module:
-        """Say that this is training (or not): dropout and batch norm behave accordingly. The children's own `train` is
-        called, which may do more. Returns self."""
+        """Set training mode (False: evaluation mode) here and, through their `train`, in all children. Return self."""
         if not isinstance(mode, bool):
             raise CallError("train: mode is not a bool", expected="True or False", got=repr(mode),
                             fix="model.train() or model.eval()")
@@ -190,11 +189,11 @@ class Module:
         return self
 
     def eval(self) -> Module:
-        """train(False)."""
+        """Set evaluation mode, as `train(False)`."""
         return self.train(False)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients (set_to_none=False: fill them with zeros, as OneFlow 0.9 does by default)."""
+        """Delete the gradients, or fill them with zeros if `set_to_none` is False (the default of OneFlow 0.9)."""
         for p in self.parameters():
             if p.grad is None:
                 continue
@@ -202,14 +201,14 @@ class Module:
 
     # ---- printing
     def extra_repr(self) -> str:
-        """The text between the parentheses when the module is printed."""
+        """Return the text between the parentheses of the printed module."""
         return ""
 
     def _get_name(self) -> str:
         return self.__class__.__name__
 
     def _shallow_repr(self) -> str:
-        """The module without its children: `Linear(in_features=4, out_features=3, bias=True)`, `Sequential()`."""
+        """Return the text of the module without its children: `Linear(in_features=4, out_features=3, bias=True)`."""
         return f"{self._get_name()}({self.extra_repr()})"
 
     def __repr__(self) -> str:
@@ -222,8 +221,8 @@ class Module:
         return f"{self._get_name()}(" + ("\n  " + "\n  ".join(body) + "\n" if body else "") + ")"
 
 
-def say_misfit(module, args: tuple, kwargs: dict, error: TypeError) -> None:
-    """Raise an error that says why a call does not fit module.forward, where `error`, met in the caller, was that."""
+def raise_misfit(module, args: tuple, kwargs: dict, error: TypeError) -> None:
+    """Raise an error that explains the misfit if `error` means that the arguments do not fit module.forward."""
     if error.__traceback__.tb_next is None:              # no line of forward ran
         explain = extension("why a call does not fit", lambda *call: None)
         better = explain(f"{type(module).__name__}.forward", module.forward, args, kwargs)
@@ -232,16 +231,16 @@ def say_misfit(module, args: tuple, kwargs: dict, error: TypeError) -> None:
 
 
 def _forget(module: Module, name: str, keep: str) -> None:
-    """Before `name` goes into the table `keep`, remove it from the others and from the ordinary attributes."""
-    own = module.__dict__
+    """Remove `name` from the attributes and from all tables except `keep`, in which the caller stores it."""
+    attributes = module.__dict__
     if isinstance(getattr(type(module), name, None), property):
-        raise NameKeyError(f"attribute '{name}' already exists", expected="a name that is no property of the class",
+        raise NameKeyError(f"attribute '{name}' already exists", expected="a name that is not a property of the class",
                            got=name, fix="another name, or remove_parametrizations(module, name) first")
     for table in ("_parameters", "_buffers", "_modules"):
         if table != keep:
-            own[table].pop(name, None)
-    own.pop(name, None)
-    own["_non_persistent_buffers_set"].discard(name)
+            attributes[table].pop(name, None)
+    attributes.pop(name, None)
+    attributes["_non_persistent_buffers_set"].discard(name)
 
 
 def name_of(value) -> str:

@@ -20,15 +20,15 @@ class Module:
     def apply(self, fn: Callable[[Module], None]) -> Self:
         """fn(module) for every module below this one and then for itself."""
     def bfloat16(self) -> Self: """Floating parameters and buffers as bfloat16."""
-    def buffers(self, recurse: bool = True) -> Iterator[Tensor]: """The buffers."""
-    def children(self) -> Iterator[Module]: """The direct children, each once."""
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]: """Yield the buffers."""
+    def children(self) -> Iterator[Module]: """Yield the direct children, each once."""
     def cpu(self) -> Self: """Parameters and buffers in main memory."""
     def cuda(self, device=None) -> Self: """Parameters and buffers on a GPU; says so where there is none."""
     def double(self) -> Self: """Floating parameters and buffers as float64."""
-    def eval(self) -> Self: """train(False)."""
-    def extra_repr(self) -> str: """The text between the parentheses when the module is printed."""
+    def eval(self) -> Self: """Set evaluation mode, as `train(False)`."""
+    def extra_repr(self) -> str: """Return the text between the parentheses of the printed module."""
     def float(self) -> Self: """Floating parameters and buffers as float32."""
-    def forward(self, *args, **kwargs): """What the module computes; subclasses define it."""
+    def forward(self, *args, **kwargs): """Compute the output of the module."""
     def get_buffer(self, target: str) -> Tensor: """The buffer at a path."""
     def get_extra_state(self): """Anything besides tensors that state_dict should hold."""
     def get_parameter(self, target: str) -> Parameter: """The parameter at a path."""
@@ -36,15 +36,16 @@ class Module:
     def half(self) -> Self: """Floating parameters and buffers as float16."""
     def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False):
         """Copy tensors into the parameters and buffers of those names; the parameters stay the same objects."""
-    def modules(self) -> Iterator[Module]: """This module and all below it, each once."""
+    def modules(self) -> Iterator[Module]: """Yield this module and all modules below it, each once."""
     def named_buffers(self, prefix: str = '', recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
-        """(path, buffer), as named_parameters."""
-    def named_children(self) -> Iterator[tuple[str, Module]]: """(name, module) of the direct children, each once."""
+        """Yield (path, buffer) in the order of named_parameters."""
+    def named_children(self) -> Iterator[tuple[str, Module]]: """Yield (name, module) for the direct children, each once."""
     def named_modules(self, memo: set | None = None, prefix: str = '', remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
-        """(path, module) of this module and all below it, each once."""
+        """Yield (path, module) for this module and all modules below it, each once."""
     def named_parameters(self, prefix: str = '', recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:
-        """(path, parameter) of this module and, with recurse, of those below it."""
-    def parameters(self, recurse: bool = True) -> Iterator[Parameter]: """The parameters: what an optimizer gets."""
+        """Yield (path, parameter) for this module and, with `recurse`, all modules below it, each parameter once."""
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """Yield the parameters, for example for an optimizer."""
     def register_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """hook(module, grad_input, grad_output) when the gradients of the module's inputs are there; it may return other ones."""
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -80,10 +81,10 @@ class Module:
         """Every parameter and buffer as a global tensor: the present values are this rank's shards (Tensor.to_global), so a weight (4, 2) with split(0) on two ranks is then (8, 2)."""
     def to_local(self) -> Self: """Every global parameter and buffer as this rank's shard."""
     def train(self, mode: bool = True) -> Self:
-        """Say that this is training (or not): dropout and batch norm behave accordingly."""
+        """Set training mode (False: evaluation mode) here and, through their `train`, in all children."""
     def type(self, dst_type) -> Self: """All parameters and buffers in a dtype."""
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients (set_to_none=False: fill them with zeros, as OneFlow 0.9 does by default)."""
+        """Delete the gradients, or fill them with zeros if `set_to_none` is False (the default of OneFlow 0.9)."""
 def name_of(value) -> str: ...
-def say_misfit(module, args: tuple, kwargs: dict, error: TypeError) -> None:
-    """Raise an error that says why a call does not fit module.forward, where `error`, met in the caller, was that."""
+def raise_misfit(module, args: tuple, kwargs: dict, error: TypeError) -> None:
+    """Raise an error that explains the misfit if `error` means that the arguments do not fit module.forward."""

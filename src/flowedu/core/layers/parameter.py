@@ -1,4 +1,4 @@
-"""Parameter: a tensor that is learnt. A module that gets one as an attribute lists it in parameters()."""
+"""Parameter: a trainable tensor. A module that has it as an attribute returns it from parameters()."""
 from __future__ import annotations
 
 from flowedu.core.eager.arrays import copy_of, tensor_alias
@@ -9,7 +9,7 @@ from flowedu.errors import DTypeError, LazyTensorError
 
 
 class _ParameterType(type(Tensor)):
-    """Calling Parameter makes an alias of a tensor; the memory layer makes instances without a call."""
+    """Metaclass whose call returns an alias of a tensor. The memory layer creates instances without this call."""
 
     def __call__(cls, data=None, requires_grad: bool = True):
         if data is None:
@@ -27,13 +27,13 @@ class _ParameterType(type(Tensor)):
 
 
 class Parameter(Tensor, metaclass=_ParameterType):
-    """The memory of `data` (a tensor), without its history.
+    """A trainable tensor that shares the memory of `data` and has no history.
 
     Args:
-        requires_grad: whether backward makes a gradient for it; only for floating dtypes.
+        requires_grad: if True, backward computes its gradient. Only floating dtypes have gradients.
 
     Raises:
-        DTypeError: data is no tensor. GradientError: requires_grad with a dtype that has no gradients.
+        DTypeError: data is not a tensor. GradientError: requires_grad is True for a dtype without gradients.
     """
 
     def __deepcopy__(self, memo):
@@ -43,13 +43,13 @@ class Parameter(Tensor, metaclass=_ParameterType):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol):
-        return _rebuilt, (type(self), self.detach(), self.requires_grad, dict(self.__dict__))
+        return _rebuild, (type(self), self.detach(), self.requires_grad, dict(self.__dict__))
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + Tensor.__repr__(self)
 
 
-def _rebuilt(cls, data, requires_grad, attributes):
+def _rebuild(cls, data, requires_grad, attributes):
     p = cls(data, requires_grad)
     p.__dict__.update(attributes)
     return p

@@ -15,7 +15,7 @@ from flowedu.core.extensions import extension
 from flowedu.core.graph.backward import ones
 from flowedu.core.graph.devices import OneDevice
 from flowedu.core.graph.ir import Building, Graph, GraphValue, Node
-from flowedu.core.layers.module import say_misfit
+from flowedu.core.layers.module import raise_misfit
 from flowedu.core.ops.call import interpreter
 from flowedu.core.ops.reverse import reverse
 from flowedu.core.trace import io
@@ -207,7 +207,7 @@ def _forward(module, args: tuple, kwargs: dict):
     try:
         return module.forward(*args, **kwargs)
     except TypeError as e:
-        say_misfit(module, args, kwargs, e)
+        raise_misfit(module, args, kwargs, e)
         raise
 
 

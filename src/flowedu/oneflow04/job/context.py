@@ -12,7 +12,7 @@ from typing import NamedTuple
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.job.context import JobContext
 from flowedu.core.job.values import flat
-from flowedu.core.layers.context import blobs_in, pushed
+from flowedu.core.layers.context import blobs_in, use_context
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.dtype import float16
 from flowedu.core.values.place import Place
@@ -209,7 +209,7 @@ class Context04(JobContext):
         new.on_gpus = self.on_gpus
         new.trainable = {n: (table(v), r) for n, (v, r) in self.trainable.items()}
         new.model_names = self.model_names
-        with pushed(new), new.graph.building(), new.computing():
+        with use_context(new), new.graph.building(), new.computing():
             for call in self.calls:
                 if call.is_host:                   # what it gives is an input by now
                     continue

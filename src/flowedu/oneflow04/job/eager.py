@@ -15,7 +15,7 @@ from flowedu.core.grad.tape import run_backward
 from flowedu.core.job import session as sessions
 from flowedu.core.job.blob import JobBlob
 from flowedu.core.job.values import flat
-from flowedu.core.layers.context import EAGER, current, initial_value, pushed
+from flowedu.core.layers.context import EAGER, current, initial_value, use_context
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.place import Place
 from flowedu.core.values.signature import MISSING, convert, leaves
@@ -124,7 +124,7 @@ class EagerContext(Context04):
     @staticmethod
     def _deliver(handler: Callable, tensors) -> None:
         """Handlers are no part of the body: they may do what is done outside of jobs, such as calling one."""
-        with pushed(EAGER), no_grad():
+        with use_context(EAGER), no_grad():
             handler([shown(t).numpy().copy() for t in tensors])
 
     def finish(self) -> None:
@@ -169,7 +169,7 @@ def run(job, args: tuple) -> tuple[object, list[list], list[bool]]:
     arguments = [convert(d, MISSING, lambda leaf, _: next(blobs)) for d in defs]
     old = set_grad_enabled(context.training)
     try:
-        with pushed(context), _states(session, job.name):
+        with use_context(context), _states(session, job.name):
             with context.computing():
                 result = job.fn(*arguments)
             job.signature.check_return(result, lambda x: isinstance(x, JobBlob))

@@ -14,7 +14,7 @@ from flowedu.core.eager.arrays import from_numpy
 from flowedu.core.eager.dispatch import unrecorded
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.ir import GraphValue
-from flowedu.core.layers.context import pushed
+from flowedu.core.layers.context import use_context
 from flowedu.errors import FlowError
 from flowedu.oneflow04.job.recording import Call, replay
 from flowedu.ops.host import HostOp, States
@@ -55,7 +55,7 @@ class HostPart:
         known = self._read() if self.ahead else {}
         if self.rest:
             known.update({v: from_numpy(a) if isinstance(a, np.ndarray) else a for v, a in feed.items()})
-            with self.context.session.lock, pushed(self.context), unrecorded():
+            with self.context.session.lock, use_context(self.context), unrecorded():
                 known = _run(self.rest, known, self.states[1], self.variable)
         return known
 

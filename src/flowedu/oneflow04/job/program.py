@@ -15,7 +15,7 @@ from flowedu.core.job.blob import JobBlob
 from flowedu.core.job.compiled import Compiled
 from flowedu.core.job.program import CompiledJob
 from flowedu.core.job.values import flat_array
-from flowedu.core.layers.context import pushed
+from flowedu.core.layers.context import use_context
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
@@ -135,7 +135,7 @@ class Program04(CompiledJob):
 
     def _compile(self, specs: dict[GraphValue, Spec]) -> Told:
         context, table = self.context.resized(specs) if self.varying else (self.context, lambda v: v)
-        with pushed(context), context.graph.building():
+        with use_context(context), context.graph.building():
             planned = [shown(table(v)) for values in self.fetched for v in values if v not in self.direct]
         return Told(context, planned, self.off, self.session.device_count)
 

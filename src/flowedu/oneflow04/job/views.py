@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.job.values import flat, shaped_like
-from flowedu.core.layers.context import unique
+from flowedu.core.layers.context import unique_name
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.place import Place, parts
@@ -95,7 +95,7 @@ class Views:
                 raise CheckError(f"{blob.op_name}: too few rows for {k} devices", got=f"shape {value.shape}",
                                  expected=f"{k} rows or more along axis 0", fix="feed a larger batch, or use fewer devices")
             self._pieces[value] = tuple(
-                self.context.call(_piece(i, k), (value,), {}, unique("DistributeSplit"), place)[0]
+                self.context.call(_piece(i, k), (value,), {}, unique_name("DistributeSplit"), place)[0]
                 for i, place in enumerate(places))
         return self._pieces[value]
 
@@ -107,7 +107,7 @@ class Views:
             value = blob.values[0]
         else:
             if blob.values not in self._joined:
-                self._joined[blob.values] = self.context.call(_join, blob.values, {}, unique("DistributeConcat"),
+                self._joined[blob.values] = self.context.call(_join, blob.values, {}, unique_name("DistributeConcat"),
                                                               self.context.placement.place)[0]
             value = self._joined[blob.values]
         return ConsistentBlob(value, blob.op_name, blob.blob_name, self.context, blob.is_dynamic)

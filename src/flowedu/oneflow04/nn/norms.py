@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
-from flowedu.core.layers.context import unique
+from flowedu.core.layers.context import unique_name
 from flowedu.errors import CheckError
 from flowedu.nn.functional.common import reshaped
 from flowedu.nn.functional.norm import by_groups
@@ -56,7 +56,7 @@ def GroupNorm(x, num_groups: int = 32, eps: float = 1e-5, affine: bool = True, n
         raise CheckError("GroupNorm: the channels are not divisible by num_groups", got=f"num_groups={num_groups!r}, "
                          f"{x.shape[1]} channels", expected="an int that divides the channels (axis 1)",
                          fix=f"num_groups={x.shape[1]}, a group for each channel, say")
-    return _normalise(x, num_groups, eps, affine, name or unique("GroupNorm"))
+    return _normalise(x, num_groups, eps, affine, name or unique_name("GroupNorm"))
 
 
 def _instance_norm(axes: int, layout: str):
@@ -64,7 +64,7 @@ def _instance_norm(axes: int, layout: str):
 
     def norm(x, eps: float = 1e-5, affine: bool = True, name: str | None = None):
         check_rank(what, "x", x, layout)
-        return _normalise(x, x.shape[1], eps, affine, name or unique(f"InstanceNorm{axes}D"))
+        return _normalise(x, x.shape[1], eps, affine, name or unique_name(f"InstanceNorm{axes}D"))
 
     norm.__name__ = norm.__qualname__ = what
     norm.__doc__ = f"""Each channel of each sample of x ({", ".join(layout)}), normalised by its mean and biased variance.
