@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from flowedu.core.values.typing import Fed, Numpy, PlaceholderDef, PyStructCompatibleToBlob
+from flowedu.core.values.typing import InputType, Numpy, PlaceholderDef, PyStructCompatibleToBlob
 from flowedu.oneflow04.mirrored import MirroredTensorDef, MirroredTensorListDef
 
 __all__ = ["Bundle", "Callback", "ListListNumpy", "ListNumpy", "Numpy", "PyStructCompatibleToBlob"]
@@ -31,13 +31,13 @@ class ListOfListOfNumpyDef(PlaceholderDef):
     arg_def = MirroredTensorListDef
 
 
-class ListNumpy(Fed):
+class ListNumpy(InputType):
     """A list of ndarrays, one per device, whose sizes may vary from call to call."""
 
     _base = ListOfNumpyDef
 
 
-class ListListNumpy(Fed):
+class ListListNumpy(InputType):
     """Per device a list of ndarrays (a tensor list)."""
 
     _base = ListOfListOfNumpyDef

@@ -1,7 +1,7 @@
 """The bill of a graph as a table."""
 from __future__ import annotations
 
-from flowedu.core.values.place import ids
+from flowedu.core.values.place import format_devices
 
 
 def describe(inferred) -> str:
@@ -11,8 +11,8 @@ def describe(inferred) -> str:
     for r in inferred.rows:
         if r.op == "(fetch)" and not r.bytes:
             continue
-        table.append((f"{r.name} ({r.op})" if r.op != "(fetch)" else f"{r.name} (fetch)", ids(r.devices), r.signature,
-                      f"{r.bytes:,}" if r.bytes else "-"))
+        table.append((f"{r.name} ({r.op})" if r.op != "(fetch)" else f"{r.name} (fetch)", format_devices(r.devices),
+                      r.signature, f"{r.bytes:,}" if r.bytes else "-"))
         for b in r.boxed:
             for h in b.route.hops:
                 totals[h.name] = totals.get(h.name, 0) + h.bytes

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from flowedu.core.sbp.rules import RULES
 from flowedu.core.sbp.sbp import pretty
 from flowedu.core.sbp.signature import names_of, text
-from flowedu.core.values.place import ids
+from flowedu.core.values.place import format_devices
 from flowedu.errors import JobBuildAndInferError
 
 MOST = 16                     # candidates that are told one by one
@@ -21,7 +21,7 @@ def size(n: float) -> str:
 
 
 def _grid(devices: Sequence[int], hierarchy: Sequence[int]) -> str:
-    return f"{ids(devices)}" + (f" ({'x'.join(map(str, hierarchy))})" if len(hierarchy) > 1 else "")
+    return f"{format_devices(devices)}" + (f" ({'x'.join(map(str, hierarchy))})" if len(hierarchy) > 1 else "")
 
 
 # ---- a choice

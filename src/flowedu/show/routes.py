@@ -8,7 +8,7 @@ from flowedu.core.sbp.boxing.geometry import merged
 from flowedu.core.sbp.boxing.primitives import DIRECT, PRIMITIVES, stops
 from flowedu.core.sbp.boxing.primitives import route as route_of
 from flowedu.core.sbp.sbp import Layout, pretty
-from flowedu.core.values.place import ids
+from flowedu.core.values.place import format_devices
 from flowedu.core.values.spec import Spec
 
 
@@ -27,7 +27,8 @@ def hop(h: Hop) -> str:
     if h.src.devices == h.dst.devices and h.src.hierarchy == h.dst.hierarchy:
         text = f"{pretty(h.src.sbp)} -> {h.dst}"
     elif len(h.src.hierarchy) == len(h.dst.hierarchy) == 1:
-        text = f"{pretty(h.src.sbp)} -> {pretty(h.dst.sbp)} on {ids(h.src.devices)} to {ids(h.dst.devices)}"
+        devices = f"{format_devices(h.src.devices)} to {format_devices(h.dst.devices)}"
+        text = f"{pretty(h.src.sbp)} -> {pretty(h.dst.sbp)} on {devices}"
     else:
         text = f"{h.src} -> {h.dst}"
     return f"{text}: {h.name}, {h.bytes} bytes"

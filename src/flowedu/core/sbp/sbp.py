@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from flowedu.core.values.place import Place, bounds, ids
+from flowedu.core.values.place import Place, bounds, format_devices
 from flowedu.errors import ArgumentError
 
 _FORM = re.compile(r"B|P|Pmax|Pmin|S\d+")
@@ -159,7 +159,7 @@ class Layout(NamedTuple):
 
     def __str__(self) -> str:
         grid = f" ({'x'.join(map(str, self.hierarchy))})" if len(self.hierarchy) > 1 else ""
-        return f"{pretty(self.sbp)} on {ids(self.devices)}{grid}"
+        return f"{pretty(self.sbp)} on {format_devices(self.devices)}{grid}"
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1,20 +1,20 @@
 """Blob: a value with a name in a graph. It describes data (shape, dtype, name); it holds none.
 
-Class names as in OneFlow 0.2, whose documents call `BlobDef` the base of all blobs.
+The class names are those of OneFlow 0.2, whose documents call `BlobDef` the base of all blobs.
 """
 from __future__ import annotations
 
 from flowedu.core.values.dtype import dtype
 from flowedu.errors import ArgumentError, DTypeError
 
-# What Python calls for `array op blob`, by the name of NumPy's function for the operator.
+# {name of NumPy's function for an operator: the method that Python calls for `array op blob`}
 _REFLECTED = {"add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__",
               "floor_divide": "__rfloordiv__", "power": "__rpow__", "matmul": "__rmatmul__", "remainder": "__rmod__",
               "less": "__gt__", "less_equal": "__ge__", "greater": "__lt__", "greater_equal": "__le__", "equal": "__eq__",
               "not_equal": "__ne__"}
 
-# What only data can answer: {method: (what it is called, what to do instead)}
-_REFUSED = {
+# Methods that need data: {method: (its name in the error, the fix)}
+_NEED_DATA = {
     "numpy": ("numpy()", "return it from the job, or flow.watch(blob, handler)"),
     "__array__": ("array", "return it from the job, or flow.watch(blob, handler)"),
     "__getitem__": ("indexing", "use flow.slice(x, begin, size)"),
@@ -31,7 +31,7 @@ _REFUSED = {
 
 
 class BlobDesc:
-    """Base of everything that describes a blob: the names made of op_name, blob_name, and distribute."""
+    """Base of the descriptions of a blob: names formed from op_name, blob_name, and distribute."""
 
     is_dynamic = False
 
@@ -45,7 +45,7 @@ class BlobDesc:
 
 
 class BlobDef(BlobDesc):
-    """A named value: `op_name/blob_name`, as checkpoints and plans show it.
+    """A value named `op_name/blob_name`; checkpoints and plans show this name.
 
     Attributes: shape (tuple of int), dtype, is_dynamic, op_name, blob_name, logical_blob_name, unique_name.
     """
@@ -65,27 +65,27 @@ class BlobDef(BlobDesc):
 
     @property
     def lbi(self) -> BlobDef:
-        """The logical blob id: an object with op_name and blob_name, that is, the blob itself."""
+        """The logical blob id, an object with op_name and blob_name: the blob itself."""
         return self
 
     def IdenticalTo(self, other: BlobDef) -> bool:
-        """Whether all static attributes agree."""
+        """Return True if all static attributes are equal."""
         return isinstance(other, BlobDef) and (self.unique_name, self.shape, self.dtype, self.is_dynamic) == (
             other.unique_name, other.shape, other.dtype, other.is_dynamic)
 
     def call_op(self, op, inputs: tuple, attrs: tuple):
-        """Answer the call of an op record that was given blobs. A job's blobs do; a bare description cannot."""
+        """Run an op on blobs. Blobs of a job override this; a bare description raises."""
         raise ArgumentError(f"{op.name}: a blob outside a job describes data and has none", got=repr(self),
                             fix="call it in the body of a job function, or on tensors")
 
-    def _no(self, what: str, fix: str):
+    def _make_error(self, what: str, fix: str):
         return ArgumentError(f"a blob has no {what}: inside a job it stands for data that does not exist yet",
                              expected="ops that build the graph: flow.math, flow.nn, + - * /", got=repr(self), fix=fix)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
-        answer = getattr(self, _REFLECTED.get(ufunc.__name__, ""), None)
-        if answer is not None and method == "__call__" and inputs[1] is self:
-            return answer(inputs[0])
+        reflected = getattr(self, _REFLECTED.get(ufunc.__name__, ""), None)
+        if reflected is not None and method == "__call__" and inputs[1] is self:
+            return reflected(inputs[0])
         raise DTypeError(f"np.{ufunc.__name__}: NumPy computes with arrays, and a blob is none: inside a job it stands for "
                          "data that does not exist yet", expected="ops that build the graph: flow.math, flow.nn", got=repr(
                              self), fix=f"flow.math.{ufunc.__name__}(x), or return the blob and use NumPy on the result")
@@ -99,11 +99,11 @@ class BlobDef(BlobDesc):
         return f"<{type(self).__name__} {self.logical_blob_name} shape={self.shape} dtype={self.dtype!r}>"
 
 
-def _refusal(what: str, fix: str):
+def _forbid(what: str, fix: str):
     def refuse(self, *args, **kwargs):
-        raise self._no(what, fix)
+        raise self._make_error(what, fix)
     return refuse
 
 
-for _name, _words in _REFUSED.items():
-    setattr(BlobDef, _name, _refusal(*_words))
+for _name, (_what, _fix) in _NEED_DATA.items():
+    setattr(BlobDef, _name, _forbid(_what, _fix))

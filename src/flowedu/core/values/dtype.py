@@ -1,7 +1,7 @@
-"""Element types. `flow.float32` and its siblings are the only instances of `dtype`, so `is` compares them.
+"""Element types. Each `dtype`, such as `flow.float32`, has one instance, so `is` compares dtypes.
 
-Names and aliases as in OneFlow 0.4 and later: float = float32, double = float64, half = float16, int = int32,
-long = int64, short = int16, char = NumPy's byte. int16, which OneFlow has not, is PyTorch's.
+Names and aliases follow OneFlow 0.4 and later: float = float32, double = float64, half = float16,
+int = int32, long = int64, short = int16, char = NumPy's byte. OneFlow has no int16; PyTorch has.
 """
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from flowedu.errors.element_types import instead
 class dtype:
     """One element type.
 
-    Attributes: name; code, as in _kernels/core/abi.h (-1: no kernels); numpy, or None where NumPy has no such type
-    (bfloat16, record and tensor_buffer); bytes; is_floating_point; is_signed; is_complex, False; limits: of whole numbers.
+    Attributes: name; code, as in _kernels/core/abi.h (-1: no kernels); numpy, or None (bfloat16,
+    record, tensor_buffer); bytes; is_floating_point, is_signed, is_complex; limits, as (min, max).
     """
 
     __slots__ = ("bytes", "code", "is_complex", "is_floating_point", "is_signed", "limits", "name", "numpy")
@@ -50,8 +50,8 @@ int16 = dtype("int16", 9, np.int16)
 char = dtype("char", -1, np.byte)
 record, tensor_buffer = dtype("record", -1, None), dtype("tensor_buffer", -1, None)
 
-FLOATS, HALVES = (float32, float64), (float16, bfloat16)     # what ops of real numbers have kernels for; 16-bit ones
-NUMBERS = (float32, float64, int32, int64)          # and every op of any numbers
+FLOATS, HALVES = (float32, float64), (float16, bfloat16)    # FLOATS: kernels of ops of real numbers
+NUMBERS = (float32, float64, int32, int64)          # kernels of ops of any numbers
 BY_CODE = (float32, float64, int32, int64, int8, uint8, bool_, float16, bfloat16, int16)
 _ALL = (*BY_CODE, char, record, tensor_buffer)
 _BY_NUMPY = {d.numpy: d for d in BY_CODE if d.numpy is not None}
@@ -59,21 +59,21 @@ _BY_NAME = {d.name: d for d in _ALL}
 
 
 def by_name(name: str) -> dtype:
-    """The element type of this name: "float32". Raises DTypeError."""
+    """Return the element type named `name`, such as "float32". Raises DTypeError."""
     if name not in _BY_NAME:
         raise DTypeError(f"no element type has the name {name!r}", expected=", ".join(_BY_NAME), got=repr(name))
     return _BY_NAME[name]
 
 
 def dtypes() -> list[dtype]:
-    """Every canonical element type."""
+    """Return all element types."""
     return list(_ALL)
 
 
 def as_dtype(d: object, what: str = "dtype") -> dtype:
-    """`d` itself if it is a dtype, or the one that matches a NumPy dtype or Python type.
+    """Return `d` if it is a dtype, else the one that matches a NumPy dtype or Python type.
 
-    Raises DTypeError naming the argument `what`.
+    Raises DTypeError, whose text names the argument `what`.
     """
     if isinstance(d, dtype):
         return d
@@ -90,12 +90,12 @@ _default = float32
 
 
 def get_default_dtype() -> dtype:
-    """The dtype Python floats become: float32, unless set_default_dtype said otherwise."""
+    """Return the dtype of tensors made from Python floats: float32 or set_default_dtype's."""
     return _default
 
 
 def set_default_dtype(d: dtype) -> None:
-    """Let Python floats become `d`. Raises DTypeError for a dtype that is not floating."""
+    """Set the dtype of tensors made from Python floats. Raises DTypeError for integers."""
     global _default
     d = as_dtype(d, "set_default_dtype: d")
     if not d.is_floating_point:

@@ -1,7 +1,7 @@
-"""What a job function takes: one ArgBlobDef per array, and the check of what a call brings.
+"""Definitions of the arguments of a job function, one ArgBlobDef per array; the check of each call.
 
-Here that is one array of exactly this shape: FixedTensorDef, tp.Numpy. (Containers of arrays, lists of them per device, and
-advice for a call that does not fit: oneflow04/job/arguments.py.) The body never sees a definition: it gets a blob.
+Here an argument is one array of exactly the given shape: FixedTensorDef, tp.Numpy. The body of the
+job gets a blob, not a definition. (oneflow04/job/arguments.py adds containers and lists of arrays.)
 """
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _uid = itertools.count()
 
 
 class ArgBlobDef(BlobDesc):
-    """Description of one array that a job is fed with.
+    """Description of one array that a job takes as an argument.
 
     Args:
         shape: a tuple of ints above zero.
         dtype: element type; arrays of another one are cast at the call.
-        batch_axis: the axis the samples lie along, and that devices split; None for none.
-        distribute: how devices share it; an object with `suffix`, such as ":S0" (None: nothing asked for).
+        batch_axis: the axis of the samples, which devices split (None: there is no such axis).
+        distribute: how devices share it, an object with a `suffix` such as ":S0"; None: any way.
 
     Attributes: those arguments; is_dynamic (the size may vary from call to call, up to `shape`); is_tensor_list;
     op_name ("Input_7"), blob_name ("out"), logical_blob_name, unique_name; numpy_dtype.
@@ -43,20 +43,20 @@ class ArgBlobDef(BlobDesc):
                                  expected="Python ints > 0", got=f"{dim!r} ({type(dim).__name__}) in {shape}",
                                  fix="write int(n) for a NumPy integer" if isinstance(dim, np.integer) else
                                      "write the sizes the job is to be fed with; none can be left open")
-        self.shape, self.dtype, self.distribute = shape, element_type(dtype, what), distribute
-        self.batch_axis = normal_batch_axis(batch_axis, len(shape), what)
+        self.shape, self.dtype, self.distribute = shape, check_element_type(dtype, what), distribute
+        self.batch_axis = normalize_batch_axis(batch_axis, len(shape), what)
         self.numpy_dtype = self.dtype.numpy
         self.op_name = f"Input_{next(_uid)}"
 
     def with_distribute(self, distribute: Any) -> ArgBlobDef:
-        """A copy, with a name of its own, that asks for this distribution."""
+        """Return a copy with a new op_name and this `distribute`."""
         if distribute is not None and not hasattr(distribute, "suffix"):
             raise CheckError(f"{type(self).__name__}.with_distribute: not a distribute strategy", got=repr(distribute),
                              expected="flow.distribute.split(axis), broadcast() or auto()", fix="flow.distribute.split(0)")
         return type(self)(self.shape, self.dtype, self.batch_axis, distribute=distribute)
 
     def clone(self) -> ArgBlobDef:
-        """A copy with a name of its own."""
+        """Return a copy with a new op_name."""
         return self.with_distribute(self.distribute)
 
     def __repr__(self) -> str:
@@ -67,9 +67,9 @@ class FixedTensorDef(ArgBlobDef):
     """One array of exactly `shape`."""
 
     def check(self, value: Any, where: str) -> np.ndarray:
-        """The array, cast to `dtype`; the caller's own where it fits as it is, so copy before keeping it.
+        """Return `value` cast to `dtype`, or `value` itself if it fits: copy it before storing it.
 
-        Raises: CheckError (an AssertionError), whose text begins with `where`; DTypeError: no numbers.
+        Raises: CheckError (an AssertionError) with the text `where`; DTypeError: no numbers.
         """
         if self.fits(value):
             return value
@@ -81,23 +81,23 @@ class FixedTensorDef(ArgBlobDef):
         return cast(value, self, where)
 
     def fits(self, value: Any) -> bool:
-        """Whether it is such an array, and nothing has to be cast."""
+        """Return True if `value` has the right type, shape and dtype."""
         return type(value) is np.ndarray and value.shape == self.shape and value.dtype == self.numpy_dtype
 
 
-def check_arguments(name: str, parameters: tuple[str, ...], defs: tuple, args: tuple, check: Callable = FixedTensorDef.check
-                    ) -> list:
-    """All arguments of one call of job `name`: their number, then each with check(definition, argument, where)."""
+def check_arguments(name: str, parameters: tuple[str, ...], defs: tuple, args: tuple,
+                    check: Callable = FixedTensorDef.check) -> list:
+    """Check the number of arguments; return check(definition, argument, where) of each."""
     if len(args) != len(defs):
         raise CheckError(f"{name}: wrong number of arguments", expected=f"{len(defs)}: ({', '.join(parameters)})",
                          got=str(len(args)), fix="a job takes every placeholder, by position")
-    if all(type(d) is FixedTensorDef and d.fits(a) for d, a in zip(defs, args)):        # nearly always: without the texts
+    if all(type(d) is FixedTensorDef and d.fits(a) for d, a in zip(defs, args)):  # no texts
         return list(args)
     return [check(d, a, f"{name}: argument {i} ({p})") for i, (p, d, a) in enumerate(zip(parameters, defs, args), 1)]
 
 
-def element_type(d: Any, what: str) -> dtype:
-    """`d` as a dtype that an array can hold."""
+def check_element_type(d: Any, what: str) -> dtype:
+    """Return `d` as a dtype that a NumPy array can have."""
     d = as_dtype(d, f"{what}: dtype")
     if d.numpy is None:
         raise UnsupportedError(f"{what}: {d.name} has no NumPy array", expected="a number type such as flow.float32",
@@ -112,8 +112,8 @@ def check_shape_is_tuple(shape: Any, what: str) -> None:
         raise CheckError(f"{what}: the shape must be a tuple", expected="a tuple of ints", got=told_value(shape), fix=fix)
 
 
-def normal_batch_axis(axis: int | None, rank: int, what: str) -> int | None:
-    """`axis` counted from the front; None stays None, and so does axis 0 of a scalar."""
+def normalize_batch_axis(axis: int | None, rank: int, what: str) -> int | None:
+    """Return `axis` counted from the front, or None for None and for axis 0 of a scalar."""
     if axis is None or (rank == 0 and axis == 0):
         return None
     if type(axis) is not int or not -rank <= axis < rank:
@@ -123,7 +123,7 @@ def normal_batch_axis(axis: int | None, rank: int, what: str) -> int | None:
 
 
 def cast(value: np.ndarray, defn: ArgBlobDef, where: str) -> np.ndarray:
-    """The array, as the element type of its definition."""
+    """Cast an array to the dtype of its definition."""
     if value.dtype == defn.numpy_dtype:
         return value
     if value.dtype.kind not in "biuf":

@@ -1,12 +1,12 @@
-"""What a job takes and returns: checked at decoration and at compile, and used to shape the result of every call.
+"""Signatures of jobs: checked at decoration and at compile time; they also shape the result.
 
-    check_signature(fn) -> CallSignature           at decoration
-    signature.input_defs()                     at compile: a definition per parameter
-    signature.check_return(value, is_blob)     at compile, on what the body returned
+    check_signature(fn) -> CallSignature       at decoration
+    signature.input_defs()                     at compile time: a definition per parameter
+    signature.check_return(value, is_blob)     at compile time, on the value that the body returned
     convert(value, signature.returns, leaf)    at every call
 
-Here a job takes arrays, and returns one or none. Containers of them, lists of arrays per device, callbacks and old ways of
-saying so: oneflow04/job/signature.py.
+Here a job takes arrays, and returns one array or None. oneflow04/job/signature.py adds containers,
+lists of arrays per device, callbacks, and older forms of annotations.
 """
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from flowedu.core.values import placeholder as ph
 from flowedu.core.values.typing import Numpy, PlaceholderType
 from flowedu.errors import CheckError, UnsupportedError, told_value
 
-MISSING = inspect.Signature.empty  # no annotation was written
+MISSING = inspect.Signature.empty  # there is no annotation
 
 
 class CallParameter(NamedTuple):
-    """`tree`: a placeholder class, or a tree of them; the default value where nothing was annotated (before tp)."""
+    """One parameter. tree: a placeholder class, a tree of them, or a default value."""
 
     name: str
     tree: Any
@@ -33,9 +33,9 @@ class CallParameter(NamedTuple):
 
 
 class CallSignature(NamedTuple):
-    """What a job takes and returns (`returns`: Numpy, None, MISSING, or a tree of containers).
+    """Signature of a job. returns: Numpy, None, MISSING, or a tree of containers.
 
-    Attribute calls_back: the job returns a function that wants a handler of the result.
+    Attribute calls_back: the job returns a function whose argument is a handler of the result.
     """
 
     name: str
@@ -48,61 +48,62 @@ class CallSignature(NamedTuple):
         return tuple(p.name for p in self.parameters)
 
     def input_defs(self) -> tuple:
-        """Fresh definitions, one per parameter. Raises UnsupportedError (a NotImplementedError)."""
-        return tuple(self.definition(p.tree, p.name) for p in self.parameters)
+        """Return a new definition for each parameter. Raises UnsupportedError."""
+        return tuple(self.make_definition(p.tree, p.name) for p in self.parameters)
 
-    def definition(self, tree: Any, name: str) -> Any:
-        """The definition of parameter `name`."""
+    def make_definition(self, tree: Any, name: str) -> Any:
+        """Make the definition of parameter `name`."""
         if isinstance(tree, PlaceholderType):
             return tree.NewInputBlobDef()
-        raise UnsupportedError(f"{self.name}: parameter {name} does not say what it takes",
+        raise UnsupportedError(f"{self.name}: parameter {name} has no placeholder",
                                expected="a placeholder as its annotation",
                                got="no annotation" if tree is MISSING else f"the default value {tree!r}",
                                fix=f"write {name}: tp.Numpy.Placeholder(shape, dtype); bring constants in from outside")
 
     def check_arguments(self, defs: tuple, args: tuple) -> list:
-        """The arguments of a call as their definitions want them. Raises CheckError, DTypeError."""
+        """Check and cast the arguments of a call. Raises CheckError, DTypeError."""
         return ph.check_arguments(self.name, self.names, defs, args)
 
     def check_return(self, value: Any, is_blob: Function[[Any], bool]) -> None:
-        """Raise CheckError (an AssertionError) unless the body returned what it was annotated with."""
+        """Raise CheckError (an AssertionError) if `value` does not match the annotation."""
         if not (value is None if self.returns is None else is_blob(value) or value is None and self.returns is MISSING):
             raise CheckError(f"{self.name}: the returned value does not match the return annotation",
                              expected="None" if self.returns is None else "a blob", got=told_value(value),
-                             fix=blob_advice(value))
+                             fix=suggest_return(value))
 
 
-def blob_advice(value: Any) -> str:
-    """What to return instead of something that is no blob."""
+def suggest_return(value: Any) -> str:
+    """Return the fix for a body that returned `value`, which is not a blob."""
     if isinstance(value, (bool, int, float, np.ndarray, np.generic)):
         return "the body runs once, at compile: return a blob, such as flow.constant(...), not a value"
     return "forgot `return`?" if value is None else "return what flow's ops give"
 
 
 def check_signature(fn: Function) -> CallSignature:
-    """Reads and checks the annotations of a job's function, at decoration.
+    """Read and check the annotations of a job's function, at decoration.
 
     Raises: UnsupportedError (a NotImplementedError) for an annotation of the wrong kind; CheckError (an AssertionError)
     for *args, **kwargs, keyword-only parameters, and for Tuple, List, Dict, Bundle, Callback without their [T].
     """
-    return extension("signature of a job", plain_signature)(fn)
+    return extension("signature of a job", read_plain_signature)(fn)
 
 
-def plain_signature(fn: Function) -> CallSignature:
-    """Of a job that takes arrays and returns one, or none."""
-    read = inspect.signature(fn)
-    if read.return_annotation not in (Numpy, None, MISSING):
+def read_plain_signature(fn: Function) -> CallSignature:
+    """Read the signature of a job that takes arrays and returns one array or None."""
+    signature = inspect.signature(fn)
+    if signature.return_annotation not in (Numpy, None, MISSING):
         raise UnsupportedError(f"{fn.__name__}: return annotation", expected="tp.Numpy or None", fix="write -> tp.Numpy",
-                               got=repr(read.return_annotation))
-    return CallSignature(fn.__name__, tuple(CallParameter(p.name, p.annotation, p.annotation is not MISSING)
-                                        for p in read.parameters.values()), read.return_annotation)
+                               got=repr(signature.return_annotation))
+    parameters = [CallParameter(p.name, p.annotation, p.annotation is not MISSING)
+                  for p in signature.parameters.values()]
+    return CallSignature(fn.__name__, tuple(parameters), signature.return_annotation)
 
 
 def convert(value: Any, annotation: Any, leaf: Function[[Any, Any], Any]) -> Any:
-    """`value`, which `check_return` accepted, with leaf(blob, kind) in place of each blob, in fresh containers.
+    """Return a copy of `value`, a result of the job, with each blob replaced by leaf(blob, kind).
 
-    `kind` is Numpy, ListNumpy or ListListNumpy; MISSING where there is no annotation. An annotation of a container has
-    `part(key)`: that of what stands there (key None: of the value itself).
+    `kind` is Numpy, ListNumpy, ListListNumpy or MISSING (no annotation). The annotation of a
+    container has `part(key)`, the annotation of the element at `key` (None: of the value itself).
     """
     if value is None:
         return None
@@ -116,7 +117,7 @@ def convert(value: Any, annotation: Any, leaf: Function[[Any, Any], Any]) -> Any
 
 
 def leaves(value: Any) -> list:
-    """The blobs of a returned value, in the order in which `convert` meets them."""
+    """Return the blobs of a returned value, in the order in which `convert` visits them."""
     if value is None:
         return []
     if isinstance(value, (list, tuple, dict)):

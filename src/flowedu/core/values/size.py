@@ -5,17 +5,17 @@ import math
 
 
 class Size(tuple):
-    """A shape: a tuple of ints that adds and slices to Sizes and knows its product."""
+    """A shape: a tuple of ints whose sums and slices are Sizes, with the method `numel`."""
 
     __slots__ = ()
 
     def numel(self) -> int:
-        """The number of elements."""
+        """Return the number of elements."""
         return math.prod(self)
 
     def __getitem__(self, index):
-        found = tuple.__getitem__(self, index)
-        return Size(found) if isinstance(index, slice) else found
+        result = tuple.__getitem__(self, index)
+        return Size(result) if isinstance(index, slice) else result
 
     def __add__(self, other):
         return Size(tuple.__add__(self, tuple(other)))

@@ -1,4 +1,4 @@
-"""Spec: the shape and element type of a value, known before it exists. Shape arithmetic lives here too."""
+"""Spec, the shape and dtype of a value, known before the value is computed; shape arithmetic."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from flowedu.core.values.dtype import dtype
 from flowedu.errors import OutOfMemoryError, ShapeError
 
 MAX_RANK = 8               # FE_MAX_DIM of _kernels/core/abi.h
-LARGEST = 1 << 45          # bytes of one array: more than any machine has, and nowhere near where int64 arithmetic wraps
+LARGEST = 1 << 45          # bytes of one array: no machine has more; far below int64 overflow
 
 
 class Spec(NamedTuple):
@@ -36,19 +36,18 @@ class Spec(NamedTuple):
 
 
 def check_spec(what: str, spec: Spec) -> Spec:
-    """`spec`, if an array can have it. Raises ShapeError for too many axes, or a size that is no int of 0 or more, and
-    OutOfMemoryError where it takes more than LARGEST bytes (sizes of 0 count as 1 here, so that the strides fit, too)."""
+    """Return `spec`. Raises ShapeError, or OutOfMemoryError for more than LARGEST bytes."""
     if len(spec.shape) > MAX_RANK:
         raise ShapeError(f"{what}: the result has too many axes", expected=f"at most {MAX_RANK}", got=str(spec.shape),
                          fix="merge axes: reshape to fewer")
     extent = 1
     for n in spec.shape:
         if type(n) is not int:
-            n = _whole(what, spec.shape, n)
+            n = _as_int(what, spec.shape, n)
         if n < 0:
             raise ShapeError(f"{what}: a size is negative", expected="sizes of 0 or more", got=str(spec.shape),
                              fix="check the sizes")
-        extent *= n or 1
+        extent *= n or 1                     # a size of 0 counts as 1, so that the strides fit
     if extent * max(spec.dtype.bytes, 1) > LARGEST:
         raise OutOfMemoryError(f"{what}: no memory has room for this", expected=f"at most {LARGEST:,} bytes",
                                got=f"{spec}, {extent * spec.dtype.bytes:,} bytes" + (", its sizes of 0 taken as 1" * (
@@ -56,7 +55,7 @@ def check_spec(what: str, spec: Spec) -> Spec:
     return spec
 
 
-def _whole(what, shape, n):
+def _as_int(what, shape, n):
     try:
         return index(n)
     except TypeError:
@@ -65,7 +64,7 @@ def _whole(what, shape, n):
 
 
 def broadcast(*shapes: Sequence[int], what: str = "broadcast") -> tuple[int, ...]:
-    """The common shape of NumPy-style broadcasting: right-aligned, axes equal or 1. Raises ShapeError."""
+    """Return the common shape under NumPy broadcasting. Raises ShapeError if there is none."""
     rank = max((len(s) for s in shapes), default=0)
     out = []
     for axis in range(rank):
@@ -78,7 +77,7 @@ def broadcast(*shapes: Sequence[int], what: str = "broadcast") -> tuple[int, ...
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides, in elements, of a contiguous array."""
+    """Return the strides, in elements, of a contiguous array."""
     out, step = [], 1
     for n in reversed(shape):
         out.append(step)

@@ -1,20 +1,20 @@
-"""The state of a thread, in one place: its active contexts. `print(thread_state)` says which.
+"""The state of a thread: its active contexts. `print(thread_state)` shows all but the defaults.
 
-The file that owns a field registers it, and sets it for the length of a block: `with during(tracer=t):`. (Two switches that
-every call reads, whether gradients are recorded and whether tensors are made for inference, are C's:
-core/eager/switches.pxi. The session of jobs is the process's.)
+The file that owns a field registers it, and sets it for a block: `with during(tracer=t):`. Two
+switches that every call reads, recording of gradients and inference mode, are C variables in
+core/eager/switches.pxi. The session of jobs belongs to the process, not to a thread.
 """
 from __future__ import annotations
 
 import threading
 from typing import Any
 
-building = 0                         # how many threads have a tracer: while it is 0, no call of a module looks for one
-changes = 0                          # advances where what a build may have read is written: an attribute, a mode, a seed
+building = 0         # threads with a tracer; while it is 0, calls of modules skip the lookup
+changes = 0          # counts writes of state that a build may read: attributes, modes, seeds
 
 
 class ThreadState(threading.local):
-    """Each thread sees its own values; a new thread starts with the defaults."""
+    """Fields with one value per thread; a new thread starts with the defaults."""
 
     def __repr__(self) -> str:
         special = [f"{k} = {getattr(self, k)!r}" for k, default in FIELDS.items() if getattr(self, k) != default]
@@ -25,7 +25,7 @@ FIELDS: dict[str, Any] = {}          # {field: its default}
 
 
 def register_fields(**defaults: Any) -> None:
-    """Give the state of every thread these fields. Each is registered once, by the file that owns it."""
+    """Add fields to the state of every thread. The file that owns a field registers it once."""
     FIELDS.update(defaults)
     for name, default in defaults.items():
         setattr(ThreadState, name, default)
@@ -35,7 +35,7 @@ thread_state = ThreadState()
 
 
 class during:
-    """Context manager: inside it, in this thread, `thread_state` has these values. AttributeError: it has no such field."""
+    """Context manager that sets fields of `thread_state`. AttributeError for unknown fields."""
 
     def __init__(self, **values: Any):
         self.values = values

@@ -1,10 +1,10 @@
-"""The type names of job functions: `import flowedu.typing as tp`.
+"""Type names for the signatures of job functions: `import flowedu.typing as tp`.
 
     @flow.global_function("train")
     def train(x: tp.Numpy.Placeholder((100, 784)), y: tp.Numpy.Placeholder((100,), flow.int32)) -> tp.Numpy: ...
 
-As a parameter, `Numpy.Placeholder(shape, dtype)`: one array of exactly this shape. As the return annotation, `Numpy`: one
-array. core/values/signature.py reads these annotations; containers and lists of arrays: oneflow04/typing.py.
+A parameter annotated `Numpy.Placeholder(shape, dtype)` takes one array of exactly this shape; the
+return annotation `Numpy` is one array. signature.py reads both; oneflow04/typing.py adds more.
 """
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from flowedu.core.values.dtype import dtype, float32
 
 
 class PlaceholderType(type):
-    """Type of the classes below, so that error messages show them as they were written."""
+    """Metaclass of the classes below; in errors, a class appears as the program wrote it."""
 
     def __repr__(cls) -> str:
         return f"{cls.__name__}({cls.shape}, {cls.dtype.name})" if hasattr(cls, "shape") else cls.__name__
 
 
 class PlaceholderDef(metaclass=PlaceholderType):
-    """Base of the classes that `X.Placeholder(...)` makes. They have `shape`, `dtype` and `batch_axis`."""
+    """Base of the classes made by `X.Placeholder(...)`, with `shape`, `dtype` and `batch_axis`."""
 
     arg_def: type[ph.ArgBlobDef]
 
     @classmethod
     def NewInputBlobDef(cls) -> ph.ArgBlobDef:
-        """A fresh definition of the input; checks the sizes in the shape."""
+        """Make a new definition of the input, and check the sizes of its shape."""
         return cls.arg_def(cls.shape, cls.dtype, cls.batch_axis)
 
 
@@ -38,26 +38,26 @@ class PyStructCompatibleToBlob:
     """Base of the types that are a blob inside a job and NumPy outside of it."""
 
 
-class Fed(PyStructCompatibleToBlob):
+class InputType(PyStructCompatibleToBlob):
     _base: type[PlaceholderDef]
 
     @classmethod
     def Placeholder(cls, shape: tuple[int, ...], dtype: dtype = float32, batch_axis: int | None = 0) -> type:
-        """The annotation of a parameter: what one call must bring.
+        """Make the annotation of a parameter.
 
         Args:
-            shape: a tuple; exact for Numpy, the most one device may get for the others.
-            dtype: what the array is cast to, without a warning, as in OneFlow 0.3 and 0.4 (0.2 raised TypeError).
-            batch_axis: the axis of the samples (None: none); may be negative.
+            shape: a tuple; the exact shape for Numpy, the largest shape per device for the others.
+            dtype: arrays are cast to it silently, as in OneFlow 0.3 and 0.4 (0.2 raised TypeError).
+            batch_axis: the axis of the samples (None: no axis); may be negative.
         """
         what = f"{cls.__name__}.Placeholder"
         ph.check_shape_is_tuple(shape, what)
-        fields = {"shape": shape, "dtype": ph.element_type(dtype, what),
-                  "batch_axis": ph.normal_batch_axis(batch_axis, len(shape), what)}
+        fields = {"shape": shape, "dtype": ph.check_element_type(dtype, what),
+                  "batch_axis": ph.normalize_batch_axis(batch_axis, len(shape), what)}
         return type(cls._base)(what, (cls._base,), fields)
 
 
-class Numpy(Fed):
-    """As a return annotation: one ndarray. As a parameter: `Numpy.Placeholder(shape, dtype)`."""
+class Numpy(InputType):
+    """One ndarray, as a return annotation; of a parameter, `Numpy.Placeholder(shape, dtype)`."""
 
     _base = NumpyDef

@@ -82,8 +82,8 @@ class PlacedBlob(JobBlob):
 
     def __bool__(self):
         if self.dtype is int8:                 # if x > 0: ..., or x in blobs
-            raise self._no("truth value", "flow.where(x > 0, a, b) chooses element by element; `a is b` compares blobs, "
-                           "and `mask is not None` looks whether there is one")
+            raise self._make_error("truth value", "flow.where(x > 0, a, b) chooses element by element; `a is b` "
+                                   "compares blobs, and `mask is not None` looks whether there is one")
         return True
 
     __hash__ = object.__hash__

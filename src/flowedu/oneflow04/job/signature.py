@@ -6,7 +6,7 @@ from collections.abc import Callable as Function
 from typing import Any, NamedTuple
 
 from flowedu.core.values.placeholder import ArgBlobDef
-from flowedu.core.values.signature import MISSING, CallParameter, CallSignature, blob_advice
+from flowedu.core.values.signature import MISSING, CallParameter, CallSignature, suggest_return
 from flowedu.core.values.typing import Numpy
 from flowedu.errors import CheckError, UnsupportedError, told_value
 from flowedu.oneflow04.job.annotation import (
@@ -41,16 +41,16 @@ class JobSignature(CallSignature):
                                    fix=f"write {bare[0]}: tp.Numpy.Placeholder(shape, dtype)")
         return super().input_defs()
 
-    def definition(self, tree: Any, name: str) -> Any:
+    def make_definition(self, tree: Any, name: str) -> Any:
         if isinstance(tree, TupleOf):
-            return tuple(self.definition(t, name) for t in tree.items)
+            return tuple(self.make_definition(t, name) for t in tree.items)
         if isinstance(tree, ArgBlobDef):
             return tree.clone()
         if isinstance(tree, dict):
-            return {k: self.definition(t, name) for k, t in tree.items()}
+            return {k: self.make_definition(t, name) for k, t in tree.items()}
         if isinstance(tree, (list, tuple)):
-            return type(tree)(self.definition(t, name) for t in tree)
-        return super().definition(tree, name)
+            return type(tree)(self.make_definition(t, name) for t in tree)
+        return super().make_definition(tree, name)
 
     def check_arguments(self, defs: tuple, args: tuple, devices: int = 1) -> list:
         return check_arguments(self.name, self.names, defs, args, devices)
@@ -141,7 +141,7 @@ class _Check(NamedTuple):
                 self.need(type(k) is want.key, k, at, f"keys of type {show(want.key)}", "change it or the K of Dict")
                 self.value(v, want.item, f"{at}[{k!r}]")
         else:
-            self.need(self.is_blob(value), value, at, "a blob", blob_advice(value))
+            self.need(self.is_blob(value), value, at, "a blob", suggest_return(value))
             self.need(want is not Numpy or not getattr(value, "is_dynamic", False), value, at, "a blob of fixed shape",
                       "annotate tp.ListNumpy: only fixed-shape blobs fit tp.Numpy")
 
@@ -154,7 +154,7 @@ class _Check(NamedTuple):
             for k, v in value.items() if type(value) is dict else enumerate(value):
                 self.nest(v, want, f"{at}[{k!r}]")
         else:
-            self.need(False, value, at, "a blob, or a list, tuple or dict of blobs", blob_advice(value),
+            self.need(False, value, at, "a blob, or a list, tuple or dict of blobs", suggest_return(value),
                       UnsupportedError, "global_function returns RemoteBlob or list/tuple/dict nested RemoteBlob only")
 
     def need(self, holds: bool, value: Any, at: str, expected: str, fix: str, error: type = CheckError,
