@@ -303,7 +303,7 @@ def dot(input, tensor) -> _Tensor: """The inner product of two vectors."""
 double: _dtype
 def dsplit(input, indices_or_sections) -> tuple: """Pieces along axis 2 of a tensor with 3 axes or more."""
 def dstack(tensors: Sequence) -> _Tensor: """Joined along the third axis."""
-def dtypes() -> list[_dtype]: """Every canonical element type."""
+def dtypes() -> list[_dtype]: """Return all element types."""
 def dynamic_reshape(x, shape: Sequence[_int], name=None) -> _Tensor:
     """The same elements in another shape; one axis may be -1."""
 e: _float
@@ -364,7 +364,7 @@ def frac(input) -> _Tensor: """x - trunc(x)."""
 def from_dlpack(x, *, device=None, copy: _bool | None = None) -> _Tensor:
     """Return a tensor over the memory of another library's array, or of a DLPack capsule."""
 def from_numpy(a: _np.ndarray) -> _Tensor:
-    """A tensor over the memory of `a`, strides included: writes on one side show on the other."""
+    """Return a tensor that shares the memory and strides of `a`; writes to either change both."""
 def full(size, fill_value, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> _Tensor:
     """`fill_value` everywhere; the dtype is that of the value (float: the default one) unless given."""
 def full_like(input, fill_value, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None, memory_format=None) -> _Tensor:
@@ -384,7 +384,8 @@ def gen_tensor_buffer(shape: Sequence[_int], shape_list: Sequence[Sequence[_int]
 def ger(input, vec2) -> _Tensor: """Every element of one vector times every element of another."""
 def get_all_variables() -> dict[str, Variable]:
     """Live handles with .shape, .dtype and .numpy(), optimizer state included."""
-def get_default_dtype() -> _dtype: """The dtype Python floats become: float32, unless set_default_dtype said otherwise."""
+def get_default_dtype() -> _dtype:
+    """Return the dtype of tensors made from Python floats: float32 or set_default_dtype's."""
 def get_num_threads() -> _int: """How many threads kernels may use."""
 def get_rng_state() -> _Tensor: """The state of the default generator, a uint8 tensor."""
 def get_variable(name: str, shape=None, dtype=..., initializer=None, regularizer=None, trainable: _bool | None = None, model_name: str | None = None, random_seed: _int | None = None, parallel_distribution=None, distribute=None, reuse: _bool = True) -> _Tensor:
@@ -714,7 +715,7 @@ def select_scatter(input, src, dim: _int, index: _int) -> _Tensor: """x with one
 def selu(input) -> _Tensor: """The scaled exponential linear unit."""
 def set_cache(enabled: _bool) -> None:
     """Switch reuse of freed blocks on or off (off lets a memory checker see every access)."""
-def set_default_dtype(d: _dtype) -> None: """Let Python floats become `d`."""
+def set_default_dtype(d: _dtype) -> None: """Set the dtype of tensors made from Python floats."""
 def set_num_threads(n) -> None:
     """Let kernels use `n` threads from now on: 1 to 256, or to the number of processors where that is more."""
 def set_printoptions(precision: _int | None = None, threshold: _float | None = None, edgeitems: _int | None = None, linewidth: _int | None = None, profile: str | None = None, sci_mode: _bool | None = None) -> None:

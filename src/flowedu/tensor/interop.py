@@ -48,7 +48,7 @@ def __dlpack__(self, *, stream=None, max_version: tuple[int, int] | None = None,
 
     Raises BufferError for what cannot be handed over: it requires a gradient, or is elsewhere and copy is False.
     """
-    self._need_data("__dlpack__()")
+    self._require_data("__dlpack__()")
     if self.global_layout is not None:
         raise BufferError("dlpack: a global tensor is no one array: x.to_local() is this rank's part of it")
     if stream is not None and stream != -1 and not self._device:
@@ -135,7 +135,7 @@ def __complex__(self) -> complex:
 # ---- memory
 def data_ptr(self) -> int:
     """The address of the first element."""
-    self._need_data("data_ptr()")
+    self._require_data("data_ptr()")
     if self.has_memory:
         lend(self)
     return self.address if self._numel else 0
@@ -166,7 +166,7 @@ class UntypedStorage:
 
 def untyped_storage(self) -> UntypedStorage:
     """The memory under this tensor; equal for tensors that share it."""
-    self._need_data("untyped_storage()")
+    self._require_data("untyped_storage()")
     return UntypedStorage(self)
 
 
@@ -205,7 +205,7 @@ def memory_of(t: Tensor):
 
 
 def __reduce_ex__(self, protocol):
-    self._need_data("__reduce_ex__()")
+    self._require_data("__reduce_ex__()")
     whole = row_by_row(self.detach()._on_host())             # the numbers alone: who loads them says where they go
     array = np.ascontiguousarray(whole.numpy()).reshape(whole._sizes()) if self.dtype.numpy is not None \
         else bytes(memory_of(whole))
@@ -245,7 +245,7 @@ def __deepcopy__(self, memo: dict) -> Tensor:
     in the copy, too."""
     if id(self) in memo:
         return memo[id(self)]
-    self._need_data("__deepcopy__()")
+    self._require_data("__deepcopy__()")
     y = tensor_alias(_copy_in_memory(self, memo), type(self))
     y.tracked = self.tracked and self.is_leaf
     if self.is_leaf and self.grad is not None:

@@ -1,18 +1,18 @@
-"""Chapter 2: the engine: how a call runs now. Its files, in reading order:
+"""Chapter 2: the engine, which runs calls eagerly; file by file in reading order.
 
-    dispatch.pxd, dispatch.pyx  its structs; it includes the .pxi files below
-    hooks.pxi                   hooks that other modules fill
-    switches.pxi                gradients on or off, inference, devices, threads
-    entry.pxi                   Entry: an op on one set of Specs, ready to run
+    dispatch.pxd, dispatch.pyx  structs and classes; includes the .pxi files below
+    hooks.pxi                   slots for functions of later chapters
+    switches.pxi                gradient recording, inference mode, devices, threads
+    entry.pxi                   Entry: an op prepared for one set of Specs
     eager.pxi                   the eager interpreter
-    memory.pxi                  tensors with new memory
-    launch.pxi                  how a kernel is called, on how many threads
+    memory.pxi                  allocation of tensors
+    launch.pxi                  kernel calls and their number of threads
     node.pxi                    nodes of the tape
     tensorbase.pxi              the C part of Tensor
     link.pxi                    views and their history
-    inplace.pxi                 writes into a tensor's memory
+    inplace.pxi                 in-place writes
     tensor.py                   Tensor: attributes, conversions, operators
     arrays.py                   tensors over NumPy arrays
-    later/                      what chapters 4 to 8 hook into it
+    later/                      extensions of chapters 4 to 8
 """
-from flowedu.core.eager import arrays  # noqa: F401  the engine is whole with tensors over arrays
+from flowedu.core.eager import arrays  # noqa: F401  registers from_numpy

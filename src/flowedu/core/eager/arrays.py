@@ -1,4 +1,4 @@
-"""Tensors over NumPy arrays, and other tensors over the same memory."""
+"""Tensors that share memory with NumPy arrays or with other tensors."""
 from __future__ import annotations
 
 import numpy as np
@@ -17,9 +17,10 @@ _COPY, _IDENTITY = REGISTRY["contiguous"], REGISTRY["identity"]
 
 
 def from_numpy(a: np.ndarray) -> Tensor:
-    """A tensor over the memory of `a`, strides included: writes on one side show on the other. Of a read-only array a
-    tensor that in-place ops refuse to write. Raises DTypeError for element types flowedu has not, ShapeError for negative
-    strides."""
+    """Return a tensor that shares the memory and strides of `a`; writes to either change both.
+
+    In-place ops raise if `a` is read-only. Raises DTypeError, or ShapeError for negative strides.
+    """
     if not isinstance(a, np.ndarray):
         raise CallError("from_numpy: expected an ndarray", expected="numpy.ndarray", got=type(a).__name__,
                         fix="flow.tensor(data) takes numbers and lists")
@@ -33,17 +34,17 @@ def from_numpy(a: np.ndarray) -> Tensor:
 
 
 def copied(a, kind: dt.dtype | None = None) -> Tensor:
-    """A tensor with a copy of an array's numbers, as `kind` (None: as they are)."""
+    """Return a tensor with a copy of the values of `a`, as dtype `kind` (None: that of `a`)."""
     a = np.asarray(a)
     kind = kind or dt.as_dtype(a.dtype)
-    if kind.numpy is None or kind.code < 0:                       # bfloat16: by way of float32; char: refused there
+    if kind.numpy is None or kind.code < 0:  # bfloat16, via float32; cast refuses char
         return cast(copied(a, dt.float32), kind)
     with np.errstate(all="ignore"):
         return over(np.array(a, dtype=kind.numpy, order="C", copy=True), kind, Tensor)
 
 
 def tensor_alias(t: Tensor, cls: type = Tensor) -> Tensor:
-    """Another tensor of class `cls` over the same memory, without history."""
+    """Return another tensor of class `cls` over the same memory, without autograd history."""
     if t.global_layout is None:
         return view(t, t._sizes(), t.strides, 0, cls)
     if cls is Tensor:
@@ -54,7 +55,7 @@ def tensor_alias(t: Tensor, cls: type = Tensor) -> Tensor:
 
 
 def detach(self) -> Tensor:
-    """The same memory (or lazy value) without history."""
+    """Return a tensor with the same memory (or lazy value), without autograd history."""
     if self.has_memory:
         return tensor_alias(self)
     with unrecorded():
@@ -62,12 +63,12 @@ def detach(self) -> Tensor:
 
 
 def copy_of(t: Tensor) -> Tensor:
-    """A copy, row by row, with t's history."""
+    """Return a contiguous copy, recorded for backward."""
     return _COPY.call((t,), ())
 
 
 def row_by_row(t: Tensor) -> Tensor:
-    """t itself where its memory runs row by row, else a copy that does."""
+    """Return `t` if it is contiguous, else a contiguous copy."""
     return t if t._is_row_major() else copy_of(t)
 
 

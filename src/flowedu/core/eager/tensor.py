@@ -1,5 +1,6 @@
-"""flow.Tensor: attributes, conversions, operators. The C part (data, tape links, + - * / @) is
-core/eager/dispatch.pyx; the functions that become methods are attached by the modules that define them.
+"""flow.Tensor: attributes, conversions, operators.
+
+core/eager/dispatch.pyx has the C part (data, tape links, + - * / @). Others `attach` methods.
 """
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ from flowedu.errors import DTypeError, GradientError, LazyTensorError, ShapeErro
 _op = REGISTRY.__getitem__
 
 
-def _operators(name: str) -> tuple:
-    """The methods for `x op y` and, reflected, `y op x`."""
+def _make_operators(name: str) -> tuple:
+    """Return the methods for `x op y` and, reflected, `y op x`."""
     op = _op(name)
     return lambda self, other: operate(op, self, other), lambda self, other: operate(op, other, self)
 
 
 class LazyGrad:
-    """The grad_fn of a lazy tensor: a name."""
+    """The grad_fn of a lazy tensor, which has only a name."""
 
     next_functions = ()
 
@@ -42,27 +43,26 @@ class LazyGrad:
 
 
 class TensorType(type):
-    """Calling the class makes a tensor: `flow.Tensor(2, 3)`, `flow.Tensor([1, 2])`. (The memory layer makes instances
-    without a call.)"""
+    """Metaclass: a call makes a tensor, `flow.Tensor(2, 3)`; C code allocates without a call."""
 
     def __call__(cls, *args, device=None, placement=None, sbp=None):
         return extension("tensors from sizes")("Tensor", None, args, device, placement, sbp)
 
 
 class Tensor(TensorBase, metaclass=TensorType):
-    """An n-dimensional array that can be differentiated. Make one with `flow.tensor(data)`.
+    """An n-dimensional array with automatic differentiation. Make one with `flow.tensor(data)`.
 
-    Inside nn.Graph.build tensors are lazy: shape and dtype are known, numbers are not, and every op on one becomes a node
-    of the graph.
+    Inside nn.Graph.build tensors are lazy: they have a shape and a dtype but no values, and each op
+    on a lazy tensor adds a node to the graph.
     """
 
     __slots__ = ()
     __array_priority__ = 1000
 
-    # ---- its attributes
+    # ---- attributes
     @property
     def requires_grad(self) -> bool:
-        """Whether backward computes a gradient for it. May be set on leaves of floating dtype."""
+        """Whether backward computes its gradient. May be set on leaves of floating dtype."""
         if self.link is not None:
             self.refresh_view()
         return self.tracked
@@ -81,14 +81,14 @@ class Tensor(TensorBase, metaclass=TensorType):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it was made by its user and not by a recorded op."""
+        """Whether the tensor is not the output of a recorded op."""
         if self.link is not None:
             self.refresh_view()
         return self.node is None and (self.is_eager or self.rare.grad_name is None)
 
     @property
     def grad_fn(self):
-        """The recorded call that made it; None for leaves."""
+        """The recorded call that computed this tensor; None for leaves."""
         if self.link is not None:
             self.refresh_view()
         if self.node is None and self.is_lazy and self.rare.grad_name is not None and self.tracked:
@@ -96,21 +96,21 @@ class Tensor(TensorBase, metaclass=TensorType):
         return self.node
 
     def numel(self) -> int:
-        """The number of elements."""
+        """Return the number of elements."""
         return self._numel
 
-    is_global = property(lambda self: self.global_layout is not None, doc="Whether it has a placement and an sbp.")
+    is_global = property(lambda self: self.global_layout is not None, doc="True if global.")
 
-    # ---- its numbers
-    def _need_data(self, what: str) -> None:
+    # ---- values
+    def _require_data(self, what: str) -> None:
         if self.is_lazy:
             raise LazyTensorError(f"tensor.{what} is not allowed to be called in nn.Graph.build(*args) or be called by "
                                   "lazy tensor.", expected="an eager tensor", got=f"a lazy {self.spec}",
                                   fix="return it from build() and look at what the graph's call returns")
 
     def numpy(self) -> np.ndarray:
-        """The same memory as an ndarray: a write on one side shows on the other. It need not be detached first."""
-        self._need_data("numpy()")
+        """Return an ndarray that shares the memory; no `detach()` is needed before."""
+        self._require_data("numpy()")
         self.uniform = False                              # the array may be written
         if self.global_layout is not None:
             return slots.logical(self).numpy()
@@ -123,14 +123,14 @@ class Tensor(TensorBase, metaclass=TensorType):
         return np.asarray(memoryview(self))
 
     def peek(self) -> np.ndarray:
-        """numpy() for reading only; float32 of a bfloat16 tensor."""
+        """Return numpy() for reading only; bfloat16 is converted to float32."""
         if self.dtype is dt.bfloat16:
             return _op("cast")(self.detach(), dtype=dt.float32).peek()
         plain = self.global_layout is None and self.has_memory
         return np.asarray(memoryview(self._on_host())) if plain else self.numpy()
 
     def item(self):
-        """The one element as a Python number."""
+        """Return the only element as a Python number."""
         if self.is_lazy:
             raise LazyTensorError("item: Only eager scalar tensor support GetItem.", got="a lazy tensor",
                                   expected="an eager tensor", fix="return it from build() and call item() on the result")
@@ -142,28 +142,28 @@ class Tensor(TensorBase, metaclass=TensorType):
         return a._on_host().numpy().reshape(-1)[0].item()
 
     def tolist(self):
-        """Nested lists of numbers; of a 0-dim tensor the number."""
-        self._need_data("tolist()")
+        """Return the elements as nested lists, or the number of a 0-dim tensor."""
+        self._require_data("tolist()")
         a = self if self.dtype.numpy is not None else _op("cast")(self, dtype=dt.float32)
         return a._on_host().numpy().tolist()
 
     def __float__(self):
-        self._need_data("__float__()")
+        self._require_data("__float__()")
         return float(self.item())
 
     def __int__(self):
-        self._need_data("__int__()")
+        self._require_data("__int__()")
         return int(self.item())
 
     def __index__(self):
-        self._need_data("__index__()")
+        self._require_data("__index__()")
         if self.dtype.is_floating_point or self._numel != 1:
             raise DTypeError("only integer tensors of a single element can be converted to an index",
                              got=f"{self.dtype.name}{list(self.shape)}")
         return int(self.item())
 
     def __bool__(self):
-        self._need_data("__bool__()")
+        self._require_data("__bool__()")
         if self._numel != 1:
             raise ShapeError("bool value of Tensor with more than one value is ambiguous" if self._numel else
                              "bool value of Tensor with no values is ambiguous", got=f"shape {tuple(self.shape)}",
@@ -176,12 +176,12 @@ class Tensor(TensorBase, metaclass=TensorType):
         return self.shape[0]
 
     def __repr__(self) -> str:
-        return f"tensor(..., size={tuple(self.shape)}, dtype={self.dtype!r})"       # printing.py has the full form
+        return f"tensor(..., size={tuple(self.shape)}, dtype={self.dtype!r})"  # see tensor/printing.py
 
-    # ---- operators that C does not have
-    __pow__, __rpow__ = _operators("pow")
-    __mod__, __rmod__ = _operators("mod")
-    __floordiv__, __rfloordiv__ = _operators("floordiv")
+    # ---- operators that the C part does not have
+    __pow__, __rpow__ = _make_operators("pow")
+    __mod__, __rmod__ = _make_operators("mod")
+    __floordiv__, __rfloordiv__ = _make_operators("floordiv")
     __hash__ = object.__hash__
 
     def __neg__(self):
@@ -198,7 +198,7 @@ class Tensor(TensorBase, metaclass=TensorType):
 
 
 def attach(cls: type, methods: dict) -> None:
-    """Make each function of `methods` a method of `cls`: {name: function, property or any descriptor}."""
+    """Set attributes of `cls`. methods: {name: function, property, or other descriptor}."""
     for name, value in methods.items():
         setattr(cls, name, value)
 

@@ -12,14 +12,14 @@ from flowedu.tensor.memory_format import memory_format
 from typing import Any, Iterator, Literal, overload
 
 class LazyGrad:
-    """The grad_fn of a lazy tensor: a name."""
+    """The grad_fn of a lazy tensor, which has only a name."""
     def __init__(self, name: str) -> None: ...
     def __repr__(self) -> str: ...
     def name(self) -> str: ...
     next_functions: tuple
 REGISTRY: dict
 class Tensor(TensorBase, metaclass=TensorType):
-    """An n-dimensional array that can be differentiated."""
+    """An n-dimensional array with automatic differentiation."""
     @property
     def H(self) -> Tensor: """The last two axes exchanged, a view: there are no complex numbers."""
     @property
@@ -233,7 +233,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def deg2rad(input) -> Tensor: """Degrees as radians."""
     def deg2rad_(self, *args, **kwargs) -> Tensor: """`deg2rad`, written into the tensor itself."""
     def det(A) -> Tensor: """The determinant of each square matrix."""
-    def detach(self) -> Tensor: """The same memory (or lazy value) without history."""
+    def detach(self) -> Tensor: """Return a tensor with the same memory (or lazy value), without autograd history."""
     def detach_(self) -> Tensor: """Forget the history: the tensor becomes a leaf that requires no gradient."""
     @property
     def device(self) -> _device: ...
@@ -313,7 +313,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def get_device(self) -> _int: """The number of its GPU; -1: the CPU."""
     def global_to_global(*args, **kwargs) -> Tensor: """See help(flowedu.tensor.global_creation.global_to_global)."""
     @property
-    def grad_fn(self) -> Any: """The recorded call that made it; None for leaves."""
+    def grad_fn(self) -> Any: """The recorded call that computed this tensor; None for leaves."""
     def greater(input, other) -> Tensor: """Elementwise gt: bools."""
     def greater_(self, *args, **kwargs) -> Tensor: """`greater`, written into the tensor itself."""
     def greater_equal(input, other) -> Tensor: """Elementwise ge: bools."""
@@ -360,10 +360,10 @@ class Tensor(TensorBase, metaclass=TensorType):
     def is_cuda(self) -> _bool: """Whether it is on a GPU."""
     def is_floating_point(self) -> _bool: """Whether the dtype is one of floats."""
     @property
-    def is_global(self) -> _bool: """Whether it has a placement and an sbp."""
+    def is_global(self) -> _bool: """True if global."""
     def is_inference(self) -> _bool: """Whether it was made in inference mode."""
     @property
-    def is_leaf(self) -> _bool: """Whether it was made by its user and not by a recorded op."""
+    def is_leaf(self) -> _bool: """Whether the tensor is not the output of a recorded op."""
     @property
     def is_local(self) -> _bool: """Whether it lives in one process, on one device."""
     @property
@@ -390,7 +390,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def isnan(input) -> Tensor: """Whether each element is nan: a bool tensor."""
     def isneginf(input) -> Tensor: """Whether each element is -inf: a bool tensor."""
     def isposinf(input) -> Tensor: """Whether each element is inf: a bool tensor."""
-    def item(self) -> Any: """The one element as a Python number."""
+    def item(self) -> Any: """Return the only element as a Python number."""
     @property
     def itemsize(self) -> _int: """Bytes of one element."""
     def kaiming_normal_(tensor, a: _float = 0.0, mode: str = 'fan_in', nonlinearity: str = 'leaky_relu', *, data_format: str = 'NCHW', generator=None) -> Tensor:
@@ -515,7 +515,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def neg_(self) -> Tensor: """`neg`, written into the tensor itself."""
     def negative(input) -> Tensor: """-x."""
     def negative_(self, *args, **kwargs) -> Tensor: """`negative`, written into the tensor itself."""
-    def nelement(self) -> _int: """The number of elements."""
+    def nelement(self) -> _int: """Return the number of elements."""
     def new_empty(self, *size, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor:
         """An uninitialised tensor of this shape, in self's dtype unless another is given, where self lies."""
     def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor:
@@ -537,8 +537,8 @@ class Tensor(TensorBase, metaclass=TensorType):
     def normal_(self, *args, **kwargs) -> Tensor: """Fill the tensor with random numbers."""
     def not_equal(input, other) -> Tensor: """Elementwise ne: bools."""
     def not_equal_(self, *args, **kwargs) -> Tensor: """`not_equal`, written into the tensor itself."""
-    def numel(self) -> _int: """The number of elements."""
-    def numpy(self) -> _np.ndarray: """The same memory as an ndarray: a write on one side shows on the other."""
+    def numel(self) -> _int: """Return the number of elements."""
+    def numpy(self) -> _np.ndarray: """Return an ndarray that shares the memory; no `detach()` is needed before."""
     def orthogonal_(tensor, gain: _float = 1.0, generator=None) -> Tensor:
         """Rows (of the tensor as a matrix, first axis by all others) at right angles, or columns if there are fewer."""
     def outer(input, vec2) -> Tensor: """Every element of one vector times every element of another."""
@@ -546,7 +546,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def output_nr(self) -> _int: """Which output of grad_fn it is."""
     @property
     def parts(self) -> Any: """{rank: shard} of the ranks this process owns; devices that hold the same may share it."""
-    def peek(self) -> _np.ndarray: """numpy() for reading only; float32 of a bfloat16 tensor."""
+    def peek(self) -> _np.ndarray: """Return numpy() for reading only; bfloat16 is converted to float32."""
     def permute(input, *dims_, dims=None) -> Tensor: """The axes in the given order."""
     def pin_memory(self, device=None) -> Tensor:
         """A copy in pinned main memory, which a GPU reads by itself: of it `.to("cuda", non_blocking=True)` returns at once."""
@@ -590,7 +590,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def repeat_interleave(input, repeats=None, dim: _int | None = None, *, output_size=None) -> Tensor:
         """Every element (part along `dim`) `repeats` times in a row: an int, or a tensor with a number for each part."""
     @property
-    def requires_grad(self) -> _bool: """Whether backward computes a gradient for it."""
+    def requires_grad(self) -> _bool: """Whether backward computes its gradient."""
     @requires_grad.setter
     def requires_grad(self, value) -> None: ...
     def requires_grad_(self, requires_grad: _bool = True) -> Tensor: """Set requires_grad; returns the tensor itself."""
@@ -694,7 +694,7 @@ class Tensor(TensorBase, metaclass=TensorType):
         """Return the tensor on another device, as `x.to(device)` does. stream: None, as transfers use the current stream."""
     def to_global(*args, **kwargs) -> Tensor: """See help(flowedu.core.sbp.tensor.shards.to_global)."""
     def to_local(*args, **kwargs) -> Tensor: """See help(flowedu.core.sbp.tensor.shards.to_local)."""
-    def tolist(self) -> Any: """Nested lists of numbers; of a 0-dim tensor the number."""
+    def tolist(self) -> Any: """Return the elements as nested lists, or the number of a 0-dim tensor."""
     def topk(input, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> return_types.topk:
         """(values, indices) of the k largest (smallest) elements along `dim`, the best first."""
     def trace(input) -> Tensor: """The sum of a matrix's diagonal."""
@@ -747,9 +747,9 @@ class Tensor(TensorBase, metaclass=TensorType):
     def xlogy_(self, *args, **kwargs) -> Tensor: """`xlogy`, written into the tensor itself."""
     def zero_(input) -> Tensor: """Make every element 0."""
 class TensorType(type):
-    """Calling the class makes a tensor: `flow.Tensor(2, 3)`, `flow.Tensor([1, 2])`. (The memory layer makes instances without a call.)"""
+    """Metaclass: a call makes a tensor, `flow.Tensor(2, 3)`; C code allocates without a call."""
     def __call__(cls, *args, device=None, placement=None, sbp=None) -> Any: ...
 def attach(cls: type, methods: dict) -> None:
-    """Make each function of `methods` a method of `cls`: {name: function, property or any descriptor}."""
+    """Set attributes of `cls`. methods: {name: function, property, or other descriptor}."""
 slots: Slots
 __all__ = ['Size', 'Tensor', 'attach']

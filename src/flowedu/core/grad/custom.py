@@ -1,4 +1,4 @@
-"""Nodes that are not op calls: autograd.Function, writes into views, crossings between local and global tensors."""
+"""Tape nodes without an op: autograd.Function, writes into views, local-global conversions."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from flowedu.core.eager.dispatch import TensorBase
 
 
 class Custom:
-    """What a node without an op knows (see custom_node in core/eager/node.pxi)."""
+    """Base of backward rules of nodes without an op; see custom_node in core/eager/node.pxi."""
 
     outputs = 1
 
@@ -18,5 +18,5 @@ class Custom:
         raise NotImplementedError
 
     def release(self) -> bool:
-        """Free what was kept for backward; whether a second backward is impossible then."""
+        """Free the values saved for backward. Return True if that rules out a second backward."""
         return False

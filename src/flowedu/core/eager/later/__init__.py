@@ -1,4 +1,4 @@
-"""What later chapters hook into the engine, each read with its chapter:
+"""Extensions of the engine by later chapters, each read with its chapter.
 
     lazy.pxi    (4) calls on values of a graph
     global.pxi  (6) calls on global tensors
