@@ -1,4 +1,4 @@
-"""JobBlob: a value of a job that is being built."""
+"""JobBlob: a value of a job whose body runs."""
 from __future__ import annotations
 
 from flowedu.core.layers.context import BETWEEN_JOBS, current, unique_name
@@ -7,9 +7,9 @@ from flowedu.errors import CheckError
 
 
 class JobBlob(BlobDef):
-    """What the body of a job gets, and what ops and layers give it.
+    """An argument of a job's body, or a result of an op or a layer in the body.
 
-    Attributes (beside those of BlobDef): context, the job; values, its value on each device; location, where in the body.
+    Attributes in addition to BlobDef's: context, of the job; values, one per device; location, the line in the body.
     """
 
     def __init__(self, value, op_name: str, blob_name: str, context, is_dynamic: bool = False):
@@ -29,7 +29,7 @@ class JobBlob(BlobDef):
         return getattr(getattr(self.value, "node", None), "line", "")
 
     def call_op(self, op, inputs: tuple, attrs: tuple):
-        """An op record called on blobs: unwrap, append the node, wrap."""
+        """Call an op record on blobs: unwrap the arguments, append a node to the graph, and wrap the results."""
         context = current()
         if not context.in_job:
             raise CheckError(f"a blob of job {self.job_name} is used outside any job", expected="blobs made in the body "

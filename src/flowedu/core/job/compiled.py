@@ -1,4 +1,4 @@
-"""Compiled: a job's graph for one set of argument shapes: what it fetches and delivers, its rates, and its Program."""
+"""Compiled: the graph of a job for one set of argument shapes, with its Program, outputs, and learning rates."""
 from __future__ import annotations
 
 from collections import Counter
@@ -14,16 +14,16 @@ from flowedu.core.layers.context import use_context
 
 
 class Compiled:
-    """Runs calls of a job.
+    """The compiled graph of a job, which runs its calls.
 
     Args:
-        context: the job, its body done.
+        context: the context of the job, after its body ran.
         returned: the values to fetch.
-        off: passes that are switched off.
-        devices: how many virtual devices the graph is laid on.
+        off: names of the passes to leave out.
+        devices: number of virtual devices of the graph.
 
-    Attributes: program; returned, where in the outputs each returned value is; deliveries, (positions in the outputs,
-    handler); spread, how the graph was laid on several devices.
+    Attributes: program; returned, the position in the outputs of each returned value; deliveries, (positions in the
+    outputs, handler); spread, the distribution over several devices or None.
     """
 
     def __init__(self, context, returned: Sequence[GraphValue], off: Sequence[str] = (), devices: int = 1):
@@ -35,14 +35,14 @@ class Compiled:
         graph.outputs = list(unique)
         self.returned = [unique.index(v) for v in returned]
         self.deliveries = [(tuple(map(unique.index, values)), handler) for values, handler in watched]
-        asked = Counter([*self.returned, *(i for where, _ in self.deliveries for i in where)])
-        self.shared = {i for i, n in asked.items() if n > 1}      # every receiver gets an array of its own
+        readers = Counter([*self.returned, *(i for where, _ in self.deliveries for i in where)])
+        self.shared = {i for i, n in readers.items() if n > 1}    # each reader gets a copy
         self.spread = extension("a job on several devices")(graph, devices) if devices > 1 else None
-        # Jobs share variables: one runs at a time, whatever thread calls it.
+        # Jobs share variables, so the lock of the session allows one run at a time.
         self.program = Program(graph, off, tensors=False, lock=context.session.lock, place=context.place)
 
     def link(self, session) -> None:
-        """Plan the graph over the session's variables."""
+        """Plan the graph with the variables of the session."""
         rates = [(schedule, copied(np.zeros(1, np.float32)), value) for schedule, value in self.context.rates]
         arrays: dict[GraphValue, object] = {v: session.variables[n].tensor for n, v in self.graph.variables.items()}
         arrays.update({value: rate for _, rate, value in rates})
@@ -55,23 +55,23 @@ class Compiled:
         self.varying = [(schedule, rate) for schedule, rate in self.schedules if not schedule.is_constant]
         self.program.link(arrays, counter, [self._write_rates] if self.varying and step is not None else ())
         if not self.deliveries:
-            self.run = self.program.run                          # a call needs nothing else
+            self.run = self.program.run                          # a call needs no other step
 
     def _write_rates(self) -> None:
         for schedule, rate in self.varying:
             rate[0] = schedule(int(self.step[0]))
 
     def run(self, args: tuple) -> list[np.ndarray]:
-        """One step on arrays that the executor accepts; the outputs. Watch handlers have been called when it returns."""
+        """Run one step on arrays that the executor accepts, call the watch handlers, and return the outputs."""
         return self.deliver(self.program.run(args))
 
     def deliver(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
-        """Hand the watched ones among the outputs to their handlers."""
+        """Call the watch handlers with their outputs."""
         for where, handler in self.deliveries:
             handler([outputs[i].copy() if i in self.shared else outputs[i] for i in where])
         return outputs
 
     def fetch(self, outputs: list[np.ndarray], number: int) -> np.ndarray:
-        """Returned value `number`, an array of its own."""
+        """Return the value `number` of the job's results. No other reader has this array."""
         i = self.returned[number]
         return outputs[i].copy() if i in self.shared else outputs[i]

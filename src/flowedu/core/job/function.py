@@ -1,4 +1,4 @@
-"""flow.global_function: a Python function becomes a job, compiled once and run as one plan."""
+"""flow.global_function: turns a Python function into a job, which is compiled once and runs as one plan."""
 from __future__ import annotations
 
 import functools
@@ -7,16 +7,16 @@ from collections.abc import Callable
 from flowedu.core.extensions import extension
 from flowedu.core.job.program import CompiledJob
 from flowedu.core.job.session import default_session
-from flowedu.core.job.values import flat_array
+from flowedu.core.job.values import aligned_array
 from flowedu.core.values.signature import check_signature, convert, leaves
 from flowedu.core.values.typing import Numpy
 from flowedu.errors import CallError, CheckError
 
 
 def global_function(type: str = "predict", function_config=None, kind: type[JobFunction] | None = None) -> Callable:
-    """Decorator that makes a function a job: `@global_function("train")`. kind: its class.
+    """Return a decorator that turns a function into a job: `@global_function("train")`. kind: class of the job.
 
-    flow.global_function (oneflow04/job/function.py) is this for jobs that know everything OneFlow 0.4 knew.
+    flow.global_function (oneflow04/job/function.py) calls it with the job class that has all features of OneFlow 0.4.
     """
     if callable(type):
         raise CheckError("global_function: the decorator was not called", expected='@flow.global_function() or '
@@ -28,7 +28,7 @@ def global_function(type: str = "predict", function_config=None, kind: type[JobF
 
     def decorate(fn: Callable) -> JobFunction:
         if not hasattr(fn, "__name__"):
-            raise CheckError("global_function: this is no function", expected="a function made with def", got=repr(fn),
+            raise CheckError("global_function: not a function", expected="a function made with def", got=repr(fn),
                              fix="decorate a def; for a callable object: def job(x: ...): return it(x)")
         job = (kind or JobFunction)(fn, type, function_config)
         default_session().add(job)
@@ -48,16 +48,16 @@ class JobFunction:
     def __init__(self, fn: Callable, type: str, config):
         functools.update_wrapper(self, fn)
         self.fn, self.type, self.name = fn, type, fn.__name__
-        self.config = config.copy() if config is not None else None     # what is set later is for later jobs
+        self.config = config.copy() if config is not None else None     # later settings apply to later jobs
         self.signature = check_signature(fn)
         self.__oneflow_function_signature__ = self.signature
         self.session = default_session()
         self.single = self.signature.returns is Numpy
         self.program: CompiledJob | None = None
-        self.compiled = None                # of the last call; of all calls where no shape varies
+        self.compiled = None                # of the last call; of all calls if no shape varies
 
     def reset(self) -> None:
-        """Forget everything compiled."""
+        """Discard the compiled graphs."""
         self.program = self.compiled = None
 
     # ---- compiling (the session calls these)
@@ -66,7 +66,7 @@ class JobFunction:
         self.program = self.program_type(self, session)
 
     def link(self, session) -> None:
-        """Plan the graph over the session's variables."""
+        """Plan the graph with the variables of the session."""
         self.program.link()
         self.compiled = self.program.only
 
@@ -90,19 +90,19 @@ class JobFunction:
         if not compiled.program.executor.accepts(args):
             args = self._arguments(args)
         outputs = compiled.run(args)
-        if self.single:                              # the usual case: one array
+        if self.single:                              # the most frequent case: one array
             i = compiled.returned[0]
             return outputs[i] if i not in compiled.shared else outputs[i].copy()
         return self.value(self.program.result, [[compiled.fetch(outputs, i)] for i in range(len(compiled.returned))],
                           self.program.dynamic)
 
     def call(self, args: tuple, kwargs: dict):
-        """A call that is more than a run of the plan: the first one."""
+        """Start the session and call again. The first call comes here."""
         self.start(kwargs)
         return self(*args)
 
     def start(self, kwargs: dict) -> None:
-        """Start the session, for a call with these keywords (there must be none)."""
+        """Start the session for a call. Raise CallError if the call has keywords."""
         if kwargs:
             raise CallError(f"{self.name}: jobs take positional arguments only", expected="arrays, in the order of the "
                             "parameters", got=f"the keyword(s) {', '.join(kwargs)}",
@@ -114,17 +114,17 @@ class JobFunction:
         self.session.start(f"job {self.name}", self)
 
     def _arguments(self, args) -> tuple:
-        """The checked, converted arrays, flat, contiguous and aligned."""
+        """Check and convert the arguments. Return a flat tuple of contiguous, aligned arrays."""
         flat = leaves(self.signature.check_arguments(self.program.defs, args))
-        return tuple(map(flat_array, flat))
+        return tuple(map(aligned_array, flat))
 
     def value(self, result, fetched: list[list], dynamic: list[bool]):
-        """What the caller gets. `fetched`: for each returned blob its arrays, one per device."""
+        """Return the result of the job for the caller. `fetched`: for each returned blob its arrays, one per device."""
         arrays = iter(fetched)
         return None if result is None else convert(result, self.signature.returns, lambda leaf, kind: next(arrays)[0])
 
     def show(self) -> str:
-        """The plan as text (ops, buffers, offsets, bytes). Starts the session."""
+        """Return the plan as text (ops, buffers, offsets, bytes). This starts the session."""
         if self.compiled is None:
             self.start({})
         if self.compiled is None:
@@ -135,12 +135,12 @@ class JobFunction:
         return text if self.compiled.spread is None else f"{text}\n\n{self.compiled.spread.describe()}"
 
     def argument_names(self) -> dict[str, str]:
-        """{name of an input of the graph: the parameter it is}, for printing the plan."""
-        found = {}
+        """Return {name of a graph input: name of its parameter}, for the text of the plan."""
+        names = {}
         for name, d in zip(self.signature.names, self.program.defs):
             arrays = leaves(d)
-            found.update((a.op_name, f"{name}.{i}" if arrays[1:] else name) for i, a in enumerate(arrays))
-        return found
+            names.update((a.op_name, f"{name}.{i}" if arrays[1:] else name) for i, a in enumerate(arrays))
+        return names
 
     def __repr__(self) -> str:
         return f"<job {self.name} ({self.type})>"

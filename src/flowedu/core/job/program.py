@@ -1,4 +1,4 @@
-"""CompiledJob: a job after its body ran, once, on blobs."""
+"""CompiledJob: a job after its body ran once on blobs."""
 from __future__ import annotations
 
 from flowedu.core.job.blob import JobBlob
@@ -12,10 +12,10 @@ from flowedu.errors import UnsupportedError
 
 
 class CompiledJob:
-    """One compiled job.
+    """A compiled job.
 
-    Attributes: context; defs, the tree of input definitions; result, what the body returned; fetched, the values of each
-    returned blob; plain: arrays in, one plan, nothing else; only: the plan, where there is only one.
+    Attributes: context; defs, the tree of input definitions; result, of the body; fetched, the values of each returned
+    blob; plain: True if a call only passes arrays to one plan; only: the Compiled, if one serves all calls.
     """
 
     context_type = JobContext
@@ -30,15 +30,15 @@ class CompiledJob:
             arguments = [convert(d, MISSING, lambda leaf, _: blobs[id(leaf)]) for d in self.defs]
             self.result = job.fn(*arguments)
             job.signature.check_return(self.result, lambda x: isinstance(x, JobBlob))
-            returned = [context.owned(b) for b in leaves(self.result)]
-            context.settle()
+            returned = [context.check_blob(b) for b in leaves(self.result)]
+            context.check_goal()
         self.fetched = [b.values for b in returned]
         self.dynamic = [b.is_dynamic for b in returned]
         self.off = tuple(job.config.passes_off) if job.config else ()
         self.complete()
 
     def input(self, d: ph.ArgBlobDef) -> JobBlob:
-        """The blob of an argument."""
+        """Return the blob of an argument."""
         if not isinstance(d, ph.FixedTensorDef):
             raise UnsupportedError(f"{self.context.name}: {type(d).__name__} as an argument", got=repr(d),
                                    expected="tp.Numpy placeholders", fix="tp.Numpy.Placeholder(shape)")
@@ -46,9 +46,9 @@ class CompiledJob:
                                       self.context)
 
     def complete(self) -> None:
-        """The graph of the body becomes one that can be planned."""
+        """Complete the graph of the body, so that it can be planned."""
         self.only = Compiled(self.context, [v for values in self.fetched for v in values], self.off)
 
     def link(self) -> None:
-        """Plan it over the session's variables."""
+        """Plan the graph with the variables of the session."""
         self.only.link(self.session)

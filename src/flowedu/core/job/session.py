@@ -1,7 +1,7 @@
-"""The session: all jobs and all variables of a program.
+"""Session: all jobs and all variables of a program.
 
-It is OPEN while jobs are being defined. The first call of a job (or of a checkpoint function) compiles every job, makes
-the variables, and the session is RUNNING: no job can be added any more until `clear_default_session`.
+The session is OPEN while the program defines jobs. The first call of a job (or of a checkpoint function) compiles all jobs
+and creates the variables. From then on the session is RUNNING: no job can be added until `clear_default_session`.
 """
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Variable:
         return self.spec.dtype
 
     def numpy(self) -> np.ndarray:
-        """The present value (a copy); of bfloat16 in float32."""
+        """Return a copy of the value, as float32 if the dtype is bfloat16."""
         return self.tensor._on_host().peek().copy()
 
 
 class Session:
-    """Jobs by name, variables by name, and whether it runs."""
+    """Jobs and variables by name, and the state: OPEN, compiling, or RUNNING."""
 
     def __init__(self):
         self.jobs: dict[str, object] = {}
@@ -56,55 +56,55 @@ class Session:
         self.lock = threading.RLock()             # held while jobs are compiled, and while a plan runs
 
     def add(self, job) -> None:
-        """Register a job. A second one of the same name replaces the first, until the session runs."""
+        """Register a job. It replaces a job of the same name if the session does not run yet."""
         if self.compiling:
             raise UnsupportedError(f"global_function: {job.name} is defined inside the body of a job",
                                    expected="a definition at the top level",
                                    got=f"@flow.global_function on {job.name} while jobs are compiled",
                                    fix="move it out of the body")
-        if self.running and not self.replaceable(job):
+        if self.running and not self.can_replace(job):
             raise UnsupportedError(f"global_function: {job.name} is defined after the session started",
                                    expected="all jobs defined before the first job call or checkpoint call",
                                    got=f"a session that already runs {', '.join(self.jobs)}",
                                    fix="define it earlier, or call flow.clear_default_session() to start over")
         self.jobs[job.name] = job
 
-    def replaceable(self, job) -> bool:
-        """Whether a running session takes a job of this name."""
+    def can_replace(self, job) -> bool:
+        """Return True if a running session accepts a job of this name."""
         return False
 
     def declare(self, name: str, spec: Spec, initializer, trainable: bool, seed: int | None, job: str) -> None:
-        """A job says it uses variable `name`; the first one's initializer counts."""
-        found = self.declared.get(name)
-        if found is None:
+        """Declare that a job uses variable `name`. The initializer of the first declaration is used."""
+        earlier = self.declared.get(name)
+        if earlier is None:
             if initializer is None:
                 raise context.missing_initializer(name)
             self.declared[name] = (spec, initializer, trainable, seed, job)
-        elif found[0] != spec:
+        elif earlier[0] != spec:
             raise JobBuildAndInferError(f"variable {name!r} differs between jobs", got=f"{spec} in job {job}",
-                                        expected=f"{found[0]}, as in job {found[4]}", fix="rename one of the layers")
+                                        expected=f"{earlier[0]}, as in job {earlier[4]}", fix="rename one of the layers")
 
-    def start(self, what: str = "a function that needs the variables", asked: object = None) -> None:
-        """Compile all jobs and make the variables, once. `what`: the caller, for messages; asked: the job that is called.
+    def start(self, what: str = "a function that needs the variables", called: object = None) -> None:
+        """Compile all jobs and create the variables, once. what: the caller, for error messages; called: the called job.
 
-        What a body raises is raised here, and the session stays OPEN.
+        An exception of a body is raised here, and the session stays OPEN.
         """
         if self.running:
             return
         with self.lock:
             if self.compiling:
-                raise in_a_body(what)
-            if not self.running:                  # no other thread was faster
-                self.compile(asked)
+                raise called_in_body(what)
+            if not self.running:                  # unless another thread has compiled meanwhile
+                self.compile(called)
 
-    def compile(self, asked: object) -> None:
+    def compile(self, called: object) -> None:
         if not self.jobs:
             raise CheckError("the session has no job", expected="at least one function decorated with "
                              "@flow.global_function()", got="none",
                              fix="define the jobs before calling checkpoint functions")
         self.compiling, self.declared = True, {}
         try:
-            self.link(self.built(asked))
+            self.link(self.build_jobs(called))
         except BaseException:
             for job in self.jobs.values():
                 job.reset()
@@ -114,25 +114,25 @@ class Session:
             self.compiling = False
         self.running = True
 
-    def built(self, asked: object) -> list:
-        """The jobs, their bodies run."""
+    def build_jobs(self, called: object) -> list:
+        """Run the bodies of the jobs and return the jobs."""
         for job in self.jobs.values():
             job.build(self)
         return list(self.jobs.values())
 
     def link(self, jobs: Iterable) -> None:
-        """Make the variables that are not there yet, and plan the graphs over them."""
+        """Create missing variables, and plan the graphs with all variables."""
         for name, (spec, initializer, trainable, seed, job) in self.declared.items():
             if name not in self.variables:
                 value = context.initial_value(initializer, spec, seed, name)
                 t, place = copied(value, spec.dtype), self.home(name)
                 self.variables[name] = Variable(name, spec, trainable, carried(t, place) if place else t, job)
-        self.declared = {name: (found[0], None, *found[2:]) for name, found in self.declared.items()}
+        self.declared = {name: (entry[0], None, *entry[2:]) for name, entry in self.declared.items()}
         for job in jobs:
             job.link(self)
 
     def home(self, name: str) -> int:
-        """The device that a variable lies on (Block.device)."""
+        """Return the device of a variable (Block.device)."""
         return 0
 
     def close(self) -> None:
@@ -141,11 +141,11 @@ class Session:
             job.reset()
 
 
-def in_a_body(what: str) -> UnsupportedError:
-    """The error of a function that can only be called outside of jobs."""
+def called_in_body(what: str) -> UnsupportedError:
+    """Return the error for a function that cannot be called in the body of a job."""
     return UnsupportedError(f"{what} was called inside the body of a job", expected="blobs and ops in a body: it describes "
                             "a graph, or a step of it", got=f"a call of {what}",
-                            fix="call it outside; what two jobs have in common can be a plain Python function")
+                            fix="call it outside; put code that two jobs share into a plain Python function")
 
 
 _default = Session()
@@ -156,17 +156,17 @@ def default_session() -> Session:
 
 
 def use_session(session: Session) -> None:
-    """Make `session` the one that jobs are added to."""
+    """Make `session` the session that new jobs are added to."""
     global _default
     _default = session
 
 
 def clear_default_session() -> None:
-    """Forget all jobs, variables and resource settings, and start over. Not in the body of a job."""
+    """Discard all jobs, variables, and resource settings. Raise UnsupportedError in the body of a job."""
     global _default
     with _default.lock:
         if _default.compiling or context.current().in_job:
-            raise in_a_body("flow.clear_default_session")
+            raise called_in_body("flow.clear_default_session")
         _default.close()
     for job in _default.jobs.values():
         job.session = None

@@ -83,13 +83,13 @@ class Context04(JobContext):
 
     def value_of(self, blob: BlobDef) -> GraphValue:
         if not isinstance(blob, ConsistentBlob) or blob.context is not self:
-            blob = self.views.consistent(self.owned(blob))
+            blob = self.views.consistent(self.check_blob(blob))
         return blob.value
 
     # ---- calls of front-end functions
     def apply(self, f: Callable, args: tuple, kwargs: dict, label: str, blob_name: str):
         if self.views.mirrored:
-            given = [self.owned(b) for b in blobs_in((*args, *kwargs.values()))]
+            given = [self.check_blob(b) for b in blobs_in((*args, *kwargs.values()))]
             return self.views.apply(f, args, kwargs, label, blob_name, given)
         return super().apply(f, args, kwargs, label, blob_name)
 
@@ -150,20 +150,20 @@ class Context04(JobContext):
         if not self.training:
             raise JobBuildAndInferError(f"{self.name}: add_loss in a predict job", expected='a job of type "train"',
                                         got='"predict"', fix='@flow.global_function("train")')
-        self.legacy_losses.append(self.owned(loss))
+        self.legacy_losses.append(self.check_blob(loss))
 
     def watch(self, blob, handler, diff: bool) -> None:
         if not isinstance(blob, BlobDef):
             raise UnsupportedError("watch: not a blob", expected="a blob of this job", got=type(blob).__name__,
                                    fix="watch what an op or a layer returned")
-        values = self.owned(blob).values
+        values = self.check_blob(blob).values
         if not has_numbers(values[0].dtype) or not self.lists.isdisjoint(values):
             raise UnsupportedError("watch: the blob holds no numbers", expected="a blob of numbers", got=repr(blob),
                                    fix="flow.tensor_buffer_to_tensor or flow.tensor_list_split first")
         self.watches.append((values, diff, handler))
 
     # ---- after the body
-    def settle(self) -> None:
+    def check_goal(self) -> None:
         """What the legacy configuration asked for becomes a goal."""
         if self.goal is None and self.legacy_losses:
             from flowedu.oneflow04.optim.legacy import optimizer_from_conf  # it knows all optimizers
@@ -172,7 +172,7 @@ class Context04(JobContext):
             for name in LEGACY.intersection(self.config.values):
                 say_once(f"function_config.{name}", "this job's optimizer is given to minimize; the setting is for "
                          "flow.losses.add_loss", 4)
-        super().settle()
+        super().check_goal()
 
     def finish(self) -> list[Delivery]:
         learned = self._learned()

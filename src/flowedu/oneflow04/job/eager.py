@@ -160,7 +160,7 @@ def run(job, args: tuple) -> tuple[object, list[list], list[bool]]:
                          "last flow.clear_default_session(), and not replaced by one of the same name",
                          got="a job that was cleared or replaced", fix="define it again")
     if current().in_job:
-        raise sessions.in_a_body(f"job {job.name}")
+        raise sessions.called_in_body(f"job {job.name}")
     context = EagerContext(job)
     defs = job.signature.input_defs()
     trees = job.signature.check_arguments(defs, args, context.devices)
@@ -173,8 +173,8 @@ def run(job, args: tuple) -> tuple[object, list[list], list[bool]]:
             with context.computing():
                 result = job.fn(*arguments)
             job.signature.check_return(result, lambda x: isinstance(x, JobBlob))
-            context.settle()
-            returned = [context.owned(b) for b in leaves(result)]
+            context.check_goal()
+            returned = [context.check_blob(b) for b in leaves(result)]
             check_returned(job.name, [v for b in returned for v in b.values])
             fetched = [[given_back(shown(v)) for v in b.values] for b in returned]
             context.finish()

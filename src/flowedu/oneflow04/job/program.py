@@ -14,7 +14,7 @@ from flowedu.core.graph.ir import GraphValue
 from flowedu.core.job.blob import JobBlob
 from flowedu.core.job.compiled import Compiled
 from flowedu.core.job.program import CompiledJob
-from flowedu.core.job.values import flat_array
+from flowedu.core.job.values import aligned_array
 from flowedu.core.layers.context import use_context
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.dtype import as_dtype
@@ -162,7 +162,7 @@ class Program04(CompiledJob):
                 compiled = self._plan_for(specs)
                 compiled.program.executor.runs = self.runs     # no plan draws the random numbers of another
                 self.runs += 1
-        outputs = compiled.run(tuple(flat_array(value(v)) for v in self.context.graph.inputs.values()))
+        outputs = compiled.run(tuple(aligned_array(value(v)) for v in self.context.graph.inputs.values()))
         numbers = iter(range(len(compiled.returned)))
         back = lambda v: value(v) if v in self.given else given_back(value(v))
         return compiled, [[back(v) if v in self.direct else compiled.fetch(outputs, next(numbers))

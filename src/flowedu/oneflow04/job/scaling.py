@@ -39,7 +39,7 @@ class Scaling:
                 self.factor = policy.factor(self._variable)
 
     def _variable(self, name: str, spec: Spec, initializer):
-        return self.job.remembered(f"System-Train-DynamicLossScale-{self.job.name}-{name}", spec, initializer)
+        return self.job.state_variable(f"System-Train-DynamicLossScale-{self.job.name}-{name}", spec, initializer)
 
     def seed(self, spec: Spec):
         """The gradient of a loss to begin with."""

@@ -106,4 +106,4 @@ def cast_to_current_logical_view(x):
     context = current()
     if not context.in_job:
         return x
-    return context.views.cast(context.owned(x))
+    return context.views.cast(context.check_blob(x))

@@ -10,7 +10,7 @@ import numpy as np
 from flowedu.core.eager.arrays import from_numpy
 from flowedu.core.eager.dispatch import copy_into
 from flowedu.core.eager.tensor import Tensor
-from flowedu.core.job.session import Session, Variable, default_session, in_a_body, use_session
+from flowedu.core.job.session import Session, Variable, called_in_body, default_session, use_session
 from flowedu.core.ops.promote import cast
 from flowedu.core.values.dtype import bfloat16
 from flowedu.core.values.spec import Spec
@@ -60,7 +60,7 @@ class Session04(Session):
         return self.located(wanted or Placement("cpu", [f"{m}:0-{last}" for m in range(self.machines)]))
 
     # ---- jobs
-    def replaceable(self, job) -> bool:
+    def can_replace(self, job) -> bool:
         return job.name in self.failed
 
     def declare(self, name: str, spec: Spec, initializer, trainable: bool, seed: int | None, job: str) -> None:
@@ -88,7 +88,7 @@ class Session04(Session):
             return
         with self.lock:
             if self.compiling:
-                raise in_a_body(what)
+                raise called_in_body(what)
             for job in [self.jobs[name] for name, (old, _) in self.failed.items() if self.jobs[name] is not old]:
                 if asked is None or asked is job:
                     self._start_late(job)
@@ -105,7 +105,7 @@ class Session04(Session):
         finally:
             self.snapshots = {}
 
-    def built(self, asked: object) -> list:
+    def build_jobs(self, asked: object) -> list:
         env.settle()
         for job in self.jobs.values():
             self._build(job)

@@ -89,7 +89,7 @@ class TrainingStep:
             scaling.finish()
 
     def _remember(self, name: str, spec: Spec, initial: float = 0.0, _: str = "") -> GraphValue:
-        return self.job.remembered(name, spec, constant_initializer(initial) if initial else zeros_initializer())
+        return self.job.state_variable(name, spec, constant_initializer(initial) if initial else zeros_initializer())
 
 
 def _group(job, optimizer, names: list[str], grads: dict[str, GraphValue], scaling: Scaling, counted: tuple) -> Group:

@@ -52,7 +52,7 @@ class Views:
     def apply(self, f: Callable, args: tuple, kwargs: dict, label: str, blob_name: str, given: Sequence[BlobDef]):
         places, per_place = self.places(), []
         for i, place in enumerate(places):
-            mine = self.context.unwrapped(args, kwargs, lambda b, i=i: self.pieces(b)[i])
+            mine = self.context.unwrap(args, kwargs, lambda b, i=i: self.pieces(b)[i])
             result, _ = self.context.call(f, *mine, label if len(places) == 1 else f"{label}_{i}", place)
             per_place.append(flat(result))
         blobs = [self._blob(values, label if len(per_place[0]) == 1 else f"{label}_{n}", blob_name, given)
