@@ -231,7 +231,7 @@ def test_2_3_a_comparison_decides_no_if(use, eager):
 def test_3_1_what_is_decorated_and_configured():
     with refused(AssertionError, "function_config", "flow.function_config()"):
         flow.global_function("predict", {"default_data_type": flow.float})
-    with refused(AssertionError, "no function"):
+    with refused(AssertionError, "not a function"):
         flow.global_function()(3)
 
 
