@@ -4,7 +4,8 @@
     action = policy.sample()                                       # by flow's generator: flow.manual_seed
     loss = -policy.log_prob(action) * reward                       # REINFORCE
 
-Written in ops that there are, so gradients follow. What is new for a reader: distribution.py, the base class; kl.py.
+The distributions are composed of existing ops, so they have gradients. Start with distribution.py, the base
+class, and kl.py.
 """
 from flowedu.diagnostics.lazy_imports import imported
 from flowedu.distributions import constraints, transforms

@@ -1,6 +1,7 @@
-"""Which values a parameter, or what a distribution draws, may have. `constraint.check(x)` says it for each event of x.
+"""Constraints: the allowed values of a parameter, or the support of a distribution.
 
-event_dim: how many of the last axes are one event (1: a vector). is_discrete: whether the values are counted.
+`constraint.check(x)` returns one bool per event of x. event_dim: the number of last axes that form one event
+(1: a vector). is_discrete: True if the values are countable.
 """
 from __future__ import annotations
 

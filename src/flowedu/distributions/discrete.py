@@ -1,4 +1,4 @@
-"""Distributions over whole numbers: Bernoulli, Geometric, Binomial, Poisson."""
+"""Discrete distributions: Bernoulli, Geometric, Binomial, Poisson."""
 from __future__ import annotations
 
 import math

@@ -1,8 +1,8 @@
-"""Gamma and what is made of gamma variables: Chi2, Beta, Dirichlet.
+"""Gamma, and the distributions built from gamma variables: Chi2, Beta, Dirichlet.
 
-A gamma variable is drawn by rejection (NumPy's), and so is no function of its concentration that could be differentiated.
-But where it lies among all variables of that concentration, its probability, may be held fast while the concentration
-moves: that is the gradient rsample has (Figurnov, Mohamed, Mnih: Implicit reparameterization gradients, 2018).
+A gamma variable is drawn by rejection (NumPy's), so it is not a differentiable function of its concentration.
+rsample uses an implicit gradient: the value of the cumulative distribution function is held constant while
+the concentration changes (Figurnov, Mohamed, Mnih: Implicit reparameterization gradients, 2018).
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What distributions share: parameters that broadcast, attributes worked out when they are asked for, draws."""
+"""Helpers shared by the distributions: broadcast parameters, lazily computed attributes, and sampling."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
