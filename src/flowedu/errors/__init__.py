@@ -1,7 +1,7 @@
-"""One error family. Every message says where (op and the user's own line), what was expected, what came, and the fix.
+"""Error classes, whose messages give the location, the expected and the received value, and a fix.
 
-The classes also derive from the built-in exception OneFlow raises in the same place, so that `except ValueError` in a
-script written for OneFlow keeps working.
+The location is the op and the user's own line. The classes also derive from the built-in exception OneFlow
+raises in the same place, so that `except ValueError` in a script written for OneFlow keeps working.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Element types that no kernel computes with: what is expected instead is tried, not believed."""
+"""Errors for element types without kernels, with a replacement dtype that tests check."""
 from __future__ import annotations
 
 from collections.abc import Sequence

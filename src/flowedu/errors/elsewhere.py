@@ -1,5 +1,7 @@
-"""What is not here under this name, and what there is for it: a row of left_out.py, or a line below. What a remedy names
-exists: tests/errors."""
+"""Replacements for missing names: a row of left_out.py, or an entry of the tables below.
+
+tests/errors checks that every name in a replacement exists.
+"""
 from __future__ import annotations
 
 from flowedu.errors.element_types import HOLDS

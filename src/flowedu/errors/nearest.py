@@ -1,4 +1,4 @@
-"""Names that do not exist: what the user may have meant."""
+"""Suggestions for names that do not exist."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
