@@ -1,1 +1,4 @@
-"""The same numbers, sooner: specialised records and passes, which register themselves. Everything runs without them."""
+"""Optimizations with identical results: specialized records and passes that register themselves.
+
+Everything runs without them.
+"""

@@ -1,11 +1,12 @@
-"""Where the buffers of a large plan lie: core/graph/memory.py's `place`, with the same offsets, in time that grows as the plan.
+"""Offsets of the buffers of a large plan: `place` of core/graph/memory.py in time proportional to the plan.
 
-`place` asks of each buffer which of those already placed live at the same time: of n buffers n * n / 2 questions, a second
-for a thousand in Python. Here they lie in an array sorted by offset, so that the search ends at the first gap. What a
-training keeps for its backward pass all lives at once, though, and no order of the questions makes them few. So there are
-at most BUDGET of them for each buffer, enough for thousands of buffers; where they are used up, the buffers that are left,
-the smallest, lie above the others, as a caching allocator would lay them: step by step, each into the smallest hole that
-is free.
+`place` checks each buffer against all buffers already placed that are live at the same time. For n buffers
+these are n * n / 2 checks, which take a second for a thousand buffers in Python. Here the placed buffers are
+in an array sorted by offset, so the search ends at the first gap, and the offsets are the same. In training,
+however, all values saved for backward are live at once, and no order makes the checks few. The number of
+checks is therefore limited to BUDGET per buffer, enough for thousands of buffers. When the budget is used up,
+the remaining (smallest) buffers are placed above the others, as a caching allocator would place them: step by
+step, each into the smallest free hole.
 """
 from bisect import bisect_left, insort
 from heapq import heappop, heappush

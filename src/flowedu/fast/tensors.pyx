@@ -1,8 +1,8 @@
-"""Tensors take the place of those that went, as Python's floats do: most ops make one, and most do not live long.
+"""Reuse of freed tensor objects, as Python does for floats: most ops create one, and most live briefly.
 
-Python's own way frees an instance of a class written in Python by a search for what the class may have added. Tensor adds
-nothing to TensorBase: one without .grad, link and the like goes in one step, and its room is kept for the next.
-Instances of subclasses go Python's way.
+Python frees an instance of a Python class by searching for attributes that the class may have added. Tensor
+adds nothing to TensorBase, so an instance without .grad, link, and so on is freed in one step, and its memory
+is reused for the next tensor. Instances of subclasses are freed by Python.
 """
 from cpython.object cimport PyObject, PyTypeObject, destructor
 

@@ -1,7 +1,8 @@
-"""Convolution of channels-last images (NHWC): conv2d and its two gradients with the images' axes in another order.
+"""Convolution of channels-last images (NHWC): conv2d and its two gradients.
 
-The layout pass (fast/passes/layout.py) puts these in the place of conv2d where they are faster. Weights keep their shape
-(o, c / groups, kh, kw). `conv2d_last_norm` is inference: convolution, batch norm with known statistics, clipping.
+The layout pass (fast/passes/layout.py) substitutes these for conv2d where they are faster. Weights keep their
+shape (o, c / groups, kh, kw). `conv2d_last_norm` is for inference: convolution, batch norm with known
+statistics, clipping.
 """
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""inverted_residual: the block of MobileNetV2 in inference (Sandler et al., 2018), three convolutions with batch norms.
+"""inverted_residual: MobileNetV2's inference block (Sandler et al., 2018), three convolutions with norms.
 
     x (n, H, W, c) -> 1x1, norm, clip -> depthwise, norm, clip -> 1x1, norm, clip -> y (n, X, Y, o)
 
-The first may have windows, too, as where the network begins. With `residual` x is added. One kernel makes it a few rows at
-a time, so that the expanded image never goes to memory. The pass of the same name puts it in.
+The first convolution may also have a window larger than 1x1, as at the start of the network. With `residual`
+x is added. One kernel computes a few rows at a time, so that the expanded image is never written to memory.
+The pass of the same name inserts the op.
 """
 from __future__ import annotations
 

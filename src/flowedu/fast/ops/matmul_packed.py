@@ -1,5 +1,7 @@
-"""matmul_packed: the product with a weight that is packed once, and what may be added to it before it is stored. The pass
-`packed` puts these in graphs that predict."""
+"""matmul_packed: the product with a weight that is packed once, with optional additions before the store.
+
+The pass `packed` inserts the op into inference graphs.
+"""
 from __future__ import annotations
 
 from flowedu._kernels import register

@@ -1,4 +1,4 @@
-"""blend: what moves running statistics towards those of a batch, in one kernel."""
+"""blend: one kernel that updates running statistics with those of a batch."""
 from __future__ import annotations
 
 from flowedu.core.ops.record import Laws, Split

@@ -1,7 +1,8 @@
-"""Batch norm with the activation behind it: clip(batch_norm(x), low, high). relu is clip(0, inf), relu6 clip(0, 6).
+"""Batch norm followed by an activation: clip(batch_norm(x), low, high).
 
-The pass fast/passes/norm_clip.py puts these in the place of batch_norm and relu. Backward sees from x alone, which it
-reads anyway, what was clipped: neither the normalised nor the clipped value has to be kept for it.
+relu is clip(0, inf), relu6 clip(0, 6). The pass fast/passes/norm_clip.py substitutes these ops for batch_norm
+and relu. Backward determines the clipped elements from x, which it reads anyway, so neither the normalised
+nor the clipped value is saved.
 """
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Passes for attention, as it is usually written.
 
     masked_softmax  softmax(where(mask, fill, x * scale)) is one op, and so is its gradient
-    bands           the gradients of slices that together make up a value are laid side by side, not padded and added
+    bands           the gradients of slices that together make up a value are concatenated, not padded and added
 """
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
-"""The pass layout: where it is faster, images are kept with their channels last (NHWC) inside the graph.
+"""The layout pass: keeps images channels-last (NHWC) inside the graph where this is faster.
 
-Users see NCHW everywhere. A depthwise convolution, though, is four to a hundred times as fast when the channels of a pixel
-lie side by side, and a 1x1 convolution is one large matrix product instead of one per image; while a dense 3x3 or 5x5
-convolution reads NCHW where it lies. So the pass
+Users see NCHW everywhere. A depthwise convolution, though, is four to a hundred times as fast when the
+channels of a pixel are adjacent, and a 1x1 convolution becomes one large matrix product instead of one per
+image. A dense 3x3 or 5x5 convolution reads NCHW directly. So the pass
 
-    1. finds the calls that have a twin for NHWC: convolutions, batch norm, elementwise ops, sums, concat, slices;
-    2. joins those that hand images to each other into islands;
-    3. adds up what each island would win (`gain`) and what changing the layout at its borders costs (`border`);
-    4. rewrites the islands that win, with a transpose at each border.
+    1. finds the calls with an NHWC counterpart: convolutions, batch norm, elementwise ops, sums, concat,
+      slices;
+    2. joins those that pass images to each other into islands;
+    3. sums the gain of each island (`gain`) and the cost of layout changes at its borders (`border`);
+    4. rewrites the islands with a net gain, with a transpose at each border.
 """
 from __future__ import annotations
 

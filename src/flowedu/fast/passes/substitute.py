@@ -1,4 +1,4 @@
-"""How most passes end: new nodes stand in the place of old ones."""
+"""Substitution of new nodes for old ones, the last step of most passes."""
 from __future__ import annotations
 
 from flowedu.core.graph.ir import Graph, Node
