@@ -1,1 +1,1 @@
-"""What is said about a call that failed: `explain` finds the words, `present` gives the public functions their skin."""
+"""Error reports for failed calls: `explain` writes the text, `present` wraps the public functions."""

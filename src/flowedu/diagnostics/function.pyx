@@ -1,11 +1,13 @@
-"""PublicFunction: the skin of a function that users call, so that a wrong call gets an error that says what is wrong.
+"""PublicFunction: the wrapper of a public function that turns a wrong call into a detailed error.
 
-Only C sees a TypeError that is raised while arguments are bound, before the function's first line, without slowing the
-calls that are right: a call through the skin costs 20 ns more, and 100 ns less where the function is one op of its
-arguments and says so (its attribute `quick`). What is said about a failed call is diagnostics/explain.py's.
+Only C code can catch a TypeError raised while arguments are bound, before the function's first line, without
+slowing correct calls. A call through the wrapper costs 20 ns more. It costs 100 ns less if the function is
+one op of its arguments and declares this (its attribute `quick`). diagnostics/explain.py writes the error of
+a failed call.
 
-A name may have an older meaning, too. Then the skin has a `choice` (oneflow04/names.py), and asks it for the function that
-a call means, unless a tensor in front and nothing unusual behind it say that already.
+A name may also have an older meaning. Then the wrapper has a `choice` (oneflow04/names.py), which selects the
+function of a call. The wrapper skips the choice if the first argument is a tensor and the others are
+ordinary.
 """
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF

@@ -1,6 +1,8 @@
-"""A call that does not fit a function, and is one of OneFlow's or NumPy's for the same: `keepdims=` for keepdim, `size=`
-for sizes one by one, `out=` where OneFlow has it, `flow.add` of many. Only calls that would be errors come here; what fits
-is not looked at, and costs nothing. For PyTorch's words, mock/translate.py.
+"""Advice for calls in the form of OneFlow or NumPy, such as `keepdims=` for keepdim.
+
+Others are `size=` for separate sizes, `out=` where OneFlow has it, and `flow.add` of many. Only calls that
+would raise an error reach this module; valid calls are not checked and cost nothing. mock/translate.py covers
+PyTorch's names.
 """
 from __future__ import annotations
 

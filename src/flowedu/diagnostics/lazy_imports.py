@@ -1,4 +1,4 @@
-"""Parts of the package that are imported when somebody asks for them, so that `import flowedu` stays quick."""
+"""Parts of the package that are imported at their first use, so that `import flowedu` stays fast."""
 from __future__ import annotations
 
 import importlib

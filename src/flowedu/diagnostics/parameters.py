@@ -1,4 +1,4 @@
-"""What a parameter of a public function is for: by its annotation, or else by its default and its name."""
+"""Expected types of parameters of public functions, from the annotation, or from the default and the name."""
 from __future__ import annotations
 
 import inspect
