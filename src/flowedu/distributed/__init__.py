@@ -2,12 +2,14 @@
 
     set_virtual_devices(k)   this process has k devices, and does the work of all of them
     spawn(fn, k)             k threads, each a rank
-    python -m flowedu.distributed.launch --nproc_per_node k script.py     k processes (or, --engine threads, threads)
+    python -m flowedu.distributed.launch --nproc_per_node k script.py     k processes (or, --engine threads,
+    threads)
 
-What core leaves to this folder: ranks/ and mpi/ (engines), perform.py (one rank's half of a route), shards.py (shards that
-other ranks have), graph/ (a graph of global tensors becomes one for each rank), rank_graphs.py (fewer messages in those),
-global_graph.py (ZeRO, pipelines, the search in auto/), spread.py (jobs of OneFlow 0.4 on several devices: one graph, shared
-memory). Rungs to read before what is used: ring.py (an all-reduce), plain_parallel.py (data parallelism).
+This folder contains the parts that core leaves open: ranks/ and mpi/ (engines), perform.py (one rank's half
+of a route), shards.py (shards on other ranks), graph/ (one graph per rank for a graph of global tensors),
+rank_graphs.py (fewer messages in those), global_graph.py (ZeRO, pipelines, the search in auto/), spread.py
+(jobs of OneFlow 0.4 on several devices: one graph, shared memory). Simple versions to read first: ring.py (an
+all-reduce), plain_parallel.py (data parallelism).
 """
 from flowedu.core.sbp.ranks import set_virtual_devices
 from flowedu.distributed.spawn import spawn

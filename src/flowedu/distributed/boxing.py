@@ -1,4 +1,4 @@
-"""flow.boxing: what it costs to bring a value from one layout to another, and switches for how layouts are chosen.
+"""flow.boxing: costs of converting a value between layouts, and switches for the choice of layouts.
 
     r = flow.boxing.route(x, sbp=flow.sbp.broadcast)      # what x.to_global(sbp=...) would do
     print(r.bytes, r.describe()); r.draw("boxing.svg")

@@ -1,4 +1,4 @@
-"""Who died first, when ranks end one after another: the launcher's list, and what a rank does to be in it at once."""
+"""Order of failing ranks: the launcher's list, and the entry that each rank writes before it ends."""
 from __future__ import annotations
 
 import contextlib

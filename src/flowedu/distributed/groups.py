@@ -1,7 +1,8 @@
-"""flow.distributed's names of process groups, as PyTorch's programs use them: one group, of all ranks there are.
+"""Process groups with the names used in PyTorch programs: one group of all ranks.
 
-Who starts the ranks decides what there is: `python -m flowedu.distributed.launch` processes, `spawn` threads, nothing else
-one rank. `init_process_group` opens nothing; it checks that what the program expects is there.
+The launcher determines the ranks: `python -m flowedu.distributed.launch` starts processes, `spawn` starts
+threads, and any other program is one rank. `init_process_group` opens no connection; it checks that the ranks
+the program expects exist.
 """
 from __future__ import annotations
 

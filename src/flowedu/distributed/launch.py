@@ -2,27 +2,29 @@
 
     --nproc_per_node k        ranks on each machine (default 1)
     --hosts a:2,b:2           machines, with ranks where they are not nproc_per_node; or --hostfile with one a line.
-                              mpiexec reaches them by ssh (HYDRA_LAUNCHER, HYDRA_LAUNCHER_EXEC: by something else)
+                              mpiexec reaches them by ssh (HYDRA_LAUNCHER, HYDRA_LAUNCHER_EXEC: others)
     --nnodes n --node_rank i  instead of --hosts: start the command on each machine yourself
-    --master_addr --master_port   where machine 0 is found by the others: no port that strangers reach, see below
-    --secret_file             a file with the word that all machines of --nnodes must know, instead of FLOWEDU_SECRET
+    --master_addr --master_port   address of machine 0 for the others: a port closed to strangers, see below
+    --secret_file             a file with the secret shared by all machines of --nnodes, instead of FLOWEDU_SECRET
     --engine threads          k threads of one process, without MPI
     --debug                   compare op, shape and dtype before each collective
     -m, --module              script is a module, as in python -m
     --no_python               script is a program, started as it is
     --logdir, --redirect_stdout_and_stderr   a folder local_rank_<i> for each rank, and what it prints in files there
 
-Each rank finds RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and OMP_NUM_THREADS and FLOWEDU_NUM_THREADS, the
-processors divided by the ranks of a machine, unless they were set. PYTHONHASHSEED is 0 unless it was set, so that sets have
-the same order on all ranks. When one rank fails, all end, and so does this, with the code of that rank.
+Each rank finds RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and OMP_NUM_THREADS and
+FLOWEDU_NUM_THREADS, the processors divided by the ranks of a machine, unless they were set. PYTHONHASHSEED is
+0 unless it was set, so that sets have the same order on all ranks. When one rank fails, all ranks end, and
+the launcher exits with the code of that rank.
 
-What machines tell each other starts programs. With a secret nobody else can; without one, whoever reaches --master_port
-while machine 0 waits can join, and whoever answers in its place can command the others. Nothing is encrypted. While ranks
-run, they and mpiexec listen, too: ranks of one machine at 127.0.0.1 alone, but mpiexec's own port is open at all addresses
-(MPICH has no setting for it), and ranks inherit it. So: machines behind a firewall, or a network of their own.
+Messages between the machines start programs. A secret keeps other machines out. Without a secret, any machine
+that reaches --master_port while machine 0 waits can join, and a machine that answers instead of machine 0 can
+control the others. Nothing is encrypted. While ranks run, they and mpiexec also listen: ranks of one machine
+only at 127.0.0.1, but mpiexec's own port is open at all addresses (MPICH has no setting for it), and ranks
+inherit it. Use machines behind a firewall, or a separate network.
 
-A launcher that is killed by SIGKILL leaves a file of MPICH, mpich_shm_*, in /dev/shm. A later launch removes it if it is
-older than a minute, belongs to the same user, and no process maps it.
+A launcher that is killed by SIGKILL leaves a file of MPICH, mpich_shm_*, in /dev/shm. A later launch removes
+it if it is older than a minute, belongs to the same user, and no process maps it.
 """
 from __future__ import annotations
 

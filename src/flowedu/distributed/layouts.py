@@ -1,4 +1,4 @@
-"""Layouts of graphs of global tensors: as GlobalLayouts, and tensors brought into one."""
+"""Layouts of graphs of global tensors, as GlobalLayouts, and conversion of tensors to them."""
 from __future__ import annotations
 
 import numpy as np

@@ -1,8 +1,9 @@
-"""What the machines of `launch --nnodes` tell each other: lines that only those can write who know FLOWEDU_SECRET.
+"""Authenticated messages between the machines of `launch --nnodes`, signed with FLOWEDU_SECRET.
 
-Each side starts with a random number. A letter is {"text": what it says, "seal": its HMAC under the secret}, and the seal
-covers both numbers, who wrote it and how many came before: nothing can be changed, sent again or sent back. Without a
-secret the key is empty and the seal protects nothing; nothing is encrypted in either case.
+Each side starts with a random number. A message is {"text": content, "seal": its HMAC under the secret}. The
+seal covers both random numbers, the sender, and the count of earlier messages, so a message cannot be
+changed, replayed, or reflected. Without a secret the key is empty and the seal protects nothing; nothing is
+encrypted in either case.
 """
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """`launch --nnodes n --node_rank i`: the same command started by hand on each machine.
 
-Machine 0 listens at --master_addr:--master_port until the others have come, starts mpiexec for all of them, and tells each
-how to start its part (mpiexec's `manual` launcher: no ssh). The others run that and end with machine 0's exit code. Whoever
-else connects is sent away, and delays nobody.
+Machine 0 listens at --master_addr:--master_port until the others have connected, starts mpiexec for all
+machines, and sends each the command for its part (mpiexec's `manual` launcher: no ssh). The others run that
+command and end with machine 0's exit code. Other connections are refused without delaying the launch.
 """
 from __future__ import annotations
 

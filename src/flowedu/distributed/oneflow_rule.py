@@ -1,8 +1,9 @@
-"""The rule by which OneFlow 0.9 chooses among the ways a call may lie (flow.boxing.rule), beside that of core/sbp/rules.py.
+"""OneFlow 0.9's rule for the choice of signatures (flow.boxing.rule), an alternative to core/sbp/rules.py.
 
-Its prices are in a currency of its own. On a row of devices: more inputs as they lie; then its
-price, where an input that is B costs more than any bytes, even if it only has to be cut; then the order of the signatures.
-On a grid: the first way that takes all inputs as they lie, else the lowest price, the last of equals; cutting B costs 1.
+The rule has its own prices. On one axis of devices it compares first the number of inputs that need no
+boxing; then the price, where an input that is B costs more than any bytes, even if it only has to be cut;
+then the order of the signatures. On a grid it takes the first signature that needs no boxing, else the lowest
+price, the last of equals; cutting B costs 1.
 
     two devices     "bytes"                 "oneflow"              what decides there
     add S(0), B     S(0), S(0) -> S(0)      B, B -> B              cutting B moves 0 bytes; its price is 2^31
@@ -11,11 +12,11 @@ On a grid: the first way that takes all inputs as they lie, else the lowest pric
     matmul S(1), B  S(1), S(0) -> P         S(0), B -> S(0)        the same
     matmul P, S(1)  P, B -> P               B, S(1) -> S(1)        all-gather moves half of all-reduce
     mul P, P        S(0), S(0) -> S(0)      P, B -> P              the same
-    concat P, S(0)  S(1), S(1) -> S(1)      P, P -> P              one input lies right; "bytes" makes no partial sums
+    concat P, S(0)  S(1), S(1) -> S(1)      P, P -> P              one input has the layout; "bytes" makes no partial sums
 
-Where OneFlow itself differs from rule "oneflow", its list of signatures does: it has no partial maximum (max of S(0) is B),
-its conv2d takes no w=S(0), its batch norm takes x=S(0) and normalises each device's rows alone, and it was seen to make
-(4, 4) + (4,) of S(0), B (which lie right) B.
+Where OneFlow itself differs from rule "oneflow", its list of signatures does: it has no partial maximum (max
+of S(0) is B), its conv2d takes no w=S(0), its batch norm takes x=S(0) and normalises each device's rows
+alone, and it has been observed to return B for (4, 4) + (4,) of S(0), B, which needs no boxing.
 """
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """One rank's half of a hop, in NumPy, over a communicator (ranks/base.py).
 
-Every rank works out the same messages from the two layouts, so nothing but the values travels.
+Every rank derives the same messages from the two layouts, so only the values are sent.
 
-Where a hop is exactly a collective (all-gather, reduce-scatter, all-reduce, broadcast) the communicator's own does it,
-without a copy when the parts lie one after the other in memory. Everything else is an exchange of packed pieces.
+Where a hop is exactly a collective (all-gather, reduce-scatter, all-reduce, broadcast) the communicator's own
+function does it, without a copy when the parts are adjacent in memory. Everything else is an exchange of
+packed pieces.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes the graphs of ranks (distributed/graph/lower.py) quicker: fewer messages, and none where nothing is sent."""
+"""Passes that speed up the graphs of ranks (distributed/graph/lower.py) by removing messages."""
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""How long ranks wait for each other, and what they check."""
+"""Timeouts and checks of the communication between ranks."""
 from __future__ import annotations
 
 from flowedu.distributed.ranks.base import options

@@ -1,6 +1,7 @@
-"""Shards on other ranks: what the ranks tell each other when each brings one.
+"""Shards on other ranks: exchange of their shapes and dtypes when each rank contributes one.
 
-core/sbp/tensor/shards.py asks here where not all ranks are this thread's."""
+core/sbp/tensor/shards.py calls this module where this thread does not represent all ranks.
+"""
 from __future__ import annotations
 
 from flowedu.core.eager.arrays import from_numpy

@@ -1,13 +1,13 @@
-"""spread: a graph of logical values becomes a graph of the parts that each virtual device has of them.
+"""spread: turns a graph of logical values into a graph of the parts on each virtual device.
 
-A job builds one graph as if there were one device. infer.py says how every value lies and what each reader takes; here one
-node per device is appended, on its parts, or one for all where every device would do the same. What comes out is an
-ordinary graph, which the ordinary passes, planner and executor run.
+A job builds one graph as if there were one device. infer.py determines the layout of every value and of each
+consumer's input. Here one node per device is appended, on its parts, or one node for all if every device
+would do the same. The result is an ordinary graph, which the ordinary passes, planner, and executor run.
 
-Where things lie at first: an argument of the job is S(0) on the devices of its first reader, along all axes of a grid (the
-host hands each device its rows); a variable is B, or as its hint says (it is one array in memory, and a split one's parts
-are views of it); a host value is B. Updates of variables are made once, on whole arrays; outputs are whole again when they
-are fetched.
+Initial layouts: an argument of the job is S(0) on the devices of its first consumer, along all axes of a grid
+(the host gives each device its rows); a variable is B, or follows its hint (it is one array in memory, and
+the parts of a split one are views of it); a host value is B. Variables are updated once, as complete arrays;
+outputs are complete arrays when they are fetched.
 """
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What mpiexec starts on each rank: `python -m flowedu.distributed.worker '{options}' script args...`."""
+"""The program that mpiexec starts on each rank.
+
+Its command line is `python -m flowedu.distributed.worker '{options}' script args...`.
+"""
 from __future__ import annotations
 
 import atexit

@@ -1,7 +1,8 @@
-"""ZeRO: what every device of a data-parallel group has alike is split among them while it is not used.
+"""ZeRO: splits the values that all devices of a data-parallel group hold alike while they are not in use.
 
-It is a choice of SBP. Where a parameter is B along an axis of its placement, it becomes S(0), and with it what the
-optimizer remembers: then an update is made on parts. For its readers the parameter is brought back to B by a cast.
+It is a choice of SBP. Where a parameter is B along an axis of its placement, it becomes S(0), and so does its
+optimizer state, so that each device updates its part. A cast converts the parameter back to B for its
+consumers.
 
     stage 1   one cast in a step; the gradient is all-reduced, then cut
     stage 2   the gradient is reduce-scattered: no device ever has all of it

@@ -3,7 +3,7 @@
     model     unknowns, and the bill of every value under their options
     solve     the least sum of tables of costs
     search    both together: `automatic`
-    told      what came out, beside the greedy choice
+    told      the result, compared with the greedy choice
 """
 from flowedu.distributed.auto.search import Assignment, Found, automatic, trained
 

@@ -1,8 +1,9 @@
-"""The choice of layouts for a whole graph, written down as unknowns and bills.
+"""Model of the layout choice of a graph: unknowns, and the communication cost of every value.
 
-An unknown is a node, whose options are its ways (candidates.py), or a variable or input that may lie otherwise. Every
-value has one bill: the layout its maker gives it, and those its readers take it in, one after the other. The bill is
-that of distributed/graph/infer.py: what a value was brought to once serves all later readers.
+An unknown is a node, whose options are its signatures (candidates.py), or a variable or input that may have
+another layout. Every value has one cost, which depends on the layout its producer gives it and the layouts
+its consumers need, in order. The cost is that of distributed/graph/infer.py: later consumers reuse a layout
+to which the value was converted once.
 """
 from __future__ import annotations
 

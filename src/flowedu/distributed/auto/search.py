@@ -1,9 +1,9 @@
 """The search: an assignment for a whole graph that moves the fewest bytes.
 
-Greedy choice (core/sbp/choose.py) looks at one call at a time, and takes variables as they lie. Here the whole step counts,
-backward and updates too. What is made least is bytes moved plus work done twice: what one device computes that another one
-computes as well costs as many bytes as the call is worth (ops/axes.py, cost). Bytes alone would be least where every device
-does everything. Among equals the one with the smaller parts wins.
+The greedy choice (core/sbp/choose.py) considers one call at a time, and keeps the layouts of variables. Here
+the whole step counts, backward and updates too. The search minimizes bytes moved plus duplicate work: a call
+computed on two devices costs as many bytes as the call is worth (ops/axes.py, cost). Bytes alone would be
+minimal if every device did everything. Among equals the one with the smaller parts wins.
 """
 from __future__ import annotations
 

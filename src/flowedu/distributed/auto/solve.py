@@ -1,9 +1,10 @@
 """Unknowns with a few options each, a cost of every option, tables of costs between unknowns: the least sum.
 
-Variable elimination, which is dynamic programming on any graph: an unknown is taken out by noting, for all options of its
-neighbours, which of its own is best with them. On a chain the tables stay as small as pairs. (Bertele and Brioschi,
-Nonserial Dynamic Programming, 1972.) Before that, options that cannot be part of a best answer are thrown out: those that
-fit to nothing, and those that another one beats whatever the neighbours do (Goldstein, 1994).
+Variable elimination, which is dynamic programming on any graph: an unknown is taken out by noting, for all
+options of its neighbours, which of its own is best with them. On a chain the tables stay as small as pairs.
+(Bertele and Brioschi, Nonserial Dynamic Programming, 1972.) Before that, options that cannot be part of a
+best answer are thrown out: options without a compatible neighbour, and options dominated for every choice of
+the neighbours (Goldstein, 1994).
 """
 from __future__ import annotations
 

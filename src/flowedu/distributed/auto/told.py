@@ -1,4 +1,4 @@
-"""What the automatic choice did, beside the greedy one."""
+"""Report of the automatic choice, compared with the greedy one."""
 from __future__ import annotations
 
 from collections import Counter

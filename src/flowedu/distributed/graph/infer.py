@@ -1,9 +1,9 @@
-"""infer: where every value of a graph lies, and in which layout each of its readers takes it.
+"""infer: the layout of every value of a graph, and the layout in which each consumer takes it.
 
-A graph is built as if there were one device. For each node in order: where it runs (a Place), the best signature
-(choose.py), and the layout of every input under it; what it takes to bring an input there is billed (boxing.py). Nothing
-is made here: lower.py turns the rows into one graph for every rank, distributed/spread.py into one over
-shared memory.
+A graph is built as if there were one device. For each node in order, infer determines where it runs (a
+Place), the best signature (choose.py), the layout of every input under that signature, and the cost of
+converting the input (boxing.py). It creates no nodes: lower.py turns the rows into one graph per rank,
+distributed/spread.py into one graph over shared memory.
 """
 from __future__ import annotations
 

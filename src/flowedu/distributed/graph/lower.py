@@ -1,11 +1,11 @@
-"""lower: what one rank does of a logical graph, as an ordinary graph over its shards.
+"""lower: one rank's part of a logical graph, as an ordinary graph over its shards.
 
-Boxing is a node of it: a call of `Route.perform` on what the rank has. A rank that has no part of the value receives only
-(`box_in`), one that needs none sends only (`box_out`).
+Boxing is a node of this graph: a call of `Route.perform` on the rank's data. A rank without a part of the
+value only receives (`box_in`), and a rank that needs no part only sends (`box_out`).
 
-Every rank goes through the same rows (infer.py) in the same order, and keeps what is its own: the call of its shard,
-the shards of its variables and inputs, its end of every boxing. So all ranks meet in the same order, and none
-waits in vain.
+Every rank goes through the same rows (infer.py) in the same order, and keeps its own parts: the call on its
+shard, the shards of its variables and inputs, and its end of every boxing. So all ranks communicate in the
+same order, without deadlocks.
 """
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Placing: what a graph under construction knows of global tensors: where its values lie, and that none is mixed with local
-ones. (What it needs of the rest of this chapter is imported when the first global tensor comes.)
+"""Placing: layouts of the global tensors of a graph under construction, kept apart from local tensors.
+
+Other modules of this chapter are imported when the first global tensor appears.
 """
 from __future__ import annotations
 

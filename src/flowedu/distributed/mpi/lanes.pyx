@@ -1,8 +1,8 @@
-"""Lane: small arrays between two ranks of one machine, through memory that both see.
+"""Lane: exchange of small arrays between two ranks of one machine through shared memory.
 
-Each writes into boxes of its own and reads the other's. There are two boxes each way, used in turn: a rank writes into one
-again only after the other's answer to what it wrote last, and the other gives that after it has read what was there before.
-So nobody waits for room.
+Each rank writes into its own boxes and reads the other's. There are two boxes per direction, used
+alternately. A rank reuses a box only after the other rank has answered its last message, and the other rank
+answers after it has read the box. So no rank waits for a free box.
 """
 import numpy as np
 

@@ -1,9 +1,9 @@
 """Comm between processes, by MPI (extra `mpi`: mpi4py and an MPI library).
 
-All calls are nonblocking and polled, so that a rank that waits stays able to hear (see watch). What ranks of a group call
-is compared without a message of its own where that is possible: small arrays go directly from rank to rank under a tag made
-of the call, so that different calls do not meet. Before everything else ranks compare a hash of the call, and wait in that;
-large data moves only when all are there.
+All calls are nonblocking and polled, so a waiting rank still answers probes (see watch). Where possible, the
+calls of a group are compared without a message of their own: small arrays go directly from rank to rank under
+a tag computed from the call, so different calls do not match. In all other cases ranks first compare a hash
+of the call, and wait there; large data moves only after all ranks have arrived.
 """
 from __future__ import annotations
 

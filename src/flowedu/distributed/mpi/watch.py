@@ -1,11 +1,12 @@
-"""MPI: how a rank that waits finds out that it waits in vain.
+"""MPI: deadlock detection by the waiting ranks.
 
-Each rank knows what it waits for, and how far it has come: how many collectives of each group it has entered, how many
-messages it has sent to whom. A rank that has waited a second sends a probe to those it waits for. Who gets one and has done
-its part ignores it; who has not, and waits itself, hands it on to those *it* waits for. So a probe that comes back to its
-sender, still in the same wait, has found a cycle: all on its path wait, and each has yet to do what the one before needs.
-(Chandy, Misra, Haas: Distributed deadlock detection, 1983; exact, since a rank needs all of those it waits for.)
-A rank that has finished, or is in another collective of the same group, needs no cycle: it knows at once.
+Each rank records the event it waits for and its progress: the number of collectives entered per group, and
+the number of messages sent per rank. A rank that has waited a second sends a probe to the ranks it waits for.
+A rank that gets a probe and has done its part ignores it. A rank that has not, and is waiting itself,
+forwards the probe to the ranks *it* waits for. A probe that returns to its sender, still in the same wait,
+has found a cycle: each rank on its path waits for the next one. (Chandy, Misra, Haas: Distributed deadlock
+detection, 1983; exact, since a rank needs all the ranks it waits for.) A rank that has finished, or is in
+another collective of the same group, is detected at once, without a cycle.
 """
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Ranks that are threads of one process, and what all engines share (MPI's is in distributed/mpi/).
+"""Ranks as threads of one process, and the code shared by all engines (MPI's is in distributed/mpi/).
 
-    base     Comm with every collective, what is checked, how long a rank waits
-    identity which global tensor a rank moves
-    meet     threads: where ranks meet, and how it is noticed that they cannot
+    base     Comm with every collective, the checks, and the timeouts
+    identity identity of a global tensor across ranks
+    meet     threads: rendezvous of ranks, and detection of deadlocks
     threads  Comm by shared memory
     workers  a thread for each rank: virtual devices, flow.distributed.spawn
-    engine   which engine this process has: MPI's, or workers
+    engine   the engine of this process: MPI's, or workers
     mirror   Comm of a program that does the work of all ranks
 """

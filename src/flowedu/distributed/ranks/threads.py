@@ -1,7 +1,7 @@
-"""Comm between threads of one process: they read each other's arrays where they lie.
+"""Comm between threads of one process, which read each other's arrays without a copy.
 
-A small array: the last rank to come computes the result for all, so there is one meeting. A large one: each rank computes
-its share of everybody's result, and a second meeting ends it.
+For a small array, the last rank to arrive computes the result for all, so there is one rendezvous. For a
+large array, each rank computes its share of every result, and a second rendezvous ends the call.
 """
 from __future__ import annotations
 
