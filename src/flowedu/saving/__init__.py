@@ -1,2 +1,2 @@
-"""flow.save and flow.load: what is kept on disk. Nothing that is loaded is ever unpickled or executed."""
+"""flow.save and flow.load: tensors and state on disk. Loading never unpickles or executes anything."""
 from flowedu.saving.state import load, register_saver, save, saver_for

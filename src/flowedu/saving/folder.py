@@ -11,12 +11,12 @@
     write(path, {name: array})      all or nothing; texts={"state.json": "..."} adds files of text
     read(path) -> {name: FileBackendVariableBlob}
 
-`write` fills a hidden directory next to `path` and renames it at the end, so that neither a crash nor Ctrl-C leaves half
-a checkpoint at `path`; what a killed process leaves is that hidden directory, `.NAME.partial-...`, which nothing here
-reads, and the next `write` into the same parent removes (saving/partial.py). `read` checks every file's size but loads no
-data; `.numpy()` of an entry does, and finds those that were there when `read` was called, also when another checkpoint has
-taken that place since (saving/opened.py). Nothing in a checkpoint is ever executed or unpickled: the worst that a bad file
-can do is raise CheckpointFileError.
+`write` fills a hidden directory next to `path` and renames it at the end, so that neither a crash nor Ctrl-C
+leaves half a checkpoint at `path`; a killed process leaves only that hidden directory, `.NAME.partial-...`.
+Nothing here reads it, and the next `write` into the same parent removes it (saving/partial.py). `read` checks
+every file's size but loads no data; `.numpy()` of an entry loads it, and returns the data from the time of
+`read`, even if another checkpoint has replaced the directory since (saving/opened.py). Nothing in a
+checkpoint is ever executed or unpickled: a bad file can only raise CheckpointFileError.
 """
 from __future__ import annotations
 

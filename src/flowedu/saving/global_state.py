@@ -1,7 +1,7 @@
 """flow.save and flow.load of global tensors: one rank has the file, all ranks call.
 
-What is written are logical values, so a checkpoint may be loaded under any other placement and sbp: model.load_state_dict
-brings what flow.load gives to where each parameter lies.
+The file contains logical values, so a checkpoint can be loaded under any other placement and sbp:
+model.load_state_dict converts the loaded values to the layout of each parameter.
 """
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""A directory that is read as it was when it was opened, even if a save puts another one in its place meanwhile.
+"""OpenFolder: reads a directory as it was when it was opened, even if a save replaces it meanwhile.
 
     with OpenFolder("c") as folder:
         with folder.open("w", "out") as f: ...       # c/w/out
 
-Files are opened relative to the directory itself, not by its path. `saving/partial.py` removes the directory that it has
-replaced only when nobody has it open: whoever reads holds a shared lock. Where there are no such locks `whole` reads again.
+Files are opened relative to the directory itself, not by its path. A reader holds a shared lock, and
+`saving/partial.py` removes a replaced directory only when no reader has it open. On systems without such
+locks, `whole` reads again.
 """
 from __future__ import annotations
 

@@ -1,15 +1,16 @@
-"""A directory that is there whole or not at all: it is filled under a hidden name and renamed at the end.
+"""Atomic creation of a directory: it is filled under a hidden name and renamed at the end.
 
     with filling(Path("c")) as folder:           # .c.partial-0123456789ab
         (folder / "a").write_text("...")
     # now it is c
 
-An exception removes it. What a killed process left behind is removed by the next `filling` of the same parent: whoever
-fills a directory holds a lock on it, which ends with the process. (Where the system or the file system has no such locks
-nothing is removed.)
+An exception removes it. The next `filling` of the same parent removes directories of killed processes: a
+process that fills a directory holds a lock on it, which ends with the process. (If the system or the file
+system has no such locks, nothing is removed.)
 
-An old directory at that path can be replaced: it stays as it is until the new one is complete, then the two change places,
-and the old one goes away, or, while somebody reads it (saving/opened.py), stays under the hidden name until that ends.
+An old directory at that path can be replaced. It stays unchanged until the new one is complete; then the two
+are exchanged. The old one is removed, or, while a reader has it open (saving/opened.py), stays under the
+hidden name until that reader is done.
 """
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
 """flow.save(state, path) and flow.load(path).
 
     path/
-      state.json              the structure: dicts, lists, numbers, strings; {"tensor": "tensor_0"} in place of tensors
+      state.json              the structure: dicts, lists, numbers, strings; {"tensor": "tensor_0"} for a tensor
       tensor_0/out, meta      one directory per tensor, as in every checkpoint (saving/folder.py)
       snapshot_done
 
-In an opened file (io.BytesIO, open(path, "wb")) the same is one zip (saving/packed.py).
+For an open file (io.BytesIO, open(path, "wb")) the same content is one zip file (saving/packed.py).
 
-OneFlow has a pickle, `pickled_data`, in place of state.json. A pickle runs code when it is read, so there is none here.
+OneFlow has a pickle, `pickled_data`, instead of state.json. Loading a pickle runs code, so flowedu does not
+use one.
 """
 from __future__ import annotations
 
