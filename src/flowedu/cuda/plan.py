@@ -4,8 +4,8 @@ Passes, planner and offsets are those of the CPU. The arena is one block of the 
 follow it for the inputs, for constants, and for values that are stored in main memory (learning rates, the
 count of steps). No address changes from run to run, so every launch is recorded once, its arguments packed. A
 run copies the inputs into their buffers, repeats the launches, and copies the fetched values out. The
-launches are a CUDA graph (graphs.py); only those that draw random values are packed for each run, as the draw
-is an argument.
+launches form a CUDA graph (graphs.py); only those that draw random values are packed for each run, as the
+draw is an argument.
 
 As with eager calls, a run returns without waiting; a job waits for the arrays it returns. Errors of a kernel
 are raised at that point, or at the step itself with FLOWEDU_CUDA_BLOCKING=1.
