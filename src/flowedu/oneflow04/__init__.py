@@ -1,1 +1,1 @@
-"""What users of OneFlow 0.2 to 0.4 type: layers, optimizers, images, data, settings of jobs."""
+"""The API of OneFlow 0.2 to 0.4: layers, optimizers, images, data, and settings of jobs."""

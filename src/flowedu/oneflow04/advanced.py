@@ -1,4 +1,4 @@
-"""flow.advanced: what happens on each device of a placement, spelled out. Lists have one blob for each device."""
+"""flow.advanced: explicit operations on each device of a placement. Lists have one blob per device."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,7 @@
-"""flow.layers.* on feature maps: convolutions, prelu, upsampling; and what all layers share: names and activations."""
+"""flow.layers.* on feature maps: convolutions, prelu, upsampling.
+
+Also the code shared by all layers: names and activations.
+"""
 from __future__ import annotations
 
 import inspect

@@ -1,8 +1,9 @@
-"""flow.distribute: what a user may wish about how a blob lies on devices: split(axis), broadcast(), auto().
+"""flow.distribute: layout hints for blobs: split(axis), broadcast(), auto().
 
-blob.with_distribute, layers.dense and get_variable take such a wish. `hinted` puts it on a handle: the ops that are given
-the handle take the blob so. `parallel_cast` puts it on the value itself; hierarchical_parallel_cast does on a grid of
-devices, with a text for each axis of it. On one device none of them does anything. (core/sbp fulfils the wishes.)
+blob.with_distribute, layers.dense, and get_variable take such a hint. `hinted` attaches it to a handle: the
+ops that receive the handle take the blob in this layout. `parallel_cast` applies it to the value itself;
+hierarchical_parallel_cast does so on a grid of devices, with one string per axis of the grid. On one device
+the hints have no effect. (core/sbp applies them.)
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients as functions: flow.math.gelu_grad and its like, for those who write a backward by hand."""
+"""Gradient functions for hand-written backward passes: flow.math.gelu_grad and others."""
 from __future__ import annotations
 
 from math import prod

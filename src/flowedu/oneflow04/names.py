@@ -1,11 +1,14 @@
-"""Names with two meanings: `flow.transpose` takes a blob and a permutation, or a tensor and two axes; `nn.MSELoss(x, y)` is
-a function of OneFlow 0.4, `nn.MSELoss()` a module.
+"""Names with two meanings: a function of OneFlow 0.4 and a newer one of tensors.
 
-What a public name stands for is the newer one, of tensors. It asks this table when a call does not look like one of its
-own: nothing that is a tensor in front, or more behind it than the newer function alone can mean (diagnostics/present.py and
-diagnostics/function.pyx). Then: a tensor among the arguments, the tensor function, unless the call can only mean the older
-one (a keyword or an argument that only OneFlow 0.4 knows: perm=, axis=, "DESCENDING"); a blob, or a job body and no tensor,
-the older function. Outside jobs, what makes tensors of nothing (zeros, eye) is the tensor function's.
+`flow.transpose` takes a blob and a permutation, or a tensor and two axes; `nn.MSELoss(x, y)` is a function of
+OneFlow 0.4, `nn.MSELoss()` a module.
+
+A public name refers to the newer function. It consults this table when a call does not look like its own: the
+first argument is not a tensor, or the others have forms that the newer function does not take alone
+(diagnostics/present.py and diagnostics/function.pyx). The rules are: with a tensor among the arguments, the
+tensor function is called, unless only the older function accepts the call (a keyword or an argument of
+OneFlow 0.4 alone: perm=, axis=, "DESCENDING"). With a blob, or in a job body without a tensor, the older
+function is called. Outside jobs, creation functions (zeros, eye) are those of tensors.
 """
 from __future__ import annotations
 

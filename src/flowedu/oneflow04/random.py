@@ -1,5 +1,7 @@
-"""flow.random: seeds, coins, and what is drawn for a blob (OneFlow 0.4). Initial values, dropout and all of these differ
-from run to run unless a seed is set; with a seed of its own an op draws the same row of numbers in every run.
+"""flow.random: seeds, coin flips, and random values for blobs (OneFlow 0.4).
+
+Initial values, dropout, and the functions here differ from run to run unless a seed is set; an op with its
+own seed draws the same sequence of values in every run.
 """
 from __future__ import annotations
 

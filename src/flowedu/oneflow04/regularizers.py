@@ -1,7 +1,7 @@
-"""Regularizers: what a penalty on a variable adds to its gradient. The reported loss does not change.
+"""Regularizers: the gradient of a penalty on a variable. The reported loss does not change.
 
-`flow.get_variable(..., regularizer=flow.regularizers.l2(0.01))`. The penalty is l1 * |w| + l2 * w^2 / 2, so that the
-gradient has no factor 2.
+Use `flow.get_variable(..., regularizer=flow.regularizers.l2(0.01))`. The penalty is l1 * |w| + l2 * w^2 / 2,
+so that the gradient has no factor 2.
 """
 from __future__ import annotations
 

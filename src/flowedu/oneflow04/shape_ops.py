@@ -1,4 +1,4 @@
-"""pad, slice_v2 and others that lay out, cut and broadcast, for blobs and tensors (OneFlow 0.4)."""
+"""pad, slice_v2, and other functions that rearrange, cut, and broadcast blobs and tensors (OneFlow 0.4)."""
 from __future__ import annotations
 
 import builtins

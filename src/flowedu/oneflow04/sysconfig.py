@@ -1,4 +1,4 @@
-"""flow.sysconfig: how flowedu was built, and what a C kernel for it needs. Names as in OneFlow 0.4."""
+"""flow.sysconfig: build options of flowedu, and flags for compiling a C kernel, with OneFlow 0.4's names."""
 from __future__ import annotations
 
 import os

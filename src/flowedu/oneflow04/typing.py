@@ -1,4 +1,4 @@
-"""`import flowedu.typing as tp`: how a job function says what it takes and what it returns.
+"""`import flowedu.typing as tp`: annotations for the parameters and results of job functions.
 
 | name | returned from a job | as a parameter |
 |---|---|---|

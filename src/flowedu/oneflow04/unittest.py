@@ -1,4 +1,4 @@
-"""flow.unittest: what OneFlow's own tests are derived from. Python's unittest is imported when it is asked for."""
+"""flow.unittest: base classes of OneFlow's own tests. Python's unittest is imported at the first use."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""flow.config.load_library: what stands in for a C++ library of ops."""
+"""flow.config.load_library: a replacement for C++ libraries of ops."""
 from __future__ import annotations
 
 from pathlib import Path

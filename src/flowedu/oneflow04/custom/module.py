@@ -1,12 +1,13 @@
-"""flow.experimental.custom_op_module: an op from a folder of three files, as OneFlow 0.4's Python kernels have it.
+"""flow.experimental.custom_op_module: an op from a folder of three files, like OneFlow 0.4's Python kernels.
 
     user_relu/user_relu_py_api.py       functions that build the op (flow.user_op_builder)
     user_relu/user_relu_py_kernel.py    forward(args), backward(args) on lists of ndarrays
     user_relu/user_relu_cpp_def.cpp     the op's definition in C++
 
-The C++ file is not compiled: only the names of inputs, outputs and attributes, and what backward gets, are read from it.
-Without it they are `x`, `y` and `(y, dy)`, or what the kernel file says: inputs = ("a", "b"), outputs = ("c",),
-backward_inputs = ("b", "dc"). A function `infer` in the kernel file is that of flow.custom_op.
+The C++ file is not compiled: only the names of inputs, outputs and attributes, and the arguments of backward,
+are read from it. Without it they are `x`, `y` and `(y, dy)`, or the values set in the kernel file: inputs =
+("a", "b"), outputs = ("c",), backward_inputs = ("b", "dc"). A function `infer` in the kernel file has the
+same meaning as in flow.custom_op.
 """
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""OneFlow's op types: what user_op_builder accepts, with OneFlow's names of arguments and attributes.
+"""Op types accepted by user_op_builder, with OneFlow's names of arguments and attributes.
 
-One line a type: "in, b? -> out", and what it does with values. `xs*`: any number; `b?`: may be left out. Every record of
-the registry, custom ops among them, is a type too, under its own names.
+Each type is one line: "in, b? -> out", and its function of the values. `xs*` takes any number of values; `b?`
+is optional. Every record of the registry, including custom ops, is also a type under its own names.
 """
 from __future__ import annotations
 

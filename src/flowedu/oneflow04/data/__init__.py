@@ -1,5 +1,7 @@
-"""Data sets and loaders: `flow.data.load_mnist`, OFRecord files; `python -m flowedu.data` lists the data sets that are here
-and fetches the rest."""
+"""Data sets and loaders: `flow.data.load_mnist`, OFRecord files.
+
+`python -m flowedu.data` lists the data sets stored on this machine and downloads the others.
+"""
 from flowedu.oneflow04.data.mnist import load_mnist
 from flowedu.oneflow04.data.ofrecord import ofrecord_records, ofrecord_writer
 from flowedu.oneflow04.data.prefetch import Prefetcher

@@ -1,4 +1,4 @@
-"""Decoders: from a batch of records to arrays (raw numbers), TensorBuffers of bytes, or of pictures.
+"""Decoders from a batch of records to arrays (raw values) or to TensorBuffers of bytes or images.
 
     records = flow.data.ofrecord_reader("digits", batch_size=32)
     labels = flow.data.OFRecordRawDecoder(records, "class/label", shape=(), dtype=flow.int32)     # (32,)

@@ -1,4 +1,4 @@
-"""OneFlow's first way to read OFRecords, `decode_ofrecord` with a BlobConf for each result; and readers that flowedu lacks.
+"""OneFlow's first OFRecord reader, `decode_ofrecord` with a BlobConf per result; and unsupported readers.
 
     image, label = flow.data.decode_ofrecord(folder, [
         flow.data.BlobConf("encoded", (224, 224, 3), flow.float32, flow.data.ImageCodec([

@@ -1,7 +1,7 @@
-"""MNIST: 28x28 grey pictures of handwritten digits, the "hello world" of deep learning.
+"""MNIST: 28x28 grey images of handwritten digits, the "hello world" of deep learning.
 
-`load_mnist` looks in three places: `out_dir`, the user's cache, and, so that everything works without a network, a
-small subset of the real pictures that ships with the package (see mnist_subset.md for its licence).
+`load_mnist` looks in three places: `out_dir`, the user's cache, and, so that everything works without a
+network, a small subset of the real images that ships with the package (see mnist_subset.md for its licence).
 """
 from __future__ import annotations
 

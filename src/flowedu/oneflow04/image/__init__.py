@@ -1,1 +1,1 @@
-"""flow.image and flow.detection: pictures of many sizes on their way to a batch."""
+"""flow.image and flow.detection: operations on images of different sizes that prepare a batch."""

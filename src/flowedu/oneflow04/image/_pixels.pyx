@@ -1,9 +1,9 @@
 # cython: language_level=3
-"""The loops over the pixels of pictures: `blend`, resizing by taps, `look_up`, a table instead of arithmetic, and `unpack`,
-out of Pillow's memory.
+"""Pixel loops for images: `blend` (resizing by taps), `look_up` (a table), `unpack` (from Pillow).
 
-The first two do just what the NumPy lines in resample.py and crop_mirror.py say, in the same order of operations, and so
-give the same bits: setup.py forbids the compiler to reorder or fuse them here. The GIL is released.
+`blend` and `look_up` perform the operations of the NumPy lines in resample.py and crop_mirror.py in the same
+order, so the results are bitwise equal: setup.py forbids the compiler to reorder or fuse them here. The GIL
+is released.
 """
 cimport numpy as cnp
 from cpython.pycapsule cimport PyCapsule_GetPointer

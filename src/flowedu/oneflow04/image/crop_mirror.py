@@ -1,4 +1,4 @@
-"""flow.image.CropMirrorNormalize: the last step of a data pipeline, uint8 pictures to floats (OneFlow 0.4)."""
+"""flow.image.CropMirrorNormalize: the last step of an image pipeline, uint8 to floats (OneFlow 0.4)."""
 from __future__ import annotations
 
 from collections.abc import Sequence

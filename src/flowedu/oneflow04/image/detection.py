@@ -1,10 +1,14 @@
-"""flow.detection: boxes and outlines of objects follow their picture when it is flipped or resized (OneFlow 0.4).
+"""flow.detection: boxes and outlines of objects, transformed together with their image (OneFlow 0.4).
 
-Everything is a TensorBuffer of shape (N,), one entry per picture:
+Every value is a TensorBuffer of shape (N,), one entry per image:
+
 boxes (n, 4): left, top, right, bottom of each, in pixels, the right and bottom pixel included;
-poly (p, 2): the x, y of all points of all outlines in the picture; poly_index (p, 3): for each point its number in its
-polygon, the polygon's number in its object, and the object's number, each from 0.
-image_size (N, 2): width and height; scale (N, 2): the factors of both, as flow.image.target_resize gives them.
+
+poly (p, 2): the x, y of all points of all outlines in the image; poly_index (p, 3): for each point its index
+in its polygon, the index of the polygon in its object, and the index of the object, each from 0.
+
+image_size (N, 2): width and height; scale (N, 2): the factors of both, as flow.image.target_resize returns
+them.
 """
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""flow.image: from the bytes of picture files to a batch a network can take (OneFlow 0.4).
+"""flow.image: from encoded image files to a batch for a network (OneFlow 0.4).
 
-    bytes (N,) --decode--> pictures (N,) HWC --Resize--> uint8 (N, H, W, C) --CropMirrorNormalize--> float (N, C, H, W)
+    bytes (N,) --decode--> images (N,) HWC --Resize--> uint8 (N, H, W, C) --CropMirrorNormalize--> float (N,
+    C, H, W)
 
-Left of Resize every picture has its own size, so these are TensorBuffers. Channels are in the order blue, green, red
-unless you say color_space="RGB".
+Before Resize every image has its own size, so the values are TensorBuffers. Channels are in the order blue,
+green, red unless color_space="RGB" is given.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the image ops ask of their arguments, said once."""
+"""Argument checks and output arrays shared by the image ops."""
 from __future__ import annotations
 
 import numpy as np

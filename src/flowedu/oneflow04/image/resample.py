@@ -1,9 +1,10 @@
-"""Resizing pictures by OpenCV's rules, which OneFlow's kernels use.
+"""Resizing of images by OpenCV's rules, which OneFlow's kernels use.
 
-Every output pixel is a weighted sum of a few input pixels, along one axis at a time. `taps` says which and how much: for
-a row of 4 pixels made 2, "area" gives the indices [[0, 2], [1, 3], [2, 3]] and the weights [[.5, .5], [.5, .5], [0, 0]].
-`blended` does it in NumPy: its loops run over the taps, two to four as a rule, never over pixels. For uint8 and float32
-`_pixels.blend` does the same in C, to the last bit, without arrays in between.
+Every output pixel is a weighted sum of a few input pixels, along one axis at a time. `taps` returns their
+indices and weights: for a row of 4 pixels resized to 2, "area" gives the indices [[0, 2], [1, 3], [2, 3]] and
+the weights [[.5, .5], [.5, .5], [0, 0]]. `blended` computes the sum in NumPy: its loops run over the taps,
+two to four as a rule, never over pixels. For uint8 and float32 `_pixels.blend` computes bitwise the same
+result in C, without intermediate arrays.
 """
 from __future__ import annotations
 

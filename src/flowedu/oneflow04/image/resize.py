@@ -1,4 +1,4 @@
-"""flow.image.Resize: pictures of many sizes made one size, or scaled in proportion (OneFlow 0.4)."""
+"""flow.image.Resize: resizes images to one size, or scales them in proportion (OneFlow 0.4)."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,4 +1,6 @@
-"""Work on the pictures of a batch in several threads: Pillow's decoders and our loops let go of Python's lock."""
+"""Processing of a batch of images in several threads; Pillow's decoders and the pixel loops release the
+GIL.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What a call of a job brings: containers of arrays, lists of them per device; and advice where it does not fit."""
+"""Arguments of a job call: containers of arrays and per-device lists, and advice if they do not fit."""
 from __future__ import annotations
 
 from math import prod

@@ -1,4 +1,4 @@
-"""Blobs of a job under construction, with the operators and layouts of OneFlow 0.4, and what a job returns."""
+"""Blobs of a job under construction, with OneFlow 0.4's operators and layouts, and the results of jobs."""
 from __future__ import annotations
 
 import copy

@@ -1,7 +1,7 @@
-"""What surrounds the body of a job of OneFlow 0.4 besides: placements and views, watches, sources, a configured optimizer.
+"""Context of the body of a OneFlow 0.4 job: placements, views, watches, sources, the optimizer.
 
-Every call of a front-end function is remembered (recording.py): the host part runs some of them before the plan, and where
-shapes vary the body is done again on the sizes that came.
+Every call of a front-end function is recorded (recording.py). The host part executes some of the calls before
+the plan, and where shapes vary the body is replayed on the actual sizes.
 """
 from __future__ import annotations
 

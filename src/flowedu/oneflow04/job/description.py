@@ -1,4 +1,4 @@
-"""flow.current_global_function_desc(): what a job's body can ask about its own job."""
+"""flow.current_global_function_desc(): properties of the job whose body is running."""
 from __future__ import annotations
 
 from types import SimpleNamespace

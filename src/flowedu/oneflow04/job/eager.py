@@ -1,7 +1,7 @@
-"""Eager execution mode: a job's body runs at every call, on data. What it computes can be looked at at once.
+"""Eager execution mode: a job's body runs at every call, on data, and its results can be inspected at once.
 
-The body is the same, and so are variables (they persist by name), namespaces, minimize and watch; there is no graph, no
-plan, and no session to start. Arguments must have the dtype of their placeholder.
+The body is the same, and so are variables (they persist by name), namespaces, minimize, and watch. There is
+no graph, no plan, and no session to start. Arguments must have the dtype of their placeholder.
 """
 from __future__ import annotations
 

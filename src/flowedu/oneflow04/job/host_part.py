@@ -1,7 +1,7 @@
 """The host part of a job: the calls that run in Python before its plan, such as reading and decoding images.
 
-Calls that depend on nothing a run brings (readers and what is made of their records) run ahead in a thread of their own,
-while the plan works on what was read before: the job waits for data only when there is none yet.
+Calls that do not depend on the arguments of a run (readers and the processing of their records) run ahead in
+a separate thread, while the plan processes earlier data. The job waits only if no data is ready.
 """
 from __future__ import annotations
 

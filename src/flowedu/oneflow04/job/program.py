@@ -1,7 +1,8 @@
-"""A job of OneFlow 0.4 after its body ran: what a call has to do: arguments, host part, plan, results.
+"""Executable form of a OneFlow 0.4 job after its body ran: arguments, host part, plan, results.
 
-Where all shapes are known there is one plan. Where a shape varies from call to call (tp.ListNumpy arguments, images that
-were just decoded) a plan is made for each combination that comes, and the last ones used are kept.
+If all shapes are known there is one plan. If a shape varies from call to call (tp.ListNumpy arguments, images
+that were just decoded), one plan is compiled for each combination of shapes, and the most recently used plans
+are cached.
 """
 from __future__ import annotations
 

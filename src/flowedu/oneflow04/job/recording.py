@@ -1,8 +1,8 @@
-"""What a job's body did, so that it can be done again on other values.
+"""Recording of a job's body, so that it can be replayed on other values.
 
-A body runs once, on blobs of the largest shapes. Every call of a front-end function (ops/front.py) in it is remembered;
-`replay` runs those calls again: on values of the shapes that really came (another graph is built), or on the data itself
-(the calls that read and decode data run eagerly, before the plan).
+A body runs once, on blobs of the largest shapes. Every call of a front-end function (ops/front.py) in it is
+recorded. `replay` runs those calls again: on values of the actual shapes (to build another graph), or on the
+data itself (the calls that read and decode data run eagerly, before the plan).
 """
 from __future__ import annotations
 

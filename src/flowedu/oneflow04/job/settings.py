@@ -1,8 +1,11 @@
-"""The settings of OneFlow 0.4: one line each. oneflow04/job/config.py makes calls of them: `config.train.primary_lr(0.1)`.
+"""The settings of OneFlow 0.4, one line each.
 
-Some act here, and their text says how. Those that would change results in OneFlow and cannot here are refused, unless they
-ask for what happens anyway. Most only tuned OneFlow's runtime: their values are checked and kept, and the first call of
-each warns that it does nothing. tests/structure/test_settings.py holds the table.
+oneflow04/job/config.py turns them into methods: `config.train.primary_lr(0.1)`.
+
+Settings that take effect here have a text that describes the effect. Settings that would change results in
+OneFlow, but cannot do so here, are rejected unless they request the existing behaviour. Most only tuned
+OneFlow's runtime: their values are checked and stored, and the first call of each warns that it has no
+effect. tests/structure/test_settings.py contains the table.
 """
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""What a job takes and returns, beyond arrays in and one array out (core/values/signature.py): containers of them, lists of
-arrays per device, callbacks, and the style before flowedu.typing, where a parameter's default says what it takes."""
+"""Signatures of jobs beyond arrays in and one array out (core/values/signature.py).
+
+They cover containers of arrays, lists of arrays per device, callbacks, and the style before flowedu.typing,
+in which the default of a parameter declares its type.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable as Function

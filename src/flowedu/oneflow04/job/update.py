@@ -1,7 +1,7 @@
-"""From gradients to updates, of a train job: which variables an optimizer has, its learning rates, what counts the steps.
+"""From gradients to updates in a train job: variables per optimizer, learning rates, step counters.
 
-Raw gradients (of the sum of the loss's elements) are multiplied by 1/count and divided by the loss scale. The rest is done
-by core/graph/updates.py.
+Raw gradients (of the sum of the loss's elements) are multiplied by 1/count and divided by the loss scale.
+core/graph/updates.py does the remaining work.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Between what users pass and get and what programs run on: small conversions of arrays and lists of them."""
+"""Conversions of arrays and lists of arrays between the form of users and the form of programs."""
 from __future__ import annotations
 
 import numpy as np

@@ -1,7 +1,7 @@
-"""Readers and decoders of OFRecord files as modules, as OneFlow 0.7 and later have them: flow.nn.OFRecordReader and so on.
+"""Readers and decoders of OFRecord files as modules: flow.nn.OFRecordReader and others.
 
-What they do is what the functions of flow.data do; a module keeps its own place in the files, and its own random numbers.
-They run eagerly: what they give is passed to a graph.
+OneFlow 0.7 and later have them. They do the same as the functions of flow.data; a module has its own position
+in the files, and its own random generator. They run eagerly, and their results are passed to a graph.
 """
 from __future__ import annotations
 

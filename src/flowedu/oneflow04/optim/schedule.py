@@ -3,13 +3,14 @@
     lr = CosineScheduler(0.1, steps=1000)
     lr(0), lr(500)          # 0.1, 0.05
 
-Values are computed in double precision; the engine stores them as float32. A schedule with `is_constant` needs to be
-asked only once. With b the base rate, n the step, S `steps`:
+Values are computed in double precision; the engine stores them as float32. A schedule with `is_constant` is
+evaluated only once. With b the base rate, n the step, S `steps`:
 
 | class | lr(n) |
 |---|---|
 | PiecewiseConstantScheduler | values[i] at the first i with n <= boundaries[i] (inclusive), else the last |
-| PiecewiseScalingScheduler | b * (1, then scale...)[i], i as above: factors are of b, not of the rate before |
+| PiecewiseScalingScheduler | b * (1, then scale...)[i], i as above: factors are of b, not of the rate before
+|
 | CosineScheduler | b * ((1 - alpha) * (1 + cos(pi * min(n, S) / S)) / 2 + alpha) |
 | PolynomialScheduler | (b - end) * (1 - n/S)^power + end, n at most S |
 | LinearCosineScheduler | b * ((alpha + 1 - n/S) * (1 + cos(2 pi num_periods n/S)) / 2 + beta), n at most S |
