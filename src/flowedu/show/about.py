@@ -1,4 +1,4 @@
-"""python -m flowedu: the version, what this machine computes with, and which extras are installed."""
+"""python -m flowedu: prints the version, the compute devices of this machine, and the installed extras."""
 from __future__ import annotations
 
 import importlib.metadata

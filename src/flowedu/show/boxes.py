@@ -1,4 +1,4 @@
-"""The boxes of a graph's picture."""
+"""Boxes of a graph's diagram."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field

@@ -1,8 +1,9 @@
-"""The picture of a route (SVG, no other program needed): a row for each device, a column for each layout on the way.
+"""Diagram of a route (SVG, no other program needed): a row per device, a column per layout on the route.
 
-Every device shows the outline of the logical value, and in it what it has, block by block; a block has the same letter and
-colour wherever it is. Addends of a partial sum are hatched, each addend in its own direction; zeros are empty. Between two
-columns: who sends how many bytes to whom. Texts and lines suit a light and a dark page.
+Every device shows the outline of the logical value and, inside it, its own data block by block; a block has
+the same letter and colour everywhere. Addends of a partial sum are hatched, each addend in its own direction;
+zeros are empty. Between two columns arrows show the sender, the receiver, and the bytes of each message.
+Texts and lines suit a light and a dark page.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In words: what a choice was made from and what decided it; and why no way will do, with the legal partners."""
+"""Explanations of a signature choice, and of calls without a valid signature, with their legal partners."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,9 +1,11 @@
-"""A graph in at most so many boxes: what one part of the model does becomes one box, and equal parts that follow each other
-become one.
+"""Reduction of a graph to a limited number of boxes: one box per part of the model.
 
-    boxes in the order they run -> runs that belong to one module, at the greatest depth at which they are few enough
+Equal parts that follow each other become one box.
 
-A run is a piece of that order, so no circle can arise: a box reads only what stands before it.
+    boxes in the order they run -> runs that belong to one module, at the greatest depth at which they are few
+    enough
+
+A run is an interval of that order, so no cycle can arise: a box reads only boxes before it.
 """
 from __future__ import annotations
 

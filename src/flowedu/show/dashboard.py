@@ -1,4 +1,4 @@
-"""A page of charts of what trainings have written (utils/tensorboard.py): one for each tag, in it a line for each run."""
+"""A page of charts from training logs (utils/tensorboard.py): one chart per tag, one line per run."""
 from __future__ import annotations
 
 import math

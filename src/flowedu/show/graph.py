@@ -1,8 +1,10 @@
-"""A graph as a picture (SVG, no other program needed): a box an op, layer by layer from the inputs down. A picture of more
-than BOXES boxes shows parts of the model instead (collapse.py); a file beside it has all of them.
+"""Diagram of a graph (SVG, no other program needed): one box per op, layer by layer from the inputs down.
 
-    layout   every box in the layer behind its deepest input; in each layer in the order of the mean place of what it reads
-    svg      boxes and lines; a box tells its name, its values and the user's line when the mouse is over it
+A diagram with more than BOXES boxes shows parts of the model instead (collapse.py), and a second file shows
+all boxes.
+
+    layout   every box in the layer after its deepest input; in each layer ordered by the mean position of its inputs
+    svg      boxes and lines; hovering over a box shows its name, its values, and the user's line
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How graphs print tensors, in a line and without the numbers, and the names that OneFlow gives outputs."""
+"""One-line descriptions of tensors without values for printed graphs, and OneFlow's names of outputs."""
 from __future__ import annotations
 
 from flowedu.core.eager.tensor import Tensor

@@ -1,8 +1,8 @@
-"""What a notebook shows of a cell's last line, and `flow.show`, which shows the same of any line, or writes it to a file.
+"""Notebook output of a cell's last line, and `flow.show`, which displays any object or writes a file.
 
-A notebook asks an object for `_repr_svg_` and `_repr_html_`; where it has neither, or they answer None, its text is shown.
-Graphs (nn/graph/graph.py), routes (distributed/boxing.py) and timelines are pictures; tensors, plans and jobs are tables,
-made here. Nothing is made before somebody asks.
+A notebook calls `_repr_svg_` and `_repr_html_` of an object; if both are missing or return None, it shows the
+text. Graphs (nn/graph/graph.py), routes (distributed/boxing.py), and timelines have diagrams; tensors, plans,
+and jobs have tables, which are built here. Nothing is built before it is displayed.
 """
 from __future__ import annotations
 

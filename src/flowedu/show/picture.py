@@ -1,5 +1,7 @@
-"""A plan's memory as a picture: every buffer a rectangle, from the step that writes it to the last one that reads it
-(x), at its place in the arena (y). Rectangles never overlap: that is what planning means.
+"""Diagram of a plan's memory: one rectangle per buffer.
+
+A rectangle extends from the step that writes the buffer to the last step that reads it (x), at its offset in
+the arena (y). Rectangles never overlap; the planner guarantees this.
 """
 from __future__ import annotations
 

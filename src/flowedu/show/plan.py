@@ -1,6 +1,6 @@
-"""A plan as text: its calls in order, what each reads and writes, where that lies, and what sharing memory saved.
+"""A plan as text: its calls in order, their inputs, outputs, and offsets, and the memory saved by sharing.
 
-`rows(plan)` is the plan as data; `describe(plan)` prints it. show/picture.py draws it.
+`rows(plan)` returns the plan as data; `describe(plan)` prints it. show/picture.py draws it.
 """
 from __future__ import annotations
 

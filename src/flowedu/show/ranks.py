@@ -1,4 +1,4 @@
-"""What the ranks of a graph of global tensors need, as numbers and as text."""
+"""Memory of each rank of a graph of global tensors, as numbers and as text."""
 from __future__ import annotations
 
 from collections.abc import Container

@@ -1,4 +1,4 @@
-"""A route in words, and beside what the other ways would have cost."""
+"""A route in words, with the costs of the alternatives."""
 from __future__ import annotations
 
 from itertools import groupby

@@ -1,5 +1,8 @@
-"""The one writer of SVG: boxes, text, lines and arrows in a file, with no plotting library. The lessons' diagrams, graphs
-and routes are drawn with it. A picture for people has at most BOXES boxes."""
+"""The SVG writer: boxes, text, lines, and arrows, without a plotting library.
+
+The diagrams of the lessons, graphs, and routes are drawn with it. A diagram for readers has at most BOXES
+boxes.
+"""
 from __future__ import annotations
 
 import os

@@ -1,10 +1,10 @@
-"""When the calls of a step run: `graph.timeline(x)` of an nn.Graph, `job.timeline(x)` of a job.
+"""Timeline of the calls of a step: `graph.timeline(x)` of an nn.Graph, `job.timeline(x)` of a job.
 
     t = graph.timeline(x, y)
     t.save("step.json")      for chrome://tracing or ui.perfetto.dev: kernels on their threads, the arena's bytes below
-    t.save("step.svg")       a picture: a box a call, as wide as it is long and as tall as it has threads
+    t.save("step.svg")       a diagram: one box per call, its width is the time and its height the number of threads
 
-Every call is timed by itself (show/profile.py) and stands where the one before it ends: in a step there are no gaps.
+Every call is timed separately (show/profile.py) and starts where the previous one ends: a step has no gaps.
 """
 from __future__ import annotations
 
