@@ -1,4 +1,4 @@
-"""flow.utils: what surrounds training. `flow.utils.data` feeds it."""
+"""flow.utils: utilities for training, such as checkpointing and logging. `flow.utils.data` loads data."""
 from flowedu.diagnostics.lazy_imports import lazy_import
 
 __getattr__, __dir__ = lazy_import(__name__, {"checkpoint": "flowedu.utils.checkpoint", "data": "flowedu.utils.data",

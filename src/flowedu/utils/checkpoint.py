@@ -1,9 +1,10 @@
-"""flow.utils.checkpoint: part of a model that backward computes again, instead of keeping what it needs of it.
+"""flow.utils.checkpoint: recomputes part of a model in the backward pass instead of saving its values.
 
-    y = checkpoint(block, x, use_reentrant=False)          # the same numbers; memory for x and y alone
+    y = checkpoint(block, x, use_reentrant=False)          # the same values; memory for x and y alone
 
-Every tensor that the part would save for backward is replaced by its place in line; the first of them that is asked for
-runs the part once more, with the random numbers of the first time, and takes what is saved then.
+Every tensor that the part would save for backward is replaced by its index in the order of saving. The first
+access to such a tensor runs the part again, with the random values of the first run, and uses the tensors
+saved by that run.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sets: what has items by number (Dataset), or gives one item after the other (IterableDataset)."""
+"""Data sets with items by index (Dataset), or as a stream (IterableDataset)."""
 from __future__ import annotations
 
 import itertools

@@ -1,11 +1,12 @@
-"""Batches from a worker process to the main process: big arrays go through memory that both see, the rest through a pipe.
+"""Transfer of batches from a worker to the main process: large arrays by shared memory, others by pipe.
 
-    outbox.pack(batch)      in the worker: copies the arrays into a slot, a file in memory (/dev/shm); gives a small message
+    outbox.pack(batch)      in the worker: copies the arrays into a slot, a file in memory (/dev/shm); returns a message
     inbox.unpack(message)   in the main process: the batch, its arrays over the slot: no second copy
 
-When the last array over a slot is gone, the slot is free again: `inbox.freed` goes back to the worker with the next task.
-So as many slots are made as batches are alive at once, and their pages, touched once, are used over and over. The main
-process removes a slot's name when it first sees it, so that nothing is left behind, however the processes end.
+When the last array over a slot is freed, the slot can be reused: `inbox.freed` is sent back to the worker
+with the next task. So the number of slots equals the number of batches alive at once, and their pages,
+touched once, are reused. The main process removes a slot's name when it first opens the slot, so that no file
+remains, however the processes end.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker process of a DataLoader does."""
+"""Main loop of a worker process of a DataLoader."""
 from __future__ import annotations
 
 import os
