@@ -1,5 +1,8 @@
-"""Chapter 5: pictures. flow.vision.datasets, .transforms, .models, .ops, .io and .utils: what flowvision is to OneFlow and
-torchvision to PyTorch, small. A program for flowvision runs with `import flowedu.vision as flowvision`."""
+"""Computer vision: flow.vision.datasets, .transforms, .models, .ops, .io, and .utils (chapter 5).
+
+The package is a small counterpart of flowvision (OneFlow) and torchvision (PyTorch). A program for flowvision
+runs with `import flowedu.vision as flowvision`.
+"""
 from __future__ import annotations
 
 from flowedu.diagnostics.lazy_imports import lazy_import

@@ -1,6 +1,6 @@
-"""Pictures beside each other, and files of them: `utils.save_image(samples, "samples.png", nrow=4)`.
+"""Grids of images, and image files of them: `utils.save_image(samples, "samples.png", nrow=4)`.
 
-Names, arguments and numbers are torchvision's (flowvision has the same).
+Names, arguments, and results are torchvision's (flowvision has the same).
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the datasets of pictures have in common."""
+"""Base class of the image datasets."""
 from __future__ import annotations
 
 import os

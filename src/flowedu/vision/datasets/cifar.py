@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100: colour pictures of 32 x 32."""
+"""CIFAR-10 and CIFAR-100: colour images of 32 x 32."""
 from __future__ import annotations
 
 import os

@@ -1,4 +1,4 @@
-"""MNIST and FashionMNIST: grey pictures of 28 x 28."""
+"""MNIST and FashionMNIST: grey images of 28 x 28."""
 from __future__ import annotations
 
 import os

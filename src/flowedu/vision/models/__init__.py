@@ -1,7 +1,7 @@
-"""Networks for pictures. Names of parameters are torchvision's and flowvision's, so that their weights fit.
+"""Networks for images. Parameter names are those of torchvision and flowvision, so their weights fit.
 
-Every function takes pretrained or, as torchvision has it, weights= (other than None: pretrained), progress (there is
-nothing to wait for: accepted and ignored), num_classes and width_mult.
+Every function takes pretrained or, as in torchvision, weights= (other than None: pretrained), progress
+(accepted and ignored, because there is no progress bar), num_classes, and width_mult.
 """
 from flowedu.diagnostics.lazy_imports import imported
 from flowedu.vision.models import neural_style_transfer

@@ -1,4 +1,4 @@
-"""Residual networks (He et al., 2015): every block adds to what it got."""
+"""Residual networks (He et al., 2015): every block adds its output to its input."""
 from __future__ import annotations
 
 from flowedu import nn

@@ -1,6 +1,7 @@
-"""Boxes in pictures and the blocks that find them: `ops.nms(boxes, scores, 0.5)`, `ops.roi_align(features, boxes, 7)`.
+"""Bounding boxes in images, and blocks: `ops.nms(boxes, scores, 0.5)`, `ops.roi_align(x, boxes, 7)`.
 
-Names, arguments and numbers are torchvision's (flowvision has the same). Boxes are rows (x1, y1, x2, y2) of pixels.
+Names, arguments, and results are torchvision's (flowvision has the same). Boxes are rows (x1, y1, x2, y2) of
+pixels.
 """
 from flowedu.diagnostics.lazy_imports import imported
 from flowedu.vision.ops.blocks import (

@@ -1,4 +1,4 @@
-"""Blocks that networks of pictures are made of: convolution with norm and activation, squeeze and excitation, ..."""
+"""Building blocks of vision networks: convolution with norm and activation, squeeze and excitation, ..."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

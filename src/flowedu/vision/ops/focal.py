@@ -1,4 +1,4 @@
-"""The focal loss: what is classified well already counts less."""
+"""The focal loss, which reduces the weight of well-classified examples."""
 from __future__ import annotations
 
 from flowedu.errors import ArgumentError

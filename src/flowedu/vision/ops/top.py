@@ -1,4 +1,4 @@
-"""Boxes as the top of oneflow has them: `flow.nms` is ops.nms, `flow.roi_align` takes its numbers one by one."""
+"""Box functions in oneflow's top-level form: `flow.nms` is ops.nms, `flow.roi_align` takes numbers."""
 from __future__ import annotations
 
 from flowedu.diagnostics.lazy_imports import imported

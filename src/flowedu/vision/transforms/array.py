@@ -1,6 +1,9 @@
-"""What the transforms do with NumPy pictures, (H, W) or (H, W, C): the same numbers as Pillow's for uint8, so that a
-program gives the same with and without Pillow. Resizing may differ by one level of 255, where Pillow's fixed point rounds
-otherwise (bicubic also where it overshoots 0 to 255, as Pillow chooses which axis comes first by their sizes)."""
+"""Transforms of NumPy images, (H, W) or (H, W, C), with Pillow's results for uint8.
+
+A program thus gives the same results with and without Pillow. Resizing may differ by one level of 255, where
+Pillow's fixed-point arithmetic rounds differently (bicubic also where it overshoots 0 to 255, because Pillow
+chooses the first axis by the sizes).
+"""
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""A Gaussian blur as a product of matrices, rows @ picture @ columns; beyond its edges a picture is its reflection."""
+"""Gaussian blur as a product of matrices, rows @ image @ columns; the image is reflected at its edges."""
 from __future__ import annotations
 
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""A random rectangle of the picture is covered: RandomErasing."""
+"""RandomErasing: covers a random rectangle of the image."""
 from __future__ import annotations
 
 import math

@@ -1,4 +1,4 @@
-"""Transforms without chance, and those that put others together: what one gives to a dataset as `transform=`."""
+"""Deterministic transforms and combinations of transforms, passed to a dataset as `transform=`."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,7 @@
-"""One picture in, one picture out, nothing random.
+"""Deterministic functions from one image to one image.
 
-A picture is a Pillow image, an ndarray (H, W) or (H, W, C), or a tensor (..., C, H, W); what comes out is of the same
-kind, unless the function's name says otherwise. Pillow is needed for Pillow's images only.
+An image is a Pillow image, an ndarray (H, W) or (H, W, C), or a tensor (..., C, H, W). The result is of the
+same kind, unless the function's name indicates otherwise. Pillow is needed for Pillow images only.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hue, saturation and value of pictures (..., 3, H, W) of floats 0 to 1, to turn the hue: made of ops."""
+"""Conversion of float images (..., 3, H, W) between RGB and hue, saturation, value, made of ops."""
 from __future__ import annotations
 
 from flowedu.tensor import Tensor

@@ -1,4 +1,4 @@
-"""What the transforms do with Pillow's images. array.py and tensor.py have the same functions for the other two kinds."""
+"""Transforms of Pillow images. array.py and tensor.py have the same functions for the other two kinds."""
 from __future__ import annotations
 
 import numpy as np

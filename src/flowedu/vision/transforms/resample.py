@@ -1,8 +1,9 @@
-"""Resizing as a product of matrices: rows @ picture @ columns.
+"""Resizing as a product of matrices: rows @ image @ columns.
 
-`weights(source, target, ...)` is the (target, source) matrix that makes `target` pixels of `source`. Each of its rows adds
-up to 1. With antialias, as Pillow does it, the filter is widened when the picture shrinks, so that every input pixel
-counts; without, as OpenCV does it, only the nearest two (bilinear) or four (bicubic) do.
+`weights(source, target, ...)` is the (target, source) matrix that computes `target` pixels from `source`.
+Each of its rows sums to 1. With antialias, as in Pillow, the filter is widened when the image shrinks, so
+that every input pixel counts; without it, as in OpenCV, only the nearest two (bilinear) or four (bicubic)
+pixels count.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the transforms do with tensors (..., C, H, W): made of ops, so with gradients, and usable in graphs."""
+"""Transforms of tensors (..., C, H, W), made of ops, so they have gradients and can be used in graphs."""
 from __future__ import annotations
 
 import numpy as np
