@@ -1,11 +1,12 @@
 """Models with inputs of any size: dynamic_axes of onnx.export.
 
-A graph has fixed sizes. So the model is exported at two sizes, and the files are compared. Where they are the same, the
-size does not matter. Where a Reshape differs in one number, that becomes -1, "the rest"; where a shape or the end of a
-slice differs and is the size, it is read from the input when the model runs. Anything else is refused.
+A graph has fixed sizes. So the model is exported at two sizes, and the files are compared. Where they are the
+same, the size does not matter. Where a Reshape differs in one number, that becomes -1 ("infer"); where a
+shape or the end of a slice differs and is the size, it is read from the input when the model runs. Anything
+else is refused.
 
-The result is then compared with exports at other sizes, larger and smaller ones: a number that is the same at two sizes by
-coincidence, such as n // 2, is refused as well.
+The result is then compared with exports at other sizes, larger and smaller ones: a number that matches at two
+sizes by coincidence, such as n // 2, is rejected as well.
 """
 from __future__ import annotations
 

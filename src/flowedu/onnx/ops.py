@@ -1,7 +1,8 @@
-"""How ONNX (opset 18) says what our records say. One function per record; elementwise ones are written from their formulas.
+"""Translations of records to ONNX (opset 18), one function per record.
 
-A rule takes the Builder, the node's attributes by name, its input Specs and the names of its inputs in the ONNX graph, and
-returns the name of the result, or a list of names, None for one that it does not write.
+Elementwise ops are translated from their formulas. A rule takes the Builder, the node's attributes by name,
+its input Specs, and the names of its inputs in the ONNX graph. It returns the name of the result, or a list
+of names, with None for a result that it does not write.
 """
 from __future__ import annotations
 
