@@ -202,7 +202,7 @@ def clamp(values, min_value=None, max_value=None, name=None) -> _Tensor:
     """Values kept inside [min_value, max_value]; either bound may be None."""
 def clamp_max(input, max) -> _Tensor: """No element above `max`, a number or a tensor."""
 def clamp_min(input, min) -> _Tensor: """No element below `min`, a number or a tensor."""
-def clear_default_session() -> None: """Forget all jobs, variables and resource settings, and start over."""
+def clear_default_session() -> None: """Discard all jobs, variables, and resource settings."""
 @overload
 def clip(input, min=None, max=None) -> _Tensor: """x kept inside [min, max]: numbers or tensors, either may be None."""
 @overload

@@ -2,7 +2,7 @@
 from collections.abc import Callable
 from flowedu.oneflow04 import test_env as env
 
-def clear_default_session() -> None: """Forget all jobs, variables and resource settings, and start over."""
+def clear_default_session() -> None: """Discard all jobs, variables, and resource settings."""
 def num_nodes_required(num_nodes: int) -> Callable: """Decorator: notes on a test how many nodes it needs."""
 def skip_unless_1n1d():
     """Decorator: the test is skipped unless there are 1 nodes of 1 devices each, by flow.unittest.env."""
