@@ -20,7 +20,7 @@ import numpy as np
 
 from flowedu.core.eager.dispatch import Entry, TensorBase, get_num_threads, new_on_device, prepare
 from flowedu.core.graph.devices import device_name
-from flowedu.core.graph.memory import ALIGN, Buffer, no_room, rounded
+from flowedu.core.graph.memory import ALIGN, Buffer, arena_out_of_memory, rounded
 from flowedu.core.graph.plan import Plan, Region, Step
 from flowedu.core.ops.view import contiguous
 from flowedu.core.values.spec import row_major
@@ -96,7 +96,9 @@ class DeviceExecutor:
             try:
                 self.memory = device_memory(max(size, ALIGN), self.index)
             except OutOfMemoryError as e:
-                raise no_room(plan).told(problem=e.problem, expected=e.expected) if plan.arena else e from None
+                if not plan.arena:
+                    raise e from None
+                raise arena_out_of_memory(plan).told(problem=e.problem, expected=e.expected) from None
             self.base = self.memory.address
             rooms = [(self.base + at, b.nbytes) for b, at in self.rooms.items()]
             self.ends = Ends(self.base, size, plan.buffers, rooms) if machine().checks else None

@@ -43,5 +43,5 @@ class Kept:
         if not there:
             self.seen, self.runs = now, executor.runs
         if there != self.there:
-            executor.remember(there)
+            executor.set_kept(there)
             self.there = there

@@ -1,14 +1,14 @@
-"""Chapter 4: graphs and the plans they become. Its files, in reading order:
+"""Chapter 4: graphs and their execution plans. The files are listed in reading order.
 
     ir.py         the graph, and the interpreter that builds it
     devices.py    the device of a graph's values
     backward.py   the backward pass
-    updates.py    from gradients to updates
-    rewrite.py    what passes share
-    passes.py     passes, a function each
-    memory.py     the arena: where each buffer lies
-    plan.py       a graph as bound kernel calls
+    updates.py    scaling, clipping, and update ops
+    rewrite.py    helpers shared by the passes
+    passes.py     passes, one function each
+    memory.py     the offset of each buffer in the arena
+    plan.py       a graph lowered to bound kernel calls
     executor.pyx  runs a plan without Python
-    scratch.pxi   views and scratch of one call (in executor.pyx)
-    program.py    passes, plan, executor: once
+    scratch.pxi   views and scratch memory of one call (included by executor.pyx)
+    program.py    a graph with its passes, plan, and executor
 """

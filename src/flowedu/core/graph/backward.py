@@ -1,4 +1,4 @@
-"""The backward pass of a graph: the walk of core/ops/reverse.py, run while the graph is being built."""
+"""The backward pass of a graph, appended with `reverse` (core/ops/reverse.py) while the graph is built."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -11,22 +11,22 @@ from flowedu.errors import JobBuildAndInferError
 
 
 def ones(spec: Spec) -> GraphValue:
-    """The gradient a loss begins with."""
+    """Return a gradient of ones, the default seed of a backward pass."""
     return constant(shape=spec.shape, value=1.0, dtype=spec.dtype)
 
 
 def gradients(graph: Graph, losses: Sequence[GraphValue], targets: Sequence[GraphValue],
               seed: Callable[[Spec], GraphValue] = ones) -> list[GraphValue | None]:
-    """Append nodes that compute d(sum of all elements of all losses)/d(target). None where there is no path.
+    """Append nodes that compute d(sum of all elements of all losses)/d(target).
 
-    seed(Spec of a loss): the gradient to begin with, ones unless the loss is scaled.
+    Returns one gradient per target, None if no loss depends on it. seed(spec of a loss) returns the loss's own gradient.
     """
     graph.training = True
     forward = list(graph.nodes)
     graph.forward = len(forward)
     seeds: dict = {}
 
-    def visit(node):                               # an op's gradient is computed where the op is
+    def visit(node):         # the gradient of an op runs on the devices of the op
         graph.placement = node.placement
 
     with graph.building():

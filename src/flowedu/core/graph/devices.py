@@ -1,4 +1,4 @@
-"""Where the values of a graph lie, if they all lie on one device. Chapter 6 answers for several (distributed/graph)."""
+"""The device of a graph's values if they all share one. distributed/graph replaces this for several devices (chapter 6)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -8,10 +8,10 @@ from flowedu.errors import DeviceError, UnsupportedError
 
 
 class OneDevice:
-    """What a Tracer (core/trace) asks about places, answered for tensors that all lie on one device.
+    """Placement rules of a Tracer (core/trace) for a graph on a single device.
 
-    Attributes: active, whether there are global tensors; homes, {id of a parameter: how it is kept}; place, the device of
-    inputs and variables (Block.device: 0, main memory, or 1 + the GPU's number).
+    Attributes: active, True if the graph has global tensors; homes, {id of a parameter: its global layout}; place, the
+    device of inputs and variables (Block.device: 0 for main memory, 1 + n for GPU n); first, a value on that device.
     """
 
     active = False
@@ -19,12 +19,12 @@ class OneDevice:
     def __init__(self, tracer):
         self.tracer = tracer
         self.homes: dict[int, object] = {}
-        self.place, self.first = 0, ""                     # and the name of the first value there
+        self.place, self.first = 0, ""
 
     def enter(self, value, x) -> None:
-        """An input or variable of the graph stands for the tensor x. (A 0-d variable on the CPU may join any device.)"""
+        """Record the device of `x`, the tensor of an input or variable. 0-d CPU variables work with any device."""
         if x.global_layout is not None:
-            extension("a graph of global tensors")             # raises where there is none
+            extension("a graph of global tensors")             # raises if it is not installed
         if not (x._device or x.ndim or value.kind == "input"):
             return
         if not self.first:
@@ -36,20 +36,20 @@ class OneDevice:
                               fix='module.to("cuda") and x.to("cuda") bring them there')
 
     def check(self, op, inputs: tuple, values: Sequence) -> None:
-        """Whether these inputs may meet in an op."""
+        """Raise an error if the inputs of an op are on devices that it cannot combine."""
 
     def follow(self, values: Sequence, outputs: Sequence) -> None:
-        """A node was appended that makes `outputs` of `values`."""
+        """Record the placement of `outputs`, which a new node computes from `values`."""
 
     def keep(self, members: Sequence, config) -> None:
-        """These are the parameters of the optimizers."""
+        """Choose how the parameters of the optimizers are stored."""
 
     def batch_parts(self, xs: Sequence, k: int) -> int:
-        """In how many parts the batch lies on its devices, where all of it can be cut into k micro-batches so."""
+        """Return into how many parts the devices split a batch that is cut into `k` micro-batches."""
         return 1
 
     def layout_of(self, value) -> object:
-        """Where a value lies; None: nowhere in particular."""
+        """Return the global layout of a value, or None for a local value."""
         return None
 
 
@@ -57,11 +57,11 @@ def device_name(place: int) -> str:
     return f"cuda:{place - 1}" if place else "cpu"
 
 
-def need_cpu(what: str, name: str, x) -> None:
-    """Raise UnsupportedError for a tensor (or Array) on a GPU, where what is computed, or the graph, is on the CPU."""
+def need_cpu(context: str, name: str, x) -> None:
+    """Raise UnsupportedError if `x`, a tensor or Array, is on a GPU. `context` is the computation that needs the CPU."""
     global_layout = getattr(x, "global_layout", None)
     if x._device or global_layout is not None and global_layout.placement.type == "cuda":
         where = device_name(x._device) if global_layout is None else str(global_layout.placement)
-        raise UnsupportedError(f"{what}: {name} is on {where}, and this runs on the CPU", got=f"{x.dtype.name}"
+        raise UnsupportedError(f"{context}: {name} is on {where}, and this runs on the CPU", got=f"{x.dtype.name}"
                                f"{list(x.shape)} on {where}", expected="tensors on the CPU",
                                fix="x.cpu(), module.cpu(); a graph made anew runs where its tensors are")

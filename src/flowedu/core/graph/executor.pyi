@@ -2,9 +2,9 @@
 from typing import Any
 
 class Executor:
-    """Runs a Plan."""
+    """Executor of a Plan."""
     def accepts(self, arguments: tuple):
-        """Whether these can be run as they are: ndarrays of the right shape and dtype, C-contiguous."""
+        """Return True if `run` can use the arguments unchanged: C-contiguous ndarrays with the right shapes and dtypes."""
     @property
     def as_tensors(self) -> bool: ...
     @property
@@ -15,19 +15,19 @@ class Executor:
     def plan(self) -> Any: ...
     @property
     def pythons(self) -> Any: ...
-    def remember(self, there: bool):
-        """Whether the scratch of the graph's `kept` nodes holds what an earlier run left: `kept` of fe_call (abi.h)."""
-    def run(self, arguments: tuple): """One step."""
+    def run(self, arguments: tuple): """Run one step."""
     @property
     def runs(self) -> int: ...
+    def set_kept(self, valid: bool):
+        """Set `kept` (fe_call in abi.h): True if the scratch memory of the `kept` nodes is valid from an earlier run."""
     def stale(self, share: int = 1):
-        """True if the share of the threads, or the memory or layout of a variable (`p.data = ...`), is another one now."""
+        """Return True if the share of threads, or the memory or layout of a variable (`p.data = ...`), has changed."""
     def takes(self, arguments: tuple):
-        """Whether these can be run as they are: eager local tensors of the right shape and dtype, contiguous."""
+        """Return True for contiguous, eager, local CPU tensors with the right shapes and dtypes."""
     def times(self, arguments: tuple, repeats: int = 20):
-        """Seconds each call takes (the least of `repeats` runs), called one by one."""
+        """Return the seconds that each call takes alone, the least of `repeats` runs."""
     @property
     def written(self) -> list: ...
 LARGEST: int
 def scratch_bytes(entry: Any, places, threads: int = 0) -> int:
-    """Scratch that the kernel of `entry` asks for on these places, with this number of threads (0: the present one)."""
+    """Return the bytes of scratch memory that the kernel of `entry` needs. threads: 0 for the current setting."""

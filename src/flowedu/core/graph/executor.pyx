@@ -1,4 +1,4 @@
-"""Executor: a plan as one C array of calls, run in one go without the GIL and without Python per op."""
+"""Executor: runs a plan as one C array of kernel calls, without the GIL and without Python code per op."""
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memset
@@ -22,53 +22,53 @@ from flowedu.core.values.spec import LARGEST
 from flowedu.core.values.storage import empty, no_memory
 from flowedu.errors import KernelError, UnsupportedError
 from flowedu.core.graph.devices import need_cpu
-from flowedu.core.graph.memory import no_room
+from flowedu.core.graph.memory import arena_out_of_memory
 from flowedu.core.eager.dispatch import get_num_threads, index_error
 
-register_fields(plans=0)     # how many plans with Python kernels the thread is in the middle of
+register_fields(plans=0)     # number of plans with Python kernels that the thread is running
 cnp.import_array()
 
 cdef extern from "Python.h":
-    int PyErr_CheckSignals() noexcept                  # an exception of a handler stays pending in the thread
-    void raise_pending "PyErr_Occurred"() except *     # raise the pending exception, if there is one
+    int PyErr_CheckSignals() noexcept                  # an exception of a signal handler stays pending
+    void raise_pending "PyErr_Occurred"() except *     # raise the pending exception, if any
     unsigned long PyThread_get_thread_ident() nogil
 
 cdef enum:
-    SPLIT = 65536            # calls that cost less (some 10 us of work) run on one thread
-    PAUSE = 50_000_000       # ns that a step runs before it looks for signals, and between two looks
+    SPLIT = 65536            # cheaper calls (less than about 10 us) run on one thread
+    PAUSE = 50_000_000       # ns until a step first checks for signals, and between checks
 
-cdef unsigned long main_ident    # of the thread that runs signal handlers
-cdef int64_t due                 # when that thread looks next, in ns
+cdef unsigned long main_ident    # id of the thread that runs signal handlers
+cdef int64_t due                 # time of its next check, in ns
 
 
 include "scratch.pxi"
 
 
 cdef struct Patch:           # a view that points into a job argument, or into an output
-    int arg                  # which argument, or output: they are counted on
+    int arg                  # index of the argument; outputs follow the arguments
     int64_t offset           # bytes
     fe_view *view
 
 
 cdef class Executor:
-    """Runs a Plan. `run(arguments)` returns the outputs as fresh arrays.
+    """Executor of a Plan. `run(arguments)` returns the outputs as new arrays.
 
-    always_parallel: split even small calls over the threads (for tests). threads: as many as the plan was made for
-    (0: the present number).
+    always_parallel: split even small calls over the threads (for tests). threads: number of threads of the plan (0: the
+    current setting).
 
-    Ctrl-C ends a step between two calls, PAUSE after it began or later, and only before the first call that writes a
-    variable: variables are those from before the step, or from after it.
+    Ctrl-C ends a step between two calls, at the earliest PAUSE ns after its start and only before the first call that
+    writes a variable. After an interrupt, no variable is partly updated.
 
-    Attributes: plan; nt, the number of threads it was laid out for.
+    Attributes: plan; nt, its number of threads.
     """
     cdef readonly object plan
     cdef readonly int nt
-    cdef int split               # whether any call is cut over the threads
+    cdef int split               # nonzero if any call is split over the threads
     cdef int ncalls, npatch, ninputs, noutputs
-    cdef readonly list pythons   # numbers of the calls with a Python kernel
-    cdef list draws              # numbers of those that draw random numbers
-    cdef bint open               # Python code may run during a step: such a kernel, or a signal handler
-    cdef char *polls             # after which calls to look for signals
+    cdef readonly list pythons   # indices of the calls with a Python kernel
+    cdef list draws              # indices of the calls that draw random numbers
+    cdef bint open               # Python code may run during a step (Python kernels, signal handlers)
+    cdef char *polls             # 1 for each call after which to check for signals
     cdef object lock
     cdef fe_call *calls
     cdef fe_view *views
@@ -79,16 +79,16 @@ cdef class Executor:
     cdef tuple in_types, out_types, out_shapes
     cdef fe_view *in_views
     cdef fe_view *outs
-    cdef list lasting            # the arrays of variables, and the view of each when its address was taken
+    cdef list lasting            # the arrays of variables; `planned` holds their views when the plan was made
     cdef fe_view *planned
     cdef public int64_t runs
     cdef public bint as_tensors  # arguments and outputs are tensors, not ndarrays
-    cdef public list written     # the tensors of variables that a step changes
-    cdef public TensorBase counter   # None, or the variable (int64) that holds the number of steps made
+    cdef public list written     # the tensors of the variables that a step writes
+    cdef public TensorBase counter   # None, or the variable (int64) that counts the finished steps
 
     def __cinit__(self, plan, bint always_parallel=False, int threads=0):
         cdef int i, k
-        cdef int64_t writes = 0, unpolled = -64 * SPLIT      # a step of less than 1 ms or so never looks for signals
+        cdef int64_t writes = 0, unpolled = -64 * SPLIT      # steps shorter than about 1 ms never check
         cdef Entry e
         cdef fe_view *v
         self.plan, self.nt = plan, threads or get_num_threads()
@@ -109,9 +109,9 @@ cdef class Executor:
         if plan.arena <= LARGEST:
             self.arena = block_try(max(plan.arena, 64))
         if self.arena == NULL:
-            raise no_room(plan)
+            raise arena_out_of_memory(plan)
         buffers = {p.buffer: i for i, p in enumerate(inputs)}
-        for i, p in enumerate(outputs):            # whole buffers: kernels write into what is given to the caller
+        for i, p in enumerate(outputs):            # kernels write directly into the returned array
             if p.buffer.in_arena and p.contiguous and p.buffer.nbytes == p.spec.nbytes:
                 buffers.setdefault(p.buffer, self.ninputs + i)
         v = self.outs + self.noutputs
@@ -128,14 +128,14 @@ cdef class Executor:
                 raise KernelError(f"{step.name}: {e.op.name} has no kernel for these element types",
                                   fix="op.need_kernel(specs, outs, attrs) where the graph is made")
             if step.scratch is not None:
-                self.calls[i].work = self.home(step.scratch)
+                self.calls[i].work = self.buffer_address(step.scratch)
             if e.op.random and not e.python:
                 self.draws.append(i)
             v += len(step.places)
             self.split |= self.calls[i].parallel
             writes = writes or (step.node is not None and bool(step.node.mutates))
             unpolled += max(e.cost, SPLIT // 16)
-            if unpolled >= SPLIT and i < self.ncalls - 1 and not writes:      # a step that has begun to update ends it
+            if unpolled >= SPLIT and i < self.ncalls - 1 and not writes:      # no check after the first write
                 self.polls[i], self.open, unpolled = True, True, 0
         self.open |= bool(self.pythons)
         for k, p in enumerate(places):
@@ -153,13 +153,13 @@ cdef class Executor:
             self.planned[i] = (<Array>array).v
         self.out_types = tuple([value.spec.dtype.numpy or np.dtype(np.uint16) for value in plan.graph.outputs])    # bfloat16
 
-    def remember(self, bint there):
-        """Whether the scratch of the graph's `kept` nodes holds what an earlier run left: `kept` of fe_call (abi.h)."""
+    def set_kept(self, bint valid):
+        """Set `kept` (fe_call in abi.h): True if the scratch memory of the `kept` nodes is valid from an earlier run."""
         for i, step in enumerate(self.plan.steps):
-            self.calls[i].kept = there and step.node in self.plan.graph.kept
+            self.calls[i].kept = valid and step.node in self.plan.graph.kept
 
-    cdef char *home(self, buffer) except NULL:
-        """Where an arena buffer starts."""
+    cdef char *buffer_address(self, buffer) except NULL:
+        """Return the address of an arena buffer."""
         if self.homes is not None:
             return (<Array>self.homes[buffer]).v.data
         return self.arena.data + <int64_t>buffer.offset
@@ -168,7 +168,7 @@ cdef class Executor:
         cdef int64_t offset = p.offset * p.spec.dtype.bytes
         cdef Array a
         if p.buffer.in_arena:
-            return self.home(p.buffer) + offset
+            return self.buffer_address(p.buffer) + offset
         a = p.buffer.array
         need_cpu(self.plan.graph.name, p.buffer.name, a)
         self.keep.append(a)
@@ -184,7 +184,7 @@ cdef class Executor:
             block_drop(self.arena)
 
     def stale(self, int share=1):
-        """True if the share of the threads, or the memory or layout of a variable (`p.data = ...`), is another one now."""
+        """Return True if the share of threads, or the memory or layout of a variable (`p.data = ...`), has changed."""
         cdef int i
         if max(1, <int>get_num_threads() // share) != self.nt:
             return True
@@ -194,7 +194,7 @@ cdef class Executor:
         return False
 
     def accepts(self, tuple arguments):
-        """Whether these can be run as they are: ndarrays of the right shape and dtype, C-contiguous."""
+        """Return True if `run` can use the arguments unchanged: C-contiguous ndarrays with the right shapes and dtypes."""
         cdef int i
         cdef cnp.ndarray a
         if len(arguments) != self.ninputs:
@@ -211,16 +211,16 @@ cdef class Executor:
         return True
 
     def run(self, tuple arguments):
-        """One step. `arguments`: one C-contiguous ndarray of the right dtype and shape per job input."""
-        return self.guarded(arguments) if self.open else self.step(arguments)
+        """Run one step. `arguments`: per input, a C-contiguous ndarray with the right dtype and shape."""
+        return self.run_guarded(arguments) if self.open else self.step(arguments)
 
-    cdef list guarded(self, tuple arguments):
-        """A step with Python kernels or looks for signals: what they run might call this very plan."""
+    cdef list run_guarded(self, tuple arguments):
+        """Run a step whose Python kernels or signal handlers might call this plan again, which is an error."""
         global due, main_ident
         depth, main_ident = thread_state.plans, main_thread().ident
         if PyThread_get_thread_ident() == main_ident:
             due = now() + PAUSE
-        if not self.lock.acquire(blocking=depth == 0):         # a thread inside a job waits for no other: two could deadlock
+        if not self.lock.acquire(blocking=depth == 0):         # do not wait inside a job: two threads could deadlock
             raise UnsupportedError(f"job {self.plan.graph.name} was called while it runs", got="a call of a job that runs",
                                    expected="a Python kernel or signal handler that calls other jobs, or none",
                                    fix="call it after the step")
@@ -231,15 +231,15 @@ cdef class Executor:
             thread_state.plans = depth
             self.lock.release()
 
-    cdef int own(self, owner) except -1:
-        """Give every Python kernel the owner of its inputs' memory."""
+    cdef int set_owner(self, owner) except -1:
+        """Pass the owner of the inputs' memory to every Python kernel."""
         cdef int i
         for i in self.pythons:
             self.calls[i].work = <char *><PyObject *>owner
         return 0
 
     def takes(self, tuple arguments):
-        """Whether these can be run as they are: eager local tensors of the right shape and dtype, contiguous."""
+        """Return True for contiguous, eager, local CPU tensors with the right shapes and dtypes."""
         cdef int i
         cdef fe_view *v
         cdef TensorBase x
@@ -255,8 +255,8 @@ cdef class Executor:
                 return False
         return True
 
-    cdef int point(self, tuple arguments) except -1:
-        """Let the views of the inputs, and of outputs, point into the arguments and what follows them: fresh outputs."""
+    cdef int set_addresses(self, tuple arguments) except -1:
+        """Point the views of inputs and outputs into `arguments`, which are the arguments and then the new outputs."""
         cdef int i
         for i in range(self.npatch):
             self.patches[i].view.data = self.memory(arguments[self.patches[i].arg]) + self.patches[i].offset
@@ -266,33 +266,33 @@ cdef class Executor:
         return (<TensorBase>o).v.data if self.as_tensors else <char *>cnp.PyArray_DATA(<cnp.ndarray>o)
 
     cdef list step(self, tuple arguments):
-        """`arguments`: ndarrays, and the outputs are; or tensors, and the outputs are."""
+        """Run all calls. The outputs are tensors if the arguments are tensors, else ndarrays."""
         cdef int i, status, failed = -1
-        cdef tuple out = self.fresh()
+        cdef tuple out = self.new_outputs()
         owner = None
-        if self.counter is not None:               # a reloaded state goes on with the same dropout masks
+        if self.counter is not None:               # a loaded checkpoint continues with the same dropout masks
             self.runs = (<int64_t *>self.counter.v.data)[0]
-        self.point(arguments + out)
+        self.set_addresses(arguments + out)
         for i in self.draws:
             (<int64_t *>self.calls[i].ints)[1] = self.runs
         if self.pythons:
             owner = (self, arguments, out)
-            self.own(owner)
+            self.set_owner(owner)
         with nogil:
             status = fe_run(self.calls, self.ncalls, self.nt if self.split else 1, &failed, self.polls, poll)
         if status != FE_OK:
-            raise self.failure(status, failed)
+            raise self.make_error(status, failed)
         self.runs += 1
-        if self.counter is not None:               # here, and not in Python: a Ctrl-C that waits must not come between
+        if self.counter is not None:               # in C, so that a pending Ctrl-C cannot come in between
             (<int64_t *>self.counter.v.data)[0] = self.runs
-        for t in self.written:                     # for the tape: what it saved of them is gone
+        for t in self.written:                     # the tape detects that its saved values were overwritten
             (<TensorBase>t).block.version += 1
         for i in range(self.noutputs):
             self.fetch(i, out[i])
         return list(out)
 
-    cdef object failure(self, int status, int failed):
-        """The exception for a run that stopped at call number `failed`. Raises the one of a signal handler."""
+    cdef object make_error(self, int status, int failed):
+        """Return the exception for a run that stopped at call `failed`, or raise the one of a signal handler."""
         raise_pending()
         step = self.plan.steps[failed]
         line = step.node.line if step.node is not None else ""
@@ -304,26 +304,26 @@ cdef class Executor:
         return error.told(fix=f"{error.fix}; no variable was updated")
 
     def times(self, tuple arguments, int repeats=20):
-        """Seconds each call takes (the least of `repeats` runs), called one by one. Writes variables, as `run` does."""
+        """Return the seconds that each call takes alone, the least of `repeats` runs. Variables are written as in `run`."""
         cdef int i, k, status, failed = -1
-        cdef tuple out = self.fresh(), owner = (self, arguments, out)
+        cdef tuple out = self.new_outputs(), owner = (self, arguments, out)
         cdef list best = [float("inf")] * self.ncalls
         for k in range(repeats):
-            self.point(arguments + out)
-            self.own(owner)
+            self.set_addresses(arguments + out)
+            self.set_owner(owner)
             for i in range(self.ncalls):
                 start = perf_counter()
                 status = fe_run(&self.calls[i], 1, self.nt if self.calls[i].parallel else 1, &failed, NULL, NULL)
                 if status != FE_OK:
-                    raise self.failure(status, i)
+                    raise self.make_error(status, i)
                 best[i] = min(best[i], perf_counter() - start)
         return best
 
-    cdef tuple fresh(self):
-        """Memory for the outputs: tensors, or arrays."""
-        return tuple([self.fresh_tensor(i) if self.as_tensors else self.fresh_array(i) for i in range(self.noutputs)])
+    cdef tuple new_outputs(self):
+        """Allocate the outputs as tensors or ndarrays."""
+        return tuple([self.output_tensor(i) if self.as_tensors else self.output_array(i) for i in range(self.noutputs)])
 
-    cdef object fresh_tensor(self, int i):
+    cdef object output_tensor(self, int i):
         cdef fe_view *v = &self.outs[i]
         cdef int64_t nbytes = fe_numel(v) * itemsize(v.dtype)
         cdef TensorBase y = new_tensor()
@@ -335,13 +335,13 @@ cdef class Executor:
         row_by_row(&y.v)
         return y
 
-    cdef object fresh_array(self, int i):
+    cdef object output_array(self, int i):
         cdef fe_view *v = &self.outs[i]
         return np.empty(self.out_shapes[i], self.out_types[i]) if v.dtype > FE_I64 else \
             cnp.PyArray_SimpleNew(v.ndim, <cnp.npy_intp *>v.shape, NUMPY_CODE[v.dtype])
 
     cdef int fetch(self, int i, to) except -1:
-        """Output i, row by row, if it was not written there."""
+        """Copy output `i` into `to` in row-major order, unless a kernel wrote it there."""
         cdef fe_view y = self.outs[i]
         y.data = self.memory(to)
         row_by_row(&y)
@@ -355,7 +355,7 @@ cdef int64_t now() noexcept nogil:
 
 
 cdef int poll() noexcept nogil:
-    """Between two calls of a step: run the handlers of signals that came, in the main thread, every PAUSE."""
+    """Run pending signal handlers between two calls of a step: in the main thread, once per PAUSE."""
     global due
     if PyThread_get_thread_ident() != main_ident or now() < due:
         return FE_OK

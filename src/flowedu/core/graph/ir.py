@@ -1,7 +1,6 @@
-"""The graph: a flat list of nodes in the order they were built, over values that are assigned once.
+"""The graph type of job functions and nn.Graph: a list of nodes in build order, over values that are assigned once.
 
-`Building` is the interpreter that makes one: it answers an op call by inferring the output Spec and appending a node.
-Job functions and nn.Graph both build this type.
+`Building` is the interpreter that builds a graph. For each op call it infers the output Specs and appends a node.
 """
 from __future__ import annotations
 
@@ -15,9 +14,9 @@ from flowedu.errors import ArgumentError, JobBuildAndInferError, user_line
 
 
 class GraphValue(Value):
-    """A value of a graph: known shape and dtype, no data.
+    """A value of a graph. It has a shape and a dtype, but no data.
 
-    kind: "node" (an op's output), "input" (fed by the caller), "variable" (lives between runs), "host" (a small number
+    kind: "node" (an op's output), "input" (fed by the caller), "variable" (kept between runs), or "host" (a scalar that
     the host writes before each run, such as the learning rate).
     """
 
@@ -29,7 +28,7 @@ class GraphValue(Value):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it is what tensors call a parameter: autocast casts it once, for all its readers."""
+        """True for variables. Autocast casts a leaf once, for all nodes that read it."""
         return self.kind == "variable"
 
     requires_grad = is_leaf
@@ -39,8 +38,10 @@ class GraphValue(Value):
 
 
 class Node:
-    """One op call. `line` is the user's own line, for messages; `placement`: the devices it runs on, a row or a
-    Place (core/values/place.py) (None: all)."""
+    """One op call.
+
+    line: the line of user code, for messages. placement: the devices, a row or a Place (values/place.py); None: all.
+    """
 
     __slots__ = ("attrs", "inputs", "line", "name", "op", "outputs", "placement")
 
@@ -53,7 +54,7 @@ class Node:
 
     @property
     def mutates(self) -> tuple[int, ...]:
-        """Positions of the inputs this node writes in place (variables)."""
+        """Positions of the inputs that this node writes in place (variables)."""
         rule = self.op.mutates
         return tuple(rule(len(self.inputs))) if rule is not None else ()
 
@@ -62,17 +63,17 @@ class Node:
 
 
 def base(value: GraphValue) -> GraphValue:
-    """The value whose memory `value` is a view of; itself when it is none."""
+    """Return the value whose memory `value` views, or `value` itself if it is not a view."""
     while value.node is not None and value.node.op.view is not None:
         value = value.node.inputs[0]
     return value
 
 
 class Graph:
-    """Nodes in order, with what goes in and what comes out.
+    """Nodes in build order, with the inputs, variables, and outputs of the computation.
 
-    Attributes: nodes; inputs and variables ({name: GraphValue}, in order of creation); outputs, the values to keep;
-    training: whether it holds a backward pass.
+    Attributes: nodes; inputs, variables, hosts ({name: GraphValue}, in order of creation); outputs, the values that a run
+    returns; training, True if the graph contains a backward pass.
     """
 
     def __init__(self, name: str):
@@ -83,11 +84,11 @@ class Graph:
         self.hosts: dict[str, GraphValue] = {}
         self.outputs: list[GraphValue] = []
         self.training = False
-        self.forward: int | None = None                  # how many nodes there were before the backward pass
-        self.placement: tuple[int, ...] | None = None    # of the nodes appended from now on
-        self.kept: frozenset[Node] = frozenset()         # nodes whose kernels keep something in their scratch between runs
-        self.keeps = False                               # whether who runs it will see to that
-        self.spent: dict[str, float] = {}                # seconds that it took to make it, and its plan
+        self.forward: int | None = None                  # number of nodes before the backward pass
+        self.placement: tuple[int, ...] | None = None    # of the nodes that are appended next
+        self.kept: frozenset[Node] = frozenset()         # nodes whose kernels reuse their scratch memory in later runs
+        self.keeps = False                               # True if the caller supports `kept` nodes
+        self.spent: dict[str, float] = {}                # seconds spent in each stage of compilation
         self._names: set[str] = set()
         self._draws = 0
         self._inferred: dict[tuple, tuple[Spec, ...]] = {}
@@ -109,14 +110,14 @@ class Graph:
         return table[name]
 
     def claim(self, name: str) -> None:
-        """Names of ops and variables are unique in a graph."""
+        """Reserve a name. Names of ops and variables are unique in a graph."""
         if name in self._names:
             raise JobBuildAndInferError(f"{self.name}: the op name {name!r} already exists", got=f"{name!r} twice",
                                         expected="unique names in a job", fix="pass another name=")
         self._names.add(name)
 
     def rename(self, node: Node, name: str) -> None:
-        """Give a node the name the user asked for."""
+        """Change the name of a node and of its outputs."""
         self.claim(name)
         self._names.discard(node.name)
         node.name = name
@@ -130,14 +131,14 @@ class Graph:
                 return f"{prefix}_{n}"
 
     def append(self, op: Op, inputs: Sequence[GraphValue], attrs: tuple, reseed: bool = True) -> tuple[GraphValue, ...]:
-        """Infer the output Specs and add a node. reseed: random numbers other than those of earlier nodes."""
+        """Infer the output Specs and append a node. reseed: draw other random numbers than earlier nodes."""
         for i, x in enumerate(inputs):
             if not isinstance(x, GraphValue):
                 raise ArgumentError(f"{op.name}: input {i} is not a value of this graph", expected="a blob",
                                     got=type(x).__name__, fix="numbers may be mixed with blobs by + - * /; feed arrays as "
                                     "arguments of the job")
         if reseed and op.random and op.cpu is not None:
-            attrs = self._seeded(op, attrs)
+            attrs = self._change_seed(op, attrs)
         name = self.fresh_name(op.name)
         self._names.add(name)
         call = op, tuple([x.spec for x in inputs]), attrs
@@ -145,25 +146,24 @@ class Graph:
         if outs is None:
             outs = op.infer(*call[1:])
             op.need_kernel(call[1], outs, attrs)
-            self._inferred[call] = outs                  # models repeat themselves
+            self._inferred[call] = outs                  # models contain many equal calls
         node = Node(op, inputs, attrs, outs, name, user_line(), self.placement)
         self.nodes.append(node)
         return node.outputs
 
-    def _seeded(self, op: Op, attrs: tuple) -> tuple:
-        """The n-th op that draws random numbers gets numbers of its own, also where the seeds are equal. (Here and not in
-        the plan, so that they do not depend on how the graph is rewritten or spread over devices.)"""
+    def _change_seed(self, op: Op, attrs: tuple) -> tuple:
+        """Make the seed of the n-th random op depend on n. Passes and placement then do not change its numbers."""
         self._draws += 1
         i = op.attr_index["seed"]
         return (*attrs[:i], (attrs[i] + 7919 * self._draws) & 0x7FFFFFFFFFFFFFFF, *attrs[i + 1:])
 
     def building(self) -> interpreter:
-        """`with graph.building():` op calls append nodes."""
+        """Return a context manager. Op calls inside `with graph.building():` append nodes."""
         return interpreter(Building(self))
 
-    # ---- looking
+    # ---- queries
     def consumers(self) -> dict[GraphValue, list[Node]]:
-        """{value: nodes that read it}."""
+        """Return {value: nodes that read it}."""
         table: dict[GraphValue, list[Node]] = {}
         for node in self.nodes:
             for x in node.inputs:
@@ -172,7 +172,7 @@ class Graph:
 
 
 class Building:
-    """The lazy interpreter: every op call becomes a node. graph: whose `append` makes it, which may be a Tracer's."""
+    """The lazy interpreter, which turns op calls into nodes. graph: a Graph or a Tracer; its `append` creates the nodes."""
 
     def __init__(self, graph):
         self.graph = graph

@@ -1,8 +1,8 @@
-"""Memory planning: where each buffer of a plan lies in the arena.
+"""Memory planner: assigns each buffer of a plan an offset in the arena.
 
-A buffer lives from the step that writes it to the last step that reads it. Two that never live together may share
-memory. Large ones are placed first, each at the lowest offset where it overlaps no live neighbour (greedy by size,
-Pisarchyk and Lee, 2020).
+A buffer lives from the step that writes it to the last step that reads it. Buffers whose lifetimes do not overlap may
+share memory. The planner places large buffers first, each at the lowest offset where no buffer with an overlapping
+lifetime is (greedy by size, Pisarchyk and Lee, 2020).
 """
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ ALIGN = 64
 
 @dataclass(eq=False)
 class Buffer:
-    """A piece of memory of a plan.
+    """A memory region that a plan uses.
 
-    kind: "temp" (in the arena), "scratch" (in the arena, for one step), or memory that outlives the step: "input",
-    "variable", "host", "const". first, last: steps between which it lives. nbytes is unrounded.
+    kind: "temp" (in the arena), "scratch" (in the arena, for one step), or memory outside the arena: "input", "variable",
+    "host", "const". first, last: the first and the last step of its lifetime. nbytes is not rounded up.
     """
 
     name: str
@@ -42,7 +42,7 @@ def rounded(nbytes: int) -> int:
 
 
 def place(buffers: Sequence[Buffer]) -> int:
-    """Give every arena buffer its offset; returns the bytes the arena needs."""
+    """Set the offset of every arena buffer, and return the number of bytes that the arena needs."""
     placed: list[Buffer] = []
     size = 0
     for b in sorted((b for b in buffers if b.in_arena), key=lambda b: (-b.nbytes, b.first)):
@@ -59,7 +59,7 @@ def place(buffers: Sequence[Buffer]) -> int:
 
 
 def lower_bound(buffers: Sequence[Buffer], steps: int) -> int:
-    """The most bytes alive at one step: no placement can need less."""
+    """Return the largest number of bytes alive at one step. No placement needs fewer."""
     live = [0] * (steps + 2)
     for b in buffers:
         if b.in_arena:
@@ -73,16 +73,16 @@ def lower_bound(buffers: Sequence[Buffer], steps: int) -> int:
 
 
 def total(buffers: Sequence[Buffer]) -> int:
-    """What the buffers would need without sharing."""
+    """Return the number of bytes that the buffers need if none share memory."""
     return sum(rounded(b.nbytes) for b in buffers if b.in_arena)
 
 
-def no_room(plan) -> OutOfMemoryError:
-    """The error for a plan whose arena found no memory; it names the largest value and the line that made it."""
+def arena_out_of_memory(plan) -> OutOfMemoryError:
+    """Return the error for an arena that cannot be allocated. It names the largest value and the line that made it."""
     large = max((b for b in plan.buffers if b.in_arena), key=lambda b: b.nbytes)
-    step, made = next((s, p) for s in plan.steps for p in (*s.places, s.scratch)
-                      if p is large or getattr(p, "buffer", None) is large)
-    what = "scratch" if made is large else f"{made.spec}"
-    got = f"an arena whose largest part is {what} of {step.name}, {large.nbytes:,} bytes; in all"
+    step, region = next((s, p) for s in plan.steps for p in (*s.places, s.scratch)
+                        if p is large or getattr(p, "buffer", None) is large)
+    content = "scratch" if region is large else f"{region.spec}"
+    got = f"an arena whose largest part is {content} of {step.name}, {large.nbytes:,} bytes; in all"
     return no_memory(plan.graph.name, got, plan.arena, at=step.node.line if step.node is not None else None,
                      fix="feed smaller batches, or make that value smaller")

@@ -1,11 +1,11 @@
-"""Passes: short functions that rewrite a graph's node list. Each can be switched off and says what it did.
+"""Passes: short functions that rewrite a graph's node list and return a line for the report.
 
-    simplify  identity and no-op nodes go
-    cse       the same op on the same values is computed once
-    dead      nodes that are not needed go                                            (rewrite.py)
+    simplify  removes identity and no-op nodes
+    cse       computes equal ops on equal values once
+    dead      removes nodes whose results are not used                                (rewrite.py)
 
-Others register themselves: those that make graphs faster are in fast/passes. inplace and reuse are the planner's
-(memory.py). All can be switched off by name.
+Fusions and other optimizations (fast/passes) register themselves. The planner implements `inplace` and `reuse`
+(plan.py). Each pass can be switched off by name.
 """
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from flowedu.core.graph.rewrite import dead, replace
 from flowedu.core.ops.define import Op
 from flowedu.core.ops.view import cast, expand, identity, reshape
 
-SAME: set[Op] = {identity, reshape, expand, cast}     # a result of the input's shape and dtype is the input
+SAME: set[Op] = {identity, reshape, expand, cast}     # no-ops if the input already has the output's shape and dtype
 
 
 def run_passes(graph: Graph, off: Iterable[str] = (), last: Callable[[Graph], str] | None = None) -> list[str]:
-    """All passes in order, and one of the device; returns one line per pass."""
+    """Run all passes in order, then `last`, a pass of the device. Returns one line per pass."""
     report, checks = [], extension("checks of a pass", nullcontext)
     for f in PASSES if last is None else (*PASSES, last):
         if f.__name__ not in off:
             before, parts, start = len(graph.nodes), PARTS.get(f), perf_counter()
             with checks((graph, f)):
-                said = f(graph) if parts is None else f(graph, {op for p in parts if p in off for op in parts[p]})
+                note = f(graph) if parts is None else f(graph, {op for p in parts if p in off for op in parts[p]})
             graph.spent[f"pass {f.__name__}"] = perf_counter() - start
-            report.append(f"{f.__name__} {before:4d} -> {len(graph.nodes):4d} nodes  {said}")
+            report.append(f"{f.__name__} {before:4d} -> {len(graph.nodes):4d} nodes  {note}")
     return report
 
 
 def simplify(graph: Graph) -> str:
-    """x for identity(x), for reshape or expand to the same shape, and for a cast to the same dtype."""
+    """Replace identity(x), a reshape or expand to the same shape, and a cast to the same dtype by x."""
     table, kept = {}, []
     for node in graph.nodes:
         if node.op in SAME and node.inputs[0].spec == node.outputs[0].spec:
@@ -50,7 +50,7 @@ def simplify(graph: Graph) -> str:
 
 
 def cse(graph: Graph) -> str:
-    """Common subexpressions. Nodes that draw random numbers or write variables stay."""
+    """Eliminate common subexpressions. Nodes that draw random numbers or write variables are kept."""
     seen: dict = {}
     table: dict[GraphValue, GraphValue] = {}
     kept = []
@@ -70,16 +70,15 @@ def cse(graph: Graph) -> str:
 
 
 PASSES: list[Callable[..., str]] = [simplify, cse, dead]
-PARTS: dict[Callable[..., str], dict[str, Collection[Op]]] = {}              # of a pass: the ops each of its parts is about
-NAMES = [*(f.__name__ for f in PASSES), "inplace", "reuse"]                  # what can be switched off
+PARTS: dict[Callable[..., str], dict[str, Collection[Op]]] = {}              # {pass: {name of a part: its ops}}
+NAMES = [*(f.__name__ for f in PASSES), "inplace", "reuse"]                  # accepted by `off`
 
 
 def register_pass(f: Callable[..., str], before: Callable[..., str] | None = None, **parts: Collection[Op]) -> None:
-    """Let `f(graph)` rewrite every graph from now on, just before the pass `before` (None: last). It can be switched off by
-    its name.
+    """Register `f(graph)` as a pass that runs just before the pass `before` (None: last).
 
-    parts: names that can be switched off, too, and the ops each is about; `f` gets as its second argument those to leave
-    alone, as a set.
+    The pass can be switched off by the name of `f`. `parts` are further names that can be switched off, each with its
+    ops. A pass with parts is called as f(graph, ops), where `ops` is the set of ops to leave unchanged.
     """
     at = len(PASSES) if before is None else PASSES.index(before)
     PASSES.insert(at, f)

@@ -1,8 +1,8 @@
 """Plan: a graph lowered to bound kernel calls over one arena.
 
-For each node in order: find the kernel (the same `Entry` the eager mode uses), give the output a buffer, or let it take
-the buffer of an input that dies here, or make it a view. Strided inputs of kernels that want contiguous ones are packed
-by an inserted copy. Then lifetimes are known, and memory.place gives every buffer its offset.
+The planner visits the nodes in order and finds the kernel of each (the `Entry` that eager mode uses). The output is a
+view, reuses the buffer of an input that is not read later, or gets a new buffer. A copy is inserted before kernels that
+need contiguous inputs and would get strided ones. Then all lifetimes are known, and memory.place sets the offsets.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FOLD_LIMIT = 1 << 20      # constants up to this many bytes are computed once, w
 
 @dataclass(eq=False)
 class Region:
-    """Where a value is: a buffer seen through strides (in elements) from an offset (in elements)."""
+    """The location of a value: a buffer, strides, and an offset (both in elements)."""
 
     buffer: Buffer
     spec: Spec
@@ -33,13 +33,14 @@ class Region:
 
     @property
     def contiguous(self) -> bool:
-        want, shape = row_major(self.spec.shape), self.spec.shape
-        return self.strides == want or 0 in shape or all(s == w or n == 1 for s, w, n in zip(self.strides, want, shape))
+        expected, shape = row_major(self.spec.shape), self.spec.shape
+        return self.strides == expected or 0 in shape or all(
+            s == e or n == 1 for s, e, n in zip(self.strides, expected, shape))
 
 
 @dataclass(eq=False)
 class Step:
-    """One kernel call: its Entry, the places of inputs then outputs, and scratch."""
+    """One kernel call: its Entry, the regions of its inputs and then its outputs, and its scratch memory."""
 
     name: str
     entry: Entry
@@ -51,7 +52,7 @@ class Step:
 
 @dataclass
 class Plan:
-    """What the executor runs, and what `show` prints."""
+    """The kernel calls and the memory layout of a graph, for the executor and for `show`."""
 
     graph: Graph
     steps: list[Step] = field(default_factory=list)
@@ -71,14 +72,14 @@ class Plan:
 
 def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[str] = (), *, threads: int = 0,
               inplace: bool = True, reuse: bool = True, scratch: Callable[[Step], int] | None = None) -> Plan:
-    """Lower `graph`.
+    """Lower `graph` to a Plan.
 
     Args:
         arrays: tensors of variables and host values.
-        report: what the passes said.
-        threads: how many the executor will use (0: the present number).
-        inplace, reuse: switches of the two memory passes.
-        scratch: bytes of scratch that the kernel of a step wants; default: the CPU's.
+        report: the lines that the passes returned.
+        threads: number of threads of the executor (0: the current setting).
+        inplace, reuse: False switches off the memory pass of that name.
+        scratch: function that returns the bytes of scratch memory of a step. Default: those of the CPU kernel.
     """
     start, graph.nodes = perf_counter(), snapshot_outputs(graph)
     planner = Planner(Plan(graph, report=list(report)), arrays, threads, inplace, scratch)
@@ -102,7 +103,7 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[s
 
 
 class Planner:
-    """Appends steps to a plan, node by node. It knows which values are constants, and when each is last read."""
+    """Builder of a plan, node by node. It stores the constant values and the last reader of each value."""
 
     def __init__(self, plan: Plan, arrays: dict[GraphValue, object], threads: int, inplace: bool,
                  scratch: Callable[[Step], int] | None):
@@ -125,12 +126,12 @@ class Planner:
         return b
 
     def keep(self, value: GraphValue, kind: str, array=None) -> None:
-        """A value whose memory outlives the step."""
+        """Add a value whose memory outlives the step."""
         strides = row_major(value.shape) if array is None else tuple(array.strides)
         self.plan.where[value] = Region(self.buffer(value.name, kind, value.spec.nbytes, array), value.spec, strides)
 
     def emit(self, step: Step) -> None:
-        """Append a step: what it touches lives until then, and its kernel may want scratch memory."""
+        """Append a step, extend the lifetimes of its buffers, and add the scratch memory of its kernel."""
         for p in step.places:
             p.buffer.last = max(p.buffer.last, len(self.plan.steps))
         nbytes = self.scratch(step) if self.scratch else scratch_bytes(step.entry, step.places, self.threads)
@@ -138,8 +139,8 @@ class Planner:
             step.scratch = self.buffer(f"{step.name} scratch", "scratch", nbytes)
         self.plan.steps.append(step)
 
-    def packed(self, place: Region, value: GraphValue) -> Region:
-        """`place` as a contiguous copy, one for all readers of `value`."""
+    def pack(self, place: Region, value: GraphValue) -> Region:
+        """Return a contiguous copy of `place`. All readers of `value` share it."""
         if value not in self.copies:
             entry, name = prepare(contiguous, [place.spec], ()), value.name
             out = Region(self.buffer(f"{name} packed", "temp", place.spec.nbytes), place.spec, row_major(place.spec.shape))
@@ -148,23 +149,23 @@ class Planner:
         return self.copies[value]
 
     def view(self, node: Node) -> None:
-        """No step: the output is its input's buffer, seen through other strides. What cannot be seen so is packed."""
+        """Make the output a view of the input's buffer. Pack the input first if its strides do not allow a view."""
         x, y = node.inputs[0], node.outputs[0]
         specs, place = [v.spec for v in node.inputs], self.plan.where[x]
         entry = prepare(node.op, specs, node.attrs, [place.strides], (y.spec,))
         if entry is None:
-            place = self.packed(place, x)
+            place = self.pack(place, x)
             entry = prepare(node.op, specs, node.attrs, [place.strides], (y.spec,))
         self.plan.where[y] = Region(place.buffer, y.spec, entry.strides, place.offset + entry.view_offset)
         place.buffer.last = max(place.buffer.last, len(self.plan.steps))
 
     def call(self, node: Node, number: int) -> None:
-        """A kernel call."""
+        """Append the kernel call of a node."""
         op = node.op
         entry = prepare(op, [x.spec for x in node.inputs], node.attrs, None, tuple([y.spec for y in node.outputs]))
         names = [op.inputs[0]] * len(node.inputs) if op.variadic else op.inputs
         places = [self.plan.where[x] for x in node.inputs]
-        places = [p if p.contiguous or n not in op.contiguous else self.packed(p, x)
+        places = [p if p.contiguous or n not in op.contiguous else self.pack(p, x)
                   for p, n, x in zip(places, names, node.inputs)]
         took = self.reusable(node, places, names, number) if self.inplace and node.outputs else None
         for i, y in enumerate(node.outputs):
@@ -174,7 +175,7 @@ class Planner:
         self.emit(Step(node.name, entry, places + outs, node, inplace=took is not None))
 
     def reusable(self, node: Node, places: Sequence[Region], names: Sequence[str], number: int) -> Region | None:
-        """An input whose buffer the first output may take: it dies here, and has the same spec and layout."""
+        """Return an input whose buffer the first output may reuse: same spec and layout, and no later reader."""
         spec = node.outputs[0].spec
         for p, name, x in zip(places, names, node.inputs):
             fits = name in node.op.inplace and p.spec == spec and p.contiguous
@@ -186,7 +187,7 @@ class Planner:
 
 
 def snapshot_outputs(graph: Graph) -> list[Node]:
-    """The node list with updates last, and copies before them: what is fetched shows the values from before the update."""
+    """Return the nodes with the updates last. Fetched variables are copied first, so they show their old values."""
     reads = [node for node in graph.nodes if not node.mutates]
     for i, value in enumerate(graph.outputs):
         if base(value).kind != "node":
@@ -197,7 +198,7 @@ def snapshot_outputs(graph: Graph) -> list[Node]:
 
 
 def fold(graph: Graph) -> dict[GraphValue, object]:
-    """Values that depend on nothing that changes, computed once: {value: tensor}."""
+    """Compute the values that depend only on constants. Returns {value: tensor}."""
     known: dict[GraphValue, object] = {}
     for node in graph.nodes:
         small = sum(y.spec.nbytes for y in node.outputs) <= FOLD_LIMIT
@@ -211,7 +212,7 @@ def fold(graph: Graph) -> dict[GraphValue, object]:
 
 
 def last_reads(graph: Graph) -> dict[GraphValue, int]:
-    """{value: number of the last node that reads it, directly or through a view}."""
+    """Return {value: number of the last node that reads it, directly or through a view}."""
     last: dict[GraphValue, int] = {}
     for number, node in enumerate(graph.nodes):
         for x in node.inputs:

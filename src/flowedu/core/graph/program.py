@@ -1,13 +1,13 @@
-"""Program: a graph, laid out, that can be run again and again.
+"""Program: a graph with its memory and executor, which can be run many times.
 
-    passes     the graph becomes a shorter one that means the same, once                     (passes.py)
-    plan       each node becomes a kernel call, each value a place in memory                 (plan.py, memory.py)
-    executor   the plan as one C array of calls: a run is one call, whatever the graph       (executor.pyx)
+    passes     rewrite the graph once into a shorter, equivalent one                         (passes.py)
+    plan       turns each node into a kernel call and each value into a memory region        (plan.py, memory.py)
+    executor   stores the plan as one C array of calls, and runs it in one call              (executor.pyx)
 
-A plan holds for one number of threads (kernels ask for scratch memory per thread) and for variables that lie where they
-lay when it was made. Where that changed the program is stale, and the next run lays it out anew.
+A plan is valid for one number of threads (kernels allocate scratch memory per thread) and for the addresses of the
+variables when it was made. If either has changed, the program is stale, and the next run makes a new plan.
 
-Job functions, nn.Graph, each rank of a graph of global tensors, and graphs loaded from a file all are run by this.
+Used by job functions, nn.Graph, each rank of a graph of global tensors, and graphs that are loaded from a file.
 """
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from flowedu.errors import GraphError
 
 
 class Program:
-    """One graph and the one memory it runs in.
+    """A graph with its passes applied, its plan, and its executor.
 
     Args:
-        graph: what to run. The passes work on it here and now.
+        graph: the graph to run. The constructor runs the passes on it.
         off: names of passes that are switched off.
-        tensors: whether arguments and outputs are tensors (else ndarrays).
-        share: how many programs run at the same time, this one included; each gets an equal share of the threads.
-        lock: held by each run, for programs that share variables with others. Default: a lock of its own.
-        place: the device it runs on (Block.device).
+        tensors: True if arguments and outputs are tensors, False if they are ndarrays.
+        share: number of programs that run at the same time, including this one. Each gets an equal share of the threads.
+        lock: lock held during each run, for programs that share variables. Default: a new lock.
+        place: the device of the program (Block.device).
 
-    Attributes: report, a line from each pass; plan and executor, once it is linked.
+    Attributes: report, a line from each pass; plan and executor, which `link` sets.
     """
 
     def __init__(self, graph: Graph, off: Iterable[str] = (), *, tensors: bool = True, share: int = 1, lock=None,
@@ -50,12 +50,12 @@ class Program:
         self.executor: Executor | None = None
 
     def link(self, arrays: Mapping[GraphValue, object], counter=None, before: Sequence[Callable[[], None]] = ()) -> None:
-        """Give the program its memory, and lay it out there.
+        """Set the memory of the variables, and make the plan and the executor.
 
         Args:
             arrays: {variable or host value: its tensor}.
-            counter: the variable (int64) that counts the steps made, if there is one.
-            before: called at the start of each run; they write the host values.
+            counter: the variable (int64) that counts the finished steps, if the graph has one.
+            before: functions called at the start of each run to write the host values.
         """
         self.arrays, self.counter, self.before = dict(arrays), counter, tuple(before)
         written = {node.inputs[k] for node in self.graph.nodes for k in node.mutates}
@@ -63,7 +63,7 @@ class Program:
         self.lay_out()
 
     def lay_out(self) -> None:
-        """Plan and executor, for the present number of threads and the memory that the variables have now."""
+        """Make the plan and the executor for the current number of threads and addresses of variables."""
         for value, t in self.arrays.items():
             if t.spec != value.spec:
                 raise GraphError(f"{self.graph.name}: {value.name} has changed since the graph was compiled",
@@ -77,22 +77,22 @@ class Program:
         executor.as_tensors, executor.counter, executor.written = self.tensors, self.counter, self.written
         self.graph.spent["executor"] = perf_counter() - start
         if self.executor is not None:
-            executor.runs = self.executor.runs              # random numbers go on where they were
+            executor.runs = self.executor.runs              # continue the sequence of random numbers
         self.executor = executor
-        if executor.pythons:                                # its kernels may run other programs, even from two threads:
-            self.lock = nullcontext()                       # the executor sees to it that they do not wait for each other
+        if executor.pythons:                 # Python kernels may run other programs; the executor prevents deadlocks
+            self.lock = nullcontext()
 
     def stale(self) -> bool:
-        """Whether the layout does not hold any more."""
+        """Return True if the plan is no longer valid."""
         return self.executor.stale(self.share)
 
     def run(self, arguments: tuple) -> list:
-        """One run; the outputs. `arguments`: contiguous, of the inputs' shapes and dtypes.
+        """Run once and return the outputs. `arguments` are contiguous and have the inputs' shapes and dtypes.
 
-        There is one arena: whatever thread calls, one run follows the other.
+        All runs share one arena, so calls from several threads run one after the other.
         """
         with self.lock:
-            if self.executor.stale(self.share):         # written out: a call of a small graph takes less than 1 us
+            if self.executor.stale(self.share):         # inlined: a call of a small graph takes less than 1 us
                 self.lay_out()
             for write in self.before:
                 write()

@@ -1,4 +1,4 @@
-"""Helpers that passes share: nodes rebuilt with other inputs or attributes, and readers pointed elsewhere."""
+"""Helpers shared by the passes: copies of nodes with changes, replacement of values, and dead code elimination."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -9,19 +9,19 @@ from flowedu.core.ops.define import Op
 
 
 def attributes(node: Node) -> dict[str, Any]:
-    """{name: value} of a node's attributes."""
+    """Return {name: value} of a node's attributes."""
     return dict(zip(node.op.attrs, node.attrs))
 
 
 def rebuilt(op: Op, inputs: Sequence[GraphValue], attrs: dict[str, Any], node: Node, name: str = "") -> Node:
-    """A node that takes the place of `node`: its name (unless another is given), line and devices, but this call."""
+    """Return a node for this call with the line, the devices, and (unless `name` is passed) the name of `node`."""
     values = op.complete(attrs)
     specs = op.infer([x.spec for x in inputs], values)
     return Node(op, inputs, values, specs, name or node.name, node.line, node.placement)
 
 
 def replace(graph: Graph, table: dict[GraphValue, GraphValue]) -> None:
-    """Let every reader of a key read its value instead."""
+    """Replace each key of `table` by its value in all inputs and outputs."""
     def final(v):
         while v in table:
             v = table[v]
@@ -34,7 +34,7 @@ def replace(graph: Graph, table: dict[GraphValue, GraphValue]) -> None:
 
 
 def dead(graph: Graph) -> str:
-    """Keep what reaches an output, writes a variable, or talks to other ranks."""
+    """Remove nodes that no output needs, unless they write a variable or communicate with other ranks."""
     needed = set(graph.outputs)
     kept = []
     for node in reversed(graph.nodes):

@@ -1,4 +1,4 @@
-# The views of a call on places of a plan, and the scratch that its kernel asks for (part of executor.pyx).
+# The views of a kernel call on regions of a plan, and the size of its scratch memory (part of executor.pyx).
 
 
 cdef void fill_view(fe_view *v, place) except *:
@@ -11,7 +11,7 @@ cdef void fill_view(fe_view *v, place) except *:
 
 
 def scratch_bytes(Entry entry, places, int threads=0) -> int:
-    """Scratch that the kernel of `entry` asks for on these places, with this number of threads (0: the present one)."""
+    """Return the bytes of scratch memory that the kernel of `entry` needs. threads: 0 for the current setting."""
     cdef fe_call call
     cdef fe_view *args
     cdef int i
@@ -28,6 +28,6 @@ def scratch_bytes(Entry entry, places, int threads=0) -> int:
     call.ints, call.reals, call.extra = entry.ints, entry.reals, entry.extra
     need = entry.work(&call, threads or get_num_threads())
     free(args)
-    if need < 0:                                   # it does not fit into an int64
+    if need < 0:                                   # the size overflows int64
         raise no_memory(entry.op.name, "scratch", LARGEST)
     return need

@@ -1,7 +1,7 @@
-"""From gradients to updates: the last part of a training graph, of job functions and of nn.Graph alike.
+"""Scaling, clipping, and parameter updates at the end of the training graphs of job functions and nn.Graph.
 
-Gradients are scaled and clipped; then one op for each group of parameters and each learning rate updates them all. How a
-rate is found, how the steps are counted and where states are kept, the front ends say.
+One op per group of parameters and learning rate updates all of them. The callers provide the learning rates, the step
+counter, and the storage of the optimizer states.
 """
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 
-STEP = Spec((1,), dt.int64)                       # of what counts the steps made
+STEP = Spec((1,), dt.int64)                       # of the step counter
 
 
 class Member(NamedTuple):
-    """A parameter: its name and value, the gradient of the loss, the value of its learning rate, and None or a regularizer,
-    whose gradient comes to that of the loss."""
+    """A parameter to update. penalty: None, or a regularizer whose gradient is added to that of the loss."""
 
     name: str
     value: Any
@@ -28,10 +27,10 @@ class Member(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Parameters that one optimizer updates, and clips together.
+    """Parameters that one optimizer updates and clips together.
 
-    rule(their names): the update. step: the value that counts the steps. clipping: None, or factor(gradients) says what to
-    multiply them by.
+    rule(names of parameters) returns the update rule. step: the value of the step counter. clipping: None, or an object
+    whose factor(gradients) returns the factor for all gradients.
     """
 
     rule: Callable[[Sequence[str]], UpdateRule]
@@ -42,16 +41,16 @@ class Group(NamedTuple):
 
 def append_updates(groups: Iterable[Group], remember: Callable[[str, Spec, float, str], Any], scale: float = 1.0,
                    together: bool = True) -> None:
-    """Call the update ops of all groups, in the interpreter that is in charge.
+    """Call the update ops of all groups in the current interpreter.
 
     Args:
-        remember: (name, Spec, first value, name of the parameter) -> the value of a state.
-        scale: what gradients are multiplied by first, so that they are of the loss itself.
-        together: the parameters of a group by one op; else each by one of its own.
+        remember: (name, Spec, initial value, name of the parameter) -> the value of a state.
+        scale: factor for the gradients that undoes loss scaling.
+        together: True for one op per group and learning rate, False for one op per parameter.
     """
     for group in groups:
-        members, left = (group.members, scale) if group.clipping is None else (_clipped(group, scale), 1.0)
-        for some in _by_rate(members) if together else [[m] for m in members]:
+        members, left = (group.members, scale) if group.clipping is None else (_clip(group, scale), 1.0)
+        for some in _group_by_rate(members) if together else [[m] for m in members]:
             rule = group.rule([m.name for m in some])
             operands = [some[0].rate, group.step]
             for m in some:
@@ -64,15 +63,15 @@ def append_updates(groups: Iterable[Group], remember: Callable[[str, Spec, float
             rule.op(*operands, **{**rule.attrs, **penalties, "scale": left * rule.attrs.get("scale", 1.0)})
 
 
-def _by_rate(members: Sequence[Member]) -> list[list[Member]]:
-    found: dict[int, list[Member]] = {}
+def _group_by_rate(members: Sequence[Member]) -> list[list[Member]]:
+    groups: dict[int, list[Member]] = {}
     for m in members:
-        found.setdefault(id(m.rate), []).append(m)
-    return list(found.values())
+        groups.setdefault(id(m.rate), []).append(m)
+    return list(groups.values())
 
 
-def _clipped(group: Group, scale: float) -> list[Member]:
-    """The members with the gradients of loss and penalty together, made smaller."""
+def _clip(group: Group, scale: float) -> list[Member]:
+    """Return the members with clipped gradients, which include the gradients of the penalties."""
     gradients = []
     for m in group.members:
         g = m.gradient if scale == 1.0 else m.gradient * scale
