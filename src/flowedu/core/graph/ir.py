@@ -152,7 +152,7 @@ class Graph:
         return node.outputs
 
     def _change_seed(self, op: Op, attrs: tuple) -> tuple:
-        """Make the seed of the n-th random op depend on n. Passes and placement then do not change its numbers."""
+        """Make the seed of the n-th random op depend on n, independently of passes and placement."""
         self._draws += 1
         i = op.attr_index["seed"]
         return (*attrs[:i], (attrs[i] + 7919 * self._draws) & 0x7FFFFFFFFFFFFFFF, *attrs[i + 1:])

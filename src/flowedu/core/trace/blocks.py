@@ -1,4 +1,4 @@
-"""A graph's own data about its modules: paths, stages, the inputs and outputs that the trace saw."""
+"""Data that a graph keeps about its modules: paths, stages, and traced inputs and outputs."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -8,11 +8,11 @@ from flowedu.core.layers.module import Module
 
 @dataclass(eq=False, repr=False)
 class ModuleBlock:
-    """A module's place in a graph.
+    """A module of a graph, with its path, its children, and its nodes.
 
-    Attributes: name; prefix, the path of the parent with a dot; origin; children; inputs and outputs, a line on each as
-    the trace saw it first; nodes, those it appended; stage_id and placement, of a pipeline; activation_checkpointing:
-    compute this module's activations again in the backward pass instead of keeping them.
+    Attributes: name; prefix, the path of the parent and a dot; origin, the module; children; inputs and outputs, a line
+    of text for each value of the first call; nodes, which its calls appended; stage_id and placement, for pipelines;
+    activation_checkpointing: recompute the activations of this module in the backward pass instead of storing them.
     """
 
     name: str
@@ -32,14 +32,14 @@ class ModuleBlock:
         return self.prefix + self.name
 
     def walk(self):
-        """This block, then those below it."""
+        """Yield this block, then its descendants."""
         yield self
         for child in self.children.values():
             yield from child.walk()
 
 
 def make_block(kind: type[ModuleBlock], name: str, prefix: str, module: Module) -> ModuleBlock:
-    """The block of a module, a `kind`, with those below it."""
+    """Return a block of class `kind` for a module, with blocks for its descendants."""
     block = kind(name, prefix, module)
     for key, child in module._modules.items():
         if child is not None:

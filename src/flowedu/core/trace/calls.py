@@ -9,15 +9,15 @@ from flowedu.core.values.spec import Spec
 from flowedu.errors import DeviceError, GraphError
 
 
-def bound(compiled, args: tuple, kwargs: dict) -> tuple:
-    """The tensors among the arguments, contiguous, checked against those of the first call."""
-    found = [(n, x) for n, x in io.leaves(f"_{compiled.owner.name}_input", args, kwargs)]
-    if len(found) != len(compiled.specs):
+def check_arguments(compiled, args: tuple, kwargs: dict) -> tuple:
+    """Check the arguments against those of the first call, and return the tensors among them, contiguous."""
+    inputs = io.leaves(f"_{compiled.owner.name}_input", args, kwargs)
+    if len(inputs) != len(compiled.specs):
         raise GraphError(f"nn.Graph {compiled.owner.name}: Number of inputs and NNGraph::inputs_op_names mismatch",
                          expected=f"{len(compiled.specs)} inputs: {', '.join(n for n, _ in compiled.specs)}",
-                         got=f"{len(found)} inputs", fix="call the graph as in its first call")
+                         got=f"{len(inputs)} inputs", fix="call the graph as in its first call")
     arrays, place = [], compiled.tracer.placing.place
-    for (name, x), (expected, spec) in zip(found, compiled.specs):
+    for (name, x), (expected, spec) in zip(inputs, compiled.specs):
         if name != expected:
             raise GraphError(f"nn.Graph {compiled.owner.name}: the inputs have other names, or another order, than before",
                              expected=f"{expected}, as in the first call", got=name,
@@ -27,9 +27,9 @@ def bound(compiled, args: tuple, kwargs: dict) -> tuple:
         if spec is None or not isinstance(x, Tensor) or x.spec != spec:
             raise GraphError(
                 "nn.Graph ONLY accepts static inputs tensor meta, please check whether your input tensor meta each "
-                "step is the same as the input of first call graph", expected=f"{name}: {_meta(spec, place)}",
-                got=f"{name}: {_meta(x.spec, x._device) if isinstance(x, Tensor) else type(x).__name__}",
-                fix=_remedy(x, spec))
+                "step is the same as the input of first call graph", expected=f"{name}: {_describe(spec, place)}",
+                got=f"{name}: {_describe(x.spec, x._device) if isinstance(x, Tensor) else type(x).__name__}",
+                fix=_suggest_fix(x, spec))
         if x.global_layout is not None and compiled.spread is None:
             raise GraphError(f"nn.Graph {compiled.owner.name}: {name} is a global tensor",
                              expected="a local one, as in the first call", got=f"{x.global_layout.placement}",
@@ -41,28 +41,28 @@ def bound(compiled, args: tuple, kwargs: dict) -> tuple:
     return tuple(arrays)
 
 
-def unpacked(compiled, out: list):
-    """The outputs in the containers build returned them in, each a tensor of its own."""
+def restore_containers(compiled, out: list):
+    """Return the outputs in the containers that `build` returned. A value that occurs twice is copied."""
     taken: set[int] = set()
 
     def leaf(name, position):
         if position is None:
             return None
         i = compiled.where[position]
-        a = out[i].clone() if i in taken else out[i]
+        y = out[i].clone() if i in taken else out[i]
         taken.add(i)
-        return a
+        return y
 
     tree, _ = io.map_leaves("", compiled.tree, {}, leaf)
     return tree[0] if compiled.single else tree
 
 
-def _meta(spec: Spec | None, place: int) -> str:
+def _describe(spec: Spec | None, place: int) -> str:
     where = device_name(place) if place else "cpu:0"
     return "None" if spec is None else f"shape={spec.shape}, dtype={spec.dtype!r}, device={where}"
 
 
-def _remedy(x, spec: Spec | None) -> str:
+def _suggest_fix(x, spec: Spec | None) -> str:
     if spec is not None and not isinstance(x, Tensor):
         return f"pass a tensor of {spec}"
     if spec is not None and x.shape == spec.shape:

@@ -1,4 +1,4 @@
-"""CompiledGraph: what a graph's first call makes: build traced, backward and updates appended, passes, plan, executor."""
+"""CompiledGraph: the result of the first call of a graph. It traces `build`, appends backward and updates, and plans."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ from flowedu.core.ops.call import interpreter
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.trace import io
 from flowedu.core.trace.blocks import ModuleBlock
-from flowedu.core.trace.calls import bound, unpacked
+from flowedu.core.trace.calls import check_arguments, restore_containers
 from flowedu.core.trace.tracer import Tracer
 from flowedu.core.trace.update import STEP, append_updates
 from flowedu.core.values import thread_state as ambient
@@ -31,20 +31,20 @@ class Operator(NamedTuple):
 
 
 class CompiledGraph:
-    """One graph, compiled for one set of input shapes.
+    """A graph that is compiled for one set of input shapes.
 
-    Attributes: tracer; operators, the graph as it was traced; program, which runs it; spread: with global tensors it is
-    the same object (distributed/graph/view.py), else None; plain: the arguments of a call are the program's; alone: its one
-    output is what a call gives; stamp: here.changes when it was last known to be what build would make.
+    Attributes: tracer; operators, the graph before the passes; program, which runs it; spread, the program if it uses
+    global tensors (distributed/graph/view.py), else None; plain, True if a call passes its arguments to the program
+    unchanged; alone, True if a call returns a single output; stamp, `changes` when the trace was last known to be valid.
     """
 
     tracer_type = Tracer
-    scale = 1.0                                           # what gradients are multiplied by
+    scale = 1.0                                           # factor for the gradients
 
     def __init__(self, owner, args: tuple, kwargs: dict):
         self.owner, self.stamp = owner, ambient.changes
         for part in (p for block in owner._blocks.values() for p in block.walk()):
-            part.inputs, part.outputs, part.nodes = [], [], []        # of a build that failed
+            part.inputs, part.outputs, part.nodes = [], [], []        # left by a failed build
         with self._stage("building graph builders of parameters and buffers"):
             self.tracer = self.tracer_type(owner.name, owner._blocks, owner._paths(), owner._say)
             self.graph = self.tracer.graph
@@ -62,14 +62,14 @@ class CompiledGraph:
             self.alone = not several and self.single and len(self.where) == 1 and self.tree[0] == 0
 
     @contextmanager
-    def _stage(self, what: str) -> Iterator[None]:
-        """Print the beginning and the end of a part of the work, in debug mode."""
-        self.owner._say(1, f"start {what}.")
+    def _stage(self, title: str) -> Iterator[None]:
+        """Print the start and the end of a stage of compilation in debug mode."""
+        self.owner._say(1, f"start {title}.")
         yield
-        self.owner._say(1, f"end {what}.")
+        self.owner._say(1, f"end {title}.")
 
     def _enter(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        """The arguments of build: lazy tensors in the place of the caller's."""
+        """Return the arguments of `build`: the arguments of the call, with lazy tensors instead of eager ones."""
         placing, config = self.tracer.placing, self.owner.config
         self.specs: list[tuple[str, Spec | None]] = []
         self.tree_is_flat = not kwargs and all(isinstance(x, Tensor) for x in args)
@@ -92,11 +92,11 @@ class CompiledGraph:
                 self.tree, _ = io.map_leaves(f"_{owner.name}_output", out, {}, self._output)
 
     def effects(self) -> AbstractContextManager:
-        """A context manager around build that handles its effects on tensors outside (nn/graph/effects.py)."""
+        """Return a context manager for `build` that handles writes to outside tensors (nn/graph/effects.py)."""
         return nullcontext()
 
     def _complete(self) -> None:
-        """Append backward, updates, and the writes of tensors that live outside."""
+        """Append the backward pass, the updates, and the writes to tensors outside the graph."""
         graph, tracer = self.graph, self.tracer
         self._check_goal()
         graph.forward = len(graph.nodes)
@@ -111,42 +111,42 @@ class CompiledGraph:
     # ---- building
     def _input(self, name: str, x):
         io.check_leaf(self.owner, "INPUT", name, x)
-        self.noted("INPUT", name, x)
+        self.report_value("INPUT", name, x)
         if x is None:
             self.specs.append((name, None))
             return None
         self.specs.append((name, x.spec))
         value = self.graph.input(name, x.spec)
         self.tracer.placing.enter(value, x)
-        return self.tracer.lazy(self.entered(value), x.requires_grad)
+        return self.tracer.lazy(self.prepare_input(value), x.requires_grad)
 
-    def noted(self, kind: str, name: str, x: Tensor | None) -> None:
+    def report_value(self, kind: str, name: str, x: Tensor | None) -> None:
         """Report an input or output of build (nn/graph/said.py)."""
 
-    def entered(self, value: GraphValue) -> GraphValue:
-        """The value that build gets for an input of the graph."""
+    def prepare_input(self, value: GraphValue) -> GraphValue:
+        """Return the value that build receives for an input of the graph, such as the first micro-batch."""
         return value
 
     def _output(self, name: str, x):
         io.check_leaf(self.owner, "OUTPUT", name, x)
         if x is None:
-            self.noted("OUTPUT", name, x)
+            self.report_value("OUTPUT", name, x)
             return None
         self.fetched.append(self.tracer.value_of(x))
-        self.noted("OUTPUT", name, x)
-        return len(self.fetched) - 1                          # where in `fetched`
+        self.report_value("OUTPUT", name, x)
+        return len(self.fetched) - 1                          # index in `fetched`
 
     def _raw(self, op: str, *values, **attrs):
         op = REGISTRY[op]
         return self.tracer.append(op, values, op.complete(attrs))
 
     def _build_line(self) -> str:
-        """The file and line where build is defined."""
+        """Return the file and line where build is defined."""
         code = getattr(type(self.owner).build, "__code__", None)
         return "" if code is None else told_line((code.co_filename, code.co_firstlineno))
 
     def _check_goal(self) -> None:
-        """An optimizer needs a backward, and the other way round."""
+        """Raise an error for an optimizer without backward, or a backward without optimizer."""
         goal, entries, name = self.tracer.goal, self.owner._optimizers, self.owner.name
         if goal is None and entries:
             raise JobBuildAndInferError(f"nn.Graph {name}: an optimizer was added, but build calls no backward",
@@ -159,36 +159,36 @@ class CompiledGraph:
                                         fix="add an optimizer, or leave backward out to predict")
 
     def _train(self) -> tuple[tuple, list[tuple[GraphValue, Callable]]]:
-        """Append the backward pass and updates. Returns the result of append_updates, and (value, handler) pairs."""
+        """Append the backward pass and the updates. Returns the result of append_updates and (value, handler) pairs."""
         tracer, entries = self.tracer, self.owner._optimizers
         members = [p for optimizer, _ in entries for g in optimizer.param_groups for p in g["params"] if p.requires_grad]
         leaves = {id(t): self.graph.variables[n] for n, t in tracer.variables.items()}
         trained = [p for p in members if id(p) in leaves]
-        grads, diffs = self.differentiated([leaves[id(p)] for p in trained],
-                                           [w.value for w in tracer.watches if w.gradient])
+        grads, diffs = self.differentiate([leaves[id(p)] for p in trained],
+                                          [w.value for w in tracer.watches if w.gradient])
         diffs = iter(diffs)
-        watched = [(next(diffs) if w.gradient else self.whole(w.value), w.handler) for w in tracer.watches]
+        watched = [(next(diffs) if w.gradient else self.gather_batch(w.value), w.handler) for w in tracer.watches]
         watchers = [(value, handler) for value, handler in watched if value is not None]
         if not entries:
             return ([], {}), watchers
-        found = {id(p): g for p, g in zip(trained, grads) if g is not None}
-        return append_updates(tracer, entries, found, self.owner._states, self.scale,
+        gradients = {id(p): g for p, g in zip(trained, grads) if g is not None}
+        return append_updates(tracer, entries, gradients, self.owner._states, self.scale,
                               self.owner.config.one_update), watchers
 
-    def differentiated(self, targets: Sequence[GraphValue], watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
-        """Append the backward pass: the gradients of the parameters, and of the watched values."""
+    def differentiate(self, targets: Sequence[GraphValue], watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
+        """Append the backward pass. Returns the gradients of the parameters and those of the watched values."""
         grads = self.backward([*self.graph.nodes], {}, [*targets, *watched])
         return grads[:len(targets)], grads[len(targets):]
 
     def backward(self, nodes: Sequence[Node], table: dict[GraphValue, GraphValue], wanted: Sequence[GraphValue]) -> list:
-        """Append the backward pass of `nodes`, where the table's values stand for those of build; the gradients wanted."""
+        """Append the backward pass of `nodes`. Returns the gradients of `wanted`. table: {value of build: its copy}."""
         loss, gradient = self.tracer.goal or (None, None)
         if loss is None:
             return [None] * len(wanted)
         return self.tracer.gradients(nodes, table.get(loss, loss), gradient, [table.get(v, v) for v in wanted])
 
-    def whole(self, value: GraphValue) -> GraphValue:
-        """A value of build, for all of the batch."""
+    def gather_batch(self, value: GraphValue) -> GraphValue:
+        """Return a value of build for the full batch, which joins the values of all micro-batches."""
         return value
 
     # ---- running
@@ -199,13 +199,13 @@ class CompiledGraph:
         arrays.update(self.hosts)
         self.program.link(arrays, tracer.variables.get(STEP), [rate.write for rate in self.rates])
 
-    def given(self, out: list, args: tuple, kwargs: dict):
-        """The result of a call with `args` and `kwargs`, from the program's outputs; watchers get their values."""
+    def make_result(self, out: list, args: tuple, kwargs: dict):
+        """Return the result of a call from the program's outputs, and pass the watched values to their handlers."""
         for i, (_, handler) in enumerate(self.watchers, len(self.fetched)):
             handler([out[self.where[i]]._on_host().numpy()])
-        return unpacked(self, out)
+        return restore_containers(self, out)
 
     def bind(self, args: tuple, kwargs: dict) -> tuple:
-        """The tensors among the arguments, contiguous, checked against those of the first call."""
-        self.owner._outside(args, kwargs)
-        return bound(self, args, kwargs)
+        """Check the arguments against those of the first call, and return the tensors among them, contiguous."""
+        self.owner._refuse_nested_call(args, kwargs)
+        return check_arguments(self, args, kwargs)

@@ -1,6 +1,6 @@
-"""nn.Graph: eager modules compiled into one plan. The class; its parts are in the files beside it.
+"""TracedGraph: the base class of nn.Graph, which compiles eager modules into one plan.
 
-The rest of OneFlow 1.0's nn.Graph is in nn/graph: options, printing and pictures, state dicts, parts that run again.
+nn/graph adds options, printing, pictures, state dicts, and recomputation, as in OneFlow 1.0.
 """
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _counters: dict[str, count] = {}
 
 
 class TracedGraph:
-    """Subclass it, assign modules to attributes in `__init__`, describe one step in `build`; see nn.Graph (nn/graph).
+    """Base class of graphs. A subclass assigns modules to attributes in `__init__` and describes one step in `build`.
 
-    The first call traces build and compiles; every call runs the whole step, updates included. Parameters stay those of
-    the module: what a step writes, the module sees.
+    The first call traces and compiles `build`. Every call runs the complete step, including updates. The graph and its
+    modules share the memory of the parameters. See nn.Graph (nn/graph).
 
     Attributes: name; config (Options); training, is_compiled.
     """
@@ -44,7 +44,7 @@ class TracedGraph:
         put("_states", {})
         put("_is_building", False)
 
-    # ---- parts of a graph
+    # ---- modules and optimizers
     def __setattr__(self, name: str, value) -> None:
         self._need_init(f"self.{name} = ...")
         if isinstance(value, Module):
@@ -62,7 +62,7 @@ class TracedGraph:
         ambient.changes += 1
 
     def handle(self, block: ModuleBlock):
-        """The value of an attribute that a module was assigned to."""
+        """Return the value of an attribute to which a module is assigned."""
         return block.origin
 
     def __getattr__(self, name: str):
@@ -78,22 +78,22 @@ class TracedGraph:
                                       fix="add that line")
 
     def build(self, *args, **kwargs):
-        """One step; to be written by the subclass."""
+        """Compute one step. Subclasses override this method."""
         raise UnsupportedError("nn.Graph.build() function must be overridden: Subclass must override `build`",
                                expected=f"def build(self, ...) in {self.class_name}", got="none",
                                fix="def build(self, x): return self.model(x)")
 
     def add_optimizer(self, optim: BaseOptimizer, *, lr_sch=None) -> None:
-        """Let `optim` update its parameters at the end of every call, at the rate of the scheduler `lr_sch` if given.
+        """Update the parameters of `optim` at the end of every call, with the learning rate of `lr_sch` if it is passed.
 
-        Steps of the graph are steps of both: they hold rates, counts and states as if they had been stepped eagerly. (What
-        may be added: nn/graph/added.py.)
+        A step of the graph is a step of both: learning rates, step counts, and states change as in eager steps. The
+        supported optimizers and schedulers are in nn/graph/added.py.
         """
         self._optimizers.append((optim, lr_sch))
         self.config.training = True
 
     def _paths(self) -> dict[int, str]:
-        """{id of a parameter or buffer: its path}; a shared one goes by its first path."""
+        """Return {id of a parameter or buffer: its path}. A shared tensor has its first path."""
         paths: dict[int, str] = {}
         for block in self._blocks.values():
             for part in block.walk():
@@ -120,21 +120,21 @@ class TracedGraph:
         if compiled is None:
             compiled = self._compile(*args, **kwargs)
         elif compiled.stamp != ambient.changes:
-            compiled = self._checked(compiled, args, kwargs)
-        try:                                        # written out: a call of a small graph takes a few us
+            compiled = self._recompile_if_changed(compiled, args, kwargs)
+        try:                                        # inlined: a call of a small graph takes a few us
             plain = compiled.plain and not kwargs and compiled.program.executor.takes(args)
             out = compiled.program.run(args if plain else compiled.bind(args, kwargs))
         except Exception as e:
             print(f"[ERROR](GRAPH:{self.name}:{self.class_name}) run got error: {type(e).__name__}")
             raise
-        return out[0] if compiled.alone else compiled.given(out, args, kwargs)
+        return out[0] if compiled.alone else compiled.make_result(out, args, kwargs)
 
     def _compile(self, *args, **kwargs) -> CompiledGraph:
-        """Trace build on inputs like these, and compile. Once."""
+        """Trace build on inputs with these shapes, and compile it. Raises an error in a second call."""
         if self._compiled is not None:
             raise GraphError(f"nn.Graph {self.name} has already been compiled", expected="one call of _compile",
                              got="a second one", fix="make another graph")
-        self._outside(args, kwargs)
+        self._refuse_nested_call(args, kwargs)
         start = perf_counter()
         self._say(0, "start building graph.")
         object.__setattr__(self, "_is_building", True)
@@ -153,12 +153,12 @@ class TracedGraph:
         object.__setattr__(self, "_compiled", compiled)
         return compiled
 
-    def _checked(self, compiled: CompiledGraph, args: tuple, kwargs: dict) -> CompiledGraph:
-        """The CompiledGraph to run after something was written; a new one if build read it (nn/graph/changes.py)."""
+    def _recompile_if_changed(self, compiled: CompiledGraph, args: tuple, kwargs: dict) -> CompiledGraph:
+        """Return `compiled`, or a new CompiledGraph if state that build read has changed (nn/graph/changes.py)."""
         return compiled
 
-    def _outside(self, args: tuple, kwargs: dict) -> None:
-        """Raise when this is a call inside a build, or one with tensors without data."""
+    def _refuse_nested_call(self, args: tuple, kwargs: dict) -> None:
+        """Raise GraphError if this call is inside a build, or if an argument is a lazy tensor."""
         lazy = any(isinstance(x, Tensor) and x.is_lazy for _, x in io.leaves("", args, kwargs))
         if thread_state.tracer is not None or lazy:
             raise GraphError(f"nn.Graph {self.name} is called inside the build of a graph, or with a lazy tensor",
@@ -166,4 +166,4 @@ class TracedGraph:
                              fix="call the module that the inner graph holds")
 
     def _say(self, level: int, text: str, block: ModuleBlock | None = None) -> None:
-        """Report what is done; a plain graph is silent."""
+        """Print debug output. The base class prints nothing."""

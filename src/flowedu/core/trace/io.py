@@ -1,7 +1,7 @@
-"""What goes into a graph's build and what comes out: nested containers of tensors, each leaf with a name.
+"""Inputs and outputs of a graph's build: nested containers of tensors, in which each leaf has a name.
 
-The name is OneFlow's: the way to the leaf from the root (arguments, keyword arguments), then its number in depth-first
-order, or its key where a dict holds it: `_G_0_input.0.1_3` is the second argument of graph G_0.
+OneFlow forms the name from the path of the leaf, starting at (args, kwargs), and its index in depth-first order, or its
+key in a dict. For example, `_G_0_input.0.1_3` is the second argument of graph G_0.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flowedu.errors import UnsupportedError
 
 
 def map_leaves(prefix: str, args: tuple, kwargs: dict, f: Callable) -> tuple[tuple, dict]:
-    """(args, kwargs) with every leaf replaced by f(name, leaf); containers keep their types."""
+    """Return (args, kwargs) with each leaf replaced by f(name, leaf). Containers keep their types."""
     numbers = count()
     next(numbers)                                                       # 0: the root
 
@@ -23,21 +23,21 @@ def map_leaves(prefix: str, args: tuple, kwargs: dict, f: Callable) -> tuple[tup
         children = _children(x)
         if children is None:
             return f(f"{prefix}{path}_{number if key is None else key}", x)
-        return _rebuilt(x, [walk(v, f"{path}.{i}", k) for i, (k, v) in enumerate(children)])
+        return _rebuild(x, [walk(v, f"{path}.{i}", k) for i, (k, v) in enumerate(children)])
 
     new_args = walk(tuple(args), ".0", None)
     return new_args, walk(dict(kwargs), ".1", None) if kwargs else {}
 
 
 def leaves(prefix: str, args: tuple, kwargs: dict) -> list[tuple[str, object]]:
-    """[(name, leaf)] in depth-first order."""
-    found: list[tuple[str, object]] = []
-    map_leaves(prefix, args, kwargs, lambda name, x: found.append((name, x)))
-    return found
+    """Return [(name, leaf)] in depth-first order."""
+    pairs: list[tuple[str, object]] = []
+    map_leaves(prefix, args, kwargs, lambda name, x: pairs.append((name, x)))
+    return pairs
 
 
 def _children(x) -> list[tuple[str | None, object]] | None:
-    """[(key or None, child)] of a container; None: a leaf."""
+    """Return [(key or None, child)] of a container, or None for a leaf."""
     if isinstance(x, dict):
         return [(str(k), v) for k, v in x.items()]
     if isinstance(x, (list, tuple)):
@@ -45,7 +45,7 @@ def _children(x) -> list[tuple[str | None, object]] | None:
     return None
 
 
-def _rebuilt(x, children: list):
+def _rebuild(x, children: list):
     if isinstance(x, dict):
         pairs = zip(x, children)
         return OrderedDict(pairs) if isinstance(x, OrderedDict) else dict(pairs)
@@ -55,7 +55,7 @@ def _rebuilt(x, children: list):
 
 
 def check_leaf(graph, kind: str, name: str, x) -> None:
-    """Tensors and None may go in and out of build. Raises UnsupportedError (a NotImplementedError)."""
+    """Raise UnsupportedError (a NotImplementedError) unless an input or output of build is a tensor or None."""
     if x is not None and not isinstance(x, Tensor):
         print(f"[ERROR]({kind}:{name}:{type(x)})")
         remedy = "return tensors, and compute the rest from them after the call; a constant: flow.tensor(value)"

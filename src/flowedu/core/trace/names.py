@@ -1,4 +1,4 @@
-"""What an op of a graph and its gradient are called: as OneFlow calls them, where tensor/node_names.py is there."""
+"""Names of the ops of a graph and of their gradients. tensor/node_names.py replaces them with OneFlow's names."""
 from __future__ import annotations
 
 from flowedu.core.extensions import extension
@@ -9,10 +9,10 @@ def type_name(op) -> str:
 
 
 def op_type(node) -> str:
-    """`broadcast_add`: the type of op in names of operators."""
+    """Return the op type that names of operators contain, such as `broadcast_add`."""
     return type_name(node.op).removeprefix("view::")
 
 
 def grad_name(node) -> str:
-    """`broadcast_add_backward`: what grad_fn prints."""
+    """Return the name that grad_fn prints, such as `broadcast_add_backward`."""
     return f"{type_name(node.op)}_backward"

@@ -1,4 +1,4 @@
-"""Options: the settings of one graph."""
+"""Settings of a graph."""
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
@@ -7,10 +7,10 @@ from flowedu.core.values import dtype as dt
 
 
 class Options:
-    """Read when the graph is compiled. nn.Graph's (nn/graph/config.py) are set by OneFlow's names.
+    """Settings that the compilation of a graph reads. nn/graph/config.py adds setters with OneFlow's names.
 
-    Attributes: training, whether the graph has an optimizer; accumulation, micro-batches in one call; amp, the dtype of
-    enable_amp or None; off, names of passes that are switched off; one_update; of chapter 6: zero_stage, auto_parallel.
+    Attributes: training, True if the graph has an optimizer; accumulation, the number of micro-batches per call; amp, the
+    dtype of enable_amp or None; off, names of passes that are switched off; one_update; zero_* and auto_* (chapter 6).
     """
 
     def __init__(self):
@@ -21,8 +21,8 @@ class Options:
         self.zero_stage, self.zero_min_size = 0, 1024
         self.auto_parallel, self.auto_parameters, self.auto_ratio = False, False, 1.0
         self.outputs_buffer_size = 2
-        self.one_update = True                     # of all parameters of a group, by one call
+        self.one_update = True                     # update all parameters of a group with one op
 
     def computing(self) -> AbstractContextManager:
-        """The context manager that build runs in."""
+        """Return the context manager in which build runs."""
         return nullcontext()

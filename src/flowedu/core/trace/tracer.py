@@ -1,7 +1,7 @@
-"""Tracer: the interpreter that is on top while build runs. Ops on lazy tensors append nodes to a graph.
+"""Tracer: the interpreter that is active while build runs. Ops on lazy tensors append nodes to a graph.
 
-A lazy tensor carries the GraphValue it stands for (`symbol`). Eager tensors that ops meet become variables of the
-graph, and keep living in their own memory: parameters and buffers under their paths, others as `FreeEagerTensor-n`.
+The `symbol` of a lazy tensor is its GraphValue. Eager tensors that ops read become variables of the graph, which share
+their memory. The name of a parameter or buffer is its path, that of another tensor `FreeEagerTensor-n`.
 """
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from flowedu.core.trace.blocks import ModuleBlock
 from flowedu.core.trace.names import grad_name, op_type
 from flowedu.errors import GradientError, JobBuildAndInferError, ShapeError, UnsupportedError
 
-FREE = "FreeEagerTensor-"            # then a number: the name of a tensor that build uses and no module has
+FREE = "FreeEagerTensor-"            # prefix for the names of tensors that no module has
 
 
 class Watch(NamedTuple):
-    """A value to hand to `handler` after every run, or its gradient."""
+    """A value that `handler` receives after every run, or its gradient."""
 
     value: GraphValue
     handler: Callable
@@ -35,10 +35,10 @@ class Watch(NamedTuple):
 
 
 class Tracer:
-    """Builds one graph.
+    """Builder of one graph.
 
     Attributes: graph (graph.ir.Graph); variables {name: tensor}; goal, the (loss, its gradient or None) of backward;
-    watches; said, called with every line of debug output.
+    watches; say, a function that is called with each line of debug output.
     """
 
     def __init__(self, name: str, blocks: dict[str, ModuleBlock], paths: dict[int, str], say: Callable[[int, str], None]):
@@ -47,22 +47,22 @@ class Tracer:
         self.by_path = {b.path: b for b in self.blocks.values()}
         self.paths, self.say = paths, say
         self.variables: dict[str, Tensor] = {}
-        self.values: dict[int, GraphValue] = {}          # id of an eager tensor -> what stands for it now
+        self.values: dict[int, GraphValue] = {}          # id of an eager tensor -> its current value
         self.written: dict[GraphValue, GraphValue] = {}  # variable -> its value at the end of a run
         self.goal: tuple[GraphValue, GraphValue | None] | None = None
         self.watches: list[Watch] = []
         self.scope: list[ModuleBlock] = []
         self.owner: dict[Node, ModuleBlock | None] = {}
-        self.frozen: set[Node] = set()                   # made under no_grad
+        self.frozen: set[Node] = set()                   # nodes appended under no_grad
         self.called: set[int] = set()
         self.count = self.free = 0
-        self.checkpoints: dict[Node, object] = {}        # of nodes whose activations are not kept: what makes them again
-        self.passes: dict[Node, tuple[int, bool]] = {}   # of micro-batches: number, whether backward
+        self.checkpoints: dict[Node, object] = {}        # node -> the Checkpoint that recomputes it
+        self.passes: dict[Node, tuple[int, bool]] = {}   # node -> (index of micro-batch, is backward)
         self.placing = extension("where global tensors lie", OneDevice)(self)
 
     # ---- the interpreter
     def raw(self) -> interpreter:
-        """`with tracer.raw():` op calls are on GraphValues: those of gradient rules and updates."""
+        """Return a context manager for op calls on GraphValues, as in gradient rules and updates."""
         return interpreter(Building(self))
 
     def run(self, op, inputs: tuple, attrs: tuple):
@@ -80,9 +80,9 @@ class Tracer:
         return tensors[0] if len(tensors) == 1 else tensors
 
     def append(self, op, values, attrs: tuple, name: str | None = None, reseed: bool = True) -> tuple[GraphValue, ...]:
-        """Append a node, under `name` or the one OneFlow gives it: `<module path>-<op type>-<number>`.
+        """Append a node named `name`. Default: OneFlow's name, `<module path>-<op type>-<number>`.
 
-        reseed: an op that draws random numbers gets others than the ops before it.
+        reseed: give a random op another seed than the ops before it.
         """
         outputs = self.graph.append(op, values, attrs, reseed)
         node, block = self.graph.nodes[-1], self.scope[-1] if self.scope else None
@@ -102,15 +102,15 @@ class Tracer:
         return x
 
     def to_global(self, x: Tensor, placement=None, sbp=None, grad_sbp=None) -> Tensor:
-        """Tensor.to_global inside build."""
+        """Implement Tensor.to_global inside build."""
         return self.placing.to_global(x, placement, sbp, grad_sbp)
 
     def value_of(self, x, op=None) -> GraphValue:
-        """The GraphValue a tensor stands for; eager tensors become variables."""
+        """Return the GraphValue of a tensor. Eager tensors become variables of the graph."""
         if not isinstance(x, Tensor):
             raise JobBuildAndInferError(f"{op.name if op else 'nn.Graph'}: an input is not a tensor", expected="tensors",
                                         got=type(x).__name__, fix="flow.tensor(x), made in __init__")
-        x.refresh_view()                                       # a view whose base was written in place is made anew
+        x.refresh_view()                                       # update a view whose base was written in place
         if x.symbol is not None:
             if x.symbol.node is not None and x.symbol.node not in self.owner or x.symbol.kind == "input" and \
                     self.graph.inputs.get(x.symbol.name) is not x.symbol:
@@ -133,39 +133,39 @@ class Tracer:
 
     # ---- modules
     def call_module(self, module, args: tuple, kwargs: dict):
-        """Module.__call__ inside build: forward under the module's name; hooks are not run, as in OneFlow."""
+        """Call `forward` in the scope of a module, for Module.__call__ inside build. Hooks do not run, as in OneFlow."""
         block = self.blocks.get(id(module))
         if block is None:
             if id(module) not in self.called:
                 warnings.warn(f"{module._shallow_repr()} is called in a nn.Graph, but not registered into a nn.Graph: "
                               "assign it to an attribute in __init__", stacklevel=3)
             self.called.add(id(module))
-            return self.stranger(module, args, kwargs)
+            return self.call_unregistered(module, args, kwargs)
         if block.placement is not None and self.placing.active:
             args, kwargs = io.map_leaves("", args, kwargs, lambda _, x: self.placing.on_stage(x, block.placement))
         first = id(module) not in self.called
         self.called.add(id(module))
         self.scope.append(block)
         try:
-            return self.first(block, args, kwargs) if first else self.forward(block, args, kwargs)
+            return self.call_first_time(block, args, kwargs) if first else self.forward(block, args, kwargs)
         finally:
             self.scope.pop()
 
-    def first(self, block: ModuleBlock, args: tuple, kwargs: dict):
-        """The first call of a module. nn.Graph says what goes in and comes out (nn/graph/said.py)."""
+    def call_first_time(self, block: ModuleBlock, args: tuple, kwargs: dict):
+        """Call a module for the first time. nn.Graph logs its inputs and outputs (nn/graph/said.py)."""
         return self.forward(block, args, kwargs)
 
     def forward(self, block: ModuleBlock, args: tuple, kwargs: dict):
-        """forward of the module, in its scope."""
+        """Call `forward` of a registered module."""
         return _forward(block.origin, args, kwargs)
 
-    def stranger(self, module, args: tuple, kwargs: dict):
-        """forward of a module that is not registered."""
+    def call_unregistered(self, module, args: tuple, kwargs: dict):
+        """Call `forward` of a module that is not registered."""
         return _forward(module, args, kwargs)
 
-    # ---- what tensors ask for
+    # ---- methods of tensors
     def backward(self, loss: Tensor, gradient: Tensor | None = None) -> None:
-        """`loss.backward()` in build: remembered; the backward nodes are appended when build is done."""
+        """Record `loss.backward()`. The backward nodes are appended after build returns."""
         check_seed("backward", loss, gradient)
         if self.goal is not None:
             raise JobBuildAndInferError("nn.Graph: backward is called twice in one build", expected="one backward()",
@@ -174,13 +174,12 @@ class Tracer:
 
     def gradients(self, nodes: Sequence[Node], loss: GraphValue, gradient: GraphValue | None,
                   targets: Sequence[GraphValue]) -> list[GraphValue | None]:
-        """Append the backward pass of one loss over `nodes`, each node's under the name of its module; gradient: what it
-        starts from (None: ones)."""
+        """Append the backward pass of a loss over `nodes`, in the scopes of their modules. gradient None: ones."""
         self.graph.training = True
 
         def visit(node):
             self.scope[:] = [self.owner[node]] if self.owner.get(node) else []
-            return self._again(node)
+            return self._recompute(node)
 
         with self.raw():
             if gradient is None:
@@ -190,15 +189,15 @@ class Tracer:
             finally:
                 self.scope.clear()
 
-    def _again(self, node: Node):
-        """What the backward pass reads instead of a node whose activations are not kept."""
+    def _recompute(self, node: Node):
+        """Return recomputed values for a node whose activations are not stored, or None."""
         return self.checkpoints[node].again(node) if node in self.checkpoints else None
 
     def watch(self, x: Tensor, handler: Callable, gradient: bool) -> None:
         self.watches.append(Watch(self.value_of(x), handler, gradient))
 
-    def refuse(self, what: str) -> None:
-        raise UnsupportedError(f"nn.Graph: {what} inside build", expected="a description of one step",
+    def refuse(self, action: str) -> None:
+        raise UnsupportedError(f"nn.Graph: {action} inside build", expected="a description of one step",
                                fix="the graph clears gradients and updates by itself: add_optimizer in __init__ and "
                                    "loss.backward() in build are all it needs")
 
@@ -211,14 +210,14 @@ def _forward(module, args: tuple, kwargs: dict):
         raise
 
 
-def check_seed(what: str, loss: Tensor, gradient: Tensor | None) -> None:
+def check_seed(op: str, loss: Tensor, gradient: Tensor | None) -> None:
     if not loss.requires_grad:
-        raise GradientError(f"{what}: element 0 of tensors does not require grad and does not have a grad_fn",
+        raise GradientError(f"{op}: element 0 of tensors does not require grad and does not have a grad_fn",
                             expected="a loss computed from parameters", got="a loss without a history",
                             fix="compute the loss from parameters, outside no_grad()")
     if gradient is None and loss.numel() != 1:
-        raise GradientError(f"{what}: grad can be implicitly created only for scalar outputs", got=f"a loss of shape "
+        raise GradientError(f"{op}: grad can be implicitly created only for scalar outputs", got=f"a loss of shape "
                             f"{tuple(loss.shape)}", fix="loss.mean().backward() or loss.sum().backward()")
     if gradient is not None and gradient.shape != loss.shape:
-        raise ShapeError(f"{what}: out_grad's shape must be same as output's ({tuple(gradient.shape)} vs "
+        raise ShapeError(f"{op}: out_grad's shape must be same as output's ({tuple(gradient.shape)} vs "
                          f"{tuple(loss.shape)})", expected=str(tuple(loss.shape)), got=str(tuple(gradient.shape)))

@@ -1,4 +1,4 @@
-"""From gradients to updates, of an nn.Graph: learning rates, and where states are kept. The rest: core/graph/updates.py."""
+"""Learning rates and optimizer states of an nn.Graph. core/graph/updates.py appends the update ops."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ STEP = "System-Train-TrainStep"
 
 
 class Rate:
-    """A learning rate the host writes before every run: of one group of one optimizer."""
+    """The learning rate of one parameter group, which the host writes before every run."""
 
     def __init__(self, options: dict):
         wide = any(p.dtype is dt.float64 for p in options["params"])
@@ -25,7 +25,7 @@ class Rate:
         self.array, self.now, self.options = self.tensor.numpy(), 0.0, options
 
     def write(self) -> None:
-        """Before a run: the rate that the group has now."""
+        """Write the current learning rate of the group."""
         lr = self.options["lr"]
         if lr != self.now:
             self.array[0] = self.now = lr
@@ -33,21 +33,21 @@ class Rate:
 
 def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue], states: dict[str, Tensor],
                    scale: float = 1.0, together: bool = True) -> tuple[list[Rate], dict[GraphValue, Tensor]]:
-    """Append one update op per optimizer and group; returns the learning rates, and what the host writes.
+    """Append one update op per optimizer and group. Returns the learning rates and {host value: its tensor}.
 
     Args:
         entries: (optimizer, scheduler or None) pairs.
         grads: {id of a parameter: its gradient}.
-        states: {name: tensor} learns what the updates remember: the optimizers' own tensors.
-        scale: gradients are multiplied by this first.
-        together: all parameters of a group by one op; else each by one of its own.
+        states: {name: tensor} of the optimizer states. This function adds the tensors of the optimizers.
+        scale: factor for the gradients.
+        together: True for one op per group, False for one op per parameter.
     """
     rates, hosts, groups, owned = [], {}, [], {}
     homes = {tracer.paths[i]: global_layout for i, global_layout in tracer.placing.homes.items()}
     for optimizer, _ in entries:
-        if optimizer is entries[0][0]:                # the executor counts for this one alone
+        if optimizer is entries[0][0]:                # the executor increments only this counter
             states[STEP] = optimizer.count_
-            step = _state(tracer, states, STEP, updates.STEP)
+            step = _add_state(tracer, states, STEP, updates.STEP)
         else:
             step = tracer.graph.host(f"{STEP}_{len(hosts)}", updates.STEP)
             hosts[step] = optimizer.count_
@@ -61,33 +61,33 @@ def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue
             rates.append(rate)
             members = [Member(tracer.paths[id(p)], tracer.value_of(p), grads[id(p)], value) for p in trained]
             for p in trained:
-                own = optimizer.state_of(p, group)
-                owned.update({f"{tracer.paths[id(p)]}-{s.suffix}": (own, s.key) for s in rule.states if s.key in own})
+                state = optimizer.state_of(p, group)
+                owned.update({f"{tracer.paths[id(p)]}-{s.suffix}": (state, s.key) for s in rule.states if s.key in state})
             groups.append(Group(lambda _, rule=rule: rule, step, members, optimizer.clipping_of(group)))
-    states.update({name: own[key] for name, (own, key) in owned.items()})
+    states.update({name: state[key] for name, (state, key) in owned.items()})
     with tracer.raw():
-        updates.append_updates(groups, lambda name, spec, _, of: _state(tracer, states, name, spec, homes.get(of)), scale,
-                               together)
-    for name, (own, key) in owned.items():
-        own[key] = states[name]                       # as it lies now
+        updates.append_updates(groups, lambda name, spec, _, of: _add_state(tracer, states, name, spec, homes.get(of)),
+                               scale, together)
+    for name, (state, key) in owned.items():
+        state[key] = states[name]                     # its device or layout may have changed
     return rates, hosts
 
 
-def _state(tracer, states: dict, name: str, spec: Spec, global_layout=None) -> GraphValue:
-    """What stands for one of `states`. global_layout: that of a global parameter."""
+def _add_state(tracer, states: dict, name: str, spec: Spec, global_layout=None) -> GraphValue:
+    """Return the graph variable of one of `states`. global_layout: the layout of a global parameter."""
     if name in tracer.graph.variables:
         return tracer.graph.variables[name]
-    found = states[name]
-    if found.spec != spec:
-        raise ArgumentError(f"{name} does not fit its parameter", expected=str(spec), got=str(found.spec),
+    t = states[name]
+    if t.spec != spec:
+        raise ArgumentError(f"{name} does not fit its parameter", expected=str(spec), got=str(t.spec),
                             fix="make the optimizer after model.to(...)")
     place = 0 if name == STEP else tracer.placing.place
-    if found.global_layout is None and found._device != place:
-        found = carried(found, place)
-    if global_layout is not None and found.global_layout is not global_layout:
-        found = tracer.placing.laid(found, global_layout)
-    states[name] = tracer.variables[name] = found
+    if t.global_layout is None and t._device != place:
+        t = carried(t, place)
+    if global_layout is not None and t.global_layout is not global_layout:
+        t = tracer.placing.laid(t, global_layout)
+    states[name] = tracer.variables[name] = t
     value = tracer.graph.variable(name, spec)
     if global_layout is not None:
-        tracer.placing.enter(value, found)
+        tracer.placing.enter(value, t)
     return value

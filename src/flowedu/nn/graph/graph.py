@@ -132,7 +132,7 @@ class Graph(core.TracedGraph):
             print(f"{self.name} with operators:", describe(self, stacks=self._level >= 3), sep="\n")
         return compiled
 
-    def _checked(self, compiled: CompiledGraph, args: tuple, kwargs: dict) -> CompiledGraph:
+    def _recompile_if_changed(self, compiled: CompiledGraph, args: tuple, kwargs: dict) -> CompiledGraph:
         """The compiled graph, or where what build read is not as it was, that of a new trace: optimizers go on with what
         they remember, and the reason is said in a line on stderr."""
         now = ambient.changes

@@ -58,7 +58,7 @@ class ForgetfulTracer(SayingTracer):
         targets, before = [self.value_of(x) for x in inputs], len(self.graph.nodes)
         nodes = [n for n in self.graph.nodes if n not in self.frozen]
         with self.raw():
-            found = reverse(nodes, seeds, targets, self._again)
+            found = reverse(nodes, seeds, targets, self._recompute)
         if not create_graph:
             self.frozen.update(self.graph.nodes[before:])
         return [None if g is None else self.lazy(g, create_graph, grad_name(g.node) if g.node else "") for g in found]
@@ -86,14 +86,14 @@ class RepeatingCompiled(SayingCompiled):
         self.call: tuple | None = (args, kwargs, get_seeds())
         return super()._enter(args, kwargs)
 
-    def entered(self, value: GraphValue) -> GraphValue:
+    def prepare_input(self, value: GraphValue) -> GraphValue:
         k = self.owner.config.accumulation
         if k == 1 or self.is_whole:
             return value
         self.cuts.append(micro_slices(self.tracer, value, k, value.name, self.batch_parts))
         return self.cuts[-1][0]
 
-    def differentiated(self, targets: Sequence[GraphValue], watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
+    def differentiate(self, targets: Sequence[GraphValue], watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
         """A backward pass for every micro-batch; the parameters' gradients are sums."""
         wanted = [*targets, *watched]
         k = self.owner.config.accumulation
@@ -101,7 +101,8 @@ class RepeatingCompiled(SayingCompiled):
         self.parts = over_micro_batches(self.tracer, self.cuts, self._part_of_loss(targets, wanted), k) if k > 1 else [
             ({}, self._once(wanted))]
         self.call = None                                  # the graph does not keep the batch alive
-        self.fetched = [self._shown() if self.made and v is self.tracer.goal[0] else self.whole(v) for v in self.fetched]
+        self.fetched = [self._shown() if self.made and v is self.tracer.goal[0] else self.gather_batch(v)
+                        for v in self.fetched]
         with self.tracer.raw():
             total = self.parts[0][1][:len(targets)]
             for _, grads in self.parts[1:]:
@@ -176,7 +177,7 @@ class RepeatingCompiled(SayingCompiled):
         self.tracer.passes = {node: (0, i >= many) for i, node in enumerate(nodes)}
         return grads
 
-    def whole(self, value: GraphValue) -> GraphValue:
+    def gather_batch(self, value: GraphValue) -> GraphValue:
         return joined(self.tracer, [table.get(value, value) for table, _ in self.parts], self.batch_parts)
 
     def link(self) -> None:

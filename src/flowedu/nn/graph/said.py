@@ -21,7 +21,7 @@ class SayingTracer(Tracer):
         super().__init__(*args)
         self.warned_of_hooks = False
 
-    def first(self, block: ModuleBlock, args: tuple, kwargs: dict):
+    def call_first_time(self, block: ModuleBlock, args: tuple, kwargs: dict):
         module = block.origin
         if module._hooks is not None and module._hooks.any and not self.warned_of_hooks:
             self.warned_of_hooks = True
@@ -33,7 +33,7 @@ class SayingTracer(Tracer):
             for key, t in table.items():
                 if t is not None:
                     self.say(1, f"({kind}:{block.path}.{key}:{meta(t)})", block)
-        out = super().first(block, args, kwargs)
+        out = super().call_first_time(block, args, kwargs)
         block.outputs = self._seen("OUTPUT", f"_{block.path}_output", out if type(out) is tuple else (out,), {}, block)
         return out
 
@@ -57,7 +57,7 @@ class SayingCompiled(CompiledGraph):
         self.outputs: list[tuple[str, str | None]] = []
         super().__init__(*args)
 
-    def noted(self, kind: str, name: str, x: Tensor | None) -> None:
+    def report_value(self, kind: str, name: str, x: Tensor | None) -> None:
         text = None if x is None else meta(x)
         (self.inputs if kind == "INPUT" else self.outputs).append((name, text))
         if x is not None:

@@ -59,11 +59,11 @@ class ScalingCompiled(RepeatingCompiled):
             raise UnsupportedError("nn.Graph.set_grad_scaler: in a graph of global tensors", expected="local tensors",
                                    got="global ones", at="", fix="bfloat16 needs no scale: enable_amp(dtype=flow.bfloat16)")
 
-    def differentiated(self, targets: Sequence[GraphValue], watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
+    def differentiate(self, targets: Sequence[GraphValue], watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
         """Gradients of what `watched` is about keep the scale."""
         scaler, tracer = self.owner._scaler, self.tracer
         if scaler is None or not scaler.is_enabled():
-            return super().differentiated(targets, watched)
+            return super().differentiate(targets, watched)
         for name, key in SCALER.items():
             own = carried(getattr(scaler, key), tracer.placing.place)
             setattr(scaler, key, own)
@@ -71,7 +71,7 @@ class ScalingCompiled(RepeatingCompiled):
         self.steps.made = carried(copied([1], dt.int64), tracer.placing.place)
         self._variable(MADE, self.steps.made)
         tracer.factor = self.graph.variables[SCALE]
-        grads, diffs = super().differentiated(targets, watched)
+        grads, diffs = super().differentiate(targets, watched)
         found = [g for g in grads if g is not None]
         with tracer.raw():
             finite = overflow.all_finite(found)

@@ -27,9 +27,9 @@ class TimedCompiled(WritingCompiled):
         with self._takes("trace"):
             super()._trace(args, kwargs)
 
-    def differentiated(self, targets: Sequence[GraphValue], watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
+    def differentiate(self, targets: Sequence[GraphValue], watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
         with self._takes("derivative"):
-            return super().differentiated(targets, watched)
+            return super().differentiate(targets, watched)
 
     def _train(self):
         with self._takes("updates"):

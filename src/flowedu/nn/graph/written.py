@@ -41,9 +41,9 @@ class WatchfulTracer(ScalingTracer):
         self.origin: dict[GraphValue, GraphValue] = {}       # {what a variable is now: the variable}, of `written`
         self.versions: dict[GraphValue, list[GraphValue]] = {}   # {variable: every value written to it}
 
-    def stranger(self, module, args: tuple, kwargs: dict):
+    def call_unregistered(self, module, args: tuple, kwargs: dict):
         self.known.add(module, type(module).__name__)
-        return super().stranger(module, args, kwargs)
+        return super().call_unregistered(module, args, kwargs)
 
     def write(self, x: Tensor, z: Tensor) -> None:
         """x, an eager tensor, is written in place: it has z's value from here on, and in memory after each run."""
@@ -146,10 +146,10 @@ class WritingCompiled(ScalingCompiled):
             if x.requires_grad:
                 refuse_hooks(f"nn.Graph {self.owner.name}", name, x)
 
-    def differentiated(self, targets: Sequence[GraphValue], watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
+    def differentiate(self, targets: Sequence[GraphValue], watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
         """As an eager leaf, a parameter that build writes gets the sum of the gradients of all its values."""
         versions = [[v, *self.tracer.versions.get(v, ())] for v in targets]
-        grads, diffs = super().differentiated([v for values in versions for v in values], watched)
+        grads, diffs = super().differentiate([v for values in versions for v in values], watched)
         remaining = iter(grads)
         with self.tracer.raw():
             totals = [add_known([next(remaining) for _ in values]) for values in versions]
@@ -177,8 +177,8 @@ class WritingCompiled(ScalingCompiled):
         self._check_exits(args, kwargs)
         return bound
 
-    def given(self, out: list, args: tuple, kwargs: dict):
-        result = super().given(out, args, kwargs)
+    def make_result(self, out: list, args: tuple, kwargs: dict):
+        result = super().make_result(out, args, kwargs)
         if self.exits:
             xs = [x for _, x in io.leaves("", args, kwargs)]
             for number, position in self.exits:
