@@ -12,7 +12,7 @@ from dist.boxing_common import pairs, scatter, values
 from flowedu.core.sbp.boxing import route
 from flowedu.core.sbp.names import of_text
 from flowedu.core.sbp.tensor.global_layout import layout_of
-from flowedu.core.sbp.tensor.interpreter import assembled
+from flowedu.core.sbp.tensor.interpreter import assemble
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, DeviceError, KernelError, UnsupportedError
@@ -42,7 +42,7 @@ def lay(kind, at):
 
 def laid(kind, at, parts, shape, dtype):
     there = {d: flow.tensor(p, device="cpu" if kind == "cpu" else f"cuda:{d}") for d, p in zip(at.devices, parts)}
-    return assembled(Spec(shape, as_dtype(dtype)), lay(kind, at), there)
+    return assemble(Spec(shape, as_dtype(dtype)), lay(kind, at), there)
 
 
 def where(x):

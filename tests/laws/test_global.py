@@ -17,7 +17,7 @@ from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import boxes, pretty
 from flowedu.core.sbp.signature import extra, names_of
 from flowedu.core.sbp.tensor.global_layout import layout_of
-from flowedu.core.sbp.tensor.interpreter import assembled
+from flowedu.core.sbp.tensor.interpreter import assemble
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
 
@@ -58,7 +58,7 @@ def scattered(a: np.ndarray, sbp: tuple, hierarchy: tuple, rng):
             continue
         mine = addends[tuple(at.coords(i)[axis] for axis in partial)]
         parts[i] = flow.tensor(mine[tuple(slice(*b) for b in box)])
-    return assembled(Spec(a.shape, as_dtype(a.dtype)), lay, parts)
+    return assemble(Spec(a.shape, as_dtype(a.dtype)), lay, parts)
 
 
 def drawn(op, example, rng):

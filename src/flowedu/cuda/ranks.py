@@ -14,7 +14,7 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.sbp.boxing.algebra import Hop, Route
 from flowedu.core.sbp.boxing.geometry import Box, Cell, Need, transfer
-from flowedu.core.sbp.boxing.inops import COMBINE, assembled, cut
+from flowedu.core.sbp.boxing.inops import COMBINE, make_cut, make_recipe
 from flowedu.core.sbp.boxing.primitives import ALL_REDUCE, groups
 from flowedu.core.sbp.names import placement
 from flowedu.core.sbp.ranks import current, set_virtual_devices
@@ -104,10 +104,10 @@ def _brought(need: Need, whole: Box, held: dict, reducer: str, spec, place: int)
         pieces = []
         for p in cell.pieces:
             pieces.append(p._replace(sender=len(cuts)))
-            cuts.append(cut(*held[p.sender], p.box))
+            cuts.append(make_cut(*held[p.sender], p.box))
         cells.append(Cell(cell.box, tuple(pieces)))
     boxes = {p.sender: (p.sender, p.box) for c in cells for p in c.pieces}
-    join = assembled(Need(need.counts, tuple(cells)), whole, boxes, reducer, spec)
+    join = make_recipe(Need(need.counts, tuple(cells)), whole, boxes, reducer, spec)
 
     def make(parts):
         with made_on(place):                             # what is nowhere is a constant

@@ -28,6 +28,6 @@ def reduce(tensor: Tensor, dst: int = 0, op: _ReduceOp = ..., group=None, async_
 def set_timeout(seconds: float, notice: float | None = None) -> None:
     """The seconds after which a rank that waits for others gives up (default: FLOWEDU_TIMEOUT, else 600), and, with `notice`, those between two lines that say for whom it waits (FLOWEDU_NOTICE, else 10)."""
 def set_virtual_devices(k: int) -> None:
-    """Let this process have `k` virtual devices, ranks 0 to k-1 (default: FLOWEDU_DEVICES, else 1)."""
+    """Set the number of virtual devices of this process, ranks 0 to k-1 (default: FLOWEDU_DEVICES or 1)."""
 def spawn(fn: Callable, nprocs: int = 1, args: Sequence = ...) -> list:
     """Run `fn(*args)` on `nprocs` ranks, each a thread, and return what each returned, by rank."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from flowedu.core.eager.tensor import Tensor, attach
 from flowedu.core.sbp.boxing import Route
 from flowedu.core.sbp.boxing import route as _route
-from flowedu.core.sbp.tensor.global_layout import checked_layout
+from flowedu.core.sbp.tensor.global_layout import make_layout
 from flowedu.core.values.dtype import as_dtype, float32
 from flowedu.core.values.spec import Spec
 from flowedu.core.values.thread_state import during
@@ -46,8 +46,8 @@ def route(x: Tensor | Sequence[int], placement=None, sbp=None, *, src=None, dtyp
             raise ArgumentError("boxing.route: where is it now?", expected="src=(placement, sbp) with a shape",
                                 got="src=None", fix="src=(flow.placement(\"cpu\", [0, 1]), flow.sbp.split(0))")
         spec = Spec(tuple(x), as_dtype(dtype))
-        at = checked_layout(*src, spec.shape, "boxing.route: src")
-    to = checked_layout(at.placement if placement is None else placement, at.sbp if sbp is None else sbp, spec.shape,
+        at = make_layout(*src, spec.shape, "boxing.route: src")
+    to = make_layout(at.placement if placement is None else placement, at.sbp if sbp is None else sbp, spec.shape,
                      "boxing.route")
     return _route(at.layout, to.layout, spec)
 

@@ -8,7 +8,7 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.call import interpreter
 from flowedu.core.sbp.names import of_text, placement
 from flowedu.core.sbp.sbp import Layout
-from flowedu.core.sbp.tensor.convert import boxed_to, from_logical
+from flowedu.core.sbp.tensor.convert import box_without_history, from_logical
 from flowedu.core.sbp.tensor.global_layout import layout_of
 
 
@@ -21,4 +21,4 @@ def lay_at(layout: Layout) -> GlobalLayout:
 def laid(x: Tensor, global_layout: GlobalLayout) -> Tensor:
     """A tensor's value in this layout; a local one is the whole value. Eagerly, also while a graph is being built."""
     with interpreter(None):
-        return from_logical(x, global_layout) if x.global_layout is None else boxed_to(x, global_layout)
+        return from_logical(x, global_layout) if x.global_layout is None else box_without_history(x, global_layout)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flowedu.core.sbp.boxing.algebra import Hop, Route
-from flowedu.core.sbp.boxing.geometry import Shape, aligned, inside, lines, shape_of, transfer
+from flowedu.core.sbp.boxing.geometry import Shape, align_grids, inside, lines, shape_of, transfer
 from flowedu.core.sbp.boxing.inops import identity
 from flowedu.core.sbp.boxing.primitives import ALL_REDUCE, groups
 from flowedu.core.sbp.sbp import Layout, boxes, split_axis
@@ -165,7 +165,7 @@ def collective(src: Layout, dst: Layout, shape: Shape) -> Collective | None:
     """The collective that does this hop: equal parts, in the order of the ranks."""
     if src.k == 1 and dst.whole and dst.k > 1:
         return Collective("broadcast", 0, ((src.devices[0], *(d for d in dst.devices if d != src.devices[0])),), None)
-    pair = aligned(src, dst, shape)
+    pair = align_grids(src, dst, shape)
     if pair is None:
         return None
     a, b = pair

@@ -10,7 +10,7 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.sbp.names import placement
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import Layout, split_axis
-from flowedu.core.sbp.tensor.global_layout import no_axis
+from flowedu.core.sbp.tensor.global_layout import axis_error
 from flowedu.core.sbp.tensor.interpreter import Parts
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
@@ -47,7 +47,7 @@ def _specs_of_all(x: Tensor, p: placement, check: bool) -> tuple[list[tuple[int,
 def _joined_shape(group: list[tuple[int, ...]], s: str) -> tuple[int, ...]:
     axis, first = split_axis(s), group[0]
     if axis is not None and axis >= len(first):
-        raise no_axis("to_global", axis, first, f"an axis of the local shape {first}")
+        raise axis_error("to_global", axis, first, f"an axis of the local shape {first}")
     rest = [tuple(n for d, n in enumerate(shape) if d != axis) for shape in group]
     if any(r != rest[0] or len(shape) != len(first) for r, shape in zip(rest, group)):
         raise ArgumentError("to_global: Expected input of each rank must have the same size, but got at least two size, "

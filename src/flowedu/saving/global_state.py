@@ -15,7 +15,7 @@ from flowedu.core.sbp.names import BROADCAST, placement
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.tensor.convert import logical
 from flowedu.core.sbp.tensor.global_layout import check_placement, layout_of
-from flowedu.core.sbp.tensor.interpreter import assembled
+from flowedu.core.sbp.tensor.interpreter import assemble
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 from flowedu.errors import FlowError
@@ -67,7 +67,7 @@ def load_global(path: str | os.PathLike, rank: int, map_location: Any = None) ->
             shape, kind = specs[x["tensor"]]
             own = tensors.get(x["tensor"])
             parts = {} if own is None else {rank: labelled(own, None)}
-            t = assembled(Spec(tuple(shape), _TYPES[kind]), global_layout, parts)
+            t = assemble(Spec(tuple(shape), _TYPES[kind]), global_layout, parts)
             if x.get("parameter"):
                 return Parameter(t, bool(x.get("requires_grad")))
             return t.requires_grad_() if x.get("requires_grad") else t

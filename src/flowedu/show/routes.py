@@ -4,7 +4,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from flowedu.core.sbp.boxing.algebra import ANY, Hop, Route, via
-from flowedu.core.sbp.boxing.geometry import merged
+from flowedu.core.sbp.boxing.geometry import merge_axes
 from flowedu.core.sbp.boxing.primitives import DIRECT, PRIMITIVES, stops
 from flowedu.core.sbp.boxing.primitives import route as route_of
 from flowedu.core.sbp.sbp import Layout, pretty
@@ -41,7 +41,7 @@ def explain_route(src: Layout, dst: Layout, spec: Spec, most: int = 6) -> str:
         most: how many other ways to list, the cheapest first.
     """
     best = route_of(src, dst, spec)
-    a, b = merged(src.plain, spec.shape), merged(dst.plain, spec.shape)
+    a, b = merge_axes(src.plain, spec.shape), merge_axes(dst.plain, spec.shape)
     others: dict[str, int] = {}
     if not best.hops:
         return best.describe()

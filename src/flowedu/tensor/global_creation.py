@@ -12,7 +12,7 @@ from flowedu.core.ops.call import current_interpreter, interpreter
 from flowedu.core.sbp.names import placement as Placement
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.tensor.convert import from_logical
-from flowedu.core.sbp.tensor.global_layout import checked_layout
+from flowedu.core.sbp.tensor.global_layout import make_layout
 from flowedu.core.sbp.tensor.interpreter import parts_of
 from flowedu.core.sbp.tensor.shards import box_to, from_local
 from flowedu.errors import ArgumentError, CheckError
@@ -34,7 +34,7 @@ def spread_out(t: Tensor, placement, sbp, device=None) -> Tensor:
     if t.is_lazy:
         placing = getattr(current_interpreter(), "placing", None)
         return placing.spread(t, placement, sbp) if hasattr(placing, "spread") else t.to_global(placement, sbp)
-    global_layout = checked_layout(placement, sbp, t._sizes(), "placement, sbp")
+    global_layout = make_layout(placement, sbp, t._sizes(), "placement, sbp")
     with interpreter(None):                        # the numbers are there: no node of a graph that is being built
         return from_logical(t, global_layout)
 

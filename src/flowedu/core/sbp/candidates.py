@@ -1,11 +1,11 @@
-"""All the ways a call may lie on a grid of devices.
+"""All SBP signatures ("ways") of a call on a grid of devices.
 
-Along the first axis of the grid the call has the signatures of its op. Under each of them its devices make calls of their
-own, smaller ones, and along the second axis those have signatures, read off their own equations; and so on. On a grid a
-signature is thus one SBP per axis of the grid, for every value: x=(S(0), B), w=(B, S(1)) -> y=(S(0), S(1)).
+Along the first axis of the grid, the call has the signatures of its op. Each of them gives the devices
+smaller calls, whose own signatures apply along the second axis, and so on. A signature on a grid is
+one SBP per grid axis for every value: x=(S(0), B), w=(B, S(1)) -> y=(S(0), S(1)).
 
-So a way is sound if every step is, and what only the parts allow is found: (2, 2, 3) -> (4, 3) may be cut ("S0", "S1") ->
-("S0", "S0") on 2x2.
+A way is correct if every step is. The search includes signatures that only the parts allow: a reshape
+(2, 2, 3) -> (4, 3) on 2x2 may be split ("S0", "S1") -> ("S0", "S0").
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import functools
 from collections.abc import Iterator, Sequence
 
 from flowedu.core.ops.define import Op
-from flowedu.core.sbp.local import UNEVEN, LocalCall, logical_call, split_call, unfit
+from flowedu.core.sbp.local import UNEVEN, LocalCall, describe_misfit, logical_call, split_call
 from flowedu.core.sbp.signature import Signature, signatures
 from flowedu.core.values.spec import Spec
 
@@ -21,10 +21,10 @@ GridSignature = tuple[tuple[str, ...], ...]      # for each input, then each out
 
 
 class Way:
-    """One way.
+    """One signature of a call on a grid.
 
-    Attributes: signature; fault: why it is out of the question ("" where it is not); then it may have SBPs for the first
-    axes of the grid only.
+    Attributes: signature; fault, the reason why it cannot be used, or "". A way with a fault may lack
+    SBPs for the last axes of the grid.
     """
 
     def __init__(self, path: Sequence[Signature], fault: str = "", calls: Sequence[LocalCall] = (), k: int = 1):
@@ -35,12 +35,12 @@ class Way:
 
     @functools.cached_property
     def calls(self) -> tuple[LocalCall, ...] | None:
-        """One call for each device; None where their parts do not make up the result."""
-        return None if self.fault else _all_split(self._before, self.path[-1], self._k)
+        """One call for each device, or None if their parts do not form the result."""
+        return None if self.fault else _split_all(self._before, self.path[-1], self._k)
 
 
-def _all_split(calls: Sequence[LocalCall], signature: Signature, k: int) -> tuple[LocalCall, ...] | None:
-    """The calls, each split over k devices."""
+def _split_all(calls: Sequence[LocalCall], signature: Signature, k: int) -> tuple | None:
+    """Split each of the calls over k devices."""
     known: dict[int, tuple[LocalCall, ...] | None] = {}
     for call in calls:
         if id(call) not in known:
@@ -52,24 +52,23 @@ def _all_split(calls: Sequence[LocalCall], signature: Signature, k: int) -> tupl
 
 @functools.lru_cache(maxsize=2048)
 def ways(op: Op, specs: tuple[Spec, ...], attrs: tuple, hierarchy: tuple[int, ...]) -> tuple[Way, ...]:
-    """All ways of a call, in the order of `signatures` along each axis, the last axis changing fastest; those with a fault
-    too."""
-    return tuple(_grown((logical_call(op, specs, attrs),), hierarchy, ()))
+    """Return all ways of a call, also those with a fault; the last axis of the grid changes fastest."""
+    return tuple(_extend_ways((logical_call(op, specs, attrs),), hierarchy, ()))
 
 
-def _grown(calls: tuple[LocalCall, ...], hierarchy: tuple[int, ...], path: tuple[Signature, ...]) -> Iterator[Way]:
+def _extend_ways(calls: tuple[LocalCall, ...], hierarchy: tuple, path: tuple[Signature, ...]) -> Iterator[Way]:
     k, rest = hierarchy[0], hierarchy[1:]
     different = list({id(c): c for c in calls}.values())
     legal = [signatures(c.op, c.ins, c.attrs) for c in different]
     for s in legal[0]:
-        if any(s not in other for other in legal[1:]):           # only some devices could
+        if any(s not in other for other in legal[1:]):           # illegal on other devices
             continue
-        fault = next(filter(None, (unfit(c, s, k) for c in different)), "")
+        fault = next(filter(None, (describe_misfit(c, s, k) for c in different)), "")
         if fault or not rest:
             yield Way((*path, s), fault, calls, k)
             continue
-        smaller = _all_split(calls, s, k)
+        smaller = _split_all(calls, s, k)
         if smaller is None:
             yield Way((*path, s), UNEVEN)
         else:
-            yield from _grown(smaller, rest, (*path, s))
+            yield from _extend_ways(smaller, rest, (*path, s))

@@ -1,10 +1,10 @@
-"""The choice of the way in which a call runs: that whose inputs take the fewest bytes to bring into place.
+"""Choice of the SBP signature of a call: the one whose inputs need the fewest bytes of boxing.
 
-Greedy, one call after the other, in the spirit of OneFlow's SbpInferenceHint: of the ways there are (candidates.py), those
-go that leave a device nothing of a split axis, that contradict a hint, or that would turn a value into a partial sum. Of
-the others the cheapest wins, and among equals what a rule says (rules.py).
+The choice is greedy, one call after the other, like OneFlow's SbpInferenceHint. It excludes ways
+(candidates.py) that leave a device without elements, contradict a hint, or turn a value into a partial
+sum. The cheapest of the others wins; a rule (rules.py) decides among equals.
 
-The choice depends on op, Specs, attributes and layouts alone, and is remembered: a repeated call is a look-up.
+The choice depends only on op, Specs, attributes, and layouts, and is cached.
 """
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from flowedu.core.sbp.rules import RULES, Asked
 from flowedu.core.sbp.sbp import Layout, pretty
 from flowedu.core.sbp.signature import names_of, text
 from flowedu.core.values.spec import Spec
-from flowedu.errors import JobBuildAndInferError
+from flowedu.errors import FlowError, JobBuildAndInferError
 
-Present = Sequence[Layout]           # the layouts a value is in already
+Present = Sequence[Layout]           # the layouts that a value has already
 
 
 @dataclass
 class Candidate:
-    """A way, judged.
+    """A way with its cost.
 
-    Attributes: signature; bytes to bring the inputs into place (inf: impossible); matches, inputs that lie right already;
-    fault, why it is out of the question; layouts of all values; routes of the inputs (None: in place); number among the
-    ways; key, what the rule compares.
+    Attributes: signature; bytes of boxing for the inputs (inf: impossible); matches, the number of
+    inputs that keep their layout; fault, the reason why it is excluded; layouts of all values; routes
+    of the inputs (None: no boxing); number among the ways; key, which the rule compares.
     """
 
     signature: GridSignature
@@ -51,11 +51,11 @@ class Candidate:
 
 @dataclass
 class Choice:
-    """The way that was chosen, and the candidates.
+    """The chosen signature, and all candidates.
 
-    Attributes: signature, one tuple of SBPs per value; layouts, of the inputs, then the outputs; routes of the inputs
-    (None: in place); bytes they move; calls, one LocalCall per device (None: all B, one call serves all); candidates, the
-    best first; rule, the name of the rule.
+    Attributes: signature, one tuple of SBPs per value; layouts, of the inputs, then the outputs; routes
+    of the inputs (None: no boxing); bytes of the routes; calls, one LocalCall per device (None: all B,
+    one call for all); candidates, the best first; rule, the name of the rule.
     """
 
     op: Op
@@ -71,22 +71,22 @@ class Choice:
     rule: str = "bytes"
 
     def explain(self) -> str:
-        """All candidates with their bytes, the winner, and what decided."""
+        """Return all candidates with their bytes, the winner, and the deciding reason, as text."""
         return extension("choice of a layout")(self)
 
 
 def cheapest(present: Present, dst: Layout, spec: Spec) -> Route:
-    """The cheapest route to `dst` from one of the layouts present (the first of equals)."""
+    """Return the cheapest route to `dst` from one of the layouts (the first of equals)."""
     return min((route(src, dst, spec) for src in present), key=lambda r: r.bytes)
 
 
 def is_present(present: Present, dst: Layout) -> bool:
-    """Whether the value already has layout `dst`, or lies whole on its devices."""
+    """Return True if the value already has layout `dst`, or `dst` is whole and its devices have it."""
     return dst in present or (dst.whole and any(p.whole and set(dst.devices) <= set(p.devices) for p in present))
 
 
 class Question(NamedTuple):
-    """A call to be chosen for. same: for each input, the first that is the same value; the rest as for `choose`."""
+    """The arguments of `choose`. same: for each input, the index of the first equal input."""
 
     op: Op
     specs: tuple[Spec, ...]
@@ -103,57 +103,57 @@ class Question(NamedTuple):
 def choose(op: Op, specs: Sequence[Spec], attrs: tuple, present: Sequence[Present], devices: tuple[int, ...],
            hierarchy: tuple[int, ...] | None = None, hints: Sequence[str | tuple[str, ...] | None] = (), name: str = "",
            line: str = "", *, rule: str = "bytes", strict: bool = False) -> Choice:
-    """Choose.
+    """Return the Choice for a call.
 
     Args:
-        present: for each input, the layouts it is in; one value given twice is one object twice. Of an eager tensor there
-            is one layout.
-        devices, hierarchy: where the call runs; default: in a row.
-        hints: for each input, the SBP that the user wants it in (one text holds along all axes of a grid), or None.
-        rule: one of RULES: "bytes", or "oneflow" (distributed/oneflow_rule.py).
-        strict: only a way that takes all inputs as they lie will do: nothing is boxed.
+        present: for each input, its layouts (the same object if two inputs are one value). An eager
+            tensor has one layout.
+        devices, hierarchy: the grid of devices that runs the call; default: a row.
+        hints: for each input, the SBP that the user requires (one text: along all grid axes), or None.
+        rule: a key of RULES: "bytes", or "oneflow" (distributed/oneflow_rule.py).
+        strict: exclude all ways that need boxing.
 
     Raises:
-        JobBuildAndInferError: no way survives. The message names those there are, and the legal partners.
+        JobBuildAndInferError: all ways are excluded. The message lists them.
     """
     hierarchy = (len(devices),) if hierarchy is None else tuple(hierarchy)
-    wanted = tuple((h,) * len(hierarchy) if isinstance(h, str) else h and tuple(h) for h in hints) or (None,) * len(specs)
+    hints = tuple((h,) * len(hierarchy) if isinstance(h, str) else h and tuple(h) for h in hints)
     first: dict[int, int] = {}
     same = tuple(first.setdefault(id(p), i) for i, p in enumerate(present))
-    question = Question(op, tuple(specs), attrs, tuple(map(tuple, present)), same, tuple(devices), hierarchy, wanted, rule,
-                        strict)
-    found = _chosen(question)
-    if isinstance(found, Choice):
-        return replace(found, name=name) if name and name != found.name else found
-    raise extension("why no layout will do", otherwise=_refusal)(question, found, name or op.name, line)
+    question = Question(op, tuple(specs), attrs, tuple(map(tuple, present)), same, tuple(devices),
+                        hierarchy, hints or (None,) * len(specs), rule, strict)
+    choice = _find_choice(question)
+    if isinstance(choice, Choice):
+        return replace(choice, name=name) if name and name != choice.name else choice
+    raise extension("why no layout will do", otherwise=_no_choice_error)(question, choice, name or op.name, line)
 
 
 @functools.lru_cache(maxsize=8192)
-def _chosen(question: Question) -> Choice | list[Candidate]:
-    """The Choice, or all candidates where none will do."""
+def _find_choice(question: Question) -> Choice | list[Candidate]:
+    """Return the Choice, or all candidates if each has a fault."""
     op, specs, attrs, present, same, devices, hierarchy, hints, rule, strict = question
     judge = _Judge(op, specs, present, same, devices, hierarchy, hints, RULES[rule].partial)
-    found = [judge(way, i) for i, way in enumerate(ways(op, specs, attrs, hierarchy))]
+    candidates = [judge(way, i) for i, way in enumerate(ways(op, specs, attrs, hierarchy))]
     asked, key = Asked(specs, [p[0] for p in present]), RULES[rule].key
-    for c in found:
+    for c in candidates:
         c.key = () if c.fault else key(c, asked)
         if strict and not c.fault and c.matches < len(specs):
             c.fault = "not all inputs lie so"
-    found.sort(key=lambda c: (bool(c.fault), c.key))
-    for c in list(found):
+    candidates.sort(key=lambda c: (bool(c.fault), c.key))
+    for c in list(candidates):
         if c.fault:
             break
         calls = None if c.way.whole else c.way.calls
         if c.way.whole or calls is not None:
-            found.sort(key=lambda c: bool(c.fault))
-            return Choice(op, op.name, devices, hierarchy, c.signature, c.layouts, c.routes, int(c.bytes), calls, found,
-                          rule)
+            candidates.sort(key=lambda c: bool(c.fault))
+            return Choice(op, op.name, devices, hierarchy, c.signature, c.layouts, c.routes, int(c.bytes),
+                          calls, candidates, rule)
         c.fault = UNEVEN
-    return found
+    return candidates
 
 
 class _Judge:
-    """Gives ways their bytes or their fault; what an input costs is worked out once for each layout."""
+    """A function from ways to Candidates that caches the route of each input to each layout."""
 
     def __init__(self, op, specs, present, same, devices, hierarchy, hints, partial):
         self.op, self.specs, self.present, self.same, self.hints = op, specs, present, same, hints
@@ -174,11 +174,11 @@ class _Judge:
         total, matches, routes, paid = 0, 0, [], set()
         for i, n in enumerate(self.names):
             sbp = way.signature[i]
-            dst, there, r = self._reached(self.same[i], sbp)
-            if there:
-                matches += dst in self.present[i] or all(s == "B" for s in sbp)     # S(0) of one device is B, and is not
+            dst, in_place, r = self._find_route(self.same[i], sbp)
+            if in_place:
+                matches += dst in self.present[i] or all(s == "B" for s in sbp)
             elif r is None:
-                return faulty(f"{n} is no partial {_sum_or(sbp)}")
+                return faulty(f"{n} is no partial {_reduction_name(sbp)}")
             elif (self.same[i], sbp) not in paid:
                 paid.add((self.same[i], sbp))
                 total += r.bytes
@@ -186,28 +186,28 @@ class _Judge:
         layouts = tuple(Layout(s, self.devices, self.hierarchy) for s in way.signature)
         return Candidate(way.signature, total, matches, "", layouts, tuple(routes), number, (), way)
 
-    def _reached(self, i: int, sbp: tuple[str, ...]) -> tuple[Layout, bool, Route | None]:
-        """(layout, whether input i is in it, the route to it, None where there is none or none is needed)"""
+    def _find_route(self, i: int, sbp: tuple[str, ...]) -> tuple[Layout, bool, Route | None]:
+        """Return (layout, True if input i has it, the route to it or None)."""
         if (i, sbp) not in self.known:
             dst, present = Layout(sbp, self.devices, self.hierarchy), self.present[i]
-            there, r = is_present(present, dst), None
-            if not there:
+            in_place, r = is_present(present, dst), None
+            if not in_place:
                 partial = [a for a, s in enumerate(sbp) if s[0] == "P"]
                 sources = present if not partial or self.partial else [
                     p for p in present if p.devices == dst.devices and p.hierarchy == dst.hierarchy
                     and all(p.sbp[a] == sbp[a] for a in partial)]
                 if sources:
                     r = cheapest(sources, dst, self.specs[i])
-            self.known[i, sbp] = dst, there, r
+            self.known[i, sbp] = dst, in_place, r
         return self.known[i, sbp]
 
 
-def _refusal(question: Question, found: Sequence[Candidate], name: str, line: str) -> JobBuildAndInferError:
-    """The error of a call for which none of the candidates will do. show/choice.py says it better."""
-    said = "; ".join(f"{text(question.op, c.signature)}: {c.fault}" for c in found)
-    return JobBuildAndInferError(f"{name}: no signature of {question.op.name} will do", expected="one that is legal here",
-                                 got=said, fix="bring an input into another layout before the op", at=line)
+def _no_choice_error(question: Question, candidates: Sequence[Candidate], name: str, line: str) -> FlowError:
+    """Return the error for a call without a legal signature; show/choice.py has a longer one."""
+    faults = "; ".join(f"{text(question.op, c.signature)}: {c.fault}" for c in candidates)
+    return JobBuildAndInferError(f"{name}: no signature of {question.op.name} is possible", expected="a legal one",
+                                 got=faults, fix="convert an input to another layout before the op", at=line)
 
 
-def _sum_or(sbp) -> str:
+def _reduction_name(sbp) -> str:
     return {"P": "sum", "Pmax": "maximum", "Pmin": "minimum"}[next(s for s in sbp if s[0] == "P")]

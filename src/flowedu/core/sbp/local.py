@@ -1,6 +1,6 @@
-"""The call one device makes of an op: which op, its attributes, and the Specs of what it reads and makes.
+"""The call of an op on one device: the op, its attributes, and the Specs of its inputs and outputs.
 
-A call is cut along one axis of the grid of devices at a time; what comes out are calls, which the next axis cuts again.
+`split_call` splits a call along one axis of the grid of devices; the next axis splits the results again.
 """
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ UNEVEN = "the devices' parts do not make up the result: the cut is uneven"
 
 
 class LocalCall(NamedTuple):
-    """Attributes and output Specs on one device; the op, which is another one where a device must know which part it has
-    (`spread` of its record); input Specs."""
+    """Attributes, output Specs, op (another one under a signature of `spread`), and input Specs."""
 
     attrs: tuple
     outs: tuple[Spec, ...]
@@ -28,12 +27,12 @@ class LocalCall(NamedTuple):
 
 
 def logical_call(op: Op, specs: Sequence[Spec], attrs: tuple) -> LocalCall:
-    """The call of all devices together."""
+    """Return the call on the logical values."""
     return LocalCall(attrs, op.infer(specs, attrs), op, tuple(specs))
 
 
-def unfit(call: LocalCall, signature: Signature, k: int) -> str:
-    """Why `signature` cannot be had on k devices: an axis that is too short. "" where it can."""
+def describe_misfit(call: LocalCall, signature: Signature, k: int) -> str:
+    """Return the axis that is too short for `signature` on k devices, as text; "" if none is."""
     names = [*names_of(call.op, len(call.ins)), *call.op.outputs]
     for n, s, value in zip(names, signature, (*call.ins, *call.outs)):
         if not fits(s, value.shape, k):
@@ -43,10 +42,10 @@ def unfit(call: LocalCall, signature: Signature, k: int) -> str:
 
 
 def split_call(call: LocalCall, signature: Signature, k: int) -> tuple[LocalCall, ...] | None:
-    """One call for each of k devices, or None where their parts do not make up the result.
+    """Return one call for each of k devices, or None if their parts do not form the result.
 
-    The last happens when a cut is uneven: 5 rows of 12 numbers on two devices are 36 and 24 numbers, but 60 numbers
-    are cut into 30 and 30, so a reshape from one to the other cannot be done in place.
+    Uneven splits can cause that: two devices have 36 and 24 elements of 5 rows of 12, but 30 and 30 of
+    60 elements, so a reshape of the former to the latter would have to move elements.
     """
     if k == 1 or all(s == "B" for s in signature):
         return (call,) * k

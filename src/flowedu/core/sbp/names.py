@@ -1,6 +1,6 @@
-"""flow.placement: the devices a global tensor lies on, in a row or a grid; flow.sbp: how it lies on them.
+"""The types flow.placement (the devices of a global tensor) and flow.sbp (its layout on them).
 
-Names, texts and checks of OneFlow 0.9 (what users type); core/sbp/sbp.py has the layouts that boxing computes with.
+Names, texts, and checks are those of OneFlow 0.9. Boxing uses the layouts of core/sbp/sbp.py.
 """
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _TYPES = ("cpu", "cuda")
 
 
 class placement:
-    """The ranks a global tensor lies on: `placement("cpu", [0, 1])`, a grid: `placement("cpu", [[0, 1], [2, 3]])`.
+    """The ranks of a global tensor: `placement("cpu", [0, 1])`, or a grid [[0, 1], [2, 3]].
 
-    Ranks are kept sorted, as in OneFlow: [1, 0] is [0, 1]. Two placements are equal if type and ranks are.
+    Ranks are sorted, as in OneFlow: [1, 0] becomes [0, 1]. Placements with equal type and ranks are equal.
 
     Args:
         type: "cpu" or "cuda" (rank r of a process has cuda:r).
-        ranks: ranks (0, 1 ...) of the world, each once, in a list or nested lists of equal length. {machine: [ids]} too.
+        ranks: distinct ranks in a list, in nested lists of equal length, or as {machine: [ids]}.
 
     Raises:
-        ArgumentError: no ranks, a rank twice or below 0, ragged lists, another type.
+        ArgumentError: no ranks, a repeated or negative rank, ragged lists, or another type.
     """
 
     __slots__ = ("_devices", "_hierarchy", "type")
@@ -41,7 +41,7 @@ class placement:
         except (TypeError, ValueError):
             a = np.empty(0, object)
         if not a.size or a.dtype.kind not in "iu" or a.min() < 0:
-            raise ArgumentError("placement: ranks are not the numbers of devices", got=repr(ranks),
+            raise ArgumentError("placement: ranks are not device numbers", got=repr(ranks),
                                 expected="a list of ranks, 0 or more, or nested lists of equal length", fix="[0, 1]")
         flat = sorted(a.ravel().tolist())
         twice = {r for r in flat if flat.count(r) > 1}
@@ -52,7 +52,7 @@ class placement:
 
     @staticmethod
     def all(type: str = "cpu") -> placement:
-        """All ranks of the world, in a row. ("cuda" in a program that is alone: all its GPUs.)"""
+        """Return all ranks in a row; for "cuda" in a single process, all GPUs."""
         from flowedu.core.sbp.ranks import current
         size = current().size
         return placement(type, range(extension("GPUs of ranks").all_of(size) if type == "cuda" else size))
@@ -88,9 +88,9 @@ class placement:
 
 
 class sbp:
-    """How a tensor lies along one axis of a placement's grid. Made by flow.sbp.split, broadcast and partial_sum.
+    """The layout along one axis of a placement's grid: flow.sbp.split(dim), broadcast, partial_sum.
 
-    Attributes: text, as core/sbp computes with it: "S0", "B", "P", "Pmax", "Pmin".
+    Attributes: text, the SBP as core/sbp/sbp.py writes it: "S0", "B", "P", "Pmax", "Pmin".
     """
 
     __slots__ = ("_name", "text")
@@ -99,7 +99,7 @@ class sbp:
         self.text, self._name = text, name
 
     def __call__(self) -> sbp:
-        """flow.sbp.broadcast() is flow.sbp.broadcast."""
+        """Return self: flow.sbp.broadcast() is flow.sbp.broadcast."""
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -133,7 +133,7 @@ _splits: dict[int, sbp] = {}
 
 
 def split(dim: int | None = None, *, axis: int | None = None) -> sbp:
-    """Every device has a part along `dim` (`axis` in OneFlow 0.7)."""
+    """Return the sbp of a value split along `dim` (`axis` in OneFlow 0.7)."""
     dim = axis if dim is None else dim
     if isinstance(dim, bool) or not isinstance(dim, (int, np.integer)):
         raise DTypeError("sbp.split: dim is not the number of an axis", expected="an int of 0 or more", got=repr(dim),
@@ -145,22 +145,22 @@ def split(dim: int | None = None, *, axis: int | None = None) -> sbp:
 
 
 def of_text(text: str) -> sbp:
-    """The sbp whose text this is."""
+    """Return the sbp with this text."""
     return _OTHERS.get(text) or split(int(text[1:]))
 
 
 def as_sbp(value, ndim: int, what: str) -> tuple[sbp, ...]:
-    """One sbp for each of the `ndim` axes of a placement's grid, from what a user gave."""
-    found = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    if not all(isinstance(s, sbp) for s in found) or not found:
+    """Return a tuple of one sbp for each of the `ndim` axes of a placement's grid, checked."""
+    result = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    if not all(isinstance(s, sbp) for s in result) or not result:
         raise DTypeError(f"{what}: sbp parameter must be type of flowedu.sbp.sbp or list/tuple of flowedu.sbp.sbp",
                          expected="flow.sbp.split(0), flow.sbp.broadcast, flow.sbp.partial_sum", got=repr(value),
                          fix=_advice(value))
-    if len(found) != ndim:
-        raise ArgumentError(f"{what}: one sbp for each axis of the placement's hierarchy ({len(found)} vs {ndim})",
+    if len(result) != ndim:
+        raise ArgumentError(f"{what}: one sbp for each axis of the placement's hierarchy ({len(result)} vs {ndim})",
                          expected=f"{ndim} of them", got=repr(value), fix="[" + ", ".join(["flow.sbp.broadcast"] * ndim)
                          + "], say")
-    return found
+    return result
 
 
 def _advice(value) -> str:
@@ -174,7 +174,7 @@ def _advice(value) -> str:
 
 
 def world_error(p: placement, size: int) -> FlowError:
-    """A placement names a rank that is not there."""
+    """Return the error for a placement with a rank outside the world."""
     return ArgumentError("Placement is invalid because rank must be less than world size!", expected=f"ranks below {size}",
                       got=repr(p), fix=f"flow.distributed.set_virtual_devices({max(p.devices) + 1}) at the start of the "
                       f"script (or FLOWEDU_DEVICES={max(p.devices) + 1}), or run it with python -m "

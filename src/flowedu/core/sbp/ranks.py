@@ -1,10 +1,10 @@
-"""Ranks: all of them, those that this thread works for, and the messages between them.
+"""Ranks, engines, and communicators.
 
-A world has `size` ranks. An engine *owns* those whose work this thread does: all of them (virtual devices, below), or one
-(a thread of flow.distributed.spawn, a process of MPI: distributed/ranks, distributed/mpi).
+A world has `size` ranks. An engine *owns* the ranks whose work this thread does: all of them (virtual
+devices, below), or one (distributed/ranks, distributed/mpi: a spawned thread, or an MPI process).
 
-The engine below is the simplest that runs: a thread for each rank, and one place where they meet. The one of
-distributed/ranks, which takes its place, sends messages, and notices at once when ranks wait for each other in vain.
+The engine below has one thread per rank and one shared meeting point. The engine of distributed/ranks
+replaces it, sends messages, and detects deadlocks.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from flowedu.core.values.place import Place
 from flowedu.core.values.thread_state import during, register_fields, thread_state
 from flowedu.errors import ArgumentError, CommError
 
-register_fields(engine=None)                     # the ranks a thread computes with; None: those of the process
+register_fields(engine=None)                     # the engine of this thread; None: that of the process
 
 
 class Comm(ABC):
@@ -33,15 +33,17 @@ class Comm(ABC):
 
     @abstractmethod
     def box(self, route, part: np.ndarray | None, what: str = "", identity: int = 0) -> np.ndarray | None:
-        """This rank's part at the end of a route, from the one it has at the start: see Route.perform (boxing/algebra.py),
-        which calls it. It is collective: every rank of both ends must call it, for a value of one identity."""
+        """Run a route on this rank's part and return the result. See Route.perform (boxing/algebra.py).
+
+        The call is collective: every rank of both layouts calls it, for a value of one identity.
+        """
 
 
 class Engine(ABC):
-    """A world, and the part of it that this thread does the work of.
+    """A world, and the ranks of it whose work this thread does.
 
-    Attributes: name ("virtual", "threads" or "mpi"), size (ranks), owned (ranks whose shards this thread has), local_rank,
-    local_size (ranks on this machine), node_rank, node_size (machines).
+    Attributes: name ("virtual", "threads" or "mpi"), size (ranks), owned (ranks of this thread),
+    local_rank, local_size (ranks on this machine), node_rank, node_size (machines).
     """
 
     name: str
@@ -58,61 +60,59 @@ class Engine(ABC):
 
     @abstractmethod
     def comm(self, rank: int) -> Comm:
-        """The end of an owned rank. With several owned, each is for a thread of its own (see `run`)."""
+        """Return the Comm of an owned rank. Each Comm is for one thread (see `run`)."""
 
     def identify(self, maker, attrs: tuple, inputs: tuple = ()) -> int:
-        """The identity of a new global value: equal on all ranks that make the same calls. 0: it is not compared."""
+        """Return an identity for a new global value, equal on all ranks (0: not compared)."""
         return 0
 
     def run(self, programs: Mapping[int, Callable[[Comm], object]]) -> dict[int, object]:
-        """Run `programs[rank](comm)` of owned ranks, at the same time, and return what each returned. What one raises ends
-        the others and is raised here."""
+        """Run `programs[rank](comm)` concurrently and return the results by rank. Raise their errors."""
         return {rank: program(self.comm(rank)) for rank, program in programs.items()}
 
 
 # ---- the simplest engine
 class World:
-    """Where ranks that share memory meet: the last to come does the work of all. A meeting has what the ranks of one route
-    have given, and what has been made of it."""
+    """A meeting point of ranks that share memory: the last rank of a route runs it for all."""
 
     def __init__(self):
         self.bell, self.meetings, self.ended = threading.Condition(), {}, set()
 
     def meet(self, rank: int, route, part: np.ndarray | None) -> np.ndarray | None:
-        """This rank's part at the end of the route."""
+        """Run a route with its other ranks and return this rank's part of the result."""
         ranks = {*route.dst.devices, *(sender for sender, _, _ in route.messages())}
-        if rank not in ranks:                                # its part is not asked for
+        if rank not in ranks:                                # no rank needs its part
             return None
         with self.bell:
-            m = self.meetings.setdefault(route, SimpleNamespace(given={}, made=None))
-            m.given[rank] = part
-            if m.given.keys() == ranks:
+            m = self.meetings.setdefault(route, SimpleNamespace(parts={}, results=None))
+            m.parts[rank] = part
+            if m.parts.keys() == ranks:
                 del self.meetings[route]
-                m.made = _boxed(route, m.given)
+                m.results = _run_route(route, m.parts)
                 self.bell.notify_all()
-            self.bell.wait_for(lambda: m.made is not None or ranks & self.ended)
-        if m.made is None:
+            self.bell.wait_for(lambda: m.results is not None or ranks & self.ended)
+        if m.results is None:
             raise CommError(f"rank {rank} waits in {route.what} for a rank that has ended", at="", expected="all of them",
-                            got=f"ranks {sorted(m.given)}", fix="every rank must make the same calls, in the same order")
-        return m.made.get(rank)
+                            got=f"ranks {sorted(m.parts)}", fix="every rank must make the same calls, in the same order")
+        return m.results.get(rank)
 
     def end(self, rank: int) -> None:
-        """Wake the ranks that wait for this one: it will not come."""
+        """Wake the ranks that wait for this rank, which has ended."""
         with self.bell:
             self.ended.add(rank)
             self.bell.notify_all()
 
 
-def _boxed(route, given: dict[int, np.ndarray | None]) -> dict[int, np.ndarray]:
-    """All ranks' parts at the end of a route. Zeros stand for parts that no rank asks for."""
+def _run_route(route, arrays: dict[int, np.ndarray | None]) -> dict[int, np.ndarray]:
+    """Return all ranks' parts after a route. Parts that no rank needs are zeros."""
     src, spec = route.src, route.spec
-    nothing = lambda i: np.zeros(src.local_shape(spec.shape, i), spec.dtype.numpy)
-    parts = [from_numpy(np.asarray(given[d] if d in given else nothing(i))) for i, d in enumerate(src.devices)]
+    zeros = lambda i: np.zeros(src.local_shape(spec.shape, i), spec.dtype.numpy)
+    parts = [from_numpy(np.asarray(arrays[d] if d in arrays else zeros(i))) for i, d in enumerate(src.devices)]
     return {d: np.array(y) for d, y in zip(route.dst.devices, route.run(parts))}
 
 
 class VirtualComm(Comm):
-    """An end of a world whose ranks share memory."""
+    """The Comm of a world whose ranks share memory."""
 
     def __init__(self, world: World, rank: int, size: int):
         self.world, self.rank, self.size = world, rank, size
@@ -122,7 +122,7 @@ class VirtualComm(Comm):
 
 
 class VirtualEngine(Engine):
-    """All ranks are this thread's: virtual devices. Their programs run on threads."""
+    """The engine of virtual devices: this thread owns all ranks, and programs run on threads."""
 
     name = "virtual"
 
@@ -152,28 +152,27 @@ class VirtualEngine(Engine):
         return results
 
 
-# ---- which engine a thread works with
+# ---- the engine of a thread
 _process: Engine | None = None
 _lock = threading.RLock()
 
 
 def current() -> Engine:
-    """The engine of this thread: the one it was started with (flow.distributed.spawn), else that of the process, which is
-    MPI's in a process that mpiexec started, and otherwise virtual devices."""
-    found = thread_state.engine or _process
-    return found if found is not None else _start()
+    """Return the engine of this thread (flow.distributed.spawn sets it), else that of the process."""
+    engine = thread_state.engine or _process
+    return engine if engine is not None else _start()
 
 
 def _start() -> Engine:
     global _process
     with _lock:
         if _process is None:
-            _process = _made(_devices)
+            _process = _make_engine(_devices)
         return _process
 
 
-def _made(devices: Callable[[], int]) -> Engine:
-    """The engine of this process; of so many virtual devices, if it is no rank of a launcher's."""
+def _make_engine(devices: Callable[[], int]) -> Engine:
+    """Return MPI's engine if mpiexec started this process, else one of devices() virtual devices."""
     return extension("ranks of this process", otherwise=lambda devices: VirtualEngine(devices()))(devices)
 
 
@@ -186,9 +185,9 @@ def _devices() -> int:
 
 
 def set_virtual_devices(k: int) -> None:
-    """Let this process have `k` virtual devices, ranks 0 to k-1 (default: FLOWEDU_DEVICES, else 1).
+    """Set the number of virtual devices of this process, ranks 0 to k-1 (default: FLOWEDU_DEVICES or 1).
 
-    Under the launcher the world is the launcher's: another `k` than its size is an ArgumentError.
+    Under the launcher, `k` must be the size of the launcher's world, else an ArgumentError is raised.
     """
     global _process
     if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= 4096:
@@ -196,18 +195,18 @@ def set_virtual_devices(k: int) -> None:
     engine = thread_state.engine or _process
     if engine is None or engine.name == "virtual":
         with _lock:
-            engine = _process = _made(lambda: k)
+            engine = _process = _make_engine(lambda: k)
     if k != engine.size:
         raise ArgumentError(f"set_virtual_devices: this is rank {engine.rank} of a world of {engine.size}", got=str(k),
                             expected=str(engine.size), fix=f"start it with --nproc_per_node {k}, or without the launcher")
 
 
 def world() -> Place:
-    """All ranks, in a row."""
+    """Return the Place of all ranks, in a row."""
     size = current().size
     return Place(tuple(range(size)), (size,))
 
 
 def use(engine: Engine) -> during:
-    """`with use(engine):` this thread works with it."""
+    """Return a context manager that makes `engine` the engine of this thread."""
     return during(engine=engine)

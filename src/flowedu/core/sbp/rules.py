@@ -1,10 +1,10 @@
-"""Rules: which of several ways is taken. A rule gives every candidate a key; the smallest key wins.
+"""Rules that order the candidates of a call. A rule gives every candidate a key; the smallest key wins.
 
-"bytes", the default: the fewest bytes to bring the inputs into place; then fewer partial results, which would cost
-bytes later; then the way that takes more inputs as they lie; then S(0) before S(1) ... before B before P, first for the
-inputs (for outputs B comes first). A result of whole inputs is made once, whole: to cut it later costs nothing.
+"bytes", the default, compares: the bytes of boxing for the inputs; the number of partial results, which
+cost bytes later; the number of inputs that keep their layout; then S(0) before S(1) ... before B before
+P for inputs (for outputs B comes first). So results of whole inputs stay whole; a later split is free.
 
-Another one is OneFlow's own: distributed/oneflow_rule.py.
+distributed/oneflow_rule.py has the rule of OneFlow.
 """
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ from flowedu.core.sbp.sbp import Layout, split_axis
 from flowedu.core.values.spec import Spec
 from flowedu.core.values.thread_state import register_fields
 
-# strict: nothing is boxed by itself; rule: how layouts are chosen; choice_log: a list that gets every choice, or None
+# strict: refuse implicit boxing; rule: a name in RULES; choice_log: a list of all choices, or None
 register_fields(strict=False, rule="bytes", choice_log=None)
 
 
 class Asked(NamedTuple):
-    """A rule's view of the call: logical Specs of the inputs, and the layout each is in (the first one)."""
+    """The call as a rule sees it: logical Specs of the inputs, and the first layout of each input."""
 
     specs: Sequence[Spec]
     present: Sequence[Layout]
 
 
 class ChoiceRule(NamedTuple):
-    """key(candidate, asked): the key that is compared. because: the reason that each part of the key stands for. partial:
-    whether a value may be turned into a partial one."""
+    """A rule: key(candidate, asked), the reasons for its parts, and whether boxing to partial is legal."""
 
     key: Callable
     because: Sequence[str]

@@ -1,12 +1,12 @@
-"""Layouts: how a logical value lies on devices.
+"""Layouts of a logical value on devices.
 
-An SBP is a short text: "B", broadcast, every device has all of it; "S0", "S1" ..., split, every device has a part along
-that axis; "P", partial, every device has an array of the full shape and the value is their sum ("Pmax", "Pmin": their
-maximum, minimum). How a size is cut among devices is in core/values/place.py.
+An SBP is a short text. "B", broadcast: every device has the whole value. "S0", "S1" ..., split: every
+device has a part along that axis. "P", partial: every device has an array of the full shape, and the
+value is their sum ("Pmax", "Pmin": their maximum, minimum). core/values/place.py splits sizes.
 
-Devices stand in a row, or in a grid (the hierarchy), row-major. A layout has one SBP for each axis of the grid; splits
-are applied one after the other: 6 rows, ("S0", "S0") on 2x2, are cut into 3 and 3, then into 2, 1, 2, 1; on a row of four
-they are 2, 2, 1, 1.
+Devices form a row or a row-major grid (the hierarchy). A layout has one SBP for each axis of the grid,
+and splits are applied in order: on 2x2, ("S0", "S0") splits 6 rows into 3 and 3, then into 2, 1, 2, 1;
+on a row of four devices, "S0" splits them into 2, 2, 1, 1.
 """
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from flowedu.core.values.place import Place, bounds, format_devices
 from flowedu.errors import ArgumentError
 
 _FORM = re.compile(r"B|P|Pmax|Pmin|S\d+")
-DUAL = {"B": "P", "P": "B"}              # how the gradient of what lies so lies; others lie as the value does
+DUAL = {"B": "P", "P": "B"}              # SBP of a value -> SBP of its gradient; others are equal
 REDUCERS = {"P": "sum", "Pmax": "max", "Pmin": "min"}
 Box = tuple[tuple[int, int], ...]        # [start, stop) along every axis
 
 
 def split_axis(sbp: str) -> int | None:
-    """The axis of "S<axis>"; None for "B" and "P"."""
+    """Return the axis of "S<axis>", or None for "B" and "P"."""
     return int(sbp[1:]) if sbp[0] == "S" else None
 
 
@@ -36,15 +36,15 @@ def is_sbp(sbp: object) -> bool:
 
 
 def _axes(sbp: str | tuple, hierarchy: int | tuple) -> zip:
-    """(SBP, devices) of each axis of the hierarchy."""
+    """Return (SBP, number of devices) for each axis of the hierarchy."""
     return zip((sbp,) if isinstance(sbp, str) else sbp, (hierarchy,) if isinstance(hierarchy, int) else hierarchy)
 
 
-def misfit(sbp: str | tuple[str, ...], shape: Sequence[int], hierarchy: int | tuple[int, ...],
-           alone: bool = False) -> tuple[int, int | None, int] | None:
-    """The first split that leaves a device nothing: the axis, its shortest part until then (None: there is no such axis),
-    and how many devices cut it. alone: a device for itself is to have something, too."""
-    least = list(shape)                                    # the smallest part along each axis, so far
+def find_misfit(sbp: str | tuple[str, ...], shape: Sequence[int], hierarchy: int | tuple[int, ...],
+                alone: bool = False) -> tuple[int, int | None, int] | None:
+    """Return (axis, its shortest part or None, devices) of the first impossible split, else None."""
+    # None instead of a length: the shape lacks the axis. alone: also check splits over one device.
+    least = list(shape)                                    # the shortest part along each axis
     for s, k in _axes(sbp, hierarchy):
         axis = split_axis(s)
         if axis is not None and (k > 1 or alone):
@@ -57,14 +57,14 @@ def misfit(sbp: str | tuple[str, ...], shape: Sequence[int], hierarchy: int | tu
 
 
 def fits(sbp: str | tuple[str, ...], shape: Sequence[int], hierarchy: int | tuple[int, ...]) -> bool:
-    """Whether a value of this shape may lie so: every split axis exists and every device gets something of it."""
-    return misfit(sbp, shape, hierarchy) is None
+    """Return True if every split axis exists and every device gets elements of it."""
+    return find_misfit(sbp, shape, hierarchy) is None
 
 
 @functools.lru_cache(maxsize=16384)
 def boxes(sbp: tuple[str, ...], hierarchy: tuple[int, ...], shape: tuple[int, ...]) -> tuple[Box, ...]:
-    """The part of the value that each device has, [start, stop) along every axis; devices in order."""
-    found = []
+    """Return the box of each device, in order: [start, stop) along every axis."""
+    result = []
     for coords in itertools.product(*map(range, hierarchy)):
         box = [(0, n) for n in shape]
         for s, k, c in zip(sbp, hierarchy, coords):
@@ -73,29 +73,29 @@ def boxes(sbp: tuple[str, ...], hierarchy: tuple[int, ...], shape: tuple[int, ..
                 start, stop = box[axis]
                 a, b = bounds(stop - start, k)[c]
                 box[axis] = (start + a, start + b)
-        found.append(tuple(box))
-    return tuple(found)
+        result.append(tuple(box))
+    return tuple(result)
 
 
 def local_shape(sbp: str | tuple[str, ...], shape: Sequence[int], hierarchy: int | tuple[int, ...],
                 i: int) -> tuple[int, ...]:
-    """The shape of what device number i has."""
+    """Return the shape of the part of device i."""
     sbps, sizes = zip(*_axes(sbp, hierarchy))
     return tuple(b - a for a, b in boxes(sbps, sizes, tuple(shape))[i])
 
 
 def pretty(sbp: str | tuple[str, ...]) -> str:
-    """As OneFlow writes it: S(0); (S(0), B) for a grid of devices."""
+    """Return OneFlow's notation: S(0); (S(0), B) for a grid of devices."""
     if not isinstance(sbp, str):
         return pretty(sbp[0]) if len(sbp) == 1 else f"({', '.join(map(pretty, sbp))})"
     return f"S({sbp[1:]})" if sbp[0] == "S" else sbp
 
 
 class Layout(NamedTuple):
-    """SBPs on a grid of devices. Made by `layout()`, which checks and completes.
+    """SBPs on a grid of devices. Create layouts with `layout()`, which checks its arguments.
 
-    Attributes: sbp, one text for each axis of the grid; devices (numbers of devices among all), row-major; hierarchy, the
-    grid's sizes.
+    Attributes: sbp, one text for each axis of the grid; devices, row-major device numbers; hierarchy,
+    the sizes of the grid.
     """
 
     sbp: tuple[str, ...]
@@ -108,53 +108,53 @@ class Layout(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Every device has all of it."""
+        """True if every device has the whole value."""
         return all(s == "B" or k == 1 for s, k in zip(self.sbp, self.hierarchy))
 
     @property
     def partial(self) -> tuple[int, ...]:
-        """The axes of the grid along which the parts are to be summed, or compared."""
+        """The axes of the grid along which the parts have to be reduced."""
         return tuple(i for i, (s, k) in enumerate(zip(self.sbp, self.hierarchy)) if s[0] == "P" and k > 1)
 
     @property
     def reducer(self) -> str | None:
-        """"sum", "max", "min": what makes the value from its parts; None where nothing is partial."""
+        """The reduction of the parts: "sum", "max", "min", or None if the layout is not partial."""
         return REDUCERS[self.sbp[self.partial[0]]] if self.partial else None
 
     @property
     def plain(self) -> Layout:
-        """The same layout without axes of one device; on one device everything is B."""
+        """The same layout without axes of size 1; on one device it is B."""
         if 1 not in self.hierarchy:
             return self
-        kept = [(s, k) for s, k in zip(self.sbp, self.hierarchy) if k > 1] or [("B", 1)]
-        return Layout(tuple(s for s, _ in kept), self.devices, tuple(k for _, k in kept))
+        axes = [(s, k) for s, k in zip(self.sbp, self.hierarchy) if k > 1] or [("B", 1)]
+        return Layout(tuple(s for s, _ in axes), self.devices, tuple(k for _, k in axes))
 
     def coords(self, i: int) -> tuple[int, ...]:
-        """Where device number i stands in the grid."""
-        found = []
+        """Return the coordinates of device i in the grid."""
+        result = []
         for k in reversed(self.hierarchy):
             i, c = divmod(i, k)
-            found.append(c)
-        return tuple(reversed(found))
+            result.append(c)
+        return tuple(reversed(result))
 
     def slot(self, i: int) -> int:
-        """Which addend of a partial value device number i has a part of; 0 where nothing is partial."""
+        """Return the addend of a partial value that device i has a part of (0 if not partial)."""
         return _slots(self)[0][i]
 
     @property
     def slots(self) -> int:
-        """How many addends a partial value has."""
+        """The number of addends of a partial value."""
         return _slots(self)[1]
 
     def fits(self, shape: Sequence[int]) -> bool:
         return fits(self.sbp, shape, self.hierarchy)
 
     def box(self, shape: Sequence[int], i: int) -> Box:
-        """[start, stop) along every axis of what device number i has."""
+        """Return [start, stop) along every axis for device i."""
         return boxes(self.sbp, self.hierarchy, tuple(shape))[i]
 
     def local_shape(self, shape: Sequence[int], i: int) -> tuple[int, ...]:
-        """The shape of what device number i has."""
+        """Return the shape of the part of device i."""
         return tuple(b - a for a, b in self.box(shape, i))
 
     def __str__(self) -> str:
@@ -164,27 +164,27 @@ class Layout(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def _slots(at: Layout) -> tuple[tuple[int, ...], int]:
-    """Of which addend each device has a part, and how many addends there are."""
-    axes, found = at.partial, []
+    """Return the addend of each device, and the number of addends."""
+    axes, slots = at.partial, []
     for i in range(at.k):
         slot, c = 0, at.coords(i)
         for axis in axes:
             slot = slot * at.hierarchy[axis] + c[axis]
-        found.append(slot)
-    return tuple(found), math.prod(at.hierarchy[a] for a in axes)
+        slots.append(slot)
+    return tuple(slots), math.prod(at.hierarchy[a] for a in axes)
 
 
 def layout(sbp: str | Sequence[str], devices: Sequence[int] | Place, hierarchy: Sequence[int] | None = None) -> Layout:
-    """A Layout.
+    """Return a checked Layout.
 
     Args:
-        sbp: one text for each axis of the hierarchy; a text alone is for a row of devices, or for all axes of a Place.
-        devices: their numbers, row-major; or a Place, which has its hierarchy.
+        sbp: one text for each axis of the hierarchy; one text alone for a row, or all axes of a Place.
+        devices: row-major device numbers, or a Place, which includes the hierarchy.
         hierarchy: sizes of the grid; default: one row.
 
     Raises:
-        ArgumentError: a text that is no SBP, not one for each axis, sizes whose product is not the number of devices, a
-            device twice, or sums mixed with maxima.
+        ArgumentError: an invalid SBP, a wrong number of SBPs, a hierarchy that is not a grid of these
+            devices, a repeated device, or different reductions ("P" and "Pmax").
     """
     if isinstance(devices, Place):
         devices, hierarchy = devices
@@ -211,7 +211,7 @@ def layout(sbp: str | Sequence[str], devices: Sequence[int] | Place, hierarchy: 
 
 
 def place_of(x: Place | Layout | Sequence[int]) -> Place:
-    """The place of a layout; a row of devices."""
+    """Return the Place of a layout, or of a row of devices."""
     if isinstance(x, (Place, Layout)):
         return Place(x.devices, x.hierarchy)
     return Place(tuple(x), (len(x),))

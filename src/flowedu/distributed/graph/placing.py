@@ -136,7 +136,7 @@ class Placing(OneDevice):
 
     def spread(self, x: Tensor, placement=None, sbp=None, grad_sbp=None) -> Tensor:
         """The logical value of a lazy tensor, or of an eager global one, in another layout; of a local one, the value."""
-        from flowedu.core.sbp.tensor.global_layout import check_placement, checked_layout
+        from flowedu.core.sbp.tensor.global_layout import check_placement, make_layout
         value, have = self.tracer.value_of(x), x.global_layout
         if have is None and (placement is None or sbp is None or value in self.apart):
             raise UnsupportedError("to_global: a local tensor does not become global inside build", got=repr(x),
@@ -152,13 +152,13 @@ class Placing(OneDevice):
                                    got=repr(p), fix="call the module itself, or to_global on what the graph returns")
         attrs = dict(sbp=None, forced=True)
         if sbp is not None:
-            attrs["sbp"] = checked_layout(p, sbp, x._sizes(), "to_global").layout.sbp
+            attrs["sbp"] = make_layout(p, sbp, x._sizes(), "to_global").layout.sbp
         elif p == back:
             attrs["sbp"] = have.layout.sbp
         if have is None or p != back:
             attrs["place"], attrs["grad_place"] = (Place(q.devices, tuple(q.hierarchy)) for q in (p, back))
         if grad_sbp is not None:
-            attrs["grad_sbp"] = checked_layout(back, grad_sbp, x._sizes(), "to_global: grad_sbp").layout.sbp
+            attrs["grad_sbp"] = make_layout(back, grad_sbp, x._sizes(), "to_global: grad_sbp").layout.sbp
         self.active = True
         return self.tracer.run(HINT, (x,), HINT.complete(attrs))
 

@@ -18,7 +18,7 @@ from flowedu.core.graph.plan import Plan
 from flowedu.core.graph.program import Program
 from flowedu.core.graph.rewrite import dead
 from flowedu.core.sbp.ranks import Engine, current, world
-from flowedu.core.sbp.tensor.interpreter import assembled, parts_of
+from flowedu.core.sbp.tensor.interpreter import assemble, parts_of
 from flowedu.core.values.spec import Spec
 from flowedu.distributed.global_graph import prepared
 from flowedu.distributed.graph.infer import Inference
@@ -151,7 +151,7 @@ class GlobalView:
             return {t.global_layout.layout.devices[0]: t}
         if written and self.own.get(name) is not t.rare.parts:
             parts = {r: copy_of(p.detach()) for r, p in parts_of(t).items()}
-            take_parts(t, assembled(t.spec, t.global_layout, parts, None, identity_of(t)), False)
+            take_parts(t, assemble(t.spec, t.global_layout, parts, None, identity_of(t)), False)
             self.own[name] = t.rare.parts
         return t.rare.parts
 
@@ -196,7 +196,7 @@ class GlobalView:
         if self.inferred.base(value) in self.inferred.loose:
             return parts[self.engine.rank]
         at = lay_at(self.inferred.own(value))
-        return assembled(Spec(value.shape, value.dtype), at, parts, None, identity and identity + 1 + i)
+        return assemble(Spec(value.shape, value.dtype), at, parts, None, identity and identity + 1 + i)
 
     # ---- looking
     @property

@@ -19,7 +19,7 @@ from zlib import crc32
 from flowedu.core.eager.dispatch import GlobalLayout
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.sbp.ranks import Engine
-from flowedu.core.sbp.tensor.global_layout import kept
+from flowedu.core.sbp.tensor.global_layout import remember
 from flowedu.core.values.dtype import dtype
 from flowedu.core.values.spec import Spec
 
@@ -49,7 +49,7 @@ class IdentifyingEngine(Engine):
 
     def _make_code(self, maker, attrs: tuple) -> int:
         text = repr((getattr(maker, "name", maker), describe_attribute(attrs)))
-        return kept(self._codes, (maker, attrs), crc32(text.encode()) or 1)
+        return remember(self._codes, (maker, attrs), crc32(text.encode()) or 1)
 
 
 def identity_of(x) -> int:

@@ -165,7 +165,7 @@ def _choices(case):
     from flowedu.core.sbp.sbp import Layout, layout
     from flowedu.core.values.dtype import float32
     from flowedu.core.values.spec import Spec
-    choose._chosen.cache_clear()
+    choose._find_choice.cache_clear()
     spec = Spec((8, 8), float32)
     global_layouts = [layout(s, ROW) for s in case[0]]
     made = []
@@ -174,7 +174,7 @@ def _choices(case):
         same = {i: (global_layouts[i],) for i in ins}
         made.append(choose.choose(op, [spec] * len(ins), op.complete({}), [same[i] for i in ins], ROW))
         global_layouts.append(made[-1].layouts[-1])
-    choose._chosen.cache_clear()
+    choose._find_choice.cache_clear()
     return made, route(global_layouts[-1], Layout(("S0",), ROW, (4,)), spec).bytes
 
 

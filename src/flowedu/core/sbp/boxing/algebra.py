@@ -1,7 +1,7 @@
-"""The algebra: a primitive is one collective between two layouts; routes are made of them by "or" and "via".
+"""Boxing algebra: primitives are collectives between two layouts; `|` and `via` combine them.
 
-`a | b` is whichever moves fewer bytes, the first of equals. `via(middle, a, b)` is a to a layout in between and b from
-there. An expression is asked for a route below a limit of bytes, so a route that is already too dear is not pursued.
+`a | b` takes the route that moves fewer bytes (`a` if they are equal). `via(middle, a, b)` takes `a`
+to an intermediate layout and `b` from there. The search prunes routes above a limit of bytes.
 """
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Message = tuple[int, int, int]       # from device, to device, bytes
 class Primitive:
     """One collective.
 
-    Attributes: label, what it is called between two layouts; when, whether it applies; messages, {(from, to): elements};
-    elements, how many those are, found without them; in_ops(src, dst, spec), in ops, on all parts: a function parts ->
-    parts. (One rank's half, over a communicator: distributed/perform.py.)
+    Attributes: label, its name between two layouts; when, a predicate that selects layouts; messages,
+    {(from, to): elements}; elements, the sum of these elements; in_ops(src, dst, spec), a function
+    parts -> parts in ops. (distributed/perform.py has one rank's half, over a communicator.)
     """
 
     kind: str
@@ -64,9 +64,9 @@ class Hop:
         return self.primitive.elements(self.src, self.dst, self.spec.shape) * self.spec.dtype.bytes
 
     def messages(self) -> list[Message]:
-        """(from device, to device, bytes), in order of the devices."""
-        found = self.primitive.messages(self.src, self.dst, self.spec.shape)
-        return [(a, b, n * self.spec.dtype.bytes) for (a, b), n in found.items()]
+        """Return (from device, to device, bytes) tuples, sorted by device."""
+        elements = self.primitive.messages(self.src, self.dst, self.spec.shape)
+        return [(a, b, n * self.spec.dtype.bytes) for (a, b), n in elements.items()]
 
     def __str__(self) -> str:
         return extension("hop as text", otherwise=repr)(self)
@@ -74,7 +74,7 @@ class Hop:
 
 @dataclass(frozen=True)
 class Route:
-    """Hops, one after the other. Empty: the value is already in the target layout."""
+    """A sequence of hops, which is empty if the value already has the target layout."""
 
     src: Layout
     dst: Layout
@@ -90,40 +90,39 @@ class Route:
         return ", ".join(h.name for h in self.hops) or "nothing"
 
     def messages(self) -> list[Message]:
-        """(from device, to device, bytes), in the order of the hops."""
+        """Return (from device, to device, bytes) tuples, in the order of the hops."""
         return [m for h in self.hops for m in h.messages()]
 
     def run(self, parts: Sequence) -> tuple:
-        """The parts, one per device of `dst`, made from those of `src`, in ops: values of a graph, or tensors. Devices
-        share memory here: parts that are equal may be one value, and a part of a part may be a view of it."""
+        """Return the parts under `dst`, computed in ops. Results may share memory, or be one value."""
         for run in self._runs:
             parts = run(parts)
         return tuple(parts)
 
     @functools.cached_property
     def _runs(self) -> list[Callable[[Sequence], Sequence]]:
-        """What each hop does to all parts, worked out when it is first asked for."""
+        """One function parts -> parts for each hop, built on first use."""
         if not self.hops and self.src.devices != self.dst.devices:
             order = [self.src.devices.index(d) for d in self.dst.devices]
             return [lambda parts: [parts[n] for n in order]]
         return [h.primitive.in_ops(h.src, h.dst, h.spec) for h in self.hops]
 
     def perform(self, comm, part: np.ndarray | None, what: str = "") -> np.ndarray | None:
-        """Run the route on this rank: its part at the end (None: it has none there) from its part at the start.
+        """Run the route on this rank and return its part under `dst` (None if it has no part).
 
-        Every rank of both ends calls this. The result is contiguous, and shares no memory with `part` unless there is
-        nothing to do.
+        Every rank of both layouts calls this. The result is contiguous and shares memory with `part`
+        only if the route is empty.
 
         Args:
             comm: this rank's end of a communicator (sbp/ranks).
-            part: an array of the shape and dtype that this rank has under `src`; None where it has nothing.
-            what: a few words for the communicator's messages.
+            part: an array of the rank's shape and dtype under `src`, or None if it has no part.
+            what: a description for the communicator's error messages.
         """
         return comm.box(self, part, what)
 
     @functools.cached_property
     def programs(self) -> dict[int, list[Callable]]:
-        """{rank: what it does for each hop}, as its engine keeps it."""
+        """{rank: one function for each hop}, a cache that the engine fills."""
         return {}
 
     @functools.cached_property
@@ -131,17 +130,16 @@ class Route:
         return f"boxing {self.src} -> {self.dst}"
 
     def describe(self) -> str:
-        """Path, bytes, and all messages: sender, receiver, bytes."""
+        """Return the hops, the bytes, and all messages (sender, receiver, bytes) as text."""
         return extension("route as text")(self)
 
     def draw(self, path=None) -> str:
-        """The route as a picture: the blocks on each device before, between and after the hops. SVG text, which is also
-        written to `path` when one is given."""
+        """Return an SVG drawing of the blocks on each device, and write it to `path` if given."""
         return extension("route as a picture")(self, path)
 
 
 class Boxing:
-    """An expression of the algebra. `best(src, dst, spec, limit)`: the route it offers below `limit` bytes, or None."""
+    """An expression; `best(src, dst, spec, limit)` returns a route below `limit`, or None."""
 
     def __init__(self, best: Callable[[Layout, Layout, Spec, float], Route | None]):
         self.best = best
@@ -154,7 +152,7 @@ class Boxing:
 
 
 def via(middle: Callable[[Layout, Layout, Spec, float], Iterable[Layout]], first: Boxing, second: Boxing) -> Boxing:
-    """`first` to one of the layouts that `middle` offers, the cheapest, then `second`."""
+    """Return the expression `first`, then `second`, by the cheapest layout that `middle` yields."""
     def through(src, dst, spec, limit):
         best = None
         for m in middle(src, dst, spec, limit):
@@ -167,4 +165,4 @@ def via(middle: Callable[[Layout, Layout, Spec, float], Iterable[Layout]], first
     return Boxing(through)
 
 
-ANY = math.inf          # the limit that is none
+ANY = math.inf          # no limit

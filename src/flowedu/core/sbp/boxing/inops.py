@@ -1,8 +1,7 @@
-"""A hop in ops, on all parts at once: it works on whatever the interpreter in charge works on, values of a graph or
-tensors, and is differentiable where they are. Devices share memory here (GPUs do not: cuda/ranks.py), so parts that are
-equal on several devices are one value; the bytes a route tells are those a network would carry.
+"""Hops as differentiable ops on all parts at once, for tensors and for the values of a graph.
 
-The transfers are worked out once, from the two layouts; the result is a function of the parts.
+The devices share memory (GPUs do not: cuda/ranks.py), so equal parts are one value; Route.bytes
+counts the bytes that a network would carry. A transfer is computed once, from the two layouts.
 """
 from __future__ import annotations
 
@@ -21,11 +20,11 @@ from flowedu.core.values.spec import Spec
 
 COMBINE = {"sum": "add", "max": "maximum", "min": "minimum"}
 Run = Callable[[Sequence], Sequence]                 # all parts before the hop -> all after it
-Recipe = Callable[[Sequence], object]                # all parts -> what one device needs, or a piece of that
+Recipe = Callable[[Sequence], object]                # all parts -> one device's part, or a piece
 
 
 def identity(reducer: str, of: dtype) -> int | float | bool:
-    """The neutral element: 0 for a sum, the least number for a maximum."""
+    """Return the neutral element: 0 for a sum, the least value for a maximum."""
     if reducer == "sum":
         return 0
     low = reducer == "max"
@@ -37,8 +36,8 @@ def identity(reducer: str, of: dtype) -> int | float | bool:
     return int(info.min if low else info.max)
 
 
-def transferred(src: Layout, dst: Layout, spec: Spec) -> Run:
-    """What each device of `dst` needs, cut out of the parts, combined and put together."""
+def make_transfer(src: Layout, dst: Layout, spec: Spec) -> Run:
+    """Return a function that slices, reduces, and joins the parts for each device of `dst`."""
     held = {d: (n, src.box(spec.shape, n)) for n, d in enumerate(src.devices)}
     reducer = src.reducer or dst.reducer or "sum"
     recipes: dict[object, Recipe] = {}                     # devices that need the same part share it
@@ -47,40 +46,41 @@ def transferred(src: Layout, dst: Layout, spec: Spec) -> Run:
         whole = dst.box(spec.shape, i)
         pieces = [p for cell in need.cells for p in cell.pieces]
         has = len(need.cells) == len(pieces) == 1 and device in held and pieces[0].sender == device and \
-            held[device][1] == pieces[0].box               # exactly that
+            held[device][1] == pieces[0].box
         keys.append(held[device][0] if has else (dst.slot(i), whole))
         if keys[-1] not in recipes:
-            recipes[keys[-1]] = itemgetter(keys[-1]) if has else assembled(need, whole, held, reducer, spec)
+            recipes[keys[-1]] = itemgetter(keys[-1]) if has else make_recipe(need, whole, held, reducer, spec)
 
     def run(parts):
-        made = {key: recipe(parts) for key, recipe in recipes.items()}
-        return [made[key] for key in keys]
+        results = {key: recipe(parts) for key, recipe in recipes.items()}
+        return [results[key] for key in keys]
     return run
 
 
-def assembled(need: Need, whole: Box, held: dict, reducer: str, spec: Spec) -> Recipe:
-    """One device's part."""
+def make_recipe(need: Need, whole: Box, held: dict, reducer: str, spec: Spec) -> Recipe:
+    """Return the function that computes one device's part."""
     full = [c for c in need.cells if c.pieces]
     if not full:
         return _constant(whole, reducer, spec)
     if len(full) == 1 and len(need.cells) > 1 and reducer == "sum":
-        sum_of, attrs = _combined(full[0].pieces, held, reducer), {"shape": shape_of(whole), **_range(full[0].box, whole)}
-        return lambda parts: REGISTRY["slice_grad"](sum_of(parts), **attrs)
-    cells = [_combined(c.pieces, held, reducer) if c.pieces else _constant(c.box, reducer, spec) for c in need.cells]
+        combine = _make_combine(full[0].pieces, held, reducer)
+        attrs = {"shape": shape_of(whole), **_range(full[0].box, whole)}
+        return lambda parts: REGISTRY["slice_grad"](combine(parts), **attrs)
+    cells = [_make_combine(c.pieces, held, reducer) if c.pieces else _constant(c.box, reducer, spec) for c in need.cells]
     if len(cells) == 1:
         return cells[0]
-    return lambda parts: _joined([cell(parts) for cell in cells], need.counts, 0)
+    return lambda parts: _join_grid([cell(parts) for cell in cells], need.counts, 0)
 
 
-def _combined(pieces, held: dict, reducer: str) -> Recipe:
-    cuts = [cut(*held[p.sender], p.box) for p in pieces]
+def _make_combine(pieces, held: dict, reducer: str) -> Recipe:
+    cuts = [make_cut(*held[p.sender], p.box) for p in pieces]
     if len(cuts) == 1:
         return cuts[0]
     return lambda parts: functools.reduce(REGISTRY[COMBINE[reducer]], [c(parts) for c in cuts])
 
 
-def cut(n: int, whole: Box, box: Box) -> Recipe:
-    """The elements of part number n, which holds `whole`, that are in `box`."""
+def make_cut(n: int, whole: Box, box: Box) -> Recipe:
+    """Return a function that takes the elements in `box` from part n, whose box is `whole`."""
     if box == whole:
         return itemgetter(n)
     attrs = _range(box, whole)
@@ -88,7 +88,7 @@ def cut(n: int, whole: Box, box: Box) -> Recipe:
 
 
 def _range(box: Box, whole: Box) -> dict[str, tuple[int, ...]]:
-    """The attributes of a slice of `whole` that is `box`."""
+    """Return the attributes of the op slice that takes `box` from `whole`."""
     at = inside(box, whole)
     return {"start": tuple(s.start for s in at), "stop": tuple(s.stop for s in at), "step": (1,) * len(at)}
 
@@ -98,22 +98,22 @@ def _constant(box: Box, reducer: str, spec: Spec) -> Recipe:
     return lambda parts: REGISTRY["constant"](**attrs)
 
 
-def _joined(arrays: list, counts: tuple[int, ...], axis: int):
-    """A grid of arrays, row-major, as one."""
+def _join_grid(arrays: list, counts: tuple[int, ...], axis: int):
+    """Return the concatenation of a row-major grid of arrays."""
     if len(arrays) == 1:
         return arrays[0]
     step = len(arrays) // counts[axis]
-    rows = [_joined(arrays[i:i + step], counts, axis + 1) for i in range(0, len(arrays), step)]
+    rows = [_join_grid(arrays[i:i + step], counts, axis + 1) for i in range(0, len(arrays), step)]
     return REGISTRY["concat"](*rows, axis=axis) if len(rows) > 1 else rows[0]
 
 
-def all_reduced(src: Layout, groups: Sequence[Sequence[int]]) -> Run:
-    """Every device of a group gets the sum, or the extremum, of all their parts."""
+def make_all_reduce(src: Layout, groups: Sequence[Sequence[int]]) -> Run:
+    """Return a function that reduces the parts of each group; every member gets the result."""
     number = {d: n for n, d in enumerate(src.devices)}
     members = [[number[d] for d in group] for group in groups]
-    mine = [next(g for g, group in enumerate(groups) if d in group) for d in src.devices]
+    group_of = [next(g for g, group in enumerate(groups) if d in group) for d in src.devices]
 
     def run(parts):
         totals = [functools.reduce(REGISTRY[COMBINE[src.reducer]], [parts[n] for n in group]) for group in members]
-        return [totals[g] for g in mine]
+        return [totals[g] for g in group_of]
     return run

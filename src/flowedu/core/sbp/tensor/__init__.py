@@ -1,9 +1,9 @@
-"""Global tensors. Importing a module of this folder fills slots of core/eager/hooks.pxi. Files, in reading order:
+"""Global tensors.
 
     global_layout.py  GlobalLayout: placement and sbp, one object for each pair
-    interpreter.py    choose, box, call on every part
-    convert.py        boxing with a history
-    shards.py         between local and global; the dual rule
+    interpreter.py    choose a signature, box the inputs, call the op on every part
+    convert.py        differentiable boxing
+    shards.py         conversion between local and global tensors; the dual rule
 """
 from flowedu.core.sbp.tensor.convert import logical
 from flowedu.core.sbp.tensor.interpreter import run

@@ -1,5 +1,4 @@
-"""GlobalLayout: the placement and sbp of a global tensor, one object for each pair, so that equal ones are the same
-object."""
+"""GlobalLayout: the placement and sbp of a global tensor. Equal layouts are the same object."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -8,14 +7,14 @@ from flowedu.core.eager.dispatch import GlobalLayout
 from flowedu.core.extensions import extension
 from flowedu.core.sbp.names import as_sbp, of_text, placement, sbp, split, world_error
 from flowedu.core.sbp.ranks import current
-from flowedu.core.sbp.sbp import Layout, misfit
+from flowedu.core.sbp.sbp import Layout, find_misfit
 from flowedu.errors import ArgumentError, DTypeError
 
 _known: dict[tuple, GlobalLayout] = {}
 
 
-def kept(table: dict, key, value):
-    """Enter what was worked out into a table that is asked again and again; a full one starts anew. Returns the value."""
+def remember(table: dict, key, value):
+    """Store a value in a cache, which is cleared first if it is full, and return the value."""
     if len(table) >= 4096:
         table.clear()
     table[key] = value
@@ -23,7 +22,7 @@ def kept(table: dict, key, value):
 
 
 def layout_of(p: placement, sbps: tuple[sbp, ...]) -> GlobalLayout:
-    """The GlobalLayout of a placement and one sbp for each axis of its grid (both checked already)."""
+    """Return the GlobalLayout of a checked placement and one checked sbp for each axis of its grid."""
     key = (p, tuple(s.text for s in sbps))
     global_layout = _known.get(key)
     if global_layout is None:
@@ -36,14 +35,12 @@ def layout_of(p: placement, sbps: tuple[sbp, ...]) -> GlobalLayout:
 
 
 def with_texts(global_layout: GlobalLayout, texts: Sequence[str]) -> GlobalLayout:
-    """The same placement with another sbp."""
+    """Return the layout with the same placement and these SBP texts."""
     return layout_of(global_layout.placement, tuple(map(of_text, texts)))
 
 
-def checked_layout(p, sbps, shape: Sequence[int], what: str) -> GlobalLayout:
-    """The GlobalLayout a user asked for, for a tensor of this logical shape. Raises for what is not a placement or sbp,
-    for a rank the world does not have, an axis the shape does not have, and a split that would leave a device without
-    elements."""
+def make_layout(p, sbps, shape: Sequence[int], what: str) -> GlobalLayout:
+    """Return the GlobalLayout of a user's placement and sbp, checked for a logical shape."""
     check_placement(p, what)
     sbps = as_sbp(sbps, len(p.hierarchy), what)
     check_fits(p, sbps, shape, what)
@@ -62,20 +59,20 @@ def check_placement(p, what: str) -> None:
 
 
 def check_fits(p: placement, sbps: tuple[sbp, ...], shape: Sequence[int], what: str) -> None:
-    """Every split axis exists, and every device gets something."""
-    found = misfit(tuple(s.text for s in sbps), shape, tuple(p.hierarchy), alone=True)
-    if found is None:
+    """Raise an ArgumentError unless every split axis exists and every device gets elements."""
+    misfit = find_misfit(tuple(s.text for s in sbps), shape, tuple(p.hierarchy), alone=True)
+    if misfit is None:
         return
-    axis, least, n = found
+    axis, least, n = misfit
     if least is None:
-        raise no_axis(what, axis, shape, f"an axis of {tuple(shape)}",
+        raise axis_error(what, axis, shape, f"an axis of {tuple(shape)}",
                       "flow.sbp.split(0)" if shape else "flow.sbp.broadcast: the tensor has no axis")
     raise ArgumentError(f"{what}: axis {axis} is too short to be split over {n} devices ({least} vs {n})",
                         expected=f"{n} elements or more", got=f"shape {tuple(shape)}, sbp {tuple(sbps)}",
                         fix="split another axis, or flow.sbp.broadcast")
 
 
-def no_axis(what: str, axis: int, shape: Sequence[int], expected: str, fix: str = "flow.sbp.split(0)") -> ArgumentError:
-    """A split of an axis that is not there."""
+def axis_error(what: str, axis: int, shape: Sequence[int], expected: str, fix: str = "flow.sbp.split(0)") -> ArgumentError:
+    """Return the error for a split of an axis that the shape does not have."""
     return ArgumentError(f"{what}: Split axis out of range (expected to be in range of [0, {len(shape)}), but got {axis}!)",
                          expected=expected, got=repr(split(axis)), fix=fix)

@@ -1,8 +1,8 @@
-"""The eager interpreter of global tensors: choose a signature, box the inputs, run the op on every device's part.
+"""Eager interpreter of global tensors: choose a signature, box the inputs, run the op on every part.
 
-It answers calls with a global tensor among the inputs. The choice depends on Specs, attributes and layouts alone, so a
-repeated call finds its plan in a table. The gradient is not its business: the call is recorded as one of logical values
-(core/eager/later/global.pxi), and backward comes by here again, op by op.
+It runs the calls that have a global tensor among the inputs. The choice depends only on Specs,
+attributes, and layouts, so plans are cached. Gradients are recorded on logical values
+(core/eager/later/global.pxi); the backward pass calls this interpreter again for each op.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from flowedu.core.sbp.local import LocalCall
 from flowedu.core.sbp.names import placement, world_error
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.signature import names_of
-from flowedu.core.sbp.tensor.global_layout import kept, with_texts
+from flowedu.core.sbp.tensor.global_layout import remember, with_texts
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 from flowedu.core.values.storage import from_numpy as over
@@ -30,40 +30,40 @@ _plans: dict[tuple, CallPlan] = {}
 
 
 class Parts(dict):
-    """{rank: its part} of the ranks that this thread owns, the identity of the value (Engine.identify), and how it came to
-    be: the choice for the op that made it, or the route by which it was boxed; None: unknown."""
+    """{rank: part} of this thread's ranks, the value's Engine.identify, and its Choice, Route, or None."""
 
     identity, origin = 0, None
 
 
 class CallPlan(NamedTuple):
-    """The plan of a call: how the inputs are boxed, the calls of the devices, the layouts of the results."""
+    """The plan of a call: routes of the inputs, calls of the devices, layouts of the results."""
 
     home: GlobalLayout
     choice: Choice
     routes: tuple[Route | None, ...]
-    calls: tuple[LocalCall, ...] | None  # of each device; None: one call for all, on whole values
+    calls: tuple[LocalCall, ...] | None  # per device; None: all B, one call for all
     global_layouts: tuple[GlobalLayout, ...]
     outs: tuple[Spec, ...]
 
 
 def run(op: Op, inputs: tuple, attrs: tuple):
-    """Answer the call `op(*inputs)`: a tensor without history, or a tuple of them."""
-    home = _home(op, inputs)
-    names = attrs[:-2] if op.random else attrs            # without seed and draw, which are new in every call
+    """Return the result of `op(*inputs)`: a tensor without history, or a tuple of tensors."""
+    home = _find_placement(op, inputs)
+    names = attrs[:-2] if op.random else attrs            # without seed and draw, which differ in every call
     strict, rule = thread_state.strict, thread_state.rule
     global_layouts = tuple(home if x.global_layout is None else x.global_layout for x in inputs)
     key = (op, names, global_layouts, strict, rule, *[(x._sizes(), x.dtype) for x in inputs])
     plan = _plans.get(key)
     if plan is None:
-        plan = kept(_plans, key, _planned(op, [x.spec for x in inputs], attrs, home, global_layouts, strict, rule))
+        plan = _make_plan(op, [x.spec for x in inputs], attrs, home, global_layouts, strict, rule)
+        remember(_plans, key, plan)
     if thread_state.choice_log is not None:
         thread_state.choice_log.append(plan.choice)
-    return _carried_out(op, plan, inputs, attrs)
+    return _execute(op, plan, inputs, attrs)
 
 
-def _home(op: Op, inputs: tuple) -> GlobalLayout:
-    """The one placement of all global inputs."""
+def _find_placement(op: Op, inputs: tuple) -> GlobalLayout:
+    """Return the layout all B on the common placement of the global inputs."""
     home = first = None
     for i, x in enumerate(inputs):
         if x.global_layout is None:
@@ -86,92 +86,91 @@ def _home(op: Op, inputs: tuple) -> GlobalLayout:
     return home
 
 
-def _planned(op: Op, specs: list[Spec], attrs: tuple, home: GlobalLayout, global_layouts: tuple[GlobalLayout, ...],
-             strict: bool, rule: str) -> CallPlan:
-    where = home.layout
-    if op.random:                                         # asked for the shape alone: nothing is moved for it
+def _make_plan(op: Op, specs: list[Spec], attrs: tuple, home: GlobalLayout,
+               global_layouts: tuple[GlobalLayout, ...], strict: bool, rule: str) -> CallPlan:
+    if op.random:                                         # reads only shapes: no boxing
         global_layouts = (home,) * len(global_layouts)
-    choice = choose(op, specs, attrs, [[g.layout] for g in global_layouts], where.devices, where.hierarchy, name=op.name,
-                    line=user_line(), strict=strict, rule=rule)
+    choice = choose(op, specs, attrs, [[g.layout] for g in global_layouts], home.layout.devices,
+                    home.layout.hierarchy, name=op.name, line=user_line(), strict=strict, rule=rule)
     n = len(specs)
-    routes = (None,) * n if op.random else tuple(r if r is not None and r.hops else None for r in choice.routes)
-    outs = op.infer(specs, attrs)
-    return CallPlan(home, choice, routes, choice.calls, tuple(with_texts(home, x.sbp) for x in choice.layouts[n:]), outs)
+    routes = tuple(r if r is not None and r.hops and not op.random else None for r in choice.routes)
+    results = tuple(with_texts(home, x.sbp) for x in choice.layouts[n:])
+    return CallPlan(home, choice, routes, choice.calls, results, op.infer(specs, attrs))
 
 
-def _carried_out(op: Op, plan: CallPlan, inputs: tuple, attrs: tuple):
+def _execute(op: Op, plan: CallPlan, inputs: tuple, attrs: tuple):
     engine, devices = current(), plan.home.layout.devices
-    if devices[-1] >= engine.size:                        # made when there were more
+    if devices[-1] >= engine.size:                        # the cached plan is for a larger world
         raise world_error(plan.home.placement, engine.size)
-    owned, apart = engine.owned, plan.home.placement.type == "cuda"
+    owned, p = [d for d in devices if d in engine.owned], plan.home.placement
     if op.random:
-        given = {d: [_shape_of(x, place_of(plan.home.placement, d)) for x in inputs] for d in devices if d in owned}
+        args = {d: tuple(_expanded_zero(x, place_of(p, d)) for x in inputs) for d in owned}
     else:
-        parts = [_input_parts(x, plan, r) for x, r in zip(inputs, plan.routes)]
-        given = {d: [p[d] for p in parts] for d in devices if d in owned}
-    if plan.calls is None and apart:
-        made = {d: op.call(tuple(xs), attrs) for d, xs in given.items()}
-    elif plan.calls is None:                              # all devices would do the same: it is done once
-        made = dict.fromkeys(given, op.call(tuple(next(iter(given.values()))), attrs)) if given else {}
+        inputs_parts = [_input_parts(x, plan, r) for x, r in zip(inputs, plan.routes)]
+        args = {d: tuple(parts[d] for parts in inputs_parts) for d in owned}
+    if plan.calls is None and p.type == "cuda":
+        results = {d: op.call(xs, attrs) for d, xs in args.items()}
+    elif plan.calls is None:                              # all devices compute the same: call once
+        results = dict.fromkeys(args, op.call(args[owned[0]], attrs)) if args else {}
     else:
-        mine = {d: plan.calls[devices.index(d)] for d in given}
-        made = {d: mine[d].op.call(tuple(xs), mine[d].attrs) for d, xs in given.items()}
+        calls = {d: plan.calls[devices.index(d)] for d in args}
+        results = {d: calls[d].op.call(xs, calls[d].attrs) for d, xs in args.items()}
     identity = engine.identify(op, attrs, inputs)
     if len(plan.outs) == 1:
-        return assembled(plan.outs[0], plan.global_layouts[0], made, plan.choice, identity)
-    return tuple(assembled(spec, global_layout, {d: y[i] for d, y in made.items()}, plan.choice, identity and identity + i)
-                 for i, (spec, global_layout) in enumerate(zip(plan.outs, plan.global_layouts)))
+        return assemble(plan.outs[0], plan.global_layouts[0], results, plan.choice, identity)
+    return tuple(assemble(spec, layout, {d: y[i] for d, y in results.items()}, plan.choice, identity and identity + i)
+                 for i, (spec, layout) in enumerate(zip(plan.outs, plan.global_layouts)))
 
 
-def _shape_of(x: Tensor, place: int) -> Tensor:
-    """Zeros in the shape of x, which take no memory."""
+def _expanded_zero(x: Tensor, place: int) -> Tensor:
+    """Return a zero expanded to the shape of x, with the memory of one element."""
     zero = on(REGISTRY["constant"](shape=(), value=0, dtype=x.dtype), place)
     return REGISTRY["expand"](zero, shape=x._sizes())
 
 
 def _input_parts(x: Tensor, plan: CallPlan, route: Route | None) -> Parts:
-    """An input's parts as the signature wants them. A local one is the same on every rank."""
+    """Return the parts of an input in the layout of the plan. Local inputs are equal on all ranks."""
     if x.global_layout is None:
         parts = Parts({d: x for d in plan.home.layout.devices if d in current().owned})
-        if x.ndim or x._device:                            # (a number may join on a GPU as it is)
-            parts = housed(parts, plan.home.placement)
+        if x.ndim or x._device:                            # 0-d tensors may stay in main memory
+            parts = place_on_devices(parts, plan.home.placement)
     else:
         parts = parts_of(x)
-    return parts if route is None else moved(route, parts, x.spec, plan.home.placement, parts.identity)
+    return parts if route is None else apply_route(route, parts, x.spec, plan.home.placement, parts.identity)
 
 
 # ---- parts
 def place_of(p: placement, rank: int) -> int:
-    """The memory that a rank's part lies in (Block.device): 0, or 1 + the number of a GPU."""
+    """Return the memory of a rank's part (Block.device): 0, or 1 + the number of a GPU."""
     return 0 if p.type == "cpu" else extension("GPUs of ranks").place_of(p, rank)
 
 
 def on(x: Tensor, place: int) -> Tensor:
-    """x in this memory, without history; itself where it is there."""
+    """Return x, or a copy of it in the memory `place` without history."""
     return x if x._device == place else carried(x, place)
 
 
-def housed(parts: Parts, p: placement) -> Parts:
-    """The parts, each in the memory of its device."""
+def place_on_devices(parts: Parts, p: placement) -> Parts:
+    """Return the parts, each in the memory of its device."""
     if p.type == "cpu" and not any(x._device for x in parts.values()):
         return parts
     return Parts({rank: on(x, place_of(p, rank)) for rank, x in parts.items()})
 
 
 def parts_of(x: Tensor) -> Parts:
-    """{rank: local tensor} of the ranks this thread owns, without history."""
+    """Return {rank: local tensor} for the ranks of this thread, without history."""
     if x.link is not None:
-        x.refresh_view()                                        # a view of what was written since
+        x.refresh_view()                                        # the base was written since
     if x.has_memory:
         return Parts({x.global_layout.layout.devices[0]: labelled(x, None)})
     return x.rare.parts
 
 
-def assembled(spec: Spec, global_layout: GlobalLayout, parts: dict, origin: Choice | Route | None = None,
-              identity=0) -> Tensor:
-    """The global tensor of these parts, without history."""
+def assemble(spec: Spec, global_layout: GlobalLayout, parts: dict, origin: Choice | Route | None = None,
+             identity=0) -> Tensor:
+    """Return the global tensor with these parts, without history."""
     if global_layout.placement.type == "cuda":
-        parts = housed(parts, global_layout.placement)
+        parts = place_on_devices(parts, global_layout.placement)
     if global_layout.single and parts:
         return labelled(next(iter(parts.values())), global_layout)
     y = global_tensor(tuple(spec.shape), spec.dtype, global_layout, Parts(parts))
@@ -179,21 +178,20 @@ def assembled(spec: Spec, global_layout: GlobalLayout, parts: dict, origin: Choi
     return y
 
 
-def moved(route: Route, parts: dict, spec: Spec, p: placement, identity: int = 0) -> Parts:
-    """The parts at the end of a route, on the devices of p. Where this thread owns all ranks that takes part it is done in
-    ops; else through the communicator: then it is collective: every rank of both ends must call it."""
+def apply_route(route: Route, parts: dict, spec: Spec, p: placement, identity: int = 0) -> Parts:
+    """Return the parts after a route, on the devices of p. Collective unless this thread owns all."""
     if not route.hops:
-        return housed(parts, p)
-    if spec.dtype in (dt.float16, dt.bfloat16):           # summed and sent as float32
-        cast = REGISTRY["cast"]
-        wide = moved(route_of(route.src, route.dst, Spec(spec.shape, dt.float32)),
-                     {r: cast(x, dtype=dt.float32) for r, x in parts.items()}, Spec(spec.shape, dt.float32), p, identity)
-        return {r: cast(x, dtype=spec.dtype) for r, x in wide.items()}
+        return place_on_devices(parts, p)
+    if spec.dtype in (dt.float16, dt.bfloat16):           # sum and send as float32
+        cast, wide = REGISTRY["cast"], Spec(spec.shape, dt.float32)
+        parts = {r: cast(x, dtype=dt.float32) for r, x in parts.items()}
+        parts = apply_route(route_of(route.src, route.dst, wide), parts, wide, p, identity)
+        return {r: cast(x, dtype=spec.dtype) for r, x in parts.items()}
     engine, src, dst = current(), route.src.devices, route.dst.devices
-    owned = engine.owned                                  # (first and last are asked about first: that takes no sets)
-    if len(owned) == engine.size or src[0] in owned and src[-1] in owned and set(src) | set(dst) <= set(owned):
-        given = [parts[d] for d in src]
-        found = extension("GPUs of ranks").run(route, given, p) if any(x._device for x in given) else route.run(given)
-        return housed(dict(zip(dst, found)), p)
+    owned = engine.owned                                  # test first and last before building sets
+    if len(owned) == engine.size or src[0] in owned and src[-1] in owned and set(src + dst) <= set(owned):
+        xs = [parts[d] for d in src]
+        ys = extension("GPUs of ranks").run(route, xs, p) if any(x._device for x in xs) else route.run(xs)
+        return place_on_devices(dict(zip(dst, ys)), p)
     arrays = {r: engine.comm(r).box(route, parts[r].peek() if r in parts else None, identity=identity) for r in owned}
-    return housed({r: over(y, spec.dtype, Tensor) for r, y in arrays.items() if y is not None}, p)
+    return place_on_devices({r: over(y, spec.dtype, Tensor) for r, y in arrays.items() if y is not None}, p)

@@ -1,7 +1,7 @@
-"""Local tensors as shards of global ones, and back; what that means for gradients.
+"""Differentiable conversion of local tensors to shards of global tensors, and back.
 
-A conversion is an op of its own on the tape. The gradient of a conversion from local to global comes back in the dual
-layout: what was split is split, the gradient of what was broadcast is partial, that of a partial sum is broadcast.
+A conversion is one node of the autograd graph. The gradient of a global tensor arrives in the dual
+layout: split for a split value, partial for a broadcast one, broadcast for a partial sum.
 """
 from __future__ import annotations
 
@@ -15,28 +15,30 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.core.sbp.names import as_sbp
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import DUAL, Layout, split_axis
-from flowedu.core.sbp.tensor.convert import boxed, from_logical, recorded
-from flowedu.core.sbp.tensor.global_layout import check_placement, checked_layout, kept, layout_of, no_axis, with_texts
-from flowedu.core.sbp.tensor.interpreter import assembled, housed, on, parts_of
+from flowedu.core.sbp.tensor.convert import box, from_logical, record
+from flowedu.core.sbp.tensor.global_layout import axis_error, check_placement, layout_of, make_layout, remember, with_texts
+from flowedu.core.sbp.tensor.interpreter import assemble, on, parts_of, place_on_devices
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, CheckError, UnsupportedError
 
 
 # ---- from local
 class Joined(Custom):
-    """Shards became a global tensor."""
+    """The node of a conversion from local shards to a global tensor."""
 
     def __init__(self, x: Tensor, global_layout: GlobalLayout, spec: Spec):
         super().__init__("local_to_global", (x,))
         self.global_layout, self.spec, self.place = global_layout, spec, x._device
 
     def backward(self, node, douts):
-        g = box_like(douts[0], with_texts(self.global_layout, [DUAL.get(s, s) for s in self.global_layout.layout.sbp]))
+        dual = [DUAL.get(s, s) for s in self.global_layout.layout.sbp]
+        g = box_like(douts[0], with_texts(self.global_layout, dual))
         parts = [on(p, self.place) for p in parts_of(g).values()]
-        if not parts:                                  # a rank outside the placement: its tensor was not used
-            return [on(REGISTRY["constant"](shape=self.shapes[0], value=0, dtype=self.spec.dtype), self.place)]
+        if not parts:                                  # a rank outside the placement
+            zero = REGISTRY["constant"](shape=self.shapes[0], value=0, dtype=self.spec.dtype)
+            return [on(zero, self.place)]
         total = parts[0]
-        for p in parts[1:]:                            # one tensor stood for the shards of several ranks
+        for p in parts[1:]:                            # x was the shard of several ranks
             total = total + p
         return [total if len(parts) > 1 else labelled(total, None)]
 
@@ -48,35 +50,35 @@ def from_local(x: Tensor, p, sbps, check_meta: bool, copy: bool = False) -> Tens
                          fix='x.to_global(placement=flow.placement("cpu", [0]), sbp=flow.sbp.split(0))')
     check_placement(p, "to_global")
     global_layout, engine = layout_of(p, as_sbp(sbps, len(p.hierarchy), "to_global")), current()
-    alone = len(engine.owned) == engine.size           # all shards are here, and alike
+    alone = len(engine.owned) == engine.size           # this thread owns all shards, which are equal
     if x._device and p.type == "cuda" and not alone:
         extension("GPUs of ranks").check_own(x, p, engine.rank)
     others = None if alone else extension("shards of other ranks")
     spec = Spec(_logical_shape(x._sizes(), global_layout.layout), x.dtype) if alone else \
         others.logical_spec(x, global_layout, check_meta)
-    own = copy_of(x.detach()) if copy else x.detach()
-    parts = housed({d: own for d in p.devices if d in engine.owned}, p)
+    shard = copy_of(x.detach()) if copy else x.detach()
+    parts = place_on_devices({d: shard for d in p.devices if d in engine.owned}, p)
     if "B" in global_layout.layout.sbp and not alone:
         parts = others.of_first(global_layout.layout, parts)
-    y = assembled(spec, global_layout, parts, None, engine.identify("joined", (global_layout, spec)))
-    return recorded(y, x, Joined(x, global_layout, spec))
+    y = assemble(spec, global_layout, parts, None, engine.identify("joined", (global_layout, spec)))
+    return record(y, x, Joined(x, global_layout, spec))
 
 
 def _logical_shape(shape: tuple[int, ...], layout: Layout) -> tuple[int, ...]:
-    """The shape of a value all of whose parts have this one."""
+    """Return the logical shape of a value whose parts all have this shape."""
     sizes = list(shape)
     for s, n in zip(layout.sbp, layout.hierarchy):
         axis = split_axis(s)
         if axis is not None:
             if axis >= len(shape):
-                raise no_axis("to_global", axis, shape, f"an axis of the local shape {shape}")
+                raise axis_error("to_global", axis, shape, f"an axis of the local shape {shape}")
             sizes[axis] *= n
     return tuple(sizes)
 
 
 # ---- to local
 class Shard(Custom):
-    """One rank's shard was taken out."""
+    """The node of a conversion from a global tensor to one rank's shard."""
 
     def __init__(self, x: Tensor, rank: int):
         super().__init__("global_to_local", (x,))
@@ -86,21 +88,21 @@ class Shard(Custom):
         texts = [DUAL.get(s, s) for s in self.global_layout.layout.sbp]
         parts = {self.rank: labelled(douts[0], None)}
         layout = self.global_layout.layout
-        for i, d in enumerate(layout.devices):         # virtual devices: what was not taken out has no gradient
+        for i, d in enumerate(layout.devices):         # the gradient of other virtual devices is 0
             if d in current().owned and d != self.rank:
                 shape = tuple(layout.local_shape(self.spec.shape, i))
                 zero = REGISTRY["constant"](shape=shape, value=0, dtype=self.spec.dtype)
                 parts[d] = parts[self.rank] if "B" in texts and "P" not in texts else zero
-        return [assembled(self.spec, with_texts(self.global_layout, texts), parts if self.rank in layout.devices else {})]
+        return [assemble(self.spec, with_texts(self.global_layout, texts), parts if self.rank in layout.devices else {})]
 
 
 def to_local(self: Tensor, *, rank: int | None = None, copy: bool = False) -> Tensor:
-    """This rank's shard, which shares its memory. On a rank outside the placement: an empty tensor.
+    """Return this rank's shard, which shares its memory (an empty tensor outside the placement).
 
     Args:
-        rank: whose shard, where this process owns several virtual devices.
+        rank: the rank of the shard, required if this process owns several virtual devices.
 
-    Raises ArgumentError (a RuntimeError) for a local tensor, and where several shards are here and no rank is named.
+    Raises ArgumentError (a RuntimeError) for a local tensor, and for several shards without a rank.
     """
     if self.global_layout is None:
         raise ArgumentError("to_local: Expected global tensor for to_local but got local tensor!", got="a local one",
@@ -120,23 +122,23 @@ def to_local(self: Tensor, *, rank: int | None = None, copy: bool = False) -> Te
     part = parts.get(rank)
     if part is None:
         part = REGISTRY["constant"](shape=(0,) * self.ndim, value=0, dtype=self.dtype)
-    elif copy or sum(q is part for q in parts.values()) > 1:      # devices of one process may share what they have alike
+    elif copy or sum(q is part for q in parts.values()) > 1:      # devices may share a tensor
         part = copy_of(part)
         part = part.clone() if part is parts[rank] else part
-    return recorded(labelled(part, None), self, Shard(self, rank))
+    return record(labelled(part, None), self, Shard(self, rank))
 
 
 def box_like(g: Tensor, global_layout: GlobalLayout | None) -> Tensor:
-    """g in a layout: a gradient in that of its leaf (arrive.pxi), a value in that of its target. None: a local tensor."""
+    """Return g boxed to a layout (None: its local shard), from a local or a global tensor g."""
     if global_layout is None:
         return to_local(g)
     if g.global_layout is None:
         g = from_logical(g, global_layout.whole)
-    return boxed(g, global_layout)
+    return box(g, global_layout)
 
 
 def write_parts(x: Tensor, z: Tensor, history: bool) -> None:
-    """x takes the value of z, boxed to x's own layout; history: and z's autograd history."""
+    """Write z, boxed to the layout of x, into x. history: also set the autograd history of z."""
     z = box_like(z, x.global_layout)
     if not x.has_memory:
         take_parts(x, z, history)
@@ -147,26 +149,25 @@ def write_parts(x: Tensor, z: Tensor, history: bool) -> None:
 
 
 # ---- both
-_asked: dict[tuple, GlobalLayout] = {}           # what was asked for before, checked
+_layouts: dict[tuple, GlobalLayout] = {}         # a cache of checked layouts
 
 
 def to_global(self: Tensor, placement=None, sbp=None, *, grad_sbp=None, check_meta: bool | None = None,
               copy: bool = False) -> Tensor:
-    """A local tensor becomes this rank's shard of a global one; a global one is boxed to another placement or sbp.
+    """Convert a local tensor, this rank's shard, to a global one, or box a global tensor.
 
     Args:
-        placement: flow.placement; of a local tensor required, of a global one the present one by default.
-        sbp: one flow.sbp, or one for each axis of the placement's hierarchy; as placement.
-        grad_sbp: of a global tensor: how its gradient is to lie.
-        check_meta: whether the ranks compare shapes and dtypes (local tensors; default: they do).
-        copy: memory of its own, even where nothing has to be moved.
+        placement: flow.placement, required for a local tensor; default: the tensor's placement.
+        sbp: one flow.sbp, or one for each axis of the hierarchy; required for a local tensor.
+        grad_sbp: the sbp of the gradient (global tensors).
+        check_meta: True (default): the ranks compare shapes and dtypes (local tensors).
+        copy: return new memory even if no boxing is needed.
 
-    From local: split(i) makes shards parts along axis i (sizes equal, or those of the balanced split), of broadcast rank
-    0's numbers win, with partial_sum the shards are summed. Every rank of the world must call it. A process that owns
-    several virtual devices stands for all of them: the tensor is the shard of each.
+    A local tensor is the part along axis i for split(i) (equal sizes, or those of the balanced split), an
+    addend for partial_sum; for broadcast, the values of the first rank are used. Every rank of the world
+    must call this. With several virtual devices, the local tensor is the shard of each.
 
-    Raises ArgumentError (a RuntimeError) for shapes, axes and ranks that do not fit; CheckError where placement or sbp is
-    missing.
+    Raises ArgumentError (a RuntimeError) for invalid shapes, axes, and ranks, CheckError without a layout.
     """
     if self.global_layout is None and self.is_lazy or current_interpreter() is not None:
         top = current_interpreter()
@@ -184,23 +185,23 @@ def box_to(x: Tensor, p, sbps, grad_sbp, copy: bool) -> Tensor:
         return x
     key = (x.global_layout, p, tuple(sbps) if type(sbps) is list else sbps, x._sizes(), current().size)
     try:
-        global_layout = _asked.get(key)
-    except TypeError:                              # something unhashable: no placement or sbp
-        global_layout = _checked(x, p, sbps)
+        global_layout = _layouts.get(key)
+    except TypeError:                              # unhashable, so not a placement or sbp
+        global_layout = _target_layout(x, p, sbps)
     if global_layout is None:
-        global_layout = kept(_asked, key, _checked(x, p, sbps))
+        global_layout = remember(_layouts, key, _target_layout(x, p, sbps))
     grad_layout = None
     if grad_sbp is not None:
-        grad_layout = checked_layout(x.global_layout.placement, grad_sbp, x._sizes(), "to_global: grad_sbp")
-    y = boxed(x, global_layout, grad_layout)
+        grad_layout = make_layout(x.global_layout.placement, grad_sbp, x._sizes(), "to_global: grad_sbp")
+    y = box(x, global_layout, grad_layout)
     return copy_of(y) if copy and y is x else y
 
 
-def _checked(x: Tensor, p, sbps) -> GlobalLayout:
-    """The layout that to_global is asked for."""
+def _target_layout(x: Tensor, p, sbps) -> GlobalLayout:
+    """Return the layout that the arguments of to_global specify."""
     p = x.global_layout.placement if p is None else p
     check_placement(p, "to_global")
     if sbps is None and len(p.hierarchy) != len(x.global_layout.sbp):
         raise ArgumentError("to_global: another hierarchy needs an sbp", expected=f"{len(p.hierarchy)} of them",
                             got=f"sbp=None, and the present one is {x.global_layout.sbp}", fix="pass sbp=")
-    return checked_layout(p, x.global_layout.sbp if sbps is None else sbps, x._sizes(), "to_global")
+    return make_layout(p, x.global_layout.sbp if sbps is None else sbps, x._sizes(), "to_global")
