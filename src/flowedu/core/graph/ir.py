@@ -24,7 +24,8 @@ class GraphValue(Value):
     _version = 0
 
     def __init__(self, spec: Spec, kind: str, name: str, node: Node | None = None, index: int = 0):
-        self.spec, self.kind, self.name, self.node, self.index = spec, kind, name, node, index
+        self.spec, self.kind, self.name = spec, kind, name
+        self.node, self.index = node, index
 
     @property
     def is_leaf(self) -> bool:
@@ -47,8 +48,8 @@ class Node:
 
     def __init__(self, op: Op, inputs: Sequence[GraphValue], attrs: tuple, specs: Sequence[Spec], name: str, line: str,
                  placement: tuple[int, ...] | None = None):
-        self.op, self.inputs, self.attrs, self.name, self.line = op, tuple(inputs), attrs, name, line
-        self.placement = placement
+        self.op, self.inputs, self.attrs = op, tuple(inputs), attrs
+        self.name, self.line, self.placement = name, line, placement
         self.outputs = tuple(GraphValue(s, "node", name if i == 0 else f"{name}.{o}", self, i)
                              for i, (s, o) in enumerate(zip(specs, op.outputs)))
 

@@ -107,7 +107,8 @@ class Planner:
 
     def __init__(self, plan: Plan, arrays: dict[GraphValue, object], threads: int, inplace: bool,
                  scratch: Callable[[Step], int] | None):
-        self.plan, self.threads, self.inplace, self.scratch = plan, threads, inplace, scratch
+        self.plan, self.threads = plan, threads
+        self.inplace, self.scratch = inplace, scratch
         graph = plan.graph
         self.constants = fold(graph)
         self.last_read = last_reads(graph)

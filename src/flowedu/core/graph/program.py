@@ -41,7 +41,8 @@ class Program:
 
     def __init__(self, graph: Graph, off: Iterable[str] = (), *, tensors: bool = True, share: int = 1, lock=None,
                  place: int = 0):
-        self.graph, self.tensors, self.share, self.place = graph, tensors, share, place
+        self.graph, self.tensors = graph, tensors
+        self.share, self.place = share, place
         self.gpu = extension("plans on a GPU")(place) if place else None
         self.off = frozenset(off).union(self.gpu.off if self.gpu else ())
         self.report = run_passes(graph, self.off, self.gpu.lower if self.gpu else None)

@@ -41,7 +41,8 @@ class JobContext(Context):
 
     def __init__(self, session, name: str, training: bool, config):
         super().__init__()
-        self.session, self.name, self.training, self.config = session, name, training, config
+        self.session, self.name = session, name
+        self.training, self.config = training, config
         self.graph = Graph(name)
         self.trainable: dict[str, tuple[GraphValue, object]] = {}
         self.blobs: dict[str, GraphValue] = {}

@@ -28,7 +28,8 @@ class Way:
     """
 
     def __init__(self, path: Sequence[Signature], fault: str = "", calls: Sequence[LocalCall] = (), k: int = 1):
-        self.path, self.fault, self._before, self._k = tuple(path), fault, calls, k
+        self.path, self.fault = tuple(path), fault
+        self._before, self._k = calls, k
         self.signature: GridSignature = tuple(zip(*path))
         self.whole = all(s == "B" for p in path for s in p)
         self.mixed = any(len({s for s in sbps if s[0] == "P"}) > 1 for sbps in self.signature)

@@ -131,13 +131,13 @@ def choose(op: Op, specs: Sequence[Spec], attrs: tuple, present: Sequence[Presen
 @functools.lru_cache(maxsize=8192)
 def _find_choice(question: Question) -> Choice | list[Candidate]:
     """Return the Choice, or all candidates if each has a fault."""
-    op, specs, attrs, present, same, devices, hierarchy, hints, rule, strict = question
-    judge = _Judge(op, specs, present, same, devices, hierarchy, hints, RULES[rule].partial)
-    candidates = [judge(way, i) for i, way in enumerate(ways(op, specs, attrs, hierarchy))]
-    asked, key = Asked(specs, [p[0] for p in present]), RULES[rule].key
+    op, specs, rule = question.op, question.specs, RULES[question.rule]
+    judge = _Judge(op, specs, *question[3:8], rule.partial)
+    candidates = [judge(way, i) for i, way in enumerate(ways(op, specs, question.attrs, question.hierarchy))]
+    asked = Asked(specs, [layouts[0] for layouts in question.present])
     for c in candidates:
-        c.key = () if c.fault else key(c, asked)
-        if strict and not c.fault and c.matches < len(specs):
+        c.key = () if c.fault else rule.key(c, asked)
+        if question.strict and not c.fault and c.matches < len(specs):
             c.fault = "not all inputs lie so"
     candidates.sort(key=lambda c: (bool(c.fault), c.key))
     for c in list(candidates):
@@ -146,8 +146,8 @@ def _find_choice(question: Question) -> Choice | list[Candidate]:
         calls = None if c.way.whole else c.way.calls
         if c.way.whole or calls is not None:
             candidates.sort(key=lambda c: bool(c.fault))
-            return Choice(op, op.name, devices, hierarchy, c.signature, c.layouts, c.routes, int(c.bytes),
-                          calls, candidates, rule)
+            return Choice(op, op.name, question.devices, question.hierarchy, c.signature, c.layouts, c.routes,
+                          int(c.bytes), calls, candidates, question.rule)
         c.fault = UNEVEN
     return candidates
 
@@ -156,8 +156,9 @@ class _Judge:
     """A function from ways to Candidates that caches the route of each input to each layout."""
 
     def __init__(self, op, specs, present, same, devices, hierarchy, hints, partial):
-        self.op, self.specs, self.present, self.same, self.hints = op, specs, present, same, hints
-        self.devices, self.hierarchy, self.partial = devices, hierarchy, partial
+        self.specs, self.present, self.same = specs, present, same
+        self.devices, self.hierarchy = devices, hierarchy
+        self.op, self.hints, self.partial = op, hints, partial
         self.names = names_of(op, len(specs))
         self.known: dict[tuple, tuple[Layout, bool, Route | None]] = {}
 
@@ -171,7 +172,8 @@ class _Judge:
         for n, s, hint in zip(self.names, way.signature, self.hints):
             if hint is not None and s != hint:
                 return faulty(f"the hint says {n}={pretty(hint)}")
-        total, matches, routes, paid = 0, 0, [], set()
+        total = matches = 0
+        routes, paid = [], set()
         for i, n in enumerate(self.names):
             sbp = way.signature[i]
             dst, in_place, r = self._find_route(self.same[i], sbp)

@@ -42,7 +42,9 @@ def _fewest_bytes(c, asked: Asked) -> tuple:
 
 def _rank(signature, inputs: int) -> tuple:
     def place(s: str, whole: int) -> int:
-        return whole if s == "B" else 2000 if s[0] == "P" else split_axis(s)
+        if s == "B":
+            return whole
+        return 2000 if s[0] == "P" else split_axis(s)
     return tuple(place(s, 1000 if i < inputs else -1) for i, sbps in enumerate(signature) for s in sbps)
 
 

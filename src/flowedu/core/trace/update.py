@@ -42,7 +42,8 @@ def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue
         scale: factor for the gradients.
         together: True for one op per group, False for one op per parameter.
     """
-    rates, hosts, groups, owned = [], {}, [], {}
+    rates, groups = [], []
+    hosts, owned = {}, {}
     homes = {tracer.paths[i]: global_layout for i, global_layout in tracer.placing.homes.items()}
     for optimizer, _ in entries:
         if optimizer is entries[0][0]:                # the executor increments only this counter

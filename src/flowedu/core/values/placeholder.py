@@ -107,8 +107,11 @@ def check_element_type(d: Any, what: str) -> dtype:
 
 def check_shape_is_tuple(shape: Any, what: str) -> None:
     if type(shape) is not tuple:
-        fix = f"write {tuple(shape)}" if isinstance(shape, (list, tuple, np.ndarray)) else \
-            f"write ({shape},): the comma makes the tuple" if isinstance(shape, int) else "write (100, 784), say"
+        fix = "write (100, 784), say"
+        if isinstance(shape, (list, tuple, np.ndarray)):
+            fix = f"write {tuple(shape)}"
+        elif isinstance(shape, int):
+            fix = f"write ({shape},): the comma makes the tuple"
         raise CheckError(f"{what}: the shape must be a tuple", expected="a tuple of ints", got=told_value(shape), fix=fix)
 
 
