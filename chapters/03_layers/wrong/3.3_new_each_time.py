@@ -3,6 +3,6 @@ def get_variable(self, name, spec, initializer, trainable, regularizer=None, reu
     from flowedu.core.eager.arrays import copied
     if initializer is None:
         raise missing_initializer(name)
-    found = self.variables[name] = copied(initial_value(initializer, spec, seed, name), spec.dtype)
-    found.requires_grad = trainable and spec.dtype.is_floating_point
-    return found
+    variable = self.variables[name] = copied(initial_value(initializer, spec, seed, name), spec.dtype)
+    variable.requires_grad = trainable and spec.dtype.is_floating_point
+    return variable

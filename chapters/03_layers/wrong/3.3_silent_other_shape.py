@@ -4,6 +4,6 @@ def get_variable(self, name, spec, initializer, trainable, regularizer=None, reu
     if name not in self.variables:
         if initializer is None:
             raise missing_initializer(name)
-        found = self.variables[name] = copied(initial_value(initializer, spec, seed, name), spec.dtype)
-        found.requires_grad = trainable and spec.dtype.is_floating_point
+        variable = self.variables[name] = copied(initial_value(initializer, spec, seed, name), spec.dtype)
+        variable.requires_grad = trainable and spec.dtype.is_floating_point
     return self.variables[name]
