@@ -76,7 +76,7 @@ from flowedu.oneflow04.deprecated import device_prior_placement, fixed_placement
 
 # records and passes that know special kernels
 from flowedu.fast import operators as _fast_operators, ops as _fast_ops, passes as _fast, tensors as _fast_tensors
-from flowedu.core.extensions import register_extension as _register_shelf
+from flowedu.core.extensions import homes as _extension_homes
 
 # chapter 5: tensors
 from flowedu.tensor import return_types
@@ -204,30 +204,37 @@ __getattr__, __dir__ = _lazy_import(__name__, {
 _PARTS = {"diagnostics", "aliases", "fast", "oneflow04", "saving"}         # of the house, which users need not know
 __all__ = [_name for _name in __dir__() if not _name.startswith("_") and _name not in _PARTS]
 
-# what the course leaves to other extensions (core/extensions.py)
-_register_shelf({
-    "plan as text": "flowedu.show.plan:describe", "plans on a GPU": "flowedu.cuda.plan:OnGpu",
-    "layouts as text": "flowedu.show.bill:describe",
-    "route as text": "flowedu.show.routes:describe", "hop as text": "flowedu.show.routes:hop",
-    "route as a picture": "flowedu.show.boxing:draw", "choice of a layout": "flowedu.show.choice:explained",
-    "why no layout will do": "flowedu.show.choice:refusal", "memory of ranks": "flowedu.show.ranks:memory",
-    "a graph of global tensors": "flowedu.distributed.graph.view:GlobalView",
-    "where global tensors lie": "flowedu.distributed.graph.placing:Placing",
-    "a job on several devices": "flowedu.distributed.spread:spread",
-    "eager sources begin anew": "flowedu.ops.host:forget_states",
-    "ranks of this process": "flowedu.distributed.ranks.engine:start",
-    "shards of other ranks": "flowedu.distributed.shards", "GPUs of ranks": "flowedu.cuda.ranks",
-    "why a call does not fit": "flowedu.diagnostics.explain:misfit",
-    "tensors from sizes": "flowedu.tensor.creation:construct", "bfloat16 for NumPy": "flowedu.tensor.bfloat16:shown",
-    "signature of a job": "flowedu.oneflow04.job.signature:job_signature",
-    "where many buffers lie": "flowedu.fast.arena:place",
-    "checks of a pass": "flowedu.diagnostics.verify:pass_checks",
-    "checks of a plan": "flowedu.diagnostics.verify:checked_plan",
-    "executor of a plan": "flowedu.diagnostics.verify:make_executor",
-    "kernels in Python": "flowedu.ops.custom.pykernel:python_call", "slices of parts": "flowedu.ops.slice_part:spread",
-    "formulas of 16-bit floats": "flowedu.ops.halves:widened",
-    "namespace of the array API standard": "flowedu.tensor.array_api",
-    "OneFlow's names of ops": "flowedu.tensor.node_names:type_name"})
+# the functions behind the extension points of core/extensions.py
+_extension_homes.update(
+    plan_text="flowedu.show.plan:describe",
+    gpu_plan="flowedu.cuda.plan:OnGpu",
+    layouts_text="flowedu.show.bill:describe",
+    route_text="flowedu.show.routes:describe",
+    hop_text="flowedu.show.routes:hop",
+    draw_route="flowedu.show.boxing:draw",
+    choice_text="flowedu.show.choice:explained",
+    no_layout_error="flowedu.show.choice:refusal",
+    rank_memory="flowedu.show.ranks:memory",
+    global_graph="flowedu.distributed.graph.view:GlobalView",
+    global_placing="flowedu.distributed.graph.placing:Placing",
+    spread_job="flowedu.distributed.spread:spread",
+    reset_eager_sources="flowedu.ops.host:forget_states",
+    start_ranks="flowedu.distributed.ranks.engine:start",
+    remote_shards="flowedu.distributed.shards",
+    rank_gpus="flowedu.cuda.ranks",
+    raise_misfit="flowedu.diagnostics.explain:raise_misfit",
+    construct_tensor="flowedu.tensor.creation:construct",
+    bfloat16_array="flowedu.tensor.bfloat16:shown",
+    job_signature="flowedu.oneflow04.job.signature:job_signature",
+    place_buffers="flowedu.fast.arena:place",
+    check_pass="flowedu.diagnostics.verify:pass_checks",
+    check_plan="flowedu.diagnostics.verify:checked_plan",
+    make_executor="flowedu.diagnostics.verify:make_executor",
+    python_kernel="flowedu.ops.custom.pykernel:python_call",
+    spread_slice="flowedu.ops.slice_part:spread",
+    widen_formula="flowedu.ops.halves:widened",
+    array_api="flowedu.tensor.array_api",
+    op_type_name="flowedu.tensor.node_names:type_name")
 
 __version__ = "0.1.0"
 

@@ -129,12 +129,22 @@ def test_here_is_set_for_a_block_and_for_one_thread():
         pass
 
 
-def test_what_core_leaves_to_shelves_is_there():
-    asked = {what for p in FILES for what in re.findall(r'extension\("([^"]+)"[,)]', p.read_text(encoding="utf-8"))}
-    assert asked == set(extensions._homes)
-    assert all(extensions.extension(what) is not None for what in extensions._homes)
-    with pytest.raises(UnsupportedError, match="a picture nobody makes"):
-        extensions.extension("a picture nobody makes")
+def test_every_extension_point_is_declared_filled_and_used():
+    used = {name for p in FILES if p.name != "extensions.py"
+            for name in re.findall(r"\bextensions\.([a-z]\w+)", p.read_text(encoding="utf-8"))}
+    declared = extensions.__annotations__.keys() - {"homes"}
+    assert declared == extensions.homes.keys() == used & declared
+    assert all(getattr(extensions, name) is not None for name in declared)
+
+
+def test_a_missing_extension_is_none_or_an_error(monkeypatch):
+    monkeypatch.delitem(extensions.homes, "hop_text")
+    monkeypatch.delitem(extensions.homes, "plan_text")
+    assert extensions.hop_text is None
+    with pytest.raises(UnsupportedError, match="plan_text: not in this package"):
+        extensions.plan_text.__call__()
+    with pytest.raises(AttributeError, match="declares no attribute 'picture'"):
+        extensions.picture.__call__()
 
 
 LINES = 13_000                # of core and its kernels. 16,000 at most

@@ -10,5 +10,5 @@
     trace/    5  nn.Graph: modules traced into graphs
     sbp/      6  several devices: layouts, signatures, boxing, inference, lowering, global tensors
     buffers/  7  TensorBuffer and TensorList: data whose size is known only when it is there
-    extensions.py  what the course leaves to the extensions beside it, by name
+    extensions.py  optional parts outside of core, called by name
 """

@@ -1,36 +1,46 @@
-"""Extensions: parts of the package that core calls by name, without importing them: pictures and tables, graphs of global
-tensors, plans on a GPU.
+"""Extension points: optional parts of the package that core calls by name and runs without.
 
-    extension("plan as text")(plan)      calls the function registered as "plan as text" (in flowedu/__init__.py)
+    extensions.plan_text(plan)        imports and calls the function at homes["plan_text"]
 
-Nothing is imported before it is called. Without the extension the rest of the course runs, and the call says what is
-missing.
+A missing part is None if its type includes None. The lookup of any other missing part raises UnsupportedError.
 """
 from __future__ import annotations
 
-import functools
-import importlib
-from collections.abc import Mapping
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
-from flowedu.errors import UnsupportedError
+from flowedu.errors.optional import make_lookup
 
-_homes: dict[str, str] = {}
-_module = functools.cache(importlib.import_module)            # which asks for a lock every time
+job_signature: Callable[..., Any] | None
+spread_slice: Callable[..., Any] | None
+widen_formula: Callable[..., Any] | None         # computes 16-bit floats in float32
+python_kernel: Callable[..., Any]
+raise_misfit: Callable[..., None] | None         # for arguments that do not fit module.forward
+plan_text: Callable[..., str]
+gpu_plan: Callable[..., Any]
+place_buffers: Callable[..., int] | None
+check_pass: Callable[..., Any] | None
+check_plan: Callable[..., Any] | None
+make_executor: Callable[..., Any] | None
+reset_eager_sources: Callable[[], None] | None
+construct_tensor: Callable[..., Any]
+bfloat16_array: Callable[..., Any]
+array_api: ModuleType
+op_type_name: Callable[..., str] | None
+global_graph: Callable[..., Any]
+global_placing: Callable[..., Any] | None
+spread_job: Callable[..., Any]
+layouts_text: Callable[..., str]
+route_text: Callable[..., str]
+hop_text: Callable[..., str] | None
+draw_route: Callable[..., Any]
+choice_text: Callable[..., str]
+no_layout_error: Callable[..., Exception] | None
+rank_memory: Callable[..., Any]
+rank_gpus: ModuleType
+remote_shards: ModuleType
+start_ranks: Callable[..., Any] | None
 
-
-def register_extension(homes: Mapping[str, str]) -> None:
-    """{what: "module:function", or "module"}."""
-    _homes.update(homes)
-
-
-def extension(what: str, otherwise: Any = None) -> Any:
-    """The function, class or module that does it; `otherwise` where there is none."""
-    if what not in _homes:
-        if otherwise is not None:
-            return otherwise
-        raise UnsupportedError(f"{what}: not in this package", expected="an extension beside flowedu.core that does it",
-                               got="none", fix="install all of flowedu")
-    module, _, name = _homes[what].partition(":")
-    found = _module(module)
-    return getattr(found, name) if name else found
+homes: dict[str, str] = {}              # {name: "module:function" or "module"}, filled by flowedu/__init__.py
+__getattr__ = make_lookup(homes, __annotations__)

@@ -57,6 +57,14 @@ def misfit(name: str, function, args: tuple, kwargs: dict) -> CallError | None:
     return None
 
 
+def raise_misfit(module, args: tuple, kwargs: dict, error: TypeError) -> None:
+    """Raise a clearer error if `error`, caught by the caller of module.forward, means that the arguments do not fit."""
+    if error.__traceback__.tb_next is None:              # no line of forward ran
+        clearer = misfit(f"{type(module).__name__}.forward", module.forward, args, kwargs)
+        if clearer is not None:
+            raise clearer
+
+
 def _inside(error: BaseException) -> bool:
     """Whether no line of the user's own was running when the error came up."""
     step = error.__traceback__

@@ -5,10 +5,10 @@ import copy
 
 import numpy as np
 
+from flowedu.core import extensions
 from flowedu.core.eager.arrays import copy_of, from_numpy, row_by_row, tensor_alias
 from flowedu.core.eager.dispatch import set_data
 from flowedu.core.eager.tensor import Tensor, attach
-from flowedu.core.extensions import extension
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import empty as _empty
 from flowedu.errors import ArgumentError, CallError, GradientError, LazyTensorError
@@ -111,7 +111,7 @@ def __array_namespace__(self, /, *, api_version: str | None = None):
     Raises:
         ArgumentError: a ValueError, for a version that is not known.
     """
-    array_api = extension("namespace of the array API standard")
+    array_api = extensions.array_api
     versions = ("2021.12", "2022.12", "2023.12", "2024.12", array_api.__array_api_version__)
     if api_version not in (None, *versions):
         raise ArgumentError("__array_namespace__: unknown version of the array API standard", expected=", ".join(versions),

@@ -29,7 +29,7 @@ from flowedu.errors import (ArgumentError, DeviceError, DTypeError, FlowError, G
 from flowedu.errors.element_types import no_kernel
 from flowedu.core.ops import axes as equations
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.extensions import extension
+from flowedu.core import extensions
 
 cdef extern from "Python.h":
     object PyType_GenericAlloc(PyTypeObject *, Py_ssize_t)

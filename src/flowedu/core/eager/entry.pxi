@@ -77,7 +77,7 @@ def prepare(op, specs, attrs, strides=None, outs=None):
         if view is None:
             return None
     elif op.cpu is None and op.ref is not None:
-        kernel, extra = extension("kernels in Python")(op, attrs)
+        kernel, extra = extensions.python_kernel(op, attrs)
     else:
         kernel, extra = op.kernel_for(specs, outs, names)
         if op.pack is not None:

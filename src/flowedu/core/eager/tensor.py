@@ -8,8 +8,8 @@ import builtins
 
 import numpy as np
 
+from flowedu.core import extensions
 from flowedu.core.eager.dispatch import TensorBase, connect, slots
-from flowedu.core.extensions import extension
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import operate
 from flowedu.core.ops.value import matmul
@@ -46,7 +46,7 @@ class TensorType(type):
     """Metaclass: a call makes a tensor, `flow.Tensor(2, 3)`; C code allocates without a call."""
 
     def __call__(cls, *args, device=None, placement=None, sbp=None):
-        return extension("tensors from sizes")("Tensor", None, args, device, placement, sbp)
+        return extensions.construct_tensor("Tensor", None, args, device, placement, sbp)
 
 
 class Tensor(TensorBase, metaclass=TensorType):
@@ -119,7 +119,7 @@ class Tensor(TensorBase, metaclass=TensorType):
                              "to copy the tensor to host memory first", expected="a tensor on the CPU",
                              got=f"cuda:{self._device - 1}", fix="x.cpu().numpy()")
         if self.dtype.numpy is None:
-            return extension("bfloat16 for NumPy")(self)
+            return extensions.bfloat16_array(self)
         return np.asarray(memoryview(self))
 
     def peek(self) -> np.ndarray:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowedu.core.extensions import extension
+from flowedu.core import extensions
 from flowedu.errors import DeviceError, UnsupportedError
 
 
@@ -24,7 +24,7 @@ class OneDevice:
     def enter(self, value, x) -> None:
         """Record the device of `x`, the tensor of an input or variable. 0-d CPU variables work with any device."""
         if x.global_layout is not None:
-            extension("a graph of global tensors")             # raises if it is not installed
+            _ = extensions.global_graph            # raises UnsupportedError if it is missing
         if not (x._device or x.ndim or value.kind == "input"):
             return
         if not self.first:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import nullcontext
 from time import perf_counter
 
+from flowedu.core import extensions
 from flowedu.core.eager.dispatch import exact
-from flowedu.core.extensions import extension
 from flowedu.core.graph.ir import Graph, GraphValue
 from flowedu.core.graph.rewrite import dead, replace
 from flowedu.core.ops.define import Op
@@ -25,7 +25,7 @@ SAME: set[Op] = {identity, reshape, expand, cast}     # no-ops if the input alre
 
 def run_passes(graph: Graph, off: Iterable[str] = (), last: Callable[[Graph], str] | None = None) -> list[str]:
     """Run all passes in order, then `last`, a pass of the device. Returns one line per pass."""
-    report, checks = [], extension("checks of a pass", nullcontext)
+    report, checks = [], extensions.check_pass or nullcontext
     for f in PASSES if last is None else (*PASSES, last):
         if f.__name__ not in off:
             before, parts, start = len(graph.nodes), PARTS.get(f), perf_counter()

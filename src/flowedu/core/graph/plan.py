@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
+from flowedu.core import extensions
 from flowedu.core.eager.arrays import row_by_row
 from flowedu.core.eager.dispatch import Entry, prepare
-from flowedu.core.extensions import extension
 from flowedu.core.graph.executor import scratch_bytes
 from flowedu.core.graph.ir import Graph, GraphValue, Node, base
 from flowedu.core.graph.memory import Buffer, lower_bound, place, total
@@ -97,9 +97,9 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[s
     for b in [s.scratch for s in plan.steps if s.scratch and s.node in graph.kept] if reuse else plan.buffers:
         b.first, b.last = 0, len(plan.steps)
     graph.spent["plan"], start = perf_counter() - start, perf_counter()
-    plan.arena = extension("where many buffers lie", place)(plan.buffers)
+    plan.arena = (extensions.place_buffers or place)(plan.buffers)
     graph.spent["memory"] = perf_counter() - start
-    return extension("checks of a plan", lambda plan: plan)(plan)
+    return extensions.check_plan(plan) if extensions.check_plan else plan
 
 
 class Planner:

@@ -16,8 +16,8 @@ from contextlib import nullcontext
 from threading import RLock
 from time import perf_counter
 
+from flowedu.core import extensions
 from flowedu.core.eager.dispatch import get_num_threads
-from flowedu.core.extensions import extension
 from flowedu.core.graph.executor import Executor
 from flowedu.core.graph.ir import Graph, GraphValue
 from flowedu.core.graph.passes import run_passes
@@ -43,7 +43,7 @@ class Program:
                  place: int = 0):
         self.graph, self.tensors = graph, tensors
         self.share, self.place = share, place
-        self.gpu = extension("plans on a GPU")(place) if place else None
+        self.gpu = extensions.gpu_plan(place) if place else None
         self.off = frozenset(off).union(self.gpu.off if self.gpu else ())
         self.report = run_passes(graph, self.off, self.gpu.lower if self.gpu else None)
         self.lock = RLock() if lock is None else lock
@@ -73,7 +73,7 @@ class Program:
         self.plan = make_plan(self.graph, self.arrays, self.report, threads=threads, inplace="inplace" not in self.off,
                               reuse="reuse" not in self.off, scratch=self.gpu.scratch if self.gpu else None)
         start = perf_counter()
-        make = self.gpu.executor if self.gpu else extension("executor of a plan", Executor)
+        make = self.gpu.executor if self.gpu else extensions.make_executor or Executor
         executor = make(self.plan, threads=threads)
         executor.as_tensors, executor.counter, executor.written = self.tensors, self.counter, self.written
         self.graph.spent["executor"] = perf_counter() - start

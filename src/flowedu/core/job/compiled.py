@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from flowedu.core import extensions
 from flowedu.core.eager.arrays import copied
-from flowedu.core.extensions import extension
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.graph.program import Program
 from flowedu.core.layers.context import use_context
@@ -37,7 +37,7 @@ class Compiled:
         self.deliveries = [(tuple(map(unique.index, values)), handler) for values, handler in watched]
         readers = Counter([*self.returned, *(i for where, _ in self.deliveries for i in where)])
         self.shared = {i for i, n in readers.items() if n > 1}    # each reader gets a copy
-        self.spread = extension("a job on several devices")(graph, devices) if devices > 1 else None
+        self.spread = extensions.spread_job(graph, devices) if devices > 1 else None
         # Jobs share variables, so the lock of the session allows one run at a time.
         self.program = Program(graph, off, tensors=False, lock=context.session.lock, place=context.place)
 

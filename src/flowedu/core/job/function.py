@@ -4,7 +4,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from flowedu.core.extensions import extension
+from flowedu.core import extensions
 from flowedu.core.job.program import CompiledJob
 from flowedu.core.job.session import default_session
 from flowedu.core.job.values import aligned_array
@@ -131,7 +131,7 @@ class JobFunction:
             raise CheckError(f"{self.name}: there is no plan yet", expected="a call: the shapes of a job with tp.ListNumpy "
                              "arguments or sources are known only then", got="none so far",
                              fix="call the job once, then show it")
-        text = extension("plan as text")(self.plan, self.argument_names())
+        text = extensions.plan_text(self.plan, self.argument_names())
         return text if self.compiled.spread is None else f"{text}\n\n{self.compiled.spread.describe()}"
 
     def argument_names(self) -> dict[str, str]:

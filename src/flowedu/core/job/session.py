@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flowedu.core import extensions
 from flowedu.core.eager.arrays import copied
 from flowedu.core.eager.dispatch import carried
 from flowedu.core.eager.tensor import Tensor
-from flowedu.core.extensions import extension
 from flowedu.core.layers import context
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, JobBuildAndInferError, UnsupportedError
@@ -172,7 +172,8 @@ def clear_default_session() -> None:
         job.session = None
     _default = type(_default)()
     context.EAGER.variables.clear()
-    extension("eager sources begin anew", otherwise=lambda: None)()
+    if extensions.reset_eager_sources:
+        extensions.reset_eager_sources()
 
 
 atexit.register(lambda: _default.close())

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 
+from flowedu.core import extensions
 from flowedu.core.eager.tensor import Tensor
-from flowedu.core.extensions import extension
 from flowedu.core.layers.parameter import Parameter
 from flowedu.core.values import thread_state as ambient
 from flowedu.errors import CallError, DTypeError, MissingAttributeError, NameKeyError, UnsupportedError
@@ -57,7 +57,8 @@ class Module:
         try:
             return self.forward(*args, **kwargs)
         except TypeError as e:
-            raise_misfit(self, args, kwargs, e)
+            if extensions.raise_misfit:
+                extensions.raise_misfit(self, args, kwargs, e)
             raise
 
     # ---- registration
@@ -219,15 +220,6 @@ class Module:
             return f"{self._get_name()}({lines[0]})"
         body = [*lines, *children]
         return f"{self._get_name()}(" + ("\n  " + "\n  ".join(body) + "\n" if body else "") + ")"
-
-
-def raise_misfit(module, args: tuple, kwargs: dict, error: TypeError) -> None:
-    """Raise an error that explains the misfit if `error` means that the arguments do not fit module.forward."""
-    if error.__traceback__.tb_next is None:              # no line of forward ran
-        explain = extension("why a call does not fit", lambda *call: None)
-        better = explain(f"{type(module).__name__}.forward", module.forward, args, kwargs)
-        if better is not None:
-            raise better
 
 
 def _forget(module: Module, name: str, keep: str) -> None:

@@ -86,5 +86,3 @@ class Module:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Delete the gradients, or fill them with zeros if `set_to_none` is False (the default of OneFlow 0.9)."""
 def name_of(value) -> str: ...
-def raise_misfit(module, args: tuple, kwargs: dict, error: TypeError) -> None:
-    """Raise an error that explains the misfit if `error` means that the arguments do not fit module.forward."""

@@ -5,7 +5,7 @@ import builtins
 
 import numpy as np
 
-from flowedu.core.extensions import extension
+from flowedu.core import extensions
 from flowedu.core.ops import axes
 from flowedu.core.ops.define import define
 from flowedu.core.ops.record import Kernel, Laws, Meaning, Split, View
@@ -32,7 +32,8 @@ slice = define(
     View(lambda strides, start, step: (tuple(s * t for s, t in zip(strides, step)),
                                        sum(s * a for s, a in zip(strides, start)))),
     Split(linear=["x"], rising=["x"],
-          spread=lambda x, start, stop, step: extension("slices of parts", _no_spread)(x, start, stop, step),
+          spread=lambda x, start, stop, step: (
+              extensions.spread_slice(x, start, stop, step) if extensions.spread_slice else {}),
           localize=lambda x, start, stop, step, full: localize_slice(x, start, stop, step, full)),
     Laws([dict(shapes=[(6, 12)], start=(0, 2), stop=(6, 9), step=(1, 3)),
           dict(shapes=[(12,)], start=(3,), stop=(3,), step=(1,))], float_only=False),
@@ -54,11 +55,6 @@ def localize_slice(x, start, stop, step, full):
     """An axis that the slice takes whole: it takes all of a device's part, too."""
     keep = full_axes(full, start, stop, step)
     return {"stop": tuple(n if i in keep else b for i, (n, b) in enumerate(zip(x.shape, stop)))}
-
-
-def _no_spread(x, start, stop, step):
-    """An axis that is cut by the slice stays whole."""
-    return {}
 
 
 def _check_slice_grad(dy, shape, start, stop, step):

@@ -8,7 +8,7 @@ from libc.string cimport memcpy, memset
 from flowedu._kernels.core.program cimport FE_CONST, FE_MAX_SLOTS, fe_program, fe_tile
 
 from flowedu._kernels import TILES
-from flowedu.core.extensions import extension
+from flowedu.core import extensions
 from flowedu.core.values.dtype import BY_CODE
 from flowedu.errors.element_types import mixed, refused
 
@@ -70,7 +70,8 @@ class Formula:
         key = tuple(t.code for t in in_types)
         found = self.cache.get(key)
         if found is None:
-            wide = extension("formulas of 16-bit floats", _as_it_is)(self, in_types, out_types)
+            widen = extensions.widen_formula
+            wide = widen(self, in_types, out_types) if widen else self
             found = self.cache[key] = TileProgram(wide, wide.types(what, in_types))
         return found
 
@@ -81,10 +82,6 @@ class Formula:
 
     def __repr__(self):
         return f"Formula({self.describe()})"
-
-
-def _as_it_is(formula, in_types, out_types):
-    return formula
 
 
 cdef class TileProgram:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from flowedu.core.extensions import extension
+from flowedu.core import extensions
 from flowedu.core.ops.define import Op
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.boxing.primitives import route
@@ -72,7 +72,7 @@ class Choice:
 
     def explain(self) -> str:
         """Return all candidates with their bytes, the winner, and the deciding reason, as text."""
-        return extension("choice of a layout")(self)
+        return extensions.choice_text(self)
 
 
 def cheapest(present: Present, dst: Layout, spec: Spec) -> Route:
@@ -125,7 +125,7 @@ def choose(op: Op, specs: Sequence[Spec], attrs: tuple, present: Sequence[Presen
     choice = _find_choice(question)
     if isinstance(choice, Choice):
         return replace(choice, name=name) if name and name != choice.name else choice
-    raise extension("why no layout will do", otherwise=_no_choice_error)(question, choice, name or op.name, line)
+    raise (extensions.no_layout_error or _no_choice_error)(question, choice, name or op.name, line)
 
 
 @functools.lru_cache(maxsize=8192)

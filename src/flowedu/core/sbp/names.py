@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from flowedu.core.extensions import extension
+from flowedu.core import extensions
 from flowedu.core.values.size import Size
 from flowedu.errors import ArgumentError, DTypeError, FlowError
 
@@ -55,7 +55,7 @@ class placement:
         """Return all ranks in a row; for "cuda" in a single process, all GPUs."""
         from flowedu.core.sbp.ranks import current
         size = current().size
-        return placement(type, range(extension("GPUs of ranks").all_of(size) if type == "cuda" else size))
+        return placement(type, range(extensions.rank_gpus.all_of(size) if type == "cuda" else size))
 
     @property
     def ranks(self) -> np.ndarray:

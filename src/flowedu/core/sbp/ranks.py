@@ -16,8 +16,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from flowedu.core import extensions
 from flowedu.core.eager.arrays import from_numpy
-from flowedu.core.extensions import extension
 from flowedu.core.values.place import Place
 from flowedu.core.values.thread_state import during, register_fields, thread_state
 from flowedu.errors import ArgumentError, CommError
@@ -173,7 +173,8 @@ def _start() -> Engine:
 
 def _make_engine(devices: Callable[[], int]) -> Engine:
     """Return MPI's engine if mpiexec started this process, else one of devices() virtual devices."""
-    return extension("ranks of this process", otherwise=lambda devices: VirtualEngine(devices()))(devices)
+    start = extensions.start_ranks
+    return start(devices) if start else VirtualEngine(devices())
 
 
 def _devices() -> int:

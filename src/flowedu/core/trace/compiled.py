@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import NamedTuple
 
+from flowedu.core import extensions
 from flowedu.core.eager.tensor import Tensor
-from flowedu.core.extensions import extension
 from flowedu.core.graph.ir import GraphValue, Node
 from flowedu.core.graph.program import Program
 from flowedu.core.ops.call import interpreter
@@ -52,7 +52,7 @@ class CompiledGraph:
         with self._stage("building graph with compile passes"):
             self._complete()
             several = self.tracer.placing.active
-            self.program = extension("a graph of global tensors")(self) if several else Program(
+            self.program = extensions.global_graph(self) if several else Program(
                 self.graph, owner.config.off, place=self.tracer.placing.place)
             self.spread = self.program if several else None
             for line in self.program.report:

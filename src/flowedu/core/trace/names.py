@@ -1,11 +1,11 @@
 """Names of the ops of a graph and of their gradients. tensor/node_names.py replaces them with OneFlow's names."""
 from __future__ import annotations
 
-from flowedu.core.extensions import extension
+from flowedu.core import extensions
 
 
 def type_name(op) -> str:
-    return extension("OneFlow's names of ops", lambda op: op.name)(op)
+    return extensions.op_type_name(op) if extensions.op_type_name else op.name
 
 
 def op_type(node) -> str:

@@ -9,13 +9,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from flowedu.core import extensions
 from flowedu.core.eager.dispatch import is_grad_enabled, lazy_tensor
 from flowedu.core.eager.tensor import Tensor
-from flowedu.core.extensions import extension
 from flowedu.core.graph.backward import ones
 from flowedu.core.graph.devices import OneDevice
 from flowedu.core.graph.ir import Building, Graph, GraphValue, Node
-from flowedu.core.layers.module import raise_misfit
 from flowedu.core.ops.call import interpreter
 from flowedu.core.ops.reverse import reverse
 from flowedu.core.trace import io
@@ -58,7 +57,7 @@ class Tracer:
         self.count = self.free = 0
         self.checkpoints: dict[Node, object] = {}        # node -> the Checkpoint that recomputes it
         self.passes: dict[Node, tuple[int, bool]] = {}   # node -> (index of micro-batch, is backward)
-        self.placing = extension("where global tensors lie", OneDevice)(self)
+        self.placing = (extensions.global_placing or OneDevice)(self)
 
     # ---- the interpreter
     def raw(self) -> interpreter:
@@ -206,7 +205,8 @@ def _forward(module, args: tuple, kwargs: dict):
     try:
         return module.forward(*args, **kwargs)
     except TypeError as e:
-        raise_misfit(module, args, kwargs, e)
+        if extensions.raise_misfit:
+            extensions.raise_misfit(module, args, kwargs, e)
         raise
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flowedu.core.extensions import extension
+from flowedu.core import extensions
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.typing import Numpy, PlaceholderType
 from flowedu.errors import CheckError, UnsupportedError, told_value
@@ -85,7 +85,7 @@ def check_signature(fn: Function) -> CallSignature:
     Raises: UnsupportedError (a NotImplementedError) for an annotation of the wrong kind; CheckError (an AssertionError)
     for *args, **kwargs, keyword-only parameters, and for Tuple, List, Dict, Bundle, Callback without their [T].
     """
-    return extension("signature of a job", read_plain_signature)(fn)
+    return (extensions.job_signature or read_plain_signature)(fn)
 
 
 def read_plain_signature(fn: Function) -> CallSignature:

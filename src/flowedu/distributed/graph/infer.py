@@ -11,7 +11,7 @@ import functools
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from flowedu.core.extensions import extension
+from flowedu.core import extensions
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.ops.axes import parse
 from flowedu.core.ops.update import HEAD
@@ -249,7 +249,7 @@ class Inference:
 
     def describe(self) -> str:
         """A table: op, devices, signature, bytes moved; below each op what was boxed. Totals at the end."""
-        return extension("layouts as text")(self)
+        return extensions.layouts_text(self)
 
 
 def groups(node: Node) -> list[list[int]]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 
+from flowedu.core import extensions
 from flowedu.core.eager.arrays import copy_of
 from flowedu.core.eager.dispatch import take_parts
 from flowedu.core.eager.tensor import Tensor
-from flowedu.core.extensions import extension
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.graph.passes import cse
 from flowedu.core.graph.plan import Plan
@@ -206,7 +206,7 @@ class GlobalView:
 
     def memory(self) -> dict:
         """Bytes each owned rank needs."""
-        return extension("memory of ranks")(self)
+        return extensions.rank_memory(self)
 
     def explain(self) -> str:
         """The bill, op by op."""

@@ -5,7 +5,7 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Callable
 
-from flowedu.core.layers.module import raise_misfit
+from flowedu.core import extensions
 from flowedu.core.values import thread_state as ambient
 from flowedu.errors import CallError
 from flowedu.nn.backward_hooks import Watch
@@ -79,7 +79,8 @@ class Hooks:
             try:
                 out = module.forward(*args, **kwargs)
             except TypeError as e:
-                raise_misfit(module, args, kwargs, e)
+                if extensions.raise_misfit:
+                    extensions.raise_misfit(module, args, kwargs, e)
                 raise
             for key, hook in list(self.post.items()):
                 done.add(key)

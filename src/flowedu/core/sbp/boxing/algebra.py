@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flowedu.core.extensions import extension
+from flowedu.core import extensions
 from flowedu.core.sbp.boxing.geometry import Shape
 from flowedu.core.sbp.sbp import Layout
 from flowedu.core.values.spec import Spec
@@ -69,7 +69,7 @@ class Hop:
         return [(a, b, n * self.spec.dtype.bytes) for (a, b), n in elements.items()]
 
     def __str__(self) -> str:
-        return extension("hop as text", otherwise=repr)(self)
+        return (extensions.hop_text or repr)(self)
 
 
 @dataclass(frozen=True)
@@ -131,11 +131,11 @@ class Route:
 
     def describe(self) -> str:
         """Return the hops, the bytes, and all messages (sender, receiver, bytes) as text."""
-        return extension("route as text")(self)
+        return extensions.route_text(self)
 
     def draw(self, path=None) -> str:
         """Return an SVG drawing of the blocks on each device, and write it to `path` if given."""
-        return extension("route as a picture")(self, path)
+        return extensions.draw_route(self, path)
 
 
 class Boxing:

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from flowedu.core import extensions
 from flowedu.core.eager.dispatch import GlobalLayout
-from flowedu.core.extensions import extension
 from flowedu.core.sbp.names import as_sbp, of_text, placement, sbp, split, world_error
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import Layout, find_misfit
@@ -52,7 +52,7 @@ def check_placement(p, what: str) -> None:
         raise DTypeError(f"{what}: placement is not a placement", expected="flow.placement(type, ranks)", got=repr(p),
                          fix='flow.placement("cpu", [0, 1])')
     if p.type == "cuda":
-        extension("GPUs of ranks").check(p, what)
+        extensions.rank_gpus.check(p, what)
     size = current().size
     if max(p.devices) >= size:
         raise world_error(p, size)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from flowedu.core import extensions
 from flowedu.core.eager.dispatch import GlobalLayout, carried, global_tensor, labelled
 from flowedu.core.eager.tensor import Tensor
-from flowedu.core.extensions import extension
 from flowedu.core.ops.define import REGISTRY, Op
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.boxing.primitives import route as route_of
@@ -142,7 +142,7 @@ def _input_parts(x: Tensor, plan: CallPlan, route: Route | None) -> Parts:
 # ---- parts
 def place_of(p: placement, rank: int) -> int:
     """Return the memory of a rank's part (Block.device): 0, or 1 + the number of a GPU."""
-    return 0 if p.type == "cpu" else extension("GPUs of ranks").place_of(p, rank)
+    return 0 if p.type == "cpu" else extensions.rank_gpus.place_of(p, rank)
 
 
 def on(x: Tensor, place: int) -> Tensor:
@@ -191,7 +191,7 @@ def apply_route(route: Route, parts: dict, spec: Spec, p: placement, identity: i
     owned = engine.owned                                  # test first and last before building sets
     if len(owned) == engine.size or src[0] in owned and src[-1] in owned and set(src + dst) <= set(owned):
         xs = [parts[d] for d in src]
-        ys = extension("GPUs of ranks").run(route, xs, p) if any(x._device for x in xs) else route.run(xs)
+        ys = extensions.rank_gpus.run(route, xs, p) if any(x._device for x in xs) else route.run(xs)
         return place_on_devices(dict(zip(dst, ys)), p)
     arrays = {r: engine.comm(r).box(route, parts[r].peek() if r in parts else None, identity=identity) for r in owned}
     return place_on_devices({r: over(y, spec.dtype, Tensor) for r, y in arrays.items() if y is not None}, p)

@@ -5,10 +5,10 @@ layout: split for a split value, partial for a broadcast one, broadcast for a pa
 """
 from __future__ import annotations
 
+from flowedu.core import extensions
 from flowedu.core.eager.arrays import copy_of
 from flowedu.core.eager.dispatch import GlobalLayout, copy_into, labelled, set_history, take_parts
 from flowedu.core.eager.tensor import Tensor
-from flowedu.core.extensions import extension
 from flowedu.core.grad.custom import Custom
 from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
@@ -52,8 +52,8 @@ def from_local(x: Tensor, p, sbps, check_meta: bool, copy: bool = False) -> Tens
     global_layout, engine = layout_of(p, as_sbp(sbps, len(p.hierarchy), "to_global")), current()
     alone = len(engine.owned) == engine.size           # this thread owns all shards, which are equal
     if x._device and p.type == "cuda" and not alone:
-        extension("GPUs of ranks").check_own(x, p, engine.rank)
-    others = None if alone else extension("shards of other ranks")
+        extensions.rank_gpus.check_own(x, p, engine.rank)
+    others = None if alone else extensions.remote_shards
     spec = Spec(_logical_shape(x._sizes(), global_layout.layout), x.dtype) if alone else \
         others.logical_spec(x, global_layout, check_meta)
     shard = copy_of(x.detach()) if copy else x.detach()
