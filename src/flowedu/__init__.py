@@ -51,6 +51,7 @@ from flowedu.oneflow04 import linalg
 from flowedu.oneflow04 import layers, losses, optimizer, random, regularizers
 from flowedu import nn
 from flowedu.nn import amp
+from flowedu.oneflow04.nn import public as _nn_names
 from flowedu.oneflow04.initializers import (
     constant_initializer, empty_initializer, glorot_normal_initializer, glorot_uniform_initializer, kaiming_initializer,
     ones_initializer, random_normal_initializer, random_uniform_initializer, truncated_normal, truncated_normal_initializer,

@@ -9,6 +9,7 @@ from flowedu import aliases
 from flowedu.aliases import alias
 from flowedu.errors.nearest import UnknownNameError
 
+_tables: dict[str, dict[str, str]] = {}                  # {module: its names that are imported later}
 _present: Callable = lambda found: found                 # diagnostics/present.py has the one that is used
 
 
@@ -27,6 +28,7 @@ def imported(module: str) -> None:
 def lazy_import(module: str, names: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """A module's `__getattr__` and `__dir__`. names: {name: the module that has it, or is it if that ends in the name};
     "module:other" where it has another name there."""
+    names = _tables[module] = dict(names)
 
     def __getattr__(name: str):
         if name not in names:
@@ -45,3 +47,15 @@ def lazy_import(module: str, names: Mapping[str, str]) -> tuple[Callable[[str], 
         return sorted({*vars(sys.modules[module]), *names})
 
     return __getattr__, __dir__
+
+
+def add_names(module: str, names: Mapping[str, object], later: Mapping[str, str]) -> None:
+    """Add names of another module to one that calls `lazy_import`. Names that it already has are kept.
+
+    Args:
+        later: names that are imported when they are used, as in `lazy_import`.
+    """
+    namespace = vars(importlib.import_module(module))
+    for name, value in names.items():
+        namespace.setdefault(name, value)
+    _tables[module].update(later)
