@@ -34,7 +34,7 @@ def test_changelog_and_citation_are_of_this_version():
     numbers = [tuple(map(int, version.split("."))) for version, _ in released]
     assert released[0][0] == flow.__version__ and numbers == sorted(numbers, reverse=True)
     kinds = re.findall(r"^### (.*)$", changes, re.MULTILINE)
-    assert kinds and {*kinds} <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert kinds and {*kinds} <= {"Added", "Changed", "Faster", "Deprecated", "Removed", "Fixed", "Security"}
     cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert re.findall(r"^version: (.*)$", cited, re.MULTILINE) == [flow.__version__]
     assert 'license = "Apache-2.0"' in (ROOT / "pyproject.toml").read_text("utf-8") and "\nlicense: Apache-2.0\n" in cited
