@@ -5,6 +5,7 @@ import operator
 
 from flowedu.core.eager.dispatch import TensorBase
 from flowedu.core.ops.define import REGISTRY
+from flowedu.core.values.dtype import bool_
 from flowedu.errors import AxisError, CallError, DTypeError, ShapeError
 
 _ALL = [tuple(range(n)) for n in range(9)]
@@ -14,6 +15,8 @@ _RESHAPE, _TRANSPOSE = REGISTRY["reshape"], REGISTRY["transpose"]
 def one_dim(dim: int, rank: int, what: str) -> int:
     """`dim` counted from the front. A 0-dim tensor counts as having one axis. Raises AxisError (an IndexError)."""
     n = rank or 1
+    if isinstance(dim, bool):
+        raise DTypeError(f"{what}: dim is not a whole number", expected="an int", got=repr(dim), fix=f"dim={int(dim)}")
     try:
         d = operator.index(dim)
     except TypeError:
@@ -24,6 +27,22 @@ def one_dim(dim: int, rank: int, what: str) -> int:
                         expected=f"an axis of a tensor that has {rank}", got=str(d),
                         fix="count axes from 0, or from the end with -1")
     return d + n if d < 0 else d
+
+
+def check_int(what: str, name: str, value) -> int:
+    """Return an argument that must be an int or a 0-dim integer tensor. Raises DTypeError (a TypeError), also for bools."""
+    whole, got = not isinstance(value, bool), repr(value)
+    if isinstance(value, TensorBase):
+        dtype = value.dtype
+        whole = not (value.ndim or dtype.is_floating_point or dtype is bool_)
+        got = f"a tensor {tuple(value.shape)} of {dtype}"
+    try:
+        if whole:
+            return int(value.item()) if isinstance(value, TensorBase) else operator.index(value)
+    except TypeError:
+        pass
+    raise DTypeError(f"{what}: {name} is not a whole number", expected="an int, or a 0-dim tensor of integers", got=got,
+                     fix=f"{name}=int(n)")
 
 
 def real_dim(dim: int, rank: int, what: str) -> int:
@@ -38,7 +57,7 @@ def dims(dim, rank: int, what: str) -> tuple[int, ...]:
     """Axes, sorted; None and () mean all. Raises AxisError, and ShapeError for an axis given twice."""
     if dim is None:
         return _ALL[rank]
-    if type(dim) is int:
+    if type(dim) in (int, bool):
         d = one_dim(dim, rank, what)
         return (d,) if rank else ()
     if not isinstance(dim, (tuple, list)):

@@ -281,6 +281,9 @@ def take_along_dim(input, indices, dim: int | None = None):
 def vander(x, N: int | None = None, increasing: bool = False):
     """Columns x^0, x^1, ... (falling unless increasing); of whole numbers as int64."""
     check_rank("vander", x, 1, "x")
+    if x.ndim > 1:
+        raise ShapeError("vander: x must be a one-dimensional tensor.", expected="one axis", got=str(tuple(x.shape)),
+                         fix="flow.linalg.vander takes a batch of vectors")
     x = x if x.dtype.is_floating_point else cast(x, int64)
     n = x.shape[-1] if N is None else N
     with made_with(x):

@@ -225,16 +225,21 @@ def kron(input, other):
 
 
 def cross(input, other, dim: int | None = None):
-    """Return the cross product along an axis of size 3 of the broadcast shape (None: the first such)."""
+    """Return the cross product along an axis of size 3 of the broadcast shape (None: the first such).
+
+    Both inputs must have 3 elements along it. The other axes are broadcast, also where the inputs have different numbers
+    of axes, as in the array API standard; PyTorch asks for the same number.
+    """
     check_rank("cross", input, 1)
     check_rank("cross", other, 1, "other")
     a, b = S.broadcast_tensors(input, other)
     if dim is None:
         dim = next((i for i, n in enumerate(a.shape) if n == 3), None)
-    if dim is None or a.shape[one_dim(dim, a.ndim, "cross")] != 3:
-        raise ShapeError("cross: inputs must have a dimension of length 3", expected="an axis of size 3",
-                         got=str(tuple(a.shape)), fix="dim= names the axis of size 3")
-    axis = one_dim(dim, a.ndim, "cross")
+    axis = 0 if dim is None else one_dim(dim, a.ndim, "cross")
+    fits = [x.ndim >= a.ndim - axis and x.shape[axis - a.ndim] == 3 for x in (input, other)]
+    if dim is None or not all(fits):
+        raise ShapeError("cross: inputs must have a dimension of length 3", expected="an axis of size 3 in both inputs",
+                         got=f"{tuple(input.shape)} and {tuple(other.shape)}", fix="dim= names the axis of size 3")
     return P.roll(a, -1, axis) * P.roll(b, -2, axis) - P.roll(a, -2, axis) * P.roll(b, -1, axis)
 
 

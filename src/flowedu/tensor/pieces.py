@@ -10,8 +10,9 @@ from flowedu.core.values.dtype import int64
 from flowedu.errors import ArgumentError, AxisError, ShapeError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.devices import made_with
+from flowedu.tensor.dims import check_int, one_dim, real_dim, reshaped, sizes
 from flowedu.tensor.dims import dims as axes_of
-from flowedu.tensor.dims import one_dim, real_dim, reshaped, sizes
+from flowedu.tensor.promotion import check_rank
 from flowedu.tensor.shapes import ravel, transpose
 
 _op = REGISTRY.__getitem__
@@ -22,7 +23,7 @@ def narrow(input, dim: int, start: int, length: int):
     """`length` elements along an axis, from `start` on: a view."""
     a = one_dim(dim, input.ndim, "narrow")
     n = input.shape[a] if input.ndim else 0
-    first = int(start.item()) if hasattr(start, "item") else start
+    first, length = check_int("narrow", "start", start), check_int("narrow", "length", length)
     if not input.ndim or not -n <= first <= n:
         raise AxisError(f"narrow: start out of range (expected to be in range of [{-n}, {n}], but got {first})",
                         expected=f"a start in [{-n}, {n}]", got=str(first),
@@ -59,13 +60,14 @@ def split(input, split_size_or_sections, dim: int = 0) -> tuple:
     """Pieces along an axis: of one size (the last may be smaller), or of the sizes in a list. Views."""
     a = real_dim(dim, input.ndim, "split")
     n, size = input.shape[a], split_size_or_sections
-    if isinstance(size, int):
+    if not isinstance(size, (tuple, list)):
+        size = check_int("split", "split_size", size)
         if size < 0 or size == 0 and n:
             raise ShapeError("split: split expects split_size be non-negative", expected="a size of 1 or more",
                              got=str(size), fix="split_size=1, say")
         parts = [builtins.min(size, n - i) for i in range(0, n, size)] if n else [0]
     else:
-        parts = list(size)
+        parts = [check_int("split", "a size", n) for n in size]
         if builtins.sum(parts) != n or builtins.any(p < 0 for p in parts):
             raise ShapeError(f"split: split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
                              f"dimension {a})", expected=f"sizes that add up to {n}", got=str(parts),
@@ -83,6 +85,7 @@ def _cut(x, axis, lengths):
 
 def chunk(input, chunks: int, dim: int = 0) -> tuple:
     """At most `chunks` pieces along an axis, all of one size but the last."""
+    chunks = check_int("chunk", "chunks", chunks)
     if chunks < 1:
         raise ArgumentError("chunk: chunk expects `chunks` to be greater than 0", expected="1 or more", got=str(chunks),
                             fix="chunks=1 gives the whole")
@@ -97,7 +100,8 @@ def tensor_split(input, indices_or_sections, dim: int = 0) -> tuple:
     n = input.shape[a]
     if hasattr(indices_or_sections, "tolist"):
         indices_or_sections = indices_or_sections.tolist()
-    if isinstance(indices_or_sections, int):
+    if not isinstance(indices_or_sections, (tuple, list)):
+        indices_or_sections = check_int("tensor_split", "indices_or_sections", indices_or_sections)
         if indices_or_sections < 1:
             raise ArgumentError("tensor_split: number of sections must be larger than 0", expected="1 or more",
                                 got=str(indices_or_sections), fix="1 gives the whole")
@@ -106,7 +110,8 @@ def tensor_split(input, indices_or_sections, dim: int = 0) -> tuple:
                                 got=str(indices_or_sections), fix="x.unbind(dim) gives all slices")
         k, more = divmod(n, indices_or_sections)
         return _cut(input, a, [k + 1] * more + [k] * (indices_or_sections - more))
-    marks = [0, *[builtins.range(n)[slice(None, i)].stop for i in indices_or_sections], n]
+    cuts = [check_int("tensor_split", "an index", i) for i in indices_or_sections]
+    marks = [0, *[builtins.range(n)[slice(None, i)].stop for i in cuts], n]
     return tuple(part(input, a, p, builtins.max(p, q)) for p, q in zip(marks, marks[1:]))
 
 
@@ -190,11 +195,13 @@ def flip(input, *dims_, dims=None):
 
 def fliplr(input):
     """The second axis in reverse order. At least 2-d."""
+    check_rank("fliplr", input, 2)
     return flip(input, 1)
 
 
 def flipud(input):
     """The first axis in reverse order. At least 1-d."""
+    check_rank("flipud", input, 1)
     return flip(input, 0)
 
 
@@ -202,13 +209,13 @@ def roll(input, shifts, dims=None):
     """Elements moved along axes, those that fall off come in at the other end; dims None: in the flattened tensor."""
     if dims is None:
         return reshaped(roll(ravel(input), shifts, 0), input.shape)
-    shifts, along = ((x,) if isinstance(x, int) else tuple(x) for x in (shifts, dims))
+    shifts, along = (tuple(x) if isinstance(x, (tuple, list)) else (x,) for x in (shifts, dims))
     if len(shifts) != len(along):
         raise ShapeError("roll: shifts and dimensions must align", expected="as many of each", got=f"{shifts}, {along}",
                          fix="one shift for every axis")
     for by, dim in zip(shifts, along):
-        a = one_dim(dim, input.ndim, "roll")
-        n = input.shape[a] if input.ndim else 0
+        a = real_dim(dim, input.ndim, "roll")
+        n, by = input.shape[a], check_int("roll", "shifts", by)
         k = by % n if n else 0
         if k:
             input = _op("concat")(part(input, a, n - k, n), part(input, a, 0, n - k), axis=a)
@@ -219,6 +226,9 @@ def roll(input, shifts, dims=None):
 
 def rot90(input, k: int = 1, dims: Sequence[int] = (0, 1)):
     """Turned by k quarters in the plane of two axes, from the first towards the second."""
+    k = check_int("rot90", "k", k)
+    if not isinstance(dims, (tuple, list)) or len(dims) != 2:
+        raise ArgumentError("rot90: dims must be two axes", expected="two ints", got=repr(dims), fix="dims=(0, 1), say")
     a, b = (one_dim(d, input.ndim, "rot90") for d in dims)
     if a == b:
         raise ShapeError("rot90: expected rotation dims to be different", expected="two axes", got=str(tuple(dims)),

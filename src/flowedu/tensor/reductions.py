@@ -12,7 +12,7 @@ from flowedu.errors import ArgumentError, AxisError, DTypeError, NotATensorError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import return_types
 from flowedu.tensor.dims import dims, kept, one_dim, reshaped
-from flowedu.tensor.promotion import wide
+from flowedu.tensor.promotion import check_rank, wide
 
 _op = REGISTRY.__getitem__
 _SUM, _PROD, _MAX, _MIN, _ARGMAX = map(_op, ("sum", "prod", "max", "min", "argmax"))
@@ -274,7 +274,11 @@ def norm(input, p="fro", dim=None, keepdim: bool = False, dtype=None):
 
 def renorm(input, p: float, dim: int, maxnorm: float):
     """x with every part along `dim` scaled down to a p-norm of at most maxnorm."""
+    check_rank("renorm", input, 2)
     axis = one_dim(dim, input.ndim, "renorm")
+    if not (p > 0 and maxnorm >= 0):
+        raise ArgumentError("renorm: p must be positive, and maxnorm at least 0", expected="p > 0 and maxnorm >= 0",
+                            got=f"p={p}, maxnorm={maxnorm}", fix="p=2, say")
     size = vector_norm(input, p, tuple(i for i in range(input.ndim) if i != axis), True)
     return input * E.where(E.gt(size, maxnorm), maxnorm / (size + 1e-7), 1.0)
 

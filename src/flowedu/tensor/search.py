@@ -118,6 +118,7 @@ def median(input, dim: int | None = None, keepdim: bool = False):
             return beside(scalar(float("nan"), input.dtype), input)
         return reshaped(median(reshaped(input, (input._numel,)), 0)[0], ())
     if not input.ndim:
+        one_dim(dim, 0, "median")
         return return_types.median(E.clone(input), beside(scalar(0, dt.int64), input))
     x, axis = _last("median", input, dim)
     if not x.shape[-1]:
@@ -134,6 +135,7 @@ def median(input, dim: int | None = None, keepdim: bool = False):
 def mode(input, dim: int = -1, keepdim: bool = False):
     """(values, indices) of the most frequent element along `dim`; of several the smallest."""
     if not input.ndim:
+        one_dim(dim, 0, "mode")
         return return_types.mode(E.clone(input), beside(scalar(0, dt.int64), input))
     x, axis = _last("mode", input, dim)
     at = reshaped(_op("mode_place")(x), (*x.shape[:-1], 1))

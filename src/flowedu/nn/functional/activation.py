@@ -108,6 +108,9 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     check_floats("prelu", input)
     check_tensor("prelu", weight, "weight")
     n = weight.numel()
+    if weight.ndim > 1:
+        raise ShapeError("prelu: weight must have at most one axis", expected="a number, or one for each channel",
+                         got=str(tuple(weight.shape)), fix="weight.reshape(-1)")
     channels = input.shape[1] if input.ndim > 1 else 1
     if n != 1 and n != channels:
         raise ShapeError(f"prelu: Mismatch of parameter numbers and input channel size. Found parameter numbers = {n} and "

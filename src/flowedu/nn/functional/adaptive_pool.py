@@ -45,7 +45,7 @@ def _adaptive_avg(n: int):
     what = f"adaptive_avg_pool{n}d"
 
     def pool(input: Tensor, output_size) -> Tensor:
-        x, single = batched(what, input, n)
+        x, single = batched(what, input, n, no_channels=True)
         size = tuple(x.shape[2:])
         out = _sizes(what, output_size, size)
         if all(o == 1 for o in out):

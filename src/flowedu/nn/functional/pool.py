@@ -20,13 +20,16 @@ _r = REGISTRY
 _MAX, _AVG = REGISTRY["max_pool2d"], REGISTRY["avg_pool2d"]
 
 
-def batched(what: str, input, n: int):
-    """(input with a batch axis, whether one was added)"""
+def batched(what: str, input, n: int, no_channels: bool = False):
+    """(input with a batch axis, whether one was added). no_channels: whether C may be 0."""
     check_tensor(what, input)
     if input.ndim not in (n + 1, n + 2):
         raise ShapeError(f"{what}: Expected {n + 1}D or {n + 2}D input, but got a {input.ndim}D input",
                          expected=f"(N, C, {', '.join('DHW'[3 - n:])}) or without N", got=str(tuple(input.shape)),
                          fix="x.unsqueeze(0) adds an axis in front")
+    if not input.shape[-n - 1] and not no_channels:
+        raise ShapeError(f"{what}: Expected input to have non-zero size for non-batch dimensions",
+                         expected="C of 1 or more", got=str(tuple(input.shape)), fix="check that the input is not empty")
     return (input, False) if input.ndim == n + 2 else (reshaped(input, (1, *input.shape)), True)
 
 
