@@ -682,7 +682,7 @@ def reshape(input, *sizes_, shape=None) -> _Tensor: """The same elements in anot
 def reshape(x, shape: Sequence[_int], name=None) -> _Tensor: """The same elements in another shape; one axis may be -1."""
 def reshape_like(x, like, name=None) -> _Tensor: """The elements of x in the shape of `like`, which must have as many."""
 def result_type(*operands) -> _dtype:
-    """The dtype of a result of these values and numbers (dtypes count as tensors with axes)."""
+    """Return the dtype of a result of these values and numbers (dtypes count as tensors with axes)."""
 def reverse(input, axis: _int | Sequence[_int], name=None) -> _Tensor: """Backwards along an axis or several."""
 def roi_align(x: _Tensor, rois: _Tensor, spatial_scale: _float, pooled_h: _int, pooled_w: _int, sampling_ratio: _int, aligned: _bool) -> _Tensor:
     """(K, C, pooled_h, pooled_w): of each of K boxes the features below it, as flow.vision.ops.roi_align has them."""

@@ -43,7 +43,7 @@ def test_the_first_page_runs_on_nothing_but_the_ops():
 
 def test_without_an_interpreter_it_says_what_is_missing():
     done = run("from flowedu.core.ops.plain import plain\nplain([1.0]) * plain([2.0])")
-    assert "nobody answers calls" in done.stderr and "import flowedu.core.eager" in done.stderr
+    assert "no interpreter runs calls" in done.stderr and "import flowedu.core.eager" in done.stderr
 
 
 def test_nothing_else_is_really_out_of_reach():

@@ -25,7 +25,7 @@ def broadcast_to_compatible_with(x, compatible: Sequence, name=None) -> Tensor:
     """x repeated so that it has the shape that x and all of `compatible` broadcast to."""
 def ceil(x, name=None) -> Tensor: """Elementwise ceil."""
 def check_number(what: str, value, dtype) -> None:
-    """Raise unless an integer dtype has this number: 1.5 is not silently 1, nor 300 an int8."""
+    """Raise a DTypeError if an integer dtype does not have this number (1.5, or 300 for int8)."""
 def clip_by_value(values, min_value=None, max_value=None, name=None) -> Tensor:
     """Values kept inside [min_value, max_value]; either bound may be None."""
 def cos(x, name=None) -> Tensor: """Elementwise cos."""
@@ -109,7 +109,7 @@ def rint(x, name=None) -> Tensor: """Elementwise rint."""
 def round(x, name=None) -> Tensor: """Elementwise round."""
 def rsqrt(x, name=None) -> Tensor: """Elementwise rsqrt."""
 def scalar(value, dtype: dtype, what: str = 'scalar'):
-    """A 0-dim tensor of this dtype, an operand of the op `what`; in a graph a constant node."""
+    """Return a 0-dim tensor (in a graph a constant node), an operand of the op `what`."""
 def sigmoid(x, name=None) -> Tensor: """Elementwise sigmoid."""
 def sigmoid_grad(y, dy, name=None) -> Tensor: """dy times the slope of the sigmoid whose result is y: dy * y * (1 - y)."""
 def sigmoid_v2(x, name=None) -> Tensor: """Elementwise sigmoid."""

@@ -1,15 +1,15 @@
-"""Chapter 2: what an op is. Importing this package registers the basic ones. Its files, in reading order:
+"""Chapter 2, ops: the files in reading order. Importing this package registers the basic ops.
 
     record.py                   the parts of an op's record
-    call.pxd, call.pyx          the one place all calls pass through; interpreters
-    axes.py                     the axis equation: shapes, cost and splits of an op
-    define.py                   define: a record from a few lines
+    call.pxd, call.pyx          dispatch of all op calls; interpreters
+    axes.py                     the axis equation: shapes, cost, and splits of an op
+    define.py                   define: creates a record and registers it
     promote.py                  the dtype of a result, and of the computation
-    program.pyx                 an elementwise formula, and the tiles it becomes
+    program.pyx                 elementwise formulas, and their compilation to tiles
     tiled.py                    elementwise records from one formula
     elementwise.py              records: elementwise ops
     matmul.py                   records: the matrix product
-    value.py                    Value: operators of what has no data
+    value.py                    Value: operators of symbolic values
     reverse.py                  reverse accumulation over a list of calls
     plain.py                    an interpreter of records, in NumPy
     view.py                     records: views, and the copies they may need

@@ -1,7 +1,7 @@
-"""The axis equation: "mk,kn->mn" gives the output shape, the error text, the cost and (chapter 6) the SBP signatures.
+"""Axis equations: "mk,kn->mn" yields the output shape, error text, cost, and SBP signatures of an op.
 
-One letter names one axis. Lower case: may be split over devices, wherever it appears. Upper case: must stay whole.
-`1`: a broadcast axis. A lower-case letter that an output lacks is contracted.
+A letter names an axis. A lower-case letter may be split over devices wherever it appears; an upper-case
+letter must stay whole. `1` is a broadcast axis. Lower-case letters absent from an output are contracted.
 """
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ LETTERS = "abcdefgijlmnopqrstuvwxyz"
 
 
 def parse(equation: str, inputs: int) -> tuple[list[str], list[str]]:
-    """The letters of each of the `inputs` inputs and of each output."""
+    """Return the terms (strings of letters) of the `inputs` inputs, and of the outputs."""
     left, _, right = equation.partition("->")
     return (left.split(",") if inputs else []), right.split(",")
 
 
 def elementwise(*specs: Spec) -> str:
-    """The equation of a broadcasting elementwise op: "ab,b->ab", "ab,1b->ab"."""
+    """Return the equation of a broadcasting elementwise op: "ab,b->ab", "ab,1b->ab"."""
     out = broadcast(*[s.shape for s in specs])
     rank = len(out)
     terms = []
@@ -33,28 +33,28 @@ def elementwise(*specs: Spec) -> str:
 
 
 def same(rank: int, whole: Sequence[int] = ()) -> str:
-    """The letters of an array whose axes in `whole` may not be split."""
+    """Return the letters of an array: upper case for the axes in `whole`, which may not be split."""
     return "".join(LETTERS[i].upper() if i in whole else LETTERS[i] for i in range(rank))
 
 
 def sizes(op, equation: str, specs: Sequence[Spec]) -> dict[str, int]:
-    """{letter: size}. Raises ShapeError naming the letter that has two sizes."""
+    """Return {letter: size}, or raise a ShapeError if a letter has two sizes."""
     terms, _ = parse(equation, len(specs))
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for i, (term, spec) in enumerate(zip(terms, specs)):
         if len(term) != spec.ndim:
             name = op.inputs[0 if op.variadic else i]
             raise ShapeError(f"{op.name}: {name} has {spec.ndim} axes instead of {len(term)}", expected=equation,
-                             got=in_letters(op, terms, specs), fix=f"reshape {name} to {len(term)} axes")
+                             got=format_shapes(op, terms, specs), fix=f"reshape {name} to {len(term)} axes")
         for letter, n in zip(term, spec.shape):
-            if letter != "1" and found.setdefault(letter, n) != n:
-                raise ShapeError(f"{op.name}: axis {letter} has two sizes, {found[letter]} and {n}", expected=equation,
-                                 got=in_letters(op, terms, specs), fix=f"make the {letter} axes equal, or transpose")
-    return found
+            if letter != "1" and result.setdefault(letter, n) != n:
+                raise ShapeError(f"{op.name}: axis {letter} has two sizes, {result[letter]} and {n}", expected=equation,
+                                 got=format_shapes(op, terms, specs), fix=f"make the {letter} axes equal, or transpose")
+    return result
 
 
-def in_letters(op, terms: Sequence[str], specs: Sequence[Spec]) -> str:
-    """`a (m=4, k=6), b (k=5, n=3)`"""
+def format_shapes(op, terms: Sequence[str], specs: Sequence[Spec]) -> str:
+    """Return the shapes with their letters: `a (m=4, k=6), b (k=5, n=3)`."""
     parts = []
     for i, spec in enumerate(specs):
         name = op.inputs[0 if op.variadic else i]
@@ -65,13 +65,13 @@ def in_letters(op, terms: Sequence[str], specs: Sequence[Spec]) -> str:
 
 
 def output_shapes(op, equation: str, specs: Sequence[Spec]) -> list[tuple[int, ...]]:
-    """Output shapes read off the letters."""
+    """Return the output shapes that the letters determine."""
     known = sizes(op, equation, specs)
     return [tuple(known[c] for c in term) for term in parse(equation, len(specs))[1]]
 
 
 def cost(op, specs: Sequence[Spec], outs: Sequence[Spec], equation: str) -> int:
-    """How much work a call is: elements touched, or an eighth of its multiplications, whichever is more."""
+    """Estimate the work of a call: elements read and written, or 1/8 of the multiplications if more."""
     terms, right = parse(equation, len(specs))
     touched = sum(s.size for s in specs) + sum(s.size for s in outs)
     letters: dict[str, int] = {}

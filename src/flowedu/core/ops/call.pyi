@@ -2,7 +2,7 @@
 from typing import Any
 
 class EngineParts:
-    """Functions that make values of numbers and arrays; core/eager and promote.py put theirs here: number(value, dtype), a 0-dim one; array(ndarray), over its memory; operands(inputs), those of an elementwise call, numbers made values."""
+    """Functions that create values; core/eager, promote.py, and ops/checks.py set them: number(value, dtype) returns a 0-dim value; array(ndarray), a value that shares its memory; operands(inputs), the inputs of an elementwise call with numbers as values; nonzero(name, divisor), an integer divisor that is checked for zeros."""
     def array(self, *args): ...
     def missing(self, *args): ...
     @staticmethod
@@ -10,7 +10,7 @@ class EngineParts:
     def number(self, *args): ...
     def operands(self, *args): ...
 class OpBase:
-    """The part of an op record that every call touches. core/ops/define.py adds the rest."""
+    """The fields of an op that every call reads. core/ops/define.py adds the others."""
     def __call__(self, *args, **kwargs) -> Any: ...
     def __init__(self, *args, **kwargs) -> None: ...
     @property
@@ -19,9 +19,9 @@ class OpBase:
     def attr_index(self) -> Any: ...
     def call(self, inputs: tuple, attrs: tuple): ...
     def call_mixed(self, inputs: tuple, values: tuple):
-        """A call whose inputs are not all tensors: numbers become constants, blobs answer for themselves."""
+        """Run a call whose inputs are not all tensors: numbers become values, a blob runs the call itself."""
     def complete(self, attrs: dict):
-        """The attribute values in declared order, defaults filled in; a key of the signature cache."""
+        """Return the attribute values in declared order, with defaults; a key of the signature cache."""
     @property
     def defaults(self) -> Any: ...
     @property
@@ -43,17 +43,17 @@ class OpBase:
     @property
     def view(self) -> Any: ...
 class Rule:
-    """A gradient function with its argument list worked out: `need` is a list of (kind, index)."""
+    """A gradient function with the sources of its arguments: `need` is a list of (kind, index)."""
     def apply(self, douts: list, saved: tuple, attrs: tuple, shapes: tuple, dtypes: tuple):
-        """The gradient, of what the call saved: of values, or of what stands for them in a graph."""
+        """Return the gradient from saved values: tensors, or symbolic values of a graph."""
     @property
     def f(self) -> Any: ...
 def call_below(op, inputs, attrs):
-    """Hand a call to the interpreter under the one in charge (for interpreters that watch and pass on)."""
-def current_interpreter(): """The interpreter in charge; None: eager."""
+    """Pass a call to the interpreter below the current one, as an interpreter that observes calls does."""
+def current_interpreter(): """Return the current interpreter, or None in eager mode."""
 engine: EngineParts
 class interpreter:
-    """Context manager: inside it, `run(op, inputs, attrs)` of the given interpreter answers every op call of this thread."""
+    """Context manager: inside it, `handler.run(op, inputs, attrs)` runs every op call of this thread."""
     def __enter__(self) -> Any: ...
     def __exit__(self, *exc) -> Any: ...
     def __init__(self, handler) -> None: ...

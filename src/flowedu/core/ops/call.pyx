@@ -1,5 +1,5 @@
-"""The one place that all calls of ops pass through: `OpBase.call` hands a call to the interpreter in charge, the one on top
-of this thread's stack. With an empty stack that is the engine of core/eager, once it is there."""
+"""Dispatch of op calls. `OpBase.call` passes a call to the interpreter on top of this thread's stack, or,
+if the stack is empty, to the engine of core/eager."""
 from cpython.object cimport PyObject
 
 from flowedu.core.values.storage cimport Array
@@ -8,14 +8,14 @@ from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.thread_state import register_fields, thread_state as _thread_state
 from flowedu.errors import FlowError
 
-register_fields(interpreters=())        # they answer calls of ops; the last is in charge; none: the engine does
-cdef object thread_state = _thread_state     # thread_state.interpreters: none in this thread, and the engine answers
+register_fields(interpreters=())        # the stack of interpreters; the last one runs op calls
+cdef object thread_state = _thread_state
 cdef int active = 0
 
 
 # ---- interpreters
 class interpreter:
-    """Context manager: inside it, `run(op, inputs, attrs)` of the given interpreter answers every op call of this thread."""
+    """Context manager: inside it, `handler.run(op, inputs, attrs)` runs every op call of this thread."""
 
     def __init__(self, handler):
         self.handler = handler
@@ -33,16 +33,16 @@ class interpreter:
 
 
 cpdef current_interpreter():
-    """The interpreter in charge; None: eager."""
+    """Return the current interpreter, or None in eager mode."""
     cdef tuple stack
-    if active == 0:                      # in any thread: the usual case costs nothing
+    if active == 0:                      # in all threads: the fast path
         return None
     stack = thread_state.interpreters
     return stack[len(stack) - 1] if stack else None
 
 
 def call_below(op, inputs, attrs):
-    """Hand a call to the interpreter under the one in charge (for interpreters that watch and pass on)."""
+    """Pass a call to the interpreter below the current one, as an interpreter that observes calls does."""
     stack = thread_state.interpreters
     thread_state.interpreters = stack[:-1]
     try:
@@ -52,12 +52,12 @@ def call_below(op, inputs, attrs):
 
 
 class EngineParts:
-    """Functions that make values of numbers and arrays; core/eager and promote.py put theirs here: number(value, dtype), a
-    0-dim one; array(ndarray), over its memory; operands(inputs), those of an elementwise call, numbers made values. And
-    ops/checks.py: nonzero(name, divisor), a divisor of whole numbers, which have no infinity, with a check for zeros."""
+    """Functions that create values; core/eager, promote.py, and ops/checks.py set them: number(value, dtype) returns a
+    0-dim value; array(ndarray), a value that shares its memory; operands(inputs), the inputs of an elementwise call with
+    numbers as values; nonzero(name, divisor), an integer divisor that is checked for zeros."""
 
     def missing(self, *args):
-        raise FlowError("ops: nobody answers calls", expected="an interpreter in charge, or the engine", got="an empty stack",
+        raise FlowError("ops: no interpreter runs calls", expected="an interpreter, or the engine", got="an empty stack",
                         fix="import flowedu.core.eager, or: with interpreter(Plain()): ...")
 
     number = array = operands = missing
@@ -67,17 +67,17 @@ class EngineParts:
 engine = EngineParts()
 
 
-cdef object by_stack(OpBase op, tuple inputs, tuple attrs):
-    """The answer as long as there is no engine."""
-    in_charge = current_interpreter()
-    return in_charge.run(op, inputs, attrs) if in_charge is not None else engine.missing()
+cdef object run_by_stack(OpBase op, tuple inputs, tuple attrs):
+    """Run a call without the engine."""
+    top = current_interpreter()
+    return top.run(op, inputs, attrs) if top is not None else engine.missing()
 
 
-cdef Dispatch dispatch = by_stack
+cdef Dispatch dispatch = run_by_stack
 
 
 cdef void dispatch_by(Dispatch engine) noexcept:
-    """From now on `engine` answers calls, and asks the interpreter in charge itself."""
+    """Set the function that runs all calls; it has to check for a current interpreter itself."""
     global dispatch
     dispatch = engine
 
@@ -88,7 +88,7 @@ cdef extern from "Python.h":
 
 # ---- ops
 cdef class Rule:
-    """A gradient function with its argument list worked out: `need` is a list of (kind, index)."""
+    """A gradient function with the sources of its arguments: `need` is a list of (kind, index)."""
 
     def __cinit__(self, f, need):
         if len(need) > 32:
@@ -100,7 +100,7 @@ cdef class Rule:
                 self.saves |= (<int64_t>1) << index
 
     cpdef apply(self, list douts, tuple saved, tuple attrs, tuple shapes, tuple dtypes):
-        """The gradient, of what the call saved: of values, or of what stands for them in a graph."""
+        """Return the gradient from saved values: tensors, or symbolic values of a graph."""
         cdef PyObject *args[32]
         cdef int k, i
         for k in range(self.n):
@@ -113,18 +113,18 @@ cdef class Rule:
                 x = attrs[i]
             else:
                 x = shapes[i] if self.kind[k] == 3 else dtypes[i]
-            args[k] = <PyObject *>x                # borrowed from those that hold it
+            args[k] = <PyObject *>x                # a borrowed reference
         return PyObject_Vectorcall(self.f, args, self.n, NULL)
 
 
 cdef class OpBase:
-    """The part of an op record that every call touches. core/ops/define.py adds the rest."""
+    """The fields of an op that every call reads. core/ops/define.py adds the others."""
 
     def __cinit__(self):
         self.entries, self.recent = {}, []
 
     def __init__(self, dict fields):
-        """Takes out of `fields` those that C reads; Python keeps the others. (Made anew, a record forgets its Entries.)"""
+        """Move the fields that C reads out of `fields`, and clear the caches of the engine."""
         take = fields.pop
         self.entries, self.recent = {}, []
         self.inputs, self.outputs, self.variadic = take("inputs"), take("outputs"), take("variadic")
@@ -142,7 +142,7 @@ cdef class OpBase:
         return dispatch(self, inputs, values)
 
     def call_mixed(self, tuple inputs, tuple values):
-        """A call whose inputs are not all tensors: numbers become constants, blobs answer for themselves."""
+        """Run a call whose inputs are not all tensors: numbers become values, a blob runs the call itself."""
         for x in inputs:
             if isinstance(x, BlobDef):
                 return x.call_op(self, inputs, values)
@@ -151,7 +151,7 @@ cdef class OpBase:
         return self.call(inputs, values)
 
     def complete(self, dict attrs):
-        """The attribute values in declared order, defaults filled in; a key of the signature cache."""
+        """Return the attribute values in declared order, with defaults; a key of the signature cache."""
         cdef list values = list(self.defaults)
         for name, value in attrs.items():
             i = self.attr_index.get(name)

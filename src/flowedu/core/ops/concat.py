@@ -1,4 +1,4 @@
-"""Bands of one array: slice, its gradient, and concat."""
+"""The ops slice, slice_grad, and concat."""
 from __future__ import annotations
 
 import builtins
@@ -41,18 +41,18 @@ slice = define(
 
 
 def full_axes(shape, start, stop, step):
-    """The axes that the slice takes whole."""
+    """Return the axes of which the slice takes all elements."""
     return [i for i, n in enumerate(shape) if (start[i], stop[i], step[i]) == (0, n, 1)]
 
 
 def band_equation(rank, keep):
-    """The equation of what changes the size of all axes but those of `keep`."""
+    """Return the equation of an op that changes the sizes of all axes except those in `keep`."""
     term = axes.same(rank, [i for i in range(rank) if i not in keep])
     return f"{term}->{term}"
 
 
 def localize_slice(x, start, stop, step, full):
-    """An axis that the slice takes whole: it takes all of a device's part, too."""
+    """Return the attributes on one device: full axes take all elements of the local part."""
     keep = full_axes(full, start, stop, step)
     return {"stop": tuple(n if i in keep else b for i, (n, b) in enumerate(zip(x.shape, stop)))}
 
@@ -89,7 +89,7 @@ slice_grad = define(
           dict(shapes=[(12,)], shape=(15,), start=(2,), stop=(14,), step=(1,)),
           dict(shapes=[(0, 6)], shape=(3, 6), start=(2, 0), stop=(2, 6), step=(1, 1))], float_only=False),
     grad={"dy": lambda ddx, start, stop, step: slice(ddx, start=start, stop=stop, step=step)},
-    doc="Zeros of `shape`, with dy where slice(start, stop, step) reads. With step 1: zero padding.")
+    doc="Zeros of `shape`, with dy at the elements of slice(start, stop, step). With step 1: zero padding.")
 
 
 # ---- concat
@@ -123,7 +123,7 @@ def _concat_shape(xs, axis):
 
 
 def _concat_grad(dy, xs_shape, axis):
-    """Each input's gradient is its band of dy."""
+    """Return the slice of dy that belongs to each input."""
     start, stop, grads = [0] * len(xs_shape[0]), list(dy.shape), []
     for shape in xs_shape:
         stop[axis] = start[axis] + shape[axis]
@@ -138,4 +138,4 @@ concat = define(
     Kernel("concat", pack=lambda axis: ((axis,), ()), contiguous=False), Split(linear=["xs"], rising=["xs"]),
     Laws([dict(shapes=[(6, 12), (6, 6)], axis=1), dict(shapes=[(2, 6), (3, 6), (1, 6)], axis=0),
           dict(shapes=[(6, 2, 6), (6, 0, 6)], axis=1)], float_only=False),
-    grad={"xs": _concat_grad}, doc="Values side by side along `axis`.")
+    grad={"xs": _concat_grad}, doc="Concatenate values along `axis`.")

@@ -1,4 +1,4 @@
-"""define: one op is one record, complete when it is defined (core/ops/record.py says what its parts are)."""
+"""Definition and registry of ops. An op is one immutable record; core/ops/record.py has its parts."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -17,8 +17,8 @@ from flowedu.core.ops.record import (
     Signature,
     Split,
     View,
-    derived,
-    gradients,
+    derive_fields,
+    derive_gradients,
     read,
 )
 from flowedu.core.values.dtype import BY_CODE, float32
@@ -31,10 +31,10 @@ REGISTRY: dict[str, Op] = {}
 
 
 class Op(OpBase):
-    """One op. Calling it, with attributes as keywords, hands the call to the interpreter in charge (OpBase in call.pyx).
+    """One op. A call, with attributes as keywords, goes to the current interpreter (OpBase in call.pyx).
 
-    Its fields are those of the parts of its record (record.py), and those derived from them here. None can be set
-    once it is made: what an interpreter knows of an op, it keeps elsewhere.
+    The fields are those of the record's parts (record.py), and fields derived from them. They are
+    read-only; interpreters store their own data about an op elsewhere.
     """
 
     def __init__(self, signature: Signature, meaning: Meaning, *parts: Kernel | View | Split | Effects | Laws,
@@ -47,7 +47,7 @@ class Op(OpBase):
         fields = {**DEFAULTS, "doc": doc, "made": (signature, meaning, parts, grad, doc)}
         for part in (signature, meaning, *parts):
             fields.update(zip(part._fields, part))
-        fields |= derived(fields) | gradients(grad, signature)
+        fields |= derive_fields(fields) | derive_gradients(grad, signature)
         super().__init__(fields)
         self.__dict__.update(fields)
 
@@ -68,15 +68,15 @@ class Op(OpBase):
 
     # ---- for the interpreters
     def ask(self, f: Callable, names: dict[str, Any]) -> Any:
-        """Call a record's function with the names it asked for."""
+        """Call a record's function with the arguments that its parameters name."""
         return f(*[names[p] if p != "attributes" else {n: names[n] for n in self.attrs} for p in self.params[f]])
 
     def equation(self, specs: Sequence[Spec], attrs: tuple) -> str:
-        """The axis equation for these inputs, such as "mk,kn->mn"."""
+        """Return the axis equation for these inputs, such as "mk,kn->mn"."""
         return self.ask(self.axes, self.bind(specs, attrs))
 
     def infer(self, specs: Sequence[Spec], attrs: tuple) -> tuple[Spec, ...]:
-        """Output Specs, before any data exists. Raises a FlowError when the inputs do not fit."""
+        """Return the output Specs without computing data, or raise a FlowError for invalid inputs."""
         self._count(specs)
         names = self.bind(specs, attrs)
         if self.check is not None:
@@ -99,7 +99,7 @@ class Op(OpBase):
                                 fix=f"pass {', '.join(self.inputs)}")
 
     def kernel_for(self, specs, outs, names):
-        """(the kernel for these dtypes or None, the compiled formula or None)"""
+        """Return (the kernel for these dtypes or None, the compiled formula or None)."""
         program, code = self.program or names.get("formula"), self.leading(specs, outs, names).code
         row = TABLE.get((self.cpu, code))
         if row is None and code in NARROW and (self.cpu, float32.code) in TABLE:
@@ -108,20 +108,20 @@ class Op(OpBase):
                                                                  [s.dtype for s in outs])
 
     def leading(self, specs: Sequence[Spec], outs: Sequence[Spec], names: dict[str, Any]) -> dtype_class:
-        """The element type that picks the kernel."""
+        """Return the dtype that selects the kernel."""
         source = self.key or (self.inputs[0] if self.inputs and not self.variadic else None)
         return (names[source] if source else (specs[0] if specs else outs[0])).dtype
 
     def need_kernel(self, specs: Sequence[Spec], outs: Sequence[Spec], attrs: tuple) -> None:
-        """Raise DTypeError where no kernel can run the call: in a graph, so that the user's line is known. (Of tensor
-        buffers and records, which no kernel takes, JobContext says what to do.)"""
+        """Raise a DTypeError while a graph is built if no kernel can run the call."""
+        # No kernel takes tensor buffers and records (codes below 0); JobContext handles these.
         numbers = all(s.dtype.code >= 0 for s in (*specs, *outs))
         if numbers and self.view is None and self.cpu is not None and self.kernel_for(
                 specs, outs, self.bind(specs, attrs, outs=outs))[0] is None:
             raise no_kernel(self, specs, attrs, outs, BY_CODE)
 
     def bind(self, specs: Sequence[Spec], attrs: tuple, **more) -> dict[str, Any]:
-        """{name: value} for the record's functions, of Specs, or of arrays."""
+        """Return {name: value} for `ask`, where the inputs are Specs or arrays."""
         names = {**dict(zip(self.attrs, attrs)), **more}
         if self.variadic:
             names[self.inputs[0]] = tuple(specs)
@@ -138,20 +138,20 @@ class Op(OpBase):
 
 def define(signature: str, meaning: Meaning, *parts: Kernel | View | Split | Effects | Laws,
            grad: dict[str, Callable] | Callable | None = None, doc: str = "") -> Op:
-    """Make an op's record and enter it in the registry.
+    """Create an op and add it to the registry.
 
     Args:
-        signature: as Python writes one: `"matmul(a, b, *, transpose_a=False, transpose_b=False) -> y"`.
+        signature: a Python signature: `"matmul(a, b, *, transpose_a=False, transpose_b=False) -> y"`.
         meaning, parts: see core/ops/record.py.
-        grad: {input name: function} written in ops, or one function that returns {input name: gradient}. An input without
-            entry has no gradient.
+        grad: {input name: function}, or one function that returns {input name: gradient}, written in
+            ops. An input without an entry has no gradient.
         doc: one line for help().
     """
     return enter(Op(read(signature), meaning, *parts, grad=grad, doc=doc))
 
 
 def enter(op: Op) -> Op:
-    """Enter a record in the registry, whose laws then try it."""
+    """Add an op to the registry. The laws of the tests check all ops of the registry."""
     if op.name in REGISTRY:
         raise ArgumentError(f"define: an op named {op.name!r} exists already", fix="choose another name")
     REGISTRY[op.name] = op

@@ -1,4 +1,4 @@
-"""Elementwise ops. A new one is one record here, and one line in _kernels/core/formulas.h unless it is made of others."""
+"""Elementwise ops. A new op needs a record here, and a line in _kernels/core/formulas.h or a Formula."""
 from __future__ import annotations
 
 import numpy as np
@@ -11,7 +11,7 @@ from flowedu.errors import DTypeError
 
 
 def _pow(x, y):
-    """Of integers: 1 / x^-y rounded towards zero for a negative y (0 for x = 0), where NumPy refuses."""
+    """Return x ** y; for integers and y < 0, 1 / x ** -y rounded towards zero (0 for x = 0)."""
     if y.dtype.kind != "i":
         return np.power(x, y)
     inverse = np.where(x == 1, 1, np.where(x == -1, 1 - 2 * (y & 1), 0))
@@ -24,19 +24,19 @@ def unary(name, ref, grad=None, tile=None, domain="any", float_only=True, linear
                        grad=None if grad is None else {"x": grad})
 
 
-# ---- the gradient where there is none: 0, also where that of the result is infinite or nan, as dz * 0 would not be
+# ---- gradients that are 0 also where dz is infinite or NaN, unlike dz * 0
 def where_true(mask, dz):
-    """dz where the mask holds, else 0."""
+    """Return dz where the mask is true, else 0."""
     return where(mask, dz, scalar(0, dz.dtype))
 
 
 def where_false(mask, dz):
-    """0 where the mask holds, else dz."""
+    """Return 0 where the mask is true, else dz."""
     return where(mask, scalar(0, dz.dtype), dz)
 
 
 def zeros_of(dz):
-    """Zeros, as many as dz."""
+    """Return zeros of the shape and dtype of dz."""
     return where_true(greater(dz, dz), dz)
 
 
@@ -55,7 +55,7 @@ pow = elementwise("pow(x, y) -> z", Laws(domain={"x": "positive"}), tile="pow", 
                   grad={"x": lambda dz, x, y: dz * y * pow(x, where_true(not_equal(y, 0.0), y - 1)),       # 0 where y is 0
                         "y": lambda dz, x, y, z: where_false(equal(maximum(abs(x), abs(y)), 0.0), dz * xlogy(z, x))})
 maximum = elementwise("maximum(x, y) -> z", Split(fold="max", rising=["x", "y"]), Laws(float_only=False), tile="maximum",
-                      ref=lambda x, y: np.maximum(x, y),                              # of equal ones each has half of dz
+                      ref=lambda x, y: np.maximum(x, y),                              # equal inputs share dz
                       grad={"x": lambda dz, x, y: where_false(less(x, y), where(equal(x, y), dz * 0.5, dz)),
                             "y": lambda dz, x, y: where_false(less(y, x), where(equal(x, y), dz * 0.5, dz))})
 minimum = elementwise("minimum(x, y) -> z", Split(fold="min", rising=["x", "y"]), Laws(float_only=False), tile="minimum",
@@ -63,7 +63,7 @@ minimum = elementwise("minimum(x, y) -> z", Split(fold="min", rising=["x", "y"])
                       grad={"x": lambda dz, x, y: where_false(less(y, x), where(equal(x, y), dz * 0.5, dz)),
                             "y": lambda dz, x, y: where_false(less(x, y), where(equal(x, y), dz * 0.5, dz))})
 floordiv = elementwise("floordiv(x, y) -> z", Laws(domain={"x": "unit", "y": "above_one"}, float_only=False),
-                       tile="floordiv", ref=lambda x, y: np.floor_divide(x, y),         # of the domain: no jump nearby
+                       tile="floordiv", ref=lambda x, y: np.floor_divide(x, y),         # no jump in this domain
                        grad={"x": lambda dz: zeros_of(dz), "y": lambda dz: zeros_of(dz)})
 mod = elementwise("mod(x, y) -> z", Laws(domain={"x": "unit", "y": "above_one"}, float_only=False), tile="mod",
                   ref=lambda x, y: np.mod(x, y), grad={"x": lambda dz: dz, "y": lambda dz, x, y: neg(dz * floordiv(x, y))})
@@ -101,7 +101,7 @@ sigmoid = unary("sigmoid", lambda x: 1 / (1 + np.exp(-x)), lambda dy, y: dy * y 
 softplus = unary("softplus", lambda x: np.logaddexp(x, np.zeros_like(x)), lambda dy, x: dy * sigmoid(x))
 
 
-# ---- comparisons: int8 zeros and ones, as OneFlow 0.4 has them
+# ---- comparisons with int8 results (0 or 1), as in OneFlow 0.4
 def comparison(name, ref, result=dt.int8):
     return elementwise(f"{name}(x, y) -> z", Laws(domain={"x": "few", "y": "few"}, float_only=False), tile=name,
                        ref=lambda x, y: ref(x, y).astype(result.numpy), dtype=lambda x: result)
@@ -118,7 +118,7 @@ logical_or = comparison("logical_or", np.logical_or)
 logical_xor = comparison("logical_xor", np.logical_xor)
 
 
-# ---- comparisons of tensors: bools
+# ---- comparisons of tensors, with bool results
 eq = comparison("eq", np.equal, dt.bool_)
 ne = comparison("ne", np.not_equal, dt.bool_)
 lt = comparison("lt", np.less, dt.bool_)

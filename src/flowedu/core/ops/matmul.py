@@ -28,7 +28,7 @@ def check_matmul(a, b, transpose_a, transpose_b, name="matmul"):
         raise ShapeError(f"{name}: the batch axes do not fit", got=f"a {a.shape}, b {b.shape}",
                          expected="equal numbers of axes, or an n-d a with a matrix b (and no transpose_a)",
                          fix="expand b to a's batch axes")
-    left, right = _transposed(a.shape, transpose_a), _transposed(b.shape, transpose_b)
+    left, right = _matrix_shape(a.shape, transpose_a), _matrix_shape(b.shape, transpose_b)
     if left[-1] != right[-2]:
         shapes = " and ".join("x".join(map(str, shape)) for shape in (left, right))
         fix = f"transpose_b={not transpose_b}, or the transpose of b, makes them fit" if right[-1] == left[-1] else \
@@ -38,8 +38,8 @@ def check_matmul(a, b, transpose_a, transpose_b, name="matmul"):
                          got=f"a {a.shape}, b {b.shape}", fix=fix)
 
 
-def _transposed(shape, really):
-    return (*shape[:-2], shape[-1], shape[-2]) if really else shape
+def _matrix_shape(shape, transpose):
+    return (*shape[:-2], shape[-1], shape[-2]) if transpose else shape
 
 
 def _ref(a, b, transpose_a, transpose_b):
@@ -48,19 +48,19 @@ def _ref(a, b, transpose_a, transpose_b):
     return np.matmul(a, b)
 
 
-# The rules use `call` with the attributes in order: they are on the path of every eager training step.
+# `call` with positional attributes is faster; every eager training step runs these gradients.
 def _grad_a(dy, b, transpose_a, transpose_b):
     return matmul.call((b, dy), (transpose_b, True)) if transpose_a else matmul.call((dy, b), (False, not transpose_b))
 
 
 def _grad_b(dy, a, transpose_a, transpose_b, b_shape):
-    if len(b_shape) == 2 and a.ndim > 2:          # (..., m, k) x (k, n): the batch is contracted too
+    if len(b_shape) == 2 and a.ndim > 2:          # (..., m, k) x (k, n): contract the batch axes
         a, dy = flat(a), flat(dy)
     return matmul.call((dy, a), (True, transpose_a)) if transpose_b else matmul.call((a, dy), (not transpose_a, False))
 
 
 def flat(x):
-    """All axes but the last, as one."""
+    """Return x with all axes except the last merged into one."""
     from flowedu.core.ops.view import reshape
     return reshape(x, shape=(prod(x.shape[:-1]), x.shape[-1]))
 

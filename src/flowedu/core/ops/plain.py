@@ -1,4 +1,4 @@
-"""The smallest interpreter that computes: a call is its record's `ref`, in NumPy. With `reverse` that is a whole autodiff.
+"""A minimal interpreter: it runs the `ref` of an op, in NumPy. With `reverse` it is a complete autodiff.
 
     x, y = plain([2.0, 3.0]), plain([5.0, 7.0])
     with interpreter(Plain()), interpreter(Recorder()) as tape:
@@ -15,7 +15,7 @@ from flowedu.core.values.spec import Spec
 
 
 class PlainValue(Value):
-    """A Spec, and an ndarray with its numbers."""
+    """A Spec with its data, an ndarray."""
 
     __slots__ = ("data", "spec")
 
@@ -26,18 +26,18 @@ class PlainValue(Value):
         return np.array2string(self.data, precision=4)
 
 
-def plain(numbers) -> PlainValue:
-    """A value of an array, or of what NumPy makes one of; float32 of Python's floats."""
-    data = np.asarray(numbers) if isinstance(numbers, np.ndarray) else np.float32(numbers)
+def plain(data) -> PlainValue:
+    """Return the value of an array, or of Python numbers, which become float32."""
+    data = np.asarray(data) if isinstance(data, np.ndarray) else np.float32(data)
     return PlainValue(Spec(data.shape, as_dtype(data.dtype)), data)
 
 
 class Plain:
-    """Answers every call at once; no kernel, no memory of its own, no device."""
+    """An interpreter that runs every call at once, without kernels, memory management, or devices."""
 
     def run(self, op, inputs: tuple, attrs: tuple):
         outs = op.infer([x.spec for x in inputs], attrs)
         results = op.ask(op.ref, op.bind([x.data for x in inputs], attrs))
         results = results if isinstance(results, tuple) else (results,)
-        made = tuple([PlainValue(s, np.asarray(a)) for s, a in zip(outs, results)])
-        return made if len(made) > 1 else made[0]
+        values = tuple([PlainValue(s, np.asarray(a)) for s, a in zip(outs, results)])
+        return values if len(values) > 1 else values[0]

@@ -6,17 +6,18 @@ class Formula:
     """Instructions over slots: 0..nin-1 are inputs, the rest constants or results."""
     def __init__(self, nin, instrs, outs, consts=None, dtypes=None) -> None: ...
     def __repr__(self) -> str: ...
-    def compile(self, what, in_types, out_types): """The TileProgram for these dtypes (made once)."""
-    def describe(self): """`y3 = mul(x0, x1); ...` for plans."""
+    def compile(self, what, in_types, out_types): """Return the TileProgram for these dtypes (cached)."""
+    def describe(self): """Return `y3 = mul(x0, x1); ...` as text for plans."""
     @property
     def nslots(self) -> Any: ...
     @classmethod
-    def single(cls, name, arity): """The formula of one tile."""
-    def types(self, what, in_types): """The dtype of every slot."""
+    def single(cls, name, arity): """Return the formula of one tile."""
+    def types(self, what, in_types):
+        """Return the dtype of every slot, or raise a DTypeError if there is no tile for the operands."""
 MAX_SLOTS: int
 TILES: dict
 class TileProgram:
-    """The C struct of a compiled Formula."""
+    """The C struct of a compiled Formula; `address` is the value of a call's `extra`."""
     @property
     def address(self) -> Any: ...
-def raw_number(value, dtype): """The bytes of a number in this dtype."""
+def raw_number(value, dtype): """Return the bytes of a number in this dtype."""

@@ -1,7 +1,7 @@
 """Formula and TileProgram: an elementwise computation as a flat list of tile calls.
 
-A Formula is symbolic: `[("mul", 2, (0, 1)), ...]` over numbered slots. `compile` picks a tile function per instruction
-for given dtypes and lays the result out as the C struct the elementwise kernel reads (_kernels/core/tiles.h).
+A Formula is symbolic: `[("mul", 2, (0, 1)), ...]` over numbered slots. `compile` selects a tile function per
+instruction for given dtypes and returns the C struct that the elementwise kernel reads (_kernels/core/tiles.h).
 """
 from libc.string cimport memcpy, memset
 
@@ -18,7 +18,7 @@ MAX_SLOTS = FE_MAX_SLOTS
 
 
 def raw_number(value, dtype):
-    """The bytes of a number in this dtype."""
+    """Return the bytes of a number in this dtype."""
     with np.errstate(all="ignore"):
         if dtype.numpy is not None:
             return np.asarray(value).astype(dtype.numpy).tobytes()
@@ -30,7 +30,7 @@ class Formula:
     """Instructions over slots: 0..nin-1 are inputs, the rest constants or results.
 
     Attributes: nin; instrs, tuples (tile name, result slot, operand slots); consts {slot: number}; outs, result slots;
-    dtypes {slot: dtype} of constants whose dtype is known. The others take that of the operand beside them.
+    dtypes {slot: dtype} of constants with a known dtype. Other constants take the dtype of the other operands.
     """
 
     def __init__(self, nin, instrs, outs, consts=None, dtypes=None):
@@ -39,7 +39,7 @@ class Formula:
 
     @classmethod
     def single(cls, name, arity):
-        """The formula of one tile."""
+        """Return the formula of one tile."""
         return cls(arity, [(name, arity, tuple(range(arity)))], [arity])
 
     @property
@@ -47,7 +47,7 @@ class Formula:
         return self.nin + len(self.instrs) + len(self.consts)
 
     def types(self, what, in_types):
-        """The dtype of every slot. Raises DTypeError when a tile does not exist for its operands."""
+        """Return the dtype of every slot, or raise a DTypeError if there is no tile for the operands."""
         types = {**dict(enumerate(in_types)), **self.dtypes}
         for name, out, operands in self.instrs:
             known = [types[o] for o in operands[(1 if name == "where" else 0):] if o in types]
@@ -59,24 +59,24 @@ class Formula:
             tile = TILES.get((name, t.code))
             if tile is None or any(types[o] is not t for o in operands[(1 if name == "where" else 0):]):
                 got = ", ".join(types[o].name for o in operands)
-                there = [t.name for t in BY_CODE if all([(tile, t.code) in TILES for tile, _, _ in self.instrs])]
-                error = refused(what, there, got, "equal types: " * (", " in got))
+                supported = [t.name for t in BY_CODE if all([(tile, t.code) in TILES for tile, _, _ in self.instrs])]
+                error = refused(what, supported, got, "equal types: " * (", " in got))
                 raise error.told(fix=mixed(error.fix, *in_types))
             types[out] = BY_CODE[tile[1]]
         return types
 
     def compile(self, what, in_types, out_types):
-        """The TileProgram for these dtypes (made once)."""
+        """Return the TileProgram for these dtypes (cached)."""
         key = tuple(t.code for t in in_types)
-        found = self.cache.get(key)
-        if found is None:
+        program = self.cache.get(key)
+        if program is None:
             widen = extensions.widen_formula
             wide = widen(self, in_types, out_types) if widen else self
-            found = self.cache[key] = TileProgram(wide, wide.types(what, in_types))
-        return found
+            program = self.cache[key] = TileProgram(wide, wide.types(what, in_types))
+        return program
 
     def describe(self):
-        """`y3 = mul(x0, x1); ...` for plans."""
+        """Return `y3 = mul(x0, x1); ...` as text for plans."""
         name = lambda s: f"x{s}" if s < self.nin else f"{self.consts[s]:g}" if s in self.consts else f"t{s}"
         return "; ".join(f"{name(o)} = {n}({', '.join(map(name, ops))})" for n, o, ops in self.instrs)
 
@@ -85,7 +85,7 @@ class Formula:
 
 
 cdef class TileProgram:
-    """The C struct of a compiled Formula. `address` goes into a call's `extra`."""
+    """The C struct of a compiled Formula; `address` is the value of a call's `extra`."""
 
     cdef fe_program p
 

@@ -1,12 +1,11 @@
-"""What `a + 2` means: what dtype a result has, and which dtype it is computed in. The one place for both, for tensors
-and for what stands for data without holding it (core/ops/value.py).
+"""Type promotion and operators, for tensors and symbolic values (core/ops/value.py).
 
-Promotion is PyTorch's: bool < uint8, int8 < int16 < int32 < int64 < float16, bfloat16 < float32 < float64; a 0-dim tensor
-or a Python number counts only when it is of a higher category (bool < whole < floating) than the tensors with axes.
-uint8 with int8 gives int16, which holds both.
+Promotion follows PyTorch: bool < uint8, int8 < int16 < int32 < int64 < float16, bfloat16 < float32 <
+float64. A 0-dim tensor or a Python number counts only if its category (bool < integer < floating) is
+higher than that of the tensors with axes. uint8 with int8 gives int16, which holds both.
 
-Kernels exist for float32, float64, int32 and int64; elementwise ones for int8, uint8 and int16 too, and those for float32
-take 16-bit floats, which are rounded once per op. Other types travel in a wider one, their carrier, and wrap as in C.
+Kernels exist for float32, float64, int32, and int64, elementwise kernels also for int8, uint8, int16, and
+16-bit floats (rounded once per op). Other types are computed in a wider carrier type and wrap as in C.
 """
 from __future__ import annotations
 
@@ -24,20 +23,20 @@ from flowedu.errors import DTypeError, NotATensorError
 _ORDER = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 _RANK = {name: i for i, name in enumerate(_ORDER)}
 ELEMENTWISE = {"bool": dt.uint8}                     # carriers of elementwise ops; comparisons need none
-REDUCING = dict.fromkeys(("bool", "int8", "uint8", "int16"), dt.int32)         # of everything else
+REDUCING = dict.fromkeys(("bool", "int8", "uint8", "int16"), dt.int32)         # carriers of all other ops
 
-DIVIDING: set = set()                                # ops that have no answer for whole numbers divided by 0
-_WRAPPING = {"add", "sub", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"}       # the same, wrapped before or after
+DIVIDING: set = set()                                # ops that are undefined for integers divided by 0
+_WRAPPING = {"add", "sub", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"}       # wrapping commutes with these ops
 
 
 def default_float() -> dt.dtype:
-    """The dtype of Python floats: flow.get_default_dtype()."""
+    """Return the dtype of Python floats: flow.get_default_dtype()."""
     return dt.get_default_dtype()
 
 
 @functools.cache
 def promote(a: dt.dtype, b: dt.dtype) -> dt.dtype:
-    """The dtype that holds both."""
+    """Return the smallest dtype that holds both."""
     pair = {a.name, b.name}
     if pair == {"uint8", "int8"}:
         return dt.int16
@@ -51,30 +50,30 @@ def category(d: dt.dtype) -> int:
 
 
 def _combine(high: dt.dtype | None, low: dt.dtype | None) -> dt.dtype | None:
-    """`low` counts only when its category is higher."""
+    """Return `high`, or the promoted dtype if the category of `low` is higher."""
     if high is None or low is None:
         return low if high is None else high
     return promote(high, low) if category(low) > category(high) else high
 
 
 def number_type(x) -> dt.dtype:
-    """The dtype a Python number stands for."""
+    """Return the dtype of a Python number."""
     return dt.bool_ if isinstance(x, (bool, np.bool_)) else dt.int64 if isinstance(x, (int, np.integer)) \
         else default_float()
 
 
 def is_number(x) -> bool:
-    """Whether x is a Python or NumPy number."""
+    """Return True if x is a Python or NumPy number."""
     return isinstance(x, (bool, int, float, np.generic)) and not isinstance(x, (str, bytes, np.str_))
 
 
 def is_value(x) -> bool:
-    """Whether x is a tensor, or stands for one: a value of a graph, a symbol of a formula."""
+    """Return True if x is a tensor, a value of a graph, or a symbol of a formula."""
     return isinstance(x, Array) or hasattr(x, "spec")
 
 
 def result_type(*operands) -> dt.dtype:
-    """The dtype of a result of these values and numbers (dtypes count as tensors with axes)."""
+    """Return the dtype of a result of these values and numbers (dtypes count as tensors with axes)."""
     arrays = zeros = numbers = None
     for x in operands:
         if is_value(x):
@@ -91,8 +90,8 @@ def result_type(*operands) -> dt.dtype:
 
 
 # ---- numbers and other operands as tensors
-def _beyond(value: int, low: int, high: int, what: str) -> int:
-    """What stands for a number beyond the dtype in the op `what`: sums wrap anyway, a bound below all binds none."""
+def _wrap_or_clamp(value: int, low: int, high: int, what: str) -> int:
+    """Return an equivalent operand inside [low, high] for the op `what`, or raise OverflowError."""
     if what in _WRAPPING and -2 ** 63 <= value < 2 ** 64:
         return (value - low) % (high - low + 1) + low
     if what not in (("maximum", "clamp_min") if value < low else ("minimum", "clamp_max")):
@@ -101,15 +100,17 @@ def _beyond(value: int, low: int, high: int, what: str) -> int:
 
 
 def scalar(value, dtype: dt.dtype, what: str = "scalar"):
-    """A 0-dim tensor of this dtype, an operand of the op `what`; in a graph a constant node. Raises DTypeError for a number
-    that the dtype does not hold. (Of a fraction, whole numbers hold the whole part.)"""
+    """Return a 0-dim tensor (in a graph a constant node), an operand of the op `what`.
+
+    A fraction is truncated to an integer dtype; any other number outside the dtype is a DTypeError.
+    """
     try:
         if dtype in FLOATS and current_interpreter() is None:
             return engine.number(value, dtype)
         value = (float if dtype.is_floating_point else bool if dtype is dt.bool_ else int)(value)
         low, high = dtype.limits
         if not (low <= value <= high or dtype.is_floating_point):
-            value = _beyond(value, low, high, what)
+            value = _wrap_or_clamp(value, low, high, what)
         if current_interpreter() is None:
             return engine.number(value, dtype)
         return REGISTRY["constant"].call((), ((), value, dtype))
@@ -119,12 +120,12 @@ def scalar(value, dtype: dt.dtype, what: str = "scalar"):
 
 
 def cast(x, dtype: dt.dtype):
-    """x in this dtype; x itself when it has it."""
+    """Return x converted to a dtype, or x itself if it has the dtype."""
     return x if x.dtype is dtype else REGISTRY["cast"].call((x,), (dtype,))
 
 
 def as_tensors(what: str, a, b, dtype: dt.dtype | None = None):
-    """(a, b) as values of their common dtype (or of `dtype`); numbers become 0-dim. None: a foreign type."""
+    """Return a and b as values of their common dtype (or `dtype`), or None for unsupported types."""
     one, two = is_value(a), is_value(b)
     if not (one and two):
         if isinstance(a, np.ndarray) and a.ndim or isinstance(b, np.ndarray) and b.ndim:
@@ -138,12 +139,12 @@ def as_tensors(what: str, a, b, dtype: dt.dtype | None = None):
     if dtype is None:
         dtype = a.dtype if one and two and a.dtype is b.dtype else result_type(a, b)
         dtype = default_float() if what == "div" and not dtype.is_floating_point else dtype
-    return (cast(a, dtype) if one else scalar(a, dtype, "mul" if what == "pow" else what),     # a base wraps as products do
+    return (cast(a, dtype) if one else scalar(a, dtype, "mul" if what == "pow" else what),     # a base wraps like a product
             cast(b, dtype) if two else scalar(b, dtype, what))
 
 
 def with_scalars(inputs: tuple) -> tuple:
-    """The same operands; numbers become values, of the dtype that a result of them and the first value has."""
+    """Return the operands, with numbers as 0-dim values of their result type with the first value."""
     like = next((x.dtype for x in inputs if is_value(x)), default_float())
     return tuple([scalar(x, result_type(like, x)) if is_number(x) else x for x in inputs])
 
@@ -153,7 +154,7 @@ engine.operands = with_scalars
 
 # ---- running ops
 def run(op, inputs: tuple, attrs: tuple = (), carriers: dict = ELEMENTWISE):
-    """op(*inputs), whose dtype is the first one's: in its carrier where no kernel has it, and back."""
+    """Return op(*inputs), computed in the carrier of the first dtype if there is one, in that dtype."""
     dtype = inputs[0].dtype
     carrier = carriers.get(dtype.name)
     if carrier is None:
@@ -166,8 +167,7 @@ _NO_OPERATORS = (str, bytes, type(None), list, tuple, dict, set)
 
 
 def foreign(what: str, a, b):
-    """The answer of an operator to an operand that is neither a tensor nor a number: NotImplemented, so that the operand's
-    own class may answer; an error for those of Python that cannot."""
+    """Return NotImplemented for an unsupported operand, or raise if its class has no such operator."""
     for x, side in ((b, "the right operand"), (a, "the left operand")):
         if isinstance(x, _NO_OPERATORS):
             raise NotATensorError(what, x, side)
@@ -175,9 +175,9 @@ def foreign(what: str, a, b):
 
 
 def operate(op, a, b):
-    """`a op b` for the operators + - * / and their like. NotImplemented for foreign types."""
+    """Return `a op b` for operators such as + - * /, or NotImplemented for unsupported types."""
     kind = type(b)
-    if isinstance(a, Array) and (kind is float or kind is int):       # the usual case first: x * 2
+    if isinstance(a, Array) and (kind is float or kind is int):       # fast path: x * 2
         dtype = a.dtype
         if dtype in FLOATS or (dtype in NUMBERS and kind is int and op is not REGISTRY["div"] and (
                 b or op not in DIVIDING)):

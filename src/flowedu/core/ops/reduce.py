@@ -1,7 +1,7 @@
-"""Reductions: sum, max, min and prod over a set of axes.
+"""Reductions: sum, max, min, and prod over a set of axes.
 
-`axis` is a tuple of axes counted from the front; the empty tuple reduces nothing. With keepdims the reduced axes stay,
-with size 1.
+`axis` is a tuple of axes counted from the front; the empty tuple reduces nothing. With keepdims, the reduced
+axes stay with size 1.
 """
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from flowedu.core.ops.view import cast, expand, reshape, transpose
 from flowedu.errors import ArgumentError, ShapeError
 
 
-def _kept(shape, axis):
-    """The shape with 1 for every reduced axis."""
+def _keepdims_shape(shape, axis):
+    """Return the shape with 1 for every reduced axis."""
     return tuple(1 if i in axis else n for i, n in enumerate(shape))
 
 
 def _shape(x, axis, keepdims):
-    return _kept(x.shape, axis) if keepdims else tuple(n for i, n in enumerate(x.shape) if i not in axis)
+    return _keepdims_shape(x.shape, axis) if keepdims else tuple(n for i, n in enumerate(x.shape) if i not in axis)
 
 
 def terms(rank, axis, keepdims, whole):
-    """"ab->a", or "aB->a" when the reduced axis must stay whole."""
+    """Return "ab->a", or "aB->a" if the reduced axis must stay whole."""
     left = axes.same(rank, axis if whole else ())
     return left + "->" + "".join("1" if i in axis else c for i, c in enumerate(left) if keepdims or i not in axis)
 
@@ -50,13 +50,15 @@ def _check_axes(name):
     return check
 
 
-def _fold(name, numpy, grad, whole=True, linear=(), fold=""):
-    equation, check = (lambda x, axis, keepdims: terms(x.ndim, axis, keepdims, whole)), _check_axes(name)
+def _define_reduction(name, numpy, grad, whole=True, linear=(), fold=""):
+    def ref(x, axis, keepdims):
+        empty = fold and not x.size                # NumPy has no max of empty arrays
+        y = np.zeros(_shape(x, axis, keepdims)) if empty else numpy(x, axis=axis, keepdims=keepdims)
+        return y.astype(x.dtype)
+
     return define(
         f"{name}(x, *, axis, keepdims=False) -> y",
-        Meaning(equation, lambda x, axis, keepdims: (np.zeros(_shape(x, axis, keepdims)) if fold and not x.size else
-                                                  numpy(x, axis=axis, keepdims=keepdims)).astype(x.dtype), shape=_shape,
-                check=check),
+        Meaning(lambda x, axis, keepdims: terms(x.ndim, axis, keepdims, whole), ref, shape=_shape, check=_check_axes(name)),
         Kernel(name, pack=lambda x, axis: (tuple(i in axis for i in range(x.ndim)), ())), Split(linear=linear, fold=fold),
         Laws([dict(shapes=[(6, 12)], axis=(0,)), dict(shapes=[(6, 12)], axis=(1,), keepdims=True),
               dict(shapes=[(6, 6, 2, 3)], axis=(0, 2, 3)), dict(shapes=[(6, 2, 6)], axis=(1,)),
@@ -65,15 +67,14 @@ def _fold(name, numpy, grad, whole=True, linear=(), fold=""):
 
 
 def _extremum_grad(dy, x, y, axis):
-    """Elements that tie for the extremum share its gradient equally."""
-    keep = _kept(x.shape, axis)
+    """Return the gradient; equal extrema share it equally."""
+    keep = _keepdims_shape(x.shape, axis)
     mask = cast(equal(x, reshape(y, shape=keep)), dtype=x.dtype)
     return mask * (reshape(dy, shape=keep) / sum(mask, axis=axis, keepdims=True))
 
 
 def _tree_product(x):
-    """The product over the last axis by multiplying halves. dy * y / x would divide by zeros; products have no such
-    trouble, so the gradient of prod is the gradient of this tree."""
+    """Return the product over the last axis as a tree of products, whose gradient has no division."""
     lead = (0,) * (x.ndim - 1)
 
     def part(a, b):
@@ -100,12 +101,12 @@ def _prod_grad(dy, x, axis):
 
 
 def _sum_grad(dy, x_shape, axis):
-    if 0 != dy.ndim != len(x_shape) and axis != tuple(range(len(axis))):     # leading axes come back by broadcasting alone
-        dy = reshape(dy, shape=_kept(x_shape, axis))
+    if 0 != dy.ndim != len(x_shape) and axis != tuple(range(len(axis))):     # broadcasting restores leading axes
+        dy = reshape(dy, shape=_keepdims_shape(x_shape, axis))
     return expand.call((dy,), (x_shape,))
 
 
-sum = _fold("sum", np.sum, _sum_grad, whole=False, linear=["x"])
-max = _fold("max", np.max, _extremum_grad, whole=False, fold="max")
-min = _fold("min", np.min, _extremum_grad, whole=False, fold="min")
-prod = _fold("prod", np.prod, _prod_grad)
+sum = _define_reduction("sum", np.sum, _sum_grad, whole=False, linear=["x"])
+max = _define_reduction("max", np.max, _extremum_grad, whole=False, fold="max")
+min = _define_reduction("min", np.min, _extremum_grad, whole=False, fold="min")
+prod = _define_reduction("prod", np.prod, _prod_grad)

@@ -1,7 +1,7 @@
-"""Reverse accumulation over a list of recorded calls: the walk every mode shares.
+"""Reverse accumulation over a list of recorded calls, the backward pass of all modes.
 
-`records` are objects with op, attrs, inputs and outputs (a graph's nodes are such objects). Running it eagerly computes
-gradients; running it while a graph is being built appends the backward nodes.
+Records are objects with op, attrs, inputs, and outputs, such as the nodes of a graph. Eager execution
+computes gradients; execution while a graph is built appends the backward nodes.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Call(NamedTuple):
 
 
 class Recorder:
-    """The interpreter that lets the one below answer, and remembers the call."""
+    """An interpreter that records calls and passes them to the interpreter below."""
 
     def __init__(self):
         self.calls: list[Call] = []
@@ -34,10 +34,10 @@ class Recorder:
 
 
 def reverse(records: Sequence, seeds: Iterable[tuple], targets: Sequence, visit: Callable | None = None) -> list:
-    """Gradients of `targets`, given `seeds`: (value, its gradient) pairs. None where there is no path.
+    """Return the gradients of `targets` (None without a path), given `seeds`, (value, gradient) pairs.
 
-    Only calls on a path from a target to a seed are visited, each once; `visit(call)` is called first, and may return a
-    record with the same values computed again. Whole numbers and bools end a path: they have no derivative.
+    Only calls on a path from a target to a seed are visited, each once. `visit(call)` may return another
+    record with recomputed values. Paths end at integers and bools, which have no derivative.
     """
     reached = {id(t) for t in targets}
     for call in records:
@@ -65,7 +65,7 @@ def _accumulate(grads, value, grad):
 
 
 def input_gradients(call, douts: Sequence, wanted: Sequence[bool]) -> list:
-    """One gradient per input of `call` (None where not wanted or not differentiable), with the input's shape."""
+    """Return a gradient of each input's shape (None if not wanted or not differentiable)."""
     op = call.op
     if not op.rules:
         raise no_gradient(op.name, getattr(call, "line", None))
@@ -92,14 +92,14 @@ def input_gradients(call, douts: Sequence, wanted: Sequence[bool]) -> list:
 
 @functools.cache
 def _broadcast_axes(grad_shape: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
-    """(axes to sum over, whether axes of size 1 have to be put back)."""
+    """Return (axes to sum over, True if axes of size 1 have to be restored)."""
     extra = len(grad_shape) - len(shape)
     ones = tuple(extra + i for i, n in enumerate(shape) if n == 1 and grad_shape[extra + i] != 1)
     return tuple(range(extra)) + ones, bool(ones)
 
 
 def unbroadcast(grad, shape: tuple[int, ...]):
-    """Sum `grad` over the axes along which a value of `shape` was broadcast. The only place that knows about it."""
+    """Sum `grad` over the axes along which a value of `shape` was broadcast."""
     if grad.shape == shape:
         return grad
     axes, narrow = _broadcast_axes(grad.shape, shape)
@@ -108,11 +108,11 @@ def unbroadcast(grad, shape: tuple[int, ...]):
 
 
 def vjp(f: Callable, inputs: tuple, douts: tuple) -> list:
-    """Gradients of f at `inputs`, weighted by `douts`: for ops whose gradient is that of the ops they are made of."""
+    """Return the gradients of f at `inputs`, weighted by `douts`, for ops that are compositions of ops."""
     recorder = Recorder()
     identity = REGISTRY["identity"]
     with interpreter(recorder):
-        fresh = tuple(identity(x) for x in inputs)    # so that an input given twice counts as two
+        fresh = tuple(identity(x) for x in inputs)    # equal inputs count as two
         outputs = f(*fresh)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     seeds = [(y, d) for y, d in zip(outputs, douts) if d is not None]

@@ -1,6 +1,6 @@
-"""Elementwise ops from one line of C: the record of an op that the elementwise kernel runs tile by tile.
+"""Records of elementwise ops that have one line of C, which the elementwise kernel runs tile by tile.
 
-(Elementwise ops made of others, with one fused kernel each: ops/formula.py.)
+(ops/formula.py has elementwise ops that are compositions, with one fused kernel each.)
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def elementwise(signature: str, *parts: Split | Laws, tile: str | Formula, ref: 
 
     Args:
         signature: `"add(x, y) -> z"`.
-        tile: its formula's name in _kernels/core/formulas.h, or a Formula of several.
+        tile: the name of its formula in _kernels/core/formulas.h, or a Formula of several.
         parts: see core/ops/record.py. ref, grad: as in `define`.
         dtype: output dtype rule; default: that of the inputs.
     """
@@ -33,16 +33,16 @@ def elementwise(signature: str, *parts: Split | Laws, tile: str | Formula, ref: 
 
 
 def inputs_of(signature: str) -> list[str]:
-    """The names of the inputs of "add(x, y) -> z"."""
+    """Return the names of the inputs of "add(x, y) -> z"."""
     head = signature.partition("->")[0]
     return [n.strip() for n in head[head.index("(") + 1:head.rindex(")")].split("*")[0].split(",") if n.strip()]
 
 
 def function(source: str, scope: dict) -> Callable:
-    """A function from its text; it counts as part of this file, so that errors do not take it for the user's line."""
+    """Evaluate a lambda's source under this file's name, so that errors skip it when they find user code."""
     return eval(_code(source), scope)
 
 
-@functools.cache                                                     # most ops differ in their names only
+@functools.cache                                                     # many ops have the same parameters
 def _code(source: str):
     return compile(source, __file__, "eval")

@@ -1,15 +1,15 @@
-"""Optimizer updates: ops that change their inputs and have no output. What one is, and SGD; others: ops/update_*.py.
+"""Optimizer updates: ops that change their inputs and have no output; SGD (others in ops/update_*.py).
 
-One call updates every parameter of a model. The inputs are `lr` (one float), `step` (one int64: updates made so far),
-then for each parameter its group: the weight w, its gradient g, and what the rule remembers about it, such as
-(w, g, m, v). Attributes that differ between parameters are tuples with one number each; a tuple of one number holds for all
-parameters, an empty one stands for zeros. Before the rule is applied, g becomes `scale * g + l1 * sign(w) + l2 * w`.
+One call updates all parameters of a model. The inputs are `lr` (one float), `step` (one int64, the number
+of previous updates), then a group for each parameter: the weight w, its gradient g, and the state of the
+rule, such as (w, g, m, v). Per-parameter attributes are tuples: one number per parameter, one number for
+all, or empty for zeros. Before the rule is applied, g becomes `scale * g + l1 * sign(w) + l2 * w`.
 
-A step below 0 changes nothing: a training that looks for overflow passes it where it found one.
+A step below 0 changes nothing; training with loss scaling passes it after an overflow.
 
-PyTorch's weight decay is `l2` here, AdamW's is `weight_decay`; maximize=True is scale=-1.
+`l2` is PyTorch's weight decay, `weight_decay` is AdamW's, and scale=-1 is maximize=True.
 
-`op.mutates(n)` tells the graph which of n inputs are changed, in order; `ref` returns their new values in that order.
+`op.mutates(n)` returns the indices of the inputs (of n) that change, in the order of `ref`'s results.
 """
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ HEAD = 2                                          # inputs before the groups: lr
 
 
 def _update_axes(xs, group, whole):
-    """Each group has letters of its own. Lower case: a device may update just its part of a parameter. Rules that need
-    the norm of the whole parameter have upper case.
+    """Return the equation: each group has its own letters, of all scripts, upper case if `whole`.
 
-    Letters of all scripts serve; after a thousand, axes of one number and size share one: they are split together.
+    Rules that need the norm of the whole parameter have `whole`. After 1000 letters, equal axes (number
+    and size) of different groups share a letter and are split together.
     """
     letters = (chr(c) for c in range(0x61, 0x20000) if (chr(c).isupper() if whole else chr(c).islower()))
-    terms, of = ["A", "B"], {}
+    terms, letter_of = ["A", "B"], {}
     for i in range(HEAD, len(xs), len(group)):
-        keys = [(i if len(of) < 1000 else 0, *axis) for axis in enumerate(xs[i].shape)]
-        own = "".join(of.get(k) or of.setdefault(k, next(letters)) for k in keys)
-        terms += ["1" if _is_number(n) else own for n in group]
+        keys = [(i if len(letter_of) < 1000 else 0, *axis) for axis in enumerate(xs[i].shape)]
+        term = "".join(letter_of.get(k) or letter_of.setdefault(k, next(letters)) for k in keys)
+        terms += ["1" if _is_number(n) else term for n in group]
     return ",".join(terms) + "->"
 
 
 def _is_number(name):
-    """Whether this member of a group is one number per parameter, however large the parameter is."""
+    """Return True if this member of a group is one number per parameter, of any parameter size."""
     return name.endswith("_t")
 
 
@@ -75,39 +75,39 @@ def _check(name, group, xs, per_parameter):
 
 
 def number_of(values, i):
-    """What a per-parameter attribute says about parameter i."""
-    return 0.0 if not values else values[0] if len(values) == 1 else values[i]
+    """Return the value of a per-parameter attribute for parameter i."""
+    return (values or (0.0,))[i if len(values) > 1 else 0]
 
 
-def _numbers(n, *per_parameter):
-    """[(weight decay, l1, l2) of each of n parameters]"""
+def _decays(n, *per_parameter):
+    """Return (weight decay, l1, l2) of each of n parameters."""
     return [tuple(number_of(v, i) for v in per_parameter) for i in range(n)]
 
 
 def define_update(name: str, group: Sequence[str], rule: Callable, hyper: Mapping[str, float | bool] | None = None,
                   numbers: str = "", whole: bool = False) -> Op:
-    """One record. rule(w, g, state, lr, wd, t, **hyper) -> new values of the changed arrays, in NumPy.
+    """Define an update op. rule(w, g, state, lr, wd, t, **hyper) returns the new arrays, in NumPy.
 
-    group: names of what belongs to a parameter; those that end in _t are single numbers. hyper: more attributes, numbers
-    and booleans, with their defaults; numbers: which of them the kernel gets as its three, in that order ("-": none).
-    whole: a parameter must not be split over devices.
+    group: names of a parameter's arrays; names that end in _t are single numbers. hyper: more attributes,
+    numbers and booleans, with defaults; numbers: up to three of them that the kernel gets, in that order
+    ("-": none). whole: a parameter must not be split over devices.
     """
     hyper, size = hyper or {}, len(group)
     common = {"scale": 1.0, "weight_decay": (), "l1": (), "l2": ()}
     flags = [n for n, default in hyper.items() if isinstance(default, bool)]
-    three = (*numbers.split(), "-", "-", "-")[:3]
+    kernel_numbers = (*numbers.split(), "-", "-", "-")[:3]
 
     def pack(xs, scale, weight_decay, l1, l2, attributes):
-        own = _numbers((len(xs) - HEAD) // size, weight_decay, l1, l2)
-        reals = [0.0 if n == "-" else attributes[n] for n in three]
-        return tuple(int(attributes[n]) for n in flags) or (0,), (scale, *reals, *[x for decays in own for x in decays])
+        decays = [x for d in _decays((len(xs) - HEAD) // size, weight_decay, l1, l2) for x in d]
+        reals = [0.0 if n == "-" else attributes[n] for n in kernel_numbers]
+        return tuple(int(attributes[n]) for n in flags) or (0,), (scale, *reals, *decays)
 
     def ref(xs, scale, weight_decay, l1, l2, attributes):
         more = {n: attributes[n] for n in hyper}
         lr, t, out = float(np.ravel(xs[0])[0]), int(np.ravel(xs[1])[0]) + 1, []
-        for i, (wd, a, b) in enumerate(_numbers((len(xs) - HEAD) // size, weight_decay, l1, l2)):
+        for i, (wd, a, b) in enumerate(_decays((len(xs) - HEAD) // size, weight_decay, l1, l2)):
             w, g, *state = xs[HEAD + i * size:HEAD + (i + 1) * size]
-            if t <= 0:                                # no such step
+            if t <= 0:                                # skipped
                 out += [w, *state]
                 continue
             g = scale * g + a * np.sign(w) + b * w

@@ -1,7 +1,7 @@
-"""Value: the base of everything that stands for data without holding it (symbols of a formula, values of a graph).
+"""Value, the base class of symbolic values (symbols of a formula, values of a graph).
 
-It has every operator, with the meaning it has for tensors (core/ops/promote.py), so that a gradient rule reads the same for
-tensors and graphs. Tensors have theirs in C.
+Its operators have the same meaning as those of tensors (core/ops/promote.py), so that a gradient rule works
+for tensors and graphs. Tensors have operators in C.
 """
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flowedu.core.values import dtype as dt
 
 
 def matmul(a, b):
-    """`a @ b`."""
+    """Return `a @ b`, or NotImplemented."""
     if not (is_value(a) and is_value(b)):
         return NotImplemented
     return REGISTRY["matmul"](a, b)
@@ -28,10 +28,10 @@ def _pair(name: str):
 
 
 class Value:
-    """Base class: a subclass has a `spec`."""
+    """Base class of symbolic values; a subclass has a `spec`."""
 
     __slots__ = ()
-    __array_priority__ = 1000  # NumPy leaves `ndarray * value` to us
+    __array_priority__ = 1000  # NumPy calls __rmul__ for `ndarray * value`
 
     __add__, __radd__ = _pair("add")
     __sub__, __rsub__ = _pair("sub")

@@ -1,4 +1,4 @@
-"""Ops that only look at memory differently (no kernel, no copy), and the copies they may need."""
+"""Views (ops without kernel and copy), and the ops that copy, convert, and fill."""
 from __future__ import annotations
 
 from math import isfinite, prod
@@ -15,16 +15,16 @@ from flowedu.errors import ArgumentError, DTypeError, ShapeError
 
 
 def reshape_strides(shape, strides, new):
-    """Strides of `new` over the same memory, or None where a copy is needed."""
-    if prod(shape) == 0 or tuple(strides) == row_major(shape):     # contiguous memory takes every shape
+    """Return the strides of shape `new` over the same memory, or None if a copy is needed."""
+    if prod(shape) == 0 or tuple(strides) == row_major(shape):     # contiguous memory fits every shape
         return row_major(new)
-    runs = []                                     # neighbours that step evenly are as good as one axis
+    runs = []                                     # merge adjacent axes that step evenly
     for n, s in zip(shape, strides):
         if n != 1 and runs and runs[-1][1] == s * n:
             runs[-1] = runs[-1][0] * n, s
         elif n != 1:
             runs.append((n, s))
-    out, room, step = [], 1, 1                    # what is left of a run, and how far apart its elements are
+    out, room, step = [], 1, 1                    # size left of a run, and its stride
     for n in reversed(new):
         if n != 1 and room == 1 and runs:
             room, step = runs.pop()
@@ -36,8 +36,7 @@ def reshape_strides(shape, strides, new):
 
 
 def reshape_axes(x, shape):
-    """An axis keeps its letter where old and new agree from the left; in a merged or split group only the first may
-    be split (its slices stay whole runs of memory). Axes of size 1 do not matter."""
+    """Return the equation: the first of merged or split axes may be cut (slices stay contiguous)."""
     letters = iter(axes.LETTERS)
     old, new = ["Z"] * x.ndim, ["Z"] * len(shape)
     left = [i for i, n in enumerate(x.shape) if n != 1]
@@ -46,7 +45,7 @@ def reshape_axes(x, shape):
         i, j = left.pop(0), right.pop(0)
         a, b = x.shape[i], shape[j]
         while a != b:
-            if not (left if a < b else right):    # only where there are no elements
+            if not (left if a < b else right):    # an empty array
                 return f"{''.join(old)}->{''.join(new)}"
             if a < b:
                 a *= x.shape[left.pop(0)]
@@ -62,11 +61,15 @@ def _check_reshape(x, shape):
                          got=f"{tuple(shape)} from {x.shape}", fix="use -1 for one axis and let it be worked out")
 
 
+def _view_reshape(x, strides, shape):
+    new_strides = reshape_strides(x.shape, strides, shape)
+    return None if new_strides is None else (new_strides, 0)
+
+
 reshape = define(
     "reshape(x, *, shape) -> y",
     Meaning(reshape_axes, lambda x, shape: x.reshape(shape), shape=lambda shape: shape, check=_check_reshape),
-    View(lambda x, strides, shape: (lambda s: None if s is None else (s, 0))(
-             reshape_strides(x.shape, strides, shape))),
+    View(_view_reshape),
     Split(linear=["x"], rising=["x"], localize=lambda out: {"shape": out.shape}),
     Laws([dict(shapes=[(6, 12)], shape=(72,)), dict(shapes=[(12, 6)], shape=(12, 3, 2)),
           dict(shapes=[(6, 2, 3)], shape=(6, 6)), dict(shapes=[(1, 6)], shape=(6,)),
@@ -111,7 +114,7 @@ expand = define(
              for i, (n, s) in enumerate(zip(x.shape, strides))), 0)),
     Split(linear=["x"], rising=["x"], localize=lambda out: {"shape": out.shape}),
     Laws([dict(shapes=[(6, 1)], shape=(6, 12)), dict(shapes=[(6,)], shape=(12, 6))], float_only=False),
-    grad={"x": lambda dy: dy})        # summed back to x's shape by `unbroadcast`
+    grad={"x": lambda dy: dy})        # `unbroadcast` sums it to x's shape
 
 
 _same = lambda x: axes.same(x.ndim) + "->" + axes.same(x.ndim)
@@ -122,13 +125,13 @@ identity = define(
 contiguous = define(
     "contiguous(x) -> y", Meaning(_same, lambda x: np.ascontiguousarray(x)), Kernel("copy", contiguous=False),
     Split(linear=["x"], rising=["x"]), Laws([dict(shapes=[(6, 12)])], float_only=False), grad={"x": lambda dy: dy},
-    doc="A copy laid out row by row.")
+    doc="Return a contiguous copy.")
 assign = define(
     "assign(value, ref) -> ()",
     Meaning(lambda value: "{0},{0}->".format(axes.same(value.ndim)), lambda value: (value,), shape=lambda: (),
             check=lambda value, ref: _check_assign(value, ref)),
     Kernel("copy", contiguous=False), Effects(mutates=lambda n: [1]),
-    Laws([dict(shapes=[(6, 12), (6, 12)])], float_only=False), doc="Writes value into ref.")
+    Laws([dict(shapes=[(6, 12), (6, 12)])], float_only=False), doc="Write value into ref.")
 
 
 def _check_assign(value, ref):
@@ -136,18 +139,18 @@ def _check_assign(value, ref):
         raise ShapeError("assign: value does not fit", expected=f"{ref}", got=f"{value}")
 
 
-def _of_numbers(dtype):
-    if hasattr(dtype, "code") and ("cast", dtype.code) not in TABLE:      # no kernel knows how large its elements are
+def _check_numeric(dtype):
+    if hasattr(dtype, "code") and ("cast", dtype.code) not in TABLE:
         raise DTypeError(f"cast: {dtype!r} has no array form", expected="a numeric dtype", got=repr(dtype))
     return dtype
 
 
 cast = define(
-    "cast(x, *, dtype) -> y", Meaning(_same, lambda x, dtype: x.astype(dtype.numpy), dtype=_of_numbers),
+    "cast(x, *, dtype) -> y", Meaning(_same, lambda x, dtype: x.astype(dtype.numpy), dtype=_check_numeric),
     Kernel("cast", contiguous=False), Split(linear=["x"]), Laws([dict(shapes=[(6, 12)], dtype=float32)], float_only=False),
     grad={"x": lambda dy, x_dtype: cast(dy, dtype=x_dtype)})
 def check_number(what: str, value, dtype) -> None:
-    """Raise unless an integer dtype has this number: 1.5 is not silently 1, nor 300 an int8."""
+    """Raise a DTypeError if an integer dtype does not have this number (1.5, or 300 for int8)."""
     low, high = dtype.limits
     if not dtype.is_floating_point and low < high and not (low <= value <= high and value == int(value)):
         whole = isfinite(value) and value == int(value)
