@@ -1,4 +1,4 @@
-"""The backward pass of a graph, appended with `reverse` (core/ops/reverse.py) while the graph is built."""
+"""The backward pass of a graph, appended by core/ops/reverse.py while the graph is built."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ def gradients(graph: Graph, losses: Sequence[GraphValue], targets: Sequence[Grap
               seed: Callable[[Spec], GraphValue] = ones) -> list[GraphValue | None]:
     """Append nodes that compute d(sum of all elements of all losses)/d(target).
 
-    Returns one gradient per target, None if no loss depends on it. seed(spec of a loss) returns the loss's own gradient.
+    Returns one gradient (or None) per target. seed: Spec of a loss -> its gradient.
     """
     graph.training = True
     forward = list(graph.nodes)

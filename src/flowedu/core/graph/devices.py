@@ -1,4 +1,4 @@
-"""The device of a graph's values if they all share one. distributed/graph replaces this for several devices (chapter 6)."""
+"""Placement for graphs on one device. distributed/graph replaces it for several (chapter 6)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from flowedu.errors import DeviceError, UnsupportedError
 class OneDevice:
     """Placement rules of a Tracer (core/trace) for a graph on a single device.
 
-    Attributes: active, True if the graph has global tensors; homes, {id of a parameter: its global layout}; place, the
-    device of inputs and variables (Block.device: 0 for main memory, 1 + n for GPU n); first, a value on that device.
+    Attributes: active, True if the graph has global tensors; homes, {id of a parameter: layout};
+    place, the device (Block.device: 0 for main memory, 1 + n for GPU n); first, the name of a value on it.
     """
 
     active = False
@@ -22,7 +22,7 @@ class OneDevice:
         self.place, self.first = 0, ""
 
     def enter(self, value, x) -> None:
-        """Record the device of `x`, the tensor of an input or variable. 0-d CPU variables work with any device."""
+        """Check the device of an input or variable `x`. 0-d CPU variables work with any device."""
         if x.global_layout is not None:
             _ = extensions.global_graph            # raises UnsupportedError if it is missing
         if not (x._device or x.ndim or value.kind == "input"):
@@ -45,7 +45,7 @@ class OneDevice:
         """Choose how the parameters of the optimizers are stored."""
 
     def batch_parts(self, xs: Sequence, k: int) -> int:
-        """Return into how many parts the devices split a batch that is cut into `k` micro-batches."""
+        """Return the number of device parts of a batch with `k` micro-batches."""
         return 1
 
     def layout_of(self, value) -> object:
@@ -58,7 +58,7 @@ def device_name(place: int) -> str:
 
 
 def need_cpu(context: str, name: str, x) -> None:
-    """Raise UnsupportedError if `x`, a tensor or Array, is on a GPU. `context` is the computation that needs the CPU."""
+    """Raise UnsupportedError if `x`, a tensor or Array, is on a GPU. context: the computation."""
     global_layout = getattr(x, "global_layout", None)
     if x._device or global_layout is not None and global_layout.placement.type == "cuda":
         where = device_name(x._device) if global_layout is None else str(global_layout.placement)

@@ -1,4 +1,4 @@
-"""Executor: runs a plan as one C array of kernel calls, without the GIL and without Python code per op."""
+"""Executor: runs a plan as one C array of kernel calls, without the GIL and without Python."""
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memset
@@ -29,8 +29,8 @@ register_fields(plans=0)     # number of plans with Python kernels that the thre
 cnp.import_array()
 
 cdef extern from "Python.h":
-    int PyErr_CheckSignals() noexcept                  # an exception of a signal handler stays pending
-    void raise_pending "PyErr_Occurred"() except *     # raise the pending exception, if any
+    int PyErr_CheckSignals() noexcept               # an exception of a handler stays pending
+    void raise_pending "PyErr_Occurred"() except *  # raise the pending exception, if any
     unsigned long PyThread_get_thread_ident() nogil
 
 cdef enum:
@@ -67,7 +67,7 @@ cdef class Executor:
     cdef int ncalls, npatch, ninputs, noutputs
     cdef readonly list pythons   # indices of the calls with a Python kernel
     cdef list draws              # indices of the calls that draw random numbers
-    cdef bint open               # Python code may run during a step (Python kernels, signal handlers)
+    cdef bint open               # Python kernels or signal handlers may run during a step
     cdef char *polls             # 1 for each call after which to check for signals
     cdef object lock
     cdef fe_call *calls
@@ -79,7 +79,7 @@ cdef class Executor:
     cdef tuple in_types, out_types, out_shapes
     cdef fe_view *in_views
     cdef fe_view *outs
-    cdef list lasting            # the arrays of variables; `planned` holds their views when the plan was made
+    cdef list lasting            # the arrays of variables; `planned`: their views in the plan
     cdef fe_view *planned
     cdef public int64_t runs
     cdef public bint as_tensors  # arguments and outputs are tensors, not ndarrays
@@ -88,7 +88,7 @@ cdef class Executor:
 
     def __cinit__(self, plan, bint always_parallel=False, int threads=0):
         cdef int i, k
-        cdef int64_t writes = 0, unpolled = -64 * SPLIT      # steps shorter than about 1 ms never check
+        cdef int64_t writes = 0, unpolled = -64 * SPLIT    # steps of less than 1 ms never check
         cdef Entry e
         cdef fe_view *v
         self.plan, self.nt = plan, threads or get_num_threads()
@@ -154,7 +154,7 @@ cdef class Executor:
         self.out_types = tuple([value.spec.dtype.numpy or np.dtype(np.uint16) for value in plan.graph.outputs])    # bfloat16
 
     def set_kept(self, bint valid):
-        """Set `kept` (fe_call in abi.h): True if the scratch memory of the `kept` nodes is valid from an earlier run."""
+        """Set `kept` (abi.h): True if an earlier run filled the scratch memory of `kept` nodes."""
         for i, step in enumerate(self.plan.steps):
             self.calls[i].kept = valid and step.node in self.plan.graph.kept
 
@@ -184,7 +184,7 @@ cdef class Executor:
             block_drop(self.arena)
 
     def stale(self, int share=1):
-        """Return True if the share of threads, or the memory or layout of a variable (`p.data = ...`), has changed."""
+        """Return True if the number of threads, or a variable's memory or layout, has changed."""
         cdef int i
         if max(1, <int>get_num_threads() // share) != self.nt:
             return True
@@ -194,7 +194,7 @@ cdef class Executor:
         return False
 
     def accepts(self, tuple arguments):
-        """Return True if `run` can use the arguments unchanged: C-contiguous ndarrays with the right shapes and dtypes."""
+        """Return True for C-contiguous ndarrays with the right shapes and dtypes."""
         cdef int i
         cdef cnp.ndarray a
         if len(arguments) != self.ninputs:
@@ -211,16 +211,16 @@ cdef class Executor:
         return True
 
     def run(self, tuple arguments):
-        """Run one step. `arguments`: per input, a C-contiguous ndarray with the right dtype and shape."""
+        """Run one step. `arguments` are values for which `accepts` or `takes` is true."""
         return self.run_guarded(arguments) if self.open else self.step(arguments)
 
     cdef list run_guarded(self, tuple arguments):
-        """Run a step whose Python kernels or signal handlers might call this plan again, which is an error."""
+        """Run a step, and refuse calls of this plan by its Python kernels or signal handlers."""
         global due, main_ident
         depth, main_ident = thread_state.plans, main_thread().ident
         if PyThread_get_thread_ident() == main_ident:
             due = now() + PAUSE
-        if not self.lock.acquire(blocking=depth == 0):         # do not wait inside a job: two threads could deadlock
+        if not self.lock.acquire(blocking=depth == 0):    # waiting inside a job could deadlock
             raise UnsupportedError(f"job {self.plan.graph.name} was called while it runs", got="a call of a job that runs",
                                    expected="a Python kernel or signal handler that calls other jobs, or none",
                                    fix="call it after the step")
@@ -256,7 +256,7 @@ cdef class Executor:
         return True
 
     cdef int set_addresses(self, tuple arguments) except -1:
-        """Point the views of inputs and outputs into `arguments`, which are the arguments and then the new outputs."""
+        """Point the views of inputs and outputs into `arguments`: inputs, then new outputs."""
         cdef int i
         for i in range(self.npatch):
             self.patches[i].view.data = self.memory(arguments[self.patches[i].arg]) + self.patches[i].offset
@@ -270,7 +270,7 @@ cdef class Executor:
         cdef int i, status, failed = -1
         cdef tuple out = self.new_outputs()
         owner = None
-        if self.counter is not None:               # a loaded checkpoint continues with the same dropout masks
+        if self.counter is not None:       # a loaded checkpoint continues with the same masks
             self.runs = (<int64_t *>self.counter.v.data)[0]
         self.set_addresses(arguments + out)
         for i in self.draws:
@@ -283,16 +283,16 @@ cdef class Executor:
         if status != FE_OK:
             raise self.make_error(status, failed)
         self.runs += 1
-        if self.counter is not None:               # in C, so that a pending Ctrl-C cannot come in between
+        if self.counter is not None:       # in C, so that Ctrl-C cannot come in between
             (<int64_t *>self.counter.v.data)[0] = self.runs
-        for t in self.written:                     # the tape detects that its saved values were overwritten
+        for t in self.written:             # the tape detects overwritten values by the version
             (<TensorBase>t).block.version += 1
         for i in range(self.noutputs):
             self.fetch(i, out[i])
         return list(out)
 
     cdef object make_error(self, int status, int failed):
-        """Return the exception for a run that stopped at call `failed`, or raise the one of a signal handler."""
+        """Return the exception for call `failed`, or raise the exception of a signal handler."""
         raise_pending()
         step = self.plan.steps[failed]
         line = step.node.line if step.node is not None else ""
@@ -304,7 +304,7 @@ cdef class Executor:
         return error.told(fix=f"{error.fix}; no variable was updated")
 
     def times(self, tuple arguments, int repeats=20):
-        """Return the seconds that each call takes alone, the least of `repeats` runs. Variables are written as in `run`."""
+        """Return the least seconds per call in `repeats` runs. Variables change as in `run`."""
         cdef int i, k, status, failed = -1
         cdef tuple out = self.new_outputs(), owner = (self, arguments, out)
         cdef list best = [float("inf")] * self.ncalls
@@ -355,7 +355,7 @@ cdef int64_t now() noexcept nogil:
 
 
 cdef int poll() noexcept nogil:
-    """Run pending signal handlers between two calls of a step: in the main thread, once per PAUSE."""
+    """Run pending signal handlers between two calls: in the main thread, once per PAUSE."""
     global due
     if PyThread_get_thread_ident() != main_ident or now() < due:
         return FE_OK

@@ -1,6 +1,6 @@
-"""The graph type of job functions and nn.Graph: a list of nodes in build order, over values that are assigned once.
+"""Graph type of job functions and nn.Graph: a list of nodes over values that are assigned once.
 
-`Building` is the interpreter that builds a graph. For each op call it infers the output Specs and appends a node.
+`Building` is the interpreter that builds a graph. It infers output Specs and appends nodes.
 """
 from __future__ import annotations
 
@@ -85,11 +85,11 @@ class Graph:
         self.hosts: dict[str, GraphValue] = {}
         self.outputs: list[GraphValue] = []
         self.training = False
-        self.forward: int | None = None                  # number of nodes before the backward pass
-        self.placement: tuple[int, ...] | None = None    # of the nodes that are appended next
-        self.kept: frozenset[Node] = frozenset()         # nodes whose kernels reuse their scratch memory in later runs
-        self.keeps = False                               # True if the caller supports `kept` nodes
-        self.spent: dict[str, float] = {}                # seconds spent in each stage of compilation
+        self.forward: int | None = None                # number of nodes before the backward pass
+        self.placement: tuple[int, ...] | None = None  # of the nodes that are appended next
+        self.kept: frozenset[Node] = frozenset()       # their scratch memory is valid in later runs
+        self.keeps = False                             # True if the caller supports `kept` nodes
+        self.spent: dict[str, float] = {}              # seconds spent in each stage of compilation
         self._names: set[str] = set()
         self._draws = 0
         self._inferred: dict[tuple, tuple[Spec, ...]] = {}
@@ -132,7 +132,7 @@ class Graph:
                 return f"{prefix}_{n}"
 
     def append(self, op: Op, inputs: Sequence[GraphValue], attrs: tuple, reseed: bool = True) -> tuple[GraphValue, ...]:
-        """Infer the output Specs and append a node. reseed: draw other random numbers than earlier nodes."""
+        """Infer the output Specs and append a node. reseed: change the seed of a random op."""
         for i, x in enumerate(inputs):
             if not isinstance(x, GraphValue):
                 raise ArgumentError(f"{op.name}: input {i} is not a value of this graph", expected="a blob",
@@ -153,7 +153,7 @@ class Graph:
         return node.outputs
 
     def _change_seed(self, op: Op, attrs: tuple) -> tuple:
-        """Make the seed of the n-th random op depend on n, independently of passes and placement."""
+        """Make the seed of the n-th random op depend on n, but not on passes and placement."""
         self._draws += 1
         i = op.attr_index["seed"]
         return (*attrs[:i], (attrs[i] + 7919 * self._draws) & 0x7FFFFFFFFFFFFFFF, *attrs[i + 1:])
@@ -173,7 +173,7 @@ class Graph:
 
 
 class Building:
-    """The lazy interpreter, which turns op calls into nodes. graph: a Graph or a Tracer; its `append` creates the nodes."""
+    """Lazy interpreter, which turns op calls into nodes of `graph`, a Graph or a Tracer."""
 
     def __init__(self, graph):
         self.graph = graph

@@ -78,7 +78,7 @@ def total(buffers: Sequence[Buffer]) -> int:
 
 
 def arena_out_of_memory(plan) -> OutOfMemoryError:
-    """Return the error for an arena that cannot be allocated. It names the largest value and the line that made it."""
+    """Return the error for a failed arena allocation, with the largest value and its line."""
     large = max((b for b in plan.buffers if b.in_arena), key=lambda b: b.nbytes)
     step, region = next((s, p) for s in plan.steps for p in (*s.places, s.scratch)
                         if p is large or getattr(p, "buffer", None) is large)

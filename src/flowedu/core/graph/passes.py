@@ -20,7 +20,7 @@ from flowedu.core.graph.rewrite import dead, replace
 from flowedu.core.ops.define import Op
 from flowedu.core.ops.view import cast, expand, identity, reshape
 
-SAME: set[Op] = {identity, reshape, expand, cast}     # no-ops if the input already has the output's shape and dtype
+SAME: set[Op] = {identity, reshape, expand, cast}     # no-ops if the output has the same Spec
 
 
 def run_passes(graph: Graph, off: Iterable[str] = (), last: Callable[[Graph], str] | None = None) -> list[str]:
@@ -37,7 +37,7 @@ def run_passes(graph: Graph, off: Iterable[str] = (), last: Callable[[Graph], st
 
 
 def simplify(graph: Graph) -> str:
-    """Replace identity(x), a reshape or expand to the same shape, and a cast to the same dtype by x."""
+    """Replace identity(x), and a reshape, expand, or cast to the Spec of x, by x."""
     table, kept = {}, []
     for node in graph.nodes:
         if node.op in SAME and node.inputs[0].spec == node.outputs[0].spec:
@@ -50,7 +50,7 @@ def simplify(graph: Graph) -> str:
 
 
 def cse(graph: Graph) -> str:
-    """Eliminate common subexpressions. Nodes that draw random numbers or write variables are kept."""
+    """Eliminate common subexpressions, except random ops and writes of variables."""
     seen: dict = {}
     table: dict[GraphValue, GraphValue] = {}
     kept = []
@@ -70,7 +70,7 @@ def cse(graph: Graph) -> str:
 
 
 PASSES: list[Callable[..., str]] = [simplify, cse, dead]
-PARTS: dict[Callable[..., str], dict[str, Collection[Op]]] = {}              # {pass: {name of a part: its ops}}
+PARTS: dict[Callable[..., str], dict[str, Collection[Op]]] = {}      # {pass: {part: its ops}}
 NAMES = [*(f.__name__ for f in PASSES), "inplace", "reuse"]                  # accepted by `off`
 
 

@@ -40,7 +40,7 @@ class Region:
 
 @dataclass(eq=False)
 class Step:
-    """One kernel call: its Entry, the regions of its inputs and then its outputs, and its scratch memory."""
+    """One kernel call: its Entry, the regions of inputs and then outputs, and scratch memory."""
 
     name: str
     entry: Entry
@@ -103,7 +103,7 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[s
 
 
 class Planner:
-    """Builder of a plan, node by node. It stores the constant values and the last reader of each value."""
+    """Builder of a plan, with the constant values and the last reader of each value."""
 
     def __init__(self, plan: Plan, arrays: dict[GraphValue, object], threads: int, inplace: bool,
                  scratch: Callable[[Step], int] | None):
@@ -132,7 +132,7 @@ class Planner:
         self.plan.where[value] = Region(self.buffer(value.name, kind, value.spec.nbytes, array), value.spec, strides)
 
     def emit(self, step: Step) -> None:
-        """Append a step, extend the lifetimes of its buffers, and add the scratch memory of its kernel."""
+        """Append a step, extend the lifetimes of its buffers, and add its scratch memory."""
         for p in step.places:
             p.buffer.last = max(p.buffer.last, len(self.plan.steps))
         nbytes = self.scratch(step) if self.scratch else scratch_bytes(step.entry, step.places, self.threads)
@@ -150,7 +150,7 @@ class Planner:
         return self.copies[value]
 
     def view(self, node: Node) -> None:
-        """Make the output a view of the input's buffer. Pack the input first if its strides do not allow a view."""
+        """Make the output a view of the input, or of a packed copy if strides require it."""
         x, y = node.inputs[0], node.outputs[0]
         specs, place = [v.spec for v in node.inputs], self.plan.where[x]
         entry = prepare(node.op, specs, node.attrs, [place.strides], (y.spec,))
@@ -176,7 +176,7 @@ class Planner:
         self.emit(Step(node.name, entry, places + outs, node, inplace=took is not None))
 
     def reusable(self, node: Node, places: Sequence[Region], names: Sequence[str], number: int) -> Region | None:
-        """Return an input whose buffer the first output may reuse: same spec and layout, and no later reader."""
+        """Return an input, without later readers, whose buffer the first output may reuse."""
         spec = node.outputs[0].spec
         for p, name, x in zip(places, names, node.inputs):
             fits = name in node.op.inplace and p.spec == spec and p.contiguous
@@ -188,7 +188,7 @@ class Planner:
 
 
 def snapshot_outputs(graph: Graph) -> list[Node]:
-    """Return the nodes with the updates last. Fetched variables are copied first, so they show their old values."""
+    """Return the nodes with updates last, after copies of the variables that are outputs."""
     reads = [node for node in graph.nodes if not node.mutates]
     for i, value in enumerate(graph.outputs):
         if base(value).kind != "node":

@@ -64,7 +64,7 @@ class Program:
         self.lay_out()
 
     def lay_out(self) -> None:
-        """Make the plan and the executor for the current number of threads and addresses of variables."""
+        """Make the plan and the executor for the current threads and variable addresses."""
         for value, t in self.arrays.items():
             if t.spec != value.spec:
                 raise GraphError(f"{self.graph.name}: {value.name} has changed since the graph was compiled",
@@ -78,9 +78,9 @@ class Program:
         executor.as_tensors, executor.counter, executor.written = self.tensors, self.counter, self.written
         self.graph.spent["executor"] = perf_counter() - start
         if self.executor is not None:
-            executor.runs = self.executor.runs              # continue the sequence of random numbers
+            executor.runs = self.executor.runs       # continue the sequence of random numbers
         self.executor = executor
-        if executor.pythons:                 # Python kernels may run other programs; the executor prevents deadlocks
+        if executor.pythons:      # they may run other programs; the executor prevents deadlocks
             self.lock = nullcontext()
 
     def stale(self) -> bool:
@@ -88,12 +88,12 @@ class Program:
         return self.executor.stale(self.share)
 
     def run(self, arguments: tuple) -> list:
-        """Run once and return the outputs. `arguments` are contiguous and have the inputs' shapes and dtypes.
+        """Run once and return the outputs. `arguments` are contiguous and match the inputs' Specs.
 
         All runs share one arena, so calls from several threads run one after the other.
         """
         with self.lock:
-            if self.executor.stale(self.share):         # inlined: a call of a small graph takes less than 1 us
+            if self.executor.stale(self.share):    # inlined: a small graph takes less than 1 us
                 self.lay_out()
             for write in self.before:
                 write()

@@ -1,4 +1,4 @@
-"""Helpers shared by the passes: copies of nodes with changes, replacement of values, and dead code elimination."""
+"""Helpers of passes: changed copies of nodes, replaced values, and dead code elimination."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ def attributes(node: Node) -> dict[str, Any]:
 
 
 def rebuilt(op: Op, inputs: Sequence[GraphValue], attrs: dict[str, Any], node: Node, name: str = "") -> Node:
-    """Return a node for this call with the line, the devices, and (unless `name` is passed) the name of `node`."""
+    """Return a node for this call with the line, the devices, and the (default) name of `node`."""
     values = op.complete(attrs)
     specs = op.infer([x.spec for x in inputs], values)
     return Node(op, inputs, values, specs, name or node.name, node.line, node.placement)
@@ -34,7 +34,7 @@ def replace(graph: Graph, table: dict[GraphValue, GraphValue]) -> None:
 
 
 def dead(graph: Graph) -> str:
-    """Remove nodes that no output needs, unless they write a variable or communicate with other ranks."""
+    """Remove nodes that no output needs, except writes of variables and communication."""
     needed = set(graph.outputs)
     kept = []
     for node in reversed(graph.nodes):

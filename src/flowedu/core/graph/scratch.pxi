@@ -11,7 +11,7 @@ cdef void fill_view(fe_view *v, place) except *:
 
 
 def scratch_bytes(Entry entry, places, int threads=0) -> int:
-    """Return the bytes of scratch memory that the kernel of `entry` needs. threads: 0 for the current setting."""
+    """Return the scratch bytes of the kernel of `entry`. threads: 0 for the current setting."""
     cdef fe_call call
     cdef fe_view *args
     cdef int i

@@ -1,7 +1,7 @@
-"""Scaling, clipping, and parameter updates at the end of the training graphs of job functions and nn.Graph.
+"""Scaling, clipping, and parameter updates at the end of a training graph.
 
-One op per group of parameters and learning rate updates all of them. The callers provide the learning rates, the step
-counter, and the storage of the optimizer states.
+One op updates all parameters of a group with the same learning rate. Job functions and nn.Graph
+provide the learning rates, the step counter, and the storage of the optimizer states.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEP = Spec((1,), dt.int64)                       # of the step counter
 
 
 class Member(NamedTuple):
-    """A parameter to update. penalty: None, or a regularizer whose gradient is added to that of the loss."""
+    """A parameter to update. penalty: None, or a regularizer, which adds its gradient."""
 
     name: str
     value: Any

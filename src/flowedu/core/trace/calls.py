@@ -10,7 +10,7 @@ from flowedu.errors import DeviceError, GraphError
 
 
 def check_arguments(compiled, args: tuple, kwargs: dict) -> tuple:
-    """Check the arguments against those of the first call, and return the tensors among them, contiguous."""
+    """Check arguments against the first call, and return their tensors, made contiguous."""
     inputs = io.leaves(f"_{compiled.owner.name}_input", args, kwargs)
     if len(inputs) != len(compiled.specs):
         raise GraphError(f"nn.Graph {compiled.owner.name}: Number of inputs and NNGraph::inputs_op_names mismatch",
@@ -42,7 +42,7 @@ def check_arguments(compiled, args: tuple, kwargs: dict) -> tuple:
 
 
 def restore_containers(compiled, out: list):
-    """Return the outputs in the containers that `build` returned. A value that occurs twice is copied."""
+    """Return the outputs in the containers that `build` returned. Repeated values are copied."""
     taken: set[int] = set()
 
     def leaf(name, position):

@@ -1,4 +1,4 @@
-"""CompiledGraph: the result of the first call of a graph. It traces `build`, appends backward and updates, and plans."""
+"""CompiledGraph: a traced `build` with its backward pass, updates, and Program."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -69,7 +69,7 @@ class CompiledGraph:
         self.owner._say(1, f"end {title}.")
 
     def _enter(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        """Return the arguments of `build`: the arguments of the call, with lazy tensors instead of eager ones."""
+        """Return the arguments of the call with lazy tensors in place of eager ones."""
         placing, config = self.tracer.placing, self.owner.config
         self.specs: list[tuple[str, Spec | None]] = []
         self.tree_is_flat = not kwargs and all(isinstance(x, Tensor) for x in args)
@@ -92,7 +92,7 @@ class CompiledGraph:
                 self.tree, _ = io.map_leaves(f"_{owner.name}_output", out, {}, self._output)
 
     def effects(self) -> AbstractContextManager:
-        """Return a context manager for `build` that handles writes to outside tensors (nn/graph/effects.py)."""
+        """Return a context manager that handles writes to outside tensors (nn/graph/effects.py)."""
         return nullcontext()
 
     def _complete(self) -> None:
@@ -124,7 +124,7 @@ class CompiledGraph:
         """Report an input or output of build (nn/graph/said.py)."""
 
     def prepare_input(self, value: GraphValue) -> GraphValue:
-        """Return the value that build receives for an input of the graph, such as the first micro-batch."""
+        """Return the value that build receives for an input, such as the first micro-batch."""
         return value
 
     def _output(self, name: str, x):
@@ -159,7 +159,7 @@ class CompiledGraph:
                                         fix="add an optimizer, or leave backward out to predict")
 
     def _train(self) -> tuple[tuple, list[tuple[GraphValue, Callable]]]:
-        """Append the backward pass and the updates. Returns the result of append_updates and (value, handler) pairs."""
+        """Append backward and updates. Returns the result of append_updates, and the watchers."""
         tracer, entries = self.tracer, self.owner._optimizers
         members = [p for optimizer, _ in entries for g in optimizer.param_groups for p in g["params"] if p.requires_grad]
         leaves = {id(t): self.graph.variables[n] for n, t in tracer.variables.items()}
@@ -176,19 +176,19 @@ class CompiledGraph:
                               self.owner.config.one_update), watchers
 
     def differentiate(self, targets: Sequence[GraphValue], watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
-        """Append the backward pass. Returns the gradients of the parameters and those of the watched values."""
+        """Append the backward pass. Returns the gradients of `targets` and of `watched`."""
         grads = self.backward([*self.graph.nodes], {}, [*targets, *watched])
         return grads[:len(targets)], grads[len(targets):]
 
     def backward(self, nodes: Sequence[Node], table: dict[GraphValue, GraphValue], wanted: Sequence[GraphValue]) -> list:
-        """Append the backward pass of `nodes`. Returns the gradients of `wanted`. table: {value of build: its copy}."""
+        """Append the backward pass of `nodes`; return the gradients of `wanted`. table: copies."""
         loss, gradient = self.tracer.goal or (None, None)
         if loss is None:
             return [None] * len(wanted)
         return self.tracer.gradients(nodes, table.get(loss, loss), gradient, [table.get(v, v) for v in wanted])
 
     def gather_batch(self, value: GraphValue) -> GraphValue:
-        """Return a value of build for the full batch, which joins the values of all micro-batches."""
+        """Return a value for the full batch, which joins the values of all micro-batches."""
         return value
 
     # ---- running
@@ -200,12 +200,12 @@ class CompiledGraph:
         self.program.link(arrays, tracer.variables.get(STEP), [rate.write for rate in self.rates])
 
     def make_result(self, out: list, args: tuple, kwargs: dict):
-        """Return the result of a call from the program's outputs, and pass the watched values to their handlers."""
+        """Return the result of a call, and pass the watched values to their handlers."""
         for i, (_, handler) in enumerate(self.watchers, len(self.fetched)):
             handler([out[self.where[i]]._on_host().numpy()])
         return restore_containers(self, out)
 
     def bind(self, args: tuple, kwargs: dict) -> tuple:
-        """Check the arguments against those of the first call, and return the tensors among them, contiguous."""
+        """Return the checked tensors among the arguments of a call that is not inside a build."""
         self.owner._refuse_nested_call(args, kwargs)
         return check_arguments(self, args, kwargs)

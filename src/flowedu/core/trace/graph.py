@@ -1,6 +1,6 @@
 """TracedGraph: the base class of nn.Graph, which compiles eager modules into one plan.
 
-nn/graph adds options, printing, pictures, state dicts, and recomputation, as in OneFlow 1.0.
+nn/graph adds options, printing, diagrams, state dicts, and recomputation, as in OneFlow 1.0.
 """
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class TracedGraph:
                                fix="def build(self, x): return self.model(x)")
 
     def add_optimizer(self, optim: BaseOptimizer, *, lr_sch=None) -> None:
-        """Update the parameters of `optim` at the end of every call, with the learning rate of `lr_sch` if it is passed.
+        """Update the parameters of `optim` at the end of every call. `lr_sch` sets the rate.
 
         A step of the graph is a step of both: learning rates, step counts, and states change as in eager steps. The
         supported optimizers and schedulers are in nn/graph/added.py.
@@ -121,7 +121,7 @@ class TracedGraph:
             compiled = self._compile(*args, **kwargs)
         elif compiled.stamp != ambient.changes:
             compiled = self._recompile_if_changed(compiled, args, kwargs)
-        try:                                        # inlined: a call of a small graph takes a few us
+        try:                       # inlined: a call of a small graph takes a few us
             plain = compiled.plain and not kwargs and compiled.program.executor.takes(args)
             out = compiled.program.run(args if plain else compiled.bind(args, kwargs))
         except Exception as e:
@@ -130,7 +130,7 @@ class TracedGraph:
         return out[0] if compiled.alone else compiled.make_result(out, args, kwargs)
 
     def _compile(self, *args, **kwargs) -> CompiledGraph:
-        """Trace build on inputs with these shapes, and compile it. Raises an error in a second call."""
+        """Trace build on inputs with these shapes and compile it. Works only once."""
         if self._compiled is not None:
             raise GraphError(f"nn.Graph {self.name} has already been compiled", expected="one call of _compile",
                              got="a second one", fix="make another graph")
@@ -154,7 +154,7 @@ class TracedGraph:
         return compiled
 
     def _recompile_if_changed(self, compiled: CompiledGraph, args: tuple, kwargs: dict) -> CompiledGraph:
-        """Return `compiled`, or a new CompiledGraph if state that build read has changed (nn/graph/changes.py)."""
+        """Return `compiled`, or a new one if build read changed state (nn/graph/changes.py)."""
         return compiled
 
     def _refuse_nested_call(self, args: tuple, kwargs: dict) -> None:

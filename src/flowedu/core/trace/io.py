@@ -1,4 +1,4 @@
-"""Inputs and outputs of a graph's build: nested containers of tensors, in which each leaf has a name.
+"""Inputs and outputs of `build`: nested containers of tensors, in which each leaf has a name.
 
 OneFlow forms the name from the path of the leaf, starting at (args, kwargs), and its index in depth-first order, or its
 key in a dict. For example, `_G_0_input.0.1_3` is the second argument of graph G_0.
@@ -14,7 +14,7 @@ from flowedu.errors import UnsupportedError
 
 
 def map_leaves(prefix: str, args: tuple, kwargs: dict, f: Callable) -> tuple[tuple, dict]:
-    """Return (args, kwargs) with each leaf replaced by f(name, leaf). Containers keep their types."""
+    """Return (args, kwargs) with f(name, leaf) for each leaf. Containers keep their types."""
     numbers = count()
     next(numbers)                                                       # 0: the root
 
@@ -55,7 +55,7 @@ def _rebuild(x, children: list):
 
 
 def check_leaf(graph, kind: str, name: str, x) -> None:
-    """Raise UnsupportedError (a NotImplementedError) unless an input or output of build is a tensor or None."""
+    """Raise UnsupportedError (a NotImplementedError) unless `x` is a tensor or None."""
     if x is not None and not isinstance(x, Tensor):
         print(f"[ERROR]({kind}:{name}:{type(x)})")
         remedy = "return tensors, and compute the rest from them after the call; a constant: flow.tensor(value)"

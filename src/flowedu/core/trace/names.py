@@ -1,4 +1,4 @@
-"""Names of the ops of a graph and of their gradients. tensor/node_names.py replaces them with OneFlow's names."""
+"""Names of ops and gradients in graphs. tensor/node_names.py replaces them by OneFlow's."""
 from __future__ import annotations
 
 from flowedu.core import extensions

@@ -1,4 +1,4 @@
-"""Tracer: the interpreter that is active while build runs. Ops on lazy tensors append nodes to a graph.
+"""Tracer: the interpreter that runs `build`. Ops on lazy tensors append nodes to a graph.
 
 The `symbol` of a lazy tensor is its GraphValue. Eager tensors that ops read become variables of the graph, which share
 their memory. The name of a parameter or buffer is its path, that of another tensor `FreeEagerTensor-n`.
@@ -46,8 +46,8 @@ class Tracer:
         self.by_path = {b.path: b for b in self.blocks.values()}
         self.paths, self.say = paths, say
         self.variables: dict[str, Tensor] = {}
-        self.values: dict[int, GraphValue] = {}          # id of an eager tensor -> its current value
-        self.written: dict[GraphValue, GraphValue] = {}  # variable -> its value at the end of a run
+        self.values: dict[int, GraphValue] = {}          # id of an eager tensor -> current value
+        self.written: dict[GraphValue, GraphValue] = {}  # variable -> its value after a run
         self.goal: tuple[GraphValue, GraphValue | None] | None = None
         self.watches: list[Watch] = []
         self.scope: list[ModuleBlock] = []
@@ -56,12 +56,12 @@ class Tracer:
         self.called: set[int] = set()
         self.count = self.free = 0
         self.checkpoints: dict[Node, object] = {}        # node -> the Checkpoint that recomputes it
-        self.passes: dict[Node, tuple[int, bool]] = {}   # node -> (index of micro-batch, is backward)
+        self.passes: dict[Node, tuple[int, bool]] = {}   # node -> (micro-batch, is backward)
         self.placing = (extensions.global_placing or OneDevice)(self)
 
     # ---- the interpreter
     def raw(self) -> interpreter:
-        """Return a context manager for op calls on GraphValues, as in gradient rules and updates."""
+        """Return a context manager for op calls on GraphValues, as in gradient rules."""
         return interpreter(Building(self))
 
     def run(self, op, inputs: tuple, attrs: tuple):
@@ -109,7 +109,7 @@ class Tracer:
         if not isinstance(x, Tensor):
             raise JobBuildAndInferError(f"{op.name if op else 'nn.Graph'}: an input is not a tensor", expected="tensors",
                                         got=type(x).__name__, fix="flow.tensor(x), made in __init__")
-        x.refresh_view()                                       # update a view whose base was written in place
+        x.refresh_view()                   # update a view whose base was written in place
         if x.symbol is not None:
             if x.symbol.node is not None and x.symbol.node not in self.owner or x.symbol.kind == "input" and \
                     self.graph.inputs.get(x.symbol.name) is not x.symbol:
@@ -127,12 +127,12 @@ class Tracer:
             self.placing.enter(value, x)
             block = self.by_path.get(name.rpartition(".")[0])
             if block is not None:
-                block.nodes.append(value)                # variables are listed where they are first used
+                block.nodes.append(value)      # variables are listed where they are first used
         return value
 
     # ---- modules
     def call_module(self, module, args: tuple, kwargs: dict):
-        """Call `forward` in the scope of a module, for Module.__call__ inside build. Hooks do not run, as in OneFlow."""
+        """Implement Module.__call__ inside build. Hooks do not run, as in OneFlow."""
         block = self.blocks.get(id(module))
         if block is None:
             if id(module) not in self.called:
@@ -151,7 +151,7 @@ class Tracer:
             self.scope.pop()
 
     def call_first_time(self, block: ModuleBlock, args: tuple, kwargs: dict):
-        """Call a module for the first time. nn.Graph logs its inputs and outputs (nn/graph/said.py)."""
+        """Call a module for the first time. nn.Graph logs inputs and outputs."""
         return self.forward(block, args, kwargs)
 
     def forward(self, block: ModuleBlock, args: tuple, kwargs: dict):
@@ -173,7 +173,7 @@ class Tracer:
 
     def gradients(self, nodes: Sequence[Node], loss: GraphValue, gradient: GraphValue | None,
                   targets: Sequence[GraphValue]) -> list[GraphValue | None]:
-        """Append the backward pass of a loss over `nodes`, in the scopes of their modules. gradient None: ones."""
+        """Append the backward pass of a loss over `nodes`. gradient: its seed (None: ones)."""
         self.graph.training = True
 
         def visit(node):

@@ -1,4 +1,4 @@
-"""Learning rates and optimizer states of an nn.Graph. core/graph/updates.py appends the update ops."""
+"""Learning rates and optimizer states of nn.Graph. core/graph/updates.py appends the ops."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class Rate:
 
 def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue], states: dict[str, Tensor],
                    scale: float = 1.0, together: bool = True) -> tuple[list[Rate], dict[GraphValue, Tensor]]:
-    """Append one update op per optimizer and group. Returns the learning rates and {host value: its tensor}.
+    """Append an update op per optimizer and group. Returns the rates and {host value: tensor}.
 
     Args:
         entries: (optimizer, scheduler or None) pairs.
@@ -75,7 +75,7 @@ def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue
 
 
 def _add_state(tracer, states: dict, name: str, spec: Spec, global_layout=None) -> GraphValue:
-    """Return the graph variable of one of `states`. global_layout: the layout of a global parameter."""
+    """Return the graph variable of a state. global_layout: that of a global parameter."""
     if name in tracer.graph.variables:
         return tracer.graph.variables[name]
     t = states[name]
