@@ -33,7 +33,7 @@ class TensorBuffer:
 
     Args:
         arrays: one per tensor, in row-major order. A contiguous array that owns its memory is used without a copy.
-            Other values (views, lists of numbers, bytes) are copied.
+            Views, nested lists, and bytes are copied.
         shape: shape of the buffer, such as (2, 3) for six tensors. Default: (N,).
 
     Attributes: shape; spec; items (the flat list of arrays). An index for each axis (`b[i]`, or `b[i, j]` with two axes)
@@ -107,7 +107,7 @@ class TensorBuffer:
         split = x.ndim - instance_dims
         return cls(x.reshape(math.prod(x.shape[:split]), *x.shape[split:]), x.shape[:split])
 
-    def to_array(self, d: dtype, instance_shape: Sequence[int], what: str = "to_array") -> np.ndarray:
+    def to_array(self, d: dtype, instance_shape: Sequence[int], op: str = "to_array") -> np.ndarray:
         """Return one array of shape `self.shape + instance_shape`.
 
         Raises ShapeError or DTypeError for the first tensor whose shape is not `instance_shape` or whose dtype is not `d`.
@@ -116,10 +116,10 @@ class TensorBuffer:
         out = np.empty((self.size, *shape), d.numpy)
         for i, a in enumerate(self.items):
             if a.shape != shape:
-                raise ShapeError(f"{what}: {self.where(i)} has another shape", expected=str(shape), got=str(a.shape),
+                raise ShapeError(f"{op}: {self.where(i)} has another shape", expected=str(shape), got=str(a.shape),
                                  fix="resize or pad the tensors to one shape first: flow.image.Resize, batch_align")
             if a.dtype != d.numpy:
-                raise wrong_dtype(what, self.where(i), d, a.dtype)
+                raise wrong_dtype(op, self.where(i), d, a.dtype)
             out[i] = a
         return out.reshape(self.shape + shape)
 
@@ -144,8 +144,8 @@ def make_owned(a, i: int) -> np.ndarray:
     return a
 
 
-def wrong_dtype(what: str, where: str, expected: dtype, got: np.dtype) -> DTypeError:
+def wrong_dtype(op: str, where: str, expected: dtype, got: np.dtype) -> DTypeError:
     name = as_dtype(got).name
-    return DTypeError(f"{what}: {where} has another element type", expected=expected.name, got=name,
+    return DTypeError(f"{op}: {where} has another element type", expected=expected.name, got=name,
                       fix=f"ask for dtype=flow.{name}, or make them {expected.name} where they come from: "
                           f"flow.image.decode(..., dtype=flow.{expected.name}), say")

@@ -84,8 +84,8 @@ class Session:
             raise JobBuildAndInferError(f"variable {name!r} differs between jobs", got=f"{spec} in job {job}",
                                         expected=f"{earlier[0]}, as in job {earlier[4]}", fix="rename one of the layers")
 
-    def start(self, what: str = "a function that needs the variables", called: object = None) -> None:
-        """Compile all jobs and create the variables, once. what: the caller, for error messages; called: the called job.
+    def start(self, caller: str = "a function that needs the variables", called: object = None) -> None:
+        """Compile all jobs and create the variables, once. caller: its name, for errors; called: the called job.
 
         An exception of a body is raised here, and the session stays OPEN.
         """
@@ -93,7 +93,7 @@ class Session:
             return
         with self.lock:
             if self.compiling:
-                raise called_in_body(what)
+                raise called_in_body(caller)
             if not self.running:                  # unless another thread has compiled meanwhile
                 self.compile(called)
 
@@ -141,10 +141,10 @@ class Session:
             job.reset()
 
 
-def called_in_body(what: str) -> UnsupportedError:
+def called_in_body(caller: str) -> UnsupportedError:
     """Return the error for a function that cannot be called in the body of a job."""
-    return UnsupportedError(f"{what} was called inside the body of a job", expected="blobs and ops in a body: it describes "
-                            "a graph, or a step of it", got=f"a call of {what}",
+    return UnsupportedError(f"{caller} was called inside the body of a job", got=f"a call of {caller}",
+                            expected="blobs and ops in a body: it describes a graph, or a step of it",
                             fix="call it outside; put code that two jobs share into a plain Python function")
 
 

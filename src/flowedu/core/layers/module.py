@@ -112,9 +112,9 @@ class Module:
         return sorted({*dir(type(self)), *names, *names.get("_parameters", ()), *names.get("_buffers", ()),
                        *names.get("_modules", ())})
 
-    def _need_init(self, what: str) -> None:
+    def _need_init(self, assignment: str) -> None:
         if "_modules" not in self.__dict__:
-            raise MissingAttributeError(f"cannot assign {what} before Module.__init__() call",
+            raise MissingAttributeError(f"cannot assign {assignment} before Module.__init__() call",
                                         expected="super().__init__() "
                                         f"as the first line of {type(self).__name__}.__init__", fix="add that line",
                                         got=type(self).__name__)

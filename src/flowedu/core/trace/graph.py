@@ -70,11 +70,11 @@ class TracedGraph:
             self._need_init(name)
         raise GraphAttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", at="")
 
-    def _need_init(self, what: str) -> None:
+    def _need_init(self, access: str) -> None:
         if "_blocks" not in self.__dict__:
             raise GraphAttributeError("Base class nn.Graph has not been initialized, please call super().__init__() in "
                                       "subclass of nn.Graph before assigning any attribute", expected="super().__init__() "
-                                      f"as the first line of {type(self).__name__}.__init__", got=f"{what} before it",
+                                      f"as the first line of {type(self).__name__}.__init__", got=f"{access} before it",
                                       fix="add that line")
 
     def build(self, *args, **kwargs):
