@@ -5,8 +5,8 @@ from libc.stdint cimport int32_t, int64_t, int8_t, uint8_t
 from flowedu._kernels.core.abi cimport *
 
 cdef extern from "<stdbool.h>":
-    # The base type only has to differ from the others for Cython to keep the versions apart; C sees the quoted name.
-    ctypedef short cbool "bool"            # converting to it means "!= 0"
+    # Cython only needs a base type that differs from the others; C sees the quoted name.
+    ctypedef short cbool "bool"            # a conversion to it is "!= 0"
 
 ctypedef fused number:
     float
@@ -17,7 +17,7 @@ ctypedef fused number:
     uint8_t
     cbool
 
-ctypedef fused other:        # the same types again: a cast has two
+ctypedef fused other:        # the same types for the output
     float
     double
     int32_t
@@ -49,7 +49,7 @@ cdef int cast(fe_call *call, const fe_team *team, number *tag) noexcept nogil:
 
 
 cdef int fill(fe_call *call, const fe_team *team, number *tag) noexcept nogil:
-    """reals: [value] for floating outputs, ints: [value] for the others."""
+    """Write one value. reals: [value] for floating outputs, ints: [value] for others."""
     cdef fe_view *y = &call.args[call.nargs - 1]
     cdef number *d = <number *>y.data
     cdef int64_t lo, hi, i
@@ -63,7 +63,7 @@ cdef int fill(fe_call *call, const fe_team *team, number *tag) noexcept nogil:
 
 
 def table():
-    """{kernel name: {dtype code: (kernel address, 0)}}; cast's key is its input's dtype, fill's its output's."""
+    """Return {kernel name: {dtype code of the input, of fill the output: (kernel address, 0)}}."""
     casts = (<size_t><void *>cast[float], <size_t><void *>cast[double], <size_t><void *>cast[int32_t],
              <size_t><void *>cast[int64_t], <size_t><void *>cast[int8_t], <size_t><void *>cast[uint8_t],
              <size_t><void *>cast[cbool])

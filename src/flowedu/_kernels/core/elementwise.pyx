@@ -24,7 +24,7 @@ cdef extern from "tiles.h" nogil:
 
 
 cdef fe_view under(const fe_call *call, int k) noexcept nogil:
-    """Input k with the axes of the output; along one that it has not, or has only once, its step is 0."""
+    """Return input k with the axes of the output, with stride 0 along missing axes and axes of size 1."""
     cdef fe_view v = call.args[call.nin]
     cdef const fe_view *x = &call.args[k]
     cdef int64_t d, at
@@ -36,7 +36,7 @@ cdef fe_view under(const fe_call *call, int k) noexcept nogil:
 
 
 cdef void fetch(char *to, const fe_view *v, int64_t start, int64_t n, int item) noexcept nogil:
-    """Elements start .. start + n, counted row by row, to consecutive places."""
+    """Copy the elements start .. start + n of v, in row-major order, to a contiguous buffer."""
     cdef int64_t i
     for i in range(n):
         memcpy(to + i * item, v.data + fe_place(v, start + i) * item, item)
@@ -77,7 +77,7 @@ def table():
 
 
 def tiles():
-    """{(formula, operand dtype code): (address, result dtype code, number of operands)}"""
+    """Return {(formula, operand dtype code): (address, result dtype code, number of operands)}."""
     cdef int i
     return {(FE_TILES[i].name.decode(), FE_TILES[i].in_): (<size_t><void *>FE_TILES[i].fn, FE_TILES[i].out,
                                                            FE_TILES[i].arity) for i in range(FE_NTILES)}

@@ -34,5 +34,5 @@ cdef int matmul(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
 
 
 def table():
-    """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
+    """Return {kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}."""
     return {"matmul": of_reals(<void *>matmul[float], <void *>matmul[double], NULL)}

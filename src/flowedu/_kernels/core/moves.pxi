@@ -1,4 +1,4 @@
-# copy, concat and slice_grad, made of `move` (part of layout.pyx, and of the kernel that takes its place).
+# The kernels copy, concat, and slice_grad, which call `move` (included by layout.pyx and its replacement).
 
 cdef int copy(fe_call *call, const fe_team *team, item *tag) noexcept nogil:
     move(&call.args[0], &call.args[1], team, tag)
@@ -6,7 +6,7 @@ cdef int copy(fe_call *call, const fe_team *team, item *tag) noexcept nogil:
 
 
 cdef int concat(fe_call *call, const fe_team *team, item *tag) noexcept nogil:
-    """ints: [axis]. Each input is copied into its band of the output."""
+    """Copy each input into its band of the output. ints: [axis]."""
     cdef fe_view band = call.args[call.nargs - 1]
     cdef int axis = <int>call.ints[0], i
     for i in range(call.nin):
@@ -17,7 +17,7 @@ cdef int concat(fe_call *call, const fe_team *team, item *tag) noexcept nogil:
 
 
 cdef int slice_grad(fe_call *call, const fe_team *team, item *tag) noexcept nogil:
-    """ints: start of every axis, then step of every axis. Zeros, then dy into its places."""
+    """Write zeros, then copy dy to the slice. ints: start of every axis, then step of every axis."""
     cdef fe_view band = call.args[1]
     cdef item *d = <item *>band.data
     cdef int64_t lo, hi, i
@@ -36,7 +36,7 @@ cdef int slice_grad(fe_call *call, const fe_team *team, item *tag) noexcept nogi
 
 
 def table():
-    """{kernel name: {dtype code: (kernel address, 0)}}; the key is the input's dtype."""
+    """Return {kernel name: {dtype code of the input: (kernel address, 0)}}."""
     by_size = {1: (<size_t><void *>copy[uint8_t], <size_t><void *>concat[uint8_t], <size_t><void *>slice_grad[uint8_t]),
                2: (<size_t><void *>copy[uint16_t], <size_t><void *>concat[uint16_t],
                    <size_t><void *>slice_grad[uint16_t]),

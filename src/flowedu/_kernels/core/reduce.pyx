@@ -39,5 +39,5 @@ include "flowedu/_kernels/core/reductions.pxi"
 
 
 def table():
-    """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
+    """Return {kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}."""
     return reductions(NULL)

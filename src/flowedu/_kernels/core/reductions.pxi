@@ -1,7 +1,7 @@
-# sum, prod, max and min, made of `reduce` (part of reduce.pyx, and of the kernel that takes its place).
+# The kernels sum, prod, max, and min, which call `reduce` (included by reduce.pyx and its replacement).
 
 cdef int carried(fe_call *call, const fe_team *team, num *tag, kind *op) noexcept nogil:
-    """Floats are carried in double, whole numbers in int64."""
+    """Reduce floats in double, integers in int64."""
     if num is float or num is double:
         return reduce(call, team, tag, <double *>NULL, op)
     else:
@@ -25,7 +25,7 @@ cdef int min_(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
 
 
 cdef dict reductions(void *work):
-    """Their rows of the table. work: the kernels' scratch size, or NULL."""
+    """Return the table rows of the four kernels. work: their scratch size function, or NULL."""
     return {"sum": of_numbers(<void *>sum_[float], <void *>sum_[double], <void *>sum_[int32_t], <void *>sum_[int64_t], work),
             "prod": of_numbers(<void *>prod_[float], <void *>prod_[double], <void *>prod_[int32_t], <void *>prod_[int64_t],
                                work),

@@ -38,6 +38,6 @@ cdef int sgd_update(fe_call *call, const fe_team *team, void *tag) noexcept nogi
 
 
 def table():
-    """{kernel name: {dtype code: (kernel address, 0)}}; the key is lr's dtype, the parameters' is looked up."""
+    """Return {kernel name: {dtype code of lr: (kernel address, 0)}}; the kernel reads the parameters' dtype."""
     entry = <size_t><void *>sgd_update, 0
     return {"sgd_update": {FE_F32: entry, FE_F64: entry}}
