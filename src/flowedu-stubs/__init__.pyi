@@ -147,7 +147,7 @@ def bincount(input, weights=None, minlength: _int = 0) -> _Tensor:
     """How often each number 0, 1, 2, ... occurs in a vector (or the sum of its weights)."""
 def bitwise_and(input, other) -> _Tensor: """Elementwise bitwise_and of whole numbers or bools."""
 def bitwise_left_shift(input, other) -> _Tensor: """Elementwise bitwise_left_shift of whole numbers."""
-def bitwise_not(input) -> _Tensor: """~x: the opposite of a bool, -1 - x of a whole number."""
+def bitwise_not(input) -> _Tensor: """Return ~x: the opposite of a bool, -1 - x of an integer."""
 def bitwise_or(input, other) -> _Tensor: """Elementwise bitwise_or of whole numbers or bools."""
 def bitwise_right_shift(input, other) -> _Tensor: """Elementwise bitwise_right_shift of whole numbers."""
 def bitwise_xor(input, other) -> _Tensor: """Elementwise bitwise_xor of whole numbers or bools."""
@@ -218,7 +218,7 @@ def clip_by_value(values, min_value=None, max_value=None, name=None) -> _Tensor:
     """Values kept inside [min_value, max_value]; either bound may be None."""
 def clone(input, memory_format: _memory_format | None = None) -> _Tensor:
     """A copy with memory of its own, row by row unless a format is given; differentiable."""
-def column_stack(tensors: Sequence) -> _Tensor: """Vectors as columns, matrices side by side."""
+def column_stack(tensors: Sequence) -> _Tensor: """Concatenate vectors as columns, and matrices along the columns."""
 def combinations(input, r: _int = 2, with_replacement: _bool = False) -> _Tensor:
     """All ways to choose r elements of a vector, one row each."""
 def combined_margin_loss(x: _Tensor, label: _Tensor, m1: _float = 1.0, m2: _float = 0.0, m3: _float = 0.0, name=None) -> _Tensor:
@@ -257,7 +257,7 @@ def cosh(input) -> _Tensor: """Elementwise cosh."""
 def count_nonzero(input, dim=None) -> _Tensor: """How many elements are not 0, int64."""
 def count_not_finite(x, name=None) -> _Tensor: """How many elements are infinite or NaN: int64 (1,)."""
 def cov(input, *, correction: _int = 1, fweights=None, aweights=None) -> _Tensor:
-    """The covariances of the rows: (variables, observations) -> (variables, variables); of one variable: () (as PyTorch)."""
+    """Return the covariances of the rows: (variables, observations) -> (variables, variables); of one variable: () (as PyTorch)."""
 def cross(input, other, dim: _int | None = None) -> _Tensor:
     """Return the cross product along an axis of size 3 of the broadcast shape (None: the first such)."""
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank: _int = 0, reduction: str = 'mean', zero_infinity: _bool = False, name=None) -> _Tensor:
@@ -296,9 +296,9 @@ def digamma(input) -> _Tensor: """The derivative of lgamma."""
 def dim_gather(input, dim: _int, index, name=None) -> _Tensor:
     """y[i, j] = input[i, index[i, j]] for dim 1, and so on: as NumPy's take_along_axis."""
 def div(input, other, *, rounding_mode: str | None = None) -> _Tensor:
-    """input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps whole numbers whole."""
+    """Return input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps integers integers."""
 def divide(input, other, *, rounding_mode: str | None = None) -> _Tensor:
-    """input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps whole numbers whole."""
+    """Return input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps integers integers."""
 def dot(input, tensor) -> _Tensor: """The inner product of two vectors."""
 double: _dtype
 def dsplit(input, indices_or_sections) -> tuple: """Pieces along axis 2 of a tensor with 3 axes or more."""
@@ -309,14 +309,14 @@ def dynamic_reshape(x, shape: Sequence[_int], name=None) -> _Tensor:
 e: _float
 def eager_execution_enabled() -> _bool: """Whether jobs run eagerly."""
 def einsum(equation: str, *operands) -> _Tensor:
-    """Sums of products in Einstein's notation: einsum("bij,bjk->bik", a, b)."""
+    """Return sums of products in Einstein notation: einsum("bij,bjk->bik", a, b)."""
 def elem_cnt(inputs, dtype=None, name=None) -> _Tensor: """The number of elements, shape (1,); int32 unless given."""
 def empty(*size, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None, pin_memory: _bool = False, memory_format=None) -> _Tensor:
     """Memory as it is found (in a graph: zeros)."""
 def empty_cache() -> None: """Return all cached memory to the system."""
 def empty_initializer(dtype: _dtype = ...) -> Initializer: """Uninitialised memory."""
 def empty_like(input, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None, memory_format=None) -> _Tensor:
-    """Memory as it is found, in the shape and dtype of another tensor, and where that lies."""
+    """Return an uninitialized tensor with the shape, dtype, and device or layout of another tensor."""
 def enable_eager_execution(value: _bool = True) -> None: """Run jobs eagerly from now on (or, with False, compiled)."""
 def eq(input, other) -> _Tensor: """Elementwise eq: bools."""
 def equal(input, other) -> _bool: """Whether both have the same shape and elements."""
@@ -368,7 +368,7 @@ def from_numpy(a: _np.ndarray) -> _Tensor:
 def full(size, fill_value, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> _Tensor:
     """`fill_value` everywhere; the dtype is that of the value (float: the default one) unless given."""
 def full_like(input, fill_value, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None, memory_format=None) -> _Tensor:
-    """`fill_value` in the shape and dtype of another tensor, where that lies. memory_format: row by row unless given."""
+    """Return a tensor of `fill_value` with the shape, dtype, and device or layout of another tensor."""
 @overload
 def gather(input, dim: _int, index, *, sparse_grad: _bool = False) -> _Tensor:
     """y[i, j] = x[index[i, j], j] for dim 0, and so on."""
@@ -479,7 +479,7 @@ def less(input, other) -> _Tensor: """Elementwise lt: bools."""
 def less_equal(input, other) -> _Tensor: """Elementwise le: bools."""
 def lgamma(input) -> _Tensor: """Elementwise lgamma."""
 def linspace(start: _float, end: _float, steps: _int, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> _Tensor:
-    """`steps` numbers from start to end, both included."""
+    """Return `steps` values from start to end, both included."""
 def load(path: str | Any | IO[bytes], global_src_rank: _int | None = None, map_location: Any = None, *, support_pytorch_format: _bool = True) -> Any:
     """What is saved at `path`."""
 def load_graph(path, device=None) -> LoadedGraph:
@@ -556,8 +556,8 @@ def mish(input) -> _Tensor: """Elementwise mish."""
 def mm(input, mat2) -> _Tensor: """The product of two matrices."""
 def mode(input, dim: _int = -1, keepdim: _bool = False) -> _return_types.mode:
     """(values, indices) of the most frequent element along `dim`; of several the smallest."""
-def moveaxis(input, source, destination) -> _Tensor: """Axes moved to other places; the rest keeps its order."""
-def movedim(input, source, destination) -> _Tensor: """Axes moved to other places; the rest keeps its order."""
+def moveaxis(input, source, destination) -> _Tensor: """Move axes to other positions; the other axes keep their order."""
+def movedim(input, source, destination) -> _Tensor: """Move axes to other positions; the other axes keep their order."""
 def msort(input) -> _Tensor: """The values sorted along the first axis."""
 def mul(input, other) -> _Tensor:
     """Elementwise mul of two tensors, or of a tensor and a number; shapes broadcast, dtypes are promoted."""
@@ -571,7 +571,8 @@ def mv(input, vec) -> _Tensor: """Matrix times vector."""
 nan: _float
 def nan_to_num(input, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> _Tensor:
     """NaN becomes `nan`, the infinities the largest and smallest number of the dtype, unless given."""
-def nanmean(input, dim=None, keepdim: _bool = False, *, dtype=None) -> _Tensor: """The mean of what is not NaN."""
+def nanmean(input, dim=None, keepdim: _bool = False, *, dtype=None) -> _Tensor:
+    """Return the mean of the values that are not NaN."""
 def nansum(input, dim=None, keepdim: _bool = False, *, dtype=None) -> _Tensor: """The sum that takes NaN for 0."""
 def narrow(input, dim: _int, start: _int, length: _int) -> _Tensor:
     """`length` elements along an axis, from `start` on: a view."""
@@ -611,7 +612,7 @@ def ones(shape: Sequence[_int], dtype=..., name: str | None = None) -> _Tensor: 
 def ones_initializer(dtype: _dtype = ...) -> Initializer: """All elements 1."""
 @overload
 def ones_like(input, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None, memory_format=None) -> _Tensor:
-    """Ones in the shape and dtype of another tensor, and where that lies. memory_format: row by row unless given."""
+    """Return ones with the shape, dtype, and device or layout of another tensor. memory_format: contiguous unless given."""
 @overload
 def ones_like(like, dtype=None, name: str | None = None) -> _Tensor: ...
 def outer(input, vec2) -> _Tensor: """Every element of one vector times every element of another."""
@@ -639,20 +640,20 @@ def promote_types(type1: _dtype, type2: _dtype) -> _dtype:
     """The smallest dtype that holds both: promote_types(int32, float16) is float16."""
 def qr(input, some: _bool = True) -> _return_types.qr: """flow.linalg.qr(input), "complete" unless some."""
 def quantile(input, q, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = 'linear') -> _Tensor:
-    """The q-quantiles (a number or a vector of numbers in [0, 1]) along `dim` (None: of all); NaN where there is one."""
+    """Return the q-quantiles (a number or a vector in [0, 1]) along `dim` (None: of all); NaN if the data has a NaN."""
 def rad2deg(input) -> _Tensor: """Radians as degrees."""
 def rand(*size, generator=None, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> _Tensor:
     """Uniform in [0, 1)."""
 def rand_like(input, *, generator=None, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None, memory_format=None) -> _Tensor:
-    """rand in the shape and dtype of another tensor, and where that lies."""
+    """Return rand with the shape, dtype, and device or layout of another tensor."""
 def randint(low, high=None, size=None, *, generator=None, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> _Tensor:
     """Whole numbers in [low, high), int64 unless dtype says otherwise: randint(10, (2, 3)), randint(1, 7, (2, 3))."""
 def randint_like(input, low, high=None, *, generator=None, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None, memory_format=None) -> _Tensor:
-    """randint in the shape and dtype of another tensor, and where that lies."""
+    """Return randint with the shape, dtype, and device or layout of another tensor."""
 def randn(*size, generator=None, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> _Tensor:
     """Normal with mean 0 and standard deviation 1."""
 def randn_like(input, *, generator=None, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None, memory_format=None) -> _Tensor:
-    """randn in the shape and dtype of another tensor, and where that lies."""
+    """Return randn with the shape, dtype, and device or layout of another tensor."""
 def random_normal_initializer(mean: _float = 0.0, stddev: _float = 1.0, seed: None = None, dtype: None = None) -> Initializer:
     """Normal with this mean and standard deviation."""
 def random_uniform_initializer(minval: _float = 0, maxval: _float = 1, dtype: _dtype = ...) -> Initializer:
@@ -687,7 +688,7 @@ def reverse(input, axis: _int | Sequence[_int], name=None) -> _Tensor: """Backwa
 def roi_align(x: _Tensor, rois: _Tensor, spatial_scale: _float, pooled_h: _int, pooled_w: _int, sampling_ratio: _int, aligned: _bool) -> _Tensor:
     """(K, C, pooled_h, pooled_w): of each of K boxes the features below it, as flow.vision.ops.roi_align has them."""
 def roll(input, shifts, dims=None) -> _Tensor:
-    """Elements moved along axes, those that fall off come in at the other end; dims None: in the flattened tensor."""
+    """Shift elements along axes; elements shifted past the end reappear at the start. dims None: in the flattened tensor."""
 def rot90(input, k: _int = 1, dims: Sequence[_int] = ...) -> _Tensor:
     """Turned by k quarters in the plane of two axes, from the first towards the second."""
 def round(input, decimals: _int = 0) -> _Tensor:
@@ -709,7 +710,7 @@ def scatter_reduce(input, dim: _int, index, src, reduce: str, *, include_self: _
     """scatter with "sum", "prod", "mean", "amax" or "amin" of all that meets in one place."""
 def searchsorted(sorted_sequence, input, *, out_int32: _bool = False, right: _bool = False, side: str | None = None, sorter=None) -> _Tensor:
     """Where each value would go in a sorted vector (or in its row of a sorted matrix); right: behind equal elements. sorter: places (argsort's) that put an unsorted sequence in order."""
-def seed() -> _int: """Start rows nobody can foretell; returns the seed."""
+def seed() -> _int: """Set an unpredictable seed for the default generators, and return it."""
 def select(input, dim: _int, index: _int) -> _Tensor: """One place along an axis, without that axis: a view."""
 def select_scatter(input, src, dim: _int, index: _int) -> _Tensor: """x with one place along an axis replaced by src."""
 def selu(input) -> _Tensor: """The scaled exponential linear unit."""
@@ -792,7 +793,7 @@ def take_along_dim(input, indices, dim: _int | None = None) -> _Tensor:
 def tan(input) -> _Tensor: """Elementwise tan."""
 def tanh(input) -> _Tensor: """Elementwise tanh."""
 def tensor(data, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None, pin_memory: _bool = False) -> _Tensor:
-    """A tensor with a copy of numbers, nested lists or an array."""
+    """Return a tensor with a copy of numbers, nested lists, or an array."""
 tensor_buffer: _dtype
 def tensor_buffer_to_list_of_tensors(x, out_shape: Sequence[_int], out_dtype: _dtype, dynamic_out: _bool = False, name=None) -> tuple[_Tensor, ...]:
     """Every buffer as a blob of its own: a tuple of `prod(x.shape)`."""
@@ -816,7 +817,7 @@ def tensordot(a, b, dims=2) -> _Tensor:
     """Products summed over axes: the last `dims` of a with the first of b, or two lists of axes."""
 def tile(input, *dims_, dims=None) -> _Tensor: """repeat; missing numbers in front are 1."""
 def to(self, *args, dtype=None, device=None, other: _Tensor | None = None, non_blocking: _bool = False, copy: _bool = False, memory_format=None) -> _Tensor:
-    """This tensor with another dtype or on another device; itself when nothing changes and `copy` is False."""
+    """Return this tensor with another dtype or on another device; itself if nothing changes and `copy` is False."""
 def to_global(*args, **kwargs) -> _Tensor: """See help(flowedu.core.sbp.tensor.shards.to_global)."""
 def to_local(*args, **kwargs) -> _Tensor: """See help(flowedu.core.sbp.tensor.shards.to_local)."""
 def topk(input, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> _return_types.topk:
@@ -833,7 +834,7 @@ def triangular_solve(input, A, upper: _bool = True, transpose: _bool = False, un
     """(solution X of A @ X = input, A); transpose: of A.mT @ X = input."""
 @overload
 def tril(input, diagonal: _int = 0) -> _Tensor:
-    """The lower triangle of each matrix, zeros above the diagonal that lies `diagonal` places to the right."""
+    """Return the lower triangle of each matrix, zeros above the diagonal shifted `diagonal` columns to the right."""
 @overload
 def tril(x, diagonal: _int = 0, fill_value: _float = 0, name=None) -> _Tensor:
     """The lower triangle of each matrix (the last two axes), `fill_value` above the diagonal."""
@@ -874,7 +875,7 @@ def user_op_builder(op_name: str) -> UserOpBuilder:
 def user_op_module_builder(op_type_name: str) -> UserOpModuleBuilder:
     """A builder for ops of this type, to be kept: OneFlow's modules make one and call it for every op."""
 def vander(x, N: _int | None = None, increasing: _bool = False) -> _Tensor:
-    """Columns x^0, x^1, ... (falling unless increasing); of whole numbers as int64."""
+    """Return columns x^0, x^1, ... (falling unless increasing); for integers as int64."""
 def var(input, dim=None, unbiased=None, keepdim: _bool = False, *, correction: _float | None = None) -> _Tensor:
     """The variance over `dim` (None: all): squares divided by n - correction; correction 1 unless unbiased=False."""
 def var_mean(input, dim=None, unbiased=None, keepdim: _bool = False, *, correction: _float | None = None) -> tuple[_Tensor, _Tensor]:
@@ -914,6 +915,6 @@ def zeros_(input) -> _Tensor: """Make every element 0."""
 def zeros_initializer(dtype: _dtype = ...) -> Initializer: """All elements 0."""
 @overload
 def zeros_like(input, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None, memory_format=None) -> _Tensor:
-    """Zeros in the shape and dtype of another tensor, and where that lies. memory_format: row by row unless given."""
+    """Return zeros with the shape, dtype, and device or layout of another tensor. memory_format: contiguous unless given."""
 @overload
 def zeros_like(like, dtype=None, name: str | None = None) -> _Tensor: ...

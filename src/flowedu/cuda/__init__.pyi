@@ -58,4 +58,4 @@ def set_stream(s: _Stream) -> None: """This thread's work on the stream's device
 def stream(s: _Stream | None) -> Iterator[_Stream | None]:
     """Inside it this thread's work is queued on a stream, whose device is the current one."""
 def synchronize(device: Any = None) -> None: """Waits until the device has done all that was asked of it."""
-def usable(d: str | _device) -> _device: """The device, if tensors can be there; "cuda" is this thread's current one."""
+def usable(d: str | _device) -> _device: """Return the device if it is usable; "cuda" is this thread's current one."""

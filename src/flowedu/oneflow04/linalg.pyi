@@ -16,18 +16,18 @@ def det(A) -> Tensor: """The determinant of each square matrix."""
 def diagonal(A, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The diagonals of the last two axes, a view: A[..., i, i + offset]. (`flow.diagonal` takes the first two.)"""
 def eigh(A, UPLO: str = 'L') -> return_types.linalg_eigh:
-    """(eigenvalues, eigenvectors as columns) of a symmetric matrix, the smallest first."""
+    """Return (eigenvalues, eigenvectors as columns) of a symmetric matrix, in ascending order."""
 def eigvalsh(A, UPLO: str = 'L') -> Tensor: """The eigenvalues of a symmetric matrix, the smallest first."""
 def inv(A) -> Tensor: """The inverse of each square matrix."""
 def inv_ex(A, *, check_errors: bool = False) -> return_types.linalg_inv_ex:
-    """(inverse, info): as inv, but a singular matrix gives inf and info n, its size, in the place of an error, if check_errors does not ask for it. info is 0 elsewhere."""
+    """Return (inverse, info): like inv, but without an error for singular matrices unless check_errors is True."""
 def lstsq(A, B, rcond: float | None = None, *, driver: str | None = None) -> return_types.linalg_lstsq:
     """(solution, residuals, rank, singular_values): the X of least |A @ X - B|, and of these the least X, by the pseudo-inverse."""
 def lu(A, *, pivot: bool = True) -> return_types.linalg_lu:
     """(P, L, U) with A = P @ L @ U: rows in another order, a lower triangle with ones on its diagonal, an upper one."""
 def lu_factor(A, *, pivot: bool = True) -> return_types.linalg_lu_factor: """(LU, pivots), as lu_factor_ex has them."""
 def lu_factor_ex(A, *, pivot: bool = True, check_errors: bool = False) -> return_types.linalg_lu_factor_ex:
-    """(LU, pivots, info): L below the diagonal and U from there on in one matrix; with which row each row changed places, in order, counted from 1; and the number of the first 0 on U's diagonal (0: there is none)."""
+    """Return (LU, pivots, info)."""
 def lu_solve(LU, pivots, B, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """X with A @ X = B (left=False: X @ A = B; adjoint: of A.mT), of what lu_factor gave for A."""
 @overload
@@ -54,7 +54,7 @@ def slogdet(A) -> return_types.linalg_slogdet:
     """(sign, logabsdet): the determinant is sign * exp(logabsdet), which may be too large or too small for a number."""
 def solve(A, B, *, left: bool = True) -> Tensor: """X with A @ X = B (left=False: X @ A = B); B may be a vector."""
 def solve_triangular(A, B, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
-    """X with A @ X = B (left=False: X @ A = B), of a triangle: what is on its other side is not read; unitriangular: nor the diagonal, which is 1."""
+    """Return X with A @ X = B (left=False: X @ A = B) for a triangular matrix A."""
 def svd(A, full_matrices: bool = True, *, driver: str | None = None) -> return_types.linalg_svd:
     """(U, S, Vh) with A = U[:, :k] @ diag(S) @ Vh[:k], the largest S first; full_matrices: U and Vh are square."""
 def svdvals(A, *, driver: str | None = None) -> Tensor: """The singular values of each matrix, the largest first."""

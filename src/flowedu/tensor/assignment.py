@@ -21,7 +21,7 @@ _RANGE, _ADD_AT = map(_op, ("range", "scatter_nd"))
 
 
 def _value(x, value, shape):
-    """What is written, in x's dtype and broadcast to `shape`."""
+    """Return the value to write, in x's dtype and broadcast to `shape`."""
     if is_number(value):
         value = scalar(value.item() if isinstance(value, np.generic) else value, x.dtype, "setitem")
     elif not isinstance(value, Tensor):

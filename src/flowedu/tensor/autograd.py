@@ -60,7 +60,7 @@ def _seed(t: Tensor, gradient, number: int = 0) -> Tensor:
                          fix="flow.ones_like(y), for the output y")
     if gradient.dtype is not t.dtype:
         gradient = REGISTRY["cast"](gradient, dtype=t.dtype)
-    return _IDENTITY.call((gradient,), ())          # an alias: what is given to us stays the caller's
+    return _IDENTITY.call((gradient,), ())          # an alias: the given gradient remains the caller's
 
 
 def _seeds(outs: list, grads, what: str) -> list:
@@ -76,12 +76,13 @@ def backward(self, gradient: Tensor | None = None, retain_graph: bool | None = N
     """Add d(self)/d(leaf) to every leaf's `.grad`.
 
     Args:
-        gradient: what self's own gradient is; needed unless self has one element.
-        retain_graph: keep what was saved, for another backward through the same calls (default: create_graph).
+        gradient: the gradient of self; needed unless self has one element.
+        retain_graph: keep the saved tensors for another backward through the same calls (default:
+            create_graph).
         create_graph: record the computation of the gradients, so that they can be differentiated.
         inputs: only these tensors get a gradient.
 
-    Raises GradientError where nothing requires a gradient, what was saved is freed, or was changed in place.
+    Raises GradientError if nothing requires a gradient, or if saved tensors were freed or changed in place.
     """
     if gradient is None and inputs is None and self.ndim == 0 and self.node is not None and self.link is None:
         retain = create_graph if retain_graph is None else retain_graph          # the usual case, without detours

@@ -12,7 +12,7 @@ from flowedu.errors.extras import install
 
 
 class _Bits:
-    """A bfloat16 tensor's memory, as NumPy takes it: 16-bit whole numbers. It keeps the tensor alive."""
+    """NumPy's view of a bfloat16 tensor's memory, as 16-bit integers. It keeps the tensor alive."""
 
     def __init__(self, x: Tensor):
         self.tensor = x
@@ -33,7 +33,7 @@ def shown(x: Tensor) -> np.ndarray:
 
 
 def of_bits(bits: np.ndarray) -> Tensor:
-    """The tensor of 16-bit whole numbers that are the bits of bfloat16 ones."""
+    """Return the bfloat16 tensor whose bits are the given 16-bit integers."""
     whole = np.ascontiguousarray(bits).view(np.uint16).astype(np.uint32) << 16
     return cast(from_numpy(whole.view(np.float32).reshape(bits.shape)), dt.bfloat16)
 

@@ -25,10 +25,11 @@ def _weights(name: str, w, observations: int, whole: bool):
 
 
 def cov(input, *, correction: int = 1, fweights=None, aweights=None):
-    """The covariances of the rows: (variables, observations) -> (variables, variables); of one variable: () (as PyTorch).
+    """Return the covariances of the rows: (variables, observations) -> (variables, variables); of one
+    variable: () (as PyTorch).
 
-    correction: what is taken from the number of observations. fweights: how often each was seen (whole numbers);
-    aweights: how much each counts. Raises ShapeError for more than 2 axes or weights that do not fit.
+    correction: subtracted from the number of observations. fweights: the frequency of each observation
+    (integers); aweights: its weight. Raises ShapeError for more than 2 axes or weights that do not fit.
     """
     if input.ndim > 2:
         raise ShapeError("cov: expected input to have two or fewer dimensions", expected="(variables, observations)",

@@ -39,9 +39,11 @@ def _kind(dtype) -> dt.dtype | None:
 # ---- from data
 def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
            pin_memory: bool = False) -> Tensor:
-    """A tensor with a copy of numbers, nested lists or an array. Floats become the default dtype (float32), ints int64,
-    bools bool; arrays keep theirs. Lists may hold tensors. Raises ShapeError for ragged lists, DTypeError for what is not
-    a number."""
+    """Return a tensor with a copy of numbers, nested lists, or an array.
+
+    Floats become the default dtype (float32), ints int64, bools bool; arrays keep their dtype. Lists may
+    contain tensors. Raises ShapeError for ragged lists, DTypeError for elements that are not numbers.
+    """
     inert("tensor(pin_memory)", bool(pin_memory) and not gpus.gpus(), False, "memory is pinned for a GPU only")
     if isinstance(data, Tensor):
         warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.clone().detach() or "
@@ -183,28 +185,35 @@ def ones(*size, dtype=None, device=None, requires_grad: bool = False, placement=
 
 def full_like(input, fill_value, *, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
               memory_format=None) -> Tensor:
-    """`fill_value` in the shape and dtype of another tensor, where that lies. memory_format: row by row unless given."""
+    """Return a tensor of `fill_value` with the shape, dtype, and device or layout of another tensor.
+
+    memory_format: contiguous unless given.
+    """
     y = full(input.shape, fill_value, dtype=dtype or input.dtype, **where(input, device, placement, sbp))
     return finished(like("full_like", y, memory_format, input), None, requires_grad)
 
 
 def zeros_like(input, *, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
                memory_format=None) -> Tensor:
-    """Zeros in the shape and dtype of another tensor, and where that lies. memory_format: row by row unless given."""
+    """Return zeros with the shape, dtype, and device or layout of another tensor. memory_format:
+    contiguous unless given.
+    """
     y = zeros(tuple(input.shape), dtype=dtype or input.dtype, **where(input, device, placement, sbp))
     return finished(like("zeros_like", y, memory_format, input), None, requires_grad)
 
 
 def ones_like(input, *, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
               memory_format=None) -> Tensor:
-    """Ones in the shape and dtype of another tensor, and where that lies. memory_format: row by row unless given."""
+    """Return ones with the shape, dtype, and device or layout of another tensor. memory_format: contiguous
+    unless given.
+    """
     y = ones(tuple(input.shape), dtype=dtype or input.dtype, **where(input, device, placement, sbp))
     return finished(like("ones_like", y, memory_format, input), None, requires_grad)
 
 
 def empty_like(input, *, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
                memory_format=None) -> Tensor:
-    """Memory as it is found, in the shape and dtype of another tensor, and where that lies."""
+    """Return an uninitialized tensor with the shape, dtype, and device or layout of another tensor."""
     y = empty(tuple(input.shape), dtype=dtype or input.dtype, **where(input, device, placement, sbp))
     return finished(like("empty_like", y, memory_format, input), None, requires_grad)
 
@@ -227,7 +236,7 @@ def arange(start, end=None, step=1, *, dtype=None, device=None, requires_grad: b
     whole = all(isinstance(x, int) for x in (start, end, step))
     kind = _kind(dtype) or (dt.int64 if whole else default_float())
     n = builtins.max(-(-(end - start) // step) if whole else math.ceil(builtins.min((end - start) / step, 2.0 ** 62)), 0)
-    if not kind.is_floating_point and not whole:          # as PyTorch: the numbers themselves are of that dtype
+    if not kind.is_floating_point and not whole:          # as PyTorch: the values have that dtype
         begin, stride = int(start), int(step)
         if kind is dt.int64 and stride:
             n = builtins.max(-(-(int(end) - begin) // stride), 0)
@@ -243,7 +252,10 @@ def arange(start, end=None, step=1, *, dtype=None, device=None, requires_grad: b
 
 def linspace(start: float, end: float, steps: int, *, dtype=None, device=None, requires_grad: bool = False, placement=None,
              sbp=None) -> Tensor:
-    """`steps` numbers from start to end, both included. Of a whole dtype the ends are; what lies between is cut to it."""
+    """Return `steps` values from start to end, both included.
+
+    For an integer dtype start and end are exact, and the values between are truncated.
+    """
     start, end = (x.item() if isinstance(x, Tensor) else x for x in (start, end))
     if steps < 0:
         raise ArgumentError("linspace: number of steps must be non-negative", expected="0 or more", got=str(steps),
@@ -282,7 +294,7 @@ def eye(n: int, m: int | None = None, *, dtype=None, device=None, requires_grad:
     return finished(cast(same, _kind(dtype) or default_float()), device, requires_grad, placement, sbp)
 
 
-# ---- methods: in the dtype of another tensor, and where that lies
+# ---- methods: in the dtype and on the device of another tensor
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
     """flow.tensor(data) in the dtype of this tensor."""
     made = _made(data, _kind(dtype) or self.dtype, True)
@@ -291,29 +303,34 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad: bool = Fal
 
 def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad: bool = False, placement=None,
              sbp=None) -> Tensor:
-    """A tensor of this shape filled with one number, in self's dtype unless another is given, where self lies."""
+    """Return a tensor of this shape filled with one number, by default with self's dtype and device or
+    layout.
+    """
     return full(size, fill_value, dtype=dtype or self.dtype, requires_grad=requires_grad,
                 **where(self, device, placement, sbp))
 
 
 def new_zeros(self, *size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
-    """A tensor of zeros, in self's dtype unless another is given, where self lies."""
+    """Return a tensor of zeros, by default with self's dtype and device or layout."""
     return zeros(*size, dtype=dtype or self.dtype, requires_grad=requires_grad, **where(self, device, placement, sbp))
 
 
 def new_ones(self, *size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
-    """A tensor of ones, in self's dtype unless another is given, where self lies."""
+    """Return a tensor of ones, by default with self's dtype and device or layout."""
     return ones(*size, dtype=dtype or self.dtype, requires_grad=requires_grad, **where(self, device, placement, sbp))
 
 
 def new_empty(self, *size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
-    """An uninitialised tensor of this shape, in self's dtype unless another is given, where self lies."""
+    """Return an uninitialized tensor of this shape, by default with self's dtype and device or layout."""
     return empty(*size, dtype=dtype or self.dtype, requires_grad=requires_grad, **where(self, device, placement, sbp))
 
 
 # ---- flow.Tensor(...), flow.FloatTensor(...)
 def construct(what: str, kind: dt.dtype | None, args: tuple, device=None, placement=None, sbp=None) -> Tensor:
-    """Sizes: uninitialised memory; one list, array or tensor: its numbers. Always of dtype `kind` (None: the default)."""
+    """Return an uninitialized tensor for sizes, or one with the values of a list, array, or tensor.
+
+    The dtype is `kind` (None: the default).
+    """
     kind = kind or default_float()
     if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray, Tensor)) and not (
             isinstance(args[0], tuple) and type(args[0]) is not tuple):

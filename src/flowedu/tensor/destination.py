@@ -15,7 +15,7 @@ from flowedu.tensor.globals import from_logical, of_kind, shared_generator, spre
 
 
 class Spread(NamedTuple):
-    """What a global mode says of new tensors."""
+    """Layout of new tensors in a global mode."""
 
     placement: object
     sbp: object
@@ -34,7 +34,9 @@ def is_made_by_user() -> bool:
 
 
 def finished(t: Tensor, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
-    """What every creation function does last: where the tensor lies, and whether it is a leaf that requires a gradient."""
+    """Move a new tensor to its destination and set requires_grad, the last step of every creation
+    function.
+    """
     mode = thread_state.global_mode
     placing = getattr(current_interpreter(), "placing", None)            # of nn.Graph.build
     made = getattr(placing, "made", None)
@@ -70,8 +72,11 @@ def spread_as(t: Tensor, x) -> Tensor:
 
 
 def where(input, device=None, placement=None, sbp=None) -> dict:
-    """The keywords of creation functions that put a tensor where `input` lies, but for what is given: a device makes it
-    local, a placement or an sbp alone leaves the other as the input has it."""
+    """Return the keywords of creation functions that place a tensor where `input` is, except for the given
+    ones.
+
+    A device makes the tensor local; a placement or an sbp alone keeps the other one of the input.
+    """
     layout = getattr(input, "global_layout", None)
     if device is None and layout is not None:
         placement, sbp = layout.placement if placement is None else placement, layout.sbp if sbp is None else sbp
@@ -81,5 +86,7 @@ def where(input, device=None, placement=None, sbp=None) -> dict:
 
 
 def home(input, device=None):
-    """The device of what is made like `input`: the one that is given, else its own; None: the CPU, or its placement."""
+    """Return the device of a tensor made like `input`: the given one, else the input's; None: the CPU, or
+    its placement.
+    """
     return device if device is not None or not getattr(input, "_device", 0) else input.device

@@ -12,8 +12,9 @@ KINDS = ("cpu", "cuda")
 class device:
     """One device: `device("cpu")`, `device("cpu", 0)`, `device("cuda:1")`, or a copy of another.
 
-    Attributes: type, "cpu" or "cuda"; index (default 0). Equal devices have equal type and index; a device never equals
-    a string. Making a "cuda" device is allowed everywhere: what fails without one is putting a tensor there.
+    Attributes: type, "cpu" or "cuda"; index (default 0). Equal devices have equal type and index; a device
+    never equals a string. A "cuda" device object can be created everywhere; moving a tensor to it fails
+    without a GPU.
 
     Raises DeviceError (a RuntimeError) for other names.
     """
@@ -62,7 +63,7 @@ class device:
         return self
 
     def __exit__(self, *raised) -> None:
-        """What was raised goes on."""
+        """Leave the block; exceptions propagate."""
 
 
 CPU = device("cpu", 0)
@@ -85,7 +86,7 @@ def device_of(place: int) -> device:
 
 
 def place_of(d: str | device | int | None) -> int:
-    """The number of a device as users write it, if tensors can be there; None: the CPU's. Raises DeviceError."""
+    """Return the index of a usable device as users write it; None: the CPU's. Raises DeviceError."""
     if d is None:
         return 0
     d = usable(f"cuda:{d}" if isinstance(d, int) else d)
@@ -93,7 +94,7 @@ def place_of(d: str | device | int | None) -> int:
 
 
 def usable(d: str | device) -> device:
-    """The device, if tensors can be there; "cuda" is this thread's current one. Raises DeviceError."""
+    """Return the device if it is usable; "cuda" is this thread's current one. Raises DeviceError."""
     found = d if isinstance(d, device) else device(d)
     if found.type == "cuda":
         count = gpus()

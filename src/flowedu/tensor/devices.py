@@ -38,8 +38,11 @@ class Moved(Custom):
 
 
 def moved(x: Tensor, place: int, non_blocking: bool = False) -> Tensor:
-    """x on a device (0: the CPU, 1 + k: cuda:k), recorded; itself where it is there. A global one on the same ranks'
-    devices of that kind. non_blocking: what is pinned is still being copied when this returns."""
+    """Return x on a device (0: the CPU, 1 + k: cuda:k), recorded; x itself if it is already on that device.
+
+    A global tensor moves to the devices of that kind on the same ranks. non_blocking: pinned memory is still
+    being copied when this returns.
+    """
     if x.is_lazy:
         if not place:
             return x
@@ -62,7 +65,9 @@ def _placed(x: Tensor, kind: str) -> Tensor:
 
 
 def _as_it_lies(x: Tensor, place: int, non_blocking: bool) -> Tensor:
-    """A copy of x on a device, its elements in the order of x's if those lie without gaps (channels_last stays so)."""
+    """Return a copy of x on a device, with the same order of elements if they have no gaps (channels_last
+    is kept).
+    """
     dense = x
     if not x._is_row_major():
         order = sorted(range(x.ndim), key=lambda d: -x.strides[d])
@@ -104,7 +109,7 @@ def beside(t, x):
 
 
 def on_cpu(name: str, x, **attrs):
-    """What the record gives for x, where x lies, of a record that works in main memory alone."""
+    """Call a record that works in main memory only, and return its result on the device of x."""
     op = REGISTRY[name]
     out = op(moved(x, 0) if getattr(x, "_device", 0) else x, **attrs)
     return tuple([beside(y, x) for y in out]) if isinstance(out, tuple) else beside(out, x)
@@ -112,11 +117,12 @@ def on_cpu(name: str, x, **attrs):
 
 def to(self, *args, dtype=None, device=None, other: Tensor | None = None, non_blocking: bool = False, copy: bool = False,
        memory_format=None) -> Tensor:
-    """This tensor with another dtype or on another device; itself when nothing changes and `copy` is False.
+    """Return this tensor with another dtype or on another device; itself if nothing changes and `copy` is
+    False.
 
     Forms: to(dtype), to(device), to(device, dtype), to(other), with non_blocking and copy after them.
-    memory_format: of the result; flow.preserve_format, as leaving it out, keeps the tensor as it lies.
-    Raises DeviceError for a GPU that is not there.
+    memory_format: of the result; flow.preserve_format, the default, keeps the strides. Raises DeviceError for
+    a missing GPU.
     """
     rest = list(args)
     if rest and isinstance(rest[0], Tensor):
@@ -159,17 +165,20 @@ def _is_dtype(x) -> bool:
 
 
 def cpu(self) -> Tensor:
-    """A copy in main memory; itself where it is there."""
+    """Return a copy in main memory; self if it is already in main memory."""
     return moved(self, 0) if place_at(self) else self
 
 
 def cuda(self, device=None, non_blocking: bool = False) -> Tensor:
-    """A copy on a GPU (default: the current one); itself where it is there. Raises DeviceError: there is no GPU."""
+    """Return a copy on a GPU (default: the current one); self if it is already on it.
+
+    Raises DeviceError without a GPU.
+    """
     return to(self, "cuda" if device is None else device, non_blocking=non_blocking)
 
 
 def put(x: Tensor, a) -> None:
-    """x takes the numbers of an array of its shape, wherever it is, without a gradient."""
+    """Write the values of an array of x's shape into x, on any device, without a gradient."""
     if x._device or x.dtype.numpy is None:
         with unrecorded():
             x.copy_(from_numpy(a))
@@ -214,8 +223,11 @@ def type_(self, dtype=None, non_blocking: bool = False):
 
 
 def pin_memory(self, device=None) -> Tensor:
-    """A copy in pinned main memory, which a GPU reads by itself: of it `.to("cuda", non_blocking=True)` returns at once.
-    Itself where it is pinned, and where there is no GPU to pin for. Raises ArgumentError for a tensor that is on a GPU."""
+    """Return a copy in pinned main memory, which a GPU reads directly.
+
+    `.to("cuda", non_blocking=True)` of the copy returns at once. Returns self if it is pinned, or if there is
+    no GPU. Raises ArgumentError for a tensor that is on a GPU.
+    """
     if place_at(self) or self.global_layout is not None:
         raise ArgumentError("pin_memory: only dense CPU tensors can be pinned", expected="a local tensor in main memory",
                             got="a global tensor" if self.global_layout is not None else f"a tensor on {self.device}",
@@ -226,7 +238,7 @@ def pin_memory(self, device=None) -> Tensor:
 
 
 def is_pinned(self) -> bool:
-    """Whether it lies in pinned memory."""
+    """Return True if the tensor is in pinned memory."""
     return not self._device and self.has_memory and gpus.gpus() > 0 and gpus.part("pinned").block_of(self) is not None
 
 

@@ -46,7 +46,7 @@ def check_int(what: str, name: str, value) -> int:
 
 
 def real_dim(dim: int, rank: int, what: str) -> int:
-    """one_dim for what needs an axis: a 0-dim tensor has none."""
+    """Return one_dim(dim), and reject 0-dim tensors, which have no axis."""
     if not rank:
         raise AxisError(f"{what}: a 0-dim tensor has no axis", expected="a tensor of one axis or more", got="()",
                         fix="x.reshape(1) gives it one")

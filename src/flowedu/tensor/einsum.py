@@ -15,7 +15,9 @@ _LETTERS = string.ascii_letters
 
 
 def einsum(equation: str, *operands):
-    """Sums of products in Einstein's notation: einsum("bij,bjk->bik", a, b). `...` stands for broadcast axes."""
+    """Return sums of products in Einstein notation: einsum("bij,bjk->bik", a, b). `...` means broadcast
+    axes.
+    """
     xs = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else list(operands)
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
@@ -69,7 +71,7 @@ def _summed(x, term, keep):
 
 
 def _pair(x, t, y, u, keep):
-    """One product of two: letters of both that nobody needs later are contracted by matmul."""
+    """Return one product of two; letters of both that are not needed later are contracted by matmul."""
     x, t = _summed(x, t, keep | set(u))
     y, u = _summed(y, u, keep | set(t))
     size = {}
@@ -100,7 +102,10 @@ def _pair(x, t, y, u, keep):
 
 
 def _finish(x, term, right):
-    """Axes in order. What is left over comes from one operand alone: its sum, which has sum's dtype."""
+    """Put the axes in order.
+
+    Letters that remain come from one operand and are summed, with the dtype of sum.
+    """
     gone = tuple(i for i, c in enumerate(term) if c not in right)
     x, term = R.sum(x, gone) if gone else x, [c for c in term if c in right]
     return transposed(x, tuple(term.index(c) for c in right))

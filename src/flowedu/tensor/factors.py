@@ -34,7 +34,7 @@ def solved(A, B):
 
 
 def identity(x, n: int):
-    """The n x n identity, of x's type and beside it."""
+    """Return the n x n identity with the dtype and device of x."""
     with made_with(x):
         return eye(n, dtype=x.dtype)
 
@@ -86,8 +86,11 @@ def cholesky_inverse(input, upper: bool = False):
 
 # ---- triangles
 def solve_triangular(A, B, *, upper: bool, left: bool = True, unitriangular: bool = False):
-    """X with A @ X = B (left=False: X @ A = B), of a triangle: what is on its other side is not read; unitriangular: nor
-    the diagonal, which is 1. LinAlgError where the diagonal has a 0."""
+    """Return X with A @ X = B (left=False: X @ A = B) for a triangular matrix A.
+
+    The other triangle is not read; with unitriangular, neither is the diagonal, which is taken as 1. Raises
+    LinAlgError if the diagonal has a 0.
+    """
     if not left:
         return S.mT(solve_triangular(S.mT(A), S.mT(B), upper=not upper, unitriangular=unitriangular))
     step = int(bool(unitriangular))
@@ -110,8 +113,11 @@ def _upper(what: str, UPLO) -> bool:
 
 
 def eigh(A, UPLO: str = "L"):
-    """(eigenvalues, eigenvectors as columns) of a symmetric matrix, the smallest first. UPLO: the triangle that is read.
-    Vectors of equal eigenvalues have no derivative: what turns them into each other counts as 0."""
+    """Return (eigenvalues, eigenvectors as columns) of a symmetric matrix, in ascending order. UPLO: the
+    triangle to read.
+
+    The rotation between eigenvectors of equal eigenvalues has no derivative; it counts as 0.
+    """
     return return_types.linalg_eigh(*on_cpu("eigh", mirrored("linalg.eigh", A, _upper("linalg.eigh", UPLO))))
 
 

@@ -29,7 +29,7 @@ _HALF = "the real and the imaginary part along a last axis of two"
 
 
 def _scale(what: str, norm: str | None, n: int, back: bool) -> float:
-    """What a transform of n numbers is multiplied by; back: the inverse."""
+    """Return the factor of a transform of n values; back: the inverse transform."""
     if norm not in (None, "backward", "forward", "ortho"):
         raise ArgumentError(f"{what}: invalid normalization mode", expected='"backward" (None), "forward" or "ortho"',
                             got=repr(norm), fix='"ortho" divides both ways by the root of n')
@@ -96,13 +96,13 @@ def rfft(input, n: int | None = None, dim: int = -1, norm: str | None = None) ->
 
 
 def irfft(input, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The inverse of rfft: (..., m, ..., 2) -> (..., n, ...), real.
+    """Return the inverse of rfft: (..., m, ..., 2) -> (..., n, ...), real.
 
     Args:
-        n: how many numbers come out, None: 2 * (m - 1). Whether n was odd is not to be seen in the frequencies: say it.
-            Of these n // 2 + 1 are read: more are cut off, fewer followed by zeros.
+        n: the length of the result; None: 2 * (m - 1). An odd n must be given, because the frequencies do not
+            determine it. n // 2 + 1 frequencies are read: further ones are cut off, missing ones are 0.
         dim: the axis of the frequencies, counted as in the result: without the one of the pairs.
-        norm: what rfft was given.
+        norm: the norm passed to rfft.
 
     The imaginary parts of frequency 0, and for an even n of n / 2, are not read: a real signal has none.
     """
@@ -115,10 +115,12 @@ def irfft(input, n: int | None = None, dim: int = -1, norm: str | None = None) -
 
 
 def fft(input, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """All n frequencies of a real signal: (..., n, ...) -> (..., n, ..., 2), as those of rfft, and behind them their mirror
-    images: frequency n - k is the conjugate of k. n, dim, norm: as of rfft, which says the same in half the numbers.
+    """Return all n frequencies of a real signal: (..., n, ...) -> (..., n, ..., 2).
 
-    Pairs as `input` would be taken for real numbers: there is no transform of complex ones.
+    The frequencies of rfft are followed by their mirror images: frequency n - k is the conjugate of k. n,
+    dim, norm: as in rfft, which has the same information in half the values.
+
+    Pairs as `input` would be treated as real values: there is no transform of complex ones.
     """
     half, n, axis = _half("fft.fft", input, n, dim, norm)
     real, imaginary = P.unbind(half, -1)

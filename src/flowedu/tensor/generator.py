@@ -49,7 +49,7 @@ class Generator:
         return self
 
     def seed(self) -> int:
-        """Start a row nobody can foretell; returns its seed."""
+        """Set an unpredictable seed, and return it."""
         self.manual_seed(_fresh_seed())
         return self._seed
 
@@ -58,11 +58,11 @@ class Generator:
         return self._seed
 
     def get_state(self) -> Tensor:
-        """Where the row stands, as 16 bytes (uint8)."""
+        """Return the state of the generator as 16 bytes (uint8)."""
         return from_numpy(np.array([self._seed, self._draws], "<u8").view(np.uint8).copy())
 
     def set_state(self, state: Tensor) -> Generator:
-        """Go on where `state` (of get_state) stood."""
+        """Restore the state returned by get_state."""
         a = state.numpy()
         if a.dtype != np.uint8 or a.shape != (16,):
             raise ArgumentError("set_state: this is not the state of a generator", expected="16 bytes, from get_state()",
@@ -102,8 +102,11 @@ def _fresh_seed() -> int:
 
 
 class _Default(Generator):
-    """The default generator. A thread that is a rank of its own (flow.distributed.spawn) has its own row of it, as a
-    process has: else the numbers would depend on which rank draws first."""
+    """The default generator.
+
+    A thread that is a rank (flow.distributed.spawn) has its own random sequence, as a process has. Otherwise
+    the values would depend on which rank draws first.
+    """
 
     def __init__(self):
         self.device, self._shared = "cpu", [_fresh_seed(), 0, 0]
@@ -140,8 +143,9 @@ default_generator = _Default()
 
 
 def own_generator() -> during:
-    """Context manager: inside it this thread has its own row of the default generator, which starts where the row of all
-    threads stands."""
+    """Return a context manager in which this thread has its own copy of the default generator, in its
+    current state.
+    """
     return during(draws=list(default_generator._shared))
 
 
@@ -154,7 +158,7 @@ def manual_seed(seed: int) -> Generator:
 
 
 def seed() -> int:
-    """Start rows nobody can foretell; returns the seed."""
+    """Set an unpredictable seed for the default generators, and return it."""
     value = _fresh_seed()
     manual_seed(value)
     return value
@@ -176,7 +180,7 @@ def set_rng_state(new_state: Tensor) -> None:
 
 
 class fork_rng:
-    """Context manager: what happens inside leaves the default generator as it was."""
+    """Context manager that restores the default generator's state at the end."""
 
     def __init__(self, devices=None, enabled: bool = True):
         inert("fork_rng(devices)", not devices, True, "there is one generator, the CPU's")

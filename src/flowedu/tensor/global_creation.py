@@ -35,7 +35,7 @@ def spread_out(t: Tensor, placement, sbp, device=None) -> Tensor:
         placing = getattr(current_interpreter(), "placing", None)
         return placing.spread(t, placement, sbp) if hasattr(placing, "spread") else t.to_global(placement, sbp)
     global_layout = make_layout(placement, sbp, t._sizes(), "placement, sbp")
-    with interpreter(None):                        # the numbers are there: no node of a graph that is being built
+    with interpreter(None):                        # the data is final: no node of a graph under construction
         return from_logical(t, global_layout)
 
 
@@ -45,7 +45,10 @@ def of_kind(p: Placement, kind: str) -> Placement:
 
 
 def shared_generator(placement, generator):
-    """The generator for a global tensor: one that stands at the same place on every rank. Rank 0's default one decides."""
+    """Return the generator for a global tensor: in the same state on every rank.
+
+    Rank 0's default one decides.
+    """
     engine = current()
     if placement is None or generator is not None or len(engine.owned) == engine.size:
         return generator
@@ -76,7 +79,7 @@ def check_meta_consistency(self: Tensor) -> None:
 
 
 def shards(xs: Sequence[Tensor]) -> list[tuple[Tensor, ...]]:
-    """The parts of tensors of one layout that lie here, rank by rank; devices that share memory once."""
+    """Return the local parts of tensors of one layout, rank by rank; devices that share memory once."""
     found, seen = [], set()
     tables = [parts_of(x) for x in xs]
     for rank, part in tables[0].items():

@@ -14,7 +14,7 @@ from flowedu.tensor.globals import (
 
 
 def _placement(self: Tensor):
-    """The devices a global tensor lies on."""
+    """The devices of a global tensor."""
     if self.global_layout is None:
         raise ArgumentError("Only global tensors have 'placement'. Please use '.device' for local tensors.",
                             expected="a global tensor", got="a local one", fix="x.device, or x.to_global(...)")
@@ -22,7 +22,7 @@ def _placement(self: Tensor):
 
 
 def _sbp(self: Tensor):
-    """How a global tensor lies on its devices: one sbp for each axis of the placement's hierarchy."""
+    """The layout of a global tensor on its devices: one sbp for each axis of the placement's hierarchy."""
     if self.global_layout is None:
         raise ArgumentError("Local tensor has no sbp property. Only global tensors have 'sbp'.", expected="a global tensor",
                             got="a local one", fix="x.to_global(placement, sbp)")

@@ -22,7 +22,7 @@ def _later(module: str, name: str):
 
     call.__name__ = name
     call.__doc__ = f"See help(flowedu.{module}.{name})."
-    call.later = f"{module}.{name}"                          # for the reference, which says what that says
+    call.later = f"{module}.{name}"                          # for the reference, which copies that docstring
     return call
 
 

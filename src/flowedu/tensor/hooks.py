@@ -36,12 +36,12 @@ class AccumulateGrad:
         return hash((AccumulateGrad, id(self.variable)))
 
     def register_hook(self, hook: Callable) -> Handle:
-        """Call `hook(grad_inputs, grad_outputs)` when the leaf's gradient is there."""
+        """Call `hook(grad_inputs, grad_outputs)` when the leaf's gradient is computed."""
         return self.variable.register_post_accumulate_grad_hook(lambda leaf: hook((), (leaf.grad,)))
 
 
 class Handle:
-    """What registering a hook returns: `remove()` takes it away, and so does leaving a `with` block."""
+    """Handle of a registered hook: `remove()` unregisters it, and so does leaving a `with` block."""
 
     def __init__(self, table: dict, hook: Callable, key: int | None = None):
         if not callable(hook):
@@ -77,7 +77,7 @@ def hook_table(node, key) -> dict:
 
 # ---- during backward
 def leaf_hooks(leaf, gradient):
-    """What the hooks of a leaf make of its gradient."""
+    """Return the leaf's gradient after its hooks."""
     for f in list((leaf.rare.hooks or {}).values()):
         gradient = _checked(f(gradient), gradient)
     return gradient
@@ -102,7 +102,7 @@ def before_node(node, douts: list) -> None:
 
 
 def after_node(node, grads: list, douts: list) -> list:
-    """What the node's hooks make of its inputs' gradients."""
+    """Return the inputs' gradients after the node's hooks."""
     for f in list(node.hooks.get("after", {}).values()):
         new = f(tuple(grads), tuple(douts))
         if new is not None:
@@ -111,7 +111,7 @@ def after_node(node, grads: list, douts: list) -> list:
 
 
 def _checked(new, old):
-    """What a hook returned for the gradient `old`; None: it leaves that."""
+    """Check a hook's replacement for the gradient `old`; None keeps it."""
     if new is None:
         return old
     if not isinstance(new, TensorBase):

@@ -31,10 +31,10 @@ _KINDS = "integers, slices (`:`), ellipsis (`...`), None, bools, lists, arrays a
 
 
 class Parts:
-    """What an index says about a tensor of `shape`.
+    """Result of parsing an index of a tensor of `shape`.
 
-    Attributes: start, stop, step, for each axis; sizes, the axes of the view; chosen, for each of these None or an index:
-    an int64 array, or a lazy tensor; flipped, those of them that a negative step reverses.
+    Attributes: start, stop, step, for each axis; sizes, the axes of the view; chosen, for each of these None
+    or an index: an int64 array, or a lazy tensor; flipped, those of them that a negative step reverses.
     """
 
     def __init__(self, shape: tuple[int, ...], index):
@@ -175,7 +175,7 @@ class Parts:
         return self.turn(self.unturned(x))
 
     def turn(self, x):
-        """Return x with the axes of negative steps reversed, copied; x itself where there are none."""
+        """Return x with the axes of negative steps reversed, copied; x itself if all steps are positive."""
         return flip(x, self.flipped) if self.flipped else x
 
     def unturned(self, x):
@@ -197,7 +197,7 @@ class Parts:
         rest = [i for i in range(v.ndim) if i not in at]
         y = _GATHER_ND.call((S.contiguous(transposed(v, (*at, *rest))), rows), ())
         k = rows.ndim - 1
-        if at[-1] - at[0] == len(at) - 1 and at[0]:              # side by side: their place is kept
+        if at[-1] - at[0] == len(at) - 1 and at[0]:              # adjacent: their position is kept
             y = transposed(y, (*range(k, k + at[0]), *range(k), *range(k + at[0], y.ndim)))
         return y
 

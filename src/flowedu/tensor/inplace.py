@@ -44,10 +44,11 @@ def write_into(x: Tensor, z: Tensor, what: str = "copy_", since: int | None = No
 
     Args:
         what: the name of the in-place op, for messages.
-        since: `tape_position()` before z was computed from x, if it was: what those calls saved of x is kept.
+        since: `tape_position()` before z was computed from x, if it was: tensors that those calls saved of x
+            are kept.
 
-    Raises GradientError for a leaf that requires a gradient, a view of one, and memory that shows elements twice;
-    ShapeError where z does not broadcast.
+    Raises GradientError for a leaf that requires a gradient, a view of one, and memory that shows elements
+    twice; ShapeError where z does not broadcast.
     """
     top = current_interpreter()
     check_writable(x, what)
@@ -118,7 +119,7 @@ def rewrite_history(x: Tensor, z: Tensor, steps: list | None, independent: bool 
         keep_grad(t)
 
 
-# ---- where there is no memory: inside nn.Graph.build, and global tensors on several devices
+# ---- without memory: inside nn.Graph.build, and global tensors on several devices
 def _write_lazy(x: Tensor, z: Tensor, top, what: str) -> None:
     x.refresh_view()
     if z.shape != x.shape:
@@ -164,7 +165,10 @@ def _put_back(parent: Tensor, op, attrs: tuple, z: Tensor, what: str) -> Tensor:
 
 
 def _with_slice(parent: Tensor, z: Tensor, start: tuple, stop: tuple, step: tuple) -> Tensor:
-    """`parent` with z in [start:stop:step]: where the slice lies, zeros with z in it, elsewhere the parent."""
+    """Return `parent` with z in [start:stop:step].
+
+    Inside the slice the result is z padded with zeros, outside it is the parent.
+    """
     shape = parent._sizes()
     if all((a, b, s) == (0, n, 1) for a, b, s, n in zip(start, stop, step, shape)):
         return z

@@ -84,8 +84,10 @@ def _arithmetic(name: str) -> Callable:
 
 
 def initialising(f: Callable) -> Callable:
-    """A method that gives a tensor its first values. OneFlow lets it write into a parameter, too: then without history, as
-    flow.nn.init does."""
+    """Decorate a method that initializes a tensor.
+
+    OneFlow also lets it write into a parameter, then without history, as flow.nn.init does.
+    """
     @functools.wraps(f)
     def method(self, *args, **kwargs) -> Tensor:
         if self.tracked and self.node is None and not self.is_lazy and self.link is None:
@@ -100,7 +102,7 @@ def _fill(f: Callable, name: str) -> Callable:
     @initialising
     def method(self, *args, **kwargs) -> Tensor:
         check_writable(self, name)
-        if self.global_layout is not None:                          # the same numbers on every rank
+        if self.global_layout is not None:                          # the same values on every rank
             kwargs["generator"] = shared_generator(self.placement, kwargs.get("generator"))
         z = f(self, *args, **kwargs)
         z.uniform |= self.global_layout is not None
@@ -178,7 +180,7 @@ def _as_tensor(value, like: Tensor, what: str) -> Tensor:
                     got=type(value).__name__)
 
 
-# ---- those that only change the shape
+# ---- methods that only change the shape
 def _layout(name: str) -> Callable:
     def method(self, *args, **kwargs) -> Tensor:
         if self.tracked:

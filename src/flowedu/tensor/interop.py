@@ -19,8 +19,10 @@ from flowedu.tensor.writing import lend
 
 
 def alike(a: np.ndarray, x=None) -> Tensor:
-    """A tensor of numbers that every rank works out alike: places named by lists, or by a global tensor's values. On the
-    device of x."""
+    """Return a tensor of values that every rank computes alike, on the device of x.
+
+    Such values are positions given by lists, or by a global tensor's values.
+    """
     t = from_numpy(np.asarray(a, order="C"))
     t.uniform = True
     return beside(t, x)
@@ -39,14 +41,14 @@ def __array__(self, dtype=None, copy=None) -> np.ndarray:
 # ---- DLPack
 def __dlpack__(self, *, stream=None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None,
                copy: bool | None = None):
-    """A capsule over this memory, for another library's from_dlpack.
+    """Return a capsule over this memory, for another library's from_dlpack.
 
     Args:
-        stream: of a tensor on a GPU, where it will be used (1 or None: the default stream): that waits for what was queued
-            here; -1: it need not.
-        dl_device: where the memory is wanted: where it is, or (1, 0), the CPU, for a copy there.
+        stream: the consumer's stream of a GPU tensor (1 or None: the default stream), which waits for work
+            queued here; -1: no wait.
+        dl_device: the requested device: the present one, or (1, 0) for a copy on the CPU.
 
-    Raises BufferError for what cannot be handed over: it requires a gradient, or is elsewhere and copy is False.
+    Raises BufferError if the tensor requires a gradient, or is on another device and copy is False.
     """
     self._require_data("__dlpack__()")
     if self.global_layout is not None:
@@ -73,11 +75,13 @@ def __dlpack_device__(self) -> tuple[int, int]:
 def from_dlpack(x, *, device=None, copy: bool | None = None) -> Tensor:
     """Return a tensor over the memory of another library's array, or of a DLPack capsule.
 
-    Work that the other library has queued on its device is finished before work that is queued here from now on.
+    Work that the other library has queued on its device is finished before work that is queued here from now
+    on.
 
     Args:
-        device: where the tensor is wanted; None: where the memory is.
-        copy: True: always copy; False: raise BufferError where a copy is needed; None: copy only where needed.
+        device: the device of the result; None: the device of the memory.
+        copy: True: always copy; False: raise BufferError where a copy is needed; None: copy only where
+            needed.
     """
     if hasattr(x, "__dlpack__"):
         kind, index = (int(i) for i in x.__dlpack_device__()) if hasattr(x, "__dlpack_device__") else (1, 0)
@@ -206,7 +210,7 @@ def memory_of(t: Tensor):
 
 def __reduce_ex__(self, protocol):
     self._require_data("__reduce_ex__()")
-    whole = row_by_row(self.detach()._on_host())             # the numbers alone: who loads them says where they go
+    whole = row_by_row(self.detach()._on_host())             # the values alone: the loader chooses the device
     array = np.ascontiguousarray(whole.numpy()).reshape(whole._sizes()) if self.dtype.numpy is not None \
         else bytes(memory_of(whole))
     return _rebuilt, (type(self), array, self.dtype, self._sizes(), self.requires_grad)
@@ -240,9 +244,11 @@ def _copy_in_memory(x: Tensor, memo: dict) -> Tensor:
 
 
 def __deepcopy__(self, memo: dict) -> Tensor:
-    """A leaf with a copy of the numbers, which requires a gradient if this one is a leaf that does. (PyTorch takes leaves
-    only; the copy of a computed tensor has no history, as in OneFlow.) Tensors of one deepcopy that share memory share it
-    in the copy, too."""
+    """Return a leaf with a copy of the values, which requires a gradient if this one is a leaf that does.
+
+    PyTorch accepts leaves only; here the copy of a computed tensor has no history, as in OneFlow. Tensors of
+    one deepcopy that share memory also share it in the copy.
+    """
     if id(self) in memo:
         return memo[id(self)]
     self._require_data("__deepcopy__()")

@@ -95,7 +95,7 @@ def dstack(tensors: Sequence):
 
 
 def column_stack(tensors: Sequence):
-    """Vectors as columns, matrices side by side."""
+    """Concatenate vectors as columns, and matrices along the columns."""
     return hstack([reshaped(x, (x._numel, 1)) if x.ndim < 2 else x for x in _list("column_stack", tensors)])
 
 
@@ -185,7 +185,7 @@ def _mirrored(x, axis, a, b, mode):
     if a > limit or b > limit or n == 0 or a + n + b < 0 or min(a, b) < -n:
         raise ShapeError(f"pad: {mode} padding does not fit", expected=f"at most {limit} on each side of axis {axis}",
                          got=f"({a}, {b})", fix="pad less, or use mode=\"constant\"")
-    if mode == "circular" and min(a, b) < 0:             # what is cut off does not come back on the other side
+    if mode == "circular" and min(a, b) < 0:             # cut-off values do not reappear
         x = _op("slice")(x, start=[max(-a, 0) if i == axis else 0 for i in range(x.ndim)],
                          stop=[n + min(b, 0) if i == axis else m for i, m in enumerate(x.shape)], step=(1,) * x.ndim)
         return _mirrored(x, axis, max(a, 0), max(b, 0), mode)
@@ -203,7 +203,7 @@ def _mirrored(x, axis, a, b, mode):
 
 # ---- triangles and diagonals
 def _below(x, diagonal: int):
-    """(rows, columns) of bools for matrices x: on and below the diagonal that lies `diagonal` places to the right."""
+    """Return bools for matrices x: True on and below the diagonal shifted `diagonal` columns to the right."""
     rows, columns = x.shape[-2:]
     diagonal = min(max(diagonal, -rows), columns)
     with made_with(x):
@@ -220,7 +220,9 @@ def _matrix(what, x, diagonal):
 
 
 def tril(input, diagonal: int = 0):
-    """The lower triangle of each matrix, zeros above the diagonal that lies `diagonal` places to the right."""
+    """Return the lower triangle of each matrix, zeros above the diagonal shifted `diagonal` columns to the
+    right.
+    """
     _matrix("tril", input, diagonal)
     return E.where(_below(input, diagonal), input, scalar(0, input.dtype))
 
@@ -279,7 +281,7 @@ def take_along_dim(input, indices, dim: int | None = None):
 
 
 def vander(x, N: int | None = None, increasing: bool = False):
-    """Columns x^0, x^1, ... (falling unless increasing); of whole numbers as int64."""
+    """Return columns x^0, x^1, ... (falling unless increasing); for integers as int64."""
     check_rank("vander", x, 1, "x")
     if x.ndim > 1:
         raise ShapeError("vander: x must be a one-dimensional tensor.", expected="one axis", got=str(tuple(x.shape)),

@@ -34,7 +34,9 @@ class Kept:
         self.executor, self.held, self.seen, self.runs, self.there = None, [], None, 0, False
 
     def look(self) -> None:
-        """What was packed holds if it was packed in a run that succeeded, in this memory, of what the weights are still."""
+        """Mark the packed weights as valid if a successful run packed them in this memory and no weight
+        has changed.
+        """
         executor, now = self.program.executor, last_writes(self.weights)
         if executor is not self.executor:                      # laid out anew: other memory, or other weights
             self.executor, self.there, self.seen = executor, False, None

@@ -179,15 +179,18 @@ def logdet(input):
 
 
 def regular(A):
-    """(A with the identity in the place of singular matrices, which are singular)."""
+    """Return (A with the identity substituted for singular matrices, a mask of the singular ones)."""
     sign, _ = on_cpu("slogdet", A.detach())
     singular = E.eq(sign, 0)
     return E.where(singular[..., None, None], identity(A, A.shape[-1]), A), singular
 
 
 def inv_ex(A, *, check_errors: bool = False):
-    """(inverse, info): as inv, but a singular matrix gives inf and info n, its size, in the place of an error, if
-    check_errors does not ask for it. info is 0 elsewhere."""
+    """Return (inverse, info): like inv, but without an error for singular matrices unless check_errors is
+    True.
+
+    The inverse of a singular matrix is inf, and its info is n, its size. info is 0 elsewhere.
+    """
     check_tensor("linalg.inv_ex", A)
     if check_errors:
         with made_with(A):

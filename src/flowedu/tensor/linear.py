@@ -31,7 +31,7 @@ def _same_types(what: str, *xs) -> None:
 
 
 def _product(a, b):
-    """The op, for whole numbers through float64 (exact below 2^53)."""
+    """Call the op; integers are computed in float64 (exact below 2^53)."""
     if a.dtype.is_floating_point or a.dtype is not b.dtype:                      # which the op refuses
         return _MATMUL.call((a, b), _MATMUL.defaults)
     from flowedu.core.values import dtype as dt

@@ -37,8 +37,12 @@ def lu(A, *, pivot: bool = True):
 
 
 def lu_factor_ex(A, *, pivot: bool = True, check_errors: bool = False):
-    """(LU, pivots, info): L below the diagonal and U from there on in one matrix; with which row each row changed places,
-    in order, counted from 1; and the number of the first 0 on U's diagonal (0: there is none)."""
+    """Return (LU, pivots, info).
+
+    LU contains L below the diagonal and U on and above it. pivots contains the row that each row was
+    exchanged with, in order, counted from 1. info is the index of the first 0 on U's diagonal, counted from 1
+    (0: no zero).
+    """
     factors, p = _factored("linalg.lu_factor_ex", A, pivot)
     order = (p.cpu().numpy() * np.arange(p.shape[-1])[:, None]).sum(-2).astype(int)
     m, k = A.shape[-2], min(A.shape[-2:])

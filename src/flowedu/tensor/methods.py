@@ -106,9 +106,9 @@ def _cast(self, dtype):
 TABLE["cast"] = _cast
 
 
-# ---- operators: those that are functions of this package, too
+# ---- operators that are also functions of this package
 def _foreign(f, reverse=False):
-    """f as an operator: NotImplemented for what is neither a tensor nor a number."""
+    """Return f as an operator: NotImplemented for operands that are neither tensors nor numbers."""
     def method(self, other):
         if not (isinstance(other, TensorBase) or is_number(other)):
             return foreign(f.__name__, *((other, self) if reverse else (self, other)))

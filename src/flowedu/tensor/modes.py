@@ -13,7 +13,10 @@ __all__ = ["enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mod
 
 
 class _Mode:
-    """Base: a subclass says what the switches are inside, and may be used as `@mode` or `@mode()`."""
+    """Base class of modes: a subclass defines the switches inside the block.
+
+    Use it as `@mode` or `@mode()`.
+    """
 
     def __new__(cls, *args, **kwargs):
         self = super().__new__(cls)

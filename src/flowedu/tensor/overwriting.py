@@ -42,7 +42,7 @@ class WroteIntoView(Custom):
         return t
 
     def written(self):
-        """True where the view lies: a mask of the base's shape."""
+        """Return a mask of the base's shape that is True inside the view."""
         size = int(np.prod(self.shapes[0]))
         places = self.look(from_numpy(np.arange(size).reshape(self.shapes[0]), int64, self.cls)).numpy()
         mask = np.zeros(size, bool)

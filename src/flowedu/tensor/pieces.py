@@ -206,7 +206,9 @@ def flipud(input):
 
 
 def roll(input, shifts, dims=None):
-    """Elements moved along axes, those that fall off come in at the other end; dims None: in the flattened tensor."""
+    """Shift elements along axes; elements shifted past the end reappear at the start. dims None: in the
+    flattened tensor.
+    """
     if dims is None:
         return reshaped(roll(ravel(input), shifts, 0), input.shape)
     shifts, along = (tuple(x) if isinstance(x, (tuple, list)) else (x,) for x in (shifts, dims))

@@ -45,7 +45,7 @@ def _triangle(what, row, col, offset, upper, dtype):
 
 
 def _count_below(row: int, col: int, offset: int) -> int:
-    """How many elements of a (row, col) matrix lie on the diagonal `offset` or below it."""
+    """Return the number of elements of a (row, col) matrix on and below the diagonal `offset`."""
     first = min(max(-offset, 0), row)                                      # the rows before it have none
     growing = min(max(col - first - offset - 1, 0), row - first)           # so many have one more than the row above
     return growing * (first + offset) + growing * (growing + 1) // 2 + (row - first - growing) * col

@@ -52,7 +52,7 @@ def set_printoptions(precision: int | None = None, threshold: float | None = Non
 
 
 class Formatter:
-    """One width and style for all numbers of a tensor."""
+    """Common width and style of all values of a tensor."""
 
     def __init__(self, a: np.ndarray):
         self.real, self.whole, self.science, self.width = a.dtype.kind == "f", True, False, 1

@@ -53,7 +53,7 @@ def wide(f):
 
 
 def in_float(op, x, attrs: tuple = ()):
-    """op(x) of an op for floats: whole numbers become floats first."""
+    """Return op(x) of an op for floats; integers are converted to floats first."""
     if not x.dtype.is_floating_point:
         x = cast(x, default_float())
     return run(op, (x,), attrs)

@@ -110,21 +110,21 @@ def randperm(n: int, *, generator=None, dtype=dt.int64, device=None, requires_gr
 
 def rand_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
               memory_format=None) -> Tensor:
-    """rand in the shape and dtype of another tensor, and where that lies."""
+    """Return rand with the shape, dtype, and device or layout of another tensor."""
     y = rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, **where(input, device, placement, sbp))
     return finished(like("rand_like", y, memory_format, input), None, requires_grad)
 
 
 def randn_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
                memory_format=None) -> Tensor:
-    """randn in the shape and dtype of another tensor, and where that lies."""
+    """Return randn with the shape, dtype, and device or layout of another tensor."""
     y = randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, **where(input, device, placement, sbp))
     return finished(like("randn_like", y, memory_format, input), None, requires_grad)
 
 
 def randint_like(input, low, high=None, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
                  placement=None, sbp=None, memory_format=None) -> Tensor:
-    """randint in the shape and dtype of another tensor, and where that lies."""
+    """Return randint with the shape, dtype, and device or layout of another tensor."""
     low, high = (0, low) if high is None else (low, high)
     y = randint(low, high, tuple(input.shape), generator=generator, dtype=dtype or input.dtype,
                 **where(input, device, placement, sbp))
@@ -154,7 +154,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, device=None,
 
 
 def _uniform_beside(x, shape, dtype, generator):
-    """Uniform in [0, 1), to meet x: for a global one the same numbers on every rank."""
+    """Draw uniform values in [0, 1) to combine with x; for a global x the same values on every rank."""
     return spread_as(uniform_of(shape, dtype, 0, 1, shared(where(x).get("placement"), generator)), x)
 
 
@@ -214,7 +214,7 @@ def _multinomial(p, n: int, num_samples: int, replacement: bool, generator):
         drawn = _uniform_beside(p, (*p.shape[:-1], num_samples), dt.float64, generator)
         drawn = drawn * P.part(total, p.ndim - 1, n - 1, n)
         return E.clamp(REGISTRY["searchsorted"](total, drawn, right=True), max=n - 1)
-    clocks = -E.log1p(-_uniform_beside(p, tuple(p.shape), dt.float64, generator)) / p       # who rings first
+    clocks = -E.log1p(-_uniform_beside(p, tuple(p.shape), dt.float64, generator)) / p   # draw the first one that rings
     race = E.where(E.gt(p, 0), clocks, float("inf"))
     return cast(P.part(REGISTRY["argsort"](race), p.ndim - 1, 0, num_samples), dt.int64)
 
@@ -255,7 +255,7 @@ def exponential(self, lambd: float = 1.0, *, generator=None) -> Tensor:
 
 
 def random(self, low: int = 0, high: int | None = None, *, generator=None) -> Tensor:
-    """What random_ writes: whole numbers in [low, high); random_(n): in [0, n)."""
+    """Return the values written by random_: integers in [low, high); random_(n): in [0, n)."""
     if high is None:
         low, high = (0, low) if low else (0, {"bool": 2, "int8": 128, "uint8": 256, "int16": 1 << 15, "float16": 2049,
                                               "bfloat16": 257, "float32": 1 << 24}.get(self.dtype.name, (1 << 31) - 1))

@@ -76,7 +76,7 @@ def nansum(input, dim=None, keepdim: bool = False, *, dtype=None):
 
 @wide
 def nanmean(input, dim=None, keepdim: bool = False, *, dtype=None):
-    """The mean of what is not NaN."""
+    """Return the mean of the values that are not NaN."""
     good = sum(cast(E.logical_not(E.isnan(input)), input.dtype), dim, keepdim)
     return nansum(input, dim, keepdim, dtype=dtype) / good
 
@@ -190,7 +190,7 @@ def _spread(what, input, dim, unbiased, keepdim, correction):
     n = builtins.max(_count(input.shape, axes) - _correction(what, unbiased, correction), 0)
     gap = cast(input - mean(input, axes if axes else None, True), dt.float64)
     y = sum(E.square(gap), axes if axes else None, keepdim)
-    y = y * (1.0 / n) if n else y / 0.0                 # infinite, or NaN where all numbers are equal
+    y = y * (1.0 / n) if n else y / 0.0                 # infinite, or NaN where all values are equal
     return cast(_root(y, E.sqrt) if what == "std" else y, input.dtype)
 
 

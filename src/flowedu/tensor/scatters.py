@@ -253,12 +253,13 @@ def index_reduce(input, dim: int, index, source, reduce: str, *, include_self: b
     Args:
         dim: the axis.
         index: a vector of indices, one for each part of the source along `dim`.
-        source: a tensor of x's dtype with x's shape, but for `dim`.
+        source: a tensor of x's dtype and of x's shape except along `dim`.
         reduce: "prod", "mean", "amax", or "amin".
         include_self: reduce the values of x too; otherwise they are replaced where the index names them.
 
     Raises:
-        ShapeError: the source does not fit. ArgumentError: another reduce, or one of the tensors requires a gradient.
+        ShapeError: the source does not fit. ArgumentError: another reduce, or one of the tensors requires a
+            gradient.
 
     Example:
         >>> flow.ones(3).index_reduce(0, flow.tensor([0, 0]), flow.tensor([2.0, 3.0]), "prod")

@@ -126,7 +126,7 @@ def median(input, dim: int | None = None, keepdim: bool = False):
                         fix="check that the input is not empty")
     order, n = _order(x, False), x.shape[-1]
     at = P.part(order, x.ndim - 1, (n - 1) // 2, (n - 1) // 2 + 1)
-    if x.dtype.is_floating_point:                          # NaNs stand last
+    if x.dtype.is_floating_point:                          # NaNs are last
         last = P.part(order, x.ndim - 1, n - 1, n)
         at = E.where(E.isnan(_DIM_GATHER.call((x, last), (x.ndim - 1,))), last, at)
     return _pick(return_types.median, x, axis, at, keepdim)
@@ -143,7 +143,9 @@ def mode(input, dim: int = -1, keepdim: bool = False):
 
 
 def quantile(input, q, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"):
-    """The q-quantiles (a number or a vector of numbers in [0, 1]) along `dim` (None: of all); NaN where there is one."""
+    """Return the q-quantiles (a number or a vector in [0, 1]) along `dim` (None: of all); NaN if the data
+    has a NaN.
+    """
     from flowedu.tensor.creation import tensor
     from flowedu.tensor.destination import home
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
@@ -188,7 +190,9 @@ def searchsorted(sorted_sequence, input, *, out_int32: bool = False, right: bool
 
 
 def _whole(x, right: bool, low: int, high: int) -> tuple[int, bool]:
-    """(a whole number in [low, high], right) with the place of x, any number, among whole numbers; of NaN the end."""
+    """Return (an integer in [low, high], right) with the same position among integers as x; for NaN the
+    end.
+    """
     if low <= x <= high:
         return (math.floor if right else math.ceil)(x), right
     return (low, False) if x < low else (high, True)
@@ -235,7 +239,7 @@ def one_hot(input, num_classes: int = -1, on_value=1, off_value=0):
                           dtype=dt.int64 if whole else dt.float32)
 
 
-# ---- what needs the data
+# ---- functions that need the data
 def is_lazy(x) -> bool:
     return getattr(x, "is_lazy", False)
 
@@ -250,7 +254,7 @@ def data(what: str, x) -> np.ndarray:
 
 
 def _tensor(x, a: np.ndarray, dtype: dt.dtype | None = None):
-    """An array that was worked out from x, beside it."""
+    """Return an array computed from x as a tensor on the device of x."""
     from flowedu.tensor.destination import spread_as
     from flowedu.tensor.interop import alike
     return spread_as(alike(a, x) if dtype is None else cast(alike(a, x), dtype), x)

@@ -162,7 +162,7 @@ def adjoint(input):
 
 
 def movedim(input, source, destination):
-    """Axes moved to other places; the rest keeps its order."""
+    """Move axes to other positions; the other axes keep their order."""
     source, destination = ((x,) if isinstance(x, int) else tuple(x) for x in (source, destination))
     if len(source) != len(destination):
         raise ShapeError("movedim: source and destination differ in length", expected="as many of each",
@@ -229,7 +229,9 @@ def broadcast_tensors(*tensors) -> list:
 
 
 def repeat(input, *times_, repeats=None):
-    """Copies side by side: as many along each axis as `repeats` says; it may have more axes than x, in front."""
+    """Repeat the tensor along each axis as often as `repeats` specifies; `repeats` may have more axes than
+    x, in front.
+    """
     times = sizes(times_ if repeats is None else (repeats,))
     lead = len(times) - input.ndim
     if lead < 0:

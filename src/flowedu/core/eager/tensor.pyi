@@ -160,7 +160,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def bitwise_and_(self, *args, **kwargs) -> Tensor: """`bitwise_and`, written into the tensor itself."""
     def bitwise_left_shift(input, other) -> Tensor: """Elementwise bitwise_left_shift of whole numbers."""
     def bitwise_left_shift_(self, *args, **kwargs) -> Tensor: """`bitwise_left_shift`, written into the tensor itself."""
-    def bitwise_not(input) -> Tensor: """~x: the opposite of a bool, -1 - x of a whole number."""
+    def bitwise_not(input) -> Tensor: """Return ~x: the opposite of a bool, -1 - x of an integer."""
     def bitwise_not_(self, *args, **kwargs) -> Tensor: """`bitwise_not`, written into the tensor itself."""
     def bitwise_or(input, other) -> Tensor: """Elementwise bitwise_or of whole numbers or bools."""
     def bitwise_or_(self, *args, **kwargs) -> Tensor: """`bitwise_or`, written into the tensor itself."""
@@ -210,12 +210,12 @@ class Tensor(TensorBase, metaclass=TensorType):
     def cosh_(self) -> Tensor: """`cosh`, written into the tensor itself."""
     def count_nonzero(input, dim=None) -> Tensor: """How many elements are not 0, int64."""
     def cov(input, *, correction: _int = 1, fweights=None, aweights=None) -> Tensor:
-        """The covariances of the rows: (variables, observations) -> (variables, variables); of one variable: () (as PyTorch)."""
-    def cpu(self) -> Tensor: """A copy in main memory; itself where it is there."""
+        """Return the covariances of the rows: (variables, observations) -> (variables, variables); of one variable: () (as PyTorch)."""
+    def cpu(self) -> Tensor: """Return a copy in main memory; self if it is already in main memory."""
     def cross(input, other, dim: _int | None = None) -> Tensor:
         """Return the cross product along an axis of size 3 of the broadcast shape (None: the first such)."""
     def cuda(self, device=None, non_blocking: _bool = False) -> Tensor:
-        """A copy on a GPU (default: the current one); itself where it is there."""
+        """Return a copy on a GPU (default: the current one); self if it is already on it."""
     def cummax(input, dim: _int) -> return_types.cummax:
         """(values, indices): the largest element up to each one along `dim`."""
     def cummin(input, dim: _int) -> return_types.cummin:
@@ -251,10 +251,10 @@ class Tensor(TensorBase, metaclass=TensorType):
     def digamma_(self, *args, **kwargs) -> Tensor: """`digamma`, written into the tensor itself."""
     def dim(self) -> _int: """How many axes it has."""
     def div(input, other, *, rounding_mode: str | None = None) -> Tensor:
-        """input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps whole numbers whole."""
+        """Return input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps integers integers."""
     def div_(self, other, *args, **kwargs) -> Tensor: """`div`, written into the tensor itself."""
     def divide(input, other, *, rounding_mode: str | None = None) -> Tensor:
-        """input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps whole numbers whole."""
+        """Return input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps integers integers."""
     def divide_(self, *args, **kwargs) -> Tensor: """`divide`, written into the tensor itself."""
     def dot(input, tensor) -> Tensor: """The inner product of two vectors."""
     def double(self) -> Tensor: """The same numbers as float64; the tensor itself when that is its dtype."""
@@ -374,7 +374,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def is_mps(self) -> _bool: ...
     @property
     def is_nested(self) -> _bool: ...
-    def is_pinned(self) -> _bool: """Whether it lies in pinned memory."""
+    def is_pinned(self) -> _bool: """Return True if the tensor is in pinned memory."""
     @property
     def is_quantized(self) -> _bool: ...
     @property
@@ -485,9 +485,9 @@ class Tensor(TensorBase, metaclass=TensorType):
     def mm(input, mat2) -> Tensor: """The product of two matrices."""
     def mode(input, dim: _int = -1, keepdim: _bool = False) -> return_types.mode:
         """(values, indices) of the most frequent element along `dim`; of several the smallest."""
-    def moveaxis(input, source, destination) -> Tensor: """Axes moved to other places; the rest keeps its order."""
+    def moveaxis(input, source, destination) -> Tensor: """Move axes to other positions; the other axes keep their order."""
     def moveaxis_(self, *args, **kwargs) -> Tensor: """`moveaxis` of the tensor itself: its memory stays where it is."""
-    def movedim(input, source, destination) -> Tensor: """Axes moved to other places; the rest keeps its order."""
+    def movedim(input, source, destination) -> Tensor: """Move axes to other positions; the other axes keep their order."""
     def movedim_(self, *args, **kwargs) -> Tensor: """`movedim` of the tensor itself: its memory stays where it is."""
     def msort(input) -> Tensor: """The values sorted along the first axis."""
     def mul(input, other) -> Tensor:
@@ -502,7 +502,8 @@ class Tensor(TensorBase, metaclass=TensorType):
     def nan_to_num(input, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
         """NaN becomes `nan`, the infinities the largest and smallest number of the dtype, unless given."""
     def nan_to_num_(self, *args, **kwargs) -> Tensor: """`nan_to_num`, written into the tensor itself."""
-    def nanmean(input, dim=None, keepdim: _bool = False, *, dtype=None) -> Tensor: """The mean of what is not NaN."""
+    def nanmean(input, dim=None, keepdim: _bool = False, *, dtype=None) -> Tensor:
+        """Return the mean of the values that are not NaN."""
     def nansum(input, dim=None, keepdim: _bool = False, *, dtype=None) -> Tensor: """The sum that takes NaN for 0."""
     def narrow(input, dim: _int, start: _int, length: _int) -> Tensor:
         """`length` elements along an axis, from `start` on: a view."""
@@ -517,15 +518,15 @@ class Tensor(TensorBase, metaclass=TensorType):
     def negative_(self, *args, **kwargs) -> Tensor: """`negative`, written into the tensor itself."""
     def nelement(self) -> _int: """Return the number of elements."""
     def new_empty(self, *size, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor:
-        """An uninitialised tensor of this shape, in self's dtype unless another is given, where self lies."""
+        """Return an uninitialized tensor of this shape, by default with self's dtype and device or layout."""
     def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor:
-        """A tensor of this shape filled with one number, in self's dtype unless another is given, where self lies."""
+        """Return a tensor of this shape filled with one number, by default with self's dtype and device or layout."""
     def new_ones(self, *size, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor:
-        """A tensor of ones, in self's dtype unless another is given, where self lies."""
+        """Return a tensor of ones, by default with self's dtype and device or layout."""
     def new_tensor(self, data, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor:
         """flow.tensor(data) in the dtype of this tensor."""
     def new_zeros(self, *size, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor:
-        """A tensor of zeros, in self's dtype unless another is given, where self lies."""
+        """Return a tensor of zeros, by default with self's dtype and device or layout."""
     @overload
     def nonzero(input, *, as_tuple: Literal[False] = False) -> Tensor:
         """The places of the elements that are not 0: (how many, axes), int64; as_tuple: one vector for each axis."""
@@ -548,11 +549,10 @@ class Tensor(TensorBase, metaclass=TensorType):
     def parts(self) -> Any: """{rank: shard} of the ranks this process owns; devices that hold the same may share it."""
     def peek(self) -> _np.ndarray: """Return numpy() for reading only; bfloat16 is converted to float32."""
     def permute(input, *dims_, dims=None) -> Tensor: """The axes in the given order."""
-    def pin_memory(self, device=None) -> Tensor:
-        """A copy in pinned main memory, which a GPU reads by itself: of it `.to("cuda", non_blocking=True)` returns at once."""
+    def pin_memory(self, device=None) -> Tensor: """Return a copy in pinned main memory, which a GPU reads directly."""
     def pinverse(input, rcond: _float = 1e-15) -> Tensor: """flow.linalg.pinv(input, rcond)."""
     @property
-    def placement(self) -> Any: """The devices a global tensor lies on."""
+    def placement(self) -> Any: """The devices of a global tensor."""
     def positive(input) -> Tensor: """x itself."""
     def pow(input, exponent) -> Tensor: """input ** exponent."""
     def pow_(self, *args, **kwargs) -> Tensor: """`pow`, written into the tensor itself."""
@@ -563,7 +563,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def put_(self, *args, **kwargs) -> Tensor: """`put`, written into the tensor itself."""
     def qr(input, some: _bool = True) -> return_types.qr: """flow.linalg.qr(input), "complete" unless some."""
     def quantile(input, q, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = 'linear') -> Tensor:
-        """The q-quantiles (a number or a vector of numbers in [0, 1]) along `dim` (None: of all); NaN where there is one."""
+        """Return the q-quantiles (a number or a vector in [0, 1]) along `dim` (None: of all); NaN if the data has a NaN."""
     def rad2deg(input) -> Tensor: """Radians as degrees."""
     def rad2deg_(self, *args, **kwargs) -> Tensor: """`rad2deg`, written into the tensor itself."""
     def random_(self, *args, **kwargs) -> Tensor: """Fill the tensor with random numbers."""
@@ -586,7 +586,7 @@ class Tensor(TensorBase, metaclass=TensorType):
         """x with every part along `dim` scaled down to a p-norm of at most maxnorm."""
     def renorm_(self, *args, **kwargs) -> Tensor: """`renorm`, written into the tensor itself."""
     def repeat(input, *times_, repeats=None) -> Tensor:
-        """Copies side by side: as many along each axis as `repeats` says; it may have more axes than x, in front."""
+        """Repeat the tensor along each axis as often as `repeats` specifies; `repeats` may have more axes than x, in front."""
     def repeat_interleave(input, repeats=None, dim: _int | None = None, *, output_size=None) -> Tensor:
         """Every element (part along `dim`) `repeats` times in a row: an int, or a tensor with a number for each part."""
     @property
@@ -601,7 +601,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     @property
     def retains_grad(self) -> _bool: ...
     def roll(input, shifts, dims=None) -> Tensor:
-        """Elements moved along axes, those that fall off come in at the other end; dims None: in the flattened tensor."""
+        """Shift elements along axes; elements shifted past the end reappear at the start. dims None: in the flattened tensor."""
     def rot90(input, k: _int = 1, dims: Sequence[_int] = ...) -> Tensor:
         """Turned by k quarters in the plane of two axes, from the first towards the second."""
     def round(input, decimals: _int = 0) -> Tensor:
@@ -610,7 +610,8 @@ class Tensor(TensorBase, metaclass=TensorType):
     def rsqrt(input) -> Tensor: """Elementwise rsqrt."""
     def rsqrt_(self) -> Tensor: """`rsqrt`, written into the tensor itself."""
     @property
-    def sbp(self) -> Any: """How a global tensor lies on its devices: one sbp for each axis of the placement's hierarchy."""
+    def sbp(self) -> Any:
+        """The layout of a global tensor on its devices: one sbp for each axis of the placement's hierarchy."""
     def scatter(input, dim: _int, index, src, *, reduce: str | None = None) -> Tensor:
         """x with x[index[i, j], j] = src[i, j] for dim 0, and so on; src: a tensor or a number. reduce: "add" or "multiply"."""
     def scatter_(self, *args, **kwargs) -> Tensor: """`scatter`, written into the tensor itself."""
@@ -688,7 +689,7 @@ class Tensor(TensorBase, metaclass=TensorType):
         """Pieces along an axis: as many as a number says, or cut at the places in a list."""
     def tile(input, *dims_, dims=None) -> Tensor: """repeat; missing numbers in front are 1."""
     def to(self, *args, dtype=None, device=None, other: Tensor | None = None, non_blocking: _bool = False, copy: _bool = False, memory_format=None) -> Tensor:
-        """This tensor with another dtype or on another device; itself when nothing changes and `copy` is False."""
+        """Return this tensor with another dtype or on another device; itself if nothing changes and `copy` is False."""
     def to_consistent(*args, **kwargs) -> Tensor: """See help(flowedu.core.sbp.tensor.shards.to_global)."""
     def to_device(self, device, /, *, stream=None) -> Tensor:
         """Return the tensor on another device, as `x.to(device)` does. stream: None, as transfers use the current stream."""
@@ -703,7 +704,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     def triangular_solve(input, A, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> return_types.triangular_solve:
         """(solution X of A @ X = input, A); transpose: of A.mT @ X = input."""
     def tril(input, diagonal: _int = 0) -> Tensor:
-        """The lower triangle of each matrix, zeros above the diagonal that lies `diagonal` places to the right."""
+        """Return the lower triangle of each matrix, zeros above the diagonal shifted `diagonal` columns to the right."""
     def tril_(self, *args, **kwargs) -> Tensor: """`tril`, written into the tensor itself."""
     def triu(input, diagonal: _int = 0) -> Tensor: """The upper triangle of each matrix, zeros below the diagonal."""
     def triu_(self, *args, **kwargs) -> Tensor: """`triu`, written into the tensor itself."""

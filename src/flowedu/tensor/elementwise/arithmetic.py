@@ -73,7 +73,9 @@ add.quick, sub.quick = _add.quick, _sub.quick
 
 
 def div(input, other, *, rounding_mode: str | None = None):
-    """input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps whole numbers whole."""
+    """Return input / other; rounding_mode "floor" or "trunc" rounds the quotient and keeps integers
+    integers.
+    """
     if rounding_mode is None:
         return true_divide(input, other)
     if rounding_mode == "floor":
@@ -169,7 +171,7 @@ def logaddexp2(input, other):
 def _logadd(a, b, power, log_):
     second, gap = gt(b, a), b - a
     gap = where(eq(a, b), where(eq(abs(a), math.inf), 0.0, gap), gap)       # inf - inf is nan
-    return where(second, b, a) + log_(power(where(second, neg(gap), gap)))  # smooth where a = b, too
+    return where(second, b, a) + log_(power(where(second, neg(gap), gap)))  # also smooth where a = b
 
 
 def heaviside(input, values):

@@ -14,7 +14,7 @@ _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "
 
 
 def compare(op, a, b):
-    """A comparison, as of numbers without bounds: bools. NotImplemented for foreign types."""
+    """Compare values exactly, without limits of dtypes; return bools, or NotImplemented for foreign types."""
     if isinstance(a, Tensor):
         if isinstance(b, Tensor):
             if a.dtype is b.dtype:
@@ -33,7 +33,7 @@ def compare(op, a, b):
 
 
 def _against(op, a, number):
-    """A comparison of whole numbers with one that may be a fraction, or beyond their dtype."""
+    """Compare integers with a number that may be a fraction, or out of range of their dtype."""
     name, (low, high) = op.name, a.dtype.limits
     number = number if name in _MIRRORED else bool(number)                 # else of truths
     if low <= number <= high:
@@ -45,7 +45,7 @@ def _against(op, a, number):
 
 
 def order(op, a, b):
-    """a < b and the like: of what has no order there is an error, where == is just False."""
+    """Compare by <, <=, > or >=; raise an error for types without an order, for which == is False."""
     y = compare(op, a, b)
     return foreign(op.name, a, b) if y is NotImplemented else y
 

@@ -73,7 +73,7 @@ bitwise_right_shift = _bitwise("bitwise_right_shift", "shift_right", None)
 
 
 def bitwise_not(input):
-    """~x: the opposite of a bool, -1 - x of a whole number."""
+    """Return ~x: the opposite of a bool, -1 - x of an integer."""
     if input.dtype.is_floating_point:
         raise DTypeError("bitwise_not: only whole numbers and bools have bits", expected="an integer dtype",
                          got=input.dtype.name, fix="compare first, or convert with .long()")
