@@ -26,7 +26,7 @@ class _Gate(Function):
 
 
 def _through(told: Callable, values: tuple) -> tuple[tuple, list[int]]:
-    """`values` with those that want a gradient passed through a gate, and where these are."""
+    """Return `values` with those that require a gradient passed through a gate, and their indices."""
     places = [i for i, x in enumerate(values) if isinstance(x, Tensor) and x.requires_grad]
     if not places:
         return values, places

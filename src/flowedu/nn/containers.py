@@ -86,10 +86,10 @@ class _Numbered(Module):
 
 
 class Sequential(_Numbered):
-    """Modules called one after the other, each with what the one before gave.
+    """Modules called one after the other, each with the result of the previous one.
 
-    Sequential(a, b, ...) or Sequential(OrderedDict(first=a, second=b)). Index, slice, len and iteration work; a slice is
-    a Sequential that keeps the names.
+    Sequential(a, b, ...) or Sequential(OrderedDict(first=a, second=b)). Index, slice, len and iteration work;
+    a slice is a Sequential that keeps the names.
     """
 
     def __init__(self, *args):

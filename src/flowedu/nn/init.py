@@ -49,7 +49,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator=None)
 
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
                   generator=None) -> Tensor:
-    """Normal, without what lies outside [a, b]."""
+    """Fill with normal values truncated to [a, b]."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
                       "incorrect.", stacklevel=2)
@@ -112,7 +112,7 @@ _calculate_fan_in_and_fan_out = _fans
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor that makes up for what a nonlinearity does to the size of signals."""
+    """Return the factor that compensates for the effect of a nonlinearity on the size of signals."""
     if nonlinearity in ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
                         "sigmoid"):
         return 1.0

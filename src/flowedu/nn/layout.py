@@ -15,7 +15,9 @@ FORMATS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 
 def channels_last(what: str, data_format: str, axes: int, error: type = ArgumentError) -> bool:
-    """Whether channels stand last in this layout of `axes` spatial axes (either case); raises `error` for others."""
+    """Return True if channels are last in this layout of `axes` spatial axes; raise `error` for other
+    layouts.
+    """
     first, last = FORMATS[axes]
     if not isinstance(data_format, str) or data_format.upper() not in (first, last):
         raise error(f"{what}: unknown data_format", expected=f"{first} or {last}", got=repr(data_format),

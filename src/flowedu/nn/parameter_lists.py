@@ -21,7 +21,7 @@ def _as_parameter(value) -> Parameter | None:
 
 
 class _Parameters(Module):
-    """Printing of parameters that stand under names."""
+    """Base class that prints named parameters."""
 
     def __repr__(self) -> str:
         lines = [f"  ({name}): " + ("None" if p is None else "Parameter containing: [{} of size {}]".format(
@@ -31,7 +31,7 @@ class _Parameters(Module):
 
 
 class ParameterList(_Parameters):
-    """A list of parameters; tensors put into it become parameters. Lists of them may stand in it, too."""
+    """A list of parameters; tensors put into it become parameters. It may also contain lists of them."""
 
     def __init__(self, values: Iterable | None = None):
         super().__init__()

@@ -23,14 +23,15 @@ class Module:
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]: """Yield the buffers."""
     def children(self) -> Iterator[Module]: """Yield the direct children, each once."""
     def cpu(self) -> Self: """Parameters and buffers in main memory."""
-    def cuda(self, device=None) -> Self: """Parameters and buffers on a GPU; says so where there is none."""
+    def cuda(self, device=None) -> Self: """Move parameters and buffers to a GPU; raise an error if no GPU exists."""
     def double(self) -> Self: """Floating parameters and buffers as float64."""
     def eval(self) -> Self: """Set evaluation mode, as `train(False)`."""
     def extra_repr(self) -> str: """Return the text between the parentheses of the printed module."""
     def float(self) -> Self: """Floating parameters and buffers as float32."""
     def forward(self, *args, **kwargs): """Compute the output of the module."""
     def get_buffer(self, target: str) -> Tensor: """The buffer at a path."""
-    def get_extra_state(self): """Anything besides tensors that state_dict should hold."""
+    def get_extra_state(self):
+        """Return non-tensor state for state_dict; a module that has some overrides this and set_extra_state."""
     def get_parameter(self, target: str) -> Parameter: """The parameter at a path."""
     def get_submodule(self, target: str) -> Module: """The module at a path such as "features.0"; "" is this one."""
     def half(self) -> Self: """Floating parameters and buffers as float16."""
@@ -47,15 +48,15 @@ class Module:
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Yield the parameters, for example for an optimizer."""
     def register_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """hook(module, grad_input, grad_output) when the gradients of the module's inputs are there; it may return other ones."""
+        """Call hook(module, grad_input, grad_output) when the gradients of the module's inputs are computed; it may return others."""
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is state but not learnt. persistent: whether state_dict has it."""
     def register_forward_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
-        """hook(module, args, output) after forward; what it returns takes the place of the output. with_kwargs: hook(module, args, kwargs, output). always_call: also when forward raises, with output None."""
+        """Call hook(module, args, output) after forward; its result replaces the output. with_kwargs: hook(module, args, kwargs, output). always_call: also when forward raises, with output None."""
     def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
-        """hook(module, args) before forward; what it returns takes the place of args. with_kwargs: hook(module, args, kwargs), which may return (args, kwargs)."""
+        """Call hook(module, args) before forward; its result replaces args. with_kwargs: hook(module, args, kwargs), which may return (args, kwargs)."""
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """hook(module, grad_input, grad_output) when the gradients of the module's inputs are there; it may return other ones."""
+        """Call hook(module, grad_input, grad_output) when the gradients of the module's inputs are computed; it may return others."""
     def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """hook(module, grad_output) before backward goes through the module; it may return another grad_output."""
     def register_load_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:

@@ -73,17 +73,17 @@ class _Casts:
 
 
 class autocast:  # noqa: N801
-    """A context, or a decorator: inside it products compute in a 16-bit type and what needs range in float32.
+    """Context manager or decorator: products compute in a 16-bit dtype, and ops that need range in float32.
 
     Args:
-        device_type: "cpu" or "cuda": where the tensors are.
+        device_type: "cpu" or "cuda", the device of the tensors.
         dtype: float16 or bfloat16; default: bfloat16 on a CPU, float16 on a GPU.
-        enabled: False: inside it nothing is cast, also in a block around it.
+        enabled: False: no casts inside the block, even within an enabled block.
         cache_enabled: cast each parameter once in the outermost block.
 
-    Blocks nest. What backward computes is in the types that forward had, inside or outside of a block. Errors:
-    ArgumentError for another device_type, DeviceError for a GPU that is not there, DTypeError for another dtype. (PyTorch
-    2's; OneFlow 0.9 has the same.)
+    Blocks nest. Backward computes in the dtypes of forward, inside or outside of a block. Errors:
+    ArgumentError for another device_type, DeviceError for a missing GPU, DTypeError for another dtype.
+    (PyTorch 2's; OneFlow 0.9 has the same.)
     """
 
     def __init__(self, device_type: str = "cpu", dtype: dt.dtype | None = None, enabled: bool = True,
@@ -130,6 +130,6 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
 
 
 def get_autocast_dtype(device_type: str = "cpu") -> dt.dtype:
-    """What autocast computes in: that of the block around this line, else the default of the kind of device."""
+    """Return autocast's dtype: that of the enclosing block, else the default of the kind of device."""
     inside = thread_state.amp
     return inside.dtype if inside is not None else KINDS.get(str(device_type).partition(":")[0], dt.float16)

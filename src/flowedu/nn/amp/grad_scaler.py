@@ -37,16 +37,19 @@ def scale_after(scale: float, good: int, overflows: Sequence[bool], growth: floa
 
 
 class GradScaler:
-    """PyTorch's: scale(loss).backward(); unscale_(optimizer) before clipping, if at all; step(optimizer); update().
+    """PyTorch's: scale(loss).backward(); unscale_(optimizer) before clipping, if at all; step(optimizer);
+    update().
 
     Args:
-        init_scale: what losses are multiplied with at first.
-        growth_factor, growth_interval: after so many steps in a row without an overflow the scale grows by the factor.
-        backoff_factor: what the scale is multiplied with after an overflow.
+        init_scale: the initial scale of losses.
+        growth_factor, growth_interval: after so many steps in a row without an overflow the scale grows by
+            the factor.
+        backoff_factor: the factor of the scale after an overflow.
         enabled: False: all methods pass through.
 
-    Of a graph: nn.Graph.set_grad_scaler; it and eager steps share what the scaler holds. Source: torch.amp.GradScaler
-    (2.13). Errors: ArgumentError for factors that do not fit, CallError for a wrong order.
+    For graphs see nn.Graph.set_grad_scaler; graphs and eager steps share the state of the scaler. Source:
+    torch.amp.GradScaler (2.13). Errors: ArgumentError for factors that do not fit, CallError for a wrong
+    order.
     """
 
     def __init__(self, init_scale: float = 2.0 ** 16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
@@ -98,7 +101,9 @@ class GradScaler:
         self._states[id(optimizer)] = (optimizer, UNSCALED, found)
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """optimizer.step(*args, **kwargs), unless a gradient is infinite or NaN; what it returns, or None."""
+        """Call optimizer.step(*args, **kwargs) unless a gradient is infinite or NaN; return its result, or
+        None.
+        """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -138,7 +143,7 @@ class GradScaler:
         self._good.fill_(good)
 
     def _follow(self, scale: Any, good: Any, finite: Any) -> None:
-        """update() as a part of a graph: of values that stand for the scale, the good steps, and whether this is one."""
+        """Perform update() as part of a graph, on values for the scale, the good steps, and `finite`."""
         growth, backoff, interval = self._rule
         grown = scale * growth
         grown = REGISTRY["where"](REGISTRY["le"](grown, grown * 0.0 + LARGEST), grown, scale)
@@ -148,24 +153,24 @@ class GradScaler:
         return self._states.get(id(optimizer), (None, READY, False))[1]
 
     def get_scale(self) -> float:
-        """What losses are multiplied with; 1.0 where it is switched off."""
+        """Return the scale of losses; 1.0 if disabled."""
         return self._scale if self._enabled else 1.0
 
     def get_growth_factor(self) -> float:
-        """What the scale grows by."""
+        """Return the growth factor of the scale."""
         return self._rule[0]
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """What the scale grows by from now on."""
+        """Set the growth factor of the scale."""
         self._rule = new_factor, *self._rule[1:]
         ambient.changes += 1                              # for graphs
 
     def get_backoff_factor(self) -> float:
-        """What the scale is multiplied with after an overflow."""
+        """Return the factor of the scale after an overflow."""
         return self._rule[1]
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """What the scale is multiplied with after an overflow, from now on."""
+        """Set the factor of the scale after an overflow."""
         self._rule = self._rule[0], new_factor, self._rule[2]
         ambient.changes += 1
 
@@ -189,7 +194,10 @@ class GradScaler:
                 "_growth_tracker": self._good.item()} if self._enabled else {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """What state_dict gave, PyTorch's, too. ArgumentError for an empty one: it was switched off."""
+        """Load the result of state_dict, also of PyTorch's.
+
+        Raises ArgumentError for an empty one, saved by a disabled scaler.
+        """
         if not self._enabled:
             return
         if not state_dict:

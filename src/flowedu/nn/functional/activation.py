@@ -52,7 +52,7 @@ _relu6 = _one("relu6", "relu6", "")
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """min(max(x, 0), 6); whole numbers stay whole."""
+    """Return min(max(x, 0), 6); integers stay integers."""
     check_tensor("relu6", input)
     return _relu6(input, inplace) if input.dtype.is_floating_point else hardtanh(input, 0, 6, inplace)
 

@@ -179,7 +179,10 @@ def _projected(query, key, value, weights, bias):
 
 
 def _joint_mask(attn_mask, padding, batch, heads, dtype, more, is_causal):
-    """What is added to the scores (batch, heads, L, S), or None; masks are True (or -inf) where NOT to look."""
+    """Return the term added to the scores (batch, heads, L, S), or None.
+
+    Masks are True (or -inf) at positions without attention.
+    """
     total = None
     if attn_mask is not None:
         m = _added(attn_mask, dtype, more)

@@ -19,17 +19,19 @@ _CROSS_ENTROPY = REGISTRY["sparse_softmax_cross_entropy"]
 
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
                   reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
-    """-log softmax(input) at the target class; or -sum(target * log softmax(input)) where target holds probabilities.
+    """-log softmax(input) at the target class; or -sum(target * log softmax(input)) where target holds
+    probabilities.
 
     Args:
-        input: logits (N, C, ...), or (C,). target: classes, whole numbers (N, ...) or (); or probabilities like input.
+        input: logits (N, C, ...), or (C,). target: class indices, integers (N, ...) or (); or probabilities
+            like input.
         weight: (C,) how much each class counts. The mean is weighted too (not for probabilities).
         ignore_index: samples of this class do not count.
         label_smoothing: this share of the target is spread evenly over all classes.
 
     Raises:
         OutOfRangeError (an IndexError and RuntimeError): a class outside [0, C).
-        DTypeError, ShapeError (RuntimeErrors): what does not fit.
+        DTypeError, ShapeError (RuntimeErrors): arguments that do not fit.
     """
     check_floats("cross_entropy", input)
     check_tensor("cross_entropy", target, "target")
@@ -77,7 +79,7 @@ def _classes_last(x, axis: int):
 
 
 def _labels(what: str, target, shape: tuple, input):
-    """target, whole numbers of this shape."""
+    """Return target, checked to be integers of this shape."""
     if target.dtype is dt.bool_:
         raise DTypeError(f"{what}: expected target being integer type, but got {target.dtype!r}", expected="int64",
                          got=repr(target.dtype), fix="target.long()")
@@ -95,7 +97,7 @@ def _counted(labels, ignore_index: int, dtype):
 
 
 def _safe(labels, counts):
-    """The labels as indices: 0 for those that do not count."""
+    """Return the labels as indices: 0 for ignored ones."""
     labels = labels if labels.dtype in (dt.int32, dt.int64) else cast(labels, dt.int64)
     return _r["mul"](labels, cast(counts, labels.dtype))
 

@@ -52,7 +52,10 @@ def _bands(x, taps, stride, pads, dilation, groups):
                              step=(1,) * 5)
 
     def seen(tap):
-        """What each output slice sees at one place of the kernel's depth: (n, out, groups, 1, part, H, W), a view."""
+        """Return the inputs of each output slice at one index of the kernel's depth.
+
+        The result is a view (n, out, groups, 1, part, H, W).
+        """
         start = tap * dilation
         band = _r["slice"](x, start=(0, 0, start, 0, 0), step=(1, 1, stride, 1, 1),
                            stop=(n, c, start + (out - 1) * stride + 1, height, width))

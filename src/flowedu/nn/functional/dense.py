@@ -44,7 +44,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _check_linear(input, weight) -> None:
-    """What the product refused, in the words of a layer."""
+    """Raise a layer's error for inputs that the product rejected."""
     check_tensor("linear", input)
     check_tensor("linear", weight, "weight")
     shape = input.shape
@@ -99,7 +99,7 @@ def _rows(lead) -> int:
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
               norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
-    """The rows of `weight` that `input` names.
+    """Return the rows of `weight` given by `input`.
 
     Args:
         input: indices, int32 or int64, of any shape. weight: (rows, size).
@@ -112,7 +112,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
 
     Raises:
         OutOfRangeError (an IndexError and RuntimeError): an index outside [0, rows).
-        DTypeError: input does not hold whole numbers.
+        DTypeError: input is not an integer tensor.
     """
     inert("nn.functional.embedding(sparse)", bool(sparse), False, "gradients are dense")
     check_tensor("embedding", input)

@@ -23,8 +23,11 @@ def _check_p(what: str, p: float) -> None:
 
 
 def _put(what: str, f: Callable, input, inplace: bool):
-    """f(input), inplace: written into the input. What made the input (softmax, say) may have saved it: OneFlow lets one
-    drop elements of that, too."""
+    """Return f(input); inplace: write it into the input.
+
+    The op that computed the input (softmax, for example) may have saved it. OneFlow allows dropping elements
+    of that too.
+    """
     return compute_into(input, f, (), {}, what, lenient=True) if inplace else f(input)
 
 

@@ -91,7 +91,8 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     _check_pair("binary_cross_entropy", input, target)
     target = cast(target, input.dtype)
     loss = run(_r["binary_cross_entropy"], (input, target))
-    # The check stands behind the loss, so that what computes the input stays one fused chain, and a plan copies nothing.
+    # The check follows the loss, so that the ops that compute the input stay one fused chain, and a plan
+    # copies nothing.
     loss = require_range(loss, 0, 1, tested=input.detach(), expected="probabilities",
                          problem="binary_cross_entropy: all elements of input should be between 0 and 1",
                          fix="binary_cross_entropy_with_logits takes any numbers")

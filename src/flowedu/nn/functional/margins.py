@@ -36,10 +36,11 @@ def _classes(n: int, like) -> Tensor:
 
 def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
                       reduction: str = "mean") -> Tensor:
-    """The sum of max(0, margin - x[target] + x[j])^p over the classes j beside the target, by the number of classes.
+    """Return the sum of max(0, margin - x[target] + x[j])^p over the classes j != target, divided by the
+    number of classes.
 
     Args:
-        input: scores (n, classes) or (classes,). target: classes, whole numbers (n,) or ().
+        input: scores (n, classes) or (classes,). target: class indices, integers (n,) or ().
         p: 1 or 2. weight: (classes,) how much samples of each class count.
     """
     x, y = _rows("multi_margin_loss", input, target, tuple(input.shape[:-1]))
@@ -61,10 +62,11 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
 
 
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """The sum of max(0, 1 - x[i] + x[j]) over all i that the target names and j that it does not, by the number of classes.
+    """Return the sum of max(0, 1 - x[i] + x[j]) over target classes i and others j, divided by the number
+    of classes.
 
-    input: scores (n, classes) or (classes,). target: of the same shape; the classes of each sample, then -1, and what
-    follows is not read.
+    input: scores (n, classes) or (classes,). target: of the same shape; the classes of each sample, then -1;
+    later elements are not read.
     """
     x, y = _rows("multilabel_margin_loss", input, target, tuple(input.shape))
     y = require_range(y, -1, x.shape[1] - 1, problem="multilabel_margin_loss: invalid target",

@@ -23,7 +23,7 @@ def _filled(n, value: float, dtype):
 
 
 def _affine(x, n, weight, bias):
-    """Weight and bias, ones and zeros where there are none."""
+    """Return weight and bias, ones and zeros if they are None."""
     with made_with(x):
         return (_filled(n, 1.0, x.dtype) if weight is None else weight, _filled(n, 0.0, x.dtype) if bias is None else bias)
 
@@ -37,7 +37,7 @@ def moving_average(running, batch, momentum: float, factor: float = 1.0) -> None
 
 
 def count_up(counter) -> int:
-    """Add 1 to an int64 number in place; what it is now."""
+    """Add 1 to an int64 counter in place, and return its value."""
     if counter.global_layout is not None or counter._device:
         return int(counter.add_(1).item())
     values = counter.numpy()

@@ -103,14 +103,17 @@ def maxima(x, kernel, strides, pads, places: bool = False):
 
 
 def means(x, kernel, strides, pads):
-    """The mean of the real elements of each window, without what `pads` stands for. x: as for maxima."""
+    """Return the mean of each window without the elements of the padding. x: as for maxima."""
     return _pooled(_AVG, x, kernel, strides, pads, False)[0]
 
 
 def _pooled(op, x, kernel, strides, pads, places: bool):
-    """(result, what op gave besides of planes, and of slices): the op of 2-d pooling over one to three axes.
+    """Apply 2-d pooling along one to three axes; return (result, the op's other results for planes, and
+    for slices).
 
-    The largest of the largest is the largest, and a mean of means is the mean: all of them have as many real elements."""
+    The maximum of maxima is the maximum, and a mean of means is the mean because all have the same number of
+    real elements.
+    """
     if len(kernel) == 2:
         return *_plane(op, x, kernel, strides, pads), None
     b, c, *size = x.shape

@@ -22,7 +22,9 @@ def _parts(x, n: int):
 
 
 def step(mode: str, given, state: tuple, w_hh, b_hh, w_hr=None) -> tuple:
-    """The next state. given: what the inputs contribute, x @ w_ih.T + b_ih, (N, gates * H). state: (h,), or (h, c)."""
+    """Return the next state. given: the contribution of the inputs, x @ w_ih.T + b_ih, (N, gates * H).
+    state: (h,), or (h, c).
+    """
     h = state[0]
     mixed = linear(h, w_hh, b_hh)
     if mode == "LSTM":
@@ -43,9 +45,10 @@ def layer(mode: str, x, state: tuple, weights: tuple, backwards: bool = False, l
     """(outputs (T, N, H), last state) of one layer in one direction.
 
     Args:
-        x: (T, N, I). state: (h,) or (h, c), each (N, ...). weights: (w_ih, w_hh, b_ih, b_hh, w_hr), the last three or None.
-        lengths: None, or int64 (N, 1): how many steps each sample has; later steps leave the state alone, and what they
-            give is not said.
+        x: (T, N, I). state: (h,) or (h, c), each (N, ...). weights: (w_ih, w_hh, b_ih, b_hh, w_hr), the last
+            three or None.
+        lengths: None, or int64 (N, 1): the number of steps of each sample; later steps keep the state, and
+            their outputs are undefined.
     """
     if not x.shape[0]:
         raise ShapeError("rnn: Expected sequence length to be larger than 0 in RNN", expected="one step or more", got="0",

@@ -60,13 +60,14 @@ def _say_corners(align_corners: bool | None) -> None:
 
 def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
                 align_corners: bool | None = None) -> Tensor:
-    """The input read at the places in grid.
+    """Sample the input at the positions in grid.
 
     Args:
-        input: (N, C, H, W). grid: (N, Ho, Wo, 2): (x, y), -1 and 1 being the edges (align_corners: the outermost pixels).
+        input: (N, C, H, W). grid: (N, Ho, Wo, 2): (x, y), -1 and 1 being the edges (align_corners: the
+            outermost pixels).
             Volumes: (N, C, D, H, W) and (N, Do, Ho, Wo, 3): (x, y, z).
         mode: "bilinear" (of volumes between 8 points), "nearest", or of images "bicubic".
-        padding_mode: what lies outside: "zeros", "border" or "reflection".
+        padding_mode: values outside the input: "zeros", "border" or "reflection".
 
     Returns: (N, C, Ho, Wo), or (N, C, Do, Ho, Wo).
     """
@@ -107,7 +108,9 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
 
 
 def _cubic(t):
-    """(step, weight) of the four pixels around a place that lies t behind the second of them (Keys, a = -0.75)."""
+    """Return (step, weight) of the four pixels around a position t after the second of them (Keys, a =
+    -0.75).
+    """
     a = -0.75
     near = lambda d: ((a + 2) * d - (a + 3)) * d * d + 1
     far = lambda d: ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
@@ -120,7 +123,7 @@ def _pixels(u, size: int, corners: bool):
 
 
 def _kept_inside(at, size: int, corners: bool, padding_mode: str):
-    """Positions that lie outside, brought to the border or reflected at it."""
+    """Clamp positions outside the input to the border, or reflect them."""
     if padding_mode == "zeros":
         return at
     if padding_mode == "reflection":
@@ -143,7 +146,7 @@ def _read(image, places):
     for at, m in zip(places, sizes):
         here = E.logical_and(E.ge(at, scalar(0.0, at.dtype)), E.le(at, m - 1.0))
         inside = here if inside is None else E.logical_and(inside, here)
-        step = cast(E.where(here, at, 0.0), dt.int64)                      # nan and infinity lie outside, too
+        step = cast(E.where(here, at, 0.0), dt.int64)                      # NaN and infinity count as outside
         flat = step if flat is None else flat * m + step
     points = prod(out[1:])
     index = _r["contiguous"](_r["expand"](reshaped(flat, (n, 1, points)), shape=(n, c, points)))

@@ -98,7 +98,7 @@ def _plane(x, size, scale, mode, corners):
 
 
 def _positions(n: int, out: int, factor: float, corners: bool, dtype):
-    """Where the middles of `out` pixels lie in a row of n."""
+    """Return the centers of `out` pixels as positions in a row of n pixels."""
     i = cast(_r["range"](size=out, dtype=dt.int64), dtype)
     return i * ((n - 1) / (out - 1) if out > 1 else 0.0) if corners else (i + 0.5) * (1.0 / factor) - 0.5
 
@@ -110,7 +110,7 @@ def _middle(x, axis: int, out: int, factor: float, corners: bool):
 
 
 def _taken(x, axis: int, places):
-    """The elements of an axis at `places`; what lies outside counts as the border."""
+    """Return the elements of an axis at `places`; positions outside get the border's value."""
     return _r["gather"].call((x, cast(E.clamp(places, 0.0, x.shape[axis] - 1.0), dt.int64)), (axis,))
 
 

@@ -47,7 +47,7 @@ def _four(what, kernel_size, stride, padding, dilation):
 
 
 def fold(input: Tensor, output_size, kernel_size, dilation=1, padding=0, stride=1) -> Tensor:
-    """col2im: (N, C * kh * kw, L) to (N, C, H, W); what lies at one pixel is added. The adjoint of unfold."""
+    """col2im: (N, C * kh * kw, L) to (N, C, H, W), adding values of the same pixel. The adjoint of unfold."""
     check_tensor("fold", input)
     size = ints(output_size, 2, "fold", "output_size", 1)
     kernel, steps, paddings, dilations = _four("fold", kernel_size, stride, padding, dilation)

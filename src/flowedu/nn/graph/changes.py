@@ -44,7 +44,9 @@ class Same:
 
 
 def frozen(x, depth: int = 4):
-    """What stands for x in comparisons: the value of numbers, texts and containers of them, else which object it is."""
+    """Return a fingerprint of x: the value of numbers, strings, and containers of them, else the object's
+    identity.
+    """
     kind = type(x)
     if kind in (bool, int, str, bytes, type(None)):
         return kind, x
@@ -82,7 +84,9 @@ def attributes(module) -> dict:
 
 
 def contents(module, rebound: set) -> dict:
-    """{name: what stands for it} of all that a module, or a graph, holds. rebound: attributes read at every call."""
+    """Return {name: fingerprint} of all attributes of a module or a graph. rebound: attributes read at
+    every call.
+    """
     found = {name: (Tensor, x.spec) if isinstance(x, Tensor) and (id(module), name) in rebound else frozen(x)
              for name, x in attributes(module).items()}
     if isinstance(module, Module):
@@ -104,10 +108,11 @@ def strangers(x, depth: int = 3) -> Iterator[Module]:
 
 
 class Seen:
-    """What the build of a graph can read, as it is now.
+    """Snapshot of the state that the build of a graph can read.
 
-    Attributes: parts, {id of a module: (its path, the module, its ordinary attributes, contents)}; loose, (path, attribute,
-    what stands for it) of those that can change without a write of an attribute: lists, dicts, arrays, records.
+    Attributes: parts, {id of a module: (its path, the module, its ordinary attributes, contents)}; loose,
+    (path, attribute, fingerprint) of those that can change without a write of an attribute: lists, dicts,
+    arrays, records.
     """
 
     def __init__(self, graph):
@@ -130,7 +135,7 @@ class Seen:
             for name, x in group.items() if name not in RATES}}
 
     def add(self, module, path: str) -> None:
-        """Remember a module, and those that its attributes hold without registering them."""
+        """Add a module, and modules that its attributes hold without registering them."""
         if id(module) in self.parts:
             return
         own = attributes(module)
@@ -146,7 +151,9 @@ class Seen:
         return next((f"{path} is another" for path, x, before in self.loose.values() if frozen(x) != before), None)
 
     def change(self, graph, random: bool) -> str | None:
-        """What is not as it was, in words; None: nothing. random: whether the graph draws random numbers."""
+        """Describe the first change since the snapshot; None: no change. random: True if the graph draws
+        random numbers.
+        """
         if (now := self._around(graph)) != self.around:
             return next(f"{name} is another" for name in {**now, **self.around}
                         if now.get(name, MISSING) != self.around.get(name, MISSING))
@@ -155,7 +162,9 @@ class Seen:
         return next((f"{path} {said(*values)}" for path, *values in self.differences()), None)
 
     def differences(self) -> Iterator[tuple[str, object, object]]:
-        """(path, what stood for it before, what stands for it now) of what the modules hold and is not as it was."""
+        """Yield (path, fingerprint before, fingerprint now) for everything in the modules that has
+        changed.
+        """
         for path, module, _, before in self.parts.values():
             now = contents(module, self.rebound)
             for name in {**now, **before} if now != before else ():
@@ -183,7 +192,7 @@ def said(before, now) -> str:
 
 
 def refresh(block: ModuleBlock) -> None:
-    """Let a block have those children that its module has now; what the graph was told of the others stays."""
+    """Update a block's children to those of its module; the graph's settings of the others stay."""
     for name in [n for n, child in block.children.items() if block.origin._modules.get(n) is not child.origin]:
         del block.children[name]
     for name, module in block.origin._modules.items():

@@ -19,7 +19,7 @@ class GraphConfig(Options):
         super().__setattr__(name, value)
         ambient.changes += 1
 
-    # ---- what flowedu acts on
+    # ---- settings with an effect in flowedu
     def set_gradient_accumulation_steps(self, value: int) -> None:
         """Cut each input along axis 0 into `value` micro-batches, and update once, with the step of the whole batch.
 
@@ -52,7 +52,7 @@ class GraphConfig(Options):
         self.amp = dtype if mode else None
 
     def computing(self) -> AbstractContextManager:
-        """What build runs in."""
+        """Return the context manager in which build runs."""
         return nullcontext() if self.amp is None else autocast("cpu", self.amp)
 
     def disable_pass(self, *names: str) -> None:
@@ -85,7 +85,7 @@ class GraphConfig(Options):
         self._switch("fuse_scale", mode)
 
     def enable_multi_tensor_update(self, mode: bool = True) -> None:
-        """False: a call for every parameter's update, where there is one for all of a group."""
+        """Update all parameters of a group in one call (True), or each in its own call (False)."""
         self.one_update = bool(mode)
 
     def enable_compress_memory(self, mode: bool = True) -> None:
@@ -94,7 +94,7 @@ class GraphConfig(Options):
 
     # ---- OneFlow's that have nothing to do here: the first call says so
     def enable_fused_model_update_cast(self, mode: bool = True) -> None:
-        """Weights have no copy in half precision that an update could write, too."""
+        """Accept the setting; weights have no 16-bit copy that an update could also write."""
         if mode:
             self._nothing("enable_fused_model_update_cast", "weights have no copy in half precision")
 
@@ -121,14 +121,14 @@ class GraphConfig(Options):
 
     def enable_zero(self, mode: bool = True, *, stage: int = 2, shard_min_size: int = 1024,
                     shard_restore_level: int = 1) -> None:
-        """ZeRO: parameters that are broadcast along an axis of their placement are split along it, with what the optimizer
-        remembers of them, and brought back for their readers (distributed/zero.py). After the first call of the graph they
-        are split(0). On one device there is nothing to split.
+        """Enable ZeRO: split parameters that are broadcast along an axis of their placement along it, with
+        their optimizer states, and gather them for their consumers (distributed/zero.py). After the first
+        call of the graph they are split(0). On one device it has no effect.
 
         Args:
-            stage: 1 all-reduces gradients, 2 reduce-scatters them, 3 also brings a parameter back for each use anew.
-            shard_min_size: parameters with fewer elements stay whole.
-            shard_restore_level: 1; another says once that it does nothing.
+            stage: 1 all-reduces gradients, 2 reduce-scatters them, 3 also gathers a parameter for each use.
+            shard_min_size: parameters with fewer elements are not split.
+            shard_restore_level: 1; other values warn once that they have no effect.
         """
         if stage not in (1, 2, 3):
             raise ArgumentError("enable_zero: stage", expected="1, 2 or 3", got=repr(stage))
@@ -149,8 +149,11 @@ class GraphConfig(Options):
         self.auto_parallel = bool(mode)
 
     def enable_auto_parallel_ignore_user_sbp_config(self, mode: bool = True) -> None:
-        """With enable_auto_parallel: choose the sbp of trained parameters, too, which after the first call lie as was
-        chosen. (Inputs, and what to_global asks for in build, stay.)"""
+        """Let enable_auto_parallel also choose the sbp of trained parameters, which keep it after the
+        first call.
+
+        Inputs, and to_global in build, keep their sbp.
+        """
         self.auto_parameters = bool(mode)
 
     def set_auto_parallel_computation_cost_ratio(self, ratio: float = 1.0) -> None:
@@ -172,7 +175,7 @@ class GraphConfig(Options):
             self._nothing("enable_auto_parallel_trunk_algo", "the whole graph is searched as one problem")
 
     def enable_auto_parallel_sbp_collector(self, mode: bool = True) -> None:
-        """The second step of the search does what this is for: a value brought to a layout once serves all its readers."""
+        """Accept the setting; the search already shares one converted value among all its consumers."""
         if mode:
             self._nothing("enable_auto_parallel_sbp_collector", "a value brought to a layout always serves all its readers")
 

@@ -94,8 +94,11 @@ def refuse_gradients(blocks: Iterable) -> None:
 
 
 def check_aliases(tracer) -> None:
-    """A tensor that build writes in place must not be seen through another tensor: what the graph reads there is the old
-    value. Raises UnsupportedError."""
+    """Raise UnsupportedError if build writes a tensor in place whose memory the graph reads through
+    another tensor.
+
+    The graph would read the old value there.
+    """
     names = {id(v): n for n, v in tracer.graph.variables.items()}
     written = [(names[id(v)], tracer.variables[names[id(v)]]) for v in tracer.written]
     near: dict[int, list[tuple[str, Tensor]]] = {}                  # by the memory they may share

@@ -25,13 +25,13 @@ from flowedu.nn.graph.proxies import GraphModule, ProxyModule, unwrap
 from flowedu.nn.graph.timed import TimedCompiled, told
 from flowedu.show.modules import describe, measurable, profile, report
 
-OFTEN = 10                                     # so many new traces of one graph are said
+OFTEN = 10                                     # the number of retraces of one graph that are reported
 DEBUG_OPTIONS = ("max_py_stack_depth", "only_user_py_stack", "op_repr_with_py_stack")
 
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Inside, Python's collector of circles rests: a graph that is made is nodes by the thousand, and all of them stay."""
+    """Pause Python's cycle collector: a graph has thousands of nodes, and all of them stay."""
     running = gc.isenabled()
     gc.disable()
     try:
@@ -66,9 +66,10 @@ class Graph(core.TracedGraph):
 
         loss = Train()(x, y)
 
-    The first call traces build and compiles; every call runs the whole step, updates included. Parameters stay those of
-    the module: what a step writes, the module sees. (OneFlow 0.9.) Where a mode, an attribute, a parameter, an option, a
-    seed is another than before, the next call traces build again, and says so on stderr (OneFlow does not).
+    The first call traces build and compiles; every call runs the whole step, updates included. Parameters
+    remain the module's own: it sees all writes of a step. (OneFlow 0.9.) Where a mode, an attribute, a
+    parameter, an option, a seed is another than before, the next call traces build again, and says so on
+    stderr (OneFlow does not).
 
     Attributes: name; config (GraphConfig); training, is_compiled.
     """
@@ -103,8 +104,10 @@ class Graph(core.TracedGraph):
         super().add_optimizer(optim, lr_sch=lr_sch)
 
     def set_grad_scaler(self, grad_scaler: GradScaler) -> None:
-        """Let every step scale its loss, look for overflows and leave out the step that has one (scaling.py): what eager
-        code does with scale, step and update, which may go on with the same scaler. Schedules follow steps that were made.
+        """Let every step scale its loss, check for overflows, and skip a step with one (scaling.py).
+
+        Eager code with scale, step, and update can continue with the same scaler. Schedules count the steps
+        that were not skipped.
 
         Args:
             grad_scaler: flow.amp.GradScaler(...), or StaticGradScaler(scale_factor).
@@ -133,8 +136,10 @@ class Graph(core.TracedGraph):
         return compiled
 
     def _recompile_if_changed(self, compiled: CompiledGraph, args: tuple, kwargs: dict) -> CompiledGraph:
-        """The compiled graph, or where what build read is not as it was, that of a new trace: optimizers go on with what
-        they remember, and the reason is said in a line on stderr."""
+        """Return the compiled graph, or that of a new trace if the state that build read has changed.
+
+        Optimizers keep their states, and the reason is printed on stderr.
+        """
         now = ambient.changes
         compiled.refuse_hooks()
         seen = compiled.seen
@@ -184,23 +189,25 @@ class Graph(core.TracedGraph):
         return describe(self)
 
     def report(self) -> str:
-        """What each pass did, one line per pass, the memory the plan needs, and where the first call's time went."""
+        """Return one line per pass, the memory of the plan, and the time of each part of the first call."""
         compiled = self._need_compiled("report")
         program = compiled.program if compiled.spread is None else compiled.spread.first
         return report(compiled, told(compiled, program.graph.spent))
 
     def explain(self) -> str:
-        """Of global tensors: how each op is split over the devices, what is moved for it, and the bill of one step."""
+        """Describe the layouts of each op on global tensors, the messages they need, and the bytes of one
+        step.
+        """
         return self._need_global("explain").explain()
 
     @property
     def bytes(self) -> int:
-        """What one step moves between devices; 0 for local tensors."""
+        """Return the bytes that one step moves between devices; 0 for local tensors."""
         compiled = self._need_compiled("bytes")
         return 0 if compiled.spread is None else compiled.spread.bytes
 
     def memory(self) -> dict:
-        """{rank: what it needs, in bytes}: arena, parameters, states, other, total (show/ranks.py, Memory)."""
+        """Return {rank: memory in bytes}: arena, parameters, states, other, total (show/ranks.py, Memory)."""
         return self._need_global("memory").memory()
 
     def _need_global(self, what: str):
@@ -239,10 +246,11 @@ class Graph(core.TracedGraph):
         return profile(self._need_compiled("profile"), args, kwargs)
 
     def timeline(self, *args, **kwargs):
-        """When the calls of one step run, on which threads, and how much of the arena is in use then. Runs the step several
-        times; no variable changes.
+        """Return the times and threads of the calls of one step, and the use of the arena. The step runs
+        several times; no variable changes.
 
-        Returns: a flowedu.show.timeline.Timeline, a picture in a notebook, with `.save("step.json")` for chrome://tracing.
+        Returns: a flowedu.show.timeline.Timeline, which a notebook draws, with `.save("step.json")` for
+        chrome://tracing.
         """
         from flowedu.show.timeline import timeline
         return timeline(*measurable(self._need_compiled("timeline"), args, kwargs, "timeline"))
@@ -251,8 +259,8 @@ class Graph(core.TracedGraph):
         """Draw into the file `path`; returns it.
 
         Args:
-            what: "graph", the ops as they were traced (SVG); "optimized", what the passes made of them (SVG); "memory",
-                the plan's memory over its steps (PNG or SVG; needs matplotlib).
+            what: "graph", the ops as they were traced (SVG); "optimized", the graph after the passes (SVG);
+                "memory", the plan's memory over its steps (PNG or SVG; needs matplotlib).
         """
         compiled = self._need_compiled("draw")
         if what not in ("graph", "optimized", "memory"):
@@ -264,7 +272,7 @@ class Graph(core.TracedGraph):
         return draw_graph(compiled, path, what == "optimized")
 
     def _repr_svg_(self) -> str | None:
-        """What a notebook shows; before the first call there is only text."""
+        """Return the diagram shown in notebooks; None before the first call, where only text is shown."""
         from flowedu.show.graph import graph_svg
         return None if self._compiled is None else graph_svg(self._compiled)
 

@@ -32,8 +32,11 @@ class GraphModule(ModuleBlock):
         return self.prefix
 
     def set_stage(self, stage_id: int | None = None, placement=None) -> None:
-        """Which stage of a pipeline this module is, and on which devices: what it is called on is brought there, where it
-        is a global tensor. (The parameters are placed with to_global.)"""
+        """Set the pipeline stage of this module, and its devices.
+
+        Global tensors passed to the module are moved to these devices. (The parameters are placed with
+        to_global.)
+        """
         if stage_id is not None and (not isinstance(stage_id, int) or stage_id < 0):
             raise ArgumentError(f"set_stage of {self.path}: stage_id", expected="0, 1, 2, ...", got=repr(stage_id))
         if placement is not None and not hasattr(placement, "hierarchy"):
@@ -59,7 +62,7 @@ class GraphModule(ModuleBlock):
 
 @dataclass(frozen=True)
 class GraphTensor:
-    """What the graph knows of a parameter or buffer: its path and which of the two it is."""
+    """The graph's data about a parameter or buffer: its path and which of the two it is."""
 
     name: str
     type: str

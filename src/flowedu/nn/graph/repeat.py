@@ -49,7 +49,10 @@ class ForgetfulTracer(SayingTracer):
             self.checkpoint = None
 
     def grad(self, outputs: list, inputs: list, gradients: list, create_graph: bool) -> list:
-        """`flow.autograd.grad` in build: the backward nodes are appended here and now. None where there is no path."""
+        """Perform `flow.autograd.grad` in build: append the backward nodes at once.
+
+        None for inputs without a path.
+        """
         seeds, one = [], REGISTRY["constant"]
         for y, g in zip(outputs, gradients):
             check_seed("grad", y, g)
@@ -75,7 +78,7 @@ class RepeatingCompiled(SayingCompiled):
     is_whole = False                                      # True: build gets the whole batch, to be compared
 
     def __init__(self, owner, args: tuple, kwargs: dict):
-        give_to_optimizers(owner)                    # of those that were added after the load
+        give_to_optimizers(owner)                    # for optimizers added after the load
         self.steps = Steps(owner._optimizers)
         super().__init__(owner, args, kwargs)
 
@@ -149,7 +152,7 @@ class RepeatingCompiled(SayingCompiled):
         parts = [p for block in self.owner._blocks.values() for p in block.walk()]
         counts = [len(p.nodes) for p in parts]
         try:
-            set_seeds(seeds)                                      # build draws the same numbers once more
+            set_seeds(seeds)                                      # build draws the same random values again
             with fork_rng():
                 whole._trace(*whole._enter(args, kwargs))
         except Exception as e:
@@ -165,7 +168,7 @@ class RepeatingCompiled(SayingCompiled):
         return whole
 
     def _shown(self) -> GraphValue:
-        """The loss of each micro-batch as what its mean over them is that of the batch."""
+        """The losses of the micro-batches, scaled so that their mean is the loss of the batch."""
         with self.tracer.raw():
             return joined(self.tracer, [y * float(len(self.made)) for y in self.made], self.batch_parts)
 

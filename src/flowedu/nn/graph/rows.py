@@ -30,8 +30,10 @@ class RowAnalysis:
 
     Attributes:
         states: {value: state}, without the values that are SAME.
-        factors: {value: ratio of its numbers in the whole batch to those in a micro-batch}, without ratios of 1.
-        blocks: {value: sizes of its blocks of rows}, if the rows are not in the order of the batch; () fits any
+        factors: {value: ratio of its values in the whole batch to those in a micro-batch}, without ratios of
+            1.
+        blocks: {value: sizes of its blocks of rows}, if the rows are not in the order of the batch; () fits
+            any
             blocks, because all rows are alike.
         culprits: {mixed value: the node that mixes rows, or the variable that differs}.
 
@@ -256,7 +258,10 @@ class RowAnalysis:
 
 
 def _ratio(a, b) -> float | None:
-    """The number that `a` is multiplied by in `b`; None if there is none. Numbers, or tensors that build makes."""
+    """Return the number by which `a` is multiplied in `b`; None if no number fits.
+
+    Inputs: numbers, or tensors made by build.
+    """
     if a is None or b is None:
         return None
     if hasattr(a, "spec"):

@@ -47,7 +47,7 @@ class SayingTracer(Tracer):
 
 
 class SayingCompiled(CompiledGraph):
-    """A CompiledGraph that says what goes into build and comes out.
+    """A CompiledGraph that logs the inputs and outputs of build.
 
     Attributes: inputs and outputs, [(name, text or None)] of the leaves.
     """

@@ -22,7 +22,9 @@ from flowedu.optim import overflow
 
 
 class ScalingTracer(ForgetfulTracer):
-    """Attributes: factor, the value of the scale, or None; finite, once gradients are there: whether they are finite."""
+    """Attributes: factor, the value of the scale, or None; finite: True if the gradients are finite, set
+    once they exist.
+    """
 
     factor: GraphValue | None = None
     finite: GraphValue | None = None

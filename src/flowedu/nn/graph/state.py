@@ -20,7 +20,7 @@ from flowedu.tensor.globals import logical
 SCHEDULE = "System-Train-ScheduleStep"           # of a schedule that counts otherwise than its optimizer, and its number
 
 SCALE = "System-Train-GradScaler-Scale"
-SCALER = {SCALE: "_factor", "System-Train-GradScaler-GoodSteps": "_good"}      # {name: what it is of the scaler}
+SCALER = {SCALE: "_factor", "System-Train-GradScaler-GoodSteps": "_good"}      # {name: attribute of the scaler}
 MADE = "System-Train-GradScaler-Made"            # whether the last run made its step; no state
 
 
@@ -40,7 +40,7 @@ def state_dict(graph, destination: dict | None = None) -> dict:
 
 
 def remembered(graph) -> dict[str, Tensor]:
-    """What the optimizers and schedules remember, under the names it has in a graph."""
+    """Return the states of the optimizers and schedulers, under their names in a graph."""
     found = {name: o.state[p][s.key] for name, o, p, _, s in _places(graph) if s.key in o.state.get(p, ())}
     for i, (optimizer, scheduler) in enumerate(graph._optimizers):
         n = optimizer.count_.item()
@@ -87,7 +87,7 @@ def load_state_dict(graph, state: dict, strict: bool = True) -> None:
 
 
 def give_to_optimizers(graph) -> None:
-    """Of what was loaded, the optimizers and schedules take what is theirs."""
+    """Give the optimizers and schedulers their parts of a loaded state."""
     states = graph._states
     for name, optimizer, p, group, s in _places(graph):
         if name in states:
@@ -110,7 +110,7 @@ def give_to_optimizers(graph) -> None:
 
 
 def _whole(t: Tensor) -> Tensor:
-    """The local tensor with t's value: what concerns no one device may have been spread with the rest of a state."""
+    """Return t as a local tensor; a value independent of devices may have been spread with its state."""
     return t if t.global_layout is None else logical(t)
 
 

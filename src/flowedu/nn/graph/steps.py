@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Steps:
-    """What is done around each run of a graph.
+    """Work before and after each run of a graph.
 
     Args:
         entries: (optimizer, scheduler or None) pairs. The executor counts for the first optimizer.
@@ -20,7 +20,7 @@ class Steps:
             scheduler.lr_at(0.0, 0)
 
     def around(self, program) -> Callable[[tuple], list]:
-        """What to call instead of program.run."""
+        """Return a wrapper of program.run."""
         plain = program.run
 
         def run(arguments: tuple) -> list:

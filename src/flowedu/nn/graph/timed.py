@@ -51,7 +51,7 @@ class TimedCompiled(WritingCompiled):
 
     @contextmanager
     def _takes(self, what: str) -> Iterator[None]:
-        """What happens inside is part of `what`."""
+        """Count the time inside the block as part of `what`."""
         start = perf_counter()
         try:
             yield

@@ -27,8 +27,9 @@ class Recomputed:
 
 
 class Checkpoint:
-    """One call of a module with activation_checkpointing. `again(node)` appends the module's nodes once more, the first
-    time it is asked."""
+    """One call of a module with activation_checkpointing. `again(node)` appends the module's nodes a second
+    time at its first call.
+    """
 
     def __init__(self, tracer):
         self.tracer, self.nodes, self.copies = tracer, [], None
@@ -53,8 +54,8 @@ class Checkpoint:
 def micro_slices(tracer, value: GraphValue, k: int, name: str, devices: int = 1) -> list[GraphValue]:
     """`value` cut into k equal parts along axis 0.
 
-    devices: a batch that lies in parts on so many devices is cut on each of them, so that no row moves: of 8 rows on two
-    devices the first of two micro-batches has rows 0, 1, 4, 5.
+    devices: a batch split over this number of devices is cut on each of them, so that no row moves. With 8
+    rows on two devices the first of two micro-batches has rows 0, 1, 4, 5.
     """
     if not value.shape or value.shape[0] % k:
         raise ShapeError(f"set_gradient_accumulation_steps({k}): {name} cannot be cut into {k} equal parts along axis 0",
@@ -132,7 +133,9 @@ def over_micro_batches(tracer, cuts: Sequence[Sequence[GraphValue]], differentia
 
 
 def joined(tracer, parts: Sequence[GraphValue], devices: int = 1) -> GraphValue:
-    """The micro-batches' values as one: numbers side by side, batches one after the other. devices: see micro_slices."""
+    """Join the values of the micro-batches: scalars become a vector, batches are concatenated. devices:
+    see micro_slices.
+    """
     if len(parts) == 1:
         return parts[0]
     shape = parts[0].shape

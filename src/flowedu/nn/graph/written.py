@@ -68,10 +68,11 @@ class WatchfulTracer(ScalingTracer):
 
 
 class Attribute:
-    """An attribute that build gives another tensor, or whose tensor it reads by a stand-in.
+    """An attribute to which build assigns another tensor, or that it reads through a substitute tensor.
 
-    Attributes: own, what the graph reads in its place (None: the attribute itself, of which build did not know yet that it
-    changes); out, what a run writes; in_place: own was written instead, and so is the attribute's tensor.
+    Attributes: own, the substitute that the graph reads (None: the attribute itself, because the first trace
+    did not know that it changes); out, the value that a run writes; in_place: own was written instead, and so
+    is the attribute's tensor.
     """
 
     def __init__(self, module: Module, name: str, own: Tensor | None, out: Tensor | None, in_place: bool = False):
@@ -91,11 +92,12 @@ class Attribute:
 
 
 class WritingCompiled(ScalingCompiled):
-    """A Compiled that knows what build writes outside.
+    """A CompiledGraph that records the writes of build outside the graph.
 
-    Attributes: seen, what was there before build ran; exits, (number of the input, where in `fetched` its new value is);
-    rebound, the attributes; random, whether it draws random numbers that do not follow from the number of steps; at, the
-    stamp; stamp itself is None where a call must ask `seen` in any case; once, why this serves one call only, or None.
+    Attributes: seen, the state before build ran; exits, (number of the input, where in `fetched` its new
+    value is); rebound, the attributes; random, whether it draws random numbers that do not follow from the
+    number of steps; at, the stamp; stamp itself is None where a call must ask `seen` in any case; once, why
+    this serves one call only, or None.
     """
 
     tracer_type = WatchfulTracer
@@ -168,7 +170,7 @@ class WritingCompiled(ScalingCompiled):
             program.before += (Kept(program, weights).look,)
 
     def sync(self) -> None:
-        """Let what stands for attributes have the values that they have now."""
+        """Copy the current values of attributes into their substitutes."""
         for a in self.rebound:
             a.enter()
 
@@ -193,7 +195,7 @@ class WritingCompiled(ScalingCompiled):
         return result
 
     def current(self, changes: int) -> None:
-        """What was there before build ran still is, at this count of changes."""
+        """Mark the state before build as still current at this count of changes."""
         self.at = changes
         self.stamp = None if self.seen.loose or self.once else changes
 
@@ -236,7 +238,9 @@ class WritingCompiled(ScalingCompiled):
                         del module.__dict__[name]
 
     def _attributes(self) -> list[tuple[Module, str, object, dict]]:
-        """(module, name, what it is now, {name: what was there before build ran}) of all attributes of modules."""
+        """Return (module, name, current value, {name: value before build ran}) of all attributes of
+        modules.
+        """
         return [(module, name, x, own) for _, module, own, _ in self.seen.parts.values() if isinstance(module, Module)
                 for name, x in attributes(module).items()]
 

@@ -107,5 +107,5 @@ class Convertible:
         return self.to("cpu")
 
     def cuda(self, device=None) -> Convertible:
-        """Parameters and buffers on a GPU; says so where there is none."""
+        """Move parameters and buffers to a GPU; raise an error if no GPU exists."""
         return self.to("cuda" if device is None else device)

@@ -14,7 +14,7 @@ _ids = itertools.count()
 
 
 class RemovableHandle:
-    """What registering a hook gives: `handle.remove()` takes it away, as does leaving `with handle:`."""
+    """Handle of a registered hook: `handle.remove()` unregisters it, as does leaving `with handle:`."""
 
     def __init__(self, table: dict, *others: dict):
         self.id, self.tables = next(i for i in _ids if i not in table), (table, *others)     # a loaded table has old ids
@@ -114,14 +114,16 @@ class Hooked:
 
     def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
                                   ) -> RemovableHandle:
-        """hook(module, args) before forward; what it returns takes the place of args. with_kwargs: hook(module, args,
-        kwargs), which may return (args, kwargs)."""
+        """Call hook(module, args) before forward; its result replaces args. with_kwargs: hook(module, args,
+        kwargs), which may return (args, kwargs).
+        """
         return self._hook("pre", hook, prepend=prepend, with_kwargs=with_kwargs)
 
     def register_forward_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False,
                               always_call: bool = False) -> RemovableHandle:
-        """hook(module, args, output) after forward; what it returns takes the place of the output. with_kwargs:
-        hook(module, args, kwargs, output). always_call: also when forward raises, with output None."""
+        """Call hook(module, args, output) after forward; its result replaces the output. with_kwargs:
+        hook(module, args, kwargs, output). always_call: also when forward raises, with output None.
+        """
         return self._hook("post", hook, prepend=prepend, with_kwargs=with_kwargs, always=always_call)
 
     def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
@@ -129,8 +131,9 @@ class Hooked:
         return self._hook("backward_pre", hook, prepend=prepend)
 
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """hook(module, grad_input, grad_output) when the gradients of the module's inputs are there; it may return other
-        ones. Both are tuples."""
+        """Call hook(module, grad_input, grad_output) when the gradients of the module's inputs are computed;
+        it may return others. Both are tuples.
+        """
         return self._hook("backward", hook, prepend=prepend)
 
     register_backward_hook = register_full_backward_hook

@@ -32,7 +32,7 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
 
 def _as_tensor(value) -> Tensor | None:
-    """The tensor of a tensor, an array, or what turns into one (a PyTorch tensor, a list); None for anything else."""
+    """Convert a tensor, an array, a PyTorch tensor, or a list to a tensor; return None for anything else."""
     if isinstance(value, Tensor):
         return value
     try:
@@ -90,7 +90,9 @@ class Stateful:
                 yield name, t
 
     def get_extra_state(self):
-        """Anything besides tensors that state_dict should hold. A module that has it defines this and set_extra_state."""
+        """Return non-tensor state for state_dict; a module that has some overrides this and
+        set_extra_state.
+        """
         raise CallError("get_extra_state: this module has none", expected="a module that defines get_extra_state",
                         got=type(self).__name__, fix="define get_extra_state in the class")
 

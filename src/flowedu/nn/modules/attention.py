@@ -91,7 +91,9 @@ def _activation(f: str | Callable) -> Callable:
 
 
 class _Layer(Module):
-    """What encoder and decoder layers share: the feed-forward part, and norms before (norm_first) or after."""
+    """Base class of encoder and decoder layers: the feed-forward part, and norms before (norm_first) or
+    after.
+    """
 
     def _build(self, d_model, dim_feedforward, dropout, activation, eps, norm_first, bias, norms, place):
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **place)
@@ -105,7 +107,7 @@ class _Layer(Module):
         self.activation = _activation(activation)
 
     def _step(self, x, number: int, f: Callable) -> Tensor:
-        """x and what f makes of it, added, with norm and dropout `number`."""
+        """Return the sum of x and f's result, with norm and dropout `number`."""
         norm, drop = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
         return x + drop(f(norm(x))) if self.norm_first else norm(x + drop(f(x)))
 
@@ -191,11 +193,11 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder of `src` and a decoder of `tgt` that looks at what the encoder made (Vaswani et al. 2017).
+    """An encoder of `src` and a decoder of `tgt` that attends to the encoder's output (Vaswani et al. 2017).
 
-    src: (S, N, E), tgt: (T, N, E), with batch_first (N, S, E) and (N, T, E); the result is as tgt. Weights begin as
-    Xavier's uniform. custom_encoder, custom_decoder: modules in the places of the built ones. ShapeError where the sizes do
-    not fit.
+    src: (S, N, E), tgt: (T, N, E), with batch_first (N, S, E) and (N, T, E); the result is as tgt. Weights
+    begin as Xavier's uniform. custom_encoder, custom_decoder: modules that replace the default ones.
+    ShapeError if the sizes do not fit.
     """
 
     def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,

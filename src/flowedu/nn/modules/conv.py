@@ -17,7 +17,9 @@ _MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _Conv(Module):
-    """What all convolutions share. axes: how many spatial ones; transposed: whether weights are (in, out / groups, ...)."""
+    """Base class of all convolutions. axes: the number of spatial axes; transposed: True if weights are
+    (in, out / groups, ...).
+    """
 
     axes, transposed = 2, False
 

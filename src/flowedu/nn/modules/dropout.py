@@ -55,7 +55,7 @@ class Dropout3d(_Dropout):
 
 
 class AlphaDropout(_Dropout):
-    """Dropout that keeps mean 0 and variance 1 of what comes from SELU."""
+    """Dropout that keeps mean 0 and variance 1 of SELU's outputs."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.alpha_dropout(input, self.p, self.training, self.inplace)

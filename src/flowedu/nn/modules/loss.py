@@ -219,7 +219,7 @@ class MultiLabelSoftMarginLoss(_Weighted):
 
 
 class MultiMarginLoss(_Weighted):
-    """What the other classes' scores come nearer to the target's than margin; see F.multi_margin_loss."""
+    """Loss for scores of other classes within margin of the target's score; see F.multi_margin_loss."""
 
     def __init__(self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, size_average=None, reduce=None,
                  reduction: str = "mean"):

@@ -63,7 +63,7 @@ class _Recurrent(Module):
             init.uniform_(p, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Nothing: here parameters need not lie together."""
+        """Do nothing; flowedu's parameters need not be contiguous in memory."""
 
     def _weights(self, k: int, way: int) -> tuple:
         end = f"_l{k}" + ("_reverse" if way else "")

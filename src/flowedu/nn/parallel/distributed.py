@@ -27,8 +27,11 @@ from flowedu.tensor.devices import put
 
 
 class _Gate(Function):
-    """The module's outputs, unchanged. In backward it comes first, tells the buckets that one begins, and gives every
-    parameter a zero, so that those which this rank did not use have a gradient, too."""
+    """Identity on the module's outputs.
+
+    Its backward runs first. It tells the buckets that backward begins, and gives every parameter a zero
+    gradient, so that parameters not used by this rank also have one.
+    """
 
     @staticmethod
     def forward(ctx, buckets, count, *values):
@@ -74,7 +77,7 @@ class Buckets:
             self.buckets.append(Bucket(todo))
         self.home = {id(p): b for b in self.buckets for p in b.params}
         self.next: int | None = None                         # the first bucket that has not started; None: no backward
-        self.sync = True                                     # False: what is computed now leaves gradients as they are
+        self.sync = True                                     # False: gradients computed now are not averaged
         self.joining: Joining | None = None                  # inside join()
 
     def begin(self, params: Sequence[Tensor]) -> None:
@@ -142,7 +145,7 @@ def DistributedDataParallel(module: Module, *, broadcast_buffers: bool = True, b
 
 
 def attach(module: Module, broadcast_buffers: bool, broadcast_parameters: bool, bucket_size: int) -> Buckets | None:
-    """What DistributedDataParallel does. The buckets; None: there is nobody to tell."""
+    """Set up DistributedDataParallel; return the buckets, or None if there is only one rank."""
     engine = current()
     if not isinstance(bucket_size, int) or bucket_size < 1:
         raise ArgumentError("DistributedDataParallel: bucket_size is not a number of parameters", expected="1 or more",

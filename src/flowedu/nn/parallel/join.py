@@ -21,7 +21,7 @@ WHAT = "DistributedDataParallel.join"
 
 
 class Joining:
-    """What of a module's buckets is different inside join(). Attributes: share, what each gradient is multiplied with."""
+    """State of a module's buckets inside join(). Attributes: share, the factor of each gradient."""
 
     def __init__(self, buckets: Buckets, by_all: bool, throw: bool):
         self.buckets, self.by_all, self.throw = buckets, by_all, throw
@@ -39,7 +39,9 @@ class Joining:
         return told
 
     def play_along(self) -> None:
-        """Until all are through; then everybody has the parameters and buffers of one of the last."""
+        """Shadow the others until all ranks are done; then take the parameters and buffers of one of the
+        last.
+        """
         comm, last = self.buckets.comm, True
         while (told := self.tell(False))[0]:
             last = False
@@ -57,7 +59,7 @@ class Joining:
 
 @contextmanager
 def joined(buckets: Buckets | None, by_all: bool, enable: bool, throw: bool) -> Iterator[None]:
-    """The context of join(). Where the block raises, nobody is waited for."""
+    """Return the context of join(). If the block raises, it waits for no rank."""
     if buckets is None or not enable:
         yield
         return

@@ -14,7 +14,10 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Write the numbers of a vector into the parameters, in order. Raises ShapeError where they are too few or too many."""
+    """Write the values of a vector into the parameters, in order.
+
+    Raises ShapeError for a wrong number of values.
+    """
     parameters = list(parameters)
     count = sum(p.numel() for p in parameters)
     if vec.ndim != 1 or vec.numel() != count:

@@ -106,7 +106,7 @@ def tensor_of(module: Module, name: str, what: str) -> Tensor:
 def matrix_exp(a: Tensor) -> Tensor:
     """exp of square matrices: the series of a / 2^s, squared s times."""
     size = 100.0 if a.is_lazy else float(vector_norm(a.detach(), 1, (-2, -1)).max()) if a.numel() else 0.0
-    squarings = max(0, int(np.ceil(np.log2(max(size, 1e-30)))) + 1)         # in a graph nobody knows how large it is
+    squarings = max(0, int(np.ceil(np.log2(max(size, 1e-30)))) + 1)         # in a graph its size is unknown
     x = a / 2.0 ** squarings
     y = term = eye(a.shape[-1], dtype=a.dtype).expand(a.shape)
     for k in range(1, 15):
@@ -186,10 +186,11 @@ class _Orthogonal(Module):
 
 def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None = None, *,
                use_trivialization: bool = True) -> Module:
-    """A weight whose columns (of a wide one, rows) have length 1 and stand at right angles.
+    """Parametrize a weight so that its columns (rows of a wide one) are orthonormal.
 
-    orthogonal_map: "matrix_exp" (of a square weight), "cayley" or "householder" (of another one): how it is made of what is
-    learnt. use_trivialization: beginning at the weight there is, made orthogonal where it is not.
+    orthogonal_map: "matrix_exp" (of a square weight), "cayley" or "householder" (of another one): the
+    function of the trained parameter. use_trivialization: start at the present weight, orthogonalized if
+    necessary.
     """
     weight = tensor_of(module, name, "orthogonal")
     if weight.ndim < 2:

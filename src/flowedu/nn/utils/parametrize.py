@@ -47,8 +47,9 @@ def _give(module: Module, names: dict[str, property], prefix: str) -> None:
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, and what they compute it from: `original`, or `original0`, `original1` ... where
-    the last right_inverse gives several."""
+    """The parametrizations of one tensor, and their inputs: `original`, or `original0`, `original1` ... where
+    the last right_inverse gives several.
+    """
 
     def __init__(self, modules: list[Module], original: Tensor, unsafe: bool = False):
         super().__init__(modules)
@@ -115,10 +116,12 @@ def _check_fits(what: str, made, original: Tensor) -> None:
 
 
 def register_parametrization(module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Module:
-    """Let parametrization(original) stand for the parameter or buffer of this name. Several follow one another.
+    """Replace the parameter or buffer of this name by parametrization(original).
 
-    unsafe: its result may have another shape or dtype. With a method right_inverse(value) the parametrization says what the
-    original is at first, and the tensor can be assigned to. Returns the module.
+    Several are applied in order.
+
+    unsafe: its result may have another shape or dtype. A method right_inverse(value) of the parametrization
+    computes the initial original, and allows assignments to the tensor. Returns the module.
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
