@@ -13,7 +13,7 @@ _M, _V, _MAX = State("m", "exp_avg"), State("v", "exp_avg_sq"), State("max_v", "
 
 
 class _Moments(Optimizer):
-    """What all of them ask of their options."""
+    """Checks of the options of all Adam variants."""
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)

@@ -46,7 +46,7 @@ class Optimizer(BaseOptimizer):
 
     def __init__(self, params: Iterable, defaults: Mapping[str, Any]):
         self.defaults = dict(defaults)
-        self.state: dict[Tensor, dict[str, Tensor]] = defaultdict(dict)     # users' own optimizers ask before it is there
+        self.state: dict[Tensor, dict[str, Tensor]] = defaultdict(dict)     # user-defined optimizers read it early
         self.param_groups: list[ParamGroup] = []
         self.count_ = tensor([0], dtype=dt.int64)
         self._steps = self.count_.numpy()
@@ -212,7 +212,9 @@ class Optimizer(BaseOptimizer):
                     op.call(some, attrs)
 
     def _ready(self, group: ParamGroup) -> tuple:
-        """(op, attributes, keys of the states, tensor of the rate, its number): what a step needs of the options."""
+        """Return (op, attributes, keys of the states, tensor of the rate, its value), computed from the
+        options for a step.
+        """
         self.check(group)
         rule = self.update_of(group)
         for p in group["params"]:                # an option may have been changed that asks for one more state
@@ -227,8 +229,10 @@ class Optimizer(BaseOptimizer):
         return iter([own.get(s.key, p) for s in self.update_of(group).states])       # p: its own master weights
 
     def state_of(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
-        """{key: tensor} of what is remembered about `p`, made if it is not there. The tensors themselves: eager steps and
-        graphs write into the same ones."""
+        """Return {key: tensor}, the states of `p`, created if missing.
+
+        The tensors themselves are returned: eager steps and graphs write into the same ones.
+        """
         states = self.update_of(group).states
         own = self.state.setdefault(p, {}) if states else {}
         for s in states:
@@ -257,7 +261,7 @@ class Optimizer(BaseOptimizer):
                 warnings.warn("To enable clip_grad, passing the `clip_grad_max_norm` and `clip_grad_norm_type` parameters "
                               "when instantializing the Optimizer.", stacklevel=2)
 
-    # ---- what is saved
+    # ---- state_dict
     def state_dict(self) -> dict:
         """{"state": {"step": number of steps, 0: {key: tensor}, ...}, "param_groups": [{"_options", "_enable_clip_grad",
         "params": numbers}]}: parameters are numbered in the order of the groups. The tensors are the live ones."""
@@ -271,7 +275,8 @@ class Optimizer(BaseOptimizer):
     def load_state_dict(self, state_dict: Mapping) -> None:
         """Continue where `state_dict` was taken: steps, states (copied) and options, learning rate included.
 
-        States that are there are written into, so that graphs which have them go on with what was loaded.
+        Existing states are overwritten in place, so that graphs that use them continue with the loaded
+        values.
 
         Raises StateError (a ValueError) when the groups do not fit; then nothing is changed.
         """
@@ -339,7 +344,7 @@ def _filled(p: Tensor, s: State) -> Tensor:
         return p.detach().to(dt.float32)
     if s.initial == 0 and p.global_layout is None and not p._device:
         return zeros(tuple(p.shape), s.spec(p.spec).dtype, Tensor)
-    # as its parameter lies
+    # with the layout of its parameter
     where = {"device": p.device} if p.global_layout is None else {"placement": p.placement, "sbp": p.sbp}
     return full(tuple(p.shape), s.initial, dtype=s.spec(p.spec).dtype, **where)
 
@@ -372,7 +377,7 @@ def _into(old: Any, new: Any) -> Any:
 
 
 def _copied(value: Any, p: Tensor, number: int, key: str, dtype: dt.dtype | None = None) -> Any:
-    """A saved state of p, lying as p does. dtype: None: p's."""
+    """Return a copy of a saved state of p, with p's device or layout. dtype: None: p's."""
     dtype = dtype or p.dtype
     if not hasattr(value, "numpy"):
         return value

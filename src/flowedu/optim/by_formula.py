@@ -22,7 +22,9 @@ from flowedu.tensor.elementwise import maximum, where
 
 
 class ByFormula(Counting):
-    """A subclass says what is remembered at first, `first(p, group)`, and what a step is, `move(w, g, ...)`."""
+    """Base class: a subclass defines the initial states in `first(p, group)`, and a step in `move(w, g,
+    ...)`.
+    """
 
     def first(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
         raise NotImplementedError
@@ -162,15 +164,16 @@ class RAdam(_Moments):
 
 
 class Rprop(ByFormula):
-    """w -= s * sign(g): every element has a step s of its own, longer (times etas[1]) where g keeps its sign, shorter
-    (times etas[0]) where it changes; there the element rests for a step.
+    """w -= s * sign(g): every element has a step s of its own, longer (times etas[1]) where g keeps its
+    sign, shorter
+    (times etas[0]) where it changes; there the element is not changed in this step.
 
     Args:
         params: parameters, or dicts of them with options of their own (see Optimizer).
         lr: the first s.
         etas: see above. step_sizes: the shortest and the longest s.
         maximize: climb instead.
-        capturable, foreach: nothing to do, said once. differentiable: True is refused.
+        capturable, foreach: no effect, with one warning. differentiable: True is rejected.
 
     State: "step", "prev" (the g before), "step_size" (s).
     """

@@ -25,10 +25,11 @@ def _eager_only(what: str) -> None:
 
 
 def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Tensor:
-    """The norm of all the numbers in these tensors together, 0-dim.
+    """Return the norm of all values in these tensors together, 0-dim.
 
-    norm_type: 2, 1, any number above 0, or inf (the largest absolute value). Others are what PyTorch and OneFlow make of
-    them, the norm of the tensors' norms: -inf is the smallest absolute value, 0 counts tensors that are not all 0.
+    norm_type: 2, 1, any number above 0, or inf (the largest absolute value). For other values it is, as in
+    PyTorch and OneFlow, the norm of the tensors' norms: -inf is the smallest absolute value, 0 counts tensors
+    that are not all 0.
     """
     p = float(norm_type)
     with no_grad():

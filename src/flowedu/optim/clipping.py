@@ -20,17 +20,20 @@ class ByNorm(NamedTuple):
     norm_type: float = 2.0
 
     def factor(self, gradients: Sequence[Any]) -> Any:
-        """What to multiply them by, 0-dim."""
+        """Return the factor of the gradients, 0-dim."""
         return self.share(total_norm(gradients, self.norm_type))
 
     def share(self, norm: Any) -> Any:
-        """What to multiply gradients with this norm by."""
+        """Return the factor of gradients with this norm."""
         return REGISTRY["minimum"](float(self.max_norm) / (norm + 1e-6), 1.0)
 
 
 def power_sum(gradients: Sequence[Any], norm_type: float = 2.0) -> Any:
-    """The sum of |x| to the power of norm_type over the numbers in all gradients, 0-dim; for inf the largest |x|.
-    In float32 of 16-bit ones: float16 holds no square of 256."""
+    """Return the sum of |x| to the power of norm_type over the values in all gradients, 0-dim; for inf the
+    largest |x|.
+
+    16-bit gradients are summed in float32, because 256 squared overflows float16.
+    """
     e, total = REGISTRY, None
     for g in gradients:
         g = e["cast"](g, dtype=float32) if g.dtype in HALVES else g
@@ -45,6 +48,6 @@ def power_sum(gradients: Sequence[Any], norm_type: float = 2.0) -> Any:
 
 
 def total_norm(gradients: Sequence[Any], norm_type: float = 2.0) -> Any:
-    """The norm of the numbers in all gradients together, 0-dim."""
+    """Return the norm of the values in all gradients together, 0-dim."""
     total = power_sum(gradients, norm_type)
     return total if norm_type == math.inf else REGISTRY["sqrt"](total) if norm_type == 2 else total ** (1.0 / norm_type)

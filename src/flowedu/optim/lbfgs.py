@@ -14,17 +14,19 @@ from flowedu.tensor.joining import cat
 
 
 class LBFGS(Optimizer):
-    """step(closure) makes up to max_iter iterations; closure clears the gradients, computes the loss, calls backward, and
-    returns the loss. One group of parameters.
+    """L-BFGS; `step(closure)` makes up to max_iter iterations.
+
+    closure clears the gradients, computes the loss, calls backward, and returns the loss. One group of
+    parameters.
 
     Args:
         lr: length of a step, the first one's where a line is searched.
         max_iter: iterations of one step(); max_eval: calls of closure (default: 1.25 max_iter).
-        tolerance_grad: stop where no number of the gradient is larger; tolerance_change: ... of the step.
-        history_size: how many steps are remembered.
+        tolerance_grad: stop if no element of the gradient is larger; tolerance_change: ... of the step.
+        history_size: the number of stored steps.
         line_search_fn: None, or "strong_wolfe".
 
-    State, of the first parameter: "n_iter", "func_evals", what is remembered of the steps.
+    State, of the first parameter: "n_iter", "func_evals", and the stored steps.
     """
 
     def __init__(self, params: Iterable, lr: float = 1.0, max_iter: int = 20, max_eval: int | None = None,

@@ -34,8 +34,10 @@ def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None)
 
 def strong_wolfe(at: Callable[[float], Point], start: Point, t: float, longest: float, c1: float = 1e-4, c2: float = 0.9,
                  tolerance: float = 1e-9, most: int = 25) -> tuple[Point, int]:
-    """(the point, how often `at` was asked): one whose loss is lower than start's by c1 of what its slope promises, and
-    whose slope is at most c2 of that. longest: of the direction's numbers, the largest."""
+    """Return (a point, the number of calls of `at`) that fulfils the strong Wolfe conditions. Its loss is
+    lower than start's by at least c1 times the decrease that the slope predicts, and its slope is at most
+    c2 of start's. longest: the largest element of the direction.
+    """
     def too_high(p: Point, before: float) -> bool:
         return p.loss > start.loss + c1 * p.t * start.slope or p.loss >= before
 
@@ -44,7 +46,7 @@ def strong_wolfe(at: Callable[[float], Point], start: Point, t: float, longest: 
 
     last, new, asked, tries = start, at(t), 1, 0
     done, bracket = False, None
-    while tries < most:                                   # forward, until a minimum lies between two points
+    while tries < most:                                   # forward, until a minimum is between two points
         if too_high(new, last.loss if tries > 1 else float("inf")):
             bracket = [last, new]
             break

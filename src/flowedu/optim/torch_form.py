@@ -18,14 +18,14 @@ from flowedu.optim import base
 from flowedu.optim.group import ParamGroup
 from flowedu.tensor import Tensor, tensor
 
-# what flowedu calls by OneFlow's name
+# states with OneFlow's names in flowedu
 KEYS = {"momentum_buf": "momentum_buffer", "square_avgs": "square_avg", "acc_deltas": "acc_delta"}
 HINTS = ("foreach", "fused", "capturable", "differentiable")
 _SAME = "make the optimizer as it was made when it was saved"
 
 
 class _Any(type):
-    """isinstance(x, Optimizer) holds for flowedu's own optimizers, too."""
+    """Metaclass that makes isinstance(x, Optimizer) also True for flowedu's own optimizers."""
 
     def __instancecheck__(cls, x) -> bool:
         return isinstance(x, base.Optimizer) if cls is Optimizer else super().__instancecheck__(x)
@@ -36,9 +36,9 @@ class Optimizer(base.Optimizer, metaclass=_Any):
 
     Args:
         params: parameters, (name, parameter) pairs, or dicts with "params" and options of their own.
-        defaults: {option: value} of groups that do not say otherwise.
+        defaults: {option: value}, the options that a group does not set.
 
-    Attributes: param_groups. state: {parameter: {key: what is remembered}}, empty for a new parameter. defaults.
+    Attributes: param_groups. state: {parameter: {key: value}}, empty for a new parameter. defaults.
     """
 
     def __init__(self, params: Iterable, defaults: Mapping[str, Any]):
@@ -67,9 +67,11 @@ class Optimizer(base.Optimizer, metaclass=_Any):
         rule = super().update_of(group)
         return rule._replace(states=tuple(s._replace(key=KEYS.get(s.key, s.key)) for s in rule.states))
 
-    # ---- what is saved
+    # ---- state_dict
     def keys(self, group: Mapping[str, Any]) -> set[str] | None:
-        """What is remembered of a parameter of a group with these options; None: that is the program's affair."""
+        """Return the state keys of a parameter in a group with these options; None if the program defines
+        them.
+        """
         return None
 
     def state_dict(self) -> dict:
@@ -81,7 +83,7 @@ class Optimizer(base.Optimizer, metaclass=_Any):
                                   "params": [numbers[id(p)] for p in g["params"]]} for g in self.param_groups]}
 
     def load_state_dict(self, state_dict: Mapping) -> None:
-        """Continue where `state_dict` was taken, by PyTorch or here: what is remembered (copied), and the options.
+        """Continue where `state_dict` was taken, by PyTorch or flowedu: states (copied) and options.
 
         Raises StateError (a ValueError) when the groups do not fit; then nothing is changed.
         """
@@ -117,7 +119,9 @@ class Optimizer(base.Optimizer, metaclass=_Any):
             group.update(new)
 
     def _taken(self, value: Any, p: Tensor, number: int, key: str) -> Any:
-        """A copy of a saved value: a number where it was one, a tensor as its parameter lies."""
+        """Return a copy of a saved value: a number stays a number, a tensor gets its parameter's device or
+        layout.
+        """
         if not hasattr(value, "numpy"):
             return deepcopy(value)
         shape = tuple(value.shape)

@@ -8,18 +8,19 @@ from flowedu.errors import ArgumentError, CallError, UnsupportedError
 from flowedu.errors.once import say_once
 from flowedu.optim.base import Optimizer
 
-put = dict.__setitem__                   # what a group has worked out does not hang on its rate
+put = dict.__setitem__                   # the cached values of a group do not depend on its rate
 
 
 class LRScheduler:
-    """Base of the schedules. One of your own: derive from this class and write `get_lr(base_lr, step)`.
+    """Base class of the schedulers. A subclass defines `get_lr(base_lr, step)`.
 
     Args:
-        optimizer: whose groups get the rates. Their rate when the first scheduler is made is their `initial_lr`.
+        optimizer: whose groups get the rates. Their rate when the first scheduler is made is their
+            `initial_lr`.
         last_step: the number of steps done before; -1: none, and the rates of step 0 are set at once.
         verbose: print every rate.
 
-    Attributes: optimizer, last_step (PyTorch's name for it is there, too: last_epoch), base_lrs, verbose.
+    Attributes: optimizer, last_step (also as last_epoch, PyTorch's name), base_lrs, verbose.
     """
 
     _followed: int | None = None              # the optimizer's number of steps when a graph stepped the schedule last
@@ -126,7 +127,7 @@ class _ByFunction(LRScheduler):
         return self.lr_at(base_lr, step)
 
     def state_dict(self) -> dict:
-        """Without the functions; what a callable object holds is kept."""
+        """Return the state without functions; attributes of callable objects are included."""
         kept = [None if hasattr(f, "__code__") else dict(vars(f)) for f in self.lr_lambdas]
         return {**super().state_dict(), "lr_lambdas": kept}
 

@@ -13,7 +13,10 @@ from flowedu.optim.lr_scheduler.decay import ConstantLR, LinearLR
 
 
 class _Composed(LRScheduler):
-    """The parts are asked for rates; they are not stepped. Their last_step follows."""
+    """Base class of composed schedulers, which read the rates of their parts without stepping them.
+
+    Their last_step follows.
+    """
 
     schedulers: list[LRScheduler]
 

@@ -19,7 +19,7 @@ Numbers = float | Sequence[float]
 
 
 class _Cycle(LRScheduler):
-    """A subclass says what rate and what momentum a group has at a step."""
+    """Base class: a subclass defines the rate and the momentum of a group at a step."""
 
     cycle_momentum = False
 
