@@ -14,7 +14,7 @@ __getattr__, __dir__ = lazy_import(__name__, {
     "functional": "flowedu.autograd.functional", "graph": "flowedu.autograd.graph",
     **dict.fromkeys(("set_detect_anomaly", "detect_anomaly", "is_anomaly_enabled"), "flowedu.autograd.anomaly"),
 })
-# at once: whoever imports a submodule sets its name here, and this one has the name of its function
+# imported at once: importing a submodule binds its name here, and this submodule has the name of its function
 from flowedu.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck  # noqa: E402, F401
 
 __all__ = [name for name in __dir__() if not name.startswith("_") and name != "later"]

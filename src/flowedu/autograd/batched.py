@@ -27,7 +27,7 @@ RANDOM = ("error", "different", "same")
 
 
 class Stack(NamedTuple):
-    """What a lazy tensor of `level` stands for: a tensor with the batch in front."""
+    """The batched tensor that a lazy tensor of `level` represents, with the batch in front."""
 
     whole: Tensor
     level: Batched
@@ -45,7 +45,7 @@ class Batched:
                            wants and whole.dtype.is_floating_point, "vmap" if wants else "")
 
     def whole(self, x: Tensor) -> Tensor | None:
-        """What a lazy tensor of this level stands for; None: it is none."""
+        """Return the batched tensor of a lazy tensor of this level; None for other tensors."""
         x.refresh_view()
         found = x.symbol
         return found.whole if isinstance(found, Stack) and found.level is self else None
@@ -103,18 +103,21 @@ def below():
 
 def vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *,
          chunk_size: int | None = None) -> Callable:
-    """f(*args) for each sample of a batch, at once.
+    """Return a function that applies `func` to each sample of a batch at once.
 
     Args:
-        func: gets tensors (or nested tuples, lists and dicts of them) without the batch's axis, and gives such.
-        in_dims: where the batch's axis is in each argument: a number, None for an argument that all samples share, or
+        func: gets tensors (or nested tuples, lists and dicts of them) without the batch's axis, and gives
+            such.
+        in_dims: where the batch's axis is in each argument: a number, None for an argument that all samples
+            share, or
             nested as the arguments are.
         out_dims: where it comes in each result; None for a result that has none.
-        randomness: "error", or whether ops that draw random numbers draw "different" ones for each sample or the "same".
+        randomness: "error", or whether ops that draw random numbers draw "different" ones for each sample or
+            the "same".
         chunk_size: so many samples at a time.
 
-    Arguments given by name are shared by all samples. In func no number can be read off a tensor: no `if x > 0`, no
-    x.item(). Raises ArgumentError for dims that do not fit, LazyTensorError where a number is asked for.
+    Arguments given by name are shared by all samples. In func no number can be read off a tensor: no `if x >
+    0`, no x.item(). Raises ArgumentError for dims that do not fit, LazyTensorError if `func` reads a value.
     """
     if randomness not in RANDOM:
         raise ArgumentError("vmap: no such randomness", expected=", ".join(map(repr, RANDOM)), got=repr(randomness),

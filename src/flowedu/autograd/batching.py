@@ -24,7 +24,7 @@ def _behind(axis: int) -> int:
     return axis + 1 if axis >= 0 else axis
 
 
-# {attribute: what it is with one more axis in front, of size n}
+# {attribute: its value with one more axis in front, of size n}
 _SHIFTED: dict[str, Callable] = {
     "begin_norm_axis": lambda value, n: value + 1,
     "axis": lambda value, n: tuple(map(_behind, value)) if isinstance(value, tuple) else _behind(value),
@@ -159,7 +159,7 @@ def _fold(batch: Batch, letter: str, ins: list[str], outs: list[str]) -> Callabl
 
 
 def _with(batch: Batch, ins: list[str], letter: str) -> list:
-    """The inputs, those that have the letter with the batch in front."""
+    """Return the inputs; those with the letter get the batch as first axis."""
     return [w if letter in term else x for x, w, term in zip(batch.inputs, batch.whole(), ins)]
 
 

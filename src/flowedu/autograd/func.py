@@ -38,8 +38,10 @@ _CONSTANT, _IDENTITY, _RESHAPE = map(REGISTRY.__getitem__, ("constant", "identit
 
 # ---- a function run once, and its gradients
 class Calls(Recorder):
-    """Remembers calls while gradients are wanted. Raises UnsupportedError where a value was written in place since: the
-    record would not know."""
+    """Recorder of calls while gradients are computed.
+
+    Raises UnsupportedError if a value was written in place since, which the record does not show.
+    """
 
     def __init__(self):
         super().__init__()
@@ -80,8 +82,10 @@ def _or_zeros(found: Sequence[Tensor | None], xs: Sequence[Tensor]) -> list[Tens
 
 
 class Trace:
-    """f(*xs) run once. result: what it gave; pull(seeds): the gradient of each x, when those of the result's leaves are
-    `seeds`. own: what counts as ours on the tape, so that nothing else that wants a gradient is behind the result."""
+    """One run of f(*xs). result: its result; pull(seeds): the gradient of each x for the gradients `seeds` of
+    the result's leaves. own: the tensors that belong to this run on the tape, to detect other values that
+    require a gradient.
+    """
 
     def __init__(self, f: Callable, xs: Sequence[Tensor], own: Sequence[Tensor] = ()):
         self.xs = xs
@@ -123,7 +127,9 @@ class Trace:
 
 
 def _others(outs: Sequence[Tensor], own: set[int]) -> bool:
-    """Whether something on the tape that wants a gradient is behind the results beside our own."""
+    """Return True if the results depend on a value on the tape that requires a gradient and is not our
+    own.
+    """
     todo, seen = [y if y.grad_fn is None else y.grad_fn for y in outs if y.requires_grad], set()
     while todo:
         node = todo.pop()
@@ -140,7 +146,7 @@ def _others(outs: Sequence[Tensor], own: set[int]) -> bool:
 
 # ---- products with the Jacobian
 def _aux(result: Any, has_aux: bool, what: str) -> tuple[Any, Any]:
-    """(what is differentiated, what only comes along)."""
+    """Return (the value to differentiate, the auxiliary value)."""
     if not has_aux:
         return result, None
     if not isinstance(result, tuple) or len(result) != 2:
@@ -178,9 +184,10 @@ def _split(func: Callable, chosen: Any, put: Callable, kwargs: Mapping, has_aux:
 
 
 def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
-    """A function of the same arguments that gives (the gradient, func's value), with has_aux (gradient, (value, aux)).
+    """Return a function of the same arguments that returns (the gradient, func's value).
 
-    func: gives one number (with has_aux: a number, and what only comes along). argnums: which argument, or which.
+    func: returns one number. With has_aux it returns (the number, an auxiliary value), and the result is
+    (gradient, (value, aux)). argnums: the index or indices of the arguments to differentiate.
     """
     @functools.wraps(func)
     def both(*args, **kwargs):

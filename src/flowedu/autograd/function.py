@@ -31,7 +31,7 @@ from flowedu.tensor.writing import check_writable, twin, view_steps
 
 
 class Context:
-    """What forward tells backward. Attributes of your own may be set on it.
+    """State that forward passes to backward. Other attributes may be set on it.
 
     Attributes: saved_tensors; needs_input_grad, a bool for each argument of forward.
     """
@@ -68,7 +68,7 @@ class Context:
         self._dirty = inputs
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether backward gets zeros (default) or None for outputs nobody used."""
+        """Set the gradients that backward gets for unused outputs: zeros (True, the default) or None."""
         self._materialize = bool(value)
 
 
@@ -161,12 +161,13 @@ class Function:
 
     @staticmethod
     def setup_context(ctx: Context, inputs: tuple, output):
-        """Save what backward needs: defined in subclasses whose forward takes no ctx, and called after forward.
+        """Save what backward needs: defined in subclasses whose forward takes no ctx, and called after
+        forward.
 
         Args:
             ctx: the context that backward gets.
             inputs: the arguments of forward, as a tuple.
-            output: what forward returned.
+            output: the result of forward.
         """
         raise CallError("Function: setup_context is not defined", got="none", fix="define it, or let forward take ctx",
                         expected="@staticmethod def setup_context(ctx, inputs, output)")
@@ -203,7 +204,10 @@ class Function:
         return _record(cls, ctx, call, edges, inputs, result, outputs)
 
     def __call__(self, *args):
-        """apply(*args): OneFlow's other way, `Cube()(x)`. What the instance has is its own; forward is given ctx alone."""
+        """Call apply(*args): OneFlow's other form, `Cube()(x)`.
+
+        Attributes of the instance are not passed on; forward gets ctx alone.
+        """
         return type(self).apply(*args)
 
 

@@ -11,8 +11,10 @@ from flowedu.errors import ArgumentError, NameKeyError
 
 def _places(module: Module, values: Mapping[str, Tensor], tie_weights: bool, strict: bool
             ) -> list[tuple[dict, str, Tensor]]:
-    """(a table of a module's, a name there, what comes there) for each of the values; of a tensor that several share, for
-    all its places."""
+    """Return (a table of a module, a name in it, the new value) for each of the values.
+
+    A tensor that several modules share has one entry for each of its places.
+    """
     places: dict[str, tuple[dict, str]] = {}
     shared: dict[int, list[str]] = {}
     for path, part in module.named_modules(remove_duplicate=False):
@@ -38,12 +40,12 @@ def _places(module: Module, values: Mapping[str, Tensor], tie_weights: bool, str
 
 def functional_call(module: Module, parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
                     args=None, kwargs: Mapping | None = None, *, tie_weights: bool = True, strict: bool = False):
-    """module(*args, **kwargs), with these tensors in the place of its parameters and buffers; it keeps its own.
+    """Call module(*args, **kwargs) with these tensors instead of its parameters and buffers, which it keeps.
 
     Args:
         parameter_and_buffer_dicts: {path: tensor}, or several such.
         args: a tuple of arguments, or the one argument.
-        tie_weights: what is one tensor in the module is one here, too. strict: all must be given.
+        tie_weights: a tensor shared within the module is also replaced everywhere. strict: all must be given.
     """
     if isinstance(parameter_and_buffer_dicts, Mapping):
         parameter_and_buffer_dicts = (parameter_and_buffer_dicts,)

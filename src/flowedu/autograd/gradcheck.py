@@ -25,12 +25,15 @@ def _tensors(x) -> tuple:
 
 def gradcheck(func: Callable, inputs: Tensor | Sequence, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
               raise_exception: bool = True, nondet_tol: float = 0.0) -> bool:
-    """Whether backward through `func` gives its slopes: one entry of the Jacobian after the other, against
-    (f(x + eps) - f(x - eps)) / 2 eps.
+    """Return True if backward through `func` computes its derivatives.
+
+    Each entry of the Jacobian is compared with (f(x + eps) - f(x - eps)) / 2 eps.
 
     Args:
-        inputs: arguments; those that require a gradient are checked. They should be float64: float32 has too few digits.
-        raise_exception: raise GradcheckError, naming the first entry that differs, instead of returning False.
+        inputs: arguments; those that require a gradient are checked. They should be float64: float32 has too
+            few digits.
+        raise_exception: raise GradcheckError, naming the first entry that differs, instead of returning
+            False.
     """
     inert("autograd.gradcheck(nondet_tol)", nondet_tol, 0.0, "gradients have the same bits in every run")
     args = _tensors(inputs)

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def leaves(tree: Any) -> list:
-    """What is no tuple, list or dict, from left to right."""
+    """Return the elements that are not tuples, lists, or dicts, from left to right."""
     if isinstance(tree, dict):
         return [x for value in tree.values() for x in leaves(value)]
     return [x for part in tree for x in leaves(part)] if isinstance(tree, (tuple, list)) else [tree]
