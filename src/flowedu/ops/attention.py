@@ -80,7 +80,7 @@ def _check_grad(dy, q, k, v, mask, lse, delta):
                              got=str(x), fix=f"an array of the other inputs' sizes for {what}")
 
 
-# ---- what they mean
+# ---- reference functions
 def _scores_ref(q, k, mask, scale, causal):
     """The scores, and which are hidden."""
     z = q @ np.swapaxes(k, -1, -2) * q.dtype.type(scale)
@@ -113,7 +113,7 @@ def _column(x):
 
 
 def _again(dy, q, k, v, mask, lse, delta, scale, causal):
-    """attention_grad, in ops: what its own gradient is made of."""
+    """Compute attention_grad from ops, for its own gradient."""
     hidden, low = [mask], constant(shape=(), value=-math.inf, dtype=q.dtype)
     if causal:
         place = REGISTRY["range"](size=q.shape[-2], dtype=int64)

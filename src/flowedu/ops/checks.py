@@ -117,9 +117,9 @@ def require_range(x: Any, low: float | None = None, high: float | None = None, *
     """Return x, with a check that all values of `tested` (default: of x) are in [low, high].
 
     Args:
-        low, high: bounds; None: there is none on that side. low=True: `tested` is a condition that must hold.
+        low, high: bounds; None: no bound on that side. low=True: `tested` is a condition that must hold.
         problem, expected, fix: of the error, which also reports the value; in `problem` {got} stands for it.
-        nan: whether NaN counts as inside.
+        nan: True if NaN counts as inside.
         error: a class of flowedu.errors.
     """
     attrs = low, high, nan, (problem, expected, fix, error.__name__)
@@ -128,7 +128,9 @@ def require_range(x: Any, low: float | None = None, high: float | None = None, *
 
 
 def nonzero(name: str, divisor: Any) -> Any:
-    """Return a divisor of whole numbers, checked: they have no infinity that a division by zero could give."""
+    """Return an integer divisor with a check against 0: integers have no infinity as the result of a
+    division by zero.
+    """
     if not divisor.ndim and not getattr(divisor, "is_lazy", True):         # a Python number, most often
         tested = None if divisor.peek().all() else divisor
     else:

@@ -124,9 +124,9 @@ digamma_steps = elementwise("digamma_steps(x) -> y", Laws(domain={"x": "positive
 def digamma(x):
     """Return the derivative of lgamma, which has derivatives of its own. It is NaN at the poles -1, -2, ...
 
-    Below 0.5 by digamma(x) = digamma(1 - x) - pi / tan(pi x). The angle is measured from the nearest whole number,
-    which is exact, so that a result beside a pole keeps its digits. Far up the eight steps add nothing, and their
-    squares would overflow. 16-bit floats are computed in float32.
+    Below 0.5 by digamma(x) = digamma(1 - x) - pi / tan(pi x). The angle is measured from the nearest integer,
+    which is exact, so that a result near a pole stays precise. For large x the eight steps add nothing, and
+    their squares would overflow. 16-bit floats are computed in float32.
     """
     if x.dtype in dt.HALVES:
         return cast(digamma(cast(x, dt.float32)), x.dtype)

@@ -95,7 +95,7 @@ def _grad_ref(dloss, log_probs, targets, input_lengths, target_lengths, blank):
 
 # ---- the same in ops
 def unrolled(log_probs, targets, input_lengths, target_lengths, blank):
-    """The loss, 0 where there is no way to emit the labels, made of ops: it has derivatives of every order."""
+    """Return the loss, made of ops with derivatives of every order; 0 where the labels cannot be emitted."""
     steps, batch, _ = log_probs.shape
     longest, dtype = targets.shape[1], log_probs.dtype
     width = 2 * longest + 1

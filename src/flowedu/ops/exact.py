@@ -12,7 +12,7 @@ from flowedu.core.ops.tiled import elementwise
 from flowedu.ops.functions import as_input
 
 
-# ---- bits of whole numbers
+# ---- bitwise ops of integers
 def _bits(name, ref, shift=False):
     return elementwise(f"{name}(x, y) -> z",
                        Laws(domain={"x": "index:99", "y": "index:9" if shift else "index:99"}, float_only=False), tile=name,

@@ -105,8 +105,8 @@ def trace(formula: Callable, names: list[str]) -> Formula:
 def inline(formula: Formula, slots: dict[int, int], instrs: list, consts: dict, count: int) -> int:
     """Append a formula to another one's `instrs` and `consts`, its own slots numbered from `count`.
 
-    slots: {own input slot: slot of the other}; completed here. What is computed there already is not computed again.
-    Returns the count after.
+    slots: {own input slot: slot of the other}; completed here. Values already computed in the other formula
+    are reused. Returns the count after.
     """
     known = {(name, operands): slot for name, slot, operands in instrs}
     for slot, value in formula.consts.items():

@@ -40,7 +40,9 @@ def _wide(x):
 
 
 def _inner(n):
-    """The frequencies that stand for two of n, themselves and their mirror images: all but 0 and n / 2."""
+    """Return the frequencies that represent two of n, themselves and their mirror images: all but 0 and n
+    / 2.
+    """
     return slice(1, (n + 1) // 2)
 
 

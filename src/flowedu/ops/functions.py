@@ -31,7 +31,7 @@ def _gelu_slope(x):
 
 
 def _gelu_curvature(x):
-    """Return the second derivative of gelu, which is 0 beyond 40, too."""
+    """Return the second derivative of gelu, which is also 0 beyond 40."""
     s = square(minimum(maximum(x, -40.0), 40.0))
     return (2 - s) * exp(s * -0.5) * _DENSITY
 

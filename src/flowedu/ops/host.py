@@ -32,7 +32,7 @@ from flowedu.core.values.spec import Spec
 from flowedu.core.values.thread_state import register_fields, thread_state
 from flowedu.errors import ArgumentError, DTypeError
 
-register_fields(states=None)                     # what host ops remember; None: the eager ones
+register_fields(states=None)                     # states of host ops; None: the eager ones
 
 HOST: dict[str, HostOp] = {}
 _follow_seed: weakref.WeakSet[States] = weakref.WeakSet()
@@ -71,7 +71,7 @@ class States:
     count = None
 
 
-_eager = States(eager=True)         # outside programs a call is told by its op and attributes
+_eager = States(eager=True)         # outside programs the key of a call is its op and attributes
 
 
 def forget_states() -> None:
@@ -80,7 +80,7 @@ def forget_states() -> None:
 
 
 def forget_generators() -> None:
-    """Let eager random ops draw anew, by their seeds or the global one. What reads files stays at its place."""
+    """Reset eager random ops to their seeds or the global one. Readers keep their position in the files."""
     for states in list(_follow_seed):
         for key in [k for k, state in states.held.items() if isinstance(state, np.random.Generator)]:
             del states.held[key]
@@ -89,8 +89,8 @@ def forget_generators() -> None:
 class HostOp(Op):
     """A host op. Called on values it runs at once; while a graph is being built it becomes a node.
 
-    Fields beside those of Op: host; state; dynamic, the outputs whose shape is an upper bound; lists, the outputs that
-    are TensorLists.
+    Fields in addition to those of Op: host; state; dynamic, the outputs whose shape is an upper bound; lists,
+    the outputs that are TensorLists.
     """
 
     def __init__(self, signature: Signature, meaning: Meaning, host: Callable, *, state: Callable | None = None,

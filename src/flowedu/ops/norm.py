@@ -30,7 +30,9 @@ def _wide(x):
 
 
 def _check_floats(name, x, **others):
-    """All of x's element type; beside 16-bit floats also float32, which parameters and statistics may have."""
+    """Check that all have x's element type; with 16-bit floats, parameters and statistics may also be
+    float32.
+    """
     for other, spec in others.items():
         if spec.dtype is not x.dtype and spec.dtype is not _wide(x):
             raise DTypeError(f"{name}: {other} and x have different element types", expected=x.dtype.name,
@@ -60,7 +62,7 @@ def _channel_terms(x, axis):
 
 
 def _spread(v, shape, axis):
-    """v (channels,) reshaped to stand along `axis` of an array of `shape`; for arrays and for values."""
+    """Return v (channels,) reshaped along `axis` for an array of `shape`; for arrays and for values."""
     shape = tuple(n if i == axis % len(shape) else 1 for i, n in enumerate(shape))
     return v.reshape(shape) if isinstance(v, np.ndarray) else reshape(v, shape=shape)
 
@@ -70,7 +72,7 @@ def _others(x, axis):
 
 
 def _count(shape, axis):
-    """Elements behind one channel's mean; 1 where there are none, as a divisor."""
+    """Return the number of elements in one channel's mean; 1 if empty, as a divisor."""
     return max(prod(n for i, n in enumerate(shape) if i != axis % len(shape)), 1)
 
 
@@ -245,7 +247,7 @@ def _layer_norm_ref(x, gamma, beta, begin_norm_axis, epsilon):
 
 
 def _row(v, rank):
-    """v (rows...) with axes of size 1 for those that are normalised; for arrays and for values."""
+    """Return v (rows...) with axes of size 1 for the normalised ones; for arrays and for values."""
     shape = (*v.shape, *(1,) * (rank - len(v.shape)))
     return v.reshape(shape) if isinstance(v, np.ndarray) else reshape(v, shape=shape)
 

@@ -96,8 +96,10 @@ def pool_padding(padding, hw: Sequence[int], kernel: Sequence[int], strides: Seq
 
 
 def ceil_pads(pads: Sequence[int], hw: Sequence[int], kernel: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
-    """ceil_mode as a pad: just enough after each axis for a last, partly filled window; none for a window that would
-    lie wholly in the padding."""
+    """Return ceil_mode as padding: just enough after each axis for a last, partly filled window.
+
+    No padding is added for a window that would be completely inside the padding.
+    """
     out = []
     for i, (size, k, stride) in enumerate(zip(hw, kernel, strides)):
         before, after = pads[2 * i:2 * i + 2]

@@ -58,7 +58,9 @@ def _windows(hw, ksize, strides, pads):
 
 
 def _pack(hw, ksize, strides, pads):
-    """The call, as the kernels take it: without the rows and columns of the window that always lie in the padding."""
+    """Return the call in the kernels' form, without rows and columns of the window that are always in the
+    padding.
+    """
     steps = [used_stride(hw[i], *pads[2 * i:2 * i + 2], ksize[i], strides[i]) for i in (0, 1)]
     size, pads = list(ksize), list(pads)
     for i, out in enumerate(_out_hw(hw, ksize, strides, pads)):

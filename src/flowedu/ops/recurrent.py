@@ -93,7 +93,7 @@ def _check_rnn_grad(dy, w, lengths, dh_n, y, nonlinearity):
     _check("rnn_grad", dy, w, lengths, 1, dy=(dy, (*dy.shape[:2], -1)), dh_n=(dh_n, (*dy.shape[1:2], -1)), y=(y, dy.shape))
 
 
-# ---- what they mean
+# ---- reference functions
 def _sigmoid(x):
     return 1 / (1 + np.exp(-x))
 

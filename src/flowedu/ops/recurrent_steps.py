@@ -51,7 +51,7 @@ class Walk:
             yield t, gt(self.lengths, constant(shape=(1, 1), value=t, dtype=self.lengths.dtype))
 
     def slots(self, t: int) -> tuple[int, int]:
-        """Where in (steps + 1, ...) what was before the step stands, and what is behind it."""
+        """Return the indices in (steps + 1, ...) of the state before the step and of the state after it."""
         return (t + 1, t) if self.reverse else (t, t + 1)
 
     def before(self, t: int, h0, y):

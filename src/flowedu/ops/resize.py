@@ -14,17 +14,17 @@ from flowedu.errors import ArgumentError, ShapeError
 
 register("resize")
 
-NEARLY = 1 + 2.0 ** -40               # makes up for what rounding took from a whole number
+NEARLY = 1 + 2.0 ** -40               # compensates for the rounding of an integer
 ATTRS = 'scale, mode="nearest", align_corners=False'
 
 
 def neighbours(size: int, out: int, scale: float, mode: str, align_corners: bool):
-    """(first, second, share): of each of `out` output positions along an axis of `size` elements, the two input
-    positions it lies between and the share of the second.
+    """(first, second, share): of each of `out` output positions along an axis of `size` elements, the two
+    neighbouring input positions and the share of the second.
 
-    Pixels are squares: the middle of output pixel i lies at (i + 0.5) / scale in the input, whose pixel k has its middle
-    at k + 0.5. With align_corners the middles of the first and last pixels coincide instead. "nearest" takes pixel
-    floor(i / scale), as OneFlow 0.4 and PyTorch do.
+    Pixels are squares: the center of output pixel i is at (i + 0.5) / scale in the input, whose pixel k has
+    its center at k + 0.5. With align_corners the middles of the first and last pixels coincide instead.
+    "nearest" takes pixel floor(i / scale), as OneFlow 0.4 and PyTorch do.
     """
     i = np.arange(out)
     if mode == "nearest":

@@ -24,7 +24,9 @@ register("scatter")
 
 
 def _terms(rank, indices):
-    """Letters of (the indexed array, the indices, what they name) for an array of `rank` axes."""
+    """Return the letters of (the indexed array, the indices, the selected elements) for an array of `rank`
+    axes.
+    """
     letters, k = axes.same(rank + indices.ndim - 1), indices.shape[-1]
     rows, whole, behind = letters[rank:], letters[:k].upper(), letters[k:rank]
     return whole + behind, rows + "V", rows + behind

@@ -17,7 +17,7 @@ def _ref(x, start, stop, step, first):
     y = np.zeros(slice_shape(start, stop, step), x.dtype)
     here, there = [], []
     for n, a, b, s, f in zip(x.shape, start, stop, step, first):
-        low = max(-(-(f - a) // s), 0)                            # the first j for which a + j * s lies in this part
+        low = max(-(-(f - a) // s), 0)                            # the first j with a + j * s in this part
         high = max(min(-(-(f + n - a) // s), -(-(b - a) // s)), low)
         there.append(slice(low, high))
         here.append(slice(a + low * s - f, a + (high - 1) * s - f + 1, s) if high > low else slice(0, 0))

@@ -17,7 +17,7 @@ from flowedu.errors import FlowError
 
 ROOM = 1 << 18            # bytes of float32 that a slice may take: it stays in a core's cache
 SLICES = 16               # at least as many, so that all threads have some
-RUN = 64                  # elements that lie side by side in a slice, at least: two lines of the cache
+RUN = 64                  # adjacent elements in a slice, at least: two cache lines
 
 
 class Slices(NamedTuple):
@@ -50,12 +50,12 @@ def slices(op, specs: Sequence[Spec], outs: Sequence[Spec], attrs: tuple, writte
 
 
 def _bytes(spec: Spec) -> int:
-    """What it takes in float32, if it lies in 16 bits."""
+    """Return the bytes of a 16-bit value in float32."""
     return 4 * spec.size if spec.dtype in HALVES else 0
 
 
 class _Call:
-    """A call, the letters of its values, and what cutting them gives."""
+    """A call, the letters of its values, and the results of cutting them."""
 
     def __init__(self, op, specs, outs, attrs):
         self.op, self.specs, self.outs, self.attrs, self.values = op, specs, outs, attrs, (*specs, *outs)
@@ -91,7 +91,7 @@ class _Call:
             if 2 * most < whole:
                 return loops
             letter = next(c for c in left if self.covered(c) >= 0.9 * most)
-            if not loops:                         # what is done with inputs of all slices should not weigh much
+            if not loops:                         # inputs used by all slices should not weigh much
                 room = max(ROOM, 4 * (whole - most))
             loops[letter] = least = self.least(letter)
             one = sum(_bytes(v) // prod([self.size[c] for c in t if c in loops])
@@ -120,7 +120,7 @@ class _Call:
         return tuple(map(int, ints)), tuple(map(float, reals))
 
     def dense(self, loops: dict[str, int]) -> bool:
-        """Of what is read or written where it lies (it is not widened), slices lie in one piece."""
+        """Return True if slices are contiguous in all values that are read or written without widening."""
         for i, (t, v) in enumerate(zip(self.terms, self.values)):
             strided = i < len(self.specs) and self.op.inputs[0 if self.op.variadic else i] not in self.op.contiguous
             if v.dtype in HALVES or strided or i >= len(self.specs) and loops.keys().isdisjoint(t):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from flowedu._kernels import register
 from flowedu.core.ops.update import define_update
 
-register("update_sgd")                            # sgd_update, too: one pass over all parameters
+register("update_sgd")                            # also sgd_update: one pass over all parameters
 
 
 def momentum(w, g, state, lr, wd, t, beta):

@@ -49,7 +49,7 @@ def gradient_record(op: str, name: str, backward: Callable, sbp: str | None, ins
         found = ask(*[given[n] for n in asked])
         found = tuple(found) if isinstance(found, (tuple, list)) else (found,)
         if len(found) != len(ins) or all(g is not None for g in found):
-            return found                                            # the kernel checks the rest
+            return found                                            # the kernel checks the others
         specs = [Spec(given[n].shape, as_dtype(given[n].dtype)) for n in arrays]
         likes = zip(found, shapes_of(specs, given["shapes"]), dtypes_of(specs))
         return tuple(np.zeros(s, d.numpy) if g is None else g for g, s, d in likes)
@@ -76,10 +76,12 @@ def _whole(*values) -> str:
 
 
 def gradient_equation(sbp: str, ins, outs, arrays) -> str:
-    """The equation of the gradient: the same letters. A gradient that lacks a letter is a partial sum over it.
+    """The equation of the gradient: the same letters.
 
-    Two kinds of letters must stay whole: those of no array that backward gets; and, when backward gets an output that
-    was summed over a letter, that letter, since one device has only a part of such an output.
+    A gradient without one of the letters is a partial sum over it.
+
+    Two kinds of letters must stay whole: those of no array that backward gets; and, when backward gets an
+    output that was summed over a letter, that letter, since one device has only a part of such an output.
     """
     left, right = axes.parse(sbp, len(ins))
     term = {**dict(zip(outs, right)), **{f"d{n}": t for n, t in zip(outs, right)}, **dict(zip(ins, left))}

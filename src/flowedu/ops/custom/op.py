@@ -32,7 +32,7 @@ from flowedu.ops.custom.record import (
 from flowedu.ops.front import front
 from flowedu.ops.host import HOST
 
-LIBRARIES: dict[str, set[str]] = {}        # {stem of a C++ library: op types that stand in for it}
+LIBRARIES: dict[str, set[str]] = {}        # {stem of a C++ library: op types that replace it}
 
 
 def custom_op(name: str, forward: Callable | None = None, backward: Callable | None = None, infer: Callable | None = None,
@@ -40,32 +40,44 @@ def custom_op(name: str, forward: Callable | None = None, backward: Callable | N
               attrs: dict | None = None, grad: dict | None = None, linear: Sequence = (), examples: Sequence[dict] = (),
               domain: dict | None = None, float_only: bool = True, random: bool = False, library: str | None = None,
               gradient_name: str | None = None, replace: bool = False, doc: str = "") -> Callable:
-    """Make an op from Python functions. Returns the function to call on blobs or tensors; its record is `.op`.
+    """Make an op from Python functions.
+
+    Returns the function to call on blobs or tensors; its record is `.op`.
 
     Without `forward` it is a decorator: `@flow.custom_op("cube")`.
 
     Args:
         name: the op type: a Python name that no other op has.
-        forward: called with an ndarray per input, and the attributes by keyword; returns an ndarray, or one per output.
-            The arrays are read-only and may be strided; what must outlive the call has to be copied.
-        backward: names what it needs by its parameters: `d<output>` (the gradient of an output), inputs, outputs,
-            attributes. Returns one gradient per input, in order; None for an input that has none. Or another custom op
+        forward: called with an ndarray per input, and the attributes by keyword; returns an ndarray, or one
+            per output.
+            The arrays are read-only and may be strided; copy arrays that must outlive the call.
+        backward: names what it needs by its parameters: `d<output>` (the gradient of an output), inputs,
+            outputs,
+            attributes. Returns one gradient per input, in order; None for an input that has none. Or another
+            custom op
             with such inputs, which may have a backward itself: so there are higher derivatives.
-        infer: asks for inputs' Specs (.shape, .dtype) and attributes by name; returns a shape, or (shape, dtype), for
+        infer: asks for inputs' Specs (.shape, .dtype) and attributes by name; returns a shape, or (shape,
+            dtype), for
             each output. Default: read off the equation `sbp` if there is one, else as the first input.
-        sbp: axis equation, "ab,b->ab": axes with small letters may be cut over devices (flow.ops.define). Default: none.
-        inputs, attrs: names of inputs, {attribute: default}. Default: forward's parameters, of which those with a default
-            and those after `*` are attributes. Names that are Python keywords ("in") are written "in_" in functions.
+        sbp: axis equation, "ab,b->ab": axes with small letters may be cut over devices (flow.ops.define).
+            Default: none.
+        inputs, attrs: names of inputs, {attribute: default}. Default: forward's parameters, of which those
+            with a default
+            and those after `*` are attributes. Names that are Python keywords ("in") are written "in_" in
+            functions.
         outputs: names of outputs.
         grad: in place of backward: {input: function}, written in ops as in flow.ops.define.
-        linear: groups of inputs that forward is linear in together; they may be partial sums (flow.ops.define).
+        linear: groups of inputs that forward is linear in together; they may be partial sums
+            (flow.ops.define).
         examples, domain, float_only: calls that the tests of the registry try (flow.ops.define).
-        random: the result differs from call to call, so passes neither merge calls nor compute them beforehand.
+        random: the result differs from call to call, so passes neither merge calls nor compute them
+            beforehand.
         library: stem of the C++ library that holds this op elsewhere, for flow.config.load_library.
         gradient_name: op type of backward. Default: `<name>_grad`.
         replace: take the place of the custom op of this name.
 
-    Raises ArgumentError for names that do not fit or are taken, and for a backward that asks for unknown names.
+    Raises ArgumentError for names that do not fit or are taken, and for a backward that asks for unknown
+    names.
     """
     options = dict(infer=infer, sbp=sbp, inputs=inputs, outputs=outputs, attrs=attrs, grad=grad, linear=linear,
                    examples=examples, domain=domain, float_only=float_only, random=random, library=library,
