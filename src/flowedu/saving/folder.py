@@ -77,7 +77,10 @@ def read(path: str | os.PathLike) -> dict[str, FileBackendVariableBlob] | FileBa
 
 
 def opened(path: str | os.PathLike, read: Callable[[OpenFolder], T]) -> T:
-    """read(the open directory); CheckpointFileError when there is none. See saving/opened.py."""
+    """Return read(the open directory); raise CheckpointFileError if it does not exist.
+
+    See saving/opened.py.
+    """
     try:
         return whole(path, read)
     except (FileNotFoundError, NotADirectoryError):

@@ -28,8 +28,10 @@ _TYPES = {d.name: d for d in dt.dtypes()}
 
 
 def save_global(obj: Any, path: str | os.PathLike, rank: int | None) -> None:
-    """Bring every global tensor's logical value to `rank` (default 0), which writes. Returns on all ranks when that is
-    done; what goes wrong there is raised on all."""
+    """Collect every global tensor's logical value on `rank` (default 0), which writes the file.
+
+    Returns on all ranks when the file is written; an error of that rank is raised on all.
+    """
     rank = _checked("flow.save: global_dst_rank", 0 if rank is None else rank)
 
     def collected(t: Tensor) -> Tensor:
@@ -76,8 +78,10 @@ def load_global(path: str | os.PathLike, rank: int, map_location: Any = None) ->
 
 
 def tree_of(obj: Any, rank: int, kept: bool) -> Any:
-    """What `rank` passes, on the other ranks with empty tensors in the places of its tensors. kept: this rank keeps its own
-    obj. All ranks call."""
+    """Return the object of `rank`; on the other ranks its tensors are replaced by empty ones.
+
+    kept: this rank keeps its own obj. All ranks call this function.
+    """
     tensors: dict[str, Any] = {}
     tree = _on(rank, lambda: state._Encoder(tensors).encode(obj, "state"))
 
@@ -96,7 +100,10 @@ def _type(t: Any) -> dt.dtype:
 
 
 def _on(rank: int, f) -> Any:
-    """What f() gives on `rank`, as JSON knows it, on all ranks. An error there is one everywhere: nobody waits in vain."""
+    """Return f()'s result on `rank`, as JSON encodes it, on all ranks.
+
+    An error there is raised everywhere.
+    """
     engine = current()
     if len(engine.owned) == engine.size:
         return f()

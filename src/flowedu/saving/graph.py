@@ -223,7 +223,9 @@ class LoadedGraph:
         values.update(zip(names, outputs))
 
     def __call__(self, *args: Tensor):
-        """Tensors in the order of `inputs` (containers are taken apart); what build returned."""
+        """Run the graph on tensors in the order of `inputs` (containers are flattened); return build's
+        result.
+        """
         given = [x for _, x in io.leaves("", args, {}) if x is not None]
         specs = list(self.inputs.items())
         if len(given) != len(specs):

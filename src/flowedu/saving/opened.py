@@ -26,9 +26,9 @@ T = TypeVar("T")
 
 
 class OpenFolder:
-    """The directory that is at `path` now. Open until nobody has this object, or to the end of a with block.
+    """The directory that is at `path` now, open until this object is freed, or until the end of a with block.
 
-    Raises: OSError when there is no directory that can be read.
+    Raises: OSError if no readable directory exists.
     """
 
     def __init__(self, path: str | os.PathLike):
@@ -87,7 +87,7 @@ def whole(path: str | os.PathLike, read: Callable[[OpenFolder], T]) -> T:
         except Exception:
             if not folder.replaced():
                 raise
-    with OpenFolder(path) as folder:                 # somebody saves without a pause: let its error be seen
+    with OpenFolder(path) as folder:                 # a save without a pause: let its error be seen
         return read(folder)
 
 
@@ -100,7 +100,7 @@ def _opened(path: Path) -> int | None:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             partial.lock(fd, shared=True)
-        except BlockingIOError:                      # whoever wrote it is about to let go, or it is being removed
+        except BlockingIOError:                      # the writer is about to unlock, or it is being removed
             if partial.leads_to(path, fd):
                 time.sleep(0.005)
         except OSError:                              # there are no locks
@@ -112,7 +112,7 @@ def _opened(path: Path) -> int | None:
             if partial.leads_to(path, fd):
                 return fd
         os.close(fd)
-    return os.open(path, os.O_RDONLY | os.O_DIRECTORY)     # somebody holds a lock for other reasons
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY)     # locked for other reasons
 
 
 def _let_go(fd: int | None, path: Path) -> None:

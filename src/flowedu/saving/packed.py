@@ -25,7 +25,7 @@ MARK = "state.json"
 
 
 def is_stream(f: Any) -> bool:
-    """Whether this is a file that somebody opened, and not a path."""
+    """Return True for an open file, False for a path."""
     return not isinstance(f, (str, bytes, os.PathLike)) and callable(getattr(f, "write", None) or getattr(f, "read", None))
 
 
@@ -62,7 +62,7 @@ def pack_file(write: Callable[[IO[bytes]], None], path: str | os.PathLike) -> No
 
 
 def rest(f: IO[bytes]) -> io.BytesIO:
-    """What can still be read of the stream. CheckpointFileError: nothing, or text."""
+    """Return the remaining bytes of the stream. CheckpointFileError: none, or text."""
     data = f.read()
     if not data or not isinstance(data, bytes):
         raise CheckpointFileError(f"flow.load: {name_of(f)} has nothing to read", expected="the bytes of flow.save",
@@ -81,7 +81,7 @@ def is_packed(f: Any) -> bool:
 
 @contextlib.contextmanager
 def unpacked(f: Any) -> Iterator[Path]:
-    """A directory with what is in the file; it goes away at the end. CheckpointFileError: it is damaged."""
+    """Yield a temporary directory with the contents of the file. CheckpointFileError: it is damaged."""
     with tempfile.TemporaryDirectory() as place:
         try:
             with zipfile.ZipFile(f) as z:
@@ -98,5 +98,5 @@ def unpacked(f: Any) -> Iterator[Path]:
 
 
 def name_of(f: Any) -> str:
-    """What to call it in a message."""
+    """Return a name for messages."""
     return f"the {type(f).__name__}" if is_stream(f) else os.fspath(f)

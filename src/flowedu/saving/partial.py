@@ -67,7 +67,7 @@ def filling(target: Path, check_free: Callable[[], None], replace: bool = False)
         try:
             os.rename(folder, target)
         except OSError:
-            check_free()  # somebody else was faster
+            check_free()  # another process was faster
             raise
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -110,7 +110,7 @@ def _made(target: Path) -> tuple[Path, int | None]:
 
 
 def clean(parent: Path) -> None:
-    """Remove the directories in `parent` that nobody fills or reads any more."""
+    """Remove the directories in `parent` that no process fills or reads any more."""
     for entry in list(os.scandir(parent)) if fcntl else ():
         if _NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
             with contextlib.suppress(OSError):     # it is in use, or there are no locks
@@ -120,7 +120,7 @@ def clean(parent: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a directory that was replaced, unless somebody reads it; where there are no locks, in any case."""
+    """Remove a replaced directory, unless it is being read; without locks, in any case."""
     held = None
     try:
         held = _locked(folder)
@@ -133,14 +133,19 @@ def _remove(folder: Path) -> None:
 
 
 def lock(fd: int, shared: bool = False) -> None:
-    """Lock an open directory. BlockingIOError where somebody else has a lock that forbids that; other OSErrors where there
-    is no such thing as a lock."""
+    """Lock an open directory.
+
+    BlockingIOError: another process has a conflicting lock. Other OSErrors: the system has no locks.
+    """
     if fcntl is not None:
         fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
 
 
 def _locked(folder: str | os.PathLike) -> int | None:
-    """Lock the directory at a path, alone: what `_unlock` wants. OSErrors as of `lock`, or where there is none."""
+    """Lock the directory at a path exclusively, for `_unlock`.
+
+    OSErrors as of `lock`, or if it does not exist.
+    """
     if fcntl is None:
         return None
     fd = os.open(folder, os.O_RDONLY)

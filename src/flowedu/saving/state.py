@@ -47,7 +47,7 @@ def register_saver(cls: type, function: Callable[[Any, Any], None]) -> None:
 
 
 def saver_for(cls: type) -> Callable[[Any, Any], None] | None:
-    """What was registered for `cls` or the nearest of its base classes."""
+    """Return the function registered for `cls` or the nearest of its base classes."""
     if "flowedu.core.trace.graph" in sys.modules:            # perhaps a graph: their saver registers itself
         importlib.import_module("flowedu.saving.graph")
     return next((_SAVERS[c] for c in cls.__mro__ if c in _SAVERS), None)
@@ -79,7 +79,9 @@ def save(obj: Any, path: str | os.PathLike | IO[bytes], global_dst_rank: int | N
 
 
 def _write(obj: Any, path: str | os.PathLike, rank: int | None = None, named: bool = False) -> None:
-    """The directory of a state. named: the path is a user's own, and not to be taken for what is to be saved."""
+    """Write the directory of a state. named: the path was given by name, so it is not confused with the
+    object to save.
+    """
     if holds_global(obj):
         return save_global(obj, path, rank)
     if callable(getattr(obj, "state_dict", None)):
@@ -155,7 +157,7 @@ class _Encoder:
 
 def load(path: str | os.PathLike | IO[bytes], global_src_rank: int | None = None, map_location: Any = None, *,
          support_pytorch_format: bool = True) -> Any:
-    """What is saved at `path`.
+    """Load the object saved at `path`.
 
     | path | result |
     |---|---|
@@ -164,13 +166,14 @@ def load(path: str | os.PathLike | IO[bytes], global_src_rank: int | None = None
     | a checkpoint of job functions | {name: variable on disk}, for flow.load_variables |
     | a directory of one variable, as in both | that variable on disk |
     | a file .safetensors (needs the package safetensors) or .npz | {name: tensor} |
-    | a file .safetensors.index.json, which names the shards beside it | {name: tensor} |
+    | a file .safetensors.index.json, which lists the shards in the same directory | {name: tensor} |
 
     Pickles (directories of OneFlow, .pt files of PyTorch) are refused with a way out.
 
     Args:
         map_location: the device tensors go to; default: the CPU.
-        global_src_rank: read on this rank alone. The tensors are global ones, broadcast on a placement of that rank; all
+        global_src_rank: read on this rank alone. The tensors are global ones, broadcast on a placement of
+            that rank; all
             ranks must call.
         support_pytorch_format: files of PyTorch are refused whatever it says.
 

@@ -86,7 +86,7 @@ class FileBackendVariableBlob:
         return self.shape is not None
 
     def numpy(self) -> np.ndarray:
-        """The data, read now, in an array of the caller's own. (bfloat16, which NumPy lacks, as float32.)"""
+        """Read the data into a new array. (bfloat16, which NumPy does not have, as float32.)"""
         if not self.has_meta_info:
             raise CheckpointFileError(f"{self.var_dir}: This variable does not have meta info",
                                       expected=f"a file {META} next to {DATA}", got="none, as before OneFlow 0.3",
