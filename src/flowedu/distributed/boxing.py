@@ -21,20 +21,22 @@ from flowedu.errors import ArgumentError
 
 __all__ = ["Route", "route", "rule", "strict"]
 
-attach(Route, {"_repr_svg_": lambda self: self.draw()})            # what a notebook shows
+attach(Route, {"_repr_svg_": lambda self: self.draw()})            # displayed by notebooks
 
 
 def route(x: Tensor | Sequence[int], placement=None, sbp=None, *, src=None, dtype=float32) -> Route:
-    """The cheapest way to bring a value to another placement and sbp. Nothing is moved.
+    """Return the cheapest route of a value to another placement and sbp. Nothing is moved.
 
     Args:
         x: a global tensor, or the logical shape of one.
-        placement, sbp: where to; the present ones by default.
-        src: (placement, sbp) it lies in now, where x is a shape.
-        dtype: of its elements, where x is a shape.
+        placement, sbp: the destination; the present ones by default.
+        src: the present (placement, sbp), if x is a shape.
+        dtype: of its elements, if x is a shape.
 
-    Returns: a Route: `.bytes` that the network carries, `.name`, `.hops`, `.messages()` [(from, to, bytes), ...],
-        `.describe()`, a text, and `.draw(path)`, a picture (SVG) of what every device has before, between and after.
+    Returns:
+        A Route: `.bytes` that the network carries, `.name`, `.hops`, `.messages()` [(from, to, bytes), ...],
+        `.describe()`, a text, and `.draw(path)`, a diagram (SVG) of the data of every device before, between
+        and after the hops.
     """
     if isinstance(x, Tensor):
         if x.global_layout is None:
@@ -66,8 +68,11 @@ class _Set(during):
 
 
 def strict() -> _Set:
-    """Context manager: inside it nothing is boxed by itself. An op whose inputs do not lie as one of its signatures says is
-    refused, with the signatures that would do: for finding out where bytes go."""
+    """Return a context manager inside which nothing is boxed implicitly.
+
+    An op whose inputs do not have the layouts of one of its signatures is rejected, with a list of the
+    possible signatures. Use it to locate communication.
+    """
     return _Set("strict", True)
 
 

@@ -46,7 +46,7 @@ def _numbers(x, name: str) -> np.ndarray:
 
 
 def _room(x, name: str) -> np.ndarray:
-    """As _numbers, of a tensor that only says what there is room for: nobody may have written to it."""
+    """Return _numbers(x) for a tensor that provides only memory, which need not be initialized."""
     return np.empty(_local(x, name).shape, x.dtype.numpy or np.float32)
 
 
@@ -85,7 +85,9 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor) -> None:
 
 
 def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor) -> None:
-    """output_tensor = all ranks' input_tensor, one after the other, in any shape that has room for them."""
+    """Write all ranks' input_tensor, one after the other, into output_tensor, which may have any shape of
+    that size.
+    """
     c, a = _comm(), _numbers(input_tensor, "all_gather_into_tensor")
     whole, shape = (c.size, *a.shape), _local(output_tensor, "all_gather_into_tensor")._sizes()
     if output_tensor._numel != c.size * a.size:

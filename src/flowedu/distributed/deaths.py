@@ -12,10 +12,11 @@ LINUX = hasattr(select, "epoll") and hasattr(os, "pidfd_open")
 
 
 class Deaths:
-    """In which order processes of this machine ended. Each holds a socket of ours (`die_in_order`). Linux closes it before
-    anybody else can hear of the death, and puts it into the list of an epoll as it does: it does not matter when we look. A
-    process that left children has them hold it, too, and is in the list when it has ended altogether. (Elsewhere than on
-    Linux, and of other machines, nothing is known.)"""
+    """The order in which processes of this machine ended. Each holds a socket of ours (`die_in_order`). Linux
+    closes it before other processes can detect the end, and adds it to the list of an epoll at that
+    moment, so the time of the query does not matter. Children of a process also hold the socket, so the
+    process is listed when all have ended. (The order is unknown on other systems and other machines.)
+    """
 
     def __init__(self):
         self.host, self.processes, self.gone = socket.gethostname().encode(), {}, []
@@ -36,7 +37,7 @@ class Deaths:
     def expect(self, pid: int, host: bytes) -> None:
         if self.epoll is None or host != self.host:
             return
-        with contextlib.suppress(OSError):                   # nobody else has come
+        with contextlib.suppress(OSError):                   # no further connection
             while self.server is not None:
                 came, _ = self.server.accept()
                 pid = came.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED)      # the first of its three numbers
@@ -53,7 +54,7 @@ class Deaths:
         self.epoll.register(fd, select.EPOLLIN)
 
     def order(self) -> list[int]:
-        """The processes that have ended, the first one first. To be asked once."""
+        """Return the processes that have ended, the first one first. Call it once."""
         pids = [self.processes[fd] for fd, _ in self.epoll.poll(0, len(self.processes))] if self.processes else []
         for fd in self.processes:
             os.close(fd)
@@ -66,9 +67,12 @@ class Deaths:
 
 
 def die_in_order() -> None:
-    """In a rank: hold MPICH's socket above all files so far, and one to the launcher above all to come. Linux closes a dead
-    process's files from the highest number down, so that the launcher hears of the death first and hydra's proxy next. The
-    proxy then ends the others, and of those that it finds dead it may name any, one that it has ended itself, too."""
+    """In a rank: hold MPICH's socket above all files so far, and one to the launcher above all later files.
+
+    Linux closes a dead process's files from the highest descriptor down, so the launcher detects the end
+    first and hydra's proxy next. The proxy then ends the others, and it may report any dead process, even one
+    that it has ended itself.
+    """
     import fcntl  # of Unix, as MPICH is
     import resource
 

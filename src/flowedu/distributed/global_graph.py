@@ -17,8 +17,11 @@ from flowedu.distributed.zero import zero
 
 
 def prepared(view) -> dict:
-    """Put into view.graph what its configuration wants. view.global_layouts becomes where variables and inputs lie from now
-    on, and view.found what the search found. Returns what an Inference of the graph is told."""
+    """Apply the configuration of view.graph to it.
+
+    Sets view.global_layouts to the new layouts of variables and inputs, and view.found to the result of the
+    search. Returns the arguments of an Inference of the graph.
+    """
     graph, config, passes = view.graph, view.owner.config, view.tracer.passes
     alone = _split(view) if config.zero_stage else set()
     sources = {v: global_layout.layout for v, global_layout in view.global_layouts.items()}

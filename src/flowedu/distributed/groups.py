@@ -53,10 +53,10 @@ def is_initialized() -> bool:
 
 def init_process_group(backend: str | None = None, init_method: str | None = None, timeout=None, world_size: int = -1,
                        rank: int = -1, **options) -> None:
-    """Check that there are the ranks a program expects.
+    """Check that the ranks expected by the program exist.
 
-    backend, init_method, timeout: taken, and not needed. world_size, rank (or the environment's WORLD_SIZE): compared with
-    what there is. CommError where the launcher started others.
+    backend, init_method, timeout: accepted without effect. world_size, rank (or the environment's
+    WORLD_SIZE): compared with the existing ranks. CommError if the launcher started others.
     """
     global _begun
     engine = current()
@@ -70,7 +70,7 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
 
 
 def destroy_process_group(group=None) -> None:
-    """is_initialized() is False again, where there is one rank."""
+    """Reset is_initialized() to False if the program has one rank."""
     global _begun
     _whole("destroy_process_group", group)
     _begun = False
@@ -102,7 +102,7 @@ def barrier(group=None, async_op: bool = False, device_ids=None) -> _Done | None
 
 
 def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group=None, async_op: bool = False) -> _Done | None:
-    """tensor = the sum (or what else `op` says) of all ranks' tensors, in place."""
+    """Write the sum (or another reduction `op`) of all ranks' tensors into tensor, in place."""
     _whole("all_reduce", group)
     if _checked(op) is ReduceOp.SUM:
         comm.all_reduce(tensor)

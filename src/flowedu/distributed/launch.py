@@ -93,7 +93,7 @@ def hosts(o: argparse.Namespace) -> list[tuple[str, int]]:
 
 
 def environment(o: argparse.Namespace, ranks: int, here: int) -> dict[str, str]:
-    """What each rank finds in its environment beside what it gets from here."""
+    """Return the environment variables of each rank in addition to the launcher's."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     each = str(max(1, cores // here))
     env = {"MASTER_ADDR": o.master_addr, "MASTER_PORT": str(o.master_port), "WORLD_SIZE": str(ranks),
@@ -105,7 +105,9 @@ def environment(o: argparse.Namespace, ranks: int, here: int) -> dict[str, str]:
 
 
 def command(o: argparse.Namespace, machines: list[tuple[str, int]], by_hand: bool) -> tuple[list[str], dict[str, str]]:
-    """The command that starts all ranks, and what is added to the environment. by_hand: each machine starts its part."""
+    """Return the command that starts all ranks, and additions to the environment. by_hand: each machine
+    starts its part.
+    """
     here = max((n for _, n in machines), default=o.nproc_per_node)
     ranks = sum(n for _, n in machines) if machines else o.nproc_per_node
     env = environment(o, ranks, here)
@@ -141,7 +143,7 @@ def main(argv: list[str] | None = None) -> int:
             except CommError:
                 if o.nproc_per_node * o.nnodes > 1 or o.hosts or o.hostfile:
                     raise
-                return _threads(o)                 # one rank needs nobody to talk to
+                return _threads(o)                 # one rank needs no communication
         if o.node_rank:
             return other(o)
         if o.nnodes > 1:
@@ -158,7 +160,7 @@ def _run(o: argparse.Namespace, machines: list[tuple[str, int]], start: Callable
 
     cmd, env = command(o, machines, start is not None)
     since = time.time()
-    sweep(until=since - STARTING, tries=1)         # what launches left behind that were killed
+    sweep(until=since - STARTING, tries=1)         # left by killed launches
     code = watch(cmd, {**without_secret(), **env}, start)
     if code:
         sweep(since)

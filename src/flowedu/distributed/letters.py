@@ -20,11 +20,14 @@ LIMIT = 1 << 16                                    # bytes of a line
 
 
 class NotSealed(CommError):
-    """A letter was written by somebody who does not know the secret."""
+    """Error for a message written without the secret."""
 
 
 class Correspondent:
-    """One end of a connection: `who` is "first" (machine 0) or "other". Receiving is fed with what has arrived."""
+    """One end of a connection: `who` is "first" (machine 0) or "other".
+
+    The received bytes are passed to it.
+    """
 
     def __init__(self, sock: socket.socket, who: str, secret: bytes):
         self.sock, self.who, self.secret = sock, who, secret
@@ -113,7 +116,7 @@ class Correspondent:
 
 
 def shared_secret(file: str = "") -> bytes:
-    """The word that all machines know: what is in `file`, or FLOWEDU_SECRET, or none."""
+    """Return the secret of all machines: the contents of `file`, or FLOWEDU_SECRET, or none."""
     if not file:
         return os.environ.get("FLOWEDU_SECRET", "").encode()
     try:
@@ -129,5 +132,5 @@ def shared_secret(file: str = "") -> bytes:
 
 
 def without_secret() -> dict[str, str]:
-    """The environment for what is started: ranks have no use for it."""
+    """Return the environment of started programs, without the secret, which ranks do not need."""
     return {name: value for name, value in os.environ.items() if name != "FLOWEDU_SECRET"}

@@ -11,7 +11,7 @@ from flowedu.errors.extras import install
 
 
 def mpiexec() -> str:
-    """The mpiexec that belongs to this Python: beside it, from the wheel of mpich, or on PATH."""
+    """Return the mpiexec of this Python: in its bin folder, from the wheel of mpich, or on PATH."""
     beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
     if os.access(beside, os.X_OK):
         return beside

@@ -30,7 +30,9 @@ MOST_RANKS = 1 << 16                               # ranks of one machine: more 
 
 
 class Gathering:
-    """Machine 0's side: listens from the start; `wait` until all are there; `start` is given mpiexec's lines."""
+    """Machine 0's side: listens from the start; `wait` returns when all have connected; `start` takes
+    mpiexec's lines.
+    """
 
     def __init__(self, o: argparse.Namespace):
         self.o, self.secret = o, shared_secret(o.secret_file)
@@ -94,7 +96,7 @@ class Gathering:
 
     def _listen(self, visitor: Correspondent, address: str, since: float) -> None:
         """Read what has arrived. An error of any class ends this connection, and no other."""
-        if visitor.sock.fileno() < 0:                        # closed in this round, to make room for a newer one
+        if visitor.sock.fileno() < 0:                        # closed in this round, in favour of a newer one
             return
         try:
             stays = self._read(visitor, address)
@@ -126,7 +128,7 @@ class Gathering:
         return bool(arrived)
 
     def _welcome(self, visitor: Correspondent, address: str, about: dict) -> bool:
-        """A machine said who it is. True: it is one of those that are waited for, and has its place now."""
+        """Process a machine's introduction; return True if it was expected and is now registered."""
         node, ranks, n = (about.get(name) for name in ("node", "ranks", "nnodes"))
         if not all(type(x) is int for x in (node, ranks, n)) or not 1 <= ranks <= MOST_RANKS:
             raise CommError("launch: the message does not describe a machine", at="")
@@ -169,7 +171,9 @@ class Gathering:
         return line.startswith("HYDRA_LAUNCH_END")
 
     def _guard(self, node: int, stop: Callable[[], None]) -> None:
-        """A machine says nothing until it is told the end, so what it sends or does not send any more is its own end."""
+        """Watch a machine, which sends nothing until the end: any data or a closed connection means that
+        it failed.
+        """
         s = self.nodes[node].sock
         with selectors.DefaultSelector() as selector, contextlib.suppress(OSError, ValueError):
             selector.register(s, selectors.EVENT_READ)
@@ -184,7 +188,7 @@ class Gathering:
         for node in self.nodes.values():
             with contextlib.suppress(OSError):               # it has ended already
                 node.say(code=code)
-                node.sock.shutdown(socket.SHUT_RDWR)         # wakes its guard, too
+                node.sock.shutdown(socket.SHUT_RDWR)         # also wakes its guard
             node.sock.close()
 
 
@@ -197,12 +201,12 @@ def proxy_arguments(line: str) -> list[str]:
 
 
 def proxy() -> str:
-    """What mpiexec has run on each machine."""
+    """Return the command that mpiexec runs on each machine."""
     return os.path.join(os.path.dirname(mpiexec()), PROXY)
 
 
 def first(o: argparse.Namespace, run: Callable) -> int:
-    """Machine 0. run(hosts, start): what starts mpiexec and waits for it."""
+    """Run machine 0. run(hosts, start) starts mpiexec and waits for it."""
     if o.hosts or o.hostfile:
         raise ArgumentError("launch: --hosts starts all machines from here, --nnodes is for starting each by hand", at="",
                             expected="one of them", got="both", fix="leave --nnodes away")

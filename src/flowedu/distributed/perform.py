@@ -38,11 +38,11 @@ class Piece(NamedTuple):
 
 
 class Script(NamedTuple):
-    """What one rank does in a transfer.
+    """The work of one rank in a transfer.
 
-    Attributes: sends, (to, indices in the own part); receives, (from, elements); cells, (index in the result, pieces that
-    are combined there), or None where the rank gets nothing; shape of the result; holes, whether there are cells without
-    pieces, to be filled.
+    Attributes: sends, (to, indices in the own part); receives, (from, elements); cells, (index in the result,
+    pieces that are combined there), or None if the rank gets nothing; shape of the result; holes, True if
+    some cells have no pieces and must be filled.
     """
 
     sends: tuple[tuple[int, tuple[Index, ...]], ...]
@@ -53,7 +53,7 @@ class Script(NamedTuple):
 
 
 def perform(comm, route: Route, part: np.ndarray | None, what: str = "") -> np.ndarray | None:
-    """What the rank of `comm` does of a route: Route.perform."""
+    """Perform one rank's part of a route: Route.perform for the rank of `comm`."""
     programs = route.programs.get(comm.rank)
     if programs is None:
         programs = route.programs[comm.rank] = [_program(h, comm.rank) for h in route.hops]
@@ -69,7 +69,10 @@ def _program(hop: Hop, rank: int) -> Program:
 
 
 def script(src: Layout, dst: Layout, shape: Shape, rank: int) -> Script:
-    """This rank's messages and what becomes of them. Pieces between two ranks go in the order of the receiver's cells."""
+    """Return this rank's messages and their use.
+
+    Pieces between two ranks are in the order of the receiver's cells.
+    """
     have = {d: src.box(shape, i) for i, d in enumerate(src.devices)}
     sends: dict[int, list[Index]] = {}
     counts: dict[int, int] = {}
@@ -140,7 +143,7 @@ def _nothing(comm, part, what) -> None:
 
 
 def _packed(part: np.ndarray, at: tuple[Index, ...]) -> np.ndarray:
-    """The pieces in a row; no copy where there is one, and it lies in a row already."""
+    """Return the pieces concatenated; without a copy for one contiguous piece."""
     if len(at) == 1:
         return np.ascontiguousarray(part[at[0]]).reshape(-1)
     return np.concatenate([part[a].reshape(-1) for a in at])

@@ -58,8 +58,11 @@ def together(mine, row: Row) -> dict[GraphValue, GraphValue]:
 
 
 def carve(mine, route: Route, part: GraphValue | None) -> GraphValue:
-    """A route without messages: what this rank needs is in its own part, or zeros. Where others have the same part it
-    stands for theirs; what they have besides is not looked at, and what is made for them is taken out again."""
+    """Replace a route without messages by ops on this rank's own part, or by zeros.
+
+    A part that other ranks also have represents theirs. Their other data is ignored, and the nodes made for
+    it are removed.
+    """
     if not route.hops:
         return part
     graph, src, spec = mine.graph, route.src, route.hops[0].spec

@@ -9,11 +9,12 @@ from flowedu.tensor.joining import cat
 
 
 def ring_all_reduce(x: Tensor) -> Tensor:
-    """The sum of all ranks' x, on every rank; every rank of the world calls this, each with the same shape and dtype.
+    """Return the sum of all ranks' x; every rank calls this with the same shape and dtype.
 
-    x is cut into as many pieces as there are ranks. In the first k - 1 turns sums go round: a rank sends a piece to the
-    next one, which adds its own. Then each has one piece summed, and in k - 1 more turns those go round. So a rank sends
-    2 (k - 1) pieces of n / k numbers, however many ranks there are, and all links carry as much.
+    x is cut into as many pieces as there are ranks. In the first k - 1 turns sums go round: a rank sends a
+    piece to the next one, which adds its own. Then each has one piece summed, and in k - 1 more turns those
+    go round. So a rank sends 2 (k - 1) pieces of n / k values, almost independent of the number of ranks, and
+    all links have the same load.
     """
     rank, k = current().rank, current().size
     flat = x.detach().reshape(-1)

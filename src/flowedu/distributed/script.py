@@ -12,7 +12,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def load(script: str, module: bool) -> tuple[types.CodeType, dict]:
-    """The code of a file, or of a module (`python -m`), and what its namespace starts with."""
+    """Return the code of a file, or of a module (`python -m`), and its initial namespace."""
     if module:
         spec = importlib.util.find_spec(script)
         if spec is not None and spec.submodule_search_locations is not None:
@@ -56,7 +56,7 @@ def own(tb):
 
 
 def exit_code(error: SystemExit) -> int:
-    """What the shell would see."""
+    """Return the exit code that the shell would see."""
     if error.code is None or isinstance(error.code, int):
         return error.code or 0
     print(error.code, file=sys.stderr)

@@ -30,8 +30,10 @@ def logical_spec(x: Tensor, global_layout: GlobalLayout, check: bool) -> Spec:
 
 
 def _specs_of_all(x: Tensor, p: placement, check: bool) -> tuple[list[tuple[int, ...]], dt.dtype]:
-    """The local shapes on the placement's devices, and the dtype of the first of them, which counts elsewhere, too: every
-    rank of the world must come by here."""
+    """Return the local shapes on the placement's devices, and the dtype of the first of them.
+
+    This dtype also applies to other devices. Every rank of the world must call this.
+    """
     engine = current()
     mine = [list(x._sizes()), x.dtype.name]
     all_meta = engine.comm(engine.rank).all_gather_object(mine)
@@ -68,7 +70,7 @@ def _check_balanced(layout: Layout, shape: tuple[int, ...], shapes: list[tuple[i
 
 
 def of_first(layout: Layout, parts: Parts) -> Parts:
-    """Along the broadcast axes of the grid everybody takes what the first one has."""
+    """Replace all parts along the broadcast axes of the grid by the first one."""
     if len(parts) == layout.k:
         return parts
     engine, out = current(), dict(parts)

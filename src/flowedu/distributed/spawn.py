@@ -14,8 +14,8 @@ from flowedu.tensor.generator import own_generator
 def spawn(fn: Callable, nprocs: int = 1, args: Sequence = ()) -> list:
     """Run `fn(*args)` on `nprocs` ranks, each a thread, and return what each returned, by rank.
 
-    Inside, flow.env.get_rank() tells which rank it is. What one rank raises ends the others and is raised here, with a note
-    that names the rank; ranks that wait for each other in vain end in a CommError that says where each is.
+    Inside, flow.env.get_rank() returns the rank. An exception of one rank ends the others and is raised here,
+    with a note that names the rank. Deadlocked ranks end in a CommError that reports the call of each.
     """
     if not isinstance(nprocs, int) or isinstance(nprocs, bool) or nprocs < 1:
         raise ArgumentError("spawn: not a number of ranks", expected="1 or more", got=repr(nprocs), fix="nprocs=2")

@@ -28,11 +28,11 @@ WHOLE: Key = (("B",), (1,))          # the key of a value that is made once, for
 
 @dataclass(eq=False)
 class Held:
-    """What there is of a logical value.
+    """Existing forms of a logical value.
 
-    Attributes: layouts, those it is in (the first is its own, the others came by boxing); made, {(sbp, hierarchy): parts},
-    of plain layouts: memory is shared, so it does not matter which devices these are. The two differ for another reason
-    too: of a split argument the whole is there, though getting it has a price.
+    Attributes: layouts, those it is in (the first is its own, the others came by boxing); made, {(sbp,
+    hierarchy): parts}, of plain layouts: memory is shared, so it does not matter which devices these are. The
+    two also differ for a split argument: the complete array exists, although reading it has a cost.
     """
 
     value: GraphValue
@@ -70,7 +70,7 @@ class Spread:
     def __init__(self, graph: Graph, devices: int):
         self.graph, self.all = graph, tuple(range(devices))
         self.held: dict[GraphValue, Held] = {}
-        self.named: Counter[str] = Counter()             # how many nodes of carried parts have a name
+        self.named: Counter[str] = Counter()             # number of nodes of carried parts with a name
         forward = set(graph.nodes if graph.forward is None else graph.nodes[:graph.forward])
         unread(graph)
         for node in graph.nodes:
@@ -91,7 +91,7 @@ class Spread:
 
     @property
     def bytes(self) -> int:
-        """What one run of the graph moves between devices."""
+        """The bytes that one run of the graph moves between devices."""
         return self.inferred.bytes
 
     def layouts(self, value: GraphValue) -> list[Layout]:
@@ -103,7 +103,7 @@ class Spread:
         return self.inferred.describe()
 
     def _sources(self) -> dict[GraphValue, Layout]:
-        """Where arguments, variables and host values lie."""
+        """Return the layouts of arguments, variables, and host values."""
         graph, found = self.graph, {}
         for node in graph.nodes:
             sbp = None if node.op is not HINT else node.attrs[HINT.attr_index["sbp"]]
@@ -169,7 +169,7 @@ class Spread:
             self._hold(y, tuple(m.outputs[n] for m in made))
 
     def _parts(self, value: GraphValue, dst: Layout) -> tuple[GraphValue, ...]:
-        """The parts of a value; the nodes that make them are named after it."""
+        """Return the parts of a value; the nodes that compute them are named after it."""
         held, before = self.held[self.inferred.base(value)], len(self.graph.nodes)
         self.graph.placement = dst.devices
         parts = held.parts(dst)

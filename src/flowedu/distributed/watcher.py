@@ -116,7 +116,7 @@ def watch(cmd: Sequence[str], env: Mapping[str, str], start: Callable[[str, Call
 def _begin(start: Callable[[str, Callable], bool], line: str, stop: Callable[[], None]) -> bool:
     try:
         return start(line, stop)
-    except Exception as error:                               # in a thread nobody would hear of it, and mpiexec would wait
+    except Exception as error:                               # in a thread it would not be reported, and mpiexec would wait
         print(f"launch: cannot start all machines: {error}", file=sys.stderr, flush=True)
         stop()
         return True
@@ -143,8 +143,11 @@ def _rank(started: Mapping[tuple, int], pid: int, host: bytes) -> int | None:
 
 
 def tell(rank: int | None, pid: int, host: str, status: int, sure: bool = True) -> None:
-    """Say who died of what. Not `sure`: mpiexec named a process that it had ended itself, so that the status is not this
-    one's, which may have been killed, or have left by os._exit."""
+    """Report the end of a process.
+
+    Not `sure`: mpiexec named a process that it had ended itself, so the status is of another one, which may
+    have been killed, or have left by os._exit.
+    """
     who = f"rank {rank}" if rank is not None else "a rank"
     names = {getattr(signal, n).value: n for n in FATAL}
     status = status - 128 if status - 128 in names else status         # with a core dump
@@ -164,7 +167,7 @@ def sweep(since: float = 0, until: float = math.inf, folder: str = "/dev/shm", t
     for _ in range(tries):
         made = []
         for f in Path(folder).glob("mpich_shm_*"):
-            with contextlib.suppress(OSError):               # somebody has removed it since
+            with contextlib.suppress(OSError):               # removed since by another process
                 about = f.stat()
                 if since <= about.st_ctime <= until and about.st_uid == os.getuid():
                     made.append(f)
@@ -181,7 +184,7 @@ def _unmapped(files: list[Path]) -> list[Path]:
     for maps in Path("/proc").glob("[0-9]*/maps"):
         try:
             text = maps.read_text(errors="replace", encoding="utf-8")
-        except OSError:                            # ended since, or somebody else's
+        except OSError:                            # ended since, or of another user
             continue
         files = [f for f in files if f"{f}\n" not in text]
     return files

@@ -20,7 +20,9 @@ from flowedu.distributed.graph.infer import HINT, groups
 
 
 def shard(at: Layout, shape: tuple[int, ...], min_size: int) -> Layout:
-    """The layout of a parameter that lies so, under ZeRO; the same where it is too small (elements), or nothing is B."""
+    """Return the layout of a parameter under ZeRO; unchanged if it is too small (elements), or nothing is
+    B.
+    """
     n = 1
     for d in shape:
         n *= d
@@ -32,11 +34,11 @@ def shard(at: Layout, shape: tuple[int, ...], min_size: int) -> Layout:
 
 
 def zero(graph: Graph, parameters: Mapping[GraphValue, Layout], stage: int, like: dict[Node, object]) -> set[Node]:
-    """Put the casts into a logical graph. Returns those whose result is for one reader only (see Inference).
+    """Insert the casts into a logical graph. Return those whose result has one consumer only (see Inference).
 
     Args:
         parameters: {parameter that is split from now on: the layout its readers see}.
-        like: {node: anything}; a new node gets what its reader has.
+        like: {node: value}; a new node gets the value of its consumer.
     """
     made: dict[Node, list[Node]] = {}            # before which node
     alone: set[Node] = set()

@@ -28,8 +28,9 @@ from flowedu.distributed.graph.infer import HINT, groups, wish
 class Option:
     """One way to decide an unknown.
 
-    Attributes: layouts, of a node's inputs, then outputs, or of a variable and what goes with it; way, of a node that has
-    several; work, what is computed more than once; memory, bytes of what is made, on all devices together.
+    Attributes: layouts, of a node's inputs, then outputs, or of a variable and the values tied to it; way,
+    the signature, for a node with several; work, duplicate computation; memory, bytes of the results, on all
+    devices together.
     """
 
     layouts: tuple[Layout, ...]
@@ -39,8 +40,11 @@ class Option:
 
 
 class Read(NamedTuple):
-    """A reader: the layouts it wants, by option; whether what is brought for it serves later readers too; whether it is the
-    user who wants it so: only then may a value become a partial sum."""
+    """A consumer: the layouts it wants, by option; if later consumers can reuse the converted value; if
+    the user requires it.
+
+    Only values required by the user may become partial sums.
+    """
 
     unknown: int
     wanted: Sequence[Layout]
@@ -50,7 +54,7 @@ class Read(NamedTuple):
 
 @dataclass
 class Traffic:
-    """A value: who makes it, and who reads it, in order. The layouts are listed by option of that unknown."""
+    """A value: its producer, and its consumers in order. The layouts are listed by option of that unknown."""
 
     value: GraphValue
     maker: int
@@ -63,11 +67,12 @@ class Model:
 
     Args:
         graph, everywhere, sources, unshared: as for Inference.
-        free: {variable or input that may lie otherwise: what lies as it does, such as an optimizer's states}.
+        free: {variable or input with a free layout: values with the same layout, such as an optimizer's
+            states}.
         taken: {node: the signature that the greedy choice took}; a node may always have this one.
 
-    Attributes: options[u], those of unknown u; unknown 0 has one, for all that is fixed; nodes, {node: unknown}; kept,
-    {free value: unknown}; traffic, {value: Traffic}.
+    Attributes: options[u], those of unknown u; unknown 0 has one, for all fixed layouts; nodes, {node:
+    unknown}; kept, {free value: unknown}; traffic, {value: Traffic}.
     """
 
     def __init__(self, graph: Graph, everywhere: Place, sources: Mapping[GraphValue, Layout],
@@ -87,7 +92,7 @@ class Model:
         for node in graph.nodes:
             self._node(node)
 
-    # ---- what there is to decide
+    # ---- the unknowns
     def _unknown(self, options: Sequence[Option]) -> int:
         self.options.append(list(options))
         return len(self.options) - 1
@@ -168,7 +173,7 @@ class Model:
             self._made(y, made.maker, wanted)
 
     def _update(self, node: Node, place: Place) -> None:
-        """Gradients and states are wanted where the variable lies."""
+        """Require gradients and states in the layout of the variable."""
         wants: list[tuple[int, Sequence[Layout]]] = [(0, [layout("B", place)])] * len(node.inputs)
         for members in groups(node):
             w = node.inputs[members[0]]
@@ -203,10 +208,10 @@ class Model:
                   or o.way.signature == taken]
         return hinted or found
 
-    # ---- what it costs
+    # ---- the costs
     def bill(self, t: Traffic, numbers: Sequence[int]) -> float:
         """Bytes moved of a value under an assignment {unknown: option}; inf where that is impossible."""
-        wants: dict[object, tuple[Layout, bool, bool]] = {}    # what was brought there is there
+        wants: dict[object, tuple[Layout, bool, bool]] = {}    # layouts to which the value has already been converted
         for i, (u, wanted, shared, forced) in enumerate(t.reads):
             at = wanted[numbers[u]]
             wants.setdefault(at if shared else i, (at, shared, forced))
@@ -226,7 +231,7 @@ class Model:
         return total
 
     def step(self, spec: Spec, src: Layout, dst: Layout) -> tuple[float, bool]:
-        """(bytes from one layout to another, whether dst may be wanted where this is present)"""
+        """Return (bytes from one layout to another, True if dst may be wanted where this is present)."""
         key = spec, src, dst
         if key not in self.known:
             if is_present((src,), dst):
@@ -239,7 +244,9 @@ class Model:
 
 
 def allowed(src: Layout, dst: Layout) -> bool:
-    """Nothing is turned into a partial sum: who wants one takes one that was made."""
+    """Return True unless a complete value would become a partial sum; only produced partial sums can be
+    used.
+    """
     partial, plain = [a for a, s in enumerate(dst.sbp) if s[0] == "P"], src.plain
     return not partial or plain[1:] == dst[1:] and all(plain.sbp[a] == dst.sbp[a] for a in partial)
 
@@ -283,7 +290,7 @@ def held(spec: Spec, at: Layout) -> int:
 
 
 def work(op: Op, ins: Sequence[Spec], outs: Sequence[Spec], attrs: tuple) -> int:
-    """What a call is worth, in elements touched; views are for nothing."""
+    """Return the work of a call, in elements touched; views are free."""
     if op.view is not None or op.axes is None:
         return 0
     return axes.cost(op, ins, outs, op.equation(ins, attrs))

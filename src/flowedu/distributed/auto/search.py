@@ -44,17 +44,17 @@ class Assignment:
 
     @property
     def bytes(self) -> int:
-        """What a step moves."""
+        """The bytes that a step moves."""
         return self.inferred.bytes
 
     @property
     def cost(self) -> float:
-        """What was made least."""
+        """The minimized cost."""
         return self.bytes + self.ratio * self.work
 
 
 def trained(graph: Graph) -> dict[GraphValue, list[GraphValue]]:
-    """{parameter that an optimizer updates: its states that lie as it does}"""
+    """Return {parameter that an optimizer updates: its states with the same layout}."""
     found = {}
     for node in graph.nodes:
         if node.mutates and node.op.group is not None:
@@ -66,11 +66,11 @@ def trained(graph: Graph) -> dict[GraphValue, list[GraphValue]]:
 
 @dataclass
 class Found:
-    """What `automatic` found.
+    """Result of `automatic`.
 
-    Attributes: best; greedy, with the layouts that variables had; moved, the free variables and inputs that lie otherwise
-    (what is tied to them does, too); unknowns, how many there were with a choice; exact, whether nothing can be cheaper;
-    seconds it took.
+    Attributes: best; greedy, with the layouts that variables had; moved, the free variables and inputs with
+    another layout (values tied to them follow); unknowns, the number of unknowns with a choice; exact, True
+    if the result is optimal; seconds it took.
     """
 
     best: Assignment
@@ -81,7 +81,7 @@ class Found:
     seconds: float
 
     def describe(self, most: int = 20) -> str:
-        """Greedy and automatic side by side, and what is different. most: lines for nodes."""
+        """Describe the greedy and the automatic choice, and their differences. most: lines for nodes."""
         from flowedu.distributed.auto.told import describe
         return describe(self, most)
 
@@ -89,15 +89,16 @@ class Found:
 def automatic(graph: Graph, everywhere: Place, sources: Mapping[GraphValue, Layout],
               free: Mapping[GraphValue, Sequence[GraphValue]] = (), *, unshared: Iterable[Node] = (), ratio: float = 1.0,
               seconds: float = math.inf, largest: int = LARGEST, progress: bool = True) -> Found:
-    """The cheapest assignment, never one that costs more than the greedy choice.
+    """Return the cheapest assignment, never one that costs more than the greedy choice.
 
     Args:
         graph, everywhere, sources, unshared: as for Inference.
-        free: {variable or input whose layout may change: what must lie as it does} (`trained` finds them).
-        ratio: bytes that an element is worth which is computed more than once.
-        seconds: after this time the best that was found so far is taken. (Not for ranks that search each by itself: they
-            must all find the same.)
-        largest: entries of a table. Where larger ones were needed, the answer may not be the best.
+        free: {variable or input whose layout may change: values with the same layout} (`trained` returns
+            them).
+        ratio: the cost in bytes of computing an element twice.
+        seconds: after this time the best result so far is returned. (Not for ranks that search separately,
+            because all need the same result.)
+        largest: the maximum entries of a table. If larger ones are needed, the result may not be optimal.
         progress: a progress bar on a terminal, after two seconds.
     """
     search = _Search(graph, everywhere, sources, free, set(unshared), ratio, seconds, progress)
@@ -174,7 +175,7 @@ class _Search:
         return tqdm(items, desc=f"{self.graph.name}: {what}", delay=PATIENCE, leave=False, disable=None)
 
     def table(self, t: Traffic, scope: Sequence[int], reads: Sequence[Read]) -> Table | None:
-        """What these reads of a value cost under all options; None if that is too much."""
+        """Return the cost of these reads of a value under all options; None if the table is too large."""
         def layouts(u, i):
             return (t.own[i] if u == t.maker else None, *(r.wanted[i] for r in reads if r.unknown == u))
         all_of = {u: [layouts(u, i) for i in range(self.size[u])] for u in {t.maker, *(r.unknown for r in reads)}}
@@ -186,7 +187,7 @@ class _Search:
             at for xs in different.values() for x in xs for at in x if at is not None))}
         moved, legal = np.full((len(numbers),) * 2, math.inf), np.zeros((len(numbers),) * 2, bool)
         before = {x[0] for x in different[t.maker]}
-        for read in reads:                                     # of pairs of layouts, those that can come up
+        for read in reads:                                     # the possible pairs of layouts
             now = set(read.wanted)
             for a, b in itertools.product(before, now):
                 i, j = numbers[a], numbers[b]
@@ -216,7 +217,7 @@ class _Search:
         return sum(a[n] for a, n in zip(self.alone, numbers)) + sum(self.model.bill(t, numbers) for t in self.traffic)
 
     def part(self, u: int, numbers: Sequence[int]) -> float:
-        """What depends on one unknown."""
+        """Return the costs that depend on one unknown."""
         return self.alone[u][numbers[u]] + sum(self.model.bill(t, numbers) for t in self.of[u])
 
     def improve(self, numbers: Sequence[int]) -> list[int]:
@@ -238,7 +239,7 @@ class _Search:
                 waiting.update(dict.fromkeys(v for v in around if v != u))
         return numbers
 
-    # ---- what it comes to
+    # ---- results
     def found(self, numbers: Sequence[int], exact: bool) -> Found:
         start = self.start()
         greedy = Assignment(self.ways(start), self.sources, self.greedy, self.work(start), self.ratio)

@@ -54,8 +54,8 @@ class Problem:
         alone: the cost of each option of each unknown.
         tables: costs of options of several.
 
-    Attributes: left[u], the options of unknown u that are still in question (their numbers at first); instead[u], {one that
-    was beaten: by which}.
+    Attributes: left[u], the remaining options of unknown u (original indices); instead[u], {dominated option:
+    the option that dominates it}.
     """
 
     def __init__(self, alone: Sequence[Sequence[float]], tables: Sequence[Table]):
@@ -78,7 +78,9 @@ class Problem:
         return [int(kept[n]) for kept, n in zip(self.left, numbers)]
 
     def present(self, numbers: Sequence[int]) -> list[int]:
-        """Numbers of options at first -> of what is left. For one that was beaten, the one that beat it: no worse."""
+        """Convert original indices of options to indices of the remaining ones; dominated options map to
+        their replacement.
+        """
         found = []
         for n, kept, instead in zip(numbers, self.left, self.instead):
             while n in instead:
@@ -128,11 +130,11 @@ class Problem:
     # ---- the least sum
     def solve(self, start: Sequence[int], largest: int = LARGEST, late: Callable[[], bool] = lambda: False,
               watched: Callable[[Sequence], Iterable] = iter) -> tuple[list[int], bool]:
-        """The options with the least sum, and whether that is sure.
+        """Return the options with the least sum, and True if that is certain.
 
-        Where tables would grow too large, some unknowns keep what they have and the best is found for all others; then
-        those are let go and others keep what they have. No round is worse than the one before. The last is allowed
-        `largest` entries, the others a sixteenth of it. late: whether to stop; watched: shows the rounds.
+        Where tables would grow too large, some unknowns keep their options while the others are optimized;
+        then other unknowns are fixed. No round increases the sum. The last is allowed `largest` entries, the
+        others a sixteenth of it. late: returns True to stop; watched: shows the rounds.
         """
         numbers, often = list(start), [0] * len(self.alone)
         for limit in watched([*[largest >> 4] * ROUNDS, largest]):

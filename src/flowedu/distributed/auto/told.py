@@ -9,8 +9,10 @@ from flowedu.distributed.auto.model import held
 
 
 def describe(found, most: int = 20) -> str:
-    """Totals of both choices; bytes by kind of message; the variables that lie otherwise; the nodes that run otherwise,
-    those with the largest difference in bytes."""
+    """Return the totals of both choices, bytes by kind of message, and the variables and nodes that differ.
+
+    The nodes are those with the largest difference in bytes.
+    """
     greedy, best = found.greedy, found.best
     kinds = [_kinds(a.inferred) for a in (greedy, best)]
     names = sorted(kinds[0].keys() | kinds[1].keys(), key=lambda n: (-kinds[0][n] - kinds[1][n], n))

@@ -38,11 +38,11 @@ class Boxed:
 
 @dataclass
 class Row:
-    """What becomes of one node, or of one fetched value: the signature, and what has to be moved for it.
+    """Decision for one node, or for one fetched value: the signature, and the data to move for it.
 
-    Attributes: choice, None where there was none; node, None for a fetch; reads and makes, the layouts of inputs and
-    outputs; calls, one per device of `place` (None: everybody makes the whole call); shared: what was boxed here serves
-    later readers too.
+    Attributes: choice, None without alternatives; node, None for a fetch; reads and makes, the layouts of
+    inputs and outputs; calls, one per device of `place` (None: every device makes the complete call); shared:
+    later consumers reuse the values boxed here.
     """
 
     name: str
@@ -89,14 +89,14 @@ class Inference:
         self.rows: list[Row] = []
         self.same: dict[GraphValue, GraphValue] = {}
         self.layouts: dict[GraphValue, list[Layout]] = {v: [at] for v, at in sources.items()}
-        self.loose: set[GraphValue] = set()                    # what lies nowhere in particular
+        self.loose: set[GraphValue] = set()                    # values without a particular layout
         self.before: dict[str, Layout] = {}                    # where the inputs of forced hints were, by their `restore`
         for v in (*graph.inputs.values(), *graph.variables.values(), *graph.hosts.values()):
             self.enter(v, None)
 
     @property
     def bytes(self) -> int:
-        """What one run of the graph moves between devices."""
+        """The bytes that one run of the graph moves between devices."""
         return sum(r.bytes for r in self.rows)
 
     def base(self, value: GraphValue) -> GraphValue:
@@ -110,13 +110,13 @@ class Inference:
         return self.layouts[value][0]
 
     def run(self, strict: Container[Node] | None = None) -> Inference:
-        """All nodes. strict: those that the user wrote (default: all)."""
+        """Process all nodes. strict: the nodes written by the user (default: all)."""
         for node in self.graph.nodes:
             self.add(node, strict is None or node in strict)
         return self
 
     def enter(self, value: GraphValue, at: Layout | None) -> None:
-        """An input, variable or host value lies there (None: nowhere in particular). The first word counts."""
+        """Set the layout of an input, variable, or host value (None: any layout). The first call counts."""
         if value not in self.layouts:
             self.layouts[value] = [at or layout("B", self.everywhere)]
             if at is None:
@@ -160,7 +160,7 @@ class Inference:
         return first
 
     def _hint(self, node: Node) -> None:
-        """A wish changes nothing yet: its readers look at it. A forced one is where the value is from now on."""
+        """Record a hint for the consumers of a value, or, if it is forced, convert the value."""
         x, y = node.inputs[0], node.outputs[0]
         names = dict(zip(HINT.attrs, node.attrs))
         there, sbp = names["place"], names["sbp"]
@@ -189,7 +189,9 @@ class Inference:
         self._done(row, [wanted, wanted])
 
     def _update(self, node: Node, place: Place) -> None:
-        """Every device updates the part of a variable that it has, so gradients and states are wanted where it lies."""
+        """Require gradients and states in the layout of the variable, of which every device updates its
+        part.
+        """
         row = Row(node.name, node.op.name, place, "in place", node=node)
         terms, _ = parse(node.op.equation([x.spec for x in node.inputs], node.attrs), len(node.inputs))
         reads = [layout("B", place)] * len(node.inputs)
@@ -207,7 +209,7 @@ class Inference:
         self._done(row, reads)
 
     def _choose(self, node: Node, place: Place, strict: bool) -> None:
-        """The best signature. A gradient for which the hints leave none does without them."""
+        """Choose the best signature. A gradient for which the hints leave none ignores them."""
         way = self.ways.get(node)
         if way is None:
             found = self._cheapest(node, place, strict)
@@ -238,9 +240,9 @@ class Inference:
             self.layouts[y] = [at]
         self.rows.append(row)
 
-    # ---- what is moved
+    # ---- communication
     def bill(self, row: Row, value: GraphValue, wanted: Layout, route: Route | None = None) -> None:
-        """From now on the value is in this layout too; what that takes is noted. route: the way, where it is known."""
+        """Add a layout of the value, and record its cost. route: the route, if known."""
         have, wanted = self.layouts[value], wanted.plain
         if not is_present(have, wanted):
             row.boxed.append(Boxed(value, route or cheapest(have, wanted, value.spec)))
@@ -253,9 +255,9 @@ class Inference:
 
 
 def groups(node: Node) -> list[list[int]]:
-    """Of a node that writes variables, the numbers of the inputs that belong together, the variable first."""
+    """Return the groups of input indices of a node that writes variables, the variable first in each."""
     size = node.op.group
-    if size is None:                                           # one variable, and what is made of the others
+    if size is None:                                           # one variable, and all values computed from the others
         first = node.mutates[0]
         same = [i for i, x in enumerate(node.inputs) if i != first and x.shape == node.inputs[first].shape]
         return [[first, *same]]
@@ -263,8 +265,10 @@ def groups(node: Node) -> list[list[int]]:
 
 
 def wish(value: GraphValue, place: Place) -> tuple[str, ...] | None:
-    """The SBP a reader of `value` at `place` is asked to take it in. What was said of a grid of so many axes holds on such
-    grids only."""
+    """Return the SBP requested for `value` by a consumer at `place`.
+
+    Hints for a grid of some number of axes apply to such grids only.
+    """
     node = value.node
     if node is None or node.op is not HINT:
         return None

@@ -23,8 +23,8 @@ PER_PARAMETER = ("weight_decay", "l1", "l2")           # attributes of updates w
 class RankGraph:
     """One rank's part of a logical graph.
 
-    Attributes: rank; graph; end, what its boxing nodes talk through; outputs, the numbers of the logical outputs this rank
-    has a part of, in the order of graph.outputs; moved, {number of a node: bytes it sends}.
+    Attributes: rank; graph; end, the connection of its boxing nodes; outputs, the indices of the logical
+    outputs this rank has a part of, in the order of graph.outputs; moved, {number of a node: bytes it sends}.
     """
 
     def __init__(self, inferred: Inference, rank: int):
@@ -47,7 +47,7 @@ class RankGraph:
         self.outputs = [i for i, v in enumerate(logical.outputs) if rank in inferred.own(v).devices]
         graph.outputs = [self.find(v, inferred.own(v)) for v in (logical.outputs[i] for i in self.outputs)]
 
-    # ---- what this rank has
+    # ---- this rank's parts
     def local(self, value: GraphValue, at: Layout) -> Spec:
         """The Spec of this rank's part."""
         return Spec(at.local_shape(value.shape, at.devices.index(self.rank)), value.dtype)

@@ -9,7 +9,7 @@ from flowedu.core.sbp.ranks import Comm
 
 
 class End:
-    """A rank's end of the world, as nodes hold it: whoever runs the graph puts the communicator in."""
+    """A rank's connection, held by nodes; the code that runs the graph sets its communicator."""
 
     def __init__(self, rank: int):
         self.rank = rank

@@ -23,10 +23,10 @@ from flowedu.tensor.joining import cat
 class Placing(OneDevice):
     """The global side of a Tracer.
 
-    Attributes: sources, {input or variable: the GlobalLayout of its global tensor}; apart, local values that may differ
-    from rank to rank; made, tensors that build itself made of numbers (tensor/destination.py); local, values of creation
-    functions that build called without a placement, and results of such values (to_global takes them, an op with global
-    tensors does not); active, whether there are global tensors at all.
+    Attributes: sources, {input or variable: the GlobalLayout of its global tensor}; apart, local values that
+    may differ from rank to rank; made, tensors that build itself made of numbers (tensor/destination.py);
+    local, values of creation functions that build called without a placement, and results of such values
+    (to_global takes them, an op with global tensors does not); active, True once a global tensor was used.
     """
 
     def __init__(self, tracer):
@@ -39,9 +39,9 @@ class Placing(OneDevice):
         self.followed = 0
         self.active = False
 
-    # ---- what ops are given
+    # ---- inputs of ops
     def enter(self, value: GraphValue, x: Tensor) -> None:
-        """An input or variable of the graph stands for the tensor x."""
+        """Record that an input or variable of the graph represents the tensor x."""
         super().enter(value, x)
         if x.global_layout is not None:
             need_cpu(self.tracer.graph.name, value.name, x)
@@ -92,9 +92,9 @@ class Placing(OneDevice):
             d = max(d, prod(n for s, n in zip(at.sbp, at.hierarchy) if s == "S0"))
         return d if all(x.ndim and x.shape[0] % (d * k) == 0 for x in xs) else 1
 
-    # ---- where values lie
+    # ---- layouts of values
     def layout_of(self, value: GraphValue):
-        """The GlobalLayout of a value; None for those that lie nowhere in particular."""
+        """Return the GlobalLayout of a value; None for values without a particular layout."""
         if not self.active:
             return None
         if value in self.sources:
@@ -125,7 +125,10 @@ class Placing(OneDevice):
 
     # ---- to_global in build
     def to_global(self, x: Tensor, placement=None, sbp=None, grad_sbp=None) -> Tensor:
-        """Tensor.to_global in build: from here on x lies so. A local one, made there, is a shard, as elsewhere."""
+        """Perform Tensor.to_global in build: set the layout of x.
+
+        A local tensor made in build is a shard, as elsewhere.
+        """
         if x.global_layout is None and placement is not None and sbp is not None:
             if any(x is t for t in self.made) and not x.requires_grad:
                 with interpreter(None):
@@ -174,7 +177,7 @@ def joined(x: Tensor, placement, sbps) -> Tensor:
     """The logical value of the global tensor whose shard on every rank is x."""
     for s, n in zip(as_sbp(sbps, len(placement.hierarchy), "to_global"), placement.hierarchy):
         axis = split_axis(s.text)
-        if axis is not None and axis < x.ndim:                # (an axis that is not there is said by who lays it out)
+        if axis is not None and axis < x.ndim:                # (make_layout reports missing axes)
             x = cat([x] * n, axis)
         elif s.text == "P":
             x = x * n

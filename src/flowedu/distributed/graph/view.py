@@ -57,8 +57,10 @@ class RankPrograms:
         return any(p.stale() for p in self.programs.values())
 
     def run(self, arguments: Mapping[int, tuple], identity: int = 0) -> dict[int, list]:
-        """One step of every rank, at the same time: {rank: its inputs} -> {rank: its outputs}. What one rank raises ends
-        the step of all. identity: of the step, which ranks compare when they communicate."""
+        """Run one step of every rank at the same time: {rank: its inputs} -> {rank: its outputs}. An
+        exception of one rank ends the step of all. identity: of the step, which ranks compare when they
+        communicate.
+        """
         def program(rank):
             def step(comm):
                 self.ranks[rank].end.comm, comm.identity = comm, identity
@@ -71,10 +73,10 @@ class RankPrograms:
 
 
 class GlobalView:
-    """What runs a Compiled of nn.Graph with global tensors, as a Program runs others (see there for link and run).
+    """Runs a CompiledGraph with global tensors, as a Program runs others (see there for link and run).
 
-    Attributes: inferred, the layouts of all values; ranks, {rank: RankGraph} of the owned ones; programs; report and plan,
-    those of `first`.
+    Attributes: inferred, the layouts of all values; ranks, {rank: RankGraph} of the owned ones; programs;
+    report and plan, those of `first`.
     """
 
     def __init__(self, compiled):
@@ -138,7 +140,7 @@ class GlobalView:
         self.counts = [t.numpy() for t in self.own[counter].values()] if counter else []
 
     def _parts(self, name: str, t: Tensor, global_layout, written: bool) -> dict[int, Tensor]:
-        """The tensors a variable's ranks work on. What is written, each has for itself."""
+        """Return the tensors of a variable's ranks. Written tensors are separate for each rank."""
         if t.global_layout is None:                            # the same on every rank
             known = self.own.setdefault(name, {self.engine.rank: t})
             for r in self.engine.owned:
@@ -201,7 +203,7 @@ class GlobalView:
     # ---- looking
     @property
     def bytes(self) -> int:
-        """What one step moves between ranks."""
+        """The bytes that one step moves between ranks."""
         return self.inferred.bytes
 
     def memory(self) -> dict:

@@ -81,7 +81,7 @@ class MpiComm(Messages):
     def start_all_reduce(self, a, what=""):
         if self.size == 1 or a.dtype.char not in NATIVE:
             return super().start_all_reduce(a, what)
-        key = (*range(self.size), -1)                       # a communicator of their own: these may still be on their way
+        key = (*range(self.size), -1)                       # a separate communicator: these may still be in transit
         g = self._groups.get(key)
         if g is None:
             everyone = self._groups[None]

@@ -67,7 +67,9 @@ class Messages(Comm):
 
     # ---- waiting
     def _wait(self, test, about, near: bool = False) -> None:
-        """Poll `test` until it is true. about: the group whose latest call this is, or a Wait; near: all are there."""
+        """Poll `test` until it is true. about: the group whose latest call this is, or a Wait; near: all
+        ranks have arrived.
+        """
         for _ in range(SPIN):
             if test():
                 return
@@ -224,7 +226,7 @@ class Messages(Comm):
 
     # ---- the end
     def close(self) -> None:
-        """Wait until every rank is done, telling those that wait for this one that it will not come."""
+        """Wait until every rank is done, and report to ranks that wait for this one that it will not come."""
         self._wait(self._setup.Ibarrier().Test, CLOSING)
         self._progress()
         if self._pending:

@@ -34,10 +34,10 @@ class Lanes(dict):
 
 
 class Near:
-    """A small call that comes again and again: what is the same each time.
+    """A repeated small call: the data that is the same each time.
 
-    Attributes: g, called; what, the latest; tag, of the call; steps, (lane, number in the group, whether that is above this
-    rank's, the other's array in either box) for each rank it swaps with.
+    Attributes: g, called; what, the latest; tag, of the call; steps, (lane, number in the group, whether that
+    is above this rank's, the other's array in either box) for each rank it swaps with.
     """
 
     __slots__ = ("g", "called", "what", "tag", "steps")

@@ -67,7 +67,7 @@ def need_mpi():
 
 
 def start() -> MpiEngine:
-    """Connect this process with the others. From here on an exception that nobody catches ends all of them."""
+    """Connect this process with the others. From then on an uncaught exception ends all of them."""
     engine = MpiEngine(need_mpi())
     process = os.getpid()
 

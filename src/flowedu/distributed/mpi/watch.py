@@ -20,9 +20,11 @@ from flowedu.errors import CommError, told_line, user_line, user_place
 
 
 class Wait(NamedTuple):
-    """What a rank waits in, and by whom, for what: {rank: ("collective", group, number) or ("message", number)}.
+    """The call in which a rank waits, and the events it waits for by rank: {rank: ("collective", group,
+    number) or ("message", number)}.
 
-    calls: the call as each of those must make it."""
+    calls: the call as each of those must make it.
+    """
 
     text: str
     edges: dict[int, tuple]

@@ -16,18 +16,18 @@ from flowedu.errors import ArgumentError
 
 REDUCTIONS = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
 SMALL = 1 << 16                     # bytes up to which one meeting costs more than the data
-LARGE = 1 << 18                     # bytes from which an array lies in a block of tensors' memory
-_perform: Callable | None = None    # distributed/perform.py's, once it was asked for
+LARGE = 1 << 18                     # bytes from which an array uses a block of tensor memory
+_perform: Callable | None = None    # distributed/perform.py's, after its first use
 DIFFERENT_CALLS = "collectives of one group differ"
 DIFFERENT_VALUES = "ranks make the same collective call on different global tensors"
 
 
 class Options:
-    """How long a rank waits, and what is checked. Each comes from the environment and can be set.
+    """Timeouts and checks of a rank. Each comes from the environment and can be set.
 
-    Attributes: timeout (FLOWEDU_TIMEOUT, default 600: seconds after which a wait is an error), notice (FLOWEDU_NOTICE, 10:
-    seconds between two messages that say who is missing), debug (FLOWEDU_DEBUG_COMM, off: compare calls before each
-    collective also where that costs a message).
+    Attributes: timeout (FLOWEDU_TIMEOUT, default 600: seconds after which a wait is an error), notice
+    (FLOWEDU_NOTICE, 10: seconds between two messages that name the missing ranks), debug (FLOWEDU_DEBUG_COMM,
+    off: compare calls before each collective also where that costs a message).
     """
 
     def __init__(self, env: Mapping[str, str] = os.environ):
@@ -71,9 +71,9 @@ class Call(NamedTuple):
 
 
 class Comm(Simple):
-    """A rank's end with all that flow.comm, global tensors and DistributedDataParallel ask for.
+    """A rank's communicator, with all operations of flow.comm, global tensors, and DistributedDataParallel.
 
-    A rank that does not make the same calls as the others of its group is told so, as are they: CommError.
+    If a rank's calls differ from those of its group, all of them raise CommError.
 
     Attributes: identity, of the global tensor that this rank is moving; 0: none, or local tensors.
     """
@@ -88,7 +88,7 @@ class Comm(Simple):
 
     def box(self, route, part: np.ndarray | None, what: str = "", identity: int = 0) -> np.ndarray | None:
         global _perform
-        if _perform is None:                                 # who only asks for the rank needs no boxing
+        if _perform is None:                                 # querying the rank needs no boxing
             from flowedu.distributed.perform import perform as _perform
         outer = self.identity
         self.identity = identity or outer                    # a step of a graph has one for all that it moves
@@ -112,8 +112,10 @@ class Comm(Simple):
         it, contiguous; may be `a`."""
 
     def start_all_reduce(self, a: np.ndarray, what: str = "") -> Callable[[], np.ndarray]:
-        """Begin the sum of all ranks' `a`, in place, and return a function that waits for it. Until then leave `a` alone.
-        Several may be on their way; all ranks start them in the same order."""
+        """Start the sum of all ranks' `a`, in place, and return a function that waits for it.
+
+        Do not access `a` until then. Several sums may be in progress; all ranks start them in the same order.
+        """
         self.all_reduce(a, None, "sum", what, a)
         return lambda: a
 
@@ -129,7 +131,7 @@ class Comm(Simple):
 
     @abstractmethod
     def broadcast(self, a: np.ndarray | None, root: int, group: Sequence[int] | None = None, what: str = "") -> np.ndarray:
-        """The root's array. What other ranks pass is not looked at."""
+        """Return the root's array. The arrays of other ranks are ignored."""
 
     @abstractmethod
     def barrier(self, group: Sequence[int] | None = None, what: str = "") -> None:
@@ -164,14 +166,17 @@ def reduction(op: str) -> np.ufunc:
 
 
 def empty(shape: tuple, dtype: np.dtype) -> np.ndarray:
-    """An array, contents undefined. A large one lies in a block of tensors' memory (values/storage.pyx), which was used
-    before: touching new memory for the first time takes as long as a message."""
+    """Return an uninitialized array.
+
+    A large one uses a block of tensor memory (values/storage.pyx) that was used before, because touching new
+    memory for the first time takes as long as a message.
+    """
     n = math.prod(shape) * dtype.itemsize
     return np.empty(shape, dtype) if n < LARGE else np.frombuffer(block((n,), uint8), dtype).reshape(shape)
 
 
 def check_out(out: np.ndarray | None, shape: tuple, dtype: np.dtype) -> np.ndarray:
-    """`out`, or a new array where there is none."""
+    """Return `out`, or a new array if it is None."""
     if out is None:
         return empty(shape, dtype)
     if out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous or not out.flags.writeable:

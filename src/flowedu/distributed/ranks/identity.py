@@ -76,7 +76,9 @@ def describe_graph(graph, variables: Mapping[str, object]) -> str:
 
 
 def describe_attribute(value) -> object:
-    """What an attribute contributes to an identity: what is equal on all ranks, and in all processes."""
+    """Return an attribute's contribution to an identity: a value that is equal on all ranks, and in all
+    processes.
+    """
     if isinstance(value, (tuple, list)):
         return tuple(map(describe_attribute, value))
     if isinstance(value, GlobalLayout):

@@ -16,7 +16,7 @@ from flowedu.errors import CommError, told_line, user_line, user_place
 
 
 class Meeting:
-    """One collective of one group: what its ranks brought, who is missing, and the result."""
+    """One collective of one group: the contributions of its ranks, the missing ranks, and the result."""
 
     def __init__(self, call: Call):
         self.call, self.given = call, {}
@@ -33,7 +33,10 @@ class Letter:
 
 
 class World:
-    """The meeting places of `size` ranks. `state[r]`: None while rank r works, what it waits for, or how it ended."""
+    """The rendezvous of `size` ranks.
+
+    `state[r]`: None while rank r works, else the call it waits for, or how it ended.
+    """
 
     def __init__(self, size: int):
         self.size = size
@@ -47,7 +50,7 @@ class World:
         self.meetings: dict[tuple, Meeting] = {}
         self.mail: dict[tuple[int, int], deque] = {}
         self.failure: tuple[str, str] | None = None      # (problem, who is where)
-        self.known = False                               # somebody has told the user
+        self.known = False                               # True if the user has seen a report
 
     # ---- meeting
     def meet(self, rank: int, call: Call, given=None, finish: Callable[[dict], object] | None = None):
@@ -157,7 +160,9 @@ class World:
             todo.extend(wait.needs)
 
     def _fail(self, problem: str, m: Meeting | None, who: str = "") -> None:
-        """End everybody's waiting (the lock is held). who: the line of each rank, if those of `where` do not show it."""
+        """End all waits (the lock is held). who: the line of each rank, if those of `where` do not show
+        it.
+        """
         if self.failure is None:
             self.failure = (problem, who or self.where(m))
             for bell in self.bells:
@@ -165,7 +170,7 @@ class World:
         raise self._error()
 
     def where(self, m: Meeting | None = None) -> str:
-        """A line for each rank: what it waits in, or how it ended."""
+        """Return a line for each rank: the call it waits in, or how it ended."""
         lines = []
         for r, state in enumerate(self.state):
             if isinstance(state, str):
@@ -194,7 +199,7 @@ class World:
             return known
 
     def stop(self, problem: str) -> None:
-        """End everybody's waiting from outside."""
+        """End all waits from outside."""
         with self.lock:
             if self.failure is None:
                 self.failure = (problem, self.where())
@@ -206,7 +211,7 @@ class World:
             self.threads[rank] = threading.get_ident()
 
     def end(self, rank: int, error: BaseException | None = None) -> None:
-        """Rank has returned, or raised `error`: who waits for it hears of it."""
+        """Record that a rank has returned, or raised `error`, for the ranks that wait for it."""
         with self.lock:
             self.state[rank] = "has finished" if error is None else f"raised {type(error).__name__}: {error}"
             if self.failure is None:

@@ -75,7 +75,7 @@ class Workers:
         return results
 
     def _stop(self, world: World, left: set[int], ended: SimpleQueue, error: BaseException | None = None) -> None:
-        """End the ranks that are left: those that wait at once, those that compute after a moment."""
+        """End the remaining ranks: waiting ones at once, computing ones after a moment."""
         if error is not None:
             world.stop(f"{type(error).__name__} in the thread that started the ranks")
         limit, asked = time.monotonic() + GRACE, False
@@ -92,7 +92,7 @@ class Workers:
 
 
 def _first(errors: dict[int, BaseException], size: int) -> BaseException:
-    """What to raise: a rank's own error rather than the news of it."""
+    """Return the error to raise: a rank's own error rather than a report of it."""
     for rank, e in errors.items():
         if not isinstance(e, (CommError, Ended)):
             e.add_note(f"(raised on rank {rank} of {size})")
