@@ -481,7 +481,7 @@ def lgamma(input) -> _Tensor: """Elementwise lgamma."""
 def linspace(start: _float, end: _float, steps: _int, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> _Tensor:
     """Return `steps` values from start to end, both included."""
 def load(path: str | Any | IO[bytes], global_src_rank: _int | None = None, map_location: Any = None, *, support_pytorch_format: _bool = True) -> Any:
-    """What is saved at `path`."""
+    """Load the object saved at `path`."""
 def load_graph(path, device=None) -> LoadedGraph:
     """What flow.save(graph, path) wrote, as something to call, on a device (None: the CPU)."""
 def load_variables(value_dict: dict, ignore_mismatch: _bool = True) -> None:
@@ -885,7 +885,7 @@ def variance_scaling_initializer(scale: _float = 1.0, mode: str = 'fan_in', dist
 def vdot(input, tensor) -> _Tensor: """The inner product of two vectors."""
 def view(input, *shape) -> _Tensor: """A view of another shape."""
 def vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 'error', *, chunk_size: _int | None = None) -> Callable:
-    """f(*args) for each sample of a batch, at once."""
+    """Return a function that applies `func` to each sample of a batch at once."""
 def vsplit(input, indices_or_sections) -> tuple: """Pieces along axis 0 of a tensor with 2 axes or more."""
 def vstack(tensors: Sequence) -> _Tensor: """Joined along the first axis; vectors become rows."""
 def watch(blob_watched, handler_or_prompt: Callable | str | None = None) -> None:

@@ -14,7 +14,7 @@ def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, creat
 def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple:
     """The gradients of `outputs` with respect to `inputs`, as a tuple; `.grad` is left alone."""
 def gradcheck(func: Callable, inputs: Tensor | Sequence, *, eps: float = 1e-06, atol: float = 1e-05, rtol: float = 0.001, raise_exception: bool = True, nondet_tol: float = 0.0) -> bool:
-    """Whether backward through `func` gives its slopes: one entry of the Jacobian after the other, against (f(x + eps) - f(x - eps)) / 2 eps."""
+    """Return True if backward through `func` computes its derivatives."""
 def gradgradcheck(func: Callable, inputs: Tensor | Sequence, grad_outputs=None, *, eps: float = 1e-06, atol: float = 1e-05, rtol: float = 0.001, raise_exception: bool = True) -> bool:
     """The same for second derivatives: gradcheck of the gradient computation."""
 def is_anomaly_enabled() -> bool: """Whether backward looks for nan, and tells the call that a node comes from."""

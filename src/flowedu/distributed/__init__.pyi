@@ -8,18 +8,18 @@ from flowedu.distributed.groups import ReduceOp as ReduceOp, ReduceOp as _Reduce
 def all_gather(tensor_list: list[Tensor], tensor: Tensor, group=None, async_op: bool = False) -> _Done | None:
     """tensor_list[i] = rank i's tensor."""
 def all_reduce(tensor: Tensor, op: _ReduceOp = ..., group=None, async_op: bool = False) -> _Done | None:
-    """tensor = the sum (or what else `op` says) of all ranks' tensors, in place."""
+    """Write the sum (or another reduction `op`) of all ranks' tensors into tensor, in place."""
 def barrier(group=None, async_op: bool = False, device_ids=None) -> _Done | None: """Wait until all ranks have come here."""
 def broadcast(tensor: Tensor, src: int = 0, group=None, async_op: bool = False) -> _Done | None:
     """tensor = rank src's, in place."""
 def debug(mode: bool = True) -> None:
     """Compare op, shape and dtype before each collective, also where that costs a message (default: FLOWEDU_DEBUG_COMM)."""
-def destroy_process_group(group=None) -> None: """is_initialized() is False again, where there is one rank."""
+def destroy_process_group(group=None) -> None: """Reset is_initialized() to False if the program has one rank."""
 def get_backend(group=None) -> str: """"mpi" for processes, else "threads"."""
 def get_rank(group=None) -> int: """The number of this rank."""
 def get_world_size(group=None) -> int: """How many ranks there are."""
 def init_process_group(backend: str | None = None, init_method: str | None = None, timeout=None, world_size: int = -1, rank: int = -1, **options) -> None:
-    """Check that there are the ranks a program expects."""
+    """Check that the ranks expected by the program exist."""
 def is_available() -> bool: """True: collectives are always there, among one rank at least."""
 def is_initialized() -> bool:
     """Whether a program may ask for ranks: after init_process_group, and wherever there are several ranks."""

@@ -73,7 +73,7 @@ def multiply(x, y, name=None) -> Tensor:
 nan: float
 def negative(x, name=None) -> Tensor: """Elementwise negative."""
 def nonzero(name: str, divisor: Any) -> Any:
-    """Return a divisor of whole numbers, checked: they have no infinity that a division by zero could give."""
+    """Return an integer divisor with a check against 0: integers have no infinity as the result of a division by zero."""
 def normal_axis(axis: int, rank: int, what: str) -> int: """`axis` counted from the front."""
 def not_equal(x, y, name=None) -> Tensor:
     """Elementwise not_equal, broadcasting. x, y: blobs or Python numbers of one dtype."""
