@@ -316,7 +316,7 @@ def empty(*size, dtype=None, device=None, requires_grad: _bool = False, placemen
 def empty_cache() -> None: """Return all cached memory to the system."""
 def empty_initializer(dtype: _dtype = ...) -> Initializer: """Uninitialised memory."""
 def empty_like(input, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None, memory_format=None) -> _Tensor:
-    """Return an uninitialized tensor with the shape, dtype, and device or layout of another tensor."""
+    """Return an uninitialized tensor with the shape, dtype, and location of another tensor."""
 def enable_eager_execution(value: _bool = True) -> None: """Run jobs eagerly from now on (or, with False, compiled)."""
 def eq(input, other) -> _Tensor: """Elementwise eq: bools."""
 def equal(input, other) -> _bool: """Whether both have the same shape and elements."""
@@ -368,7 +368,7 @@ def from_numpy(a: _np.ndarray) -> _Tensor:
 def full(size, fill_value, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> _Tensor:
     """`fill_value` everywhere; the dtype is that of the value (float: the default one) unless given."""
 def full_like(input, fill_value, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None, memory_format=None) -> _Tensor:
-    """Return a tensor of `fill_value` with the shape, dtype, and device or layout of another tensor."""
+    """Return a tensor of `fill_value` with the shape, dtype, and location of another tensor."""
 @overload
 def gather(input, dim: _int, index, *, sparse_grad: _bool = False) -> _Tensor:
     """y[i, j] = x[index[i, j], j] for dim 0, and so on."""
@@ -612,7 +612,7 @@ def ones(shape: Sequence[_int], dtype=..., name: str | None = None) -> _Tensor: 
 def ones_initializer(dtype: _dtype = ...) -> Initializer: """All elements 1."""
 @overload
 def ones_like(input, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None, memory_format=None) -> _Tensor:
-    """Return ones with the shape, dtype, and device or layout of another tensor. memory_format: contiguous unless given."""
+    """Return ones with the shape, dtype, and location of another tensor. memory_format: contiguous unless given."""
 @overload
 def ones_like(like, dtype=None, name: str | None = None) -> _Tensor: ...
 def outer(input, vec2) -> _Tensor: """Every element of one vector times every element of another."""
@@ -645,15 +645,15 @@ def rad2deg(input) -> _Tensor: """Radians as degrees."""
 def rand(*size, generator=None, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> _Tensor:
     """Uniform in [0, 1)."""
 def rand_like(input, *, generator=None, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None, memory_format=None) -> _Tensor:
-    """Return rand with the shape, dtype, and device or layout of another tensor."""
+    """Return rand with the shape, dtype, and location of another tensor."""
 def randint(low, high=None, size=None, *, generator=None, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> _Tensor:
     """Whole numbers in [low, high), int64 unless dtype says otherwise: randint(10, (2, 3)), randint(1, 7, (2, 3))."""
 def randint_like(input, low, high=None, *, generator=None, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None, memory_format=None) -> _Tensor:
-    """Return randint with the shape, dtype, and device or layout of another tensor."""
+    """Return randint with the shape, dtype, and location of another tensor."""
 def randn(*size, generator=None, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> _Tensor:
     """Normal with mean 0 and standard deviation 1."""
 def randn_like(input, *, generator=None, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None, memory_format=None) -> _Tensor:
-    """Return randn with the shape, dtype, and device or layout of another tensor."""
+    """Return randn with the shape, dtype, and location of another tensor."""
 def random_normal_initializer(mean: _float = 0.0, stddev: _float = 1.0, seed: None = None, dtype: None = None) -> Initializer:
     """Normal with this mean and standard deviation."""
 def random_uniform_initializer(minval: _float = 0, maxval: _float = 1, dtype: _dtype = ...) -> Initializer:
@@ -915,6 +915,6 @@ def zeros_(input) -> _Tensor: """Make every element 0."""
 def zeros_initializer(dtype: _dtype = ...) -> Initializer: """All elements 0."""
 @overload
 def zeros_like(input, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None, memory_format=None) -> _Tensor:
-    """Return zeros with the shape, dtype, and device or layout of another tensor. memory_format: contiguous unless given."""
+    """Return zeros with the shape, dtype, and location of another tensor. memory_format: contiguous unless given."""
 @overload
 def zeros_like(like, dtype=None, name: str | None = None) -> _Tensor: ...

@@ -185,7 +185,7 @@ def ones(*size, dtype=None, device=None, requires_grad: bool = False, placement=
 
 def full_like(input, fill_value, *, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
               memory_format=None) -> Tensor:
-    """Return a tensor of `fill_value` with the shape, dtype, and device or layout of another tensor.
+    """Return a tensor of `fill_value` with the shape, dtype, and location of another tensor.
 
     memory_format: contiguous unless given.
     """
@@ -195,7 +195,7 @@ def full_like(input, fill_value, *, dtype=None, device=None, requires_grad: bool
 
 def zeros_like(input, *, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
                memory_format=None) -> Tensor:
-    """Return zeros with the shape, dtype, and device or layout of another tensor. memory_format:
+    """Return zeros with the shape, dtype, and location of another tensor. memory_format:
     contiguous unless given.
     """
     y = zeros(tuple(input.shape), dtype=dtype or input.dtype, **where(input, device, placement, sbp))
@@ -204,7 +204,7 @@ def zeros_like(input, *, dtype=None, device=None, requires_grad: bool = False, p
 
 def ones_like(input, *, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
               memory_format=None) -> Tensor:
-    """Return ones with the shape, dtype, and device or layout of another tensor. memory_format: contiguous
+    """Return ones with the shape, dtype, and location of another tensor. memory_format: contiguous
     unless given.
     """
     y = ones(tuple(input.shape), dtype=dtype or input.dtype, **where(input, device, placement, sbp))
@@ -213,7 +213,7 @@ def ones_like(input, *, dtype=None, device=None, requires_grad: bool = False, pl
 
 def empty_like(input, *, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
                memory_format=None) -> Tensor:
-    """Return an uninitialized tensor with the shape, dtype, and device or layout of another tensor."""
+    """Return an uninitialized tensor with the shape, dtype, and location of another tensor."""
     y = empty(tuple(input.shape), dtype=dtype or input.dtype, **where(input, device, placement, sbp))
     return finished(like("empty_like", y, memory_format, input), None, requires_grad)
 
@@ -303,25 +303,23 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad: bool = Fal
 
 def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad: bool = False, placement=None,
              sbp=None) -> Tensor:
-    """Return a tensor of this shape filled with one number, by default with self's dtype and device or
-    layout.
-    """
+    """Return a tensor of this shape filled with one number, by default with self's dtype and location."""
     return full(size, fill_value, dtype=dtype or self.dtype, requires_grad=requires_grad,
                 **where(self, device, placement, sbp))
 
 
 def new_zeros(self, *size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
-    """Return a tensor of zeros, by default with self's dtype and device or layout."""
+    """Return a tensor of zeros, by default with self's dtype and location."""
     return zeros(*size, dtype=dtype or self.dtype, requires_grad=requires_grad, **where(self, device, placement, sbp))
 
 
 def new_ones(self, *size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
-    """Return a tensor of ones, by default with self's dtype and device or layout."""
+    """Return a tensor of ones, by default with self's dtype and location."""
     return ones(*size, dtype=dtype or self.dtype, requires_grad=requires_grad, **where(self, device, placement, sbp))
 
 
 def new_empty(self, *size, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
-    """Return an uninitialized tensor of this shape, by default with self's dtype and device or layout."""
+    """Return an uninitialized tensor of this shape, by default with self's dtype and location."""
     return empty(*size, dtype=dtype or self.dtype, requires_grad=requires_grad, **where(self, device, placement, sbp))
 
 

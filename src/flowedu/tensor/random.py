@@ -110,21 +110,21 @@ def randperm(n: int, *, generator=None, dtype=dt.int64, device=None, requires_gr
 
 def rand_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
               memory_format=None) -> Tensor:
-    """Return rand with the shape, dtype, and device or layout of another tensor."""
+    """Return rand with the shape, dtype, and location of another tensor."""
     y = rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, **where(input, device, placement, sbp))
     return finished(like("rand_like", y, memory_format, input), None, requires_grad)
 
 
 def randn_like(input, *, generator=None, dtype=None, device=None, requires_grad: bool = False, placement=None, sbp=None,
                memory_format=None) -> Tensor:
-    """Return randn with the shape, dtype, and device or layout of another tensor."""
+    """Return randn with the shape, dtype, and location of another tensor."""
     y = randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, **where(input, device, placement, sbp))
     return finished(like("randn_like", y, memory_format, input), None, requires_grad)
 
 
 def randint_like(input, low, high=None, *, generator=None, dtype=None, device=None, requires_grad: bool = False,
                  placement=None, sbp=None, memory_format=None) -> Tensor:
-    """Return randint with the shape, dtype, and device or layout of another tensor."""
+    """Return randint with the shape, dtype, and location of another tensor."""
     low, high = (0, low) if high is None else (low, high)
     y = randint(low, high, tuple(input.shape), generator=generator, dtype=dtype or input.dtype,
                 **where(input, device, placement, sbp))

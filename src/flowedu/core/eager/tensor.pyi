@@ -518,15 +518,15 @@ class Tensor(TensorBase, metaclass=TensorType):
     def negative_(self, *args, **kwargs) -> Tensor: """`negative`, written into the tensor itself."""
     def nelement(self) -> _int: """Return the number of elements."""
     def new_empty(self, *size, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor:
-        """Return an uninitialized tensor of this shape, by default with self's dtype and device or layout."""
+        """Return an uninitialized tensor of this shape, by default with self's dtype and location."""
     def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor:
-        """Return a tensor of this shape filled with one number, by default with self's dtype and device or layout."""
+        """Return a tensor of this shape filled with one number, by default with self's dtype and location."""
     def new_ones(self, *size, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor:
-        """Return a tensor of ones, by default with self's dtype and device or layout."""
+        """Return a tensor of ones, by default with self's dtype and location."""
     def new_tensor(self, data, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor:
         """flow.tensor(data) in the dtype of this tensor."""
     def new_zeros(self, *size, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> Tensor:
-        """Return a tensor of zeros, by default with self's dtype and device or layout."""
+        """Return a tensor of zeros, by default with self's dtype and location."""
     @overload
     def nonzero(input, *, as_tuple: Literal[False] = False) -> Tensor:
         """The places of the elements that are not 0: (how many, axes), int64; as_tuple: one vector for each axis."""
