@@ -22,7 +22,7 @@ NO_EXAMPLE = set("""cuda.profile distributed.debug distributed.set_timeout confi
     experimental.scope.config env.Environment env.grpc_use_no_signal return_types.nanmedian""".split())
 # pages of functions and layers of tensors, whose shapes are to be said
 OF_TENSORS = """random pointwise reductions indexing linalg fft functional""".split()
-NO_TENSORS = {"Generator", "default_generator", "manual_seed", "initial_seed", "seed", "fork_rng"}        # what stands there beside
+NO_TENSORS = {"Generator", "default_generator", "manual_seed", "initial_seed", "seed", "fork_rng"}      # not about tensors
 SHAPES = re.compile(r"\([A-Z*.][\w/*. ]*,|\(\d*[a-z]*,\)|shape|\bax[ei]s\b|\bdims?\b|-d\b|element|matri|vector|scalar|row|"
                     "column", re.I)
 
