@@ -386,7 +386,7 @@ def get_all_variables() -> dict[str, Variable]:
     """Live handles with .shape, .dtype and .numpy(), optimizer state included."""
 def get_default_dtype() -> _dtype:
     """Return the dtype of tensors made from Python floats: float32 or set_default_dtype's."""
-def get_num_threads() -> _int: """How many threads kernels may use."""
+def get_num_threads() -> _int: """Return the number of threads that kernels may use."""
 def get_rng_state() -> _Tensor: """The state of the default generator, a uint8 tensor."""
 def get_variable(name: str, shape=None, dtype=..., initializer=None, regularizer=None, trainable: _bool | None = None, model_name: str | None = None, random_seed: _int | None = None, parallel_distribution=None, distribute=None, reuse: _bool = True) -> _Tensor:
     """The variable `name`, made on first use."""
@@ -405,7 +405,7 @@ def hamming_window(window_length: _int, periodic: _bool = True, alpha: _float = 
     """alpha - beta cos(2 pi k / n) for k = 0, 1, ...: (window_length,)."""
 def hann_window(window_length: _int, periodic: _bool = True, *, dtype=None, device=None, requires_grad: _bool = False, placement=None, sbp=None) -> _Tensor:
     """0.5 - 0.5 cos(2 pi k / n) for k = 0, 1, ...: (window_length,)."""
-def has_threads() -> _bool: """False when the compiler had no OpenMP."""
+def has_threads() -> _bool: """Return False if the compiler has no OpenMP."""
 def heaviside(input, values) -> _Tensor: """0 below 0, 1 above, `values` at 0."""
 def hierarchical_parallel_cast(input, parallel_hierarchy=None, parallel_distribution=None, grad_mode=None, grad_parallel_hierarchy=None, grad_parallel_distribution=None, name: str | None = None) -> _Tensor:
     """The same blob, which lies on a grid of the placement's devices from here on."""
@@ -453,7 +453,7 @@ int64: _dtype
 int8: _dtype
 def inverse(A) -> _Tensor: """The inverse of each square matrix."""
 def is_floating_point(input: _Tensor) -> _bool: """Whether its dtype is a float type."""
-def is_grad_enabled() -> _bool: """Whether eager calls of this thread are recorded for backward."""
+def is_grad_enabled() -> _bool: """Return True if eager calls of this thread are recorded for backward."""
 def is_inference_mode_enabled() -> _bool: ...
 def is_nonzero(input: _Tensor) -> _bool: """bool(input), of one element."""
 def is_tensor(obj: object) -> _bool: """Whether it is a Tensor."""
@@ -717,8 +717,7 @@ def selu(input) -> _Tensor: """The scaled exponential linear unit."""
 def set_cache(enabled: _bool) -> None:
     """Switch reuse of freed blocks on or off (off lets a memory checker see every access)."""
 def set_default_dtype(d: _dtype) -> None: """Set the dtype of tensors made from Python floats."""
-def set_num_threads(n) -> None:
-    """Let kernels use `n` threads from now on: 1 to 256, or to the number of processors where that is more."""
+def set_num_threads(n) -> None: """Set the number of threads of kernels: from 1 to max(256, number of processors)."""
 def set_printoptions(precision: _int | None = None, threshold: _float | None = None, edgeitems: _int | None = None, linewidth: _int | None = None, profile: str | None = None, sci_mode: _bool | None = None) -> None:
     """How tensors print."""
 def set_rng_state(new_state: _Tensor) -> None: """The default generator draws on from a state that get_rng_state gave."""

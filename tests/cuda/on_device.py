@@ -6,7 +6,7 @@ import ctypes
 import numpy as np
 
 import flowedu as flow
-from flowedu.core.eager.dispatch import bounded
+from flowedu.core.eager.dispatch import check_limits
 from flowedu.core.ops.define import Op
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
@@ -76,7 +76,7 @@ def launched(op: Op, arrays, attrs, dtypes=None) -> list[np.ndarray]:
     outs = op.infer(specs, attrs)
     names = op.bind(specs, attrs, outs=outs)
     row = TABLE[key_of(op, names, specs, outs)]
-    ints, reals = row.pack(names) if row.pack else bounded(op, *op.ask(op.pack, names)) if op.pack else ((), ())
+    ints, reals = row.pack(names) if row.pack else check_limits(op, *op.ask(op.pack, names)) if op.pack else ((), ())
     dense = [(op.inputs[0] if op.variadic else op.inputs[i]) in op.contiguous for i in range(len(arrays))]
     held = [Held(np.array(a, order="C") if d else a, s.dtype) for a, d, s in zip(arrays, dense, specs)]
     rooms = [Room(s) for s in outs]

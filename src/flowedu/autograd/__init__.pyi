@@ -18,7 +18,7 @@ def gradcheck(func: Callable, inputs: Tensor | Sequence, *, eps: float = 1e-06, 
 def gradgradcheck(func: Callable, inputs: Tensor | Sequence, grad_outputs=None, *, eps: float = 1e-06, atol: float = 1e-05, rtol: float = 0.001, raise_exception: bool = True) -> bool:
     """The same for second derivatives: gradcheck of the gradient computation."""
 def is_anomaly_enabled() -> bool: """Whether backward looks for nan, and tells the call that a node comes from."""
-def is_grad_enabled() -> bool: """Whether eager calls of this thread are recorded for backward."""
+def is_grad_enabled() -> bool: """Return True if eager calls of this thread are recorded for backward."""
 def is_inference_mode_enabled() -> bool: ...
 def lazy_import(module: str, names: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """A module's `__getattr__` and `__dir__`. names: {name: the module that has it, or is it if that ends in the name}; "module:other" where it has another name there."""

@@ -19,7 +19,7 @@ import functools
 from collections.abc import Callable
 
 from flowedu.core.eager.arrays import tensor_alias
-from flowedu.core.eager.dispatch import custom_node, is_grad_enabled, set_history
+from flowedu.core.eager.dispatch import is_grad_enabled, make_custom_node, set_history
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.grad.custom import Custom
 from flowedu.core.ops.call import current_interpreter
@@ -234,7 +234,7 @@ def _record(cls, ctx: Context, call: _Call, edges: tuple, inputs: list, result, 
     saved = tuple(tensor_alias(t) for t in ctx._to_save if t is not None)
     call.outputs = len(fresh)
     call.specs = [(tuple(t.shape), t.dtype) if isinstance(t, Tensor) else None for t in fresh]
-    node = custom_node(call, edges, saved)
+    node = make_custom_node(call, edges, saved)
     ctx._to_save = ()
     for i, (t, given) in enumerate(zip(fresh, outputs)):
         if isinstance(t, Tensor) and id(given) not in ctx._plain:
@@ -269,7 +269,7 @@ def once_differentiable(backward: Callable) -> Callable:
         for g in listed:
             if isinstance(g, Tensor):
                 g = tensor_alias(g)
-                set_history(g, custom_node(_Once(tracked), tracked))
+                set_history(g, make_custom_node(_Once(tracked), tracked))
             blocked.append(g)
         return tuple(blocked)
 

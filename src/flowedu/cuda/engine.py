@@ -16,7 +16,16 @@ from typing import Any
 
 from flowedu._kernels import TABLE as CPU
 from flowedu.core.eager.arrays import tensor_alias
-from flowedu.core.eager.dispatch import Entry, TensorBase, call_seeded, carried, connect, index_error, set_amp, unrecorded
+from flowedu.core.eager.dispatch import (
+    Entry,
+    TensorBase,
+    call_seeded,
+    connect,
+    copy_to_device,
+    index_error,
+    set_amp,
+    unrecorded,
+)
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values.dtype import BY_CODE, HALVES, float32
 from flowedu.core.values.spec import Spec
@@ -155,7 +164,7 @@ def _number(x: TensorBase, index: int) -> TensorBase:
     if found is None:
         if len(_numbers) >= 4096:
             _numbers.clear()
-        found = _numbers[key] = carried(x, index + 1)
+        found = _numbers[key] = copy_to_device(x, index + 1)
     return found
 
 
@@ -216,9 +225,9 @@ def carry(x: TensorBase, y: TensorBase) -> None:
     if x._device == y._device:
         _within(x, y)
     elif not x._is_row_major():
-        carry(carried(x, x._device), y)
+        carry(copy_to_device(x, x._device), y)
     elif not y._is_row_major():
-        carry_into(y, carried(x, y._device))
+        carry_into(y, copy_to_device(x, y._device))
     else:
         m = machine()
         with m.on((x._device or y._device) - 1), check("copy"):

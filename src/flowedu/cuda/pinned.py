@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from flowedu.core.eager.arrays import row_by_row
+from flowedu.core.eager.arrays import make_contiguous
 from flowedu.core.eager.dispatch import new_on_device, unrecorded
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.values.dtype import dtype as Dtype
@@ -93,7 +93,7 @@ def copied(x: Tensor) -> Tensor:
     """x in pinned memory, row by row."""
     y = empty(x._sizes(), x.dtype)
     with unrecorded():
-        memory_of(y)[:] = memory_of(row_by_row(x.detach()))[:]
+        memory_of(y)[:] = memory_of(make_contiguous(x.detach()))[:]
     return y
 
 

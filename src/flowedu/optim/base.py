@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from flowedu.core.eager.dispatch import carried, set_grad_enabled
+from flowedu.core.eager.dispatch import copy_to_device, set_grad_enabled
 from flowedu.core.layers.group import BaseOptimizer, State
 from flowedu.core.ops.define import Op
 from flowedu.core.values import dtype as dt
@@ -355,7 +355,7 @@ def by_device(operands: Sequence[Tensor], width: int) -> Iterator[tuple[Tensor, 
     for i in range(2, len(operands), width):
         places.setdefault(operands[i]._device, []).extend(operands[i:i + width])
     for place, some in places.items():
-        yield (*(carried(x, place) if place else x for x in operands[:2]), *some)
+        yield (*(copy_to_device(x, place) if place else x for x in operands[:2]), *some)
 
 
 def on_parts(op: Op, *tensors: Tensor) -> list[Tensor]:

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from flowedu.core.eager.arrays import copy_of, from_numpy
 from flowedu.core.eager.dispatch import (
-    carried,
     connect,
     constants_on,
-    custom_node,
+    copy_to_device,
     is_grad_enabled,
+    make_custom_node,
     set_history,
     unrecorded,
 )
@@ -54,7 +54,7 @@ def moved(x: Tensor, place: int, non_blocking: bool = False) -> Tensor:
         return x
     y = _as_it_lies(x, place, non_blocking)
     if x.requires_grad and is_grad_enabled():
-        set_history(y, custom_node(Moved(x), (x,)))
+        set_history(y, make_custom_node(Moved(x), (x,)))
     return y
 
 
@@ -73,11 +73,11 @@ def _as_it_lies(x: Tensor, place: int, non_blocking: bool) -> Tensor:
         order = sorted(range(x.ndim), key=lambda d: -x.strides[d])
         dense = view(x, [x._sizes()[d] for d in order], [x.strides[d] for d in order], 0, Tensor)
         if not dense._is_row_major():
-            return carried(x, place)
+            return copy_to_device(x, place)
     if non_blocking and place and not x._device:
         y = gpus.part("pinned").queued(dense, place)
     else:
-        y = carried(dense, place)
+        y = copy_to_device(dense, place)
     if dense is not x:
         y = view(y, x._sizes(), x.strides, 0, Tensor)
     y.uniform = x.uniform

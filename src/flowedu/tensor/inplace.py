@@ -14,8 +14,8 @@ from flowedu.core.eager.dispatch import (
     TensorBase,
     connect,
     copy_into,
-    custom_node,
     is_grad_enabled,
+    make_custom_node,
     scalar_tensor,
     set_history,
     slots,
@@ -106,13 +106,13 @@ def rewrite_history(x: Tensor, z: Tensor, steps: list | None, independent: bool 
             set_history(x, z.node, z.out_index)
         else:
             inputs = (x, z) if z.requires_grad else (x,)
-            set_history(x, custom_node(Overwritten("copy_slices", inputs), inputs))
+            set_history(x, make_custom_node(Overwritten("copy_slices", inputs), inputs))
         x.epoch += 1
     elif not base._can_track:
         return
     else:
         inputs = (base, z) if z.requires_grad else (base,)
-        set_history(base, custom_node(WroteIntoView(inputs, steps, type(z)), inputs))
+        set_history(base, make_custom_node(WroteIntoView(inputs, steps, type(z)), inputs))
         base.epoch += 1
         x.refresh_view()
     for t in kept:

@@ -6,7 +6,7 @@ import copy
 import numpy as np
 
 from flowedu.core import extensions
-from flowedu.core.eager.arrays import copy_of, from_numpy, row_by_row, tensor_alias
+from flowedu.core.eager.arrays import copy_of, from_numpy, make_contiguous, tensor_alias
 from flowedu.core.eager.dispatch import set_data
 from flowedu.core.eager.tensor import Tensor, attach
 from flowedu.core.values import dtype as dt
@@ -210,7 +210,7 @@ def memory_of(t: Tensor):
 
 def __reduce_ex__(self, protocol):
     self._require_data("__reduce_ex__()")
-    whole = row_by_row(self.detach()._on_host())             # the values alone: the loader chooses the device
+    whole = make_contiguous(self.detach()._on_host())             # the values alone: the loader chooses the device
     array = np.ascontiguousarray(whole.numpy()).reshape(whole._sizes()) if self.dtype.numpy is not None \
         else bytes(memory_of(whole))
     return _rebuilt, (type(self), array, self.dtype, self._sizes(), self.requires_grad)

@@ -5,7 +5,7 @@ of (N, H, W, C). Every function accepts it like any view; results are contiguous
 """
 from __future__ import annotations
 
-from flowedu.core.eager.arrays import copy_of, row_by_row
+from flowedu.core.eager.arrays import copy_of, make_contiguous
 from flowedu.core.eager.tensor import Tensor, attach
 from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import CallError, ShapeError
@@ -88,7 +88,7 @@ def is_contiguous(self, memory_format: memory_format | None = None) -> bool:
 def contiguous(input, memory_format: memory_format | None = None):
     """x itself when its memory runs row by row (or as the format says), else a copy that does."""
     if memory_format is None:
-        return row_by_row(input)
+        return make_contiguous(input)
     format = checked("contiguous", memory_format, preserve=False)
     order_of("contiguous", format, input.shape)
     return input if is_contiguous(input, format) else copied(input, format)

@@ -20,20 +20,20 @@ from flowedu.core.eager.dispatch cimport (
     TensorBase,
     alias_of,
     compute_any,
+    copy_contiguous,
     copy_history,
-    differentiable_inputs,
     find,
     flags_of,
-    packed,
+    has_differentiable_input,
     raise_readonly,
     refresh_view,
     same_view,
+    select_saved,
     set_flag,
-    start,
     set_grad_enabled,
+    start,
     take_symbol,
     tape,
-    wanted_values,
 )
 from flowedu.core.ops.call cimport OpBase, active, current_interpreter
 from flowedu.core.values.storage cimport ON_DEVICE, Block, view_contiguous
@@ -104,7 +104,7 @@ def keep_old_values(TensorBase z, int64_t since, TensorBase x):
                     continue
                 t = <TensorBase>o
                 if id(o) not in copies:
-                    copies[id(o)] = packed(t)
+                    copies[id(o)] = copy_contiguous(t)
                 n.saved = n.saved[:i] + (copies[id(o)],) + n.saved[i + 1:]
                 if i < 4:
                     n.versions[i] = 0
@@ -224,7 +224,7 @@ cpdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -
     elif records and x.flags & TRACKED:
         return False
     e = find(op, inputs, attrs)
-    if e is None or not fits(e, x) or wants and e.differentiable and not (op.any_rule or differentiable_inputs(op, inputs)):
+    if e is None or not fits(e, x) or wants and e.differentiable and not (op.any_rule or has_differentiable_input(op, inputs)):
         return False
     args[e.nin] = x.v
     if flags & ON_DEVICE:
@@ -263,7 +263,7 @@ cdef bint can_read(tuple inputs, TensorBase x, int *flags) except -1:
 
 cdef bint overwrites_saved(OpBase op, tuple inputs, TensorBase x) except -1:
     """Whether backward of the call needs an input that lies in x's memory."""
-    cdef int64_t mask = wanted_values(op, inputs)
+    cdef int64_t mask = select_saved(op, inputs)
     for i in op.saved:
         if mask & 1 and i >= 0 and (<TensorBase>inputs[i]).block == x.block:
             return True

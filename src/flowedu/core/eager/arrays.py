@@ -67,7 +67,7 @@ def copy_of(t: Tensor) -> Tensor:
     return _COPY.call((t,), ())
 
 
-def row_by_row(t: Tensor) -> Tensor:
+def make_contiguous(t: Tensor) -> Tensor:
     """Return `t` if it is contiguous, else a contiguous copy."""
     return t if t._is_row_major() else copy_of(t)
 

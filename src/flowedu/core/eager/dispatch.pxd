@@ -8,25 +8,25 @@ cdef extern from "team.h" nogil:
     int fe_run(fe_call *, int, int, int *, const char *polls, int (*poll)() noexcept) noexcept
     int fe_has_threads() noexcept
 
-cdef enum:                           # of a tensor (TensorBase.flags) or a call (Entry.flags): flags that leave the fast path
-    TRACKED = 1                      # a gradient is wanted: the call goes on the tape (chapter 2, node.pxi)
-    VIEW = 2                         # it has a Link: its history may be stale; of a call: it makes one (chapter 2, link.pxi)
-    NO_MEMORY = 4                    # a value of a graph (chapters 4 and 5, lazy.pxi), or its parts lie elsewhere
-    GLOBAL = 8                       # it has a GlobalLayout (chapter 6, global.pxi)
+cdef enum:                           # flags of a tensor (TensorBase.flags) or a call (Entry.flags)
+    TRACKED = 1                      # requires a gradient: calls are recorded (chapter 2, node.pxi)
+    VIEW = 2                         # has a Link; of a call: makes a view (chapter 2, link.pxi)
+    NO_MEMORY = 4                    # a value of a graph (chapter 4), or global with parts
+    GLOBAL = 8                       # has a GlobalLayout (chapter 6, global.pxi)
     WRITES = 16                      # of a call: the kernel writes into its inputs (inplace.pxi)
-    SPECIAL = 31 | ON_DEVICE         # any of these, or memory on another device (chapter 8, device.pxi): not the plain path
-    LOCAL_ONLY = 32                  # other ranks may have other numbers in its place: not computed from constants alone. That
-    UNIFORM = 32                     # is the usual case, so a tensor keeps the opposite, and flags_of turns it round
+    SPECIAL = 31 | ON_DEVICE         # leave the fast path; ON_DEVICE: chapter 8, device.pxi
+    LOCAL_ONLY = 32                  # of a call: the values may differ between ranks
+    UNIFORM = 32                     # of a tensor, the opposite, so that 0 is common; see flags_of
     INFERENCE = 64                   # made in inference mode
-    ADOPTED = 128                    # is the .grad of some leaf, or waits at a node: no leaf may take it over
-    MANY = 1024                      # of a call: it has several outputs, or many inputs (run_many)
+    ADOPTED = 128                    # is a .grad or in TapeNode.grads: no other leaf may use it
+    MANY = 1024                      # of a call: several outputs, or many inputs (run_many)
 
 cdef enum:
-    MAX_KEY = 160                    # numbers in the key of a call: shapes and strides of its inputs
-    MAX_DEPTH = 64                   # views of views that are followed
-    NO_HISTORY = -1                  # epoch of a view that was made under no_grad
+    MAX_KEY = 160                    # integers in the key of a call: dtypes, shapes, strides
+    MAX_DEPTH = 64                   # longest chain of views of views that is recorded
+    NO_HISTORY = -1                  # epoch of a view made under no_grad
 
-cdef class Entry:                    # one op on one set of input specs and attributes, ready to run
+cdef class Entry:                    # an op prepared for one set of input specs and attributes
     cdef readonly object op
     cdef readonly tuple specs        # output Specs
     cdef readonly tuple attrs
@@ -43,17 +43,17 @@ cdef class Entry:                    # one op on one set of input specs and attr
     cdef readonly object keep        # owns what `extra` points to
     cdef int64_t contiguous          # bit i: input i must be contiguous
     cdef readonly int64_t cost       # elements touched, or flops / 8: decides on threads
-    cdef int flags                   # VIEW, WRITES, MANY; LOCAL_ONLY: numbers from nothing, drawn anew wherever it is called
+    cdef int flags                   # VIEW, WRITES, MANY, ON_DEVICE, LOCAL_ONLY (random)
     cdef readonly bint python        # the kernel is a Python function (ops/custom/pykernel.pyx)
-    cdef bint quick                  # the kernel is small and wants no scratch: one thread calls it at once
+    cdef bint quick                  # a small kernel without scratch, called directly on one thread
     cdef int64_t offset
     cdef int64_t key_len
     cdef int64_t key[MAX_KEY]
     cdef bint differentiable
-    cdef public object launched      # what the engine of another device knows of it (chapter 8)
+    cdef public object launched      # data of the engine of another device (chapter 8)
 
 cdef class TapeNode:                     # one call on the tape
-    cdef readonly Entry entry        # the op with its attributes; None: `custom` knows how to go back
+    cdef readonly Entry entry        # the op and its attributes; None: `custom` has the rules
     cdef readonly object custom      # an object with name, shapes, outputs and backward(douts) (core/grad/custom.py)
     cdef readonly int64_t seq
     cdef readonly tuple edges        # per input: TapeNode, leaf tensor or None
@@ -63,45 +63,45 @@ cdef class TapeNode:                     # one call on the tape
     cdef int64_t[4] versions         # of the memory of `saved` when it was saved (further ones: in `more_versions`)
     cdef list more_versions
     cdef public list grads           # filled during backward
-    cdef bint needed, wanted         # during backward: whether a wanted gradient lies below; below or here
+    cdef bint needed, wanted         # in backward: a target is below this node; below or at it
     cdef public object hooks         # None, or a dict (tensor/hooks.py)
-    cdef public object line          # where the call was: in anomaly mode, and of an op without gradient
+    cdef public object line          # source line, in anomaly mode and for ops without a gradient
     cdef object __weakref__
     cpdef int slot(self, int i)
 
 cdef class Link:                     # how a view was made
-    cdef readonly TensorBase base    # the tensor whose memory it looks at, itself no view
-    cdef readonly TensorBase parent  # the tensor it was made from; None: too many steps away to be followed
+    cdef readonly TensorBase base    # the tensor whose memory it shares, itself not a view
+    cdef readonly TensorBase parent  # the input of the view op; None: more than MAX_DEPTH steps
     cdef readonly OpBase op
     cdef readonly tuple attrs
     cdef readonly int depth
-    cdef readonly bint plain         # made under no_grad: it has no history, whatever its base gets
+    cdef readonly bint plain         # made under no_grad: never has a history
     cdef public int64_t epoch        # base.epoch when the view's own history was made; NO_HISTORY: made under no_grad
 
 cdef class GlobalLayout:             # of a global tensor: one object for each placement and sbp (core/sbp/tensor/global_layout.py)
-    cdef readonly object placement, sbp, layout      # as users know them; as core/sbp computes with them
+    cdef readonly object placement, sbp, layout      # public objects; the one of core/sbp
     cdef readonly GlobalLayout whole # broadcast, on the same placement
-    cdef readonly bint single        # on one device: a tensor there has its memory, as a local one
+    cdef readonly bint single        # on one device: the tensor has memory, like a local tensor
 
 cdef class Rare:                     # fields that few tensors have
     cdef public object parts         # global tensors on several devices: {rank: local tensor} of the ranks owned here
-    cdef public object symbol        # lazy tensors: what they stand for
-    cdef public object grad_name     # lazy tensors: what grad_fn prints
+    cdef public object symbol        # lazy tensors: their value in the graph
+    cdef public object grad_name     # lazy tensors: the name of grad_fn
     cdef public object hooks         # {id: function} of register_hook, on a leaf
     cdef public object after         # {id: function} of register_post_accumulate_grad_hook
     cdef public bint retains         # retain_grad() was called
 
 cdef class TensorBase(Array):
-    # Array.flags: to be ORed with those of other inputs, see flags_of
+    # Array.flags is combined with the flags of other inputs by OR: see flags_of
     cdef public int out_index
     cdef public object _grad
     cdef public TapeNode node
-    cdef public int64_t epoch        # how often an in-place op rewrote the history
+    cdef public int64_t epoch        # number of in-place changes of the history
     cdef readonly Link link          # None: not a view. Set it with set_link
     cdef GlobalLayout _layout        # None: a local tensor. Set it with set_layout
-    cdef public Rare rare            # None: nothing rare
+    cdef public Rare rare            # None: has none of these fields
 
-cdef class Slots:                    # the functions that later chapters give (table in hooks.pxi)
+cdef class Slots:                    # functions of later chapters (table in hooks.pxi)
     cdef public object Tensor, Size, mixed, mixed_matmul, write, into, renew, node_name, node_next, node_hook, leaf_hooks, before_node, after_node, pack, line, watch, seed
     cdef public object run_global, bring, logical, write_parts, device_memory, launch, carry, move
     cdef public OpBase add, sub, mul, div, matmul
@@ -122,15 +122,15 @@ cdef int copy_history(TensorBase x, TensorBase y) except -1
 cdef int take_symbol(TensorBase x, TensorBase y) except -1
 cdef Entry find(OpBase op, tuple inputs, tuple attrs)
 cdef int compute_any(Entry e, tuple inputs, fe_view *args, const int64_t *drawn) except -1
-cdef int start(Entry e, tuple inputs, list made, int device, const int64_t *drawn) except -1
+cdef int start(Entry e, tuple inputs, list outputs, int device, const int64_t *drawn) except -1
 cdef tape(OpBase op, tuple inputs, Entry e, result)
-cdef int64_t wanted_values(OpBase op, tuple inputs)
-cdef bint differentiable_inputs(OpBase op, tuple inputs)
+cdef int64_t select_saved(OpBase op, tuple inputs)
+cdef bint has_differentiable_input(OpBase op, tuple inputs)
 cdef TensorBase new_tensor()
 cdef int copy_values(fe_view *source, fe_view *target) except -1
 cpdef bint set_grad_enabled(bint on) noexcept
 cpdef bint set_amp(bint on) noexcept
 cpdef int constants_on(int device) noexcept
 cdef TensorBase alias_of(TensorBase t)
-cdef TensorBase packed(TensorBase x, int device=*)
+cdef TensorBase copy_contiguous(TensorBase x, int device=*)
 cdef raise_readonly(what)

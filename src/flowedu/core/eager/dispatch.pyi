@@ -8,7 +8,7 @@ from typing import Any
 
 BY_CODE: tuple
 class Entry:
-    """Everything known about a call before its data: output specs, kernel, attribute block."""
+    """Output specs, kernel and attributes of a call, for eager calls and plans."""
     @property
     def attrs(self) -> Any: ...
     @property
@@ -30,11 +30,11 @@ class Entry:
     @property
     def specs(self) -> Any: ...
     @property
-    def strides(self) -> Any: """Of a view's output, in elements."""
+    def strides(self) -> Any: """Strides of the output of a view, in elements."""
     @property
     def view_offset(self) -> Any: ...
 class GlobalLayout:
-    """How a global tensor lies: its placement, one sbp for each axis of it."""
+    """Layout of a global tensor: a placement and an sbp per axis of it."""
     def __init__(self, *args, **kwargs) -> None: ...
     def __repr__(self) -> str: ...
     @property
@@ -48,7 +48,7 @@ class GlobalLayout:
     @property
     def whole(self) -> Any: ...
 class Link:
-    """How a view was made."""
+    """Origin of a view: its base, its parent, and the view op."""
     @property
     def attrs(self) -> Any: ...
     @property
@@ -65,7 +65,7 @@ class Link:
     def plain(self) -> Any: ...
 REGISTRY: dict
 class Rare:
-    """What only few tensors have: a symbol, hooks."""
+    """Fields that few tensors have, such as a symbol or hooks."""
     @property
     def after(self) -> Any: ...
     @property
@@ -142,7 +142,7 @@ class Slots:
     def write_parts(self) -> Any: ...
 TABLE: dict
 class TapeNode:
-    """One recorded call: what ran, where its inputs came from, and the values its gradient rules asked for."""
+    """One recorded call: its op, the nodes of its inputs, and the values saved for its rules."""
     def __repr__(self) -> str: ...
     @property
     def attrs(self) -> Any: ...
@@ -158,26 +158,25 @@ class TapeNode:
     def hooks(self) -> Any: ...
     @property
     def line(self) -> Any: ...
-    def name(self): """`broadcast_add_backward`, say."""
+    def name(self): """Return the name of the node, such as `broadcast_add_backward`."""
     @property
-    def next_functions(self) -> Any:
-        """((node, number of its output), ...) of the inputs; of a leaf: its accumulate_grad node; else (None, 0)."""
+    def next_functions(self) -> Any: """((node, output number), ...) of the inputs; leaves have an accumulate_grad node."""
     @property
     def op(self) -> Any: ...
     @property
-    def outputs(self) -> Any: """How many the call had."""
+    def outputs(self) -> Any: """Number of outputs of the call."""
     def register_hook(self, hook):
-        """Call `hook(grad_inputs, grad_outputs)` after this node's gradients are computed; it may return other grad_inputs."""
-    def register_prehook(self, hook): """Call `hook(grad_outputs)` before; it may return others."""
+        """Call `hook(grad_inputs, grad_outputs)` after this node; it may return new grad_inputs."""
+    def register_prehook(self, hook): """Call `hook(grad_outputs)` before this node; it may return new ones."""
     @property
     def saved(self) -> tuple: ...
     @property
     def seq(self) -> Any: ...
     @property
-    def shapes(self) -> Any: """Of the inputs."""
-    def slot(self, i: int) -> int: """Which output of edges[i] input i was."""
+    def shapes(self) -> Any: """Shapes of the inputs."""
+    def slot(self, i: int) -> int: """Return the output number of input i in edges[i]."""
 class TensorBase(Array):
-    """The C part of flow.Tensor: data, tape links, operators. tensor.py adds the methods users see."""
+    """C part of flow.Tensor: data, tape links, operators. tensor.py adds the public methods."""
     def __add__(self, other, /) -> Tensor: ...
     def __iadd__(self, other, /) -> Tensor: ...
     def __imul__(self, other, /) -> Tensor: ...
@@ -195,17 +194,17 @@ class TensorBase(Array):
     @property
     def epoch(self) -> int: ...
     @property
-    def global_layout(self) -> Any: """How it lies on devices; None: a local tensor."""
+    def global_layout(self) -> Any: """The GlobalLayout; None for a local tensor."""
     @property
-    def grad(self) -> Tensor | Any: """The gradient backward accumulated; None: none yet."""
+    def grad(self) -> Tensor | Any: """The gradient accumulated by backward; None before the first backward."""
     @property
     def has_memory(self) -> bool: """False for lazy tensors, and for global ones on several devices."""
     @property
-    def inference(self) -> bool: """Whether it was made in inference mode."""
+    def inference(self) -> bool: """Whether the tensor was made in inference mode."""
     @property
     def is_eager(self) -> bool: ...
     @property
-    def is_lazy(self) -> bool: """Whether this is a value of a graph being built: shape and dtype, no numbers yet."""
+    def is_lazy(self) -> bool: """Whether this is a value of a graph, with a shape and a dtype but no memory."""
     @property
     def link(self) -> Any: ...
     @property
@@ -214,78 +213,73 @@ class TensorBase(Array):
     def out_index(self) -> int: ...
     @property
     def rare(self) -> Any: ...
-    def refresh_view(self): """Bring the history of a view whose base was written in place up to date."""
+    def refresh_view(self): """Record the history of a view again if its base was written in place."""
     @property
     def shape(self) -> Size: ...
     @property
     def spec(self) -> Spec: ...
     @property
-    def symbol(self) -> Any: """What a lazy tensor stands for in the graph being built; None: an eager tensor."""
+    def symbol(self) -> Any: """The value of a lazy tensor in the graph being built; None for eager tensors."""
     @property
-    def tracked(self) -> bool: """Whether a gradient is wanted for it."""
+    def tracked(self) -> bool: """Whether the tensor requires a gradient."""
     @property
-    def uniform(self) -> bool: """Whether it was computed from constants alone: the same on every rank."""
+    def uniform(self) -> bool: """Whether it was computed from constants only, and so is equal on all ranks."""
 class UnsetHook:
-    """A function that is still missing."""
+    """Placeholder of a function."""
     def __call__(self, *args) -> Any: ...
     def __init__(self, name) -> None: ...
 class UnsetOp(OpBase):
-    """An op that is still missing."""
+    """Placeholder of an op."""
     def __init__(self, slot) -> None: ...
     def infer(self, *args): ...
 class UnsetTensor:
-    """The class of tensors, while it is still missing."""
-def apart(inputs: tuple): """Whether inputs with axes lie in different memories: a constant is not yet on the GPU."""
-def bounded(op, ints, reals):
-    """What `pack` gave, if kernels can reckon with it: they multiply strides, pads and sizes, in int64."""
+    """Placeholder of the class Tensor."""
 def call_seeded(op: Any, inputs: tuple, attrs: tuple, seed: int, draw: int):
-    """Run a random op now with this seed and draw, whatever `attrs` says of them: so all draws share one Entry."""
-def carried(x: TensorBase, device: int):
-    """A copy of x on a device (0: main memory, 1 + k: the k-th GPU), row by row, without history."""
-def connect(**given):
-    """Fill slots, or with None leave them open again; returns what was in them: {slot: ...}, which `connect` takes again."""
-def constants_on(device: int) -> int:
-    """Where this thread's calls without inputs put what they make (0: main memory, 1 + k: the k-th GPU); returns the old."""
+    """Run a random op with this seed and draw, not those in `attrs`: all draws share one Entry."""
+def check_limits(op, ints, reals):
+    """Check that kernels can multiply the packed attributes (strides, pads, sizes) in int64."""
+def connect(**functions): """Fill slots; None restores the default."""
+def constants_on(device: int) -> int: """Set the device of calls without inputs (1 + k: the k-th GPU)."""
 def copy_into(x: TensorBase, z: TensorBase):
-    """Write the values of z, of the same dtype and of a shape that broadcasts to x's, into x's memory."""
-def custom_node(custom, inputs: tuple, saved: tuple = ...):
-    """A node that `custom` goes back through: autograd.Function, and writes into views."""
-def default_threads() -> int:
-    """FLOWEDU_NUM_THREADS or OMP_NUM_THREADS if set, else the processors this process may run on."""
-def exact(attrs): """Attributes as a key: 0.0 and -0.0, which are equal, are two."""
-def get_num_threads() -> int: """How many threads kernels may use."""
+    """Copy z, of the dtype of x and broadcastable to its shape, into the memory of x."""
+def copy_to_device(x: TensorBase, device: int):
+    """Return a contiguous copy of x on a device (1 + k: the k-th GPU), without history."""
+def default_threads() -> int: """Return FLOWEDU_NUM_THREADS or OMP_NUM_THREADS, else the number of usable processors."""
+def get_num_threads() -> int: """Return the number of threads that kernels may use."""
 def global_tensor(shape: tuple, dtype, global_layout: GlobalLayout, parts):
-    """A tensor that lies on several devices: a logical shape, and {rank: local tensor} of the ranks owned here."""
-def has_threads() -> bool: """False when the compiler had no OpenMP."""
+    """Make a tensor on several devices. parts: {rank: local tensor} of this process's ranks."""
+def has_threads() -> bool: """Return False if the compiler has no OpenMP."""
 def index_error(op, attrs: tuple, got: int, at=None, problem=None):
-    """Return the error for a value that a kernel refused, such as an index out of range; a record may have its own."""
-def is_grad_enabled() -> bool: """Whether eager calls of this thread are recorded for backward."""
+    """Return the error for a value, such as an index, that a kernel rejected."""
+def is_grad_enabled() -> bool: """Return True if eager calls of this thread are recorded for backward."""
 def is_inference_mode_enabled() -> bool: ...
 def labelled(x: TensorBase, global_layout: GlobalLayout):
-    """The memory of x as a tensor that lies on the one device of `global_layout` (None: a local tensor), without history."""
+    """Return an alias of x with this single-device layout (None: local), without history."""
 def lazy_tensor(symbol, shape, dtype, requires_grad: bool = False, grad_name=None):
-    """A tensor without numbers: the value `symbol` of the graph being built."""
+    """Make a tensor for the value `symbol` of a graph. grad_name: the name of its grad_fn."""
+def make_custom_node(custom, inputs: tuple, saved: tuple = ...):
+    """Make a node whose gradients `custom` computes: autograd.Function, and writes into views."""
+def make_key(attrs): """Return attributes as a key in which 0.0 and -0.0 differ."""
 most_threads: int
-def new_on_device(shape, dtype, device: int): """A new contiguous tensor on a GPU, contents undefined."""
-def prepare(op, specs, attrs, strides=None, outs=None): """The Entry of a call: output Specs, kernel and attribute block."""
-def record_copy(x: TensorBase): """x made contiguous; differentiable (the identity)."""
-def scalar_tensor(value, dtype): """The number `value` as a 0-d tensor."""
-def set_amp(on: bool) -> bool:
-    """Whether thread_state.amp(op, inputs) casts the inputs of this thread's calls (flowedu/nn/amp); returns the old value."""
-def set_data(x: TensorBase, y: TensorBase): """x looks at the memory of y from here on; its history and gradient stay."""
-def set_grad_enabled(on: bool) -> bool: """Whether eager calls of this thread are recorded; returns the old value."""
+def new_on_device(shape, dtype, device: int): """Allocate an uninitialized contiguous tensor on a GPU."""
+def on_several_devices(inputs: tuple):
+    """Return True if the inputs, without 0-dim ones in main memory, are on several devices."""
+def prepare(op, specs, attrs, strides=None, outs=None): """Make the Entry of a call."""
+def record_copy(x: TensorBase): """Return a contiguous copy of x, recorded for backward."""
+def scalar_tensor(value, dtype): """Return the number `value` as a 0-dim tensor."""
+def set_amp(on: bool) -> bool: """Set whether thread_state.amp casts inputs (flowedu/nn/amp)."""
+def set_data(x: TensorBase, y: TensorBase): """Make x use the memory of y, with x's history and gradient."""
+def set_grad_enabled(on: bool) -> bool: """Set whether eager calls of this thread are recorded."""
 def set_history(y: TensorBase, node: TapeNode, out_index: int = 0):
-    """Make y the output number `out_index` of `node`; None: make it a leaf without gradient."""
-def set_inference(on: bool):
-    """Whether tensors made by this thread are marked as made for inference; returns the old value."""
-def set_num_threads(n) -> None:
-    """Let kernels use `n` threads from now on: 1 to 256, or to the number of processors where that is more."""
+    """Make y output number `out_index` of `node`, or, for None, a leaf without gradient."""
+def set_inference(on: bool): """Set whether new tensors of this thread are inference tensors."""
+def set_num_threads(n) -> None: """Set the number of threads of kernels: from 1 to max(256, number of processors)."""
 slots: Slots
 def take_parts(x: TensorBase, z: TensorBase, history: bool):
-    """The global tensor x has the parts of z from here on; history: and z's autograd history."""
-def take_value(x: TensorBase, z: TensorBase): """The lazy tensor x stands for what z stands for, from here on."""
-def tape_position(): """A number that all calls recorded later are above."""
+    """Give the global tensor x the parts of z, and with `history` the autograd history of z."""
+def take_value(x: TensorBase, z: TensorBase): """Make the lazy tensor x another name of the graph value of z."""
+def tape_position(): """Return the sequence number of the last recorded call."""
 class unrecorded:
-    """Context manager: eager calls of this thread inside it are not recorded."""
+    """Context manager in which eager calls of this thread are not recorded."""
     def __enter__(self) -> Any: ...
     def __exit__(self, *exc) -> Any: ...

@@ -1,7 +1,7 @@
-"""The chokepoint: every op call goes through `OpBase.call` to the interpreter on top of the thread's stack.
+"""The engine. Each op call goes through `OpBase.call` to the interpreter on top of the stack.
 
-With an empty stack that is eager: infer the output spec (cached per op, input specs and attributes: an Entry),
-allocate, run the kernel, and, when an input requires a gradient, put the call on the tape.
+With an empty stack calls run eagerly: find the Entry (cached per op, input specs and attributes),
+allocate the outputs, run the kernel, and, if an input requires a gradient, record the call on the tape.
 """
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
@@ -14,7 +14,7 @@ cimport cython
 from flowedu._kernels.core.abi cimport *
 from flowedu.core.ops.call cimport OpBase, Rule, active, dispatch_by, current_interpreter
 from flowedu.core.values.storage cimport (
-    ON_DEVICE, Array, Block, block_drop, block_new, block_over, block_try, itemsize, row_by_row, view_contiguous)
+    ON_DEVICE, Array, Block, block_drop, block_new, block_over, block_try, itemsize, set_row_major, view_contiguous)
 
 import os
 import warnings
@@ -23,7 +23,7 @@ from flowedu._kernels import TABLE
 from flowedu.core.values.dtype import BY_CODE
 from flowedu.core.values.thread_state import thread_state as _thread_state
 from flowedu.core.values.spec import Spec
-from flowedu.core.values.storage import no_memory
+from flowedu.core.values.storage import out_of_memory
 from flowedu.errors import (ArgumentError, DeviceError, DTypeError, FlowError, GradientError, KernelError,
                             LazyTensorError, NotATensorError, ShapeError, user_line)
 from flowedu.errors.element_types import no_kernel
@@ -45,10 +45,10 @@ cdef extern from *:
     #else
     #define FE_LOCAL static __thread
     #endif
-    FE_LOCAL int fe_grad_off;        /* whether this thread records: a new thread does */
+    FE_LOCAL int fe_grad_off;        /* 1: calls of this thread are not recorded */
     FE_LOCAL int fe_inference;
-    FE_LOCAL int fe_amp;             /* whether thread_state.amp chooses the types its calls compute in */
-    FE_LOCAL int fe_device;          /* where calls without inputs put what they make: Block.device */
+    FE_LOCAL int fe_amp;             /* 1: thread_state.amp casts the inputs of calls */
+    FE_LOCAL int fe_device;          /* Block.device of calls without inputs */
     """
     int fe_grad_off
     int fe_inference
@@ -56,8 +56,8 @@ cdef extern from *:
     int fe_device
 
 cdef enum:
-    MAX_ARGS = 14                    # inputs and outputs of a call for which the stack has room
-    MAX_INPUTS = 10                  # of them inputs
+    MAX_ARGS = 14                    # inputs and outputs of a call whose views fit on the stack
+    MAX_INPUTS = 10                  # inputs of such a call
     MAX_DRAWN = 8                    # integers of a random op
     SMALL = 32768                    # below this cost one thread is faster
 
@@ -70,19 +70,19 @@ cdef int _code
 for _code in range(FE_NDTYPE):
     copy_kernel[_code] = TABLE["copy", _code][0]
 
-cdef inline bint is_float(int32_t dtype) noexcept:         # that kernels compute in
+cdef inline bint is_float(int32_t dtype) noexcept:         # dtypes that kernels compute in
     return dtype == FE_F32 or dtype == FE_F64
 
 
-cdef inline bint computes(int32_t dtype):                  # ... or read into it; in a graph 16-bit floats have carriers
+cdef inline bint computes(int32_t dtype):                  # also 16-bit floats, but not in a graph
     return is_float(dtype) or has_gradient(dtype) and not lazy_mode()
 
 
-cdef inline bint is_integer(int32_t dtype) noexcept:       # that kernels compute in
+cdef inline bint is_integer(int32_t dtype) noexcept:       # dtypes that kernels compute in
     return dtype == FE_I32 or dtype == FE_I64
 
 
-# One C module, so that the pieces call each other directly; one file per idea.
+# The files form one C module, so that their functions call each other directly.
 include "hooks.pxi"
 include "switches.pxi"
 include "entry.pxi"

@@ -1,9 +1,9 @@
-# Chapter 2: the eager interpreter (part of dispatch.pyx). Run an op now: its Entry, memory for the outputs, the kernel.
-# That is all; where a gradient is wanted the tape (node.pxi) remembers it. A call that is not plain has a flag, of an input
-# or of the Entry; the table SPECIALS has the function that answers it: views (link.pxi), graphs (lazy.pxi), devices (global.pxi, device.pxi).
+# Chapter 2: the eager interpreter (part of dispatch.pyx). It finds the Entry of a call, allocates the
+# outputs, runs the kernel, and records the call (node.pxi) if a gradient is needed. SPECIALS maps flags
+# of inputs or the Entry to handlers in link.pxi (views), global.pxi and device.pxi.
 
 cdef eager(OpBase op, tuple inputs, tuple attrs, const int64_t *drawn=NULL):
-    """Run an op now. drawn: a random op's seed and draw, instead of those in `attrs`."""
+    """Run an op. drawn: the seed and the draw of a random op, which replace those in `attrs`."""
     cdef int i, flags = 0
     cdef Entry e = None
     cdef object y
@@ -16,55 +16,55 @@ cdef eager(OpBase op, tuple inputs, tuple attrs, const int64_t *drawn=NULL):
         e = find(op, inputs, attrs)
         if e is not None and e.flags & ~VIEW == 0:
             y = run(e, inputs, flags & LOCAL_ONLY, drawn) if e.flags == 0 else \
-                view_of(<TensorBase>inputs[0], op, attrs, e, flags)
+                make_view(<TensorBase>inputs[0], op, attrs, e, flags)
             if flags & TRACKED and not fe_grad_off:
                 tape(op, inputs, e, y)
             return y
-    return special(op, inputs, attrs, e, flags, drawn)
+    return run_special(op, inputs, attrs, e, flags, drawn)
 
 
 cdef inline run(Entry e, tuple inputs, int local_only, const int64_t *drawn):
-    """Memory for the output, filled by a kernel."""
+    """Allocate the output and run the kernel."""
     cdef fe_view args[MAX_ARGS]
     cdef TensorBase y
-    y = fresh(e, 0, local_only)
+    y = allocate_output(e, 0, local_only)
     args[e.nin] = y.v
     compute(e, inputs, args, drawn)
     return y
 
 
-ctypedef object (*Answering)(OpBase, tuple, tuple, Entry, int, const int64_t *, GlobalLayout)
+ctypedef object (*Handler)(OpBase, tuple, tuple, Entry, int, const int64_t *, GlobalLayout)
 
-cdef struct Special:                               # a flag of an input or of the call, and the function that answers
+cdef struct Special:                               # flags, and the handler of calls with them
     int flag
-    Answering answer
+    Handler handle
 
-cdef Special[3] SPECIALS                           # each chapter enters its own: global.pxi, link.pxi, device.pxi
+cdef Special[3] SPECIALS                           # filled by global.pxi, link.pxi, device.pxi
 
 
-cdef special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout at=None):
-    """A call that is not plain: the interpreter of its first flag answers, which does its own part and hands the rest of the
-    call on without that flag. e: the Entry, if it is known. at: the layout of the results, if they are global."""
+cdef run_special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout at=None):
+    """Slow path: the handler of the first flag does its part, clears the flag and dispatches again.
+    e: the Entry, if already found. at: the layout of the results, if they are global."""
     cdef int i
     if e is not None:
         flags |= e.flags & ON_DEVICE
     for i in range(3):
         if flags & SPECIALS[i].flag:
-            return SPECIALS[i].answer(op, inputs, attrs, e, flags & ~SPECIALS[i].flag, drawn, at)
-    return answered(op, inputs, attrs, e, flags, drawn, at, 0)
+            return SPECIALS[i].handle(op, inputs, attrs, e, flags & ~SPECIALS[i].flag, drawn, at)
+    return run_resolved(op, inputs, attrs, e, flags, drawn, at, 0)
 
 
-cdef answered(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout at, int device):
-    """The call on inputs that are up to date and in one place."""
+cdef run_resolved(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout at, int device):
+    """Run a call whose inputs are up to date and on one device."""
     if e is None:
         e = find(op, inputs, attrs)
-    if e is None:                                  # a view that these strides do not allow
+    if e is None:                                  # the strides do not allow this view
         return eager(op, (record_copy(<TensorBase>inputs[0]), *inputs[1:]), attrs, drawn)
     if e.flags & WRITES:
         mark_written(op, inputs, e)
     flags |= e.flags
     if e.flags & VIEW:
-        result = view_of(<TensorBase>inputs[0], op, attrs, e, flags)
+        result = make_view(<TensorBase>inputs[0], op, attrs, e, flags)
     elif device != 0:
         result = run_on_device(e, inputs, device, flags & LOCAL_ONLY, drawn)
     elif e.flags & MANY:
@@ -79,22 +79,22 @@ cdef answered(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const in
 
 
 cdef run_many(Entry e, tuple inputs, int local_only, const int64_t *drawn):
-    """`run` with several outputs, or many inputs (concat, add_n): the list of views may be long."""
+    """Run a call with several outputs or many inputs (concat, add_n)."""
     cdef int i
-    cdef fe_view few[MAX_ARGS]
-    cdef fe_view *args = &few[0] if e.nin + e.nout <= MAX_ARGS else <fe_view *>calloc(e.nin + e.nout, sizeof(fe_view))
-    cdef list made
+    cdef fe_view stack[MAX_ARGS]
+    cdef fe_view *args = &stack[0] if e.nin + e.nout <= MAX_ARGS else <fe_view *>calloc(e.nin + e.nout, sizeof(fe_view))
+    cdef list outputs
     if args == NULL:
         raise MemoryError
     try:
-        made = [fresh(e, i, local_only) for i in range(e.nout)]
+        outputs = [allocate_output(e, i, local_only) for i in range(e.nout)]
         for i in range(e.nout):
-            args[e.nin + i] = (<TensorBase>made[i]).v
+            args[e.nin + i] = (<TensorBase>outputs[i]).v
         compute_any(e, inputs, args, drawn)
     finally:
-        if args != &few[0]:
+        if args != &stack[0]:
             free(args)
-    return made[0] if e.nout == 1 else tuple(made)
+    return outputs[0] if e.nout == 1 else tuple(outputs)
 
 
 cdef raise_not_tensor(OpBase op, o, int i):
@@ -103,7 +103,7 @@ cdef raise_not_tensor(OpBase op, o, int i):
 
 
 def call_seeded(OpBase op, tuple inputs, tuple attrs, int64_t seed, int64_t draw):
-    """Run a random op now with this seed and draw, whatever `attrs` says of them: so all draws share one Entry."""
+    """Run a random op with this seed and draw, not those in `attrs`: all draws share one Entry."""
     cdef int64_t drawn[2]                              # the first two integers of every random op (ops/random.py)
     drawn[0], drawn[1] = seed, draw
     return eager(op, inputs, attrs, drawn)

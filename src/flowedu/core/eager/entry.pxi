@@ -1,7 +1,7 @@
-# Chapter 2: Entry, one op on one set of input specs, ready to run; it is found or made (part of dispatch.pyx).
+# Chapter 2: Entry, an op prepared for one set of input specs, and its cache (part of dispatch.pyx).
 
 cdef class Entry:
-    """Everything known about a call before its data: output specs, kernel, attribute block. Shared by eager and plans."""
+    """Output specs, kernel and attributes of a call, for eager calls and plans."""
 
     def __cinit__(self, op, tuple attrs, list in_specs, tuple specs, kernel, ints, reals, contiguous, int64_t cost,
                   extra=None, view=None):
@@ -43,13 +43,13 @@ cdef class Entry:
         if view is not None:
             self.flags |= VIEW
             strides, self.offset = view
-            for d in range(self.outs[0].ndim):                 # a single element needs no step, however large it is
+            for d in range(self.outs[0].ndim):           # unused strides may be huge
                 self.outs[0].stride[d] = strides[d] if specs[0].shape[d] > 1 or abs(strides[d]) < 1 << 58 else 1
         self.differentiable = bool(op.rules) or op.any_rule and any([has_gradient(self.outs[i].dtype) for i in range(self.nout)])
         self.python = kernel is not None and op.cpu is None
         self.quick = self.fn != NULL and self.work == NULL and cost < SMALL and self.nin < 63 and not self.python
         if not in_specs:
-            self.flags |= ON_DEVICE | LOCAL_ONLY if op.random else ON_DEVICE      # maybe: see place_of
+            self.flags |= ON_DEVICE | LOCAL_ONLY if op.random else ON_DEVICE  # see choose_device
 
     def __dealloc__(self):
         free(self.ints)
@@ -58,7 +58,7 @@ cdef class Entry:
 
     @property
     def strides(self):
-        """Of a view's output, in elements."""
+        """Strides of the output of a view, in elements."""
         return tuple([self.outs[0].stride[d] for d in range(self.outs[0].ndim)])
 
     @property
@@ -67,7 +67,7 @@ cdef class Entry:
 
 
 def prepare(op, specs, attrs, strides=None, outs=None):
-    """The Entry of a call: output Specs, kernel and attribute block. None: a view those strides do not allow."""
+    """Make the Entry of a call. Return None for a view that the strides do not allow."""
     outs = op.infer(specs, attrs) if outs is None else outs
     names = op.bind(specs, attrs, outs=outs)
     view = kernel = extra = None
@@ -81,15 +81,15 @@ def prepare(op, specs, attrs, strides=None, outs=None):
     else:
         kernel, extra = op.kernel_for(specs, outs, names)
         if op.pack is not None:
-            ints, reals = bounded(op, *op.ask(op.pack, names))
+            ints, reals = check_limits(op, *op.ask(op.pack, names))
     contiguous = [i for i in range(len(specs))
                   if op.contiguous and (op.inputs[0] if op.variadic else op.inputs[i]) in op.contiguous]
     cost = 0 if view else equations.cost(op, specs, outs, op.ask(op.axes, names))
     return Entry(op, attrs, list(specs), outs, kernel, ints, reals, contiguous, cost, extra, view)
 
 
-def bounded(op, ints, reals):
-    """What `pack` gave, if kernels can reckon with it: they multiply strides, pads and sizes, in int64."""
+def check_limits(op, ints, reals):
+    """Check that kernels can multiply the packed attributes (strides, pads, sizes) in int64."""
     most = 63 if op.numbers or op.random else 31
     for n in ints:
         if not -2 ** most <= n < 2 ** most:
@@ -103,7 +103,7 @@ def bounded(op, ints, reals):
 
 
 cdef inline dispatch(OpBase op, tuple inputs, tuple attrs):
-    """`op.call(inputs, attrs)`, from C without the detour a method takes."""
+    """Run `op.call(inputs, attrs)`, from C without the cost of a method call."""
     if fe_amp:
         inputs = thread_state.amp(op, inputs)
     if active != 0:
@@ -114,7 +114,7 @@ cdef inline dispatch(OpBase op, tuple inputs, tuple attrs):
 
 
 cdef inline int64_t fill_key(int64_t *key, tuple inputs, bint strides) noexcept:
-    """What of the inputs decides on the Entry; returns how many numbers that is."""
+    """Write dtypes, shapes and, for views, strides of the inputs to `key`; return its length."""
     cdef fe_view *v
     cdef int64_t k = 0
     cdef int i, d
@@ -132,7 +132,7 @@ cdef inline int64_t fill_key(int64_t *key, tuple inputs, bint strides) noexcept:
     return k
 
 
-cdef inline bint same_key(const int64_t *a, const int64_t *b, int64_t n) noexcept:       # a key is too short for memcmp
+cdef inline bint same_key(const int64_t *a, const int64_t *b, int64_t n) noexcept:  # memcmp is slower
     cdef int64_t i
     for i in range(n):
         if a[i] != b[i]:
@@ -140,12 +140,12 @@ cdef inline bint same_key(const int64_t *a, const int64_t *b, int64_t n) noexcep
     return True
 
 
-cdef inline bint alike(tuple a, tuple b):
-    return a == b and (exact(a) is a or exact(a) == exact(b))
+cdef inline bint same_attrs(tuple a, tuple b):
+    return a == b and (make_key(a) is a or make_key(a) == make_key(b))
 
 
-cpdef exact(attrs):
-    """Attributes as a key: 0.0 and -0.0, which are equal, are two."""
+cpdef make_key(attrs):
+    """Return attributes as a key in which 0.0 and -0.0 differ."""
     for a in attrs or ():
         if type(a) is float and a == 0:
             return tuple([repr(a) if type(a) is float and a == 0 else a for a in attrs])
@@ -153,29 +153,28 @@ cpdef exact(attrs):
 
 
 cdef Entry find(OpBase op, tuple inputs, tuple attrs):
-    """The Entry for these inputs: one of the last few used, or from the cache, or made now (slow: Python). None: a view that
-    the strides do not allow."""
+    """Return the Entry for these inputs, cached or new; None for a view that the strides do not allow."""
     cdef int64_t key[MAX_INPUTS * (1 + 2 * FE_MAX_DIM)]
     cdef Py_ssize_t k = 0
     if len(inputs) <= MAX_INPUTS:
-        return find_by(op, inputs, attrs, key)
-    for x in inputs:                               # no view has so many
+        return find_with_key(op, inputs, attrs, key)
+    for x in inputs:                               # views have fewer inputs, so no strides
         k += 1 + (<TensorBase>x).v.ndim
     large = PyBytes_FromStringAndSize(NULL, k * 8)
-    return find_by(op, inputs, attrs, <int64_t *>PyBytes_AS_STRING(large))
+    return find_with_key(op, inputs, attrs, <int64_t *>PyBytes_AS_STRING(large))
 
 
-cdef inline Entry find_by(OpBase op, tuple inputs, tuple attrs, int64_t *key):
-    """key: room for the numbers that decide on the Entry."""
+cdef inline Entry find_with_key(OpBase op, tuple inputs, tuple attrs, int64_t *key):
+    """Return the Entry for these inputs. key: a buffer for fill_key."""
     cdef bint wants_strides = op.view is not None
     cdef Entry e
     cdef int i
     cdef int64_t k = fill_key(key, inputs, wants_strides)
     for i in range(len(op.recent)):
         e = <Entry>op.recent[i]
-        if e.key_len == k and same_key(key, e.key, k) and (attrs is e.attrs or alike(attrs, e.attrs)):
+        if e.key_len == k and same_key(key, e.key, k) and (attrs is e.attrs or same_attrs(attrs, e.attrs)):
             return e
-    name = (exact(attrs), PyBytes_FromStringAndSize(<char *>key, k * 8))
+    name = (make_key(attrs), PyBytes_FromStringAndSize(<char *>key, k * 8))
     e = op.entries.get(name)
     if e is None:
         e = prepare(op, [x.spec for x in inputs], attrs, [x.strides for x in inputs] if wants_strides else None)
@@ -183,7 +182,7 @@ cdef inline Entry find_by(OpBase op, tuple inputs, tuple attrs, int64_t *key):
             return None
         e.key_len = k if k <= MAX_KEY else -1
         memcpy(e.key, key, max(e.key_len, 0) * 8)
-        if len(op.entries) >= 1024:                # attributes that change every call must not pile up
+        if len(op.entries) >= 1024:                # bounds the cache if attributes always differ
             op.entries.clear()
         op.entries[name] = e
     op.recent.insert(0, e)

@@ -1,23 +1,23 @@
-# Chapter 2, hooks for later chapters, and the modules that fill them (part of dispatch.pyx).
+# Chapter 2: slots for functions of later chapters (part of dispatch.pyx).
 #
-# Ops and the tape call later chapters without knowing them, through the slots below. The module that has what belongs into a
-# slot puts it there when it is imported: `connect(write=arithmetic)`. Nothing else in this folder looks upwards.
+# Ops and the tape call functions of later chapters through the slots below, without importing them. The
+# module that defines such a function fills the slot when it is imported: `connect(write=arithmetic)`.
 
 cdef dict HOOKS = {
-    # slot: (the module that fills it, what for)
-    "Tensor": ("flowedu.core.eager.tensor", "the class of what eager calls return"),
+    # slot: (the module that fills it, its purpose)
+    "Tensor": ("flowedu.core.eager.tensor", "the class of the results of eager calls"),
     "Size": ("flowedu.core.eager.tensor", "the class of shapes"),
     "add": ("flowedu.core.eager.tensor", "the op behind x + y; so sub, mul, div and matmul"),
     "sub": ("flowedu.core.eager.tensor", "x - y"),
     "mul": ("flowedu.core.eager.tensor", "x * y"),
     "div": ("flowedu.core.eager.tensor", "x / y"),
     "matmul": ("flowedu.core.eager.tensor", "x @ y"),
-    "mixed": ("flowedu.core.eager.tensor", "x + y and the like of unequal dtypes, numbers, foreign objects"),
-    "mixed_matmul": ("flowedu.core.eager.tensor", "x @ y of them, or of other than two matrices"),
+    "mixed": ("flowedu.core.eager.tensor", "x + y and the like for other operands"),
+    "mixed_matmul": ("flowedu.core.eager.tensor", "x @ y for these, or if one is not a matrix"),
     "write": ("flowedu.tensor.inplace", "x += y and the like"),
-    "into": ("flowedu.tensor.writing", "f(op, inputs, attrs, x): run it in x's memory, if that is safe; nothing: never"),
-    "renew": ("flowedu.tensor.writing", "f(x): the history of a view whose base was written since"),
-    "node_name": ("flowedu.tensor.node_names", "what a recorded call is called; nothing: as its op"),
+    "into": ("flowedu.tensor.writing", "f(op, inputs, attrs, x): run it in x's memory, if safe"),
+    "renew": ("flowedu.tensor.writing", "f(x): record the history of a stale view"),
+    "node_name": ("flowedu.tensor.node_names", "the name of a node; unset: that of its op"),
     "node_next": ("flowedu.tensor.hooks", "its next_functions"),
     "node_hook": ("flowedu.tensor.hooks", "puts a hook on it"),
     "leaf_hooks": ("flowedu.tensor.hooks", "f(leaf, gradient): what the leaf's hooks make of it"),
@@ -38,8 +38,8 @@ cdef dict HOOKS = {
 }
 
 
-cdef unset(str name):
-    """The default of a slot: a value that does without, or a function whose error names the module that fills it."""
+cdef make_default(str name):
+    """Return the default of a slot: None, or an object that raises when it is used."""
     if name in ("pack", "line", "watch", "seed", "into", "node_name"):
         return None
     if name in ("add", "sub", "mul", "div", "matmul"):
@@ -48,19 +48,19 @@ cdef unset(str name):
 
 
 class UnsetHook:
-    """A function that is still missing."""
+    """Placeholder of a function."""
 
     def __init__(self, name):
         self.name = name
 
     def __call__(self, *args):
         module, what = HOOKS[self.name]
-        raise FlowError(f"ops: nobody has filled the slot {self.name!r}", expected=what, got="no module that does it",
+        raise FlowError(f"ops: the slot {self.name!r} is empty", expected=what, got="None",
                         fix=f"import {module}")
 
 
 class UnsetOp(OpBase):
-    """An op that is still missing."""
+    """Placeholder of an op."""
 
     def __init__(self, slot):
         self.slot = slot
@@ -70,7 +70,7 @@ class UnsetOp(OpBase):
 
 
 class UnsetTensor:
-    """The class of tensors, while it is still missing."""
+    """Placeholder of the class Tensor."""
 
     def __new__(cls, *args):
         UnsetHook("Tensor")()
@@ -81,20 +81,20 @@ cdef class Slots:
 
     def __cinit__(self):
         for name in HOOKS:
-            setattr(self, name, unset(name))
+            setattr(self, name, make_default(name))
 
 
 cdef Slots filled = Slots()
 slots = filled
 
 
-def connect(**given):
-    """Fill slots, or with None leave them open again; returns what was in them: {slot: ...}, which `connect` takes again."""
-    for name in given:
+def connect(**functions):
+    """Fill slots; None restores the default. Return the old content, to pass to `connect` again."""
+    for name in functions:
         if name not in HOOKS:
             raise ArgumentError(f"connect: there is no slot {name!r}", expected=", ".join(HOOKS), got=name,
                                 fix="a slot is a line of the table in core/eager/hooks.pxi")
-    old = {name: getattr(filled, name) for name in given}
-    for name, what in given.items():
-        setattr(filled, name, unset(name) if what is None else what)
+    old = {name: getattr(filled, name) for name in functions}
+    for name, function in functions.items():
+        setattr(filled, name, make_default(name) if function is None else function)
     return old

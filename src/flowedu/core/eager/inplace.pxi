@@ -1,5 +1,5 @@
-# Chapter 2, in-place: writing into a tensor's memory (part of dispatch.pyx). What a write means for histories is
-# tensor/inplace.py; computing in the memory of an input, tensor/writing.pyx.
+# Chapter 2: in-place writes to memory (part of dispatch.pyx). tensor/inplace.py updates autograd
+# histories; tensor/writing.pyx computes an op in the memory of an input.
 
 cdef raise_readonly(what):
     raise ArgumentError(f"{what}: the array this tensor was made from is read-only", expected="memory that may be written",
@@ -7,7 +7,7 @@ cdef raise_readonly(what):
 
 
 cdef int mark_written(OpBase op, tuple inputs, Entry e) except -1:
-    """The kernel of this call is about to write into some of its inputs."""
+    """Mark the inputs that the kernel of this call writes as changed."""
     cdef TensorBase x
     for i in e.written:
         x = <TensorBase>inputs[i]
@@ -29,12 +29,12 @@ cdef bint same_view(const fe_view *a, const fe_view *b) noexcept:
 
 
 def tape_position():
-    """A number that all calls recorded later are above."""
+    """Return the sequence number of the last recorded call."""
     return sequence
 
 
 def copy_into(TensorBase x, TensorBase z):
-    """Write the values of z, of the same dtype and of a shape that broadcasts to x's, into x's memory."""
+    """Copy z, of the dtype of x and broadcastable to its shape, into the memory of x."""
     cdef fe_view args[2]
     cdef int d, shift
     if x.block == NULL or z.block == NULL:
@@ -53,7 +53,7 @@ def copy_into(TensorBase x, TensorBase z):
     if shift < 0 or shift == MAX_ARGS or z.v.dtype != x.v.dtype:
         raise ShapeError("in-place: the value does not fit", expected=f"{x.spec}", got=f"{z.spec}")
     if z.block == x.block and not same_view(&args[0], &args[1]):
-        z = packed(z)
+        z = copy_contiguous(z)
         copy_into(x, z)
         return
     if (x.flags | z.flags) & ON_DEVICE and z.block != x.block:
@@ -67,17 +67,17 @@ def copy_into(TensorBase x, TensorBase z):
 
 
 cdef update(OpBase op, x, other):
-    """`x op= other`."""
+    """Run `x op= other`."""
     return filled.write(x, op, other) if isinstance(x, TensorBase) else NotImplemented
 
 
 def set_data(TensorBase x, TensorBase y):
-    """x looks at the memory of y from here on; its history and gradient stay."""
+    """Make x use the memory of y, with x's history and gradient."""
     cdef Block *old = x.block
     if not (x.flags | y.flags) & GLOBAL:
         if x.block == NULL or y.block == NULL:
             raise_lazy("its memory is exchanged")
-        if y.block.version <= old.version:         # what was saved of x is gone: make backward notice
+        if y.block.version <= old.version:         # makes backward detect the change
             y.block.version = old.version + 1
     if y.block != NULL:
         y.block.refs += 1

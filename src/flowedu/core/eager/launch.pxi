@@ -1,8 +1,8 @@
-# Chapter 2: how a kernel is called (part of dispatch.pyx): at once, on several threads, or as a Python function.
+# Chapter 2: calls of kernels, in C or in Python, on one or several threads (part of dispatch.pyx).
 
 cdef inline int compute(Entry e, tuple inputs, fe_view *args, const int64_t *drawn) except -1:
-    """Call the kernel. args: room for views of the inputs, then those of the outputs. drawn: a random op's seed and draw, or
-    NULL."""
+    """Call the kernel. args: space for the views of the inputs, followed by those of the outputs.
+    drawn: the seed and the draw of a random op, or NULL."""
     cdef fe_call call
     cdef bint plain = e.quick and drawn == NULL
     cdef int i
@@ -16,28 +16,28 @@ cdef inline int compute(Entry e, tuple inputs, fe_view *args, const int64_t *dra
 
 
 cdef int compute_any(Entry e, tuple inputs, fe_view *args, const int64_t *drawn) except -1:
-    """The same for calls that are large, draw random numbers, have a Python kernel, or inputs that must be packed first."""
+    """Slow path of compute: large calls, random ops, Python kernels, inputs to be copied."""
     cdef fe_call call
-    cdef int64_t own[MAX_DRAWN]
+    cdef int64_t seeded[MAX_DRAWN]
     cdef const int64_t *ints = e.ints
     cdef int i
     cdef TensorBase x
-    cdef list held = None                          # contiguous copies of inputs that have to be contiguous
+    cdef list copies = None                        # keeps contiguous copies of inputs alive
     for i in range(e.nin):
         x = <TensorBase>inputs[i]
         if (i >= 63 or (e.contiguous >> i) & 1) and not view_contiguous(&x.v):
-            if held is None:
-                held = []
-            x = packed(x)
-            held.append(x)
+            if copies is None:
+                copies = []
+            x = copy_contiguous(x)
+            copies.append(x)
         args[i] = x.v
-    if drawn != NULL:                              # a copy: other threads use the Entry, too
-        memcpy(own, e.ints, min(e.nints, MAX_DRAWN) * 8)
-        own[0], own[1] = drawn[0], drawn[1]
-        ints = own
+    if drawn != NULL:                              # in a copy: other threads may use the Entry
+        memcpy(seeded, e.ints, min(e.nints, MAX_DRAWN) * 8)
+        seeded[0], seeded[1] = drawn[0], drawn[1]
+        ints = seeded
     bind(&call, e, args, ints)
-    if e.python:                                   # `work` owns the inputs; what the function raised is raised here
-        owner = (inputs, held)
+    if e.python:                                   # `work` holds the inputs
+        owner = (inputs, copies)
         call.work = <char *><PyObject *>owner
         if call_alone(&call) != FE_OK:
             raise e.keep.kept_error(call.detail, f"in op {e.op.name}, called at {user_line()}")
@@ -58,21 +58,21 @@ cdef inline void bind(fe_call *call, Entry e, fe_view *args, const int64_t *ints
 
 
 cdef inline int call_alone(fe_call *call) noexcept:
-    """Straight into the kernel, on this thread."""
+    """Call the kernel on this thread."""
     cdef fe_team solo
     solo.tid, solo.nt, solo.barrier = 0, 1, NULL
     return call.fn(call, &solo, NULL)
 
 
 cdef int launch(fe_call *call, fe_work work, int64_t cost) except -1:
-    """Run one kernel, with the scratch it wants, on as many threads as its cost deserves."""
+    """Run a kernel with its scratch memory; its cost decides between one thread and all."""
     cdef Block *scratch = NULL
     cdef int64_t need
     cdef int status, failed, nt = threads if cost >= 4 * SMALL else 1
     call.parallel = nt > 1
     if work != NULL:
         need = work(call, nt)
-        if need != 0:                              # below 0: it does not fit into an int64, and block_new refuses it
+        if need != 0:                              # below 0: overflow, which block_new rejects
             scratch = block_new(need)
             call.work = scratch.data
     if nt == 1 and cost < SMALL:
@@ -86,7 +86,7 @@ cdef int launch(fe_call *call, fe_work work, int64_t cost) except -1:
 
 
 cdef int copy_values(fe_view *source, fe_view *target) except -1:
-    """Of one shape and dtype; any strides."""
+    """Copy between views of equal shape and dtype, with any strides."""
     cdef fe_view args[2]
     cdef fe_call call
     args[0], args[1] = source[0], target[0]
@@ -97,7 +97,7 @@ cdef int copy_values(fe_view *source, fe_view *target) except -1:
 
 
 def index_error(op, tuple attrs, int64_t got, at=None, problem=None):
-    """Return the error for a value that a kernel refused, such as an index out of range; a record may have its own."""
+    """Return the error for a value, such as an index, that a kernel rejected."""
     if callable(op.range_help):
         return op.range_help(got, at, *attrs)
     return KernelError(problem or f"{op.name}: an index is out of range: {got}", at=at,

@@ -1,16 +1,16 @@
-# Chapter 2, views: the base of each, and its history when an in-place op rewrote that of its base (part of dispatch.pyx).
+# Chapter 2: views and their history (part of dispatch.pyx).
 #
-# A view's history is "this view op, of my parent". Without writes in place it is recorded once, when the view is made.
-# A write rewrites the base's history and counts base.epoch up; every view of it is then stale, and makes its history anew
-# when it is used next: the same view op again, on the same memory (tensor/writing.pyx).
+# The history of a view is its view op, applied to its parent, recorded when the view is made. An
+# in-place write changes the history of the base and increments base.epoch, so that its views are stale.
+# The next use of a stale view records the view op again, on the same memory (tensor/writing.pyx).
 
 @cython.freelist(64)
 cdef class Link:
-    """How a view was made."""
+    """Origin of a view: its base, its parent, and the view op."""
 
 
 cdef int make_link(TensorBase x, TensorBase y, OpBase op, tuple attrs) except -1:
-    """y is a view of x by `op`."""
+    """Record that y is the view `op` of x."""
     cdef Link link = Link.__new__(Link)
     link.base = x if x.link is None else x.link.base
     if x.link is None:
@@ -32,8 +32,8 @@ cdef inline void set_link(TensorBase x, Link link):
     set_flag(x, VIEW, link is not None)
 
 
-cdef TensorBase view_of(TensorBase x, OpBase op, tuple attrs, Entry e, int flags):
-    """The output of a view op: the memory of x, seen otherwise."""
+cdef TensorBase make_view(TensorBase x, OpBase op, tuple attrs, Entry e, int flags):
+    """Return the output of a view op, which shares the memory of x."""
     cdef TensorBase y = new_tensor()
     set_flag(y, UNIFORM, not flags & LOCAL_ONLY)
     set_flag(y, ON_DEVICE, x.flags & ON_DEVICE)
@@ -45,14 +45,14 @@ cdef TensorBase view_of(TensorBase x, OpBase op, tuple attrs, Entry e, int flags
 
 
 cdef call_refreshed(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout at):
-    """A call with a view, or a value without memory, among its inputs."""
-    return special(op, inputs, attrs, e, refresh_views(inputs) & ~(GLOBAL | VIEW | NO_MEMORY), drawn, at)
+    """Run a call with a view, or a value without memory, among its inputs."""
+    return run_special(op, inputs, attrs, e, refresh_views(inputs) & ~(GLOBAL | VIEW | NO_MEMORY), drawn, at)
 
-SPECIALS[1].flag, SPECIALS[1].answer = VIEW | NO_MEMORY, call_refreshed
+SPECIALS[1].flag, SPECIALS[1].handle = VIEW | NO_MEMORY, call_refreshed
 
 
 cdef int refresh_views(tuple inputs) except -1:
-    """refresh_view every input; returns their flags."""
+    """Call refresh_view on every input. Return their flags."""
     cdef int i, flags = 0
     cdef TensorBase x
     for i in range(len(inputs)):
@@ -64,7 +64,7 @@ cdef int refresh_views(tuple inputs) except -1:
 
 
 cdef int refresh_view(TensorBase x) except -1:
-    """Before x is used: refuse lazy tensors where numbers are needed, bring the history of a stale view up to date."""
+    """Raise if x is lazy outside of a graph; record its history again if it is a stale view."""
     if x.block == NULL and not x.flags & GLOBAL and not lazy_mode():
         raise_lazy("it is used outside nn.Graph.build")
     if x.flags & VIEW and x.link.epoch != x.link.base.epoch and x.link.epoch != NO_HISTORY \

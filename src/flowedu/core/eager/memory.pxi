@@ -1,4 +1,4 @@
-# Chapter 2: tensors with memory of their own (part of dispatch.pyx).
+# Chapter 2: allocation of tensors (part of dispatch.pyx).
 
 cdef TensorBase new_tensor():
     cdef PyObject *kind = <PyObject *>filled.Tensor
@@ -8,20 +8,20 @@ cdef TensorBase new_tensor():
     return y
 
 
-cdef TensorBase fresh(Entry e, int i, int local_only):
-    """Memory for output i."""
+cdef TensorBase allocate_output(Entry e, int i, int local_only):
+    """Allocate output i."""
     cdef TensorBase y = new_tensor()
     y.flags |= 0 if local_only else UNIFORM
     y.v = e.outs[i]
     y.block = block_try(fe_numel(&y.v) * itemsize(y.v.dtype))
     if y.block == NULL:
-        raise no_memory(e.op.name, f"{e.specs[i]}", e.specs[i].nbytes)
+        raise out_of_memory(e.op.name, f"{e.specs[i]}", e.specs[i].nbytes)
     y.v.data = y.block.data
     return y
 
 
 cdef TensorBase alias_of(TensorBase t):
-    """The same memory as another tensor object, without history."""
+    """Return another tensor object over the same memory, without history."""
     cdef TensorBase y = new_tensor()
     y.v, y.block = t.v, t.block
     set_layout(y, t._layout)
@@ -34,20 +34,20 @@ cdef TensorBase alias_of(TensorBase t):
     return y
 
 
-cdef TensorBase packed(TensorBase x, int device=-1):
-    """A contiguous copy, without history, on a device (default: where x is)."""
+cdef TensorBase copy_contiguous(TensorBase x, int device=-1):
+    """Return a contiguous copy of x, without history, on `device` (-1: the device of x)."""
     cdef TensorBase y = new_tensor()
     if x.block == NULL:
         raise_lazy("its values are needed")
     y.v = x.v
     set_layout(y, x._layout)
-    row_by_row(&y.v)
+    set_row_major(&y.v)
     if device > 0 or device < 0 and x.flags & ON_DEVICE:
         allocate_on(y, device if device > 0 else x.block.device)
     else:
         y.block = block_try(fe_numel(&x.v) * itemsize(x.v.dtype))
         if y.block == NULL:
-            raise no_memory("contiguous", f"a copy of {x.spec}", x.spec.nbytes)
+            raise out_of_memory("contiguous", f"a copy of {x.spec}", x.spec.nbytes)
         y.v.data = y.block.data
     if (x.flags | y.flags) & ON_DEVICE:
         filled.carry(x, y)
@@ -57,12 +57,12 @@ cdef TensorBase packed(TensorBase x, int device=-1):
 
 
 def record_copy(TensorBase x):
-    """x made contiguous; differentiable (the identity)."""
+    """Return a contiguous copy of x, recorded for backward."""
     return REGISTRY["contiguous"](x)
 
 
 def scalar_tensor(value, dtype):
-    """The number `value` as a 0-d tensor."""
+    """Return the number `value` as a 0-dim tensor."""
     cdef TensorBase y = new_tensor()
     y.v.ndim, y.v.dtype = 0, dtype.code
     y.flags |= UNIFORM

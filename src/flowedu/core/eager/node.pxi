@@ -1,10 +1,10 @@
-# Chapter 2, the tape: what it remembers of a call (part of dispatch.pyx; the walk back is core/grad/tape.pyx).
+# Chapter 2: the nodes of the tape (part of dispatch.pyx; traversed by core/grad/tape.pyx).
 
 @cython.freelist(128)
 cdef class TapeNode:
-    """One recorded call: what ran, where its inputs came from, and the values its gradient rules asked for.
+    """One recorded call: its op, the nodes of its inputs, and the values saved for its rules.
 
-    Users meet it as `grad_fn`. What its methods do is in tensor/node_names.py and tensor/hooks.py.
+    Users see it as `grad_fn`. tensor/node_names.py and tensor/hooks.py implement its methods.
     """
 
     @property
@@ -17,43 +17,42 @@ cdef class TapeNode:
 
     @property
     def shapes(self):
-        """Of the inputs."""
+        """Shapes of the inputs."""
         return self.custom.shapes if self.entry is None else self.entry.in_shapes
 
     @property
     def outputs(self):
-        """How many the call had."""
+        """Number of outputs of the call."""
         return self.custom.outputs if self.entry is None else self.entry.nout
 
     cpdef int slot(self, int i):
-        """Which output of edges[i] input i was."""
+        """Return the output number of input i in edges[i]."""
         return self.slots[i] if self.more is None else self.more[i]
 
     def __repr__(self):
         return f"<{self.name()}>"
 
     def name(self):
-        """`broadcast_add_backward`, say."""
+        """Return the name of the node, such as `broadcast_add_backward`."""
         if filled.node_name is not None:
             return filled.node_name(self)
         return f"{self.custom.name if self.entry is None else self.op.name}_backward"
 
     @property
     def next_functions(self):
-        """((node, number of its output), ...) of the inputs; of a leaf: its accumulate_grad node; else (None, 0)."""
+        """((node, output number), ...) of the inputs; leaves have an accumulate_grad node."""
         return filled.node_next(self)
 
     def register_hook(self, hook):
-        """Call `hook(grad_inputs, grad_outputs)` after this node's gradients are computed; it may return other
-        grad_inputs. Returns a handle with remove()."""
+        """Call `hook(grad_inputs, grad_outputs)` after this node; it may return new grad_inputs."""
         return filled.node_hook(self, "after", hook)
 
     def register_prehook(self, hook):
-        """Call `hook(grad_outputs)` before; it may return others. Returns a handle with remove()."""
+        """Call `hook(grad_outputs)` before this node; it may return new ones."""
         return filled.node_hook(self, "before", hook)
 
 
-cdef inline object edge_of(TensorBase x):
+cdef inline object get_edge(TensorBase x):
     return None if not x.flags & TRACKED else x if x.node is None else x.node
 
 
@@ -62,7 +61,7 @@ cdef inline bint has_gradient(int32_t dtype) noexcept:
 
 
 cdef int set_output(TensorBase y, TapeNode node, int out_index, bint tracked) except -1:
-    """y is output number `out_index` of `node`; integers have no history."""
+    """Make y output number `out_index` of `node`, unless y has an integer dtype."""
     if node is None or has_gradient(y.v.dtype):
         y.node, y.out_index = node, out_index
         set_flag(y, TRACKED, tracked)
@@ -77,19 +76,19 @@ cdef int copy_history(TensorBase x, TensorBase y) except -1:
 
 
 cdef int set_edges(TapeNode node, tuple inputs) except -1:
-    """Where the inputs came from."""
+    """Store the nodes, or leaves, of the inputs."""
     cdef int n = len(inputs), i
     global sequence
     sequence += 1
     node.seq = sequence
     if n == 1:
-        node.edges = (edge_of(<TensorBase>inputs[0]),)
+        node.edges = (get_edge(<TensorBase>inputs[0]),)
         node.slots[0] = (<TensorBase>inputs[0]).out_index
     elif n == 2:
-        node.edges = (edge_of(<TensorBase>inputs[0]), edge_of(<TensorBase>inputs[1]))
+        node.edges = (get_edge(<TensorBase>inputs[0]), get_edge(<TensorBase>inputs[1]))
         node.slots[0], node.slots[1] = (<TensorBase>inputs[0]).out_index, (<TensorBase>inputs[1]).out_index
     else:
-        node.edges = tuple([edge_of(<TensorBase>x) for x in inputs])
+        node.edges = tuple([get_edge(<TensorBase>x) for x in inputs])
         if n > 4:
             node.more = [(<TensorBase>x).out_index for x in inputs]
         else:
@@ -99,7 +98,7 @@ cdef int set_edges(TapeNode node, tuple inputs) except -1:
 
 
 cdef int set_saved(TapeNode node, tuple saved) except -1:
-    """Keep `saved` for backward, with the versions their memory has now. None: not needed."""
+    """Save values (None: not needed) for backward, with the current versions of their memory."""
     cdef int i, n = len(saved)
     node.saved = saved
     for i in range(min(n, 4)):
@@ -112,8 +111,8 @@ cdef int set_saved(TapeNode node, tuple saved) except -1:
     return 0
 
 
-cdef int64_t wanted_values(OpBase op, tuple inputs):
-    """Which of the values in op.saved the rules of the inputs that require a gradient ask for, as bits."""
+cdef int64_t select_saved(OpBase op, tuple inputs):
+    """Return as bits the values in op.saved that the rules of the inputs with gradients need."""
     cdef int i
     cdef int64_t mask = 0
     if op.star is not None:
@@ -132,33 +131,33 @@ cdef tape(OpBase op, tuple inputs, Entry e, result):
     cdef list saved
     if not e.differentiable:
         return
-    if not op.any_rule and not differentiable_inputs(op, inputs):
+    if not op.any_rule and not has_differentiable_input(op, inputs):
         return
     node = TapeNode.__new__(TapeNode)
     node.entry = e
     set_edges(node, inputs)
     if op.variadic and (<TensorBase>inputs[0]).block == NULL and op.saved_inputs:
-        set_saved(node, tuple([kept_parts(<TensorBase>x) for x in inputs]))
+        set_saved(node, tuple([alias_parts(<TensorBase>x) for x in inputs]))
     elif op.variadic:
         set_saved(node, inputs if op.saved_inputs else NOTHING)
     elif len(op.saved) == 0:
         node.saved = NOTHING
     else:
-        mask, saved = wanted_values(op, inputs), []
+        mask, saved = select_saved(op, inputs), []
         for i in op.saved if mask else NOTHING:                             # i >= 0: input i; i < 0: output ~i
             if not mask & 1:
                 saved.append(None)
             elif i >= 0:
-                y = <TensorBase>inputs[i]          # of a global tensor its parts: in-place ops exchange those
-                saved.append(y if y.block != NULL else kept_parts(y))
-            else:                                      # an alias: the output must not keep itself alive
+                y = <TensorBase>inputs[i]          # global: in-place ops replace the parts
+                saved.append(y if y.block != NULL else alias_parts(y))
+            else:                                      # an alias avoids a reference cycle
                 saved.append(alias_of(<TensorBase>result if e.nout == 1 else <TensorBase>result[~i]))
             mask >>= 1
         set_saved(node, tuple(saved))
     if filled.line is not None:
         node.line = filled.line()
     elif not op.rules:
-        node.line = user_line()                        # for the error when backward reaches it
+        node.line = user_line()                        # for the error of the backward pass
     if e.nout == 1:
         set_output(<TensorBase>result, node, 0, True)
     else:
@@ -166,11 +165,11 @@ cdef tape(OpBase op, tuple inputs, Entry e, result):
             set_output(<TensorBase>result[i], node, i, True)
 
 
-def custom_node(custom, tuple inputs, tuple saved=NOTHING):
-    """A node that `custom` goes back through: autograd.Function, and writes into views.
+def make_custom_node(custom, tuple inputs, tuple saved=NOTHING):
+    """Make a node whose gradients `custom` computes: autograd.Function, and writes into views.
 
-    `custom` has: name; shapes, of the inputs; outputs, their number; backward(node, douts), which returns a gradient or
-    None for each input.
+    `custom` has: name; shapes, of the inputs; outputs, their number; backward(node, douts), which
+    returns a gradient or None for each input.
     """
     cdef TapeNode node = TapeNode.__new__(TapeNode)
     cdef TensorBase x
@@ -186,12 +185,12 @@ def custom_node(custom, tuple inputs, tuple saved=NOTHING):
 
 
 def set_history(TensorBase y, TapeNode node or None, int out_index=0):
-    """Make y the output number `out_index` of `node`; None: make it a leaf without gradient."""
+    """Make y output number `out_index` of `node`, or, for None, a leaf without gradient."""
     set_output(y, node, out_index, node is not None)
 
 
-cdef bint differentiable_inputs(OpBase op, tuple inputs):
-    """Whether an input that requires a gradient has a rule."""
+cdef bint has_differentiable_input(OpBase op, tuple inputs):
+    """Return True if an input that requires a gradient has a rule."""
     cdef int i
     for i in range(len(inputs)):
         if (<TensorBase>inputs[i]).flags & TRACKED and op.rules.get(op.inputs[0 if op.variadic else i]) is not None:

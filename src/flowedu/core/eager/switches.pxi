@@ -1,12 +1,12 @@
-# Chapter 2: switches of the eager interpreter: gradients, inference, devices, threads (part of dispatch.pyx).
+# Chapter 2: switches for gradients, inference mode, devices, threads (part of dispatch.pyx).
 
 cdef inline bint lazy_mode():
-    """Whether ops of this thread are answered by an interpreter, not by the eager one."""
+    """Return True if this thread runs ops with another interpreter than the eager one."""
     return active != 0 and current_interpreter() is not None
 
 
 cpdef bint set_grad_enabled(bint on) noexcept:
-    """Whether eager calls of this thread are recorded; returns the old value."""
+    """Set whether eager calls of this thread are recorded. Return the old value."""
     cdef bint old = not fe_grad_off
     global fe_grad_off
     fe_grad_off = not on
@@ -14,7 +14,7 @@ cpdef bint set_grad_enabled(bint on) noexcept:
 
 
 class unrecorded:
-    """Context manager: eager calls of this thread inside it are not recorded."""
+    """Context manager in which eager calls of this thread are not recorded."""
 
     def __enter__(self):
         self.old = set_grad_enabled(False)
@@ -24,7 +24,7 @@ class unrecorded:
 
 
 cpdef bint set_amp(bint on) noexcept:
-    """Whether thread_state.amp(op, inputs) casts the inputs of this thread's calls (flowedu/nn/amp); returns the old value."""
+    """Set whether thread_state.amp casts inputs (flowedu/nn/amp). Return the old value."""
     cdef bint old = fe_amp
     global fe_amp
     fe_amp = on
@@ -32,7 +32,7 @@ cpdef bint set_amp(bint on) noexcept:
 
 
 cpdef int constants_on(int device) noexcept:
-    """Where this thread's calls without inputs put what they make (0: main memory, 1 + k: the k-th GPU); returns the old."""
+    """Set the device of calls without inputs (1 + k: the k-th GPU). Return the old one."""
     cdef int old = fe_device
     global fe_device
     fe_device = device
@@ -40,12 +40,12 @@ cpdef int constants_on(int device) noexcept:
 
 
 def is_grad_enabled():
-    """Whether eager calls of this thread are recorded for backward."""
+    """Return True if eager calls of this thread are recorded for backward."""
     return not fe_grad_off
 
 
 def set_inference(bint on):
-    """Whether tensors made by this thread are marked as made for inference; returns the old value."""
+    """Set whether new tensors of this thread are inference tensors. Return the old value."""
     global fe_inference
     cdef bint old = fe_inference
     fe_inference = on
@@ -60,11 +60,11 @@ most_threads = max(256, os.cpu_count() or 1)   # 256 stacks of 8 MB are 2 GB of 
 
 
 def set_num_threads(n):
-    """Let kernels use `n` threads from now on: 1 to 256, or to the number of processors where that is more."""
+    """Set the number of threads of kernels: from 1 to max(256, number of processors)."""
     global threads, warned
     if not hasattr(n, "__index__") or not 1 <= n <= most_threads:
         raise FlowError("set_num_threads: not a number of threads", expected=f"1 to {most_threads}", got=str(n), fix="1")
-    if forked and n > 1:                           # gcc's OpenMP would wait for threads that did not come along
+    if forked and n > 1:                           # gcc's OpenMP would wait for lost threads
         if not warned:
             warned = True
             warnings.warn("set_num_threads: a process made by fork stays at one thread: gcc's OpenMP does not survive fork. "
@@ -86,12 +86,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def get_num_threads():
-    """How many threads kernels may use."""
+    """Return the number of threads that kernels may use."""
     return threads
 
 
 def default_threads() -> int:
-    """FLOWEDU_NUM_THREADS or OMP_NUM_THREADS if set, else the processors this process may run on."""
+    """Return FLOWEDU_NUM_THREADS or OMP_NUM_THREADS, else the number of usable processors."""
     for name in ("FLOWEDU_NUM_THREADS", "OMP_NUM_THREADS"):
         text = os.environ.get(name, "").split(",")[0].strip()
         if text.isascii() and text.isdigit() and len(text) < 9 and 1 <= int(text) <= most_threads:
@@ -102,5 +102,5 @@ def default_threads() -> int:
 
 
 def has_threads():
-    """False when the compiler had no OpenMP."""
+    """Return False if the compiler has no OpenMP."""
     return bool(fe_has_threads())

@@ -1,16 +1,16 @@
 # Chapter 2: the C part of flow.Tensor: data, tape links, operators (part of dispatch.pyx).
 
 cdef class Rare:
-    """What only few tensors have: a symbol, hooks."""
+    """Fields that few tensors have, such as a symbol or hooks."""
 
 @cython.binding(False)
-@cython.c_api_binop_methods(True)    # C slots, which Tensor inherits: either of the two may be the tensor
+@cython.c_api_binop_methods(True)    # C slots; either operand may be the tensor
 cdef class TensorBase(Array):
-    """The C part of flow.Tensor: data, tape links, operators. tensor.py adds the methods users see."""
+    """C part of flow.Tensor: data, tape links, operators. tensor.py adds the public methods."""
 
     @property
     def tracked(self):
-        """Whether a gradient is wanted for it."""
+        """Whether the tensor requires a gradient."""
         return self.flags & TRACKED != 0
 
     @tracked.setter
@@ -19,7 +19,7 @@ cdef class TensorBase(Array):
 
     @property
     def uniform(self):
-        """Whether it was computed from constants alone: the same on every rank."""
+        """Whether it was computed from constants only, and so is equal on all ranks."""
         return self.flags & UNIFORM != 0
 
     @uniform.setter
@@ -28,12 +28,12 @@ cdef class TensorBase(Array):
 
     @property
     def inference(self):
-        """Whether it was made in inference mode."""
+        """Whether the tensor was made in inference mode."""
         return self.flags & INFERENCE != 0
 
     @property
     def global_layout(self):
-        """How it lies on devices; None: a local tensor."""
+        """The GlobalLayout; None for a local tensor."""
         return self._layout
 
     @global_layout.setter
@@ -42,7 +42,7 @@ cdef class TensorBase(Array):
 
     @property
     def grad(self):
-        """The gradient backward accumulated; None: none yet."""
+        """The gradient accumulated by backward; None before the first backward."""
         return self._grad
 
     @grad.setter
@@ -65,8 +65,8 @@ cdef class TensorBase(Array):
     @property
     def shape(self):
         cdef int d
-        cdef object n                                                        # else it is a C number, and each use another object
-        shape = PyType_GenericAlloc(<PyTypeObject *>filled.Size, self.v.ndim)       # a tuple of that class, still empty
+        cdef object n         # an object, since a C integer would be boxed at each use
+        shape = PyType_GenericAlloc(<PyTypeObject *>filled.Size, self.v.ndim)  # an empty tuple
         for d in range(self.v.ndim):
             n = self.v.shape[d]
             Py_INCREF(n)
@@ -74,16 +74,16 @@ cdef class TensorBase(Array):
         return shape
 
     def _sizes(self):
-        """The shape as a plain tuple."""
+        """Return the shape as a plain tuple."""
         return tuple([self.v.shape[i] for i in range(self.v.ndim)])
 
     @property
     def symbol(self):
-        """What a lazy tensor stands for in the graph being built; None: an eager tensor."""
+        """The value of a lazy tensor in the graph being built; None for eager tensors."""
         if self.rare is None:
             return None
         if self.flags & VIEW and self.block == NULL and lazy_mode():
-            refresh_view(self)                           # a view of what was written since
+            refresh_view(self)                           # its base may have been written
         return self.rare.symbol
 
     @symbol.setter
@@ -94,12 +94,14 @@ cdef class TensorBase(Array):
 
     @property
     def _device(self):
-        """The device its memory is on (Block.device); of a lazy tensor, where the graph being built will run."""
-        return self.block.device if self.block != NULL else _thread_state.tracer.placing.place if self.is_lazy and _thread_state.tracer else 0
+        """The device of the memory (Block.device), or of the graph of a lazy tensor."""
+        if self.block != NULL:
+            return self.block.device
+        return _thread_state.tracer.placing.place if self.is_lazy and _thread_state.tracer else 0
 
     def _on_host(self):
-        """Itself, or a copy in main memory, without history, of a tensor on a GPU."""
-        return carried(self, 0) if self.flags & ON_DEVICE else self
+        """Return self, or for a tensor on a GPU a copy in main memory without history."""
+        return copy_to_device(self, 0) if self.flags & ON_DEVICE else self
 
     @property
     def _owner(self):
@@ -108,7 +110,7 @@ cdef class TensorBase(Array):
 
     @property
     def is_lazy(self):
-        """Whether this is a value of a graph being built: shape and dtype, no numbers yet."""
+        """Whether this is a value of a graph, with a shape and a dtype but no memory."""
         return self.block == NULL and (self.rare is None or self.rare.parts is None)
 
     @property
@@ -121,7 +123,7 @@ cdef class TensorBase(Array):
         return self.block != NULL
 
     def refresh_view(self):
-        """Bring the history of a view whose base was written in place up to date."""
+        """Record the history of a view again if its base was written in place."""
         if self.flags & VIEW:
             refresh_view(self)
 

@@ -1,32 +1,32 @@
-# The end of every path of a backward pass (part of tape.pyx). Each gradient is delivered once: user hooks run on the complete
-# gradient, then it is added to `.grad` or returned. A backward pass without hooks or targets pays for neither.
+# Delivery of gradients at the end of each path of a backward pass (part of tape.pyx). Hooks run once,
+# on the complete gradient, which is then added to `.grad` or returned. Unused features are free.
 
 @cython.freelist(4)
-cdef class Ends:
+cdef class Sinks:
     """Destinations of the gradients of one backward pass."""
-    # None: every leaf. Else {id of a leaf, or (id of a node, output): places in targets and results}
+    # None: every leaf. Else {id of leaf, or (id of node, output): indices in targets, results}
     cdef dict wanted
     cdef list targets, results
-    cdef dict waiting            # None, or the sums of leaves with hooks: see hooked_leaves
+    cdef dict waiting            # None, or sums for leaves with hooks; see count_hooked_leaves
     cdef bint into_grad, create_graph
 
 
-cdef Ends ends_of(list order, list roots, targets, bint into_grad, bint create_graph):
+cdef Sinks make_sinks(list order, list roots, targets, bint into_grad, bint create_graph):
     cdef TensorBase t
-    cdef Ends ends = Ends.__new__(Ends)
-    ends.waiting, ends.create_graph = hooked_leaves(order, roots), create_graph
-    ends.into_grad = into_grad or targets is None
+    cdef Sinks sinks = Sinks.__new__(Sinks)
+    sinks.waiting, sinks.create_graph = count_hooked_leaves(order, roots), create_graph
+    sinks.into_grad = into_grad or targets is None
     if targets is None:
-        return ends
-    ends.wanted, ends.targets, ends.results = {}, targets, [None] * len(targets)
+        return sinks
+    sinks.wanted, sinks.targets, sinks.results = {}, targets, [None] * len(targets)
     for k, t in enumerate(targets):
-        ends.wanted.setdefault(id(t) if t.node is None else (id(t.node), t.out_index), []).append(k)
-    mark_needed(order, ends.wanted)
-    return ends
+        sinks.wanted.setdefault(id(t) if t.node is None else (id(t.node), t.out_index), []).append(k)
+    mark_needed(order, sinks.wanted)
+    return sinks
 
 
 cdef int mark_needed(list order, dict wanted) except -1:
-    """Only nodes above a wanted value have to run."""
+    """Set `needed` on the nodes from which a wanted value is reachable; only these run."""
     cdef TapeNode n
     cdef int i
     wanted_nodes = {key[0] for key in wanted if type(key) is tuple}
@@ -43,39 +43,39 @@ cdef int mark_needed(list order, dict wanted) except -1:
     return 0
 
 
-cdef int deliver(Ends ends, TensorBase leaf, dx) except -1:
-    """A gradient, or None, arrives at a leaf."""
+cdef int deliver(Sinks sinks, TensorBase leaf, dx) except -1:
+    """Deliver a gradient, or None, to a leaf."""
     cdef list state
-    if ends.wanted is not None and id(leaf) not in ends.wanted:
+    if sinks.wanted is not None and id(leaf) not in sinks.wanted:
         return 0
-    if ends.waiting is None or id(leaf) not in ends.waiting:
-        return 0 if dx is None else store(ends, leaf, id(leaf), <TensorBase>dx)
-    state = <list>ends.waiting[id(leaf)]
+    if sinks.waiting is None or id(leaf) not in sinks.waiting:
+        return 0 if dx is None else store(sinks, leaf, id(leaf), <TensorBase>dx)
+    state = <list>sinks.waiting[id(leaf)]
     state[0] -= 1
     if dx is not None:
         state[1] = dx if state[1] is None else state[1] + dx
     if state[0] > 0 or state[1] is None:
         return 0
-    store(ends, leaf, id(leaf), filled.leaf_hooks(leaf, state[1]) if leaf.rare.hooks else state[1])
-    if ends.into_grad:
+    store(sinks, leaf, id(leaf), filled.leaf_hooks(leaf, state[1]) if leaf.rare.hooks else state[1])
+    if sinks.into_grad:
         for f in list((leaf.rare.after or {}).values()):
             f(leaf)
     return 0
 
 
-cdef int store(Ends ends, TensorBase t, key, TensorBase g) except -1:
+cdef int store(Sinks sinks, TensorBase t, key, TensorBase g) except -1:
     """Add g to t.grad, or to the results for the target `key`."""
-    if ends.into_grad:
-        return accumulate(t, g, ends.create_graph)
-    for k in ends.wanted[key]:
-        ends.results[k] = g if ends.results[k] is None else ends.results[k] + g
+    if sinks.into_grad:
+        return accumulate(t, g, sinks.create_graph)
+    for k in sinks.wanted[key]:
+        sinks.results[k] = g if sinks.results[k] is None else sinks.results[k] + g
     return 0
 
 
 cdef int accumulate(TensorBase leaf, TensorBase g, bint create_graph) except -1:
-    """leaf.grad += g. A .grad has memory of its own: no other tensor sees later in-place changes of it."""
+    """Add g to leaf.grad, which shares no memory: in-place changes of it affect no other tensor."""
     cdef TensorBase old
-    if leaf._layout is not g._layout:                      # a gradient lies as its leaf does
+    if leaf._layout is not g._layout:                      # .grad has the layout of its leaf
         g = <TensorBase>filled.bring(g, leaf._layout)
     if leaf._grad is not None:
         old = <TensorBase>leaf._grad
@@ -83,7 +83,7 @@ cdef int accumulate(TensorBase leaf, TensorBase g, bint create_graph) except -1:
             leaf._grad = old + g
             (<TensorBase>leaf._grad).flags |= ADOPTED
         return 0
-    if g.block == NULL and g.flags & GLOBAL:      # its in-place ops exchange the parts: no other tensor sees them
+    if g.block == NULL and g.flags & GLOBAL:      # in-place ops replace its parts: alias it
         g = alias_of(g)
     elif g.flags & ADOPTED or g.block == NULL or g.block.refs > 1 or not view_contiguous(&g.v):
         g = <TensorBase>COPY.call((g,), NO_ATTRS)
@@ -93,20 +93,20 @@ cdef int accumulate(TensorBase leaf, TensorBase g, bint create_graph) except -1:
 
 
 # ---- hooks
-cdef dict hooked_leaves(list order, list roots):
-    """{id of a leaf with hooks: [contributions still to come, their sum]}; None: there is no such leaf."""
+cdef dict count_hooked_leaves(list order, list roots):
+    """Return {id of a leaf with hooks: [number of pending gradients, their sum]}, or None."""
     cdef TapeNode n
     cdef dict sums = {}
     for n in order:
         for e in n.edges:
             expect(sums, e)
     for t in roots:
-        expect(sums, edge(t))
+        expect(sums, get_edge(t))
     return sums or None
 
 
 cdef inline int expect(dict sums, e) except -1:
-    """One more gradient will arrive at e, which may be a leaf with hooks."""
+    """Count one more pending gradient if e is a leaf with hooks."""
     if e is not None and type(e) is not TapeNode:
         rare = (<TensorBase>e).rare
         if rare is not None and ((<Rare>rare).hooks or (<Rare>rare).after):
@@ -114,35 +114,35 @@ cdef inline int expect(dict sums, e) except -1:
     return 0
 
 
-cdef int pass_outputs(Ends ends, TapeNode n) except -1:
-    """The gradients of n's outputs are complete: run their hooks, then store those of targets."""
+cdef int finish_outputs(Sinks sinks, TapeNode n) except -1:
+    """Run the hooks on the complete gradients of the outputs of n, then store those of targets."""
     cdef int i
     cdef TensorBase t
     if n.hooks is not None:
         filled.before_node(n, n.grads)
-    if ends.wanted is None:
+    if sinks.wanted is None:
         return 0
     for i in range(len(n.grads)):
-        if n.grads[i] is not None and (id(n), i) in ends.wanted:
-            t = ends.targets[ends.wanted[id(n), i][0]]
-            if not ends.into_grad or n.hooks is None or ("keep", i) not in n.hooks:
-                store(ends, t, (id(n), i), <TensorBase>n.grads[i])
+        if n.grads[i] is not None and (id(n), i) in sinks.wanted:
+            t = sinks.targets[sinks.wanted[id(n), i][0]]
+            if not sinks.into_grad or n.hooks is None or ("keep", i) not in n.hooks:
+                store(sinks, t, (id(n), i), <TensorBase>n.grads[i])
     return 0
 
 
-cdef int step_over(Ends ends, TapeNode n) except -1:
-    """No gradient goes through n: leaves with hooks below it need not wait for one."""
+cdef int skip_node(Sinks sinks, TapeNode n) except -1:
+    """Deliver None to the leaves among the inputs of n, so that none waits for a gradient."""
     for e in n.edges:
         if e is not None and type(e) is not TapeNode:
-            deliver(ends, <TensorBase>e, None)
+            deliver(sinks, <TensorBase>e, None)
     return 0
 
 
-cdef list hooked_gradients(TapeNode n, list douts, Ends ends):
-    """`gradients`, seen by anomaly mode and the node's hooks."""
+cdef list compute_hooked_gradients(TapeNode n, list douts, Sinks sinks):
+    """Run compute_gradients with anomaly mode and the hooks of the node."""
     cdef list grads
     try:
-        grads = gradients(n, douts, ends)
+        grads = compute_gradients(n, douts, sinks)
     except Exception as error:
         if filled.watch is not None:
             filled.watch(n, douts, None, error)

@@ -7,7 +7,7 @@ from flowedu.core.eager.dispatch import TensorBase
 
 
 class Custom:
-    """Base of backward rules of nodes without an op; see custom_node in core/eager/node.pxi."""
+    """Base of backward rules of nodes without an op; see make_custom_node in core/eager/node.pxi."""
 
     outputs = 1
 

@@ -1,7 +1,7 @@
-# What happens at one node: the gradient rules, given what they saved (part of tape.pyx).
+# Gradients of one node, from its rules and saved values (part of tape.pyx).
 
 cdef int check_versions(TapeNode n) except -1:
-    """What was saved must still be what it was."""
+    """Raise GradientError if a saved tensor was written since it was saved."""
     cdef int i
     cdef int64_t then
     cdef TensorBase t
@@ -21,8 +21,8 @@ cdef int check_versions(TapeNode n) except -1:
     return 0
 
 
-cdef tuple saved_values(TapeNode n, bint create_graph):
-    """What the rules asked for; with create_graph, each value with the history it had when it was saved."""
+cdef tuple get_saved(TapeNode n, bint create_graph):
+    """Return the saved values; with create_graph, with the history they had when saved."""
     cdef TensorBase y, x
     cdef int i, slot
     if n.saved is None:
@@ -64,20 +64,20 @@ cdef tuple saved_values(TapeNode n, bint create_graph):
     return tuple(out)
 
 
-cdef list gradients(TapeNode n, list douts, Ends ends):
-    """The gradient of every input of the call, None where there is none or it is not wanted."""
+cdef list compute_gradients(TapeNode n, list douts, Sinks sinks):
+    """Return a list with the gradient of each input; None if it is zero or not needed."""
     cdef OpBase op
     cdef Rule rule
     cdef tuple saved
     cdef int i
     cdef list grads
     if n.entry is None:
-        saved_values(n, ends.create_graph)
+        get_saved(n, sinks.create_graph)
         return list(n.custom.backward(n, douts))
     op = n.entry.op
     if not op.rules:
         raise no_gradient(op.name, n.line)
-    saved = saved_values(n, ends.create_graph) if n.saved is None or len(n.saved) else NO_ATTRS
+    saved = get_saved(n, sinks.create_graph) if n.saved is None or len(n.saved) else NO_ATTRS
     if op.variadic:
         rule = op.by_input[0]
         return list(rule.apply(douts, (saved,), n.entry.attrs, (n.entry.in_shapes,), (n.entry.in_dtypes,)))
@@ -87,7 +87,7 @@ cdef list gradients(TapeNode n, list douts, Ends ends):
     grads = [None] * len(n.edges)
     for i in range(len(n.edges)):
         e = n.edges[i]
-        if e is not None and ((<TapeNode>e).wanted if type(e) is TapeNode else ends.wanted is None or id(e) in ends.wanted):
+        if e is not None and ((<TapeNode>e).wanted if type(e) is TapeNode else sinks.wanted is None or id(e) in sinks.wanted):
             rule = op.by_input[i]
             if rule is not None:
                 grads[i] = rule.apply(douts, saved, n.entry.attrs, n.entry.in_shapes, n.entry.in_dtypes)
@@ -97,8 +97,8 @@ cdef list gradients(TapeNode n, list douts, Ends ends):
 cdef list LEADING = [tuple(range(k)) for k in range(9)]
 
 
-cdef object fitted(TensorBase x, tuple shape):
-    """The gradient x summed to `shape`, that of the value it belongs to. Leading axes, the usual case, without Python."""
+cdef object sum_to_shape(TensorBase x, tuple shape):
+    """Sum the gradient x to `shape`. Leading axes, the usual case, take a path without Python."""
     cdef int i, extra = x.v.ndim - len(shape)
     if extra < 0:
         return unbroadcast(x, shape)

@@ -1,7 +1,7 @@
-"""Backward over the tape: the same walk as reverse.py, in C speed, over the nodes that eager calls leave behind.
+"""Backward pass over the tape: the traversal of reverse.py, in C, over recorded eager calls.
 
-Nodes are visited once, latest first (their sequence numbers are a topological order). `run_backward` is the walk; a
-node's gradients are computed in rules.pxi; they arrive, and meet the hooks of users, in arrive.pxi.
+Nodes are visited once, latest first (their sequence numbers are a topological order). `run_backward` is
+the traversal; rules.pxi computes the gradients of a node; arrive.pxi delivers them and calls hooks.
 """
 from libc.stdint cimport int64_t
 cimport cython
@@ -25,13 +25,13 @@ include "arrive.pxi"
 
 
 def run_backward(list roots, list seeds, targets=None, bint retain=False, bint create_graph=False, bint into_grad=False):
-    """Walk back from `roots` with gradients `seeds` and add them to the `.grad` of leaves.
+    """Run backward from `roots` with gradients `seeds`; add the results to the `.grad` of leaves.
 
     With `targets`, return the list of their gradients instead (None: no path), or with `into_grad` add to their `.grad`.
     """
     cdef TapeNode n
     cdef TensorBase t, g
-    cdef Ends ends
+    cdef Sinks sinks
     cdef int k
     cdef list order = None
     cdef bint old = set_grad_enabled(True), amp = set_amp(False)
@@ -39,58 +39,58 @@ def run_backward(list roots, list seeds, targets=None, bint retain=False, bint c
     try:
         if targets is not None:
             bring_up_to_date(targets)
-        order = reachable(bring_up_to_date(roots))
-        ends = ends_of(order, roots, targets, into_grad, create_graph)
+        order = collect_nodes(bring_up_to_date(roots))
+        sinks = make_sinks(order, roots, targets, into_grad, create_graph)
         set_grad_enabled(create_graph)
         for k in range(len(roots)):
             t, g = roots[k], seeds[k]
             if (t.flags | g.flags) & ON_DEVICE and t._device != g._device:
                 g = filled.move(g, t._device)
-            arrive(ends, edge(t), t.out_index, g)
+            arrive(sinks, get_edge(t), t.out_index, g)
         for n in order:
-            if n.hooks is not None or ends.wanted is not None:
-                pass_outputs(ends, n)
+            if n.hooks is not None or sinks.wanted is not None:
+                finish_outputs(sinks, n)
             if n.needed and not all_none(n.grads):
-                step(ends, n)
+                process_node(sinks, n)
                 if not retain:
                     release(n)
-            elif ends.waiting is not None:
-                step_over(ends, n)
+            elif sinks.waiting is not None:
+                skip_node(sinks, n)
             n.grads = None
     finally:
         set_grad_enabled(old)
         set_amp(amp)
         constants_on(device)
-        for n in order or ():                      # none is left, unless there was an error
+        for n in order or ():                      # nodes left by an error
             n.grads = None
-    return ends.results
+    return sinks.results
 
 
-cdef int step(Ends ends, TapeNode n) except -1:
-    """The gradients of n's outputs are known: hand each input its own."""
+cdef int process_node(Sinks sinks, TapeNode n) except -1:
+    """Compute the gradients of the inputs of n from those of its outputs, and deliver them."""
     cdef int i, leaves
     cdef tuple shapes = n.entry.in_shapes if n.entry is not None else n.custom.shapes
     cdef list douts = n.grads, grads
-    for g in douts:                                # constants of a rule are made where the gradients are
+    for g in douts:                                # rules make constants on the same device
         if g is not None:
             constants_on((<TensorBase>g).block.device if (<TensorBase>g).block != NULL else 0)
-    grads = gradients(n, douts, ends) if n.hooks is None and filled.watch is None else \
-        hooked_gradients(n, douts, ends)
+    grads = compute_gradients(n, douts, sinks) if n.hooks is None and filled.watch is None else \
+        compute_hooked_gradients(n, douts, sinks)
     n.grads = None
-    for leaves in range(2):                        # nodes first: a leaf adopts no gradient that waits at a node, too
+    for leaves in range(2):                        # nodes first: a leaf must not adopt their gradient
         for i in range(len(n.edges)):
             e = n.edges[i]
             if e is not None and (type(e) is not TapeNode) == leaves:
                 dx = grads[i]
-                arrive(ends, e, n.slot(i), None if dx is None else fitted(<TensorBase>dx, <tuple>shapes[i]))
+                arrive(sinks, e, n.slot(i), None if dx is None else sum_to_shape(<TensorBase>dx, <tuple>shapes[i]))
     return 0
 
 
-cdef inline int arrive(Ends ends, e, int slot, dx) except -1:
-    """dx, or no gradient, arrives at output `slot` of a node, or at a leaf."""
+cdef inline int arrive(Sinks sinks, e, int slot, dx) except -1:
+    """Add the gradient dx, or None, to output `slot` of a node, or deliver it to a leaf."""
     cdef list grads
     if type(e) is not TapeNode:
-        return deliver(ends, <TensorBase>e, dx)
+        return deliver(sinks, <TensorBase>e, dx)
     if dx is not None:
         grads = (<TapeNode>e).grads
         grads[slot] = dx if grads[slot] is None else grads[slot] + dx
@@ -98,12 +98,12 @@ cdef inline int arrive(Ends ends, e, int slot, dx) except -1:
     return 0
 
 
-cdef inline object edge(TensorBase t):
+cdef inline object get_edge(TensorBase t):
     return t if t.node is None else t.node
 
 
 cdef list bring_up_to_date(tensors):
-    """Refresh views whose base was written; returns the nodes of the tensors that have one."""
+    """Refresh views whose base was written. Return the nodes of the tensors."""
     cdef list nodes = []
     cdef TensorBase t
     for t in tensors:
@@ -114,27 +114,27 @@ cdef list bring_up_to_date(tensors):
     return nodes
 
 
-cdef list reachable(list todo):
-    """All nodes in and below `todo`, latest first, each with room for its outputs' gradients."""
+cdef list collect_nodes(list todo):
+    """Return all nodes reachable from `todo`, latest first, with `grads` set to lists of None."""
     cdef TapeNode n
-    cdef list found = []
+    cdef list nodes = []
     cdef int64_t last = 0x7FFFFFFFFFFFFFFF
     cdef bint ordered = True
     while todo:
         n = <TapeNode>todo.pop()
-        if n.grads is not None:                    # seen
+        if n.grads is not None:                    # visited
             continue
         n.grads = [None] * (n.entry.nout if n.entry is not None else n.custom.outputs)
         n.needed = n.wanted = True
-        found.append(n)
+        nodes.append(n)
         ordered = ordered and n.seq < last
         last = n.seq
         for e in n.edges:
             if type(e) is TapeNode:
                 todo.append(e)
-    if not ordered:                                # a chain comes out in order by itself
-        found.sort(key=attrgetter("seq"), reverse=True)
-    return found
+    if not ordered:                                # a chain is in order already
+        nodes.sort(key=attrgetter("seq"), reverse=True)
+    return nodes
 
 
 cdef bint all_none(list xs):
@@ -145,7 +145,7 @@ cdef bint all_none(list xs):
 
 
 cdef int release(TapeNode n) except -1:
-    """Free what the node saved. One that saved no more than numbers (x * 2) keeps it, and may go backward twice."""
+    """Free the saved values, unless all are constants of 0 dims: x * 2 may run twice."""
     cdef TensorBase t
     if n.entry is None:
         if n.custom.release():

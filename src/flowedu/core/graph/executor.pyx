@@ -12,14 +12,14 @@ from time import perf_counter
 import numpy as np
 
 from flowedu._kernels.core.abi cimport *
-from flowedu.core.values.storage cimport ON_DEVICE, Array, Block, block_drop, block_try, itemsize, row_by_row, view_contiguous
+from flowedu.core.values.storage cimport ON_DEVICE, Array, Block, block_drop, block_try, itemsize, set_row_major, view_contiguous
 from flowedu.core.eager.dispatch cimport FE_SIGNAL, GLOBAL, Entry, TensorBase, copy_values, fe_run, new_tensor, same_view
 
 from flowedu.core.values.thread_state import register_fields, thread_state
 from flowedu.core.values import storage
 from flowedu.core.values.dtype import uint8
 from flowedu.core.values.spec import LARGEST
-from flowedu.core.values.storage import empty, no_memory
+from flowedu.core.values.storage import empty, out_of_memory
 from flowedu.errors import KernelError, UnsupportedError
 from flowedu.core.graph.devices import need_cpu
 from flowedu.core.graph.memory import arena_out_of_memory
@@ -330,9 +330,9 @@ cdef class Executor:
         y.v = v[0]
         y.block = block_try(nbytes)
         if y.block == NULL:
-            raise no_memory(self.plan.graph.name, f"output {i}, {self.plan.graph.outputs[i].spec}", nbytes)
+            raise out_of_memory(self.plan.graph.name, f"output {i}, {self.plan.graph.outputs[i].spec}", nbytes)
         y.v.data = y.block.data
-        row_by_row(&y.v)
+        set_row_major(&y.v)
         return y
 
     cdef object output_array(self, int i):
@@ -344,7 +344,7 @@ cdef class Executor:
         """Copy output `i` into `to` in row-major order, unless a kernel wrote it there."""
         cdef fe_view y = self.outs[i]
         y.data = self.memory(to)
-        row_by_row(&y)
+        set_row_major(&y)
         return copy_values(&self.outs[i], &y) if y.data != self.outs[i].data else 0
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flowedu.core.values.storage import no_memory
+from flowedu.core.values.storage import out_of_memory
 from flowedu.errors import OutOfMemoryError
 
 ALIGN = 64
@@ -84,5 +84,5 @@ def arena_out_of_memory(plan) -> OutOfMemoryError:
                         if p is large or getattr(p, "buffer", None) is large)
     content = "scratch" if region is large else f"{region.spec}"
     got = f"an arena whose largest part is {content} of {step.name}, {large.nbytes:,} bytes; in all"
-    return no_memory(plan.graph.name, got, plan.arena, at=step.node.line if step.node is not None else None,
+    return out_of_memory(plan.graph.name, got, plan.arena, at=step.node.line if step.node is not None else None,
                      fix="feed smaller batches, or make that value smaller")

@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from time import perf_counter
 
 from flowedu.core import extensions
-from flowedu.core.eager.dispatch import exact
+from flowedu.core.eager.dispatch import make_key
 from flowedu.core.graph.ir import Graph, GraphValue
 from flowedu.core.graph.rewrite import dead, replace
 from flowedu.core.ops.define import Op
@@ -56,7 +56,7 @@ def cse(graph: Graph) -> str:
     kept = []
     for node in graph.nodes:
         node.inputs = tuple(table.get(x, x) for x in node.inputs)
-        key = (node.op, node.inputs, exact(node.attrs))
+        key = (node.op, node.inputs, make_key(node.attrs))
         if node.op.random or node.mutates or node.op.fresh:
             kept.append(node)
         elif key in seen:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from flowedu.core import extensions
-from flowedu.core.eager.arrays import row_by_row
+from flowedu.core.eager.arrays import make_contiguous
 from flowedu.core.eager.dispatch import Entry, prepare
 from flowedu.core.graph.executor import scratch_bytes
 from flowedu.core.graph.ir import Graph, GraphValue, Node, base
@@ -208,7 +208,7 @@ def fold(graph: Graph) -> dict[GraphValue, object]:
             continue
         out = node.op.call(tuple(known[x] for x in node.inputs), node.attrs)
         for y, t in zip(node.outputs, out if isinstance(out, tuple) else (out,)):
-            known[y] = row_by_row(t)
+            known[y] = make_contiguous(t)
     return known
 
 

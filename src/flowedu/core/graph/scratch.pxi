@@ -29,5 +29,5 @@ def scratch_bytes(Entry entry, places, int threads=0) -> int:
     need = entry.work(&call, threads or get_num_threads())
     free(args)
     if need < 0:                                   # the size overflows int64
-        raise no_memory(entry.op.name, "scratch", LARGEST)
+        raise out_of_memory(entry.op.name, "scratch", LARGEST)
     return need

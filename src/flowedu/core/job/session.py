@@ -14,7 +14,7 @@ import numpy as np
 
 from flowedu.core import extensions
 from flowedu.core.eager.arrays import copied
-from flowedu.core.eager.dispatch import carried
+from flowedu.core.eager.dispatch import copy_to_device
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers import context
 from flowedu.core.values.spec import Spec
@@ -126,7 +126,7 @@ class Session:
             if name not in self.variables:
                 value = context.initial_value(initializer, spec, seed, name)
                 t, place = copied(value, spec.dtype), self.home(name)
-                self.variables[name] = Variable(name, spec, trainable, carried(t, place) if place else t, job)
+                self.variables[name] = Variable(name, spec, trainable, copy_to_device(t, place) if place else t, job)
         self.declared = {name: (entry[0], None, *entry[2:]) for name, entry in self.declared.items()}
         for job in jobs:
             job.link(self)

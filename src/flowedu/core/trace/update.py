@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowedu.core.eager.arrays import copied
-from flowedu.core.eager.dispatch import carried
+from flowedu.core.eager.dispatch import copy_to_device
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph import updates
 from flowedu.core.graph.ir import GraphValue
@@ -84,7 +84,7 @@ def _add_state(tracer, states: dict, name: str, spec: Spec, global_layout=None) 
                             fix="make the optimizer after model.to(...)")
     place = 0 if name == STEP else tracer.placing.place
     if t.global_layout is None and t._device != place:
-        t = carried(t, place)
+        t = copy_to_device(t, place)
     if global_layout is not None and t.global_layout is not global_layout:
         t = tracer.placing.laid(t, global_layout)
     states[name] = tracer.variables[name] = t

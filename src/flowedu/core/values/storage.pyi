@@ -4,24 +4,25 @@ from flowedu.core.values.size import Size
 from flowedu.errors import OutOfMemoryError
 
 class Array:
-    """Memory seen as an n-dimensional array: address, dtype, shape, strides."""
+    """N-dimensional array: address, dtype, shape, strides."""
     @property
-    def address(self) -> int: """Address of the first element; for looking at how views share memory."""
+    def address(self) -> int: """Address of the first element; shows how views share memory."""
     @property
     def dtype(self) -> _dtype: ...
     @property
     def ndim(self) -> int: ...
     @property
     def shape(self) -> Size: ...
-    def shares_block(self, other: Array): """Whether both look at the same block of memory."""
+    def shares_block(self, other: Array): """Return True if both arrays use the same block of memory."""
     @property
-    def strides(self) -> tuple: """In elements."""
+    def strides(self) -> tuple: """Strides in elements."""
 BY_CODE: tuple
-def bytes_in_use() -> int: """Bytes of all blocks that arrays have."""
-def empty(shape, dtype, cls=...): """A new contiguous array of class `cls`, contents undefined."""
-def from_numpy(x, dtype, cls=...): """An array over the memory of the ndarray `x` (shared, kept alive)."""
-def no_memory(what: str, got: str, nbytes: int, **more) -> OutOfMemoryError:
-    """The error for `got`, of so many bytes, that `what` found no memory for."""
+def bytes_in_use() -> int: """Return the number of bytes in live blocks."""
+def empty(shape, dtype, cls=...): """Allocate an uninitialized contiguous array of class `cls`."""
+def from_numpy(x, dtype, cls=...):
+    """Return an array that shares the memory of ndarray `x`, whose flowedu dtype is `dtype`."""
+def out_of_memory(what: str, got: str, nbytes: int, **more) -> OutOfMemoryError:
+    """Return the error of `what`, which could not allocate `nbytes` bytes for `got`."""
 separate: bool
 def view(base: Array, shape, strides, offset: int, cls=...):
-    """Another look at the memory of `base`: shape, strides and offset in elements from base's first element."""
+    """Return a view of `base`; strides, and offset from its first element, are in elements."""

@@ -1,6 +1,6 @@
-"""Array: a block of memory seen through a shape and strides; and where blocks come from.
+"""Array, a block of memory with a shape and strides, and the allocation of blocks.
 
-Here each is a piece of the system's memory. fast/memory.pyx, which hands freed ones out again, takes the place of that.
+The functions here use malloc; fast/memory.pyx replaces them with an allocator that reuses blocks.
 """
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
@@ -19,12 +19,12 @@ from flowedu.errors import DTypeError, OutOfMemoryError, ShapeError
 
 cdef int64_t LARGEST = _LARGEST
 live_bytes = 0
-separate = False             # True in the debug build: every array is its own malloc, so that a sanitizer sees where it ends
+separate = False       # True in the debug build: one malloc per array
 cdef const char **FORMATS = [b"f", b"d", b"i", b"q", b"b", b"B", b"?", b"e", NULL, b"h"]
 
 
 cdef Block *plain_take(int64_t nbytes) noexcept:
-    """A block of nbytes, 64-byte aligned, from the system. NULL: there is no memory."""
+    """Allocate a block of nbytes with malloc, 64-byte aligned; NULL: no memory."""
     global live_bytes
     cdef void *data = NULL
     cdef Block *b = <Block *>malloc(sizeof(Block)) if 0 <= nbytes <= LARGEST else NULL
@@ -47,15 +47,15 @@ take, give = plain_take, plain_give
 
 
 cdef Block *block_new(int64_t nbytes) except NULL:
-    """The same for memory that is no op's result (scratch, say): raises OutOfMemoryError."""
+    """Allocate a block, such as scratch memory. Raises OutOfMemoryError."""
     cdef Block *b = block_try(nbytes)
     if b == NULL:
-        raise no_memory("memory", "scratch or a copy", nbytes)
+        raise out_of_memory("memory", "scratch or a copy", nbytes)
     return b
 
 
 cdef Block *block_over(char *data, int64_t nbytes, object owner) except NULL:
-    """A block over memory that `owner` keeps, with one reference."""
+    """Make a block, with one reference, over memory that `owner` keeps alive."""
     cdef Block *b = <Block *>malloc(sizeof(Block))
     if b == NULL:
         raise MemoryError
@@ -65,15 +65,15 @@ cdef Block *block_over(char *data, int64_t nbytes, object owner) except NULL:
     return b
 
 
-def no_memory(what: str, got: str, nbytes: int, **more) -> OutOfMemoryError:
-    """The error for `got`, of so many bytes, that `what` found no memory for."""
+def out_of_memory(what: str, got: str, nbytes: int, **more) -> OutOfMemoryError:
+    """Return the error of `what`, which could not allocate `nbytes` bytes for `got`."""
     return OutOfMemoryError(f"{what}: out of memory", expected=f"{nbytes:,} bytes more than the {live_bytes:,} in use",
                             got=f"{got}, {nbytes:,} bytes", **{"fix": "use smaller sizes or batches, del tensors that are no "
                             "longer needed, compute without gradients under flow.no_grad()", **more})
 
 
 cdef void block_drop(Block *b) noexcept:
-    """Give up one reference; the last one returns the memory."""
+    """Drop one reference. Dropping the last one frees the memory."""
     b.refs -= 1
     if b.refs > 0:
         return
@@ -85,7 +85,7 @@ cdef void block_drop(Block *b) noexcept:
 
 
 def bytes_in_use() -> int:
-    """Bytes of all blocks that arrays have."""
+    """Return the number of bytes in live blocks."""
     return live_bytes
 
 
@@ -105,9 +105,9 @@ cdef bint view_contiguous(const fe_view *v) noexcept nogil:
     return True
 
 
-@cython.binding(False)               # methods look at the class of self: Tensor.method(None) is a TypeError
+@cython.binding(False)               # methods check the class of self
 cdef class Array:
-    """Memory seen as an n-dimensional array: address, dtype, shape, strides. Shares memory with NumPy both ways."""
+    """N-dimensional array: address, dtype, shape, strides. Shares memory with NumPy both ways."""
 
     def __dealloc__(self):
         if self.block != NULL:
@@ -119,7 +119,7 @@ cdef class Array:
 
     @property
     def strides(self):
-        """In elements."""
+        """Strides in elements."""
         return tuple([self.v.stride[i] for i in range(self.v.ndim)])
 
     @property
@@ -136,7 +136,7 @@ cdef class Array:
 
     @property
     def _version_count(self):
-        """How often the memory was written in place."""
+        """Number of in-place writes to the memory."""
         return self.block.version if self.block != NULL else 0
 
     @property
@@ -147,12 +147,12 @@ cdef class Array:
         return (self.v.data - self.block.data) // itemsize(self.v.dtype)
 
     def shares_block(self, Array other):
-        """Whether both look at the same block of memory."""
+        """Return True if both arrays use the same block of memory."""
         return self.block == other.block and self.block != NULL
 
     @property
     def _block_address(self):
-        """(address, bytes) of the block; of memory that is not ours: of the array it came from."""
+        """(address, bytes) of the block; for borrowed memory, those of the original array."""
         if self.block == NULL:
             return 0, 0
         return <size_t>self.block.data, self.block.nbytes
@@ -163,16 +163,16 @@ cdef class Array:
 
     @property
     def _device(self):
-        """The device its memory is on: 0, main memory, or 1 + the GPU's number."""
+        """The device of the memory: 0 for main memory, 1 + k for the k-th GPU."""
         return self.block.device if self.block != NULL else 0
 
     @property
     def address(self):
-        """Address of the first element; for looking at how views share memory."""
+        """Address of the first element; shows how views share memory."""
         return <size_t>self.v.data
 
     def _is_row_major(self):
-        """Whether the elements lie row by row, without gaps."""
+        """Return True if the array is contiguous in row-major order."""
         return view_contiguous(&self.v)
 
     def __getbuffer__(self, Py_buffer *buffer, int flags):
@@ -180,7 +180,7 @@ cdef class Array:
         cdef int item = itemsize(self.v.dtype)
         cdef Py_ssize_t *dims
         if self.block == NULL:
-            raise BufferError("a lazy tensor has no memory: inside nn.Graph.build there are no numbers yet")
+            raise BufferError("a lazy tensor has no memory: inside nn.Graph.build it has no values yet")
         if self.block.device != 0:
             raise BufferError(f"this tensor's memory is that of cuda:{self.block.device - 1}: x.cpu() is a copy that can be read")
         if FORMATS[self.v.dtype] == NULL:
@@ -208,8 +208,8 @@ cdef class Array:
         self.block.returned += 1
 
 
-cdef bint plain_sizes(tuple shape):
-    """Whether a glance shows that an array can have this shape: few axes, of few elements each."""
+cdef bint is_small_shape(tuple shape):
+    """Return True if the shape is small enough that check_spec can be skipped."""
     cdef double extent = 1
     for n in shape:
         if type(n) is not int or not 0 <= n < 1 << 31:
@@ -219,29 +219,29 @@ cdef bint plain_sizes(tuple shape):
 
 
 def empty(shape, dtype, cls=Array):
-    """A new contiguous array of class `cls`, contents undefined. `dtype` is a flowedu dtype."""
+    """Allocate an uninitialized contiguous array of class `cls`. `dtype` is a flowedu dtype."""
     cdef Array a = cls.__new__(cls)
     cdef int64_t n
     cdef int i
     if dtype.code < 0:
         raise DTypeError(f"empty: {dtype!r} has no array form", expected="a numeric dtype", got=repr(dtype))
     shape = tuple(shape)
-    if not plain_sizes(shape):
+    if not is_small_shape(shape):
         check_spec("empty", Spec(shape, dtype))
     a.v.ndim, a.v.dtype = <int32_t>len(shape), dtype.code
     for i in range(a.v.ndim):
         a.v.shape[i] = shape[i]
-    row_by_row(&a.v)
+    set_row_major(&a.v)
     n = fe_numel(&a.v) * itemsize(a.v.dtype)
     a.block = block_try(n)
     if a.block == NULL:
-        raise no_memory("empty", f"{Spec(shape, dtype)}", n)
+        raise out_of_memory("empty", f"{Spec(shape, dtype)}", n)
     a.v.data = a.block.data
     return a
 
 
 def from_numpy(x, dtype, cls=Array):
-    """An array over the memory of the ndarray `x` (shared, kept alive). `dtype` is the flowedu dtype of x."""
+    """Return an array that shares the memory of ndarray `x`, whose flowedu dtype is `dtype`."""
     cdef Array a = cls.__new__(cls)
     cdef int item = x.itemsize, i
     cdef Py_buffer at
@@ -265,7 +265,7 @@ def from_numpy(x, dtype, cls=Array):
 
 
 def view(Array base, shape, strides, int64_t offset, cls=Array):
-    """Another look at the memory of `base`: shape, strides and offset in elements from base's first element."""
+    """Return a view of `base`; strides, and offset from its first element, are in elements."""
     cdef Array a = cls.__new__(cls)
     cdef int i
     check_rank(shape)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowedu.core.eager.arrays import copied
-from flowedu.core.eager.dispatch import carried
+from flowedu.core.eager.dispatch import copy_to_device
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.ir import GraphValue, Node
 from flowedu.core.ops.define import REGISTRY
@@ -67,10 +67,10 @@ class ScalingCompiled(RepeatingCompiled):
         if scaler is None or not scaler.is_enabled():
             return super().differentiate(targets, watched)
         for name, key in SCALER.items():
-            own = carried(getattr(scaler, key), tracer.placing.place)
+            own = copy_to_device(getattr(scaler, key), tracer.placing.place)
             setattr(scaler, key, own)
             self._variable(name, own)
-        self.steps.made = carried(copied([1], dt.int64), tracer.placing.place)
+        self.steps.made = copy_to_device(copied([1], dt.int64), tracer.placing.place)
         self._variable(MADE, self.steps.made)
         tracer.factor = self.graph.variables[SCALE]
         grads, diffs = super().differentiate(targets, watched)

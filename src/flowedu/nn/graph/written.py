@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 import numpy as np
 
 from flowedu.core.eager.arrays import copied, copy_of, tensor_alias
-from flowedu.core.eager.dispatch import carried
+from flowedu.core.eager.dispatch import copy_to_device
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.layers.module import Module
@@ -254,7 +254,7 @@ class WritingCompiled(ScalingCompiled):
                 if owner.config.accumulation > 1:
                     raise UnsupportedError(f"nn.Graph: build gives {path} another tensor, in micro-batches", at="",
                                            expected="a buffer", got="an attribute", fix="self.register_buffer in __init__")
-                out = carried(copied(np.zeros(new.shape, np.float32), new.dtype), tracer.placing.place)
+                out = copy_to_device(copied(np.zeros(new.shape, np.float32), new.dtype), tracer.placing.place)
                 tracer.write(out, new)
                 self.rebound.append(Attribute(module, name, stand_in, out))
                 owner._rebound.add((id(module), name))

@@ -1,20 +1,19 @@
-# Chapter 8, tensors on other devices: calls with one among their inputs (part of dispatch.pyx).
+# Chapter 8: calls with tensors of other devices among their inputs (part of dispatch.pyx).
 #
-# A block knows its device. Specs, Entries, views, versions and the tape are the same wherever it is; memory comes from one slot
-# of hooks.pxi, `device_memory`, kernels are started by another, `launch`, and values travel through `carry`. Nothing in C reads
-# or writes that memory.
+# Block.device is the device of a block. Specs, Entries, views, versions and the tape do not depend on it.
+# Slots of hooks.pxi allocate (`device_memory`), start kernels (`launch`), and copy values (`carry`); C code
+# never accesses that memory.
 
 cdef call_on_device(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout at):
-    """A call with a tensor on another device among its inputs, or without inputs."""
-    cdef int device = place_of(op, inputs)
-    return answered(op, together(inputs, device), attrs, e, flags, drawn, at, device)
+    """Run a call with a tensor on another device among its inputs, or without inputs."""
+    cdef int device = choose_device(op, inputs)
+    return run_resolved(op, move_scalars(inputs, device), attrs, e, flags, drawn, at, device)
 
-SPECIALS[2].flag, SPECIALS[2].answer = ON_DEVICE, call_on_device
+SPECIALS[2].flag, SPECIALS[2].handle = ON_DEVICE, call_on_device
 
 
-cdef int place_of(OpBase op, tuple inputs) except -1:
-    """The device of a call (Block.device): that of its inputs; 0-d tensors in main memory may join those on a GPU. Without
-    inputs the one that constants are made on now."""
+cdef int choose_device(OpBase op, tuple inputs) except -1:
+    """Return the device of the inputs (0-dim ones may be in main memory), or that of constants."""
     cdef TensorBase x
     cdef int device = 0
     if not inputs:
@@ -40,8 +39,8 @@ cdef raise_apart(OpBase op, tuple inputs):
                       fix=f'x.to("{max(where)}") brings a tensor there')
 
 
-cdef tuple together(tuple inputs, int device):
-    """The inputs; 0-d ones that need a gradient are copied to the device, recorded, so that the gradient goes back."""
+cdef tuple move_scalars(tuple inputs, int device):
+    """Return the inputs; tracked 0-dim ones are copied to the device by a recorded op."""
     cdef TensorBase x
     for x in inputs:
         if x.block.device != device and x.flags & TRACKED and not fe_grad_off:
@@ -50,7 +49,7 @@ cdef tuple together(tuple inputs, int device):
 
 
 cdef int allocate_on(TensorBase y, int device) except -1:
-    """Memory of a GPU for y, whose shape and dtype are known."""
+    """Allocate memory of a GPU for y, whose shape and dtype are set."""
     cdef int64_t nbytes = fe_numel(&y.v) * itemsize(y.v.dtype)
     owner = filled.device_memory(nbytes, device - 1)
     y.block = block_over(<char *><size_t>owner.address, nbytes, owner)
@@ -60,44 +59,43 @@ cdef int allocate_on(TensorBase y, int device) except -1:
 
 
 cdef run_on_device(Entry e, tuple inputs, int device, int local_only, const int64_t *drawn):
-    """`run` on a GPU."""
+    """Allocate the outputs on a GPU and start the kernel."""
     cdef TensorBase y
-    cdef list made = []
+    cdef list outputs = []
     cdef int i
     for i in range(e.nout):
         y = new_tensor()
         set_flag(y, UNIFORM, not local_only)
         y.v = e.outs[i]
         allocate_on(y, device)
-        made.append(y)
-    start(e, inputs, made, device, drawn)
-    return made[0] if e.nout == 1 else tuple(made)
+        outputs.append(y)
+    start(e, inputs, outputs, device, drawn)
+    return outputs[0] if e.nout == 1 else tuple(outputs)
 
 
-cdef int start(Entry e, tuple inputs, list made, int device, const int64_t *drawn) except -1:
-    """Start the kernel on a GPU, with inputs made contiguous where it wants that. (0-d ones of main memory are numbers to it.)
-    """
+cdef int start(Entry e, tuple inputs, list outputs, int device, const int64_t *drawn) except -1:
+    """Start the kernel on a GPU. 0-dim inputs in main memory are passed to it as numbers."""
     cdef TensorBase x
     cdef list args = []
     cdef int i
     for i in range(len(inputs)):
         x = <TensorBase>inputs[i]
         if (i >= 63 or (e.contiguous >> i) & 1) and not view_contiguous(&x.v):
-            x = packed(x)
+            x = copy_contiguous(x)
         args.append(x)
-    filled.launch(e, args, made, None if drawn == NULL else (drawn[0], drawn[1]))
+    filled.launch(e, args, outputs, None if drawn == NULL else (drawn[0], drawn[1]))
     return 0
 
 
-def carried(TensorBase x, int device):
-    """A copy of x on a device (0: main memory, 1 + k: the k-th GPU), row by row, without history."""
-    cdef TensorBase y = packed(x, device)
+def copy_to_device(TensorBase x, int device):
+    """Return a contiguous copy of x on a device (1 + k: the k-th GPU), without history."""
+    cdef TensorBase y = copy_contiguous(x, device)
     set_flag(y, UNIFORM, x.flags & UNIFORM)
     return y
 
 
 def new_on_device(shape, dtype, int device):
-    """A new contiguous tensor on a GPU, contents undefined."""
+    """Allocate an uninitialized contiguous tensor on a GPU."""
     cdef TensorBase y = lazy_tensor(None, shape, dtype)
     y.rare = None
     allocate_on(y, device)

@@ -1,8 +1,8 @@
-# Chapter 6, global tensors: calls with one among their inputs (part of dispatch.pyx). What such a call does is core/sbp/tensor/interpreter.py;
-# here it gets its history, which is that of logical values: a gradient rule does not know on how many devices it runs.
+# Chapter 6: calls with global tensors among their inputs (part of dispatch.pyx). They run in
+# core/sbp/tensor/interpreter.py. They are recorded here, as calls on logical values.
 
 cdef class GlobalLayout:
-    """How a global tensor lies: its placement, one sbp for each axis of it. Compare with `is`."""
+    """Layout of a global tensor: a placement and an sbp per axis of it. Compare with `is`."""
 
     def __init__(self, placement, tuple sbp, layout, GlobalLayout whole=None):
         self.placement, self.sbp, self.layout, self.single = placement, sbp, layout, layout.k == 1
@@ -17,30 +17,30 @@ cdef inline void set_layout(TensorBase x, GlobalLayout at):
     set_flag(x, GLOBAL, at is not None)
 
 
-def apart(tuple inputs):
-    """Whether inputs with axes lie in different memories: a constant is not yet on the GPU."""
+def on_several_devices(tuple inputs):
+    """Return True if the inputs, without 0-dim ones in main memory, are on several devices."""
     return len({x._device for x in inputs if x.is_eager and (x.ndim or x._device)}) > 1
 
 
-cdef GlobalLayout one_device(tuple inputs):
-    """How the results lie if all inputs are in the memory of one device; None: they are not."""
+cdef GlobalLayout find_layout(tuple inputs):
+    """Return the layout of the results if all inputs are on one device, else None."""
     cdef PyObject *x                               # borrowed: counting references costs 20 ns of a call of 160
-    cdef PyObject *found = NULL
+    cdef PyObject *layout = NULL
     cdef int i
     for i in range(len(inputs)):
         x = <PyObject *>inputs[i]
         if (<TensorBase>x)._layout is None:
-            if not (<TensorBase>x).flags & UNIFORM:          # it may differ from rank to rank: an error, later
+            if not (<TensorBase>x).flags & UNIFORM:    # may differ between ranks: raises later
                 return None
-        elif (<TensorBase>x).block == NULL or found != NULL and <PyObject *>(<TensorBase>x)._layout.whole != found:
+        elif (<TensorBase>x).block == NULL or layout != NULL and <PyObject *>(<TensorBase>x)._layout.whole != layout:
             return None
         else:
-            found = <PyObject *>(<TensorBase>x)._layout.whole
-    return None if found == NULL else <GlobalLayout>found
+            layout = <PyObject *>(<TensorBase>x)._layout.whole
+    return None if layout == NULL else <GlobalLayout>layout
 
 
 cdef int label(result, GlobalLayout at) except -1:
-    """Give every result this layout."""
+    """Set the layout of every result."""
     if isinstance(result, TensorBase):
         set_layout(<TensorBase>result, at)
     else:
@@ -50,40 +50,40 @@ cdef int label(result, GlobalLayout at) except -1:
 
 
 cdef call_global(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout at):
-    """A call with a global tensor among its inputs. If all are on one device, it runs on their memory as a local call."""
-    if drawn == NULL and not (flags & ON_DEVICE and apart(inputs)):
-        at = one_device(inputs)
+    """Run a call with a global input, as a local call if all are on one device."""
+    if drawn == NULL and not (flags & ON_DEVICE and on_several_devices(inputs)):
+        at = find_layout(inputs)
         if at is not None:
-            return special(op, inputs, attrs, e, flags, drawn, at)
+            return run_special(op, inputs, attrs, e, flags, drawn, at)
     if drawn != NULL:
         attrs = (*attrs[:len(attrs) - 2], drawn[0], drawn[1])
     return call_spread(op, inputs, attrs)
 
-SPECIALS[0].flag, SPECIALS[0].answer = GLOBAL, call_global
+SPECIALS[0].flag, SPECIALS[0].handle = GLOBAL, call_global
 
 
 cdef call_spread(OpBase op, tuple inputs, tuple attrs):
-    """A call on the devices of global tensors."""
-    cdef bint wants = refresh_views(inputs) & TRACKED, old = set_grad_enabled(False)
+    """Run a call on the devices of global tensors, and record it."""
+    cdef bint tracked = refresh_views(inputs) & TRACKED, old = set_grad_enabled(False)
     cdef Entry e
     try:
         result = filled.run_global(op, inputs, attrs)
     finally:
         set_grad_enabled(old)
-    if op.view is None and not (wants and old):
+    if op.view is None and not (tracked and old):
         return result
     e = find(op, inputs, attrs)
     if e is None:
         return result
     if e.flags & VIEW:
         make_link(<TensorBase>inputs[0], <TensorBase>result, op, attrs)
-    if wants and old:
+    if tracked and old:
         tape(op, inputs, e, result)
     return result
 
 
 def global_tensor(tuple shape, dtype, GlobalLayout global_layout, parts):
-    """A tensor that lies on several devices: a logical shape, and {rank: local tensor} of the ranks owned here."""
+    """Make a tensor on several devices. parts: {rank: local tensor} of this process's ranks."""
     cdef TensorBase y = lazy_tensor(None, shape, dtype)
     set_layout(y, global_layout)
     y.rare.parts = parts
@@ -91,14 +91,14 @@ def global_tensor(tuple shape, dtype, GlobalLayout global_layout, parts):
 
 
 def labelled(TensorBase x, GlobalLayout global_layout or None):
-    """The memory of x as a tensor that lies on the one device of `global_layout` (None: a local tensor), without history."""
+    """Return an alias of x with this single-device layout (None: local), without history."""
     cdef TensorBase y = alias_of(x)
     set_layout(y, global_layout)
     return y
 
 
 def take_parts(TensorBase x, TensorBase z, bint history):
-    """The global tensor x has the parts of z from here on; history: and z's autograd history."""
+    """Give the global tensor x the parts of z, and with `history` the autograd history of z."""
     x.rare.parts = z.rare.parts
     set_layout(x, z._layout)
     if history:
@@ -106,8 +106,8 @@ def take_parts(TensorBase x, TensorBase z, bint history):
     x.epoch += 1
 
 
-cdef TensorBase kept_parts(TensorBase x):
-    """What backward keeps of an input: of a global tensor on several devices the parts it has now."""
+cdef TensorBase alias_parts(TensorBase x):
+    """Return x, or, on several devices, an alias with its current parts, for backward."""
     cdef TensorBase y
     if x.block != NULL:
         return x
@@ -117,7 +117,7 @@ cdef TensorBase kept_parts(TensorBase x):
 
 
 cdef int64_t version_of(TensorBase x):
-    """How often the memory of x was written in place; of a global tensor, that of all its parts."""
+    """Return the number of in-place writes to the memory of x, or of all its parts."""
     cdef int64_t n = 0
     if x.block != NULL:
         return x.block.version

@@ -1,8 +1,8 @@
-# Chapters 4 and 5, lazy tensors: values of a graph that is being built, shape and dtype without numbers (part of dispatch.pyx).
-# An interpreter on the stack answers calls on them: see core/ops/call.pyx.
+# Chapters 4 and 5: lazy tensors, values of a graph being built, with a shape and a dtype but no memory
+# (part of dispatch.pyx). An interpreter on the stack runs calls on them: see core/ops/call.pyx.
 
 cdef dispatch_to(interpreter, OpBase op, tuple inputs, tuple attrs):
-    """A call answered by the interpreter in charge. Lazy views remember what they are views of, as eager ones do."""
+    """Run a call with the active interpreter. Lazy views get a Link, as eager views do."""
     cdef Entry e
     cdef int d
     for x in inputs:
@@ -12,7 +12,7 @@ cdef dispatch_to(interpreter, OpBase op, tuple inputs, tuple attrs):
     if op.view is not None and isinstance(y, TensorBase) and (<TensorBase>y).block == NULL \
             and isinstance(inputs[0], TensorBase):
         e = prepare(op, [inputs[0].spec], attrs, [inputs[0].strides])
-        if e is not None:                          # None: outside a graph this would be a copy, and so it is here
+        if e is not None:                          # None: a copy, as outside a graph
             for d in range((<TensorBase>y).v.ndim):
                 (<TensorBase>y).v.stride[d] = e.outs[0].stride[d]
             make_link(<TensorBase>inputs[0], <TensorBase>y, op, attrs)
@@ -20,7 +20,7 @@ cdef dispatch_to(interpreter, OpBase op, tuple inputs, tuple attrs):
 
 
 def lazy_tensor(symbol, shape, dtype, bint requires_grad=False, grad_name=None):
-    """A tensor without numbers: the value `symbol` of the graph being built. `grad_name`: what grad_fn prints."""
+    """Make a tensor for the value `symbol` of a graph. grad_name: the name of its grad_fn."""
     cdef TensorBase y = new_tensor()
     cdef int d
     if len(shape) > FE_MAX_DIM:
@@ -28,7 +28,7 @@ def lazy_tensor(symbol, shape, dtype, bint requires_grad=False, grad_name=None):
     y.v.ndim, y.v.dtype = <int32_t>len(shape), dtype.code
     for d in range(y.v.ndim):
         y.v.shape[d] = shape[d]
-    row_by_row(&y.v)
+    set_row_major(&y.v)
     set_flag(y, TRACKED, requires_grad)
     y.rare = Rare()
     y.rare.symbol, y.rare.grad_name = symbol, grad_name or None
@@ -41,7 +41,7 @@ cdef raise_lazy(why):
 
 
 def take_value(TensorBase x, TensorBase z):
-    """The lazy tensor x stands for what z stands for, from here on."""
+    """Make the lazy tensor x another name of the graph value of z."""
     if z.flags & VIEW:
         refresh_view(z)
     take_symbol(x, z)
@@ -49,7 +49,7 @@ def take_value(TensorBase x, TensorBase z):
 
 
 cdef int take_symbol(TensorBase x, TensorBase y) except -1:
-    """The lazy tensor x stands for what y stands for; the global tensor x has the parts of y."""
+    """Give x the symbol, the parts and the layout of y."""
     if x.rare is None:
         x.rare = Rare()
     x.rare.symbol, x.rare.grad_name, x.rare.parts = y.rare.symbol, y.rare.grad_name, y.rare.parts

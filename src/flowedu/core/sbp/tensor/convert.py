@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from flowedu.core.eager.arrays import copy_of
-from flowedu.core.eager.dispatch import custom_node, is_grad_enabled, labelled, set_history
+from flowedu.core.eager.dispatch import is_grad_enabled, labelled, make_custom_node, set_history
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.grad.custom import Custom
 from flowedu.core.sbp.boxing.algebra import Route
@@ -19,7 +19,7 @@ _routes: dict[tuple, Route] = {}
 def record(y: Tensor, x: Tensor, node: Custom) -> Tensor:
     """Set `node` with input x as the history of y, if gradients are recorded, and return y."""
     if is_grad_enabled() and x.requires_grad and y._can_track:
-        set_history(y, custom_node(node, (x,)))
+        set_history(y, make_custom_node(node, (x,)))
     return y
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from flowedu.core import extensions
-from flowedu.core.eager.dispatch import GlobalLayout, carried, global_tensor, labelled
+from flowedu.core.eager.dispatch import GlobalLayout, copy_to_device, global_tensor, labelled
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.define import REGISTRY, Op
 from flowedu.core.sbp.boxing.algebra import Route
@@ -147,7 +147,7 @@ def place_of(p: placement, rank: int) -> int:
 
 def on(x: Tensor, place: int) -> Tensor:
     """Return x, or a copy of it in the memory `place` without history."""
-    return x if x._device == place else carried(x, place)
+    return x if x._device == place else copy_to_device(x, place)
 
 
 def place_on_devices(parts: Parts, p: placement) -> Parts:
