@@ -10,7 +10,7 @@ HOLDS = {"uint16": "int32", "uint32": "int64", "uint64": "int64"}
 
 
 def instead(d: object) -> str:
-    """What to do with an element type that there is not: NumPy's, or its name."""
+    """Return the advice for a missing element type, given as NumPy's or by name."""
     name = str(getattr(d, "name", None) or getattr(d, "__name__", d))
     if name.startswith("complex"):
         return "there are no complex numbers: keep array.real and array.imag as two tensors"
@@ -21,7 +21,7 @@ def instead(d: object) -> str:
 
 
 def mixed(fix: str, *types) -> str:
-    """What to do where these types meet: `fix`, and among float32 and 16-bit floats what casts by itself."""
+    """Return the advice for mixed types: `fix`, and the automatic casts among float32 and 16-bit floats."""
     names = {t.name for t in types}
     meet = len(names) > 1 and names <= {"float16", "bfloat16", "float32"}
     return f'{fix}; or compute inside flow.amp.autocast("cpu"), which casts by itself' if meet else fix
@@ -39,9 +39,10 @@ def refused(what: str, there: Sequence[str], got: str, before: str = "") -> DTyp
 
 
 def no_kernel(op, specs: Sequence, attrs: tuple, outs: Sequence, types: Sequence) -> DTypeError:
-    """The error of a call (a record, the Specs of its inputs and outputs, its attributes) that no kernel can run.
+    """Return the error of a call (a record, the Specs of its inputs and outputs, its attributes) without a
+    kernel.
 
-    Those of `types` are named with which the very call finds one. Indices and masks keep theirs.
+    The message lists those of `types` with which the same call has a kernel. Indices and masks keep theirs.
     """
     came, there = op.leading(specs, outs, op.bind(specs, attrs)), []
     kept = [op.domain.get(op.inputs[0 if op.variadic else i], "").startswith(("index", "mask")) for i in range(len(specs))]

@@ -8,7 +8,7 @@ from flowedu.errors.element_types import HOLDS
 from flowedu.errors.left_out import left_out
 from flowedu.errors.oneflow04 import REASONS
 
-# name, or path where the name alone is not enough ("x.": of a module's object): what to do
+# name, or path where the name alone is ambiguous ("x.": of a module's object): the replacement
 ON_DEVICE = {
     "autocast_mode": "flow.amp", "get_autocast_dtype": "flow.amp.get_autocast_dtype",
     "GradScaler": "flow.amp.GradScaler",
@@ -36,7 +36,9 @@ ON_DEVICE = {
 
 
 def elsewhere(prefix: str, name: str) -> str | None:
-    """What there is for a name; prefix: what stands before it in a program ("flow.linalg.", "x.")."""
+    """Return the replacement of a missing name; prefix: the text before it in a program ("flow.linalg.",
+    "x.").
+    """
     import numpy as np
 
     row = None if prefix + name in ON_DEVICE else left_out((prefix + name).removeprefix("flow."))

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import re
 
-# extra of pyproject.toml: what it installs, as it is imported
+# extra of pyproject.toml: the modules that it installs
 EXTRAS = {"plot": ("matplotlib",), "image": ("PIL",), "record": ("google.protobuf",), "onnx": ("onnx",),
           "safetensors": ("safetensors",), "tensorboard": ("tensorboard",), "cuda": ("pycuda",), "mpi": ("mpi4py",)}
 
 
 def requirements(extra: str) -> list[str]:
     """What pyproject.toml says of an extra, as pip reads it: ["matplotlib>=3.8"]. Empty: flowedu was never installed."""
-    import importlib.metadata  # not before somebody asks: it takes a tenth of import flowedu
+    import importlib.metadata  # imported here, because it takes a tenth of import flowedu
     try:
         lines = importlib.metadata.requires("flowedu") or ()
     except importlib.metadata.PackageNotFoundError:          # a checkout that is only on the path

@@ -25,7 +25,7 @@ def temporary_name(path: str | os.PathLike) -> Path:
 
 @contextlib.contextmanager
 def naming(path: str | os.PathLike, temporary: str | os.PathLike) -> Iterator[None]:
-    """Raise an OSError about `temporary`, what is in it, or an open file as one about `path`."""
+    """Raise an OSError about `temporary`, its contents, or an open file as one about `path`."""
     try:
         yield
     except OSError as error:

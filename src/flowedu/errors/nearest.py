@@ -8,7 +8,7 @@ from flowedu.errors.elsewhere import elsewhere
 
 FEW = 24                                             # names that a message tells
 
-# Names of NumPy, TensorFlow and other habits, and what they are called here.
+# Names of NumPy, TensorFlow and other libraries, and their names in flowedu.
 ALIASES = {"axis": ("dim",), "axes": ("dim", "dims", "axis", "perm"), "dims": ("dim",), "dim": ("axis", "dims"),
            "keepdims": ("keepdim",), "keepdim": ("keepdims",), "x": ("input",), "y": ("other", "target"), "a": ("input",),
            "lr": ("learning_rate",), "learning_rate": ("lr",), "in_channel": ("in_channels",), "p": ("rate",),
@@ -18,11 +18,11 @@ ALIASES = {"axis": ("dim",), "axes": ("dim", "dims", "axis", "perm"), "dims": ("
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """What was meant by `name`, which is none of `names`; None: nobody knows.
+    """Return the name in `names` that `name` probably means; None: no candidate.
 
-    Letters say little of a meaning: dsplit is no typo of split, nor RAdam of Adam. So what counts is a name of another
-    habit (ALIASES), the same but for case and underscores, or one slip of a finger, in a long name two, after its
-    first letter.
+    Letters say little of a meaning: dsplit is no typo of split, nor RAdam of Adam. So what counts is a name
+    of another habit (ALIASES), the same but for case and underscores, or one slip of a finger, in a long name
+    two, after its first letter.
     """
     names = list(names)
     for other in ALIASES.get(name, ()):
@@ -80,7 +80,7 @@ class UnknownNameError(MissingAttributeError):
     """A name that a module or an object does not have. The text is made when it is read: `hasattr` stays cheap."""
 
     def __init__(self, owner: str, name: str, names: Callable[[], Iterable[str]], prefix: str = ""):
-        """owner: of what, in words; prefix: what stands before the name in a program: "flow."."""
+        """Set owner, a description of the object; prefix: the text before the name in a program: "flow."."""
         Exception.__init__(self)
         self.missing, self._owner, self._names, self._prefix, self._place = name, owner, names, prefix, user_place()
 
