@@ -21,14 +21,14 @@ _UNEXPECTED = re.compile(r"(?:([\w.<>]+)\(\) )?got an unexpected keyword argumen
 
 
 def explained(function, args: list, kwargs: dict, error: Exception) -> FlowError | None:
-    """What to raise instead of `error`, raised by function(*args, **kwargs); None: `error` itself."""
+    """Return the exception to raise instead of `error` of function(*args, **kwargs); None: `error` itself."""
     if ours(sys._getframe(1)):                           # the function that the user called will say it
         return None
     return reworded(function, args, kwargs, error)
 
 
 def reworded(function, args: list, kwargs: dict, error: Exception) -> FlowError | None:
-    """`explained`, whoever called the function."""
+    """Return `explained`'s result for any caller of the function."""
     name = _name(function, args)
     good = isinstance(error, FlowError) and error.expected and not isinstance(error, NotATensorError)
     if good or not _inside(error):
@@ -78,7 +78,7 @@ def _inside(error: BaseException) -> bool:
 
 
 def _signature(function, args: list, kwargs: dict) -> inspect.Signature | None:
-    """Of the function; of one that stands for two, of the one that this call meant."""
+    """Return the signature of the function, or of the one of two that this call meant."""
     choice = function.choice
     try:
         return inspect.signature(choice.choose(tuple(args), kwargs) if choice is not None else function.function)
@@ -87,7 +87,7 @@ def _signature(function, args: list, kwargs: dict) -> inspect.Signature | None:
 
 
 def _name(function, args: list) -> str:
-    """What the user called: `hypot`, `Tensor.sum`, `Linear`."""
+    """Return the name that the user called: `hypot`, `Tensor.sum`, `Linear`."""
     name = function.name
     if function.owner is None:
         return name

@@ -49,7 +49,7 @@ def habitual(function, args: tuple, kwargs: dict) -> tuple[object] | None:
 
 
 def again(function: Callable, args, kwargs: dict):
-    """The call as it is meant; its errors are worded as those of any call."""
+    """Call the function as intended; its errors have the text of any call."""
     try:
         return function(*args, **kwargs)
     except (TypeError, AttributeError) as e:

@@ -15,7 +15,7 @@ _KINDS = {"int": int, "float": (int, float), "bool": (bool, int), "str": str, "N
           "list": (list, tuple), "dict": dict, "Tensor": TensorBase,
           "Sequence": (list, tuple), "Iterable": abc.Iterable, "Callable": abc.Callable,
           "Number": (int, float), "Parameter": TensorBase}
-# What parameters without annotation are called, and what they take.
+# Names of parameters without annotation, and their types.
 _MEANT = {"dim axis dims axes sizes times repeats shifts kernel_size stride output_size normalized_shape size shape source "
           "destination": "int | tuple", "split_size_or_sections indices_or_sections": "int | list", "data like": "Tensor",
           "fill_value min max min_value max_value start end step low high mean std q scale_factor": "int | float",
@@ -26,7 +26,7 @@ _ORDINARY = (int, float, str, list, tuple, dict, type(None), TensorBase, complex
 
 
 def _annotation(p: inspect.Parameter) -> str:
-    """The annotation, or what the default tells."""
+    """Return the annotation, or the type derived from the default."""
     if p.annotation is not p.empty:
         return p.annotation if isinstance(p.annotation, str) else getattr(p.annotation, "__name__", str(p.annotation))
     if p.default is not p.empty and p.default is not None:
@@ -42,7 +42,7 @@ def wants_tensor(p: inspect.Parameter) -> bool:
 
 
 def fits(value, p: inspect.Parameter) -> bool:
-    """Whether a value is of a kind the parameter names; True where that cannot be said."""
+    """Return True if a value has a type of the parameter, or if the type is unknown."""
     if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
         inner = p.replace(kind=p.POSITIONAL_OR_KEYWORD)
         return all(fits(v, inner) for v in (value.values() if p.kind is p.VAR_KEYWORD else value))
@@ -56,7 +56,7 @@ def fits(value, p: inspect.Parameter) -> bool:
 
 
 def of_type(p: inspect.Parameter) -> str:
-    """What a parameter takes, for people; "": its function's docstring alone says."""
+    """Return the type of a parameter as text; "" if only the docstring describes it."""
     text = _annotation(p) or next((words for names, words in _MEANT.items() if p.name.rstrip("_") in names.split()), "")
     return re.sub(r"\bTensor\b", "flow.Tensor", text).replace(" | ", " or ")
 

@@ -30,7 +30,10 @@ register_fields(check_level=None)     # the level inside `at_level`
 
 
 def level() -> int:
-    """How much is checked: 0 nothing, 1 graphs and plans, 2 results, too. Raises ArgumentError for another value."""
+    """Return the level of checks: 0 nothing, 1 graphs and plans, 2 also results.
+
+    Raises ArgumentError for another value.
+    """
     inside = thread_state.check_level
     if inside is not None:
         return inside

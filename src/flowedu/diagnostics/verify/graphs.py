@@ -115,7 +115,7 @@ def _check_order(graph: Graph, who: str, known: Collection[GraphValue]) -> Count
             raise _unknown(
                 who, f"output {i} of the graph is", value, listed, value.node.line if value.node else ""
             )
-    # Kernels made by `fuse` are named after the ops in them, which several may share.
+    # Kernels made by `fuse` have the name of their ops, which several may share.
     return Counter([node.name for node in graph.nodes if "formula" not in node.op.attr_index])
 
 
@@ -143,7 +143,10 @@ def _unknown(who: str, subject: str, value: GraphValue, listed: set[Node], line:
 
 
 def _check_call(node: Node, who: str, known: dict[Node, tuple]) -> None:
-    """Check that the Specs of a node's outputs are those that its op infers from its inputs. Each call is inferred once."""
+    """Check that a node's output Specs are those that its op infers from its inputs.
+
+    Each call is inferred once.
+    """
     last, outputs = known.get(node), [y.spec for y in node.outputs]
     same = last is not None and last[0] is node.op and last[2] is node.attrs and last[4] == outputs
     if same and last[1] is node.inputs:

@@ -46,7 +46,7 @@ class Replay:
         self.plan, self.who = plan, who
         self.value_at = {id(region): value for value, region in plan.where.items()}
         self.contents: dict[Buffer, object] = {b: b for b in plan.buffers if not b.in_arena}
-        self.copies: dict[int, object] = {}  # {id of a packed region: what was copied there}
+        self.copies: dict[int, object] = {}  # {id of a packed region: the values copied to it}
         self.lives: dict[Buffer, tuple[int, int]] = {}
 
     def fault(self, problem: str, line: str, *, expected: str, got: str, fix: str = STEPS) -> GraphError:
@@ -154,7 +154,7 @@ class Replay:
             )
 
     def _check_complete(self, done: list[Node]) -> None:
-        """Check that there is a step for each node that is neither a view nor a constant, in the order of the graph."""
+        """Check that each node has a step, except for views and constants, in the order of the graph."""
         expected = [n for n in self.plan.graph.nodes if n.op.view is None and not self._is_constant(n)]
         if done == expected:
             return
@@ -238,7 +238,7 @@ def _check_lifetimes(plan: Plan, who: str, lives: dict[Buffer, tuple[int, int]])
 
 
 def _check_places(plan: Plan, who: str) -> None:
-    """Check that buffers lie inside the arena, and that no two that are live at the same step overlap."""
+    """Check that buffers are inside the arena, and that no two live at the same step overlap."""
     if not isinstance(plan.arena, int) or plan.arena < plan.bound_bytes:
         raise fault(
             who,
