@@ -27,7 +27,7 @@ def vflip(img: np.ndarray) -> np.ndarray:
 
 
 def crop(img: np.ndarray, top: int, left: int, height: int, width: int) -> np.ndarray:
-    """What lies outside the picture is 0."""
+    """Crop the image; pixels outside it are 0."""
     h, w = img.shape[:2]
     inside = img[max(top, 0):max(top + height, 0), max(left, 0):max(left + width, 0)]
     if inside.shape[:2] == (height, width):
@@ -39,7 +39,7 @@ def crop(img: np.ndarray, top: int, left: int, height: int, width: int) -> np.nd
 
 
 def rounded(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """`a` in `dtype`; for whole numbers rounded and kept within their range."""
+    """Return `a` in `dtype`; values are rounded and clipped to the range of an integer dtype."""
     if dtype.kind not in "iu":
         return a.astype(dtype, copy=False)
     limits = np.iinfo(dtype)
@@ -71,7 +71,7 @@ def pad(img: np.ndarray, left: int, top: int, right: int, bottom: int, fill, mod
 def grayscale(img: np.ndarray, channels: int) -> np.ndarray:
     if dimensions(img)[0] == 1:
         grey = img.reshape(img.shape[:2])
-    elif img.dtype == np.uint8:         # Pillow's whole numbers: the weights times 2**16
+    elif img.dtype == np.uint8:         # Pillow's integers: the weights times 2**16
         total = img[..., :3].astype(np.uint32) @ np.array([19595, 38470, 7471], np.uint32)
         grey = ((total + 0x8000) >> 16).astype(np.uint8)
     else:
@@ -80,8 +80,10 @@ def grayscale(img: np.ndarray, channels: int) -> np.ndarray:
 
 
 def _blend(img: np.ndarray, other, factor: float) -> np.ndarray:
-    """other + factor * (img - other), cut to the range of pixels: 0 to 255, or 0 to 1 for floats; whole numbers cut off
-    below the point, as Pillow does."""
+    """Return other + factor * (img - other), clipped to 0 to 255, or 0 to 1 for floats.
+
+    Integer results are truncated, as in Pillow.
+    """
     out = np.float32(1 - factor) * other + np.float32(factor) * img
     return np.clip(out, 0, 255 if img.dtype.kind in "iu" else 1).astype(img.dtype)
 

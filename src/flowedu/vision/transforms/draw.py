@@ -23,7 +23,7 @@ def log_uniform(low: float, high: float) -> float:
 
 
 def whole(low: int, high: int) -> int:
-    """A whole number in [low, high)."""
+    """Draw an integer in [low, high)."""
     return min(low + int(uniform() * (high - low)), high - 1)
 
 

@@ -18,7 +18,9 @@ def to_hsv(img: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def to_rgb(h: Tensor, s: Tensor, v: Tensor) -> Tensor:
-    """The picture again. Each channel is full for a third of the circle and falls and rises within a sixth."""
+    """Convert back to RGB. Each channel is full for a third of the circle, and rises and falls within a
+    sixth.
+    """
     def channel(first: int) -> Tensor:
         k = (h * 6 + first) % 6
         return v - v * s * minimum(k, 4 - k).clamp(0, 1)
@@ -27,7 +29,7 @@ def to_rgb(h: Tensor, s: Tensor, v: Tensor) -> Tensor:
 
 
 def turned(img: Tensor, factor: float) -> Tensor:
-    """The picture with its hue turned by this part of the circle."""
+    """Return the image with its hue shifted by this part of the circle."""
     h, s, v = to_hsv(img)
     h = h + factor
     return to_rgb(h - h.floor(), s, v)

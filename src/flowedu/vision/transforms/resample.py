@@ -95,7 +95,7 @@ def nearest(source: int, target: int, centred: bool) -> np.ndarray:
     if not centred:
         return np.arange(target) * source // target
     step = source / target
-    at = np.cumsum(np.r_[0.5 * step, np.full(target - 1, step)])                # Pillow adds up, too: equal at the borders
+    at = np.cumsum(np.r_[0.5 * step, np.full(target - 1, step)])                # Pillow also adds up: equal at the borders
     return np.minimum(at.astype(np.intp), source - 1)
 
 

@@ -24,7 +24,7 @@ def vflip(img: Tensor) -> Tensor:
 
 
 def crop(img: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
-    """What lies outside the picture is 0."""
+    """Crop the image; pixels outside it are 0."""
     h, w = img.shape[-2:]
     y, x = min(max(top, 0), h), min(max(left, 0), w)
     inside = img[..., y:max(min(top + height, h), y), x:max(min(left + width, w), x)]
@@ -39,7 +39,9 @@ def _take(img: Tensor, dim: int, index: np.ndarray) -> Tensor:
 
 
 def through_float(img: Tensor, f) -> Tensor:
-    """f of the picture as floats; whole numbers are rounded (halves to even) and kept within their range."""
+    """Apply f to the image as floats; integer results are rounded (halves to even) and clipped to their
+    range.
+    """
     if img.dtype.is_floating_point:
         return f(img)
     limits = np.iinfo(img.dtype.numpy)
