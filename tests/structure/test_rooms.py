@@ -35,6 +35,10 @@ def chapter_of(room: Path) -> int:
     return int(found[1]) if found else chapter_of(room.parent) if room.parent != ROOT else 9
 
 
+def test_each_folder_of_core_names_its_chapter():
+    assert [room.name for room in ROOMS if room.parent == ROOT / "core" and chapter_of(room) == 9] == []
+
+
 def lessons_of(file: Path, pages: dict[Path, str]) -> list[int]:
     """Chapters whose pages name a file: its path; its folder's path and its name; or its name, where no other has it."""
     path = file.relative_to(ROOT.parent.parent).as_posix()

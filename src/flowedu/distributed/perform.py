@@ -58,7 +58,7 @@ def perform(comm, route: Route, part: np.ndarray | None, what: str = "") -> np.n
     if programs is None:
         programs = route.programs[comm.rank] = [_program(h, comm.rank) for h in route.hops]
     for program in programs:
-        part = program(comm, part, what or route.what)
+        part = program(comm, part, what or route.title)
     return part
 
 

@@ -1,4 +1,4 @@
-"""Job functions and their session (chapter 4).
+"""Chapter 4: job functions and their session, file by file in reading order.
 
     function.py  global_function: a Python function becomes a job
     blob.py      JobBlob: a value of a job under construction

@@ -1,4 +1,4 @@
-"""Modules with parameters, and the context that names them and creates variables (chapter 3).
+"""Chapter 3: modules with parameters, and the context that names them and creates variables.
 
     context.py    Context: variables and names of layers
     parameter.py  Parameter: a trainable tensor

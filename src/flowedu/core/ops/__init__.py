@@ -1,4 +1,4 @@
-"""Chapter 2, ops: the files in reading order. Importing this package registers the basic ops.
+"""Chapter 2: ops, file by file in reading order. Importing this package registers the basic ops.
 
     record.py                   the parts of an op's record
     call.pxd, call.pyx          dispatch of all op calls; interpreters

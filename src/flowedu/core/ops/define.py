@@ -110,7 +110,7 @@ class Op(OpBase):
     def leading(self, specs: Sequence[Spec], outs: Sequence[Spec], names: dict[str, Any]) -> dtype_class:
         """Return the dtype that selects the kernel."""
         source = self.key or (self.inputs[0] if self.inputs and not self.variadic else None)
-        return (names[source] if source else (specs[0] if specs else outs[0])).dtype
+        return (names[source] if source else (specs or outs)[0]).dtype
 
     def need_kernel(self, specs: Sequence[Spec], outs: Sequence[Spec], attrs: tuple) -> None:
         """Raise a DTypeError while a graph is built if no kernel can run the call."""

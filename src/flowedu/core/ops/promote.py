@@ -46,7 +46,9 @@ def promote(a: dt.dtype, b: dt.dtype) -> dt.dtype:
 
 
 def category(d: dt.dtype) -> int:
-    return 2 if d.is_floating_point else 0 if d is dt.bool_ else 1
+    if d.is_floating_point:
+        return 2
+    return 0 if d is dt.bool_ else 1
 
 
 def _combine(high: dt.dtype | None, low: dt.dtype | None) -> dt.dtype | None:
@@ -58,8 +60,9 @@ def _combine(high: dt.dtype | None, low: dt.dtype | None) -> dt.dtype | None:
 
 def number_type(x) -> dt.dtype:
     """Return the dtype of a Python number."""
-    return dt.bool_ if isinstance(x, (bool, np.bool_)) else dt.int64 if isinstance(x, (int, np.integer)) \
-        else default_float()
+    if isinstance(x, (bool, np.bool_)):
+        return dt.bool_
+    return dt.int64 if isinstance(x, (int, np.integer)) else default_float()
 
 
 def is_number(x) -> bool:
@@ -107,7 +110,8 @@ def scalar(value, dtype: dt.dtype, what: str = "scalar"):
     try:
         if dtype in FLOATS and current_interpreter() is None:
             return engine.number(value, dtype)
-        value = (float if dtype.is_floating_point else bool if dtype is dt.bool_ else int)(value)
+        whole = bool if dtype is dt.bool_ else int
+        value = (float if dtype.is_floating_point else whole)(value)
         low, high = dtype.limits
         if not (low <= value <= high or dtype.is_floating_point):
             value = _wrap_or_clamp(value, low, high, what)
@@ -139,7 +143,8 @@ def as_tensors(what: str, a, b, dtype: dt.dtype | None = None):
     if dtype is None:
         dtype = a.dtype if one and two and a.dtype is b.dtype else result_type(a, b)
         dtype = default_float() if what == "div" and not dtype.is_floating_point else dtype
-    return (cast(a, dtype) if one else scalar(a, dtype, "mul" if what == "pow" else what),     # a base wraps like a product
+    base_op = "mul" if what == "pow" else what              # a base wraps like a product
+    return (cast(a, dtype) if one else scalar(a, dtype, base_op),
             cast(b, dtype) if two else scalar(b, dtype, what))
 
 

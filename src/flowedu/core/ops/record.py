@@ -214,7 +214,7 @@ def linear_group(group: str | Sequence[str], outputs: tuple[str, ...]) -> tuple[
 
 def derive_gradients(grad: dict[str, Callable] | Callable | None, signature: Signature) -> dict[str, Any]:
     """Return `rules`, {input or "*": Rule}, and `saved`, inputs i and outputs ~i to keep for backward."""
-    table = grad if isinstance(grad, dict) else {"*": grad} if grad else {}
+    table = {"*": grad} if callable(grad) else grad or {}
     saved: list[int] = []
     rules = {target: Rule(f, [_need(p, signature, saved) for p in parameters(f)]) for target, f in table.items()}
     return {"rules": rules, "saved": tuple(saved), "saved_inputs": any(s >= 0 for s in saved),

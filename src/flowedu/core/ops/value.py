@@ -21,10 +21,10 @@ def _pair(name: str):
     def forward(self, other):
         return operate(REGISTRY[name], self, other)
 
-    def reflected(self, other):
+    def reverse(self, other):
         return operate(REGISTRY[name], other, self)
 
-    return forward, reflected
+    return forward, reverse
 
 
 class Value:

@@ -1,4 +1,4 @@
-"""Chapter 6, distribution: the files in reading order.
+"""Chapter 6: distribution over devices, file by file in reading order.
 
     sbp.py         layouts: split, broadcast, partial sum; how a size is cut
     names.py       placement and sbp as users write them

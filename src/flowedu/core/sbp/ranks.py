@@ -92,7 +92,7 @@ class World:
                 self.bell.notify_all()
             self.bell.wait_for(lambda: m.results is not None or ranks & self.ended)
         if m.results is None:
-            raise CommError(f"rank {rank} waits in {route.what} for a rank that has ended", at="", expected="all of them",
+            raise CommError(f"rank {rank} waits in {route.title} for a rank that has ended", at="", expected="all of them",
                             got=f"ranks {sorted(m.parts)}", fix="every rank must make the same calls, in the same order")
         return m.results.get(rank)
 

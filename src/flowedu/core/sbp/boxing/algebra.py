@@ -126,7 +126,7 @@ class Route:
         return {}
 
     @functools.cached_property
-    def what(self) -> str:
+    def title(self) -> str:
         return f"boxing {self.src} -> {self.dst}"
 
     def describe(self) -> str:
