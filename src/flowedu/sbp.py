@@ -1,4 +1,4 @@
-"""flow.sbp: how a global tensor lies along one axis of its placement."""
+"""flow.sbp: layouts of a global tensor along one axis of its placement."""
 from flowedu.core.sbp.names import BROADCAST as broadcast
 from flowedu.core.sbp.names import PARTIAL as partial_sum
 from flowedu.core.sbp.names import PARTIAL_MAX as partial_max

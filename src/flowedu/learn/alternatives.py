@@ -1,7 +1,7 @@
-"""Alternative right answers, chapters/*/right: another algorithm, another order, recursion for a loop. Each is right alone;
-and where all of them stand in the library at once, every exercise is still right, whoever's answer it is.
+"""Alternative right answers in chapters/*/right: another algorithm, another order, or recursion instead of a loop.
 
-A law that is narrower than what the library asks of an answer is found so: what is accepted here breaks another exercise.
+Each alternative passes its exercise alone. With all alternatives in the library at once, every exercise still passes. This
+finds a law that accepts more than the library needs: an answer that it accepts breaks another exercise.
 
     python -m flowedu.learn.alternatives                all of it
     python -m flowedu.learn.alternatives 4.2 4.3        these exercises

@@ -1,4 +1,4 @@
-"""What exercises ask for that the library itself has no use for."""
+"""Objects that exercises ask for and that the library itself does not use."""
 from __future__ import annotations
 
 

@@ -1,9 +1,10 @@
-"""A kernel in Cython runs in a process of its own: who judges it never loads it, and takes nothing from it but numbers.
+"""Kernels in Cython in a separate process. The judge never loads a kernel, and reads only arrays from its process.
 
-    yours = Apart("softmax", source)            where laws want a Compiled
-    python -m flowedu.learn.apart FD_IN FD_OUT SOURCE         the process; in a grade it stands behind walls
+    yours = Apart("softmax", source)            in the role of a Compiled in the laws
+    python -m flowedu.learn.apart FD_IN FD_OUT SOURCE         the process, in a sandbox while a submission is graded
 
-A message is its length, a line of JSON, and the bytes of the arrays, each between fences. CUDA C: simulated.py.
+A message consists of its length, a line of JSON, and the bytes of the arrays, each between guard bytes. simulated.py does
+the same for CUDA C.
 """
 from __future__ import annotations
 

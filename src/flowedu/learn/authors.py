@@ -1,6 +1,8 @@
-"""`make authors-check`: exercises are what they claim to be. Each hole's object exists and is as long as it says, the
-library's own lines are right, the stub is open, no edit of it that took no thought earns a point, and every wrong answer
-dies by the law it names."""
+"""Checks of the exercises for `make authors-check`.
+
+The object of each hole exists and has the stated length; the library's lines pass; the stub fails; no trivial edit of the
+stub earns a point; and each wrong answer fails by the law that its first line names.
+"""
 from __future__ import annotations
 
 import argparse

@@ -1,4 +1,4 @@
-"""The pages of a chapter and what they are made of: fenced blocks, with text between them."""
+"""Parser of lesson pages: fenced blocks, and the text between them."""
 from __future__ import annotations
 
 import re

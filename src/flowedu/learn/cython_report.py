@@ -1,4 +1,4 @@
-"""Cython's yellow lines as a picture: a source, each line shaded by how much of it talks to Python."""
+"""Drawing of a Cython source. The shade of a line shows how much of it calls Python."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,8 +1,10 @@
-"""A student's kernel beside the library's: an op that can do more than the exercise asks for runs the student's where that
-is enough, and the library's elsewhere (batches of products, softmax along the first axis). Counts how often.
+"""Kernels of students with the library's kernel as a fallback.
+
+An op may do more than its exercise asks for (batches of products, softmax along the first axis). The student's kernel runs
+the calls that it supports, and the library's kernel runs the others. This module also counts the calls.
 
     address, work = either("matmul", mine, mine_work)
-    times("matmul")                                 # how often it was the student's
+    times("matmul")                                 # number of calls of the student's kernel
 """
 from __future__ import annotations
 

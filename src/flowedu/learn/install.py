@@ -1,4 +1,4 @@
-"""A folder of answers runs in the places of the library's own: FLOWEDU_HOLES=work, which flowedu/__init__.py reads."""
+"""Installs a folder of answers in the library: FLOWEDU_HOLES=work, which flowedu/__init__.py reads."""
 from __future__ import annotations
 
 import importlib

@@ -1,5 +1,7 @@
-"""Why a block of a lesson, or the rest of a demo, does not run in a student's tree: an exercise is open, or an answer is
-wrong."""
+"""Reasons why a lesson's block or a demo's remainder does not run in a student's tree.
+
+An exercise is open, or an answer is wrong.
+"""
 from __future__ import annotations
 
 import os

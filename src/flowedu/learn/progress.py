@@ -1,4 +1,4 @@
-"""What a student has done: work/.course.json. Written whole or not at all; a broken one is put aside, not lost."""
+"""Progress of a student, in work/.course.json. The file is replaced as a whole; a damaged file is kept as a copy."""
 from __future__ import annotations
 
 import contextlib

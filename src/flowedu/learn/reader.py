@@ -1,8 +1,8 @@
-"""A lesson in a terminal, while it runs: headings, a line or two of text, the code, what it prints.
+"""Runs a lesson in a terminal: headings, a line or two of text, the code, and its output.
 
-Where the output is no terminal, or NO_COLOR is set, lines are plain: `|` stands before code, `>` before its output, and `:`
-before what goes on from the line above. With PACE=1 it stops at every block whose output the page shows, and asks what will
-be printed.
+If the output is not a terminal, or if NO_COLOR is set, lines are plain: `|` marks code, `>` its output, and `:` a
+continuation of the line above. With PACE=1 the lesson stops before each block whose output the page shows, and asks for a
+prediction of the output.
 """
 from __future__ import annotations
 

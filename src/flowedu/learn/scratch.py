@@ -1,10 +1,9 @@
-"""`make from-scratch`: the milestone of chapters 1 to 4 together. LeNet learns to read digits on all of a student's
-answers, and what ran is counted: how many functions of core, and of the library beside it, were theirs.
+"""Milestone of chapters 1 to 4, `make from-scratch`: LeNet learns to read digits with all answers of a student.
 
     python -m flowedu.learn.scratch [--library] [--work work]
 
-The program is chapters/from_scratch.py. Counted are functions in Python that it really called, from its first line to its
-last; what was compiled of the library is not seen.
+The report counts how many Python functions of core, and of the rest of the library, were the student's. It counts functions
+that chapters/from_scratch.py called, from its first line to its last. Compiled functions of the library are not counted.
 """
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""A kernel in CUDA C runs in a process of its own, in the simulator there: who judges it compiles it, looks at what was
-compiled, and never loads it. Numbers, counters and faults come back.
+"""Kernels in CUDA C in a separate process with the simulator. The judge never loads a kernel.
 
-    yours = Simulated("add", text)              where laws want a Launched
-    python -m flowedu.learn.simulated FD_IN FD_OUT SOURCE NAME        the process; in a grade it stands behind walls
+    yours = Simulated("add", text)              in the role of a Launched in the laws
+    python -m flowedu.learn.simulated FD_IN FD_OUT SOURCE NAME        the process, in a sandbox while a submission is graded
 
-What is compared with NumPy is the numbers. Faults and counters are the simulator's, which stands beside the kernel: so a
-kernel is refused that has more in it than CUDA C, or calls more than a kernel can.
+The judge compiles the kernel and inspects the compiled file. Arrays, counters, and faults come back, and the arrays are
+compared with NumPy. The simulator reports faults and counters and shares the process with the kernel, so a source that
+contains more than CUDA C, or calls more than a kernel can, is refused.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an object stands in a source file, and its lines: found by `ast`, so that sources carry no marks."""
+"""Positions and lines of objects in source files, found with `ast`, so that sources need no markers."""
 from __future__ import annotations
 
 import ast

@@ -1,5 +1,4 @@
-"""Key d of `make watch`: all that is known of an answer: the whole traceback of what it raises, what it prints, every
-line of its judge.
+"""Details of an answer's failure, for key d of `make watch`: the full traceback, the output, each line of the judge.
 
     python -m flowedu.learn.traced HOME 4.3 work/4.3_place.py SEED
 """

@@ -138,10 +138,7 @@ tril, triu = lambda x, /, *, k=0: joining.tril(x, k), lambda x, /, *, k=0: joini
 
 
 def asarray(obj, /, *, dtype=None, device=None, copy: builtins.bool | None = None):
-    """Return an array from numbers, nested lists, a buffer, or another array.
-
-    Memory is shared where possible.
-    """
+    """Return an array from numbers, nested lists, a buffer, or another array, without a copy where possible."""
     data = np.asarray(obj) if isinstance(obj, (memoryview, bytearray, array.array)) else obj
     y = creation.as_tensor(data, dtype, obj.device if device is None and isinstance(obj, Tensor) else device)
     shared = y is obj or isinstance(data, np.ndarray) and np.shares_memory(data, y.numpy())

@@ -1,4 +1,4 @@
-"""Chapter 7: pictures of many sizes in one tensor, and which of them go together."""
+"""Laws of chapter 7: images of many sizes in one tensor, and the choice of images that form a batch."""
 from __future__ import annotations
 
 import random

@@ -1,4 +1,4 @@
-"""Chapter 6: who sends what to whom, where a sum is finished, and how gradients cross the border to local tensors."""
+"""Laws of chapter 6: messages between devices, reductions, and gradients between global and local tensors."""
 from __future__ import annotations
 
 import itertools

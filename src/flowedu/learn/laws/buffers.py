@@ -1,4 +1,4 @@
-"""Chapter 7: tensors of different sizes in one allocation, and pictures made larger and smaller."""
+"""Laws of chapter 7: tensors of different sizes in one allocation, and resized images."""
 from __future__ import annotations
 
 import numpy as np

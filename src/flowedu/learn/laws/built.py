@@ -1,4 +1,4 @@
-"""Chapter 2: rules of gradients run while a graph is built, too (chapter 4), whose values have a shape and no methods."""
+"""Laws of chapter 2: gradient rules must also run while a graph is built (chapter 4), on values without methods."""
 from __future__ import annotations
 
 import functools

@@ -1,7 +1,7 @@
-"""What the laws of kernels in Cython share: a kernel is called as the engine calls it, and compared with NumPy.
+"""Helpers for the laws of Cython kernels: call a kernel as the engine does, and compare its result with NumPy.
 
-A case is (shapes of the inputs, attributes, which numbers, threads). Outputs stand between fences, and inputs are looked at
-afterwards: a kernel checks nothing, so what it does beside its work is seen here.
+A case is (shapes of the inputs, attributes, kind of values, threads). Outputs are surrounded by guard bytes, and inputs are
+compared afterwards, because a kernel checks nothing and may write outside its outputs.
 """
 from __future__ import annotations
 

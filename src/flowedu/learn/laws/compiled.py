@@ -1,5 +1,7 @@
-"""Chapter 5: passes that put one op into another. A graph is run by the records' own NumPy functions before and after; what
-it writes in place, later nodes see."""
+"""Laws of chapter 5: passes that merge one op into another.
+
+The NumPy functions of the records run the graph before and after the pass. Later nodes see writes in place.
+"""
 from __future__ import annotations
 
 import contextlib

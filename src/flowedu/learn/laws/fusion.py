@@ -1,4 +1,4 @@
-"""Chapter 4: what may go into one kernel. Graphs whose values are matrices (2, 3), rows (1, 3) and sums (3,)."""
+"""Laws of chapter 4: ops that may be fused into one kernel. Values have the shapes (2, 3), (1, 3), and (3,)."""
 from __future__ import annotations
 
 import importlib

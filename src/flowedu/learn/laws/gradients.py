@@ -1,4 +1,4 @@
-"""Chapter 2: shapes from letters, gradients, the walk back. `yours` is called inside a library that runs it."""
+"""Laws of chapter 2: shapes from axis equations, gradients, the backward pass. The library calls `yours`."""
 from __future__ import annotations
 
 import random

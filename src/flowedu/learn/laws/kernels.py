@@ -1,4 +1,4 @@
-"""Chapter 8, the CPU: what each kernel in Cython must do (called.py says how it is called), and how fast it is."""
+"""Laws of chapter 8 for the CPU: results and speed of each kernel in Cython. called.py calls the kernels."""
 from __future__ import annotations
 
 import math

@@ -1,4 +1,4 @@
-"""Chapter 2: which axes may be cut, and what an op is linear in: tried with numbers, on parts."""
+"""Laws of chapter 2: axes that may be split, and inputs in which an op is linear, tested with values on parts."""
 from __future__ import annotations
 
 import itertools

@@ -1,4 +1,4 @@
-"""Chapter 4: who reads a value last, and whose memory a result may take. Graphs of 2 x 2 matrices, some of them views."""
+"""Laws of chapter 4: last reads, and memory that a result may reuse. Graphs have 2 x 2 matrices and views."""
 from __future__ import annotations
 
 import functools

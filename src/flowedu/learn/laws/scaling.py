@@ -1,4 +1,4 @@
-"""Chapter 5: what a loss is multiplied with, from step to step. Ground truth: the rule, written out."""
+"""Laws of chapter 5: the factor of a loss from step to step. The expected values follow the written rule."""
 from __future__ import annotations
 
 from flowedu.learn.laws import Law, counted

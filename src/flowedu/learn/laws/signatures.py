@@ -1,4 +1,4 @@
-"""Chapter 6: which ways a call may lie on devices, and which of them is taken. The judge is numbers on two devices."""
+"""Laws of chapter 6: the SBP signatures of a call and the choice of one, tested with values on two devices."""
 from __future__ import annotations
 
 import itertools

@@ -1,4 +1,7 @@
-"""Chapter 6: training on several devices. Whatever is swapped, losses are those of one device; what differs is the bill."""
+"""Laws of chapter 6: training on several devices.
+
+Whatever part is replaced, the losses equal those of one device, and only the number of bytes differs.
+"""
 from __future__ import annotations
 
 import numpy as np

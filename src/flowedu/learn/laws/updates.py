@@ -1,4 +1,4 @@
-"""Chapter 3: what an optimizer does to a weight. Ground truth: the library's kernel, step by step."""
+"""Laws of chapter 3: the update of a weight by an optimizer, compared with the library's kernel step by step."""
 from __future__ import annotations
 
 import numpy as np

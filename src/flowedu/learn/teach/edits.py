@@ -1,4 +1,4 @@
-"""What is no answer: edits of a stub that took no thought, made from its syntax tree. None of them earns a point.
+"""Trivial edits of a stub, generated from its syntax tree. None of them may earn a point.
 
     for name, text in edits(hole, before).items(): ...        before: the exercise that comes before it, or None
 """

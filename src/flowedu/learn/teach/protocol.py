@@ -1,9 +1,9 @@
-"""What goes between a judge and an answer that runs in another process: plain data, never a pickle, never code.
+"""Messages between a judge and an answer in another process: plain data, never a pickle, never code.
 
-Both sides number the objects that have an identity (lists, arrays, objects of flowedu's classes) and tell each other what
-has changed in them: an answer that writes into its arguments has written into the judge's when the call returns. A function
-of one side is called by the other through a message. Tensors stay with the judge: the answer gets lazy ones, and the judge
-runs the ops that meet them, so that they have their history.
+Both sides number the objects that have an identity (lists, arrays, objects of flowedu's classes) and send each other their
+changes. When a call returns, the judge's arguments have the changes that the answer made to its arguments. One side calls a
+function of the other side through a message. Tensors stay with the judge: the answer receives lazy tensors, and the judge
+runs their ops, so that the tensors keep their history.
 """
 from __future__ import annotations
 

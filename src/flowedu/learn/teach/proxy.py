@@ -1,4 +1,4 @@
-"""The judge's end of an answer that runs elsewhere: functions that look like the answer's and ask for what they give."""
+"""Proxies in the judge for the functions of an answer in another process. A call sends a message."""
 from __future__ import annotations
 
 import builtins

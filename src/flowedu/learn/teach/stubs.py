@@ -1,7 +1,7 @@
-"""A source with holes in it: what stands between BEGIN YOUR TURN and END YOUR TURN is the stub, everything else as it was.
+"""Sources with holes: the lines between BEGIN YOUR TURN and END YOUR TURN are a stub, all other lines are unchanged.
 
     blank(sources, hole)        {file: text} with a hole's own lines taken out
-    own_lines(holes)            what must not be found anywhere in a tree that is handed out
+    own_lines(holes)            lines that must not occur anywhere in a tree that is handed out
 """
 from __future__ import annotations
 

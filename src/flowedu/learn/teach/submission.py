@@ -1,4 +1,4 @@
-"""What a student hands in: files of a folder, and nothing else of it. All that is read of them is their text."""
+"""Submission of a student: the files of a folder. Only their text is read."""
 from __future__ import annotations
 
 import errno

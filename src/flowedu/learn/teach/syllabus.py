@@ -1,10 +1,10 @@
-"""The assignment view: `make syllabus WEEKS=7 [CH=1-4] [OUT=build/syllabus.md]`: what is read and what is due in each week.
+"""Readings and deadlines of each week: `make syllabus WEEKS=7 [CH=1-4] [OUT=build/syllabus.md]`.
 
     python -m flowedu.learn.teach.syllabus 7 1-4 --out build/syllabus.md
 
-A chapter's hours are those of `make list`: the minutes of its exercises, and what is left for its pages, shared by their
-length. Sections come in the order of the pages, each exercise after its section and after what it runs; the weeks are cut
-so that they are about equally long.
+The hours of a chapter are those of `make list`: the minutes of its exercises, and the remaining time for its pages in
+proportion to their length. Sections follow the order of the pages, and each exercise follows its section and the exercises
+that it runs. The weeks are about equally long.
 """
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""`make student-tree UPTO=4 OUT=../handout`: a tree to hand out. Holes of chapters 1 to UPTO are stubs in src/, and nothing
-in it has a line of their answers; with CLOSED=1 later holes are stubs, too.
+"""Trees for students: `make student-tree UPTO=4 OUT=../handout`.
 
     python -m flowedu.learn.teach.tree 4 ../handout --closed
+
+The holes of chapters 1 to UPTO are stubs in src/, and no file contains a line of their answers. With CLOSED=1, later holes
+are also stubs.
 """
 from __future__ import annotations
 
