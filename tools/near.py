@@ -6,8 +6,9 @@
 `tests/near.json` has a list of test files for each Python file of the library. Recording runs the fast tests with
 `coverage`, with one context for each test file. The list of a source file first covers the executed lines in little time:
 the next test file is always the one that covers most new lines per second. After that come the test files that have most of
-their lines in the source file, until the list takes SECONDS. Compiled files have no lines to record: their tests are the
-test files that contain the name of the file or of its folder.
+their lines in the source file, until the list takes SECONDS. Compiled files have no lines to record.
+Their tests, and the tests of files that only long tests execute, are up to eight test files that contain the name of the
+file or of its folder.
 """
 from __future__ import annotations
 
@@ -24,7 +25,6 @@ ROOT = Path(__file__).resolve().parents[1]
 MAP = ROOT / "tests" / "near.json"
 SECONDS = 30                                        # of one process, with coverage: a run takes less
 EXAMPLE = "make test-near FILE=src/flowedu/core/sbp/boxing/geometry.py"
-COMPILED = {".pyx", ".pxd", ".pxi", ".h", ".cu", ".cpp"}
 
 
 class Recorder:
@@ -123,12 +123,11 @@ def find_tests(path: Path) -> list[str]:
     if name.startswith("tests/"):
         return [name]
     tests = json.loads(MAP.read_text(encoding="utf-8")).get(name, [])
-    if not tests and path.suffix in COMPILED:
-        for word in (path.stem, path.parent.name):
+    module = ".".join(Path(name).with_suffix("").parts[-2:])
+    for word in (module, path.stem, path.parent.name):
+        if not tests:
             command = ["git", "grep", "-lwF", "-e", word, "--", "tests/*/test_*.py"]
-            tests = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8").stdout.split("\n")[:-1]
-            if tests:
-                break
+            tests = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8").stdout.split("\n")[:8]
     tests = [test for test in tests if (ROOT / test).is_file()]
     if not tests:
         sys.exit(f"test-near: no test is recorded for {name}\n  fix: make test, or python tools/near.py --record")

@@ -367,7 +367,7 @@ def inside(check, devices=4, **options):
     (["S(0)", "B", "B"], ["2 of them"]), (None, ["2 of them", "None"]), (7, ["2 of them"]), ([], ["2 of them"]),
     (["S0", "B"], ["S0", '"S(axis)"']), (["S(-1)", "B"], ["S(-1)"]), (["S(0)", 3], ["not a layout"]),
     (["S(0)", "Pmax"], ["Pmax"]), (["S(0)", D.auto()], ["not a layout"]),
-    (["B", "S(2)"], ["splits an axis that is not there", "S(2)", "(4, 6)"])], ids=str)
+    (["B", "S(2)"], ["splits a missing axis", "S(2)", "(4, 6)"])], ids=str)
 def test_what_is_no_distribution(given, words):
     def check(x):
         with refused(ArgumentError, "hierarchical_parallel_cast: parallel_distribution", *words, at=False):

@@ -68,6 +68,8 @@ ENGINEER = [
     ("python -m flowedu.learn.exercises chapters/06_sbp", 1, r"0 of 3 right"),
     ("make fuzz ARGS='--seconds 2'", 0, r"0 findings"),
     ("make test ARGS='-q tests/show/test_about.py'", 0, r"passed|\.\.\.|100%"),
+    ("make test-near FILE=src/flowedu/autograd/functional_modules.py", 0, r"test_func\.py"),
+    ("make test-near FILE=src/flowedu/none.py", 2, r"there is no file src/flowedu/none\.py"),
     ("make clean", 0, r""),
     ("make list", 0, r"\[ \] 1\.2 "),                                # builds again what clean took away
 ]

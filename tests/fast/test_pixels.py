@@ -174,7 +174,7 @@ def test_damage_to_a_small_jpeg_file_is_met_as_by_pillow(place, byte, cut):
     try:
         want = by_pillow(bytes(data), "RGB")
     except Exception:
-        with refused(DataError, "no picture that can be read"):
+        with refused(DataError, "not an image that can be read"):
             decode.decode_image(bytes(data), "RGB")
     else:
         assert np.array_equal(decode.decode_image(bytes(data), "RGB"), want)

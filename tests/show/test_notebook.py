@@ -151,7 +151,7 @@ def test_show_writes_files(two, tmp_path):
                 flow.show(thing, tmp_path / f"{i}.svg")
     with pytest.raises(flow.errors.ArgumentError, match=r"show: path"):
         flow.show(thing, tmp_path / "a.png")
-    with pytest.raises(flow.errors.ArgumentError, match="no such picture of this Tensor"):
+    with pytest.raises(flow.errors.ArgumentError, match="no such image of this Tensor"):
         flow.show(flow.ones(2, 3, 4), tmp_path / "a.html")
 
 

@@ -343,7 +343,7 @@ def test_imagefolder_says_what_is_wrong(tmp_path):
     with pytest.raises(FileNotFoundError, match="no valid file for the classes cat"):
         datasets.ImageFolder(tmp_path)
     (tmp_path / "cat" / "a.png").write_bytes(b"no picture")
-    with pytest.raises(DataError, match=r"a\.png is not a picture"):
+    with pytest.raises(DataError, match=r"a\.png is not an image"):
         datasets.ImageFolder(tmp_path)[0]
     with pytest.raises(ValueError, match="Both extensions and is_valid_file"):
         datasets.DatasetFolder(tmp_path, str)

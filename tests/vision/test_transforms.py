@@ -523,7 +523,7 @@ def test_compose_lambda_and_repr():
     (lambda: T.Resize("big"), ValueError, "size does not fit"),
     (lambda: T.Resize(4, "cubic"), ValueError, "unknown interpolation"),
     (lambda: F.resize(pixels(), (3, 3), max_size=5), ValueError, "max_size does not fit"),
-    (lambda: F.resize("cat.png", 3), TypeError, "this is not a picture"),
+    (lambda: F.resize("cat.png", 3), TypeError, "this is not an image"),
     (lambda: F.hflip(np.zeros(3)), ValueError, "(H, W) or (H, W, C)"),
     (lambda: F.hflip(flow.zeros(3)), ValueError, "(..., C, H, W)"),
     (lambda: F.pad(pixels(), (1, 2, 3)), ValueError, "padding does not fit"),

@@ -106,7 +106,7 @@ def _check_dtype(signature: Signature, p: Parameter, dtype: np.dtype, size: int,
         raise DTypeError(f"{signature.name}: {p.name} has the wrong dtype", expected=f"`{p.text}`: {_told_type(p)}",
                          got=told_value(x), fix=f"{p.name}.astype(np.{wanted.name})")
     if size * dtype.itemsize % (wanted.itemsize * width):
-        raise DTypeError(f"{signature.name}: {p.name} has no whole number of {p.type[:-1]}",
+        raise DTypeError(f"{signature.name}: {p.name} ends in a part of a {p.type[:-1]}",
                          expected=f"`{p.text}`: a multiple of {width} numbers", got=f"{size} numbers")
 
 

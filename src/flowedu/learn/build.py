@@ -135,7 +135,7 @@ def _versions() -> tuple[str, ...]:
     try:
         import Cython
     except ImportError:
-        raise UnsupportedError("build: Cython is not installed", expected="what built flowedu", got="no Cython",
+        raise UnsupportedError("build: Cython is not installed", expected="the build tools of flowedu", got="no Cython",
                                fix="pip install cython") from None
     headers = sorted(p for f in ("core", "ops", "fast") for p in (KERNELS / f).glob("*") if p.suffix in (".h", ".pxd"))
     content = hashlib.sha256(b"\0".join(p.read_bytes() for p in headers)).hexdigest()

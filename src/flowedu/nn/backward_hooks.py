@@ -95,5 +95,5 @@ def _checked(got, count: int, name: str) -> tuple:
     got = got if isinstance(got, tuple) else (got,)
     if len(got) != count:
         raise CallError(f"Backward hook returned an invalid number of {name}", expected=f"None, or {count} gradients",
-                        got=str(len(got)), fix="return one for each, None where there is none")
+                        got=str(len(got)), fix="return one for each, or None if a gradient is missing")
     return got

@@ -215,7 +215,7 @@ def _texts(given, axes: int, shape: Sequence[int], what: str, kinds: str) -> tup
         if match is None or text[0] not in kinds:
             raise ArgumentError(f"{what} is not a layout", expected=some, got=repr(given), fix=example)
         if match[1] is not None and int(match[1]) >= len(shape):
-            raise ArgumentError(f"{what} splits an axis that is not there", expected=f"an axis of {tuple(shape)}", got=text,
+            raise ArgumentError(f"{what} splits a missing axis", expected=f"an axis of {tuple(shape)}", got=text,
                                 fix="count axes from 0")
         found.append(text if match[1] is None else f"S{match[1]}")
     return tuple(found)

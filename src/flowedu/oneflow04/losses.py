@@ -19,5 +19,5 @@ def add_loss(loss: BlobDef) -> None:
                                fix='put it into a function decorated with @flow.global_function("train", config)')
     if not isinstance(loss, BlobDef):
         raise CheckError("losses.add_loss: the loss is not a blob", expected="a blob of the job", got=type(loss).__name__,
-                         fix="add_loss(loss) with what a loss function of flow.nn gave")
+                         fix="add_loss(loss) with the result of a loss function of flow.nn")
     context.add_loss(loss)

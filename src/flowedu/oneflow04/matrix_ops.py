@@ -23,7 +23,7 @@ def _interval(start, limit, delta, dtype):
         if type(n) is not int:
             raise CheckError(f"range: {what} is not an int", expected="Python ints", got=repr(n), fix=f"{what}=int(x)")
     if limit <= start or delta < 1:
-        raise CheckError("range: nothing lies between", expected="limit > start, delta of 1 or more",
+        raise CheckError("range: the range is empty", expected="limit > start, delta of 1 or more",
                          got=f"start={start}, limit={limit}, delta={delta}", fix="flow.range(10) is 0, 1, ..., 9")
     dtype = dt.as_dtype(dtype or dt.int64, "range: dtype")
     return positions(len(_range(start, limit, delta)), dtype, start, delta)

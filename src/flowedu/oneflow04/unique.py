@@ -85,7 +85,7 @@ def sync_dynamic_resize(inputs, size, axis: int = 0, eager: bool = False):
     """The first `size` elements along an axis. size: (1,) whole numbers, known only when the job runs. eager: no matter."""
     axis = normal_axis(axis, inputs.ndim, "sync_dynamic_resize")
     if size.spec.size != 1 or size.dtype not in (dt.int32, dt.int64):
-        raise ArgumentError("sync_dynamic_resize: size is not a whole number", expected="int32 or int64 (1,)",
+        raise ArgumentError("sync_dynamic_resize: size is not an integer", expected="int32 or int64 (1,)",
                             got=str(size.spec), fix="the num_unique of unique_with_counts")
     return _resize_op(inputs, size, axis=axis)
 

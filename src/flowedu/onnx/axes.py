@@ -83,7 +83,7 @@ def resized(args: tuple, kwargs: dict, names: Sequence[str], axes: dict[str, dic
         name = next(left)
         for axis, symbol in axes.get(name, {}).items():
             if not 0 <= axis < x.ndim:
-                raise ArgumentError("onnx.export: dynamic_axes has an axis that is not there", got=str(axis),
+                raise ArgumentError("onnx.export: dynamic_axes has a missing axis", got=str(axis),
                                     expected=f"0 to {x.ndim - 1}", fix="count axes from 0")
             size = pick(symbol, x.shape[axis], (name, axis))
             x = x.index_select(axis, arange(size) % x.shape[axis])

@@ -62,7 +62,7 @@ def _check(q, k, v, mask, name="attention"):
                              fix="convert one with flow.cast")
     if q.ndim < 2 or k.shape != (*q.shape[:-2], *k.shape[-2:-1], q.shape[-1]) or v.shape[:-1] != k.shape[:-1]:
         raise ShapeError(f"{name}: q, k and v do not fit", expected="q (..., L, E), k (..., S, E), v (..., S, V)",
-                         got=f"q {q.shape}, k {k.shape}, v {v.shape}", fix="the same leading axes: expand those that are 1")
+                         got=f"q {q.shape}, k {k.shape}, v {v.shape}", fix="the same leading axes: expand axes of size 1")
     scores = (*q.shape[:-1], k.shape[-2])
     shift = len(scores) - mask.ndim
     if shift < 0 or any(n not in (1, scores[shift + i]) for i, n in enumerate(mask.shape)):

@@ -69,7 +69,7 @@ def _sum(parts):
 def _no_answer(name: str, x):
     return LinAlgError(f"{name}: LAPACK finds no answer", expected="finite numbers",
                        got=f"shape {x.shape}, {int((~np.isfinite(x)).sum())} numbers that are not finite",
-                       fix="look for what made them: flow.isfinite(x).all()")
+                       fix="find the op that computed them: flow.isfinite(x).all()")
 
 
 # ---- Cholesky

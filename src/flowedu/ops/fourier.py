@@ -23,7 +23,7 @@ def _check_type(name, x):
 def _check_signal(x):
     _check_type("rfft", x)
     if not x.ndim or not x.shape[-1]:
-        raise ShapeError("rfft: there are no numbers to transform", expected="1 or more along the last axis",
+        raise ShapeError("rfft: the input is empty", expected="1 or more along the last axis",
                          got=str(x.shape), fix="give it a signal")
 
 

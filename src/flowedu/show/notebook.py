@@ -108,7 +108,7 @@ def _written(thing: Any, path: Path) -> Path:
     if not found:
         table = " (it is a table: .html)" if _asked(thing, "_repr_html_") else ""
         kind = type(thing).__name__
-        raise ArgumentError(f"show: there is no such picture of this {kind}", got=f"{path}{table}",
+        raise ArgumentError(f"show: there is no such image of this {kind}", got=f"{path}{table}",
                             expected="an nn.Graph that was called, a route, a timeline; for .html also a plan, a job or a "
                             f"tensor of at most {MOST} rows and columns", fix="flow.show(thing) prints it as text")
     return write_text(path, found if path.suffix == ".svg" else PAGE.format(found))

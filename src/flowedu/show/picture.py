@@ -26,7 +26,7 @@ def draw_memory(plan: Plan, path: str | os.PathLike, arguments: dict[str, str] |
     try:
         from matplotlib.figure import Figure  # not pyplot: no window, no global state
     except ImportError as e:
-        raise UnsupportedError("a picture of a plan needs matplotlib", expected="the package matplotlib", got=str(e),
+        raise UnsupportedError("an image of a plan needs matplotlib", expected="the package matplotlib", got=str(e),
                                fix=install("plot")) from None
 
     where, live, saved, names = parts(plan), live_bytes(plan), saved_for_backward(plan), _names(plan, arguments or {})

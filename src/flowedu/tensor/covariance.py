@@ -14,7 +14,7 @@ def _weights(name: str, w, observations: int, whole: bool):
     if w is None:
         return None
     if whole == w.dtype.is_floating_point:
-        raise ArgumentError(f"cov: {name} must be {'whole numbers' if whole else 'floats'}", got=w.dtype.name,
+        raise ArgumentError(f"cov: {name} must be {'integers' if whole else 'floats'}", got=w.dtype.name,
                             expected="int64" if whole else "float32 or float64",
                             fix=f"{name}={name}.{'long' if whole else 'float'}()")
     if tuple(w.shape) != (observations,):

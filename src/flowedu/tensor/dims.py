@@ -16,11 +16,11 @@ def one_dim(dim: int, rank: int, what: str) -> int:
     """`dim` counted from the front. A 0-dim tensor counts as having one axis. Raises AxisError (an IndexError)."""
     n = rank or 1
     if isinstance(dim, bool):
-        raise DTypeError(f"{what}: dim is not a whole number", expected="an int", got=repr(dim), fix=f"dim={int(dim)}")
+        raise DTypeError(f"{what}: dim is not an integer", expected="an int", got=repr(dim), fix=f"dim={int(dim)}")
     try:
         d = operator.index(dim)
     except TypeError:
-        raise DTypeError(f"{what}: dim is not a whole number", expected="an int", got=type(dim).__name__,
+        raise DTypeError(f"{what}: dim is not an integer", expected="an int", got=type(dim).__name__,
                          fix="dim=int(d)") from None
     if not -n <= d < n:
         raise AxisError(f"{what}: Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})",
@@ -41,7 +41,7 @@ def check_int(what: str, name: str, value) -> int:
             return int(value.item()) if isinstance(value, TensorBase) else operator.index(value)
     except TypeError:
         pass
-    raise DTypeError(f"{what}: {name} is not a whole number", expected="an int, or a 0-dim tensor of integers", got=got,
+    raise DTypeError(f"{what}: {name} is not an integer", expected="an int, or a 0-dim tensor of integers", got=got,
                      fix=f"{name}=int(n)")
 
 
@@ -80,7 +80,7 @@ def sizes(shape) -> tuple[int, ...]:
         return tuple([operator.index(n) for n in shape])
     except TypeError:
         if inside and any(not isinstance(n, TensorBase) and not hasattr(n, "__index__") for n in shape):
-            raise CallError("the sizes of a shape are whole numbers", expected="ints", got=f"{shape!r}"[:60],
+            raise CallError("the sizes of a shape are integers", expected="ints", got=f"{shape!r}"[:60],
                             fix="write each size as an int") from None
         return tuple([int(n.item()) if isinstance(n, TensorBase) else operator.index(n) for n in shape])
 

@@ -163,7 +163,7 @@ def _shifted(what: str, input, dim, sign: int) -> Tensor:
     check_tensor(what, input)
     if dim is None and input.ndim > 1 and input.shape[-1] == 2:
         raise ArgumentError(f"{what}: the last axis may be one of pairs, whose parts would change places", got="dim=None",
-                            expected=f"dim, of a tensor {tuple(input.shape)}", fix="dim=-2, or all that are meant")
+                            expected=f"dim, of a tensor {tuple(input.shape)}", fix="dim=-2, or a tuple of all axes")
     along = dims(dim, input.ndim, what)
     return P.roll(input, [sign * (input.shape[a] // 2) for a in along], along)
 

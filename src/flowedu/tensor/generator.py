@@ -38,7 +38,7 @@ class Generator:
     def manual_seed(self, seed: int) -> Generator:
         """Start the row that belongs to this seed. Returns the generator."""
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
-            raise DTypeError("manual_seed: the seed is not a whole number", expected="an int", got=type(seed).__name__,
+            raise DTypeError("manual_seed: the seed is not an integer", expected="an int", got=type(seed).__name__,
                              fix="int(seed)")
         if not -0x8000000000000000 <= seed <= 0xFFFFFFFFFFFFFFFF:
             raise ArgumentError("manual_seed: the seed has more than 64 bits", expected="-2**63 to 2**64-1", got=str(seed),

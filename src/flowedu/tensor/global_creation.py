@@ -30,7 +30,7 @@ def spread_out(t: Tensor, placement, sbp, device=None) -> Tensor:
                          fix='placement=flow.placement("cpu", [0, 1]), sbp=flow.sbp.broadcast')
     if device is not None:
         raise ArgumentError("device and placement together", expected="one of them", got=f"device={device!r}",
-                            fix="leave device out: the placement says where it lies")
+                            fix="leave device out: the placement determines the device")
     if t.is_lazy:
         placing = getattr(current_interpreter(), "placing", None)
         return placing.spread(t, placement, sbp) if hasattr(placing, "spread") else t.to_global(placement, sbp)

@@ -92,7 +92,7 @@ class Parts:
             return operator.index(i)
         except TypeError:
             raise AxisError(f"index: Invalid index {type(i).__name__}", expected=_KINDS, got=repr(i)[:40],
-                            fix="int(i), if it is a whole number") from None
+                            fix="int(i), if it is an integer") from None
 
     @staticmethod
     def _takes(i) -> int:
@@ -153,7 +153,7 @@ class Parts:
                 raise AxisError(f"index: The shape of the mask {list(mask.shape)} at index {k} does not match the shape of "
                                 f"the indexed tensor {list(self.shape)} at index {self.axis + k}",
                                 expected=f"{self.shape[self.axis:self.axis + mask.ndim]}", got=str(mask.shape),
-                                fix="a mask of the shape of the axes it stands for")
+                                fix="a mask with the shape of the axes that it replaces")
         for places in np.nonzero(mask):
             self._keep(self.shape[self.axis], places.astype(np.int64))
             self.axis += 1

@@ -16,7 +16,7 @@ class finfo:
         d = get_default_dtype() if type is None else as_dtype(type)
         if not d.is_floating_point:
             raise DTypeError("finfo: the dtype is not a floating one", got=repr(d), expected="float32, say",
-                             fix="flow.iinfo is for whole numbers")
+                             fix="flow.iinfo is for integers")
         self.dtype, self.bits = d.name, 8 * d.bytes
         if d is bfloat16:                                # float32 with 7 of its 23 fraction bits
             self.eps, self.tiny, self.resolution = 2.0 ** -7, 2.0 ** -126, 0.01
@@ -49,7 +49,7 @@ class iinfo:
     def __init__(self, type: dtype):
         d = as_dtype(type)
         if d.is_floating_point or d.numpy is None or d.numpy == np.bool_:
-            raise DTypeError("iinfo: the dtype is not one of whole numbers", got=repr(d), expected="int32, say",
+            raise DTypeError("iinfo: the dtype is not an integer dtype", got=repr(d), expected="int32, say",
                              fix="flow.finfo is for floating dtypes")
         info = np.iinfo(d.numpy)
         self.dtype, self.bits, self.max, self.min = d.name, info.bits, int(info.max), int(info.min)

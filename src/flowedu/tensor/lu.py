@@ -76,7 +76,7 @@ def _places(pivots, n: int) -> np.ndarray:
         for j, at in enumerate(a[i]):
             if not 1 <= at <= n:
                 raise ArgumentError("linalg.lu_solve: pivots are no rows of LU", expected=f"1 to {n}", got=str(int(at)),
-                                    fix="those that flow.linalg.lu_factor gave with LU")
+                                    fix="the pivots that flow.linalg.lu_factor returned with LU")
             rows[j], rows[at - 1] = rows[at - 1], rows[j]
         found[i][rows, range(n)] = 1
     return found
@@ -87,7 +87,7 @@ def lu_solve(LU, pivots, B, *, left: bool = True, adjoint: bool = False):
     for name, x in (("LU", LU), ("pivots", pivots), ("B", B)):
         check_rank("linalg.lu_solve", x, 1 if name == "pivots" else 2, name)
     if pivots.dtype.is_floating_point:
-        raise ArgumentError("linalg.lu_solve: pivots are not whole numbers", expected="the pivots of lu_factor",
+        raise ArgumentError("linalg.lu_solve: pivots are not integers", expected="the pivots of lu_factor",
                             got=str(pivots.dtype), fix="LU, pivots = flow.linalg.lu_factor(A)")
     if not left:
         return S.mT(lu_solve(LU, pivots, S.mT(B), adjoint=not adjoint))

@@ -30,7 +30,7 @@ def _float_type(what, dtype):
     kind = default_float() if dtype is None else dt.as_dtype(dtype)
     if not kind.is_floating_point:
         raise UnsupportedError(f"{what}: Only support floating dtype", expected="a floating dtype", got=kind.name,
-                               fix="flow.randint for whole numbers")
+                               fix="flow.randint for integers")
     return kind
 
 

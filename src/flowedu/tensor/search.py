@@ -319,7 +319,7 @@ def bincount(input, weights=None, minlength: int = 0):
     a = data("bincount", input)
     if a.ndim != 1 or a.dtype.kind not in "iu" or (a < 0).any():
         raise ArgumentError("bincount: bincount only supports 1-d non-negative integral inputs.", got=f"{input.dtype.name} "
-                            f"{tuple(input.shape)}", expected="a vector of whole numbers of 0 or more",
+                            f"{tuple(input.shape)}", expected="a vector of integers of 0 or more",
                             fix="x.flatten().long()")
     size = max(int(a.max(initial=-1)) + 1, minlength)
     ones = weights if weights is not None else S.expand(beside(scalar(1, dt.int64), input), a.size)

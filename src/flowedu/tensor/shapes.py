@@ -32,7 +32,7 @@ def full_shape(size: int, shape: Sequence[int], what: str = "reshape") -> tuple[
             hole = i
         elif n < 0:
             raise ShapeError(f"{what}: invalid shape dimension {n}", expected="sizes of 0 or more, or one -1",
-                             got=str(tuple(shape)), fix="-1 stands for the size that is worked out")
+                             got=str(tuple(shape)), fix="-1 is replaced by the computed size")
         else:
             known *= n
     if hole is None:
@@ -56,7 +56,7 @@ def view(input, *shape):
     """A view of another shape. Raises ShapeError where only a copy could have it: then use reshape."""
     if len(shape) == 1 and hasattr(shape[0], "is_floating_point"):
         raise ArgumentError("view: a dtype would reinterpret the bytes", expected="sizes", got=repr(shape[0]),
-                            fix="x.to(dtype) converts the numbers")
+                            fix="x.to(dtype) converts the values")
     full = full_shape(input._numel, sizes(shape), "view")
     if current_interpreter() is None and not input.is_contiguous() and reshape_strides(
             input.shape, input.strides, full) is None:

@@ -52,7 +52,7 @@ def _decoded(data: bytes, mode, turned: bool, what: str) -> Tensor:
     try:
         image = opened(data, turned)
     except Exception as e:                               # damaged bytes make Pillow raise many kinds
-        raise DataError(f"{what} is no picture", expected="PNG, JPEG, GIF, WebP or another format of Pillow",
+        raise DataError(f"{what} is not an image", expected="PNG, JPEG, GIF, WebP or another format of Pillow",
                         got=f"{len(data)} bytes", fix="look whether the file is whole") from e
     want = _MODES.get(mode, image.mode if image.mode in _MODES.values() else "RGBA" if image.mode in ("P", "PA") and
                       "transparency" in image.info else "L" if image.mode == "1" else "RGB")
@@ -77,6 +77,6 @@ def _image(what: str, input: Tensor):
         raise NotATensorError(what, input, "input")
     a = input.cpu().numpy()
     if a.ndim != 3 or a.shape[0] not in (1, 3) or a.dtype != np.uint8:
-        raise ShapeError(f"{what}: this is no picture", expected="(1, H, W) or (3, H, W) of uint8",
+        raise ShapeError(f"{what}: this is not an image", expected="(1, H, W) or (3, H, W) of uint8",
                          got=f"{tuple(a.shape)} of {a.dtype}", fix="(x * 255).to(flow.uint8)")
     return pillow()[0].fromarray(np.ascontiguousarray(a[0] if len(a) == 1 else a.transpose(1, 2, 0)))

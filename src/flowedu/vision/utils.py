@@ -59,11 +59,11 @@ def _batch(given) -> np.ndarray:
             raise NotATensorError("make_grid", each, "tensor")
     arrays = [each.detach().cpu().numpy() for each in pictures]
     if len({a.shape for a in arrays}) != 1:
-        raise ShapeError("make_grid: the pictures differ in size", expected="a list of pictures of one shape",
-                         got=", ".join(str(a.shape) for a in arrays) or "no picture", fix="transforms.Resize before")
+        raise ShapeError("make_grid: the images differ in size", expected="a list of images of one shape",
+                         got=", ".join(str(a.shape) for a in arrays) or "not an image", fix="transforms.Resize before")
     x = np.stack(arrays) if pictures is given else arrays[0]
     if x.ndim not in (2, 3, 4):
-        raise ShapeError("make_grid: these are not pictures", expected="(B, C, H, W), (C, H, W) or (H, W)",
+        raise ShapeError("make_grid: these are not images", expected="(B, C, H, W), (C, H, W) or (H, W)",
                          got=str(x.shape), fix="x.view(-1, 1, 28, 28)")
     x = x.reshape((1,) * (4 - x.ndim) + x.shape)
     return np.repeat(x, 3, 1) if x.shape[1] == 1 else x

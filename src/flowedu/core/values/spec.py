@@ -59,7 +59,7 @@ def _as_int(what, shape, n):
     try:
         return index(n)
     except TypeError:
-        raise ShapeError(f"{what}: a size is not a whole number", expected="ints of 0 or more", got=str(tuple(shape)),
+        raise ShapeError(f"{what}: a size is not an integer", expected="ints of 0 or more", got=str(tuple(shape)),
                          fix="int(n)") from None
 
 

@@ -25,7 +25,7 @@ def answer(hole) -> str:
 def export(out: Path, holes: Iterable) -> list[str]:
     """Write the answers of these holes; the names of the files. Raises ArgumentError: `out` is not empty."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ArgumentError(f"{out} is not empty", expected="a folder that is not there yet", got=str(out),
+        raise ArgumentError(f"{out} is not empty", expected="a folder that does not exist yet", got=str(out),
                             fix="OUT=../other")
     out.mkdir(parents=True, exist_ok=True)
     made = []

@@ -84,7 +84,7 @@ def export(out: Path, upto: int, closed: bool = False, home: Path = course.HOME,
     machine alone); holes: others than those of the chapters. Raises ArgumentError: `out` is not empty, or there is no such
     chapter."""
     if out.exists() and any(out.iterdir()):
-        raise ArgumentError(f"{out} is not empty", expected="a folder that is not there yet", got=str(out),
+        raise ArgumentError(f"{out} is not empty", expected="a folder that does not exist yet", got=str(out),
                             fix="OUT=../other")
     if home.resolve() in out.resolve().parents and "build" not in out.resolve().relative_to(home.resolve()).parts[:1]:
         raise ArgumentError(f"{out} lies inside of the tree it is made of", expected="a folder beside it", got=str(out))

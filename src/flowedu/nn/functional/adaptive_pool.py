@@ -24,7 +24,7 @@ def _sizes(what, output_size, size):
                             got=repr(output_size), fix="output_size=1 pools everything")
     if 0 in size:
         raise ShapeError(f"{what}: Expected input to have non-zero size for non-batch dimensions", got=str(size),
-                         expected="sizes of 1 or more", fix="leave empty pictures out")
+                         expected="sizes of 1 or more", fix="leave empty images out")
     return tuple(n if o is None else o for o, n in zip(found, size))
 
 

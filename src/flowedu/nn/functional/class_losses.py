@@ -87,7 +87,7 @@ def _labels(what: str, target, shape: tuple, input):
         raise ShapeError(f"{what}: Expected target size {list(shape)}, got {list(target.shape)}", expected=f"a class for "
                          f"each sample of the input {tuple(input.shape)}: {shape}", got=str(tuple(target.shape)),
                          fix="target.argmax(1) of one-hot targets, or target.float() for probabilities"
-                         if target.shape == input.shape else "classes of the input lie along axis 1")
+                         if target.shape == input.shape else "axis 1 of the input is the axis of classes")
     return target
 
 

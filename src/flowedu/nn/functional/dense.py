@@ -121,7 +121,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
                          fix="flow.randn(rows, size)")
     if input.dtype not in (dt.int32, dt.int64):
         if input.dtype not in (dt.int8, dt.uint8):
-            raise DTypeError("embedding: the indices are not whole numbers", expected="int32 or int64",
+            raise DTypeError("embedding: the indices are not integers", expected="int32 or int64",
                              got=repr(input.dtype), fix="input.long()")
         input = cast(input, dt.int64)
     if max_norm is not None:

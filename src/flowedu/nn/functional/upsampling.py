@@ -36,7 +36,7 @@ def interpolate(input: Tensor, size=None, scale_factor=None, mode: str = "neares
     check_tensor("interpolate", input)
     n = input.ndim - 2
     if antialias:
-        raise UnsupportedError("interpolate: antialias is not there", expected="antialias=False", got="True",
+        raise UnsupportedError("interpolate: antialias is not supported", expected="antialias=False", got="True",
                                fix="mode='area' for smaller images")
     if mode not in _AXES or n not in _AXES[mode]:
         raise ArgumentError(f"interpolate: mode={mode!r} does not fit a {input.ndim}D input",
@@ -59,12 +59,12 @@ def interpolate(input: Tensor, size=None, scale_factor=None, mode: str = "neares
             raise ArgumentError("interpolate: Input and scale_factor must have the same number of spatial dimensions",
                                 expected=f"{n} factors", got=str(scale_factor), fix="one number for all axes")
         if not all(0 < s * float(f) < 2 ** 62 for s, f in zip(old, factors)):
-            raise ArgumentError("interpolate: scale_factor is not right", expected="a finite number above 0, and a picture",
+            raise ArgumentError("interpolate: scale_factor is not right", expected="a finite number above 0, and an image",
                                 got=f"{scale_factor}, {old}", fix="scale_factor=2.0")
         new = tuple(int(math.floor(s * float(f))) for s, f in zip(old, factors))
     if 0 in old or 0 in new:
         raise ShapeError("interpolate: Input and output sizes should be greater than 0", got=f"{old} to {new}",
-                         expected="sizes of 1 or more", fix="leave empty pictures out")
+                         expected="sizes of 1 or more", fix="leave empty images out")
     if mode == "area":
         from flowedu.nn.functional import adaptive_pool
         return getattr(adaptive_pool, f"adaptive_avg_pool{n}d")(input, new)

@@ -214,7 +214,7 @@ class Graph(core.TracedGraph):
         spread = self._need_compiled(what).spread
         if spread is None:
             raise GraphError(f"{what}: graph {self.name} has no global tensors", got="local tensors",
-                             expected="parameters or inputs on a placement", fix="graph.report() says what the passes did")
+                             expected="parameters or inputs on a placement", fix="graph.report() lists what passes did")
         return spread
 
     def check(self, *args, **kwargs) -> None:

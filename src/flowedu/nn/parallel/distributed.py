@@ -214,7 +214,7 @@ def _broadcast(comm: Comm, tensors: Sequence[Tensor], source: int = 0) -> None:
         kinds.setdefault(x.dtype, []).append(x)
     for dtype, xs in kinds.items():
         if dtype.numpy is None:
-            raise DTypeError("DistributedDataParallel: NumPy lacks a buffer's dtype", expected="another", got=repr(dtype),
+            raise DTypeError("DistributedDataParallel: NumPy has no such dtype", expected="another", got=repr(dtype),
                              fix="broadcast_buffers=False, broadcast_parameters=False")
         arrays = [x.peek() for x in xs]
         flat = np.concatenate([a.reshape(-1) for a in arrays]) if comm.rank == source else None

@@ -89,7 +89,7 @@ class ParametrizationList(ModuleList):
                 if not hasattr(m, "right_inverse"):
                     raise UnsupportedError(f"parametrize: {type(m).__name__} has no right_inverse, so the tensor cannot be "
                                            "set", expected="def right_inverse(self, value)", got="a value for it",
-                                           fix="define it: what forward makes value of")
+                                           fix="define it: the value from which forward computes the parameter")
                 value = m.right_inverse(value)
             for own, new in zip(self.originals(), [value] if self.is_tensor else value):
                 own.copy_(new)

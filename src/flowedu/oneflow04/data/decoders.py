@@ -40,9 +40,9 @@ def check_raw(records, blob_name, shape, dtype):
     check_records("OFRecordRawDecoder", records, blob_name)
     if any(n < 1 for n in shape):
         raise ShapeError("OFRecordRawDecoder: shape is the shape of one sample, of known sizes", expected="sizes of 1 or "
-                         "more", got=str(shape), fix="leave the batch axis out: shape=(28, 28) for pictures, () for labels")
+                         "more", got=str(shape), fix="leave the batch axis out: shape=(28, 28) for images, () for labels")
     if not isinstance(dtype, dt.dtype) or dtype.numpy is None:
-        raise DTypeError("OFRecordRawDecoder: dtype is not a type of numbers", expected="flow.float32, flow.int32, ...",
+        raise DTypeError("OFRecordRawDecoder: dtype is not numeric", expected="flow.float32, flow.int32, ...",
                          got=repr(dtype), fix="for bytes of any length use OFRecordBytesDecoder")
 
 

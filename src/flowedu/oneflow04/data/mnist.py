@@ -128,8 +128,8 @@ def _read_npz(path) -> Digits:
     for x, y in (digits[:2], digits[2:]):
         if x.ndim != 3 or x.dtype != np.uint8 or y.shape != x.shape[:1] or y.dtype.kind not in "iu":
             raise DataError(f"load_mnist: {path} does not hold MNIST's layout",
-                            expected="pictures uint8 (N, rows, columns), labels of an integer type (N,)",
-                            got=f"pictures {x.dtype} {x.shape}, labels {y.dtype} {y.shape}", fix=remove)
+                            expected="images uint8 (N, rows, columns), labels of an integer type (N,)",
+                            got=f"images {x.dtype} {x.shape}, labels {y.dtype} {y.shape}", fix=remove)
     return digits
 
 

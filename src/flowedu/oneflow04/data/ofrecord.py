@@ -152,7 +152,7 @@ def feature(value: Any):
         return pb.Feature(int64_list=pb.Int64List(value=array.astype(np.int64)))
     raise DTypeError("ofrecord: a feature cannot hold this", expected="bytes, str, a list of bytes, or numbers that fit "
                      "float32, float64, int32 or int64", got=f"{type(value).__name__} of {array.dtype}",
-                     fix="for a picture, write the bytes of its PNG or JPEG file, or array.tobytes()")
+                     fix="for an image, write the bytes of its PNG or JPEG file, or array.tobytes()")
 
 
 class ofrecord_writer:

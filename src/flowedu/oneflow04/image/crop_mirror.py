@@ -86,19 +86,19 @@ def CropMirrorNormalize(input_blob, mirror_blob=None, color_space: str = "BGR", 
     if spec.dtype is dt.tensor_buffer:
         need_buffer(WHAT, input_blob, rank=1)
         if crop_h < 1 or crop_w < 1:
-            raise ArgumentError(f"{WHAT}: pictures of many sizes need crop_h and crop_w", expected="both above zero",
+            raise ArgumentError(f"{WHAT}: images of many sizes need crop_h and crop_w", expected="both above zero",
                                 got=f"crop_h={crop_h}, crop_w={crop_w}", fix="crop_h=224, crop_w=224, say; or Resize first")
     elif spec.dtype is not dt.uint8:
         raise UnsupportedError(f"{WHAT}: the input has another element type", expected="uint8 or a TensorBuffer",
                                got=spec.dtype.name, fix="pass what flow.image.Resize or decode gives")
     elif len(spec.shape) != 4 or spec.shape[3] != channels:
-        raise ShapeError(f"{WHAT}: the input is not a batch of such pictures", expected=f"(N, H, W, {channels}) for "
+        raise ShapeError(f"{WHAT}: the input is not a batch of such images", expected=f"(N, H, W, {channels}) for "
                          f"color_space={color_space}", got=str(spec.shape), fix="color_space says how many channels there "
                          "are: GRAY 1, RGB and BGR 3")
     else:
         check_room(*spec.shape[1:3], crop_h, crop_w, "the batch")
     if mirror_blob is not None and need_value(WHAT, mirror_blob).size != spec.shape[0]:
-        raise ShapeError(f"{WHAT}: mirror_blob does not fit", expected=f"one number for each of {spec.shape[0]} pictures",
+        raise ShapeError(f"{WHAT}: mirror_blob does not fit", expected=f"one number for each of {spec.shape[0]} images",
                          got=str(mirror_blob.spec), fix=f"flow.random.CoinFlip(batch_size={spec.shape[0]})")
     if output_layout not in ("NCHW", "NHWC") or not 0 <= crop_pos_y <= 1 or not 0 <= crop_pos_x <= 1:
         raise ArgumentError(f"{WHAT}: an argument does not fit", expected='output_layout "NCHW" or "NHWC", crop_pos_y and '

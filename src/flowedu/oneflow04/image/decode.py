@@ -92,7 +92,7 @@ def decode_image(data: bytes | np.ndarray, color_space: str = "BGR", where: str 
         mode = "L" if channels == 1 else "RGB"
         return _pixels_of(image if image.mode == mode else image.convert(mode), color_space.upper() == "BGR")
     except Exception as e:        # damaged bytes make Pillow's decoders raise OSError, SyntaxError, struct.error and more
-        raise DataError(f"{where}: the bytes are no picture that can be read", expected="a whole PNG, JPEG or BMP file",
+        raise DataError(f"{where}: the bytes are not an image that can be read", expected="a whole PNG, JPEG or BMP file",
                         got=f"{len(raw)} bytes starting {raw[:8]!r} ({type(e).__name__}: {e})",
                         fix="check the file, and that all of its bytes were stored") from e
 

@@ -37,7 +37,7 @@ def _need(what: str, x, pairs, name: str):
     """Raise unless x is a TensorBuffer (N,) and pairs (N, 2)."""
     n = need_buffer(what, x, rank=1).shape[0]
     if need_value(what, pairs).shape != (n, 2):
-        raise ShapeError(f"{what}: {name} does not fit", expected=f"({n}, 2): a width and a height for each picture",
+        raise ShapeError(f"{what}: {name} does not fit", expected=f"({n}, 2): a width and a height for each image",
                          got=str(pairs.spec.shape), fix="what flow.image.target_resize gives has this shape")
 
 

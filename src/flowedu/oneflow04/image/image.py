@@ -63,7 +63,7 @@ def _align(x: TensorBuffer, shape: tuple, dtype: dt.dtype, alignment: int) -> np
         tall = max(range(x.size), key=lambda i: x.items[i].size)
         raise ShapeError(f"{what}: the batch does not fit into shape", expected=f"at most {shape[0] * shape[1]} pixels "
                          f"each, shape={shape}", got=f"({height}, {width}, {shape[2]}) for all; the largest is "
-                         f"{x.where(tall)}, {x.items[tall].shape}", fix="raise shape, or resize the pictures first")
+                         f"{x.where(tall)}, {x.items[tall].shape}", fix="raise shape, or resize the images first")
     out = np.zeros((x.size, height, width, shape[2]), dtype.numpy)
     for y, a in zip(out, x.items):
         y[:a.shape[0], :a.shape[1]] = a
@@ -84,7 +84,7 @@ def batch_align(images, shape: Sequence[int], dtype: dt.dtype, alignment: int):
     what = "image.batch_align"
     need_buffer(what, images, rank=1)
     if len(sizes(what, "shape", shape)) != 3:
-        raise ShapeError(f"{what}: shape is not that of a picture", expected="(H, W, C)", got=str(tuple(shape)),
+        raise ShapeError(f"{what}: shape is not that of an image", expected="(H, W, C)", got=str(tuple(shape)),
                          fix="leave the batch axis out of shape")
     if type(alignment) is not int or alignment < 0 or alignment & (alignment - 1):
         raise ArgumentError(f"{what}: alignment must be a power of two, or 0", expected="0, 1, 2, 4, 8, ...",

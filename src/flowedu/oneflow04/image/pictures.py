@@ -21,17 +21,17 @@ def check_pictures(what: str, x: TensorBuffer, channels: int | None = None) -> N
     """Raise ShapeError unless every tensor is (height, width, channels) and has pixels."""
     for i, a in enumerate(x.items):
         if a.ndim != 3 or not a.size or channels not in (None, a.shape[2]):
-            raise ShapeError(f"{what}: {x.where(i)} is not such a picture", got=str(a.shape),
+            raise ShapeError(f"{what}: {x.where(i)} is not such an image", got=str(a.shape),
                              expected=f"(height, width, {channels or 'channels'})", fix="decode with the color_space that "
                              "has these channels: GRAY has 1, RGB and BGR have 3" if a.ndim == 3 else
-                             "flow.image.decode gives pictures; a grey one of (h, w) is x[:, :, None]")
+                             "flow.image.decode gives images; a grey one of (h, w) is x[:, :, None]")
 
 
 def pixel_type(what: str, d) -> dt.dtype:
     """uint8 or float32; else a DTypeError."""
     d = number_type(what, "dtype", d)
     if d not in _PIXELS:
-        raise DTypeError(f"{what}: pictures have no such element type", expected="flow.uint8 or flow.float32", got=d.name,
+        raise DTypeError(f"{what}: images have no such element type", expected="flow.uint8 or flow.float32", got=d.name,
                          fix="flow.cast the result")
     return d
 

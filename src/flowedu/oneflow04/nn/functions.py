@@ -21,7 +21,7 @@ def bias_add(value, bias, data_format: str | None = None):
         axis = value.ndim - 1
     else:
         raise ArgumentError("bias_add: unknown data_format", expected="NC... or N...C", got=repr(data_format),
-                            fix="leave it out: the bias then lies along axis 1")
+                            fix="leave it out: the bias is then added along axis 1")
     return _o["bias_add"](value, bias, axis=axis)
 
 

@@ -81,7 +81,7 @@ def asking(op: str, what: str, f: Callable, known: Sequence[str]) -> tuple[tuple
     if bad:
         raise ArgumentError(f"custom_op {op}: {what} asks for {', '.join(map(repr, bad))}", expected="some of "
                             + ", ".join(known), got=f"{what}({', '.join(p.name for p in ps)})",
-                            fix=f"rename the parameters of {what}: their names say what it gets")
+                            fix=f"rename the parameters of {what}: their names are the names of its inputs")
     names = tuple(p.name for p in ps)
     return names, named(f, names, sum(p.kind is not p.KEYWORD_ONLY for p in ps))
 

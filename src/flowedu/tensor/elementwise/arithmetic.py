@@ -108,7 +108,7 @@ def pow(input, exponent):
     if type(exponent) in (int, float) and isinstance(input, TensorBase):
         whole = not input.dtype.is_floating_point
         if whole and type(exponent) is int and exponent < 0:
-            raise ArgumentError("pow: whole numbers to a negative whole power are not whole", got=f"exponent {exponent} of "
+            raise ArgumentError("pow: a negative power of integers", got=f"exponent {exponent} of "
                                 f"{input.dtype.name}", expected="an exponent of 0 or more, or floats",
                                 fix=f"input.float() ** {exponent}")
         if exponent == 2:

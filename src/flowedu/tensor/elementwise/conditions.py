@@ -57,7 +57,7 @@ def _bitwise(name: str, whole: str, truth: str | None):
             needed(name, NotImplemented, input, other)
         a, b = pair
         if a.dtype.is_floating_point or (a.dtype is dt.bool_ and truth is None):
-            raise DTypeError(f"{name}: only whole numbers{' and bools' if truth else ''} have bits", got=a.dtype.name,
+            raise DTypeError(f"{name}: only integers{' and bools' if truth else ''} have bits", got=a.dtype.name,
                              expected="an integer dtype", fix="compare first, or convert with .long()")
         return truth_op.call((a, b), ()) if a.dtype is dt.bool_ else op.call((a, b), ())
 
@@ -75,7 +75,7 @@ bitwise_right_shift = _bitwise("bitwise_right_shift", "shift_right", None)
 def bitwise_not(input):
     """Return ~x: the opposite of a bool, -1 - x of an integer."""
     if input.dtype.is_floating_point:
-        raise DTypeError("bitwise_not: only whole numbers and bools have bits", expected="an integer dtype",
+        raise DTypeError("bitwise_not: only integers and bools have bits", expected="an integer dtype",
                          got=input.dtype.name, fix="compare first, or convert with .long()")
     return logical_not(input) if input.dtype is dt.bool_ else operate(_op("sub"), -1, input)
 

@@ -50,7 +50,7 @@ def default_collate(batch: Sequence) -> Any:
         return type(first)(*parts) if hasattr(first, "_fields") else parts
     raise CallError("default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
                     f"{type(first).__name__}", expected="such items", got=repr(first)[:80],
-                    fix="convert them in the data set (a picture: transforms.ToTensor()), or pass collate_fn")
+                    fix="convert them in the data set (an image: transforms.ToTensor()), or pass collate_fn")
 
 
 def _numbers(batch: Sequence) -> Tensor:

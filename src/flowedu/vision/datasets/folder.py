@@ -23,7 +23,7 @@ def find_classes(directory: str | os.PathLike) -> tuple[list[str], dict[str, int
     except OSError as e:
         raise MissingFilesError(f"find_classes: cannot read {directory}", got=str(e),
                                 expected="a folder with one folder for each class",
-                                fix=f"make {Path(directory) / 'cat'}, say, and put its pictures there") from e
+                                fix=f"make {Path(directory) / 'cat'}, say, and put its images there") from e
     if not classes:
         raise MissingFilesError(f"find_classes: Couldn't find any class folder in {directory}", got="none",
                                 expected="one folder for each class", fix=f"{Path(directory) / 'cat'}, say")
@@ -36,7 +36,7 @@ def default_loader(path: str):
         with open(path, "rb") as f:
             return pillow()[0].open(f).convert("RGB")
     except (OSError, SyntaxError) as e:     # Pillow raises either for bytes that are no picture
-        raise DataError(f"{path} is not a picture, or is damaged", got=f"{type(e).__name__}: {e}") from e
+        raise DataError(f"{path} is not an image, or is damaged", got=f"{type(e).__name__}: {e}") from e
 
 
 class DatasetFolder(VisionDataset):

@@ -53,8 +53,8 @@ class MNIST(VisionDataset):
         images, labels = (read_idx(self._path(name.format(part))) for name in (_IMAGES, _LABELS))
         if images.ndim != 3 or images.dtype != np.uint8 or labels.shape != images.shape[:1]:
             raise DataError(f"{type(self).__name__}: the files in {self.raw_folder} do not belong together",
-                            expected="pictures uint8 (N, rows, columns), labels (N,)", fix="remove them; download=True",
-                            got=f"pictures {images.dtype} {images.shape}, labels {labels.dtype} {labels.shape}")
+                            expected="images uint8 (N, rows, columns), labels (N,)", fix="remove them; download=True",
+                            got=f"images {images.dtype} {images.shape}, labels {labels.dtype} {labels.shape}")
         self._keep(images, labels)
 
     def _keep(self, images: np.ndarray, labels: np.ndarray) -> None:

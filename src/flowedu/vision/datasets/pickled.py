@@ -101,7 +101,7 @@ class _Machine:
     def tuple_of(self, n: int):
         items = tuple(self.stack[-n:])
         if len(items) < n or _MARK in items:
-            raise ValueError("a tuple lacks elements")
+            raise ValueError("a tuple is too short")
         del self.stack[-n:]
         return (items,)
 

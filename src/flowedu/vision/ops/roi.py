@@ -54,19 +54,19 @@ def _rows(boxes, pictures: int) -> np.ndarray:
     """(K, 5) in float64: the number of the picture, and the box."""
     if isinstance(boxes, (list, tuple)):
         if len(boxes) != pictures:
-            raise ShapeError("roi_align: not as many lists of boxes as pictures", expected=f"{pictures} tensors (L, 4)",
-                             got=f"{len(boxes)}", fix="an empty tensor (0, 4) for a picture without boxes")
+            raise ShapeError("roi_align: not as many lists of boxes as images", expected=f"{pictures} tensors (L, 4)",
+                             got=f"{len(boxes)}", fix="an empty tensor (0, 4) for an image without boxes")
         arrays = [checked("roi_align", b).detach().cpu().numpy().astype(np.float64) for b in boxes]
         return np.concatenate([np.c_[np.full(len(a), float(i)), a] for i, a in enumerate(arrays)]) if arrays else \
             np.zeros((0, 5))
     if not isinstance(boxes, Tensor):
         raise NotATensorError("roi_align", boxes, "boxes")
     if boxes.ndim != 2 or boxes.shape[1] != 5:
-        raise ShapeError("roi_align: boxes", expected="(K, 5): the picture's number, x1, y1, x2, y2; or a list of (L, 4)",
+        raise ShapeError("roi_align: boxes", expected="(K, 5): the image's index, x1, y1, x2, y2; or a list of (L, 4)",
                          got=str(tuple(boxes.shape)))
     a = boxes.detach().cpu().numpy().astype(np.float64)
     if len(a) and not ((a[:, 0] >= 0) & (a[:, 0] < pictures)).all():
-        raise ArgumentError("roi_align: a box of a picture that is not there", expected=f"numbers 0 to {pictures - 1}",
+        raise ArgumentError("roi_align: a box of a missing image", expected=f"numbers 0 to {pictures - 1}",
                             got=str(a[:, 0].tolist())[:60])
     return a
 

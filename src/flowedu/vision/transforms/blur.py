@@ -27,7 +27,7 @@ def blurred(img: Tensor, kernel: tuple[int, int], sigma: tuple[float, float]) ->
     """A tensor (..., C, H, W). kernel, sigma: of x, of y."""
     h, w = img.shape[-2:]
     if kernel[0] > 2 * w - 1 or kernel[1] > 2 * h - 1:
-        raise ArgumentError("gaussian_blur: the kernel reaches beyond the picture's reflection", got=repr(kernel),
+        raise ArgumentError("gaussian_blur: the kernel reaches beyond the image's reflection", got=repr(kernel),
                             expected=f"at most {2 * w - 1} and {2 * h - 1} for {w} x {h} pixels")
 
     def product(x: Tensor) -> Tensor:

@@ -73,6 +73,6 @@ class RandomErasing(Transform):
             return randn(channels, height, width)
         numbers = np.array(self.value, np.float32).reshape(-1, 1, 1)
         if len(numbers) not in (1, channels):
-            raise ArgumentError("RandomErasing: value does not fit the picture", got=repr(self.value)[:60],
+            raise ArgumentError("RandomErasing: value does not fit the image", got=repr(self.value)[:60],
                                 expected=f"a number, or {channels} of them", fix="value=0")
         return from_numpy(np.broadcast_to(numbers, (channels, height, width)).copy())

@@ -30,16 +30,16 @@ def _kind(what: str, img):
     """The module with the functions for this kind of picture. Raises CallError (a TypeError), ShapeError."""
     if isinstance(img, Tensor):
         if img.ndim < 2:
-            raise ShapeError(f"{what}: the tensor is not a picture", expected="(..., C, H, W)", got=str(tuple(img.shape)))
+            raise ShapeError(f"{what}: the tensor is not an image", expected="(..., C, H, W)", got=str(tuple(img.shape)))
         return tensor
     if isinstance(img, np.ndarray):
         if img.ndim not in (2, 3):
-            raise ShapeError(f"{what}: the array is not a picture", expected="(H, W) or (H, W, C)", got=str(img.shape),
+            raise ShapeError(f"{what}: the array is not an image", expected="(H, W) or (H, W, C)", got=str(img.shape),
                              fix="for a batch, a tensor of shape (N, C, H, W)")
         return array
     if is_pil(img):
         return pil
-    raise CallError(f"{what}: this is not a picture", got=type(img).__name__,
+    raise CallError(f"{what}: this is not an image", got=type(img).__name__,
                     expected="a Pillow image, an ndarray (H, W, C) or a tensor (..., C, H, W)")
 
 
@@ -87,7 +87,7 @@ def pil_to_tensor(pic) -> Tensor:
     """A Pillow image as a tensor (C, H, W) of the same numbers: uint8 for most. Raises CallError (a TypeError)."""
     if not is_pil(pic):
         raise CallError(f"pil_to_tensor: pic should be PIL Image. Got {type(pic).__name__}", expected="a Pillow image",
-                        got=type(pic).__name__, fix="to_tensor(pic) takes ndarrays, too")
+                        got=type(pic).__name__, fix="to_tensor(pic) also accepts ndarrays")
     a = _pixels(pic)
     return from_numpy(np.array(a[None] if a.ndim == 2 else a.transpose(2, 0, 1), order="C"))
 
@@ -117,7 +117,7 @@ def to_pil_image(pic, mode: str | None = None):
     if isinstance(pic, Tensor):
         if pic.ndim not in (2, 3):
             raise ShapeError("to_pil_image: pic should be 2/3 dimensional", expected="(C, H, W) or (H, W)",
-                             got=str(tuple(pic.shape)), fix="one picture of the batch: x[0]")
+                             got=str(tuple(pic.shape)), fix="one image of the batch: x[0]")
         a = (pic.detach() if pic.requires_grad else pic).numpy()
         if a.dtype.kind == "f" and mode != "F":
             a = (a * 255).astype(np.uint8)
@@ -133,7 +133,7 @@ def to_pil_image(pic, mode: str | None = None):
     if a.ndim not in (2, 3) or not 1 <= channels <= 4:
         raise ShapeError("to_pil_image: pic should not have > 4 channels", expected="1 to 4 channels", got=str(a.shape))
     if channels > 1 and a.dtype != np.uint8 or a.dtype not in (np.uint8, np.int32, np.float32):
-        raise CallError("to_pil_image: pictures have no such element type", expected="uint8 (one channel: int32, float32)",
+        raise CallError("to_pil_image: images have no such element type", expected="uint8 (one channel: int32, float32)",
                         got=str(a.dtype), fix="(x * 255).astype(np.uint8)")
     allowed = {1: {"u": ("L",), "i": ("I",), "f": ("F",)}[a.dtype.kind], 2: ("LA",), 3: ("RGB", "YCbCr", "HSV"),
                4: ("RGBA", "CMYK", "RGBX")}[channels]
@@ -205,7 +205,7 @@ def pad(img, padding: int | Sequence[int], fill=0, padding_mode: str = "constant
     kind = _kind("pad", img)
     sides = tuple(padding) if isinstance(padding, Sequence) else (padding,)
     if len(sides) not in (1, 2, 4) or any(not isinstance(n, (int, np.integer)) or n < 0 for n in sides):
-        raise ArgumentError("pad: padding does not fit", expected="1, 2 or 4 whole numbers, none below zero",
+        raise ArgumentError("pad: padding does not fit", expected="1, 2 or 4 integers, none below zero",
                             got=repr(padding), fix="padding=(left, top, right, bottom)")
     if padding_mode not in PAD_MODES:
         raise ArgumentError("pad: unknown padding_mode", expected=", ".join(PAD_MODES), got=repr(padding_mode))
@@ -238,7 +238,7 @@ def rgb_to_grayscale(img, num_output_channels: int = 1):
         raise ArgumentError("rgb_to_grayscale: num_output_channels should be either 1 or 3", got=repr(num_output_channels))
     channels = kind.dimensions(img)[0]
     if kind is not pil and channels not in (1, 3):
-        raise ShapeError("rgb_to_grayscale: the picture has no red, green and blue", expected="1 or 3 channels",
+        raise ShapeError("rgb_to_grayscale: the image has no red, green and blue", expected="1 or 3 channels",
                          got=f"{channels}: {tuple(img.shape)}")
     return kind.grayscale(img, num_output_channels)
 
