@@ -126,8 +126,8 @@ def find_tests(path: Path) -> list[str]:
     module = ".".join(Path(name).with_suffix("").parts[-2:])
     for word in (module, path.stem, path.parent.name):
         if not tests:
-            command = ["git", "grep", "-lwF", "-e", word, "--", "tests/*/test_*.py"]
-            tests = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8").stdout.split("\n")[:8]
+            command = ["git", "grep", "-liwF", "-e", word, "--", "tests/*/test_*.py"]
+            tests = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8").stdout.splitlines()[:8]
     tests = [test for test in tests if (ROOT / test).is_file()]
     if not tests:
         sys.exit(f"test-near: no test is recorded for {name}\n  fix: make test, or python tools/near.py --record")
