@@ -190,7 +190,7 @@ def test_what_cannot_be_is_told(line):
 def test_records_refuse_what_does_not_fit():
     with pytest.raises(ShapeError, match="do not fit the size n"):
         flow.ops.REGISTRY["irfft"](flow.ones(3, 2), n=6)
-    with pytest.raises(ShapeError, match="no numbers"):
+    with pytest.raises(ShapeError, match="the input is empty"):
         flow.ops.REGISTRY["rfft"](flow.ones(3, 0))
     with pytest.raises(DTypeError, match="float32 or float64"):
         flow.ops.REGISTRY["rfft"](flow.arange(3))
