@@ -15,34 +15,32 @@ _RESHAPE, _TRANSPOSE = REGISTRY["reshape"], REGISTRY["transpose"]
 def one_dim(dim: int, rank: int, what: str) -> int:
     """`dim` counted from the front. A 0-dim tensor counts as having one axis. Raises AxisError (an IndexError)."""
     n = rank or 1
-    if isinstance(dim, bool):
-        raise DTypeError(f"{what}: dim is not an integer", expected="an int", got=repr(dim), fix=f"dim={int(dim)}")
-    try:
-        d = operator.index(dim)
-    except TypeError:
-        raise DTypeError(f"{what}: dim is not an integer", expected="an int", got=type(dim).__name__,
-                         fix="dim=int(d)") from None
-    if not -n <= d < n:
-        raise AxisError(f"{what}: Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})",
-                        expected=f"an axis of a tensor that has {rank}", got=str(d),
+    if type(dim) is not int:
+        try:
+            dim = operator.index(None if isinstance(dim, bool) else dim)
+        except TypeError:
+            raise DTypeError(f"{what}: dim is not an integer", expected="an int", got=type(dim).__name__,
+                             fix="dim=int(d)") from None
+    if not -n <= dim < n:
+        raise AxisError(f"{what}: Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})",
+                        expected=f"an axis of a tensor that has {rank}", got=str(dim),
                         fix="count axes from 0, or from the end with -1")
-    return d + n if d < 0 else d
+    return dim + n if dim < 0 else dim
 
 
 def check_int(what: str, name: str, value) -> int:
     """Return an argument that must be an int or a 0-dim integer tensor. Raises DTypeError (a TypeError), also for bools."""
-    whole, got = not isinstance(value, bool), repr(value)
-    if isinstance(value, TensorBase):
-        dtype = value.dtype
-        whole = not (value.ndim or dtype.is_floating_point or dtype is bool_)
-        got = f"a tensor {tuple(value.shape)} of {dtype}"
+    if type(value) is int:
+        return value
+    is_tensor = isinstance(value, TensorBase)
+    if is_tensor and not (value.ndim or value.dtype.is_floating_point or value.dtype is bool_):
+        return int(value.item())
     try:
-        if whole:
-            return int(value.item()) if isinstance(value, TensorBase) else operator.index(value)
+        return operator.index(None if is_tensor or isinstance(value, bool) else value)
     except TypeError:
-        pass
-    raise DTypeError(f"{what}: {name} is not an integer", expected="an int, or a 0-dim tensor of integers", got=got,
-                     fix=f"{name}=int(n)")
+        got = f"a tensor {tuple(value.shape)} of {value.dtype}" if is_tensor else repr(value)
+        raise DTypeError(f"{what}: {name} is not an integer", expected="an int, or a 0-dim tensor of integers", got=got,
+                         fix=f"{name}=int(n)") from None
 
 
 def real_dim(dim: int, rank: int, what: str) -> int:
@@ -57,7 +55,7 @@ def dims(dim, rank: int, what: str) -> tuple[int, ...]:
     """Axes, sorted; None and () mean all. Raises AxisError, and ShapeError for an axis given twice."""
     if dim is None:
         return _ALL[rank]
-    if type(dim) in (int, bool):
+    if type(dim) is int or type(dim) is bool:
         d = one_dim(dim, rank, what)
         return (d,) if rank else ()
     if not isinstance(dim, (tuple, list)):
