@@ -1,5 +1,9 @@
 """What several test files share: jobs made from plain functions, errors that must say everything, and places to run in."""
+import importlib.util
 import inspect
+import sys
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -10,6 +14,15 @@ from flowedu.core.values.dtype import as_dtype
 from flowedu.errors import FlowError, KernelError
 
 HANGS = 600     # seconds after which something hangs, on however slow a machine: where all is well nobody waits for them
+
+
+def load_tool(name: str) -> ModuleType:
+    """Return a new module that runs the file tools/NAME.py."""
+    path = Path(__file__).parents[1] / "tools" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"tools_{name}", path)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)        # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(autouse=True)

@@ -1,20 +1,17 @@
 """tools/array_api.py and the list of expected failures, without the suite itself."""
-import importlib.util
 from pathlib import Path
 
 import pytest
 
-from .expected import matches, read_xfails
+from common import load_tool
 
-ROOT = Path(__file__).parents[2]
+from .expected import matches, read_xfails
 
 
 @pytest.fixture
 def tool(tmp_path, monkeypatch):
     """The module tools/array_api.py, for which build/ is an empty folder and no suite is installed."""
-    spec = importlib.util.spec_from_file_location("array_api_tool", ROOT / "tools" / "array_api.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_tool("array_api")
     monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
     monkeypatch.delenv("FLOWEDU_ARRAY_API_TESTS", raising=False)

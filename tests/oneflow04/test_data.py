@@ -2,7 +2,6 @@
 import hashlib
 import http.client
 import http.server
-import importlib.util
 import os
 import pickle
 import socketserver
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from common import load_tool
 from flowedu.data import __main__ as cli
 from flowedu.data import download, load_mnist, mnist
 from flowedu.errors import ArgumentError, DataError
@@ -78,9 +78,7 @@ def test_the_subset_is_the_one_we_chose():
 
 
 def test_the_cut_is_a_rule_without_chance(tmp_path):
-    spec = importlib.util.spec_from_file_location("make_mnist_subset", ROOT / "tools" / "make_mnist_subset.py")
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
+    tool = load_tool("make_mnist_subset")
     source = small(9000, 2000)
     source["y_train"] = np.random.default_rng(1).permutation(np.arange(9000, dtype=np.uint8) % 10)
     path = write(tmp_path / "full.npz", **source)

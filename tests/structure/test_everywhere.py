@@ -1,14 +1,13 @@
 """tools/test_everywhere.py covers what it promises: every pair, in thirds, in a copy that imports itself."""
-import importlib.util
 import itertools
 from pathlib import Path
 
 import pytest
 
+from common import load_tool
+
 ROOT = Path(__file__).parents[2]
-spec = importlib.util.spec_from_file_location("everywhere", ROOT / "tools" / "test_everywhere.py")
-everywhere = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(everywhere)
+everywhere = load_tool("test_everywhere")
 ROWS = everywhere.combinations()
 
 

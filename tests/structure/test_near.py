@@ -1,5 +1,4 @@
 """The map of `make test-near`: it names existing files, covers the core, and chooses little work."""
-import importlib.util
 import json
 import subprocess
 import sys
@@ -9,12 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common import HANGS
+from common import HANGS, load_tool
 
 ROOT = Path(__file__).parents[2]
-SPEC = importlib.util.spec_from_file_location("near", ROOT / "tools" / "near.py")
-near = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(near)
+near = load_tool("near")
 NEAREST = json.loads(near.MAP.read_text(encoding="utf-8"))
 NAMES = ["tests/a.py", "tests/b.py", "tests/c.py", "tests/d.py"]
 

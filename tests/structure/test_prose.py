@@ -1,5 +1,4 @@
 """The prose check of `make lint`: its patterns, and how it splits files into sentences."""
-import importlib.util
 import shutil
 import subprocess
 import sys
@@ -7,16 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from common import load_tool
+
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def prose():
-    spec = importlib.util.spec_from_file_location("check_prose", ROOT / "tools" / "check_prose.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["check_prose"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_tool("check_prose")
 
 
 def test_patterns_match_their_examples(prose):

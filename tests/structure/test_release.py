@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import flowedu as flow
+from common import load_tool
 from flowedu.learn import course
 
 ROOT = Path(__file__).parents[2]
@@ -127,10 +128,7 @@ def test_cibuildwheel_builds_a_wheel_for_each_python(platform, last):
 
 @pytest.fixture(scope="module")
 def subject():
-    spec = importlib.util.spec_from_file_location("check_subject", ROOT / "tools" / "check_subject.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_tool("check_subject")
 
 
 @pytest.mark.parametrize("message", ["conv: fold batch norm", "docs, tests: embed the tour", "a: " + "b" * 69,

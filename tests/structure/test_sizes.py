@@ -1,18 +1,12 @@
 """ARCHITECTURE.md states the lines of every folder, as tools/sizes.py counts them."""
-import importlib.util
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from common import load_tool
 
 
 @pytest.fixture(scope="module")
 def sizes():
-    spec = importlib.util.spec_from_file_location("sizes", ROOT / "tools" / "sizes.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_tool("sizes")
 
 
 def test_the_table_is_true(sizes):
