@@ -1,0 +1,1 @@
+"""Tools of the course: lessons, exercises, the laws that check them, and grading."""

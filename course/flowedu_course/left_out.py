@@ -1,0 +1,67 @@
+"""Reasons to leave out blocks of lessons or demos in a student's tree: open exercises, wrong answers."""
+from __future__ import annotations
+
+import os
+import re
+import traceback
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+
+class LeftOut(Exception):
+    """A block does not run; the message is the reason."""
+
+
+def turn(said: str) -> str:
+    """Return the open exercise named in the output of a process, or ""."""
+    match = re.search(r"NotImplementedError: (\d+\.\d+): your turn\b", said)
+    return match[1] if match else ""
+
+
+def needs(hole: str) -> str:
+    return f"it needs exercise {hole}, which is open"
+
+
+def students() -> bool:
+    """Return True in a student's tree, where right answers may print other plans than the page."""
+    from flowedu_course import course
+    return bool(course.student(course.HOME))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def opened(error: BaseException | None) -> str:
+    """Return the open exercise that caused an error, or ""."""
+    # Stderr of a subprocess.
+    return next(filter(None, (turn(f"{type(e).__name__}: {e}\n{getattr(e, 'stderr', '')}")
+                              for e in _causes(error))), "")
+
+
+def spoilt(error: BaseException) -> str:
+    """Return a sentence about the line of an answer that raised an error, or ""."""
+    work = os.environ.get("FLOWEDU_HOLES", "")
+    for e in _causes(error):
+        for f in reversed(traceback.extract_tb(e.__traceback__) if work else []):
+            if Path(f.filename).parent == Path(work):
+                return (f"your {Path(f.filename).name}, line {f.lineno}, raises {type(e).__name__}: "
+                        f"{_first(e)}")
+    return ""
+
+
+def _first(error: BaseException) -> str:
+    return (str(error).splitlines() or [""])[0]
+
+
+def why_not(error: Exception, unmade: Mapping[str, str], expected: str) -> str:
+    """Return the reason to leave out a block that raised an error, or "" if the lesson itself is wrong."""
+    if hole := opened(error):
+        return needs(hole)
+    lacking = next((unmade[e.name] for e in _causes(error) if isinstance(e, NameError) and e.name in unmade),
+                   "")
+    if lacking or type(error).__name__ == expected or not students():
+        return lacking
+    return spoilt(error) or f"{type(error).__name__}: {_first(error)}; on the library's own lines it runs"

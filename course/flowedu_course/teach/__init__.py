@@ -1,0 +1,1 @@
+"""Tools for instructors: trees to hand out, grading, and checks of both."""

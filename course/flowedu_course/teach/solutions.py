@@ -1,0 +1,59 @@
+"""Export the library's answers of chapters 1 to UPTO: `make solutions-tree UPTO=3 OUT=../solutions`.
+
+The answers are work files, in a folder to hand out when those chapters are over. A student copies it to
+solutions/, and `make solution EX=2.3` shows them.
+
+    python -m flowedu_course.teach.solutions 3 ../solutions --only 2.3 3
+"""
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from flowedu.errors import ArgumentError, FlowError
+from flowedu_course import course
+from flowedu_course.teach import stubs, tree
+
+
+def answer(hole) -> str:
+    """Return a right work file; for a kernel, the library's whole file."""
+    title = "" if hole.kind == "kernel" else f'"""{hole.title}"""\n\n\n'
+    return title + stubs.library(hole)
+
+
+def export(out: Path, holes: Iterable) -> list[str]:
+    """Write the answers of these holes and return their file names. Raises if `out` is not empty."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ArgumentError(f"{out} is not empty", expected="a folder that does not exist yet", got=str(out),
+                            fix="OUT=../other")
+    out.mkdir(parents=True, exist_ok=True)
+    names = []
+    for hole in holes:
+        (out / hole.file).write_text(answer(hole), encoding="utf-8")
+        names.append(hole.file)
+    return names
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("python -m flowedu_course.teach.solutions",
+                                     description=__doc__.splitlines()[0])
+    parser.add_argument("upto", type=int, help="the last chapter whose answers are handed out")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--only", nargs="+", metavar="2.3", help="exercises, or chapters: no others' answers")
+    options = parser.parse_args(arguments)
+    try:
+        upto = tree.known(options.upto)
+        names = export(options.out, tree.chosen(options.only, upto) if options.only
+                       else tree.open_holes(upto, False))
+    except FlowError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"{options.out}: {len(names)} answers of chapters 1 to {upto}; in a student's tree, as "
+          f"{course.SOLUTIONS}/, `make solution EX=1.1` shows them")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

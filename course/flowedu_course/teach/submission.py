@@ -1,0 +1,128 @@
+"""Submissions of students: the folders of a class, and the files of one. Only their text is read."""
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from flowedu.errors import ArgumentError
+from flowedu_course import course
+
+LARGEST = 1 << 20
+# Names in the output folder that do not belong to students.
+RESERVED = {"grades.csv", "leaderboard.txt", "leaderboard.html", "results.json", "junit.xml", "index.html",
+            "key", "work"}
+# Bytes of a folder's name in the output, if it has to be escaped.
+LONGEST = 120
+
+
+def taken(folder: Path, to: Path, holes: Iterable) -> dict[str, str]:
+    """Copy the answers to a folder and return {hole: reason why it has none}.
+
+    Links are not followed, because they could lead to the library's answers.
+    """
+    to.mkdir(parents=True, exist_ok=True)
+    for old in to.iterdir():
+        old.unlink()
+    missing = {}
+    inner = folder / "work"
+    folder = inner if os.path.isdir(inner) and not os.path.islink(inner) else folder
+    for hole in holes:
+        try:
+            data = _content(folder / hole.file)
+            text = data.decode()
+            (to / hole.file).write_text(text, encoding="utf-8")
+        except FileNotFoundError:
+            missing[hole.id] = f"not handed in: there is no {hole.file}"
+        except UnicodeDecodeError:
+            missing[hole.id] = f"{hole.file} is no text"
+        except (OSError, ValueError) as error:
+            missing[hole.id] = f"{hole.file}: {_format_error(error)}"
+    return missing
+
+
+def _format_error(error: OSError | ValueError) -> str:
+    if getattr(error, "errno", 0) == errno.ELOOP:
+        return "this is a link, and links are not followed: hand in the file itself"
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _content(file: Path) -> bytes:
+    fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(fd, "rb") as f:
+        about = os.fstat(fd)
+        if not stat.S_ISREG(about.st_mode):
+            raise ValueError("this is no file")
+        if about.st_size > LARGEST:
+            raise ValueError(f"{about.st_size >> 20} MB; at most {LARGEST >> 20}")
+        return f.read(LARGEST)
+
+
+def hints(folder: Path, hole) -> int:
+    """Return the number of hints that the student took, or 0 if the folder has no record of it."""
+    try:
+        n = json.loads(_content(folder / ".course.json"))["holes"][hole.id]["hints"]
+        return n if type(n) is int and 0 <= n <= len(hole.hints) else 0
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+
+
+def key(work: Path, holes: Iterable, seed: int) -> str:
+    """Return a hash of the answers, exercises, judge, and seed; a grade with the same key is still valid."""
+    h = hashlib.sha256(str(seed).encode())
+    holes = list(holes)
+    files = [work / x.file for x in holes] + [course.file_of(x.module) for x in holes]
+    files += [x.folder / "chapter.toml" for x in holes] + sorted(Path(course.__file__).parent.rglob("*.py"))
+    for file in files:
+        h.update(f"\0{file.name}\0".encode())
+        if file.exists():
+            h.update(file.read_bytes())
+    return h.hexdigest()
+
+
+# ---- a class
+def students(folder: Path) -> list[Path]:
+    """Return the folders of students. Raises ArgumentError if there are none."""
+    others = left_out(folder)
+    result = sorted(p for p in folder.iterdir() if p.is_dir() and p not in others)
+    if not result:
+        raise ArgumentError(f"{folder} has no submissions", expected="a folder for each student", got="none")
+    return result
+
+
+def left_out(folder: Path) -> dict[Path, str]:
+    """Return {path: reason} of entries that are not graded. A plain file is not a submission."""
+    reasons = {}
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink():
+            reasons[path] = "not graded: this is a link, and links are not followed"
+        elif path.name.startswith(".") and path.is_dir():
+            reasons[path] = "not graded: a folder whose name begins with a dot"
+    return reasons
+
+
+def label(name: str) -> str:
+    """Return a folder's name as one line of plain text; different names give different texts."""
+    return "".join(c if c.isprintable() and c != "\\" else c.encode("unicode_escape").decode() for c in name)
+
+
+def output_name(name: str) -> str:
+    """Return the name of a student's results folder.
+
+    It is the student's name, escaped with % if a file system, a terminal, or this program could misread it.
+    """
+    plain = (name.isprintable() and name == name.strip(" .") and not set(name) & set("%/\\")
+             and name not in RESERVED)
+    if plain:
+        return name
+    data = os.fsencode(name)
+    first, *rest = data
+    escaped = f"%{first:02x}" + "".join(chr(b) if chr(b).isascii() and chr(b).isalnum() else f"%{b:02x}"
+                                        for b in rest)
+    if len(escaped) <= LONGEST:
+        return escaped
+    return f"{escaped[:LONGEST - 34]}%%{hashlib.sha256(data).hexdigest()[:32]}"

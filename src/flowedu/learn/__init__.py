@@ -1,1 +1,0 @@
-"""Runs lessons, compiles what they write, checks exercises."""

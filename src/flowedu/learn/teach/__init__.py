@@ -1,1 +1,0 @@
-"""For instructors: trees to hand out, grades, and proofs that both are what they claim to be."""
