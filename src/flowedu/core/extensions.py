@@ -2,7 +2,7 @@
 
     extensions.plan_text(plan)        imports and calls the function at homes["plan_text"]
 
-A missing part is None if its type includes None. The lookup of any other missing part raises UnsupportedError.
+A missing part is None if its type includes None, otherwise its lookup raises UnsupportedError.
 """
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ rank_gpus: ModuleType
 remote_shards: ModuleType
 start_ranks: Callable[..., Any] | None
 
-homes: dict[str, str] = {}              # {name: "module:function" or "module"}, filled by flowedu/__init__.py
+homes: dict[str, str] = {}        # {name: "module:function" or "module"}, from flowedu/__init__.py
 __getattr__ = make_lookup(homes, __annotations__)

@@ -1,4 +1,4 @@
-"""The kernels of the course (chapter 8), in reading order:
+"""Kernels of the course (chapter 8), in reading order.
 
     abi.h, abi.pxd   the contract: the arguments of a kernel
     team.h           runs calls in order, on a team of threads
@@ -21,5 +21,5 @@
     matmul.pyx       kernel: the batched product, as three loops
     update.pyx       kernel: an SGD step
 
-Copies, elementwise ops, products and reductions are plain here; _kernels/fast replaces them by faster kernels.
+Copies, elementwise ops, products, and reductions are plain here; _kernels/fast has faster ones.
 """

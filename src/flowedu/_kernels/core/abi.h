@@ -1,8 +1,8 @@
-/* The contract between the engine (eager dispatch, plan executor) and every CPU kernel.
+/* The interface between the engine (eager dispatch, plan executor) and CPU kernels.
  *
- * A kernel is ONE C function. The engine calls it from every thread of a team with the same `call` and that
- * thread's own `team`; the kernel splits its work by (tid, nt) and may meet the others at fe_wait(team).
- * It writes only into the output views and into call->work. It never allocates, prints or touches Python.
+ * A kernel is one C function. Every thread of a team calls it with the same `call` and its own
+ * `team`. The kernel splits its work by (tid, nt); fe_wait(team) is a barrier. A kernel writes only
+ * to the output views and to call->work. It must not allocate memory, print, or use Python.
  */
 #ifndef FLOWEDU_ABI_H
 #define FLOWEDU_ABI_H
@@ -15,12 +15,12 @@
 
 #define FE_MAX_DIM 8
 
-/* Codes from 0, and fixed: they are written into plans and compared in Cython and in Python (core/values/dtype.py). */
+/* Dtype codes, the same as in core/values/dtype.py. Plans contain them, so they must not change. */
 enum { FE_F32, FE_F64, FE_I32, FE_I64, FE_I8, FE_U8, FE_BOOL, FE_F16, FE_BF16, FE_I16, FE_NDTYPE };
 static const int fe_item[] = {4, 8, 4, 8, 1, 1, 1, 2, 2, 2}; /* bytes of an element */
 
-/* Status codes: the engine turns them into messages. */
-enum { FE_OK = 0, FE_BAD_INDEX = 1, FE_PYTHON = 2 }; /* FE_PYTHON: `detail` is an exception (ops/custom/pykernel.pyx) */
+/* Status codes, from which the engine makes errors. FE_PYTHON: `detail` is an exception. */
+enum { FE_OK = 0, FE_BAD_INDEX = 1, FE_PYTHON = 2 };
 
 typedef struct {
     char *data;                  /* address of element [0, 0, ...] */
@@ -34,7 +34,7 @@ typedef struct {
     volatile int arrived;
     volatile int phase;
     volatile int fail;  /* first status that is not FE_OK */
-    volatile int stop;  /* `fail` as it stood at the last meeting: all threads read the same value */
+    volatile int stop;  /* `fail` at the last barrier, so that all threads read the same value */
     char pad[48];
 } fe_barrier;
 
@@ -44,7 +44,7 @@ typedef struct {
 } fe_team;
 
 typedef struct fe_call fe_call;
-/* The third argument is never read. It only tells Cython which version of a fused function to generate. */
+/* `tag` is not read: its type selects the version of a fused Cython function. */
 typedef int (*fe_kernel)(fe_call *, const fe_team *, void *tag);
 typedef int64_t (*fe_work)(const fe_call *, int nt); /* bytes of scratch the kernel needs */
 
@@ -52,17 +52,17 @@ struct fe_call {
     fe_kernel fn;
     fe_view *args;         /* inputs first, then outputs */
     int32_t nin, nargs;
-    const int64_t *ints;   /* attributes, in the order the record's `pack` gives them */
+    const int64_t *ints;   /* attributes, in the order of the record's `pack` */
     const double *reals;
     char *work;            /* scratch, 64-byte aligned */
     const void *extra;     /* elementwise programs */
-    int64_t detail;        /* the offending value when the status is not FE_OK */
+    int64_t detail;        /* the invalid value if the status is not FE_OK */
     int32_t parallel;      /* 0: only thread 0 runs it */
     int32_t node;          /* index into the plan, for messages */
-    int32_t kept;          /* whether what is to last in `work` is there, from an earlier run */
+    int32_t kept;          /* true if `work` still has the values of an earlier run */
 };
 
-/* All threads of the team meet here. Short spin, then yield: the machine may be shared. */
+/* Barrier of the team. A thread spins briefly, then yields: the machine may be shared. */
 static inline void fe_wait(const fe_team *t) {
     if (t->nt == 1) return;
     fe_barrier *b = t->barrier;
@@ -83,7 +83,7 @@ static inline void fe_wait(const fe_team *t) {
     }
 }
 
-/* The half-open part [lo, hi) of n items that belongs to this thread; parts differ by at most one `grain`. */
+/* Set [lo, hi) to this thread's part of n items. Parts differ by at most one `grain`. */
 static inline void fe_split(int64_t n, int64_t grain, const fe_team *t, int64_t *lo, int64_t *hi) {
     int64_t blocks = (n + grain - 1) / grain;
     int64_t q = blocks / t->nt, r = blocks % t->nt, id = t->tid;
@@ -98,7 +98,7 @@ static inline int64_t fe_numel(const fe_view *v) {
     return n;
 }
 
-/* Where element i, counted row by row, lies: elements from the first. */
+/* Return the offset, in elements, of element i in row-major order. */
 static inline int64_t fe_place(const fe_view *v, int64_t i) {
     int64_t at = 0;
     for (int d = v->ndim - 1; d >= 0; d--) {
@@ -108,7 +108,7 @@ static inline int64_t fe_place(const fe_view *v, int64_t i) {
     return at;
 }
 
-/* Integer element i of a contiguous label or index array. */
+/* Return element i of a contiguous array of labels or indices. */
 static inline int64_t fe_index(const fe_view *v, int64_t i) {
     switch (v->dtype) {
     case FE_I32: return ((const int32_t *)v->data)[i];

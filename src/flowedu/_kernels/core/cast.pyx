@@ -1,6 +1,5 @@
 # cython: language_level=3
-"""The kernels cast (any dtype to any dtype, as C converts) and fill. cast_halves.pyx, which traverses memory in storage
-order and supports 16-bit floats, replaces both."""
+"""The kernels cast (any dtype to any, as in C) and fill; cast_halves.pyx adds 16-bit floats."""
 from libc.stdint cimport int32_t, int64_t, int8_t, uint8_t
 from flowedu._kernels.core.abi cimport *
 
@@ -27,7 +26,8 @@ ctypedef fused other:        # the same types for the output
     cbool
 
 
-cdef int convert(const fe_view *x, number *s, const fe_view *y, other *d, const fe_team *team) noexcept nogil:
+cdef int convert(const fe_view *x, number *s, const fe_view *y, other *d,
+                 const fe_team *team) noexcept nogil:
     cdef int64_t lo, hi, i
     fe_split(fe_numel(y), 64, team, &lo, &hi)
     for i in range(lo, hi):
@@ -64,10 +64,13 @@ cdef int fill(fe_call *call, const fe_team *team, number *tag) noexcept nogil:
 
 def table():
     """Return {kernel name: {dtype code of the input, of fill the output: (kernel address, 0)}}."""
-    casts = (<size_t><void *>cast[float], <size_t><void *>cast[double], <size_t><void *>cast[int32_t],
-             <size_t><void *>cast[int64_t], <size_t><void *>cast[int8_t], <size_t><void *>cast[uint8_t],
+    casts = (<size_t><void *>cast[float], <size_t><void *>cast[double],
+             <size_t><void *>cast[int32_t], <size_t><void *>cast[int64_t],
+             <size_t><void *>cast[int8_t], <size_t><void *>cast[uint8_t],
              <size_t><void *>cast[cbool])
-    fills = (<size_t><void *>fill[float], <size_t><void *>fill[double], <size_t><void *>fill[int32_t],
-             <size_t><void *>fill[int64_t], <size_t><void *>fill[int8_t], <size_t><void *>fill[uint8_t],
+    fills = (<size_t><void *>fill[float], <size_t><void *>fill[double],
+             <size_t><void *>fill[int32_t], <size_t><void *>fill[int64_t],
+             <size_t><void *>fill[int8_t], <size_t><void *>fill[uint8_t],
              <size_t><void *>fill[cbool])
-    return {name: {code: (at, 0) for code, at in enumerate(found)} for name, found in (("cast", casts), ("fill", fills))}
+    return {name: {code: (at, 0) for code, at in enumerate(found)}
+            for name, found in (("cast", casts), ("fill", fills))}

@@ -1,11 +1,12 @@
 # cython: language_level=3
 """Elementwise engine: one kernel that runs every elementwise op and every fused chain of them.
 
-A call carries a program (tiles.h): tile functions over numbered slots. The engine traverses the output in tiles that fit
-the L1 cache. For each it loads a tile of every input, of any strides, and runs the instructions, so a chain of ten ops
-reads and writes memory once. _kernels/fast/elementwise_rows.pyx, which points at memory instead of copying where it can,
-replaces it. ints: [0] aligns the inputs to the right, as broadcasting does; [1, s0, s1, ...] maps the first axis of input
-k to axis sk of the output (bias_add).
+A call carries a program (tiles.h): tile functions over numbered slots. The engine traverses the
+output in tiles that fit the L1 cache. For each it loads a tile of every input, of any strides, and
+runs the instructions, so a chain of ten ops reads and writes memory once.
+_kernels/fast/elementwise_rows.pyx, which points at memory instead of copying where it can, replaces
+it. ints: [0] aligns the inputs to the right, as broadcasting does; [1, s0, s1, ...] maps the first
+axis of input k to axis sk of the output (bias_add).
 """
 from libc.stdint cimport int16_t, int32_t, int64_t
 from libc.string cimport memcpy
@@ -24,7 +25,7 @@ cdef extern from "tiles.h" nogil:
 
 
 cdef fe_view under(const fe_call *call, int k) noexcept nogil:
-    """Return input k with the axes of the output, with stride 0 along missing axes and axes of size 1."""
+    """Return input k with the output's axes: stride 0 along missing axes and axes of size 1."""
     cdef fe_view v = call.args[call.nin]
     cdef const fe_view *x = &call.args[k]
     cdef int64_t d, at
@@ -79,5 +80,6 @@ def table():
 def tiles():
     """Return {(formula, operand dtype code): (address, result dtype code, number of operands)}."""
     cdef int i
-    return {(FE_TILES[i].name.decode(), FE_TILES[i].in_): (<size_t><void *>FE_TILES[i].fn, FE_TILES[i].out,
-                                                           FE_TILES[i].arity) for i in range(FE_NTILES)}
+    return {(FE_TILES[i].name.decode(), FE_TILES[i].in_):
+            (<size_t><void *>FE_TILES[i].fn, FE_TILES[i].out, FE_TILES[i].arity)
+            for i in range(FE_NTILES)}

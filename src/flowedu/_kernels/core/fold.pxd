@@ -1,5 +1,5 @@
-# Folding many numbers into one by sum, prod, max or min.
-# Compiled into every module that cimports it.
+# Reduction of many numbers to one by sum, prod, max, or min.
+# Every module that cimports this file compiles it.
 from libc.math cimport INFINITY
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int32_t, int64_t
 from flowedu._kernels.core.elements cimport num
@@ -13,13 +13,13 @@ cdef struct Max:
 cdef struct Min:
     int unused
 
-ctypedef fused kind:             # never read: it says which operation to compile
+ctypedef fused kind:             # selects the operation at compile time
     Sum
     Prod
     Max
     Min
 
-ctypedef fused wide:             # what accumulators are emptied into: double for floats, int64 for integers
+ctypedef fused wide:             # the type of a total: double for floats, int64 for integers
     double
     int64_t
 
@@ -45,11 +45,11 @@ cdef inline anynum combine(anynum a, anynum b, kind *tag) noexcept nogil:
         c = a * b
     else:
         if kind is Max:
-            c = b if b > a else a                     # a NaN in a stays,
+            c = b if b > a else a                     # a NaN in a stays
         else:
             c = b if b < a else a
         if anynum is float or anynum is double:
-            c = c if b == b else b                    # and one in b wins (two plain choices: gcc vectorises them)
+            c = c if b == b else b                    # and a NaN in b wins (gcc vectorizes both)
     return c
 
 

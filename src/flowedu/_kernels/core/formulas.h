@@ -1,14 +1,15 @@
-/* Every scalar formula of the elementwise ops of core, once: the CPU tiles (tiles.h) and the CUDA kernels include this file.
+/* The scalar formulas of the elementwise ops of core, for the CPU tiles (tiles.h) and CUDA kernels.
  *
- * X(name, formula): `a`, `b`, `c` are the operands, T is their type. To add an op: one line here and one record in
- * core/ops/elementwise.py. A formula must be branch-free (?: is fine) so that loops over it become vector code.
+ * X(name, formula): `a`, `b`, `c` are the operands, T is their type. A new op needs a line here and
+ * a record in core/ops/elementwise.py. A formula has no branches (?: is allowed), so that compilers
+ * can vectorize loops over it.
  */
 #ifndef FLOWEDU_FORMULAS_H
 #define FLOWEDU_FORMULAS_H
 #include <math.h>
 #include "scalarmath.h"
 #if !defined(FLOWEDU_MORE_FORMULAS_H) && __has_include("more_formulas.h")
-#include "more_formulas.h" /* those of the ops beside core */
+#include "more_formulas.h" /* the formulas of ops outside core */
 #endif
 #ifndef FLOWEDU_MORE_FORMULAS_H
 #define FE_MORE_UNARY_REAL(X)
@@ -20,7 +21,8 @@
 /* float and double versions under one name */
 #ifdef __CUDACC__
 #define FE_F(f32, f64, a) ((T)(sizeof(T) == 4 ? f32((float)(a)) : f64((double)(a))))
-#define FE_F2(f32, f64, a, b) ((T)(sizeof(T) == 4 ? f32((float)(a), (float)(b)) : f64((double)(a), (double)(b))))
+#define FE_F2(f32, f64, a, b)                                        \
+    ((T)(sizeof(T) == 4 ? f32((float)(a), (float)(b)) : f64((double)(a), (double)(b))))
 #else
 #define FE_F(f32, f64, a) _Generic((a), float: f32, double: f64)(a)
 #define FE_F2(f32, f64, a, b) _Generic((a), float: f32, double: f64)(a, b)
@@ -69,7 +71,7 @@
     X(xlogy, (a == 0) & (b == b) ? 0 : a * FE_F(fe_logf, fe_log, b)) \
     FE_MORE_BINARY_REAL(X)
 
-/* Whole numbers: division by zero gives 0 instead of stopping the process; // and % round as Python's do. */
+/* Integers: division by zero gives 0 instead of a signal; // and % round as in Python. */
 #define FE_BINARY_INT(X)                                             \
     X(floordiv, b == 0 ? 0 : b == -1 ? -a : a / b - ((a % b != 0) & ((a < 0) != (b < 0))))  \
     X(mod, b == 0 || b == -1 ? 0 : a % b + (((a % b != 0) & ((a < 0) != (b < 0))) ? b : 0)) \

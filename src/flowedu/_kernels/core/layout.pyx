@@ -1,16 +1,17 @@
 # cython: language_level=3
 """The kernels copy, concat, and slice_grad, which move data without arithmetic.
 
-Packing a strided view, `transpose().contiguous()`, NCHW <-> NHWC, concat, and slices are copies between strided
-arrays. All dtypes of one item size share a version. _kernels/fast/layout_runs.pyx, which copies contiguous runs of
-bytes, replaces these kernels.
+Packing a strided view, `transpose().contiguous()`, NCHW <-> NHWC, concat, and slices are copies
+between strided arrays. All dtypes of one item size share a version. _kernels/fast/layout_runs.pyx,
+which copies contiguous runs of bytes, replaces these kernels.
 """
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.elements cimport item
 
 
-cdef void move(const fe_view *src, const fe_view *dst, const fe_team *team, item *tag) noexcept nogil:
+cdef void move(const fe_view *src, const fe_view *dst, const fe_team *team,
+               item *tag) noexcept nogil:
     """Copy this thread's part of src into dst (same shape, any strides)."""
     cdef item *s = <item *>src.data
     cdef item *d = <item *>dst.data

@@ -1,9 +1,9 @@
 # cython: language_level=3
 """The kernel matmul: the batched matrix product, as three loops.
 
-_kernels/fast/matmul_blas.pyx, which calls OpenBLAS, replaces it. The innermost loop reads a row of b and updates a row of
-y; with k innermost it would read down a column of b. ints: [transpose_a, transpose_b]. A transposed matrix, like any
-other view, only changes the strides.
+_kernels/fast/matmul_blas.pyx, which calls OpenBLAS, replaces it. The innermost loop reads a row of
+b and updates a row of y; with k innermost it would read down a column of b. ints: [transpose_a,
+transpose_b]. A transposed matrix, like any other view, only changes the strides.
 """
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
@@ -22,7 +22,8 @@ cdef int matmul(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
         batches *= y.shape[i]
     fe_split(batches * A.rows, 1, team, &lo, &hi)
     for row in range(lo, hi):
-        a = <real *>call.args[0].data + batch_offset(&call.args[0], y, row // A.rows) + row % A.rows * A.rs
+        a = <real *>call.args[0].data + batch_offset(&call.args[0], y, row // A.rows)
+        a += row % A.rows * A.rs
         b = <real *>call.args[1].data + batch_offset(&call.args[1], y, row // A.rows)
         c = <real *>y.data + row * B.cols
         for j in range(B.cols):

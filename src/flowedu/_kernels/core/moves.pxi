@@ -1,4 +1,4 @@
-# The kernels copy, concat, and slice_grad, which call `move` (included by layout.pyx and its replacement).
+# The kernels copy, concat, and slice_grad, which call `move` of the file that includes this one.
 
 cdef int copy(fe_call *call, const fe_team *team, item *tag) noexcept nogil:
     move(&call.args[0], &call.args[1], team, tag)
@@ -17,7 +17,7 @@ cdef int concat(fe_call *call, const fe_team *team, item *tag) noexcept nogil:
 
 
 cdef int slice_grad(fe_call *call, const fe_team *team, item *tag) noexcept nogil:
-    """Write zeros, then copy dy to the slice. ints: start of every axis, then step of every axis."""
+    """Write zeros, then copy dy to the slice. ints: the start of each axis, then each step."""
     cdef fe_view band = call.args[1]
     cdef item *d = <item *>band.data
     cdef int64_t lo, hi, i
@@ -37,7 +37,8 @@ cdef int slice_grad(fe_call *call, const fe_team *team, item *tag) noexcept nogi
 
 def table():
     """Return {kernel name: {dtype code of the input: (kernel address, 0)}}."""
-    by_size = {1: (<size_t><void *>copy[uint8_t], <size_t><void *>concat[uint8_t], <size_t><void *>slice_grad[uint8_t]),
+    by_size = {1: (<size_t><void *>copy[uint8_t],
+                   <size_t><void *>concat[uint8_t], <size_t><void *>slice_grad[uint8_t]),
                2: (<size_t><void *>copy[uint16_t], <size_t><void *>concat[uint16_t],
                    <size_t><void *>slice_grad[uint16_t]),
                4: (<size_t><void *>copy[uint32_t], <size_t><void *>concat[uint32_t],

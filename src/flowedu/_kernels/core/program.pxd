@@ -1,4 +1,5 @@
-# Elementwise programs (tiles.h), for the kernels that run them and the module that makes them. Compiled into each of these.
+# Elementwise programs (tiles.h), for the kernels that run them and the module that makes them.
+# Compiled into each of these.
 from libc.stdint cimport int16_t, int32_t, int64_t
 
 cdef extern from "tiles.h" nogil:
@@ -22,4 +23,5 @@ cdef inline void run(const fe_program *p, char **slot, int64_t n) noexcept nogil
     cdef const fe_instr *q
     for i in range(p.ninstr):
         q = &p.instr[i]
-        q.fn(n, slot[q.out], slot[q.a], slot[q.b] if q.b >= 0 else NULL, slot[q.c] if q.c >= 0 else NULL)
+        q.fn(n, slot[q.out], slot[q.a], slot[q.b] if q.b >= 0 else NULL,
+             slot[q.c] if q.c >= 0 else NULL)

@@ -1,15 +1,17 @@
-/* fe_run: a list of bound calls, in order, on a team of threads; one parallel region for the whole list.
+/* fe_run runs a list of calls in order, on a team of threads, in one parallel region.
  *
- * Small calls run on thread 0 alone and need no meeting between them; threads meet only around calls that are split.
- * A failing call stops the list: no later call (an optimizer update, say) sees its output.
- * polls: NULL, or for each call whether thread 0 calls `poll` after it, which stops the list by returning FE_SIGNAL.
+ * Small calls run on thread 0 alone, without a barrier; barriers surround only the calls that are
+ * split. A call that fails ends the list, so that no later call (such as an optimizer update) reads
+ * its output. polls: NULL, or one flag per call: thread 0 calls `poll` after it. FE_SIGNAL from
+ * `poll` ends the list.
  */
 #ifndef FLOWEDU_TEAM_H
 #define FLOWEDU_TEAM_H
 #include "abi.h"
 
 enum { FE_SIGNAL = 100 }; /* a status that no kernel returns */
-static int fe_run(fe_call *calls, int n, int nt, int *failed, const char *polls, int (*poll)(void)) {
+static int fe_run(fe_call *calls, int n, int nt, int *failed, const char *polls,
+                  int (*poll)(void)) {
     *failed = -1;
 #if defined(_OPENMP)
     if (nt > 1) {
@@ -17,8 +19,9 @@ static int fe_run(fe_call *calls, int n, int nt, int *failed, const char *polls,
         int status = FE_OK;
 #pragma omp parallel num_threads(nt)
         {
-            fe_team team = {omp_get_thread_num(), omp_get_num_threads(), &barrier}, solo = {0, 1, &barrier};
-            int unseen = 0; /* thread 0 has written something the others have not met it for */
+            fe_team team = {omp_get_thread_num(), omp_get_num_threads(), &barrier};
+            fe_team solo = {0, 1, &barrier};
+            int unseen = 0; /* thread 0 has written memory since the last barrier */
             for (int i = 0; i < n; i++) {
                 int s = FE_OK;
                 if (calls[i].parallel) {
@@ -30,7 +33,8 @@ static int fe_run(fe_call *calls, int n, int nt, int *failed, const char *polls,
                     if (!barrier.fail) s = calls[i].fn(&calls[i], &solo, 0);
                 }
                 if (s == FE_OK && polls && polls[i] && team.tid == 0 && !barrier.fail) s = poll();
-                if (s != FE_OK && __sync_bool_compare_and_swap(&barrier.fail, 0, s)) { *failed = i; status = s; }
+                if (s != FE_OK && __sync_bool_compare_and_swap(&barrier.fail, 0, s))
+                    *failed = i, status = s;
                 if (calls[i].parallel) {
                     fe_wait(&team);
                     if (barrier.stop) break;

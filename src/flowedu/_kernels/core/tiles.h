@@ -1,5 +1,5 @@
-/* Tile functions: one short loop per formula and type, over contiguous operands. The elementwise engine
- * (elementwise.pyx) cuts any call, broadcast, strided or fused, into such tiles, small enough to stay in the L1 cache.
+/* Tile functions: one short loop per formula and type, over contiguous operands. elementwise.pyx
+ * splits every call (broadcast, strided, or fused) into tiles that fit in the L1 cache.
  */
 #ifndef FLOWEDU_TILES_H
 #define FLOWEDU_TILES_H
@@ -16,32 +16,33 @@ typedef struct {
     fe_tile fn;
 } fe_tile_entry;
 
-/* out may be one of the operands (in place), never overlap them otherwise: ivdep says so. */
+/* `out` may be one of the operands (in place), but must not overlap them in another way (ivdep). */
 #define FE_LOOP(body) _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) { body; }
 
-#define FE_TILE1(name, formula, tag, ctype, code)                                                        \
-    static void tile_##name##_##tag(int64_t n, void *o_, const void *a_, const void *b_, const void *c_) { \
-        typedef ctype T; T *o = (T *)o_; const T *pa = (const T *)a_;                                    \
-        FE_LOOP(const T a = pa[i]; o[i] = (T)(formula))                                                  \
+#define FE_ARGS int64_t n, void *o_, const void *a_, const void *b_, const void *c_
+#define FE_TILE1(name, formula, tag, ctype, code)                                                \
+    static void tile_##name##_##tag(FE_ARGS) {                                                   \
+        typedef ctype T; T *o = (T *)o_; const T *pa = (const T *)a_;                            \
+        FE_LOOP(const T a = pa[i]; o[i] = (T)(formula))                                          \
     }
-#define FE_TILE_TO(otype, name, formula, tag, ctype)                                                     \
-    static void tile_##name##_##tag(int64_t n, void *o_, const void *a_, const void *b_, const void *c_) { \
-        typedef ctype T; otype *o = (otype *)o_; const T *pa = (const T *)a_, *pb = (const T *)b_;       \
-        FE_LOOP(const T a = pa[i]; const T b = pb[i]; o[i] = (otype)(formula))                           \
+#define FE_TILE_TO(otype, name, formula, tag, ctype)                                             \
+    static void tile_##name##_##tag(FE_ARGS) {                                                   \
+        typedef ctype T; otype *o = (otype *)o_; const T *pa = (const T *)a_, *pb = (const T *)b_; \
+        FE_LOOP(const T a = pa[i]; const T b = pb[i]; o[i] = (otype)(formula))                   \
     }
 #define FE_TILE2(name, formula, tag, ctype, code) FE_TILE_TO(ctype, name, formula, tag, ctype)
-#define FE_TILE_COMPARE(name, formula, tag, ctype, code) FE_TILE_TO(int8_t, name, formula, tag, ctype)
-#define FE_TILE_WHERE(tag, ctype)                                                                        \
-    static void tile_where_##tag(int64_t n, void *o_, const void *a_, const void *b_, const void *c_) {  \
-        ctype *o = (ctype *)o_; const int8_t *pa = (const int8_t *)a_;                                   \
-        const ctype *pb = (const ctype *)b_, *pc = (const ctype *)c_;                                    \
-        FE_LOOP(o[i] = pa[i] ? pb[i] : pc[i])                                                            \
+#define FE_TILE_COMPARE(name, formula, tag, ctype, _) FE_TILE_TO(int8_t, name, formula, tag, ctype)
+#define FE_TILE_WHERE(tag, ctype)                                                                \
+    static void tile_where_##tag(FE_ARGS) {                                                      \
+        ctype *o = (ctype *)o_; const int8_t *pa = (const int8_t *)a_;                           \
+        const ctype *pb = (const ctype *)b_, *pc = (const ctype *)c_;                            \
+        FE_LOOP(o[i] = pa[i] ? pb[i] : pc[i])                                                    \
     }
 
-/* Each type once: D(name, formula, tag, C type, code). */
+/* One line per group of types: D(name, formula, tag, C type, code). */
 #define FE_REALS(D, n, f) D(n, f, f32, float, FE_F32) D(n, f, f64, double, FE_F64)
-#define FE_WHOLES(D, n, f) D(n, f, i32, int32_t, FE_I32) D(n, f, i64, int64_t, FE_I64) D(n, f, i8, int8_t, FE_I8) \
-    D(n, f, u8, uint8_t, FE_U8) D(n, f, i16, int16_t, FE_I16)
+#define FE_WHOLES(D, n, f) D(n, f, i32, int32_t, FE_I32) D(n, f, i64, int64_t, FE_I64) \
+    D(n, f, i8, int8_t, FE_I8) D(n, f, u8, uint8_t, FE_U8) D(n, f, i16, int16_t, FE_I16)
 #define FE_NUMBERS(D, n, f) FE_REALS(D, n, f) FE_WHOLES(D, n, f)
 
 #define X1F(n, f) FE_REALS(FE_TILE1, n, f)
@@ -63,7 +64,7 @@ FE_TILE_WHERE(i32, int32_t)
 FE_TILE_WHERE(i64, int64_t)
 FE_TILE_WHERE(i8, int8_t)
 #if __has_include("more_tiles.h")
-#include "more_tiles.h" /* those of 16-bit floats; vector code in the place of some of these */
+#include "more_tiles.h" /* 16-bit floats, and vector code that replaces some of these tiles */
 #else
 #define FE_MORE_ROWS
 #endif
@@ -78,12 +79,12 @@ FE_TILE_WHERE(i8, int8_t)
 #define E2I(n, f) FE_WHOLES(E2, n, f)
 #define E2A(n, f) FE_NUMBERS(E2, n, f)
 #define ECMP(n, f) FE_NUMBERS(E2C, n, f)
-/* A bool is a byte that is 0 or 1: the int8 functions serve. */
+/* A bool is a byte that is 0 or 1, so bools use the int8 functions. */
 #define EBOOL(n, f) FE_NUMBERS(E2B, n, f) {#n, FE_BOOL, FE_BOOL, 2, tile_##f##_i8},
 
 static const fe_tile_entry FE_TILES[] = {
-    FE_UNARY_ANY(E1A) FE_UNARY_REAL(E1F) FE_BINARY_ANY(E2A) FE_BINARY_REAL(E2F) FE_BINARY_INT(E2I) FE_COMPARE(ECMP)
-    FE_COMPARE_BOOL(EBOOL)
+    FE_UNARY_ANY(E1A) FE_UNARY_REAL(E1F) FE_BINARY_ANY(E2A) FE_BINARY_REAL(E2F) FE_BINARY_INT(E2I)
+    FE_COMPARE(ECMP) FE_COMPARE_BOOL(EBOOL)
     {"where", FE_F32, FE_F32, 3, tile_where_f32}, {"where", FE_F64, FE_F64, 3, tile_where_f64},
     {"where", FE_I32, FE_I32, 3, tile_where_i32}, {"where", FE_I64, FE_I64, 3, tile_where_i64},
     {"where", FE_I8, FE_I8, 3, tile_where_i8}, {"where", FE_U8, FE_U8, 3, tile_where_i8},
@@ -91,8 +92,8 @@ static const fe_tile_entry FE_TILES[] = {
 };
 enum { FE_NTILES = sizeof(FE_TILES) / sizeof(FE_TILES[0]) };
 
-/* A fused elementwise program: a flat list of tile calls over numbered slots.
- * Slots 0..nin-1 are the inputs; consts and temporaries follow; each output is a slot some instruction writes. */
+/* A fused elementwise program: a list of tile calls over numbered slots. Slots 0..nin-1 are the
+ * inputs; constants and temporaries follow. Each output is a slot that an instruction writes. */
 enum { FE_MAX_SLOTS = 32, FE_TILE_BYTES = 4096 };
 
 typedef struct {
@@ -105,7 +106,7 @@ typedef struct {
     fe_instr instr[FE_MAX_SLOTS];
     int32_t item[FE_MAX_SLOTS];       /* bytes per element of each slot */
     int16_t const_slot[FE_MAX_SLOTS];
-    char const_value[FE_MAX_SLOTS][8]; /* already in the slot's type */
+    char const_value[FE_MAX_SLOTS][8]; /* in the type of the slot */
     int16_t out_slot[FE_MAX_SLOTS];
 } fe_program;
 #define FE_CONST(p, i) ((p)->const_value[i])

@@ -1,16 +1,17 @@
 # cython: language_level=3
 """The kernel sgd_update: stochastic gradient descent, in place.
 
-_kernels/ops/update.h has all other rules. args: lr (1,), step (1,), then w and g of each parameter, of any strides.
-reals: [scale, -, -, -], then weight decay, l1 and l2 of each parameter. A step below 0 changes nothing.
+_kernels/ops/update.h has all other rules. args: lr (1,), step (1,), then w and g of each parameter,
+of any strides. reals: [scale, -, -, -], then weight decay, l1 and l2 of each parameter. A step
+below 0 changes nothing.
 """
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 
 
-cdef void descend(const fe_view *w, const fe_view *g, double lr, double scale, const double *own, const fe_team *team,
-                  real *tag) noexcept nogil:
-    """w -= lr * (slope + decay * w), where slope is the gradient, scaled, with those of the penalties."""
+cdef void descend(const fe_view *w, const fe_view *g, double lr, double scale, const double *own,
+                  const fe_team *team, real *tag) noexcept nogil:
+    """w -= lr * (slope + decay * w); slope: the scaled gradient plus those of the penalties."""
     cdef int64_t lo, hi, i
     cdef real *p
     cdef real slope
@@ -23,8 +24,9 @@ cdef void descend(const fe_view *w, const fe_view *g, double lr, double scale, c
 
 
 cdef int sgd_update(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
-    cdef double lr = (<float *>call.args[0].data)[0] if call.args[0].dtype == FE_F32 else (<double *>call.args[0].data)[0]
-    cdef const double *own = call.reals + 4                    # of this parameter: weight decay, l1, l2
+    cdef char *rate = call.args[0].data
+    cdef double lr = (<float *>rate)[0] if call.args[0].dtype == FE_F32 else (<double *>rate)[0]
+    cdef const double *own = call.reals + 4        # of this parameter: weight decay, l1, l2
     cdef int i
     if fe_index(&call.args[1], 0) < 0:
         return FE_OK
@@ -38,6 +40,6 @@ cdef int sgd_update(fe_call *call, const fe_team *team, void *tag) noexcept nogi
 
 
 def table():
-    """Return {kernel name: {dtype code of lr: (kernel address, 0)}}; the kernel reads the parameters' dtype."""
+    """Return {kernel name: {dtype code of lr: (address, 0)}}."""
     entry = <size_t><void *>sgd_update, 0
     return {"sgd_update": {FE_F32: entry, FE_F64: entry}}

@@ -4,8 +4,8 @@
     offsets  [ 0, 6, 8, 12 ]                         tensor i is data[offsets[i]:offsets[i + 1]]
     shapes   [[1, 2, 3], [1, 1, 2], [1, 2, 2]]
 
-The list has one pointer: it can be copied, sent, or freed at once, and reading it in order is as fast as memory allows.
-In exchange, a tensor cannot grow without moving all tensors after it.
+The list has one pointer: it can be copied, sent, or freed at once, and reading it in order is as
+fast as memory allows. In exchange, a tensor cannot grow without moving all tensors after it.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 from flowedu.core.buffers.tensor_buffer import TensorBlock
 from flowedu.core.values.dtype import as_dtype, dtype
 from flowedu.core.values.spec import Spec
-from flowedu.errors import DTypeError, ShapeError
+from flowedu.errors import buffers as errors
 
 
 class TensorList:
@@ -24,14 +24,14 @@ class TensorList:
 
     Args:
         arrays: the tensors, of one rank (1 or more) and one dtype. The list copies them.
-        dtype: dtype of the list, to which the arrays are cast. Default: the dtype of the arrays. An empty list needs it.
+        dtype: dtype of the list. Default: that of the arrays; an empty list needs it.
         rank: rank of the tensors of an empty list.
 
-    Attributes: data, offsets (N + 1 integers), and shapes (N, rank), as drawn above; dtype. `t[i]` is a view, so writing
-    into it writes into the list.
+    Attributes: data, offsets (N + 1 integers), and shapes (N, rank), as drawn above; dtype. `t[i]`
+    is a view, so writing into it writes into the list.
 
-    In OneFlow, a tensor of a list holds one sample, so its first axis is 1 (tp.ListListNumpy). The `shape` of the list is
-    the shape of the smallest array that holds all tensors, joined along the first axis and padded.
+    In OneFlow, a tensor of a list holds one sample, so its first axis is 1 (tp.ListListNumpy). The
+    `shape` of the list is that of the smallest array with all tensors, joined along the first axis.
     """
 
     __slots__ = ("data", "dtype", "offsets", "shapes")
@@ -39,19 +39,16 @@ class TensorList:
     def __init__(self, arrays: Sequence, dtype: dtype | None = None, rank: int = 1):
         arrays = [a.numpy() if hasattr(a, "numpy") else np.asarray(a) for a in arrays]
         if not arrays and dtype is None:
-            raise DTypeError("TensorList: an empty list has no element type", expected="dtype=flow.float32, say",
-                             got="no arrays and no dtype", fix="TensorList([], dtype=flow.float32)")
+            raise errors.empty_list()
         first = arrays[0] if arrays else None
         for i, a in enumerate(arrays):
             if a.ndim != first.ndim or not a.ndim:
-                raise ShapeError(f"TensorList: tensor {i} has another rank", got=f"rank {a.ndim}, {a.shape}",
-                                 expected=f"rank {max(first.ndim, 1)}, as tensor 0",
-                                 fix="reshape it; lists take different sizes, not ranks")
+                raise errors.mixed_ranks(i, a, first.ndim)
             if dtype is None and a.dtype != first.dtype:
-                raise DTypeError(f"TensorList: tensor {i} has another element type", got=a.dtype.name,
-                                 expected=f"{first.dtype.name}, as tensor 0", fix="pass dtype= to have all cast")
+                raise errors.mixed_dtypes(i, a.dtype.name, first.dtype.name)
         self.dtype = as_dtype(first.dtype if dtype is None else dtype, "TensorList")
-        self.shapes = np.array([a.shape for a in arrays], np.int64).reshape(len(arrays), first.ndim if arrays else rank)
+        rank = first.ndim if arrays else rank
+        self.shapes = np.array([a.shape for a in arrays], np.int64).reshape(len(arrays), rank)
         self.offsets = np.zeros(len(arrays) + 1, np.int64)
         np.cumsum(self.shapes.prod(axis=1), out=self.offsets[1:])
         self.data = np.empty(int(self.offsets[-1]), self.dtype.numpy)
@@ -61,7 +58,7 @@ class TensorList:
     # ---- shape and size
     @property
     def shape(self) -> tuple[int, ...]:
-        """(sum of the first axes, largest of each other axis): (N, H, W, C) for N tensors of at most (1, H, W, C)."""
+        """(Sum of the first axes, largest of each other axis), such as (N, H, W, C)."""
         if not len(self):
             return (0,) * self.shapes.shape[1]
         return (int(self.shapes[:, 0].sum()), *map(int, self.shapes[:, 1:].max(axis=0)))
@@ -100,5 +97,6 @@ class TensorList:
         return [a.copy() for a in self]
 
     def __repr__(self) -> str:
-        first = ", ".join(str(tuple(map(int, s))) for s in self.shapes[:4])
-        return f"TensorList({len(self)} x {self.dtype.name}: {first}{', ...' if len(self) > 4 else ''})"
+        shapes = ", ".join(str(tuple(map(int, s))) for s in self.shapes[:4])
+        rest = ", ..." if len(self) > 4 else ""
+        return f"TensorList({len(self)} x {self.dtype.name}: {shapes}{rest})"

@@ -11,7 +11,7 @@ from flowedu.core.ops.promote import cast
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.storage import from_numpy as over
 from flowedu.core.values.storage import view
-from flowedu.errors import ArgumentError, CallError, ShapeError
+from flowedu.errors import tensors as errors
 
 _COPY, _IDENTITY = REGISTRY["contiguous"], REGISTRY["identity"]
 
@@ -19,21 +19,21 @@ _COPY, _IDENTITY = REGISTRY["contiguous"], REGISTRY["identity"]
 def from_numpy(a: np.ndarray) -> Tensor:
     """Return a tensor that shares the memory and strides of `a`; writes to either change both.
 
-    In-place ops raise if `a` is read-only. Raises DTypeError, or ShapeError for negative strides.
+    Raises DTypeError, or ShapeError for negative strides.
+
+    Args:
+        a: ndarray of native byte order; if it is read-only, in-place ops on the tensor raise.
     """
     if not isinstance(a, np.ndarray):
-        raise CallError("from_numpy: expected an ndarray", expected="numpy.ndarray", got=type(a).__name__,
-                        fix="flow.tensor(data) takes numbers and lists")
+        raise errors.not_an_array(a)
     if any(s < 0 for s in a.strides):
-        raise ShapeError("from_numpy: At least one stride in the given numpy array is negative, and tensors with negative "
-                         "strides are not supported", got=str(a.strides), fix="flow.from_numpy(a.copy())")
+        raise errors.negative_strides(a.strides)
     if not a.dtype.isnative:
-        raise ArgumentError("from_numpy: the array has not this machine's byte order", got=str(a.dtype),
-                            fix="a.astype(a.dtype.newbyteorder('='))")
+        raise errors.foreign_byte_order(a.dtype)
     return over(a, dt.as_dtype(a.dtype, "from_numpy: a.dtype"), Tensor)
 
 
-def copied(a, kind: dt.dtype | None = None) -> Tensor:
+def copied(a: list | np.ndarray, kind: dt.dtype | None = None) -> Tensor:
     """Return a tensor with a copy of the values of `a`, as dtype `kind` (None: that of `a`)."""
     a = np.asarray(a)
     kind = kind or dt.as_dtype(a.dtype)
@@ -54,7 +54,7 @@ def tensor_alias(t: Tensor, cls: type = Tensor) -> Tensor:
     return y
 
 
-def detach(self) -> Tensor:
+def detach(self: Tensor) -> Tensor:
     """Return a tensor with the same memory (or lazy value), without autograd history."""
     if self.has_memory:
         return tensor_alias(self)
@@ -68,7 +68,6 @@ def copy_of(t: Tensor) -> Tensor:
 
 
 def make_contiguous(t: Tensor) -> Tensor:
-    """Return `t` if it is contiguous, else a contiguous copy."""
     return t if t._is_row_major() else copy_of(t)
 
 

@@ -54,13 +54,13 @@ cdef class Entry:                    # an op prepared for one set of input specs
 
 cdef class TapeNode:                     # one call on the tape
     cdef readonly Entry entry        # the op and its attributes; None: `custom` has the rules
-    cdef readonly object custom      # an object with name, shapes, outputs and backward(douts) (core/grad/custom.py)
+    cdef readonly object custom   # has name, shapes, outputs, backward(douts) (core/grad/custom.py)
     cdef readonly int64_t seq
     cdef readonly tuple edges        # per input: TapeNode, leaf tensor or None
-    cdef int[4] slots                # per input: output number of that TapeNode (further inputs: in `more`)
+    cdef int[4] slots        # per input: output number of that TapeNode (further inputs: in `more`)
     cdef list more
     cdef public tuple saved          # values the gradient rules need, in the order of op.saved
-    cdef int64_t[4] versions         # of the memory of `saved` when it was saved (further ones: in `more_versions`)
+    cdef int64_t[4] versions         # of the memory of `saved` (further ones: in `more_versions`)
     cdef list more_versions
     cdef public list grads           # filled during backward
     cdef bint needed, wanted         # in backward: a target is below this node; below or at it
@@ -76,15 +76,15 @@ cdef class Link:                     # how a view was made
     cdef readonly tuple attrs
     cdef readonly int depth
     cdef readonly bint plain         # made under no_grad: never has a history
-    cdef public int64_t epoch        # base.epoch when the view's own history was made; NO_HISTORY: made under no_grad
+    cdef public int64_t epoch        # base.epoch at the view's own history, or NO_HISTORY (no_grad)
 
-cdef class GlobalLayout:             # of a global tensor: one object for each placement and sbp (core/sbp/tensor/global_layout.py)
+cdef class GlobalLayout:       # one object for each placement and sbp (sbp/tensor/global_layout.py)
     cdef readonly object placement, sbp, layout      # public objects; the one of core/sbp
     cdef readonly GlobalLayout whole # broadcast, on the same placement
     cdef readonly bint single        # on one device: the tensor has memory, like a local tensor
 
 cdef class Rare:                     # fields that few tensors have
-    cdef public object parts         # global tensors on several devices: {rank: local tensor} of the ranks owned here
+    cdef public object parts      # of a global tensor: {rank: local tensor} of the ranks owned here
     cdef public object symbol        # lazy tensors: their value in the graph
     cdef public object grad_name     # lazy tensors: the name of grad_fn
     cdef public object hooks         # {id: function} of register_hook, on a leaf
@@ -102,7 +102,8 @@ cdef class TensorBase(Array):
     cdef public Rare rare            # None: has none of these fields
 
 cdef class Slots:                    # functions of later chapters (table in hooks.pxi)
-    cdef public object Tensor, Size, mixed, mixed_matmul, write, into, renew, node_name, node_next, node_hook, leaf_hooks, before_node, after_node, pack, line, watch, seed
+    cdef public object Tensor, Size, mixed, mixed_matmul, write, into, renew, pack, line, watch
+    cdef public object seed, node_name, node_next, node_hook, leaf_hooks, before_node, after_node
     cdef public object run_global, bring, logical, write_parts, device_memory, launch, carry, move
     cdef public OpBase add, sub, mul, div, matmul
 

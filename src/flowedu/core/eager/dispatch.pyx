@@ -1,7 +1,7 @@
 """The engine. Each op call goes through `OpBase.call` to the interpreter on top of the stack.
 
 With an empty stack calls run eagerly: find the Entry (cached per op, input specs and attributes),
-allocate the outputs, run the kernel, and, if an input requires a gradient, record the call on the tape.
+allocate the outputs, run the kernel, and record the call if an input requires a gradient.
 """
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
@@ -13,8 +13,9 @@ cimport cython
 
 from flowedu._kernels.core.abi cimport *
 from flowedu.core.ops.call cimport OpBase, Rule, active, dispatch_by, current_interpreter
-from flowedu.core.values.storage cimport (
-    ON_DEVICE, Array, Block, block_drop, block_new, block_over, block_try, itemsize, set_row_major, view_contiguous)
+from flowedu.core.values.storage cimport (ON_DEVICE, Array, Block, block_drop, block_new,
+                                          block_over, block_try, itemsize, set_row_major,
+                                          view_contiguous)
 
 import os
 import warnings
@@ -24,8 +25,8 @@ from flowedu.core.values.dtype import BY_CODE
 from flowedu.core.values.thread_state import thread_state as _thread_state
 from flowedu.core.values.spec import Spec
 from flowedu.core.values.storage import out_of_memory
-from flowedu.errors import (ArgumentError, DeviceError, DTypeError, FlowError, GradientError, KernelError,
-                            LazyTensorError, NotATensorError, ShapeError, user_line)
+from flowedu.errors import FlowError, KernelError, NotATensorError, ShapeError, user_line
+from flowedu.errors import tensors as errors
 from flowedu.errors.element_types import no_kernel
 from flowedu.core.ops import axes as equations
 from flowedu.core.ops.define import REGISTRY

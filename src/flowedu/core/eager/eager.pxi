@@ -1,6 +1,6 @@
-# Chapter 2: the eager interpreter (part of dispatch.pyx). It finds the Entry of a call, allocates the
-# outputs, runs the kernel, and records the call (node.pxi) if a gradient is needed. SPECIALS maps flags
-# of inputs or the Entry to handlers in link.pxi (views), global.pxi and device.pxi.
+# Chapter 2: the eager interpreter (part of dispatch.pyx). It finds the Entry of a call, allocates
+# the outputs, runs the kernel, and records the call (node.pxi) if a gradient is needed. SPECIALS
+# maps flags of inputs or the Entry to handlers in link.pxi (views), global.pxi and device.pxi.
 
 cdef eager(OpBase op, tuple inputs, tuple attrs, const int64_t *drawn=NULL):
     """Run an op. drawn: the seed and the draw of a random op, which replace those in `attrs`."""
@@ -42,7 +42,8 @@ cdef struct Special:                               # flags, and the handler of c
 cdef Special[3] SPECIALS                           # filled by global.pxi, link.pxi, device.pxi
 
 
-cdef run_special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout at=None):
+cdef run_special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn,
+                 GlobalLayout at=None):
     """Slow path: the handler of the first flag does its part, clears the flag and dispatches again.
     e: the Entry, if already found. at: the layout of the results, if they are global."""
     cdef int i
@@ -54,7 +55,8 @@ cdef run_special(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const
     return run_resolved(op, inputs, attrs, e, flags, drawn, at, 0)
 
 
-cdef run_resolved(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout at, int device):
+cdef run_resolved(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn,
+                  GlobalLayout at, int device):
     """Run a call whose inputs are up to date and on one device."""
     if e is None:
         e = find(op, inputs, attrs)
@@ -82,8 +84,10 @@ cdef run_many(Entry e, tuple inputs, int local_only, const int64_t *drawn):
     """Run a call with several outputs or many inputs (concat, add_n)."""
     cdef int i
     cdef fe_view stack[MAX_ARGS]
-    cdef fe_view *args = &stack[0] if e.nin + e.nout <= MAX_ARGS else <fe_view *>calloc(e.nin + e.nout, sizeof(fe_view))
+    cdef fe_view *args = &stack[0]
     cdef list outputs
+    if e.nin + e.nout > MAX_ARGS:
+        args = <fe_view *>calloc(e.nin + e.nout, sizeof(fe_view))
     if args == NULL:
         raise MemoryError
     try:
@@ -104,6 +108,6 @@ cdef raise_not_tensor(OpBase op, o, int i):
 
 def call_seeded(OpBase op, tuple inputs, tuple attrs, int64_t seed, int64_t draw):
     """Run a random op with this seed and draw, not those in `attrs`: all draws share one Entry."""
-    cdef int64_t drawn[2]                              # the first two integers of every random op (ops/random.py)
+    cdef int64_t drawn[2]                # the first two integers of every random op (ops/random.py)
     drawn[0], drawn[1] = seed, draw
     return eager(op, inputs, attrs, drawn)

@@ -3,10 +3,11 @@
 cdef class Entry:
     """Output specs, kernel and attributes of a call, for eager calls and plans."""
 
-    def __cinit__(self, op, tuple attrs, list in_specs, tuple specs, kernel, ints, reals, contiguous, int64_t cost,
-                  extra=None, view=None):
+    def __cinit__(self, op, tuple attrs, list in_specs, tuple specs, kernel, ints, reals,
+                  contiguous, int64_t cost, extra=None, view=None):
         cdef int i, d
-        self.op, self.attrs, self.specs, self.nin, self.nout = op, attrs, specs, len(in_specs), len(specs)
+        self.op, self.attrs, self.specs = op, attrs, specs
+        self.nin, self.nout = len(in_specs), len(specs)
         self.in_shapes = tuple([s.shape for s in in_specs])
         self.in_dtypes = tuple([s.dtype for s in in_specs])
         self.flags = MANY if self.nout != 1 or self.nin >= MAX_ARGS else 0
@@ -32,8 +33,7 @@ cdef class Entry:
             self.reals[i] = x
         for i, spec in enumerate(specs):
             if len(spec.shape) > FE_MAX_DIM:
-                raise ShapeError(f"{op.name}: the result has too many axes", expected=f"at most {FE_MAX_DIM}",
-                                 got=str(spec.shape))
+                raise errors.too_many_axes(op.name, FE_MAX_DIM, spec.shape)
             self.outs[i].ndim, self.outs[i].dtype = len(spec.shape), spec.dtype.code
             step = 1
             for d in range(len(spec.shape) - 1, -1, -1):
@@ -44,10 +44,13 @@ cdef class Entry:
             self.flags |= VIEW
             strides, self.offset = view
             for d in range(self.outs[0].ndim):           # unused strides may be huge
-                self.outs[0].stride[d] = strides[d] if specs[0].shape[d] > 1 or abs(strides[d]) < 1 << 58 else 1
-        self.differentiable = bool(op.rules) or op.any_rule and any([has_gradient(self.outs[i].dtype) for i in range(self.nout)])
+                huge = specs[0].shape[d] <= 1 and abs(strides[d]) >= 1 << 58
+                self.outs[0].stride[d] = 1 if huge else strides[d]
+        self.differentiable = bool(op.rules) or op.any_rule and any(
+            [has_gradient(self.outs[i].dtype) for i in range(self.nout)])
         self.python = kernel is not None and op.cpu is None
-        self.quick = self.fn != NULL and self.work == NULL and cost < SMALL and self.nin < 63 and not self.python
+        self.quick = self.fn != NULL and self.work == NULL and cost < SMALL and self.nin < 63
+        self.quick = self.quick and not self.python
         if not in_specs:
             self.flags |= ON_DEVICE | LOCAL_ONLY if op.random else ON_DEVICE  # see choose_device
 
@@ -82,8 +85,8 @@ def prepare(op, specs, attrs, strides=None, outs=None):
         kernel, extra = op.kernel_for(specs, outs, names)
         if op.pack is not None:
             ints, reals = check_limits(op, *op.ask(op.pack, names))
-    contiguous = [i for i in range(len(specs))
-                  if op.contiguous and (op.inputs[0] if op.variadic else op.inputs[i]) in op.contiguous]
+    contiguous = [i for i in range(len(specs)) if op.contiguous
+                  and (op.inputs[0] if op.variadic else op.inputs[i]) in op.contiguous]
     cost = 0 if view else equations.cost(op, specs, outs, op.ask(op.axes, names))
     return Entry(op, attrs, list(specs), outs, kernel, ints, reals, contiguous, cost, extra, view)
 
@@ -93,13 +96,11 @@ def check_limits(op, ints, reals):
     most = 63 if op.numbers or op.random else 31
     for n in ints:
         if not -2 ** most <= n < 2 ** most:
-            raise ArgumentError(f"{op.name}: an attribute is too large", got=str(n),
-                                expected=f"integers in [-2**{most}, 2**{most})", fix="check strides, padding and sizes")
+            raise errors.large_attribute(op.name, n, most)
     try:
         return ints, [float(x) for x in reals]
     except OverflowError:
-        raise ArgumentError(f"{op.name}: a number is too large for a float64", expected="numbers below 1.8e308",
-                            got=f"{max(reals, key=abs)}"[:60], fix="use a smaller number") from None
+        raise errors.large_number(op.name, reals) from None
 
 
 cdef inline dispatch(OpBase op, tuple inputs, tuple attrs):
@@ -132,7 +133,7 @@ cdef inline int64_t fill_key(int64_t *key, tuple inputs, bint strides) noexcept:
     return k
 
 
-cdef inline bint same_key(const int64_t *a, const int64_t *b, int64_t n) noexcept:  # memcmp is slower
+cdef inline bint same_key(const int64_t *a, const int64_t *b, int64_t n) noexcept:  # beats memcmp
     cdef int64_t i
     for i in range(n):
         if a[i] != b[i]:
@@ -153,7 +154,7 @@ cpdef make_key(attrs):
 
 
 cdef Entry find(OpBase op, tuple inputs, tuple attrs):
-    """Return the Entry for these inputs, cached or new; None for a view that the strides do not allow."""
+    """Return the Entry for these inputs, cached or new; None if the strides do not allow a view."""
     cdef int64_t key[MAX_INPUTS * (1 + 2 * FE_MAX_DIM)]
     cdef Py_ssize_t k = 0
     if len(inputs) <= MAX_INPUTS:
@@ -172,12 +173,14 @@ cdef inline Entry find_with_key(OpBase op, tuple inputs, tuple attrs, int64_t *k
     cdef int64_t k = fill_key(key, inputs, wants_strides)
     for i in range(len(op.recent)):
         e = <Entry>op.recent[i]
-        if e.key_len == k and same_key(key, e.key, k) and (attrs is e.attrs or same_attrs(attrs, e.attrs)):
+        if e.key_len == k and same_key(key, e.key, k) \
+                and (attrs is e.attrs or same_attrs(attrs, e.attrs)):
             return e
     name = (make_key(attrs), PyBytes_FromStringAndSize(<char *>key, k * 8))
     e = op.entries.get(name)
     if e is None:
-        e = prepare(op, [x.spec for x in inputs], attrs, [x.strides for x in inputs] if wants_strides else None)
+        e = prepare(op, [x.spec for x in inputs], attrs,
+                    [x.strides for x in inputs] if wants_strides else None)
         if e is None:
             return None
         e.key_len = k if k <= MAX_KEY else -1

@@ -1,7 +1,7 @@
 # Chapter 2: slots for functions of later chapters (part of dispatch.pyx).
 #
-# Ops and the tape call functions of later chapters through the slots below, without importing them. The
-# module that defines such a function fills the slot when it is imported: `connect(write=arithmetic)`.
+# Ops and the tape call functions of later chapters through the slots below, without importing them.
+# The import of the module with such a function fills the slot: `connect(write=arithmetic)`.
 
 cdef dict HOOKS = {
     # slot: (the module that fills it, its purpose)
@@ -23,17 +23,17 @@ cdef dict HOOKS = {
     "leaf_hooks": ("flowedu.tensor.hooks", "f(leaf, gradient): what the leaf's hooks make of it"),
     "before_node": ("flowedu.tensor.hooks", "f(node, douts): hooks of its outputs change douts"),
     "after_node": ("flowedu.tensor.hooks", "f(node, grads, douts): what its hooks make of grads"),
-    "pack": ("flowedu.autograd.graph", "what every tensor saved for backward is passed through; nothing: it is saved as it is"),
-    "line": ("flowedu.autograd.anomaly", "anomaly mode: where a recorded call was made; nothing: that is not kept"),
-    "watch": ("flowedu.autograd.anomaly", "anomaly mode: f(node, douts, grads or None, error or None) at every node"),
-    "seed": ("flowedu.oneflow04.random", "f(seed): what else flow.manual_seed seeds; nothing: nothing else"),
-    "run_global": ("flowedu.core.sbp.tensor", "run(op, inputs, attrs): a call with a global tensor, without recording it"),
-    "bring": ("flowedu.core.sbp.tensor", "bring(x, global_layout): a gradient boxed to the layout of its leaf"),
+    "pack": ("flowedu.autograd.graph", "f(x): what is saved for backward instead of x; or unset"),
+    "line": ("flowedu.autograd.anomaly", "anomaly mode: the line of a recorded call; or unset"),
+    "watch": ("flowedu.autograd.anomaly", "anomaly mode: f(node, douts, grads, error) per node"),
+    "seed": ("flowedu.oneflow04.random", "f(seed): further effects of flow.manual_seed; or unset"),
+    "run_global": ("flowedu.core.sbp.tensor", "f(op, inputs, attrs): an unrecorded global call"),
+    "bring": ("flowedu.core.sbp.tensor", "f(x, global_layout): a gradient in its leaf's layout"),
     "logical": ("flowedu.core.sbp.tensor", "a global tensor as one local one"),
     "write_parts": ("flowedu.core.sbp.tensor", "writing in place into a global tensor"),
-    "device_memory": ("flowedu.cuda.engine", "f(bytes, GPU): an object with an .address, which gives the memory back when it goes"),
-    "launch": ("flowedu.cuda.engine", "f(entry, inputs, outputs, (seed, draw) or None): start the kernel on their device"),
-    "carry": ("flowedu.cuda.engine", "f(x, y): copy x's values into y, of the same shape and dtype, wherever each is"),
+    "device_memory": ("flowedu.cuda.engine", "f(bytes, GPU): owner of memory at its .address"),
+    "launch": ("flowedu.cuda.engine", "f(entry, inputs, outputs, (seed, draw) or None): launch"),
+    "carry": ("flowedu.cuda.engine", "f(x, y): copy x's values into y, on any two devices"),
     "move": ("flowedu.tensor.devices", "f(x, device): x on another device, recorded"),
 }
 
@@ -55,8 +55,7 @@ class UnsetHook:
 
     def __call__(self, *args):
         module, what = HOOKS[self.name]
-        raise FlowError(f"ops: the slot {self.name!r} is empty", expected=what, got="None",
-                        fix=f"import {module}")
+        raise errors.empty_slot(self.name, what, module)
 
 
 class UnsetOp(OpBase):
@@ -92,8 +91,7 @@ def connect(**functions):
     """Fill slots; None restores the default. Return the old content, to pass to `connect` again."""
     for name in functions:
         if name not in HOOKS:
-            raise ArgumentError(f"connect: there is no slot {name!r}", expected=", ".join(HOOKS), got=name,
-                                fix="a slot is a line of the table in core/eager/hooks.pxi")
+            raise errors.unknown_slot(name, HOOKS)
     old = {name: getattr(filled, name) for name in functions}
     for name, function in functions.items():
         setattr(filled, name, make_default(name) if function is None else function)

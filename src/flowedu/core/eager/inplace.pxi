@@ -2,8 +2,7 @@
 # histories; tensor/writing.pyx computes an op in the memory of an input.
 
 cdef raise_readonly(what):
-    raise ArgumentError(f"{what}: the array this tensor was made from is read-only", expected="memory that may be written",
-                        fix="write into a copy: x = x.clone()")
+    raise errors.read_only(what)
 
 
 cdef int mark_written(OpBase op, tuple inputs, Entry e) except -1:

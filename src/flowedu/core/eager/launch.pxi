@@ -90,8 +90,9 @@ cdef int copy_values(fe_view *source, fe_view *target) except -1:
     cdef fe_view args[2]
     cdef fe_call call
     args[0], args[1] = source[0], target[0]
-    call.fn, call.args, call.nin, call.nargs = <fe_kernel><void *>copy_kernel[target.dtype], args, 1, 2
-    call.ints, call.reals, call.extra, call.work, call.node, call.kept, call.detail = NULL, NULL, NULL, NULL, 0, 0, 0
+    call.fn, call.args = <fe_kernel><void *>copy_kernel[target.dtype], args
+    call.nin, call.nargs, call.node, call.kept, call.detail = 1, 2, 0, 0, 0
+    call.ints, call.reals, call.extra, call.work = NULL, NULL, NULL, NULL
     launch(&call, NULL, fe_numel(target))
     return 0
 

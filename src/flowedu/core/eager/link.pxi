@@ -1,8 +1,8 @@
 # Chapter 2: views and their history (part of dispatch.pyx).
 #
 # The history of a view is its view op, applied to its parent, recorded when the view is made. An
-# in-place write changes the history of the base and increments base.epoch, so that its views are stale.
-# The next use of a stale view records the view op again, on the same memory (tensor/writing.pyx).
+# in-place write changes the history of the base and increments base.epoch, so that its views are
+# stale. The next use of a stale view records the view op again (tensor/writing.pyx).
 
 @cython.freelist(64)
 cdef class Link:
@@ -44,9 +44,11 @@ cdef TensorBase make_view(TensorBase x, OpBase op, tuple attrs, Entry e, int fla
     return y
 
 
-cdef call_refreshed(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout at):
+cdef call_refreshed(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn,
+                    GlobalLayout at):
     """Run a call with a view, or a value without memory, among its inputs."""
-    return run_special(op, inputs, attrs, e, refresh_views(inputs) & ~(GLOBAL | VIEW | NO_MEMORY), drawn, at)
+    return run_special(op, inputs, attrs, e, refresh_views(inputs) & ~(GLOBAL | VIEW | NO_MEMORY),
+                       drawn, at)
 
 SPECIALS[1].flag, SPECIALS[1].handle = VIEW | NO_MEMORY, call_refreshed
 

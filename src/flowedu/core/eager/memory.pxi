@@ -2,7 +2,8 @@
 
 cdef TensorBase new_tensor():
     cdef PyObject *kind = <PyObject *>filled.Tensor
-    cdef TensorBase y = <TensorBase>(<_Type *>kind).tp_new(<PyTypeObject *>kind, <PyObject *>NOTHING, NULL)
+    cdef TensorBase y = <TensorBase>(<_Type *>kind).tp_new(<PyTypeObject *>kind,
+                                                           <PyObject *>NOTHING, NULL)
     if fe_inference:
         y.flags |= INFERENCE
     return y

@@ -86,7 +86,8 @@ cdef int set_edges(TapeNode node, tuple inputs) except -1:
         node.slots[0] = (<TensorBase>inputs[0]).out_index
     elif n == 2:
         node.edges = (get_edge(<TensorBase>inputs[0]), get_edge(<TensorBase>inputs[1]))
-        node.slots[0], node.slots[1] = (<TensorBase>inputs[0]).out_index, (<TensorBase>inputs[1]).out_index
+        node.slots[0] = (<TensorBase>inputs[0]).out_index
+        node.slots[1] = (<TensorBase>inputs[1]).out_index
     else:
         node.edges = tuple([get_edge(<TensorBase>x) for x in inputs])
         if n > 4:
@@ -144,14 +145,15 @@ cdef tape(OpBase op, tuple inputs, Entry e, result):
         node.saved = NOTHING
     else:
         mask, saved = select_saved(op, inputs), []
-        for i in op.saved if mask else NOTHING:                             # i >= 0: input i; i < 0: output ~i
+        for i in op.saved if mask else NOTHING:                  # i >= 0: input i; i < 0: output ~i
             if not mask & 1:
                 saved.append(None)
             elif i >= 0:
                 y = <TensorBase>inputs[i]          # global: in-place ops replace the parts
                 saved.append(y if y.block != NULL else alias_parts(y))
             else:                                      # an alias avoids a reference cycle
-                saved.append(alias_of(<TensorBase>result if e.nout == 1 else <TensorBase>result[~i]))
+                saved.append(alias_of(<TensorBase>result if e.nout == 1
+                                      else <TensorBase>result[~i]))
             mask >>= 1
         set_saved(node, tuple(saved))
     if filled.line is not None:
@@ -193,6 +195,7 @@ cdef bint has_differentiable_input(OpBase op, tuple inputs):
     """Return True if an input that requires a gradient has a rule."""
     cdef int i
     for i in range(len(inputs)):
-        if (<TensorBase>inputs[i]).flags & TRACKED and op.rules.get(op.inputs[0 if op.variadic else i]) is not None:
+        if (<TensorBase>inputs[i]).flags & TRACKED \
+                and op.rules.get(op.inputs[0 if op.variadic else i]) is not None:
             return True
     return False

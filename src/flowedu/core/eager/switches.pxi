@@ -56,19 +56,25 @@ def is_inference_mode_enabled():
     return bool(fe_inference)
 
 
-most_threads = max(256, os.cpu_count() or 1)   # 256 stacks of 8 MB are 2 GB of address space; more gain nothing
+most_threads = max(256, os.cpu_count() or 1)   # 256 stacks of 8 MB are 2 GB of address space
 
 
 def set_num_threads(n):
-    """Set the number of threads of kernels: from 1 to max(256, number of processors)."""
+    """Set the number of threads of kernels. Raises FlowError for a number out of range.
+
+    Args:
+        n: int from 1 to max(256, number of processors); 1 in a process made by fork.
+    """
     global threads, warned
     if not hasattr(n, "__index__") or not 1 <= n <= most_threads:
-        raise FlowError("set_num_threads: not a number of threads", expected=f"1 to {most_threads}", got=str(n), fix="1")
+        raise FlowError("set_num_threads: not a number of threads", expected=f"1 to {most_threads}",
+                        got=str(n), fix="1")
     if forked and n > 1:                           # gcc's OpenMP would wait for lost threads
         if not warned:
             warned = True
-            warnings.warn("set_num_threads: a process made by fork stays at one thread: gcc's OpenMP does not survive fork. "
-                          "Start processes with multiprocessing's 'spawn' to have more.", RuntimeWarning, stacklevel=2)
+            warnings.warn("set_num_threads: a process made by fork stays at one thread: gcc's "
+                          "OpenMP does not survive fork. Start processes with multiprocessing's "
+                          "'spawn' to have more.", RuntimeWarning, stacklevel=2)
         n = 1
     threads = n if fe_has_threads() else 1
 
@@ -97,7 +103,8 @@ def default_threads() -> int:
         if text.isascii() and text.isdigit() and len(text) < 9 and 1 <= int(text) <= most_threads:
             return int(text)
         if text:
-            warnings.warn(f"{name}={text[:40]} is ignored: expected 1 to {most_threads}", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"{name}={text[:40]} is ignored: expected 1 to {most_threads}",
+                          RuntimeWarning, stacklevel=2)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

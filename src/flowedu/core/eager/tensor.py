@@ -1,30 +1,26 @@
 """flow.Tensor: attributes, conversions, operators.
 
-core/eager/dispatch.pyx has the C part (data, tape links, + - * / @). Others `attach` methods.
+core/eager/dispatch.pyx has the C part (data, tape links, + - * / @). Others `attach` methods, such
+as the conversions to Python numbers (tensor/attributes.py).
 """
 from __future__ import annotations
 
 import builtins
+from typing import Any
 
 import numpy as np
 
 from flowedu.core import extensions
-from flowedu.core.eager.dispatch import TensorBase, connect, slots
+from flowedu.core.eager.dispatch import TapeNode, TensorBase, connect, slots
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import operate
-from flowedu.core.ops.value import matmul
+from flowedu.core.ops.value import make_operators, matmul
 from flowedu.core.values import dtype as dt
 from flowedu.core.values import thread_state as ambient
 from flowedu.core.values.size import Size
-from flowedu.errors import DTypeError, GradientError, LazyTensorError, ShapeError
+from flowedu.errors import tensors as errors
 
 _op = REGISTRY.__getitem__
-
-
-def _make_operators(name: str) -> tuple:
-    """Return the methods for `x op y` and, reflected, `y op x`."""
-    op = _op(name)
-    return lambda self, other: operate(op, self, other), lambda self, other: operate(op, other, self)
 
 
 class LazyGrad:
@@ -45,7 +41,8 @@ class LazyGrad:
 class TensorType(type):
     """Metaclass: a call makes a tensor, `flow.Tensor(2, 3)`; C code allocates without a call."""
 
-    def __call__(cls, *args, device=None, placement=None, sbp=None):
+    def __call__(cls, *args: object, device: object = None, placement: object = None,
+                 sbp: object = None) -> Any:
         return extensions.construct_tensor("Tensor", None, args, device, placement, sbp)
 
 
@@ -54,6 +51,11 @@ class Tensor(TensorBase, metaclass=TensorType):
 
     Inside nn.Graph.build tensors are lazy: they have a shape and a dtype but no values, and each op
     on a lazy tensor adds a node to the graph.
+
+    Args:
+        *args: sizes of an uninitialized tensor, or one list, array, or tensor of values.
+        device: device of a local tensor; default: the CPU.
+        placement, sbp: devices and layout of a global tensor; default: None, a local tensor.
     """
 
     __slots__ = ()
@@ -72,10 +74,9 @@ class Tensor(TensorBase, metaclass=TensorType):
         if self.requires_grad and not self.is_leaf:
             if on:
                 return
-            raise GradientError("you can only change requires_grad flags of leaf variables", fix="use .detach() first")
+            raise errors.not_a_leaf()
         if on and not self._can_track:
-            raise GradientError("only Tensors of floating point can require gradients", got=repr(self.dtype),
-                                fix="make it of a floating dtype: x.float()")
+            raise errors.not_floating(self.dtype)
         self.tracked = builtins.bool(on)
         ambient.changes += type(self) is not Tensor       # a parameter
 
@@ -87,7 +88,7 @@ class Tensor(TensorBase, metaclass=TensorType):
         return self.node is None and (self.is_eager or self.rare.grad_name is None)
 
     @property
-    def grad_fn(self):
+    def grad_fn(self) -> TapeNode | LazyGrad | None:
         """The recorded call that computed this tensor; None for leaves."""
         if self.link is not None:
             self.refresh_view()
@@ -104,9 +105,7 @@ class Tensor(TensorBase, metaclass=TensorType):
     # ---- values
     def _require_data(self, what: str) -> None:
         if self.is_lazy:
-            raise LazyTensorError(f"tensor.{what} is not allowed to be called in nn.Graph.build(*args) or be called by "
-                                  "lazy tensor.", expected="an eager tensor", got=f"a lazy {self.spec}",
-                                  fix="return it from build() and look at what the graph's call returns")
+            raise errors.lazy_access(what, self.spec)
 
     def numpy(self) -> np.ndarray:
         """Return an ndarray that shares the memory; no `detach()` is needed before."""
@@ -115,9 +114,7 @@ class Tensor(TensorBase, metaclass=TensorType):
         if self.global_layout is not None:
             return slots.logical(self).numpy()
         if self._device:
-            raise DTypeError(f"numpy: can't convert cuda:{self._device - 1} device type tensor to numpy. Use Tensor.cpu() "
-                             "to copy the tensor to host memory first", expected="a tensor on the CPU",
-                             got=f"cuda:{self._device - 1}", fix="x.cpu().numpy()")
+            raise errors.on_gpu(self._device)
         if self.dtype.numpy is None:
             return extensions.bfloat16_array(self)
         return np.asarray(memoryview(self))
@@ -129,76 +126,43 @@ class Tensor(TensorBase, metaclass=TensorType):
         plain = self.global_layout is None and self.has_memory
         return np.asarray(memoryview(self._on_host())) if plain else self.numpy()
 
-    def item(self):
+    def item(self) -> Any:
         """Return the only element as a Python number."""
         if self.is_lazy:
-            raise LazyTensorError("item: Only eager scalar tensor support GetItem.", got="a lazy tensor",
-                                  expected="an eager tensor", fix="return it from build() and call item() on the result")
+            raise errors.lazy_item()
         if self._numel != 1:
-            raise ShapeError("item: can only convert a tensor of size 1 to a Python scalar", expected="one element",
-                             got=f"{self._numel} elements, shape {tuple(self.shape)}",
-                             fix="x.tolist() for all, x[0].item() for one, x.sum().item() for their sum")
+            raise errors.item_of_many(self._numel, self.shape)
         a = self if self.dtype.numpy is not None else _op("cast")(self, dtype=dt.float32)
         return a._on_host().numpy().reshape(-1)[0].item()
 
-    def tolist(self):
+    def tolist(self) -> Any:
         """Return the elements as nested lists, or the number of a 0-dim tensor."""
         self._require_data("tolist()")
         a = self if self.dtype.numpy is not None else _op("cast")(self, dtype=dt.float32)
         return a._on_host().numpy().tolist()
 
-    def __float__(self):
-        self._require_data("__float__()")
-        return float(self.item())
-
-    def __int__(self):
-        self._require_data("__int__()")
-        return int(self.item())
-
-    def __index__(self):
-        self._require_data("__index__()")
-        if self.dtype.is_floating_point or self._numel != 1:
-            raise DTypeError("only integer tensors of a single element can be converted to an index",
-                             got=f"{self.dtype.name}{list(self.shape)}")
-        return int(self.item())
-
-    def __bool__(self):
-        self._require_data("__bool__()")
-        if self._numel != 1:
-            raise ShapeError("bool value of Tensor with more than one value is ambiguous" if self._numel else
-                             "bool value of Tensor with no values is ambiguous", got=f"shape {tuple(self.shape)}",
-                             fix="x.any() or x.all()")
-        return builtins.bool(self.item())
-
-    def __len__(self):
-        if not self.ndim:
-            raise DTypeError("len() of a 0-d tensor", expected="one axis or more", got="no axis", fix="x.numel() is 1")
-        return self.shape[0]
-
     def __repr__(self) -> str:
-        return f"tensor(..., size={tuple(self.shape)}, dtype={self.dtype!r})"  # see tensor/printing.py
+        return f"tensor(..., size={tuple(self.shape)}, dtype={self.dtype!r})"
 
     # ---- operators that the C part does not have
-    __pow__, __rpow__ = _make_operators("pow")
-    __mod__, __rmod__ = _make_operators("mod")
-    __floordiv__, __rfloordiv__ = _make_operators("floordiv")
+    __pow__, __rpow__ = make_operators("pow")
+    __mod__, __rmod__ = make_operators("mod")
+    __floordiv__, __rfloordiv__ = make_operators("floordiv")
     __hash__ = object.__hash__
 
-    def __neg__(self):
+    def __neg__(self) -> Tensor:
         return _op("neg")(self)
 
-    def __abs__(self):
+    def __abs__(self) -> Tensor:
         return _op("abs")(self)
-
-    def __iter__(self):
-        if not self.ndim:
-            raise DTypeError("iteration over a 0-d tensor", expected="at least one axis", got="shape ()",
-                             fix="x.item() is its number; x.reshape(1) has an axis")
-        return (self[i] for i in range(len(self)))
 
 
 def attach(cls: type, methods: dict) -> None:
-    """Set attributes of `cls`. methods: {name: function, property, or other descriptor}."""
+    """Set attributes of a class.
+
+    Args:
+        cls, methods: class, and {name: function, property, or other descriptor}.
+    """
     for name, value in methods.items():
         setattr(cls, name, value)
 

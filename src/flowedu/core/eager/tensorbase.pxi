@@ -48,14 +48,11 @@ cdef class TensorBase(Array):
     @grad.setter
     def grad(self, value):
         if value is not None and not isinstance(value, TensorBase):
-            raise DTypeError("grad: not a tensor", expected="a tensor or None", got=type(value).__name__,
-                             fix="x.grad = flow.zeros_like(x), or None")
+            raise errors.grad_not_a_tensor(value)
         if value is not None and value._sizes() != self._sizes():
-            raise ShapeError("grad: the gradient has another shape than the tensor", expected=str(self._sizes()),
-                             got=str(value._sizes()), fix="give a gradient of the tensor's shape: flow.zeros_like(x)")
+            raise errors.grad_shape(self._sizes(), value._sizes())
         if value is not None and value.dtype is not self.dtype:
-            raise DTypeError("grad: the gradient has another dtype than the tensor", expected=self.dtype.name,
-                             got=value.dtype.name, fix=f"give it as the tensor is: g.to(flow.{self.dtype.name})")
+            raise errors.grad_dtype(self.dtype.name, value.dtype.name)
         self._grad = value
 
     @property
@@ -105,7 +102,7 @@ cdef class TensorBase(Array):
 
     @property
     def _owner(self):
-        """The object that keeps the memory of a tensor on a GPU (flowedu.cuda.memory); None in main memory."""
+        """The object with the memory of a tensor on a GPU (flowedu.cuda.memory), or None."""
         return <object>self.block.owner if self.flags & ON_DEVICE else None
 
     @property
@@ -157,15 +154,18 @@ cdef class TensorBase(Array):
         return update(filled.div, self, other)
 
     def __matmul__(self, other):
-        if isinstance(self, TensorBase) and isinstance(other, TensorBase) and computes((<TensorBase>self).v.dtype) and \
-                (<TensorBase>self).v.dtype == (<TensorBase>other).v.dtype and (<TensorBase>self).v.ndim == 2 and \
-                (<TensorBase>other).v.ndim == 2:
+        if isinstance(self, TensorBase) and isinstance(other, TensorBase) \
+                and computes((<TensorBase>self).v.dtype) \
+                and (<TensorBase>self).v.dtype == (<TensorBase>other).v.dtype \
+                and (<TensorBase>self).v.ndim == 2 and (<TensorBase>other).v.ndim == 2:
             return dispatch(filled.matmul, (self, other), filled.matmul.defaults)
         return filled.mixed_matmul(self, other)
 
 
 cdef binary(OpBase op, a, b):
-    if isinstance(a, TensorBase) and isinstance(b, TensorBase) and (<TensorBase>a).v.dtype == (<TensorBase>b).v.dtype \
-            and (computes((<TensorBase>a).v.dtype) or op is not filled.div and is_integer((<TensorBase>a).v.dtype)):
+    if isinstance(a, TensorBase) and isinstance(b, TensorBase) \
+            and (<TensorBase>a).v.dtype == (<TensorBase>b).v.dtype \
+            and (computes((<TensorBase>a).v.dtype)
+                 or op is not filled.div and is_integer((<TensorBase>a).v.dtype)):
         return dispatch(op, (a, b), NOTHING)
     return filled.mixed(op, a, b)

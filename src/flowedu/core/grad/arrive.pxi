@@ -1,5 +1,5 @@
-# Delivery of gradients at the end of each path of a backward pass (part of tape.pyx). Hooks run once,
-# on the complete gradient, which is then added to `.grad` or returned. Unused features are free.
+# Delivery of gradients at the end of each path of a backward pass (part of tape.pyx). Hooks run
+# once, on the complete gradient, which is then added to `.grad` or returned.
 
 @cython.freelist(4)
 cdef class Sinks:
@@ -20,7 +20,8 @@ cdef Sinks make_sinks(list order, list roots, targets, bint into_grad, bint crea
         return sinks
     sinks.wanted, sinks.targets, sinks.results = {}, targets, [None] * len(targets)
     for k, t in enumerate(targets):
-        sinks.wanted.setdefault(id(t) if t.node is None else (id(t.node), t.out_index), []).append(k)
+        sinks.wanted.setdefault(id(t) if t.node is None else (id(t.node), t.out_index),
+                                []).append(k)
     mark_needed(order, sinks.wanted)
     return sinks
 
@@ -79,7 +80,8 @@ cdef int accumulate(TensorBase leaf, TensorBase g, bint create_graph) except -1:
         g = <TensorBase>filled.bring(g, leaf._layout)
     if leaf._grad is not None:
         old = <TensorBase>leaf._grad
-        if create_graph or old.flags & TRACKED or filled.into is None or not filled.into(ADD, (old, g), NO_ATTRS, old):
+        if create_graph or old.flags & TRACKED or filled.into is None \
+                or not filled.into(ADD, (old, g), NO_ATTRS, old):
             leaf._grad = old + g
             (<TensorBase>leaf._grad).flags |= ADOPTED
         return 0

@@ -3,18 +3,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowedu.core.eager.dispatch import TensorBase
+from flowedu.core.eager.dispatch import TapeNode, TensorBase
 
 
 class Custom:
-    """Base of backward rules of nodes without an op; see make_custom_node in core/eager/node.pxi."""
+    """Base of backward rules of nodes without an op (make_custom_node in core/eager/node.pxi)."""
 
     outputs = 1
 
     def __init__(self, name: str, inputs: Sequence[TensorBase]):
         self.name, self.shapes = name, tuple(x._sizes() for x in inputs)
 
-    def backward(self, node, douts: list) -> Sequence:
+    def backward(self, node: TapeNode, douts: list) -> Sequence:
         raise NotImplementedError
 
     def release(self) -> bool:

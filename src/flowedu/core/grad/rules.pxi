@@ -13,11 +13,7 @@ cdef int check_versions(TapeNode n) except -1:
         if version_of(t) != then:
             kind = f"{t.dtype.name}{list(t._sizes())}"
             what = n.entry.op.name if n.entry is not None else n.custom.name
-            raise GradientError("backward: one of the variables needed for gradient computation has been modified by an "
-                                f"inplace operation: {what} saved a tensor {kind}, which is at version {version_of(t)} "
-                                f"now", expected=f"version {then}, as it was when {what} ran" +
-                                (f" at {n.line}" if n.line else ""), got=f"version {version_of(t)}",
-                                fix="write x = x + 1 for x += 1 where x is used before and after, or clone() it first")
+            raise errors.modified_in_place(what, kind, version_of(t), then, n.line)
     return 0
 
 
@@ -26,14 +22,12 @@ cdef tuple get_saved(TapeNode n, bint create_graph):
     cdef TensorBase y, x
     cdef int i, slot
     if n.saved is None:
-        raise GradientError(f"backward: this node with name `{n.name()}` has been released: an earlier backward freed what it "
-                            "saved. Maybe you try to backward through the node a second time",
-                            expected="one backward through each recorded op", got="a second one",
-                            fix="Specify retain_graph=True in the earlier backward, or run the forward again")
+        raise errors.released_node(n.name())
     cdef tuple saved = n.saved
     for i in range(len(saved)):
-        if saved[i] is not None and not isinstance(saved[i], TensorBase):   # packed by saved_tensors_hooks
-            saved = tuple([s if s is None or isinstance(s, TensorBase) else s.unpack() for s in saved])
+        if saved[i] is not None and not isinstance(saved[i], TensorBase):   # saved_tensors_hooks
+            saved = tuple([s if s is None or isinstance(s, TensorBase) else s.unpack()
+                           for s in saved])
             break
     else:
         check_versions(n)
@@ -80,17 +74,20 @@ cdef list compute_gradients(TapeNode n, list douts, Sinks sinks):
     saved = get_saved(n, sinks.create_graph) if n.saved is None or len(n.saved) else NO_ATTRS
     if op.variadic:
         rule = op.by_input[0]
-        return list(rule.apply(douts, (saved,), n.entry.attrs, (n.entry.in_shapes,), (n.entry.in_dtypes,)))
+        return list(rule.apply(douts, (saved,), n.entry.attrs, (n.entry.in_shapes,),
+                               (n.entry.in_dtypes,)))
     if op.star is not None:
         table = op.star.apply(douts, saved, n.entry.attrs, n.entry.in_shapes, n.entry.in_dtypes)
         return [table.get(name) for name in op.inputs]
     grads = [None] * len(n.edges)
     for i in range(len(n.edges)):
         e = n.edges[i]
-        if e is not None and ((<TapeNode>e).wanted if type(e) is TapeNode else sinks.wanted is None or id(e) in sinks.wanted):
+        if e is not None and ((<TapeNode>e).wanted if type(e) is TapeNode else sinks.wanted is None
+                              or id(e) in sinks.wanted):
             rule = op.by_input[i]
             if rule is not None:
-                grads[i] = rule.apply(douts, saved, n.entry.attrs, n.entry.in_shapes, n.entry.in_dtypes)
+                grads[i] = rule.apply(douts, saved, n.entry.attrs, n.entry.in_shapes,
+                                      n.entry.in_dtypes)
     return grads
 
 

@@ -1,14 +1,14 @@
 """Backward pass over the tape: the traversal of reverse.py, in C, over recorded eager calls.
 
-Nodes are visited once, latest first (their sequence numbers are a topological order). `run_backward` is
-the traversal; rules.pxi computes the gradients of a node; arrive.pxi delivers them and calls hooks.
+Nodes are visited once, latest first (their sequence numbers are a topological order).
+`run_backward` is the traversal; rules.pxi computes gradients; arrive.pxi delivers them.
 """
 from libc.stdint cimport int64_t
 cimport cython
 
-from flowedu.core.eager.dispatch cimport (
-    ADOPTED, GLOBAL, TRACKED, VIEW, Entry, Rare, TapeNode, TensorBase, alias_of, constants_on, filled, refresh_view, set_amp,
-    set_grad_enabled, set_output, version_of)
+from flowedu.core.eager.dispatch cimport (ADOPTED, GLOBAL, TRACKED, VIEW, Entry, Rare, TapeNode,
+                                          TensorBase, alias_of, constants_on, filled, refresh_view,
+                                          set_amp, set_grad_enabled, set_output, version_of)
 from flowedu.core.ops.call cimport OpBase, Rule
 from flowedu.core.values.storage cimport ON_DEVICE, view_contiguous
 
@@ -16,6 +16,7 @@ from operator import attrgetter
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.reverse import unbroadcast
 from flowedu.errors import GradientError, no_gradient
+from flowedu.errors import tensors as errors
 
 cdef OpBase ADD = REGISTRY["add"], COPY = REGISTRY["contiguous"], SUM = REGISTRY["sum"]
 cdef tuple NO_ATTRS = ()
@@ -24,10 +25,11 @@ include "rules.pxi"
 include "arrive.pxi"
 
 
-def run_backward(list roots, list seeds, targets=None, bint retain=False, bint create_graph=False, bint into_grad=False):
+def run_backward(list roots, list seeds, targets=None, bint retain=False, bint create_graph=False,
+                 bint into_grad=False):
     """Run backward from `roots` with gradients `seeds`; add the results to the `.grad` of leaves.
 
-    With `targets`, return the list of their gradients instead (None: no path), or with `into_grad` add to their `.grad`.
+    With `targets`, return their gradients (None: no path), or with `into_grad` add to `.grad`.
     """
     cdef TapeNode n
     cdef TensorBase t, g
@@ -77,12 +79,13 @@ cdef int process_node(Sinks sinks, TapeNode n) except -1:
     grads = compute_gradients(n, douts, sinks) if n.hooks is None and filled.watch is None else \
         compute_hooked_gradients(n, douts, sinks)
     n.grads = None
-    for leaves in range(2):                        # nodes first: a leaf must not adopt their gradient
+    for leaves in range(2):                      # nodes first: a leaf must not adopt their gradient
         for i in range(len(n.edges)):
             e = n.edges[i]
             if e is not None and (type(e) is not TapeNode) == leaves:
                 dx = grads[i]
-                arrive(sinks, e, n.slot(i), None if dx is None else sum_to_shape(<TensorBase>dx, <tuple>shapes[i]))
+                arrive(sinks, e, n.slot(i),
+                       None if dx is None else sum_to_shape(<TensorBase>dx, <tuple>shapes[i]))
     return 0
 
 
@@ -152,7 +155,8 @@ cdef int release(TapeNode n) except -1:
             n.saved = None
         return 0
     for o in n.saved or ():
-        if o is not None and (not isinstance(o, TensorBase) or (<TensorBase>o).v.ndim or (<TensorBase>o).flags & TRACKED):
+        if o is not None and (not isinstance(o, TensorBase) or (<TensorBase>o).v.ndim
+                              or (<TensorBase>o).flags & TRACKED):
             n.saved = None
             return 0
     return 0

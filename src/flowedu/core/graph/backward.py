@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from flowedu.core.graph.ir import Graph, GraphValue
+from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.ops.reverse import reverse
 from flowedu.core.ops.view import constant
 from flowedu.core.values.spec import Spec
@@ -26,14 +26,15 @@ def gradients(graph: Graph, losses: Sequence[GraphValue], targets: Sequence[Grap
     graph.forward = len(forward)
     seeds: dict = {}
 
-    def visit(node):         # the gradient of an op runs on the devices of the op
+    def visit(node: Node) -> None:         # the gradient of an op runs on the devices of the op
         graph.placement = node.placement
 
     with graph.building():
         for loss in losses:
             if not loss.dtype.is_floating_point:
-                raise JobBuildAndInferError("minimize: the loss is not floating point", expected="float32 or float64",
-                                            got=str(loss.spec), fix="cast it, or pass the loss rather than the labels")
+                raise JobBuildAndInferError("minimize: the loss is not floating point",
+                                            expected="float32 or float64", got=str(loss.spec),
+                                            fix="cast it, or pass the loss rather than the labels")
             if loss.spec not in seeds:
                 seeds[loss.spec] = seed(loss.spec)
         return reverse(forward, [(loss, seeds[loss.spec]) for loss in losses], targets, visit)

@@ -2,26 +2,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from flowedu.core import extensions
-from flowedu.errors import DeviceError, UnsupportedError
+from flowedu.core.graph.ir import GraphValue
+from flowedu.core.ops.define import Op
+from flowedu.errors import graphs as errors
 
 
 class OneDevice:
     """Placement rules of a Tracer (core/trace) for a graph on a single device.
 
     Attributes: active, True if the graph has global tensors; homes, {id of a parameter: layout};
-    place, the device (Block.device: 0 for main memory, 1 + n for GPU n); first, the name of a value on it.
+    place, the device (Block.device: 0 for main memory, 1 + n for GPU n); first, a value on it.
     """
 
     active = False
 
-    def __init__(self, tracer):
+    def __init__(self, tracer: Any):
         self.tracer = tracer
         self.homes: dict[int, object] = {}
         self.place, self.first = 0, ""
 
-    def enter(self, value, x) -> None:
+    def enter(self, value: GraphValue, x: Any) -> None:
         """Check the device of an input or variable `x`. 0-d CPU variables work with any device."""
         if x.global_layout is not None:
             _ = extensions.global_graph            # raises UnsupportedError if it is missing
@@ -30,25 +33,22 @@ class OneDevice:
         if not self.first:
             self.place, self.first = x._device, value.name
         if x._device != self.place:
-            raise DeviceError(f"{self.tracer.graph.name}: Expected all tensors to be on the same device",
-                              expected="one device for inputs, parameters and buffers",
-                              got=f"{self.first} is on {device_name(self.place)}, {value.name} on {device_name(x._device)}",
-                              fix='module.to("cuda") and x.to("cuda") bring them there')
+            raise errors.mixed_devices(self, value.name, x._device)
 
-    def check(self, op, inputs: tuple, values: Sequence) -> None:
+    def check(self, op: Op, inputs: tuple, values: Sequence) -> None:
         """Raise an error if the inputs of an op are on devices that it cannot combine."""
 
     def follow(self, values: Sequence, outputs: Sequence) -> None:
         """Record the placement of `outputs`, which a new node computes from `values`."""
 
-    def keep(self, members: Sequence, config) -> None:
+    def keep(self, members: Sequence, config: object) -> None:
         """Choose how the parameters of the optimizers are stored."""
 
     def batch_parts(self, xs: Sequence, k: int) -> int:
         """Return the number of device parts of a batch with `k` micro-batches."""
         return 1
 
-    def layout_of(self, value) -> object:
+    def layout_of(self, value: GraphValue) -> object:
         """Return the global layout of a value, or None for a local value."""
         return None
 
@@ -57,11 +57,9 @@ def device_name(place: int) -> str:
     return f"cuda:{place - 1}" if place else "cpu"
 
 
-def need_cpu(context: str, name: str, x) -> None:
+def need_cpu(context: str, name: str, x: Any) -> None:
     """Raise UnsupportedError if `x`, a tensor or Array, is on a GPU. context: the computation."""
     global_layout = getattr(x, "global_layout", None)
     if x._device or global_layout is not None and global_layout.placement.type == "cuda":
         where = device_name(x._device) if global_layout is None else str(global_layout.placement)
-        raise UnsupportedError(f"{context}: {name} is on {where}, and this runs on the CPU", got=f"{x.dtype.name}"
-                               f"{list(x.shape)} on {where}", expected="tensors on the CPU",
-                               fix="x.cpu(), module.cpu(); a graph made anew runs where its tensors are")
+        raise errors.cpu_only(context, name, where, x)

@@ -12,15 +12,17 @@ from time import perf_counter
 import numpy as np
 
 from flowedu._kernels.core.abi cimport *
-from flowedu.core.values.storage cimport ON_DEVICE, Array, Block, block_drop, block_try, itemsize, set_row_major, view_contiguous
-from flowedu.core.eager.dispatch cimport FE_SIGNAL, GLOBAL, Entry, TensorBase, copy_values, fe_run, new_tensor, same_view
+from flowedu.core.values.storage cimport ON_DEVICE, Array, Block, block_drop, block_try
+from flowedu.core.values.storage cimport itemsize, set_row_major, view_contiguous
+from flowedu.core.eager.dispatch cimport FE_SIGNAL, GLOBAL, Entry, TensorBase, copy_values
+from flowedu.core.eager.dispatch cimport fe_run, new_tensor, same_view
 
 from flowedu.core.values.thread_state import register_fields, thread_state
 from flowedu.core.values import storage
 from flowedu.core.values.dtype import uint8
 from flowedu.core.values.spec import LARGEST
 from flowedu.core.values.storage import empty, out_of_memory
-from flowedu.errors import KernelError, UnsupportedError
+from flowedu.errors import graphs as errors
 from flowedu.core.graph.devices import need_cpu
 from flowedu.core.graph.memory import arena_out_of_memory
 from flowedu.core.eager.dispatch import get_num_threads, index_error
@@ -53,11 +55,10 @@ cdef struct Patch:           # a view that points into a job argument, or into a
 cdef class Executor:
     """Executor of a Plan. `run(arguments)` returns the outputs as new arrays.
 
-    always_parallel: split even small calls over the threads (for tests). threads: number of threads of the plan (0: the
-    current setting).
+    always_parallel: split even small calls (for tests). threads: their number, 0 for the setting.
 
-    Ctrl-C ends a step between two calls, at the earliest PAUSE ns after its start and only before the first call that
-    writes a variable. After an interrupt, no variable is partly updated.
+    Ctrl-C ends a step between two calls, at the earliest PAUSE ns after its start and only before
+    the first call that writes a variable. After an interrupt, no variable is partly updated.
 
     Attributes: plan; nt, its number of threads.
     """
@@ -92,7 +93,8 @@ cdef class Executor:
         cdef Entry e
         cdef fe_view *v
         self.plan, self.nt = plan, threads or get_num_threads()
-        self.ncalls, self.keep, self.written, self.pythons, self.draws = len(plan.steps), [], [], [], []
+        self.ncalls = len(plan.steps)
+        self.keep, self.written, self.pythons, self.draws = [], [], [], []
         outputs = [plan.where[value] for value in plan.graph.outputs]
         inputs = [plan.where[value] for value in plan.graph.inputs.values()]
         places = [*inputs, *outputs, *(p for step in plan.steps for p in step.places)]
@@ -102,10 +104,11 @@ cdef class Executor:
         self.views = <fe_view *>calloc(len(places) + 1, sizeof(fe_view))
         self.patches = <Patch *>calloc(len(places) + 1, sizeof(Patch))
         self.planned = <fe_view *>calloc(len(plan.buffers) + 1, sizeof(fe_view))
-        if not self.calls or not self.polls or not self.views or not self.patches or not self.planned:
+        if not (self.calls and self.polls and self.views and self.patches and self.planned):
             raise MemoryError
         self.in_views, self.outs = self.views, self.views + self.ninputs
-        self.homes = None if not storage.separate else {b: empty((b.nbytes,), uint8) for b in plan.buffers if b.in_arena}
+        if storage.separate:
+            self.homes = {b: empty((b.nbytes,), uint8) for b in plan.buffers if b.in_arena}
         if plan.arena <= LARGEST:
             self.arena = block_try(max(plan.arena, 64))
         if self.arena == NULL:
@@ -121,12 +124,12 @@ cdef class Executor:
             self.calls[i].fn, self.calls[i].args = e.fn, v
             self.calls[i].nin, self.calls[i].nargs = e.nin, len(step.places)
             self.calls[i].ints, self.calls[i].reals, self.calls[i].extra = e.ints, e.reals, e.extra
-            self.calls[i].parallel = (e.cost >= SPLIT or always_parallel) and self.nt > 1 and not e.python
+            large = e.cost >= SPLIT or always_parallel
+            self.calls[i].parallel = large and self.nt > 1 and not e.python
             if e.python:
                 self.pythons.append(i)
             if e.fn == NULL:
-                raise KernelError(f"{step.name}: {e.op.name} has no kernel for these element types",
-                                  fix="op.need_kernel(specs, outs, attrs) where the graph is made")
+                raise errors.no_kernel(step.name, e.op.name)
             if step.scratch is not None:
                 self.calls[i].work = self.buffer_address(step.scratch)
             if e.op.random and not e.python:
@@ -135,13 +138,14 @@ cdef class Executor:
             self.split |= self.calls[i].parallel
             writes = writes or (step.node is not None and bool(step.node.mutates))
             unpolled += max(e.cost, SPLIT // 16)
-            if unpolled >= SPLIT and i < self.ncalls - 1 and not writes:      # no check after the first write
+            if unpolled >= SPLIT and i < self.ncalls - 1 and not writes:   # a write ends the checks
                 self.polls[i], self.open, unpolled = True, True, 0
         self.open |= bool(self.pythons)
         for k, p in enumerate(places):
             fill_view(&self.views[k], p)
             if p.buffer in buffers:
-                self.patches[self.npatch].arg, self.patches[self.npatch].view = buffers[p.buffer], &self.views[k]
+                self.patches[self.npatch].arg = buffers[p.buffer]
+                self.patches[self.npatch].view = &self.views[k]
                 self.patches[self.npatch].offset = p.offset * p.spec.dtype.bytes
                 self.npatch += 1
             else:
@@ -151,7 +155,8 @@ cdef class Executor:
         self.out_shapes = tuple([value.spec.shape for value in plan.graph.outputs])
         for i, array in enumerate(self.lasting):
             self.planned[i] = (<Array>array).v
-        self.out_types = tuple([value.spec.dtype.numpy or np.dtype(np.uint16) for value in plan.graph.outputs])    # bfloat16
+        self.out_types = tuple([value.spec.dtype.numpy or np.dtype(np.uint16)     # bfloat16
+                                for value in plan.graph.outputs])
 
     def set_kept(self, bint valid):
         """Set `kept` (abi.h): True if an earlier run filled the scratch memory of `kept` nodes."""
@@ -206,7 +211,8 @@ cdef class Executor:
             a = <cnp.ndarray>o
             if cnp.PyArray_NDIM(a) != self.in_views[i].ndim or not cnp.PyArray_IS_C_CONTIGUOUS(a) \
                     or not cnp.PyArray_ISALIGNED(a) or a.descr is not self.in_types[i] \
-                    or memcmp(cnp.PyArray_DIMS(a), self.in_views[i].shape, self.in_views[i].ndim * sizeof(int64_t)):
+                    or memcmp(cnp.PyArray_DIMS(a), self.in_views[i].shape,
+                              self.in_views[i].ndim * sizeof(int64_t)):
                 return False
         return True
 
@@ -221,9 +227,7 @@ cdef class Executor:
         if PyThread_get_thread_ident() == main_ident:
             due = now() + PAUSE
         if not self.lock.acquire(blocking=depth == 0):    # waiting inside a job could deadlock
-            raise UnsupportedError(f"job {self.plan.graph.name} was called while it runs", got="a call of a job that runs",
-                                   expected="a Python kernel or signal handler that calls other jobs, or none",
-                                   fix="call it after the step")
+            raise errors.nested_call(self.plan.graph.name)
         thread_state.plans = depth + 1
         try:
             return self.step(arguments)
@@ -250,20 +254,25 @@ cdef class Executor:
             if not isinstance(o, TensorBase):
                 return False
             x, v = <TensorBase>o, &self.in_views[i]
-            if x.block == NULL or x.flags & (GLOBAL | ON_DEVICE) or x.v.ndim != v.ndim or x.v.dtype != v.dtype \
-                    or not view_contiguous(&x.v) or memcmp(x.v.shape, v.shape, v.ndim * sizeof(int64_t)):
+            if x.block == NULL or x.flags & (GLOBAL | ON_DEVICE) or x.v.ndim != v.ndim \
+                    or x.v.dtype != v.dtype or not view_contiguous(&x.v) \
+                    or memcmp(x.v.shape, v.shape, v.ndim * sizeof(int64_t)):
                 return False
         return True
 
     cdef int set_addresses(self, tuple arguments) except -1:
         """Point the views of inputs and outputs into `arguments`: inputs, then new outputs."""
         cdef int i
+        cdef char *data
         for i in range(self.npatch):
-            self.patches[i].view.data = self.memory(arguments[self.patches[i].arg]) + self.patches[i].offset
+            data = self.memory(arguments[self.patches[i].arg])
+            self.patches[i].view.data = data + self.patches[i].offset
         return 0
 
     cdef char *memory(self, o) noexcept:
-        return (<TensorBase>o).v.data if self.as_tensors else <char *>cnp.PyArray_DATA(<cnp.ndarray>o)
+        if self.as_tensors:
+            return (<TensorBase>o).v.data
+        return <char *>cnp.PyArray_DATA(<cnp.ndarray>o)
 
     cdef list step(self, tuple arguments):
         """Run all calls. The outputs are tensors if the arguments are tensors, else ndarrays."""
@@ -279,7 +288,8 @@ cdef class Executor:
             owner = (self, arguments, out)
             self.set_owner(owner)
         with nogil:
-            status = fe_run(self.calls, self.ncalls, self.nt if self.split else 1, &failed, self.polls, poll)
+            status = fe_run(self.calls, self.ncalls, self.nt if self.split else 1, &failed,
+                            self.polls, poll)
         if status != FE_OK:
             raise self.make_error(status, failed)
         self.runs += 1
@@ -297,10 +307,12 @@ cdef class Executor:
         step = self.plan.steps[failed]
         line = step.node.line if step.node is not None else ""
         if status == FE_PYTHON:
-            return step.entry.keep.kept_error(self.calls[failed].detail, f"in {step.name} of job {self.plan.graph.name}, made at "
-                                              f"{line}; no variable was updated")
+            return step.entry.keep.kept_error(self.calls[failed].detail,
+                                              f"in {step.name} of job {self.plan.graph.name}, made "
+                                              f"at {line}; no variable was updated")
         op, got = step.entry.op, self.calls[failed].detail
-        error = index_error(op, step.entry.attrs, got, line, f"{step.name}: {op.name} met the index {got}, out of range")
+        error = index_error(op, step.entry.attrs, got, line,
+                            f"{step.name}: {op.name} met the index {got}, out of range")
         return error.told(fix=f"{error.fix}; no variable was updated")
 
     def times(self, tuple arguments, int repeats=20):
@@ -313,7 +325,8 @@ cdef class Executor:
             self.set_owner(owner)
             for i in range(self.ncalls):
                 start = perf_counter()
-                status = fe_run(&self.calls[i], 1, self.nt if self.calls[i].parallel else 1, &failed, NULL, NULL)
+                status = fe_run(&self.calls[i], 1, self.nt if self.calls[i].parallel else 1,
+                                &failed, NULL, NULL)
                 if status != FE_OK:
                     raise self.make_error(status, i)
                 best[i] = min(best[i], perf_counter() - start)
@@ -321,7 +334,8 @@ cdef class Executor:
 
     cdef tuple new_outputs(self):
         """Allocate the outputs as tensors or ndarrays."""
-        return tuple([self.output_tensor(i) if self.as_tensors else self.output_array(i) for i in range(self.noutputs)])
+        return tuple([self.output_tensor(i) if self.as_tensors else self.output_array(i)
+                      for i in range(self.noutputs)])
 
     cdef object output_tensor(self, int i):
         cdef fe_view *v = &self.outs[i]
@@ -330,7 +344,8 @@ cdef class Executor:
         y.v = v[0]
         y.block = block_try(nbytes)
         if y.block == NULL:
-            raise out_of_memory(self.plan.graph.name, f"output {i}, {self.plan.graph.outputs[i].spec}", nbytes)
+            raise out_of_memory(self.plan.graph.name,
+                                f"output {i}, {self.plan.graph.outputs[i].spec}", nbytes)
         y.v.data = y.block.data
         set_row_major(&y.v)
         return y

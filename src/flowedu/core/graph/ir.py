@@ -5,19 +5,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from flowedu.core.ops.call import interpreter
 from flowedu.core.ops.define import Op
 from flowedu.core.ops.value import Value
 from flowedu.core.values.spec import Spec
-from flowedu.errors import ArgumentError, JobBuildAndInferError, user_line
+from flowedu.errors import graphs as errors
+from flowedu.errors import user_line
 
 
 class GraphValue(Value):
     """A value of a graph. It has a shape and a dtype, but no data.
 
-    kind: "node" (an op's output), "input" (fed by the caller), "variable" (kept between runs), or "host" (a scalar that
-    the host writes before each run, such as the learning rate).
+    kind: "node" (an op's output), "input" (fed by the caller), "variable" (kept between runs), or
+    "host" (a scalar that the host writes before each run, such as the learning rate).
     """
 
     __slots__ = ("index", "kind", "name", "node", "spec")
@@ -41,13 +43,13 @@ class GraphValue(Value):
 class Node:
     """One op call.
 
-    line: the line of user code, for messages. placement: the devices, a row or a Place (values/place.py); None: all.
+    line: the line of user code. placement: the devices, a row or a Place; None: all.
     """
 
     __slots__ = ("attrs", "inputs", "line", "name", "op", "outputs", "placement")
 
-    def __init__(self, op: Op, inputs: Sequence[GraphValue], attrs: tuple, specs: Sequence[Spec], name: str, line: str,
-                 placement: tuple[int, ...] | None = None):
+    def __init__(self, op: Op, inputs: Sequence[GraphValue], attrs: tuple, specs: Sequence[Spec],
+                 name: str, line: str, placement: tuple[int, ...] | None = None):
         self.op, self.inputs, self.attrs = op, tuple(inputs), attrs
         self.name, self.line, self.placement = name, line, placement
         self.outputs = tuple(GraphValue(s, "node", name if i == 0 else f"{name}.{o}", self, i)
@@ -73,8 +75,8 @@ def base(value: GraphValue) -> GraphValue:
 class Graph:
     """Nodes in build order, with the inputs, variables, and outputs of the computation.
 
-    Attributes: nodes; inputs, variables, hosts ({name: GraphValue}, in order of creation); outputs, the values that a run
-    returns; training, True if the graph contains a backward pass.
+    Attributes: nodes; inputs, variables, hosts ({name: GraphValue}, in order of creation); outputs,
+    the values that a run returns; training, True if the graph contains a backward pass.
     """
 
     def __init__(self, name: str):
@@ -105,7 +107,7 @@ class Graph:
     def host(self, name: str, spec: Spec) -> GraphValue:
         return self._enter(self.hosts, "host", name, spec)
 
-    def _enter(self, table, kind, name, spec):
+    def _enter(self, table: dict, kind: str, name: str, spec: Spec) -> GraphValue:
         self.claim(name)
         table[name] = GraphValue(spec, kind, name)
         return table[name]
@@ -113,8 +115,7 @@ class Graph:
     def claim(self, name: str) -> None:
         """Reserve a name. Names of ops and variables are unique in a graph."""
         if name in self._names:
-            raise JobBuildAndInferError(f"{self.name}: the op name {name!r} already exists", got=f"{name!r} twice",
-                                        expected="unique names in a job", fix="pass another name=")
+            raise errors.repeated_name(self.name, name)
         self._names.add(name)
 
     def rename(self, node: Node, name: str) -> None:
@@ -131,13 +132,12 @@ class Graph:
             if f"{prefix}_{n}" not in self._names:
                 return f"{prefix}_{n}"
 
-    def append(self, op: Op, inputs: Sequence[GraphValue], attrs: tuple, reseed: bool = True) -> tuple[GraphValue, ...]:
+    def append(self, op: Op, inputs: Sequence[GraphValue], attrs: tuple,
+               reseed: bool = True) -> tuple[GraphValue, ...]:
         """Infer the output Specs and append a node. reseed: change the seed of a random op."""
         for i, x in enumerate(inputs):
             if not isinstance(x, GraphValue):
-                raise ArgumentError(f"{op.name}: input {i} is not a value of this graph", expected="a blob",
-                                    got=type(x).__name__, fix="numbers may be mixed with blobs by + - * /; feed arrays as "
-                                    "arguments of the job")
+                raise errors.not_a_value(op.name, i, x)
         if reseed and op.random and op.cpu is not None:
             attrs = self._change_seed(op, attrs)
         name = self.fresh_name(op.name)
@@ -175,9 +175,9 @@ class Graph:
 class Building:
     """Lazy interpreter, which turns op calls into nodes of `graph`, a Graph or a Tracer."""
 
-    def __init__(self, graph):
+    def __init__(self, graph: Any):
         self.graph = graph
 
-    def run(self, op: Op, inputs: tuple, attrs: tuple):
+    def run(self, op: Op, inputs: tuple, attrs: tuple) -> GraphValue | tuple[GraphValue, ...]:
         outputs = self.graph.append(op, inputs, attrs)
         return outputs[0] if len(outputs) == 1 else outputs

@@ -1,13 +1,14 @@
 """Memory planner: assigns each buffer of a plan an offset in the arena.
 
-A buffer lives from the step that writes it to the last step that reads it. Buffers whose lifetimes do not overlap may
-share memory. The planner places large buffers first, each at the lowest offset where no buffer with an overlapping
-lifetime is (greedy by size, Pisarchyk and Lee, 2020).
+A buffer lives from the step that writes it to the last step that reads it. Buffers whose lifetimes
+do not overlap may share memory. The planner places large buffers first, each at the lowest offset
+where no buffer with an overlapping lifetime is (greedy by size, Pisarchyk and Lee, 2020).
 """
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from flowedu.core.values.storage import out_of_memory
 from flowedu.errors import OutOfMemoryError
@@ -19,8 +20,8 @@ ALIGN = 64
 class Buffer:
     """A memory region that a plan uses.
 
-    kind: "temp" (in the arena), "scratch" (in the arena, for one step), or memory outside the arena: "input", "variable",
-    "host", "const". first, last: the first and the last step of its lifetime. nbytes is not rounded up.
+    kind: "temp" (in the arena), "scratch" (in the arena, for one step), or memory outside the
+    arena: "input", "variable", "host", "const". first, last: steps. nbytes is not rounded up.
     """
 
     name: str
@@ -46,7 +47,8 @@ def place(buffers: Sequence[Buffer]) -> int:
     placed: list[Buffer] = []
     size = 0
     for b in sorted((b for b in buffers if b.in_arena), key=lambda b: (-b.nbytes, b.first)):
-        neighbours = sorted((o for o in placed if o.first <= b.last and b.first <= o.last), key=lambda o: o.offset)
+        neighbours = sorted((o for o in placed if o.first <= b.last and b.first <= o.last),
+                            key=lambda o: o.offset)
         at = 0
         for o in neighbours:
             if at + rounded(b.nbytes) <= o.offset:
@@ -77,12 +79,13 @@ def total(buffers: Sequence[Buffer]) -> int:
     return sum(rounded(b.nbytes) for b in buffers if b.in_arena)
 
 
-def arena_out_of_memory(plan) -> OutOfMemoryError:
+def arena_out_of_memory(plan: Any) -> OutOfMemoryError:
     """Return the error for a failed arena allocation, with the largest value and its line."""
     large = max((b for b in plan.buffers if b.in_arena), key=lambda b: b.nbytes)
     step, region = next((s, p) for s in plan.steps for p in (*s.places, s.scratch)
                         if p is large or getattr(p, "buffer", None) is large)
     content = "scratch" if region is large else f"{region.spec}"
     got = f"an arena whose largest part is {content} of {step.name}, {large.nbytes:,} bytes; in all"
-    return out_of_memory(plan.graph.name, got, plan.arena, at=step.node.line if step.node is not None else None,
-                     fix="feed smaller batches, or make that value smaller")
+    return out_of_memory(plan.graph.name, got, plan.arena,
+                         at=step.node.line if step.node is not None else None,
+                         fix="feed smaller batches, or make that value smaller")

@@ -4,8 +4,8 @@
     cse       computes equal ops on equal values once
     dead      removes nodes whose results are not used                                (rewrite.py)
 
-Fusions and other optimizations (fast/passes) register themselves. The planner implements `inplace` and `reuse`
-(plan.py). Each pass can be switched off by name.
+Fusions and other optimizations (fast/passes) register themselves. The planner implements `inplace`
+and `reuse` (plan.py). Each pass can be switched off by name.
 """
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ from flowedu.core.ops.view import cast, expand, identity, reshape
 SAME: set[Op] = {identity, reshape, expand, cast}     # no-ops if the output has the same Spec
 
 
-def run_passes(graph: Graph, off: Iterable[str] = (), last: Callable[[Graph], str] | None = None) -> list[str]:
+def run_passes(graph: Graph, off: Iterable[str] = (),
+               last: Callable[..., str] | None = None) -> list[str]:
     """Run all passes in order, then `last`, a pass of the device. Returns one line per pass."""
     report, checks = [], extensions.check_pass or nullcontext
     for f in PASSES if last is None else (*PASSES, last):
         if f.__name__ not in off:
             before, parts, start = len(graph.nodes), PARTS.get(f), perf_counter()
             with checks((graph, f)):
-                note = f(graph) if parts is None else f(graph, {op for p in parts if p in off for op in parts[p]})
+                note = f(graph) if parts is None else f(graph, {op for p in parts if p in off
+                                                                for op in parts[p]})
             graph.spent[f"pass {f.__name__}"] = perf_counter() - start
             report.append(f"{f.__name__} {before:4d} -> {len(graph.nodes):4d} nodes  {note}")
     return report
@@ -74,11 +76,12 @@ PARTS: dict[Callable[..., str], dict[str, Collection[Op]]] = {}      # {pass: {p
 NAMES = [*(f.__name__ for f in PASSES), "inplace", "reuse"]                  # accepted by `off`
 
 
-def register_pass(f: Callable[..., str], before: Callable[..., str] | None = None, **parts: Collection[Op]) -> None:
+def register_pass(f: Callable[..., str], before: Callable[..., str] | None = None,
+                  **parts: Collection[Op]) -> None:
     """Register `f(graph)` as a pass that runs just before the pass `before` (None: last).
 
-    The pass can be switched off by the name of `f`. `parts` are further names that can be switched off, each with its
-    ops. A pass with parts is called as f(graph, ops), where `ops` is the set of ops to leave unchanged.
+    The pass can be switched off by the name of `f`. `parts` are further names that can be switched
+    off, each with its ops. A pass with parts is called as f(graph, set of ops to leave unchanged).
     """
     at = len(PASSES) if before is None else PASSES.index(before)
     PASSES.insert(at, f)

@@ -1,8 +1,9 @@
 """Plan: a graph lowered to bound kernel calls over one arena.
 
-The planner visits the nodes in order and finds the kernel of each (the `Entry` that eager mode uses). The output is a
-view, reuses the buffer of an input that is not read later, or gets a new buffer. A copy is inserted before kernels that
-need contiguous inputs and would get strided ones. Then all lifetimes are known, and memory.place sets the offsets.
+The planner visits the nodes in order and finds the kernel of each (the `Entry` that eager mode
+uses). The output is a view, reuses the buffer of an input that is not read later, or gets a new
+buffer. A copy is inserted before kernels that need contiguous inputs and would get strided ones.
+Then all lifetimes are known, and memory.place sets the offsets.
 """
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from flowedu.core.graph.ir import Graph, GraphValue, Node, base
 from flowedu.core.graph.memory import Buffer, lower_bound, place, total
 from flowedu.core.ops.view import contiguous
 from flowedu.core.values.spec import Spec, row_major
+from flowedu.core.values.storage import Array
 
 FOLD_LIMIT = 1 << 20      # constants up to this many bytes are computed once, when the plan is made
 
@@ -70,8 +72,9 @@ class Plan:
         return lower_bound(self.buffers, len(self.steps))
 
 
-def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[str] = (), *, threads: int = 0,
-              inplace: bool = True, reuse: bool = True, scratch: Callable[[Step], int] | None = None) -> Plan:
+def make_plan(graph: Graph, arrays: dict[GraphValue, Array], report: Sequence[str] = (), *,
+              threads: int = 0, inplace: bool = True, reuse: bool = True,
+              scratch: Callable[[Step], int] | None = None) -> Plan:
     """Lower `graph` to a Plan.
 
     Args:
@@ -79,7 +82,7 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[s
         report: the lines that the passes returned.
         threads: number of threads of the executor (0: the current setting).
         inplace, reuse: False switches off the memory pass of that name.
-        scratch: function that returns the bytes of scratch memory of a step. Default: those of the CPU kernel.
+        scratch: function that returns the scratch bytes of a step. Default: those of its kernel.
     """
     start, graph.nodes = perf_counter(), snapshot_outputs(graph)
     planner = Planner(Plan(graph, report=list(report)), arrays, threads, inplace, scratch)
@@ -94,7 +97,8 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[s
     for value in graph.outputs:
         b = plan.where[value].buffer
         b.last, b.pinned = len(plan.steps), True
-    for b in [s.scratch for s in plan.steps if s.scratch and s.node in graph.kept] if reuse else plan.buffers:
+    lasting = [s.scratch for s in plan.steps if s.scratch and s.node in graph.kept]
+    for b in lasting if reuse else plan.buffers:
         b.first, b.last = 0, len(plan.steps)
     graph.spent["plan"], start = perf_counter() - start, perf_counter()
     plan.arena = (extensions.place_buffers or place)(plan.buffers)
@@ -105,7 +109,7 @@ def make_plan(graph: Graph, arrays: dict[GraphValue, object], report: Sequence[s
 class Planner:
     """Builder of a plan, with the constant values and the last reader of each value."""
 
-    def __init__(self, plan: Plan, arrays: dict[GraphValue, object], threads: int, inplace: bool,
+    def __init__(self, plan: Plan, arrays: dict[GraphValue, Array], threads: int, inplace: bool,
                  scratch: Callable[[Step], int] | None):
         self.plan, self.threads = plan, threads
         self.inplace, self.scratch = inplace, scratch
@@ -120,22 +124,26 @@ class Planner:
         for value, array in self.constants.items():
             self.keep(value, "const", array)
 
-    def buffer(self, name: str, kind: str, nbytes: int, array=None) -> Buffer:
+    def buffer(self, name: str, kind: str, nbytes: int, array: Array | None = None) -> Buffer:
         now = len(self.plan.steps)
         b = Buffer(name, kind, nbytes, first=now, last=now, array=array)
         self.plan.buffers.append(b)
         return b
 
-    def keep(self, value: GraphValue, kind: str, array=None) -> None:
+    def keep(self, value: GraphValue, kind: str, array: Array | None = None) -> None:
         """Add a value whose memory outlives the step."""
         strides = row_major(value.shape) if array is None else tuple(array.strides)
-        self.plan.where[value] = Region(self.buffer(value.name, kind, value.spec.nbytes, array), value.spec, strides)
+        self.plan.where[value] = Region(self.buffer(value.name, kind, value.spec.nbytes, array),
+                                        value.spec, strides)
 
     def emit(self, step: Step) -> None:
         """Append a step, extend the lifetimes of its buffers, and add its scratch memory."""
         for p in step.places:
             p.buffer.last = max(p.buffer.last, len(self.plan.steps))
-        nbytes = self.scratch(step) if self.scratch else scratch_bytes(step.entry, step.places, self.threads)
+        if self.scratch:
+            nbytes = self.scratch(step)
+        else:
+            nbytes = scratch_bytes(step.entry, step.places, self.threads)
         if nbytes:
             step.scratch = self.buffer(f"{step.name} scratch", "scratch", nbytes)
         self.plan.steps.append(step)
@@ -144,7 +152,8 @@ class Planner:
         """Return a contiguous copy of `place`. All readers of `value` share it."""
         if value not in self.copies:
             entry, name = prepare(contiguous, [place.spec], ()), value.name
-            out = Region(self.buffer(f"{name} packed", "temp", place.spec.nbytes), place.spec, row_major(place.spec.shape))
+            out = Region(self.buffer(f"{name} packed", "temp", place.spec.nbytes), place.spec,
+                         row_major(place.spec.shape))
             self.emit(Step(f"pack {name}", entry, [place, out], None))
             self.copies[value] = out
         return self.copies[value]
@@ -157,13 +166,15 @@ class Planner:
         if entry is None:
             place = self.pack(place, x)
             entry = prepare(node.op, specs, node.attrs, [place.strides], (y.spec,))
-        self.plan.where[y] = Region(place.buffer, y.spec, entry.strides, place.offset + entry.view_offset)
+        self.plan.where[y] = Region(place.buffer, y.spec, entry.strides,
+                                    place.offset + entry.view_offset)
         place.buffer.last = max(place.buffer.last, len(self.plan.steps))
 
     def call(self, node: Node, number: int) -> None:
         """Append the kernel call of a node."""
         op = node.op
-        entry = prepare(op, [x.spec for x in node.inputs], node.attrs, None, tuple([y.spec for y in node.outputs]))
+        entry = prepare(op, [x.spec for x in node.inputs], node.attrs, None,
+                        tuple([y.spec for y in node.outputs]))
         names = [op.inputs[0]] * len(node.inputs) if op.variadic else op.inputs
         places = [self.plan.where[x] for x in node.inputs]
         places = [p if p.contiguous or n not in op.contiguous else self.pack(p, x)
@@ -175,14 +186,16 @@ class Planner:
         outs = [self.plan.where[y] for y in node.outputs]
         self.emit(Step(node.name, entry, places + outs, node, inplace=took is not None))
 
-    def reusable(self, node: Node, places: Sequence[Region], names: Sequence[str], number: int) -> Region | None:
+    def reusable(self, node: Node, places: Sequence[Region], names: Sequence[str],
+                 number: int) -> Region | None:
         """Return an input, without later readers, whose buffer the first output may reuse."""
         spec = node.outputs[0].spec
         for p, name, x in zip(places, names, node.inputs):
             fits = name in node.op.inplace and p.spec == spec and p.contiguous
-            whole = fits and p.buffer.kind == "temp" and not p.offset and p.buffer.nbytes == spec.nbytes
-            alone = whole and node.inputs.count(x) == 1 and not any(q is not p and q.buffer is p.buffer for q in places)
-            if alone and self.last_read.get(base(x), -1) <= number:
+            whole = p.buffer.kind == "temp" and not p.offset and p.buffer.nbytes == spec.nbytes
+            alone = fits and whole and node.inputs.count(x) == 1
+            shared = alone and any(q is not p and q.buffer is p.buffer for q in places)
+            if alone and not shared and self.last_read.get(base(x), -1) <= number:
                 return p
         return None
 
@@ -198,9 +211,9 @@ def snapshot_outputs(graph: Graph) -> list[Node]:
     return reads + [node for node in graph.nodes if node.mutates]
 
 
-def fold(graph: Graph) -> dict[GraphValue, object]:
+def fold(graph: Graph) -> dict[GraphValue, Array]:
     """Compute the values that depend only on constants. Returns {value: tensor}."""
-    known: dict[GraphValue, object] = {}
+    known: dict[GraphValue, Array] = {}
     for node in graph.nodes:
         small = sum(y.spec.nbytes for y in node.outputs) <= FOLD_LIMIT
         effect = node.op.random or node.mutates or node.op.effect

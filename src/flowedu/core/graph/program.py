@@ -1,28 +1,29 @@
 """Program: a graph with its memory and executor, which can be run many times.
 
-    passes     rewrite the graph once into a shorter, equivalent one                         (passes.py)
-    plan       turns each node into a kernel call and each value into a memory region        (plan.py, memory.py)
-    executor   stores the plan as one C array of calls, and runs it in one call              (executor.pyx)
+    passes     rewrite the graph once into a shorter, equivalent one (passes.py)
+    plan       turns nodes into kernel calls, values into memory regions (plan.py, memory.py)
+    executor   stores the plan as one C array of calls, and runs it in one call (executor.pyx)
 
-A plan is valid for one number of threads (kernels allocate scratch memory per thread) and for the addresses of the
-variables when it was made. If either has changed, the program is stale, and the next run makes a new plan.
+A plan is valid for one number of threads (kernels allocate scratch memory per thread) and for the
+addresses of the variables. If either has changed, the next run makes a new plan.
 
-Used by job functions, nn.Graph, each rank of a graph of global tensors, and graphs that are loaded from a file.
+Used by job functions, nn.Graph, the ranks of a graph of global tensors, and loaded graphs.
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 from time import perf_counter
+from typing import Any
 
 from flowedu.core import extensions
-from flowedu.core.eager.dispatch import get_num_threads
+from flowedu.core.eager.dispatch import TensorBase, get_num_threads
 from flowedu.core.graph.executor import Executor
 from flowedu.core.graph.ir import Graph, GraphValue
 from flowedu.core.graph.passes import run_passes
 from flowedu.core.graph.plan import Plan, make_plan
-from flowedu.errors import GraphError
+from flowedu.errors import graphs as errors
 
 
 class Program:
@@ -32,25 +33,26 @@ class Program:
         graph: the graph to run. The constructor runs the passes on it.
         off: names of passes that are switched off.
         tensors: True if arguments and outputs are tensors, False if they are ndarrays.
-        share: number of programs that run at the same time, including this one. Each gets an equal share of the threads.
+        share: number of programs that run at the same time, with equal shares of the threads.
         lock: lock held during each run, for programs that share variables. Default: a new lock.
         place: the device of the program (Block.device).
 
     Attributes: report, a line from each pass; plan and executor, which `link` sets.
     """
 
-    def __init__(self, graph: Graph, off: Iterable[str] = (), *, tensors: bool = True, share: int = 1, lock=None,
-                 place: int = 0):
+    def __init__(self, graph: Graph, off: Iterable[str] = (), *, tensors: bool = True,
+                 share: int = 1, lock: AbstractContextManager | None = None, place: int = 0):
         self.graph, self.tensors = graph, tensors
         self.share, self.place = share, place
         self.gpu = extensions.gpu_plan(place) if place else None
         self.off = frozenset(off).union(self.gpu.off if self.gpu else ())
         self.report = run_passes(graph, self.off, self.gpu.lower if self.gpu else None)
-        self.lock = RLock() if lock is None else lock
+        self.lock: AbstractContextManager = RLock() if lock is None else lock
         self.plan: Plan | None = None
         self.executor: Executor | None = None
 
-    def link(self, arrays: Mapping[GraphValue, object], counter=None, before: Sequence[Callable[[], None]] = ()) -> None:
+    def link(self, arrays: Mapping[GraphValue, Any], counter: TensorBase | None = None,
+             before: Sequence[Callable[[], None]] = ()) -> None:
         """Set the memory of the variables, and make the plan and the executor.
 
         Args:
@@ -67,15 +69,16 @@ class Program:
         """Make the plan and the executor for the current threads and variable addresses."""
         for value, t in self.arrays.items():
             if t.spec != value.spec:
-                raise GraphError(f"{self.graph.name}: {value.name} has changed since the graph was compiled",
-                                 expected=str(value.spec), got=str(t.spec), fix="convert modules before the first call")
+                raise errors.changed_value(self.graph.name, value, t.spec)
         threads = max(1, get_num_threads() // self.share)
-        self.plan = make_plan(self.graph, self.arrays, self.report, threads=threads, inplace="inplace" not in self.off,
-                              reuse="reuse" not in self.off, scratch=self.gpu.scratch if self.gpu else None)
+        self.plan = make_plan(self.graph, self.arrays, self.report, threads=threads,
+                              inplace="inplace" not in self.off, reuse="reuse" not in self.off,
+                              scratch=self.gpu.scratch if self.gpu else None)
         start = perf_counter()
         make = self.gpu.executor if self.gpu else extensions.make_executor or Executor
         executor = make(self.plan, threads=threads)
-        executor.as_tensors, executor.counter, executor.written = self.tensors, self.counter, self.written
+        executor.as_tensors = self.tensors
+        executor.counter, executor.written = self.counter, self.written
         self.graph.spent["executor"] = perf_counter() - start
         if self.executor is not None:
             executor.runs = self.executor.runs       # continue the sequence of random numbers

@@ -13,7 +13,8 @@ def attributes(node: Node) -> dict[str, Any]:
     return dict(zip(node.op.attrs, node.attrs))
 
 
-def rebuilt(op: Op, inputs: Sequence[GraphValue], attrs: dict[str, Any], node: Node, name: str = "") -> Node:
+def rebuilt(op: Op, inputs: Sequence[GraphValue], attrs: dict[str, Any], node: Node,
+            name: str = "") -> Node:
     """Return a node for this call with the line, the devices, and the (default) name of `node`."""
     values = op.complete(attrs)
     specs = op.infer([x.spec for x in inputs], values)
@@ -22,7 +23,7 @@ def rebuilt(op: Op, inputs: Sequence[GraphValue], attrs: dict[str, Any], node: N
 
 def replace(graph: Graph, table: dict[GraphValue, GraphValue]) -> None:
     """Replace each key of `table` by its value in all inputs and outputs."""
-    def final(v):
+    def final(v: GraphValue) -> GraphValue:
         while v in table:
             v = table[v]
         return v

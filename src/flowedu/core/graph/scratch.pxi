@@ -1,4 +1,4 @@
-# The views of a kernel call on regions of a plan, and the size of its scratch memory (part of executor.pyx).
+# The views and the scratch size of a kernel call of a plan (part of executor.pyx).
 
 
 cdef void fill_view(fe_view *v, place) except *:

@@ -29,8 +29,8 @@ class Member(NamedTuple):
 class Group(NamedTuple):
     """Parameters that one optimizer updates and clips together.
 
-    rule(names of parameters) returns the update rule. step: the value of the step counter. clipping: None, or an object
-    whose factor(gradients) returns the factor for all gradients.
+    rule(names of parameters) returns the update rule. step: the value of the step counter.
+    clipping: None, or an object whose factor(gradients) returns the factor for all gradients.
     """
 
     rule: Callable[[Sequence[str]], UpdateRule]
@@ -39,8 +39,8 @@ class Group(NamedTuple):
     clipping: Any = None
 
 
-def append_updates(groups: Iterable[Group], remember: Callable[[str, Spec, float, str], Any], scale: float = 1.0,
-                   together: bool = True) -> None:
+def append_updates(groups: Iterable[Group], remember: Callable[[str, Spec, float, str], Any],
+                   scale: float = 1.0, together: bool = True) -> None:
     """Call the update ops of all groups in the current interpreter.
 
     Args:
@@ -49,7 +49,9 @@ def append_updates(groups: Iterable[Group], remember: Callable[[str, Spec, float
         together: True for one op per group and learning rate, False for one op per parameter.
     """
     for group in groups:
-        members, left = (group.members, scale) if group.clipping is None else (_clip(group, scale), 1.0)
+        members, left = group.members, scale
+        if group.clipping is not None:
+            members, left = _clip(group, scale), 1.0
         for some in _group_by_rate(members) if together else [[m] for m in members]:
             rule = group.rule([m.name for m in some])
             operands = [some[0].rate, group.step]
@@ -57,10 +59,12 @@ def append_updates(groups: Iterable[Group], remember: Callable[[str, Spec, float
                 operands += [m.value, m.gradient]
                 for s in rule.states:
                     spec = s.spec(m.value.spec)
-                    operands.append(m.value if spec is None else remember(f"{m.name}-{s.suffix}", spec, s.initial, m.name))
+                    operands.append(m.value if spec is None
+                                    else remember(f"{m.name}-{s.suffix}", spec, s.initial, m.name))
             penalties = {} if not any(m.penalty for m in some) else {
                 n: tuple(getattr(m.penalty, n, 0.0) for m in some) for n in ("l1", "l2")}
-            rule.op(*operands, **{**rule.attrs, **penalties, "scale": left * rule.attrs.get("scale", 1.0)})
+            rule.op(*operands,
+                    **{**rule.attrs, **penalties, "scale": left * rule.attrs.get("scale", 1.0)})
 
 
 def _group_by_rate(members: Sequence[Member]) -> list[list[Member]]:
@@ -78,5 +82,6 @@ def _clip(group: Group, scale: float) -> list[Member]:
         extra = None if m.penalty is None else m.penalty.gradient(m.value, REGISTRY["sign"])
         gradients.append(g if extra is None else g + extra)
     factor = group.clipping.factor(gradients)
-    return [m._replace(gradient=g * (factor if factor.dtype is g.dtype else REGISTRY["cast"](factor, dtype=g.dtype)),
-                       penalty=None) for m, g in zip(group.members, gradients)]
+    cast = lambda d: factor if factor.dtype is d else REGISTRY["cast"](factor, dtype=d)
+    return [m._replace(gradient=g * cast(g.dtype), penalty=None)
+            for m, g in zip(group.members, gradients)]

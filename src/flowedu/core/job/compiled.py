@@ -1,4 +1,4 @@
-"""Compiled: the graph of a job for one set of argument shapes, with its Program, outputs, and learning rates."""
+"""Compiled: the graph of a job for one set of argument shapes, with its Program and outputs."""
 from __future__ import annotations
 
 from collections import Counter
@@ -10,6 +10,8 @@ from flowedu.core import extensions
 from flowedu.core.eager.arrays import copied
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.graph.program import Program
+from flowedu.core.job.context import JobContext
+from flowedu.core.job.session import Session
 from flowedu.core.layers.context import use_context
 
 
@@ -22,11 +24,12 @@ class Compiled:
         off: names of the passes to leave out.
         devices: number of virtual devices of the graph.
 
-    Attributes: program; returned, the position in the outputs of each returned value; deliveries, (positions in the
-    outputs, handler); spread, the distribution over several devices or None.
+    Attributes: program; returned, the position in the outputs of each returned value; deliveries,
+    (positions in the outputs, handler); spread, the distribution over several devices or None.
     """
 
-    def __init__(self, context, returned: Sequence[GraphValue], off: Sequence[str] = (), devices: int = 1):
+    def __init__(self, context: JobContext, returned: Sequence[GraphValue], off: Sequence[str] = (),
+                 devices: int = 1):
         self.context = context
         self.graph = graph = context.graph
         with use_context(context), graph.building():
@@ -34,17 +37,19 @@ class Compiled:
         unique = list(dict.fromkeys([*returned, *(v for values, _ in watched for v in values)]))
         graph.outputs = list(unique)
         self.returned = [unique.index(v) for v in returned]
-        self.deliveries = [(tuple(map(unique.index, values)), handler) for values, handler in watched]
+        self.deliveries = [(tuple(map(unique.index, values)), handler)
+                           for values, handler in watched]
         readers = Counter([*self.returned, *(i for where, _ in self.deliveries for i in where)])
         self.shared = {i for i, n in readers.items() if n > 1}    # each reader gets a copy
         self.spread = extensions.spread_job(graph, devices) if devices > 1 else None
         # Jobs share variables, so the lock of the session allows one run at a time.
-        self.program = Program(graph, off, tensors=False, lock=context.session.lock, place=context.place)
+        self.program = Program(graph, off, tensors=False, lock=context.session.lock,
+                               place=context.place)
 
-    def link(self, session) -> None:
-        """Plan the graph with the variables of the session."""
-        rates = [(schedule, copied(np.zeros(1, np.float32)), value) for schedule, value in self.context.rates]
-        arrays: dict[GraphValue, object] = {v: session.variables[n].tensor for n, v in self.graph.variables.items()}
+    def link(self, session: Session) -> None:
+        rates = [(schedule, copied(np.zeros(1, np.float32)), value)
+                 for schedule, value in self.context.rates]
+        arrays: dict = {v: session.variables[n].tensor for n, v in self.graph.variables.items()}
         arrays.update({value: rate for _, rate, value in rates})
         step = session.variables.get(f"System-Train-TrainStep-{self.context.name}")
         counter = step.tensor if step is not None else None
@@ -52,17 +57,18 @@ class Compiled:
         self.schedules = [(schedule, rate.numpy()) for schedule, rate, _ in rates]
         for schedule, rate in self.schedules:
             rate[0] = schedule(0)
-        self.varying = [(schedule, rate) for schedule, rate in self.schedules if not schedule.is_constant]
-        self.program.link(arrays, counter, [self._write_rates] if self.varying and step is not None else ())
+        self.varying = [pair for pair in self.schedules if not pair[0].is_constant]
+        self.program.link(arrays, counter,
+                          [self._write_rates] if self.varying and step is not None else ())
         if not self.deliveries:
-            self.run = self.program.run                          # a call needs no other step
+            self.run = self.program.run  # type: ignore[assignment]  # the only step of a call
 
     def _write_rates(self) -> None:
         for schedule, rate in self.varying:
             rate[0] = schedule(int(self.step[0]))
 
-    def run(self, args: tuple) -> list[np.ndarray]:
-        """Run one step on arrays that the executor accepts, call the watch handlers, and return the outputs."""
+    def run(self, args: tuple) -> list[np.ndarray]:  # type: ignore[no-redef]  # see link
+        """Run one step on accepted arrays, call the watch handlers, and return the outputs."""
         return self.deliver(self.program.run(args))
 
     def deliver(self, outputs: list[np.ndarray]) -> list[np.ndarray]:

@@ -4,26 +4,28 @@ from __future__ import annotations
 from flowedu.core.job.blob import JobBlob
 from flowedu.core.job.compiled import Compiled
 from flowedu.core.job.context import JobContext
+from flowedu.core.job.session import Job, Session
 from flowedu.core.layers import context as contexts
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.signature import MISSING, convert, leaves
 from flowedu.core.values.spec import Spec
-from flowedu.errors import UnsupportedError
+from flowedu.errors import jobs as errors
 
 
 class CompiledJob:
     """A compiled job.
 
-    Attributes: context; defs, the tree of input definitions; result, of the body; fetched, the values of each returned
-    blob; plain: True if a call only passes arrays to one plan; only: the Compiled, if one serves all calls.
+    Attributes: context; defs, the tree of input definitions; result, of the body; fetched, the
+    values of each returned blob; plain: a call only passes arrays to one plan; only: its Compiled.
     """
 
     context_type = JobContext
     plain = True
 
-    def __init__(self, job, session):
+    def __init__(self, job: Job, session: Session):
         self.job, self.session = job, session
-        self.context = context = self.context_type(session, job.name, job.type == "train", job.config)
+        self.context = context = self.context_type(session, job.name, job.type == "train",
+                                                   job.config)
         self.defs = job.signature.input_defs()
         with contexts.use_context(context), context.graph.building(), context.computing():
             blobs = {id(d): self.input(d) for d in leaves(self.defs)}
@@ -40,15 +42,13 @@ class CompiledJob:
     def input(self, d: ph.ArgBlobDef) -> JobBlob:
         """Return the blob of an argument."""
         if not isinstance(d, ph.FixedTensorDef):
-            raise UnsupportedError(f"{self.context.name}: {type(d).__name__} as an argument", got=repr(d),
-                                   expected="tp.Numpy placeholders", fix="tp.Numpy.Placeholder(shape)")
-        return self.context.blob_type(self.context.graph.input(d.op_name, Spec(d.shape, d.dtype)), d.op_name, "out",
-                                      self.context)
+            raise errors.unsupported_argument(self.context.name, d)
+        return self.context.blob_type(self.context.graph.input(d.op_name, Spec(d.shape, d.dtype)),
+                                      d.op_name, "out", self.context)
 
     def complete(self) -> None:
         """Complete the graph of the body, so that it can be planned."""
         self.only = Compiled(self.context, [v for values in self.fetched for v in values], self.off)
 
     def link(self) -> None:
-        """Plan the graph with the variables of the session."""
         self.only.link(self.session)

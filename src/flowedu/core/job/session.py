@@ -1,7 +1,8 @@
 """Session: all jobs and all variables of a program.
 
-The session is OPEN while the program defines jobs. The first call of a job (or of a checkpoint function) compiles all jobs
-and creates the variables. From then on the session is RUNNING: no job can be added until `clear_default_session`.
+The session is OPEN while the program defines jobs. The first call of a job (or of a checkpoint
+function) compiles all jobs and creates the variables. Then the session is RUNNING: no job can be
+added until `clear_default_session`.
 """
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import atexit
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +19,16 @@ from flowedu.core.eager.arrays import copied
 from flowedu.core.eager.dispatch import copy_to_device
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers import context
+from flowedu.core.values.dtype import dtype
 from flowedu.core.values.spec import Spec
-from flowedu.errors import CheckError, JobBuildAndInferError, UnsupportedError
+from flowedu.errors import jobs as errors
+
+Job = Any                                # JobFunction; function.py imports this file
 
 
 @dataclass
 class Variable:
-    """A variable of the session. `array` shares memory with the tensor that the executors write to."""
+    """A variable of the session. `array` shares the memory that the executors write to."""
 
     name: str
     spec: Spec
@@ -36,7 +41,7 @@ class Variable:
         return self.spec.shape
 
     @property
-    def dtype(self):
+    def dtype(self) -> dtype:
         return self.spec.dtype
 
     def numpy(self) -> np.ndarray:
@@ -47,45 +52,40 @@ class Variable:
 class Session:
     """Jobs and variables by name, and the state: OPEN, compiling, or RUNNING."""
 
-    def __init__(self):
-        self.jobs: dict[str, object] = {}
+    def __init__(self) -> None:
+        self.jobs: dict[str, Job] = {}
         self.variables: dict[str, Variable] = {}
         self.running = False
         self.compiling = False
         self.declared: dict[str, tuple] = {}
-        self.lock = threading.RLock()             # held while jobs are compiled, and while a plan runs
+        self.lock = threading.RLock()          # held while jobs are compiled, and while a plan runs
 
-    def add(self, job) -> None:
+    def add(self, job: Job) -> None:
         """Register a job. It replaces a job of the same name if the session does not run yet."""
         if self.compiling:
-            raise UnsupportedError(f"global_function: {job.name} is defined inside the body of a job",
-                                   expected="a definition at the top level",
-                                   got=f"@flow.global_function on {job.name} while jobs are compiled",
-                                   fix="move it out of the body")
+            raise errors.job_in_body(job.name)
         if self.running and not self.can_replace(job):
-            raise UnsupportedError(f"global_function: {job.name} is defined after the session started",
-                                   expected="all jobs defined before the first job call or checkpoint call",
-                                   got=f"a session that already runs {', '.join(self.jobs)}",
-                                   fix="define it earlier, or call flow.clear_default_session() to start over")
+            raise errors.late_job(job.name, self.jobs)
         self.jobs[job.name] = job
 
-    def can_replace(self, job) -> bool:
+    def can_replace(self, job: Job) -> bool:
         """Return True if a running session accepts a job of this name."""
         return False
 
-    def declare(self, name: str, spec: Spec, initializer, trainable: bool, seed: int | None, job: str) -> None:
-        """Declare that a job uses variable `name`. The initializer of the first declaration is used."""
+    def declare(self, name: str, spec: Spec, initializer: context.Initializer,
+                trainable: bool, seed: int | None, job: str) -> None:
+        """Declare that a job uses variable `name`. The first declaration's initializer is used."""
         earlier = self.declared.get(name)
         if earlier is None:
             if initializer is None:
                 raise context.missing_initializer(name)
             self.declared[name] = (spec, initializer, trainable, seed, job)
         elif earlier[0] != spec:
-            raise JobBuildAndInferError(f"variable {name!r} differs between jobs", got=f"{spec} in job {job}",
-                                        expected=f"{earlier[0]}, as in job {earlier[4]}", fix="rename one of the layers")
+            raise errors.variable_differs(name, spec, job, earlier)
 
-    def start(self, caller: str = "a function that needs the variables", called: object = None) -> None:
-        """Compile all jobs and create the variables, once. caller: its name, for errors; called: the called job.
+    def start(self, caller: str = "a function that needs the variables",
+              called: object = None) -> None:
+        """Compile all jobs and create the variables, once. caller: its name, for errors.
 
         An exception of a body is raised here, and the session stays OPEN.
         """
@@ -93,15 +93,13 @@ class Session:
             return
         with self.lock:
             if self.compiling:
-                raise called_in_body(caller)
+                raise errors.called_in_body(caller)
             if not self.running:                  # unless another thread has compiled meanwhile
                 self.compile(called)
 
     def compile(self, called: object) -> None:
         if not self.jobs:
-            raise CheckError("the session has no job", expected="at least one function decorated with "
-                             "@flow.global_function()", got="none",
-                             fix="define the jobs before calling checkpoint functions")
+            raise errors.no_job()
         self.compiling, self.declared = True, {}
         try:
             self.link(self.build_jobs(called))
@@ -115,7 +113,6 @@ class Session:
         self.running = True
 
     def build_jobs(self, called: object) -> list:
-        """Run the bodies of the jobs and return the jobs."""
         for job in self.jobs.values():
             job.build(self)
         return list(self.jobs.values())
@@ -126,8 +123,10 @@ class Session:
             if name not in self.variables:
                 value = context.initial_value(initializer, spec, seed, name)
                 t, place = copied(value, spec.dtype), self.home(name)
-                self.variables[name] = Variable(name, spec, trainable, copy_to_device(t, place) if place else t, job)
-        self.declared = {name: (entry[0], None, *entry[2:]) for name, entry in self.declared.items()}
+                self.variables[name] = Variable(name, spec, trainable,
+                                                copy_to_device(t, place) if place else t, job)
+        self.declared = {name: (entry[0], None, *entry[2:])
+                         for name, entry in self.declared.items()}
         for job in jobs:
             job.link(self)
 
@@ -136,16 +135,8 @@ class Session:
         return 0
 
     def close(self) -> None:
-        """Reset all jobs."""
         for job in self.jobs.values():
             job.reset()
-
-
-def called_in_body(caller: str) -> UnsupportedError:
-    """Return the error for a function that cannot be called in the body of a job."""
-    return UnsupportedError(f"{caller} was called inside the body of a job", got=f"a call of {caller}",
-                            expected="blobs and ops in a body: it describes a graph, or a step of it",
-                            fix="call it outside; put code that two jobs share into a plain Python function")
 
 
 _default = Session()
@@ -156,17 +147,16 @@ def default_session() -> Session:
 
 
 def use_session(session: Session) -> None:
-    """Make `session` the session that new jobs are added to."""
     global _default
     _default = session
 
 
 def clear_default_session() -> None:
-    """Discard all jobs, variables, and resource settings. Raise UnsupportedError in the body of a job."""
+    """Discard all jobs, variables, and resource settings. Raise an error in the body of a job."""
     global _default
     with _default.lock:
         if _default.compiling or context.current().in_job:
-            raise called_in_body("flow.clear_default_session")
+            raise errors.called_in_body("flow.clear_default_session")
         _default.close()
     for job in _default.jobs.values():
         job.session = None

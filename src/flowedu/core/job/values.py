@@ -19,7 +19,7 @@ def flat(result: Any) -> tuple:
     return tuple(result) if isinstance(result, (list, tuple)) else (result,)
 
 
-def shaped_like(result, blobs: list):
+def shaped_like(result: Any, blobs: list) -> Any:
     """Return the blobs in a container of the type of `result`."""
     if isinstance(result, (list, tuple)):
         return type(result)(blobs)

@@ -1,44 +1,47 @@
 """Context: creates the variables and names of layers, and distinguishes training from evaluation.
 
-The default context stores tensors (`Eager`). While a job is compiled, the context of the job replaces it.
+The default context stores tensors (`Eager`). During compilation, the job's context replaces it.
 """
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.spec import Spec
 from flowedu.core.values.thread_state import during, register_fields, thread_state
-from flowedu.errors import CheckError, JobBuildAndInferError
+from flowedu.errors import CheckError
+from flowedu.errors.layers import missing_initializer
 
 register_fields(context=None)                # the active context; None: the eager context
 _ids = itertools.count()
 _draws = itertools.count()
+Initializer = Callable[..., Any]             # (shape, dtype, seed) -> array
 
 
-def current():
+def current() -> Any:
     """Return the active context of this thread."""
     return thread_state.context or EAGER
 
 
-def use_context(context) -> during:
-    """Make `context` active in a with statement, in this thread only. Other threads still compute eagerly."""
+def use_context(context: Context | None) -> during:
+    """Make `context` active in a with statement, in this thread only."""
     return during(context=context)
 
 
 def unique_name(prefix: str) -> str:
-    """Return `prefix` with a number that no other op of this process has, as the name of an op without a name."""
+    """Return `prefix` with a number that no other op of this process has."""
     return f"{prefix}_{next(_ids)}"
 
 
 class Context:
     """Base class of contexts.
 
-    Attributes: training; namespaces (see `flow.scope.namespace`); default_initializer; model_names {variable: the
-    model_name passed to get_variable}; in_job; devices, the number of devices of the current placement.
+    Attributes: training; namespaces (see `flow.scope.namespace`); default_initializer; model_names
+    {variable: the model_name passed to get_variable}; in_job; devices, their number.
     """
 
     training = False
@@ -46,7 +49,7 @@ class Context:
     in_job = False
     devices = 1
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.namespaces: list[str] = []
         self.model_names: dict[str, str] = {}
 
@@ -54,11 +57,7 @@ class Context:
         return "-".join([*self.namespaces, name])
 
 
-BETWEEN_JOBS = ("pass values between jobs as NumPy arrays: return one from the first job, feed it to the second; share "
-                "weights by the names of variables")
-
-
-def blobs_in(arguments) -> Iterator[BlobDef]:
+def blobs_in(arguments: Sequence) -> Iterator[BlobDef]:
     """Yield the blobs among the arguments of a call, including blobs in lists."""
     for x in arguments:
         if isinstance(x, BlobDef):
@@ -72,22 +71,24 @@ class Eager(Context):
 
     training = True
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.variables: dict = {}
+        self.variables: dict[str, Any] = {}
 
-    def get_variable(self, name, spec: Spec, initializer, trainable: bool, regularizer=None, reuse: bool = True,
-                     seed: int | None = None):
+    def get_variable(self, name: str, spec: Spec, initializer: Initializer, trainable: bool,
+                     regularizer: Any = None, reuse: bool = True, seed: int | None = None) -> Any:
         from flowedu.core.eager.arrays import copied
         variable = self.variables.get(name)
         if variable is None:
             if initializer is None:
                 raise missing_initializer(name)
-            variable = self.variables[name] = copied(initial_value(initializer, spec, seed, name), spec.dtype)
+            variable = self.variables[name] = copied(initial_value(initializer, spec, seed, name),
+                                                     spec.dtype)
             variable.requires_grad = trainable and spec.dtype.is_floating_point
         elif variable.spec != spec:
-            raise CheckError(f"variable {name!r} exists with another shape or dtype", expected=str(variable.spec),
-                             got=str(spec), fix="use another name, or flow.clear_default_session() to start over")
+            raise CheckError(f"variable {name!r} exists with another shape or dtype",
+                             expected=str(variable.spec), got=str(spec),
+                             fix="use another name, or flow.clear_default_session() to start over")
         return variable
 
 
@@ -102,19 +103,13 @@ def set_seed(seed: int | None) -> None:
 
 
 def gen_seed(name: str = "") -> int:
-    """Return a seed: derived from the global seed and `name`, or random if no global seed is set."""
+    """Return a seed derived from the global seed and `name`; random without a global seed."""
     if _seed is None:
-        return int(np.random.SeedSequence().entropy % (1 << 62))
+        return int(np.random.SeedSequence().entropy) % 2**62  # type: ignore[arg-type]  # one int
     words = name.encode() if name else [256, next(_draws)]        # 256 is not a byte of a name
     return int(np.random.SeedSequence([_seed, *words]).generate_state(1, np.uint64)[0] >> 2)
 
 
-def initial_value(initializer, spec: Spec, seed: int | None, name: str) -> np.ndarray:
-    """Return the first value of a variable."""
+def initial_value(initializer: Initializer, spec: Spec, seed: int | None, name: str) -> np.ndarray:
     value = initializer(spec.shape, spec.dtype, gen_seed(name) if seed is None else seed)
     return np.asarray(value).astype(spec.dtype.numpy or np.float32).reshape(spec.shape)
-
-
-def missing_initializer(name: str) -> JobBuildAndInferError:
-    return JobBuildAndInferError(f"variable {name!r} has no initializer", expected="initializer=...", got="None",
-                                 fix="pass one, e.g. flow.zeros_initializer(), or set the job's default_initializer_conf")

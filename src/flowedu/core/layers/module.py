@@ -1,19 +1,20 @@
 """Module: base class of networks and their parts, with parameters, buffers, and child modules.
 
-Assigning a Parameter or a Module as an attribute registers it; other values are ordinary attributes. parameters(),
-buffers(), and state_dict() start with the entries of the module, in the order of assignment; entries of its children
-follow. State dicts, conversions, hooks, and registration by name are in nn/methods.
+Assigning a Parameter or a Module as an attribute registers it; other values are ordinary
+attributes. parameters(), buffers(), and state_dict() start with the entries of the module, in the
+order of assignment; entries of its children follow. nn/methods has further methods.
 """
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from typing import Any
 
 from flowedu.core import extensions
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.parameter import Parameter
 from flowedu.core.values import thread_state as ambient
-from flowedu.errors import CallError, DTypeError, MissingAttributeError, NameKeyError, UnsupportedError
+from flowedu.errors import layers as errors
 from flowedu.errors.nearest import UnknownNameError
 
 ambient.register_fields(tracer=None)                     # the nn.Graph that is built (chapter 5)
@@ -35,22 +36,21 @@ class Module:
     """
 
     training: bool
-    _hooks = None                                        # functions called around forward, if any (nn/methods/hooks.py)
+    _hooks = None                    # functions called around forward, if any (nn/methods/hooks.py)
 
-    def __init__(self):
+    def __init__(self) -> None:
         _set(self, "training", True)
         for name in ("_parameters", "_buffers", "_modules"):
             _set(self, name, OrderedDict())
         _set(self, "_non_persistent_buffers_set", set())
 
     # ---- calling
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the output of the module. Subclasses define this method."""
-        raise UnsupportedError(f'Module [{type(self).__name__}] is missing the required "forward" function',
-                               expected="def forward(self, x): ... in the class", fix="define it", got=type(self).__name__)
+        raise errors.no_forward(self)
 
-    def __call__(self, *args, **kwargs):
-        if ambient.building and ambient.thread_state.tracer is not None:      # in the build of an nn.Graph
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if ambient.building and ambient.thread_state.tracer is not None:    # in nn.Graph.build
             return ambient.thread_state.tracer.call_module(self, args, kwargs)
         if self._hooks is not None:
             return self._hooks.call(self, args, kwargs)
@@ -62,36 +62,32 @@ class Module:
             raise
 
     # ---- registration
-    def __setattr__(self, name: str, value) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         attributes = self.__dict__
         if isinstance(value, (Parameter, Module)):
-            kind, table = ("parameters", "_parameters") if isinstance(value, Parameter) else ("module", "_modules")
-            self._need_init(kind)
+            is_module = isinstance(value, Module)
+            table = "_modules" if is_module else "_parameters"
+            self._need_init("module" if is_module else "parameters")
             _forget(self, name, table)
             attributes[table][name] = value
         elif name in attributes.get("_parameters", ()):
             if value is not None:
-                raise DTypeError(f"cannot assign '{name_of(value)}' as parameter '{name}' (nn.Parameter or None expected)",
-                                 expected="an nn.Parameter or None", got=name_of(value),
-                                 fix=f"self.{name} = nn.Parameter(value); to change its values: "
-                                     f"with flow.no_grad(): self.{name}.copy_(value)")
+                raise errors.not_a_parameter(name_of(value), name)
             attributes["_parameters"][name] = None
         elif name in attributes.get("_modules", ()):
             if value is not None:
-                raise DTypeError(f"cannot assign '{name_of(value)}' as child module '{name}' (nn.Module or None expected)",
-                                 expected="an nn.Module or None", got=name_of(value), fix=f"del self.{name} first")
+                raise errors.not_a_module(name_of(value), name)
             attributes["_modules"][name] = None
         elif name in attributes.get("_buffers", ()):
             if value is not None and not isinstance(value, Tensor):
-                raise DTypeError(f"cannot assign '{name_of(value)}' as buffer '{name}' (flowedu.Tensor or None expected)",
-                                 expected="a tensor or None", got=name_of(value), fix=f"del self.{name} first")
+                raise errors.not_a_buffer(name_of(value), name)
             attributes["_buffers"][name] = value
         else:
             _set(self, name, value)
         ambient.changes += 1
 
-    def __getattr__(self, name: str):
-        attributes = self.__dict__                       # Python calls this only for names missing in __dict__
+    def __getattr__(self, name: str) -> Any:
+        attributes = self.__dict__            # Python calls this only for names missing in __dict__
         if "_modules" in attributes:
             for table in ("_parameters", "_modules", "_buffers"):
                 if name in attributes[table]:
@@ -107,17 +103,14 @@ class Module:
                 return
         object.__delattr__(self, name)
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         names = self.__dict__
-        return sorted({*dir(type(self)), *names, *names.get("_parameters", ()), *names.get("_buffers", ()),
-                       *names.get("_modules", ())})
+        return sorted({*dir(type(self)), *names, *names.get("_parameters", ()),
+                       *names.get("_buffers", ()), *names.get("_modules", ())})
 
     def _need_init(self, assignment: str) -> None:
         if "_modules" not in self.__dict__:
-            raise MissingAttributeError(f"cannot assign {assignment} before Module.__init__() call",
-                                        expected="super().__init__() "
-                                        f"as the first line of {type(self).__name__}.__init__", fix="add that line",
-                                        got=type(self).__name__)
+            raise errors.module_not_initialized(assignment, self)
 
     # ---- traversal; a shared part is visited once, where it occurs first
     def named_modules(self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
@@ -131,7 +124,8 @@ class Module:
         yield prefix, self
         for name, child in self._modules.items():
             if child is not None:
-                yield from child.named_modules(memo, f"{prefix}{'.' if prefix else ''}{name}", remove_duplicate)
+                yield from child.named_modules(memo, f"{prefix}{'.' if prefix else ''}{name}",
+                                               remove_duplicate)
 
     def modules(self) -> Iterator[Module]:
         """Yield this module and all modules below it, each once."""
@@ -149,10 +143,11 @@ class Module:
         """Yield the direct children, each once."""
         return (m for _, m in self.named_children())
 
-    def _iterate(self, table: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Tensor]]:
+    def _iterate(self, table: str, prefix: str, recurse: bool,
+                 remove_duplicate: bool) -> Iterator[tuple[str, Tensor]]:
         seen = set()
-        parts = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
-        for path, module in parts:
+        below = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+        for path, module in below if recurse else [(prefix, self)]:
             for name, t in module.__dict__[table].items():
                 if t is None or id(t) in seen:
                     continue
@@ -162,7 +157,7 @@ class Module:
 
     def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
                          ) -> Iterator[tuple[str, Parameter]]:
-        """Yield (path, parameter) for this module and, with `recurse`, all modules below it, each parameter once."""
+        """Yield (path, parameter) once per parameter; with `recurse`, also of modules below."""
         return self._iterate("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
@@ -180,10 +175,9 @@ class Module:
 
     # ---- changes of all parts
     def train(self, mode: bool = True) -> Module:
-        """Set training mode (False: evaluation mode) here and, through their `train`, in all children. Return self."""
+        """Set training mode (False: evaluation mode) here and in all children. Return self."""
         if not isinstance(mode, bool):
-            raise CallError("train: mode is not a bool", expected="True or False", got=repr(mode),
-                            fix="model.train() or model.eval()")
+            raise errors.mode_not_a_bool(mode)
         self.training = mode
         for child in self.children():
             child.train(mode)
@@ -194,7 +188,7 @@ class Module:
         return self.train(False)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Delete the gradients, or fill them with zeros if `set_to_none` is False (the default of OneFlow 0.9)."""
+        """Delete the gradients, or fill them with zeros (the default of OneFlow 0.9)."""
         for p in self.parameters():
             if p.grad is None:
                 continue
@@ -209,13 +203,14 @@ class Module:
         return self.__class__.__name__
 
     def _shallow_repr(self) -> str:
-        """Return the text of the module without its children: `Linear(in_features=4, out_features=3, bias=True)`."""
+        """Return the text of the module without its children: `Linear(in_features=4, ...)`."""
         return f"{self._get_name()}({self.extra_repr()})"
 
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        children = [f"({name}): " + repr(child).replace("\n", "\n  ") for name, child in self._modules.items()]
+        children = [f"({name}): " + repr(child).replace("\n", "\n  ")
+                    for name, child in self._modules.items()]
         if lines and not children and len(lines) == 1:
             return f"{self._get_name()}({lines[0]})"
         body = [*lines, *children]
@@ -223,11 +218,10 @@ class Module:
 
 
 def _forget(module: Module, name: str, keep: str) -> None:
-    """Remove `name` from the attributes and from all tables except `keep`, in which the caller stores it."""
+    """Remove `name` from the attributes and from all tables except `keep`."""
     attributes = module.__dict__
     if isinstance(getattr(type(module), name, None), property):
-        raise NameKeyError(f"attribute '{name}' already exists", expected="a name that is not a property of the class",
-                           got=name, fix="another name, or remove_parametrizations(module, name) first")
+        raise errors.attribute_exists(name)
     for table in ("_parameters", "_buffers", "_modules"):
         if table != keep:
             attributes[table].pop(name, None)
@@ -235,6 +229,7 @@ def _forget(module: Module, name: str, keep: str) -> None:
     attributes["_non_persistent_buffers_set"].discard(name)
 
 
-def name_of(value) -> str:
-    return f"{type(value).__module__.split('.')[0]}.{type(value).__name__}" if type(value).__module__ != "builtins" \
-        else type(value).__name__
+def name_of(value: object) -> str:
+    cls = type(value)
+    package = "" if cls.__module__ == "builtins" else cls.__module__.split(".")[0] + "."
+    return package + cls.__name__

@@ -1,15 +1,16 @@
-"""Axis equations: "mk,kn->mn" yields the output shape, error text, cost, and SBP signatures of an op.
+"""Axis equations: "mk,kn->mn" yields the output shape, errors, cost, and SBP signatures of an op.
 
-A letter names an axis. A lower-case letter may be split over devices wherever it appears; an upper-case
-letter must stay whole. `1` is a broadcast axis. Lower-case letters absent from an output are contracted.
+A letter names an axis. A lower-case letter may be split over devices; an upper-case letter must
+stay whole. `1` is a broadcast axis. Lower-case letters absent from an output are contracted.
 """
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
 
+from flowedu.core.ops.call import OpBase
 from flowedu.core.values.spec import Spec, broadcast
-from flowedu.errors import ShapeError
+from flowedu.errors import ops as errors
 
 LETTERS = "abcdefgijlmnopqrstuvwxyz"
 
@@ -33,27 +34,27 @@ def elementwise(*specs: Spec) -> str:
 
 
 def same(rank: int, whole: Sequence[int] = ()) -> str:
-    """Return the letters of an array: upper case for the axes in `whole`, which may not be split."""
+    """Return the letters of an array: upper case for the axes in `whole`, which stay whole."""
     return "".join(LETTERS[i].upper() if i in whole else LETTERS[i] for i in range(rank))
 
 
-def sizes(op, equation: str, specs: Sequence[Spec]) -> dict[str, int]:
+def sizes(op: OpBase, equation: str, specs: Sequence[Spec]) -> dict[str, int]:
     """Return {letter: size}, or raise a ShapeError if a letter has two sizes."""
     terms, _ = parse(equation, len(specs))
     result: dict[str, int] = {}
     for i, (term, spec) in enumerate(zip(terms, specs)):
         if len(term) != spec.ndim:
             name = op.inputs[0 if op.variadic else i]
-            raise ShapeError(f"{op.name}: {name} has {spec.ndim} axes instead of {len(term)}", expected=equation,
-                             got=format_shapes(op, terms, specs), fix=f"reshape {name} to {len(term)} axes")
+            raise errors.number_of_axes(op.name, name, spec.ndim, len(term), equation,
+                                        format_shapes(op, terms, specs))
         for letter, n in zip(term, spec.shape):
             if letter != "1" and result.setdefault(letter, n) != n:
-                raise ShapeError(f"{op.name}: axis {letter} has two sizes, {result[letter]} and {n}", expected=equation,
-                                 got=format_shapes(op, terms, specs), fix=f"make the {letter} axes equal, or transpose")
+                raise errors.two_sizes(op.name, letter, result[letter], n, equation,
+                                       format_shapes(op, terms, specs))
     return result
 
 
-def format_shapes(op, terms: Sequence[str], specs: Sequence[Spec]) -> str:
+def format_shapes(op: OpBase, terms: Sequence[str], specs: Sequence[Spec]) -> str:
     """Return the shapes with their letters: `a (m=4, k=6), b (k=5, n=3)`."""
     parts = []
     for i, spec in enumerate(specs):
@@ -64,14 +65,14 @@ def format_shapes(op, terms: Sequence[str], specs: Sequence[Spec]) -> str:
     return ", ".join(parts)
 
 
-def output_shapes(op, equation: str, specs: Sequence[Spec]) -> list[tuple[int, ...]]:
+def output_shapes(op: OpBase, equation: str, specs: Sequence[Spec]) -> list[tuple[int, ...]]:
     """Return the output shapes that the letters determine."""
     known = sizes(op, equation, specs)
     return [tuple(known[c] for c in term) for term in parse(equation, len(specs))[1]]
 
 
-def cost(op, specs: Sequence[Spec], outs: Sequence[Spec], equation: str) -> int:
-    """Estimate the work of a call: elements read and written, or 1/8 of the multiplications if more."""
+def cost(op: OpBase, specs: Sequence[Spec], outs: Sequence[Spec], equation: str) -> int:
+    """Estimate the work of a call: elements moved, or 1/8 of the multiplications if more."""
     terms, right = parse(equation, len(specs))
     touched = sum(s.size for s in specs) + sum(s.size for s in outs)
     letters: dict[str, int] = {}

@@ -3,14 +3,14 @@ from libc.stdint cimport int64_t
 cdef class Rule:                     # one gradient function, and where its arguments come from
     cdef readonly object f
     cdef int n
-    cdef int[32] kind                # 0 gradient of an output, 1 saved value, 2 attribute, 3 shape, 4 dtype of an input
+    cdef int[32] kind              # 0 gradient of an output, 1 saved, 2 attribute, 3 shape, 4 dtype
     cdef int[32] index
     cdef int64_t saves               # bit i: needs saved value i
     cpdef apply(self, list douts, tuple saved, tuple attrs, tuple shapes, tuple dtypes)
 
 cdef class OpBase:
     cdef dict __dict__
-    cdef dict entries                # of the engine: what it knows of earlier calls (core/eager/entry.pxi)
+    cdef dict entries         # of the engine: what it knows of earlier calls (core/eager/entry.pxi)
     cdef list recent                 # ... the last few used
     cdef readonly tuple defaults, required
     cdef readonly dict attr_index

@@ -1,4 +1,4 @@
-"""Dispatch of op calls. `OpBase.call` passes a call to the interpreter on top of this thread's stack, or,
+"""Dispatch of op calls. `OpBase.call` passes a call to the top of this thread's interpreters or,
 if the stack is empty, to the engine of core/eager."""
 from cpython.object cimport PyObject
 
@@ -7,6 +7,7 @@ from flowedu.core.values.storage cimport Array
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.thread_state import register_fields, thread_state as _thread_state
 from flowedu.errors import FlowError
+from flowedu.errors import ops as errors
 
 register_fields(interpreters=())        # the stack of interpreters; the last one runs op calls
 cdef object thread_state = _thread_state
@@ -15,7 +16,7 @@ cdef int active = 0
 
 # ---- interpreters
 class interpreter:
-    """Context manager: inside it, `handler.run(op, inputs, attrs)` runs every op call of this thread."""
+    """Context manager in which `handler.run(op, inputs, attrs)` runs all calls of this thread."""
 
     def __init__(self, handler):
         self.handler = handler
@@ -42,7 +43,7 @@ cpdef current_interpreter():
 
 
 def call_below(op, inputs, attrs):
-    """Pass a call to the interpreter below the current one, as an interpreter that observes calls does."""
+    """Pass a call to the interpreter below the current one, which only observes it."""
     stack = thread_state.interpreters
     thread_state.interpreters = stack[:-1]
     try:
@@ -52,13 +53,14 @@ def call_below(op, inputs, attrs):
 
 
 class EngineParts:
-    """Functions that create values; core/eager, promote.py, and ops/checks.py set them: number(value, dtype) returns a
-    0-dim value; array(ndarray), a value that shares its memory; operands(inputs), the inputs of an elementwise call with
-    numbers as values; nonzero(name, divisor), an integer divisor that is checked for zeros."""
+    """Functions that create values, set by core/eager, promote.py, and ops/checks.py.
+
+    number(value, dtype): a 0-dim value. array(ndarray): a value that shares its memory.
+    operands(inputs): the inputs of an elementwise call, with numbers as values.
+    nonzero(name, divisor): an integer divisor, checked for zeros."""
 
     def missing(self, *args):
-        raise FlowError("ops: no interpreter runs calls", expected="an interpreter, or the engine", got="an empty stack",
-                        fix="import flowedu.core.eager, or: with interpreter(Plain()): ...")
+        raise errors.no_interpreter()
 
     number = array = operands = missing
     nonzero = staticmethod(lambda name, divisor: divisor)
@@ -92,10 +94,12 @@ cdef class Rule:
 
     def __cinit__(self, f, need):
         if len(need) > 32:
-            raise FlowError("define: a gradient has too many parameters", expected="at most 32", got=str(len(need)))
+            raise FlowError("define: a gradient has too many parameters", expected="at most 32",
+                            got=str(len(need)))
         self.f, self.n = f, len(need)
         for i, (kind, index) in enumerate(need):
-            self.kind[i], self.index[i] = ("grad", "saved", "attr", "shape", "dtype").index(kind), index
+            self.kind[i] = ("grad", "saved", "attr", "shape", "dtype").index(kind)
+            self.index[i] = index
             if kind == "saved":
                 self.saves |= (<int64_t>1) << index
 
@@ -125,24 +129,25 @@ cdef class OpBase:
 
     def __init__(self, dict fields):
         """Move the fields that C reads out of `fields`, and clear the caches of the engine."""
-        take = fields.pop
+        pop = fields.pop
         self.entries, self.recent = {}, []
-        self.inputs, self.outputs, self.variadic = take("inputs"), take("outputs"), take("variadic")
-        self.defaults, self.required, self.attr_index = take("defaults"), take("required"), take("attr_index")
-        self.view, self.elementwise = take("view"), take("elementwise")
-        self.rules = take("rules")
+        self.inputs, self.outputs, self.variadic = pop("inputs"), pop("outputs"), pop("variadic")
+        self.defaults, self.required, self.view = pop("defaults"), pop("required"), pop("view")
+        self.attr_index, self.elementwise = pop("attr_index"), pop("elementwise")
+        self.rules, self.any_rule = pop("rules"), pop("any_rule")
         self.by_input, self.star = [self.rules.get(n) for n in self.inputs], self.rules.get("*")
-        self.any_rule, self.saved, self.saved_inputs = take("any_rule"), take("saved"), take("saved_inputs")
+        self.saved, self.saved_inputs = pop("saved"), pop("saved_inputs")
 
     def __call__(self, *inputs, **attrs):
-        cdef tuple values = self.defaults if not attrs and not self.required else self.complete(attrs)
+        cdef bint plain = not attrs and not self.required
+        cdef tuple values = self.defaults if plain else self.complete(attrs)
         for x in inputs:
             if not isinstance(x, Array):
                 return self.call_mixed(inputs, values)
         return dispatch(self, inputs, values)
 
     def call_mixed(self, tuple inputs, tuple values):
-        """Run a call whose inputs are not all tensors: numbers become values, a blob runs the call itself."""
+        """Run a call with other inputs than tensors: numbers become values, a blob runs it."""
         for x in inputs:
             if isinstance(x, BlobDef):
                 return x.call_op(self, inputs, values)
@@ -151,7 +156,7 @@ cdef class OpBase:
         return self.call(inputs, values)
 
     def complete(self, dict attrs):
-        """Return the attribute values in declared order, with defaults; a key of the signature cache."""
+        """Return the attribute values in declared order, with defaults."""
         cdef list values = list(self.defaults)
         for name, value in attrs.items():
             i = self.attr_index.get(name)

@@ -1,4 +1,4 @@
-"""Definition and registry of ops. An op is one immutable record; core/ops/record.py has its parts."""
+"""Definition and registry of ops. An op is an immutable record with the parts of record.py."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -24,26 +24,25 @@ from flowedu.core.ops.record import (
 from flowedu.core.values.dtype import BY_CODE, float32
 from flowedu.core.values.dtype import dtype as dtype_class
 from flowedu.core.values.spec import Spec, check_spec
-from flowedu.errors import ArgumentError, DTypeError, MissingAttributeError
+from flowedu.errors import ops as errors
 from flowedu.errors.element_types import no_kernel
 
 REGISTRY: dict[str, Op] = {}
 
 
 class Op(OpBase):
-    """One op. A call, with attributes as keywords, goes to the current interpreter (OpBase in call.pyx).
+    """One op. Calls go to the current interpreter (OpBase in call.pyx); attributes are keywords.
 
     The fields are those of the record's parts (record.py), and fields derived from them. They are
     read-only; interpreters store their own data about an op elsewhere.
     """
 
-    def __init__(self, signature: Signature, meaning: Meaning, *parts: Kernel | View | Split | Effects | Laws,
+    def __init__(self, signature: Signature, meaning: Meaning,
+                 *parts: Kernel | View | Split | Effects | Laws,
                  grad: dict[str, Callable] | Callable | None = None, doc: str = ""):
         kinds = {type(p) for p in parts}
         if len(kinds) < len(parts) or not kinds <= KINDS or {Kernel, View} <= kinds:
-            raise ArgumentError(f"define {signature.name}: the parts of its record do not fit",
-                                expected="Kernel or View, Split, Effects, Laws, each once",
-                                got=", ".join(type(p).__name__ for p in parts), fix="see flowedu/core/ops/record.py")
+            raise errors.wrong_parts(signature.name, parts)
         fields = {**DEFAULTS, "doc": doc, "made": (signature, meaning, parts, grad, doc)}
         for part in (signature, meaning, *parts):
             fields.update(zip(part._fields, part))
@@ -52,31 +51,28 @@ class Op(OpBase):
         self.__dict__.update(fields)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise MissingAttributeError(f"{self.name}.{name}: a record is complete when it is defined", expected="no change",
-                                    got=f"{name} = {value!r}"[:80], fix="say it in define(...), or define another op")
+        raise errors.record_is_complete(self.name, name, value)
 
     def __delattr__(self, name: str) -> None:
         setattr(self, name, None)
 
     def bad_attrs(self, attrs: dict[str, Any]) -> None:
-        """Raise for missing or unknown attributes."""
         missing = [n for n in self.required if n not in attrs]
         unknown = [n for n in attrs if n not in self.attr_index]
-        raise ArgumentError(f"{self.name}: wrong attributes", expected=self.signature,
-                            got=", ".join([f"no {n}" for n in missing] + [f"unknown {n}" for n in unknown]),
-                            fix=f"see help(flow.ops.{self.name}) for the record")
+        raise errors.wrong_attributes(self.name, self.signature, missing, unknown)
 
     # ---- for the interpreters
     def ask(self, f: Callable, names: dict[str, Any]) -> Any:
         """Call a record's function with the arguments that its parameters name."""
-        return f(*[names[p] if p != "attributes" else {n: names[n] for n in self.attrs} for p in self.params[f]])
+        return f(*[names[p] if p != "attributes" else {n: names[n] for n in self.attrs}
+                   for p in self.params[f]])
 
     def equation(self, specs: Sequence[Spec], attrs: tuple) -> str:
         """Return the axis equation for these inputs, such as "mk,kn->mn"."""
         return self.ask(self.axes, self.bind(specs, attrs))
 
     def infer(self, specs: Sequence[Spec], attrs: tuple) -> tuple[Spec, ...]:
-        """Return the output Specs without computing data, or raise a FlowError for invalid inputs."""
+        """Return the output Specs without computing, or raise a FlowError for invalid inputs."""
         self._count(specs)
         names = self.bind(specs, attrs)
         if self.check is not None:
@@ -89,25 +85,26 @@ class Op(OpBase):
         types = specs[0].dtype if self.dtype is None else self.ask(self.dtype, names)
         types = types if isinstance(types, tuple) else (types,) * len(self.outputs)
         if len(types) != len(self.outputs) or not all(isinstance(t, dtype_class) for t in types):
-            raise DTypeError(f"{self.name}: this is no element type", expected="flow.float32, say", got=repr(types)[:60],
-                             fix="dtype=flow.float32")
+            raise errors.not_a_dtype(self.name, types)
         return tuple([check_spec(self.name, Spec(tuple(s), t)) for s, t in zip(shapes, types)])
 
-    def _count(self, specs):
+    def _count(self, specs: Sequence[Spec]) -> None:
         if not self.variadic and len(specs) != len(self.inputs):
-            raise ArgumentError(f"{self.name}: wrong number of inputs", expected=self.signature, got=str(len(specs)),
-                                fix=f"pass {', '.join(self.inputs)}")
+            raise errors.wrong_number_of_inputs(self.name, self.signature, specs, self.inputs)
 
-    def kernel_for(self, specs, outs, names):
+    def kernel_for(self, specs: Sequence[Spec], outs: Sequence[Spec], names: dict) -> tuple:
         """Return (the kernel for these dtypes or None, the compiled formula or None)."""
         program, code = self.program or names.get("formula"), self.leading(specs, outs, names).code
         row = TABLE.get((self.cpu, code))
         if row is None and code in NARROW and (self.cpu, float32.code) in TABLE:
-            return NARROW[code](self, TABLE[self.cpu, float32.code], specs, outs, tuple([names[n] for n in self.attrs]))
-        return row, None if program is None else program.compile(self.name, [s.dtype for s in specs],
+            return NARROW[code](self, TABLE[self.cpu, float32.code], specs, outs,
+                                tuple([names[n] for n in self.attrs]))
+        return row, None if program is None else program.compile(self.name,
+                                                                 [s.dtype for s in specs],
                                                                  [s.dtype for s in outs])
 
-    def leading(self, specs: Sequence[Spec], outs: Sequence[Spec], names: dict[str, Any]) -> dtype_class:
+    def leading(self, specs: Sequence[Spec], outs: Sequence[Spec],
+                names: dict[str, Any]) -> dtype_class:
         """Return the dtype that selects the kernel."""
         source = self.key or (self.inputs[0] if self.inputs and not self.variadic else None)
         return (names[source] if source else (specs or outs)[0]).dtype
@@ -120,7 +117,7 @@ class Op(OpBase):
                 specs, outs, self.bind(specs, attrs, outs=outs))[0] is None:
             raise no_kernel(self, specs, attrs, outs, BY_CODE)
 
-    def bind(self, specs: Sequence[Spec], attrs: tuple, **more) -> dict[str, Any]:
+    def bind(self, specs: Sequence, attrs: tuple, **more: Any) -> dict[str, Any]:
         """Return {name: value} for `ask`, where the inputs are Specs or arrays."""
         names = {**dict(zip(self.attrs, attrs)), **more}
         if self.variadic:
@@ -132,7 +129,7 @@ class Op(OpBase):
     def __repr__(self) -> str:
         return f"<op {self.signature}>"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple:
         return (REGISTRY.__getitem__, (self.name,))
 
 
@@ -141,10 +138,10 @@ def define(signature: str, meaning: Meaning, *parts: Kernel | View | Split | Eff
     """Create an op and add it to the registry.
 
     Args:
-        signature: a Python signature: `"matmul(a, b, *, transpose_a=False, transpose_b=False) -> y"`.
+        signature: a Python signature, such as `"sum(x, *, axis, keepdims=True) -> y"`.
         meaning, parts: see core/ops/record.py.
-        grad: {input name: function}, or one function that returns {input name: gradient}, written in
-            ops. An input without an entry has no gradient.
+        grad: {input name: function}, or one function that returns {input name: gradient}, written
+            in ops. An input without an entry has no gradient.
         doc: one line for help().
     """
     return enter(Op(read(signature), meaning, *parts, grad=grad, doc=doc))
@@ -153,6 +150,6 @@ def define(signature: str, meaning: Meaning, *parts: Kernel | View | Split | Eff
 def enter(op: Op) -> Op:
     """Add an op to the registry. The laws of the tests check all ops of the registry."""
     if op.name in REGISTRY:
-        raise ArgumentError(f"define: an op named {op.name!r} exists already", fix="choose another name")
+        raise errors.repeated_op(op.name)
     REGISTRY[op.name] = op
     return op

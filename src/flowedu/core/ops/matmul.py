@@ -7,59 +7,58 @@ import numpy as np
 
 from flowedu.core.ops import axes
 from flowedu.core.ops.define import define
-from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
-from flowedu.errors import DTypeError, ShapeError
-from flowedu.errors.element_types import mixed
+from flowedu.core.ops.record import Kernel, Laws, Meaning, Operand, Split
+from flowedu.core.values.spec import Shape, Spec
+from flowedu.errors import ops as errors
 
 
-def _axes(a, b, transpose_a, transpose_b):
+def _axes(a: Spec, b: Spec, transpose_a: bool, transpose_b: bool) -> str:
     batch = axes.LETTERS[:a.ndim - 2]
-    return f"{batch}{'km' if transpose_a else 'mk'},{batch if b.ndim > 2 else ''}{'nk' if transpose_b else 'kn'}->{batch}mn"
+    left, right = "km" if transpose_a else "mk", "nk" if transpose_b else "kn"
+    return f"{batch}{left},{batch if b.ndim > 2 else ''}{right}->{batch}mn"
 
 
-def check_matmul(a, b, transpose_a, transpose_b, name="matmul"):
+def check_matmul(a: Spec, b: Spec, transpose_a: bool, transpose_b: bool,
+                 name: str = "matmul") -> None:
     if a.dtype is not b.dtype:
-        raise DTypeError(f"{name}: expected a and b to have the same dtype", expected="equal types", got=f"a {a}, b {b}",
-                         fix=mixed("convert one with flow.cast (or .to)", a.dtype, b.dtype))
+        raise errors.mixed_dtypes(name, a, b)
     if a.ndim < 2 or b.ndim < 2:
-        raise ShapeError(f"{name}: a and b need two axes or more", expected="a (m, k), b (k, n)",
-                         got=f"a {a.shape}, b {b.shape}", fix="reshape a vector to (1, k) or (k, 1)")
+        raise errors.few_axes(name, a.shape, b.shape)
     if b.ndim != a.ndim and (b.ndim != 2 or transpose_a):
-        raise ShapeError(f"{name}: the batch axes do not fit", got=f"a {a.shape}, b {b.shape}",
-                         expected="equal numbers of axes, or an n-d a with a matrix b (and no transpose_a)",
-                         fix="expand b to a's batch axes")
+        raise errors.batch_axes(name, a.shape, b.shape)
     left, right = _matrix_shape(a.shape, transpose_a), _matrix_shape(b.shape, transpose_b)
     if left[-1] != right[-2]:
-        shapes = " and ".join("x".join(map(str, shape)) for shape in (left, right))
-        fix = f"transpose_b={not transpose_b}, or the transpose of b, makes them fit" if right[-1] == left[-1] else \
-            "make the k axes equal: transpose or reshape one of the two"
-        raise ShapeError(f"{name}: axis k has two sizes, {left[-1]} and {right[-2]}: mat1 and mat2 shapes cannot be "
-                         f"multiplied ({shapes})", expected=_axes(a, b, transpose_a, transpose_b),
-                         got=f"a {a.shape}, b {b.shape}", fix=fix)
+        equation = _axes(a, b, transpose_a, transpose_b)
+        raise errors.contracted_axes(name, a.shape, b.shape, left, right, equation, transpose_b)
 
 
-def _matrix_shape(shape, transpose):
+def _matrix_shape(shape: Shape, transpose: bool) -> Shape:
     return (*shape[:-2], shape[-1], shape[-2]) if transpose else shape
 
 
-def _ref(a, b, transpose_a, transpose_b):
+def _ref(a: np.ndarray, b: np.ndarray, transpose_a: bool, transpose_b: bool) -> np.ndarray:
     a = np.swapaxes(a, -1, -2) if transpose_a else a
     b = np.swapaxes(b, -1, -2) if transpose_b else b
     return np.matmul(a, b)
 
 
 # `call` with positional attributes is faster; every eager training step runs these gradients.
-def _grad_a(dy, b, transpose_a, transpose_b):
-    return matmul.call((b, dy), (transpose_b, True)) if transpose_a else matmul.call((dy, b), (False, not transpose_b))
+def _grad_a(dy: Operand, b: Operand, transpose_a: bool, transpose_b: bool) -> Operand:
+    if transpose_a:
+        return matmul.call((b, dy), (transpose_b, True))
+    return matmul.call((dy, b), (False, not transpose_b))
 
 
-def _grad_b(dy, a, transpose_a, transpose_b, b_shape):
+def _grad_b(dy: Operand, a: Operand, transpose_a: bool, transpose_b: bool,
+            b_shape: Shape) -> Operand:
     if len(b_shape) == 2 and a.ndim > 2:          # (..., m, k) x (k, n): contract the batch axes
         a, dy = flat(a), flat(dy)
-    return matmul.call((dy, a), (True, transpose_a)) if transpose_b else matmul.call((a, dy), (not transpose_a, False))
+    if transpose_b:
+        return matmul.call((dy, a), (True, transpose_a))
+    return matmul.call((a, dy), (not transpose_a, False))
 
 
-def flat(x):
+def flat(x: Operand) -> Operand:
     """Return x with all axes except the last merged into one."""
     from flowedu.core.ops.view import reshape
     return reshape(x, shape=(prod(x.shape[:-1]), x.shape[-1]))
@@ -67,8 +66,10 @@ def flat(x):
 
 matmul = define(
     "matmul(a, b, *, transpose_a=False, transpose_b=False) -> y",
-    Meaning(_axes, _ref, check=lambda a, b, transpose_a, transpose_b: check_matmul(a, b, transpose_a, transpose_b)),
-    Kernel("matmul", pack=lambda transpose_a, transpose_b: ((transpose_a, transpose_b), ()), contiguous=False),
+    Meaning(_axes, _ref, check=lambda a, b, transpose_a, transpose_b: check_matmul(
+                a, b, transpose_a, transpose_b)),
+    Kernel("matmul", pack=lambda transpose_a, transpose_b: ((transpose_a, transpose_b), ()),
+           contiguous=False),
     Split(linear=["a", "b"]),
     Laws([dict(shapes=[(6, 12), (12, 18)]), dict(shapes=[(12, 6), (6, 18)], transpose_a=False),
           dict(shapes=[(12, 6), (18, 12)], transpose_a=True, transpose_b=True),

@@ -1,4 +1,4 @@
-"""A minimal interpreter: it runs the `ref` of an op, in NumPy. With `reverse` it is a complete autodiff.
+"""A minimal interpreter that runs the `ref` of an op in NumPy; with `reverse`, an autodiff.
 
     x, y = plain([2.0, 3.0]), plain([5.0, 7.0])
     with interpreter(Plain()), interpreter(Recorder()) as tape:
@@ -8,7 +8,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from flowedu.core.ops.define import Op
 from flowedu.core.ops.value import Value
 from flowedu.core.values.dtype import as_dtype
 from flowedu.core.values.spec import Spec
@@ -26,16 +28,16 @@ class PlainValue(Value):
         return np.array2string(self.data, precision=4)
 
 
-def plain(data) -> PlainValue:
+def plain(data: ArrayLike) -> PlainValue:
     """Return the value of an array, or of Python numbers, which become float32."""
-    data = np.asarray(data) if isinstance(data, np.ndarray) else np.float32(data)
+    data = np.asarray(data, None if isinstance(data, np.ndarray) else np.float32)
     return PlainValue(Spec(data.shape, as_dtype(data.dtype)), data)
 
 
 class Plain:
-    """An interpreter that runs every call at once, without kernels, memory management, or devices."""
+    """An interpreter that runs every call at once, without kernels or memory management."""
 
-    def run(self, op, inputs: tuple, attrs: tuple):
+    def run(self, op: Op, inputs: tuple, attrs: tuple) -> PlainValue | tuple[PlainValue, ...]:
         outs = op.infer([x.spec for x in inputs], attrs)
         results = op.ask(op.ref, op.bind([x.data for x in inputs], attrs))
         results = results if isinstance(results, tuple) else (results,)

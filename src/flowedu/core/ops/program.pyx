@@ -1,7 +1,7 @@
 """Formula and TileProgram: an elementwise computation as a flat list of tile calls.
 
-A Formula is symbolic: `[("mul", 2, (0, 1)), ...]` over numbered slots. `compile` selects a tile function per
-instruction for given dtypes and returns the C struct that the elementwise kernel reads (_kernels/core/tiles.h).
+A Formula is symbolic: `[("mul", 2, (0, 1)), ...]` over numbered slots. `compile` selects a tile
+function per instruction for given dtypes and returns the kernel's C struct (_kernels/core/tiles.h).
 """
 from libc.string cimport memcpy, memset
 
@@ -22,20 +22,21 @@ def raw_number(value, dtype):
     with np.errstate(all="ignore"):
         if dtype.numpy is not None:
             return np.asarray(value).astype(dtype.numpy).tobytes()
-        bits = int(np.asarray(value).astype(np.float32).view(np.uint32))     # bfloat16: the upper half, to nearest even
-    return (0x7fc0 if value != value else (bits + 0x7fff + (bits >> 16 & 1)) >> 16).to_bytes(2, "little")
+        bits = int(np.asarray(value).astype(np.float32).view(np.uint32))
+    half = 0x7fc0 if value != value else (bits + 0x7fff + (bits >> 16 & 1)) >> 16      # bfloat16
+    return half.to_bytes(2, "little")
 
 
 class Formula:
     """Instructions over slots: 0..nin-1 are inputs, the rest constants or results.
 
-    Attributes: nin; instrs, tuples (tile name, result slot, operand slots); consts {slot: number}; outs, result slots;
-    dtypes {slot: dtype} of constants with a known dtype. Other constants take the dtype of the other operands.
+    Attributes: nin; instrs, tuples (tile name, result slot, operand slots); consts {slot: number};
+    outs, result slots; dtypes {slot: dtype} of constants. Others take the dtype of the operands.
     """
 
     def __init__(self, nin, instrs, outs, consts=None, dtypes=None):
-        self.nin, self.instrs, self.outs, self.consts = nin, tuple(instrs), tuple(outs), dict(consts or {})
-        self.dtypes, self.cache = dict(dtypes or {}), {}
+        self.nin, self.instrs, self.outs = nin, tuple(instrs), tuple(outs)
+        self.consts, self.dtypes, self.cache = dict(consts or {}), dict(dtypes or {}), {}
 
     @classmethod
     def single(cls, name, arity):
@@ -47,7 +48,7 @@ class Formula:
         return self.nin + len(self.instrs) + len(self.consts)
 
     def types(self, what, in_types):
-        """Return the dtype of every slot, or raise a DTypeError if there is no tile for the operands."""
+        """Return the dtype of every slot. Raise DTypeError for operands without a tile."""
         types = {**dict(enumerate(in_types)), **self.dtypes}
         for name, out, operands in self.instrs:
             known = [types[o] for o in operands[(1 if name == "where" else 0):] if o in types]
@@ -57,9 +58,11 @@ class Formula:
             for o in operands:
                 types.setdefault(o, t)
             tile = TILES.get((name, t.code))
-            if tile is None or any(types[o] is not t for o in operands[(1 if name == "where" else 0):]):
+            if tile is None or any(types[o] is not t
+                                   for o in operands[(1 if name == "where" else 0):]):
                 got = ", ".join(types[o].name for o in operands)
-                supported = [t.name for t in BY_CODE if all([(tile, t.code) in TILES for tile, _, _ in self.instrs])]
+                supported = [t.name for t in BY_CODE
+                             if all([(tile, t.code) in TILES for tile, _, _ in self.instrs])]
                 error = refused(what, supported, got, "equal types: " * (", " in got))
                 raise error.told(fix=mixed(error.fix, *in_types))
             types[out] = BY_CODE[tile[1]]
@@ -77,8 +80,10 @@ class Formula:
 
     def describe(self):
         """Return `y3 = mul(x0, x1); ...` as text for plans."""
-        name = lambda s: f"x{s}" if s < self.nin else f"{self.consts[s]:g}" if s in self.consts else f"t{s}"
-        return "; ".join(f"{name(o)} = {n}({', '.join(map(name, ops))})" for n, o, ops in self.instrs)
+        numbers = {s: f"{number:g}" for s, number in self.consts.items()}
+        name = lambda s: f"x{s}" if s < self.nin else numbers.get(s, f"t{s}")
+        return "; ".join(f"{name(o)} = {n}({', '.join(map(name, ops))})"
+                         for n, o, ops in self.instrs)
 
     def __repr__(self):
         return f"Formula({self.describe()})"

@@ -1,11 +1,11 @@
 """Type promotion and operators, for tensors and symbolic values (core/ops/value.py).
 
-Promotion follows PyTorch: bool < uint8, int8 < int16 < int32 < int64 < float16, bfloat16 < float32 <
-float64. A 0-dim tensor or a Python number counts only if its category (bool < integer < floating) is
-higher than that of the tensors with axes. uint8 with int8 gives int16, which holds both.
+Promotion follows PyTorch: bool < uint8, int8 < int16 < int32 < int64 < float16, bfloat16 < float32
+< float64. A 0-dim tensor or a Python number counts only if its category (bool < integer < floating)
+is higher than that of the tensors with axes. uint8 with int8 gives int16, which holds both.
 
-Kernels exist for float32, float64, int32, and int64, elementwise kernels also for int8, uint8, int16, and
-16-bit floats (rounded once per op). Other types are computed in a wider carrier type and wrap as in C.
+Kernels exist for float32, float64, int32, and int64, elementwise kernels also for int8, uint8,
+int16, and 16-bit floats (rounded once per op). Other types use a wider carrier and wrap around.
 """
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ import functools
 import numpy as np
 
 from flowedu.core.ops.call import current_interpreter, engine
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.define import REGISTRY, Op
+from flowedu.core.ops.record import Operand
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.dtype import FLOATS, NUMBERS
 from flowedu.core.values.storage import Array
-from flowedu.errors import DTypeError, NotATensorError
+from flowedu.errors import NotATensorError
+from flowedu.errors import ops as errors
 
-_ORDER = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
+_ORDER = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32",
+          "float64")
 _RANK = {name: i for i, name in enumerate(_ORDER)}
-ELEMENTWISE = {"bool": dt.uint8}                     # carriers of elementwise ops; comparisons need none
-REDUCING = dict.fromkeys(("bool", "int8", "uint8", "int16"), dt.int32)         # carriers of all other ops
+ELEMENTWISE = {"bool": dt.uint8}                # carriers of elementwise ops; comparisons need none
+REDUCING = dict.fromkeys(("bool", "int8", "uint8", "int16"), dt.int32)   # carriers of all other ops
 
-DIVIDING: set = set()                                # ops that are undefined for integers divided by 0
-_WRAPPING = {"add", "sub", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"}       # wrapping commutes with these ops
-
-
-def default_float() -> dt.dtype:
-    """Return the dtype of Python floats: flow.get_default_dtype()."""
-    return dt.get_default_dtype()
+DIVIDING: set[Op] = set()                         # ops that are undefined for integers divided by 0
+_WRAPPING = {"add", "sub", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"}  # commute with it
+default_float = dt.get_default_dtype              # of Python floats
 
 
 @functools.cache
@@ -58,25 +57,29 @@ def _combine(high: dt.dtype | None, low: dt.dtype | None) -> dt.dtype | None:
     return promote(high, low) if category(low) > category(high) else high
 
 
-def number_type(x) -> dt.dtype:
+def number_type(x: object) -> dt.dtype:
     """Return the dtype of a Python number."""
     if isinstance(x, (bool, np.bool_)):
         return dt.bool_
     return dt.int64 if isinstance(x, (int, np.integer)) else default_float()
 
 
-def is_number(x) -> bool:
+def is_number(x: object) -> bool:
     """Return True if x is a Python or NumPy number."""
-    return isinstance(x, (bool, int, float, np.generic)) and not isinstance(x, (str, bytes, np.str_))
+    return isinstance(x, (bool, int, float, np.generic)) and not isinstance(x, (str, bytes))
 
 
-def is_value(x) -> bool:
+def is_value(x: object) -> bool:
     """Return True if x is a tensor, a value of a graph, or a symbol of a formula."""
     return isinstance(x, Array) or hasattr(x, "spec")
 
 
-def result_type(*operands) -> dt.dtype:
-    """Return the dtype of a result of these values and numbers (dtypes count as tensors with axes)."""
+def result_type(*operands: Operand) -> dt.dtype:
+    """Return the dtype of the result of an op on these operands.
+
+    Args:
+        *operands: tensors, numbers, and dtypes, which count as tensors with axes.
+    """
     arrays = zeros = numbers = None
     for x in operands:
         if is_value(x):
@@ -102,7 +105,7 @@ def _wrap_or_clamp(value: int, low: int, high: int, what: str) -> int:
     return low if value < low else high
 
 
-def scalar(value, dtype: dt.dtype, what: str = "scalar"):
+def scalar(value: Operand, dtype: dt.dtype, what: str = "scalar") -> Operand:
     """Return a 0-dim tensor (in a graph a constant node), an operand of the op `what`.
 
     A fraction is truncated to an integer dtype; any other number outside the dtype is a DTypeError.
@@ -119,17 +122,16 @@ def scalar(value, dtype: dt.dtype, what: str = "scalar"):
             return engine.number(value, dtype)
         return REGISTRY["constant"].call((), ((), value, dtype))
     except (OverflowError, ValueError) as e:
-        raise DTypeError(f"{what}: value cannot be converted to type {dtype.name} without overflow", got=f"{value!r}"[:40],
-                         expected=f"a number of {dtype.name}", fix="convert the tensor: x.double() or x.long()") from e
+        raise errors.number_overflow(what, dtype.name, value) from e
 
 
-def cast(x, dtype: dt.dtype):
+def cast(x: Operand, dtype: dt.dtype) -> Operand:
     """Return x converted to a dtype, or x itself if it has the dtype."""
     return x if x.dtype is dtype else REGISTRY["cast"].call((x,), (dtype,))
 
 
-def as_tensors(what: str, a, b, dtype: dt.dtype | None = None):
-    """Return a and b as values of their common dtype (or `dtype`), or None for unsupported types."""
+def as_tensors(what: str, a: Operand, b: Operand, dtype: dt.dtype | None = None) -> tuple | None:
+    """Return a and b as values of `dtype` or their common dtype; None for unsupported types."""
     one, two = is_value(a), is_value(b)
     if not (one and two):
         if isinstance(a, np.ndarray) and a.ndim or isinstance(b, np.ndarray) and b.ndim:
@@ -149,7 +151,7 @@ def as_tensors(what: str, a, b, dtype: dt.dtype | None = None):
 
 
 def with_scalars(inputs: tuple) -> tuple:
-    """Return the operands, with numbers as 0-dim values of their result type with the first value."""
+    """Return the operands; numbers become 0-dim values of the result type with the first value."""
     like = next((x.dtype for x in inputs if is_value(x)), default_float())
     return tuple([scalar(x, result_type(like, x)) if is_number(x) else x for x in inputs])
 
@@ -158,8 +160,8 @@ engine.operands = with_scalars
 
 
 # ---- running ops
-def run(op, inputs: tuple, attrs: tuple = (), carriers: dict = ELEMENTWISE):
-    """Return op(*inputs), computed in the carrier of the first dtype if there is one, in that dtype."""
+def run(op: Op, inputs: tuple, attrs: tuple = (), carriers: dict = ELEMENTWISE) -> Operand:
+    """Return op(*inputs) in the first dtype, computed in its carrier if it has one."""
     dtype = inputs[0].dtype
     carrier = carriers.get(dtype.name)
     if carrier is None:
@@ -171,15 +173,15 @@ def run(op, inputs: tuple, attrs: tuple = (), carriers: dict = ELEMENTWISE):
 _NO_OPERATORS = (str, bytes, type(None), list, tuple, dict, set)
 
 
-def foreign(what: str, a, b):
-    """Return NotImplemented for an unsupported operand, or raise if its class has no such operator."""
+def foreign(what: str, a: object, b: object) -> Operand:
+    """Return NotImplemented for an unsupported operand; raise if its class has no operators."""
     for x, side in ((b, "the right operand"), (a, "the left operand")):
         if isinstance(x, _NO_OPERATORS):
             raise NotATensorError(what, x, side)
     return NotImplemented
 
 
-def operate(op, a, b):
+def operate(op: Op, a: Operand, b: Operand) -> Operand:
     """Return `a op b` for operators such as + - * /, or NotImplemented for unsupported types."""
     kind = type(b)
     if isinstance(a, Array) and (kind is float or kind is int):       # fast path: x * 2
@@ -196,6 +198,5 @@ def operate(op, a, b):
     if not a.dtype.is_floating_point and op in DIVIDING:
         b = engine.nonzero(op.name, b)
     if a.dtype is dt.bool_ and op is REGISTRY["sub"]:
-        raise DTypeError("sub: the - of two bool tensors is not defined", expected="numbers", got="bool and bool",
-                         fix="flow.logical_xor(a, b) tells where they differ; ~a negates")
+        raise errors.bool_difference()
     return run(op, (a, b))

@@ -5,8 +5,8 @@
                     Split(linear=["a", "b"]), Laws([dict(shapes=[(6, 12), (12, 18)])]),
                     grad={"a": lambda dy, b: dy @ b.T, "b": lambda dy, a: a.T @ dy})
 
-An op has a `Meaning`, and the other parts that differ from the defaults, in any order. The op has the fields
-of all parts as attributes: `op.linear`, `op.examples`.
+An op has a `Meaning`, and the other parts that differ from the defaults, in any order. The op has
+the fields of all parts as attributes: `op.linear`, `op.examples`.
 
 **The parameter names of each function in a record select its arguments:**
 
@@ -15,7 +15,7 @@ of all parts as attributes: `op.linear`, `op.examples`.
 | axes, shape, dtype, check, pack, localize, spread | its Spec | - | value | localize: see `Split` |
 | view | its Spec | - | value | `strides` of the input, in elements; `out`: the output's Spec |
 | ref | its ndarray | - | value | |
-| grad[input] | its value | its value | value | `dy` (`d` + output name): its gradient; `x_shape`, `x_dtype`: only those |
+| grad[input] | its value | its value | value | `dy`: an output's gradient; `x_shape`, `x_dtype` |
 
 (`attributes`: {name: value} of all attributes, for functions of the first three rows.)
 
@@ -30,13 +30,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from flowedu.core.ops.call import Rule
-from flowedu.errors import ArgumentError
+from flowedu.errors import ops as errors
 
 REQUIRED = object()               # marks an attribute without default
+Operand = Any                     # a tensor, a value of a graph (value.py), or a number
 
 
 class Signature(NamedTuple):
-    """The names of inputs and outputs, {attribute: default or REQUIRED}, and the text for messages."""
+    """The names of inputs and outputs, {attribute: default or REQUIRED}, and the text of all."""
 
     name: str
     inputs: tuple[str, ...]
@@ -49,9 +50,10 @@ class Signature(NamedTuple):
 class Meaning(NamedTuple):
     """The meaning of the op, independent of its kernel.
 
-    axes: the axis equation, `"mk,kn->mn"`, or a function that returns it. A lower-case letter may be split over devices;
-        upper case must stay whole; `1` is a broadcast axis. A lower-case letter absent from an output is contracted:
-        a split makes that output a partial sum. (None: a host op, ops/host.py, which is not split.)
+    axes: the axis equation, `"mk,kn->mn"`, or a function that returns it. A lower-case letter may
+        be split over devices; upper case must stay whole; `1` is a broadcast axis. A lower-case
+        letter absent from an output is contracted: a split makes that output a partial sum. (None:
+        a host op, ops/host.py, which is not split.)
     ref: the result, in NumPy: an array or a tuple of arrays.
     shape: output shape (a tuple of shapes for several outputs), if the letters do not determine it.
     dtype: output dtype (or tuple of them); default: that of the first input.
@@ -71,15 +73,15 @@ class Kernel(NamedTuple):
     cpu: name of the kernel, as in the `table()` of a module of _kernels.
     pack: (ints, reals) for the kernel, in the order it reads them.
     numbers: the integers of `pack` may be any int64, not only sizes and steps.
-    contiguous: True: the inputs must be contiguous (the engine packs strided ones). False: any strides. Or a
-        list of the input names that must be contiguous.
-    key: the input whose dtype selects the kernel version (default: the first; without inputs, the output).
-    inplace: inputs whose buffer the first output may reuse if they are not read later.
-    program: an elementwise formula (ops/formula.py), which allows fusion.
-    range_help: the valid indices, for the error about an index out of range; or a function of (`detail` of
+    contiguous: True: the inputs must be contiguous (the engine packs strided ones). False: any
+        strides. Or a list of the input names that must be contiguous.
+    key: the input whose dtype selects the kernel version (default: the first; without inputs, the
+    output). inplace: inputs whose buffer the first output may reuse if they are not read later.
+    program: an elementwise formula (ops/formula.py), which allows fusion. range_help: the valid
+    indices, for the error about an index out of range; or a function of (`detail` of
         the call, the line or None, *attributes) that returns the error.
-    role: the name of `ref` in messages ("cube: backward"). trusted: `ref` may use its inputs in other
-        threads, if these finish before it returns.
+    role: the name of `ref` in messages ("cube: backward"). trusted: `ref` may use its inputs in
+        other threads, if these finish before it returns.
     """
 
     cpu: str | None = None
@@ -95,7 +97,7 @@ class Kernel(NamedTuple):
 
 
 class View(NamedTuple):
-    """An output in the first input's memory. `view` returns (strides, offset) in elements, or None."""
+    """An output in the first input's memory. `view` returns (strides, offset) or None."""
 
     view: Callable | None = None
 
@@ -103,19 +105,19 @@ class View(NamedTuple):
 class Split(NamedTuple):
     """Splits over devices in addition to those of the axis equation (core/sbp/signature.py).
 
-    linear: groups of inputs in which the op is jointly linear: `[("a", "b")]` for add; `["a", "b"]` for matmul,
-        which is linear in each input. `"gamma,beta->y"` names the outputs that become partial; the others do
-        not depend on the group.
-    fold: "max" or "min" for ops that take the largest or smallest: an output that lacks a split letter is a
-        partial maximum ("Pmax") instead of a partial sum; partial maxima in all inputs also give one.
-    rising: inputs, or groups as in `linear`, in which the op is nondecreasing, element by element: partial
-        maxima or minima in them give a partial maximum or minimum.
-    spread: signatures under which a device must know the position of its part: returns {signature: (op of a
-        device, f)}, where f(start, stop) returns that op's attributes for the elements [start, stop).
-    localize: changed attributes on one shard, as a dict. Its arguments are Specs of local inputs, `out` (the
-        local output Spec), `full` and `full_out` (the whole shapes of the first input and output).
-    group: for an op that changes many variables, the inputs per variable (core/ops/update.py), split alike.
-    whole: True: these variables must not be split.
+    linear: groups of inputs in which the op is jointly linear: `[("a", "b")]` for add; `["a", "b"]`
+        for matmul, which is linear in each input. `"gamma,beta->y"` names the outputs that become
+        partial; the others do not depend on the group.
+    fold: "max" or "min" for ops that take the largest or smallest: an output that lacks a split
+        letter is a partial maximum ("Pmax") instead of a sum. Partial maxima also give one.
+    rising: inputs, or groups as in `linear`, in which the op is nondecreasing, element by element:
+        partial maxima or minima in them give a partial maximum or minimum.
+    spread: signatures under which a device must know the position of its part: returns {signature:
+        (op of a device, f)}, where f(start, stop) returns that op's attributes.
+    localize: changed attributes on one shard, as a dict. Its arguments are Specs of local inputs,
+        `out` (the local output Spec), `full` and `full_out` (whole shapes of first input, output).
+    group: for an op that changes many variables, the inputs per variable (core/ops/update.py),
+    split alike. whole: True: these variables must not be split.
     """
 
     linear: Sequence = ()
@@ -130,10 +132,9 @@ class Split(NamedTuple):
 class Effects(NamedTuple):
     """Side effects; the passes of a graph do not move or remove such calls.
 
-    mutates: n -> the indices of the inputs (of n) that change. `ref` returns their new values in that order.
-    random: the result depends on a seed; the laws compare it with `ref` but do not split it.
-    fresh: two calls with equal inputs may differ.
-    effect: the call must run even if its outputs are not read.
+    mutates: n -> the indices of the inputs (of n) that change. `ref` returns their new values in
+    that order. random: the result depends on a seed; the laws compare it with `ref` but do not
+    split it. fresh: two calls with equal inputs may differ. effect: unread calls also run.
     """
 
     mutates: Callable[[int], Sequence[int]] | None = None
@@ -146,9 +147,10 @@ class Laws(NamedTuple):
     """Examples for the laws of the tests.
 
     examples: calls: dicts with "shapes" (one per input) and any attributes.
-    domain: {input name: values to draw}: "any" (default), "positive", "unit" (-1, 1), "nonzero", "above_one", "index:N"
-        (integers in [0, N)), "mask" (int8 zeros and ones), "few" (-1, 0 and 1), "matrix" (far from singular),
-        "definite" (a matrix, the mean of whose triangles is positive definite), "sorted" (along the last axis).
+    domain: {input name: values to draw}: "any" (default), "positive", "unit" (-1, 1), "nonzero",
+        "above_one", "index:N" (integers in [0, N)), "mask" (int8 zeros and ones), "few" (-1, 0 and
+        1), "matrix" (far from singular), "definite" (a matrix, the mean of whose triangles is
+        positive definite), "sorted" (along the last axis).
     float_only: float32 and float64; otherwise also int32 and int64.
     """
 
@@ -157,13 +159,13 @@ class Laws(NamedTuple):
     float_only: bool = True
 
 
-KINDS = {Kernel, View, Split, Effects, Laws}
+KINDS: set[Any] = {Kernel, View, Split, Effects, Laws}
 DEFAULTS = {name: value for kind in KINDS for name, value in kind._field_defaults.items()}
 FUNCTIONS = ("ref", "shape", "dtype", "check", "pack", "view", "localize", "spread")
 
 
 def read(signature: str) -> Signature:
-    """Parse "name(a, b, *, required, attr=0) -> y", or "name(*xs, attr=0) -> y" for any number of inputs."""
+    """Parse "name(a, b, *, required, attr=0) -> y", or "name(*xs, attr=0) -> y"."""
     head, arrow, tail = signature.partition("->")
     name, bracket, listed = (part.strip() for part in head.partition("("))
     try:
@@ -171,18 +173,20 @@ def read(signature: str) -> Signature:
             raise SyntaxError
         inputs, variadic, attrs = _read_parameters(bracket + listed)
     except SyntaxError:
-        raise ArgumentError("define: the signature is not Python", expected='"name(a, b, *, attr=0) -> y"',
-                            got=repr(signature)) from None
-    outputs = tuple(n.strip() for n in tail.strip().strip("()").split(",") if n.strip()) if arrow else ("y",)
+        raise errors.unreadable_signature(signature) from None
+    tail = tail if arrow else "y"
+    outputs = tuple(n.strip() for n in tail.strip().strip("()").split(",") if n.strip())
     return Signature(name, inputs, variadic, dict(attrs), outputs, signature)
 
 
-@functools.cache                                                     # many ops share "(x)" or "(x, y)"
+@functools.cache                                      # many ops share "(x)" or "(x, y)"
 def _read_parameters(listed: str) -> tuple[tuple[str, ...], bool, dict[str, Any]]:
     """Return (inputs, variadic, attributes) of "(a, b, *, attr=0)"."""
-    a = ast.parse(f"def f{listed}: pass").body[0].args
-    attrs = {k.arg: REQUIRED if d is None else ast.literal_eval(d) for k, d in zip(a.kwonlyargs, a.kw_defaults)}
-    return (a.vararg.arg,) if a.vararg else tuple(p.arg for p in a.args), a.vararg is not None, attrs
+    a = ast.parse(f"def f{listed}: pass").body[0].args  # type: ignore[attr-defined]  # of a def
+    attrs = {k.arg: REQUIRED if d is None else ast.literal_eval(d)
+             for k, d in zip(a.kwonlyargs, a.kw_defaults)}
+    inputs = (a.vararg.arg,) if a.vararg else tuple(p.arg for p in a.args)
+    return inputs, a.vararg is not None, attrs
 
 
 # ---- derived fields
@@ -190,39 +194,42 @@ def derive_fields(f: dict[str, Any]) -> dict[str, Any]:
     """Return normalized fields, and fields that follow from others."""
     equation, attrs, outputs = f["axes"], f["attrs"], f["outputs"]
     dense = f["inputs"] if f["contiguous"] is True else f["contiguous"] or ()
-    if f["cpu"] is None and f["view"] is None:                      # a kernel in Python takes any strides
+    if f["cpu"] is None and f["view"] is None:                # a kernel in Python takes any strides
         dense = ()
-    fields = {
-        "axes": (lambda: equation) if isinstance(equation, str) else equation,
-        "attr_index": {n: i for i, n in enumerate(attrs)}, "defaults": tuple(attrs.values()),
-        "required": tuple([n for n, v in attrs.items() if v is REQUIRED]),
-        "linear": tuple([linear_group(g, outputs) for g in f["linear"]]),
-        "rising": tuple([linear_group(g, outputs)[0] for g in f["rising"]]),
-        "contiguous": frozenset(dense), "inplace": tuple(f["inplace"]), "elementwise": f["program"] is not None,
-        "examples": tuple(f["examples"]), "domain": f["domain"] or {}}
+    fields = {"axes": (lambda: equation) if isinstance(equation, str) else equation,
+              "attr_index": {n: i for i, n in enumerate(attrs)}, "defaults": tuple(attrs.values()),
+              "required": tuple([n for n, v in attrs.items() if v is REQUIRED]),
+              "linear": tuple([linear_group(g, outputs) for g in f["linear"]]),
+              "rising": tuple([linear_group(g, outputs)[0] for g in f["rising"]]),
+              "contiguous": frozenset(dense), "inplace": tuple(f["inplace"]),
+              "elementwise": f["program"] is not None, "examples": tuple(f["examples"]),
+              "domain": f["domain"] or {}}
     functions = [fields["axes"], *[f[n] for n in FUNCTIONS]]
     return {**fields, "params": {g: parameters(g) for g in functions if g is not None}}
 
 
-def linear_group(group: str | Sequence[str], outputs: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return (inputs that may be partial together, outputs that then are) of an entry of `linear`."""
+def linear_group(group: str | Sequence[str],
+                 outputs: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return (inputs that may be partial together, outputs that then are) of a `linear` entry."""
     if not isinstance(group, str):
         return tuple(group), outputs
     left, arrow, right = group.partition("->")
     return tuple(left.split(",")), tuple(right.split(",")) if arrow else outputs
 
 
-def derive_gradients(grad: dict[str, Callable] | Callable | None, signature: Signature) -> dict[str, Any]:
-    """Return `rules`, {input or "*": Rule}, and `saved`, inputs i and outputs ~i to keep for backward."""
+def derive_gradients(grad: dict[str, Callable] | Callable | None,
+                     signature: Signature) -> dict[str, Any]:
+    """Return {input or "*": Rule}, and the saved values: inputs i and outputs ~i."""
     table = {"*": grad} if callable(grad) else grad or {}
     saved: list[int] = []
-    rules = {target: Rule(f, [_need(p, signature, saved) for p in parameters(f)]) for target, f in table.items()}
+    rules = {target: Rule(f, [_need(p, signature, saved) for p in parameters(f)])
+             for target, f in table.items()}
     return {"rules": rules, "saved": tuple(saved), "saved_inputs": any(s >= 0 for s in saved),
             "any_rule": grad is None or "*" in rules or all(n in rules for n in signature.inputs)}
 
 
 def _need(p: str, signature: Signature, saved: list[int]) -> tuple[str, int]:
-    """Return the source of a gradient's argument `p` as (kind, index); append its value to `saved`."""
+    """Return the source of a gradient's argument `p` as (kind, index); add it to `saved`."""
     inputs, outputs = signature.inputs, signature.outputs
     if p[0] == "d" and p[1:] in outputs:
         return "grad", outputs.index(p[1:])
@@ -231,8 +238,7 @@ def _need(p: str, signature: Signature, saved: list[int]) -> tuple[str, int]:
     if p[-6:] in ("_shape", "_dtype") and p[:-6] in inputs:
         return p[-5:], inputs.index(p[:-6])
     if p not in inputs and p not in outputs:
-        raise ArgumentError(f"define {signature.name}: a gradient asks for an unknown name", got=p,
-                            expected=f"names of {signature.signature}, d<output>, <input>_shape or <input>_dtype")
+        raise errors.unknown_gradient_name(signature, p)
     slot = inputs.index(p) if p in inputs else ~outputs.index(p)
     if slot not in saved:
         saved.append(slot)
@@ -240,8 +246,8 @@ def _need(p: str, signature: Signature, saved: list[int]) -> tuple[str, int]:
 
 
 def parameters(f: Callable) -> tuple[str, ...]:
-    """Return the parameter names of a record's function."""
     code = getattr(f, "__code__", None)
-    if code is not None and not f.__dict__ and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
-        return code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]      # faster than inspect
+    starred = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    if code is not None and not f.__dict__ and not code.co_flags & starred:
+        return code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]    # faster than inspect
     return tuple(inspect.signature(f).parameters)

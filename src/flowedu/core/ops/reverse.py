@@ -1,21 +1,22 @@
 """Reverse accumulation over a list of recorded calls, the backward pass of all modes.
 
-Records are objects with op, attrs, inputs, and outputs, such as the nodes of a graph. Eager execution
-computes gradients; execution while a graph is built appends the backward nodes.
+Records are objects with op, attrs, inputs, and outputs, such as the nodes of a graph. Eager
+execution computes gradients; execution while a graph is built appends the backward nodes.
 """
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flowedu.core.ops.call import call_below, interpreter
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.define import REGISTRY, Op
+from flowedu.core.ops.record import Operand
 from flowedu.errors import no_gradient
 
 
 class Call(NamedTuple):
-    op: object
+    op: Op
     inputs: tuple
     attrs: tuple
     outputs: tuple
@@ -24,26 +25,28 @@ class Call(NamedTuple):
 class Recorder:
     """An interpreter that records calls and passes them to the interpreter below."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.calls: list[Call] = []
 
-    def run(self, op, inputs, attrs):
+    def run(self, op: Op, inputs: tuple, attrs: tuple) -> Any:
         result = call_below(op, inputs, attrs)
-        self.calls.append(Call(op, tuple(inputs), attrs, result if isinstance(result, tuple) else (result,)))
+        self.calls.append(Call(op, tuple(inputs), attrs,
+                               result if isinstance(result, tuple) else (result,)))
         return result
 
 
-def reverse(records: Sequence, seeds: Iterable[tuple], targets: Sequence, visit: Callable | None = None) -> list:
-    """Return the gradients of `targets` (None without a path), given `seeds`, (value, gradient) pairs.
+def reverse(records: Sequence, seeds: Iterable[tuple], targets: Sequence,
+            visit: Callable | None = None) -> list:
+    """Return the gradients of `targets` (None without a path); seeds: (value, gradient) pairs.
 
-    Only calls on a path from a target to a seed are visited, each once. `visit(call)` may return another
-    record with recomputed values. Paths end at integers and bools, which have no derivative.
+    Only calls on a path from a target to a seed are visited, each once. `visit(call)` may return
+    another record with recomputed values. Integers and bools have no derivative.
     """
     reached = {id(t) for t in targets}
     for call in records:
         if (call.op.rules or call.op.any_rule) and any(id(x) in reached for x in call.inputs):
             reached.update(id(y) for y in call.outputs if y.dtype.is_floating_point)
-    grads: dict[int, object] = {}
+    grads: dict[int, Operand] = {}
     for value, grad in seeds:
         _accumulate(grads, value, grad)
     for call in reversed(records):
@@ -59,12 +62,12 @@ def reverse(records: Sequence, seeds: Iterable[tuple], targets: Sequence, visit:
     return [grads.get(id(t)) for t in targets]
 
 
-def _accumulate(grads, value, grad):
+def _accumulate(grads: dict[int, Operand], value: Operand, grad: Operand) -> None:
     old = grads.get(id(value))
     grads[id(value)] = grad if old is None else old + grad
 
 
-def input_gradients(call, douts: Sequence, wanted: Sequence[bool]) -> list:
+def input_gradients(call: Any, douts: Sequence, wanted: Sequence[bool]) -> list:
     """Return a gradient of each input's shape (None if not wanted or not differentiable)."""
     op = call.op
     if not op.rules:
@@ -75,9 +78,10 @@ def input_gradients(call, douts: Sequence, wanted: Sequence[bool]) -> list:
         dtypes = (tuple(x.dtype for x in call.inputs),)
     else:
         saved = tuple([call.inputs[s] if s >= 0 else call.outputs[~s] for s in op.saved])
-        shapes, dtypes = tuple([x.shape for x in call.inputs]), tuple([x.dtype for x in call.inputs])
+        shapes = tuple([x.shape for x in call.inputs])
+        dtypes = tuple([x.dtype for x in call.inputs])
 
-    def rule(target):
+    def rule(target: str) -> Any:
         return op.rules[target].apply(douts, saved, call.attrs, shapes, dtypes)
 
     if op.variadic:
@@ -87,18 +91,20 @@ def input_gradients(call, douts: Sequence, wanted: Sequence[bool]) -> list:
         grads = [table.get(n) for n in op.inputs]
     else:
         grads = [rule(n) if w and n in op.rules else None for n, w in zip(op.inputs, wanted)]
-    return [None if g is None or not w else unbroadcast(g, x.shape) for g, w, x in zip(grads, wanted, call.inputs)]
+    return [None if g is None or not w else unbroadcast(g, x.shape)
+            for g, w, x in zip(grads, wanted, call.inputs)]
 
 
 @functools.cache
-def _broadcast_axes(grad_shape: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
+def _broadcast_axes(grad_shape: tuple[int, ...],
+                    shape: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
     """Return (axes to sum over, True if axes of size 1 have to be restored)."""
     extra = len(grad_shape) - len(shape)
     ones = tuple(extra + i for i, n in enumerate(shape) if n == 1 and grad_shape[extra + i] != 1)
     return tuple(range(extra)) + ones, bool(ones)
 
 
-def unbroadcast(grad, shape: tuple[int, ...]):
+def unbroadcast(grad: Operand, shape: tuple[int, ...]) -> Operand:
     """Sum `grad` over the axes along which a value of `shape` was broadcast."""
     if grad.shape == shape:
         return grad
@@ -108,7 +114,7 @@ def unbroadcast(grad, shape: tuple[int, ...]):
 
 
 def vjp(f: Callable, inputs: tuple, douts: tuple) -> list:
-    """Return the gradients of f at `inputs`, weighted by `douts`, for ops that are compositions of ops."""
+    """Return the gradients of f, a composition of ops, at `inputs`, weighted by `douts`."""
     recorder = Recorder()
     identity = REGISTRY["identity"]
     with interpreter(recorder):

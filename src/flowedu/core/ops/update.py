@@ -1,19 +1,20 @@
-"""Optimizer updates: ops that change their inputs and have no output; SGD (others in ops/update_*.py).
+"""Optimizer updates: ops that change their inputs; SGD (the others are in ops/update_*.py).
 
-One call updates all parameters of a model. The inputs are `lr` (one float), `step` (one int64, the number
-of previous updates), then a group for each parameter: the weight w, its gradient g, and the state of the
-rule, such as (w, g, m, v). Per-parameter attributes are tuples: one number per parameter, one number for
-all, or empty for zeros. Before the rule is applied, g becomes `scale * g + l1 * sign(w) + l2 * w`.
+One call updates all parameters of a model. The inputs are `lr` (one float), `step` (one int64, the
+number of previous updates), then a group for each parameter: the weight w, its gradient g, and the
+state of the rule, such as (w, g, m, v). Per-parameter attributes are tuples: one number per
+parameter, one for all, or empty for zeros. First, g becomes `scale * g + l1 * sign(w) + l2 * w`.
 
 A step below 0 changes nothing; training with loss scaling passes it after an overflow.
 
 `l2` is PyTorch's weight decay, `weight_decay` is AdamW's, and scale=-1 is maximize=True.
 
-`op.mutates(n)` returns the indices of the inputs (of n) that change, in the order of `ref`'s results.
+`op.mutates(n)` returns the indices of the n inputs that change, in the order of `ref`'s results.
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,21 +22,23 @@ from flowedu._kernels import NARROW, register
 from flowedu.core.ops.define import Op, define
 from flowedu.core.ops.record import Effects, Kernel, Meaning, Split
 from flowedu.core.values.dtype import float32, float64, int64
-from flowedu.errors import ArgumentError, DTypeError, ShapeError
+from flowedu.core.values.spec import Spec
+from flowedu.errors import ops as errors
 
 register("update")
 
 HEAD = 2                                          # inputs before the groups: lr, step
 
 
-def _update_axes(xs, group, whole):
+def _update_axes(xs: Sequence[Spec], group: Sequence[str], whole: bool) -> str:
     """Return the equation: each group has its own letters, of all scripts, upper case if `whole`.
 
-    Rules that need the norm of the whole parameter have `whole`. After 1000 letters, equal axes (number
-    and size) of different groups share a letter and are split together.
+    Rules that need the norm of the whole parameter have `whole`. After 1000 letters, equal axes
+    (number and size) of different groups share a letter and are split together.
     """
-    letters = (chr(c) for c in range(0x61, 0x20000) if (chr(c).isupper() if whole else chr(c).islower()))
-    terms, letter_of = ["A", "B"], {}
+    letters = (chr(c) for c in range(0x61, 0x20000)
+               if (chr(c).isupper() if whole else chr(c).islower()))
+    terms, letter_of = ["A", "B"], dict[tuple, str]()
     for i in range(HEAD, len(xs), len(group)):
         keys = [(i if len(letter_of) < 1000 else 0, *axis) for axis in enumerate(xs[i].shape)]
         term = "".join(letter_of.get(k) or letter_of.setdefault(k, next(letters)) for k in keys)
@@ -43,66 +46,64 @@ def _update_axes(xs, group, whole):
     return ",".join(terms) + "->"
 
 
-def _is_number(name):
+def _is_number(name: str) -> bool:
     """Return True if this member of a group is one number per parameter, of any parameter size."""
     return name.endswith("_t")
 
 
-def _check(name, group, xs, per_parameter):
+def _check(name: str, group: Sequence[str], xs: Sequence[Spec],
+           per_parameter: dict[str, Sequence[float]]) -> None:
     size = len(group)
     if len(xs) < HEAD or (len(xs) - HEAD) % size:
-        raise ArgumentError(f"{name}: wrong number of inputs", got=str(len(xs)),
-                            expected=f"lr, step, then ({', '.join(group)}) for each parameter",
-                            fix=f"pass {size} values per parameter")
-    if xs[0].size != 1 or xs[0].dtype not in (float32, float64) or xs[1].size != 1 or xs[1].dtype is not int64:
-        raise DTypeError(f"{name}: lr and step do not fit", expected="one float, one int64", got=f"{xs[0]}, {xs[1]}",
-                         fix="pass lr as float32[1] and step as int64[1]")
+        raise errors.update_inputs(name, xs, group, size)
+    floats = (float32, float64)
+    if xs[0].size != 1 or xs[1].size != 1 or xs[0].dtype not in floats or xs[1].dtype is not int64:
+        raise errors.lr_and_step(name, xs)
     for i in range(HEAD, len(xs), size):
-        if xs[i].dtype not in (float32, float64) and xs[i].dtype.code not in NARROW:
-            raise DTypeError(f"{name}: no kernel for this element type", expected="a floating type",
-                             got=xs[i].dtype.name, fix="keep parameters in float32")
+        if xs[i].dtype not in floats and xs[i].dtype.code not in NARROW:
+            raise errors.update_dtype(name, xs, i)
         for member, other in zip(group, xs[i:i + size]):
             shape = (1,) if _is_number(member) else xs[i].shape
             if other.shape != shape or other.dtype is not xs[i].dtype:
-                raise ShapeError(f"{name}: {member} of parameter {(i - HEAD) // size} does not fit its weight",
-                                 expected=f"{xs[i].dtype.name}{list(shape)}", got=str(other),
-                                 fix="give all arrays of a group one shape and dtype"
-                                     + ", and one number to names with _t" * any(map(_is_number, group)))
+                number = (i - HEAD) // size
+                raise errors.update_misfit(name, member, number, xs[i].dtype, shape, other, group)
     for attr, values in per_parameter.items():
         if len(values) not in (0, 1, (len(xs) - HEAD) // size):
-            raise ArgumentError(f"{name}: {attr} does not fit", expected=f"{(len(xs) - HEAD) // size} numbers, one or none",
-                                got=str(len(values)), fix="give one number per parameter, or one for all")
+            raise errors.update_attribute(name, attr, (len(xs) - HEAD) // size, values)
 
 
-def number_of(values, i):
+def number_of(values: Sequence[float], i: int) -> float:
     """Return the value of a per-parameter attribute for parameter i."""
     return (values or (0.0,))[i if len(values) > 1 else 0]
 
 
-def _decays(n, *per_parameter):
+def _decays(n: int, *per_parameter: Sequence[float]) -> list[tuple[float, ...]]:
     """Return (weight decay, l1, l2) of each of n parameters."""
     return [tuple(number_of(v, i) for v in per_parameter) for i in range(n)]
 
 
-def define_update(name: str, group: Sequence[str], rule: Callable, hyper: Mapping[str, float | bool] | None = None,
-                  numbers: str = "", whole: bool = False) -> Op:
+def define_update(name: str, group: Sequence[str], rule: Callable,
+                  hyper: Mapping[str, float | bool] | None = None, numbers: str = "",
+                  whole: bool = False) -> Op:
     """Define an update op. rule(w, g, state, lr, wd, t, **hyper) returns the new arrays, in NumPy.
 
-    group: names of a parameter's arrays; names that end in _t are single numbers. hyper: more attributes,
-    numbers and booleans, with defaults; numbers: up to three of them that the kernel gets, in that order
-    ("-": none). whole: a parameter must not be split over devices.
+    group: names of a parameter's arrays; names that end in _t are single numbers. hyper: more
+    attributes, numbers and booleans, with defaults; numbers: up to three of them that the kernel
+    gets, in that order ("-": none). whole: a parameter must not be split over devices.
     """
     hyper, size = hyper or {}, len(group)
     common = {"scale": 1.0, "weight_decay": (), "l1": (), "l2": ()}
     flags = [n for n, default in hyper.items() if isinstance(default, bool)]
     kernel_numbers = (*numbers.split(), "-", "-", "-")[:3]
 
-    def pack(xs, scale, weight_decay, l1, l2, attributes):
+    def pack(xs: tuple[Spec, ...], scale: float, weight_decay: Sequence[float], l1: Sequence[float],
+             l2: Sequence[float], attributes: dict[str, Any]) -> tuple:
         decays = [x for d in _decays((len(xs) - HEAD) // size, weight_decay, l1, l2) for x in d]
         reals = [0.0 if n == "-" else attributes[n] for n in kernel_numbers]
         return tuple(int(attributes[n]) for n in flags) or (0,), (scale, *reals, *decays)
 
-    def ref(xs, scale, weight_decay, l1, l2, attributes):
+    def ref(xs: tuple[np.ndarray, ...], scale: float, weight_decay: Sequence[float],
+            l1: Sequence[float], l2: Sequence[float], attributes: dict[str, Any]) -> tuple:
         more = {n: attributes[n] for n in hyper}
         lr, t, out = float(np.ravel(xs[0])[0]), int(np.ravel(xs[1])[0]) + 1, []
         for i, (wd, a, b) in enumerate(_decays((len(xs) - HEAD) // size, weight_decay, l1, l2)):
@@ -126,7 +127,7 @@ def define_update(name: str, group: Sequence[str], rule: Callable, hyper: Mappin
 
 
 # ---- stochastic gradient descent
-def _sgd(w, g, state, lr, wd, t):
+def _sgd(w: np.ndarray, g: np.ndarray, state: list, lr: float, wd: float, t: int) -> tuple:
     return (w - lr * (g + wd * w),)
 
 

@@ -1,11 +1,11 @@
 """All SBP signatures ("ways") of a call on a grid of devices.
 
-Along the first axis of the grid, the call has the signatures of its op. Each of them gives the devices
-smaller calls, whose own signatures apply along the second axis, and so on. A signature on a grid is
-one SBP per grid axis for every value: x=(S(0), B), w=(B, S(1)) -> y=(S(0), S(1)).
+Along the first axis of the grid, the call has the signatures of its op. Each of them gives the
+devices smaller calls, whose own signatures apply along the second axis, and so on. A signature on a
+grid is one SBP per grid axis for every value: x=(S(0), B), w=(B, S(1)) -> y=(S(0), S(1)).
 
-A way is correct if every step is. The search includes signatures that only the parts allow: a reshape
-(2, 2, 3) -> (4, 3) on 2x2 may be split ("S0", "S1") -> ("S0", "S0").
+A way is correct if every step is. The search includes signatures that only the parts allow: a
+reshape (2, 2, 3) -> (4, 3) on 2x2 may be split ("S0", "S1") -> ("S0", "S0").
 """
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from flowedu.core.sbp.local import UNEVEN, LocalCall, describe_misfit, logical_c
 from flowedu.core.sbp.signature import Signature, signatures
 from flowedu.core.values.spec import Spec
 
-GridSignature = tuple[tuple[str, ...], ...]      # for each input, then each output: one SBP per axis of the grid
+GridSignature = tuple[tuple[str, ...], ...]   # per input, then output: one SBP per axis of the grid
 
 
 class Way:
     """One signature of a call on a grid.
 
-    Attributes: signature; fault, the reason why it cannot be used, or "". A way with a fault may lack
-    SBPs for the last axes of the grid.
+    Attributes: signature, incomplete in a faulty way; fault, why it cannot be used, or "".
     """
 
-    def __init__(self, path: Sequence[Signature], fault: str = "", calls: Sequence[LocalCall] = (), k: int = 1):
+    def __init__(self, path: Sequence[Signature], fault: str = "", calls: Sequence[LocalCall] = (),
+                 k: int = 1):
         self.path, self.fault = tuple(path), fault
         self._before, self._k = calls, k
         self.signature: GridSignature = tuple(zip(*path))
@@ -52,12 +52,14 @@ def _split_all(calls: Sequence[LocalCall], signature: Signature, k: int) -> tupl
 
 
 @functools.lru_cache(maxsize=2048)
-def ways(op: Op, specs: tuple[Spec, ...], attrs: tuple, hierarchy: tuple[int, ...]) -> tuple[Way, ...]:
-    """Return all ways of a call, also those with a fault; the last axis of the grid changes fastest."""
+def ways(op: Op, specs: tuple[Spec, ...], attrs: tuple,
+         hierarchy: tuple[int, ...]) -> tuple[Way, ...]:
+    """Return all ways of a call, also faulty ones; the last axis of the grid changes fastest."""
     return tuple(_extend_ways((logical_call(op, specs, attrs),), hierarchy, ()))
 
 
-def _extend_ways(calls: tuple[LocalCall, ...], hierarchy: tuple, path: tuple[Signature, ...]) -> Iterator[Way]:
+def _extend_ways(calls: tuple[LocalCall, ...], hierarchy: tuple,
+                 path: tuple[Signature, ...]) -> Iterator[Way]:
     k, rest = hierarchy[0], hierarchy[1:]
     different = list({id(c): c for c in calls}.values())
     legal = [signatures(c.op, c.ins, c.attrs) for c in different]

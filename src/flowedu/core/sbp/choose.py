@@ -1,8 +1,8 @@
 """Choice of the SBP signature of a call: the one whose inputs need the fewest bytes of boxing.
 
 The choice is greedy, one call after the other, like OneFlow's SbpInferenceHint. It excludes ways
-(candidates.py) that leave a device without elements, contradict a hint, or turn a value into a partial
-sum. The cheapest of the others wins; a rule (rules.py) decides among equals.
+(candidates.py) that leave a device without elements, contradict a hint, or turn a value into a
+partial sum. The cheapest of the others wins; a rule (rules.py) decides among equals.
 
 The choice depends only on op, Specs, attributes, and layouts, and is cached.
 """
@@ -22,9 +22,9 @@ from flowedu.core.sbp.candidates import GridSignature, Way, ways
 from flowedu.core.sbp.local import UNEVEN, LocalCall
 from flowedu.core.sbp.rules import RULES, Asked
 from flowedu.core.sbp.sbp import Layout, pretty
-from flowedu.core.sbp.signature import names_of, text
+from flowedu.core.sbp.signature import names_of
 from flowedu.core.values.spec import Spec
-from flowedu.errors import FlowError, JobBuildAndInferError
+from flowedu.errors import layouts as errors
 
 Present = Sequence[Layout]           # the layouts that a value has already
 
@@ -34,8 +34,8 @@ class Candidate:
     """A way with its cost.
 
     Attributes: signature; bytes of boxing for the inputs (inf: impossible); matches, the number of
-    inputs that keep their layout; fault, the reason why it is excluded; layouts of all values; routes
-    of the inputs (None: no boxing); number among the ways; key, which the rule compares.
+    inputs that keep their layout; fault, the reason why it is excluded; layouts of all values;
+    routes of the inputs (None: no boxing); number among the ways; key, which the rule compares.
     """
 
     signature: GridSignature
@@ -53,9 +53,9 @@ class Candidate:
 class Choice:
     """The chosen signature, and all candidates.
 
-    Attributes: signature, one tuple of SBPs per value; layouts, of the inputs, then the outputs; routes
-    of the inputs (None: no boxing); bytes of the routes; calls, one LocalCall per device (None: all B,
-    one call for all); candidates, the best first; rule, the name of the rule.
+    Attributes: signature, one tuple of SBPs per value; layouts, of the inputs, then the outputs;
+    routes of the inputs (None: no boxing); bytes of the routes; calls, one LocalCall per device
+    (None: all B, one call for all); candidates, the best first; rule, the name of the rule.
     """
 
     op: Op
@@ -81,8 +81,9 @@ def cheapest(present: Present, dst: Layout, spec: Spec) -> Route:
 
 
 def is_present(present: Present, dst: Layout) -> bool:
-    """Return True if the value already has layout `dst`, or `dst` is whole and its devices have it."""
-    return dst in present or (dst.whole and any(p.whole and set(dst.devices) <= set(p.devices) for p in present))
+    """Return True if the value has layout `dst`, or `dst` is whole and its devices have it."""
+    return dst in present or (dst.whole and any(p.whole and set(dst.devices) <= set(p.devices)
+                                                for p in present))
 
 
 class Question(NamedTuple):
@@ -100,16 +101,16 @@ class Question(NamedTuple):
     strict: bool
 
 
-def choose(op: Op, specs: Sequence[Spec], attrs: tuple, present: Sequence[Present], devices: tuple[int, ...],
-           hierarchy: tuple[int, ...] | None = None, hints: Sequence[str | tuple[str, ...] | None] = (), name: str = "",
-           line: str = "", *, rule: str = "bytes", strict: bool = False) -> Choice:
+def choose(op: Op, specs: Sequence[Spec], attrs: tuple, present: Sequence[Present],
+           devices: tuple[int, ...], hierarchy: tuple[int, ...] | None = None,
+           hints: Sequence[str | tuple[str, ...] | None] = (), name: str = "", line: str = "", *,
+           rule: str = "bytes", strict: bool = False) -> Choice:
     """Return the Choice for a call.
 
     Args:
-        present: for each input, its layouts (the same object if two inputs are one value). An eager
-            tensor has one layout.
+        present: for each input, a list of its layouts, the same object for equal inputs.
         devices, hierarchy: the grid of devices that runs the call; default: a row.
-        hints: for each input, the SBP that the user requires (one text: along all grid axes), or None.
+        hints: for each input, the SBP that the user requires (a text: along all axes), or None.
         rule: a key of RULES: "bytes", or "oneflow" (distributed/oneflow_rule.py).
         strict: exclude all ways that need boxing.
 
@@ -125,15 +126,17 @@ def choose(op: Op, specs: Sequence[Spec], attrs: tuple, present: Sequence[Presen
     choice = _find_choice(question)
     if isinstance(choice, Choice):
         return replace(choice, name=name) if name and name != choice.name else choice
-    raise (extensions.no_layout_error or _no_choice_error)(question, choice, name or op.name, line)
+    make_error = extensions.no_layout_error or errors.no_signature
+    raise make_error(question, choice, name or op.name, line)
 
 
 @functools.lru_cache(maxsize=8192)
 def _find_choice(question: Question) -> Choice | list[Candidate]:
     """Return the Choice, or all candidates if each has a fault."""
     op, specs, rule = question.op, question.specs, RULES[question.rule]
-    judge = _Judge(op, specs, *question[3:8], rule.partial)
-    candidates = [judge(way, i) for i, way in enumerate(ways(op, specs, question.attrs, question.hierarchy))]
+    judge = _Judge(question, rule.partial)
+    candidates = [judge(way, i)
+                  for i, way in enumerate(ways(op, specs, question.attrs, question.hierarchy))]
     asked = Asked(specs, [layouts[0] for layouts in question.present])
     for c in candidates:
         c.key = () if c.fault else rule.key(c, asked)
@@ -146,8 +149,8 @@ def _find_choice(question: Question) -> Choice | list[Candidate]:
         calls = None if c.way.whole else c.way.calls
         if c.way.whole or calls is not None:
             candidates.sort(key=lambda c: bool(c.fault))
-            return Choice(op, op.name, question.devices, question.hierarchy, c.signature, c.layouts, c.routes,
-                          int(c.bytes), calls, candidates, question.rule)
+            return Choice(op, op.name, question.devices, question.hierarchy, c.signature, c.layouts,
+                          c.routes, int(c.bytes), calls, candidates, question.rule)
         c.fault = UNEVEN
     return candidates
 
@@ -155,15 +158,15 @@ def _find_choice(question: Question) -> Choice | list[Candidate]:
 class _Judge:
     """A function from ways to Candidates that caches the route of each input to each layout."""
 
-    def __init__(self, op, specs, present, same, devices, hierarchy, hints, partial):
-        self.specs, self.present, self.same = specs, present, same
-        self.devices, self.hierarchy = devices, hierarchy
-        self.op, self.hints, self.partial = op, hints, partial
-        self.names = names_of(op, len(specs))
+    def __init__(self, question: Question, partial: bool):
+        self.specs, self.present, self.same = question.specs, question.present, question.same
+        self.devices, self.hierarchy = question.devices, question.hierarchy
+        self.hints, self.partial = question.hints, partial
+        self.names = names_of(question.op, len(self.specs))
         self.known: dict[tuple, tuple[Layout, bool, Route | None]] = {}
 
     def __call__(self, way: Way, number: int) -> Candidate:
-        def faulty(why):
+        def faulty(why: str) -> Candidate:
             return Candidate(way.signature, math.inf, 0, why, number=number, way=way)
         if way.fault:
             return faulty(way.fault)
@@ -204,12 +207,5 @@ class _Judge:
         return self.known[i, sbp]
 
 
-def _no_choice_error(question: Question, candidates: Sequence[Candidate], name: str, line: str) -> FlowError:
-    """Return the error for a call without a legal signature; show/choice.py has a longer one."""
-    faults = "; ".join(f"{text(question.op, c.signature)}: {c.fault}" for c in candidates)
-    return JobBuildAndInferError(f"{name}: no signature of {question.op.name} is possible", expected="a legal one",
-                                 got=faults, fix="convert an input to another layout before the op", at=line)
-
-
-def _reduction_name(sbp) -> str:
+def _reduction_name(sbp: tuple) -> str:
     return {"P": "sum", "Pmax": "maximum", "Pmin": "minimum"}[next(s for s in sbp if s[0] == "P")]

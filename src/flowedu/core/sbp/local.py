@@ -1,6 +1,6 @@
 """The call of an op on one device: the op, its attributes, and the Specs of its inputs and outputs.
 
-`split_call` splits a call along one axis of the grid of devices; the next axis splits the results again.
+`split_call` splits a call along one axis of the grid of devices; the next axis splits the results.
 """
 from __future__ import annotations
 
@@ -37,44 +37,49 @@ def describe_misfit(call: LocalCall, signature: Signature, k: int) -> str:
     for n, s, value in zip(names, signature, (*call.ins, *call.outs)):
         if not fits(s, value.shape, k):
             size = value.shape[split_axis(s)]
-            return f"axis {split_axis(s)} of {n} has {size} element{'s' * (size != 1)} for {k} devices"
+            elements = f"{size} element{'s' * (size != 1)}"
+            return f"axis {split_axis(s)} of {n} has {elements} for {k} devices"
     return ""
 
 
 def split_call(call: LocalCall, signature: Signature, k: int) -> tuple[LocalCall, ...] | None:
     """Return one call for each of k devices, or None if their parts do not form the result.
 
-    Uneven splits can cause that: two devices have 36 and 24 elements of 5 rows of 12, but 30 and 30 of
-    60 elements, so a reshape of the former to the latter would have to move elements.
+    Uneven splits can cause that: two devices have 36 and 24 elements of 5 rows of 12, but 30 and 30
+    of 60 elements, so a reshape of the former to the latter would have to move elements.
     """
     if k == 1 or all(s == "B" for s in signature):
         return (call,) * k
     values = (*call.ins, *call.outs)
     special = extra(call.op, call.ins, call.attrs).get(signature)
-    cuts = [None] * k
+    cuts: list = [None] * k
     if special is not None:
         axis, value = next((split_axis(s), v) for s, v in zip(signature, values) if s[0] == "S")
         cuts = bounds(value.shape[axis], k)
     known: dict[tuple, LocalCall | None] = {}
     calls = []
     for i, cut in enumerate(cuts):
-        specs = tuple(Spec(local_shape(s, v.shape, k, i), v.dtype) for s, v in zip(signature, values))
+        specs = tuple(Spec(local_shape(s, v.shape, k, i), v.dtype)
+                      for s, v in zip(signature, values))
         if (specs, cut) not in known:
-            known[specs, cut] = device_call(call, specs[:len(call.ins)], specs[len(call.ins):], special, cut)
+            known[specs, cut] = device_call(call, specs[:len(call.ins)], specs[len(call.ins):],
+                                            special, cut)
         if known[specs, cut] is None:
             return None
         calls.append(known[specs, cut])
     return tuple(calls)
 
 
-def device_call(call: LocalCall, ins, outs, special, cut) -> LocalCall | None:
+def device_call(call: LocalCall, ins: tuple[Spec, ...], outs: tuple[Spec, ...],
+                special: tuple | None, cut: tuple[int, int] | None) -> LocalCall | None:
     op, attrs = call.op, call.attrs
     try:
         if special is not None:
             op = special[0]
             attrs = op.complete(special[1](*cut))
         elif op.localize is not None:
-            names = op.bind(ins, attrs, out=outs[0] if outs else None, full=call.ins[0].shape if ins else (),
+            names = op.bind(ins, attrs, out=outs[0] if outs else None,
+                            full=call.ins[0].shape if ins else (),
                             full_out=call.outs[0].shape if outs else ())
             changed = op.ask(op.localize, names)
             attrs = tuple(changed.get(n, v) for n, v in zip(op.attrs, attrs))

@@ -1,10 +1,10 @@
 """Ranks, engines, and communicators.
 
-A world has `size` ranks. An engine *owns* the ranks whose work this thread does: all of them (virtual
-devices, below), or one (distributed/ranks, distributed/mpi: a spawned thread, or an MPI process).
+A world has `size` ranks. An engine *owns* the ranks whose work this thread does: all of them
+(virtual devices, below), or one (distributed/ranks: a thread, distributed/mpi: a process).
 
-The engine below has one thread per rank and one shared meeting point. The engine of distributed/ranks
-replaces it, sends messages, and detects deadlocks.
+The engine below has one thread per rank and one shared meeting point. The engine of
+distributed/ranks replaces it, sends messages, and detects deadlocks.
 """
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ import numpy as np
 
 from flowedu.core import extensions
 from flowedu.core.eager.arrays import from_numpy
+from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.values.place import Place
 from flowedu.core.values.thread_state import during, register_fields, thread_state
-from flowedu.errors import ArgumentError, CommError
+from flowedu.errors import CommError
+from flowedu.errors import layouts as errors
 
-register_fields(engine=None)                     # the engine of this thread; None: that of the process
+Programs = Mapping[int, Callable[["Comm"], object]]     # by rank
+register_fields(engine=None)                  # the engine of this thread; None: that of the process
 
 
 class Comm(ABC):
-    """One rank's end of a world. Every rank of a group must make the same calls in the same order."""
+    """One rank's end of a world. All ranks of a group must make the same calls in order."""
 
     rank: int
     size: int
 
     @abstractmethod
-    def box(self, route, part: np.ndarray | None, what: str = "", identity: int = 0) -> np.ndarray | None:
-        """Run a route on this rank's part and return the result. See Route.perform (boxing/algebra.py).
-
-        The call is collective: every rank of both layouts calls it, for a value of one identity.
-        """
+    def box(self, route: Route, part: np.ndarray | None, what: str = "",
+            identity: int = 0) -> np.ndarray | None:
+        """Run a route on this rank's part and return the result; see Route.perform (algebra.py)."""
 
 
 class Engine(ABC):
@@ -62,12 +63,12 @@ class Engine(ABC):
     def comm(self, rank: int) -> Comm:
         """Return the Comm of an owned rank. Each Comm is for one thread (see `run`)."""
 
-    def identify(self, maker, attrs: tuple, inputs: tuple = ()) -> int:
+    def identify(self, maker: object, attrs: tuple, inputs: tuple = ()) -> int:
         """Return an identity for a new global value, equal on all ranks (0: not compared)."""
         return 0
 
-    def run(self, programs: Mapping[int, Callable[[Comm], object]]) -> dict[int, object]:
-        """Run `programs[rank](comm)` concurrently and return the results by rank. Raise their errors."""
+    def run(self, programs: Programs) -> dict[int, object]:
+        """Run `programs[rank](comm)` concurrently; return the results by rank or raise an error."""
         return {rank: program(self.comm(rank)) for rank, program in programs.items()}
 
 
@@ -75,10 +76,11 @@ class Engine(ABC):
 class World:
     """A meeting point of ranks that share memory: the last rank of a route runs it for all."""
 
-    def __init__(self):
-        self.bell, self.meetings, self.ended = threading.Condition(), {}, set()
+    def __init__(self) -> None:
+        self.bell, self.ended = threading.Condition(), set[int]()
+        self.meetings: dict[Route, SimpleNamespace] = {}
 
-    def meet(self, rank: int, route, part: np.ndarray | None) -> np.ndarray | None:
+    def meet(self, rank: int, route: Route, part: np.ndarray | None) -> np.ndarray | None:
         """Run a route with its other ranks and return this rank's part of the result."""
         ranks = {*route.dst.devices, *(sender for sender, _, _ in route.messages())}
         if rank not in ranks:                                # no rank needs its part
@@ -92,8 +94,7 @@ class World:
                 self.bell.notify_all()
             self.bell.wait_for(lambda: m.results is not None or ranks & self.ended)
         if m.results is None:
-            raise CommError(f"rank {rank} waits in {route.title} for a rank that has ended", at="", expected="all of them",
-                            got=f"ranks {sorted(m.parts)}", fix="every rank must make the same calls, in the same order")
+            raise errors.rank_ended(rank, route.title, m.parts)
         return m.results.get(rank)
 
     def end(self, rank: int) -> None:
@@ -103,11 +104,12 @@ class World:
             self.bell.notify_all()
 
 
-def _run_route(route, arrays: dict[int, np.ndarray | None]) -> dict[int, np.ndarray]:
+def _run_route(route: Route, arrays: dict[int, np.ndarray | None]) -> dict[int, np.ndarray]:
     """Return all ranks' parts after a route. Parts that no rank needs are zeros."""
     src, spec = route.src, route.spec
     zeros = lambda i: np.zeros(src.local_shape(spec.shape, i), spec.dtype.numpy)
-    parts = [from_numpy(np.asarray(arrays[d] if d in arrays else zeros(i))) for i, d in enumerate(src.devices)]
+    parts = [from_numpy(np.asarray(arrays[d] if d in arrays else zeros(i)))
+             for i, d in enumerate(src.devices)]
     return {d: np.array(y) for d, y in zip(route.dst.devices, route.run(parts))}
 
 
@@ -117,7 +119,8 @@ class VirtualComm(Comm):
     def __init__(self, world: World, rank: int, size: int):
         self.world, self.rank, self.size = world, rank, size
 
-    def box(self, route, part, what="", identity=0):
+    def box(self, route: Route, part: np.ndarray | None, what: str = "",
+            identity: int = 0) -> np.ndarray | None:
         return self.world.meet(self.rank, route, part)
 
 
@@ -132,23 +135,25 @@ class VirtualEngine(Engine):
     def comm(self, rank: int) -> Comm:
         return VirtualComm(self.world, rank, self.size)
 
-    def run(self, programs):
-        results, errors, self.world = {}, {}, World()
+    def run(self, programs: Programs) -> dict[int, object]:
+        results, failures, self.world = dict[int, object](), dict[int, BaseException](), World()
 
         def work(rank: int) -> None:
             try:
                 results[rank] = programs[rank](self.comm(rank))
             except BaseException as error:
-                errors[rank] = error
+                failures[rank] = error
             self.world.end(rank)
 
-        threads = [threading.Thread(target=work, args=(rank,), name=f"rank {rank}") for rank in programs]
+        threads = [threading.Thread(target=work, args=(rank,), name=f"rank {rank}")
+                   for rank in programs]
         for t in threads:
             t.start()
         for t in threads:
             t.join()
-        if errors:
-            raise next((e for e in errors.values() if not isinstance(e, CommError)), next(iter(errors.values())))
+        if failures:
+            causes = [e for e in failures.values() if not isinstance(e, CommError)]
+            raise (causes or [*failures.values()])[0]
         return results
 
 
@@ -158,7 +163,7 @@ _lock = threading.RLock()
 
 
 def current() -> Engine:
-    """Return the engine of this thread (flow.distributed.spawn sets it), else that of the process."""
+    """Return the engine of this thread (set by flow.distributed.spawn), else the process's."""
     engine = thread_state.engine or _process
     return engine if engine is not None else _start()
 
@@ -172,7 +177,7 @@ def _start() -> Engine:
 
 
 def _make_engine(devices: Callable[[], int]) -> Engine:
-    """Return MPI's engine if mpiexec started this process, else one of devices() virtual devices."""
+    """Return MPI's engine under mpiexec, else one of devices() virtual devices."""
     start = extensions.start_ranks
     return start(devices) if start else VirtualEngine(devices())
 
@@ -180,26 +185,24 @@ def _make_engine(devices: Callable[[], int]) -> Engine:
 def _devices() -> int:
     text = os.environ.get("FLOWEDU_DEVICES") or "1"
     if not (text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= 4096):
-        raise ArgumentError("FLOWEDU_DEVICES: not a number of devices", expected="1 to 4096", got=text, at="",
-                            fix="FLOWEDU_DEVICES=2")
+        raise errors.devices_variable(text)
     return int(text)
 
 
 def set_virtual_devices(k: int) -> None:
-    """Set the number of virtual devices of this process, ranks 0 to k-1 (default: FLOWEDU_DEVICES or 1).
+    """Set the number of virtual devices, ranks 0 to k-1 (default: FLOWEDU_DEVICES or 1).
 
-    Under the launcher, `k` must be the size of the launcher's world, else an ArgumentError is raised.
+    Under the launcher, an ArgumentError is raised unless `k` is the size of its world.
     """
     global _process
     if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= 4096:
-        raise ArgumentError("set_virtual_devices: not a number of devices", expected="1 to 4096", got=repr(k), fix="2")
+        raise errors.not_a_device_count(k)
     engine = thread_state.engine or _process
     if engine is None or engine.name == "virtual":
         with _lock:
             engine = _process = _make_engine(lambda: k)
     if k != engine.size:
-        raise ArgumentError(f"set_virtual_devices: this is rank {engine.rank} of a world of {engine.size}", got=str(k),
-                            expected=str(engine.size), fix=f"start it with --nproc_per_node {k}, or without the launcher")
+        raise errors.fixed_world(engine, k)
 
 
 def world() -> Place:

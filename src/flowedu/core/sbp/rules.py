@@ -1,15 +1,15 @@
-"""Rules that order the candidates of a call. A rule gives every candidate a key; the smallest key wins.
+"""Rules that order the candidates of a call by a key; the smallest key wins.
 
-"bytes", the default, compares: the bytes of boxing for the inputs; the number of partial results, which
-cost bytes later; the number of inputs that keep their layout; then S(0) before S(1) ... before B before
-P for inputs (for outputs B comes first). So results of whole inputs stay whole; a later split is free.
+"bytes", the default, compares: the bytes of boxing for the inputs; the number of partial results,
+which cost bytes later; the number of inputs that keep their layout; then S(0) before S(1) ...
+before B before P for inputs (for outputs B comes first, because a later split is free).
 
 distributed/oneflow_rule.py has the rule of OneFlow.
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flowedu.core.sbp.sbp import Layout, split_axis
 from flowedu.core.values.spec import Spec
@@ -20,32 +20,34 @@ register_fields(strict=False, rule="bytes", choice_log=None)
 
 
 class Asked(NamedTuple):
-    """The call as a rule sees it: logical Specs of the inputs, and the first layout of each input."""
+    """A call as rules see it: logical Specs of the inputs, and the first layout of each."""
 
     specs: Sequence[Spec]
     present: Sequence[Layout]
 
 
 class ChoiceRule(NamedTuple):
-    """A rule: key(candidate, asked), the reasons for its parts, and whether boxing to partial is legal."""
+    """A rule: key(candidate, asked), reasons for its parts, True if boxing to partial is legal."""
 
     key: Callable
     because: Sequence[str]
     partial: bool
 
 
-def _fewest_bytes(c, asked: Asked) -> tuple:
+def _fewest_bytes(c: Any, asked: Asked) -> tuple:
     outputs = c.signature[len(asked.specs):]
-    partial = sum(any(s[axis][0] == "P" for s in outputs) for axis in range(len(outputs[0]))) if outputs else 0
+    axes = range(len(outputs[0])) if outputs else ()
+    partial = sum(any(s[axis][0] == "P" for s in outputs) for axis in axes)
     return c.bytes, partial, -c.matches, _rank(c.signature, len(asked.specs))
 
 
-def _rank(signature, inputs: int) -> tuple:
+def _rank(signature: tuple, inputs: int) -> tuple:
     def place(s: str, whole: int) -> int:
         if s == "B":
             return whole
         return 2000 if s[0] == "P" else split_axis(s)
-    return tuple(place(s, 1000 if i < inputs else -1) for i, sbps in enumerate(signature) for s in sbps)
+    return tuple(place(s, 1000 if i < inputs else -1) for i, sbps in enumerate(signature)
+                 for s in sbps)
 
 
 RULES = {

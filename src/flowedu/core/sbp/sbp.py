@@ -1,12 +1,12 @@
 """Layouts of a logical value on devices.
 
-An SBP is a short text. "B", broadcast: every device has the whole value. "S0", "S1" ..., split: every
-device has a part along that axis. "P", partial: every device has an array of the full shape, and the
-value is their sum ("Pmax", "Pmin": their maximum, minimum). core/values/place.py splits sizes.
+An SBP is a short text. "B", broadcast: every device has the whole value. "S0", "S1" ..., split:
+every device has a part along that axis. "P", partial: every device has an array of the full shape,
+and the value is their sum ("Pmax", "Pmin": their maximum, minimum).
 
-Devices form a row or a row-major grid (the hierarchy). A layout has one SBP for each axis of the grid,
-and splits are applied in order: on 2x2, ("S0", "S0") splits 6 rows into 3 and 3, then into 2, 1, 2, 1;
-on a row of four devices, "S0" splits them into 2, 2, 1, 1.
+Devices form a row or a row-major grid (the hierarchy). A layout has one SBP for each axis of the
+grid, and splits are applied in order: on 2x2, ("S0", "S0") splits 6 rows into 3 and 3, then into 2,
+1, 2, 1; on a row of four devices, "S0" splits them into 2, 2, 1, 1.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from flowedu.core.values.place import Place, bounds, format_devices
-from flowedu.errors import ArgumentError
+from flowedu.errors import layouts as errors
 
 _FORM = re.compile(r"B|P|Pmax|Pmin|S\d+")
 DUAL = {"B": "P", "P": "B"}              # SBP of a value -> SBP of its gradient; others are equal
@@ -37,12 +37,13 @@ def is_sbp(sbp: object) -> bool:
 
 def _axes(sbp: str | tuple, hierarchy: int | tuple) -> zip:
     """Return (SBP, number of devices) for each axis of the hierarchy."""
-    return zip((sbp,) if isinstance(sbp, str) else sbp, (hierarchy,) if isinstance(hierarchy, int) else hierarchy)
+    return zip((sbp,) if isinstance(sbp, str) else sbp,
+               (hierarchy,) if isinstance(hierarchy, int) else hierarchy)
 
 
 def find_misfit(sbp: str | tuple[str, ...], shape: Sequence[int], hierarchy: int | tuple[int, ...],
                 alone: bool = False) -> tuple[int, int | None, int] | None:
-    """Return (axis, its shortest part or None, devices) of the first impossible split, else None."""
+    """Return (axis, its shortest part or None, devices) of the first impossible split, or None."""
     # None instead of a length: the shape lacks the axis. alone: also check splits over one device.
     least = list(shape)                                    # the shortest part along each axis
     for s, k in _axes(sbp, hierarchy):
@@ -56,13 +57,15 @@ def find_misfit(sbp: str | tuple[str, ...], shape: Sequence[int], hierarchy: int
     return None
 
 
-def fits(sbp: str | tuple[str, ...], shape: Sequence[int], hierarchy: int | tuple[int, ...]) -> bool:
+def fits(sbp: str | tuple[str, ...], shape: Sequence[int],
+         hierarchy: int | tuple[int, ...]) -> bool:
     """Return True if every split axis exists and every device gets elements of it."""
     return find_misfit(sbp, shape, hierarchy) is None
 
 
 @functools.lru_cache(maxsize=16384)
-def boxes(sbp: tuple[str, ...], hierarchy: tuple[int, ...], shape: tuple[int, ...]) -> tuple[Box, ...]:
+def boxes(sbp: tuple[str, ...], hierarchy: tuple[int, ...],
+          shape: tuple[int, ...]) -> tuple[Box, ...]:
     """Return the box of each device, in order: [start, stop) along every axis."""
     result = []
     for coords in itertools.product(*map(range, hierarchy)):
@@ -94,8 +97,7 @@ def pretty(sbp: str | tuple[str, ...]) -> str:
 class Layout(NamedTuple):
     """SBPs on a grid of devices. Create layouts with `layout()`, which checks its arguments.
 
-    Attributes: sbp, one text for each axis of the grid; devices, row-major device numbers; hierarchy,
-    the sizes of the grid.
+    Attributes: sbp, a text per axis of the grid; devices, row-major; hierarchy, sizes of the grid.
     """
 
     sbp: tuple[str, ...]
@@ -114,7 +116,8 @@ class Layout(NamedTuple):
     @property
     def partial(self) -> tuple[int, ...]:
         """The axes of the grid along which the parts have to be reduced."""
-        return tuple(i for i, (s, k) in enumerate(zip(self.sbp, self.hierarchy)) if s[0] == "P" and k > 1)
+        axes = enumerate(zip(self.sbp, self.hierarchy))
+        return tuple(i for i, (s, k) in axes if s[0] == "P" and k > 1)
 
     @property
     def reducer(self) -> str | None:
@@ -174,17 +177,18 @@ def _slots(at: Layout) -> tuple[tuple[int, ...], int]:
     return tuple(slots), math.prod(at.hierarchy[a] for a in axes)
 
 
-def layout(sbp: str | Sequence[str], devices: Sequence[int] | Place, hierarchy: Sequence[int] | None = None) -> Layout:
+def layout(sbp: str | Sequence[str], devices: Sequence[int] | Place,
+           hierarchy: Sequence[int] | None = None) -> Layout:
     """Return a checked Layout.
 
     Args:
-        sbp: one text for each axis of the hierarchy; one text alone for a row, or all axes of a Place.
+        sbp: one text for each axis of the hierarchy; one text for a row, or all axes of a Place.
         devices: row-major device numbers, or a Place, which includes the hierarchy.
         hierarchy: sizes of the grid; default: one row.
 
     Raises:
-        ArgumentError: an invalid SBP, a wrong number of SBPs, a hierarchy that is not a grid of these
-            devices, a repeated device, or different reductions ("P" and "Pmax").
+        ArgumentError: an invalid SBP, a wrong number of SBPs, a hierarchy that is not a grid of
+            these devices, a repeated device, or different reductions ("P" and "Pmax").
     """
     if isinstance(devices, Place):
         devices, hierarchy = devices
@@ -193,20 +197,13 @@ def layout(sbp: str | Sequence[str], devices: Sequence[int] | Place, hierarchy: 
     hierarchy = (len(devices),) if hierarchy is None else tuple(hierarchy)
     for s in sbp:
         if not is_sbp(s):
-            raise ArgumentError("layout: not a layout", expected='"B", "P", "S0", "S1" ...', got=repr(s),
-                                fix='"S0" splits along axis 0')
+            raise errors.not_a_layout(s)
     if len(sbp) != len(hierarchy):
-        raise ArgumentError(f"layout: {len(sbp)} SBPs for a hierarchy of {len(hierarchy)} axes ({len(sbp)} vs "
-                            f"{len(hierarchy)})", expected=f"{len(hierarchy)}, one for each axis of {hierarchy}",
-                            got=pretty(sbp), fix='("S0", "B") for a grid of two axes')
+        raise errors.wrong_number_of_layouts(sbp, hierarchy, pretty(sbp))
     if math.prod(hierarchy) != len(devices) or not devices or len(set(devices)) != len(devices):
-        raise ArgumentError("layout: the hierarchy is not a grid of these devices",
-                            expected="every device once, as many as the product of the hierarchy",
-                            got=f"hierarchy {hierarchy}, devices {devices}",
-                            fix="hierarchy (2, 2) for devices (0, 1, 2, 3)")
+        raise errors.not_a_grid(hierarchy, devices)
     if len({s for s in sbp if s[0] == "P"}) > 1:
-        raise ArgumentError("layout: partial in two ways", expected="P, Pmax or Pmin, the same along all axes",
-                            got=pretty(sbp), fix="bring one of them to B or S first")
+        raise errors.mixed_partial(pretty(sbp))
     return Layout(sbp, devices, hierarchy)
 
 

@@ -1,11 +1,11 @@
 """SBP signatures of an op on a row of devices, derived from its record.
 
-A signature has one SBP (core/sbp/sbp.py) for each input and output. The record yields signatures from
+A signature has one SBP (core/sbp/sbp.py) for each input and output. They follow from
 
-- the axis equation: for each lower-case letter, the values with that letter are split along it, inputs
-  without it are B, and outputs without it are P (Pmax for an op that takes maxima; field `fold`);
+- the axis equation: for each lower-case letter, the values with that letter are split along it,
+  inputs without it are B, and outputs without it are P (Pmax for an op that takes maxima: `fold`);
 - `linear`: an op that is linear in a group of inputs maps P to P, if all other inputs are B and the
-  output dtype preserves sums (a cast of floats to integers does not). `rising`: the same for Pmax, Pmin;
+  output dtype preserves sums (integers do not); `rising`: the same for Pmax and Pmin;
 - `spread`: signatures under which a device must know the position of its part (as in `slice_part`);
 - all "B", which is always legal.
 
@@ -14,12 +14,12 @@ On a grid of devices there is one signature for each axis of the grid (candidate
 from __future__ import annotations
 
 import functools
-from collections.abc import KeysView, Sequence
+from collections.abc import Iterator, KeysView, Sequence
 
 from flowedu.core.ops.axes import parse
 from flowedu.core.ops.define import Op
 from flowedu.core.sbp.sbp import pretty
-from flowedu.core.values.dtype import bool_
+from flowedu.core.values.dtype import bool_, dtype
 from flowedu.core.values.spec import Spec
 
 Signature = tuple[str, ...]  # one entry per input, then one per output
@@ -56,7 +56,7 @@ def _derived(op: Op, specs: tuple[Spec, ...], attrs: tuple) -> KeysView[Signatur
     return result.keys()
 
 
-def _partial_groups(op: Op):
+def _partial_groups(op: Op) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
     """Yield (SBP, the inputs that have it together, the outputs that then have it)."""
     for inputs, outputs in op.linear:
         yield "P", inputs, outputs
@@ -67,9 +67,9 @@ def _partial_groups(op: Op):
             yield partial, inputs, op.outputs
 
 
-def _sums_kept(op, specs, attrs, left, right) -> bool:
+def _sums_kept(op: Op, specs: tuple, attrs: tuple, left: list, right: list) -> bool:
     """Return True if the conversion from input to output dtypes preserves sums of parts."""
-    def keeps_sums(a, y):
+    def keeps_sums(a: dtype, y: dtype) -> bool:
         return y.is_floating_point or not (a.is_floating_point or y is bool_)
     types = [s.dtype for s in op.infer(specs, attrs)]
     partial = [t for t, r in zip(types, right) if r == "P"]
@@ -77,8 +77,8 @@ def _sums_kept(op, specs, attrs, left, right) -> bool:
 
 
 def extra(op: Op, specs: Sequence[Spec], attrs: tuple) -> dict:
-    """Return the `spread` of the record: {signature: (op of a device, f(start, stop) -> attributes)}."""
-    if op.spread is None or any(s.dtype is bool_ or s.dtype.numpy is None for s in specs):    # no sums, or no arrays
+    """Return the record's `spread`: {signature: (op of a device, f(start, stop) -> attributes)}."""
+    if op.spread is None or any(s.dtype is bool_ or s.dtype.numpy is None for s in specs):
         return {}
     return op.ask(op.spread, op.bind(specs, attrs))
 

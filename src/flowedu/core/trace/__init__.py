@@ -6,8 +6,6 @@
     io.py        names and containers of inputs and outputs
     options.py   options of one graph
     update.py    learning rates, and states of optimizers
-    names.py     names of ops as OneFlow prints them
-    compiled.py  backward pass, updates, and the Program
-    calls.py     arguments and results of a call
+    compiled.py  backward pass, updates, and the Program; arguments and results of a call
 """
 from flowedu.core.trace.graph import TracedGraph

@@ -1,6 +1,7 @@
 """Data that a graph keeps about its modules: paths, stages, and traced inputs and outputs."""
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from flowedu.core.layers.module import Module
@@ -10,9 +11,10 @@ from flowedu.core.layers.module import Module
 class ModuleBlock:
     """A module of a graph, with its path, its children, and its nodes.
 
-    Attributes: name; prefix, the path of the parent and a dot; origin, the module; children; inputs and outputs, a line
-    of text for each value of the first call; nodes, which its calls appended; stage_id and placement, for pipelines;
-    activation_checkpointing: recompute the activations of this module in the backward pass instead of storing them.
+    Attributes: name; prefix, the path of the parent and a dot; origin, the module; children; inputs
+    and outputs, a line of text for each value of the first call; nodes, which its calls appended;
+    stage_id and placement, for pipelines; activation_checkpointing: recompute the activations of
+    this module in the backward pass instead of storing them.
     """
 
     name: str
@@ -31,7 +33,7 @@ class ModuleBlock:
     def path(self) -> str:
         return self.prefix + self.name
 
-    def walk(self):
+    def walk(self) -> Iterator[ModuleBlock]:
         """Yield this block, then its descendants."""
         yield self
         for child in self.children.values():

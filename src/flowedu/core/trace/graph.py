@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from itertools import count
 from time import perf_counter
+from typing import Any
 
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.layers.group import BaseOptimizer
@@ -16,78 +17,67 @@ from flowedu.core.trace.compiled import CompiledGraph
 from flowedu.core.trace.options import Options
 from flowedu.core.values import thread_state as ambient
 from flowedu.core.values.thread_state import thread_state
-from flowedu.errors import GraphAttributeError, GraphError, UnsupportedError
+from flowedu.errors import GraphAttributeError
+from flowedu.errors import graphs as errors
 
 _counters: dict[str, count] = {}
 
 
 class TracedGraph:
-    """Base class of graphs. A subclass assigns modules to attributes in `__init__` and describes one step in `build`.
+    """Base class of graphs. `__init__` of a subclass assigns modules; `build` describes one step.
 
-    The first call traces and compiles `build`. Every call runs the complete step, including updates. The graph and its
-    modules share the memory of the parameters. See nn.Graph (nn/graph).
+    The first call traces and compiles `build`. Every call runs the complete step, including
+    updates. The graph and its modules share the memory of the parameters. See nn.Graph (nn/graph).
 
     Attributes: name; config (Options); training, is_compiled.
     """
 
     options_type, block_type, compiled_type = Options, ModuleBlock, CompiledGraph
 
-    def __init__(self):
-        put = object.__setattr__.__get__(self)
-        put("class_name", type(self).__name__)
-        number = next(_counters.setdefault(self.class_name, count()))
-        put("_name", f"{self.class_name}_{number}")
-        put("_blocks", {})
-        put("config", self.options_type())
-        put("_optimizers", [])
-        put("_compiled", None)
-        put("_states", {})
-        put("_is_building", False)
+    def __init__(self) -> None:
+        class_name = type(self).__name__
+        number = next(_counters.setdefault(class_name, count()))
+        self.__dict__.update(class_name=class_name, _name=f"{class_name}_{number}", _blocks={},
+                             config=self.options_type(), _optimizers=[], _compiled=None,
+                             _states={}, _is_building=False)
 
     # ---- modules and optimizers
-    def __setattr__(self, name: str, value) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         self._need_init(f"self.{name} = ...")
         if isinstance(value, Module):
             self._blocks[name] = make_block(self.block_type, name, "", value)
             object.__setattr__(self, name, self.handle(self._blocks[name]))
         elif isinstance(value, Tensor):
-            raise GraphAttributeError(f"{self.class_name} is not allowed to set Tensor attribute named '{name}'",
-                                      expected="modules", got="a Tensor", fix="Please use nn.Module to hold the tensor, "
-                                      "then add the nn.Module to nn.Graph: nn.Parameter or register_buffer")
+            raise errors.tensor_attribute(self.class_name, name)
         elif isinstance(value, BaseOptimizer):
-            raise GraphAttributeError(f"{self.class_name} is not allowed to set Optimizer attribute named '{name}'",
-                                      got="an optimizer", expected="modules", fix="Please use add_optimizer(...) instead")
+            raise errors.optimizer_attribute(self.class_name, name)
         else:
             object.__setattr__(self, name, value)
         ambient.changes += 1
 
-    def handle(self, block: ModuleBlock):
+    def handle(self, block: ModuleBlock) -> Any:
         """Return the value of an attribute to which a module is assigned."""
         return block.origin
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         if not name.startswith("__"):
             self._need_init(name)
-        raise GraphAttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", at="")
+        cls = type(self).__name__
+        raise GraphAttributeError(f"'{cls}' object has no attribute '{name}'", at="")
 
     def _need_init(self, access: str) -> None:
         if "_blocks" not in self.__dict__:
-            raise GraphAttributeError("Base class nn.Graph has not been initialized, please call super().__init__() in "
-                                      "subclass of nn.Graph before assigning any attribute", expected="super().__init__() "
-                                      f"as the first line of {type(self).__name__}.__init__", got=f"{access} before it",
-                                      fix="add that line")
+            raise errors.graph_not_initialized(self, access)
 
-    def build(self, *args, **kwargs):
+    def build(self, *args: Any, **kwargs: Any) -> Any:
         """Compute one step. Subclasses override this method."""
-        raise UnsupportedError("nn.Graph.build() function must be overridden: Subclass must override `build`",
-                               expected=f"def build(self, ...) in {self.class_name}", got="none",
-                               fix="def build(self, x): return self.model(x)")
+        raise errors.no_build(self.class_name)
 
-    def add_optimizer(self, optim: BaseOptimizer, *, lr_sch=None) -> None:
+    def add_optimizer(self, optim: BaseOptimizer, *, lr_sch: object = None) -> None:
         """Update the parameters of `optim` at the end of every call. `lr_sch` sets the rate.
 
-        A step of the graph is a step of both: learning rates, step counts, and states change as in eager steps. The
-        supported optimizers and schedulers are in nn/graph/added.py.
+        A step of the graph is a step of both: learning rates, step counts, and states change as in
+        eager steps. The supported optimizers and schedulers are in nn/graph/added.py.
         """
         self._optimizers.append((optim, lr_sch))
         self.config.training = True
@@ -115,7 +105,7 @@ class TracedGraph:
         return self._compiled is not None
 
     # ---- running
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         compiled = self._compiled
         if compiled is None:
             compiled = self._compile(*args, **kwargs)
@@ -129,11 +119,10 @@ class TracedGraph:
             raise
         return out[0] if compiled.alone else compiled.make_result(out, args, kwargs)
 
-    def _compile(self, *args, **kwargs) -> CompiledGraph:
+    def _compile(self, *args: object, **kwargs: object) -> CompiledGraph:
         """Trace build on inputs with these shapes and compile it. Works only once."""
         if self._compiled is not None:
-            raise GraphError(f"nn.Graph {self.name} has already been compiled", expected="one call of _compile",
-                             got="a second one", fix="make another graph")
+            raise errors.already_compiled(self.name)
         self._refuse_nested_call(args, kwargs)
         start = perf_counter()
         self._say(0, "start building graph.")
@@ -153,7 +142,8 @@ class TracedGraph:
         object.__setattr__(self, "_compiled", compiled)
         return compiled
 
-    def _recompile_if_changed(self, compiled: CompiledGraph, args: tuple, kwargs: dict) -> CompiledGraph:
+    def _recompile_if_changed(self, compiled: CompiledGraph, args: tuple,
+                              kwargs: dict) -> CompiledGraph:
         """Return `compiled`, or a new one if build read changed state (nn/graph/changes.py)."""
         return compiled
 
@@ -161,9 +151,7 @@ class TracedGraph:
         """Raise GraphError if this call is inside a build, or if an argument is a lazy tensor."""
         lazy = any(isinstance(x, Tensor) and x.is_lazy for _, x in io.leaves("", args, kwargs))
         if thread_state.tracer is not None or lazy:
-            raise GraphError(f"nn.Graph {self.name} is called inside the build of a graph, or with a lazy tensor",
-                             expected="calls of modules in build; eager tensors outside", got=f"{self.name}(...)",
-                             fix="call the module that the inner graph holds")
+            raise errors.nested_graph(self.name)
 
     def _say(self, level: int, text: str, block: ModuleBlock | None = None) -> None:
         """Print debug output. The base class prints nothing."""

@@ -1,16 +1,17 @@
 """Inputs and outputs of `build`: nested containers of tensors, in which each leaf has a name.
 
-OneFlow forms the name from the path of the leaf, starting at (args, kwargs), and its index in depth-first order, or its
-key in a dict. For example, `_G_0_input.0.1_3` is the second argument of graph G_0.
+OneFlow forms the name from the path of the leaf, starting at (args, kwargs), and its index in
+depth-first order, or its key in a dict: `_G_0_input.0.1_3` is the second argument of graph G_0.
 """
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
 from itertools import count
+from typing import Any
 
 from flowedu.core.eager.tensor import Tensor
-from flowedu.errors import UnsupportedError
+from flowedu.errors import graphs as errors
 
 
 def map_leaves(prefix: str, args: tuple, kwargs: dict, f: Callable) -> tuple[tuple, dict]:
@@ -18,7 +19,7 @@ def map_leaves(prefix: str, args: tuple, kwargs: dict, f: Callable) -> tuple[tup
     numbers = count()
     next(numbers)                                                       # 0: the root
 
-    def walk(x, path: str, key: str | None):
+    def walk(x: Any, path: str, key: str | None) -> Any:
         number = next(numbers)
         children = _children(x)
         if children is None:
@@ -36,7 +37,7 @@ def leaves(prefix: str, args: tuple, kwargs: dict) -> list[tuple[str, object]]:
     return pairs
 
 
-def _children(x) -> list[tuple[str | None, object]] | None:
+def _children(x: object) -> list[tuple[str | None, object]] | None:
     """Return [(key or None, child)] of a container, or None for a leaf."""
     if isinstance(x, dict):
         return [(str(k), v) for k, v in x.items()]
@@ -45,7 +46,7 @@ def _children(x) -> list[tuple[str | None, object]] | None:
     return None
 
 
-def _rebuild(x, children: list):
+def _rebuild(x: dict | list | tuple, children: list) -> dict | list | tuple:
     if isinstance(x, dict):
         pairs = zip(x, children)
         return OrderedDict(pairs) if isinstance(x, OrderedDict) else dict(pairs)
@@ -54,13 +55,8 @@ def _rebuild(x, children: list):
     return list(children) if isinstance(x, list) else tuple(children)
 
 
-def check_leaf(graph, kind: str, name: str, x) -> None:
+def check_leaf(graph: Any, kind: str, name: str, x: object) -> None:
     """Raise UnsupportedError (a NotImplementedError) unless `x` is a tensor or None."""
     if x is not None and not isinstance(x, Tensor):
         print(f"[ERROR]({kind}:{name}:{type(x)})")
-        remedy = "return tensors, and compute the rest from them after the call; a constant: flow.tensor(value)"
-        if kind == "INPUT":
-            remedy = f"make it an attribute in {graph.class_name}.__init__, or pass flow.tensor(value)"
-        raise UnsupportedError(f"nn.Graph.build()'s {kind.lower()} item only supports types: Tensor/None",
-                               got=f"{name} of type {type(x).__name__}", expected="a Tensor, None, or lists, tuples and "
-                               "dicts of them", fix=remedy)
+        raise errors.unsupported_item(graph.class_name, kind, name, x)

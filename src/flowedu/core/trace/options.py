@@ -9,11 +9,12 @@ from flowedu.core.values import dtype as dt
 class Options:
     """Settings that are read by compilation. nn/graph/config.py adds OneFlow's setters.
 
-    Attributes: training, True if the graph has an optimizer; accumulation, the number of micro-batches per call; amp, the
-    dtype of enable_amp or None; off, names of passes that are switched off; one_update; zero_* and auto_* (chapter 6).
+    Attributes: training, True if the graph has an optimizer; accumulation, the number of
+    micro-batches per call; amp, the dtype of enable_amp or None; off, names of passes that are
+    switched off; one_update; zero_* and auto_* (chapter 6).
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.training = False
         self.accumulation = 1
         self.amp: dt.dtype | None = None

@@ -1,13 +1,13 @@
 """Tracer: the interpreter that runs `build`. Ops on lazy tensors append nodes to a graph.
 
-The `symbol` of a lazy tensor is its GraphValue. Eager tensors that ops read become variables of the graph, which share
-their memory. The name of a parameter or buffer is its path, that of another tensor `FreeEagerTensor-n`.
+The `symbol` of a lazy tensor is its GraphValue. Eager tensors that ops read become variables of the
+graph, named by the path of the parameter or buffer, or `FreeEagerTensor-n`.
 """
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flowedu.core import extensions
 from flowedu.core.eager.dispatch import is_grad_enabled, lazy_tensor
@@ -15,14 +15,30 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.backward import ones
 from flowedu.core.graph.devices import OneDevice
 from flowedu.core.graph.ir import Building, Graph, GraphValue, Node
+from flowedu.core.layers.module import Module
 from flowedu.core.ops.call import interpreter
+from flowedu.core.ops.define import Op
 from flowedu.core.ops.reverse import reverse
 from flowedu.core.trace import io
 from flowedu.core.trace.blocks import ModuleBlock
-from flowedu.core.trace.names import grad_name, op_type
-from flowedu.errors import GradientError, JobBuildAndInferError, ShapeError, UnsupportedError
+from flowedu.errors import graphs as errors
 
 FREE = "FreeEagerTensor-"            # prefix for the names of tensors that no module has
+
+
+def op_type(node: Node) -> str:
+    """Return the op type that names of operators contain, such as `broadcast_add`."""
+    return type_name(node.op).removeprefix("view::")
+
+
+def grad_name(node: Node) -> str:
+    """Return the name that grad_fn prints, such as `broadcast_add_backward`."""
+    return f"{type_name(node.op)}_backward"
+
+
+def type_name(op: Op) -> str:
+    """Return the name of an op in a graph. tensor/node_names.py replaces it by OneFlow's."""
+    return extensions.op_type_name(op) if extensions.op_type_name else op.name
 
 
 class Watch(NamedTuple):
@@ -36,13 +52,15 @@ class Watch(NamedTuple):
 class Tracer:
     """Builder of one graph.
 
-    Attributes: graph (graph.ir.Graph); variables {name: tensor}; goal, the (loss, its gradient or None) of backward;
-    watches; say, a function that is called with each line of debug output.
+    Attributes: graph (graph.ir.Graph); variables {name: tensor}; goal, the (loss, its gradient or
+    None) of backward; watches; say, a function that is called with each line of debug output.
     """
 
-    def __init__(self, name: str, blocks: dict[str, ModuleBlock], paths: dict[int, str], say: Callable[[int, str], None]):
+    def __init__(self, name: str, blocks: dict[str, ModuleBlock], paths: dict[int, str],
+                 say: Callable[[int, str], None]):
         self.graph = Graph(name)
-        self.blocks = {id(b.origin): b for top in blocks.values() for b in reversed(list(top.walk()))}
+        self.blocks = {id(b.origin): b for top in blocks.values()
+                       for b in reversed(list(top.walk()))}
         self.by_path = {b.path: b for b in self.blocks.values()}
         self.paths, self.say = paths, say
         self.variables: dict[str, Tensor] = {}
@@ -55,7 +73,7 @@ class Tracer:
         self.frozen: set[Node] = set()                   # nodes appended under no_grad
         self.called: set[int] = set()
         self.count = self.free = 0
-        self.checkpoints: dict[Node, object] = {}        # node -> the Checkpoint that recomputes it
+        self.checkpoints: dict[Node, Any] = {}           # node -> the Checkpoint that recomputes it
         self.passes: dict[Node, tuple[int, bool]] = {}   # node -> (micro-batch, is backward)
         self.placing = (extensions.global_placing or OneDevice)(self)
 
@@ -64,7 +82,7 @@ class Tracer:
         """Return a context manager for op calls on GraphValues, as in gradient rules."""
         return interpreter(Building(self))
 
-    def run(self, op, inputs: tuple, attrs: tuple):
+    def run(self, op: Op, inputs: tuple, attrs: tuple) -> Tensor | tuple[Tensor, ...]:
         values = [self.value_of(x, op) for x in inputs]
         self.placing.check(op, inputs, values)
         outputs = self.append(op, values, attrs)
@@ -73,12 +91,14 @@ class Tracer:
         grad = is_grad_enabled()
         if not grad:
             self.frozen.add(node)
-        wants = grad and any(x.requires_grad and (op.any_rule or op.inputs[0 if op.variadic else i] in op.rules)
+        wants = grad and any(x.requires_grad
+                             and (op.any_rule or op.inputs[0 if op.variadic else i] in op.rules)
                              for i, x in enumerate(inputs))
         tensors = tuple(self.lazy(y, wants, grad_name(node)) for y in outputs)
         return tensors[0] if len(tensors) == 1 else tensors
 
-    def append(self, op, values, attrs: tuple, name: str | None = None, reseed: bool = True) -> tuple[GraphValue, ...]:
+    def append(self, op: Op, values: Sequence, attrs: tuple, name: str | None = None,
+               reseed: bool = True) -> tuple[GraphValue, ...]:
         """Append a node named `name`. Default: OneFlow's name, `<module path>-<op type>-<number>`.
 
         reseed: give a random op another seed than the ops before it.
@@ -86,7 +106,8 @@ class Tracer:
         outputs = self.graph.append(op, values, attrs, reseed)
         node, block = self.graph.nodes[-1], self.scope[-1] if self.scope else None
         kind = op_type(node)
-        self.graph.rename(node, name or (f"{block.path}-{kind}-{self.count}" if block else f"{kind}-{self.count}"))
+        self.graph.rename(node, name or (f"{block.path}-{kind}-{self.count}" if block
+                                         else f"{kind}-{self.count}"))
         self.count += 1
         self.owner[node] = block
         if block is not None:
@@ -100,22 +121,20 @@ class Tracer:
             x.global_layout = self.placing.layout_of(value)
         return x
 
-    def to_global(self, x: Tensor, placement=None, sbp=None, grad_sbp=None) -> Tensor:
-        """Implement Tensor.to_global inside build."""
+    def to_global(self, x: Tensor, placement: object = None, sbp: object = None,
+                  grad_sbp: object = None) -> Tensor:
         return self.placing.to_global(x, placement, sbp, grad_sbp)
 
-    def value_of(self, x, op=None) -> GraphValue:
+    def value_of(self, x: object, op: Op | None = None) -> GraphValue:
         """Return the GraphValue of a tensor. Eager tensors become variables of the graph."""
         if not isinstance(x, Tensor):
-            raise JobBuildAndInferError(f"{op.name if op else 'nn.Graph'}: an input is not a tensor", expected="tensors",
-                                        got=type(x).__name__, fix="flow.tensor(x), made in __init__")
+            raise errors.not_a_tensor(op, x)
         x.refresh_view()                   # update a view whose base was written in place
         if x.symbol is not None:
-            if x.symbol.node is not None and x.symbol.node not in self.owner or x.symbol.kind == "input" and \
-                    self.graph.inputs.get(x.symbol.name) is not x.symbol:
-                raise JobBuildAndInferError("nn.Graph: a lazy tensor of another graph, or of an earlier build, is used",
-                                            expected="tensors made in this build", got=repr(x),
-                                            fix="return it from build, and pass the result of the call on")
+            value, inputs = x.symbol, self.graph.inputs
+            if value.node is not None and value.node not in self.owner \
+                    or value.kind == "input" and inputs.get(value.name) is not value:
+                raise errors.foreign_lazy_tensor(x)
             return x.symbol
         value = self.values.get(id(x))
         if value is None:
@@ -131,34 +150,37 @@ class Tracer:
         return value
 
     # ---- modules
-    def call_module(self, module, args: tuple, kwargs: dict):
+    def call_module(self, module: Module, args: tuple, kwargs: dict) -> Any:
         """Implement Module.__call__ inside build. Hooks do not run, as in OneFlow."""
         block = self.blocks.get(id(module))
         if block is None:
             if id(module) not in self.called:
-                warnings.warn(f"{module._shallow_repr()} is called in a nn.Graph, but not registered into a nn.Graph: "
-                              "assign it to an attribute in __init__", stacklevel=3)
+                warnings.warn(f"{module._shallow_repr()} is called in a nn.Graph, but not "
+                              "registered into a nn.Graph: assign it to an attribute in __init__",
+                              stacklevel=3)
             self.called.add(id(module))
             return self.call_unregistered(module, args, kwargs)
         if block.placement is not None and self.placing.active:
-            args, kwargs = io.map_leaves("", args, kwargs, lambda _, x: self.placing.on_stage(x, block.placement))
+            args, kwargs = io.map_leaves("", args, kwargs,
+                                         lambda _, x: self.placing.on_stage(x, block.placement))
         first = id(module) not in self.called
         self.called.add(id(module))
         self.scope.append(block)
         try:
-            return self.call_first_time(block, args, kwargs) if first else self.forward(block, args, kwargs)
+            call = self.call_first_time if first else self.forward
+            return call(block, args, kwargs)
         finally:
             self.scope.pop()
 
-    def call_first_time(self, block: ModuleBlock, args: tuple, kwargs: dict):
+    def call_first_time(self, block: ModuleBlock, args: tuple, kwargs: dict) -> Any:
         """Call a module for the first time. nn.Graph logs inputs and outputs."""
         return self.forward(block, args, kwargs)
 
-    def forward(self, block: ModuleBlock, args: tuple, kwargs: dict):
+    def forward(self, block: ModuleBlock, args: tuple, kwargs: dict) -> Any:
         """Call `forward` of a registered module."""
         return _forward(block.origin, args, kwargs)
 
-    def call_unregistered(self, module, args: tuple, kwargs: dict):
+    def call_unregistered(self, module: Module, args: tuple, kwargs: dict) -> Any:
         """Call `forward` of a module that is not registered."""
         return _forward(module, args, kwargs)
 
@@ -167,8 +189,7 @@ class Tracer:
         """Record `loss.backward()`. The backward nodes are appended after build returns."""
         check_seed("backward", loss, gradient)
         if self.goal is not None:
-            raise JobBuildAndInferError("nn.Graph: backward is called twice in one build", expected="one backward()",
-                                        got="a second one", fix="add the losses up: (loss1 + loss2).backward()")
+            raise errors.second_backward()
         self.goal = self.value_of(loss), None if gradient is None else self.value_of(gradient)
 
     def gradients(self, nodes: Sequence[Node], loss: GraphValue, gradient: GraphValue | None,
@@ -176,7 +197,7 @@ class Tracer:
         """Append the backward pass of a loss over `nodes`. gradient: its seed (None: ones)."""
         self.graph.training = True
 
-        def visit(node):
+        def visit(node: Node) -> Any:
             self.scope[:] = [self.owner[node]] if self.owner.get(node) else []
             return self._recompute(node)
 
@@ -184,11 +205,12 @@ class Tracer:
             if gradient is None:
                 gradient = ones(loss.spec)
             try:
-                return reverse([n for n in nodes if n not in self.frozen], [(loss, gradient)], targets, visit)
+                return reverse([n for n in nodes if n not in self.frozen], [(loss, gradient)],
+                               targets, visit)
             finally:
                 self.scope.clear()
 
-    def _recompute(self, node: Node):
+    def _recompute(self, node: Node) -> Any:
         """Return recomputed values for a node whose activations are not stored, or None."""
         return self.checkpoints[node].again(node) if node in self.checkpoints else None
 
@@ -196,12 +218,10 @@ class Tracer:
         self.watches.append(Watch(self.value_of(x), handler, gradient))
 
     def refuse(self, action: str) -> None:
-        raise UnsupportedError(f"nn.Graph: {action} inside build", expected="a description of one step",
-                               fix="the graph clears gradients and updates by itself: add_optimizer in __init__ and "
-                                   "loss.backward() in build are all it needs")
+        raise errors.action_in_build(action)
 
 
-def _forward(module, args: tuple, kwargs: dict):
+def _forward(module: Module, args: tuple, kwargs: dict) -> Any:
     try:
         return module.forward(*args, **kwargs)
     except TypeError as e:
@@ -212,12 +232,8 @@ def _forward(module, args: tuple, kwargs: dict):
 
 def check_seed(op: str, loss: Tensor, gradient: Tensor | None) -> None:
     if not loss.requires_grad:
-        raise GradientError(f"{op}: element 0 of tensors does not require grad and does not have a grad_fn",
-                            expected="a loss computed from parameters", got="a loss without a history",
-                            fix="compute the loss from parameters, outside no_grad()")
+        raise errors.loss_without_history(op)
     if gradient is None and loss.numel() != 1:
-        raise GradientError(f"{op}: grad can be implicitly created only for scalar outputs", got=f"a loss of shape "
-                            f"{tuple(loss.shape)}", fix="loss.mean().backward() or loss.sum().backward()")
+        raise errors.loss_not_scalar(op, loss.shape)
     if gradient is not None and gradient.shape != loss.shape:
-        raise ShapeError(f"{op}: out_grad's shape must be same as output's ({tuple(gradient.shape)} vs "
-                         f"{tuple(loss.shape)})", expected=str(tuple(loss.shape)), got=str(tuple(gradient.shape)))
+        raise errors.out_grad_shape(op, gradient.shape, loss.shape)

@@ -9,9 +9,10 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph import updates
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.graph.updates import Group, Member
+from flowedu.core.trace.tracer import Tracer
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
-from flowedu.errors import ArgumentError
+from flowedu.errors import graphs as errors
 
 STEP = "System-Train-TrainStep"
 
@@ -31,19 +32,20 @@ class Rate:
             self.array[0] = self.now = lr
 
 
-def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue], states: dict[str, Tensor],
-                   scale: float = 1.0, together: bool = True) -> tuple[list[Rate], dict[GraphValue, Tensor]]:
+def append_updates(tracer: Tracer, entries: Sequence[tuple], grads: dict[int, GraphValue],
+                   states: dict[str, Tensor], scale: float = 1.0,
+                   together: bool = True) -> tuple[list[Rate], dict[GraphValue, Tensor]]:
     """Append an update op per optimizer and group. Returns the rates and {host value: tensor}.
 
     Args:
         entries: (optimizer, scheduler or None) pairs.
         grads: {id of a parameter: its gradient}.
-        states: {name: tensor} of the optimizer states. This function adds the tensors of the optimizers.
+        states: {name: tensor} of the optimizer states, to which this function adds.
         scale: factor for the gradients.
         together: True for one op per group, False for one op per parameter.
     """
-    rates, groups = [], []
-    hosts, owned = {}, {}
+    rates, groups = list[Rate](), list[Group]()
+    hosts, owned = dict[GraphValue, Tensor](), {}
     homes = {tracer.paths[i]: global_layout for i, global_layout in tracer.placing.homes.items()}
     for optimizer, _ in entries:
         if optimizer is entries[0][0]:                # the executor increments only this counter
@@ -57,31 +59,35 @@ def append_updates(tracer, entries: Sequence[tuple], grads: dict[int, GraphValue
             if not trained:
                 continue
             rate, rule = Rate(group), optimizer.update_of(group)
-            value = tracer.graph.host(f"System-Train-LearningRate-Scheduler_{len(rates)}", rate.tensor.spec)
+            value = tracer.graph.host(f"System-Train-LearningRate-Scheduler_{len(rates)}",
+                                      rate.tensor.spec)
             hosts[value] = rate.tensor
             rates.append(rate)
-            members = [Member(tracer.paths[id(p)], tracer.value_of(p), grads[id(p)], value) for p in trained]
+            members = [Member(tracer.paths[id(p)], tracer.value_of(p), grads[id(p)], value)
+                       for p in trained]
             for p in trained:
                 state = optimizer.state_of(p, group)
-                owned.update({f"{tracer.paths[id(p)]}-{s.suffix}": (state, s.key) for s in rule.states if s.key in state})
-            groups.append(Group(lambda _, rule=rule: rule, step, members, optimizer.clipping_of(group)))
+                owned.update({f"{tracer.paths[id(p)]}-{s.suffix}": (state, s.key)
+                              for s in rule.states if s.key in state})
+            groups.append(Group(lambda _, rule=rule: rule, step, members,  # type: ignore[misc]
+                                optimizer.clipping_of(group)))
     states.update({name: state[key] for name, (state, key) in owned.items()})
     with tracer.raw():
-        updates.append_updates(groups, lambda name, spec, _, of: _add_state(tracer, states, name, spec, homes.get(of)),
-                               scale, together)
+        add = lambda name, spec, _, of: _add_state(tracer, states, name, spec, homes.get(of))
+        updates.append_updates(groups, add, scale, together)
     for name, (state, key) in owned.items():
         state[key] = states[name]                     # its device or layout may have changed
     return rates, hosts
 
 
-def _add_state(tracer, states: dict, name: str, spec: Spec, global_layout=None) -> GraphValue:
+def _add_state(tracer: Tracer, states: dict[str, Tensor], name: str, spec: Spec,
+               global_layout: object = None) -> GraphValue:
     """Return the graph variable of a state. global_layout: that of a global parameter."""
     if name in tracer.graph.variables:
         return tracer.graph.variables[name]
     t = states[name]
     if t.spec != spec:
-        raise ArgumentError(f"{name} does not fit its parameter", expected=str(spec), got=str(t.spec),
-                            fix="make the optimizer after model.to(...)")
+        raise errors.state_misfit(name, spec, t.spec)
     place = 0 if name == STEP else tracer.placing.place
     if t.global_layout is None and t._device != place:
         t = copy_to_device(t, place)

@@ -8,32 +8,38 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu.core.values import thread_state
-from flowedu.errors import DTypeError
+from flowedu.errors import values as errors
 from flowedu.errors.element_types import instead
 
 
 class dtype:
     """One element type.
 
-    Attributes: name; code, as in _kernels/core/abi.h (-1: no kernels); numpy, or None (bfloat16,
-    record, tensor_buffer); bytes; is_floating_point, is_signed, is_complex; limits, as (min, max).
+    Further attributes: is_floating_point, is_signed, is_complex; limits, as (min, max).
+
+    Args:
+        name: name below flow, such as "float32".
+        code: number in _kernels/core/abi.h; -1 if there are no kernels.
+        numpy: NumPy scalar type; None for bfloat16, record, and tensor_buffer.
+        bytes: size of an element in bytes if `numpy` is None; default: 0.
     """
 
-    __slots__ = ("bytes", "code", "is_complex", "is_floating_point", "is_signed", "limits", "name", "numpy")
+    __slots__ = (
+        "bytes", "code", "is_complex", "is_floating_point", "is_signed", "limits", "name", "numpy")
 
     def __init__(self, name: str, code: int, numpy: type | None, bytes: int = 0):
         self.name, self.code = name, code
-        self.numpy = None if numpy is None else np.dtype(numpy)
+        self.numpy: np.dtype = None if numpy is None else np.dtype(numpy)
         self.bytes = bytes if self.numpy is None else self.numpy.itemsize
         self.is_floating_point, self.is_complex = "float" in name, False
-        self.is_signed = self.is_floating_point or name in ("int8", "int16", "int32", "int64", "char")
+        self.is_signed = self.is_floating_point or name[:3] == "int" or name == "char"
         bits = 1 if name == "bool" else 8 * self.bytes - self.is_signed
         self.limits = -2 ** bits * self.is_signed, 2 ** bits - 1
 
     def __repr__(self) -> str:
         return f"flowedu.{self.name}"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple:
         return by_name, (self.name,)
 
 
@@ -61,7 +67,7 @@ _BY_NAME = {d.name: d for d in _ALL}
 def by_name(name: str) -> dtype:
     """Return the element type named `name`, such as "float32". Raises DTypeError."""
     if name not in _BY_NAME:
-        raise DTypeError(f"no element type has the name {name!r}", expected=", ".join(_BY_NAME), got=repr(name))
+        raise errors.unknown_dtype_name(name, _BY_NAME)
     return _BY_NAME[name]
 
 
@@ -78,11 +84,10 @@ def as_dtype(d: object, what: str = "dtype") -> dtype:
     if isinstance(d, dtype):
         return d
     try:
-        return _BY_NUMPY[np.dtype(d)]
+        return _BY_NUMPY[np.dtype(d)]  # type: ignore[call-overload]  # NumPy checks `d`
     except (TypeError, ValueError, KeyError):
         names = ", ".join(x.name for x in BY_CODE)
-        raise DTypeError(f"{what} is not an element type flowedu knows", expected=f"one of flow.{{{names}}}",
-                         got=repr(d), fix=instead(d)) from None
+        raise errors.unknown_dtype(what, names, d, instead(d)) from None
 
 
 # ---- the dtype of Python floats
@@ -95,11 +100,14 @@ def get_default_dtype() -> dtype:
 
 
 def set_default_dtype(d: dtype) -> None:
-    """Set the dtype of tensors made from Python floats. Raises DTypeError for integers."""
+    """Set the dtype of tensors made from Python floats. Raises DTypeError for integers.
+
+    Args:
+        d: floating dtype, as a flow.dtype, NumPy dtype, or Python type.
+    """
     global _default
     d = as_dtype(d, "set_default_dtype: d")
     if not d.is_floating_point:
-        raise DTypeError("set_default_dtype: only floating-point types are supported as the default type",
-                         expected="float32, float64, float16 or bfloat16", got=repr(d))
+        raise errors.default_dtype(d)
     _default = d
     thread_state.changes += 1

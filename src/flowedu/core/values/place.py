@@ -35,7 +35,11 @@ def parts(n: int, k: int) -> tuple[int, ...]:
 
 
 def bounds(n: int, k: int) -> list[tuple[int, int]]:
-    """Return (start, stop) of each device's elements: bounds(5, 3) is [(0, 2), (2, 4), (4, 5)]."""
+    """Return (start, stop) of each device's elements: bounds(5, 3) is [(0, 2), (2, 4), (4, 5)].
+
+    Args:
+        n, k: number of elements and number of devices.
+    """
     out, at = [], 0
     for size in parts(n, k):
         out.append((at, at + size))

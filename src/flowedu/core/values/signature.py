@@ -14,12 +14,10 @@ import inspect
 from collections.abc import Callable as Function
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from flowedu.core import extensions
 from flowedu.core.values import placeholder as ph
 from flowedu.core.values.typing import Numpy, PlaceholderType
-from flowedu.errors import CheckError, UnsupportedError, told_value
+from flowedu.errors import values as errors
 
 MISSING = inspect.Signature.empty  # there is no annotation
 
@@ -33,15 +31,11 @@ class CallParameter(NamedTuple):
 
 
 class CallSignature(NamedTuple):
-    """Signature of a job. returns: Numpy, None, MISSING, or a tree of containers.
-
-    Attribute calls_back: the job returns a function whose argument is a handler of the result.
-    """
+    """Signature of a job. returns: Numpy, None, MISSING, or a tree of containers."""
 
     name: str
     parameters: tuple[CallParameter, ...]
     returns: Any
-    calls_back = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -52,13 +46,9 @@ class CallSignature(NamedTuple):
         return tuple(self.make_definition(p.tree, p.name) for p in self.parameters)
 
     def make_definition(self, tree: Any, name: str) -> Any:
-        """Make the definition of parameter `name`."""
         if isinstance(tree, PlaceholderType):
-            return tree.NewInputBlobDef()
-        raise UnsupportedError(f"{self.name}: parameter {name} has no placeholder",
-                               expected="a placeholder as its annotation",
-                               got="no annotation" if tree is MISSING else f"the default value {tree!r}",
-                               fix=f"write {name}: tp.Numpy.Placeholder(shape, dtype); bring constants in from outside")
+            return tree.NewInputBlobDef()  # type: ignore[attr-defined]  # of a placeholder
+        raise errors.no_placeholder(self.name, name, tree, MISSING)
 
     def check_arguments(self, defs: tuple, args: tuple) -> list:
         """Check and cast the arguments of a call. Raises CheckError, DTypeError."""
@@ -66,24 +56,16 @@ class CallSignature(NamedTuple):
 
     def check_return(self, value: Any, is_blob: Function[[Any], bool]) -> None:
         """Raise CheckError (an AssertionError) if `value` does not match the annotation."""
-        if not (value is None if self.returns is None else is_blob(value) or value is None and self.returns is MISSING):
-            raise CheckError(f"{self.name}: the returned value does not match the return annotation",
-                             expected="None" if self.returns is None else "a blob", got=told_value(value),
-                             fix=suggest_return(value))
-
-
-def suggest_return(value: Any) -> str:
-    """Return the fix for a body that returned `value`, which is not a blob."""
-    if isinstance(value, (bool, int, float, np.ndarray, np.generic)):
-        return "the body runs once, at compile: return a blob, such as flow.constant(...), not a value"
-    return "forgot `return`?" if value is None else "return what flow's ops give"
+        absent = value is None and (self.returns is None or self.returns is MISSING)
+        if not absent and (self.returns is None or not is_blob(value)):
+            raise errors.wrong_return(self.name, self.returns, value)
 
 
 def check_signature(fn: Function) -> CallSignature:
     """Read and check the annotations of a job's function, at decoration.
 
-    Raises: UnsupportedError (a NotImplementedError) for an annotation of the wrong kind; CheckError (an AssertionError)
-    for *args, **kwargs, keyword-only parameters, and for Tuple, List, Dict, Bundle, Callback without their [T].
+    Raises: UnsupportedError (a NotImplementedError) for an annotation of the wrong kind; CheckError
+    for *args, **kwargs, keyword-only parameters, and Tuple, List, ..., Callback without [T].
     """
     return (extensions.job_signature or read_plain_signature)(fn)
 
@@ -92,8 +74,7 @@ def read_plain_signature(fn: Function) -> CallSignature:
     """Read the signature of a job that takes arrays and returns one array or None."""
     signature = inspect.signature(fn)
     if signature.return_annotation not in (Numpy, None, MISSING):
-        raise UnsupportedError(f"{fn.__name__}: return annotation", expected="tp.Numpy or None", fix="write -> tp.Numpy",
-                               got=repr(signature.return_annotation))
+        raise errors.return_annotation(fn.__name__, signature.return_annotation)
     parameters = [CallParameter(p.name, p.annotation, p.annotation is not MISSING)
                   for p in signature.parameters.values()]
     return CallSignature(fn.__name__, tuple(parameters), signature.return_annotation)
@@ -112,7 +93,7 @@ def convert(value: Any, annotation: Any, leaf: Function[[Any, Any], Any]) -> Any
         return {k: convert(v, part(k), leaf) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         parts = [convert(v, part(i), leaf) for i, v in enumerate(value)]
-        return type(value)._make(parts) if hasattr(value, "_fields") else type(value)(parts)
+        return getattr(type(value), "_make", type(value))(parts)
     return leaf(value, part(None))
 
 
@@ -121,5 +102,6 @@ def leaves(value: Any) -> list:
     if value is None:
         return []
     if isinstance(value, (list, tuple, dict)):
-        return [x for v in (value.values() if isinstance(value, dict) else value) for x in leaves(v)]
+        return [x for v in (value.values() if isinstance(value, dict) else value)
+                for x in leaves(v)]
     return [value]

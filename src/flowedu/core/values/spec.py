@@ -4,13 +4,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 from operator import index
-from typing import NamedTuple
+from typing import NamedTuple, SupportsIndex
 
 from flowedu.core.values.dtype import dtype
-from flowedu.errors import OutOfMemoryError, ShapeError
+from flowedu.errors import ShapeError
+from flowedu.errors import values as errors
 
 MAX_RANK = 8               # FE_MAX_DIM of _kernels/core/abi.h
 LARGEST = 1 << 45          # bytes of one array: no machine has more; far below int64 overflow
+Shape = tuple[int, ...]    # also the strides, and other numbers per axis
 
 
 class Spec(NamedTuple):
@@ -38,29 +40,24 @@ class Spec(NamedTuple):
 def check_spec(what: str, spec: Spec) -> Spec:
     """Return `spec`. Raises ShapeError, or OutOfMemoryError for more than LARGEST bytes."""
     if len(spec.shape) > MAX_RANK:
-        raise ShapeError(f"{what}: the result has too many axes", expected=f"at most {MAX_RANK}", got=str(spec.shape),
-                         fix="merge axes: reshape to fewer")
+        raise errors.too_many_axes(what, MAX_RANK, spec.shape)
     extent = 1
     for n in spec.shape:
         if type(n) is not int:
             n = _as_int(what, spec.shape, n)
         if n < 0:
-            raise ShapeError(f"{what}: a size is negative", expected="sizes of 0 or more", got=str(spec.shape),
-                             fix="check the sizes")
+            raise errors.negative_size(what, spec.shape)
         extent *= n or 1                     # a size of 0 counts as 1, so that the strides fit
     if extent * max(spec.dtype.bytes, 1) > LARGEST:
-        raise OutOfMemoryError(f"{what}: no memory has room for this", expected=f"at most {LARGEST:,} bytes",
-                               got=f"{spec}, {extent * spec.dtype.bytes:,} bytes" + (", its sizes of 0 taken as 1" * (
-                                   0 in spec.shape)), fix="check the sizes")
+        raise errors.too_large(what, LARGEST, spec, extent)
     return spec
 
 
-def _as_int(what, shape, n):
+def _as_int(what: str, shape: tuple, n: SupportsIndex) -> int:
     try:
         return index(n)
     except TypeError:
-        raise ShapeError(f"{what}: a size is not an integer", expected="ints of 0 or more", got=str(tuple(shape)),
-                         fix="int(n)") from None
+        raise errors.size_not_an_int(what, shape) from None
 
 
 def broadcast(*shapes: Sequence[int], what: str = "broadcast") -> tuple[int, ...]:
@@ -70,8 +67,10 @@ def broadcast(*shapes: Sequence[int], what: str = "broadcast") -> tuple[int, ...
     for axis in range(rank):
         sizes = {s[axis - rank + len(s)] for s in shapes if axis - rank + len(s) >= 0} - {1}
         if len(sizes) > 1:
-            raise ShapeError(f"{what}: the shapes do not broadcast", expected="axes that are equal or 1, from the right",
-                             got=" and ".join(str(tuple(s)) for s in shapes), fix="reshape or expand one of them")
+            raise ShapeError(f"{what}: the shapes do not broadcast",
+                             expected="axes that are equal or 1, from the right",
+                             got=" and ".join(str(tuple(s)) for s in shapes),
+                             fix="reshape or expand one of them")
         out.append(sizes.pop() if sizes else 1)
     return tuple(out)
 

@@ -5,8 +5,8 @@ The functions here use malloc; fast/memory.pyx replaces them with an allocator t
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from posix.stdlib cimport posix_memalign
-from cpython.buffer cimport (
-    PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDED, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer)
+from cpython.buffer cimport (PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDED, PyBUF_STRIDES, PyBUF_WRITABLE,
+                             PyBuffer_Release, PyObject_GetBuffer)
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 cimport cython
@@ -16,6 +16,7 @@ from flowedu._kernels.core.abi cimport *
 from flowedu.core.values.dtype import BY_CODE
 from flowedu.core.values.spec import LARGEST as _LARGEST, Spec, check_spec
 from flowedu.errors import DTypeError, OutOfMemoryError, ShapeError
+from flowedu.errors import values as errors
 
 cdef int64_t LARGEST = _LARGEST
 live_bytes = 0
@@ -67,9 +68,7 @@ cdef Block *block_over(char *data, int64_t nbytes, object owner) except NULL:
 
 def out_of_memory(what: str, got: str, nbytes: int, **more) -> OutOfMemoryError:
     """Return the error of `what`, which could not allocate `nbytes` bytes for `got`."""
-    return OutOfMemoryError(f"{what}: out of memory", expected=f"{nbytes:,} bytes more than the {live_bytes:,} in use",
-                            got=f"{got}, {nbytes:,} bytes", **{"fix": "use smaller sizes or batches, del tensors that are no "
-                            "longer needed, compute without gradients under flow.no_grad()", **more})
+    return errors.out_of_memory(what, got, nbytes, live_bytes, more)
 
 
 cdef void block_drop(Block *b) noexcept:
@@ -180,9 +179,10 @@ cdef class Array:
         cdef int item = itemsize(self.v.dtype)
         cdef Py_ssize_t *dims
         if self.block == NULL:
-            raise BufferError("a lazy tensor has no memory: inside nn.Graph.build it has no values yet")
+            raise BufferError("a lazy tensor has no memory: in nn.Graph.build it has no values yet")
         if self.block.device != 0:
-            raise BufferError(f"this tensor's memory is that of cuda:{self.block.device - 1}: x.cpu() is a copy that can be read")
+            raise BufferError(f"this tensor's memory is that of cuda:{self.block.device - 1}: "
+                              "x.cpu() is a copy that can be read")
         if FORMATS[self.v.dtype] == NULL:
             raise BufferError(f"{self.dtype!r} has no buffer format: convert it to float32 first")
         if self.block.readonly and flags & PyBUF_WRITABLE:
@@ -224,7 +224,8 @@ def empty(shape, dtype, cls=Array):
     cdef int64_t n
     cdef int i
     if dtype.code < 0:
-        raise DTypeError(f"empty: {dtype!r} has no array form", expected="a numeric dtype", got=repr(dtype))
+        raise DTypeError(f"empty: {dtype!r} has no array form", expected="a numeric dtype",
+                         got=repr(dtype))
     shape = tuple(shape)
     if not is_small_shape(shape):
         check_spec("empty", Spec(shape, dtype))
@@ -250,8 +251,7 @@ def from_numpy(x, dtype, cls=Array):
     a.v.ndim, a.v.dtype = len(shape), dtype.code
     for i in range(a.v.ndim):
         if strides[i] % item:
-            raise ShapeError("from_numpy: the array's strides are not whole elements", got=str(strides),
-                             fix="pass numpy.ascontiguousarray(x)")
+            raise errors.partial_strides(strides)
         a.v.shape[i] = shape[i]
         a.v.stride[i] = strides[i] // item
     PyObject_GetBuffer(x, &at, PyBUF_STRIDES)              # faster than x.ctypes.data
@@ -274,7 +274,8 @@ def view(Array base, shape, strides, int64_t offset, cls=Array):
         a.v.shape[i] = shape[i]
         a.v.stride[i] = strides[i]
     if base.block == NULL:
-        raise ShapeError("view: a lazy tensor has no memory to look at", fix="use reshape, permute or indexing")
+        raise ShapeError("view: a lazy tensor has no memory to look at",
+                         fix="use reshape, permute or indexing")
     a.v.data = base.v.data + offset * itemsize(base.v.dtype)
     a.block, a.flags = base.block, base.flags & ON_DEVICE
     a.block.refs += 1

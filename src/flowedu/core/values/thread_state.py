@@ -17,7 +17,8 @@ class ThreadState(threading.local):
     """Fields with one value per thread; a new thread starts with the defaults."""
 
     def __repr__(self) -> str:
-        special = [f"{k} = {getattr(self, k)!r}" for k, default in FIELDS.items() if getattr(self, k) != default]
+        special = [f"{k} = {getattr(self, k)!r}" for k, default in FIELDS.items()
+                   if getattr(self, k) != default]
         return f"thread_state: {', '.join(special) or 'nothing special'}"
 
 
@@ -45,7 +46,7 @@ class during:
         self._set(self.values)
         return thread_state
 
-    def __exit__(self, *exc) -> None:
+    def __exit__(self, *exc: object) -> None:
         self._set(self.outer)
 
     def _set(self, values: dict[str, Any]) -> None:

@@ -1,7 +1,8 @@
 """Type names for the signatures of job functions: `import flowedu.typing as tp`.
 
     @flow.global_function("train")
-    def train(x: tp.Numpy.Placeholder((100, 784)), y: tp.Numpy.Placeholder((100,), flow.int32)) -> tp.Numpy: ...
+    def train(x: tp.Numpy.Placeholder((100, 784)),
+              y: tp.Numpy.Placeholder((100,), flow.int32)) -> tp.Numpy: ...
 
 A parameter annotated `Numpy.Placeholder(shape, dtype)` takes one array of exactly this shape; the
 return annotation `Numpy` is one array. signature.py reads both; oneflow04/typing.py adds more.
@@ -16,7 +17,9 @@ class PlaceholderType(type):
     """Metaclass of the classes below; in errors, a class appears as the program wrote it."""
 
     def __repr__(cls) -> str:
-        return f"{cls.__name__}({cls.shape}, {cls.dtype.name})" if hasattr(cls, "shape") else cls.__name__
+        if not hasattr(cls, "shape"):
+            return cls.__name__
+        return f"{cls.__name__}({cls.shape}, {cls.dtype.name})"  # type: ignore[attr-defined]
 
 
 class PlaceholderDef(metaclass=PlaceholderType):
@@ -27,7 +30,7 @@ class PlaceholderDef(metaclass=PlaceholderType):
     @classmethod
     def NewInputBlobDef(cls) -> ph.ArgBlobDef:
         """Make a new definition of the input, and check the sizes of its shape."""
-        return cls.arg_def(cls.shape, cls.dtype, cls.batch_axis)
+        return cls.arg_def(cls.shape, cls.dtype, cls.batch_axis)  # type: ignore[attr-defined]
 
 
 class NumpyDef(PlaceholderDef):
@@ -42,7 +45,8 @@ class InputType(PyStructCompatibleToBlob):
     _base: type[PlaceholderDef]
 
     @classmethod
-    def Placeholder(cls, shape: tuple[int, ...], dtype: dtype = float32, batch_axis: int | None = 0) -> type:
+    def Placeholder(cls, shape: tuple[int, ...], dtype: dtype = float32,
+                    batch_axis: int | None = 0) -> type:
         """Make the annotation of a parameter.
 
         Args:
@@ -54,7 +58,7 @@ class InputType(PyStructCompatibleToBlob):
         ph.check_shape_is_tuple(shape, what)
         fields = {"shape": shape, "dtype": ph.check_element_type(dtype, what),
                   "batch_axis": ph.normalize_batch_axis(batch_axis, len(shape), what)}
-        return type(cls._base)(what, (cls._base,), fields)
+        return PlaceholderType(what, (cls._base,), fields)
 
 
 class Numpy(InputType):

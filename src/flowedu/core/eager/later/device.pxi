@@ -1,10 +1,11 @@
 # Chapter 8: calls with tensors of other devices among their inputs (part of dispatch.pyx).
 #
-# Block.device is the device of a block. Specs, Entries, views, versions and the tape do not depend on it.
-# Slots of hooks.pxi allocate (`device_memory`), start kernels (`launch`), and copy values (`carry`); C code
-# never accesses that memory.
+# Block.device is the device of a block. Specs, Entries, views, versions and the tape do not depend
+# on it. Slots of hooks.pxi allocate (`device_memory`), start kernels (`launch`), and copy values
+# (`carry`); C code never accesses that memory.
 
-cdef call_on_device(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout at):
+cdef call_on_device(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn,
+                    GlobalLayout at):
     """Run a call with a tensor on another device among its inputs, or without inputs."""
     cdef int device = choose_device(op, inputs)
     return run_resolved(op, move_scalars(inputs, device), attrs, e, flags, drawn, at, device)
@@ -34,9 +35,7 @@ cdef int choose_device(OpBase op, tuple inputs) except -1:
 cdef raise_apart(OpBase op, tuple inputs):
     names = [f"{op.inputs[0]}[{i}]" for i in range(len(inputs))] if op.variadic else op.inputs
     where = ["cpu" if x._device == 0 else f"cuda:{x._device - 1}" for x in inputs]
-    raise DeviceError(f"{op.name}: Expected all tensors to be on the same device", expected="one device (a 0-d tensor on the "
-                      "CPU may join)", got=", ".join([f"{n} is on {w}" for n, w in zip(names, where)]),
-                      fix=f'x.to("{max(where)}") brings a tensor there')
+    raise errors.mixed_devices(op.name, names, where)
 
 
 cdef tuple move_scalars(tuple inputs, int device):

@@ -24,7 +24,7 @@ def on_several_devices(tuple inputs):
 
 cdef GlobalLayout find_layout(tuple inputs):
     """Return the layout of the results if all inputs are on one device, else None."""
-    cdef PyObject *x                               # borrowed: counting references costs 20 ns of a call of 160
+    cdef PyObject *x                    # borrowed: counting references costs 20 ns of a call of 160
     cdef PyObject *layout = NULL
     cdef int i
     for i in range(len(inputs)):
@@ -32,7 +32,8 @@ cdef GlobalLayout find_layout(tuple inputs):
         if (<TensorBase>x)._layout is None:
             if not (<TensorBase>x).flags & UNIFORM:    # may differ between ranks: raises later
                 return None
-        elif (<TensorBase>x).block == NULL or layout != NULL and <PyObject *>(<TensorBase>x)._layout.whole != layout:
+        elif (<TensorBase>x).block == NULL or layout != NULL \
+                and <PyObject *>(<TensorBase>x)._layout.whole != layout:
             return None
         else:
             layout = <PyObject *>(<TensorBase>x)._layout.whole
@@ -49,7 +50,8 @@ cdef int label(result, GlobalLayout at) except -1:
     return 0
 
 
-cdef call_global(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn, GlobalLayout at):
+cdef call_global(OpBase op, tuple inputs, tuple attrs, Entry e, int flags, const int64_t *drawn,
+                 GlobalLayout at):
     """Run a call with a global input, as a local call if all are on one device."""
     if drawn == NULL and not (flags & ON_DEVICE and on_several_devices(inputs)):
         at = find_layout(inputs)

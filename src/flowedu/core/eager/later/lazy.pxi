@@ -1,5 +1,5 @@
-# Chapters 4 and 5: lazy tensors, values of a graph being built, with a shape and a dtype but no memory
-# (part of dispatch.pyx). An interpreter on the stack runs calls on them: see core/ops/call.pyx.
+# Chapters 4 and 5: lazy tensors, values of a graph being built, with a shape and a dtype but no
+# memory (part of dispatch.pyx). An interpreter (core/ops/call.pyx) runs calls on them.
 
 cdef dispatch_to(interpreter, OpBase op, tuple inputs, tuple attrs):
     """Run a call with the active interpreter. Lazy views get a Link, as eager views do."""
@@ -24,7 +24,8 @@ def lazy_tensor(symbol, shape, dtype, bint requires_grad=False, grad_name=None):
     cdef TensorBase y = new_tensor()
     cdef int d
     if len(shape) > FE_MAX_DIM:
-        raise ShapeError("a tensor has too many axes", expected=f"at most {FE_MAX_DIM}", got=str(tuple(shape)))
+        raise ShapeError("a tensor has too many axes", expected=f"at most {FE_MAX_DIM}",
+                         got=str(tuple(shape)))
     y.v.ndim, y.v.dtype = <int32_t>len(shape), dtype.code
     for d in range(y.v.ndim):
         y.v.shape[d] = shape[d]
@@ -36,8 +37,7 @@ def lazy_tensor(symbol, shape, dtype, bint requires_grad=False, grad_name=None):
 
 
 cdef raise_lazy(why):
-    raise LazyTensorError("this tensor is lazy: it stands for a value of an nn.Graph that is being built, or was built",
-                          got=why, expected="an eager tensor", fix="return it from build() and look at what the graph's call returns")
+    raise errors.lazy_tensor(why)
 
 
 def take_value(TensorBase x, TensorBase z):

@@ -13,11 +13,12 @@ Bytes moved on k devices for a logical value of n bytes (after OneFlow 0.9's cos
     P           2(k-1)n         (k-1)n                0
                 all-reduce      reduce-scatter
 
-Between different devices, every device receives the elements that it lacks, and partial sums are
+Between different devices, every device receives its missing elements, and partial sums are
 reduced where that moves the fewest bytes.
 """
 from flowedu.core.sbp.boxing.algebra import Boxing, Hop, Message, Primitive, Route, via
-from flowedu.core.sbp.boxing.primitives import ALL_REDUCE, BOXING, FILL, MOVE, PRIMITIVES, REDUCE, route
+from flowedu.core.sbp.boxing.primitives import (ALL_REDUCE, BOXING, FILL, MOVE, PRIMITIVES, REDUCE,
+                                                route)
 
-__all__ = ["ALL_REDUCE", "BOXING", "FILL", "MOVE", "PRIMITIVES", "REDUCE", "Boxing", "Hop", "Message", "Primitive",
-           "Route", "route", "via"]
+__all__ = ["ALL_REDUCE", "BOXING", "FILL", "MOVE", "PRIMITIVES", "REDUCE", "Boxing", "Hop",
+           "Message", "Primitive", "Route", "route", "via"]

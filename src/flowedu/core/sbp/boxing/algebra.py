@@ -1,7 +1,7 @@
 """Boxing algebra: primitives are collectives between two layouts; `|` and `via` combine them.
 
-`a | b` takes the route that moves fewer bytes (`a` if they are equal). `via(middle, a, b)` takes `a`
-to an intermediate layout and `b` from there. The search prunes routes above a limit of bytes.
+`a | b` takes the route that moves fewer bytes (`a` if they are equal). `via(middle, a, b)` takes
+`a` to an intermediate layout and `b` from there. The search prunes routes above a limit of bytes.
 """
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from os import PathLike
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +20,16 @@ from flowedu.core.sbp.sbp import Layout
 from flowedu.core.values.spec import Spec
 
 Message = tuple[int, int, int]       # from device, to device, bytes
+ANY = math.inf                       # no limit
 
 
 @dataclass(frozen=True)
 class Primitive:
     """One collective.
 
-    Attributes: label, its name between two layouts; when, a predicate that selects layouts; messages,
-    {(from, to): elements}; elements, the sum of these elements; in_ops(src, dst, spec), a function
-    parts -> parts in ops. (distributed/perform.py has one rank's half, over a communicator.)
+    Attributes: label, its name between two layouts; when, a predicate that selects layouts;
+    messages, {(from, to): elements}; elements, the sum of these elements; in_ops(src, dst, spec), a
+    function parts -> parts in ops. distributed/perform.py has one rank's half.
     """
 
     kind: str
@@ -38,7 +41,7 @@ class Primitive:
 
     @property
     def boxing(self) -> Boxing:
-        def best(src, dst, spec, limit):
+        def best(src: Layout, dst: Layout, spec: Spec, limit: float) -> Route | None:
             if not self.when(src, dst, spec.shape):
                 return None
             r = Route(src, dst, (Hop(self, src, dst, spec),), spec)
@@ -94,7 +97,7 @@ class Route:
         return [m for h in self.hops for m in h.messages()]
 
     def run(self, parts: Sequence) -> tuple:
-        """Return the parts under `dst`, computed in ops. Results may share memory, or be one value."""
+        """Return the parts under `dst`, computed in ops. Results may share memory."""
         for run in self._runs:
             parts = run(parts)
         return tuple(parts)
@@ -107,11 +110,10 @@ class Route:
             return [lambda parts: [parts[n] for n in order]]
         return [h.primitive.in_ops(h.src, h.dst, h.spec) for h in self.hops]
 
-    def perform(self, comm, part: np.ndarray | None, what: str = "") -> np.ndarray | None:
+    def perform(self, comm: Any, part: np.ndarray | None, what: str = "") -> np.ndarray | None:
         """Run the route on this rank and return its part under `dst` (None if it has no part).
 
-        Every rank of both layouts calls this. The result is contiguous and shares memory with `part`
-        only if the route is empty.
+        Every rank of both layouts calls this. Only an empty route returns the memory of `part`.
 
         Args:
             comm: this rank's end of a communicator (sbp/ranks).
@@ -133,7 +135,7 @@ class Route:
         """Return the hops, the bytes, and all messages (sender, receiver, bytes) as text."""
         return extensions.route_text(self)
 
-    def draw(self, path=None) -> str:
+    def draw(self, path: str | PathLike | None = None) -> str:
         """Return an SVG drawing of the blocks on each device, and write it to `path` if given."""
         return extensions.draw_route(self, path)
 
@@ -145,15 +147,16 @@ class Boxing:
         self.best = best
 
     def __or__(self, other: Boxing) -> Boxing:
-        def either(src, dst, spec, limit):
+        def either(src: Layout, dst: Layout, spec: Spec, limit: float) -> Route | None:
             one = self.best(src, dst, spec, limit)
             return other.best(src, dst, spec, limit if one is None else one.bytes) or one
         return Boxing(either)
 
 
-def via(middle: Callable[[Layout, Layout, Spec, float], Iterable[Layout]], first: Boxing, second: Boxing) -> Boxing:
+def via(middle: Callable[[Layout, Layout, Spec, float], Iterable[Layout]], first: Boxing,
+        second: Boxing) -> Boxing:
     """Return the expression `first`, then `second`, by the cheapest layout that `middle` yields."""
-    def through(src, dst, spec, limit):
+    def through(src: Layout, dst: Layout, spec: Spec, limit: float) -> Route | None:
         best = None
         for m in middle(src, dst, spec, limit):
             a = first.best(src, m, spec, limit)
@@ -163,6 +166,3 @@ def via(middle: Callable[[Layout, Layout, Spec, float], Iterable[Layout]], first
                 limit = best.bytes
         return best
     return Boxing(through)
-
-
-ANY = math.inf          # no limit

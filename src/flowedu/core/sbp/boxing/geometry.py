@@ -13,12 +13,11 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections import Counter
-from typing import NamedTuple
+from collections import Counter, defaultdict
+from typing import Any, NamedTuple
 
 from flowedu.core.sbp.sbp import Box, Layout, boxes
-
-Shape = tuple[int, ...]
+from flowedu.core.values.spec import Shape
 
 
 class Piece(NamedTuple):
@@ -70,8 +69,8 @@ def inside(box: Box, whole: Box) -> tuple[slice, ...]:
 @functools.lru_cache(maxsize=8192)
 def transfer(src: Layout, dst: Layout, shape: Shape) -> tuple[Need, ...]:
     """Return the Need of each device of `dst`: its cells and their senders."""
-    # A device that owns a piece keeps it. Otherwise the sender is the owner at the smallest distance
-    # (axes of the source's grid that differ), then that has sent least so far, then the nearest number.
+    # A device that owns a piece keeps it. Otherwise the sender is the owner at the smallest
+    # distance (axes of the source's grid that differ), then the one that has sent least so far.
     have, want = boxes(src.sbp, src.hierarchy, shape), boxes(dst.sbp, dst.hierarchy, shape)
     cuts = [sorted({box[d] for box in have}) for d in range(len(shape))]
     owners: dict[tuple[int, Box], list[int]] = {}
@@ -84,7 +83,8 @@ def transfer(src: Layout, dst: Layout, shape: Shape) -> tuple[Need, ...]:
     needs = []
     for i, (device, box) in enumerate(zip(dst.devices, want)):
         slot = dst.slot(i)
-        grid = [[(c, o[0]) for c in cut if (o := overlap((c,), (b,))) is not None] for cut, b in zip(cuts, box)]
+        grid = [[(c, o[0]) for c in cut if (o := overlap((c,), (b,))) is not None]
+                for cut, b in zip(cuts, box)]
         cells = []
         for at in itertools.product(*grid):
             whole, part = tuple(c for c, _ in at), tuple(o for _, o in at)
@@ -109,7 +109,7 @@ def _assign_takers(owners: dict[tuple[int, Box], list[int]], dst: Layout, want: 
     wanted: dict[Box, dict[int, list[int]]] = {}           # {box: {addend of the target: devices}}
     for i, (device, box) in enumerate(zip(dst.devices, want)):
         wanted.setdefault(box, {}).setdefault(dst.slot(i), []).append(device)
-    load, takers = Counter(), {}
+    load, takers = Counter[Any](), {}
     for (addend, cell), holders in owners.items():
         for box, slots in wanted.items():
             part = overlap(cell, box)
@@ -153,13 +153,9 @@ def equivalent(a: Layout, b: Layout, shape: Shape) -> bool:
     if set(a.devices) != set(b.devices) or a.slots != b.slots or a.reducer != b.reducer:
         return False
     have, want = boxes(a.sbp, a.hierarchy, shape), boxes(b.sbp, b.hierarchy, shape)
-    pairs = set()
-    for i, device in enumerate(a.devices):
-        j = b.devices.index(device)
-        if have[i] != want[j]:
-            return False
-        pairs.add((a.slot(i), b.slot(j)))
-    return len(pairs) == a.slots
+    order = [b.devices.index(d) for d in a.devices]
+    pairs = {(a.slot(i), b.slot(j)) for i, j in enumerate(order)}
+    return have == tuple(want[j] for j in order) and len(pairs) == a.slots
 
 
 @functools.lru_cache(maxsize=8192)
@@ -169,7 +165,8 @@ def merge_axes(at: Layout, shape: Shape) -> Layout:
     for a in range(len(at.sbp) - 1):
         if at.sbp[a] == at.sbp[a + 1]:
             h = at.hierarchy
-            flat = Layout(at.sbp[:a] + at.sbp[a + 1:], at.devices, h[:a] + (h[a] * h[a + 1],) + h[a + 2:])
+            flat = Layout(at.sbp[:a] + at.sbp[a + 1:], at.devices,
+                          h[:a] + (h[a] * h[a + 1],) + h[a + 2:])
             if boxes(flat.sbp, flat.hierarchy, shape) == boxes(at.sbp, h, shape):
                 return merge_axes(flat, shape)
     return at
@@ -204,7 +201,7 @@ def align_grids(src: Layout, dst: Layout, shape: Shape) -> tuple[Layout, Layout]
 
 def lines(at: Layout, axes: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Return the device indices in groups that differ only along these axes of the grid."""
-    groups: dict[Shape, list[int]] = {}
+    groups: dict[Shape, list[int]] = defaultdict(list)
     for i in range(at.k):
-        groups.setdefault(tuple(c for a, c in enumerate(at.coords(i)) if a not in axes), []).append(i)
+        groups[tuple(c for a, c in enumerate(at.coords(i)) if a not in axes)].append(i)
     return [tuple(g) for g in groups.values()]

@@ -40,18 +40,19 @@ def make_transfer(src: Layout, dst: Layout, spec: Spec) -> Run:
     """Return a function that slices, reduces, and joins the parts for each device of `dst`."""
     held = {d: (n, src.box(spec.shape, n)) for n, d in enumerate(src.devices)}
     reducer = src.reducer or dst.reducer or "sum"
-    recipes: dict[object, Recipe] = {}                     # devices that need the same part share it
+    recipes: dict[object, Recipe] = {}                    # devices that need the same part share it
     keys = []
     for i, (device, need) in enumerate(zip(dst.devices, transfer(src, dst, spec.shape))):
         whole = dst.box(spec.shape, i)
         pieces = [p for cell in need.cells for p in cell.pieces]
-        has = len(need.cells) == len(pieces) == 1 and device in held and pieces[0].sender == device and \
-            held[device][1] == pieces[0].box
+        own = len(need.cells) == len(pieces) == 1 and pieces[0].sender == device
+        has = own and device in held and held[device][1] == pieces[0].box
         keys.append(held[device][0] if has else (dst.slot(i), whole))
         if keys[-1] not in recipes:
-            recipes[keys[-1]] = itemgetter(keys[-1]) if has else make_recipe(need, whole, held, reducer, spec)
+            make = itemgetter(keys[-1]) if has else make_recipe(need, whole, held, reducer, spec)
+            recipes[keys[-1]] = make
 
-    def run(parts):
+    def run(parts: Sequence) -> Sequence:
         results = {key: recipe(parts) for key, recipe in recipes.items()}
         return [results[key] for key in keys]
     return run
@@ -66,14 +67,15 @@ def make_recipe(need: Need, whole: Box, held: dict, reducer: str, spec: Spec) ->
         combine = _make_combine(full[0].pieces, held, reducer)
         attrs = {"shape": shape_of(whole), **_range(full[0].box, whole)}
         return lambda parts: REGISTRY["slice_grad"](combine(parts), **attrs)
-    cells = [_make_combine(c.pieces, held, reducer) if c.pieces else _constant(c.box, reducer, spec) for c in need.cells]
+    cells = [_make_combine(c.pieces, held, reducer) if c.pieces else _constant(c.box, reducer, spec)
+             for c in need.cells]
     if len(cells) == 1:
         return cells[0]
     return lambda parts: _join_grid([cell(parts) for cell in cells], need.counts, 0)
 
 
-def _make_combine(pieces, held: dict, reducer: str) -> Recipe:
-    cuts = [make_cut(*held[p.sender], p.box) for p in pieces]
+def _make_combine(pieces: tuple, held: dict, reducer: str) -> Recipe:
+    cuts = [make_cut(held[p.sender][0], held[p.sender][1], p.box) for p in pieces]
     if len(cuts) == 1:
         return cuts[0]
     return lambda parts: functools.reduce(REGISTRY[COMBINE[reducer]], [c(parts) for c in cuts])
@@ -90,7 +92,8 @@ def make_cut(n: int, whole: Box, box: Box) -> Recipe:
 def _range(box: Box, whole: Box) -> dict[str, tuple[int, ...]]:
     """Return the attributes of the op slice that takes `box` from `whole`."""
     at = inside(box, whole)
-    return {"start": tuple(s.start for s in at), "stop": tuple(s.stop for s in at), "step": (1,) * len(at)}
+    return {"start": tuple(s.start for s in at), "stop": tuple(s.stop for s in at),
+            "step": (1,) * len(at)}
 
 
 def _constant(box: Box, reducer: str, spec: Spec) -> Recipe:
@@ -98,7 +101,7 @@ def _constant(box: Box, reducer: str, spec: Spec) -> Recipe:
     return lambda parts: REGISTRY["constant"](**attrs)
 
 
-def _join_grid(arrays: list, counts: tuple[int, ...], axis: int):
+def _join_grid(arrays: list, counts: tuple[int, ...], axis: int) -> object:
     """Return the concatenation of a row-major grid of arrays."""
     if len(arrays) == 1:
         return arrays[0]
@@ -113,7 +116,8 @@ def make_all_reduce(src: Layout, groups: Sequence[Sequence[int]]) -> Run:
     members = [[number[d] for d in group] for group in groups]
     group_of = [next(g for g, group in enumerate(groups) if d in group) for d in src.devices]
 
-    def run(parts):
-        totals = [functools.reduce(REGISTRY[COMBINE[src.reducer]], [parts[n] for n in group]) for group in members]
+    def run(parts: Sequence) -> Sequence:
+        totals = [functools.reduce(REGISTRY[COMBINE[src.reducer]], [parts[n] for n in group])
+                  for group in members]
         return [totals[g] for g in group_of]
     return run

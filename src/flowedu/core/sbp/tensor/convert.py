@@ -4,7 +4,7 @@ from __future__ import annotations
 from flowedu.core.eager.arrays import copy_of
 from flowedu.core.eager.dispatch import is_grad_enabled, labelled, make_custom_node, set_history
 from flowedu.core.eager.tensor import Tensor
-from flowedu.core.grad.custom import Custom
+from flowedu.core.grad.custom import Custom, TapeNode
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.boxing.primitives import route
 from flowedu.core.sbp.names import placement
@@ -35,26 +35,29 @@ def box_without_history(x: Tensor, global_layout: GlobalLayout) -> Tensor:
     new = apply_route(r, old, r.spec, global_layout.placement, old.identity)
     if r.hops and new and len(current().owned) > 1:    # virtual devices share memory: copy views
         distinct = {id(t): t for t in new.values()}
-        copies = {i: copy_of(t) if any(map(t.shares_block, old.values())) else t for i, t in distinct.items()}
+        copies = {i: copy_of(t) if any(map(t.shares_block, old.values())) else t
+                  for i, t in distinct.items()}
         new = {rank: copies[id(t)] for rank, t in new.items()}
-    return assemble(r.spec, global_layout, new, r if r.hops else None, old.identity or current().identify("moved", key))
+    return assemble(r.spec, global_layout, new, r if r.hops else None,
+                    old.identity or current().identify("moved", key))
 
 
 def box(x: Tensor, global_layout: GlobalLayout, grad_layout: GlobalLayout | None = None) -> Tensor:
     if x.global_layout is global_layout and grad_layout is None:
         return x
-    y = labelled(x, global_layout) if x.global_layout is global_layout else box_without_history(x, global_layout)
+    convert = labelled if x.global_layout is global_layout else box_without_history
+    y = convert(x, global_layout)
     return record(y, x, BoxingNode(x, global_layout, grad_layout)) if x.requires_grad else y
 
 
 class BoxingNode(Custom):
-    """A change of layout. The gradient is boxed to `grad_layout`, else to the source's placement."""
+    """A change of layout. The gradient goes to `grad_layout`, else to the source's placement."""
 
     def __init__(self, x: Tensor, global_layout: GlobalLayout, grad_layout: GlobalLayout | None):
         super().__init__("global_to_global", (x,))
         self.src, self.dst, self.grad_layout = x.global_layout, global_layout, grad_layout
 
-    def backward(self, node, douts):
+    def backward(self, node: TapeNode, douts: list[Tensor | None]) -> list[Tensor | None]:
         g, = douts
         if g is None:
             return [None]
@@ -64,18 +67,20 @@ class BoxingNode(Custom):
             return [box(g, self.grad_layout)]
         if g.global_layout.placement == self.src.placement:
             return [g]
-        return [box(g, with_texts(self.src, ["B" if s[0] == "P" else s for s in self.src.layout.sbp]))]
+        sbp = ["B" if s[0] == "P" else s for s in self.src.layout.sbp]
+        return [box(g, with_texts(self.src, sbp))]
 
 
 def from_logical(t: Tensor, global_layout: GlobalLayout) -> Tensor:
     """Return the global tensor of a logical value that every rank has in full."""
     parts = {d: labelled(t, None) for d in global_layout.layout.devices if d in current().owned}
     identity = current().identify("created", (global_layout, t.spec))
-    if global_layout.placement.type == "cuda" or t._device:       # slice first, then copy to devices
+    if global_layout.placement.type == "cuda" or t._device:      # slice first, then copy to devices
         to_parts = route(global_layout.whole.layout, global_layout.layout, t.spec)
         parts = apply_route(to_parts, parts, t.spec, global_layout.placement)
         return assemble(t.spec, global_layout, parts, None, identity)
-    whole = assemble(t.spec, global_layout.whole, dict.fromkeys(parts, labelled(t, None)), None, identity)
+    whole = assemble(t.spec, global_layout.whole, dict.fromkeys(parts, labelled(t, None)), None,
+                     identity)
     return box_without_history(whole, global_layout)
 
 

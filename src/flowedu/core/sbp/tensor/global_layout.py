@@ -2,18 +2,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from flowedu.core import extensions
 from flowedu.core.eager.dispatch import GlobalLayout
-from flowedu.core.sbp.names import as_sbp, of_text, placement, sbp, split, world_error
+from flowedu.core.sbp.names import Sbps, as_sbp, of_text, placement, sbp
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import Layout, find_misfit
-from flowedu.errors import ArgumentError, DTypeError
+from flowedu.errors import layouts as errors
 
 _known: dict[tuple, GlobalLayout] = {}
 
 
-def remember(table: dict, key, value):
+def remember(table: dict, key: tuple, value: Any) -> Any:
     """Store a value in a cache, which is cleared first if it is full, and return the value."""
     if len(table) >= 4096:
         table.clear()
@@ -22,7 +23,7 @@ def remember(table: dict, key, value):
 
 
 def layout_of(p: placement, sbps: tuple[sbp, ...]) -> GlobalLayout:
-    """Return the GlobalLayout of a checked placement and one checked sbp for each axis of its grid."""
+    """Return the GlobalLayout of a placement and one sbp per axis of its grid, all checked."""
     key = (p, tuple(s.text for s in sbps))
     global_layout = _known.get(key)
     if global_layout is None:
@@ -39,7 +40,7 @@ def with_texts(global_layout: GlobalLayout, texts: Sequence[str]) -> GlobalLayou
     return layout_of(global_layout.placement, tuple(map(of_text, texts)))
 
 
-def make_layout(p, sbps, shape: Sequence[int], what: str) -> GlobalLayout:
+def make_layout(p: placement, sbps: Sbps, shape: Sequence[int], what: str) -> GlobalLayout:
     """Return the GlobalLayout of a user's placement and sbp, checked for a logical shape."""
     check_placement(p, what)
     sbps = as_sbp(sbps, len(p.hierarchy), what)
@@ -47,15 +48,14 @@ def make_layout(p, sbps, shape: Sequence[int], what: str) -> GlobalLayout:
     return layout_of(p, sbps)
 
 
-def check_placement(p, what: str) -> None:
+def check_placement(p: placement, what: str) -> None:
     if not isinstance(p, placement):
-        raise DTypeError(f"{what}: placement is not a placement", expected="flow.placement(type, ranks)", got=repr(p),
-                         fix='flow.placement("cpu", [0, 1])')
+        raise errors.not_a_placement(what, p)
     if p.type == "cuda":
         extensions.rank_gpus.check(p, what)
     size = current().size
     if max(p.devices) >= size:
-        raise world_error(p, size)
+        raise errors.world_error(p, size)
 
 
 def check_fits(p: placement, sbps: tuple[sbp, ...], shape: Sequence[int], what: str) -> None:
@@ -65,14 +65,6 @@ def check_fits(p: placement, sbps: tuple[sbp, ...], shape: Sequence[int], what: 
         return
     axis, least, n = misfit
     if least is None:
-        raise axis_error(what, axis, shape, f"an axis of {tuple(shape)}",
-                      "flow.sbp.split(0)" if shape else "flow.sbp.broadcast: the tensor has no axis")
-    raise ArgumentError(f"{what}: axis {axis} is too short to be split over {n} devices ({least} vs {n})",
-                        expected=f"{n} elements or more", got=f"shape {tuple(shape)}, sbp {tuple(sbps)}",
-                        fix="split another axis, or flow.sbp.broadcast")
-
-
-def axis_error(what: str, axis: int, shape: Sequence[int], expected: str, fix: str = "flow.sbp.split(0)") -> ArgumentError:
-    """Return the error for a split of an axis that the shape does not have."""
-    return ArgumentError(f"{what}: Split axis out of range (expected to be in range of [0, {len(shape)}), but got {axis}!)",
-                         expected=expected, got=repr(split(axis)), fix=fix)
+        raise errors.axis_error(what, axis, shape, f"an axis of {tuple(shape)}", "flow.sbp.split(0)"
+                                if shape else "flow.sbp.broadcast: the tensor has no axis")
+    raise errors.short_axis(what, axis, n, least, shape, sbps)

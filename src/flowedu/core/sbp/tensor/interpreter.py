@@ -1,4 +1,4 @@
-"""Eager interpreter of global tensors: choose a signature, box the inputs, run the op on every part.
+"""Eager interpreter of global tensors: chooses a signature, boxes inputs, runs the op on each part.
 
 It runs the calls that have a global tensor among the inputs. The choice depends only on Specs,
 attributes, and layouts, so plans are cached. Gradients are recorded on logical values
@@ -6,7 +6,7 @@ attributes, and layouts, so plans are cached. Gradients are recorded on logical 
 """
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flowedu.core import extensions
 from flowedu.core.eager.dispatch import GlobalLayout, copy_to_device, global_tensor, labelled
@@ -16,7 +16,7 @@ from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.boxing.primitives import route as route_of
 from flowedu.core.sbp.choose import Choice, choose
 from flowedu.core.sbp.local import LocalCall
-from flowedu.core.sbp.names import placement, world_error
+from flowedu.core.sbp.names import placement
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.signature import names_of
 from flowedu.core.sbp.tensor.global_layout import remember, with_texts
@@ -24,13 +24,14 @@ from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 from flowedu.core.values.storage import from_numpy as over
 from flowedu.core.values.thread_state import thread_state
-from flowedu.errors import ArgumentError, user_line
+from flowedu.errors import layouts as errors
+from flowedu.errors import user_line
 
 _plans: dict[tuple, CallPlan] = {}
 
 
 class Parts(dict):
-    """{rank: part} of this thread's ranks, the value's Engine.identify, and its Choice, Route, or None."""
+    """{rank: part} of this thread, the value's Engine.identify, and its Choice, Route, or None."""
 
     identity, origin = 0, None
 
@@ -46,10 +47,10 @@ class CallPlan(NamedTuple):
     outs: tuple[Spec, ...]
 
 
-def run(op: Op, inputs: tuple, attrs: tuple):
+def run(op: Op, inputs: tuple, attrs: tuple) -> Tensor | tuple[Tensor, ...]:
     """Return the result of `op(*inputs)`: a tensor without history, or a tuple of tensors."""
     home = _find_placement(op, inputs)
-    names = attrs[:-2] if op.random else attrs            # without seed and draw, which differ in every call
+    names = attrs[:-2] if op.random else attrs   # without seed and draw, which differ in every call
     strict, rule = thread_state.strict, thread_state.rule
     global_layouts = tuple(home if x.global_layout is None else x.global_layout for x in inputs)
     key = (op, names, global_layouts, strict, rule, *[(x._sizes(), x.dtype) for x in inputs])
@@ -68,21 +69,11 @@ def _find_placement(op: Op, inputs: tuple) -> GlobalLayout:
     for i, x in enumerate(inputs):
         if x.global_layout is None:
             if not x.uniform:
-                j, names = next(j for j, y in enumerate(inputs) if y.global_layout is not None), names_of(op, len(inputs))
-                raise ArgumentError(
-                    f"{op.name}: Got input tensors with inconsistent attributes! op_type_name: {op.name}, attributes of "
-                    f"inputs is: {', '.join('local' if y.global_layout is None else 'global' for y in inputs)}",
-                    expected="all inputs local, or all global", got=f"{names[i]} is local, {names[j]} is global",
-                    fix=f"{names[i]}.to_global(placement={names[j]}.placement, "
-                    f"sbp=[{', '.join(['flow.sbp.broadcast'] * len(inputs[j].global_layout.sbp))}])")
+                raise errors.local_and_global(op.name, inputs, names_of(op, len(inputs)), i)
         elif home is None:
             home, first = x.global_layout.whole, i
         elif x.global_layout.whole is not home:
-            raise ArgumentError(
-                f"{op.name}: Expected all tensors to be on the same placement, but found at least two placements, "
-                f"{home.placement} (positional {first}) and {x.global_layout.placement} (positional {i})!",
-                expected="one placement", got="two", fix=f"{names_of(op, len(inputs))[i]}.to_global("
-                f"placement={home.placement}, sbp=...)")
+            raise errors.two_placements(op.name, inputs, names_of(op, len(inputs)), first, i)
     return home
 
 
@@ -98,10 +89,10 @@ def _make_plan(op: Op, specs: list[Spec], attrs: tuple, home: GlobalLayout,
     return CallPlan(home, choice, routes, choice.calls, results, op.infer(specs, attrs))
 
 
-def _execute(op: Op, plan: CallPlan, inputs: tuple, attrs: tuple):
+def _execute(op: Op, plan: CallPlan, inputs: tuple, attrs: tuple) -> Tensor | tuple[Tensor, ...]:
     engine, devices = current(), plan.home.layout.devices
     if devices[-1] >= engine.size:                        # the cached plan is for a larger world
-        raise world_error(plan.home.placement, engine.size)
+        raise errors.world_error(plan.home.placement, engine.size)
     owned, p = [d for d in devices if d in engine.owned], plan.home.placement
     if op.random:
         args = {d: tuple(_expanded_zero(x, place_of(p, d)) for x in inputs) for d in owned}
@@ -118,7 +109,8 @@ def _execute(op: Op, plan: CallPlan, inputs: tuple, attrs: tuple):
     identity = engine.identify(op, attrs, inputs)
     if len(plan.outs) == 1:
         return assemble(plan.outs[0], plan.global_layouts[0], results, plan.choice, identity)
-    return tuple(assemble(spec, layout, {d: y[i] for d, y in results.items()}, plan.choice, identity and identity + i)
+    return tuple(assemble(spec, layout, {d: y[i] for d, y in results.items()},
+                          plan.choice, identity and identity + i)
                  for i, (spec, layout) in enumerate(zip(plan.outs, plan.global_layouts)))
 
 
@@ -129,14 +121,15 @@ def _expanded_zero(x: Tensor, place: int) -> Tensor:
 
 
 def _input_parts(x: Tensor, plan: CallPlan, route: Route | None) -> Parts:
-    """Return the parts of an input in the layout of the plan. Local inputs are equal on all ranks."""
+    """Return the parts of an input in the plan's layout. Local inputs are equal on all ranks."""
     if x.global_layout is None:
         parts = Parts({d: x for d in plan.home.layout.devices if d in current().owned})
         if x.ndim or x._device:                            # 0-d tensors may stay in main memory
             parts = place_on_devices(parts, plan.home.placement)
     else:
         parts = parts_of(x)
-    return parts if route is None else apply_route(route, parts, x.spec, plan.home.placement, parts.identity)
+    return parts if route is None else apply_route(route, parts, x.spec, plan.home.placement,
+                                                   parts.identity)
 
 
 # ---- parts
@@ -150,7 +143,7 @@ def on(x: Tensor, place: int) -> Tensor:
     return x if x._device == place else copy_to_device(x, place)
 
 
-def place_on_devices(parts: Parts, p: placement) -> Parts:
+def place_on_devices(parts: dict, p: placement) -> Any:
     """Return the parts, each in the memory of its device."""
     if p.type == "cpu" and not any(x._device for x in parts.values()):
         return parts
@@ -166,8 +159,8 @@ def parts_of(x: Tensor) -> Parts:
     return x.rare.parts
 
 
-def assemble(spec: Spec, global_layout: GlobalLayout, parts: dict, origin: Choice | Route | None = None,
-             identity=0) -> Tensor:
+def assemble(spec: Spec, global_layout: GlobalLayout, parts: dict,
+             origin: Choice | Route | None = None, identity: int = 0) -> Tensor:
     """Return the global tensor with these parts, without history."""
     if global_layout.placement.type == "cuda":
         parts = place_on_devices(parts, global_layout.placement)
@@ -178,8 +171,8 @@ def assemble(spec: Spec, global_layout: GlobalLayout, parts: dict, origin: Choic
     return y
 
 
-def apply_route(route: Route, parts: dict, spec: Spec, p: placement, identity: int = 0) -> Parts:
-    """Return the parts after a route, on the devices of p. Collective unless this thread owns all."""
+def apply_route(route: Route, parts: dict, spec: Spec, p: placement, identity: int = 0) -> Any:
+    """Return the parts after a route, on the devices of p; collective unless all are owned here."""
     if not route.hops:
         return place_on_devices(parts, p)
     if spec.dtype in (dt.float16, dt.bfloat16):           # sum and send as float32
@@ -189,9 +182,12 @@ def apply_route(route: Route, parts: dict, spec: Spec, p: placement, identity: i
         return {r: cast(x, dtype=spec.dtype) for r, x in parts.items()}
     engine, src, dst = current(), route.src.devices, route.dst.devices
     owned = engine.owned                                  # test first and last before building sets
-    if len(owned) == engine.size or src[0] in owned and src[-1] in owned and set(src + dst) <= set(owned):
+    if len(owned) == engine.size or src[0] in owned and src[-1] in owned and set(src +
+                                                                                 dst) <= set(owned):
         xs = [parts[d] for d in src]
         ys = extensions.rank_gpus.run(route, xs, p) if any(x._device for x in xs) else route.run(xs)
         return place_on_devices(dict(zip(dst, ys)), p)
-    arrays = {r: engine.comm(r).box(route, parts[r].peek() if r in parts else None, identity=identity) for r in owned}
-    return place_on_devices({r: over(y, spec.dtype, Tensor) for r, y in arrays.items() if y is not None}, p)
+    arrays = {r: engine.comm(r).box(route, parts[r].peek() if r in parts else None,
+                                    identity=identity) for r in owned}
+    return place_on_devices({r: over(y, spec.dtype, Tensor) for r, y in arrays.items()
+                             if y is not None}, p)

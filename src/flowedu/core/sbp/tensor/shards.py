@@ -9,17 +9,18 @@ from flowedu.core import extensions
 from flowedu.core.eager.arrays import copy_of
 from flowedu.core.eager.dispatch import GlobalLayout, copy_into, labelled, set_history, take_parts
 from flowedu.core.eager.tensor import Tensor
-from flowedu.core.grad.custom import Custom
+from flowedu.core.grad.custom import Custom, TapeNode
 from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
-from flowedu.core.sbp.names import as_sbp
+from flowedu.core.sbp.names import Sbps, as_sbp, placement
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import DUAL, Layout, split_axis
+from flowedu.core.sbp.tensor import global_layout as layouts
 from flowedu.core.sbp.tensor.convert import box, from_logical, record
-from flowedu.core.sbp.tensor.global_layout import axis_error, check_placement, layout_of, make_layout, remember, with_texts
+from flowedu.core.sbp.tensor.global_layout import check_placement, layout_of, make_layout
 from flowedu.core.sbp.tensor.interpreter import assemble, on, parts_of, place_on_devices
 from flowedu.core.values.spec import Spec
-from flowedu.errors import ArgumentError, CheckError, UnsupportedError
+from flowedu.errors import layouts as errors
 
 
 # ---- from local
@@ -30,9 +31,9 @@ class Joined(Custom):
         super().__init__("local_to_global", (x,))
         self.global_layout, self.spec, self.place = global_layout, spec, x._device
 
-    def backward(self, node, douts):
+    def backward(self, node: TapeNode, douts: list[Tensor]) -> list[Tensor]:
         dual = [DUAL.get(s, s) for s in self.global_layout.layout.sbp]
-        g = box_like(douts[0], with_texts(self.global_layout, dual))
+        g = box_like(douts[0], layouts.with_texts(self.global_layout, dual))
         parts = [on(p, self.place) for p in parts_of(g).values()]
         if not parts:                                  # a rank outside the placement
             zero = REGISTRY["constant"](shape=self.shapes[0], value=0, dtype=self.spec.dtype)
@@ -43,14 +44,13 @@ class Joined(Custom):
         return [total if len(parts) > 1 else labelled(total, None)]
 
 
-def from_local(x: Tensor, p, sbps, check_meta: bool, copy: bool = False) -> Tensor:
+def from_local(x: Tensor, p: placement | None, sbps: Sbps | None, check_meta: bool,
+               copy: bool = False) -> Tensor:
     if p is None or sbps is None:
-        raise CheckError("Converting a local tensor to global tensor must have placement and sbp parameters.",
-                         expected="both", got=f"placement={p!r}, sbp={sbps!r}",
-                         fix='x.to_global(placement=flow.placement("cpu", [0]), sbp=flow.sbp.split(0))')
+        raise errors.no_placement(p, sbps)
     check_placement(p, "to_global")
     global_layout, engine = layout_of(p, as_sbp(sbps, len(p.hierarchy), "to_global")), current()
-    alone = len(engine.owned) == engine.size           # this thread owns all shards, which are equal
+    alone = len(engine.owned) == engine.size          # this thread owns all shards, which are equal
     if x._device and p.type == "cuda" and not alone:
         extensions.rank_gpus.check_own(x, p, engine.rank)
     others = None if alone else extensions.remote_shards
@@ -71,7 +71,8 @@ def _logical_shape(shape: tuple[int, ...], layout: Layout) -> tuple[int, ...]:
         axis = split_axis(s)
         if axis is not None:
             if axis >= len(shape):
-                raise axis_error("to_global", axis, shape, f"an axis of the local shape {shape}")
+                raise errors.axis_error("to_global", axis, shape,
+                                        f"an axis of the local shape {shape}")
             sizes[axis] *= n
     return tuple(sizes)
 
@@ -84,7 +85,7 @@ class Shard(Custom):
         super().__init__("global_to_local", (x,))
         self.global_layout, self.rank, self.spec = x.global_layout, rank, x.spec
 
-    def backward(self, node, douts):
+    def backward(self, node: TapeNode, douts: list[Tensor]) -> list[Tensor]:
         texts = [DUAL.get(s, s) for s in self.global_layout.layout.sbp]
         parts = {self.rank: labelled(douts[0], None)}
         layout = self.global_layout.layout
@@ -93,7 +94,8 @@ class Shard(Custom):
                 shape = tuple(layout.local_shape(self.spec.shape, i))
                 zero = REGISTRY["constant"](shape=shape, value=0, dtype=self.spec.dtype)
                 parts[d] = parts[self.rank] if "B" in texts and "P" not in texts else zero
-        return [assemble(self.spec, with_texts(self.global_layout, texts), parts if self.rank in layout.devices else {})]
+        return [assemble(self.spec, layouts.with_texts(self.global_layout, texts),
+                         parts if self.rank in layout.devices else {})]
 
 
 def to_local(self: Tensor, *, rank: int | None = None, copy: bool = False) -> Tensor:
@@ -105,19 +107,14 @@ def to_local(self: Tensor, *, rank: int | None = None, copy: bool = False) -> Te
     Raises ArgumentError (a RuntimeError) for a local tensor, and for several shards without a rank.
     """
     if self.global_layout is None:
-        raise ArgumentError("to_local: Expected global tensor for to_local but got local tensor!", got="a local one",
-                            expected="a global tensor", fix="it is local already")
+        raise errors.already_local()
     if self.is_lazy:
-        raise UnsupportedError("to_local: not inside nn.Graph.build", expected="global tensors in a global graph",
-                               got="a lazy tensor", fix="call it on what the graph returns")
+        raise errors.to_local_in_build()
     parts, owned = parts_of(self), current().owned
     if rank is None and len(parts) > 1:
-        raise ArgumentError(f"to_local: this process owns ranks {', '.join(map(str, parts))}: which shard is meant?",
-                            expected="one shard", got=f"{len(parts)} shards", fix="x.to_local(rank=0), or x.parts, which "
-                            "has all; under flow.distributed.spawn or the launcher every rank has its own")
+        raise errors.which_shard(parts)
     if rank is not None and rank not in owned:
-        raise ArgumentError(f"to_local: rank {rank} belongs to another process", expected=f"one of {owned}", got=str(rank),
-                            fix="leave rank out")
+        raise errors.foreign_rank(rank, owned)
     rank = next(iter(parts), owned[0]) if rank is None else rank
     part = parts.get(rank)
     if part is None:
@@ -152,7 +149,8 @@ def write_parts(x: Tensor, z: Tensor, history: bool) -> None:
 _layouts: dict[tuple, GlobalLayout] = {}         # a cache of checked layouts
 
 
-def to_global(self: Tensor, placement=None, sbp=None, *, grad_sbp=None, check_meta: bool | None = None,
+def to_global(self: Tensor, placement: placement | None = None, sbp: Sbps | None = None, *,
+              grad_sbp: Sbps | None = None, check_meta: bool | None = None,
               copy: bool = False) -> Tensor:
     """Convert a local tensor, this rank's shard, to a global one, or box a global tensor.
 
@@ -163,45 +161,46 @@ def to_global(self: Tensor, placement=None, sbp=None, *, grad_sbp=None, check_me
         check_meta: True (default): the ranks compare shapes and dtypes (local tensors).
         copy: return new memory even if no boxing is needed.
 
-    A local tensor is the part along axis i for split(i) (equal sizes, or those of the balanced split), an
-    addend for partial_sum; for broadcast, the values of the first rank are used. Every rank of the world
-    must call this. With several virtual devices, the local tensor is the shard of each.
+    A local tensor is the part along axis i for split(i) (equal sizes, or those of the balanced
+    split), an addend for partial_sum; for broadcast, the values of the first rank are used. Every
+    rank of the world must call this. The local tensor is the shard of each virtual device.
 
-    Raises ArgumentError (a RuntimeError) for invalid shapes, axes, and ranks, CheckError without a layout.
+    Raises ArgumentError for invalid shapes, axes, and ranks, CheckError without a layout.
     """
     if self.global_layout is None and self.is_lazy or current_interpreter() is not None:
         top = current_interpreter()
         if not hasattr(top, "to_global"):
-            raise UnsupportedError("to_global: not inside a job function", expected="nn.Graph or eager tensors",
-                                   got="a lazy tensor", fix="flow.parallel_cast, or scopes")
+            raise errors.to_global_in_job()
         return top.to_global(self, placement, sbp, grad_sbp)
     if self.global_layout is None:
         return from_local(self, placement, sbp, check_meta is not False, copy)
     return box_to(self, placement, sbp, grad_sbp, copy)
 
 
-def box_to(x: Tensor, p, sbps, grad_sbp, copy: bool) -> Tensor:
+def box_to(x: Tensor, p: placement | None, sbps: Sbps | None, grad_sbp: Sbps | None,
+           copy: bool) -> Tensor:
     if p is None and sbps is None and grad_sbp is None:
         return x
-    key = (x.global_layout, p, tuple(sbps) if type(sbps) is list else sbps, x._sizes(), current().size)
+    key = (x.global_layout, p, tuple(sbps) if type(sbps) is list else sbps, x._sizes(),
+           current().size)
     try:
         global_layout = _layouts.get(key)
     except TypeError:                              # unhashable, so not a placement or sbp
         global_layout = _target_layout(x, p, sbps)
     if global_layout is None:
-        global_layout = remember(_layouts, key, _target_layout(x, p, sbps))
+        global_layout = layouts.remember(_layouts, key, _target_layout(x, p, sbps))
     grad_layout = None
     if grad_sbp is not None:
-        grad_layout = make_layout(x.global_layout.placement, grad_sbp, x._sizes(), "to_global: grad_sbp")
+        grad_layout = make_layout(x.global_layout.placement, grad_sbp, x._sizes(),
+                                  "to_global: grad_sbp")
     y = box(x, global_layout, grad_layout)
     return copy_of(y) if copy and y is x else y
 
 
-def _target_layout(x: Tensor, p, sbps) -> GlobalLayout:
+def _target_layout(x: Tensor, p: placement | None, sbps: Sbps | None) -> GlobalLayout:
     """Return the layout that the arguments of to_global specify."""
     p = x.global_layout.placement if p is None else p
     check_placement(p, "to_global")
     if sbps is None and len(p.hierarchy) != len(x.global_layout.sbp):
-        raise ArgumentError("to_global: another hierarchy needs an sbp", expected=f"{len(p.hierarchy)} of them",
-                            got=f"sbp=None, and the present one is {x.global_layout.sbp}", fix="pass sbp=")
+        raise errors.sbp_for_hierarchy(p.hierarchy, x.global_layout.sbp)
     return make_layout(p, x.global_layout.sbp if sbps is None else sbps, x._sizes(), "to_global")

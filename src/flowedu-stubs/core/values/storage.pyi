@@ -6,6 +6,20 @@ from flowedu.errors import OutOfMemoryError
 class Array:
     """N-dimensional array: address, dtype, shape, strides."""
     @property
+    def _block_address(self) -> tuple:
+        """(address, bytes) of the block; for borrowed memory, those of the original array."""
+    @property
+    def _device(self) -> int: """The device of the memory: 0 for main memory, 1 + k for the k-th GPU."""
+    def _is_row_major(self): ...
+    @property
+    def _numel(self) -> int: ...
+    @property
+    def _read_only(self) -> bool: ...
+    @property
+    def _storage_offset(self) -> int: """Elements between the start of the block and the first element."""
+    @property
+    def _version_count(self) -> int: """Number of in-place writes to the memory."""
+    @property
     def address(self) -> int: """Address of the first element; shows how views share memory."""
     @property
     def dtype(self) -> _dtype: ...

@@ -1,22 +1,20 @@
 """Written by `make stubs`: do not edit."""
-from typing import Any
+from flowedu.core.eager.dispatch import TensorBase
+from typing import Any, Self
 
 class Executor:
     """Executor of a Plan."""
     def accepts(self, arguments: tuple): """Return True for C-contiguous ndarrays with the right shapes and dtypes."""
+    as_tensors: bool
+    counter: TensorBase | Any
     @property
-    def as_tensors(self) -> bool: ...
-    @property
-    def counter(self) -> Any: ...
-    @property
-    def nt(self) -> Any: ...
+    def nt(self) -> int: ...
     @property
     def plan(self) -> Any: ...
     @property
-    def pythons(self) -> Any: ...
+    def pythons(self) -> list | Any: ...
     def run(self, arguments: tuple): """Run one step."""
-    @property
-    def runs(self) -> int: ...
+    runs: int
     def set_kept(self, valid: bool):
         """Set `kept` (abi.h): True if an earlier run filled the scratch memory of `kept` nodes."""
     def stale(self, share: int = 1):
@@ -24,8 +22,8 @@ class Executor:
     def takes(self, arguments: tuple):
         """Return True for contiguous, eager, local CPU tensors with the right shapes and dtypes."""
     def times(self, arguments: tuple, repeats: int = 20): """Return the least seconds per call in `repeats` runs."""
-    @property
-    def written(self) -> list: ...
+    written: list | Any
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
 LARGEST: int
 def scratch_bytes(entry: Any, places, threads: int = 0) -> int:
     """Return the scratch bytes of the kernel of `entry`. threads: 0 for the current setting."""
