@@ -19,7 +19,10 @@ HERE = os.path.dirname(__file__)
 
 
 def compiled(isa: str) -> list[str]:
-    """The names of the compiled kernel modules for this instruction set; empty where it is not built."""
+    """Return the names of the compiled kernel modules for this instruction set.
+
+    The list is empty if the instruction set is not built.
+    """
     folder = os.path.join(HERE, isa)
     files = os.listdir(folder) if os.path.isdir(folder) else ()
     return sorted({f.partition(".")[0] for f in files if f.endswith((".so", ".pyd"))})
@@ -32,18 +35,23 @@ def choose_isa() -> str:
         raise ImportError(f"FLOWEDU_ISA={forced!r} is not built; built here: {sorted(here) or 'nothing'}")
     if forced:
         lacks = NEEDS[forced] - cpu_flags()
-        if lacks:                                                # it would die of an illegal instruction
+        if lacks:                                                # avoids an illegal instruction
             raise ImportError(f"FLOWEDU_ISA={forced!r}: this processor lacks {', '.join(sorted(lacks))}")
         return forced
     if chosen := best(here, cpu_flags()):
         return chosen
-    raise ImportError("flowedu's kernels are not compiled" + (f" for this processor, only {sorted(here)}" if here else "") +
+    raise ImportError("flowedu's kernels are not compiled" + (f" for this processor, only {sorted(here)}"
+                                                              if here else "") +
                       ". In a checkout run `make build`; it needs gcc.")
 
 
 def openblas() -> tuple[int, int]:
-    """Addresses of (sgemm, dgemm) in the installed OpenBLAS wheel. It gets one thread: our own threads split the work."""
-    found = importlib.util.find_spec("scipy_openblas32")         # importing it would cost as much as half of NumPy
+    """Addresses of (sgemm, dgemm) in the installed OpenBLAS wheel.
+
+    It gets one thread: our own threads split the work.
+    """
+    # Importing it would cost as much as half of NumPy.
+    found = importlib.util.find_spec("scipy_openblas32")
     if found is None:
         raise ImportError("flowedu needs OpenBLAS: pip install scipy-openblas32")
     folder = os.path.join(os.path.dirname(found.origin), "lib")
@@ -53,7 +61,8 @@ def openblas() -> tuple[int, int]:
         raise ImportError(f"no OpenBLAS library in {folder}; reinstall it: pip install --force-reinstall "
                           "scipy-openblas32")
     before = os.environ.get("OPENBLAS_NUM_THREADS")
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"                     # read on loading: threads made here would spin a while
+    # Read on loading: threads made here would spin a while.
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
     try:
         lib = ctypes.CDLL(os.path.join(folder, file))
     finally:
@@ -65,8 +74,10 @@ def openblas() -> tuple[int, int]:
 
 
 def register(*modules: str) -> None:
-    """Enter the kernels of these modules in TABLE. A file of records names the modules of its kernels, so the table grows
-    with what is imported. A kernel whose name is there already takes that one's place: a faster one, say."""
+    """Register the kernels of these modules in TABLE, replacing kernels of the same name.
+
+    Records of ops name the modules of their kernels, so TABLE grows as records are imported.
+    """
     for name in modules:
         module = importlib.import_module(f"{__name__}.{ISA}.{name}")
         if hasattr(module, "bind"):
@@ -77,7 +88,8 @@ def register(*modules: str) -> None:
 
 ISA, BLAS = choose_isa(), openblas()
 TABLE: dict[tuple[str, int], tuple[int, int]] = {}
-# {code of a 16-bit float: f(op, float32's row, specs, output specs, attributes), which gives a call's row and `extra`}
+# {code of a 16-bit float: f(op, float32's row, specs, output specs, attributes), which gives a call's row and
+# `extra`}
 NARROW: dict[int, Callable] = {}
 register("elementwise", "matmul", "reduce", "layout", "cast")          # the course's
 TILES = importlib.import_module(f"{__name__}.{ISA}.elementwise").tiles()

@@ -5,12 +5,15 @@ The module imports only the standard library, because setup.py reads it before a
 import os
 
 ORDER = ("v4", "v3", "base")                        # the best first
-NEEDS = {"v4": {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma"}, "v3": {"avx2", "fma", "bmi2", "f16c"},
-         "base": set()}
+NEEDS = {"v4": {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma"},
+         "v3": {"avx2", "fma", "bmi2", "f16c"}, "base": set()}
 
 
 def cpu_flags() -> set[str]:
-    """The processor's instruction-set flags; empty where the system does not tell (then `base` is used)."""
+    """Return the processor's instruction-set flags.
+
+    The set is empty if the system does not list them; then `base` is used.
+    """
     machine = os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE", "")
     if machine.lower() not in ("x86_64", "amd64"):
         return set()
@@ -25,5 +28,8 @@ def cpu_flags() -> set[str]:
 
 
 def best(of: set[str], flags: set[str]) -> str | None:
-    """The best of these instruction sets for a processor with these flags; None where it has none of them."""
+    """Return the best instruction set of `of` for a processor with these flags.
+
+    None: the processor supports none of them.
+    """
     return next((isa for isa in ORDER if isa in of and NEEDS[isa] <= flags), None)

@@ -1,12 +1,12 @@
-/* Where along an axis the largest element stands: the first of equals; a NaN counts as the largest. x is (outer, n, inner),
- * a block looks through one of outer * inner runs. */
+/* Index of the largest element along an axis: the first of equal elements; a NaN counts as the largest. x is
+ * (outer, n, inner); a block searches one of outer * inner runs. */
 #include "fold.h"
 
 struct Place { T value; index_t at; };
 
 __device__ __forceinline__ bool better(Place a, Place b) {
     const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
-    if (a.at < 0 || b.at < 0) return a.at >= 0;                      /* nothing was seen yet */
+    if (a.at < 0 || b.at < 0) return a.at >= 0;                      /* no element seen yet */
     if (a_nan || b_nan) return a_nan && (!b_nan || a.at < b.at);
     return a.value > b.value || (a.value == b.value && a.at < b.at);
 }

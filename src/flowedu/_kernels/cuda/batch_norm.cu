@@ -1,14 +1,15 @@
-/* Batch norm: training, its gradient, and inference; also with the result clipped (relu, relu6). x is (outer, channels,
- * inner): element (o, c, i) lies at (o * channels + c) * inner + i.
+/* Batch norm: training, its gradient, and inference; also with the result clipped (relu, relu6). x is (outer,
+ * channels, inner), with element (o, c, i) at (o * channels + c) * inner + i.
  *
- * First the sums of each channel, then, in a second kernel, what becomes of each element. A channel's sums are taken by a
- * block of 256 threads where its elements lie side by side (NCHW), by a column of 8 threads, 32 channels to a block, where
- * channels do (inner == 1: NHWC). Sums are in Wide; the variance is that of differences from the mean. */
+ * First the sums of each channel, then, in a second kernel, the elements. If a channel's elements are
+ * contiguous (NCHW), a block of 256 threads sums the channel; if channels are contiguous (inner == 1: NHWC),
+ * a column of 8 threads does, 32 channels to a block. Sums are in Wide; the variance is computed from
+ * differences from the mean. */
 #include "fold.h"
 
 struct Norm { index_t outer, channels, inner; double epsilon, low, high; };
 
-/* The threads that share a channel, and how they add up. */
+/* The threads that share a channel, and how they combine their sums. */
 struct Rows {
     static __device__ __forceinline__ index_t channel(index_t block) { return block; }
     static __device__ __forceinline__ index_t first() { return threadIdx.x; }
@@ -32,7 +33,7 @@ struct Columns {
     }
 };
 
-/* Where element i of a channel lies. */
+/* Offset of element i of a channel. */
 __device__ __forceinline__ index_t place(const Norm &k, index_t c, index_t i) {
     return k.inner == 1 ? i * k.channels + c : (i / k.inner * k.channels + c) * k.inner + i % k.inner;
 }

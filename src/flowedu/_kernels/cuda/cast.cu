@@ -1,5 +1,5 @@
-/* Numbers of one element type as those of another, as C converts them; and ranges of whole numbers.
- * The source's type is FROM, a number of abi.h: half types are 16 bits that only these functions know to read. */
+/* Conversion from one element type to another, with C's rules; and integer ranges. FROM is the source's type,
+ * a number of abi.h: half types are stored as 16 bits that only these functions interpret. */
 #include "narrow.h"
 
 struct Truth { int8_t bits; };

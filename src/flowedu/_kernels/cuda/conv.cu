@@ -9,7 +9,7 @@
 #include "conv.h"
 #include "product.h"
 
-struct Weights {                       /* y's A: a row of weights lies in one piece */
+struct Weights {                       /* y's A: a row of weights is contiguous */
     typedef index_t Place;
     const T *data;
     index_t depth;
@@ -20,11 +20,11 @@ struct Weights {                       /* y's A: a row of weights lies in one pi
 
 struct Pixel { index_t image; int row, col; };
 
-struct Windows {                       /* y's B: what output pixels see */
+struct Windows {                       /* y's B: the input windows of output pixels */
     typedef Pixel Place;
     const Conv &c;
     const T *x;
-    index_t channel;                   /* the group's first */
+    index_t channel;                   /* the group's first channel */
     static const bool along_k = false;
     __device__ __forceinline__ Place place(index_t pixel) const {
         const Digits d(pixel, c.oh, c.ow);
@@ -41,7 +41,7 @@ struct Outputs {
     const Conv &c;
     T *y;
     index_t channel;
-    const T *gamma, *beta, *mean, *var;   /* batch norm behind it, and clipping; or none */
+    const T *gamma, *beta, *mean, *var;   /* optional batch norm and clipping after the convolution */
     T epsilon, low, high;
     __device__ __forceinline__ void put(index_t row, index_t col, T v) const {
         const Digits d(col, c.oh, c.ow);
@@ -77,7 +77,7 @@ struct Turned {                        /* dx's A: weights by input channel */
     }
 };
 
-struct Readers {                       /* dx's B: the outputs that input pixels reach */
+struct Readers {                       /* dx's B: the outputs that read an input pixel */
     typedef Pixel Place;
     const Conv &c;
     const T *dy;
@@ -127,7 +127,7 @@ struct Pixels {                        /* dw's A: dy by out channel */
     }
 };
 
-struct Taps {                          /* dw's B: what output pixels see at one kernel position */
+struct Taps {                          /* dw's B: the inputs that output pixels read at one kernel position */
     struct Place { index_t channel; int row, col; };
     const Conv &c;
     const T *x;

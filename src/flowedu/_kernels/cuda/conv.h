@@ -8,12 +8,13 @@ struct Conv {
     index_t n, c, h, w, o, oh, ow, kh, kw, sh, sw, top, left, dh, dw, groups, cg, og;
     index_t x[4], y[4];            /* strides of images */
 
-    /* Where input (image, channel, row, column) lies; -1: in the padding. */
+    /* Offset of input (image, channel, row, column); -1 in the padding. */
     __device__ __forceinline__ index_t input(index_t image, index_t channel, index_t row, index_t col) const {
         if (row < 0 || row >= h || col < 0 || col >= w) return -1;
         return image * x[0] + channel * x[1] + row * x[2] + col * x[3];
     }
-    /* Where the output lies that reads input (row - top, col - left) at kernel position (i, j); -1: none does. */
+    /* Offset of the output that reads input (row - top, col - left) at kernel position (i, j); -1 if there
+     * isn't one. */
     __device__ __forceinline__ index_t reader(index_t image, index_t channel, index_t row, index_t col, index_t i,
                                               index_t j) const {
         row -= i * dh;
@@ -23,7 +24,8 @@ struct Conv {
     }
 };
 
-/* A number taken apart into digits, the last one first: (image, row, column) of a pixel, (channel, i, j) of a weight. */
+/* Splits a number into digits, the last one first: (image, row, column) of a pixel, (channel, i, j) of a
+ * weight. */
 struct Digits {
     uint32_t last, middle;
     index_t first;

@@ -1,9 +1,9 @@
-/* Convolution as it is written down: a thread for each result, loops over what it is the sum of. It serves where groups
- * have so few channels that a matrix product would be mostly empty: depthwise convolutions. */
+/* Direct convolution: one thread per result loops over the terms of its sum. Used where groups have so few
+ * channels that a matrix product would be mostly empty: depthwise convolutions. */
 #include "conv.h"
 
-/* image, channel, row and column of element i of an array (n, channels, rows, cols), counted so that threads that are
- * neighbours write neighbours: channels last where their stride is 1. */
+/* image, channel, row and column of element i of an array (n, channels, rows, cols), numbered so that
+ * adjacent threads write adjacent elements: channels last where their stride is 1. */
 __device__ __forceinline__ void place(index_t i, index_t channels, index_t rows, index_t cols, bool last, index_t at[4]) {
     if (last) { at[1] = i % channels; i /= channels; }
     at[3] = i % cols; i /= cols;

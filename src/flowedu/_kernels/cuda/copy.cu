@@ -1,5 +1,5 @@
-/* Copies between arrays that lie differently in memory, and filling. What is only moved has no type but a size: T is
- * uint8_t, uint16_t, uint32_t or uint64_t. */
+/* Copies between arrays with different layouts, and filling. Elements are only moved, so kernels depend on
+ * their size alone: T is uint8_t, uint16_t, uint32_t or uint64_t. */
 #include "view.h"
 
 /* w: operand 0 is the source, operand 1 the destination. */
@@ -11,8 +11,9 @@ extern "C" __global__ void copy_strided(index_t n, Walk<2> w, const T *x, T *y) 
     }
 }
 
-/* The last two axes change places: x steps along rows, y along columns. A block carries a tile of 32 x 32 elements through
- * shared memory, so that it reads and writes neighbours; rows of 33 lie in different banks. `outer`: the other axes. */
+/* Swap the last two axes: x steps along rows, y along columns. A block moves a tile of 32 x 32 elements
+ * through shared memory, so that it reads and writes adjacent elements; rows of 33 avoid bank conflicts.
+ * `outer`: the other axes. */
 extern "C" __global__ void copy_transposed(index_t outers, Walk<2> outer, index_t rows, index_t cols, index_t x_step,
                                            index_t y_step, const T *x, T *y) {
     __shared__ T tile[32][33];

@@ -1,10 +1,11 @@
-/* Softmax and cross entropy in one pass: the loss of class `label`, or of a distribution, and the probabilities, of which
- * the gradient is made: dloss * (prob - 1 at the label). A block takes a row of n classes.
+/* Softmax and cross entropy in one pass: the loss of class `label`, or of a distribution, and the
+ * probabilities, which the gradient uses: dloss * (prob - 1 at the label). A block processes a row of n
+ * classes.
  *
- * loss = log(sum(exp(x - top))) - (x[label] - top): no logarithm of a rounded probability, so no infinity. */
+ * loss = log(sum(exp(x - top))) - (x[label] - top). This avoids the logarithm of a rounded probability. */
 #include "fold.h"
 
-/* prob = softmax(x) of one row. All threads get the largest element and the sum of exp(x - largest). */
+/* prob = softmax(x) of one row. Every thread receives the largest element and the sum of exp(x - largest). */
 __device__ __forceinline__ void probabilities(const T *x, T *prob, index_t n, T *top, T *sum) {
     T most = Max::none<T>();
     for (index_t j = threadIdx.x; j < n; j += blockDim.x) most = Max::join(most, x[j]);
@@ -16,7 +17,7 @@ __device__ __forceinline__ void probabilities(const T *x, T *prob, index_t n, T 
     for (index_t j = threadIdx.x; j < n; j += blockDim.x) prob[j] /= *sum;
 }
 
-/* Nothing is read at a label that is out of range; the loss of an ignored one is 0. */
+/* An out-of-range label is not used as an index; the loss of an ignored label is 0. */
 extern "C" __global__ void sparse_softmax_cross_entropy(index_t rows, index_t n, View labels, index_t ignored, const T *x,
                                                         T *loss, T *prob, Fault *fault) {
     for (EACH_BLOCK(r, rows)) {

@@ -1,5 +1,6 @@
-/* ctc_loss and its gradient: the forward-backward algorithm in log space, as the CPU's (../ops/ctc.pyx says what states,
- * alpha and beta are). A block takes a sequence, its threads the states, step by step; sums are in double. */
+/* ctc_loss and its gradient: the forward-backward algorithm in log space, as on the CPU (../ops/ctc.pyx
+ * defines states, alpha and beta). A block processes a sequence step by step, its threads the states; sums
+ * are in double. */
 #include "view.h"
 
 struct Batch {
@@ -8,7 +9,7 @@ struct Batch {
 };
 struct Sequence { index_t n, steps, states; };
 
-/* False: a length or label is out of range. */
+/* Read a sequence; false if a length or label is out of range. */
 __device__ __forceinline__ bool sequence(const Batch &b, index_t n, Sequence *q, Fault *fault) {
     const index_t k = index_at(b.counts, n);
     *q = {n, index_at(b.steps, n), 2 * k + 1};
@@ -20,7 +21,7 @@ __device__ __forceinline__ bool sequence(const Batch &b, index_t n, Sequence *q,
     return true;
 }
 
-/* The class that state s emits; whether s may be entered from s - 2. */
+/* The class that state s emits; and true if s may be entered from s - 2. */
 __device__ __forceinline__ index_t label(const Batch &b, const Sequence &q, index_t s) {
     return s % 2 ? index_at(b.labels, q.n * b.longest + s / 2) : b.blank;
 }
@@ -38,7 +39,7 @@ __device__ __forceinline__ double at(const Batch &b, const Sequence &q, index_t 
     return x[(t * b.batch + q.n) * b.classes + label(b, q, s)];
 }
 
-/* alpha[t + 1] from alpha[t]; beta[t] from beta[t + 1]. All threads of the block do it together. */
+/* alpha[t + 1] from alpha[t]; beta[t] from beta[t + 1]. All threads of the block take part. */
 __device__ __forceinline__ void forward(const Batch &b, const Sequence &q, const T *x, index_t t, const double *from,
                                         double *to) {
     for (index_t s = threadIdx.x; s < q.states; s += blockDim.x)
@@ -57,7 +58,7 @@ __device__ __forceinline__ void start(const Sequence &q, double *alpha) {
     __syncthreads();
 }
 
-/* Log probability of the sequence: it ends in the last label or in the blank behind it. */
+/* Log probability of the sequence, which ends in the last label or in the blank after it. */
 __device__ __forceinline__ double ends(const Sequence &q, const double *alpha) {
     return add3(alpha[q.states - 1], q.states > 1 ? alpha[q.states - 2] : -INFINITY, -INFINITY);
 }
@@ -92,7 +93,7 @@ extern "C" __global__ void ctc_loss_grad(Batch b, const T *dloss, const T *x, T 
         start(q, alpha);
         for (index_t t = 0; t < q.steps; t++) forward(b, q, x, t, alpha + t * b.states, alpha + (t + 1) * b.states);
         const double total = ends(q, alpha + q.steps * b.states);
-        if (total == -INFINITY) continue;                         /* there is no way to emit the labels */
+        if (total == -INFINITY) continue;                         /* no path emits the labels */
         for (index_t s = threadIdx.x; s < q.states; s += blockDim.x) from[s] = s >= q.states - 2 ? 0 : -INFINITY;
         __syncthreads();
         for (index_t t = q.steps - 1; t >= 0; t--) {

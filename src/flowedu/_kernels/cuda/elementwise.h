@@ -1,6 +1,6 @@
-/* Elementwise formulas on the device: every formula of formulas.h and more_formulas.h as a function `op_NAME` of Op<T>, and how a kernel runs
- * one, or a chain of them, over whole arrays. The kernels themselves are written by flowedu/cuda/programs.py, one for each
- * program: it knows the operands. */
+/* Elementwise formulas on the device: every formula of formulas.h and more_formulas.h as a function `op_NAME`
+ * of Op<T>, and the loops that run one formula, or a chain, over whole arrays. flowedu/cuda/programs.py
+ * generates one kernel per program, for its operands. */
 #include "view.h"
 #include "narrow.h"
 #include "more_formulas.h"
@@ -17,17 +17,17 @@ template <class T> struct Numbers {                    /* formulas of any type *
     FE_COMPARE_BOOL(COMPARE_BOOL)
     static __device__ __forceinline__ T op_where(int8_t c, T a, T b) { return c ? a : b; }
 };
-template <class T> struct Reals : Numbers<T> {         /* and those of real numbers */
+template <class T> struct Reals : Numbers<T> {         /* formulas of real numbers */
     FE_UNARY_REAL(UNARY)
     FE_BINARY_REAL(BINARY)
 };
-template <class T> struct Op : Numbers<T> {            /* ... of whole numbers */
+template <class T> struct Op : Numbers<T> {            /* formulas of integers */
     FE_BINARY_INT(BINARY)
 };
 template <> struct Op<float> : Reals<float> {};
 template <> struct Op<double> : Reals<double> {};
 
-/* Four elements that lie side by side, moved at once: one instruction for 16 bytes. */
+/* Four adjacent elements, moved at once: one instruction for 16 bytes. */
 template <class T> struct alignas(4 * sizeof(T) > 16 ? 16 : 4 * sizeof(T)) Four { T v[4]; };
 template <class T> __device__ __forceinline__ Four<T> four(const T *x, index_t i) { return ((const Four<T> *)x)[i]; }
 template <class T> __device__ __forceinline__ void put_four(T *y, index_t i, Four<T> v) { ((Four<T> *)y)[i] = v; }

@@ -5,7 +5,7 @@
 
 #define ALL_LANES 0xffffffffu
 
-template <class W> struct Limit;                        /* of a type: what no number is above, or below */
+template <class W> struct Limit;                        /* of a type: its upper and lower limit */
 template <> struct Limit<float> {
     static __device__ float top() { return INFINITY; }
     static __device__ float bottom() { return -INFINITY; }
@@ -36,20 +36,20 @@ struct Min {
     template <class W> static __device__ __forceinline__ W join(W a, W b) { return b < a || b != b ? b : a; }
 };
 
-/* All lanes of the warp get the fold of what they gave. */
+/* Every lane of the warp receives the fold of all lanes' values. */
 template <class F, class W> __device__ __forceinline__ W fold_warp(W v) {
 #pragma unroll
     for (int step = 16; step > 0; step /= 2) v = F::template join<W>(v, __shfl_xor_sync(ALL_LANES, v, step));
     return v;
 }
 
-/* All threads of the block get it; threads of a block: whole warps, along x. May be called again and again. */
+/* Every thread of the block receives the result. Blocks are whole warps along x. Can be called repeatedly. */
 template <class F, class W> __device__ __forceinline__ W fold_block(W v) {
     __shared__ W of_warp[32];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = (blockDim.x + 31) / 32;
     v = fold_warp<F>(v);
     if (warps == 1) return v;
-    __syncthreads();                                    /* of_warp may still be read from the call before */
+    __syncthreads();                                    /* of_warp may still be in use by the previous call */
     if (lane == 0) of_warp[warp] = v;
     __syncthreads();
     return fold_warp<F>(lane < warps ? of_warp[lane] : F::template none<W>());

@@ -1,5 +1,5 @@
-/* gather, gather_nd, dim_gather and scatter_nd_update: what only moves elements, T by their size. An index out of range is
- * reported, and nothing is moved. */
+/* gather, gather_nd, dim_gather and scatter_nd_update: kernels that only move elements, with T chosen by
+ * size. An index out of range is reported, and its element is not moved. */
 #include "part.h"
 
 /* params (outer, part, inner); an index picks a run of `inner` neighbours. y (outer, indices, inner). */
@@ -20,7 +20,8 @@ extern "C" __global__ void dim_gather(index_t total, index_t n, Part part, index
     }
 }
 
-/* Rows of `index` have an index for each of the leading axes of an array, and so name a run of it; -1: out of range. */
+/* Each row of `index` has an index for each of the leading axes of an array, and so selects a run; -1: out of
+ * range. */
 __device__ __forceinline__ index_t run_of(const View &v, const View &index, index_t row, index_t k, Fault *fault) {
     index_t found = 0;
     for (index_t d = 0; d < k; d++) {
@@ -38,8 +39,8 @@ extern "C" __global__ void gather_nd(index_t n, index_t inner, index_t k, View p
     }
 }
 
-/* Of several rows that name one run, the last stays: first each run gets the number of its last row (before: -1), then that
- * row is copied. */
+/* If several rows select one run, the last one wins: first each run gets the number of its last row
+ * (initially -1), then that row is copied. */
 extern "C" __global__ void scatter_nd_owners(index_t rows, index_t k, View y, View index, long long *owner, Fault *fault) {
     for (EACH(row, rows)) {
         const index_t run = run_of(y, index, row, k, fault);

@@ -1,5 +1,5 @@
-/* Layer norm and its gradient: a block takes a row of n elements. The gradients of gamma and beta are sums over all rows:
- * 32 columns side by side, 8 threads for each. */
+/* Layer norm and its gradient: a block processes a row of n elements. The gradients of gamma and beta are
+ * sums over all rows, computed for 32 adjacent columns with 8 threads each. */
 #include "fold.h"
 
 extern "C" __global__ void layer_norm(index_t rows, index_t n, double epsilon, const T *x, const T *gamma, const T *beta,

@@ -1,10 +1,11 @@
-/* Determinants, inverses and solutions of linear systems: elimination with partial pivoting, a block for each matrix.
+/* Determinants, inverses and solutions of linear systems: elimination with partial pivoting, one block per
+ * matrix.
  *
- * A block copies its n x n matrix, with the k columns of the right-hand side beside it, into scratch of doubles; for an
- * inverse these are the columns of the identity. A pivot of 0 says that the matrix is singular: that is reported. */
+ * A block copies its n x n matrix, followed by the k columns of the right-hand side, into scratch of doubles;
+ * for an inverse these are the columns of the identity. A pivot of 0 is reported as a singular matrix. */
 #include "view.h"
 
-/* The row, from c on, whose element in column c is the largest. Found by the first warp, for the whole block. */
+/* The row, from c on, with the largest element in column c. The first warp finds it for the whole block. */
 __device__ index_t pivot_row(const Wide *w, index_t n, index_t m, index_t c) {
     __shared__ index_t found;
     if (threadIdx.x < 32) {
@@ -25,8 +26,8 @@ __device__ index_t pivot_row(const Wide *w, index_t n, index_t m, index_t c) {
     return found;
 }
 
-/* The matrix in w becomes upper triangular, with what lies beside it; false: it is singular. All threads get the determinant
- * (which may be 0 because it is too small a number). */
+/* Make the matrix in w upper triangular, along with the columns beside it. Returns false if it is singular.
+ * All threads receive the determinant (which may underflow to 0). */
 __device__ bool eliminate(Wide *w, index_t n, index_t m, Wide &det) {
     det = 1;
     for (index_t c = 0; c < n; c++) {

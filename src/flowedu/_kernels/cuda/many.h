@@ -1,6 +1,6 @@
-/* Launches over many arrays at once: a table says what belongs to each, and the blocks of the grid go through all their
- * pieces of BLOCK elements. A row of the table has `n` elements, which the pieces from `first` on cover. The table travels by
- * value, so nothing on the device has to be kept for it. */
+/* Launches over many arrays at once: a table describes the arrays, and the blocks of the grid process all
+ * pieces of BLOCK elements. A row of the table has `n` elements, in the pieces from `first` on. The table is
+ * passed by value, so it needs no device memory. */
 #ifndef FLOWEDU_CUDA_MANY_H
 #define FLOWEDU_CUDA_MANY_H
 #include "fold.h"
@@ -9,7 +9,7 @@ enum { BLOCK = 2048 };                     /* of cuda/launches/many.py */
 
 template <class Row, int ROWS> struct Table { index_t rows, pieces; Row row[ROWS]; };
 
-/* The row that a piece belongs to: the last one that begins there or before (empty ones have no piece). */
+/* The row of a piece: the last row that begins there or before (empty rows have no piece). */
 template <class Table> __device__ __forceinline__ int row_of(const Table &t, index_t piece) {
     int low = 0, high = (int)t.rows;
     while (high - low > 1) {

@@ -1,5 +1,5 @@
-/* softmax(mask ? fill : scale * x) along rows, and its gradient. `mask`: where its elements lie over the shape of x; it may
- * be broadcast along any axis. A block takes a row. */
+/* softmax(mask ? fill : scale * x) along rows, and its gradient. `mask` is a view with the shape of x, which
+ * may be broadcast along any axis. A block processes a row. */
 #include "fold.h"
 
 __device__ __forceinline__ bool masked(const Walk<1> &w, const int8_t *mask, index_t i) {

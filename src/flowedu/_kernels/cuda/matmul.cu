@@ -1,8 +1,8 @@
-/* matmul: products of matrices that lie in memory in any way, for any number of batches; what is added to one; and the one
- * that is subtracted from a weight where it lies. */
+/* matmul: batched products of matrices with any strides; added terms; and a product that is subtracted from a
+ * weight in place. */
 #include "matrix.h"
 
-/* y[batch] = a[batch] b[batch]; batch: where the batches of a and of b begin. y is contiguous. */
+/* y[batch] = a[batch] b[batch]; batch: the offsets of the batches of a and b. y is contiguous. */
 extern "C" __global__ void __launch_bounds__(256) matmul(
         index_t batches, Walk<2> batch, index_t rows, index_t cols, index_t depth, const T *a, index_t a_row, index_t a_col,
         const T *b, index_t b_row, index_t b_col, T *y) {
@@ -16,7 +16,7 @@ extern "C" __global__ void __launch_bounds__(256) matmul(
     }
 }
 
-/* y[i] += bias[i % cols] + residual[i]; residual: null where there is none. */
+/* y[i] += bias[i % cols] + residual[i]; residual may be null. */
 extern "C" __global__ void add_terms(index_t n, index_t cols, const T *bias, const T *residual, T *y) {
     for (EACH(i, n)) {
         const T sum = y[i] + bias[i % cols];
@@ -31,7 +31,7 @@ struct Subtract {
     __device__ __forceinline__ void put(index_t row, index_t col, T v) const { data[row * cols + col] -= factor * v; }
 };
 
-/* w -= lr * scale * (a b): the gradient of a weight goes where it belongs and is never stored. */
+/* w -= lr * scale * (a b): the gradient of a weight is subtracted in place and never stored. */
 extern "C" __global__ void __launch_bounds__(256) matmul_update(
         index_t rows, index_t cols, index_t depth, const T *a, index_t a_row, index_t a_col, const T *b, index_t b_row,
         index_t b_col, const float *lr, double scale, T *w) {

@@ -1,14 +1,14 @@
-/* matmul by tensor cores, for who asks for it (flow.backends.cuda.matmul.allow_tf32): operands are rounded to TF32, 10 bits
- * behind the point, and products are summed in float32. GPUs from sm_80 on have the instruction.
+/* matmul by tensor cores, enabled by flow.backends.cuda.matmul.allow_tf32: operands are rounded to TF32, with
+ * 10 fraction bits, and products are summed in float32. Requires sm_80 or newer.
  *
- * A tile of 64 x 64 results as in product.h, but 8 warps share it, each 32 x 16 of it; one instruction of a warp multiplies 16
- * rows of A with 8 columns of B over 8 steps of k. Rows of 72 numbers in shared memory: what the lanes of a warp read lies in
- * 32 banks. */
+ * A tile has 64 x 64 results as in product.h, but 8 warps share it, each 32 x 16; one warp instruction
+ * multiplies 16 rows of A by 8 columns of B over 8 steps of k. Rows of 72 elements in shared memory spread
+ * the reads of a warp over 32 banks. */
 #include "matrix.h"
 
 enum { WIDTH = TILE + 8, DOWN = 2, RIGHT = 2 };        /* of a warp: 2 x 2 results of an instruction */
 
-/* v, rounded to TF32: the nearest, of two the one farther from 0. */
+/* v rounded to the nearest TF32 value, ties away from 0. */
 __device__ __forceinline__ uint32_t rounded(float v) {
 #ifdef __CUDASIM__
     uint32_t bits;

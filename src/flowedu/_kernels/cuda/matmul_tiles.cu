@@ -1,9 +1,9 @@
-/* matmul of large float32 matrices (tile.h), for any number of batches, as matmul.cu; the names are those of BLAS. n: a
- * matrix has neighbours along its rows, t: along its columns, it is transposed in memory. */
+/* matmul of large float32 matrices (tile.h), for any number of batches, like matmul.cu, with BLAS names. n:
+ * adjacent elements are along the rows; t: along the columns, because the matrix is transposed in memory. */
 #include "tile.h"
 
-/* y[batch] = a[batch] b[batch]; batch: where the batches of a and of b begin; a_step, b_step: from line to line. y is
- * contiguous. */
+/* y[batch] = a[batch] b[batch]; batch: the offsets of the batches of a and b; a_step, b_step: line strides. y
+ * is contiguous. */
 template <bool A_ALONG_K, bool B_ALONG_K>
 __device__ void tiles(index_t batches, const Walk<2> &batch, index_t rows, index_t cols, index_t depth, const float *a,
                       index_t a_step, const float *b, index_t b_step, float *y) {

@@ -1,4 +1,4 @@
-/* The 16-bit floats on the device: how they are read into float32, and how they are written, rounded once. */
+/* The 16-bit floats on the device: conversion to float32, and from float32 with one rounding. */
 #include "view.h"
 
 struct Half { uint16_t bits; };
@@ -26,7 +26,7 @@ template <class A> struct Write<Bfloat, A> {           /* the upper half of a fl
         return {(uint16_t)((b + 0x7fffu + (b >> 16 & 1)) >> 16)};
     }
 };
-/* Through double, which has all numbers that a half can hold: then rounded once, to nearest, ties to even. */
+/* Through double, which represents every half: rounded once, to nearest, ties to even. */
 template <class A> struct Write<Half, A> {
     static __device__ __forceinline__ Half of(A x_) {
         const double x = (double)x_, a = fabs(x);

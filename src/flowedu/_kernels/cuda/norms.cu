@@ -1,5 +1,5 @@
-/* The norm of the numbers in many arrays together: the squares of each piece, then the root of their sum. In order, so it
- * is the same every time. */
+/* The norm of all elements of many arrays: the squares of each piece, then the root of their sum. The order
+ * is fixed, so the result is reproducible. */
 #include "many.h"
 
 struct Row { index_t n, first; const T *x; };

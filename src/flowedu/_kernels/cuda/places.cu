@@ -1,12 +1,13 @@
-/* Where something is along rows: a value in an ordered row, the largest element so far, the most frequent one. A NaN counts
- * as the largest number. */
+/* Positions along rows: of a value in a sorted row, of the largest element so far, of the most frequent
+ * element. A NaN counts as the largest number. */
 #include "fold.h"
 
 __device__ __forceinline__ bool is_nan(T a) { return a != a; }
 __device__ __forceinline__ bool below(T a, T b) { return a < b || (is_nan(b) && !is_nan(a)); }
 __device__ __forceinline__ bool equal(T a, T b) { return a == b || (is_nan(a) && is_nan(b)); }
 
-/* How many elements of its row stand before each value (right: or are equal to it). per: values of a row; 0: one row for all. */
+/* Number of elements in the row that are less than each value (right: or equal). per: values per row; 0: one
+ * row for all. */
 extern "C" __global__ void searchsorted(index_t total, index_t n, index_t per, index_t right, const T *rows, const T *values,
                                         int64_t *y) {
     for (EACH(i, total)) {
@@ -21,7 +22,8 @@ extern "C" __global__ void searchsorted(index_t total, index_t n, index_t per, i
     }
 }
 
-/* Of equals the last one; from the first NaN on, the last NaN. x is (outer, n, inner), a thread goes along one run. */
+/* The last of equal elements; from the first NaN on, the last NaN. x is (outer, n, inner); a thread processes
+ * one run. */
 extern "C" __global__ void extreme_place(index_t outer, index_t n, index_t inner, index_t smallest, const T *x, int64_t *y) {
     for (EACH(run, outer * inner)) {
         const index_t start = run / inner * n * inner + run % inner;
@@ -35,8 +37,8 @@ extern "C" __global__ void extreme_place(index_t outer, index_t n, index_t inner
     }
 }
 
-/* The last place of the most frequent element of a row; of several such elements, the smallest. A block for each row: a
- * thread counts how often its elements come. */
+/* The last position of the most frequent element of a row; among equally frequent ones, the smallest element.
+ * One block per row: each thread counts the occurrences of its elements. */
 struct Often { index_t count, at; };
 
 __device__ __forceinline__ bool rather(const T *row, Often a, Often b) {

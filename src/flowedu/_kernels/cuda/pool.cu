@@ -14,7 +14,8 @@ __device__ __forceinline__ T share(const Window &v) {
     return (T)(n > 0 ? n : 1);
 }
 
-/* The largest element of each window, and where in its plane it lies: the first of equals, or the first NaN. */
+/* The largest element of each window, and its position in its plane: the first of equal elements, or the
+ * first NaN. */
 extern "C" __global__ void max_pool2d(Pool p, const T *x, T *y, int32_t *index) {
     for (EACH(q, p.planes * p.oh * p.ow)) {
         const Window v = window(p, q / p.ow % p.oh, q % p.ow);
@@ -31,7 +32,8 @@ extern "C" __global__ void max_pool2d(Pool p, const T *x, T *y, int32_t *index) 
     }
 }
 
-/* dx[index] += dy, plane by plane; dx is 0 before. Windows that overlap may meet at one element, in any order. */
+/* dx[index] += dy, plane by plane; dx is initially 0. Overlapping windows may add to one element, in any
+ * order. */
 extern "C" __global__ void max_pool2d_grad(index_t n, index_t outs, index_t size, const T *dy, View index, T *dx,
                                            Fault *fault) {
     for (EACH(q, n)) {
@@ -40,7 +42,7 @@ extern "C" __global__ void max_pool2d_grad(index_t n, index_t outs, index_t size
     }
 }
 
-/* The other way: ddy = ddx[index]. */
+/* The adjoint: ddy = ddx[index]. */
 extern "C" __global__ void max_pool2d_gather(index_t n, index_t outs, index_t size, const T *x, View index, T *y,
                                              Fault *fault) {
     for (EACH(q, n)) {
@@ -60,7 +62,8 @@ extern "C" __global__ void avg_pool2d(Pool p, const T *x, T *y) {
     }
 }
 
-/* Every input pixel adds up its shares of the outputs whose windows it lies in: nobody writes where others do. */
+/* Every input pixel sums its shares of the outputs whose windows contain it, so no two threads write to one
+ * element. */
 extern "C" __global__ void avg_pool2d_grad(Pool p, const T *dy, T *dx) {
     for (EACH(q, p.planes * p.h * p.w)) {
         const index_t row = q / p.w % p.h + p.top, col = q % p.w + p.left;

@@ -1,19 +1,21 @@
-/* The matrix product every kernel here uses that is one: matmul, and the three of convolution, whose matrices are images
- * seen through a formula (conv.cu).
+/* The matrix product that these kernels share: matmul, and the three products of convolution, whose matrices
+ * are computed from image elements on the fly (conv.cu).
  *
- * A block of 256 threads makes a tile of 64 x 64 results, each thread 4 x 4 of them in registers. Step by step, 16 columns
- * of A and 16 rows of B come into shared memory, where each element is read 64 times. lessons/matmul_*.cu lead here.
+ * A block of 256 threads computes a tile of 64 x 64 results, each thread 4 x 4 in registers. Step by step, 16
+ * columns of A and 16 rows of B are loaded into shared memory, where each element is read 64 times.
+ * lessons/matmul_*.cu lead here.
  *
- * A and B say where their elements are: `place(i)` is what there is to know of row i of A (column i of B), worked out once,
- * and `at(place, k)` the element there. `along_k`: neighbours in memory are neighbours in k; then neighbouring threads take
- * those. C gets every result: `put(row, column, value)`. */
+ * A and B define the location of their elements: `place(i)` is computed once for row i of A (column i of B),
+ * and `at(place, k)` returns the element. `along_k`: adjacent elements in memory are adjacent in k, so
+ * adjacent threads load those. C receives every result: `put(row, column, value)`. */
 #ifndef FLOWEDU_CUDA_PRODUCT_H
 #define FLOWEDU_CUDA_PRODUCT_H
 #include "view.h"
 
 enum { TILE = 64, DEPTH = 16, OWN = 4, THREADS = 256 };
 
-/* This thread's share of bringing a strip of a matrix, 64 rows or columns and 16 steps of k, into shared memory. */
+/* This thread's share of loading a strip of a matrix, 64 rows or columns and 16 steps of k, into shared
+ * memory. */
 template <class M> struct Strip {
     typename M::Place place[OWN];
     bool there[OWN];
@@ -43,7 +45,7 @@ template <class M> struct Strip {
 template <class A, class B, class C>
 __device__ void product_tile(const A &a, const B &b, const C &c, index_t top, index_t left, index_t rows, index_t cols,
                              index_t begin, index_t end) {
-    __shared__ T a_tile[DEPTH][TILE + 1], b_tile[DEPTH][TILE + 1];    /* + 1: columns lie in different banks */
+    __shared__ T a_tile[DEPTH][TILE + 1], b_tile[DEPTH][TILE + 1];    /* + 1 avoids bank conflicts */
     const Strip<A> from_a(a, top, rows);
     const Strip<B> from_b(b, left, cols);
     const int x = threadIdx.x % 16, y = threadIdx.x / 16;

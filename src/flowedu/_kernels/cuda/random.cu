@@ -1,7 +1,7 @@
-/* Random numbers from Philox4x32-10, the same as the CPU's (../ops/random.pyx, where it is told), and dropout.
+/* Random numbers from Philox4x32-10, equal to the CPU's (see ../ops/random.pyx), and dropout.
  *
- * Block b of a draw is a function of (seed, draw, b), four words; element i comes from block i / 4, or from i / 2 where an
- * element takes two words. A thread makes the elements of one block. */
+ * Block b of a draw is a function of (seed, draw, b), four words; element i comes from block i / 4, or from i
+ * / 2 if an element takes two words. A thread generates the elements of one block. */
 #include "view.h"
 
 struct Words { uint32_t w[4]; };
@@ -31,8 +31,8 @@ __device__ __forceinline__ double unit53(const uint32_t *w) {
 __device__ __forceinline__ float scaled(float u, float width, float low) { return __fadd_rn(__fmul_rn(u, width), low); }
 __device__ __forceinline__ double scaled(double u, double width, double low) { return __dadd_rn(__dmul_rn(u, width), low); }
 
-/* What a thread makes lies side by side, and is stored at once: 32 threads that store one number each, N apart, would touch N
- * times as many sectors. */
+/* A thread's elements are adjacent and stored at once: if 32 threads stored one element each, N apart, they
+ * would touch N times as many sectors. */
 template <class V, int N> struct alignas(N * sizeof(V)) Run {
     V v[N];
     __device__ __forceinline__ void put(V *y, index_t b, index_t n) const {
@@ -96,7 +96,7 @@ extern "C" __global__ void random_randint(index_t n, index_t seed, index_t draw,
     }
 }
 
-/* A choice, no product: the largest numbers times 0 would be inf * 0. */
+/* A selection instead of a product: the largest numbers times 0 could be inf * 0. */
 extern "C" __global__ void dropout(index_t n, double scale, const T *x, const int8_t *mask, T *y) {
     for (EACH(i, n)) y[i] = mask[i] ? x[i] * (T)scale : (T)0;
 }

@@ -3,8 +3,8 @@
 
 struct Taps {                          /* of a plane (h, w) and its resized plane (oh, ow) */
     index_t planes, h, w, oh, ow, interpolate;
-    const int64_t *places;             /* first row and second row of each output row; the same for columns */
-    const double *shares;              /* of the second one, for each output row, then for each output column */
+    const int64_t *places;             /* first and second row of each output row; then columns */
+    const double *shares;              /* weights of the second row or column, in the same order */
 };
 
 struct Mixture { index_t a, b, row1, row2, col1, col2; T down, right; };
@@ -29,7 +29,7 @@ extern "C" __global__ void resize2d(Taps t, const T *x, T *y) {
     }
 }
 
-/* dx is 0 before. Many output pixels may add to one input pixel, in any order. */
+/* dx is initially 0. Many output pixels may add to one input pixel, in any order. */
 extern "C" __global__ void resize2d_grad(Taps t, const T *dy, T *dx) {
     for (EACH(i, t.planes * t.oh * t.ow)) {
         const Mixture m = mixture(t, i);

@@ -32,7 +32,7 @@ extern "C" __global__ void cumsum_rows(index_t rows, index_t n, index_t backward
     __shared__ Wide of_warp[32];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
     for (EACH_BLOCK(r, rows)) {
-        Wide carried = 0;                                     /* the sum of all before this piece */
+        Wide carried = 0;                                     /* the sum of all pieces before */
         for (index_t piece = 0; piece < n; piece += blockDim.x) {
             const index_t i = piece + threadIdx.x, at = r * n + turned(i, n, backwards);
             const Wide own = scan_warp(i < n ? (Wide)x[at] : 0);
@@ -54,7 +54,7 @@ extern "C" __global__ void linear_scan(index_t outer, index_t n, index_t inner, 
         T last = 0;
         for (index_t i = 0; i < n; i++) {
             const index_t at = first + turned(i, n, backwards) * inner;
-            h[at] = last = i ? a[at] * last + b[at] : b[at];          /* nothing came before, so a is not looked at */
+            h[at] = last = i ? a[at] * last + b[at] : b[at];          /* at i = 0, a may be inf */
         }
     }
 }

@@ -1,5 +1,5 @@
-/* Adding where indices say: the gradients of gather, and scatter_nd. The result is 0 before. Several elements may
- * be added to one place, in any order. An index out of range is reported, and nothing is added. */
+/* Indexed addition: the gradients of gather, and scatter_nd. The result is initially 0. Several elements may
+ * be added to one position, in any order. An index out of range is reported, and its element is not added. */
 #include "part.h"
 
 __device__ __forceinline__ void add(float *p, float v) { atomicAdd(p, v); }

@@ -1,9 +1,8 @@
-/* argsort and top_k along rows: a merge sort of positions, in which every element finds its own place.
+/* argsort and top_k along rows: a merge sort of positions, where every element computes its own position.
  *
- * Runs of `width` positions are sorted; two neighbours become one. An element of the left run comes behind all of the right
- * run that must stand before it, one of the right run behind all of the left run that need not stand behind it: how many
- * these are, a binary search tells. So both orders are stable: of equal elements the first comes first. A NaN counts as the
- * largest element. */
+ * Runs of `width` positions are sorted, and pairs of adjacent runs are merged. A binary search counts the
+ * elements of the other run that precede an element: for the left run those that must come first, for the
+ * right run also equal ones. So both orders are stable. A NaN counts as the largest element. */
 #include "view.h"
 
 __device__ __forceinline__ bool before(T a, T b, index_t down) {
@@ -24,7 +23,7 @@ extern "C" __global__ void sort_merge(index_t total, index_t n, index_t width, i
         const T own = x[row + from[i]];
         index_t low = left ? middle : pair, high = left ? end : middle;
         const index_t first = low;
-        while (low < high) {                                  /* how many of the other run stand before it */
+        while (low < high) {                                  /* how many of the other run come first */
             const index_t m = (low + high) / 2;
             const T other = x[row + from[row + m]];
             if (left ? before(other, own, down) : !before(own, other, down)) low = m + 1;

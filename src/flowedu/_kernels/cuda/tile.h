@@ -5,17 +5,17 @@
 #define FLOWEDU_CUDA_TILE_H
 #include "view.h"
 
-enum { TILE = 128, DEPTH = 8, PITCH = TILE + 4 };            /* + 4: columns that a warp stores lie in different banks */
+enum { TILE = 128, DEPTH = 8, PITCH = TILE + 4 };            /* + 4 avoids bank conflicts in a warp's stores */
 typedef float Strip[DEPTH][PITCH];
 
-/* Four neighbours of a line of which `left` elements are left; zeros behind its end. */
+/* Four adjacent elements of a line with `left` elements remaining; zeros past its end. */
 __device__ __forceinline__ float4 four(const float *p, index_t left, bool whole) {
     if (whole && left >= 4) return *(const float4 *)p;
     return make_float4(left > 0 ? p[0] : 0, left > 1 ? p[1] : 0, left > 2 ? p[2] : 0, left > 3 ? p[3] : 0);
 }
 
-/* What a block needs of a matrix: 128 lines, from `first` on, of A (row i, step k) or of B (column i, step k). In memory
- * neighbours are neighbours in k (ALONG_K), or in i; `step` is from line to line. */
+/* A block's view of a matrix: 128 lines, from `first` on, of A (row i, step k) or of B (column i, step k).
+ * Adjacent elements in memory are adjacent in k (ALONG_K), or in i; `step` is the line stride. */
 template <bool ALONG_K> struct Operand {
     const float *data;
     index_t size, depth, step, first;
@@ -69,7 +69,7 @@ struct Results {
             for (int i = 0; i < 64; i++) sum[i / 8][i % 8] += left[i / 8] * top[i % 8];
         }
     }
-    /* y is contiguous; (top, left) is where the tile begins. */
+    /* y is contiguous; the tile begins at (top, left). */
     __device__ __forceinline__ void store(float *y, index_t top, index_t left, index_t rows, index_t cols) const {
         const bool whole = cols % 4 == 0 && (size_t)y % 16 == 0;
 #pragma unroll

@@ -44,14 +44,14 @@ struct Row {                               /* a parameter, of up to 32 in a laun
 };
 struct Settings { double scale, beta1, beta2, epsilon; index_t flag; };
 
-/* flat: the elements of every array lie side by side; else there is one parameter, and the walk says where they are. */
+/* flat: every array is contiguous; otherwise a single parameter, whose strides the walk has. */
 #define GIVEN                                                                                                    \
     const Table<Row, 32> table, index_t flat, const Walk<5> walk, const View rate, const int64_t *step, const Settings set, double *sums
 
 typedef void Begin(fe_numbers *, double);
 typedef void Each(fe_numbers *, const fe_view *, double);
 
-/* What one thread works out for all of the block. */
+/* Computed by one thread for the whole block. */
 template <Begin begin, Each each>
 __device__ __forceinline__ void work_out(fe_numbers *u, fe_view *group, const Row &r, const View &rate, index_t step,
                                          const Settings &s, double w_norm, double g_norm) {
@@ -66,7 +66,7 @@ __device__ __forceinline__ void work_out(fe_numbers *u, fe_view *group, const Ro
     u->decay = u->lr * r.decay;
 }
 
-/* The sum of every second number of many, by the whole block, always in the same order. */
+/* The sum of every second element of `sums`, by the whole block, in a fixed order. */
 __device__ __forceinline__ double every_second(const double *sums, index_t n) {
     double sum = 0;
     for (index_t i = threadIdx.x; i < n; i += blockDim.x) sum += sums[2 * i];
@@ -86,7 +86,7 @@ __device__ __forceinline__ double every_second(const double *sums, index_t n) {
             const index_t many = (table.row[k].n + BLOCK - 1) / BLOCK;                                           \
             const double w_norm = normed ? sqrt(every_second(own, many)) : 0;                                    \
             const double g_norm = normed ? sqrt(every_second(own + 1, many)) : 0;                                \
-            __syncthreads();                          /* the row before is done with */                         \
+            __syncthreads();                          /* the previous row is finished */                         \
             if (threadIdx.x == 0) {                                                                              \
                 fe_view group[6];                                                                                \
                 r = table.row[k];                                                                                \

@@ -10,15 +10,17 @@
 typedef int64_t index_t;   /* sizes, strides, offsets: an array may have more than 2^31 elements */
 typedef fe_view View;
 
-/* for (EACH(i, n)): the elements of this thread. However many threads there are, all of them do all n. */
+/* for (EACH(i, n)): loop over this thread's elements. Together the threads cover all n, whatever their
+ * number. */
 #define EACH(i, n) index_t i = thread_index(), i##_end = (n); i < i##_end; i += thread_count()
 __device__ __forceinline__ index_t thread_index() { return (index_t)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ index_t thread_count() { return (index_t)gridDim.x * blockDim.x; }
 
-/* The same for whole blocks: rows of a matrix, say. */
+/* The same for whole blocks, for example over rows of a matrix. */
 #define EACH_BLOCK(i, n) index_t i = blockIdx.x, i##_end = (n); i < i##_end; i += gridDim.x
 
-/* Several operands over the same axes, those that step evenly in all of them joined (flowedu/cuda/walk.py). */
+/* Several operands over the same axes; axes with even steps in all operands are merged
+ * (flowedu/cuda/walk.py). */
 template <int N> struct Walk {
     index_t ndim, small;           /* small: 32 bits are enough to count the elements, and divide faster */
     index_t shape[FE_MAX_DIM], stride[N][FE_MAX_DIM];
@@ -35,7 +37,7 @@ template <int N, class Count> __device__ __forceinline__ void offsets_as(const W
     for (int k = 0; k < N; k++) at[k] += i * w.stride[k][0];
 }
 
-/* at[k]: where element i, counted in row-major order, lies in operand k. */
+/* at[k]: the offset of element i, counted in row-major order, in operand k. */
 template <int N> __device__ __forceinline__ void offsets(const Walk<N> &w, index_t i, index_t *at) {
 #pragma unroll
     for (int k = 0; k < N; k++) at[k] = 0;
@@ -43,7 +45,7 @@ template <int N> __device__ __forceinline__ void offsets(const Walk<N> &w, index
     else offsets_as<N, index_t>(w, i, at);
 }
 
-/* Element i of a contiguous array of indices or labels, of whichever integer type. */
+/* Element i of a contiguous array of indices or labels of any integer type. */
 __device__ __forceinline__ index_t index_at(const View &v, index_t i) {
     if (v.dtype == FE_I64) return ((const int64_t *)v.data)[i];
     if (v.dtype == FE_I32) return ((const int32_t *)v.data)[i];
@@ -54,11 +56,11 @@ __device__ __forceinline__ index_t index_at(const View &v, index_t i) {
 /* v kept inside [low, high]; NaN stays NaN. */
 template <class N> __device__ __forceinline__ N clipped(N v, N low, N high) { return v < low ? low : v > high ? high : v; }
 
-/* Where a kernel says that something was out of range: nothing is read or written there, and whoever waits for the device
- * looks here. The first one stays. */
+/* The error report of a kernel: an out-of-range element is skipped, and the host checks this record when it
+ * synchronizes. The first report is kept. */
 struct Fault { index_t status, detail; };
-enum { SINGULAR = 3,                     /* statuses beside those of abi.h: `detail` is the number of the matrix; */
-       CHECK = 16 };                     /* from here on the number of a check, `detail` are the bits of the value */
+enum { SINGULAR = 3,                     /* not in abi.h; `detail`: number of the matrix */
+       CHECK = 16 };                     /* plus the number of a check; `detail`: bits of the value */
 
 __device__ __forceinline__ void report(Fault *f, int status, index_t detail) {
     if (atomicCAS((unsigned long long *)&f->status, 0ull, (unsigned long long)status) == 0) f->detail = detail;

@@ -1,7 +1,8 @@
-/* within: every value is compared with two bounds. What is outside is reported with the number of the check. */
+/* within: compares every value with two bounds, and reports a value outside them with the number of the
+ * check. */
 #include "view.h"
 
-/* Floats are compared with low and high, whole numbers with least and most. nan: NaN counts as inside. */
+/* Floats are compared with low and high, integers with least and most. nan: NaN counts as inside. */
 extern "C" __global__ void within(index_t n, const T *x, double low, double high, index_t least, index_t most, index_t nan,
                                   index_t check, Fault *fault) {
     const bool whole = (Wide)0.5 == (Wide)0;

@@ -1,1 +1,1 @@
-"""Specialised kernels: convolutions in tiles, by Winograd, with channels last; attention."""
+"""Specialized kernels for convolution (register tiles, Winograd, channels-last images) and attention."""

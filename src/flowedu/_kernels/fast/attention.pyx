@@ -2,7 +2,7 @@
 """attention: q (..., L, E), k (..., S, E), v (..., S, D), mask -> y (..., L, D), lse (..., L); and its gradient.
 
     scores = q k' * scale, -inf where the mask is not 0, and in later positions if causal
-    y = softmax(scores) v        lse = log(sum(exp(scores)))        both 0 of a row that sees nothing, or NaN
+    y = softmax(scores) v        lse = log(sum(exp(scores)))        both 0 (or NaN) in fully masked rows
 
 ints: [causal, nan]; reals: [scale]. The inputs may be strided.
 
@@ -12,12 +12,12 @@ cache. Its rows are keys, so both products read it without a copy. The softmax c
 "FlashAttention"): y is scaled for the largest score so far, and rescaled when a larger one comes. Fully
 masked blocks are skipped.
 
-Backward recomputes the weights from q, k and lse. With delta = sum(dy * y) - dlse, of every query,
+Backward recomputes the weights from q, k and lse. With delta = sum(dy * y) - dlse for every query,
 
     dweights = dy v'     dscores = weights * (dweights - delta)     dq = scale * dscores k    dk = scale * dscores' q    dv = weights' dy
 
-Threads split the tiles of all heads; backward, which adds up dk and dv, the heads. So results do not depend
-on the number of threads.
+In the forward pass threads split the tiles of all heads. The backward pass accumulates dk and dv, so threads
+split the heads. Results therefore do not depend on the number of threads.
 """
 from libc.math cimport INFINITY, NAN
 from libc.stdint cimport int8_t, int64_t, uint8_t
@@ -49,11 +49,12 @@ cdef int64_t tile_elements(const Sizes *s) noexcept nogil:
 cdef int64_t room(const fe_call *call, int nt) noexcept nogil:
     cdef int64_t item = item_of(call)
     cdef Sizes s = sizes_of(&call.args[0], &call.args[1], &call.args[2], call.ints[0], item)
-    return nt * (round64((s.keys * s.e + (s.blocks + 1) * KEYS * s.d + tile_elements(&s)) * item) + round64(KEYS * s.w))
+    return nt * (round64((s.keys * s.e + (s.blocks + 1) * KEYS * s.d
+                          + tile_elements(&s)) * item) + round64(KEYS * s.w))
 
 
 cdef inline void tile_forward(Part *p, real *q, int64_t row, real *y, real *lse, real nothing) noexcept nogil:
-    """The tile that begins with query `row`; q, y and lse begin there."""
+    """Compute the tile that begins with query `row`. q, y and lse point to that query."""
     cdef Sizes *s = &p.s
     cdef int64_t w = s.w, j, keys, i, rows = min(w, s.queries - row)
     cdef real *turned = <real *>p.tile
@@ -119,10 +120,11 @@ cdef int attention(fe_call *call, const fe_team *team, real *tag) noexcept nogil
             head = item // s.tiles
             k = <real *>call.args[1].data + batch_offset(&call.args[1], y, head)
             p.keys = <char *>side_by_side(k, &p.k, s.keys, <real *>p.room_k, &p.key_step)
-            turn(<real *>call.args[2].data + batch_offset(&call.args[2], y, head), &p.v, s.blocks, <real *>p.room_v,
-                 <real *>p.turned)
+            turn(<real *>call.args[2].data + batch_offset(&call.args[2], y, head), &p.v, s.blocks,
+                 <real *>p.room_v, <real *>p.turned)
             if p.mask != NULL:
-                p.mask = <const int8_t *>mask.data + mask_start(mask, &call.args[0], head, &p.mask_row, &p.mask_key)
+                p.mask = <const int8_t *>mask.data + mask_start(mask, &call.args[0], head, &p.mask_row,
+                                                                &p.mask_key)
         i = item % s.tiles * s.w
         tile_forward(&p, <real *>call.args[0].data + batch_offset(&call.args[0], y, head) + i * p.q.rs, i,
                      <real *>y.data + (head * s.queries + i) * s.d, lse + head * s.queries + i,
@@ -132,7 +134,7 @@ cdef int attention(fe_call *call, const fe_team *team, real *tag) noexcept nogil
 
 # ---- backward
 cdef inline int64_t panels(int64_t columns, int64_t item) noexcept nogil:
-    """Columns with those that fill up the last vector."""
+    """Round the number of columns up to whole vectors."""
     return up(columns, lanes(item)) * lanes(item)
 
 
@@ -143,12 +145,15 @@ cdef int64_t tile_elements_grad(const Sizes *s, int64_t item) noexcept nogil:
 cdef int64_t room_grad(const fe_call *call, int nt) noexcept nogil:
     cdef int64_t item = item_of(call)
     cdef Sizes s = sizes_of(&call.args[1], &call.args[2], &call.args[3], call.ints[0], item)
-    return nt * (round64((s.keys * (s.e + s.d) + (s.blocks + 1) * KEYS * s.e + tile_elements_grad(&s, item)) * item)
+    return nt * (round64((s.keys * (s.e + s.d) + (s.blocks + 1) * KEYS * s.e
+                          + tile_elements_grad(&s, item)) * item)
                  + round64(KEYS * s.w))
 
 
-cdef inline void pack_rows(real *x, int64_t ld, int64_t rows, int64_t w, int64_t cols, real scale, real *packed) noexcept nogil:
-    """x (rows, cols) * scale as the right side of a product: one slab of columns after the other; 0 up to w rows."""
+cdef inline void pack_rows(real *x, int64_t ld, int64_t rows, int64_t w, int64_t cols, real scale,
+                           real *packed) noexcept nogil:
+    """Pack x (rows, cols) * scale as the right side of a product, slab by slab, padded with zeros to w
+    rows."""
     cdef Slabs sl = slabs_of(cols, sizeof(real))
     cdef int64_t i, r, c, m0, wide, n
     for i in range(sl.count):
@@ -160,8 +165,9 @@ cdef inline void pack_rows(real *x, int64_t ld, int64_t rows, int64_t w, int64_t
                 packed[m0 * w + r * wide + c] = x[r * ld + m0 + c] * scale
 
 
-cdef inline void add_product(const Part *p, int64_t keys, const real *x, int64_t cols, const real *packed, real *y) noexcept nogil:
-    """y (keys, cols) += x (keys, w) packed."""
+cdef inline void add_product(const Part *p, int64_t keys, const real *x, int64_t cols, const real *packed,
+                             real *y) noexcept nogil:
+    """Add x (keys, w) times the packed matrix to y (keys, cols)."""
     cdef Slabs sl = slabs_of(cols, sizeof(real))
     cdef int64_t i, m0, vectors
     cdef fe_block b = product(p.s.w, p.s.w, cols, 0, True)
@@ -171,9 +177,10 @@ cdef inline void add_product(const Part *p, int64_t keys, const real *x, int64_t
         blocks(<real *>NULL, <int>vectors, &b, keys, x, packed + m0 * p.s.w, y + m0)
 
 
-cdef inline void block_backward(Part *p, int64_t j, int64_t keys, bint some, real *weights, real *dweights, real *dy_turned,
-                                const real *terms) noexcept nogil:
-    """weights: the scores of block j, which become weights; dweights become the gradients of the scores. terms: lse, delta."""
+cdef inline void block_backward(Part *p, int64_t j, int64_t keys, bint some, real *weights, real *dweights,
+                                real *dy_turned, const real *terms) noexcept nogil:
+    """Turn the scores in `weights` into weights, and dweights into the scores' gradients. terms: lse,
+    delta."""
     cdef int64_t w = p.s.w
     cdef fe_block b = product(p.s.d, p.value_step, w, w, False)
     blocks(<real *>NULL, p.s.nv, &b, keys, <real *>p.values + j * KEYS * p.value_step, dy_turned, dweights)
@@ -185,8 +192,9 @@ cdef inline void block_backward(Part *p, int64_t j, int64_t keys, bint some, rea
         fe_dscores_d(keys, w, weights, terms + w, p.hidden if some else NULL, dweights)
 
 
-cdef inline void tile_backward(Part *p, Matrix *dy, fe_call *call, int64_t head, int64_t row, real *tag) noexcept nogil:
-    """The tile that begins with query `row`: its dq; dk and dv of the head go on."""
+cdef inline void tile_backward(Part *p, Matrix *dy, fe_call *call, int64_t head, int64_t row,
+                               real *tag) noexcept nogil:
+    """Compute dq of the tile that begins with query `row`, and add its part to dk and dv of the head."""
     cdef Sizes *s = &p.s
     cdef int64_t w = s.w, j, keys, i, ld, rows = min(w, s.queries - row), at = head * s.queries + row
     cdef real *turned = <real *>p.tile
@@ -214,7 +222,7 @@ cdef inline void tile_backward(Part *p, Matrix *dy, fe_call *call, int64_t head,
     transpose(x, ld, rows, s.d, dy_turned, w, True)
     pack_rows(x, ld, rows, w, s.d, <real>1, dy_packed)
     memset(dq, 0, w * s.e * sizeof(real))
-    for i in range(w):                             # a query that is not there has no weights
+    for i in range(w):                             # queries past the end have weight 0
         terms[i], terms[w + i] = (lse[i], delta[i]) if i < rows else (<real>INFINITY, <real>0)
     for j in range(s.blocks):
         keys = keys_of(s, row, rows, j)
@@ -264,4 +272,5 @@ cdef int attention_grad(fe_call *call, const fe_team *team, real *tag) noexcept 
 def table():
     """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
     return {"attention": of_reals(<void *>attention[float], <void *>attention[double], <void *>room),
-            "attention_grad": of_reals(<void *>attention_grad[float], <void *>attention_grad[double], <void *>room_grad)}
+            "attention_grad": of_reals(<void *>attention_grad[float], <void *>attention_grad[double],
+                                       <void *>room_grad)}

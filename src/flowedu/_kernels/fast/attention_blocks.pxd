@@ -11,18 +11,20 @@ cdef extern from "attention_tile.h" nogil:
     void fe_hide_d(int64_t, const uint8_t *, double *) noexcept
 
 cdef enum:
-    KEYS = 64                # of a block; a multiple of the lanes of a vector
+    KEYS = 64                # keys per block; a multiple of the lanes of a vector
 
 cdef struct Sizes:
-    int64_t heads, queries, keys, e, d, w, tiles, blocks     # w: queries of a tile; tiles of a head; blocks of keys
-    int nv                   # vectors of a tile
+    int64_t heads, queries, keys, e, d, w, tiles, blocks     # queries per tile w; tiles per head; key blocks
+    int nv                   # vectors per tile
     bint causal
 
 
-cdef inline Sizes sizes_of(const fe_view *q, const fe_view *k, const fe_view *v, bint causal, int64_t item) noexcept nogil:
+cdef inline Sizes sizes_of(const fe_view *q, const fe_view *k, const fe_view *v, bint causal,
+                           int64_t item) noexcept nogil:
     cdef Sizes s
     cdef int i
-    s.queries, s.e, s.keys, s.d = q.shape[q.ndim - 2], q.shape[q.ndim - 1], k.shape[k.ndim - 2], v.shape[v.ndim - 1]
+    s.queries, s.e, s.keys, s.d = (q.shape[q.ndim - 2], q.shape[q.ndim - 1], k.shape[k.ndim - 2],
+                                   v.shape[v.ndim - 1])
     s.heads, s.causal = 1, causal
     for i in range(q.ndim - 2):
         s.heads *= q.shape[i]
@@ -32,8 +34,9 @@ cdef inline Sizes sizes_of(const fe_view *q, const fe_view *k, const fe_view *v,
     return s
 
 
-cdef inline int64_t mask_start(const fe_view *mask, const fe_view *q, int64_t head, int64_t *rows, int64_t *keys) noexcept nogil:
-    """Where the mask of a head begins, and its steps from row to row and from key to key; its axes are the scores' last."""
+cdef inline int64_t mask_start(const fe_view *mask, const fe_view *q, int64_t head, int64_t *rows,
+                               int64_t *keys) noexcept nogil:
+    """Return the offset of a head's mask and set its row and key strides; its axes are the scores' last."""
     cdef int64_t off = 0
     cdef int d = q.ndim - 3, shift = q.ndim - mask.ndim
     rows[0] = keys[0] = 0
@@ -49,24 +52,25 @@ cdef inline int64_t mask_start(const fe_view *mask, const fe_view *q, int64_t he
     return off
 
 
-cdef struct Part:            # what a thread works on, and its scratch
+cdef struct Part:            # data and scratch of one thread
     Sizes s
     Matrix q, k, v
-    const int8_t *mask       # of the head; NULL: nothing is hidden by a mask
+    const int8_t *mask       # the head's mask, or NULL for no mask
     int64_t mask_row, mask_key
     double scale
-    uint8_t *hidden          # of a block: (KEYS, w)
-    char *turned             # k or v of the head, block by block with its columns as rows: (blocks, columns, KEYS)
-    char *keys               # k of the head with its columns side by side,
-    char *values             # and v, in backward
+    uint8_t *hidden          # mask of one block: (KEYS, w)
+    char *turned             # k or v of the head, each block transposed: (blocks, columns, KEYS)
+    char *keys               # k of the head with contiguous columns
+    char *values             # v of the head likewise, in the backward pass
     int64_t key_step, value_step
     char *room_k
     char *room_v
-    char *tile               # what belongs to the tile of queries
+    char *tile               # buffers for one tile of queries
 
 
 cdef inline real *side_by_side(real *x, Matrix *m, int64_t rows, real *room, int64_t *step) noexcept nogil:
-    """The first rows of x with their columns side by side, `step` from row to row: where they are, or copied to `room`."""
+    """Return x with contiguous columns: x itself, or a copy of its first rows in `room`. step: the row
+    stride."""
     cdef int64_t i, j
     step[0] = m.rs if m.cs == 1 else m.cols
     if m.cs == 1:
@@ -78,7 +82,7 @@ cdef inline real *side_by_side(real *x, Matrix *m, int64_t rows, real *room, int
 
 
 cdef inline void turn(real *x, Matrix *m, int64_t blocks, real *room, real *turned) noexcept nogil:
-    """x (keys, columns) block by block with its columns as rows; 0 behind the last key."""
+    """Transpose each block of x (keys, columns), with zeros after the last key."""
     cdef int64_t j, n, ld
     cdef real *rows
     for j in range(blocks):
@@ -97,10 +101,11 @@ cdef inline fe_block product(int64_t depth, int64_t ldx, int64_t ldy, int64_t co
 
 
 cdef inline int hidden_in(Part *p, int64_t row, int64_t rows, int64_t key, int64_t keys) noexcept nogil:
-    """0: no score of the block is hidden, 1: some are, as p.hidden says, 2: all are."""
+    """Return 0 if no score of the block is masked, 1 if some are (p.hidden is filled in), 2 if all are."""
     cdef int64_t w = p.s.w, count = 0, s
     if p.mask != NULL:
-        count = fe_mask_block(p.mask + row * p.mask_row + key * p.mask_key, p.mask_row, p.mask_key, rows, keys, w, p.hidden)
+        count = fe_mask_block(p.mask + row * p.mask_row + key * p.mask_key, p.mask_row, p.mask_key, rows,
+                              keys, w, p.hidden)
     if count == rows * keys:
         return 2
     if p.s.causal and key + keys - 1 > row:
@@ -114,14 +119,16 @@ cdef inline int hidden_in(Part *p, int64_t row, int64_t rows, int64_t key, int64
 
 
 cdef inline int64_t keys_of(const Sizes *s, int64_t row, int64_t rows, int64_t j) noexcept nogil:
-    """How many keys of block j the queries [row, row + rows) may see; 0 or less: none, nor of the blocks behind it."""
+    """Return how many keys of block j the queries [row, row + rows) may see. If 0 or less, later blocks are
+    masked too."""
     cdef int64_t end = min(s.keys, row + rows) if s.causal else s.keys
     return min(<int64_t>KEYS, end - j * KEYS)
 
 
-cdef inline bint score(Part *p, int64_t row, int64_t rows, int64_t j, int64_t keys, real *queries, real *scores,
-                       bint *some) noexcept nogil:
-    """Block j of the scores, (keys, w), from `queries` (e, w). False: there is nothing to see in it."""
+cdef inline bint score(Part *p, int64_t row, int64_t rows, int64_t j, int64_t keys, real *queries,
+                       real *scores, bint *some) noexcept nogil:
+    """Compute block j of the scores, (keys, w), from `queries` (e, w). Return False if the block is fully
+    masked."""
     cdef int hidden = hidden_in(p, row, rows, j * KEYS, keys)
     cdef fe_block b = product(p.s.e, p.key_step, p.s.w, p.s.w, False)
     if hidden == 2:
@@ -137,7 +144,7 @@ cdef inline bint score(Part *p, int64_t row, int64_t rows, int64_t j, int64_t ke
 
 
 cdef inline void queries_of(Part *p, real *q, int64_t rows, real *room, real *turned) noexcept nogil:
-    """`rows` queries, scaled, as columns: (e, w), 0 behind the last."""
+    """Write `rows` scaled queries as columns, (e, w), with zeros after the last."""
     cdef int64_t i, ld, w = p.s.w
     cdef real scale = <real>p.scale
     cdef real *x = side_by_side(q, &p.q, rows, room, &ld)
@@ -148,10 +155,11 @@ cdef inline void queries_of(Part *p, real *q, int64_t rows, real *room, real *tu
 
 
 cdef inline Part part_of(const fe_call *call, int q, const fe_view *mask) noexcept nogil:
-    """Inputs q, q + 1, q + 2 are q, k, v."""
+    """Read the inputs q, q + 1, q + 2 as q, k, v."""
     cdef Part p
     p.s = sizes_of(&call.args[q], &call.args[q + 1], &call.args[q + 2], call.ints[0], item_of(call))
-    p.q, p.k, p.v = operand(&call.args[q], False), operand(&call.args[q + 1], False), operand(&call.args[q + 2], False)
+    p.q, p.k, p.v = (operand(&call.args[q], False), operand(&call.args[q + 1], False),
+                     operand(&call.args[q + 2], False))
     p.scale = call.reals[0]
     p.mask = NULL if fe_numel(mask) == 1 and mask.data[0] == 0 else <const int8_t *>mask.data
     return p

@@ -1,6 +1,6 @@
-/* What attention does with a block of scores between its products. A block lies transposed, (keys, w): each column is a query,
- * so that the greatest score, the sum and the weights are found lane by lane. w is a multiple of the vectors' lanes.
- * The file includes itself once per element type.
+/* Softmax of a block of attention scores between the two matrix products. A block is stored transposed,
+ * (keys, w): each column is a query, so the maximum, the sum and the weights are computed lane by lane. w is
+ * a multiple of the vectors' lanes. The file includes itself once per element type.
  */
 #ifndef REAL
 #ifndef FLOWEDU_ATTENTION_TILE_H
@@ -8,18 +8,19 @@
 #include "conv_tile.h"
 #include "scalarmath.h"
 
-#define FE_LANES _Pragma("GCC unroll 1")               /* a loop over constantly many lanes, to be vectorised first */
-enum { FE_WIDEST = FE_NV * FE_VBYTES };                 /* bytes of a tile's row */
+#define FE_LANES _Pragma("GCC unroll 1")               /* constant trip count, vectorized first */
+enum { FE_WIDEST = FE_NV * FE_VBYTES };                 /* bytes per row of a tile */
 
-/* exp(x) of x <= 0 or NaN: 0 below -87, where exp is 1.6e-38. */
+/* exp(x) for x <= 0 or NaN; 0 below -87, where exp is 1.6e-38. */
 FE_FN float fe_shareof(float x) {
     fe_reduced e = fe_reduce(x < -87.0f ? -87.0f : x);
     float y = (1.0f + e.q) * fe_power2(e.n);
     return x < -87.0f ? 0.0f : y;
 }
 
-/* hidden (keys, w) from the mask's bytes, of which (row, key) lies at row * mr + key * mk. How many of the rows * keys are hidden:
- * if it is none, or all, hidden is not written. Columns behind the rows are never hidden. */
+/* Fill hidden (keys, w) from the mask, whose element (row, key) is at row * mr + key * mk, and return how
+ * many of the rows * keys scores are masked. If none or all are masked, `hidden` is not written. Columns past
+ * `rows` are never masked. */
 static inline int64_t fe_mask_block(const int8_t *mask, int64_t mr, int64_t mk, int64_t rows, int64_t keys, int64_t w,
                                     uint8_t *hidden) {
     int64_t count = 0;
@@ -61,8 +62,9 @@ static inline void F(fe_hide)(int64_t n, const uint8_t *restrict hidden, REAL *r
     for (int64_t i = 0; i < n; i++) scores[i] = hidden[i] ? (REAL)-INFINITY : scores[i];
 }
 
-/* Scores become weights, not yet divided by their sum. `most`, the greatest scores so far, and `sum` go on; what was made with the
- * greatest so far must be multiplied by `again`. A column without any score yet has -inf for its greatest and 0 for its sum. */
+/* Turn scores into weights that are not yet divided by their sum. `most` (the running maximum) and `sum` are
+ * updated; earlier results must be multiplied by `again`. A column without scores so far has most = -inf and
+ * sum = 0. */
 static inline __attribute__((always_inline)) void F(fe_weights_of)(int64_t keys, const int w, REAL *restrict scores,
                                                                    REAL *restrict most, REAL *restrict sum, REAL *restrict again) {
     REAL base[FE_WIDEST / sizeof(REAL)], total[FE_WIDEST / sizeof(REAL)];     /* in registers, as w is a constant */
@@ -103,7 +105,7 @@ static inline void F(fe_scale_columns)(int64_t rows, int64_t w, const REAL *rest
 
 static inline REAL F(fe_log_sum)(REAL most, REAL sum) { return most + LOG(sum); }
 
-/* weights = exp(scores - lse); dscores = weights * (dweights - delta), 0 where hidden. */
+/* weights = exp(scores - lse); dscores = weights * (dweights - delta), 0 where masked. */
 static inline void F(fe_weights_again)(int64_t keys, int64_t w, const REAL *restrict lse, REAL *restrict scores) {
     for (int64_t s = 0; s < keys; s++)
         for (int64_t r = 0; r < w; r++) scores[s * w + r] = SHARE(scores[s * w + r] - lse[r]);

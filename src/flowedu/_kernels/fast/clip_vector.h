@@ -1,5 +1,5 @@
-/* clip(v, low, high) of vectors: FE_CLIP_f, FE_CLIP_d. A NaN, which is neither below nor above, stays one: the instructions
- * for the larger and the smaller of two give back their second operand where one of them is NaN. */
+/* Vector clip(v, low, high): FE_CLIP_f, FE_CLIP_d. NaN stays NaN, because the max and min instructions return
+ * their second operand if either operand is NaN. */
 #ifndef FLOWEDU_CLIP_VECTOR_H
 #define FLOWEDU_CLIP_VECTOR_H
 

@@ -27,8 +27,9 @@ cdef enum Algorithm:
 
 
 cdef Algorithm algorithm(const Conv *k, int64_t item) noexcept nogil:
-    """The routine for these shapes."""
-    cdef int64_t side_by_side = k.cg if k.role == INPUT_GRAD else k.og  # channels that share a vector in TILES
+    """Choose the routine for these shapes."""
+    # Channels that share a vector in TILES.
+    cdef int64_t side_by_side = k.cg if k.role == INPUT_GRAD else k.og
     if is_pointwise(k) and k.h * k.w >= 64 and k.n > 0:
         return POINTWISE
     if winograd_pays(k, item):
@@ -41,7 +42,7 @@ cdef Algorithm algorithm(const Conv *k, int64_t item) noexcept nogil:
 
 
 cdef int convolve(fe_call *call, Role role, const fe_team *team, real *tag) noexcept nogil:
-    """y from x and w, dx from dy and w, or dw from dy and x."""
+    """Compute y from x and w, dx from dy and w, or dw from dy and x."""
     cdef Conv k = read_conv(call, role, False)
     cdef real *a = <real *>call.args[0].data
     cdef real *b = <real *>call.args[1].data
@@ -83,7 +84,7 @@ cdef void sum_weights(const Conv *k, Algorithm how, const fe_team *team, real *d
 
 
 cdef int64_t room(const fe_call *call, Role role, int nt) noexcept nogil:
-    """Scratch of all threads, in bytes."""
+    """Return the scratch of all threads, in bytes."""
     cdef Conv k = read_conv(call, role, False)
     cdef int64_t item = item_of(call)
     cdef Algorithm how = algorithm(&k, item)
@@ -97,22 +98,22 @@ cdef int64_t room(const fe_call *call, Role role, int nt) noexcept nogil:
 
 
 cdef void pointwise(const Conv *k, const fe_team *team, real *src, real *w, real *dst) noexcept nogil:
-    """Per image, y = w x or dx = transpose(w) dy, with planes as rows."""
+    """Compute y = w x or dx = transpose(w) dy for each image, with planes as rows."""
     cdef int64_t area = k.h * k.w, n, lo, hi, p, q
     cdef int64_t rows = k.o if k.role == FORWARD else k.c, inner = k.c if k.role == FORWARD else k.o
     if k.n >= team.nt:
         fe_split(k.n, 1, team, &lo, &hi)
         p, q = 0, area
-    else:                                    # few images: every thread takes a band of pixels of each
+    else:                                    # few images: every thread takes a band of the pixels of each
         lo, hi = 0, k.n
         fe_split(area, 16, team, &p, &q)
     for n in range(lo, hi):
-        gemm(Product(k.role == INPUT_GRAD, False, rows, q - p, inner, k.c, area, area), w, src + n * inner * area + p,
-             <real>1, <real>0, dst + n * rows * area + p)
+        gemm(Product(k.role == INPUT_GRAD, False, rows, q - p, inner, k.c, area, area), w,
+             src + n * inner * area + p, <real>1, <real>0, dst + n * rows * area + p)
 
 
 cdef void pointwise_weight(const Conv *k, const fe_team *team, real *dy, real *x, real *dw) noexcept nogil:
-    """dw = sum over images of dy transpose(x); each thread owns a band of dw's longer side."""
+    """Compute dw = sum over images of dy transpose(x); each thread owns a band of dw's longer side."""
     cdef int64_t area = k.h * k.w, n, o = 0, c = 0, rows = k.o, cols = k.c
     if k.o >= k.c:
         fe_split(k.o, 8, team, &o, &rows)
@@ -121,8 +122,8 @@ cdef void pointwise_weight(const Conv *k, const fe_team *team, real *dy, real *x
         fe_split(k.c, 8, team, &c, &cols)
         cols -= c
     for n in range(k.n):
-        gemm(Product(False, True, rows, cols, area, area, area, k.c), dy + (n * k.o + o) * area, x + (n * k.c + c) * area,
-             <real>1, <real>(n > 0), dw + o * k.c + c)
+        gemm(Product(False, True, rows, cols, area, area, area, k.c), dy + (n * k.o + o) * area,
+             x + (n * k.c + c) * area, <real>1, <real>(n > 0), dw + o * k.c + c)
 
 
 include "conv_roles.pxi"

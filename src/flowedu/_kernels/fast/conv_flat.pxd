@@ -1,18 +1,19 @@
 # Convolution one channel at a time, for depthwise convolution and others with few channels per group.
 #
-# A padded plane is laid out so that every kernel position is a constant distance: rows follow one another with one
-# pitch, and for stride s the plane is dealt into s * s phase planes (rows and columns r, r + s, r + 2s, ...). Then all
-# output pixels of a plane are one long loop, acc[q] += w[tap] * x[q + off[tap]], whatever the stride and dilation. The
-# few q between the end of one output row and the start of the next are computed too, and dropped.
+# A padded plane is laid out so that every kernel position is a constant offset: consecutive rows have one
+# pitch, and for stride s the plane is split into s * s phase planes (rows and columns r, r + s, r + 2s, ...).
+# Then all output pixels of a plane are one long loop, acc[q] += w[tap] * x[q + off[tap]], for any stride and
+# dilation. The few q between the end of one output row and the start of the next are also computed, and
+# discarded.
 from flowedu._kernels.fast.conv_geometry cimport *
 
 
 cdef struct Flat:
     int64_t pitch, rows      # of a phase plane
-    int64_t size             # elements of a phase plane, with room for one vector more
+    int64_t size             # elements of a phase plane, with space for one extra vector
     int64_t planes           # phase planes: sh * sw
     int64_t length           # q from the first output pixel to the last
-    int64_t margin           # largest distance inside one phase plane
+    int64_t margin           # largest offset inside one phase plane
     int64_t taps
 
 
@@ -29,13 +30,16 @@ cdef inline Flat flat_of(const Conv *k) noexcept nogil:
 
 
 cdef inline int64_t flat_room(const Conv *k, int64_t item) noexcept nogil:
-    """Scratch of one thread: two tables, accumulators, the plane being read, and for the weight gradient its sums."""
+    """Return one thread's scratch: two tables, accumulators, an input plane, and, for the weight gradient,
+    its sums."""
     cdef Flat f = flat_of(k)
     if k.role == FORWARD:
         return round64(f.taps * 8) * 2 + round64((k.og + f.planes) * f.size * item)
     if k.role == INPUT_GRAD:
-        return round64(f.taps * 8) * 2 + round64((f.taps + f.margin + f.size + k.cg * f.planes * f.size) * item)
-    return round64(f.taps * 8) * 2 + round64((k.og + f.planes) * f.size * item) + round64(k.o * k.cg * f.taps * item)
+        return round64(f.taps * 8) * 2 + round64((f.taps + f.margin + f.size
+                                                  + k.cg * f.planes * f.size) * item)
+    return round64(f.taps * 8) * 2 + round64((k.og + f.planes) * f.size
+                                             * item) + round64(k.o * k.cg * f.taps * item)
 
 
 cdef inline int64_t tap_plane(const Conv *k, int64_t tap) noexcept nogil:
@@ -47,13 +51,13 @@ cdef inline int64_t tap_shift(const Conv *k, const Flat *f, int64_t tap) noexcep
 
 
 cdef inline void deal(const Conv *k, const Flat *f, real *x, real *planes) noexcept nogil:
-    """One channel of x to its phase planes, padding as zeros."""
+    """Split one channel of x into phase planes, with zeros as padding."""
     cdef int64_t r, s, t, u, row, first, lo, hi
     cdef real *to
     cdef real *frm
     for r in range(k.sh):
         for s in range(k.sw):
-            first = s - k.left               # column of x that phase s starts at
+            first = s - k.left               # column of x where phase s starts
             lo = (k.left - s + k.sw - 1) // k.sw if first < 0 else 0
             hi = min((k.w - first + k.sw - 1) // k.sw if k.w > first else 0, f.pitch)
             lo = min(lo, hi)
@@ -76,7 +80,8 @@ cdef inline void deal(const Conv *k, const Flat *f, real *x, real *planes) noexc
 
 
 cdef inline void collect(const Conv *k, const Flat *f, real *planes, real *x) noexcept nogil:
-    """The reverse of deal: phase planes to one channel of dx; pixels no window touches become zero."""
+    """Merge phase planes into one channel of dx, the reverse of `deal`; pixels outside all windows become
+    zero."""
     cdef int64_t h, s, t, u, first, lo, hi
     cdef real *frm
     cdef real *to
@@ -101,7 +106,7 @@ cdef inline void collect(const Conv *k, const Flat *f, real *planes, real *x) no
 
 
 cdef inline void lay(const Conv *k, const Flat *f, real *y, real *plane) noexcept nogil:
-    """One channel of dy with the pitch of the phase planes, zeros between rows and after the last."""
+    """Copy one channel of dy to the pitch of the phase planes, with zeros between rows and after the last."""
     cdef int64_t t
     memset(plane, 0, f.size * sizeof(real))
     for t in range(k.oh):
@@ -115,7 +120,8 @@ cdef inline void add_taps(real *acc, real *x, int64_t *off, real *w, int64_t tap
         fe_flat_d(acc, x, off, w, taps, n)
 
 
-cdef inline void flat_forward(const Conv *k, const fe_team *team, real *x, real *w, real *y, char *work) noexcept nogil:
+cdef inline void flat_forward(const Conv *k, const fe_team *team, real *x, real *w, real *y,
+                              char *work) noexcept nogil:
     cdef Flat f = flat_of(k)
     cdef char *own = work + team.tid * flat_room(k, sizeof(real))
     cdef int64_t *off = <int64_t *>own
@@ -135,7 +141,8 @@ cdef inline void flat_forward(const Conv *k, const fe_team *team, real *x, real 
                 add_taps(acc + m * f.size, planes, off, w + ((o + m) * k.cg + c) * f.taps, f.taps, f.length)
         for m in range(k.og):
             for t in range(k.oh):
-                fe_copy(y + ((n * k.o + o + m) * k.oh + t) * k.ow, acc + m * f.size + t * f.pitch, k.ow * sizeof(real))
+                fe_copy(y + ((n * k.o + o + m) * k.oh + t) * k.ow, acc + m * f.size + t * f.pitch,
+                        k.ow * sizeof(real))
 
 
 cdef inline void flat_input_grad(const Conv *k, const fe_team *team, real *dy, real *w, real *dx,
@@ -169,11 +176,12 @@ cdef inline void flat_input_grad(const Conv *k, const fe_team *team, real *dy, r
                     q = first + 1
                     while q < f.taps and tap_plane(k, order[q]) == p:
                         q += 1
-                    add_taps(acc + (c * f.planes + p) * f.size, plane, off + first, weights + first, q - first,
-                             f.rows * f.pitch)
+                    add_taps(acc + (c * f.planes + p) * f.size, plane, off + first, weights + first,
+                             q - first, f.rows * f.pitch)
                     first = q
         for c in range(k.cg):
-            collect(k, &f, acc + c * f.planes * f.size, dx + (n * k.c + unit % k.groups * k.cg + c) * k.h * k.w)
+            collect(k, &f, acc + c * f.planes * f.size, dx + (n * k.c + unit % k.groups * k.cg
+                                                              + c) * k.h * k.w)
 
 
 cdef inline void flat_weight_grad(const Conv *k, const fe_team *team, real *dy, real *x, real *dw,
@@ -201,9 +209,11 @@ cdef inline void flat_weight_grad(const Conv *k, const fe_team *team, real *dy, 
             deal(k, &f, x + (n * k.c + unit % k.groups * k.cg + c) * k.h * k.w, planes)
             for m in range(k.og):
                 if real is float:
-                    fe_dots_f(sums + ((o + m) * k.cg + c) * f.taps, planes, off, grad + m * f.size, f.taps, f.length)
+                    fe_dots_f(sums + ((o + m) * k.cg + c) * f.taps, planes, off, grad + m * f.size, f.taps,
+                              f.length)
                 else:
-                    fe_dots_d(sums + ((o + m) * k.cg + c) * f.taps, planes, off, grad + m * f.size, f.taps, f.length)
+                    fe_dots_d(sums + ((o + m) * k.cg + c) * f.taps, planes, off, grad + m * f.size, f.taps,
+                              f.length)
     fe_wait(team)
     fe_split(entries, 16, team, &lo, &hi)
     for t in range(lo, hi):

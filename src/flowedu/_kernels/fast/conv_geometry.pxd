@@ -13,7 +13,8 @@ cdef extern from "conv_tile.h" nogil:
         const char *soon
         int64_t pace
     void fe_tile_f(int, float *const *, int, const int64_t *, int64_t, const fe_mat *, float *, int) noexcept
-    void fe_tile_d(int, double *const *, int, const int64_t *, int64_t, const fe_mat *, double *, int) noexcept
+    void fe_tile_d(int, double *const *, int, const int64_t *, int64_t, const fe_mat *, double *,
+                   int) noexcept
     void fe_transpose_f(const float *, int64_t, int64_t, int64_t, float *, int64_t, int) noexcept
     void fe_transpose_d(const double *, int64_t, int64_t, int64_t, double *, int64_t, int) noexcept
     void fe_flat_f(float *, const float *, const int64_t *, const float *, int64_t, int64_t) noexcept
@@ -21,7 +22,7 @@ cdef extern from "conv_tile.h" nogil:
     void fe_dots_f(float *, const float *, const int64_t *, const float *, int64_t, int64_t) noexcept
     void fe_dots_d(double *, const double *, const int64_t *, const double *, int64_t, int64_t) noexcept
 
-cdef enum Role:              # convolution is bilinear: of x, w and y (or their gradients) two are given, one is wanted
+cdef enum Role:              # which of x, w and y (or their gradients) is computed from the other two
     FORWARD, INPUT_GRAD, WEIGHT_GRAD
 
 cdef struct Conv:            # sizes of one call; cg, og: channels per group
@@ -31,7 +32,8 @@ cdef struct Conv:            # sizes of one call; cg, og: channels per group
 
 cdef inline Conv conv_of(const fe_view *x, const fe_view *w, const fe_view *y, const int64_t *a, Role role,
                          bint last) noexcept nogil:
-    """a: stride h, w; pad top, bottom, left, right; dilation h, w; groups. The rest is in the shapes."""
+    """Read the attributes `a`: stride h, w; pad top, bottom, left, right; dilation h, w; groups. The shapes
+    give the rest."""
     cdef int h = 1 if last else 2
     cdef Conv k
     k.role, k.n, k.c, k.o = role, x.shape[0], x.shape[3 if last else 1], y.shape[3 if last else 1]
@@ -43,14 +45,15 @@ cdef inline Conv conv_of(const fe_view *x, const fe_view *w, const fe_view *y, c
 
 
 cdef inline Conv read_conv(const fe_call *call, Role role, bint last) noexcept nogil:
-    """The sizes of a convolution's call. last: images have their channels last. What is wanted is the first output."""
+    """Read the sizes of a convolution call, whose result is the first output. last: images are
+    channels-last."""
     return conv_of(&call.args[0 if role == FORWARD else call.nin if role == INPUT_GRAD else 1],
                    &call.args[call.nin if role == WEIGHT_GRAD else 1],
                    &call.args[call.nin if role == FORWARD else 0], call.ints, role, last)
 
 
 cdef inline bint is_pointwise(const Conv *k) noexcept nogil:
-    """Whether every output pixel sees just the input pixel at its own place."""
+    """Return True if every output pixel reads only the input pixel at the same position."""
     return k.kh == 1 and k.kw == 1 and k.sh == 1 and k.sw == 1 and k.groups == 1 and k.top == 0 and k.left == 0 \
         and k.h == k.oh and k.w == k.ow
 
@@ -61,7 +64,7 @@ cdef inline int64_t item_of(const fe_call *call) noexcept nogil:
 
 cdef struct Axis:            # one spatial axis of "output reads source"
     int64_t outs, srcs       # sizes
-    int64_t step, first, gap, taps   # output t at tap a reads source t * step + first + a * gap (nothing if outside)
+    int64_t step, first, gap, taps   # output t at tap a reads source t * step + first + a * gap (if inside)
     int64_t tap0, tap_step   # tap a is kernel position tap0 + a * tap_step
     int64_t dst0, dst_step   # output t is stored at dst0 + t * dst_step
 
@@ -73,14 +76,15 @@ cdef inline Axis forward_axis(int64_t size, int64_t out, int64_t kernel, int64_t
 
 cdef inline Axis gradient_axis(int64_t size, int64_t out, int64_t kernel, int64_t stride, int64_t pad,
                                int64_t dilation, int64_t phase) noexcept nogil:
-    """How dx reads dy. Position h takes dy[(h + pad - i * dilation) / stride] where that divides: positions with the
-    same h % stride (a phase) use the same kernel positions i, so each phase is a convolution of dy with step 1."""
+    """Describe how dx reads dy. Position h takes dy[(h + pad - i * dilation) / stride] where that division is
+    exact. Positions with the same h % stride (a phase) use the same kernel positions i, so each phase is a
+    convolution of dy with step 1."""
     cdef Axis a
     cdef int64_t i
     a.outs, a.srcs = (size - phase + stride - 1) // stride if size > phase else 0, out
     a.step, a.first, a.gap, a.taps, a.tap0, a.tap_step = 1, 0, 1, 0, 0, 0
     a.dst0, a.dst_step = phase, stride
-    for i in range(kernel - 1, -1, -1):      # from the last position down: source positions then ascend
+    for i in range(kernel - 1, -1, -1):      # descending kernel positions give ascending source positions
         if (phase + pad - i * dilation) % stride == 0:
             if a.taps == 0:
                 a.tap0, a.first = i, (phase + pad - i * dilation) // stride
@@ -93,15 +97,15 @@ cdef inline Axis gradient_axis(int64_t size, int64_t out, int64_t kernel, int64_
 
 cdef struct Gather:          # how a grid of outputs reads the images of a source, block by block
     Axis v, h                # vertical, horizontal
-    bint direct              # no tap ever falls outside: read the source where it lies
+    bint direct              # no tap is outside the source: read the source in place
     int64_t channels         # of the source, per group
-    int64_t images, rows     # a block is this many images, or so many output rows of one image
-    int64_t pitch, plane, image   # of the source copy (or of the source): row, channel, image distances
+    int64_t images, rows     # a block: this many images, or this many output rows of one image
+    int64_t pitch, plane, image   # strides of the source copy (or of the source): row, channel, image
     int64_t steps            # taps * channels
 
 
 cdef inline int64_t reach(Axis a, int64_t outs) noexcept nogil:
-    """Source positions from the first to the last that `outs` outputs read."""
+    """Return the number of source positions spanned by `outs` outputs."""
     return (outs - 1) * a.step + (a.taps - 1) * a.gap + 1 if outs > 0 and a.taps > 0 else 0
 
 
@@ -110,7 +114,8 @@ cdef inline bint inside(Axis a) noexcept nogil:
 
 
 cdef inline Gather plan_gather(Axis v, Axis h, int64_t channels, int64_t source_channels) noexcept nogil:
-    """Blocks of 256 to 1024 output pixels: enough to use a block of weights often, few enough to stay in cache."""
+    """Choose blocks of 256 to 1024 output pixels: enough to reuse a block of weights, few enough to stay in
+    cache."""
     cdef Gather g
     cdef int64_t pixels = max(v.outs * h.outs, 1), blocks
     g.v, g.h, g.channels = v, h, channels
@@ -141,7 +146,8 @@ cdef struct Block:           # output rows [row, end) of image n, or all rows of
 
 
 cdef inline Block next_block(const Gather *g, int64_t at, int64_t hi) noexcept nogil:
-    """The block that starts at output row `at` (counted over all images), ending at `hi` at the latest."""
+    """Return the block that starts at output row `at` (counted over all images) and ends at `hi` or
+    before."""
     cdef Block b
     b.n, b.row, b.images = at // g.v.outs, at % g.v.outs, 1
     b.end = min(min(b.row + g.rows, g.v.outs), b.row + hi - at)
@@ -154,9 +160,9 @@ cdef inline int64_t block_pixels(const Gather *g) noexcept nogil:
     return g.images * g.rows * g.h.outs
 
 
-cdef inline real *window(const Gather *g, Block b, real *src, int64_t source_channels, int64_t channel, int64_t count,
-                         real *copy) noexcept nogil:
-    """Where block b's first tap lies: in the source itself, or in a copy with the padding written out as zeros."""
+cdef inline real *window(const Gather *g, Block b, real *src, int64_t source_channels, int64_t channel,
+                         int64_t count, real *copy) noexcept nogil:
+    """Return a pointer to block b's first tap: in the source itself, or in a copy padded with zeros."""
     cdef int64_t im, ch, r, s, i, n, left, start, rows = reach(g.v, b.end - b.row)
     cdef int64_t top = b.row * g.v.step + g.v.first
     cdef real *line

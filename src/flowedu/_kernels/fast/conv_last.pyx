@@ -1,11 +1,14 @@
 # cython: language_level=3
-"""Convolution of channels-last images (NHWC), its two gradients, and with inference batch norm and clipping behind it.
+"""Convolution of channels-last images (NHWC) and its two gradients, and convolution fused with batch norm and
+clipping.
 
 conv2d_last: x, w -> y.  conv2d_last_input_grad: dy, w -> dx.  conv2d_last_weight_grad: dy, x -> dw.
 conv2d_last_norm: x, w, gamma, beta, mean, var -> y.  reals of the last: epsilon, low, high.
-ints: stride h, w; pad top, bottom, left, right; dilation h, w; groups. Weights are (o, c / groups, kh, kw), as for NCHW.
+ints: stride h, w; pad top, bottom, left, right; dilation h, w; groups. Weights are (o, c / groups, kh, kw),
+as for NCHW.
 
-Depthwise convolutions have loops of their own (conv_last_depth.pxd), all others are matrix products (conv_last_dense.pxd).
+Depthwise convolutions use the loops of conv_last_depth.pxd; all others are matrix products
+(conv_last_dense.pxd).
 """
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
@@ -25,7 +28,7 @@ cdef void finished(const Conv *k, const fe_team *team, real *x, real *w, real *y
 
 
 cdef int convolve(fe_call *call, Role role, const fe_team *team, real *tag) noexcept nogil:
-    """y from x and w, dx from dy and w, or dw from dy and x."""
+    """Compute y from x and w, dx from dy and w, or dw from dy and x."""
     cdef Conv k = read_conv(call, role, True)
     cdef real *a = <real *>call.args[0].data
     cdef real *b = <real *>call.args[1].data
@@ -47,14 +50,15 @@ cdef int convolve(fe_call *call, Role role, const fe_team *team, real *tag) noex
 
 
 cdef int64_t room(const fe_call *call, Role role, int nt) noexcept nogil:
-    """Scratch of all threads, in bytes."""
+    """Return the scratch of all threads, in bytes."""
     cdef Conv k = read_conv(call, role, True)
     cdef int64_t item = item_of(call)
-    return depth_room(&k, item) * nt if is_depthwise(&k) else dense_shared(&k, item) + dense_room(&k, item) * nt
+    return (depth_room(&k, item) * nt if is_depthwise(&k)
+            else dense_shared(&k, item) + dense_room(&k, item) * nt)
 
 
 cdef int conv2d_last_norm(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    """Every thread works out scale and shift for itself."""
+    """Convolve, then apply batch norm and clipping; every thread computes scale and shift for itself."""
     cdef Conv k = read_conv(call, FORWARD, True)
     cdef real *scale = <real *>(call.work + team.tid * 2 * round64(k.o * sizeof(real)))
     cdef real *shift = <real *>(<char *>scale + round64(k.o * sizeof(real)))

@@ -1,8 +1,9 @@
-# Dense convolution of channels-last images by matrix products: a block of output pixels, each with its patch of the input
-# as one row (kernel row, kernel column, channel), times the weights. A 1x1 kernel needs no patches: the input is the matrix.
+# Dense convolution of channels-last images as a matrix product with the weights. Each output pixel is a row:
+# its patch of the input (kernel row, kernel column, channel). A 1x1 kernel needs no patches, because the
+# input is the matrix.
 #
-# One serial GEMM per thread and block; blocks of outputs to be finished (scale, shift, clip) are small enough to be still in
-# the cache then. Most forward convolutions need neither (conv_last_blocks.pxd).
+# Each thread runs one serial GEMM per block. Blocks of outputs that need scale, shift and clip are small
+# enough to be still in the cache then. Most forward convolutions use conv_last_blocks.pxd instead.
 from libc.string cimport memcpy, memset
 from flowedu._kernels.ops.blas cimport *
 from flowedu._kernels.fast.conv_last_geometry cimport *
@@ -18,14 +19,14 @@ cdef inline int64_t block_rows(const Conv *k) noexcept nogil:
 
 
 cdef inline int64_t dense_shared(const Conv *k, int64_t item) noexcept nogil:
-    """Scratch all threads share: the weights, packed, or as (o, kernel position, channel)."""
+    """Return the scratch shared by all threads: the weights, packed or as (o, kernel position, channel)."""
     if by_blocks(k):
         return blocks_shared(k, item)
     return 0 if is_pointwise(k) else round64(k.o * depth_of_patch(k) * item)
 
 
 cdef inline int64_t dense_room(const Conv *k, int64_t item) noexcept nogil:
-    """Scratch of one thread: a block of patches; for the weight gradient a sum of its own."""
+    """Return one thread's scratch: a block of patches; for the weight gradient also the thread's sum."""
     cdef int64_t room = 0
     if by_blocks(k):
         room = blocks_room(k)
@@ -35,13 +36,14 @@ cdef inline int64_t dense_room(const Conv *k, int64_t item) noexcept nogil:
 
 
 cdef inline bint sum_apart(const Conv *k) noexcept nogil:
-    """Whether each thread adds up the weight gradient over a part of the pixels; else each owns a part of the weights."""
+    """Return True if each thread sums the weight gradient over part of the pixels, False if each owns part of
+    the weights."""
     return not is_pointwise(k) or k.n * k.h * k.w >= 16 * max(k.o, k.c)
 
 
 cdef inline void patches(const Conv *k, int64_t group, int64_t first, int64_t rows, real *x, real *to,
                          bint back) noexcept nogil:
-    """Fill `rows` patches from pixel `first` on; back: add them to x where they came from."""
+    """Fill `rows` patches from pixel `first` on. back: add the patches to the pixels of x instead."""
     cdef int64_t p, oy, ox, i, j, y, u, c, size = k.cg
     cdef real *image
     cdef real *at
@@ -64,13 +66,13 @@ cdef inline void patches(const Conv *k, int64_t group, int64_t first, int64_t ro
                     else:
                         for c in range(size):
                             to[c] = at[c]
-                elif not back and size > 0:            # no channels: there is no memory
+                elif not back and size > 0:            # without channels there is no memory to clear
                     memset(to, 0, size * sizeof(real))
                 to += size
 
 
-cdef inline void finish(real *y, int64_t ld, int64_t rows, int64_t cols, const real *scale, const real *shift, real low,
-                        real high) noexcept nogil:
+cdef inline void finish(real *y, int64_t ld, int64_t rows, int64_t cols, const real *scale, const real *shift,
+                        real low, real high) noexcept nogil:
     cdef int64_t i, j
     cdef real v
     for i in range(rows):
@@ -80,9 +82,9 @@ cdef inline void finish(real *y, int64_t ld, int64_t rows, int64_t cols, const r
             y[i * ld + j] = high if v > high else v
 
 
-cdef inline void dense_forward(const Conv *k, const fe_team *team, real *x, real *w, real *y, Finish f, bint packed,
-                               char *work) noexcept nogil:
-    """packed: the weights lie in `work` already, as an earlier call has put them there."""
+cdef inline void dense_forward(const Conv *k, const fe_team *team, real *x, real *w, real *y, Finish f,
+                               bint packed, char *work) noexcept nogil:
+    """Convolve. packed: an earlier call has already packed the weights into `work`."""
     cdef int64_t rows = k.n * k.oh * k.ow, size = depth_of_patch(k), lo, hi, n, g, q = 0, end = k.o, step
     cdef bint direct = is_pointwise(k)
     cdef real *weights = w
@@ -102,7 +104,8 @@ cdef inline void dense_forward(const Conv *k, const fe_team *team, real *x, real
         fe_split(k.o, 16, team, &q, &end)
     else:
         fe_split(rows, 8, team, &lo, &hi)
-    step = block_rows(k) if not direct else max(FINISH // max(k.o, 1), 64) if scale != NULL else max(hi - lo, 1)
+    step = (block_rows(k) if not direct else max(FINISH // max(k.o, 1), 64) if scale != NULL
+            else max(hi - lo, 1))
     while lo < hi:
         n = min(step, hi - lo)
         if direct:
@@ -158,10 +161,12 @@ cdef inline void dense_weight_grad(const Conv *k, const fe_team *team, real *dy,
     if not sum_apart(k):
         if k.o >= k.c:
             fe_split(k.o, 8, team, &lo, &hi)
-            gemm(Product(True, False, hi - lo, k.c, rows, k.o, k.c, k.c), dy + lo, x, <real>1, <real>0, dw + lo * k.c)
+            gemm(Product(True, False, hi - lo, k.c, rows, k.o, k.c, k.c), dy + lo, x, <real>1, <real>0,
+                 dw + lo * k.c)
         else:
             fe_split(k.c, 8, team, &lo, &hi)
-            gemm(Product(True, False, k.o, hi - lo, rows, k.o, k.c, k.c), dy, x + lo, <real>1, <real>0, dw + lo)
+            gemm(Product(True, False, k.o, hi - lo, rows, k.o, k.c, k.c), dy, x + lo, <real>1, <real>0,
+                 dw + lo)
         return
     work += dense_shared(k, sizeof(real))
     sums = work + room - total                   # of thread 0
@@ -174,7 +179,8 @@ cdef inline void dense_weight_grad(const Conv *k, const fe_team *team, real *dy,
             if not direct:
                 patches(k, g, lo, n, x, block, False)
             gemm(Product(True, False, k.og, size, n, k.o, size, size),
-                 dy + lo * k.o + g * k.og, x + lo * k.c if direct else block, <real>1, <real>1, own + g * k.og * size)
+                 dy + lo * k.o + g * k.og, x + lo * k.c if direct else block, <real>1, <real>1,
+                 own + g * k.og * size)
         lo += n
     fe_wait(team)
     fe_split(k.o * size, 64, team, &lo, &hi)

@@ -1,18 +1,18 @@
-# Depthwise convolution of channels-last images. Every channel has its own kernel, so a vector holds neighboring
+# Depthwise convolution of channels-last images. Every channel has its own kernel, so a vector holds adjacent
 # channels, and only the weights are rearranged, to (kernel position, channel).
 #
-# Output rows and columns that read the same kernel positions are one run (depthwise.h). The positions of a run
-# are computed once for a block of images that fits the cache.
+# Output rows and columns that read the same kernel positions are one run (depthwise.h). The positions of a
+# run are computed once for a block of images that fits the cache.
 from libc.string cimport memset
 from flowedu._kernels.fast.conv_last_geometry cimport *
 
 cdef extern from "depthwise.h" nogil:
-    void fe_run_f(int, float *, int64_t, const float *, int64_t, const int64_t *, const float *, const int32_t *, int64_t,
-                  int64_t, const float *, const float *, float, float) noexcept
-    void fe_run_d(int, double *, int64_t, const double *, int64_t, const int64_t *, const double *, const int32_t *,
-                  int64_t, int64_t, const double *, const double *, double, double) noexcept
-    void fe_channel_dots_f(int, float *, const float *, int64_t, const float *, int64_t, const int64_t *, const int32_t *,
-                           int64_t, int64_t) noexcept
+    void fe_run_f(int, float *, int64_t, const float *, int64_t, const int64_t *, const float *,
+                  const int32_t *, int64_t, int64_t, const float *, const float *, float, float) noexcept
+    void fe_run_d(int, double *, int64_t, const double *, int64_t, const int64_t *, const double *,
+                  const int32_t *, int64_t, int64_t, const double *, const double *, double, double) noexcept
+    void fe_channel_dots_f(int, float *, const float *, int64_t, const float *, int64_t, const int64_t *,
+                           const int32_t *, int64_t, int64_t) noexcept
     void fe_channel_dots_d(int, double *, const double *, int64_t, const double *, int64_t, const int64_t *,
                            const int32_t *, int64_t, int64_t) noexcept
 
@@ -21,7 +21,7 @@ cdef struct Range:
 
 
 cdef inline Range seen(Axis a, int64_t t) noexcept nogil:
-    """The taps of output t that fall on the source."""
+    """Return the taps of output t that are inside the source."""
     cdef Range r
     cdef int64_t at = t * a.step + a.first
     r.lo = 0
@@ -34,7 +34,7 @@ cdef inline Range seen(Axis a, int64_t t) noexcept nogil:
 
 
 cdef inline int64_t run_end(Axis a, int64_t t, Range r) noexcept nogil:
-    """The end of the run of outputs from t on that see the same taps."""
+    """Return the end of the run of outputs, from t on, that use the same taps."""
     cdef Range q
     t += 1
     while t < a.outs:
@@ -59,7 +59,7 @@ cdef inline int64_t depth_tables(const Conv *k) noexcept nogil:
 
 
 cdef inline int64_t depth_room(const Conv *k, int64_t item) noexcept nogil:
-    """Scratch of one thread: tables, and weights or their gradients as (kernel position, channel)."""
+    """Return one thread's scratch: tables, and weights or their gradients as (kernel position, channel)."""
     return depth_tables(k) + round64(k.kh * k.kw * k.c * item)
 
 
@@ -96,7 +96,7 @@ cdef inline int fill_taps(const Depth *d, Range a, Range b) noexcept nogil:
 
 
 cdef inline void depth_sweep(const Depth *d, real *src, real *w, real *dst, bint dots) noexcept nogil:
-    """This thread's rows. dots: `w` is the sum to be added to, `dst` is dy."""
+    """Process this thread's rows. dots: accumulate the gradient in `w`; `dst` is dy."""
     cdef int64_t block = max(<int64_t>(262144 // max(d.src_h * d.src_w * d.c * <int64_t>sizeof(real), 1)), 1)
     cdef int64_t first, last, n, t, u, end, s, p
     cdef Axis v = d.v, h = d.h
@@ -112,7 +112,8 @@ cdef inline void depth_sweep(const Depth *d, real *src, real *w, real *dst, bint
                 b = seen(h, u)
                 end = run_end(h, u, b)
                 taps = fill_taps(d, a, b)
-                s = ((t * v.step + v.first + a.lo * v.gap) * d.src_w + u * h.step + h.first + b.lo * h.gap) * d.c
+                s = ((t * v.step + v.first + a.lo * v.gap) * d.src_w + u * h.step + h.first
+                     + b.lo * h.gap) * d.c
                 p = ((v.dst0 + t * v.dst_step) * d.dst_w + h.dst0 + u * h.dst_step) * d.c
                 for n in range(first, last):
                     depth_run(d, taps, dst + n * d.dst_h * d.dst_w * d.c + p,
@@ -121,7 +122,8 @@ cdef inline void depth_sweep(const Depth *d, real *src, real *w, real *dst, bint
         first = last
 
 
-cdef inline void depth_run(const Depth *d, int taps, real *y, real *x, real *w, int64_t pixels, bint dots) noexcept nogil:
+cdef inline void depth_run(const Depth *d, int taps, real *y, real *x, real *w, int64_t pixels,
+                           bint dots) noexcept nogil:
     cdef int64_t ystep = d.h.dst_step * d.c, xstep = d.h.step * d.c
     cdef const Finish *f = &d.finish
     if dots:
@@ -131,24 +133,24 @@ cdef inline void depth_run(const Depth *d, int taps, real *y, real *x, real *w, 
             fe_channel_dots_d(taps, w, y, ystep, x, xstep, d.off, d.tap, pixels, d.c)
     else:
         if real is float:
-            fe_run_f(taps, y, ystep, x, xstep, d.off, w, d.tap, pixels, d.c, <float *>f.scale, <float *>f.shift,
-                     <float>f.low, <float>f.high)
+            fe_run_f(taps, y, ystep, x, xstep, d.off, w, d.tap, pixels, d.c, <float *>f.scale,
+                     <float *>f.shift, <float>f.low, <float>f.high)
         else:
-            fe_run_d(taps, y, ystep, x, xstep, d.off, w, d.tap, pixels, d.c, <double *>f.scale, <double *>f.shift,
-                     f.low, f.high)
+            fe_run_d(taps, y, ystep, x, xstep, d.off, w, d.tap, pixels, d.c, <double *>f.scale,
+                     <double *>f.shift, f.low, f.high)
 
 
 cdef inline void turn_weights(const Conv *k, real *w, real *to) noexcept nogil:
-    """(channel, position) to (position, channel)."""
+    """Transpose (channel, position) to (position, channel)."""
     cdef int64_t i, t, taps = k.kh * k.kw
     for t in range(taps):
         for i in range(k.c):
             to[t * k.c + i] = w[i * taps + t]
 
 
-cdef inline void depth_forward(const Conv *k, const fe_team *team, real *x, real *w, real *y, Finish f, bint packed,
-                               char *work) noexcept nogil:
-    """packed: the weights lie in `work` already, as an earlier call has put them there."""
+cdef inline void depth_forward(const Conv *k, const fe_team *team, real *x, real *w, real *y, Finish f,
+                               bint packed, char *work) noexcept nogil:
+    """Compute y. packed: an earlier call has already put the rearranged weights into `work`."""
     cdef char *own = work + team.tid * depth_room(k, sizeof(real))
     cdef real *turned = <real *>(own + depth_tables(k))
     cdef Depth d = forward_depth(k, team, own)
@@ -160,7 +162,8 @@ cdef inline void depth_forward(const Conv *k, const fe_team *team, real *x, real
 
 cdef inline void depth_sweeps_back(const Conv *k, const fe_team *team, real *dy, real *turned, real *dx,
                                    char *own) noexcept nogil:
-    """Input rows with the same remainder by the stride see the same kernel rows: one sweep for each pair of remainders."""
+    """Compute dx in one sweep per pair of remainders: input rows with equal remainder by the stride use the
+    same kernel rows."""
     cdef int64_t r, s
     cdef Depth d
     for r in range(k.sh):

@@ -6,8 +6,8 @@ from flowedu._kernels.fast.conv_geometry cimport Axis, Conv, Role, FORWARD, INPU
     gradient_axis, is_pointwise, item_of, read_conv, round64
 
 
-cdef struct Finish:          # what is done to an output before it is stored: clip(y * scale + shift, low, high)
-    char *scale              # one per output channel; NULL: nothing is done
+cdef struct Finish:          # applied to an output before it is stored: clip(y * scale + shift, low, high)
+    char *scale              # one per output channel; NULL for no change
     char *shift
     double low, high
 
@@ -17,7 +17,7 @@ cdef inline bint is_depthwise(const Conv *k) noexcept nogil:
 
 
 cdef inline void norm_terms(const fe_view *norm, double epsilon, real *scale, real *shift) noexcept nogil:
-    """Batch norm with known statistics is y * scale + shift. norm: gamma, beta, mean and var, views one after the other."""
+    """Fold inference batch norm into y * scale + shift. norm: views of gamma, beta, mean and var."""
     cdef const real *gamma = <const real *>norm[0].data
     cdef const real *beta = <const real *>norm[1].data
     cdef const real *mean = <const real *>norm[2].data

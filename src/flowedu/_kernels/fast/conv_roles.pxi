@@ -1,4 +1,4 @@
-# The three roles of convolution as kernels. The file that includes this has `convolve` and `room`.
+# The three roles of convolution as kernels. The including file defines `convolve` and `room`.
 cdef int forward(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
     return convolve(call, FORWARD, team, tag)
 
@@ -24,7 +24,7 @@ cdef int64_t weight_grad_room(const fe_call *call, int nt) noexcept nogil:
 
 
 cdef dict roles(str name):
-    """Rows of the table: the convolution called so, and its gradients."""
+    """Return the table rows of the convolution `name` and its gradients."""
     return {name: of_reals(<void *>forward[float], <void *>forward[double], <void *>forward_room),
             name + "_input_grad": of_reals(<void *>input_grad[float], <void *>input_grad[double],
                                            <void *>input_grad_room),

@@ -3,9 +3,9 @@
  * tile: the register block all three dense convolution kernels share. Convolution, its input gradient and its weight
  *   gradient are one formula with the roles exchanged:   out[r][:] += sum_j  src_r[off[j]] * mat[j][:]
  *                   r              j                   src        mat
- *     forward       output pixel   (tap, channel)      input      weights, output channels side by side
- *     input grad    input pixel    (tap, channel)      dy         weights, input channels side by side
- *     weight grad   (tap, channel) output pixel        input      dy, output channels side by side
+ *     forward       output pixel   (tap, channel)      input      weights, contiguous output channels
+ *     input grad    input pixel    (tap, channel)      dy         weights, contiguous input channels
+ *     weight grad   (tap, channel) output pixel        input      dy, contiguous output channels
  *   Because src is read through a base pointer per row plus one offset per step, no im2col matrix is ever written.
  *   R x NV vector accumulators stay in registers: each step is NV loads, R broadcasts and R * NV multiply-adds.
  * transpose: between channel-major tensors (NCHW) and the pixel-major `mat` and `out` above.
@@ -32,11 +32,11 @@ static inline int fe_tile_rows(int nv) {
 }
 #define FE_UNROLL _Pragma("GCC unroll 16")
 
-/* A matrix, and what is wanted after it: tile asks memory for `soon`, `pace` bytes on at every step, so that it lies in the
-   second cache by then. (Nothing is read there: it may be past the end.) */
+/* A matrix, and a prefetch: at every step `tile` prefetches the cache line at `soon`, which advances by
+ * `pace` bytes, into the L2 cache. (Prefetching past the end of an array is harmless.) */
 typedef struct { const void *at; const char *soon; int64_t pace; } fe_mat;
 
-/* memcpy for the short rows of images: whole vectors, the last one overlapping the one before, and no call. */
+/* memcpy for the short rows of images: inline whole vectors, where the last one overlaps the one before. */
 static inline void fe_copy(void *to, const void *from, int64_t bytes) {
     char *d = (char *)to;
     const char *s = (const char *)from;
@@ -84,7 +84,7 @@ typedef REAL F(vec) __attribute__((vector_size(FE_VBYTES), aligned(sizeof(REAL))
 typedef INDEX F(mask) __attribute__((vector_size(FE_VBYTES)));
 #define VEC F(vec)
 
-/* `rows` <= R of them are real: the rest repeat a pointer and are not stored. */
+/* Only `rows` <= R rows are real: the others repeat a pointer and are not stored. */
 #define TILE(NV, R)                                                                                                  \
     static __attribute__((noinline)) void F(fe_tile_##NV##_##R)(REAL *const *base, int rows,                   \
             const int64_t *off, int64_t steps, const fe_mat *from, REAL *out, int accumulate) {                      \
@@ -130,8 +130,8 @@ static inline void F(fe_tile)(int nv, REAL *const *base, int rows, const int64_t
 #undef TILE_CASE
 #undef TILE_CHOICE
 
-/* dst (nc rows of LANES) = transpose of src (nr rows of LANES; missing rows count as zeros).
- * Interleaving the two halves of the rows log2(LANES) times is a transposition. */
+/* dst (nc rows of LANES) = transpose of src (nr rows of LANES; missing rows count as zeros). Interleaving the
+ * two halves of the rows log2(LANES) times is a transposition. */
 static inline void F(transpose_block)(const REAL *src, int64_t lds, int64_t nr, REAL *dst, int64_t ldd, int64_t nc) {
     VEC a[LANES], b[LANES];
     F(mask) lo, hi;
@@ -166,9 +166,9 @@ static inline void F(transpose_block)(const REAL *src, int64_t lds, int64_t nr, 
     }
 }
 
-/* dst[c][r] = src[r][c] for r < rows, c < cols. One side is scratch whose rows are whole vectors: the destination
- * (wide_dst; its extra lanes become zero) or the source. A ragged end of the other side is met by a last block that
- * overlaps the one before. */
+/* dst[c][r] = src[r][c] for r < rows, c < cols. One side is scratch whose rows are whole vectors: the
+ * destination (wide_dst; its extra lanes become zero) or the source. A partial block at the end of the other
+ * side is moved back to overlap the block before. */
 static void F(fe_transpose)(const REAL *src, int64_t lds, int64_t rows, int64_t cols, REAL *dst, int64_t ldd,
                             int wide_dst) {
     int64_t ragged = wide_dst ? cols : rows;
@@ -189,7 +189,7 @@ static void F(fe_transpose)(const REAL *src, int64_t lds, int64_t rows, int64_t 
     }
 }
 
-/* acc[q] += sum_t w[t] * x[q + off[t]]; n is rounded up to whole vectors (the buffers have room). */
+/* acc[q] += sum_t w[t] * x[q + off[t]]; n is rounded up to whole vectors, so the buffers are padded. */
 #define FLAT(T)                                                                                                      \
     static void F(flat_##T)(REAL *acc, const REAL *x, const int64_t *off, const REAL *w, int64_t n) {                \
         const REAL *p[T];                                                                                            \

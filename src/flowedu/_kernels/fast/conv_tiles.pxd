@@ -1,5 +1,5 @@
-# Dense convolution and its input gradient by register tiles: rows are output pixels, the matrix is the weights (see
-# conv_tile.h for the one formula behind all three kernels).
+# Dense convolution and its input gradient by register tiles: rows are output pixels, the matrix is the
+# weights (see conv_tile.h for the formula that all three kernels share).
 from libc.string cimport memcpy
 from flowedu._kernels.fast.conv_geometry cimport *
 
@@ -8,7 +8,7 @@ cdef inline int64_t lanes(int64_t item) noexcept nogil:
     return FE_VBYTES // item
 
 
-cdef struct Slabs:           # output channels, dealt into groups of at most FE_NV vectors
+cdef struct Slabs:           # output channels, split into groups of at most FE_NV vectors
     int64_t lanes, vectors, count
 
 
@@ -21,7 +21,7 @@ cdef inline Slabs slabs_of(int64_t channels, int64_t item) noexcept nogil:
 
 
 cdef inline int64_t slab_start(Slabs s, int64_t i) noexcept nogil:
-    """First vector of slab i; slabs differ by at most one vector."""
+    """Return the first vector of slab i; slab sizes differ by at most one vector."""
     return s.vectors // s.count * i + min(i, s.vectors % s.count)
 
 
@@ -33,8 +33,10 @@ cdef inline void tile(int nv, real **base, int rows, int64_t *off, int64_t steps
         fe_tile_d(nv, base, rows, off, steps, &mat, out, accumulate)
 
 
-cdef inline fe_mat before(real *mat, int64_t steps, real *then, int64_t elements, int64_t use, int64_t uses) noexcept nogil:
-    """A matrix of so many rows, of whose `uses` this one sends for its part of the next matrix, or the next part of this."""
+cdef inline fe_mat before(real *mat, int64_t steps, real *then, int64_t elements, int64_t use,
+                          int64_t uses) noexcept nogil:
+    """Describe a matrix of `steps` rows that, in use `use` of `uses`, prefetches an equal share of the array
+    `then`."""
     cdef int64_t share = elements * <int64_t>sizeof(real) // uses
     return fe_mat(mat, <const char *>then + share * use, share // max(steps, 1))
 
@@ -48,7 +50,7 @@ cdef inline void transpose(real *src, int64_t lds, int64_t rows, int64_t cols, r
 
 
 cdef inline int64_t up(int64_t a, int64_t b) noexcept nogil:
-    """a / b rounded up (b > 0), for negative a too."""
+    """Return a / b rounded up (b > 0); a may be negative."""
     return -((-a) // b) if a < 0 else (a + b - 1) // b
 
 
@@ -73,7 +75,8 @@ cdef struct Room:            # scratch of one thread, in bytes
 
 
 cdef inline int64_t matrix_elements(const Conv *k, int64_t item) noexcept nogil:
-    """Every kernel position belongs to one phase, so all phases' matrices together hold the weights once."""
+    """Return the size of all phases' matrices. Every kernel position belongs to one phase, so they hold the
+    weights once."""
     cdef Slabs s = slabs_of(k.og if k.role == FORWARD else k.cg, item)
     return k.groups * (k.cg if k.role == FORWARD else k.og) * k.kh * k.kw * s.vectors * s.lanes
 
@@ -83,7 +86,8 @@ cdef inline int64_t matrix_bytes(const Conv *k, int64_t item) noexcept nogil:
 
 
 cdef inline int64_t channels_at_once(const Conv *k) noexcept nogil:
-    """How many channels' weights `pack_weights` turns in one go: of the forward direction they lie side by side."""
+    """Return how many channels `pack_weights` transposes at once; in the forward direction their weights are
+    contiguous."""
     return max(64 // max(k.kh * k.kw, 1), 1) if k.role == FORWARD else 1
 
 
@@ -97,15 +101,17 @@ cdef inline Room correlate_room(const Conv *k, int64_t item) noexcept nogil:
         r.off = max(r.off, round64(g.steps * 8))
         r.window = max(r.window, 0 if g.direct else round64(g.images * g.image * item))
         r.out = max(r.out, round64(block_pixels(&g) * FE_NV * lanes(item) * item))
-    r.out = max(r.out, round64(channels_at_once(k) * k.kh * k.kw * lanes(item) * item))      # where weights are turned
+    r.out = max(r.out, round64(channels_at_once(k) * k.kh * k.kw * lanes(item) * item))      # transposed
     r.total = r.base + r.off + r.window + r.out
     return r
 
 
 cdef inline void pack_weights(const Conv *k, const Gather *g, const fe_team *team, real *w, real *mat,
                               real *turned) noexcept nogil:
-    """mat[group][slab][tap row, channel, tap column][output channel], zeros in the last slab's unused lanes."""
-    cdef int64_t outs = k.og if k.role == FORWARD else k.cg, wide = lanes(sizeof(real)), at_once = channels_at_once(k)
+    """Pack into mat[group][slab][tap row, channel, tap column][output channel], with zeros in unused lanes of
+    the last slab."""
+    cdef int64_t outs = k.og if k.role == FORWARD else k.cg
+    cdef int64_t wide = lanes(sizeof(real)), at_once = channels_at_once(k)
     cdef int64_t area = k.kh * k.kw, group, s, v, c, lo, hi, ch, n, m, m0, ld, a, b
     cdef int64_t out_step = k.cg * area if k.role == FORWARD else area
     cdef int64_t ch_step = area if k.role == FORWARD else k.cg * area
@@ -122,8 +128,8 @@ cdef inline void pack_weights(const Conv *k, const Gather *g, const fe_team *tea
                 for v in range(ld // wide):
                     m = m0 + v * wide
                     dst = mat + (group * sl.vectors * wide + m0) * g.steps + v * wide
-                    transpose(w + group * k.og * k.cg * area + m * out_step + ch * ch_step, out_step, min(outs - m, wide),
-                              n * area, turned, wide, True)
+                    transpose(w + group * k.og * k.cg * area + m * out_step + ch * ch_step, out_step,
+                              min(outs - m, wide), n * area, turned, wide, True)
                     for c in range(n):
                         for a in range(g.v.taps):
                             for b in range(g.h.taps):
@@ -138,7 +144,7 @@ cdef struct Slab:            # channels of the destination: `count` from `first`
 
 
 cdef inline void store(const Gather *g, Block b, real *out, real *dst, Slab s) noexcept nogil:
-    """Pixel-major scratch to a slab of channels of the NCHW destination."""
+    """Store pixel-major scratch to a slab of channels of the NCHW destination."""
     cdef int64_t im, m, t, u, rows = b.end - b.row, pixels = (b.end - b.row) * g.h.outs
     cdef real *to
     cdef real *frm
@@ -156,12 +162,12 @@ cdef inline void store(const Gather *g, Block b, real *out, real *dst, Slab s) n
 
 
 cdef inline double worst_share(int64_t parts, int nt) noexcept nogil:
-    """The share of the work of the busiest of nt threads, when there are so many equal parts."""
+    """Return the busiest thread's share of the work, when nt threads split `parts` equal parts."""
     return <double>((parts + nt - 1) // nt) / parts
 
 
-cdef inline void correlate_phase(const Conv *k, const Gather *g, Room room, const fe_team *team, real *src, real *mat,
-                                 real *dst, char *work) noexcept nogil:
+cdef inline void correlate_phase(const Conv *k, const Gather *g, Room room, const fe_team *team, real *src,
+                                 real *mat, real *dst, char *work) noexcept nogil:
     cdef real **base = <real **>work
     cdef int64_t *off = <int64_t *>(work + room.base)
     cdef real *copy = <real *>(work + room.base + room.off)
@@ -182,7 +188,7 @@ cdef inline void correlate_phase(const Conv *k, const Gather *g, Room room, cons
     if g.v.outs == 0 or g.h.outs == 0:
         return
     lo, hi, s1, s2 = 0, k.n * g.v.outs, 0, sl.count
-    if worst_share(sl.count, team.nt) < worst_share(hi, team.nt):     # few rows: each thread makes some of the channels
+    if worst_share(sl.count, team.nt) < worst_share(hi, team.nt):     # few rows: split the channels
         fe_split(sl.count, 1, team, &s1, &s2)
     else:
         fe_split(hi, 1, team, &lo, &hi)
@@ -205,7 +211,7 @@ cdef inline void correlate_phase(const Conv *k, const Gather *g, Room room, cons
                 nv = <int>(ld // sl.lanes)
                 most = fe_tile_rows(nv)
                 uses = (pixels + most - 1) // most
-                chunk = max(131072 // (ld * <int64_t>sizeof(real)), 1)   # weights that stay in the second cache, as do the next
+                chunk = max(131072 // (ld * <int64_t>sizeof(real)), 1)   # two chunks fit the L2 cache
                 begin = 0
                 while begin < g.steps or begin == 0:
                     end = min(begin + chunk, g.steps)
@@ -213,17 +219,18 @@ cdef inline void correlate_phase(const Conv *k, const Gather *g, Room room, cons
                     while q < pixels:
                         rows = <int>min(most, pixels - q)
                         j1, j2 = begin, end
-                        if b.images == 1:    # tap rows that lie in the padding for all pixels of this tile: skipped
+                        if b.images == 1:    # skip tap rows that are padding for all pixels of this tile
                             a1 = b.row + (q + rows - 1) // g.h.outs
                             a2 = b.row + q // g.h.outs
                             j1 = max(j1, up(-g.v.first - a1 * g.v.step, g.v.gap) * inner)
-                            j2 = min(j2, (down(g.v.srcs - 1 - g.v.first - a2 * g.v.step, g.v.gap) + 1) * inner)
+                            j2 = min(j2, (down(g.v.srcs - 1 - g.v.first - a2 * g.v.step,
+                                               g.v.gap) + 1) * inner)
                         if j2 > j1 or begin == 0:
                             j1 = min(j1, end)
                             j2 = max(j2 - j1, 0)
                             tile(nv, base + q, rows, off + j1, j2,
-                                 before(m + j1 * ld, j2, m + end * ld, (end - begin) * ld, q // most, uses), out + q * ld,
-                                 begin > 0)
+                                 before(m + j1 * ld, j2, m + end * ld, (end - begin) * ld, q // most, uses),
+                                 out + q * ld, begin > 0)
                         q += rows
                     begin += chunk
                 store(g, b, out, dst, Slab(group * outs + m0, min(ld, outs - m0), ld, dsts, dst_h, dst_w))
@@ -231,11 +238,12 @@ cdef inline void correlate_phase(const Conv *k, const Gather *g, Room room, cons
 
 cdef inline void correlate(const Conv *k, const fe_team *team, real *src, real *w, real *dst, bint packed,
                            char *work) noexcept nogil:
-    """y from x, or dx from dy, one phase after the other (the forward direction has one). packed: the weights lie in `work`
-    already, as an earlier call has put them there."""
+    """Compute y from x, or dx from dy, phase by phase (the forward direction has one). packed: an earlier
+    call has already packed the weights into `work`."""
     cdef Gather g
     cdef Room room = correlate_room(k, sizeof(real))
-    cdef int64_t p, vectors = slabs_of(k.og if k.role == FORWARD else k.cg, sizeof(real)).vectors * lanes(sizeof(real))
+    cdef int64_t p, vectors = slabs_of(k.og if k.role == FORWARD else k.cg,
+                                       sizeof(real)).vectors * lanes(sizeof(real))
     cdef real *mat = <real *>work
     cdef char *own = work + matrix_bytes(k, sizeof(real)) + team.tid * room.total
     for p in range(phases(k)):

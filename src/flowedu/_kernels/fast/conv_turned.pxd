@@ -1,23 +1,24 @@
-# Depthwise convolution of small NCHW planes: a plane of a few pixels fills no vector, but several channels do.
-# Blocks of channels of a few images are transposed to channels-last order, in scratch that stays in cache. Routines
-# for channels-last images (conv_last_depth.pxd) compute there, and their result is transposed back.
+# Depthwise convolution of small NCHW planes: a plane of a few pixels does not fill a vector, but several
+# channels do. Blocks of channels of a few images are transposed to channels-last order in scratch that stays
+# in cache. The routines for channels-last images (conv_last_depth.pxd) compute there, and their result is
+# transposed back.
 #
-# A thread owns its blocks of channels, so no two threads add to one sum: the bits do not depend on the number
-# of threads.
+# A thread owns its blocks of channels, so no two threads add to one sum: results are bitwise independent of
+# the number of threads.
 from flowedu._kernels.fast.conv_last_depth cimport *
 from flowedu._kernels.fast.transpose cimport transpose
 
 cdef enum:
-    SMALL_PLANE = 400                # pixels: rows of larger ones fill vectors themselves, where no pixel is skipped
-    FEWEST = 16                      # channels of a block
-    IN_CACHE = 131072                # bytes of what a block reads and writes
+    SMALL_PLANE = 400                # pixels; rows of larger planes fill vectors without a transposition
+    FEWEST = 16                      # channels per block
+    IN_CACHE = 131072                # bytes that a block reads and writes
 
 
-cdef struct Turned:                  # how a call is cut into blocks
-    int64_t blocks, channels         # of channels: how many, and how large the largest is
-    int64_t images                   # that are turned together
-    int64_t x, y                     # pixels of an image of the input and of the output
-    char *own                        # a thread's scratch: tables and weights, and room for a block of images and of outputs
+cdef struct Turned:                  # how a call is split into blocks
+    int64_t blocks, channels         # number of channel blocks, and the largest block's channels
+    int64_t images                   # transposed together
+    int64_t x, y                     # pixels of an input image and of an output image
+    char *own                        # a thread's scratch: tables, weights, and a block of images and outputs
     char *xs
     char *ys
 
@@ -44,15 +45,16 @@ cdef inline Conv block_of(const Conv *k, int64_t channels, int64_t images) noexc
 
 
 cdef inline int64_t turned_room(const Conv *k, int64_t item) noexcept nogil:
-    """Scratch of one thread: what depth_room has, and the images of a block."""
+    """Return one thread's scratch: that of depth_room, and the images of a block."""
     cdef Turned t = turned_of(k, item)
     cdef Conv b = block_of(k, t.channels, t.images)
-    return depth_room(&b, item) + round64(t.images * t.channels * t.x * item) + round64(t.images * t.channels * t.y * item)
+    return depth_room(&b, item) + round64(t.images * t.channels * t.x
+                                          * item) + round64(t.images * t.channels * t.y * item)
 
 
 cdef inline void turn_images(const Conv *k, real *images, real *turned, const Conv *b, int64_t pixels,
                              bint back) noexcept nogil:
-    """Planes of the channels and images of block b to pixels with as many channels, or back."""
+    """Transpose the planes of block b to channels-last pixels, or back."""
     cdef int64_t n
     for n in range(b.n):
         if back:
@@ -61,8 +63,9 @@ cdef inline void turn_images(const Conv *k, real *images, real *turned, const Co
             transpose(images + n * k.c * pixels, turned + n * b.c * pixels, b.c, pixels, pixels)
 
 
-cdef inline void turned(const Conv *k, const fe_team *team, real *x, real *w, real *y, char *work) noexcept nogil:
-    """The call of any role; x, w and y are the images, the weights and the outputs, or their gradients."""
+cdef inline void turned(const Conv *k, const fe_team *team, real *x, real *w, real *y,
+                        char *work) noexcept nogil:
+    """Run a call of any role; x, w and y are the images, the weights and the outputs, or their gradients."""
     cdef Turned t = turned_of(k, sizeof(real))
     cdef int64_t first, last, block, c, channels, n, taps = k.kh * k.kw
     cdef Conv b = block_of(k, t.channels, t.images)
@@ -91,7 +94,7 @@ cdef inline void turned(const Conv *k, const fe_team *team, real *x, real *w, re
 
 cdef inline void turned_block(const Conv *k, const Conv *b, const Turned *t, real *x, real *weights,
                               real *y) noexcept nogil:
-    """One block of some images."""
+    """Compute one block of some images."""
     cdef fe_team alone = fe_team(0, 1, NULL)
     cdef real *xs = <real *>t.xs
     cdef real *ys = <real *>t.ys

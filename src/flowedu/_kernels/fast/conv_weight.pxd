@@ -1,17 +1,17 @@
-# Weight gradient by register tiles: rows are (tap row, channel, tap column), the matrix is dy, and the sum runs over
-# the output pixels of all images (see conv_tile.h).
+# Weight gradient by register tiles: rows are (tap row, channel, tap column), the matrix is dy, and the sum
+# runs over the output pixels of all images (see conv_tile.h).
 from flowedu._kernels.fast.conv_geometry cimport *
 from flowedu._kernels.fast.conv_tiles cimport *
 
 
-cdef struct Share:           # what one thread of the weight gradient sums
-    bint split_pixels        # all threads sum the same entries over different pixels; else each has its own entries
+cdef struct Share:           # the part of the weight gradient that one thread sums
+    bint split_pixels        # threads sum the same entries over different pixels; else each has its own
     int64_t g0, g1, c0, c1, row0, row1   # groups, channels within a group, output rows over all images
 
 
 cdef inline Share share_of(const Conv *k, const fe_team *team) noexcept nogil:
-    """By groups or by channels if there are enough of them: then nothing is added up at the end, and the result does
-    not depend on the number of threads."""
+    """Split by groups or by channels if there are enough: then no sums are combined at the end, and the
+    result does not depend on the number of threads."""
     cdef Share s = Share(False, 0, k.groups, 0, k.cg, 0, k.n * k.oh)
     if k.groups >= team.nt:
         fe_split(k.groups, 1, team, &s.g0, &s.g1)
@@ -29,7 +29,7 @@ cdef struct GradRoom:
 
 cdef inline GradRoom weight_room(const Conv *k, const Gather *g, int nt, int64_t item) noexcept nogil:
     cdef fe_team first = fe_team(0, nt, NULL)
-    cdef Share s = share_of(k, &first)           # the first thread's share is never smaller than another's
+    cdef Share s = share_of(k, &first)           # the first thread's share is the largest
     cdef Slabs sl = slabs_of(k.og, item)
     cdef int64_t entries = k.kh * (s.c1 - s.c0) * k.kw
     cdef GradRoom r
@@ -47,17 +47,17 @@ cdef inline int64_t weights_bytes(const Conv *k, int nt, int64_t item) noexcept 
     return weight_room(k, &g, nt, item).total * nt
 
 
-cdef struct GradDesk:        # where one thread works
-    void **base              # the entries of a block's window, one pointer each
+cdef struct GradDesk:        # one thread's buffers
+    void **base              # pointers to the entries of a block's window
     int64_t *off
     char *copy
     char *mat
 
 
-cdef inline void sum_block(const Conv *k, const Gather *g, Block b, Share s, const GradDesk *d, real *p, real *dy,
-                           real *sums) noexcept nogil:
-    """Add block b's part of the weight gradient of one group to sums[slab][tap row, channel, tap column][output]. p: where
-    the block's window lies; dy: from the group's first channel on."""
+cdef inline void sum_block(const Conv *k, const Gather *g, Block b, Share s, const GradDesk *d, real *p,
+                           real *dy, real *sums) noexcept nogil:
+    """Add block b's part of one group's weight gradient to sums[slab][tap row, channel, tap column][output].
+    p: the block's window; dy: the gradient from the group's first channel on."""
     cdef real **base = <real **>d.base
     cdef real *mat = <real *>d.mat
     cdef int64_t own = s.c1 - s.c0, entries = k.kh * own * k.kw, inner = own * k.kw
@@ -81,9 +81,10 @@ cdef inline void sum_block(const Conv *k, const Gather *g, Block b, Share s, con
         while r < entries:
             rows = <int>min(fe_tile_rows(nv), entries - r)
             q1, q2 = 0, b.images * pixels
-            if b.images == 1:                # output rows whose taps all lie in the padding: skipped
+            if b.images == 1:                # skip output rows whose taps are all padding
                 q1 = max(up(-g.v.first - (r + rows - 1) // inner * k.dh, k.sh) - b.row, 0) * k.ow
-                q2 = min(down(g.v.srcs - 1 - g.v.first - r // inner * k.dh, k.sh) + 1 - b.row, b.end - b.row) * k.ow
+                q2 = min(down(g.v.srcs - 1 - g.v.first - r // inner * k.dh, k.sh) + 1 - b.row,
+                         b.end - b.row) * k.ow
             if q2 > q1:
                 tile(nv, base + r, rows, d.off + q1, q2 - q1, fe_mat(mat + q1 * ld, <char *>mat, 0),
                      sums + (m0 * entries + r * ld), True)
@@ -128,9 +129,9 @@ cdef inline void weight_sums(const Conv *k, const fe_team *team, real *dy, real 
             unpack_sums(k, s, sl, o, sums, 1, 0, dw)
 
 
-cdef inline void unpack_sums(const Conv *k, Share s, Slabs sl, int64_t o, real *sums, int parts, int64_t distance,
-                             real *dw) noexcept nogil:
-    """dw[o] from the sums of `parts` threads, which lie `distance` bytes apart."""
+cdef inline void unpack_sums(const Conv *k, Share s, Slabs sl, int64_t o, real *sums, int parts,
+                             int64_t distance, real *dw) noexcept nogil:
+    """Compute dw[o] from the sums of `parts` threads, which are `distance` bytes apart."""
     cdef int64_t own = s.c1 - s.c0, entries = k.kh * own * k.kw, slab = 0, m = o % k.og, m0, ld, i, ch, j, part
     cdef real *frm
     cdef real *to

@@ -1,13 +1,16 @@
 /* The inner loops of depthwise convolution on channels-last images, in C because Cython has no vector types.
  *
- * A run is a row of pixels that all see the same kernel positions ("taps"); tap t of pixel p lies at x + p * xstep + off[t],
- * its weights at w + tap[t] * c, one per channel. The outer loop takes one vector of channels at a time and keeps the
- * weights of all taps in registers; the number of taps is a constant in each of the usual cases (9 inside, 6 at an edge,
- * 4 in a corner, 1, 2 and 4 in the gradient of stride 2), so that the loop over them disappears.
+ * A run is a row of pixels that all use the same kernel positions ("taps"). Tap t of pixel p reads x + p *
+ * xstep + off[t] and has the weights w + tap[t] * c, one per channel. The outer loop takes one vector of
+ * channels at a time and keeps the weights of all taps in registers; the number of taps is a constant in each
+ * of the usual cases (9 inside, 6 at an edge, 4 in a corner, 1, 2 and 4 in the gradient of stride 2), so that
+ * the loop over taps is unrolled.
  *
  * run: y = sum over taps of w * x; if scale is given, y = clip(shift + sum over taps of (w * scale) * x, low, high).
  * dots: the gradient of the weights, sums[tap] += sum over pixels of dy * x.
- * The last vector of a row overlaps the one before; fewer channels than a vector go one by one.
+ *
+ * The last vector of a row overlaps the one before; if there are fewer channels than lanes, they are
+ * processed one by one.
  *
  * The file includes itself once per element type.
  */
@@ -40,7 +43,7 @@ enum { F(FE_DL) = FE_VBYTES / sizeof(REAL) };
 
 FE_ALWAYS F(fe_dv) F(fe_dload)(const REAL *p) { F(fe_dv) v; memcpy(&v, p, sizeof v); return v; }
 
-/* Rows of three taps, each as far from the one before: three addresses and a distance stay in registers. */
+/* Rows of three equally spaced taps need only three addresses and a distance in registers. */
 FE_ALWAYS int F(fe_is_grid)(int taps, const int64_t *off) {
     if (taps != 6 && taps != 9) return 0;
     for (int t = 0; t < taps; t += 3)
@@ -68,7 +71,7 @@ FE_ALWAYS void F(fe_grid_of)(int taps, int scaled, REAL *y, int64_t ystep, const
     }
 }
 
-/* `taps` is a constant where this is inlined with one. */
+/* `taps` is a compile-time constant where this function is inlined with one. */
 FE_ALWAYS void F(fe_run_of)(int taps, int scaled, REAL *y, int64_t ystep, const REAL *x, int64_t xstep, const int64_t *off,
                             const REAL *w, const int32_t *tap, int64_t pixels, int64_t c, const REAL *scale,
                             const REAL *shift, REAL low, REAL high) {

@@ -1,8 +1,9 @@
 # cython: language_level=3
-"""The elementwise engine of core/elementwise.pyx, nearer to memory.
+"""Elementwise engine with fewer copies than core/elementwise.pyx.
 
-Axes are merged where all operands step evenly over them. Long rows are walked row by row: an input that is contiguous there is
-not fetched, its slot points straight at memory; one op over plain memory needs no tiles. Short rows are walked flat.
+Axes are merged where all operands have even steps over them. Long rows are processed one by one: an input
+that is contiguous in the row is read in place, and a single op whose operands are all contiguous needs no
+tiles. Short rows are processed in flat order.
 """
 from libc.stdint cimport int16_t, int32_t, int64_t
 from libc.string cimport memcpy, memset
@@ -34,7 +35,8 @@ cdef struct Walk:                        # all operands over the same collapsed 
 
 
 cdef void collapse(const fe_call *call, Walk *w) noexcept nogil:
-    """Right-align the inputs under the output, drop axes of size 1, merge neighbours that step evenly in all operands."""
+    """Right-align the inputs under the output, drop axes of size 1, and merge neighbors with even steps in
+    all operands."""
     cdef const fe_view *y = &call.args[call.nin]
     cdef int64_t s[16]
     cdef int d, k
@@ -67,7 +69,7 @@ cdef void collapse(const fe_call *call, Walk *w) noexcept nogil:
 
 cdef void gather_flat(char *dst, const char *base, const Walk *w, int k, int64_t start, int64_t n,
                       int item) noexcept nogil:
-    """Elements start..start+n of operand k, in the output's row-major order."""
+    """Copy elements start..start+n of operand k, in the output's row-major order."""
     cdef int64_t index[8]
     cdef int64_t rest = start, off = 0, run, inner = w.shape[w.ndim - 1], step = w.stride[k][w.ndim - 1]
     cdef int d
@@ -94,7 +96,7 @@ cdef void gather_flat(char *dst, const char *base, const Walk *w, int k, int64_t
 
 
 cdef inline bint alike(const fe_call *call) noexcept nogil:
-    """Whether all operands have the shape and the strides of the output, which lies row by row."""
+    """Return True if all operands have the shape and the strides of the output, which is row-major."""
     cdef const fe_view *y = &call.args[call.nin]
     cdef int64_t step = 1
     cdef int d, k
@@ -114,7 +116,8 @@ cdef inline bint alike(const fe_call *call) noexcept nogil:
 
 
 cdef int elementwise(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    """The usual call, one op on arrays that lie alike, is done at once: of a few numbers the rest would take longer."""
+    """Run a call. The usual case, one op on arrays of one layout, skips the general setup, which dominates
+    for small arrays."""
     cdef const fe_program *p = <const fe_program *>call.extra
     cdef char *slot[FE_MAX_SLOTS]
     cdef int64_t lo, hi
@@ -149,7 +152,7 @@ cdef int walked(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
         slot[k] = buffers + k * FE_TILE_BYTES
     for k in range(p.nconst):
         fe_gather(slot[p.const_slot[k]], FE_CONST(p, k), min(total, tile), 0, p.item[p.const_slot[k]])
-    # Long rows: walk row by row, pointing straight into memory. Short rows: walk flat, gathering.
+    # Long rows: row by row, reading inputs in place. Short rows: in flat order, gathering elements.
     row = w.shape[w.ndim - 1]
     if w.ndim == 1 or row >= 256:
         fe_split(row, 64 if w.ndim == 1 else row, team, &lo, &hi)
@@ -185,7 +188,7 @@ cdef int walked(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
                                   w.stride[k][w.ndim - 1], p.item[k])
                 for k in range(p.nout):
                     slot[p.out_slot[k]] = base[call.nin + k] + i * p.item[p.out_slot[k]]
-                if of_a_number(p, call, &w):                # the tile function may ask for it (vector_tiles.h, pow)
+                if of_a_number(p, call, &w):                # read by pow in vector_tiles.h
                     k = p.instr[0].b
                     p.instr[0].fn(n, slot[p.instr[0].out], slot[p.instr[0].a], slot[k], slot[k])
                 else:
@@ -193,7 +196,7 @@ cdef int walked(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
                 i += n
             r += 1
         return FE_OK
-    for k in range(call.nin):                              # operands that are one contiguous run all the same
+    for k in range(call.nin):                              # operands that are still one contiguous run
         direct[k] = True
         cols = 1
         for d in range(w.ndim - 1, -1, -1):
@@ -224,7 +227,7 @@ cdef inline bint all_direct(bint *direct, int n) noexcept nogil:
 
 
 cdef inline bint of_a_number(const fe_program *p, const fe_call *call, const Walk *w) noexcept nogil:
-    """Whether this is one op of two operands, the second one number along the row."""
+    """Return True for one op of two operands where the second one is constant along the row."""
     cdef int k = p.instr[0].b
     return p.ninstr == 1 and 0 <= k < call.nin and p.instr[0].c < 0 and w.stride[k][w.ndim - 1] == 0
 

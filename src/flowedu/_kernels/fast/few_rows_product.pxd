@@ -1,5 +1,5 @@
-# One product that is small, or in which one side has few rows or few columns: our own loops where a BLAS would take longer
-# to begin, or copy the matrix first.
+# Products that are small, or where one side has few rows or few columns: flowedu's own loops avoid the
+# start-up cost of a BLAS call and its copy of the matrix.
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.matrix cimport *
@@ -8,22 +8,26 @@ from flowedu._kernels.fast.transpose cimport transpose
 
 cdef extern from "few_rows_tile.h" nogil:
     enum: FE_FEW
-    void fe_few_dots_f(int64_t, int64_t, int64_t, const float *, int64_t, const float *, int64_t, float *, int64_t, int64_t) noexcept
-    void fe_few_dots_d(int64_t, int64_t, int64_t, const double *, int64_t, const double *, int64_t, double *, int64_t, int64_t) noexcept
-    void fe_few_sums_f(int64_t, int64_t, int64_t, const float *, int64_t, int64_t, const float *, int64_t, float *, int64_t) noexcept
-    void fe_few_sums_d(int64_t, int64_t, int64_t, const double *, int64_t, int64_t, const double *, int64_t, double *, int64_t) noexcept
+    void fe_few_dots_f(int64_t, int64_t, int64_t, const float *, int64_t, const float *, int64_t, float *,
+                       int64_t, int64_t) noexcept
+    void fe_few_dots_d(int64_t, int64_t, int64_t, const double *, int64_t, const double *, int64_t, double *,
+                       int64_t, int64_t) noexcept
+    void fe_few_sums_f(int64_t, int64_t, int64_t, const float *, int64_t, int64_t, const float *, int64_t,
+                       float *, int64_t) noexcept
+    void fe_few_sums_d(int64_t, int64_t, int64_t, const double *, int64_t, int64_t, const double *, int64_t,
+                       double *, int64_t) noexcept
 
 cdef extern from "small_product.h" nogil:
     enum: FE_VBYTES
-    void fe_small_f(int64_t, int64_t, int64_t, const float *, int64_t, int64_t, const float *, int64_t, float *,
-                    int64_t) noexcept
-    void fe_small_d(int64_t, int64_t, int64_t, const double *, int64_t, int64_t, const double *, int64_t, double *,
-                    int64_t) noexcept
+    void fe_small_f(int64_t, int64_t, int64_t, const float *, int64_t, int64_t, const float *, int64_t,
+                    float *, int64_t) noexcept
+    void fe_small_d(int64_t, int64_t, int64_t, const double *, int64_t, int64_t, const double *, int64_t,
+                    double *, int64_t) noexcept
 
 cdef enum:
-    SMALL_PRODUCT = 4096         # multiplications; `product` has plain loops for those that small_product.h is not made for
-    WORTH_TURNING = 4            # rows that a matrix is turned for
-    TURNED_ROOM = 1024           # numbers that such a matrix has at most
+    SMALL_PRODUCT = 4096         # multiplications; `product` has loops for other small cases
+    WORTH_TURNING = 4            # rows that justify a transposition
+    TURNED_ROOM = 1024           # elements that a transposed matrix has at most
 
 
 cdef inline bint is_small(Matrix A, Matrix B, int64_t item) noexcept nogil:
@@ -45,14 +49,16 @@ cdef inline void small_product(real *a, Matrix A, real *b, Matrix B, real *c, in
         fe_small_d(A.rows, B.cols, A.cols, a, A.rs, A.cs, b, B.rs, c, ldc)
 
 
-cdef inline void dots(real *x, Matrix X, real *w, int64_t n, int64_t ldw, real *y, int64_t rs, int64_t cs) noexcept nogil:
+cdef inline void dots(real *x, Matrix X, real *w, int64_t n, int64_t ldw, real *y, int64_t rs,
+                      int64_t cs) noexcept nogil:
     if real is float:
         fe_few_dots_f(X.rows, n, X.cols, x, X.rs, w, ldw, y, rs, cs)
     else:
         fe_few_dots_d(X.rows, n, X.cols, x, X.rs, w, ldw, y, rs, cs)
 
 
-cdef inline void sums(real *x, Matrix X, real *w, int64_t n, int64_t ldw, real *y, int64_t ldy) noexcept nogil:
+cdef inline void sums(real *x, Matrix X, real *w, int64_t n, int64_t ldw, real *y,
+                      int64_t ldy) noexcept nogil:
     if real is float:
         fe_few_sums_f(X.rows, n, X.cols, x, X.rs, X.cs, w, ldw, y, ldy)
     else:
@@ -64,8 +70,9 @@ cdef inline Matrix turned(Matrix m) noexcept nogil:
     return m
 
 
-cdef inline void multiply(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc, real alpha, real beta) noexcept nogil:
-    """c = alpha * a b + beta * c, with beta 0 or 1."""
+cdef inline void multiply(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc, real alpha,
+                          real beta) noexcept nogil:
+    """Compute c = alpha * a b + beta * c, with beta 0 or 1."""
     cdef bint plain = alpha == 1 and beta == 0, own = plain and A.rows * B.cols * A.cols > SMALL_PRODUCT
     if plain and is_small(A, B, sizeof(real)):
         small_product(a, A, b, B, c, ldc)
@@ -79,8 +86,9 @@ cdef inline void multiply(real *a, Matrix A, real *b, Matrix B, real *c, int64_t
         product(a, A, b, B, c, ldc, alpha, beta)
 
 
-cdef inline void band(real *a, Matrix A, real *b, Matrix B, real *c, real alpha, real beta, const fe_team *team) noexcept nogil:
-    """This thread's band of one product, cut along the longer side."""
+cdef inline void band(real *a, Matrix A, real *b, Matrix B, real *c, real alpha, real beta,
+                      const fe_team *team) noexcept nogil:
+    """Compute this thread's band of one product, which is split along the longer side."""
     cdef int64_t lo, hi, ldc = B.cols
     if A.rows >= B.cols:
         fe_split(A.rows, 8, team, &lo, &hi)

@@ -1,9 +1,10 @@
-/* A matrix times at most FE_FEW rows at the speed of memory: every number of the matrix is read once, in long runs.
+/* A matrix times at most FE_FEW rows at memory speed: every element of the matrix is read once, in long runs.
  *
- * dots: the matrix's columns lie each in one run of memory (a weight (out, in), used transposed): FE_RUNS of them at a time
- *   are multiplied with up to four rows, FE_DEPTH numbers of which stay in the first cache until all runs have met them.
- * sums: its rows lie each in one run (a weight (in, out)): four of them at a time are added to the results, FE_WIDTH
- *   columns of which stay in the first cache.
+ * dots: for a matrix with contiguous columns (a weight (out, in), used transposed). FE_RUNS columns at a time
+ * are multiplied by up to four rows; FE_DEPTH elements of these rows stay in the L1 cache for all columns.
+ *
+ * sums: for a matrix with contiguous rows (a weight (in, out)). Four rows at a time are added to the results;
+ * FE_WIDTH columns of the results stay in the L1 cache.
  *
  * The file includes itself once per element type.
  */
@@ -38,7 +39,7 @@ enum { FE_RUNS = 2 };            /* 16 vector registers: 8 sums, 2 runs, a row *
 
 #define VEC F(vec)
 
-/* y[i, j] = or += x[i, :n] . w[j, :n], for M rows of x and R runs of w. */
+/* y[i, j] = or += x[i, :n] . w[j, :n], for M rows of x and R rows of w. */
 #define DOTS(M, R)                                                                                                   \
     static void F(few_dots_##M##_##R)(int64_t n, const REAL *x, int64_t ldx, const REAL *w, int64_t ldw, REAL *y,    \
                                       int64_t rs, int64_t cs, int add) {                                             \
@@ -76,7 +77,7 @@ static void F(fe_few_dots)(int64_t m, int64_t n, int64_t depth, const REAL *x, i
     typedef void (*dots)(int64_t, const REAL *, int64_t, const REAL *, int64_t, REAL *, int64_t, int64_t, int);
     static const dots table[2][4] = {{F(few_dots_1_1), F(few_dots_2_1), F(few_dots_3_1), F(few_dots_4_1)},
                                      {MANY(1), MANY(2), MANY(3), MANY(4)}};
-    const int64_t most = FE_DEPTH / (m < 4 ? m : 4) & -LANES;        /* the longer a run, the better it is fetched ahead */
+    const int64_t most = FE_DEPTH / (m < 4 ? m : 4) & -LANES;        /* longer runs are prefetched better */
     for (int64_t k = 0; k < depth; k += most) {
         int64_t part = depth - k < most ? depth - k : most, j = 0;
         for (int runs = FE_RUNS; runs; runs = runs > 1 ? 1 : 0)
@@ -89,7 +90,8 @@ static void F(fe_few_dots)(int64_t m, int64_t n, int64_t depth, const REAL *x, i
 #undef DOTS
 #undef MANY
 
-/* y (m, n) = x (m, depth) w (depth, n); rows of y are ldy apart, rows of x ldx, numbers of a row of x step. */
+/* y (m, n) = x (m, depth) w (depth, n); strides: ldy between rows of y, ldx between rows of x, step within a
+ * row of x. */
 static void F(fe_few_sums)(int64_t m, int64_t n, int64_t depth, const REAL *x, int64_t ldx, int64_t step, const REAL *w,
                            int64_t ldw, REAL *y, int64_t ldy) {
     for (int64_t j = 0; j < n; j += FE_WIDTH) {

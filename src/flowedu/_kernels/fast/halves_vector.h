@@ -1,4 +1,5 @@
-/* Arrays of float16 to float32 and back: gcc does not make vectors of these conversions, so they are written out. */
+/* Conversion of arrays between float16 and float32, written with intrinsics because gcc does not vectorize
+ * it. */
 #ifndef FLOWEDU_HALVES_VECTOR_H
 #define FLOWEDU_HALVES_VECTOR_H
 #if defined(__F16C__) && defined(__FLT16_MAX__)

@@ -1,13 +1,16 @@
 # cython: language_level=3
-"""inverted_residual: x and three times w, gamma, beta, mean, var -> y.  NHWC images; the block of MobileNetV2 in inference.
+"""inverted_residual: x and three times w, gamma, beta, mean, var -> y. The block of MobileNetV2 in inference,
+on NHWC images.
 
     x (n, .., c) --conv--> expanded (n, h, w, e) --depthwise--> (n, oh, ow, e) --1x1--> y (n, oh, ow, o) [+ x]
 
-ints: as conv2d has them, of the depthwise convolution; whether x is added; as conv2d has them, of the first; h, w.
+ints: those of conv2d for the depthwise convolution; 1 to add x; those of conv2d for the first convolution; h,
+w.
 reals: epsilon, low, high, last low, high.
 
-The expanded image is several times as large as x and y. It is made a few rows at a time: a thread keeps as many of them as
-a band of rows of y sees, in a ring that stays in the second cache, and makes of them one band after the other.
+The expanded image is several times as large as x and y, so it is computed a few rows at a time. Each thread
+keeps the rows that one band of y reads in a ring buffer that stays in the L2 cache, and computes one band
+after the other.
 """
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
@@ -18,16 +21,16 @@ from flowedu._kernels.fast.conv_last_depth cimport *
 from flowedu._kernels.fast.product_packed cimport *
 
 cdef enum:
-    PIXELS = 48              # of a band, or more: weights are read once for all of them
-    W1 = 1                   # where the inputs of a stage begin
+    PIXELS = 48              # pixels per band, or more: weights are read once per band
+    W1 = 1                   # index of each stage's first input
     W2 = 6
     W3 = 11
     Y = 16
 
 cdef struct Sizes:
-    Conv first, depth, last  # the last as a product of rows of pixels
-    int64_t band, high       # rows of y in a band, and of the expanded image that they see
-    int64_t mat, turned, terms, own, ring, row, each      # bytes: of all threads' weights, scales and shifts; of a thread's own
+    Conv first, depth, last  # `last` is a product whose rows are pixels
+    int64_t band, high       # rows of y in a band, and expanded rows that they read
+    int64_t mat, turned, terms, own, ring, row, each      # byte offsets; `own` starts the threads' parts
 
 
 cdef inline Sizes sizes(const fe_call *call) noexcept nogil:
@@ -37,10 +40,11 @@ cdef inline Sizes sizes(const fe_call *call) noexcept nogil:
     cdef int64_t item = item_of(call), e = w.shape[0]
     cdef Conv k = conv_of(x, w, y, call.ints, FORWARD, True)
     cdef Sizes s
-    k.c = k.o = k.groups = e                 # x and y have other channels than what lies between them, and other sizes
+    k.c = k.o = k.groups = e                 # the expanded image differs from x and y in channels and size
     k.cg = k.og = 1
     k.h, k.w = call.ints[19], call.ints[20]
-    s.first, s.depth, s.last = conv_of(x, &call.args[W1], y, call.ints + 10, FORWARD, True), k, pointwise(k.ow, e, y.shape[3])
+    s.first, s.depth, s.last = (conv_of(x, &call.args[W1], y, call.ints + 10, FORWARD, True), k,
+                                pointwise(k.ow, e, y.shape[3]))
     s.first.o = s.first.og = e
     s.first.oh, s.first.ow = k.h, k.w
     s.band = max(up(k.oh, max(k.oh * k.ow // PIXELS, 1)), 1)
@@ -62,7 +66,8 @@ cdef int64_t room(const fe_call *call, int nt) noexcept nogil:
 
 cdef inline void prepare(const fe_call *call, const Sizes *s, const fe_team *team, char *rooms, Finish *f,
                          real *tag) noexcept nogil:
-    """Weights packed, and batch norms as scales and shifts, in the scratch of all threads."""
+    """Pack the weights, and fold the batch norms into scales and shifts, in the scratch shared by all
+    threads."""
     cdef int i
     if call.kept:
         return
@@ -76,7 +81,7 @@ cdef inline void prepare(const fe_call *call, const Sizes *s, const fe_team *tea
 
 
 cdef inline void product(Packed *p, int64_t pixels, real *x, real *y, real *plus) noexcept nogil:
-    """All columns."""
+    """Compute all columns of a product."""
     cdef Slabs sl = slabs_of(p.cols, sizeof(real))
     cdef int64_t i
     p.x, p.y, p.plus = <char *>x, <char *>y, <char *>plus
@@ -84,8 +89,9 @@ cdef inline void product(Packed *p, int64_t pixels, real *x, real *y, real *plus
         slab_rows(p, sl, i, 0, pixels, x)
 
 
-cdef inline void first_rows(const Conv *k, Packed *p, int64_t row, int64_t rows, real *x, real *y) noexcept nogil:
-    """Rows of the expanded images, of all images counted through, to y."""
+cdef inline void first_rows(const Conv *k, Packed *p, int64_t row, int64_t rows, real *x,
+                            real *y) noexcept nogil:
+    """Compute rows of the expanded images, counted over all images, into y."""
     cdef Slabs sl = slabs_of(p.cols, sizeof(real))
     cdef int64_t r, i
     if is_pointwise(k):
@@ -98,7 +104,7 @@ cdef inline void first_rows(const Conv *k, Packed *p, int64_t row, int64_t rows,
 
 
 cdef inline void depth_row(Depth *d, int64_t t, int64_t high, real *ring, real *w, real *y) noexcept nogil:
-    """Row t of the depthwise convolution; row i of its source lies in place i % high of the ring."""
+    """Compute row t of the depthwise convolution; row i of its source is in slot i % high of the ring."""
     cdef Range a = seen(d.v, t), b
     cdef int64_t u = 0, end, i, j
     cdef int64_t top = t * d.v.step + d.v.first
@@ -109,7 +115,8 @@ cdef inline void depth_row(Depth *d, int64_t t, int64_t high, real *ring, real *
         n = 0
         for i in range(a.lo, a.hi):
             for j in range(b.lo, b.hi):
-                d.off[n] = ((top + i * d.v.gap) % high * d.src_w + u * d.h.step + d.h.first + j * d.h.gap) * d.c
+                d.off[n] = ((top + i * d.v.gap) % high * d.src_w + u * d.h.step + d.h.first
+                            + j * d.h.gap) * d.c
                 d.tap[n] = <int32_t>(i * d.kw + j)
                 n += 1
         depth_run(d, n, y + u * d.c, ring, w, end - u, False)
@@ -149,7 +156,7 @@ cdef int inverted_residual(fe_call *call, const fe_team *team, real *tag) noexce
         top = at * k.sh - k.top
         until = min(top + (n - 1) * k.sh + k.kh, k.h)
         made = max(made, top)
-        while made < until:                      # in one go as far as the ring goes on
+        while made < until:                      # as many rows at once as fit before the ring wraps
             i = min(until - made, s.high - made % s.high)
             first_rows(&s.first, &first, image * k.h + made, i, x, ring + made % s.high * k.w * k.c)
             made += i

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The kernels copy, concat and slice_grad, faster than those of core/layout.pyx.
+"""Faster versions of the kernels copy, concat and slice_grad of core/layout.pyx.
 
 The axes of a copy are permuted into the destination's memory order, and axes with even steps on both sides
 are merged. The rest has one of three inner loops: a contiguous run of bytes, a plain strided loop, or
@@ -15,8 +15,10 @@ cdef extern from *:
     #include "layout_tiles.h"                       /* short runs, transposes in registers */
     """
     void fe_copy_run(void *, const void *, size_t) nogil
-    # Copies n x m items: of both axes the size, the steps in source and destination. 0: that is left to us.
-    bint fe_plane(const void *, void *, int64_t n, int64_t ss, int64_t ds, int64_t m, int64_t st, int64_t dt, int item) nogil
+    # Copies n x m items; for each axis the size, and the steps in source and destination. Returns 0 if the
+    # case is not covered.
+    bint fe_plane(const void *, void *, int64_t n, int64_t ss, int64_t ds, int64_t m, int64_t st, int64_t dt,
+                  int item) nogil
 
 
 cdef int share(Axis *ax, int rank, const fe_team *team, int64_t *lo) noexcept nogil:
@@ -35,7 +37,7 @@ cdef int share(Axis *ax, int rank, const fe_team *team, int64_t *lo) noexcept no
 
 
 cdef void plane(item *s, item *d, Axis a, Axis b) noexcept nogil:
-    """The two inner axes of a copy."""
+    """Copy the two inner axes."""
     cdef int64_t i, j, n = a.n, ss = a.s, ds = a.d
     cdef item *p
     cdef item *q
@@ -59,7 +61,7 @@ cdef void plane(item *s, item *d, Axis a, Axis b) noexcept nogil:
 
 
 cdef void move(const fe_view *src, const fe_view *dst, const fe_team *team, item *tag) noexcept nogil:
-    """Copy src into dst (same shape, any strides); every thread does its part."""
+    """Copy src into dst (same shape, any strides); every thread copies its part."""
     cdef Axis ax[9]
     cdef Axis b
     cdef int64_t at[9]
@@ -76,7 +78,7 @@ cdef void move(const fe_view *src, const fe_view *dst, const fe_team *team, item
     d += lo * ax[i].d
     b.n, b.s, b.d = 1, 0, 0
     if rank > 1:
-        if ax[0].s != 1:                                     # the second axis is the one the source runs along
+        if ax[0].s != 1:                                     # make axis 1 the contiguous source axis
             for i in range(1, rank):
                 if ax[i].s != 0 and (size(ax[i].s) < size(ax[k].s) or ax[k].s == 0):
                     k = i
@@ -86,7 +88,7 @@ cdef void move(const fe_view *src, const fe_view *dst, const fe_team *team, item
         rank -= 1
     for i in range(rank):
         at[i] = 0
-    while True:                                              # an odometer over the axes that are left
+    while True:                                              # an odometer over the remaining axes
         plane(s, d, ax[0], b)
         i = 1
         while i < rank:

@@ -1,13 +1,13 @@
-/* The inner loops of copy (layout_runs.pyx) that know more than plain ones: a short run, a tile transposed in
- * registers, three channels (de)interleaved. */
+/* Specialized inner loops of copy (layout_runs.pyx): a short run, a tile transposed in registers, three
+ * channels (de)interleaved. */
 #ifndef FLOWEDU_LAYOUT_TILES_H
 #define FLOWEDU_LAYOUT_TILES_H
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Copy n bytes. Short runs (a few elements of a concat along the last axis) are too short for a call to memcpy:
- * two possibly overlapping moves cover any length between 4 and 32. */
+/* Copy n bytes. Short runs (a few elements of a concat along the last axis) are too short for a call to
+ * memcpy; two possibly overlapping moves cover any length between 4 and 32. */
 static inline void fe_copy_run(void *to, const void *from, size_t n) {
     char *d = (char *)to;
     const char *s = (const char *)from;
@@ -18,9 +18,9 @@ static inline void fe_copy_run(void *to, const void *from, size_t n) {
     if (n >= 16) FE_ENDS(pair) else if (n >= 8) FE_ENDS(uint64_t) else FE_ENDS(uint32_t)
 }
 
-/* An N x N tile transposed in registers: N rows are loaded, log2(N) rounds of "interleave row i with row i + N/2"
- * transpose them, N rows are stored. Every cache line is touched once, so strides that are powers of two, which
- * make lines evict each other, do no harm. */
+/* Transpose an N x N tile in registers: N rows are loaded, log2(N) rounds of "interleave row i with row i +
+ * N/2" transpose the tile, N rows are stored. Every cache line is touched once, so power-of-two strides,
+ * where lines evict each other, cost nothing extra. */
 #ifndef __has_builtin
 #define __has_builtin(x) 0
 #endif
@@ -63,8 +63,8 @@ FE_TILE(uint16_t, 8, FE_LO8, FE_HI8)
 FE_TILE(uint32_t, FE_N32, FE_CAT(FE_LO, FE_N32), FE_CAT(FE_HI, FE_N32))
 FE_TILE(uint64_t, FE_N64, FE_CAT(FE_LO, FE_N64), FE_CAT(FE_HI, FE_N64))
 
-/* Three interleaved channels (pixels) to three planes, and back: the case NHWC <-> NCHW of images, where a tile would
- * be mostly empty. A constant 3 lets the compiler use vector permutations. */
+/* Three interleaved channels (pixels) to three planes, and back: NHWC <-> NCHW images, where a tile would be
+ * mostly empty. The constant 3 lets the compiler use vector permutations. */
 #define FE_THREE(T) \
     static void fe_split3_##T(const T *restrict s, T *d, int64_t ds, int64_t n) { \
         T *restrict r = d, *restrict g = d + ds, *restrict b = d + 2 * ds; \
@@ -77,8 +77,9 @@ FE_THREE(uint16_t)
 FE_THREE(uint32_t)
 FE_THREE(uint64_t)
 
-/* A transpose of n x m items: `n` is fast in the destination, `m` in the source. Blocks first, so that both sides stay in
- * cache; tiles of N x N where both lie side by side; then what the tiles left over, to the right of them, and below. */
+/* Transpose n x m items: `n` is fast in the destination, `m` in the source. Work is split into blocks, so
+ * that both sides stay in cache, then into tiles of N x N where both sides are contiguous. The rest is copied
+ * item by item. */
 #define FE_LEAST(a, b) ((a) < (b) ? (a) : (b))
 #define FE_TRANSPOSE(T, N)                                                                                     \
     static void fe_transpose_##T(const T *s, T *d, int64_t n, int64_t ss, int64_t ds, int64_t m, int64_t st, int64_t dt) { \
@@ -108,7 +109,8 @@ FE_TRANSPOSE(uint16_t, 8)
 FE_TRANSPOSE(uint32_t, FE_N32)
 FE_TRANSPOSE(uint64_t, FE_N64)
 
-/* n x m items: of both axes the steps in the source and in the destination. 0: not one of these. */
+/* Copy n x m items, given the steps of both axes in the source and in the destination. Returns 0 if the case
+ * is not covered. */
 static inline int fe_plane(const void *s, void *d, int64_t n, int64_t ss, int64_t ds, int64_t m, int64_t st, int64_t dt,
                            int item) {
     switch (item) {

@@ -1,8 +1,9 @@
 # cython: language_level=3
-"""softmax(mask ? fill : scale * x) along the last axis, and its gradient: a row is read once and written once.
+"""softmax(mask ? fill : scale * x) along the last axis, and its gradient: a row is read once and written
+once.
 
-ints: none; reals: [scale, fill] (gradient: [scale]). The mask, one byte for each element, may be broadcast along any
-axis. Threads split the rows.
+ints: none. reals: [scale, fill] (gradient: [scale]). The mask, one byte for each element, may be broadcast
+along any axis. Threads split the rows.
 """
 from libc.stdint cimport int8_t, int64_t
 from flowedu._kernels.core.abi cimport *
@@ -10,7 +11,7 @@ from flowedu._kernels.ops.expsum cimport *
 
 
 cdef inline int64_t mask_row(const fe_view *mask, const fe_view *x, int64_t row) noexcept nogil:
-    """Where in the mask row `row` of x begins; the mask's axes are x's last ones."""
+    """Return the offset of row `row` of x in the mask; the mask's axes are the last axes of x."""
     cdef int64_t off = 0
     cdef int d = x.ndim - 2, shift = x.ndim - mask.ndim
     while d >= shift and d >= 0:
@@ -23,7 +24,7 @@ cdef inline int64_t mask_row(const fe_view *mask, const fe_view *x, int64_t row)
 
 cdef inline void choose(const int8_t *mask, int64_t step, const real *x, real *y, int64_t n, real scale,
                         real fill) noexcept nogil:
-    """y = mask ? fill : scale * x"""
+    """Compute y = mask ? fill : scale * x."""
     cdef int64_t j
     if step == 1:
         for j in range(n):
@@ -42,7 +43,8 @@ cdef int masked_softmax(fe_call *call, const fe_team *team, real *tag) noexcept 
     cdef const int8_t *mask = <const int8_t *>call.args[1].data
     cdef real *y
     cdef const real *x
-    cdef int64_t n = v.shape[v.ndim - 1], rows = fe_numel(v) // max(n, 1), step = step_of(&call.args[1]), lo, hi, i, j
+    cdef int64_t n = v.shape[v.ndim - 1], rows = fe_numel(v) // max(n, 1), lo, hi, i, j
+    cdef int64_t step = step_of(&call.args[1])
     cdef real s
     fe_split(rows, 1, team, &lo, &hi)
     for i in range(lo, hi if n > 0 else lo):
@@ -56,13 +58,14 @@ cdef int masked_softmax(fe_call *call, const fe_team *team, real *tag) noexcept 
 
 
 cdef int masked_softmax_grad(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    """dx = mask ? 0 : scale * y * (dy - sum(dy * y))"""
+    """Compute dx = mask ? 0 : scale * y * (dy - sum(dy * y))."""
     cdef const fe_view *v = &call.args[0]
     cdef const int8_t *mask = <const int8_t *>call.args[2].data
     cdef const real *dy
     cdef const real *y
     cdef real *dx
-    cdef int64_t n = v.shape[v.ndim - 1], rows = fe_numel(v) // max(n, 1), step = step_of(&call.args[2]), lo, hi, i, j, end
+    cdef int64_t n = v.shape[v.ndim - 1], rows = fe_numel(v) // max(n, 1), lo, hi, i, j, end
+    cdef int64_t step = step_of(&call.args[2])
     cdef real s, scale = <real>call.reals[0]
     cdef double total
     fe_split(rows, 1, team, &lo, &hi)

@@ -1,9 +1,9 @@
 # cython: language_level=3
-"""matmul: batched matrix product over OpenBLAS, one serial GEMM per thread on a split of the longer side; of few rows or
-columns by loops that read the other operand once (few_rows_product.pxd).
+"""matmul: batched matrix product over OpenBLAS, one serial GEMM per thread on a split of the longer side.
+Products with few rows or columns use loops that read the other operand once (few_rows_product.pxd).
 
-ints: [transpose_a, transpose_b]. Inputs may be strided: a matrix with a unit stride on either axis goes to BLAS as
-it is (a transposed view costs nothing); any other is packed into scratch first.
+ints: [transpose_a, transpose_b]. Inputs may be strided: a matrix with a unit stride on either axis is passed
+to BLAS without a copy (a transposed view costs nothing); any other is packed into scratch first.
 """
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
@@ -31,8 +31,8 @@ cdef int matmul(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
     cdef real *scratch
     for d in range(y.ndim - 2):
         batches *= y.shape[d]
-    if batches > 1 and call.args[1].ndim == 2 and not call.ints[0] and A.cs == 1 and rows_flat(&call.args[0]) \
-            and blas_ready(A) and blas_ready(B):
+    if batches > 1 and call.args[1].ndim == 2 and not call.ints[0] and A.cs == 1 \
+            and rows_flat(&call.args[0]) and blas_ready(A) and blas_ready(B):
         A.rows *= batches                      # (b, m, k) x (k, n): one tall product
         batches = 1
     if not blas_ready(A) or not blas_ready(B):
@@ -54,7 +54,8 @@ cdef int matmul(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
         fe_split(batches, 1, team, &lo, &hi)
         for i in range(lo, hi):
             multiply(<real *>call.args[0].data + batch_offset(&call.args[0], y, i), A,
-                     <real *>call.args[1].data + batch_offset(&call.args[1], y, i), B, c + i * A.rows * ldc, ldc, 1, 0)
+                     <real *>call.args[1].data + batch_offset(&call.args[1], y, i), B, c + i * A.rows * ldc,
+                     ldc, 1, 0)
         return FE_OK
     for i in range(batches):
         a = <real *>call.args[0].data + batch_offset(&call.args[0], y, i)
@@ -64,7 +65,7 @@ cdef int matmul(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
 
 
 cdef bint rows_flat(const fe_view *v) noexcept nogil:
-    """True if all leading axes and the row axis step through memory evenly, as one long row axis."""
+    """Return True if all leading axes and the row axis form one long row axis with a constant step."""
     cdef int d
     for d in range(v.ndim - 2):
         if v.stride[d] != v.stride[d + 1] * v.shape[d + 1]:

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""matmul_update: w -= lr * scale * (a b). The gradient of a weight is added where it belongs and never stored.
+"""matmul_update: w -= lr * scale * (a b). The gradient of a weight is subtracted in place and never stored.
 
 args: a, b, lr, w. ints: [transpose_a, transpose_b]; reals: [scale].
 """

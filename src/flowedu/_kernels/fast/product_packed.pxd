@@ -1,6 +1,6 @@
-# A matrix product y = x m whose right side was packed by pack_weights (conv_tiles.pxd). x and y are read and written
-# in place, and each result is finished (shifted, clipped, a matrix is added) before it is stored. The scale of a
-# column is already applied to its weights.
+# A matrix product y = x m with a right side packed by pack_weights (conv_tiles.pxd). x and y are read and
+# written in place, and each result is finished (shift, clip, add a matrix) before it is stored. The scale of
+# a column is already applied to its weights.
 from flowedu._kernels.fast.conv_tiles cimport *
 from flowedu._kernels.fast.conv_last_geometry cimport Finish
 
@@ -16,8 +16,8 @@ cdef extern from "product_tile.h" nogil:
     void fe_product_d(int, const fe_block *, int64_t, const double *, const double *, double *) noexcept
 
 cdef enum:
-    STEPS = 2048             # of a sum at a time: columns of that many numbers stay in the second cache
-    ROOM = 65536             # elements of x that are met by one slab of columns after the other
+    STEPS = 2048             # steps of a sum at a time: that many rows of a slab stay in the L2 cache
+    ROOM = 65536             # elements of x that all slabs of columns process in turn
 
 
 cdef struct Packed:          # y (rows, cols) = x (rows, depth) m, finished
@@ -25,8 +25,8 @@ cdef struct Packed:          # y (rows, cols) = x (rows, depth) m, finished
     char *x
     char *mat
     char *y
-    Finish f                 # without a scale nothing is clipped; with one, `mat` has been scaled
-    char *plus               # added after that: as large as y, or NULL
+    Finish f                 # scale NULL: no clipping; otherwise `mat` is already scaled
+    char *plus               # added last: an array of y's size, or NULL
 
 
 cdef inline void blocks(real *tag, int nv, const fe_block *b, int64_t rows, const real *x, const real *mat,
@@ -38,7 +38,7 @@ cdef inline void blocks(real *tag, int nv, const fe_block *b, int64_t rows, cons
 
 
 cdef inline Conv pointwise(int64_t rows, int64_t depth, int64_t cols) noexcept nogil:
-    """The product as a convolution: m is that of a 1x1 kernel, for which `pack_weights` is written."""
+    """Describe the product as a 1x1 convolution, which is the form `pack_weights` takes."""
     cdef Conv k
     k.role, k.n, k.c, k.o = FORWARD, 1, depth, cols
     k.h = k.oh = rows
@@ -49,12 +49,14 @@ cdef inline Conv pointwise(int64_t rows, int64_t depth, int64_t cols) noexcept n
 
 
 cdef inline int64_t pack_room(const Conv *m) noexcept nogil:
-    """Scratch of one thread, in bytes, to pack the right side with."""
+    """Return the scratch, in bytes, that one thread needs for packing the right side."""
     return round64(channels_at_once(m) * FE_VBYTES)
 
 
-cdef inline void pack_product(const Conv *m, const fe_team *team, real *w, char *work, char *rooms) noexcept nogil:
-    """The right side w (cols, depth), packed into `work`, by all threads; their scratch lies from `rooms` on."""
+cdef inline void pack_product(const Conv *m, const fe_team *team, real *w, char *work,
+                              char *rooms) noexcept nogil:
+    """Pack the right side w (cols, depth) into `work`, with all threads. rooms: pack_room bytes for each
+    thread."""
     cdef Gather one = phase(m, 0)
     pack_weights(m, &one, team, w, <real *>work, <real *>(rooms + team.tid * pack_room(m)))
     fe_wait(team)
@@ -62,7 +64,7 @@ cdef inline void pack_product(const Conv *m, const fe_team *team, real *w, char 
 
 cdef inline void pack_scaled(const Conv *m, const fe_team *team, real *w, const real *scale, char *work,
                              char *rooms) noexcept nogil:
-    """Likewise, and each column times its scale."""
+    """Pack the right side as pack_product does, then multiply each column by its scale."""
     cdef Slabs sl = slabs_of(m.o, sizeof(real))
     cdef int64_t s, m0, ld, lo, hi, i, j
     cdef real *at
@@ -79,7 +81,7 @@ cdef inline void pack_scaled(const Conv *m, const fe_team *team, real *w, const 
 
 
 cdef inline fe_block block_of(const Packed *p, Slabs sl, int64_t s, int64_t item) noexcept nogil:
-    """What all blocks of slab s have in common."""
+    """Return the fields that all blocks of slab s share."""
     cdef int64_t m0 = slab_start(sl, s) * sl.lanes, ld = slab_start(sl, s + 1) * sl.lanes - m0
     cdef fe_block b
     b.ldx, b.ldy, b.cols, b.low, b.high = p.ldx, p.ldy, min(ld, p.cols - m0), p.f.low, p.f.high
@@ -90,8 +92,9 @@ cdef inline fe_block block_of(const Packed *p, Slabs sl, int64_t s, int64_t item
     return b
 
 
-cdef inline void slab_rows(const Packed *p, Slabs sl, int64_t s, int64_t lo, int64_t hi, real *tag) noexcept nogil:
-    """Rows [lo, hi) of slab s."""
+cdef inline void slab_rows(const Packed *p, Slabs sl, int64_t s, int64_t lo, int64_t hi,
+                           real *tag) noexcept nogil:
+    """Compute rows [lo, hi) of slab s."""
     cdef int64_t m0 = slab_start(sl, s) * sl.lanes, ld = slab_start(sl, s + 1) * sl.lanes - m0, k = 0
     cdef real *mat = <real *>p.mat + m0 * p.depth
     cdef fe_block b = block_of(p, sl, s, sizeof(real))
@@ -106,7 +109,7 @@ cdef inline void slab_rows(const Packed *p, Slabs sl, int64_t s, int64_t lo, int
 
 
 cdef inline void packed_product(const Packed *p, const fe_team *team, real *tag) noexcept nogil:
-    """This thread's part: of many rows a band, of few some of the blocks."""
+    """Compute this thread's part: a band if there are many rows, otherwise some of the blocks."""
     cdef Slabs sl = slabs_of(p.cols, sizeof(real))
     cdef int64_t most = FE_ROWS, blocks = (p.rows + most - 1) // most, lo, hi, at, end, s, step
     if p.rows >= 16 * most * team.nt:

@@ -1,12 +1,12 @@
-/* The register block of a matrix product with a packed right side: R rows of x times NV vectors of columns, and what is done to
- * a result before it is stored, while it is in registers.
+/* The register block of a matrix product with a packed right side: R rows of x times NV vectors of columns.
+ * Results are finished in registers before they are stored.
  *
- *   y[r][:] = clip(shift + sum_k x[r][k] * mat[k][:], low, high) + plus[r][:]      or, where nothing is clipped,
- *   y[r][:] = sum_k x[r][k] * mat[k][:] + shift + plus[r][:]                       to the bit as ops in a row have it
+ *   y[r][:] = clip(shift + sum_k x[r][k] * mat[k][:], low, high) + plus[r][:]      or, without clipping,
+ *   y[r][:] = sum_k x[r][k] * mat[k][:] + shift + plus[r][:]                       bitwise as in separate ops
  *
- * Neither x nor y is copied; `mat` holds NV vectors for every k, one after the other (conv_tiles.pxd, pack_weights). A sum may
- * be of parts that lie apart in x and in mat: the rows of a convolution's kernel. The blocks are as large as those of
- * conv_tile.h. The file includes itself once per element type.
+ * Neither x nor y is copied; `mat` holds NV consecutive vectors for every k (conv_tiles.pxd, pack_weights). A
+ * sum may consist of parts that are not adjacent in x and in mat: the rows of a convolution's kernel. The
+ * blocks are as large as those in conv_tile.h. The file includes itself once per element type.
  */
 #ifndef REAL
 #ifndef FLOWEDU_PRODUCT_TILE_H
@@ -16,12 +16,12 @@
 
 typedef struct {
     int64_t ldx, ldy, steps; /* elements between rows; length of the sums, or of their parts */
-    int64_t parts, part_x, part_m; /* how many; elements from one to the next */
-    int64_t cols;            /* of the block that are there: the rest is not stored */
-    int add, last;           /* the sum goes on from y; it ends here, and is finished */
-    const void *shift;       /* of the block's columns; NULL: none */
-    const void *plus;        /* rows that lie like y's; NULL: none */
-    int clip;                /* whether results are clipped */
+    int64_t parts, part_x, part_m; /* number of parts; elements from one to the next */
+    int64_t cols;            /* real columns of the block: others are not stored */
+    int add, last;           /* add: continue the sum in y; last: finish the sum */
+    const void *shift;       /* for the block's columns, or NULL */
+    const void *plus;        /* rows with the layout of y, or NULL */
+    int clip;                /* true if results are clipped */
     double low, high;
 } fe_block;
 
@@ -44,7 +44,7 @@ typedef struct {
 
 #define VEC F(vec)
 
-/* The first n numbers at p; the others are 0. */
+/* Load the first n elements at p; the other lanes are 0. */
 static inline VEC F(some)(const REAL *p, int64_t n) {
     VEC v = {0};
     if (n >= LANES) return *(const VEC *)p;
@@ -57,8 +57,8 @@ static inline void F(put)(REAL *p, VEC v, int64_t n) {
     else if (n > 0) memcpy(p, &v, n * sizeof(REAL));
 }
 
-/* `rows` <= R of them are real: the rest repeat a pointer and are not stored. whole: all are there, and all columns; it is a
- * constant where this is inlined. */
+/* Only `rows` <= R rows are real: the others repeat a pointer and are not stored. whole: all rows and columns
+ * are real; a compile-time constant where this function is inlined. */
 #define BLOCK(NV, R)                                                                                                 \
     static inline __attribute__((always_inline)) void F(fe_part_##NV##_##R)(                                         \
             const fe_block *b, int whole, int rows, const REAL *x, const REAL *mat, const REAL *plus, REAL *y) {     \
@@ -118,8 +118,8 @@ BLOCK(1, 7) BLOCK(1, 14) BLOCK(2, 7) BLOCK(2, 14) BLOCK(3, 4) BLOCK(3, 7) BLOCK(
 BLOCK(1, 5) BLOCK(1, 10) BLOCK(2, 3) BLOCK(2, 6)
 #define BLOCKS {{F(fe_block_1_5), F(fe_block_1_10)}, {F(fe_block_2_3), F(fe_block_2_6)}}
 #endif
-/* nv vectors of columns of any number of rows; the last rows are a block of half the size, if that has room for them, or two,
- * where one row would be alone. */
+/* Multiply any number of rows by nv vectors of columns. The last rows use a block of half the size if they
+ * fit, or two such blocks where a single row would be left. */
 static void F(fe_product)(int nv, const fe_block *b, int64_t rows, const REAL *x, const REAL *mat, REAL *y) {
     typedef void (*block)(const fe_block *, int64_t, const REAL *, const REAL *, const REAL *, REAL *);
     static const block table[FE_NV][2] = BLOCKS;

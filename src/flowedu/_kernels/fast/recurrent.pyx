@@ -1,11 +1,13 @@
 # cython: language_level=3
-"""One layer of a recurrent network in one direction, all its steps, and its gradient: lstm, gru, rnn.
+"""One layer of a recurrent network in one direction, all steps, and its gradient: lstm, gru, rnn.
 
-Threads split the rows of the batch: no row waits for another, so each thread goes through all steps with its rows alone, and
-w, packed once, stays in its cache. A step is a small product, to which what the inputs contribute is added as it is stored,
-and one pass over the gates. Rows whose sequence has ended are passed over: their state stays.
+Threads split the rows of the batch. Rows are independent, so each thread runs all steps for its own rows, and
+w, packed once, stays in its cache. A step is a small product, to which the contribution of the inputs is
+added as it is stored, and one pass over the gates. Rows whose sequence has ended are skipped: their state
+stays.
 
-The inputs begin with (given, w, b, lengths, h0), those of a gradient with (dy, w, lengths, dh_n). ints: [reverse, relu].
+Forward kernels take (given, w, b, lengths, h0, ...), gradients (dy, w, lengths, dh_n, ...). ints: [reverse,
+relu].
 """
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
@@ -18,7 +20,8 @@ cdef extern from "recurrent_cells.h" nogil:
     void fe_lstm_f(int64_t, float *, float *, float *, float *) noexcept
     void fe_lstm_d(int64_t, double *, double *, double *, double *) noexcept
     void fe_lstm_grad_f(int64_t, float *, float *, float *, float *, float *, float *, float *) noexcept
-    void fe_lstm_grad_d(int64_t, double *, double *, double *, double *, double *, double *, double *) noexcept
+    void fe_lstm_grad_d(int64_t, double *, double *, double *, double *, double *, double *,
+                        double *) noexcept
     void fe_gru_f(int64_t, float *, float *, float *, float *) noexcept
     void fe_gru_d(int64_t, double *, double *, double *, double *) noexcept
     void fe_gru_grad_f(int64_t, float *, float *, float *, float *, float *, float *) noexcept
@@ -32,7 +35,7 @@ cdef enum Kind:
     LSTM, GRU, RNN
 
 
-cdef struct Layer:           # of one call
+cdef struct Layer:           # one call
     Kind kind
     bint reverse, relu
     int64_t steps, rows, hidden, columns
@@ -40,7 +43,7 @@ cdef struct Layer:           # of one call
 
 
 cdef inline Layer layer_of(const fe_call *call, Kind kind, const fe_view *lengths) noexcept nogil:
-    """args[0] is (steps, rows, ...), args[1] the weight (columns, hidden)."""
+    """Read the sizes: args[0] is (steps, rows, ...), args[1] the weight (columns, hidden)."""
     cdef Layer s
     s.kind, s.reverse, s.relu, s.lengths = kind, call.ints[0] != 0, call.ints[1] != 0, lengths
     s.steps, s.rows = call.args[0].shape[0], call.args[0].shape[1]
@@ -49,7 +52,7 @@ cdef inline Layer layer_of(const fe_call *call, Kind kind, const fe_view *length
 
 
 cdef inline int64_t alike(const Layer *s, int64_t t, int64_t n, int64_t hi, bint *goes_on) noexcept nogil:
-    """The end of the rows from n on which go on at step t, or of those that have ended."""
+    """Return the end of the group of rows, from n on, that are all active at step t (or all ended)."""
     goes_on[0] = fe_index(s.lengths, n) > t
     n += 1
     while n < hi and (fe_index(s.lengths, n) > t) == goes_on[0]:
@@ -58,7 +61,7 @@ cdef inline int64_t alike(const Layer *s, int64_t t, int64_t n, int64_t hi, bint
 
 
 cdef inline real *at(const fe_view *v, int64_t t, int64_t n, real *tag) noexcept nogil:
-    """Row n of step t of an array (steps, rows, numbers)."""
+    """Return row n of step t of an array (steps, rows, numbers)."""
     return <real *>v.data + (t * v.shape[1] + n) * v.shape[2]
 
 
@@ -67,7 +70,7 @@ cdef inline real *row(const fe_view *v, int64_t n, real *tag) noexcept nogil:
 
 
 cdef inline void times(real *x, real *mat, real *shift, real *plus, real *y, Packed p) noexcept nogil:
-    """y = x mat + shift + plus, by this thread alone; p: sizes."""
+    """Compute y = x mat + shift + plus in this thread alone. p holds the sizes."""
     cdef fe_team alone = fe_team(0, 1, NULL)
     p.x, p.mat, p.y, p.plus = <char *>x, <char *>mat, <char *>y, <char *>plus
     p.f = Finish(NULL, <char *>shift, 0, 0)
@@ -79,7 +82,7 @@ cdef inline void forward(const fe_call *call, Layer s, const fe_team *team, real
     cdef const fe_view *given = &call.args[0]
     cdef const fe_view *h0 = &call.args[4]
     cdef const fe_view *y = &call.args[call.nin]
-    cdef const fe_view *last = &call.args[call.nargs - 1]        # gates; for RNN it is not there
+    cdef const fe_view *last = &call.args[call.nargs - 1]        # gates; an RNN has none
     cdef const fe_view *gates = y if s.kind == RNN else last
     cdef const fe_view *cells = &call.args[call.nin + 3]
     cdef real *b = <real *>call.args[2].data
@@ -89,12 +92,14 @@ cdef inline void forward(const fe_call *call, Layer s, const fe_team *team, real
     cdef bint goes_on
     cdef Conv m = pointwise(s.rows, H, s.columns)
     if not call.kept:
-        pack_product(&m, team, <real *>call.args[1].data, call.work, call.work + matrix_bytes(&m, sizeof(real)))
+        pack_product(&m, team, <real *>call.args[1].data, call.work,
+                     call.work + matrix_bytes(&m, sizeof(real)))
     fe_split(s.rows, 1, team, &lo, &hi)
     if lo == hi:
         return
     if s.kind == LSTM:
-        memcpy(at(cells, s.steps if s.reverse else 0, lo, tag), row(&call.args[5], lo, tag), (hi - lo) * H * sizeof(real))
+        memcpy(at(cells, s.steps if s.reverse else 0, lo, tag), row(&call.args[5], lo, tag),
+               (hi - lo) * H * sizeof(real))
     for k in range(s.steps):
         t, n = s.steps - 1 - k if s.reverse else k, lo
         while n < hi:
@@ -102,17 +107,19 @@ cdef inline void forward(const fe_call *call, Layer s, const fe_team *team, real
             h = row(h0, n, tag) if k == 0 else at(y, t + 1 if s.reverse else t - 1, n, tag)
             if goes_on:
                 times(h, mat, b, NULL if s.kind == GRU else at(given, t, n, tag), at(gates, t, n, tag),
-                      Packed(end - n, s.columns, H, H, gates.shape[2], NULL, NULL, NULL, Finish(NULL, NULL, 0, 0), NULL))
+                      Packed(end - n, s.columns, H, H, gates.shape[2], NULL, NULL, NULL,
+                             Finish(NULL, NULL, 0, 0), NULL))
             else:
                 memcpy(at(y, t, n, tag), h, (end - n) * H * sizeof(real))
                 if s.kind == LSTM:
-                    memcpy(at(cells, t + 1 - more, n, tag), at(cells, t + more, n, tag), (end - n) * H * sizeof(real))
+                    memcpy(at(cells, t + 1 - more, n, tag), at(cells, t + more, n, tag),
+                           (end - n) * H * sizeof(real))
                 if s.kind != RNN:
                     memset(at(gates, t, n, tag), 0, (end - n) * 4 * H * sizeof(real))
             for i in range(n, end if goes_on else n):
                 if s.kind == LSTM:
-                    lstm_cell(H, at(gates, t, i, tag), at(cells, t + more, i, tag), at(cells, t + 1 - more, i, tag),
-                              at(y, t, i, tag))
+                    lstm_cell(H, at(gates, t, i, tag), at(cells, t + more, i, tag),
+                              at(cells, t + 1 - more, i, tag), at(y, t, i, tag))
                 elif s.kind == GRU:
                     gru_cell(H, at(given, t, i, tag), at(gates, t, i, tag), h + (i - n) * H, at(y, t, i, tag))
                 else:
@@ -172,7 +179,7 @@ cdef int64_t forward_work(const fe_call *call, int nt) noexcept nogil:
 
 # ---- backward
 cdef inline void pack_turned(const Conv *m, const fe_team *team, real *w, real *mat) noexcept nogil:
-    """The right side w (depth, cols), as it lies, in the order of `pack_product`."""
+    """Pack the right side w (depth, cols), which is not transposed, in the order of `pack_product`."""
     cdef Slabs sl = slabs_of(m.o, sizeof(real))
     cdef int64_t lo, hi, s, k, m0, ld, n
     fe_split(m.c, 1, team, &lo, &hi)
@@ -186,9 +193,10 @@ cdef inline void pack_turned(const Conv *m, const fe_team *team, real *w, real *
     fe_wait(team)
 
 
-cdef inline void backward(const fe_call *call, Layer s, const fe_view *kept, const fe_view *dh0, const fe_team *team,
-                          real *tag) noexcept nogil:
-    """dh0, and dc0 behind it, hold the gradients of the states as the steps are gone through. kept: what is behind dh_n."""
+cdef inline void backward(const fe_call *call, Layer s, const fe_view *kept, const fe_view *dh0,
+                          const fe_team *team, real *tag) noexcept nogil:
+    """Run the steps backward. dh0, followed by dc0, holds the gradients of the states. kept: the argument
+    after dh_n."""
     cdef const fe_view *dy = &call.args[0]
     cdef const fe_view *dgiven = &call.args[call.nin]
     cdef const fe_view *dmixed = &call.args[call.nin + 1] if s.kind == GRU else dgiven
@@ -220,18 +228,20 @@ cdef inline void backward(const fe_call *call, Layer s, const fe_view *kept, con
                         dh[j] += h[j]
                 elif s.kind == LSTM:
                     lstm_cell_grad(H, at(kept + 2, t, i, tag), at(kept + 1, t + more, i, tag),
-                                   at(kept + 1, t + 1 - more, i, tag), at(dy, t, i, tag), dh, row(dh0 + 1, i, tag),
-                                   at(dgiven, t, i, tag))
+                                   at(kept + 1, t + 1 - more, i, tag), at(dy, t, i, tag), dh,
+                                   row(dh0 + 1, i, tag), at(dgiven, t, i, tag))
                 elif s.kind == GRU:
-                    h = row(kept, i, tag) if k == s.steps - 1 else at(kept + 1, t + 1 if s.reverse else t - 1, i, tag)
+                    h = row(kept, i, tag) if k == s.steps - 1 else at(kept + 1, t + 2 * more - 1, i, tag)
                     gru_cell_grad(H, at(kept + 2, t, i, tag), h, at(dy, t, i, tag), dh, at(dgiven, t, i, tag),
                                   at(dmixed, t, i, tag))
                 else:
-                    rnn_cell_grad(H, at(kept, t, i, tag), at(dy, t, i, tag), dh, at(dgiven, t, i, tag), s.relu)
+                    rnn_cell_grad(H, at(kept, t, i, tag), at(dy, t, i, tag), dh, at(dgiven, t, i, tag),
+                                  s.relu)
             if goes_on:
                 dh = row(dh0, n, tag)
                 times(at(dmixed, t, n, tag), mat, zeros, dh if s.kind == GRU else NULL, dh,
-                      Packed(end - n, H, s.columns, s.columns, H, NULL, NULL, NULL, Finish(NULL, NULL, 0, 0), NULL))
+                      Packed(end - n, H, s.columns, s.columns, H, NULL, NULL, NULL, Finish(NULL, NULL, 0, 0),
+                             NULL))
             else:
                 memset(at(dgiven, t, n, tag), 0, (end - n) * s.columns * sizeof(real))
                 if s.kind == GRU:
@@ -239,8 +249,8 @@ cdef inline void backward(const fe_call *call, Layer s, const fe_view *kept, con
             n = end
 
 
-cdef inline void lstm_cell_grad(int64_t n, real *gates, real *before, real *cell, real *dy, real *dh, real *dc,
-                                real *dgates) noexcept nogil:
+cdef inline void lstm_cell_grad(int64_t n, real *gates, real *before, real *cell, real *dy, real *dh,
+                                real *dc, real *dgates) noexcept nogil:
     if real is float:
         fe_lstm_grad_f(n, gates, before, cell, dy, dh, dc, dgates)
     else:
@@ -255,7 +265,8 @@ cdef inline void gru_cell_grad(int64_t n, real *gates, real *before, real *dy, r
         fe_gru_grad_d(n, gates, before, dy, dh, dgiven, dmixed)
 
 
-cdef inline void rnn_cell_grad(int64_t n, real *y, real *dy, real *dh, real *dgiven, bint relu) noexcept nogil:
+cdef inline void rnn_cell_grad(int64_t n, real *y, real *dy, real *dh, real *dgiven,
+                               bint relu) noexcept nogil:
     if real is float:
         fe_rnn_grad_f(n, y, dy, dh, dgiven, relu)
     else:

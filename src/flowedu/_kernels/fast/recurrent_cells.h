@@ -1,15 +1,17 @@
-/* One row of a recurrent cell, forward and backward: n hidden units, each array `n` numbers, gates side by side.
+/* One row of a recurrent cell, forward and backward: n hidden units; the gates are consecutive arrays of `n`
+ * elements.
  *
- * dh is the gradient of the row's state, without dy, that of what the layer gives out; what is left in it goes, with the
- * product of the gates' gradients, to the step before. Formulas: flowedu/ops/recurrent.py.
- * The file includes itself once per element type.
+ * dh is the gradient of the row's state, without dy, the gradient of the layer's output. The part left in dh
+ * is passed to the step before, together with the product of the gates' gradients. Formulas:
+ * flowedu/ops/recurrent.py. The file includes itself once per element type.
  */
 #ifndef REAL
 #ifndef FLOWEDU_RECURRENT_CELLS_H
 #define FLOWEDU_RECURRENT_CELLS_H
 #include "scalarmath.h"
 
-/* The logistic function, which is a fourth of a cell's work: as fe_sigmoidf, but that below -87 it stays at 1.6e-38. */
+/* The logistic function, a quarter of a cell's time: fe_sigmoidf, except that the result stays at 1.6e-38
+ * below -87. */
 FE_FN float fe_gatef(float x) {
     float a = x > 87.0f ? -87.0f : -x;
     fe_reduced e = fe_reduce(a > 87.0f ? 87.0f : a);
@@ -37,7 +39,7 @@ FE_FN float fe_gatef(float x) {
 #endif
 #else
 
-/* gates: what i, f, g, o are of, and then they themselves. */
+/* gates: on entry the arguments of the activations of i, f, g, o; on exit their results. */
 static inline void F(fe_lstm)(int64_t n, REAL *restrict gates, const REAL *restrict before, REAL *restrict cell,
                               REAL *restrict y) {
     REAL *restrict i = gates, *restrict f = gates + n, *restrict g = gates + 2 * n, *restrict o = gates + 3 * n;
@@ -65,7 +67,7 @@ static inline void F(fe_lstm_grad)(int64_t n, const REAL *restrict gates, const 
     }
 }
 
-/* gates: the products of the state, of r, z and n; then r, z, n and the last product. */
+/* gates: on entry the state's products for r, z and n; on exit r, z, n and the third product. */
 static inline void F(fe_gru)(int64_t n, const REAL *restrict given, REAL *restrict gates, const REAL *restrict before,
                              REAL *restrict y) {
     const REAL *restrict gr = given, *restrict gz = given + n, *restrict gn = given + 2 * n;

@@ -2,14 +2,14 @@
 """The kernels sum, max, min and prod over any set of axes.
 
 One engine for all shapes. Axes of size 1 are dropped, and neighbors that are both kept or both reduced merge.
-The result reads
+The result has the form
 
     [outer axes, kept or reduced] [rows: reduced] [columns: kept, contiguous]
 
-A last-axis reduction has one column, a bias gradient no outer axes. Rows are combined into a short array of
-accumulators, column by column, which is a vector loop for every operation. Narrow rows are processed several
-at a time, as one wide row, and folded at the end. Every 64 rows the accumulators are added to double ones, so
-a float32 sum of a million elements keeps six digits.
+A last-axis reduction has one column; a bias gradient has only rows and columns. Rows are combined into a
+short array of accumulators, column by column, which is a vector loop for every operation. Narrow rows are
+processed several at a time, as one wide row, and folded at the end. Every 64 rows the accumulators are added
+to double ones, so a float32 sum of a million elements keeps six digits.
 
 Threads split the outputs; if these are too few, they split the reduced range and combine their partial
 results. ints: a 1 for every reduced axis, a 0 for the others.
@@ -21,7 +21,7 @@ from flowedu._kernels.ops.runs cimport *
 from flowedu._kernels.core.table cimport *
 
 cdef enum:
-    TILE = 512                   # columns one pass carries in its accumulators
+    TILE = 512                   # columns that one pass accumulates
     WIDE = 256                   # narrow rows are grouped up to this width
 
 
@@ -33,7 +33,8 @@ cdef struct Plan:
     int64_t rstep[8]
     int64_t rows, cols                                # the two innermost runs
     int64_t kept                                      # product of ks
-    int64_t tile, tiles, group                        # columns per unit, units per kept index, rows taken as one
+    # Columns per unit, units per kept index, rows taken as one.
+    int64_t tile, tiles, group
     bint partial                                      # threads split the reduced range
 
 
@@ -83,8 +84,10 @@ cdef Plan plan(const fe_view *x, const int64_t *reduced, int nt) noexcept nogil:
     return p
 
 
-cdef inline void take_rows(num *acc, const num *x, int64_t n, int64_t k, int64_t step, kind *tag) noexcept nogil:
-    """acc[j] = acc[j] op x[0, j] op ... op x[n-1, j]; four rows at a time spare three quarters of acc's traffic."""
+cdef inline void take_rows(num *acc, const num *x, int64_t n, int64_t k, int64_t step,
+                           kind *tag) noexcept nogil:
+    """Compute acc[j] = acc[j] op x[0, j] op ... op x[n-1, j]; taking four rows at a time saves 3/4 of the
+    loads and stores of acc."""
     cdef int64_t i = 0, j
     cdef const num *p
     while i + 4 <= n:
@@ -102,7 +105,8 @@ cdef inline void take_rows(num *acc, const num *x, int64_t n, int64_t k, int64_t
 
 cdef void segment(const Plan *p, const num *x, int64_t cols, int64_t lo, int64_t hi, wide *out,
                   kind *tag) noexcept nogil:
-    """out[0:cols] = the reduction of `cols` columns that start at x, over [lo, hi) of the outermost reduced axis."""
+    """Compute out[0:cols], the reduction of `cols` columns that start at x, over [lo, hi) of the outermost
+    reduced axis."""
     cdef num acc[TILE]
     cdef wide total[TILE]
     cdef int64_t at[8]
@@ -125,7 +129,7 @@ cdef void segment(const Plan *p, const num *x, int64_t cols, int64_t lo, int64_t
         q = x + first * p.cols
         for d in range(p.nr):
             q += at[d] * p.rstep[d]
-        if p.cols == 1 and width == 1:                # one column of several is no run: its rows lie apart
+        if p.cols == 1 and width == 1:                # a single column out of several is strided
             total[0] = combine(total[0], take_run(q, rows, none, tag), tag)
         else:
             i = 0
@@ -203,7 +207,7 @@ cdef int reduce(fe_call *call, const fe_team *team, num *tag, wide *wtag, kind *
             y[i] = <num>s
         return FE_OK
     fe_split(p.kept * p.tiles, 1, team, &lo, &hi)
-    if p.cols == 1 and p.nr == 0:                     # the last axis: one run each
+    if p.cols == 1 and p.nr == 0:                     # last axis: one contiguous run per output
         for i in range(lo, hi):
             y[i] = <num>take_run(x + i * n, n, identity(<wide>0, op), op)
         return FE_OK

@@ -1,6 +1,6 @@
-/* Products of a few hundred to a few thousand multiplications, for which a BLAS call would take longer than the work:
- * FE_SMALL_ROWS rows of two vectors of y stay in registers while x and w are read once. The last vector of a row overlaps
- * the one before.
+/* Products of a few hundred to a few thousand multiplications, where a BLAS call would take longer than the
+ * arithmetic. FE_SMALL_ROWS rows of two vectors of y stay in registers while x and w are read once. The last
+ * vector of a row overlaps the one before.
  *
  * The file includes itself once per element type.
  */
@@ -28,7 +28,8 @@ enum { FE_SMALL_ROWS = 4 };
 
 typedef REAL F(fe_small_vec) __attribute__((vector_size(FE_VBYTES)));
 
-/* `rows` rows of y, from column j on two vectors, `apart` columns from one to the other. `rows` is a constant. */
+/* Compute `rows` rows of y, two vectors of columns each: at column j, and `apart` columns further. `rows` is
+ * a constant. */
 static inline __attribute__((always_inline)) void F(fe_small_block)(
     int rows, int64_t depth, const REAL *x, int64_t rs, int64_t cs, const REAL *w, int64_t ldw, REAL *y, int64_t ldy,
     int64_t apart) {
@@ -49,7 +50,7 @@ static inline __attribute__((always_inline)) void F(fe_small_block)(
     }
 }
 
-/* y (m, n) = x (m, depth) w (depth, n); w's rows lie in one run each, n is a vector or more. */
+/* y (m, n) = x (m, depth) w (depth, n); rows of w are contiguous, n is at least one vector. */
 static void F(fe_small)(int64_t m, int64_t n, int64_t depth, const REAL *x, int64_t rs, int64_t cs, const REAL *w,
                         int64_t ldw, REAL *y, int64_t ldy) {
     enum { L = FE_VBYTES / sizeof(REAL) };

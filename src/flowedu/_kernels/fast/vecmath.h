@@ -1,16 +1,17 @@
-/* exp, log, tanh, sigmoid, erf and gelu for float, written without branches or calls, so that the compiler turns a plain
- * loop over them into vector instructions. (libm's own functions stop vectorisation: one call per element.)
- * (The double versions are libm's: float64 serves exactness, not speed. They are in _kernels/core/scalarmath.h, which
- * includes this file where it is there.)
+/* exp, log, tanh, sigmoid, erf and gelu for float, written without branches or calls, so that the compiler
+ * vectorizes a plain loop over them. (libm's own functions prevent vectorization: one call per element.) (The
+ * double versions are libm's, because float64 is for accuracy, not speed. They are in
+ * _kernels/core/scalarmath.h, which includes this file if it exists.)
  *
- * How far a result may be from the true one, in units in the last place, for every float there is (denormals, too):
- * tests/fast/test_functions.py. Limits are C's: exp overflows to inf and underflows through denormals to 0, log(0) = -inf,
- * log(x < 0) = NaN, NaN gives NaN. The polynomials are minimax fits, added up in pairs: a chain of them would wait.
+ * tests/fast/test_functions.py checks the error bounds, in units in the last place, for every float including
+ * denormals. Limits are C's: exp overflows to inf and underflows through denormals to 0, log(0) = -inf, log(x
+ * < 0) = NaN, NaN gives NaN. The polynomials are minimax fits, evaluated in pairs to shorten the dependency
+ * chain.
  *
- * Most kernels are compiled with -fassociative-math, which may turn (x - n*hi) - n*lo into x - n*(hi + lo) and lose
- * just the digits that hi and lo were split for. (gcc's __builtin_assoc_barrier would forbid it, but is lost in
- * vectorised loops.) So a value that must be computed as written goes through fe_keep. Where FE_IN_ORDER is defined,
- * everything is computed as written: setup.py compiles the elementwise ops so.
+ * Most kernels are compiled with -fassociative-math, which may turn (x - n*hi) - n*lo into x - n*(hi + lo)
+ * and lose the digits that the split into hi and lo preserves. (gcc's __builtin_assoc_barrier would forbid
+ * it, but is lost in vectorized loops.) So a value that must be computed as written goes through fe_keep. If
+ * FE_IN_ORDER is defined, everything is computed as written: setup.py compiles the elementwise ops so.
  */
 #ifndef FLOWEDU_VECMATH_H
 #define FLOWEDU_VECMATH_H
@@ -23,7 +24,7 @@
 #define FE_FN static __device__ __forceinline__
 FE_FN float fe_geluf(float x) { return (x < -40.0f ? -40.0f : x) * normcdff(x); }
 FE_FN float fe_gelu_slopef(float x) {
-    float near = fabsf(x) > 40.0f ? 0.0f : x;                     /* the bell is 0 there; inf * 0 is NaN */
+    float near = fabsf(x) > 40.0f ? 0.0f : x;                     /* avoids inf * 0; the density is 0 */
     return normcdff(x) + near * expf(-0.5f * x * x) * 0.398942280f;
 }
 FE_FN float fe_expf(float x) { return expf(x); }
@@ -46,20 +47,21 @@ FE_FN float fe_copysignf(float x, float s) {
     return fe_float((fe_bits(x) & 0x7fffffff) | (fe_bits(s) & (int32_t)0x80000000u));
 }
 
-/* 2^n for n in [-126, 127]; any other n gives rubbish. */
+/* 2^n for n in [-126, 127]; the result is undefined for any other n. */
 FE_FN float fe_power2(int32_t n) { return fe_float((int32_t)(((uint32_t)n + 127u) << 23)); }
 
-/* x itself, in a form the compiler cannot rearrange: an exclusive or with a zero it does not know to be one. */
+/* x itself, in a form the compiler cannot rearrange: an exclusive or with a zero that the compiler cannot
+ * prove to be 0. */
 #ifdef FE_IN_ORDER
 #define fe_keep(x, zero) (x)
 #else
 FE_FN float fe_keep(float x, int32_t zero) { return fe_float(fe_bits(x) ^ zero); }
 #endif
-FE_FN int32_t fe_zero(int32_t bits) { return (int32_t)((uint32_t)bits >> 31); } /* of a number that is not negative */
+FE_FN int32_t fe_zero(int32_t bits) { return (int32_t)((uint32_t)bits >> 31); } /* of a nonnegative number */
 
 typedef struct { float q; int32_t n, zero; } fe_reduced;
 
-/* x + rest = n*ln2 + r with |r| <= ln2/2; q = exp(r) - 1. Good for |x| < 2^21; a NaN comes out as q = NaN. */
+/* x + rest = n*ln2 + r with |r| <= ln2/2; q = exp(r) - 1. Valid for |x| < 2^21; NaN gives q = NaN. */
 FE_FN fe_reduced fe_reduce_sum(float x, float rest) {
     fe_reduced y;
     float t = x * 1.44269504f + 12582912.0f;              /* + 1.5 * 2^23: rounds to an integer in the low bits */
@@ -73,7 +75,8 @@ FE_FN fe_reduced fe_reduce_sum(float x, float rest) {
 }
 FE_FN fe_reduced fe_reduce(float x) { return fe_reduce_sum(x, 0.0f); }
 
-/* x * 2^n for n in [-252, 254], rounded once: in two factors, as 2^n may be no float. A NaN stays one. */
+/* x * 2^n for n in [-252, 254], rounded once. Two factors, because 2^n may exceed the range of float. NaN
+ * stays NaN. */
 FE_FN float fe_scale(float x, int32_t n, int32_t zero) {
     int32_t half = n >> 1;
     return fe_keep(x * fe_power2(half), zero) * fe_power2(n - half);
@@ -86,7 +89,8 @@ FE_FN float fe_expf(float x) {
     return x < -104.0f ? 0.0f : y;
 }
 
-/* exp(x) for x <= 0, where n lies in [-151, 0]: 2^(n + 30) is a float, its product with FE_TINY is rounded once. */
+/* exp(x) for x <= 0, where n is in [-151, 0]: 2^(n + 30) is a float, and its product with FE_TINY is rounded
+ * once. */
 #define FE_TINY 9.31322575e-10f
 FE_FN float fe_exp_lowf(float x) {
     fe_reduced t = fe_reduce(x);
@@ -94,10 +98,10 @@ FE_FN float fe_exp_lowf(float x) {
     return x < -104.0f ? 0.0f : y;
 }
 
-/* k of 2^k * m with m in [sqrt(1/2), sqrt(2)), from a positive number's bits. */
+/* k in 2^k * m with m in [sqrt(1/2), sqrt(2)), from a positive number's bits. */
 FE_FN int32_t fe_exponent(int32_t bits) { return (int32_t)((uint32_t)bits - 0x3f3504f3u) >> 23; }
 
-/* x = 2^k * (1 + f), of x > 0. */
+/* x = 2^k * (1 + f), for x > 0. */
 typedef struct { float f, k; int32_t zero; } fe_parts;
 
 FE_FN fe_parts fe_part(float x) {
@@ -125,7 +129,7 @@ FE_FN float fe_log_of(float f, float k, int32_t zero) {
     return k * 0.693359375f + fe_keep(f - fe_keep(0.5f * (f * f) - tail, zero), zero);
 }
 
-/* y, where x > least; -inf where x = least, NaN below it; inf where x is. */
+/* y if x > least, -inf if x = least, NaN if x < least, inf if x = inf. */
 FE_FN float fe_log_ends(float x, float least, float y) {
     y = x < INFINITY ? y : x;
     float end = x == least ? -INFINITY : NAN;
@@ -137,7 +141,8 @@ FE_FN float fe_logf(float x) {
     return fe_log_ends(x, 0.0f, fe_log_of(t.f, t.k, t.zero));
 }
 
-/* tanh(a) = (1 - e) / (1 + e) with e = exp(-2a): from expm1, so that small arguments lose nothing. */
+/* tanh(a) = (1 - e) / (1 + e) with e = exp(-2a), computed from expm1 to keep the accuracy of small
+ * arguments. */
 FE_FN float fe_tanhf(float x) {
     float a = fe_absf(x);
     fe_reduced e = fe_reduce(-2.0f * a);
@@ -153,7 +158,8 @@ FE_FN float fe_sigmoidf(float x) {
     return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
-/* x times a quotient of polynomials in x*x, in double: as floats, their roundings would add up; and 1 from 3.92 on. */
+/* x times a rational function of x*x, in double to avoid accumulating float rounding errors; 1 from 3.92
+ * on. */
 FE_FN float fe_erff(float x) {
     double a = x, s = a * a, z = s * s;
     double p = (2.0466041033020241e-6 * s + 2.8485011814757253e-4) * z + (0.0037715930756799124 * s + 0.052766459668516996);
@@ -164,9 +170,10 @@ FE_FN float fe_erff(float x) {
     return fe_absf(x) > 3.92f ? fe_copysignf(1.0f, x) : y;
 }
 
-/* The normal distribution: bell = exp(-a*a/2) * 2^raise, tail * bell = cdf(-a) * 2^raise, of a in [0, 14.5]. The tail is a
- * polynomial in t = 1/(1 + 0.49 z), z = a/sqrt(2), without the cancellation of 1 + erf. Half of a's digits are squared
- * without an error, since exp makes 87 of one; a*a = r - 2 n*ln2, |r| <= ln2, saves halving it. */
+/* The normal distribution for a in [0, 14.5]: bell = exp(-a*a/2) * 2^raise, tail * bell = cdf(-a) * 2^raise.
+ * The tail is a polynomial in t = 1/(1 + 0.49 z), z = a/sqrt(2), without the cancellation of 1 + erf. Only
+ * half of a's digits are squared exactly, because an error in exp's argument grows up to 87 times; a*a = r -
+ * 2 n*ln2, |r| <= ln2, avoids halving it. */
 typedef struct { float bell, tail; int32_t zero; } fe_gauss;
 
 FE_FN fe_gauss fe_gaussf(float a, uint32_t raise) {
@@ -185,7 +192,7 @@ FE_FN fe_gauss fe_gaussf(float a, uint32_t raise) {
     return y;
 }
 
-/* x * cdf(x) = relu(x) - a * cdf(-a), the small cdf times 2^30: it may be a denormal. */
+/* x * cdf(x) = relu(x) - a * cdf(-a); the small cdf is scaled by 2^30, because it may be a denormal. */
 FE_FN float fe_geluf(float x) {
     float a = fe_absf(x);
     fe_gauss g = fe_gaussf(a, 30u);

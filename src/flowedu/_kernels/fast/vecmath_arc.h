@@ -1,11 +1,12 @@
-/* tan, atan, atan2, hypot, asin, acos, asinh, acosh, atanh, sinh, cosh, erfc, erfinv and lgamma for float, as those of
- * vecmath_more.h: in double and without branches, few polynomials over the whole range each, rounded once.
+/* tan, atan, atan2, hypot, asin, acos, asinh, acosh, atanh, sinh, cosh, erfc, erfinv and lgamma for float, in
+ * the style of vecmath_more.h: in double, without branches, with few polynomials over the whole range,
+ * rounded once.
  */
 #ifndef FLOWEDU_VECMATH_ARC_H
 #define FLOWEDU_VECMATH_ARC_H
 #include "vecmath_more.h"
 
-/* x = n*pi/2 + r: tan r = p/q, or -q/p where n is odd. Up to FE_SMALL_ANGLE, as sin. */
+/* x = n*pi/2 + r: tan r = p/q, or -q/p if n is odd. Valid up to FE_SMALL_ANGLE, like sin. */
 FE_FN float fe_tan_smallf(float x) {
     double t = (double)x * 0.63661977236758134 + FE_ROUND, n = t - FE_ROUND;
     double r = ((double)x - n * 1.5707963267341256) - n * 6.0771005065061922e-11, s = r * r;
@@ -33,7 +34,7 @@ FE_FN float fe_atanf(float x) {
     return fe_copysignf((float)(over ? FE_HALF_PI - y : y), x);
 }
 
-/* C's atan2: of two zeros or two infinities, too. */
+/* C's atan2, including two zeros or two infinities. */
 FE_FN float fe_atan2f(float y, float x) {
     float u = fe_absf(y), v = fe_absf(x);
     int over = u > v;
@@ -44,14 +45,15 @@ FE_FN float fe_atan2f(float y, float x) {
     return fe_copysignf((float)z, y);
 }
 
-/* C's hypot: inf where an operand is, even beside NaN. No square of a float leaves the range of double. */
+/* C's hypot: inf if an operand is infinite, even if the other is NaN. Squares of floats fit the range of
+ * double. */
 FE_FN float fe_hypotf(float x, float y) {
     double a = x, b = y;
     float z = (float)sqrt(a * a + b * b);
     return (fe_absf(x) == INFINITY) | (fe_absf(y) == INFINITY) ? INFINITY : z;
 }
 
-/* a = |x|: asin(a), a up to a half; beyond it asin(sqrt((1 - a) / 2)), the half of acos(a). */
+/* a = |x|: asin(a) for a up to 1/2; beyond that asin(sqrt((1 - a) / 2)), which is acos(a) / 2. */
 typedef struct { double y; int large; } fe_arc;
 FE_FN fe_arc fe_arcf(float a) {
     fe_arc y;
@@ -72,7 +74,7 @@ FE_FN float fe_acosf(float x) {
     return (float)(x < 0.0f ? 2.0 * FE_HALF_PI - y : y);
 }
 
-/* log(1 + u), u >= 0; 1 + u = 2^k * (1 + f), of which only f is rounded. */
+/* log(1 + u), u >= 0; 1 + u = 2^k * (1 + f), where only f is rounded. */
 FE_FN double fe_log1p_wide(double u) {
     uint64_t k = ((uint64_t)fe_bitsd(1.0 + u) - 0x3fe6a09e667f3bcdu) >> 52;
     double scale = fe_double((int64_t)(0x3ff0000000000000u - (k << 52))), f = u * scale + (scale - 1.0);
@@ -96,7 +98,7 @@ FE_FN float fe_atanhf(float x) {
     return fe_absf(x) <= 1.0f ? fe_copysignf(y, x) : NAN;
 }
 
-/* exp(a) - 1, a >= 0; from 160*ln2 on a number beyond every float. */
+/* exp(a) - 1, a >= 0; from 160*ln2 on a value beyond every float. */
 FE_FN double fe_expm1_wide(float a) {
     fe_power y = fe_power_wide((double)a * 1.4426950408889634);
     return y.scale * y.q + (y.scale - 1.0);
@@ -110,7 +112,8 @@ FE_FN float fe_coshf(float x) {
     return (float)(0.5 * e + 0.5 / e);
 }
 
-/* exp(-a*a) times a polynomial in t = 1/(1 + 0.6 a), a = |x|, up to 11, where both are nothing for long. */
+/* exp(-a*a) times a polynomial in t = 1/(1 + 0.6 a), a = |x|, clamped to 11, where the result is 0 in
+ * float. */
 FE_FN float fe_erfcf(float x) {
     double a = fe_absf(x) > 11.0f ? 11.0f : fe_absf(x), t = 1.0 / (1.0 + 0.6 * a), s = t * t, z = s * s, y = z * z;
     fe_power e = fe_power_wide(a * a * -1.4426950408889634);
@@ -121,8 +124,8 @@ FE_FN float fe_erfcf(float x) {
     return (float)(x < 0.0f ? 2.0 - w : w);
 }
 
-/* erfinv in two steps: w = -log(1 - a*a), a = |x|, and a * f(w): f is a polynomial in w up to 5, beyond it in the root
- * of w. In float: f is as flat as that. */
+/* erfinv in two steps: w = -log(1 - a*a), a = |x|, then a * f(w). f is a polynomial in w for w <= 5, in
+ * sqrt(w) beyond. Float suffices, because f is flat. */
 FE_FN float fe_erfinv_logf(float x) { return -fe_logf((1.0f - fe_absf(x)) * (1.0f + fe_absf(x))); }
 FE_FN float fe_erfinv_off(float x, float w) {
     float a = fe_absf(x), u = w - 2.5f, s = u * u, z = s * s;
@@ -137,8 +140,9 @@ FE_FN float fe_erfinv_off(float x, float w) {
     return a <= 1.0f ? fe_copysignf(y, x) : NAN;
 }
 
-/* lgamma of x > 0: (t - 1)(t - 2) times a quotient of polynomials, t = x, or x + 1 below a half; from 2.5 on Stirling's
- * formula, its rest a polynomial in 1/x^2. (Of x < 0 it has zeros that want more digits than these.) */
+/* lgamma of x > 0: (t - 1)(t - 2) times a rational function, with t = x, or x + 1 below 1/2; from 2.5 on
+ * Stirling's formula, with a polynomial in 1/x^2 as remainder. (For x < 0 the zeros of lgamma need more
+ * digits.) */
 FE_FN int fe_is_smooth(float x) { return (x > 0.0f) & (x < INFINITY); }
 FE_FN float fe_lgamma_smallf(float x) {
     double t = x < 0.5f ? (double)x + 1.0 : (double)x, s = t * t, l = fe_log2_wide(x) * 0.69314718055994531;

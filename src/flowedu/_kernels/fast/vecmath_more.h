@@ -1,12 +1,12 @@
-/* log1p, expm1, softplus, exp2, log2, log10, sin, cos and pow for float, as those of vecmath.h, for tiles of elementwise
- * ops alone (vector_tiles.h): they must be compiled as they are written (FE_IN_ORDER). sin, cos and pow are computed in
- * double, where reducing the argument and rounding once is simple.
+/* log1p, expm1, softplus, exp2, log2, log10, sin, cos and pow for float, in the style of vecmath.h, only for
+ * tiles of elementwise ops (vector_tiles.h), because they must be compiled as written (FE_IN_ORDER). sin, cos
+ * and pow are computed in double, which makes argument reduction and single rounding simple.
  */
 #ifndef FLOWEDU_VECMATH_MORE_H
 #define FLOWEDU_VECMATH_MORE_H
 #include "vecmath.h"
 
-/* 1 + x = 2^k * (1 + f): x * 2^-k and 2^-k - 1 are exact, so that only their sum is rounded. */
+/* 1 + x = 2^k * (1 + f): x * 2^-k and 2^-k - 1 are exact, so only their sum is rounded. */
 FE_FN float fe_log1pf(float x) {
     int32_t k = fe_exponent(fe_bits(1.0f + x));
     float shifted = fe_float((int32_t)((uint32_t)fe_bits(x) - ((uint32_t)k << 23)));
@@ -20,7 +20,7 @@ FE_FN float fe_softplusf(float x) {
     return (x > 0.0f ? x : 0.0f) + fe_log_of(large ? 0.5f * e - 0.5f : e, large ? 1.0f : 0.0f, 0);
 }
 
-/* 2^n * q + (2^n - 1); for n = 128 twice the half. */
+/* 2^n * q + (2^n - 1); for n = 128, twice half the result. */
 FE_FN float fe_expm1f(float x) {
     fe_reduced t = fe_reduce(x);
     int32_t most = t.n > 127;
@@ -89,7 +89,7 @@ FE_FN double fe_log2_ratio(double s) {
     return (p * u + 2.8853900817900803) * s;
 }
 
-/* log2(a), a > 0, k + that of m; of 0 and inf, numbers whose products exceed every exponent. */
+/* log2(a) for a > 0: k + log2(m); for 0 and inf, values whose products exceed every exponent. */
 FE_FN double fe_log2_wide(float a) {
     int small = a < 1.17549435e-38f;
     int32_t b = fe_bits(small ? a * 8388608.0f : a), k = fe_exponent(b);
@@ -99,7 +99,7 @@ FE_FN double fe_log2_wide(float a) {
     return a == INFINITY ? 1e60 : y;
 }
 
-/* 2^t = (1 + q) * scale; from 160 on, beyond every float, below -160 nothing, once rounded to float. */
+/* 2^t = (1 + q) * scale; from 160 on beyond every float, below -160 zero after rounding to float. */
 typedef struct { double q, scale; } fe_power;
 FE_FN fe_power fe_power_wide(double t) {
     fe_power y;
@@ -112,11 +112,11 @@ FE_FN fe_power fe_power_wide(double t) {
     return y;
 }
 
-/* C's pow: 1 for x = 1 and for y = 0, whatever the other is; the sign of x where y is odd; NaN of x < 0 where y is no
- * integer. */
+/* C's pow: 1 if x = 1 or y = 0, for any other operand; the sign of x if y is odd; NaN if x < 0 and y is not
+ * an integer. */
 FE_FN float fe_powf(float x, float y) {
     float a = fe_absf(x);
-    double l = fe_log2_wide(a), t = l * (double)y, even = 1099511627776.0, near = y;      /* so are floats beyond it */
+    double l = fe_log2_wide(a), t = l * (double)y, even = 1099511627776.0, near = y;      /* larger: even */
     near = near > even ? even : near;
     near = near < -even ? -even : near;
     double w = near + FE_ROUND;
@@ -129,7 +129,8 @@ FE_FN float fe_powf(float x, float y) {
     return ((x != x) | (y != y)) & (x != 1.0f) & (y != 0.0f) ? NAN : z;
 }
 
-/* x to the power y where fe_is_few(y): products, the most usual in float, the others in double, rounded once. */
+/* x to the power y if fe_is_few(y), as products: the most common powers in float, others in double, rounded
+ * once. */
 FE_FN int fe_is_few(float y) {
     float m = fe_absf(y);
     return (m == 1.0f) | (m == 2.0f) | (m == 3.0f) | (m == 4.0f);

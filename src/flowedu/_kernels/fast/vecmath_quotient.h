@@ -1,6 +1,7 @@
-/* fmod, and Python's % and //, of float, exact, while |a / b| is at most 2^28: then n*b, n the whole number next to a / b,
- * has no more digits than a double, and a - n*b is what is left, or that less b. (Also where n is one off, as a / b was
- * rounded to it.) Beyond: libm's long division, one by one (vector_tiles.h). */
+/* Exact fmod, and Python's % and //, for float, while |a / b| is at most 2^28: then n*b, with n the integer
+ * nearest to a / b, fits the digits of a double, and a - n*b is the remainder, or the remainder less b. (This
+ * holds even if rounding a / b makes n one too large.) Beyond 2^28, libm's long division runs per element
+ * (vector_tiles.h). */
 #ifndef FLOWEDU_VECMATH_QUOTIENT_H
 #define FLOWEDU_VECMATH_QUOTIENT_H
 #include "vecmath_more.h"
@@ -15,7 +16,7 @@ FE_FN fe_quotient fe_divided(float x, float y) {
     double a = fe_absf(x), b = fe_absf(y), n = (a / b + FE_ROUND) - FE_ROUND, rest = a - n * b;
     r.n = rest < 0.0 ? n - 1.0 : n;
     r.rest = rest < 0.0 ? rest + b : rest;
-    r.n = b > a ? 0.0 : r.n;                              /* of an infinite b, too */
+    r.n = b > a ? 0.0 : r.n;                              /* covers infinite b */
     r.rest = b > a ? a : r.rest;
     return r;
 }

@@ -1,4 +1,4 @@
-/* FE_VBYTES: bytes of a vector register of the instruction set that is compiled for. */
+/* FE_VBYTES: bytes of a vector register in the target instruction set. */
 #ifndef FLOWEDU_VECTOR_BYTES_H
 #define FLOWEDU_VECTOR_BYTES_H
 #if defined(__AVX512F__)

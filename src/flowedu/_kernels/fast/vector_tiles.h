@@ -1,17 +1,19 @@
-/* Tiles of float that are vector code, in the place of those that call libm once per element. (Part of more_tiles.h.)
+/* Vectorized float tiles, which replace the ones that call libm once per element. (Part of more_tiles.h.)
  *
- * How far a result may be from the true one, in units in the last place, for every float there is, denormals, too (the law:
- * tests/fast/test_functions.py). Of vecmath_arc.h: erfc 0.6, tan 0.8, erfinv 4, lgamma 0.55 of positive numbers (of others
- * it is libm's), the others 0.55; vecmath_quotient.h is exact. Of vecmath_more.h: sin, cos 0.7, pow 0.6 (x^3 1.5, x^-2 2),
- * log2, log10 1, exp2 1.5, log1p, expm1 1.6, softplus 2. Of vecmath.h: log 0.8, erf 0.9, exp 1, sigmoid, tanh 2.5, gelu
- * 6.5. Of the machine: division, sqrt 0.5; rsqrt, of both, 1.6.
+ * Error bounds in units in the last place, for every float including denormals (checked by
+ * tests/fast/test_functions.py). vecmath_arc.h: erfc 0.6, tan 0.8, erfinv 4, lgamma 0.55 for positive
+ * arguments (others use libm), all others 0.55. vecmath_quotient.h is exact. vecmath_more.h: sin, cos 0.7,
+ * pow 0.6 (x^3 1.5, x^-2 2), log2, log10 1, exp2 1.5, log1p, expm1 1.6, softplus 2. vecmath.h: log 0.8, erf
+ * 0.9, exp 1, sigmoid, tanh 2.5, gelu 6.5. Processor instructions: division, sqrt 0.5; rsqrt, which uses
+ * both, 1.6.
  */
 #include "vecmath_arc.h"
 #include "vecmath_quotient.h"
 
 #define FE_FAST1(name) FE_TILE1(fast_##name, fe_##name##f(a), f32, float, FE_F32)
 
-/* Vectors of what `fit`; the others (NaN, too) afterwards, one by one. In blocks, as `o` may be `a`. */
+/* Vector loop for elements that satisfy `fit`; all others (and NaN) follow one by one. In blocks, because `o`
+ * may be `a`. */
 #define FE_FAST_WHERE(name, fit)                                                                             \
     static void tile_fast_##name##_f32(int64_t n, void *o_, const void *a_, const void *b_, const void *c_) {  \
         enum { BLOCK = 256 };                                                                                \
@@ -27,7 +29,7 @@
         }                                                                                                    \
     }
 
-/* The same of two operands: vectors of small quotients, those of others afterwards by `slow`. */
+/* The same for two operands: a vector loop for small quotients, then `slow` for the others. */
 #define FE_FAST_QUOTIENT(name, slow)                                                                         \
     static void tile_fast_##name##_f32(int64_t n, void *o_, const void *a_, const void *b_, const void *c_) {  \
         enum { BLOCK = 256 };                                                                                \
@@ -46,7 +48,7 @@
         }                                                                                                    \
     }
 
-/* In two loops: the second's work hides what the first waits for. */
+/* In two loops, so that the second loop's arithmetic hides the latency of the first. */
 static void tile_fast_erfinv_f32(int64_t n, void *o_, const void *a_, const void *b_, const void *c_) {
     enum { BLOCK = 256 };
     for (int64_t at = 0; at < n; at += BLOCK) {
@@ -58,8 +60,8 @@ static void tile_fast_erfinv_f32(int64_t n, void *o_, const void *a_, const void
     }
 }
 
-/* Powers of 1 to 4 are products wherever they stand, alone (a loop for each) or among others. c is b where the engine knows
- * that b is one number, again and again (elementwise_rows.pyx). */
+/* Small integer powers are products, both alone (a loop for each) and mixed with others. c equals b if the
+ * engine has detected that b is a single repeated value (elementwise_rows.pyx). */
 #define FE_POWER(y) if (b[0] == y) { FE_LOOP(o[i] = fe_pow_fewf(a[i], y)) continue; }
 static void tile_fast_pow_f32(int64_t total, void *o_, const void *a_, const void *b_, const void *c_) {
     enum { BLOCK = 1024 };

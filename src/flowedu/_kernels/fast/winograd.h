@@ -1,9 +1,11 @@
-/* Winograd's convolution F(m x m, k x k) with m + k = 9: the transforms. (The products are conv_tile.h's.)
+/* Winograd's convolution F(m x m, k x k) with m + k = 9: the transforms. (conv_tile.h has the products.)
  *
- * A k x k correlation over an 8 x 8 tile of input gives m x m outputs. Seen as products of polynomials, it can be done
- * by their values in 8 points (0, 1, -1, 2, -2, 1/2, -1/2, infinity) per axis:
+ * A k x k correlation over an 8 x 8 tile of input gives m x m outputs. As a product of polynomials, it can be
+ * computed from their values at 8 points (0, 1, -1, 2, -2, 1/2, -1/2, infinity) per axis:
+ *
  *     y = A' [ (G g G') * (B' d B) ] A        d: tile, g: kernel, *: element by element
- * so 64 multiplications take the place of m*m*k*k: 400 for 5 x 5 (m = 4), 324 for 3 x 3 (m = 6). Summed over channels,
+ *
+ * so 64 multiplications replace m*m*k*k: 400 for 5 x 5 (m = 4), 324 for 3 x 3 (m = 6). Summed over channels,
  * each of the 64 is a matrix product. B' is the same for all k, which is why m + k is fixed.
  *
  * Every function works on vectors of channels. "step": distance between the 64 values of a tile.
@@ -63,7 +65,7 @@ FE_IN void fe_wino_spread(int m, const fe_wv *y, int ys, fe_wv *z, int zs) {
     z[7 * zs] = m > 5 ? y5 : m > 4 ? y4 : y3;
 }
 
-/* v = B' d B for `channels` channels of a tile; pixel[8 * i + j]: where d[i][j] lies. */
+/* v = B' d B for `channels` channels of a tile; pixel[8 * i + j] points to d[i][j]. */
 static void fe_wino_in(const float *const *pixel, int64_t channels, float *v, int64_t step) {
     for (int64_t c = 0; c < channels; c += FE_WL) {
         fe_wv d[64], t[64];
@@ -78,7 +80,8 @@ static void fe_wino_in(const float *const *pixel, int64_t channels, float *v, in
     }
 }
 
-/* y = A' p A: the first `rows` x `cols` of the m x m outputs; pixels are `channels` apart, rows of them `pitch`. */
+/* y = A' p A: the first `rows` x `cols` of the m x m outputs; strides: `channels` between pixels, `pitch`
+ * between rows. */
 FE_IN void fe_wino_out_m(int m, const float *p, int64_t step, int64_t channels, float *y, int64_t pitch, int rows,
                          int cols) {
     for (int64_t c = 0; c < channels; c += FE_WL) {
@@ -94,7 +97,7 @@ FE_IN void fe_wino_out_m(int m, const float *p, int64_t step, int64_t channels, 
     }
 }
 
-/* z = A y A' for the gradient of the weights; pixel[m * i + j]: where y[i][j] lies. */
+/* z = A y A' for the gradient of the weights; pixel[m * i + j] points to y[i][j]. */
 FE_IN void fe_wino_back_m(int m, const float *const *pixel, int64_t channels, float *z, int64_t step) {
     for (int64_t c = 0; c < channels; c += FE_WL) {
         fe_wv d[8], t[8 * FE_WINO_MAX];
@@ -119,9 +122,10 @@ static void fe_wino_back(int m, const float *const *pixel, int64_t channels, flo
     FE_WINO_CASES(fe_wino_back_m, pixel, channels, z, step)
 }
 
-/* G[point][power] = point^power / product of its distances to the other points; infinity takes the highest power. */
+/* G[point][power] = point^power / product of its distances to the other points; for infinity only the highest
+ * power is 1. */
 static const float FE_WINO_G[7][5] = {
-    {1, 0, 0, 0, 0},    /* not -1: the sign is in B' */
+    {1, 0, 0, 0, 0},    /* not -1: B' has the sign */
     {-2 / 9.f, -2 / 9.f, -2 / 9.f, -2 / 9.f, -2 / 9.f}, {-2 / 9.f, 2 / 9.f, -2 / 9.f, 2 / 9.f, -2 / 9.f},
     {1 / 90.f, 2 / 90.f, 4 / 90.f, 8 / 90.f, 16 / 90.f}, {1 / 90.f, -2 / 90.f, 4 / 90.f, -8 / 90.f, 16 / 90.f},
     {32 / 45.f, 16 / 45.f, 8 / 45.f, 4 / 45.f, 2 / 45.f}, {32 / 45.f, -16 / 45.f, 8 / 45.f, -4 / 45.f, 2 / 45.f}};
@@ -130,7 +134,7 @@ static inline float fe_wino_g(int k, int point, int power) {
     return point == 7 ? power == k - 1 : FE_WINO_G[point][power];
 }
 
-/* u = G g G' for one vector of kernels; taps are `gs` apart. flip: the kernel turned by 180 degrees. */
+/* u = G g G' for one vector of kernels; taps are `gs` apart. flip: rotate the kernel by 180 degrees. */
 static void fe_wino_kernel(int k, const float *g, int64_t gs, int flip, float *u, int64_t step) {
     fe_wv t[8 * 5];
     for (int i = 0; i < 8; i++)
@@ -169,13 +173,15 @@ static void fe_wino_taps(int k, const float *u, int64_t step, int parts, int64_t
             AT(g, (a * k + b) * gs) = s;
         }
 }
-/* Ranges. A transform mixes all numbers of a tile, so its rounding errors are those of the largest ones. Tiles are computed as
- * plain sums if they hold NaN, infinity, or numbers whose products may overflow, and in two cases of finite numbers. (Norms
- * are Euclidean, of all channels.)
- * FE_WINO_RANGE: |tile| / |window| is larger for some output. In tiles of random numbers of mixed magnitudes the error was at
- * most 5e-6 |tile| / |window| of the output's sum of |x| |w|: 8 keeps it below 1e-4.
- * FE_WINO_PEAK: one pixel has a larger share of the tile's squares. An output that reads it by a small weight has a small sum,
- * but the error of the peak. */
+/* Ranges. A transform mixes all values of a tile, so its rounding errors scale with the largest ones. Tiles
+ * are computed as plain sums if they hold NaN, infinity, or values whose products may overflow, and in two
+ * cases of finite values. (Norms are Euclidean, over all channels.)
+ *
+ * FE_WINO_RANGE: |tile| / |window| is larger for some output. In tiles of random numbers of mixed magnitudes
+ * the error was at most 5e-6 |tile| / |window| of the output's sum of |x| |w|: 8 keeps it below 1e-4.
+ *
+ * FE_WINO_PEAK: one pixel has a larger share of the tile's squares. An output that reads it with a small
+ * weight has a small sum, but the error of the peak. */
 enum { FE_WINO_RANGE = 8 };
 static const float FE_WINO_LARGEST = 1e32f, FE_WINO_PEAK = 0.5f;
 typedef int32_t fe_wi __attribute__((vector_size(FE_VBYTES), aligned(4), may_alias));
@@ -210,17 +216,18 @@ static void fe_wino_squares(const float *x, int64_t plane, int64_t channels, int
     }
 }
 
-/* Bits of floats that are not negative are ordered as the floats are; NaN is larger than infinity. */
+/* The bits of nonnegative floats have the order of the floats; NaN is larger than infinity. */
 FE_IN fe_wi fe_wino_larger(fe_wi a, fe_wi b) {
     fe_wi m = a > b;
     return (a & m) | (b & ~m);
 }
 
-/* True if no tile of a run can exceed the range or have a peak: no pixel is larger than a window. (64 pixels are a tile, so
- * |tile| is at most 8 times as large as the smallest window then.) q: squares of `rows` x `cols` pixels, with a vector of room behind; its
- * k x k windows, `down` x `across`; sums: cols + 2 vectors of scratch. */
+/* True if no tile of a run can exceed the range or have a peak, because every pixel is smaller than every
+ * window. (A tile has 64 pixels, so |tile| is at most 8 times the smallest window then.) q: squares of `rows`
+ * x `cols` pixels, padded by one vector; it has `down` x `across` windows of k x k; sums: cols + 2 vectors of
+ * scratch. */
 static int fe_wino_is_calm(const float *q, int64_t rows, int64_t cols, int k, int64_t down, int64_t across, float *sums) {
-    fe_wi most = {0}, least = {0};              /* of bits: the largest square, and 0x7fffffff less the smallest window */
+    fe_wi most = {0}, least = {0};              /* bits: largest square; 0x7fffffff - smallest window */
     int32_t high = 0, low = 0;
     for (int64_t i = 0; i < rows * cols; i += FE_WL) most = fe_wino_larger(most, *(const fe_wi *)(q + i) & 0x7fffffff);
     for (int64_t r = 0; r < down; r++) {
@@ -229,7 +236,7 @@ static int fe_wino_is_calm(const float *q, int64_t rows, int64_t cols, int k, in
             for (int a = 0; a < k; a++) s += AT((float *)q, (r + a) * cols + c);
             AT(sums, c) = s;
         }
-        AT(sums, across + k - 1) = (fe_wv){0} + 3e38f;          /* windows behind the last do not count */
+        AT(sums, across + k - 1) = (fe_wv){0} + 3e38f;          /* windows past the end do not count */
         for (int64_t c = 0; c < across; c += FE_WL) {
             fe_wv s = {0};
             for (int b = 0; b < k; b++) s += AT(sums, c + b);
@@ -244,7 +251,7 @@ static int fe_wino_is_calm(const float *q, int64_t rows, int64_t cols, int k, in
     return h.value < FE_WINO_LARGEST / 64 && h.value <= FE_WINO_PEAK * l.value;
 }
 
-/* The sum and the largest of a tile's 8 x 8 squares. Negative if they are too large, or not finite. */
+/* The sum and the largest of a tile's 8 x 8 squares. Negative if they are too large or not finite. */
 FE_IN float fe_wino_total(const float *q, int64_t pitch, float *peak) {
     fe_w8 all = {0};
     fe_i8 most = {0};
@@ -264,11 +271,11 @@ FE_IN float fe_wino_total(const float *q, int64_t pitch, float *peak) {
     return total < FE_WINO_LARGEST ? total : -1;
 }
 
-/* True if some of the first `down` x `across` outputs of a tile have windows that are small beside the tile, or if it has a
- * peak. */
+/* True if some of the first `down` x `across` outputs of a tile have windows that are small relative to the
+ * tile, or if the tile has a peak. */
 static int fe_wino_is_wide(const float *q, int64_t pitch, int k, int down, int across) {
     float peak, total = fe_wino_total(q, pitch, &peak), sums[16] = {0};
-    fe_i8 least = {0}, there;                   /* of bits: 0x7fffffff less the smallest window */
+    fe_i8 least = {0}, there;                   /* as bits: 0x7fffffff less the smallest window */
     int32_t low = 0;
     if (total < 0 || peak > FE_WINO_PEAK * total) return 1;
     for (int j = 0; j < 8; j++) there[j] = j < across ? -1 : 0;
@@ -287,13 +294,14 @@ static int fe_wino_is_wide(const float *q, int64_t pitch, int k, int down, int a
     return total > FE_WINO_RANGE * FE_WINO_RANGE * l.value;
 }
 
-/* The same for the gradient of the weights, whose windows are most of a tile: true if a tile of several pixels has a peak. */
+/* The same for the gradient of the weights, where a window is most of a tile: true if a tile of several
+ * pixels has a peak. */
 static int fe_wino_is_peak(const float *q, int64_t pitch, int several) {
     float peak, total = fe_wino_total(q, pitch, &peak);
     return total < 0 || (several && peak > FE_WINO_PEAK * total);
 }
 
-/* Sums and maxima of squares of one vector of kernels, to be seen by fe_wino_are_few: the weights of one input channel. */
+/* Sums and maxima of squares for one vector of kernels and one input channel, as input of fe_wino_are_few. */
 static void fe_wino_note(int taps, const float *g, int64_t gs, float *all, float *most) {
     fe_wv s = AT(all, 0);
     fe_wi m = *(fe_wi *)most;
@@ -306,8 +314,9 @@ static void fe_wino_note(int taps, const float *g, int64_t gs, float *all, float
     *(fe_wi *)most = m;
 }
 
-/* True if fewer than four weights outweigh all others of some kernel of a vector, or one of them is too large, or not finite:
- * an output in which they meet small numbers reads little but the errors of large ones. Sums of `parts` threads, `apart`. */
+/* True if in some kernel of a vector fewer than four weights outweigh all others, or a weight is too large or
+ * not finite. Where these weights meet small inputs, rounding errors of large values dominate the output.
+ * Sums of `parts` threads, `apart`. */
 static int fe_wino_are_few(const float *all, const float *most, int parts, int64_t apart) {
     for (int i = 0; i < FE_WL; i++) {
         float s = 0, m = 0;

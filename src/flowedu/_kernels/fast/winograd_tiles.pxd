@@ -1,34 +1,37 @@
-# Winograd's convolution: when it pays, how images are cut into tiles and tiles into blocks, and the scratch it takes.
+# Winograd's convolution: when it is faster, how images are cut into tiles and tiles into blocks, and its
+# scratch size.
 from flowedu._kernels.fast.conv_geometry cimport *
 from flowedu._kernels.fast.conv_tiles cimport *
 
 cdef enum:
-    TOGETHER = 16            # images with rows of fewer tiles are done several tile rows at a time
-    RECENT = 8               # blocks summed up before their sum is added to the rest: long sums of floats lose digits
+    TOGETHER = 16            # images with rows of fewer tiles: several tile rows at a time
+    RECENT = 8               # blocks per partial sum, because long sums of floats lose digits
 
 
 cdef struct Plane:           # channels of the images on one side of the convolution
     float *data
-    int64_t channels, padded, h, w, image    # padded: channels in whole vectors; image: from one image to the next
+    int64_t channels, padded, h, w, image    # padded: channels rounded up to whole vectors; image: stride
 
 
 cdef struct Wino:
-    int64_t k, m, n, down, across, tiles, top, left    # tiles of an image: down x across; of all images: tiles
-    int64_t high, wide       # outputs of an image (of the weights' gradient: of dy)
-    int64_t unit, block      # tiles are dealt in units, and worked on a block at a time
-    Slabs slabs              # of the side whose channels lie side by side in the products
-    bint weights             # whether the gradient of the kernels is wanted
-    int64_t ins, outs        # channels of the other side, of this one
+    # Tiles of an image: down x across; of all images: tiles.
+    int64_t k, m, n, down, across, tiles, top, left
+    int64_t high, wide       # outputs of an image (for the weight gradient: of dy)
+    int64_t unit, block      # tiles are split between threads by unit, processed by block
+    Slabs slabs              # of the side with contiguous channels in the products
+    bint weights             # true for the gradient of the kernels
+    int64_t ins, outs        # channels of the other side, and of this one
 
 
 cdef inline bint winograd_pays(const Conv *k, int64_t item) noexcept nogil:
-    """Whether 64 products a tile, and the transforms, are less work than the plain sum. To transform all kernels, or
-    their gradients, costs as much as some dozens of tiles."""
+    """Return True if 64 products per tile, and the transforms, take less work than the plain sum.
+    Transforming all kernels, or their gradients, costs as much as several dozen tiles."""
     cdef int64_t m = 9 - k.kh, tiles, pairs = k.c * k.o
     if item != 4 or k.kh != k.kw or k.kh < 3 or k.kh > 5 or k.sh != 1 or k.sw != 1 or k.dh != 1 or k.dw != 1 \
-            or k.groups != 1 or k.top >= k.kh or k.left >= k.kw or min(k.c, k.o) < 16 or k.n * k.oh * k.ow == 0:
+            or k.groups != 1 or k.top >= k.kh or k.left >= k.kw or min(k.c, k.o) < 16 \
+            or k.n * k.oh * k.ow == 0:
         return False
-    if k.oh - k.top > k.h or k.ow - k.left > k.w:        # some outputs see nothing but padding
+    if k.oh - k.top > k.h or k.ow - k.left > k.w:        # some outputs read only padding
         return False
     tiles = k.n * ((k.oh + m - 1) // m) * ((k.ow + m - 1) // m)
     return 64 * ((tiles + (80 if k.role == WEIGHT_GRAD else 40)) * pairs + tiles * 12 * (k.c + k.o)) \
@@ -57,31 +60,32 @@ cdef inline int64_t whole(int64_t channels) noexcept nogil:
 
 
 cdef inline int64_t most_pixels(const Wino *g, const Plane *p, int64_t size) noexcept nogil:
-    """Pixels of p behind one run of tiles, each of which needs `size` x `size`."""
+    """Return the number of pixels of p under one run of tiles, each `size` x `size` pixels."""
     if g.unit == 1:
         return size * min(p.w, (g.block - 1) * g.m + size)
     return min(p.h, (min(g.block // g.unit, g.down) - 1) * g.m + size) * p.w
 
 
 cdef inline int64_t most_squares(const Wino *g) noexcept nogil:
-    """Pixels that the tiles of one run see, those outside of the image included."""
+    """Return the number of pixels that the tiles of one run read, including those outside the image."""
     if g.unit == 1:
         return 8 * whole((min(g.block, g.across) - 1) * g.m + 8)
     return whole(((min(g.block // g.unit, g.down) - 1) * g.m + 8) * ((g.across - 1) * g.m + 8))
 
 
-cdef struct WinoRoom:        # scratch in floats: shared kernels; then of each thread
+cdef struct WinoRoom:        # scratch in floats: shared kernels, then each thread's
     int64_t kernels, v, products, pixels, zeros, taps, off, odd, squares, notes, total
-    int64_t plain            # of the gradients of the kernels: plain sums of some tiles
+    int64_t plain            # gradients of the kernels from tiles computed as plain sums
 
 
 cdef inline int64_t step_of(const Wino *g, int64_t channels) noexcept nogil:
-    """From one of the 64 values to the next; an odd number of vectors, for the sake of the cache's sets."""
+    """Return the distance between two of the 64 values: an odd number of vectors, to spread them over the
+    cache's sets."""
     return g.block * channels // lanes(4) // 2 * 2 * lanes(4) + 3 * lanes(4)
 
 
 cdef inline int64_t wide(const Wino *g) noexcept nogil:
-    """Channels of the widest slab."""
+    """Return the number of channels of the widest slab."""
     return (g.slabs.vectors + g.slabs.count - 1) // g.slabs.count * g.slabs.lanes
 
 
@@ -117,7 +121,7 @@ cdef inline Plane outputs_of(const Conv *k, float *y) noexcept nogil:
 
 
 cdef inline Plane slab_of(const Plane *p, int64_t m0, int64_t ld) noexcept nogil:
-    """The channels m0.. of one slab."""
+    """Return the channels of one slab, from m0 on."""
     return Plane(p.data + m0 * p.h * p.w, min(ld, p.channels - m0), ld, p.h, p.w, p.image)
 
 
@@ -143,22 +147,22 @@ cdef inline Run next_run(const Wino *g, int64_t at, int64_t end) noexcept nogil:
     return r
 
 
-cdef struct WinoDesk:        # where one thread works
+cdef struct WinoDesk:        # one thread's buffers
     float *v                 # the transformed inputs
     float *made              # the products
     float *pixels
     float *zeros
     float *taps
     int64_t *off
-    int64_t *odd             # of each tile of a block: whether it is computed by plain sums; of those of dy
-    float *squares           # of the pixels of a run; and scratch of the same size
-    float *notes             # of the kernels: sums and maxima of squares
-    float *sums              # of the kernels' gradients: of all blocks, and of the recent ones behind
-    float *plain             # of the kernels' gradients: of tiles computed by plain sums
+    int64_t *odd             # flags of a block's tiles that need plain sums, then those of dy
+    float *squares           # squares of the pixels of a run, then scratch of the same size
+    float *notes             # sums and maxima of squares of the kernels
+    float *sums              # gradients of the kernels: all blocks, then the recent ones
+    float *plain             # gradients of the kernels from tiles computed as plain sums
 
 
 cdef inline WinoDesk desk_of(const WinoRoom *r, float *own) noexcept nogil:
-    """The desk at `own`, its zeros written."""
+    """Lay out one thread's buffers at `own`, and clear the zeros."""
     cdef WinoDesk d
     d.v, d.made = own, own + r.v
     d.pixels = d.made + r.products

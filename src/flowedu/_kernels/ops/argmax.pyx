@@ -11,11 +11,11 @@ from flowedu._kernels.core.fold cimport *
 from flowedu._kernels.ops.runs cimport *
 
 cdef enum:
-    TILE = 512                   # elements, or columns, looked at together
+    TILE = 512                   # elements, or columns, compared together
 
 
 cdef int64_t argmax_run(const num *x, int64_t n) noexcept nogil:
-    """Look for the block with the largest element (a vector loop), then for the element in it."""
+    """Find the block with the largest element (a vector loop), then the element in that block."""
     cdef int64_t i = 0, best = 0
     cdef num top = x[0], m
     while i < n:
@@ -32,7 +32,7 @@ cdef int64_t argmax_run(const num *x, int64_t n) noexcept nogil:
 
 
 cdef void argmax_columns(const num *x, int64_t n, int64_t step, int64_t cols, int64_t *out) noexcept nogil:
-    """out[j] = argmax of x[:, j]; rows are `step` apart."""
+    """Compute out[j] = argmax of x[:, j]; rows are `step` apart."""
     cdef num top[TILE]
     cdef int64_t best[TILE]
     cdef int64_t i, j
@@ -71,5 +71,7 @@ cdef int argmax(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
 
 def table():
     """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
-    return {"argmax": {FE_F32: (<size_t><void *>argmax[float], 0), FE_F64: (<size_t><void *>argmax[double], 0),
-                       FE_I32: (<size_t><void *>argmax[int32_t], 0), FE_I64: (<size_t><void *>argmax[int64_t], 0)}}
+    return {"argmax": {FE_F32: (<size_t><void *>argmax[float], 0), FE_F64: (<size_t><void *>argmax[double],
+                                                                            0),
+                       FE_I32: (<size_t><void *>argmax[int32_t], 0),
+                       FE_I64: (<size_t><void *>argmax[int64_t], 0)}}

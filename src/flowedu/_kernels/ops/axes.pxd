@@ -1,4 +1,5 @@
-# The axes of a strided copy or cast, in the best order to walk. Compiled into every module that cimports it.
+# The axes of a strided copy or cast, in the best order of traversal. Compiled into every module that cimports
+# it.
 from flowedu._kernels.core.abi cimport *
 
 cdef struct Axis:            # length, stride in the source, stride in the destination
@@ -10,7 +11,8 @@ cdef inline int64_t size(int64_t x) noexcept nogil:
 
 
 cdef inline int simplify(const fe_view *src, const fe_view *dst, Axis *ax) noexcept nogil:
-    """The copy's axes, the destination's fastest first, merged where possible. Returns how many; -1: nothing to copy."""
+    """Order the copy's axes, the destination's fastest first, and merge them where possible. Return their
+    number, or -1 for an empty copy."""
     cdef int i, j, rank = 0, out = 0
     cdef Axis a
     for i in range(dst.ndim):
@@ -20,7 +22,8 @@ cdef inline int simplify(const fe_view *src, const fe_view *dst, Axis *ax) noexc
             continue
         a.n, a.s, a.d = dst.shape[i], src.stride[i], dst.stride[i]
         j = rank
-        while j > 0 and (size(ax[j - 1].d) > size(a.d) or (ax[j - 1].d == a.d and size(ax[j - 1].s) > size(a.s))):
+        while (j > 0 and (size(ax[j - 1].d) > size(a.d) or (ax[j - 1].d == a.d
+                                                            and size(ax[j - 1].s) > size(a.s)))):
             ax[j] = ax[j - 1]
             j -= 1
         ax[j] = a

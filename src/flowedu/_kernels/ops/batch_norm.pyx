@@ -1,13 +1,15 @@
 # cython: language_level=3
-"""Batch norm: training, its gradient, and inference; the first two also with the result clipped (relu, relu6).
+"""Batch norm: training, its gradient, and inference; the first two also with the result clipped (relu,
+relu6).
 ints: [axis]; reals: [epsilon], with clipping [epsilon, low, high].
 
-x is seen as (outer, channels, inner). With inner == 1 (NHWC) channels are columns: batch_norm_columns.pxd. With inner > 1
-(NCHW) a channel is `outer` runs of memory; all passes over one channel follow each other, so that only the first reads from
-main memory, and threads split the channels.
+x is viewed as (outer, channels, inner). With inner == 1 (NHWC) channels are columns: batch_norm_columns.pxd.
+With inner > 1 (NCHW) a channel is `outer` runs of memory; all passes over one channel follow each other, so
+that only the first reads from main memory, and threads split the channels.
 
-The variance is computed block by block in two passes (mean, then squares of differences), and the blocks are merged
-with Chan's formula in double: as exact as two passes over everything, but a block stays in cache between them.
+The variance is computed block by block in two passes (mean, then squares of differences), and the blocks are
+merged with Chan's formula in double: as exact as two passes over everything, but a block stays in cache
+between them.
 """
 from libc.math cimport INFINITY, sqrt
 from libc.stdint cimport int64_t
@@ -20,15 +22,16 @@ from flowedu._kernels.core.fold cimport Sum
 from flowedu._kernels.ops.runs cimport take_run
 
 cdef enum:
-    SHORT = 64                   # numbers of a run; several of those that are shorter share a line of memory, so that
-    SIDE_BY_SIDE = 16            # channels are normalised together
+    SHORT = 64                   # elements of a run; shorter runs share cache lines, so
+    SIDE_BY_SIDE = 16            # this many channels are normalized together
 
-cdef struct Moments:             # count, mean, sum of squared differences from it
+cdef struct Moments:             # count, mean, sum of squared differences from the mean
     double n, mean, m2
 
 
 cdef Moments run_moments(const real *x, int64_t outer, int64_t step, int64_t inner) noexcept nogil:
-    """Of one channel: `outer` runs of `inner` elements, `step` apart; short runs are taken several at a time."""
+    """Compute the moments of one channel: `outer` runs of `inner` elements, `step` apart. Short runs are
+    grouped into blocks."""
     cdef Moments m
     cdef int64_t block = max(1, BLOCK // max(1, inner)), i = 0, j, end
     cdef double s, q, n
@@ -59,7 +62,7 @@ cdef inline void normalise(const real *x, real *y, int64_t n, real mean, real sc
 
 
 cdef inline Norm norm_of(const fe_call *call, int x, bint clip) noexcept nogil:
-    """args[x] is x."""
+    """Read the sizes and limits of a call; args[x] is x."""
     cdef Extent e = extent(&call.args[x], call.ints[0])
     cdef Norm k
     k.outer, k.channels, k.inner = e.outer, e.n, e.inner
@@ -70,7 +73,7 @@ cdef inline Norm norm_of(const fe_call *call, int x, bint clip) noexcept nogil:
 
 
 cdef void forward(const Norm *k, const fe_team *team, real *tag, bint train, char *work) noexcept nogil:
-    """y; and mean and var, if `train`."""
+    """Compute y, and if `train`, mean and var."""
     cdef const real *x = <const real *>k.x
     cdef const real *gamma = <const real *>k.gamma
     cdef const real *beta = <const real *>k.beta
@@ -96,7 +99,8 @@ cdef void forward(const Norm *k, const fe_team *team, real *tag, bint train, cha
         for i in range(k.outer):
             for c in range(first, end):
                 at = (i * k.channels + c) * k.inner
-                normalise(x + at, y + at, k.inner, mean[c], scale[c - first], beta[c], <real>k.low, <real>k.high)
+                normalise(x + at, y + at, k.inner, mean[c], scale[c - first], beta[c], <real>k.low,
+                          <real>k.high)
         first = end
 
 
@@ -127,12 +131,12 @@ cdef int batch_norm_infer(fe_call *call, const fe_team *team, real *tag) noexcep
 
 
 # ---- gradient: dbeta = sum(dy), dgamma = sum(dy * xhat), dx = gamma * r * (dy - dbeta / n - xhat * dgamma / n)
-cdef struct Channel:             # what backward needs to know about one
+cdef struct Channel:             # values of one channel that backward needs
     double mean, scale, beta, low, high
 
 
-cdef inline void run_sums(const real *dy, const real *x, int64_t n, Channel k, bint clip, real *tag, double *sum,
-                          double *dot) noexcept nogil:
+cdef inline void run_sums(const real *dy, const real *x, int64_t n, Channel k, bint clip, real *tag,
+                          double *sum, double *dot) noexcept nogil:
     cdef real s, d, g, mean = <real>k.mean, a = <real>k.scale, b = <real>k.beta, low = <real>k.low, high = <real>k.high
     cdef int64_t i = 0, j, end
     while i < n:
@@ -217,8 +221,11 @@ def table():
     """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}"""
     return {
         "batch_norm": of_reals(<void *>batch_norm[float], <void *>batch_norm[double], <void *>work),
-        "batch_norm_clip": of_reals(<void *>batch_norm_clip[float], <void *>batch_norm_clip[double], <void *>work),
-        "batch_norm_infer": of_reals(<void *>batch_norm_infer[float], <void *>batch_norm_infer[double], <void *>work),
-        "batch_norm_grad": of_reals(<void *>batch_norm_grad[float], <void *>batch_norm_grad[double], <void *>work),
-        "batch_norm_clip_grad": of_reals(<void *>batch_norm_clip_grad[float], <void *>batch_norm_clip_grad[double],
-                                         <void *>work)}
+        "batch_norm_clip": of_reals(<void *>batch_norm_clip[float], <void *>batch_norm_clip[double],
+                                    <void *>work),
+        "batch_norm_infer": of_reals(<void *>batch_norm_infer[float], <void *>batch_norm_infer[double],
+                                     <void *>work),
+        "batch_norm_grad": of_reals(<void *>batch_norm_grad[float], <void *>batch_norm_grad[double],
+                                    <void *>work),
+        "batch_norm_clip_grad": of_reals(<void *>batch_norm_clip_grad[float],
+                                         <void *>batch_norm_clip_grad[double], <void *>work)}

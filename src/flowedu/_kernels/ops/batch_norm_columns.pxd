@@ -11,7 +11,7 @@ from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.ops.moments cimport *
 
 cdef enum:
-    COLS = 256                   # channels taken at once: 64 rows of them fit the cache
+    COLS = 256                   # channels at once: 64 rows of them fit the cache
     ROWS = 64                    # additions in `real` before the sum goes into a double
 
 
@@ -53,12 +53,13 @@ cdef inline Shares shares_of(char *work, int tid, int64_t channels, int64_t item
     cdef int64_t real_room = rounded(channels * item)
     s.one, s.two = <double *>at, <double *>(at + rounded(channels * 8))
     at += 2 * rounded(channels * 8)
-    s.mean, s.scale, s.beta, s.slope, s.rest = at, at + real_room, at + 2 * real_room, at + 3 * real_room, at + 4 * real_room
+    s.mean, s.scale, s.beta, s.slope, s.rest = (at, at + real_room, at + 2 * real_room, at + 3 * real_room,
+                                                at + 4 * real_room)
     return s
 
 
 cdef inline int64_t rows_of(int64_t rows, const fe_team *team, int tid) noexcept nogil:
-    """How many rows thread `tid` has."""
+    """Return the number of rows of thread `tid`."""
     cdef fe_team other = team[0]
     cdef int64_t lo, hi
     other.tid = tid
@@ -68,7 +69,7 @@ cdef inline int64_t rows_of(int64_t rows, const fe_team *team, int tid) noexcept
 
 cdef inline void column_moments(const real *x, int64_t rows, int64_t step, int64_t cols, double *mean,
                                 double *m2) noexcept nogil:
-    """Of `cols` <= COLS channels side by side."""
+    """Compute the moments of `cols` <= COLS adjacent channels."""
     cdef real s[COLS]
     cdef real m[COLS]
     cdef double block_mean[COLS]
@@ -118,15 +119,16 @@ cdef inline real clipped(real v, real low, real high) noexcept nogil:
     return high if v > high else v
 
 
-cdef inline void normalise_row(const real *x, real *y, int64_t cols, const real *m, const real *a, const real *b, real low,
-                               real high) noexcept nogil:
+cdef inline void normalise_row(const real *x, real *y, int64_t cols, const real *m, const real *a,
+                               const real *b, real low, real high) noexcept nogil:
     cdef int64_t k
     for k in range(cols):
         y[k] = clipped((x[k] - m[k]) * a[k] + b[k], low, high)
 
 
-cdef inline void columns_forward(const Norm *k, const fe_team *team, real *tag, bint train, char *work) noexcept nogil:
-    """y; and mean and var, if `train`."""
+cdef inline void columns_forward(const Norm *k, const fe_team *team, real *tag, bint train,
+                                 char *work) noexcept nogil:
+    """Compute y, and if `train`, mean and var."""
     cdef const real *x = <const real *>k.x
     cdef const real *gamma = <const real *>k.gamma
     cdef const real *beta = <const real *>k.beta
@@ -143,8 +145,8 @@ cdef inline void columns_forward(const Norm *k, const fe_team *team, real *tag, 
     if train:
         c = 0
         while c < channels:
-            column_moments(x + lo * channels + c, hi - lo, channels, min(channels - c, <int64_t>COLS), own.one + c,
-                           own.two + c)
+            column_moments(x + lo * channels + c, hi - lo, channels, min(channels - c, <int64_t>COLS),
+                           own.one + c, own.two + c)
             c += COLS
         fe_wait(team)
         if team.tid == 0:
@@ -165,15 +167,16 @@ cdef inline void columns_forward(const Norm *k, const fe_team *team, real *tag, 
 
 # ---- gradient: dbeta = sum(dy), dgamma = sum(dy * xhat), dx = gamma * r * (dy - dbeta / n - xhat * dgamma / n)
 cdef inline real passed(real dy, real v, real low, real high, bint clip) noexcept nogil:
-    """dy where v lies inside the limits, else 0."""
+    """Return dy if v is inside the limits, else 0."""
     if not clip:
         return dy
     return dy if (v > low) & (v < high) else 0
 
 
-cdef inline void column_sums(const Norm *n, const Shares *to, real *tag, int64_t first, int64_t rows, int64_t c,
-                             bint clip) noexcept nogil:
-    """Sums of the gradient, and of it times x - mean, over `rows` rows from `first` on, of the COLS channels from c on."""
+cdef inline void column_sums(const Norm *n, const Shares *to, real *tag, int64_t first, int64_t rows,
+                             int64_t c, bint clip) noexcept nogil:
+    """Sum the gradient, and its product with x - mean, over `rows` rows from `first` on, for the COLS
+    channels from c on."""
     cdef const real *dy = <const real *>n.dy + first * n.channels + c
     cdef const real *x = <const real *>n.x + first * n.channels + c
     cdef const real *m = <const real *>to.mean + c
@@ -216,7 +219,7 @@ cdef inline void column_sums(const Norm *n, const Shares *to, real *tag, int64_t
 
 
 cdef inline void dx_row(const Norm *n, const Shares *own, real *tag, int64_t at, bint clip) noexcept nogil:
-    """The row that starts at element `at`."""
+    """Compute dx for the row that starts at element `at`."""
     cdef const real *dy = <const real *>n.dy + at
     cdef const real *x = <const real *>n.x + at
     cdef real *dx = <real *>n.y + at
@@ -228,10 +231,12 @@ cdef inline void dx_row(const Norm *n, const Shares *own, real *tag, int64_t at,
     cdef real low = <real>n.low, high = <real>n.high
     cdef int64_t k
     for k in range(n.channels):
-        dx[k] = a[k] * passed(dy[k], (x[k] - m[k]) * a[k] + b[k], low, high, clip) + (slope[k] * (x[k] - m[k]) + rest[k])
+        dx[k] = a[k] * passed(dy[k], (x[k] - m[k]) * a[k] + b[k], low, high,
+                              clip) + (slope[k] * (x[k] - m[k]) + rest[k])
 
 
-cdef inline void columns_backward(const Norm *k, const fe_team *team, real *tag, bint clip, char *work) noexcept nogil:
+cdef inline void columns_backward(const Norm *k, const fe_team *team, real *tag, bint clip,
+                                  char *work) noexcept nogil:
     cdef const real *gamma = <const real *>k.gamma
     cdef const real *mean = <const real *>k.mean
     cdef const real *var = <const real *>k.var

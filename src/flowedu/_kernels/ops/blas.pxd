@@ -1,5 +1,5 @@
-# OpenBLAS as function pointers. Each module that needs GEMM has its own pair and a `bind` the loader fills at
-# import (see _kernels/__init__.py): no link-time dependency, no rpath.
+# OpenBLAS as function pointers. Each module that uses GEMM has its own pair, and a function `bind` that the
+# loader calls at import (see _kernels/__init__.py), so no link-time dependency and no rpath are needed.
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport real
 
@@ -14,8 +14,8 @@ cdef extern from *:
     """
     ctypedef void (*fe_sgemm_t)(int, int, int, int, int, int, float, const float *, int, const float *, int,
                                 float, float *, int) noexcept nogil
-    ctypedef void (*fe_dgemm_t)(int, int, int, int, int, int, double, const double *, int, const double *, int,
-                                double, double *, int) noexcept nogil
+    ctypedef void (*fe_dgemm_t)(int, int, int, int, int, int, double, const double *, int, const double *,
+                                int, double, double *, int) noexcept nogil
     fe_sgemm_t fe_sgemm
     fe_dgemm_t fe_dgemm
 
@@ -34,16 +34,17 @@ cdef extern from *:
     """
     void fe_gemm_f(int, int, int, int, int, float, const float *, int, const float *, int, float, float *,
                    int) noexcept nogil
-    void fe_gemm_d(int, int, int, int, int, double, const double *, int, const double *, int, double, double *,
-                   int) noexcept nogil
+    void fe_gemm_d(int, int, int, int, int, double, const double *, int, const double *, int, double,
+                   double *, int) noexcept nogil
 
-cdef struct Product:         # sizes of (m, n) = (m, k) x (k, n); ta, tb: that operand lies transposed; ld: from row to row
+cdef struct Product:         # (m, n) = (m, k) x (k, n); ta, tb: transposed operands; ld: row stride
     bint ta, tb
     int64_t m, n, k, lda, ldb, ldc
 
 
 cdef inline void gemm(Product p, real *a, real *b, real alpha, real beta, real *c) noexcept nogil:
-    """c = alpha * a b + beta * c. Sums of nothing are made here: BLAS wants leading dimensions of 1 or more."""
+    """Compute c = alpha * a b + beta * c. Empty sums are handled here, because BLAS rejects leading
+    dimensions below 1."""
     cdef int64_t i, j
     if p.m == 0 or p.n == 0:
         return
@@ -54,6 +55,8 @@ cdef inline void gemm(Product p, real *a, real *b, real alpha, real beta, real *
                     c[i * p.ldc + j] = 0
         return
     if real is float:
-        fe_gemm_f(p.ta, p.tb, <int>p.m, <int>p.n, <int>p.k, alpha, a, <int>p.lda, b, <int>p.ldb, beta, c, <int>p.ldc)
+        fe_gemm_f(p.ta, p.tb, <int>p.m, <int>p.n, <int>p.k, alpha, a, <int>p.lda, b, <int>p.ldb, beta, c,
+                  <int>p.ldc)
     else:
-        fe_gemm_d(p.ta, p.tb, <int>p.m, <int>p.n, <int>p.k, alpha, a, <int>p.lda, b, <int>p.ldb, beta, c, <int>p.ldc)
+        fe_gemm_d(p.ta, p.tb, <int>p.m, <int>p.n, <int>p.k, alpha, a, <int>p.lda, b, <int>p.ldb, beta, c,
+                  <int>p.ldc)

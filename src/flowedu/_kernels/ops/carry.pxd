@@ -25,7 +25,8 @@ cdef inline bint is_half(const fe_view *v) noexcept nogil:
 
 
 cdef inline int64_t widened(const fe_view *v, fe_view *w) noexcept nogil:
-    """A contiguous float32 view of the same shape, without its data; a broadcast axis stays one. Returns its elements."""
+    """Make `w` a contiguous float32 view of the same shape, without data; broadcast axes stay broadcast.
+    Return its elements."""
     cdef int64_t n = 1
     cdef int d
     w[0] = v[0]
@@ -39,8 +40,10 @@ cdef inline int64_t widened(const fe_view *v, fe_view *w) noexcept nogil:
     return n
 
 
-cdef inline void run(const fe_view *narrow, char *a, int64_t s, float *w, int64_t t, int64_t n, bint widen) noexcept nogil:
-    """n elements at `a`, of the 16-bit type of `narrow` (or float32), to or from `w`; s, t: from one to the next."""
+cdef inline void run(const fe_view *narrow, char *a, int64_t s, float *w, int64_t t, int64_t n,
+                     bint widen) noexcept nogil:
+    """Convert n elements at `a`, in the dtype of `narrow`, to or from `w`; s and t are the strides of `a` and
+    `w`."""
     cdef half *h = <half *>a
     cdef bfloat *b = <bfloat *>a
     cdef float *f = <float *>a
@@ -72,9 +75,10 @@ cdef inline void run(const fe_view *narrow, char *a, int64_t s, float *w, int64_
                 h[i * s] = fe_to_f16(w[i * t])
 
 
-cdef inline void carry(const fe_view *narrow, const fe_view *wide, bint widen, const fe_team *team) noexcept nogil:
-    """Between a 16-bit argument and its float32 array, this thread's part. Broadcast axes count once. (Rounding only, what is
-    float32 itself is copied.)"""
+cdef inline void carry(const fe_view *narrow, const fe_view *wide, bint widen,
+                       const fe_team *team) noexcept nogil:
+    """Convert this thread's part between a 16-bit argument and its float32 array. Broadcast axes are
+    converted once. (When rounding, an argument that is already float32 is copied.)"""
     cdef fe_view v = narrow[0]
     cdef Axis ax[8]
     cdef int64_t at[8]

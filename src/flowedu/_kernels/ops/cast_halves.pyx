@@ -14,7 +14,7 @@ cdef extern from *:
     pass
 
 cdef extern from "halves.h" nogil:
-    # The base types only have to differ from the others for Cython to keep the versions apart; C sees the quoted names.
+    # Cython separates the versions by their base types, which only have to differ; C uses the quoted names.
     ctypedef short cbool "bool"            # converting to it means "!= 0"
     ctypedef long double half "fe_half"
     ctypedef unsigned short bfloat "fe_bf16"
@@ -34,7 +34,7 @@ ctypedef fused number:
     half
     bfloat
 
-ctypedef fused other:        # the same types again: a cast has two
+ctypedef fused other:        # the same types, because a cast has two
     float
     double
     int32_t
@@ -64,7 +64,7 @@ cdef void convert(number *s, other *d, int64_t ss, int64_t n) noexcept nogil:
 
 
 cdef void cast_part(number *s, other *d, Axis *ax, int rank, int64_t lo, int64_t hi) noexcept nogil:
-    """Elements [lo, hi) of the contiguous destination, row by row."""
+    """Convert elements [lo, hi) of the contiguous destination, row by row."""
     cdef int64_t rest, n, off, i = lo, col = lo % ax[0].n
     cdef int k
     while i < hi:
@@ -102,7 +102,7 @@ cdef int cast(fe_call *call, const fe_team *team, number *tag) noexcept nogil:
 
 
 cdef int fill(fe_call *call, const fe_team *team, number *tag) noexcept nogil:
-    """reals: [value] for floating outputs, ints: [value] for the others."""
+    """Fill an array. reals: [value] for floating outputs, ints: [value] for others."""
     cdef fe_view *y = &call.args[call.nargs - 1]
     cdef number *d = <number *>y.data
     cdef number v

@@ -1,9 +1,9 @@
 # cython: language_level=3
-"""conv2d as its definition has it, seven loops: read it before _kernels/fast/conv.pyx. Nothing loads it but the law that
-holds it to the record's meaning (register("conv_plain") puts it in the other's place).
+"""conv2d as seven plain loops, a reference to read before _kernels/fast/conv.pyx. Only the test that compares
+it with the record's definition loads it: register("conv_plain") replaces the fast kernel.
 
-x (n, c, h, w), weights (o, c / groups, kh, kw), y (n, o, ...). ints: [stride of rows, of columns, padding above, below, left,
-right, dilation of rows, of columns, groups].
+x (n, c, h, w), weights (o, c / groups, kh, kw), y (n, o, ...).
+ints: [stride of rows, of columns, padding above, below, left, right, dilation of rows, of columns, groups].
 """
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
@@ -34,7 +34,7 @@ cdef int conv2d(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
                         row = i * p[0] - p[2] + k * p[6]
                         for l in range(w.shape[3] if 0 <= row < x.shape[2] else 0):
                             column = j * p[1] - p[4] + l * p[7]
-                            if 0 <= column < x.shape[3]:       # outside lies padding: zeros
+                            if 0 <= column < x.shape[3]:       # outside is padding: zeros
                                 total += image[(c * x.shape[2] + row) * x.shape[3] + column] \
                                     * weights[(c * w.shape[2] + k) * w.shape[3] + l]
                 out[i * y.shape[3] + j] = total

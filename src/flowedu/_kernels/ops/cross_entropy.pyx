@@ -1,9 +1,10 @@
 # cython: language_level=3
-"""Softmax and cross entropy in one pass: the loss of class `label`, or of a distribution, and the probabilities.
+"""Softmax and cross entropy in one pass: the loss of class `label`, or of a distribution, and the
+probabilities.
 
-loss = log(sum(exp(x - top))) - (x[label] - top): no logarithm of a rounded probability, so no infinity. The
-probabilities are kept because the gradient is made of them: dloss * (prob - 1 at the label).
-Rows of up to 64 classes are transposed and treated 64 at a time, as in softmax. Threads split the rows.
+loss = log(sum(exp(x - top))) - (x[label] - top). This avoids the logarithm of a rounded probability, which
+could be infinite. The probabilities are kept for the gradient: dloss * (prob - 1 at the label). Rows of up to
+64 classes are transposed and processed 64 at a time, as in softmax. Threads split the rows.
 """
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
@@ -12,9 +13,10 @@ from flowedu._kernels.core.table cimport *
 
 
 cdef inline real expected(const real *x, const real *p, int64_t n, real top, real log_s) noexcept nogil:
-    """sum of p * -log_softmax(x) = log_s * sum(p) - sum(p * (x - top))
+    """Compute the sum of p * -log_softmax(x), as log_s * sum(p) - sum(p * (x - top)).
 
-    Not sum(p * (log_s - (x - top))): the compiler may make log_s + top of it, in which a large top swallows log_s.
+    Not sum(p * (log_s - (x - top))): the compiler may compute log_s + top first, where a large top swallows
+    log_s.
     """
     cdef double weights = 0, shifted = 0
     cdef real w, s
@@ -32,7 +34,8 @@ cdef inline real expected(const real *x, const real *p, int64_t n, real top, rea
 
 
 cdef int sparse_rows(fe_call *call, real *tag, int64_t lo, int64_t r, int64_t n) noexcept nogil:
-    """Rows lo ... lo + r. Nothing is read at a label that is out of range; the loss of an ignored one is 0."""
+    """Process rows lo ... lo + r. An out-of-range label is not used as an index; the loss of an ignored label
+    is 0."""
     cdef const real *x = <const real *>call.args[1].data
     cdef real *loss = <real *>call.args[2].data
     cdef real *prob = <real *>call.args[3].data
@@ -68,7 +71,7 @@ cdef int sparse_rows(fe_call *call, real *tag, int64_t lo, int64_t r, int64_t n)
         else:
             call.detail = label
             status = FE_BAD_INDEX
-    for i in range(r):            # in a loop of its own: the compiler may reorder sums, and large logits would swallow the loss
+    for i in range(r):            # separate loop: a reordered sum of large logits loses the loss
         loss[lo + i] -= top[i]
     return status
 
@@ -87,7 +90,7 @@ cdef int sparse_softmax_cross_entropy(fe_call *call, const fe_team *team, real *
 
 
 cdef int sparse_softmax_cross_entropy_grad(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    """dlogits = dloss * (prob - 1 at the label); 0 where the label is ignored"""
+    """Compute dlogits = dloss * (prob - 1 at the label); 0 where the label is ignored."""
     cdef const fe_view *v = &call.args[2]
     cdef const real *dloss = <const real *>call.args[0].data
     cdef const real *prob = <const real *>v.data
@@ -112,7 +115,7 @@ cdef int sparse_softmax_cross_entropy_grad(fe_call *call, const fe_team *team, r
 
 
 cdef int softmax_cross_entropy(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    """Labels are distributions over the classes: loss = -sum(labels * log_softmax(logits))."""
+    """Compute loss = -sum(labels * log_softmax(logits)), where labels are distributions over the classes."""
     cdef const fe_view *v = &call.args[1]
     cdef const real *labels = <const real *>call.args[0].data
     cdef const real *x = <const real *>v.data
@@ -137,6 +140,7 @@ def table():
         "sparse_softmax_cross_entropy": of_reals(<void *>sparse_softmax_cross_entropy[float],
                                                  <void *>sparse_softmax_cross_entropy[double], NULL),
         "sparse_softmax_cross_entropy_grad": of_reals(<void *>sparse_softmax_cross_entropy_grad[float],
-                                                      <void *>sparse_softmax_cross_entropy_grad[double], NULL),
-        "softmax_cross_entropy": of_reals(<void *>softmax_cross_entropy[float], <void *>softmax_cross_entropy[double],
-                                          NULL)}
+                                                      <void *>sparse_softmax_cross_entropy_grad[double],
+                                                      NULL),
+        "softmax_cross_entropy": of_reals(<void *>softmax_cross_entropy[float],
+                                          <void *>softmax_cross_entropy[double], NULL)}

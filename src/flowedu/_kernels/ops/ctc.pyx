@@ -1,25 +1,27 @@
 # cython: language_level=3
 """ctc_loss and its gradient: the forward-backward algorithm in log space (Graves et al., 2006).
 
-The labels of a sequence with a blank before, between and behind them are its states. alpha[t, s]: log probability of all
-ways to be in state s after the first t steps; alpha[0] is 0 for state 0. A step stays, goes on by one state, or by two
-where that leaves out a blank between different labels. beta[t, s]: log probability of all ways on from there.
+The states of a sequence are its labels with a blank before, between and after them. alpha[t, s]: log
+probability of all paths that are in state s after the first t steps; alpha[0] is 0 for state 0. A step stays,
+advances by one state, or by two if that skips a blank between different labels. beta[t, s]: log probability
+of all paths from there to the end.
 
-The sums are in double. Threads split the sequences. A length or label out of range ends the call with FE_BAD_INDEX.
+Sums are in double. Threads split the sequences. A length or label out of range ends the call with
+FE_BAD_INDEX.
 ints: [blank, zero_infinity].
 """
 from libc.math cimport INFINITY, exp, log
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport *
 
-cdef struct Batch:           # what both kernels read
+cdef struct Batch:           # inputs of both kernels
     const fe_view *x         # log probabilities (time, batch, classes)
     const fe_view *labels    # (batch, longest)
     const fe_view *steps     # (batch,) lengths in time
     const fe_view *counts    # (batch,) lengths of the labels
     int64_t time, batch, classes, longest, blank, states
 
-cdef struct Sequence:        # one of the batch
+cdef struct Sequence:        # one sequence of the batch
     int64_t n, steps, states
 
 
@@ -33,12 +35,12 @@ cdef Batch batch_of(const fe_view *args, int64_t blank) noexcept nogil:
 
 
 cdef inline int64_t label(const Batch *b, const Sequence *q, int64_t s) noexcept nogil:
-    """The class that state s emits."""
+    """Return the class that state s emits."""
     return fe_index(b.labels, q.n * b.longest + s // 2) if s % 2 else b.blank
 
 
 cdef inline bint skips(const Batch *b, const Sequence *q, int64_t s) noexcept nogil:
-    """Whether state s may be entered from s - 2."""
+    """Return True if state s may be entered from s - 2."""
     return s % 2 and s > 1 and label(b, q, s) != label(b, q, s - 2)
 
 
@@ -60,7 +62,7 @@ cdef int sequence(const Batch *b, int64_t n, Sequence *q, int64_t *bad) noexcept
 
 
 cdef inline double add3(double a, double b, double c) noexcept nogil:
-    """log(exp(a) + exp(b) + exp(c))"""
+    """Compute log(exp(a) + exp(b) + exp(c))."""
     cdef double m = max(a, max(b, c))
     if m == -INFINITY:
         return m
@@ -71,21 +73,24 @@ cdef inline double at(const Batch *b, const Sequence *q, int64_t t, int64_t s, c
     return x[(t * b.batch + q.n) * b.classes + label(b, q, s)]
 
 
-cdef void forward(const Batch *b, const Sequence *q, const real *x, int64_t t, const double *old, double *new) noexcept nogil:
-    """alpha[t + 1] from alpha[t]."""
+cdef void forward(const Batch *b, const Sequence *q, const real *x, int64_t t, const double *old,
+                  double *new) noexcept nogil:
+    """Compute alpha[t + 1] from alpha[t]."""
     cdef int64_t s
     for s in range(q.states):
         new[s] = at(b, q, t, s, x) + add3(old[s], old[s - 1] if s else -INFINITY,
                                           old[s - 2] if skips(b, q, s) else -INFINITY)
 
 
-cdef void backward(const Batch *b, const Sequence *q, const real *x, int64_t t, const double *old, double *new) noexcept nogil:
-    """beta[t] from beta[t + 1]."""
+cdef void backward(const Batch *b, const Sequence *q, const real *x, int64_t t, const double *old,
+                   double *new) noexcept nogil:
+    """Compute beta[t] from beta[t + 1]."""
     cdef int64_t s
     for s in range(q.states):
         new[s] = add3(old[s] + at(b, q, t, s, x),
                       old[s + 1] + at(b, q, t, s + 1, x) if s + 1 < q.states else -INFINITY,
-                      old[s + 2] + at(b, q, t, s + 2, x) if s + 2 < q.states and skips(b, q, s + 2) else -INFINITY)
+                      old[s + 2] + at(b, q, t, s + 2, x) if s + 2 < q.states and skips(b, q, s + 2)
+                      else -INFINITY)
 
 
 cdef inline void start(const Sequence *q, double *alpha) noexcept nogil:
@@ -96,7 +101,7 @@ cdef inline void start(const Sequence *q, double *alpha) noexcept nogil:
 
 
 cdef inline double ends(const Sequence *q, const double *alpha) noexcept nogil:
-    """Log probability of the sequence: it ends in the last label or in the blank behind it."""
+    """Return the log probability of the sequence, which ends in the last label or in the blank after it."""
     return add3(alpha[q.states - 1], alpha[q.states - 2] if q.states > 1 else -INFINITY, -INFINITY)
 
 
@@ -110,7 +115,7 @@ cdef int64_t ctc_loss_work(const fe_call *call, int nt) noexcept nogil:
 
 
 cdef int ctc_loss(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    """Inputs log_probs, targets, input_lengths, target_lengths."""
+    """Compute the losses. Inputs log_probs, targets, input_lengths, target_lengths."""
     cdef Batch b = batch_of(call.args, call.ints[0])
     cdef Sequence q
     cdef const real *x = <const real *>b.x.data
@@ -142,8 +147,8 @@ cdef int64_t ctc_loss_grad_work(const fe_call *call, int nt) noexcept nogil:
 
 
 cdef int ctc_loss_grad(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    """Inputs dloss and those of ctc_loss. dlog_probs = -dloss times the probability, given the labels, of emitting that
-    class at that time; zero where there is no way to emit the labels."""
+    """Compute dlog_probs: -dloss times the probability, given the labels, of emitting that class at that
+    time; zero if no path emits the labels. Inputs: dloss and the inputs of ctc_loss."""
     cdef Batch b = batch_of(call.args + 1, call.ints[0])
     cdef Sequence q
     cdef const real *dloss = <const real *>call.args[0].data

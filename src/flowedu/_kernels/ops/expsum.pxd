@@ -13,7 +13,7 @@ cdef extern from "scalarmath.h" nogil:
     double fe_log(double) noexcept
 
 cdef enum:
-    COLS = 256                   # columns side by side
+    COLS = 256                   # adjacent columns processed together
     ROWS = 64                    # rows transposed at a time
     SHORT = 64                   # the longest row that is transposed
     BLOCK = 2048                 # elements summed in float before the sum goes into a double
@@ -33,10 +33,11 @@ cdef inline real vlog(real x) noexcept nogil:
         return fe_log(x)
 
 
-# ---- columns: r softmaxes over n elements each, side by side; consecutive elements are `step` apart
+# ---- columns: r softmaxes over n elements each, in adjacent columns; consecutive elements are `step` apart
 cdef inline void column_sums(const real *x, real *y, int64_t step, int64_t n, int64_t r, real *top, real *s,
                              bint store) noexcept nogil:
-    """top = the largest, s = sum of exp(x - top); y = exp(x - top) if `store` (y may be x)."""
+    """Compute top, the largest element, and s = sum of exp(x - top); if `store`, y = exp(x - top) (y may be
+    x)."""
     cdef double total[COLS]
     cdef int64_t i = 0, j, end
     cdef real e
@@ -73,7 +74,7 @@ cdef inline real row_max(const real *x, int64_t n) noexcept nogil:
 
 
 cdef inline double row_sum(const real *x, real *y, int64_t n, real top, bint store) noexcept nogil:
-    """The sum of exp(x - top); also y = exp(x - top) if `store`."""
+    """Return the sum of exp(x - top); if `store`, also write y = exp(x - top)."""
     cdef double total = 0
     cdef real s, e
     cdef int64_t i = 0, j, end

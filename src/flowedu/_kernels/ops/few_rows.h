@@ -1,6 +1,7 @@
-/* Products of a few rows with a block of a matrix, in float32: what matmul_half.pyx does when there is little to compute for
- * each number it reads. `w` has been widened just before and lies in the first-level cache; for one row alone bfloat16 is
- * widened in registers. A sum of one row is of four that run side by side: each addition waits for the one before. */
+/* Products of a few rows with a block of a matrix, in float32: matmul_half.pyx uses them when few operations
+ * follow each load. `w` has just been widened and is in the L1 cache; for a single row, bfloat16 is widened
+ * in registers. The sum of a single row is split into four independent ones, because each addition waits for
+ * the one before. */
 #ifndef FLOWEDU_FEW_ROWS_H
 #define FLOWEDU_FEW_ROWS_H
 #include <stdint.h>

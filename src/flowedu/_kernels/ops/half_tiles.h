@@ -1,5 +1,5 @@
-/* Tiles of 16-bit floats: to and from the float32 they are computed in, and `where`, which only chooses 16 bits, of whole
- * numbers, too. (Part of more_tiles.h.) */
+/* Tiles of 16-bit floats: conversions to and from float32, and `where`, which only selects 16 bits and so
+ * also works for integers. (Part of more_tiles.h.) */
 #include "halves.h"
 
 #define FE_TILE_CONVERT(name, from, to, f)                                                               \

@@ -1,5 +1,5 @@
-/* The 16-bit floats: how they lie in memory, and as what they are computed with. A kernel reads them into float32, computes,
- * and rounds once when it writes. */
+/* The 16-bit floats: their storage types and conversions. A kernel reads them into float32, computes, and
+ * rounds once when it writes. */
 #ifndef FLOWEDU_HALVES_H
 #define FLOWEDU_HALVES_H
 #include <stdint.h>
@@ -31,7 +31,8 @@ static inline fe_bf16 fe_to_bf16(float x) {
     return (fe_bf16)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);                   /* nearest, ties to even */
 }
 
-/* Arrays of them: plain loops, or, of float16, of which gcc makes no vector code, those of _kernels/fast. */
+/* Arrays of 16-bit floats: plain loops, or for float16, which gcc does not vectorize, the loops of
+ * _kernels/fast. */
 #define FE_EACH(name, from, to, f) \
     static inline void name(const from *x, to *y, int64_t n) { for (int64_t i = 0; i < n; i++) y[i] = f(x[i]); }
 FE_EACH(fe_widen_bf16, fe_bf16, float, fe_from_bf16)

@@ -1,8 +1,9 @@
 # cython: language_level=3
 """gather, gather_grad, one_hot.
 
-Both gathers see params as (outer, size, inner): the axes before the indexed one, the axis itself, the axes behind it;
-an index picks a run of `inner` neighbours. An index outside the axis ends the call with FE_BAD_INDEX.
+Both gathers view params as (outer, size, inner): the axes before the indexed one, the axis itself, the axes
+after it; an index selects a run of `inner` adjacent elements. An index outside the axis ends the call with
+FE_BAD_INDEX.
 """
 from libc.stdint cimport int32_t, int64_t, int8_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -19,7 +20,7 @@ ctypedef fused number:
     uint8_t
 
 cdef int gather(fe_call *call, const fe_team *team, item *tag) noexcept nogil:
-    """ints: [axis]. Inputs params, indices."""
+    """Gather runs of params. ints: [axis]. Inputs params, indices."""
     cdef Extent r = extent(&call.args[0], call.ints[0])
     cdef fe_view *indices = &call.args[1]
     cdef int64_t n = fe_numel(indices), lo, hi, i, k, j
@@ -44,11 +45,11 @@ cdef int gather(fe_call *call, const fe_team *team, item *tag) noexcept nogil:
 
 
 cdef int gather_grad(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    """ints: [axis]. Inputs dy, indices. Zeros, then every run of dy is added to its row.
+    """Write zeros, then add every run of dy to its row. ints: [axis]. Inputs dy, indices.
 
-    Each thread owns a part of the result and reads all indices, so rows are summed in the order of the indices
-    whatever the number of threads: results do not change with it. It owns a band of every row when rows are long
-    (balanced, however often one index repeats), a range of rows otherwise.
+    Each thread owns a part of the result and reads all indices, so rows are summed in the order of the
+    indices and results do not depend on the number of threads. A thread owns a band of every row when rows
+    are long (balanced even if one index repeats often), a range of rows otherwise.
     """
     cdef Extent r = extent(&call.args[2], call.ints[0])
     cdef fe_view *indices = &call.args[1]
@@ -93,7 +94,8 @@ cdef void one_hot_rows(const fe_view *indices, number *y, int64_t depth, number 
 
 
 cdef int one_hot(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
-    """reals: [on, off]. An index outside [0, depth) leaves its row all off. The output's dtype is looked up here."""
+    """Write the rows. reals: [on, off]. An index outside [0, depth) gives a row of `off`. The dtype is that
+    of the output."""
     cdef fe_view *y = &call.args[1]
     cdef int64_t depth = y.shape[y.ndim - 1], lo, hi
     cdef double on = call.reals[0], off = call.reals[1]
@@ -120,4 +122,5 @@ def table():
     return {"gather": {code: (by_size[fe_item[code]], 0) for code in range(FE_NDTYPE)},
             "gather_grad": {FE_F32: (<size_t><void *>gather_grad[float], 0),
                             FE_F64: (<size_t><void *>gather_grad[double], 0)},
-            "one_hot": {code: (<size_t><void *>one_hot, 0) for code in (FE_I32, FE_I64, FE_I8, FE_U8, FE_I16)}}
+            "one_hot": {code: (<size_t><void *>one_hot, 0) for code in (FE_I32, FE_I64, FE_I8, FE_U8,
+                                                                        FE_I16)}}

@@ -1,8 +1,9 @@
 # cython: language_level=3
-"""Layer norm and its gradient. ints: [begin_norm_axis]; reals: [epsilon] (the gradient needs none).
+"""Layer norm and its gradient. ints: [begin_norm_axis]; reals: [epsilon] (not for the gradient).
 
-x is seen as rows of n elements; a row stays in cache between the passes over it. Threads split the rows; the gradients
-of gamma and beta are sums over all rows, so every thread adds up its own and they meet to add these.
+x is viewed as rows of n elements; a row stays in cache between the passes over it. Threads split the rows.
+The gradients of gamma and beta are sums over all rows, so every thread sums its own rows, and the threads
+then combine their sums.
 """
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t
@@ -47,7 +48,7 @@ cdef int layer_norm(fe_call *call, const fe_team *team, real *tag) noexcept nogi
 
 
 cdef inline void add_to(double *total, real *s, int64_t n) noexcept nogil:
-    """Empty the accumulators s into total."""
+    """Add the accumulators s to total, and clear them."""
     cdef int64_t j
     for j in range(n):
         total[j] += s[j]
@@ -56,7 +57,7 @@ cdef inline void add_to(double *total, real *s, int64_t n) noexcept nogil:
 
 cdef void row_grad(const real *dy, const real *x, const real *gamma, real *dx, int64_t n, real mean, real r,
                    real *sums) noexcept nogil:
-    """dx of one row; its part of the gradients of gamma and beta is added to sums (2, n)."""
+    """Compute dx of one row, and add its part of the gradients of gamma and beta to sums (2, n)."""
     cdef real *dg = sums
     cdef real *db = sums + n
     cdef double sum = 0, dot = 0
@@ -75,7 +76,7 @@ cdef void row_grad(const real *dy, const real *x, const real *gamma, real *dx, i
     s, d = <real>(sum / n), <real>(dot * r / n)
     for j in range(n):
         dx[j] = r * (dy[j] * gamma[j] - s - (x[j] - mean) * (r * d))
-    for j in range(n):                       # a loop of its own: gcc gives up on one with six arrays
+    for j in range(n):                       # separate loop: gcc does not vectorize one with six arrays
         dg[j] += dy[j] * ((x[j] - mean) * r)
         db[j] += dy[j]
 
@@ -90,7 +91,8 @@ cdef int layer_norm_grad(fe_call *call, const fe_team *team, real *tag) noexcept
     cdef real *dgamma = <real *>call.args[6].data
     cdef real *dbeta = <real *>call.args[7].data
     cdef int64_t rows, n, i, j, lo, hi
-    cdef double *total                       # per thread: sums of dgamma, of dbeta; then the same, recent rows only
+    # Per thread: sums of dgamma, of dbeta; then the same, recent rows only.
+    cdef double *total
     cdef real *recent
     cdef double g, b
     shape_of(&call.args[1], call.ints[0], &rows, &n)

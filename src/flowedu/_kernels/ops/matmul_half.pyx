@@ -42,7 +42,7 @@ cdef Half half_operand(const fe_view *v, bint transpose, int64_t offset) noexcep
 
 
 cdef Matrix panel(Half h, int64_t r, int64_t rows, int64_t c, int64_t cols, float *to) noexcept nogil:
-    """Widen a block; columns that lie side by side stay so."""
+    """Widen a block; contiguous columns stay contiguous."""
     cdef Matrix p
     cdef char *at = h.at + 2 * (r * h.m.rs + c * h.m.cs)
     cdef int64_t i
@@ -77,7 +77,7 @@ cdef void blocks(Half a, Half b, Half y, char *scratch) noexcept nogil:
             memset(c, 0, mb * nb * 4)
             for p in range((depth + DEPTH - 1) // DEPTH):
                 kb = min(DEPTH, depth - p * DEPTH)
-                if j == 0 or depth > DEPTH:                     # else it is there
+                if j == 0 or depth > DEPTH:                     # else the panel is already packed
                     A = panel(a, i * ROWS, mb, p * DEPTH, kb, pa)
                 if i == 0 or depth > DEPTH or n > COLS:
                     B = panel(b, p * DEPTH, kb, j * COLS, nb, pb)
@@ -86,7 +86,7 @@ cdef void blocks(Half a, Half b, Half y, char *scratch) noexcept nogil:
 
 
 cdef void few(Half a, Half b, Half y, char *scratch) noexcept nogil:
-    """At most FEW rows."""
+    """Multiply at most FEW rows."""
     cdef int64_t m = y.m.rows, n = y.m.cols, depth = a.m.cols, i, j, k, p, q, jb, nb, kb
     cdef float *x = <float *>scratch
     cdef float *w = x + m * min(depth, FEW_DEPTH)
@@ -122,7 +122,7 @@ cdef bint is_few(int64_t m, int64_t n, int64_t depth) noexcept nogil:
 
 
 cdef int64_t room(int64_t m, int64_t n, int64_t depth) noexcept nogil:
-    """Scratch of one thread."""
+    """Return one thread's scratch."""
     cdef int64_t k = min(depth, DEPTH)
     if is_few(m, n, depth):
         return rounded(4 * (m * min(depth, FEW_DEPTH) + FEW_DEPTH + m * min(n, FEW_COLS)))
@@ -136,7 +136,7 @@ cdef void multiply(Half a, Half b, Half y, bint narrow, char *scratch) noexcept 
         blocks(a, b, y, scratch)
 
 
-cdef struct Batch:               # how many products, and the sizes of each
+cdef struct Batch:               # number of products, and the sizes of each
     int64_t count, m, n, depth
     bint tall                    # they are one tall product: (b, m, k) x (k, n)
 
@@ -152,7 +152,8 @@ cdef Batch batch(const fe_call *call) noexcept nogil:
         s.count *= y.shape[d]
     s.tall = s.count > 1 and call.args[1].ndim == 2 and a.ndim == y.ndim
     for d in range(a.ndim - 2):
-        s.tall = s.tall and a.stride[d] == (A.rs * A.rows if d == a.ndim - 3 else a.stride[d + 1] * a.shape[d + 1])
+        s.tall = (s.tall and a.stride[d] == (A.rs * A.rows if d == a.ndim - 3
+                                             else a.stride[d + 1] * a.shape[d + 1]))
     if s.tall:
         s.m *= s.count
         s.count = 1

@@ -1,5 +1,5 @@
-# Means and variances, as the norms take them: sums of squares of differences, block by block, and Chan's formula in
-# double for two blocks together. As exact as two passes over everything, but a block stays in cache between them.
+# Means and variances for the norms: sums of squared differences, block by block, where Chan's formula in
+# double merges two blocks. As exact as two passes over everything, but a block stays in cache between them.
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.abi cimport real
 
@@ -21,9 +21,9 @@ cdef inline double squares(const real *x, int64_t n, real mean) noexcept nogil:
     return total
 
 
-cdef inline void merge(double *mean, double *m2, double before, const double *new_mean, const double *new_m2, double n,
-                       int64_t cols) noexcept nogil:
-    """Moments of `before` elements and of n more, for each column."""
+cdef inline void merge(double *mean, double *m2, double before, const double *new_mean, const double *new_m2,
+                       double n, int64_t cols) noexcept nogil:
+    """Merge the moments of `before` elements with the moments of n more, for each column."""
     cdef int64_t k
     cdef double d, share = n / (before + n), both = before * n / (before + n)
     for k in range(cols):

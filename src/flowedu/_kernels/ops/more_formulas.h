@@ -1,5 +1,5 @@
-/* Formulas of the elementwise ops beside core (ops/exact.py, ops/composed.py ...), as those of core/formulas.h, which includes
- * this file where it is there; and the functions of theirs that C has not. */
+/* Formulas of the elementwise ops outside core (ops/exact.py, ops/composed.py ...), in the form of
+ * core/formulas.h, which includes this file if it exists; and functions for them that C does not have. */
 #ifndef FLOWEDU_MORE_FORMULAS_H
 #define FLOWEDU_MORE_FORMULAS_H
 #include <math.h>
@@ -16,8 +16,9 @@
     }
 FE_LIBM_MORE(double, )
 
-/* Activations. Their limits at infinity are numbers, where x * gate(x) is inf * 0. So x is bounded where the gate
- * is 0 in every float type. mish: tanh(log(1 + e)) = n / (n + 2), n = e (e + 2), which is 1 from x = 20 on. */
+/* Activations. Their limits at infinity are finite where x * gate(x) would be inf * 0, so x is bounded where
+ * the gate is 0 in every float type. mish: tanh(log(1 + e)) = n / (n + 2), n = e (e + 2), which is 1 from x =
+ * 20 on. */
 #define FE_ACTIVATIONS(T, f)                                                   \
     FE_SLOW T fe_gated##f(T x, T gate) { return (x < -10000 ? -10000 : x) * gate; } \
     FE_SLOW T fe_swish##f(T x) { return fe_gated##f(x, fe_sigmoid##f(x)); }    \
@@ -44,7 +45,7 @@ FE_ACTIVATIONS(float, f)
 FE_LIBM_MORE(float, f)
 #endif
 
-/* The inverse of erf: Giles' polynomial (2012), then two steps of Newton's method on the side where erf or erfc keeps
+/* The inverse of erf: Giles' polynomial (2012), then two Newton steps, with whichever of erf or erfc keeps
  * its digits. */
 FE_SLOW double fe_erfinv(double x) {
     if (!(fabs(x) < 1)) return fabs(x) == 1 ? x * INFINITY : NAN;
@@ -106,7 +107,7 @@ FE_SLOW float fe_erfinvf(float x) { return (float)fe_erfinv(x); }
     X(copysign, FE_F2(copysignf, copysign, a, b))                    \
     X(gelu_grad, a * FE_F(fe_gelu_slopef, fe_gelu_slope, b))
 
-/* Whole numbers: what core/formulas.h says of division by zero. */
+/* Integers: core/formulas.h describes division by zero. */
 #define FE_MORE_BINARY_INT(X)                                            \
     X(fmod, b == 0 || b == -1 ? 0 : a % b)                           \
     X(bit_and, a & b)                                                \

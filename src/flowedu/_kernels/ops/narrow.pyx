@@ -1,14 +1,15 @@
 # cython: language_level=3
-"""Adapter that runs any float32 kernel on 16-bit floats: inputs are widened into scratch, outputs rounded once.
+"""Adapter that runs any float32 kernel on 16-bit floats: inputs are widened into scratch, outputs rounded
+once.
 
-    wide = Wide(kernel, work, written, slices)      # of float32: addresses; inputs it changes; None, or how the call is cut
+    wide = Wide(kernel, work, written, slices)      # float32 addresses; modified inputs; None or slices
     (KERNEL, WORK), wide                            # the kernel of a call with 16-bit floats, and its `extra`
 
 A small call is widened as a whole. A large one is processed slice by slice (ops/slices.py chooses the axes):
 each thread widens the inputs of a slice into its own scratch, calls the kernel alone, and rounds the output.
-So scratch does not grow with the sliced arrays. Inputs that every slice reads are widened once, for all. An
-output that slices do not divide is summed up (or its maximum computed) by each thread, then over the threads,
-in order.
+So scratch does not grow with the sliced arrays. Inputs that every slice reads are widened once and shared. An
+output that is not sliced is reduced (sum, maximum or minimum) by each thread, then over the threads, in
+order.
 
 Scratch, whole:  [fe_call][views][a float32 array for each 16-bit argument][the kernel's own scratch]
 Scratch, sliced: [each thread's views][inputs of every slice][for each thread: arrays of a slice, results so far, the kernel's own]
@@ -28,12 +29,13 @@ cdef enum:
 cdef struct Kernel:
     fe_kernel fn
     fe_work work
-    int64_t written                                 # bit i: input i is changed
-    int loops, fold                                 # axes that are cut, outer ones first; how results are joined
+    int64_t written                                 # bit i is set if input i is modified
+    int loops, fold                                 # sliced axes, outer ones first; how results are combined
     int64_t size[LOOPS]
-    int64_t step[LOOPS]                             # 1 but for the last
-    int8_t *loop                                    # [argument * FE_MAX_DIM + axis]: which cuts it, or -1
-    int64_t *ints[2]                                # attributes of a slice, and of the last, which may be shorter
+    int64_t step[LOOPS]                             # 1 except for the last
+    int8_t *loop                                    # [argument * FE_MAX_DIM + axis]: its loop, or -1
+    # Attributes of a slice, and of the last, which may be shorter.
+    int64_t *ints[2]
 
 
 # ---- the whole call at once
@@ -42,7 +44,7 @@ cdef int64_t heads(const fe_call *call) noexcept nogil:
 
 
 cdef int64_t laid_out(const fe_call *call, fe_view *views, char *at) noexcept nogil:
-    """Fills `views`; their data from `at` on. Returns the bytes of all arrays."""
+    """Fill `views`, with their data from `at` on. Return the bytes of all arrays."""
     cdef int64_t used = 0, n
     cdef int i
     for i in range(call.nargs):
@@ -102,7 +104,7 @@ cdef int64_t slices(const Kernel *k) noexcept nogil:
 
 
 cdef bint divided(const Kernel *k, int arg) noexcept nogil:
-    """Whether slices have different parts of this argument."""
+    """Return True if slices have different parts of this argument."""
     cdef int d
     for d in range(FE_MAX_DIM):
         if k.loop[arg * FE_MAX_DIM + d] >= 0:
@@ -111,7 +113,7 @@ cdef bint divided(const Kernel *k, int arg) noexcept nogil:
 
 
 cdef bint cut(const Kernel *k, const fe_view *v, int arg, int64_t slice, fe_view *part) noexcept nogil:
-    """The part of an argument that belongs to a slice. Whether it is a short one."""
+    """Set `part` to the part of an argument that belongs to a slice. Return True if the slice is short."""
     cdef int64_t at[LOOPS]
     cdef int64_t n, off = 0
     cdef int i, d
@@ -132,7 +134,7 @@ cdef bint cut(const Kernel *k, const fe_view *v, int arg, int64_t slice, fe_view
 
 
 cdef int64_t shared_arrays(const fe_call *call) noexcept nogil:
-    """Bytes of what every slice reads."""
+    """Return the bytes of the arrays that every slice reads."""
     cdef const Kernel *k = <const Kernel *>call.extra
     cdef int64_t used = 0
     cdef fe_view v
@@ -143,15 +145,16 @@ cdef int64_t shared_arrays(const fe_call *call) noexcept nogil:
     return used
 
 
-cdef int64_t lay_slice(const fe_call *call, int64_t slice, fe_view *views, char *shared, char *own, bint *short) noexcept nogil:
-    """Views of a slice's call. Returns the bytes of its arrays from `own` on; with them goes, for each output that slices
-    do not divide, a second array: what this thread has so far."""
+cdef int64_t lay_slice(const fe_call *call, int64_t slice, fe_view *views, char *shared, char *own,
+                       bint *short) noexcept nogil:
+    """Set up the views of a slice's call. Return the bytes of its arrays from `own` on. Each output that is
+    not sliced has a second array, for this thread's result so far."""
     cdef const Kernel *k = <const Kernel *>call.extra
     cdef int64_t used = 0, ready = 0, n
     cdef fe_view part
     cdef bint mine, result
     cdef int a, turn
-    for turn in range(2):                           # results first: they must not move where a slice is short
+    for turn in range(2):                           # results first: their offsets are fixed
         for a in range(call.nargs):
             mine = divided(k, a)
             result = a >= call.nin and not mine
@@ -172,7 +175,7 @@ cdef int64_t lay_slice(const fe_call *call, int64_t slice, fe_view *views, char 
 
 
 cdef int64_t thread_bytes(const fe_call *call, fe_view *views, int64_t *arrays) noexcept nogil:
-    """Scratch of one thread, without its views. arrays: of them the arrays."""
+    """Return one thread's scratch without its views, and set `arrays` to the bytes of its arrays."""
     cdef const Kernel *k = <const Kernel *>call.extra
     cdef int64_t last, most
     cdef bint short
@@ -197,7 +200,7 @@ cdef void join(const Kernel *k, float *sofar, const float *more, int64_t n) noex
 
 
 cdef int one_slice(fe_call *call, int64_t i, fe_view *views, fe_call *mine, bint first) noexcept nogil:
-    """Widen, call the kernel, round. `mine`: scratch is there."""
+    """Widen the inputs, call the kernel, and round the outputs. `mine` has its scratch."""
     cdef const Kernel *k = <const Kernel *>call.extra
     cdef fe_team alone
     cdef fe_view part
@@ -225,7 +228,7 @@ cdef int one_slice(fe_call *call, int64_t i, fe_view *views, fe_call *mine, bint
 
 
 cdef void join_threads(fe_call *call, const fe_team *team, fe_view *views, int64_t each) noexcept nogil:
-    """Outputs that slices do not divide, from what each thread has."""
+    """Combine the threads' results for outputs that are not sliced."""
     cdef const Kernel *k = <const Kernel *>call.extra
     cdef fe_view total
     cdef int64_t n, lo, hi
@@ -297,8 +300,8 @@ cdef int narrow(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
 
 
 cdef class Wide:
-    """A kernel of float32, as the `extra` of a call with 16-bit floats. written: the inputs it changes. slices: see
-    ops/slices.py."""
+    """Pack a float32 kernel as the `extra` of a call with 16-bit floats. written: the inputs that the kernel
+    modifies. slices: see ops/slices.py."""
 
     cdef Kernel k
 

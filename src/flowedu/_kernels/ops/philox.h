@@ -1,5 +1,6 @@
-/* Philox4x32-10 for many counters at once, in vectors of 64-bit lanes: the 32 x 32 -> 64 bit product wants a whole lane,
- * and the state's words may carry garbage in the upper halves until the end, because that product ignores it.
+/* Philox4x32-10 for many counters at once, in vectors of 64-bit lanes, because the 32 x 32 -> 64 bit product
+ * needs a whole lane. The upper halves of the state's words may hold garbage until the end, because that
+ * product ignores them.
  */
 #ifndef FLOWEDU_PHILOX_H
 #define FLOWEDU_PHILOX_H
@@ -22,7 +23,7 @@
 #define FE_LANES 2
 #define FE_MUL(a, m) (((a) & 0xffffffffu) * (m))
 #endif
-#define FE_GROUPS 4 /* vectors in flight: the products of one have a latency, the others fill it */
+#define FE_GROUPS 4 /* independent vectors, which hide the latency of the products */
 
 typedef uint64_t fe_u64v __attribute__((vector_size(8 * FE_LANES)));
 

@@ -1,6 +1,6 @@
-/* The loops that resizing pictures of bytes, and taking them from Pillow, spend their time in. On x86-64 compiled twice, also
- * for AVX2, of which the loader of the library takes what the processor has: the same operations in the same order, and so
- * the same bits. */
+/* Inner loops for resizing byte images and for reading images from Pillow. On x86-64 they are compiled a
+ * second time for AVX2, and the library's loader selects the version that the processor supports. Both
+ * perform the same operations in the same order, so results are bitwise equal. */
 #ifndef FE_PIXEL_ROWS_H
 #define FE_PIXEL_ROWS_H
 #include <stddef.h>
@@ -24,8 +24,8 @@ FE_ROWS static void fe_mix_three(const uint8_t *a, const uint8_t *b, const uint8
     for (ptrdiff_t j = 0; j < n; j++) y[j] = (float)a[j] * u + (float)b[j] * v + (float)c[j] * w;
 }
 
-/* To the nearest of 0 to 255, halves to the even one; what is not a number is 0. There is no room for a fraction next to
- * 2 to the 23. */
+/* Round to the nearest integer in 0 to 255, ties to even; NaN becomes 0. Floats near 2 to the 23 have no
+ * fraction bits. */
 FE_ROWS static void fe_round(const float *x, ptrdiff_t n, uint8_t *restrict y) {
     for (ptrdiff_t j = 0; j < n; j++) {
         float v = x[j] > 0 ? x[j] : 0;
@@ -34,8 +34,8 @@ FE_ROWS static void fe_round(const float *x, ptrdiff_t n, uint8_t *restrict y) {
     }
 }
 
-/* The first three of every four bytes; backwards: the third one first. All but the last pixel are moved as four bytes, of
- * which the next pixel writes over the fourth. */
+/* Copy the first three of every four bytes; backwards: in reverse order. All but the last pixel are moved as
+ * four bytes, and the next pixel overwrites the fourth. */
 static void fe_pack_three(const uint8_t *x, ptrdiff_t n, int backwards, uint8_t *restrict y) {
     if (backwards) {
         for (ptrdiff_t i = 0; i < n; i++)
@@ -46,9 +46,10 @@ static void fe_pack_three(const uint8_t *x, ptrdiff_t n, int backwards, uint8_t 
     if (n) memcpy(y + 3 * n - 3, x + 4 * n - 4, 3);
 }
 
-/* A row of pixels of three numbers resized sideways: pixel j is the sum of x[index[k]] weight[k] for its `taps`. It goes by
- * vectors of four, of which the last number is the next pixel's first: read for nothing, and written over. So x and y have
- * room for one number more. all: also where the last weights are 0 (0 * infinity has to be seen). */
+/* Resize a row of three-channel pixels horizontally: pixel j is the sum of x[index[k]] weight[k] over its
+ * `taps`. Pixels are processed as vectors of four, where the fourth element belongs to the next pixel and is
+ * overwritten later. So x and y need space for one more element. all: also add taps whose weight is 0 (0 *
+ * infinity must give NaN). */
 typedef float fe_four __attribute__((vector_size(16), aligned(4), may_alias));
 
 static void fe_across_three(const float *x, const int32_t *index, const float *weight, ptrdiff_t taps, ptrdiff_t count,

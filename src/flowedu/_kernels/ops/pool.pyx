@@ -1,10 +1,10 @@
 # cython: language_level=3
 """Max and average pooling on NCHW arrays, and their gradients.
 
-ints of max_pool2d, avg_pool2d and avg_pool2d_grad: window h, w; stride h, w; pad top, bottom, left, right. The other
-two need none. Loops run along output rows, one window position at a time, so that they vectorise; windows wider than
-the output (global pooling) are walked one by one instead. Threads share out planes or rows; none needs another's
-result.
+ints of max_pool2d, avg_pool2d and avg_pool2d_grad: window h, w; stride h, w; pad top, bottom, left, right.
+The other two have none. Loops run along output rows, one window position at a time, so that they vectorize;
+windows wider than the output (global pooling) are processed one by one instead. Threads split planes or rows,
+and do not depend on each other's results.
 """
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
@@ -30,7 +30,7 @@ cdef int max_pool2d(fe_call *call, const fe_team *team, real *tag) noexcept nogi
     fe_split(p.planes * p.oh, 1, team, &lo, &hi)
     if p.ow == 0:
         return FE_OK
-    for t in range(min(pack, min(p.oh, hi - lo))):       # of the windows in some rows, from the first one
+    for t in range(min(pack, min(p.oh, hi - lo))):       # positions in the first rows of windows
         for q in range(p.ow):
             places[t * p.ow + q] = <int32_t>(2 * (t * p.w + q))
     row = lo
@@ -49,7 +49,7 @@ cdef int max_pool2d(fe_call *call, const fe_team *team, real *tag) noexcept nogi
 
 
 cdef int64_t copy_bytes(const Pool *p) noexcept nogil:
-    """Scratch of one thread of max pooling: the padded input rows of a band."""
+    """Return one thread's scratch for max pooling: the padded input rows of a band."""
     return (copy_pitch(p) * ((min(band_rows(p), max(p.oh, 1)) - 1) * p.sh + p.kh) * 8 + 63) // 64 * 64
 
 
@@ -63,7 +63,7 @@ cdef inline int64_t position(const fe_view *index, bint narrow, int64_t q) noexc
 
 
 cdef int max_pool2d_grad(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    """dx[index] += dy, plane by plane."""
+    """Add dy to dx[index], plane by plane."""
     cdef fe_view *y = &call.args[0]
     cdef fe_view *x = &call.args[2]
     cdef int64_t outs = y.shape[2] * y.shape[3], size = x.shape[2] * x.shape[3], plane, q, at, lo, hi
@@ -85,7 +85,7 @@ cdef int max_pool2d_grad(fe_call *call, const fe_team *team, real *tag) noexcept
 
 
 cdef int max_pool2d_gather(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    """ddy = ddx[index], plane by plane: the adjoint of max_pool2d_grad."""
+    """Compute ddy = ddx[index], plane by plane: the adjoint of max_pool2d_grad."""
     cdef fe_view *x = &call.args[0]
     cdef fe_view *y = &call.args[2]
     cdef int64_t outs = y.shape[2] * y.shape[3], size = x.shape[2] * x.shape[3], q, at, lo, hi
@@ -101,14 +101,14 @@ cdef int max_pool2d_gather(fe_call *call, const fe_team *team, real *tag) noexce
 
 
 cdef inline void shares(const Pool *p, int64_t t, real *columns, real *frm, real *to) noexcept nogil:
-    """to = frm / (number of real elements), along output row t; an empty window gives 0 / 1."""
+    """Compute to = frm / (number of real elements), along output row t; an empty window gives 0 / 1."""
     cdef int64_t u, rows = real_elements(t, p.sh, p.top, p.kh, p.h)
     for u in range(p.ow):
         to[u] = frm[u] / max(<real>rows * columns[u], <real>1)
 
 
 cdef void avg_band(const Pool *p, int64_t t1, int64_t t2, real *x, real *y, real *columns) noexcept nogil:
-    """Rows [t1, t2) of one output plane."""
+    """Compute rows [t1, t2) of one output plane."""
     cdef int64_t i, j, t, u, lo, hi, rlo, rhi
     cdef real s
     cdef real *line
@@ -166,7 +166,7 @@ cdef int avg_pool2d(fe_call *call, const fe_team *team, real *tag) noexcept nogi
 
 cdef void spread_band(const Pool *p, int64_t t1, int64_t t2, real *dy, real *dx, real *columns,
                       real *share) noexcept nogil:
-    """Add rows [t1, t2) of one plane of dy, each entry shared out evenly over its window, to the plane dx."""
+    """Add rows [t1, t2) of one plane of dy to the plane dx; each entry is divided evenly over its window."""
     cdef int64_t i, j, t, u, lo, hi, rlo, rhi
     cdef real s
     cdef real *line
@@ -222,7 +222,7 @@ cdef int avg_pool2d_grad(fe_call *call, const fe_team *team, real *tag) noexcept
 
 
 cdef int64_t share_bytes(const Pool *p) noexcept nogil:
-    """Scratch of one thread of average pooling: a row of counts and a band of dy."""
+    """Return one thread's scratch for average pooling: a row of counts and a band of dy."""
     return ((1 + band_rows(p)) * p.ow * 8 + 63) // 64 * 64
 
 

@@ -1,4 +1,4 @@
-/* Row loops of pooling, for float and double, with vectors where the compiler would not find them by itself. */
+/* Row loops of pooling, for float and double, with explicit vectors where the compiler does not vectorize. */
 #ifndef FLOWEDU_POOL_ROWS_H
 #define FLOWEDU_POOL_ROWS_H
 #include <math.h>
@@ -10,10 +10,11 @@
 #define FE_POOL_BYTES FE_VBYTES
 enum { FE_POOL_PACK = 512 };
 
-/* Windows are walked backwards and later finds win ties, so the first maximum stays, and the first NaN. (The other
- * way round, "is m NaN already?" asks about a selected value, which gcc 12 does not vectorise.) Visiting an element
- * twice changes nothing, so padding repeats the nearest real element, which is always in the same window.
- * max_row: one output row; x is the first real row of its windows; k remembers the tap as (row << 16) + column. */
+/* Windows are traversed backwards and later matches win ties, so the first maximum or the first NaN is kept.
+ * (In forward order the test "is m NaN already?" depends on a selected value, which gcc 12 does not
+ * vectorize.) Visiting an element twice changes nothing, so padding repeats the nearest real element, which
+ * is always in the same window. max_row: one output row; x is the first real row of its windows; k encodes
+ * the tap as (row << 16) + column. */
 #define TAKES(v, m) (((v) >= (m)) | ((v) != (v)))
 #define POOL_LOOPS(T, I, S)                                                                                         \
 static inline __attribute__((always_inline)) void max_pairs_##S(const T *restrict a, const T *restrict b,           \

@@ -9,8 +9,10 @@ cdef inline bint blas_ready(Matrix m) noexcept nogil:
     return (m.cs == 1 and m.rs >= m.cols) or (m.rs == 1 and m.cs >= m.rows)
 
 
-cdef inline void small(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc, real alpha, real beta) noexcept nogil:
-    """Plain loops: below a few thousand multiplications a BLAS call costs more than the work."""
+cdef inline void small(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc, real alpha,
+                       real beta) noexcept nogil:
+    """Multiply with plain loops: below a few thousand multiplications a BLAS call costs more than the
+    arithmetic."""
     cdef int64_t i, j, p
     cdef real s
     for i in range(A.rows):
@@ -30,8 +32,9 @@ cdef inline void small(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ld
                 c[i * ldc + j] += alpha * s
 
 
-cdef inline void product(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc, real alpha, real beta) noexcept nogil:
-    """c = alpha * a b + beta * c, with beta 0 or 1."""
+cdef inline void product(real *a, Matrix A, real *b, Matrix B, real *c, int64_t ldc, real alpha,
+                         real beta) noexcept nogil:
+    """Compute c = alpha * a b + beta * c, with beta 0 or 1."""
     cdef bint ta = A.cs != 1, tb = B.cs != 1
     if A.rows == 0 or B.cols == 0:
         return

@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t, int8_t, uint32_t, uint64_t
 from flowedu._kernels.core.abi cimport *
 
 cdef enum:
-    BLOCKS = 64              # blocks made at once: enough for long vectors, small enough for the L1 cache
+    BLOCKS = 64              # blocks at once: enough for long vectors, few enough for the L1 cache
     WORDS = 256
 
 cdef extern from "philox.h" nogil:
@@ -20,17 +20,17 @@ cdef extern from "philox.h" nogil:
 
 
 cdef inline void words(const fe_call *call, int64_t element, int per_block, uint32_t *w) noexcept nogil:
-    """The next WORDS words, from the block that `element` starts."""
+    """Generate the next WORDS words, from the block that `element` starts."""
     fe_philox(<uint64_t>call.ints[0], <uint64_t>call.ints[1], <uint64_t>(element // per_block), BLOCKS, w)
 
 
 cdef inline double unit53(const uint32_t *w) noexcept nogil:
-    """A double in [0, 1) from 53 bits of two words."""
+    """Return a double in [0, 1) from 53 bits of two words."""
     return ((w[0] >> 5) * 67108864.0 + (w[1] >> 6)) * (1.0 / 9007199254740992.0)
 
 
 cdef int random_uniform(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    """reals: [low, high]. low + (high - low) * u, kept below high where rounding would reach it."""
+    """Draw low + (high - low) * u, kept below high where rounding would reach it. reals: [low, high]."""
     cdef fe_view *v = &call.args[call.nargs - 1]
     cdef real *y = <real *>v.data
     cdef uint32_t w[WORDS]
@@ -51,14 +51,15 @@ cdef int random_uniform(fe_call *call, const fe_team *team, real *tag) noexcept 
         else:
             for j in range(n):
                 y[i + j] = <float>(w[j] >> 8) * <float>(1.0 / 16777216.0) * width
-        for j in range(n):             # a loop of its own: a fused multiply-add would round differently on some machines
+        for j in range(n):             # separate loop, to prevent a fused multiply-add
             y[i + j] = min(y[i + j] + low, top)
         i += part
     return FE_OK
 
 
 cdef int random_normal(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    """reals: [mean, std]. Box-Muller: a block makes two numbers, the cosine and the sine of one angle."""
+    """Draw normal numbers by Box-Muller: a block gives two, the cosine and the sine of one angle. reals:
+    [mean, std]."""
     cdef fe_view *v = &call.args[call.nargs - 1]
     cdef real *y = <real *>v.data
     cdef uint32_t w[WORDS]
@@ -79,7 +80,7 @@ cdef int random_normal(fe_call *call, const fe_team *team, real *tag) noexcept n
 
 
 cdef int random_mask_like(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
-    """reals: [rate]. 1 where u > rate, compared as integers: u = (word >> 8) / 2**24."""
+    """Write 1 where u > rate, compared as integers: u = (word >> 8) / 2**24. reals: [rate]."""
     cdef fe_view *v = &call.args[call.nargs - 1]
     cdef int8_t *y = <int8_t *>v.data
     cdef uint32_t w[WORDS]
@@ -98,7 +99,8 @@ cdef int random_mask_like(fe_call *call, const fe_team *team, void *tag) noexcep
 
 
 cdef int random_randint(fe_call *call, const fe_team *team, void *tag) noexcept nogil:
-    """ints: [seed, draw, low, high], high - low at most 2**32: the upper half of (64 random bits) * (high - low)."""
+    """Draw integers: the upper half of (64 random bits) * (high - low). ints: [seed, draw, low, high], high -
+    low <= 2**32."""
     cdef fe_view *v = &call.args[call.nargs - 1]
     cdef int64_t *y = <int64_t *>v.data
     cdef uint32_t w[WORDS]
@@ -115,7 +117,7 @@ cdef int random_randint(fe_call *call, const fe_team *team, void *tag) noexcept 
 
 
 cdef int dropout(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
-    """reals: [scale]. Inputs x, mask (int8)."""
+    """Scale the elements that the mask keeps. reals: [scale]. Inputs x, mask (int8)."""
     cdef real *x = <real *>call.args[0].data
     cdef int8_t *mask = <int8_t *>call.args[1].data
     cdef real *y = <real *>call.args[2].data
@@ -123,7 +125,7 @@ cdef int dropout(fe_call *call, const fe_team *team, real *tag) noexcept nogil:
     cdef int64_t lo, hi, i
     fe_split(fe_numel(&call.args[2]), 64, team, &lo, &hi)
     for i in range(lo, hi):
-        y[i] = x[i] * scale if mask[i] else 0          # a choice: the largest numbers times 0 may be computed as inf * 0
+        y[i] = x[i] * scale if mask[i] else 0          # a product could give inf * 0
     return FE_OK
 
 
@@ -136,4 +138,5 @@ def table():
                               FE_F64: (<size_t><void *>random_normal[double], 0)},
             "random_mask_like": {code: mask for code in range(FE_NDTYPE)},
             "random_randint": {FE_I64: (<size_t><void *>random_randint, 0)},
-            "dropout": {FE_F32: (<size_t><void *>dropout[float], 0), FE_F64: (<size_t><void *>dropout[double], 0)}}
+            "dropout": {FE_F32: (<size_t><void *>dropout[float], 0),
+                        FE_F64: (<size_t><void *>dropout[double], 0)}}

@@ -1,9 +1,11 @@
 # cython: language_level=3
-"""resize2d and its adjoint on NCHW arrays: every output row and column is a mixture of two input rows and columns.
+"""resize2d and its adjoint on NCHW arrays: every output row and column is a mixture of two input rows and
+columns.
 
-ints: interpolate (0: the first neighbour alone); then, for each output row, its first and its second input row; then
-the same for columns. reals: the share of the second neighbour, for each output row, then for each output column.
-Threads share out rows of y in resize2d, planes in resize2d_grad; none needs another's result.
+ints: interpolate (0: the first neighbor alone); then, for each output row, its first and its second input
+row; then the same for columns. reals: the weight of the second neighbor, for each output row, then for each
+output column. Threads split the rows of y in resize2d, the planes in resize2d_grad; threads do not depend on
+each other's results.
 """
 from libc.stdint cimport int64_t
 from libc.string cimport memset
@@ -90,7 +92,7 @@ cdef int resize2d_grad(fe_call *call, const fe_team *team, real *tag) noexcept n
 
 
 cdef inline int64_t row_bytes(int64_t w) noexcept nogil:
-    """Scratch of one thread: an input row."""
+    """Return one thread's scratch: an input row."""
     return (w * 8 + 63) // 64 * 64
 
 
@@ -105,6 +107,7 @@ cdef int64_t resize2d_grad_work(const fe_call *call, int nt) noexcept nogil:
 def table():
     """{kernel name: {dtype code: (kernel address, address of its scratch size)}}"""
     work, work_grad = <size_t><void *>resize2d_work, <size_t><void *>resize2d_grad_work
-    return {"resize2d": {FE_F32: (<size_t><void *>resize2d[float], work), FE_F64: (<size_t><void *>resize2d[double], work)},
+    return {"resize2d": {FE_F32: (<size_t><void *>resize2d[float], work),
+                         FE_F64: (<size_t><void *>resize2d[double], work)},
             "resize2d_grad": {FE_F32: (<size_t><void *>resize2d_grad[float], work_grad),
                               FE_F64: (<size_t><void *>resize2d_grad[double], work_grad)}}

@@ -1,15 +1,16 @@
-# Folding consecutive numbers, in lanes: what reduce, softmax and the norms share. Compiled into every module that cimports it.
+# Reduction of consecutive elements, in lanes; used by reduce, softmax and the norms. Compiled into every
+# module that cimports it.
 from libc.stdint cimport int64_t
 from flowedu._kernels.core.elements cimport num
 from flowedu._kernels.core.fold cimport *
 
 cdef enum:
     LANES = 32                   # accumulators of a single run
-    FLUSH = 64                   # additions into one float accumulator before it is emptied into a double
+    FLUSH = 64                   # additions into one float accumulator before it is added to a double
 
 
 cdef inline wide take_run(const num *x, int64_t n, wide none, kind *tag) noexcept nogil:
-    """x[0] op ... op x[n-1], of consecutive elements."""
+    """Return x[0] op ... op x[n-1], for consecutive elements."""
     cdef num lane[LANES]
     cdef wide total = none
     cdef num s

@@ -47,7 +47,7 @@ cdef int cumsum(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
 
 
 cdef int linear_scan(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
-    """Inputs a, b."""
+    """Compute the recurrence. Inputs a, b."""
     cdef Extent v = extent(&call.args[0], call.ints[0])
     cdef int64_t tiles = (v.inner + COLS - 1) // COLS
     cdef const num *a
@@ -68,7 +68,7 @@ cdef int linear_scan(fe_call *call, const fe_team *team, num *tag) noexcept nogi
             b = <const num *>call.args[1].data + at
             y = <num *>call.args[2].data + at
             if i == 0:
-                for j in range(k):               # nothing came before, so a is not looked at (it may be inf)
+                for j in range(k):               # the first step ignores a, which may be inf
                     h[j] = b[j]
                     y[j] = h[j]
             else:
@@ -80,8 +80,10 @@ cdef int linear_scan(fe_call *call, const fe_team *team, num *tag) noexcept nogi
 
 def table():
     """{kernel name: {dtype code: (kernel address, 0)}}"""
-    return {"cumsum": {FE_F32: (<size_t><void *>cumsum[float], 0), FE_F64: (<size_t><void *>cumsum[double], 0),
-                       FE_I32: (<size_t><void *>cumsum[int32_t], 0), FE_I64: (<size_t><void *>cumsum[int64_t], 0)},
+    return {"cumsum": {FE_F32: (<size_t><void *>cumsum[float], 0), FE_F64: (<size_t><void *>cumsum[double],
+                                                                            0),
+                       FE_I32: (<size_t><void *>cumsum[int32_t], 0),
+                       FE_I64: (<size_t><void *>cumsum[int64_t], 0)},
             "linear_scan": {FE_F32: (<size_t><void *>linear_scan[float], 0),
                             FE_F64: (<size_t><void *>linear_scan[double], 0),
                             FE_I32: (<size_t><void *>linear_scan[int32_t], 0),

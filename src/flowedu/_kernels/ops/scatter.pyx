@@ -1,11 +1,12 @@
 # cython: language_level=3
 """gather_nd, scatter_nd, scatter_nd_update; dim_gather and its gradient.
 
-The first three see an array as runs of neighbours: a row of `indices`, its last axis, has one index for each of the
-array's leading axes and so names one run. An index outside its axis ends the call with FE_BAD_INDEX.
+The first three view an array as runs of adjacent elements. A row of `indices` (its last axis) has one index
+for each of the array's leading axes and so selects one run. An index outside its axis ends the call with
+FE_BAD_INDEX.
 
-Where several rows name the same run, the outcome must not hang on the number of threads: every thread owns a part of
-the result and reads all indices in order.
+Where several rows select the same run, the outcome must not depend on the number of threads, so every thread
+owns a part of the result and reads all indices in order.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -13,7 +14,7 @@ from flowedu._kernels.core.abi cimport *
 from flowedu._kernels.core.extent cimport *
 from flowedu._kernels.core.elements cimport *
 
-cdef struct Runs:            # the indexed array: how many runs, how long; rows of indices, how many numbers in each
+cdef struct Runs:            # runs of the indexed array, their length; rows of indices, their length
     int64_t runs, inner, rows, k
 
 
@@ -31,8 +32,9 @@ cdef Runs runs_of(const fe_view *v, const fe_view *indices) noexcept nogil:
     return r
 
 
-cdef inline int64_t run(const fe_view *v, const fe_view *indices, const Runs *r, int64_t i, int64_t *bad) noexcept nogil:
-    """The run that row i of the indices names; -1 and *bad when an index is out of range."""
+cdef inline int64_t run(const fe_view *v, const fe_view *indices, const Runs *r, int64_t i,
+                        int64_t *bad) noexcept nogil:
+    """Return the run that row i of the indices selects, or -1 and *bad if an index is out of range."""
     cdef int64_t d, j, found = 0
     for d in range(r.k):
         j = fe_index(indices, i * r.k + d)
@@ -43,12 +45,14 @@ cdef inline int64_t run(const fe_view *v, const fe_view *indices, const Runs *r,
     return found
 
 
-cdef struct Part:            # of the result, owned by one thread: runs [r0, r1), and in each the elements [c0, c1)
+# Of the result, owned by one thread: runs [r0, r1), and in each the elements [c0, c1).
+cdef struct Part:
     int64_t r0, r1, c0, c1
 
 
 cdef Part part_of(const Runs *r, const fe_team *team) noexcept nogil:
-    """A band of every run when they are long (balanced, however often one run is named), a range of runs otherwise."""
+    """Split the result: a band of every run if runs are long (balanced even if one repeats), else a range of
+    runs."""
     cdef Part p
     p.r0, p.r1, p.c0, p.c1 = 0, r.runs, 0, r.inner
     if r.inner >= 64 * team.nt:
@@ -59,7 +63,7 @@ cdef Part part_of(const Runs *r, const fe_team *team) noexcept nogil:
 
 
 cdef int gather_nd(fe_call *call, const fe_team *team, item *tag) noexcept nogil:
-    """Inputs params, indices."""
+    """Gather runs of params. Inputs params, indices."""
     cdef Runs r = runs_of(&call.args[0], &call.args[1])
     cdef const item *x = <const item *>call.args[0].data
     cdef item *y = <item *>call.args[2].data
@@ -76,7 +80,8 @@ cdef int gather_nd(fe_call *call, const fe_team *team, item *tag) noexcept nogil
 
 
 cdef int scatter_nd(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
-    """Inputs updates, indices. Zeros, then every run of the updates is added to the run its indices name."""
+    """Write zeros, then add every run of the updates to the run that its indices select. Inputs updates,
+    indices."""
     cdef fe_view *v = &call.args[2]
     cdef Runs r = runs_of(v, &call.args[1])
     cdef Part p = part_of(&r, team)
@@ -97,8 +102,8 @@ cdef int scatter_nd(fe_call *call, const fe_team *team, num *tag) noexcept nogil
 
 
 cdef int scatter_nd_update(fe_call *call, const fe_team *team, item *tag) noexcept nogil:
-    """Inputs params, indices, updates. A copy of params, then every run of the updates replaces the one its indices
-    name: the last one stays."""
+    """Copy params, then replace runs by the updates; the last update of a run wins. Inputs params, indices,
+    updates."""
     cdef fe_view *v = &call.args[3]
     cdef Runs r = runs_of(v, &call.args[1])
     cdef Part p = part_of(&r, team)
@@ -119,7 +124,7 @@ cdef int scatter_nd_update(fe_call *call, const fe_team *team, item *tag) noexce
 
 # ---- dim_gather: an index for every element
 cdef int dim_gather(fe_call *call, const fe_team *team, item *tag) noexcept nogil:
-    """ints: [axis]. Inputs x, index."""
+    """Gather one element per index. ints: [axis]. Inputs x, index."""
     cdef Extent b = extent(&call.args[1], call.ints[0])
     cdef const item *x = <const item *>call.args[0].data
     cdef item *y = <item *>call.args[2].data
@@ -127,7 +132,7 @@ cdef int dim_gather(fe_call *call, const fe_team *team, item *tag) noexcept nogi
     fe_split(b.outer * b.n * b.inner, 64, team, &lo, &hi)
     if lo == hi:
         return FE_OK
-    j, left = lo % b.inner, b.n * b.inner - lo % (b.n * b.inner)     # place in a run; elements before the next box
+    j, left = lo % b.inner, b.n * b.inner - lo % (b.n * b.inner)     # position; elements left in the box
     x += lo // (b.n * b.inner) * size * b.inner
     for i in range(lo, hi):
         k = fe_index(&call.args[1], i)
@@ -144,14 +149,14 @@ cdef int dim_gather(fe_call *call, const fe_team *team, item *tag) noexcept nogi
 
 
 cdef int dim_gather_grad(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
-    """ints: [axis]. Inputs dy, index. Zeros, with each element of dy added where dim_gather took it from."""
+    """Write zeros, then add each element of dy where dim_gather read it. ints: [axis]. Inputs dy, index."""
     cdef Extent b = extent(&call.args[1], call.ints[0])
     cdef const num *dy = <const num *>call.args[0].data
     cdef num *dx = <num *>call.args[2].data
     cdef int64_t size = call.args[2].shape[call.ints[0]], lo, hi, o, c0, c1, i, j, k
     if b.outer * b.inner == 0:
         return FE_OK
-    fe_split(b.outer * b.inner, 16, team, &lo, &hi)          # columns: all that lies along the axis at one place
+    fe_split(b.outer * b.inner, 16, team, &lo, &hi)          # columns: all elements along the axis
     for o in range(lo // b.inner, (hi + b.inner - 1) // b.inner):
         c0, c1 = max(lo - o * b.inner, 0), min(hi - o * b.inner, b.inner)
         for i in range(size):
@@ -183,6 +188,8 @@ def table():
         FE_F32: (<size_t><void *>scatter_nd[float], 0), FE_F64: (<size_t><void *>scatter_nd[double], 0),
         FE_I32: (<size_t><void *>scatter_nd[int32_t], 0), FE_I64: (<size_t><void *>scatter_nd[int64_t], 0)}
     kernels["dim_gather_grad"] = {
-        FE_F32: (<size_t><void *>dim_gather_grad[float], 0), FE_F64: (<size_t><void *>dim_gather_grad[double], 0),
-        FE_I32: (<size_t><void *>dim_gather_grad[int32_t], 0), FE_I64: (<size_t><void *>dim_gather_grad[int64_t], 0)}
+        FE_F32: (<size_t><void *>dim_gather_grad[float], 0), FE_F64: (<size_t><void *>dim_gather_grad[double],
+                                                                      0),
+        FE_I32: (<size_t><void *>dim_gather_grad[int32_t], 0),
+        FE_I64: (<size_t><void *>dim_gather_grad[int64_t], 0)}
     return kernels

@@ -28,7 +28,7 @@ cdef inline void columns(const real *x, real *y, int64_t step, int64_t n, int64_
         for i in range(n):
             for j in range(r):
                 y[i * step + j] = x[i * step + j] - top[j]
-            for j in range(r):                         # not in one loop: x - (top + s), which the compiler may make of it,
+            for j in range(r):                         # two loops: x - (top + s), if fused by the compiler,
                 y[i * step + j] -= s[j]                  # loses s to the rounding of a large top
     else:
         for j in range(r):
@@ -46,7 +46,7 @@ cdef void row(const real *x, real *y, int64_t n, bint log) noexcept nogil:
         s = vlog(s)
         for j in range(n):
             y[j] = x[j] - top
-        for j in range(n):                             # not in one loop: as in columns
+        for j in range(n):                             # two loops: as in columns
             y[j] -= s
     else:
         s = 1 / s
@@ -185,4 +185,5 @@ def table():
     return {"softmax": of_reals(<void *>softmax[float], <void *>softmax[double], NULL),
             "log_softmax": of_reals(<void *>log_softmax[float], <void *>log_softmax[double], NULL),
             "softmax_grad": of_reals(<void *>softmax_grad[float], <void *>softmax_grad[double], NULL),
-            "log_softmax_grad": of_reals(<void *>log_softmax_grad[float], <void *>log_softmax_grad[double], NULL)}
+            "log_softmax_grad": of_reals(<void *>log_softmax_grad[float], <void *>log_softmax_grad[double],
+                                         NULL)}

@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""argsort and top_k along the last axis, and range. Positions come out as int32. Threads split the rows.
+"""argsort and top_k along the last axis, and range. Positions are int32. Threads split the rows.
 
-Both orders are stable: of equal elements the first one comes first. A NaN counts as the largest element.
+Both orders are stable: equal elements keep their order. A NaN counts as the largest element.
 """
 from libc.stdint cimport int32_t, int64_t
 from flowedu._kernels.core.abi cimport *
@@ -12,7 +12,7 @@ cdef enum:
 
 
 cdef inline bint before(num a, num b, bint down) noexcept nogil:
-    """Whether a must stand before b."""
+    """Return True if a must precede b."""
     if down:
         return a > b or (is_nan(a) and not is_nan(b))
     return a < b or (is_nan(b) and not is_nan(a))
@@ -31,9 +31,10 @@ cdef void insertion(num *key, int32_t *at, int64_t lo, int64_t hi, bint down) no
         key[j], at[j] = k, p
 
 
-cdef void merge(const num *key, const int32_t *at, num *key2, int32_t *at2, int64_t lo, int64_t mid, int64_t hi,
-                bint down) noexcept nogil:
-    """[lo, mid) and [mid, hi), each sorted, into one run of key2 and at2; the left one goes first among equals."""
+cdef void merge(const num *key, const int32_t *at, num *key2, int32_t *at2, int64_t lo, int64_t mid,
+                int64_t hi, bint down) noexcept nogil:
+    """Merge the sorted runs [lo, mid) and [mid, hi) into key2 and at2; the left one goes first among
+    equals."""
     cdef int64_t a = lo, b = mid, o
     for o in range(lo, hi):
         if b == hi or (a < mid and not before(key[b], key[a], down)):
@@ -44,7 +45,8 @@ cdef void merge(const num *key, const int32_t *at, num *key2, int32_t *at2, int6
             b += 1
 
 
-cdef void sort_row(const num *x, int32_t *y, int64_t n, bint down, num *key, num *key2, int32_t *spare) noexcept nogil:
+cdef void sort_row(const num *x, int32_t *y, int64_t n, bint down, num *key, num *key2,
+                   int32_t *spare) noexcept nogil:
     cdef int64_t i, width = RUN
     cdef int32_t *at = y
     cdef int32_t *at2 = spare
@@ -57,7 +59,8 @@ cdef void sort_row(const num *x, int32_t *y, int64_t n, bint down, num *key, num
     while width < n:
         i = 0
         while i < n:
-            merge(<const num *>key, <const int32_t *>at, key2, at2, i, min(i + width, n), min(i + 2 * width, n), down)
+            merge(<const num *>key, <const int32_t *>at, key2, at2, i, min(i + width, n),
+                  min(i + 2 * width, n), down)
             i += 2 * width
         key, key2 = key2, key
         at, at2 = at2, at
@@ -72,7 +75,7 @@ cdef inline int64_t last(const fe_view *v) noexcept nogil:
 
 
 cdef int64_t argsort_bytes(const fe_call *call) noexcept nogil:
-    """Scratch of one thread: two rows of keys (8 bytes at most), one of positions; a multiple of 64."""
+    """Return one thread's scratch: two rows of keys (8 bytes at most), one of positions; a multiple of 64."""
     return (20 * last(&call.args[0]) + 63) // 64 * 64
 
 
@@ -81,7 +84,7 @@ cdef int64_t argsort_work(const fe_call *call, int nt) noexcept nogil:
 
 
 cdef int argsort(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
-    """ints: [descending]."""
+    """Sort the positions of each row. ints: [descending]."""
     cdef const num *x = <const num *>call.args[0].data
     cdef int32_t *y = <int32_t *>call.args[1].data
     cdef int64_t n = last(&call.args[0]), lo, hi, i
@@ -90,17 +93,18 @@ cdef int argsort(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
         return FE_OK
     fe_split(fe_numel(&call.args[0]) // n, 1, team, &lo, &hi)
     for i in range(lo, hi):
-        sort_row(x + i * n, y + i * n, n, call.ints[0], <num *>work, <num *>(work + 8 * n), <int32_t *>(work + 16 * n))
+        sort_row(x + i * n, y + i * n, n, call.ints[0], <num *>work, <num *>(work + 8 * n),
+                 <int32_t *>(work + 16 * n))
     return FE_OK
 
 
-# ---- top_k: a heap of the k best so far, the worst of them on top, in the place of the result
+# ---- top_k: the k best elements so far form a heap, with the worst at the root, in the result's memory
 cdef inline bint better(const num *x, int32_t a, int32_t b) noexcept nogil:
     return before(x[a], x[b], True) or (not before(x[b], x[a], True) and a < b)
 
 
 cdef void sink(const num *x, int32_t *heap, int64_t k, int64_t i) noexcept nogil:
-    """Let heap[i] go down until it is worse than what is below it."""
+    """Sift heap[i] down until it is worse than its children."""
     cdef int64_t c
     while 2 * i + 1 < k:
         c = 2 * i + 1
@@ -128,14 +132,14 @@ cdef int top_k(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
             if before(x[i * n + j], x[i * n + y[i * k]], True):
                 y[i * k] = <int32_t>j
                 sink(x + i * n, y + i * k, k, 0)
-        for j in range(k - 1, 0, -1):                        # the worst goes to the end, again and again
+        for j in range(k - 1, 0, -1):                        # move the worst to the end, repeatedly
             y[i * k], y[i * k + j] = y[i * k + j], y[i * k]
             sink(x + i * n, y + i * k, j, 0)
     return FE_OK
 
 
 cdef int range_(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
-    """ints: [start, step]."""
+    """Write start, start + step, ... ints: [start, step]."""
     cdef num *y = <num *>call.args[0].data
     cdef int64_t lo, hi, i
     fe_split(call.args[0].shape[0], 16, team, &lo, &hi)
@@ -147,9 +151,13 @@ cdef int range_(fe_call *call, const fe_team *team, num *tag) noexcept nogil:
 def table():
     """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}; of range, the output's dtype."""
     work = <size_t><void *>argsort_work
-    return {"argsort": {FE_F32: (<size_t><void *>argsort[float], work), FE_F64: (<size_t><void *>argsort[double], work),
-                        FE_I32: (<size_t><void *>argsort[int32_t], work), FE_I64: (<size_t><void *>argsort[int64_t], work)},
+    return {"argsort": {FE_F32: (<size_t><void *>argsort[float], work),
+                        FE_F64: (<size_t><void *>argsort[double], work),
+                        FE_I32: (<size_t><void *>argsort[int32_t], work),
+                        FE_I64: (<size_t><void *>argsort[int64_t], work)},
             "top_k": {FE_F32: (<size_t><void *>top_k[float], 0), FE_F64: (<size_t><void *>top_k[double], 0),
-                      FE_I32: (<size_t><void *>top_k[int32_t], 0), FE_I64: (<size_t><void *>top_k[int64_t], 0)},
+                      FE_I32: (<size_t><void *>top_k[int32_t], 0), FE_I64: (<size_t><void *>top_k[int64_t],
+                                                                            0)},
             "range": {FE_F32: (<size_t><void *>range_[float], 0), FE_F64: (<size_t><void *>range_[double], 0),
-                      FE_I32: (<size_t><void *>range_[int32_t], 0), FE_I64: (<size_t><void *>range_[int64_t], 0)}}
+                      FE_I32: (<size_t><void *>range_[int32_t], 0),
+                      FE_I64: (<size_t><void *>range_[int64_t], 0)}}

@@ -1,29 +1,31 @@
-/* Optimizer updates: a table of rules (SGD's takes the place of the plain one in _kernels/core/update.pyx), and the one engine that runs any of them over all parameters of a model.
+/* Optimizer updates: a table of rules (SGD's replaces the plain one in _kernels/core/update.pyx), and the
+ * engine that runs any rule over all parameters of a model.
  *
- * Arguments of a call: lr (1,), step (1,) int64, then for each parameter its group: weight, gradient, and what the rule
- * remembers about it (core/ops/update.py). There are no outputs: the inputs are changed where they lie, in one pass over memory.
- * A step's number below 0 says: change nothing this time. ints: [flag]. reals: [scale, three numbers], then for each
- * parameter its weight decay, l1 and l2; what the three numbers are each rule says.
+ * Arguments of a call: lr (1,), step (1,) int64, then for each parameter its group: weight, gradient, and the
+ * rule's state (core/ops/update.py). A call has no outputs: inputs are modified in place, in one pass over
+ * memory. A negative step number skips the update. ints: [flag]. reals: [scale, three numbers], then for each
+ * parameter its weight decay, l1 and l2; each rule documents its three numbers.
  *
- * A rule is a loop and a row. FE_UPDATE_LOOP(name, formula) makes the loop over n elements of a parameter, for float and
- * double; the formula says what becomes of element i:
+ * A rule is a loop and a row. FE_UPDATE_LOOP(name, formula) defines the loop over n elements of a parameter,
+ * for float and double; the formula updates element i:
  *
- *     w[i], m[i], v[i], s[i]   the weight, and what is remembered
- *     g                        the gradient, scaled, with those of the penalties in it
+ *     w[i], m[i], v[i], s[i]   the weight and the state
+ *     g                        the gradient, scaled, including the penalties' gradients
  *     lr, decay                the rate, and rate * weight decay
  *     b1, b2, eps, r1, r2      the three numbers; 1 - b1, 1 - b2
  *     c1, c2, rate, flag       corrections of bias; lr * c1; the flag
  *     FE_NORMS(x)              adds the squares of w[i] and x to the sums of this block
  *
- * A row, X(name, members, loop, ...), makes the kernel `name`: `members` in a group, the loop, and by name the fields of
- * fe_rule that are not 0. FE_UPDATE_TABLE lists the rows for update.pxd. Another file with rows is another table.
+ * A row, X(name, members, loop, ...), defines the kernel `name`: the size of a group, the loop, and by name
+ * the nonzero fields of fe_rule. FE_UPDATE_TABLE lists the rows for update.pxd. Another file with rows is
+ * another table.
  *
- * Rules that scale the rate of a parameter by norms have a pass of `norms` first: it leaves the sums of squares of each
- * block of FE_BLOCK elements in scratch, the threads meet, and the second pass adds up the blocks of a parameter in order.
- * So the result does not depend on the number of threads.
+ * Rules that scale the rate of a parameter by norms first run a pass of `norms`, which writes the sums of
+ * squares of each block of FE_BLOCK elements to scratch. After a barrier, the second pass adds up the blocks
+ * of a parameter in order, so the result does not depend on the number of threads.
  *
- * Compiled without fused multiply-add (setup.py): where two arrays are close the compiler takes a loop without vectors, and
- * would fuse otherwise there, so the last bit of a weight would depend on where it lies.
+ * Compiled without fused multiply-add (setup.py): where two arrays are close in memory the compiler picks a
+ * scalar loop and would fuse differently there, so the last bit of a weight would depend on its address.
  */
 #ifndef FLOWEDU_UPDATE_H
 #define FLOWEDU_UPDATE_H
@@ -45,13 +47,13 @@ typedef struct {             /* one parameter's coefficients */
 typedef void (*fe_loop)(void *const *p, int64_t n, fe_numbers *u);
 
 typedef struct {
-    int members;             /* of a group */
+    int members;             /* arrays in a group */
     const fe_loop *loop;     /* by FE_F32, FE_F64 */
-    int single;              /* how many members, the last ones, are one number per parameter */
-    const fe_loop *norms;    /* the pass before, or 0 */
-    void (*begin)(fe_numbers *u, double t);                                 /* a call's coefficients; t: the step, from 1 */
-    void (*each)(fe_numbers *u, const fe_view *group, double weight_decay); /* a parameter's, after its norms */
-    void (*end)(const fe_numbers *u, const fe_view *group);                 /* after all; one thread calls it */
+    int single;              /* number of trailing members that hold one number per parameter */
+    const fe_loop *norms;    /* the first pass, or 0 */
+    void (*begin)(fe_numbers *u, double t);                                 /* per call; t: step, from 1 */
+    void (*each)(fe_numbers *u, const fe_view *group, double weight_decay); /* per parameter, after norms */
+    void (*end)(const fe_numbers *u, const fe_view *group);                 /* last; called by one thread */
 } fe_rule;
 
 typedef struct {
@@ -112,7 +114,7 @@ static inline int fe_is_half(int dtype) { return dtype == FE_F16 || dtype == FE_
 
 static inline void *fe_address(const fe_view *v, int64_t i) { return v->data + fe_place(v, i) * fe_item[v->dtype]; }
 
-/* n numbers, `step` elements apart in memory and one after the other in the buffer, which holds 16-bit floats as float32. */
+/* n elements, `step` apart in memory and contiguous in the buffer, which holds 16-bit floats as float32. */
 #define FE_EACH(body) for (int64_t i = 0; i < n; i++) body; break
 static inline void fe_load(void *buffer, const void *at, int64_t step, int64_t n, int dtype) {
     float *b = (float *)buffer;
@@ -134,7 +136,8 @@ static inline void fe_store(void *at, int64_t step, const void *buffer, int64_t 
     }
 }
 
-/* Elements [lo, hi) of a group. Strided arrays and 16-bit floats pass through a small buffer, a piece of a row at a time. */
+/* Update elements [lo, hi) of a group. Strided arrays and 16-bit floats pass through a small buffer, in
+ * pieces of a row. */
 static void fe_part(const fe_loop *loops, int arrays, const fe_view *group, int64_t lo, int64_t hi, fe_numbers *u) {
     double buffer[FE_MAX_ARRAYS][FE_CHUNK];
     void *p[FE_MAX_ARRAYS] = {0}, *at[FE_MAX_ARRAYS];
@@ -180,7 +183,7 @@ static inline void fe_set_number(const fe_view *v, double x) {
 
 static inline int64_t fe_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-/* A parameter's norms, from the sums of its blocks. */
+/* Compute a parameter's norms from the sums of its blocks. */
 static void fe_add_blocks(const double *sums, int64_t blocks, fe_numbers *u) {
     double w = 0, g = 0;
     for (int64_t i = 0; i < blocks; i++) {
@@ -191,8 +194,8 @@ static void fe_add_blocks(const double *sums, int64_t blocks, fe_numbers *u) {
     u->g_norm = sqrt(g);
 }
 
-/* One pass over all parameters. Rules with norms share whole blocks, whose sums are in scratch: the first pass writes them,
- * the second reads them. */
+/* Run one pass over all parameters. Rules with norms split work by whole blocks, whose sums are in scratch:
+ * the first pass writes the sums, the second reads them. */
 static void fe_sweep(const fe_rule *rule, const fe_call *call, const fe_team *team, fe_numbers u, int first) {
     const int size = rule->members, groups = (call->nin - 2) / size;
     const int64_t unit = rule->norms ? FE_BLOCK : 1;
@@ -229,7 +232,7 @@ static void fe_sweep(const fe_rule *rule, const fe_call *call, const fe_team *te
 
 static int fe_update(const fe_rule *rule, fe_call *call, const fe_team *team) {
     const int64_t step = fe_index(&call->args[1], 0);
-    if (step < 0) return FE_OK;                                            /* this step is left out */
+    if (step < 0) return FE_OK;                                            /* this step is skipped */
     const double *r = call->reals;
     fe_numbers u = {.lr = fe_number(&call->args[0]), .scale = r[0], .beta1 = r[1], .beta2 = r[2], .epsilon = r[3],
                     .c1 = 1, .c2 = 1, .flag = (int)call->ints[0]};
@@ -240,7 +243,7 @@ static int fe_update(const fe_rule *rule, fe_call *call, const fe_team *team) {
     }
     fe_sweep(rule, call, team, u, 0);
     if (rule->end) {
-        fe_wait(team);                                                     /* what it changes has been read by all */
+        fe_wait(team);                                                     /* all threads have read it */
         for (int i = 2; team->tid == 0 && i < call->nin; i += rule->members) rule->end(&u, &call->args[i]);
     }
     return FE_OK;

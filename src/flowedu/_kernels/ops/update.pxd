@@ -1,4 +1,4 @@
-# The tables of rules that update.h makes, for the modules that hold one.
+# The tables of rules defined by update.h, for the modules that have one.
 from flowedu._kernels.core.abi cimport *
 
 cdef extern from "update.h" nogil:
@@ -13,10 +13,11 @@ cdef extern from "update.h" nogil:
 
 
 cdef inline dict listed(const fe_update_entry *entries, int n):
-    """{kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}; the key is lr's dtype, the
-    parameters' is looked up."""
+    """Return {kernel name: {dtype code: (kernel address, address of its scratch size or 0)}}; the key is lr's
+    dtype, the parameters' dtype is read at run time."""
     table = {}
     for i in range(n):
-        entry = <size_t><void *>entries[i].kernel, <size_t><void *>entries[i].work if entries[i].rule.norms else 0
+        entry = (<size_t><void *>entries[i].kernel, <size_t><void *>entries[i].work if entries[i].rule.norms
+                 else 0)
         table[entries[i].name.decode()] = {FE_F32: entry, FE_F64: entry}
     return table

@@ -1,13 +1,13 @@
-/* Updates that give every element, or every parameter, a rate of its own: rules for update.h. Those called _update are of
- * job functions (flow.optimizer, OneFlow 0.4), those called _step of tensors (flow.optim); where the formula is one, so is
- * the rule. Numbers: beta1, beta2, epsilon where nothing else is said. */
+/* Updates with a rate per element or per parameter: rules for update.h. Names with _update belong to job
+ * functions (flow.optimizer, OneFlow 0.4), names with _step to tensors (flow.optim); rules with the same
+ * formula are shared. The numbers are beta1, beta2, epsilon unless noted otherwise. */
 #include "update_sgd.h"
 
 /* ---- Adam. The flag: correct the bias. */
 FE_UPDATE_LOOP(adam,
                const T a = b1 * m[i] + r1 * g; const T c = b2 * v[i] + r2 * g * g; m[i] = a; v[i] = c;
                w[i] -= lr * (a / (FE_ROOT(c) + eps)) + decay * w[i])
-static void adam_begin(fe_numbers *u, double t) { /* weight decay, too, goes by the corrected rate */
+static void adam_begin(fe_numbers *u, double t) { /* weight decay also uses the corrected rate */
     if (u->flag) u->lr *= sqrt(1.0 - pow(u->beta2, t)) / (1.0 - pow(u->beta1, t));
 }
 
@@ -40,19 +40,20 @@ FE_UPDATE_LOOP(adadelta,
                const T a = b1 * m[i] + r1 * g * g; const T c = FE_ROOT(v[i] + eps) / FE_ROOT(a + eps) * g; m[i] = a;
                v[i] = b1 * v[i] + r1 * c * c; w[i] -= lr * c + decay * w[i])
 
-/* ---- LARS: momentum at a rate by the norms of weight and gradient. Numbers: beta, coefficient, epsilon. */
+/* ---- LARS: momentum with a rate scaled by the norms of weight and gradient. Numbers: beta, coefficient,
+ * epsilon. */
 FE_UPDATE_LOOP(lars_norms, FE_NORMS(g))
 static void lars_each(fe_numbers *u, const fe_view *group, double weight_decay) {
     if (u->w_norm > 0 && u->g_norm > 0)
         u->lr *= u->beta2 * u->w_norm / (u->epsilon + u->g_norm + weight_decay * u->w_norm);
 }
 
-/* ---- LAMB: the step of Adam at a rate by the norms of weight and step. */
+/* ---- LAMB: Adam's step with a rate scaled by the norms of weight and step. */
 static void lamb_rate(fe_numbers *u, const fe_view *group, double weight_decay) {
     if (u->w_norm > 0 && u->g_norm > 0) u->lr *= u->w_norm / u->g_norm;
 }
 
-/* lamb_update remembers the powers of beta1 and beta2, numbers 4 and 5 of a group, for its corrections. */
+/* lamb_update stores the powers of beta1 and beta2, numbers 4 and 5 of a group, for its corrections. */
 FE_UPDATE_LOOP(lamb_norms,
                m[i] = b1 * m[i] + r1 * g; v[i] = b2 * v[i] + r2 * g * g;
                FE_NORMS(c1 * m[i] / (FE_ROOT(c2 * v[i]) + eps)))

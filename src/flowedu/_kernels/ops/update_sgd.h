@@ -1,10 +1,10 @@
 /* Stochastic gradient descent: rules for update.h. */
 FE_UPDATE_LOOP(sgd, w[i] -= lr * g + decay * w[i])
 
-/* OneFlow 0.4's momentum has the learning rate inside. The number: beta. */
+/* OneFlow 0.4's momentum includes the learning rate. The number: beta. */
 FE_UPDATE_LOOP(momentum, const T a = b1 * m[i] - lr * g; m[i] = a; w[i] += a - decay * w[i])
 
-/* Momentum of flow.optim. Numbers: beta, dampening; the flag: Nesterov's. */
+/* Momentum in flow.optim. Numbers: beta, dampening; the flag: Nesterov's. */
 FE_UPDATE_LOOP(dampened, m[i] = b1 * m[i] + r2 * g; w[i] -= lr * (flag ? g + b1 * m[i] : m[i]) + decay * w[i])
 
 #define FE_SGD_RULES(X)             \

@@ -1,14 +1,14 @@
 # cython: language_level=3
-"""within: a copy of x, made only if all values of the last input are inside bounds.
+"""within: a copy of x, written only if all values of the last input are inside bounds.
 
-A value outside them ends the call with FE_BAD_INDEX; `detail` holds the bits of that value as a double.
+A value outside the bounds ends the call with FE_BAD_INDEX; `detail` holds the bits of that value as a double.
 """
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 from flowedu._kernels.core.abi cimport *
 
 cdef enum:
-    RUN = 256                    # values that are compared before the result of all is looked at: such a loop is vectorized
+    RUN = 256                    # values compared per test of the result: a vectorized loop
 
 ctypedef fused number:
     float
@@ -21,8 +21,8 @@ ctypedef fused number:
 
 
 cdef int within(fe_call *call, const fe_team *team, number *tag) noexcept nogil:
-    """ints: [nan, low, high]; reals: [low, high]. Inputs: x, and the values that are compared (x itself, if it is alone).
-    With nan=1 a NaN is inside."""
+    """Check the values, then copy x. ints: [nan, low, high]; reals: [low, high]. Inputs: x, and the values to
+    check (x itself if it is the only input). With nan=1 a NaN is inside."""
     cdef fe_view *x = &call.args[0]
     cdef fe_view *y = &call.args[call.nin]
     cdef number *v = <number *>call.args[call.nin - 1].data
@@ -58,7 +58,11 @@ cdef int within(fe_call *call, const fe_team *team, number *tag) noexcept nogil:
 
 def table():
     """{kernel name: {dtype code: (kernel address, 0)}}; the dtype is that of the values that are compared."""
-    return {"within": {FE_F32: (<size_t><void *>within[float], 0), FE_F64: (<size_t><void *>within[double], 0),
-                       FE_I8: (<size_t><void *>within[int8_t], 0), FE_U8: (<size_t><void *>within[uint8_t], 0),
-                       FE_BOOL: (<size_t><void *>within[uint8_t], 0), FE_I16: (<size_t><void *>within[int16_t], 0),
-                       FE_I32: (<size_t><void *>within[int32_t], 0), FE_I64: (<size_t><void *>within[int64_t], 0)}}
+    return {"within": {FE_F32: (<size_t><void *>within[float], 0), FE_F64: (<size_t><void *>within[double],
+                                                                            0),
+                       FE_I8: (<size_t><void *>within[int8_t], 0), FE_U8: (<size_t><void *>within[uint8_t],
+                                                                           0),
+                       FE_BOOL: (<size_t><void *>within[uint8_t], 0),
+                       FE_I16: (<size_t><void *>within[int16_t], 0),
+                       FE_I32: (<size_t><void *>within[int32_t], 0),
+                       FE_I64: (<size_t><void *>within[int64_t], 0)}}

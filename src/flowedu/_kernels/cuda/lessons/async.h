@@ -1,5 +1,5 @@
-/* Copies from main memory to shared memory that pass no register and that nobody waits for before asynchronous_wait():
- * of GPUs since sm_80. Older ones, and the simulator, copy at once. */
+/* Asynchronous copies from global to shared memory that bypass registers (sm_80 and newer);
+ * asynchronous_wait() waits for them. Older GPUs, and the simulator, copy synchronously. */
 #ifndef FLOWEDU_CUDA_LESSONS_ASYNC_H
 #define FLOWEDU_CUDA_LESSONS_ASYNC_H
 
@@ -9,7 +9,7 @@
 #define ASYNCHRONOUS 1
 #endif
 
-/* N bytes, 4 or 16, of which the first `there` are copied and the others become zero. */
+/* N bytes, 4 or 16: the first `there` bytes are copied, the others become zero. */
 template <int N> __device__ __forceinline__ void asynchronous_copy(float *to, const float *from, int there) {
 #if ASYNCHRONOUS
     const unsigned address = (unsigned)__cvta_generic_to_shared(to);
@@ -21,7 +21,7 @@ template <int N> __device__ __forceinline__ void asynchronous_copy(float *to, co
 #endif
 }
 
-/* This thread's copies have arrived; a barrier says so to the others. */
+/* Wait for this thread's copies; other threads see the data after a barrier. */
 __device__ __forceinline__ void asynchronous_wait() {
 #if ASYNCHRONOUS
     asm volatile("cp.async.wait_all;" ::: "memory");

@@ -1,13 +1,13 @@
-/* Attention, second step: no scores in memory ("flash attention"). A block takes 32 queries and goes through the keys
- * in tiles of 32. Of each query it keeps the largest score so far, the sum of exp(score - largest), and the weighted
- * sum of the values so far; when a larger score comes, both are scaled down to it (online.h). A warp has 4 queries, a
- * lane one key of the tile, and of the result columns `lane` and `lane + 32`. Blocks of 256 threads; width: at most
- * 64. */
+/* Attention, second step: no scores in memory ("flash attention"). A block takes 32 queries and iterates over
+ * the keys in tiles of 32. For each query it keeps the largest score so far, the sum of exp(score - largest),
+ * and the weighted sum of the values so far; when a larger score comes, both sums are rescaled (online.h). A
+ * warp has 4 queries; a lane has one key of the tile, and the result columns `lane` and `lane + 32`. Blocks
+ * of 256 threads; width: at most 64. */
 #include "fold.h"
 
 enum { KEYS = 32, WIDTH = 64, OWN = 4 };
 
-/* Rows first ... first + 31 of a matrix, zeros where there is none. */
+/* Rows first ... first + 31 of a matrix, with zeros past its end. */
 template <int PITCH>
 __device__ __forceinline__ void bring(T (*tile)[PITCH], const T *x, index_t first, index_t rows, index_t width) {
     for (int i = threadIdx.x; i < KEYS * WIDTH; i += 256) {

@@ -1,7 +1,7 @@
-/* Attention, first step: as it is written down, in three kernels. The scores of all queries with all keys lie in
- * memory, a number for each pair: they are written, read three times and written again for the softmax, and read for
- * the product. For ten thousand tokens that is a matrix of a hundred million numbers. Blocks of 16 x 16; of the
- * softmax, of 256 threads. */
+/* Attention, first step: the definition, in three kernels. The scores of all queries with all keys are stored
+ * in memory, one number per pair: they are written, read three times and written again for the softmax, and
+ * read for the product. For ten thousand tokens that is a matrix of a hundred million numbers. Blocks of 16 x
+ * 16; for the softmax, of 256 threads. */
 #include "fold.h"
 
 enum { SIDE = 16 };
@@ -11,7 +11,7 @@ __device__ void product(index_t rows, index_t cols, index_t depth, const T *a, c
                         T factor, T *y) {
     __shared__ T a_tile[SIDE][SIDE], b_tile[SIDE][SIDE + 1];
     const index_t row = (index_t)blockIdx.y * SIDE + threadIdx.y, first = (index_t)blockIdx.x * SIDE;
-    const bool across = right == 1;                          /* neighbouring threads read neighbours, however b lies */
+    const bool across = right == 1;                          /* adjacent threads read adjacent elements */
     const int s = across ? threadIdx.y : threadIdx.x, col = across ? threadIdx.x : threadIdx.y;
     T sum = 0;
     for (index_t k = 0; k < depth; k += SIDE) {

@@ -1,5 +1,6 @@
-/* A convolution, first step: as it is written down, a thread for each result. x is (n, c, h, w), the weights are (o,
- * c, kh, kw), y is (n, o, oh, ow). Every product takes two loads: each pixel is read o * kh * kw times. */
+/* A convolution, first step: the definition, with one thread per result. x is (n, c, h, w), the weights are
+ * (o, c, kh, kw), y is (n, o, oh, ow). Every product takes two loads: each pixel is read o * kh * kw times.
+ */
 #include "view.h"
 
 extern "C" __global__ void conv_direct(index_t n, index_t c, index_t h, index_t w, index_t o, index_t kh, index_t kw,

@@ -1,7 +1,7 @@
-/* A convolution, second step: a matrix product (matmul_shared.cu). A row of A are the weights of an output channel; a
- * column of B is what an output pixel sees, c * kh * kw numbers. B is never written down: an element is looked up in
- * the image when a tile wants it ("implicit GEMM"). ../conv.cu is this with ../product.h, and its two gradients.
- * Blocks of 16 x 16. */
+/* A convolution, second step: a matrix product (matmul_shared.cu). A row of A holds the weights of an output
+ * channel; a column of B holds the c * kh * kw inputs of an output pixel. B is never stored: an element is
+ * read from the image when a tile needs it ("implicit GEMM"). ../conv.cu combines this with ../product.h, and
+ * has the two gradients. Blocks of 16 x 16. */
 #include "view.h"
 
 enum { SIDE = 16 };

@@ -15,7 +15,7 @@ extern "C" __global__ void __launch_bounds__(256) matmul_double(index_t rows, in
     B.store(B.fetched(0), b_strip[0]);
     for (index_t k = 0; k < depth; k += DEPTH, now ^= 1) {
         __syncthreads();                                     /* this pair is complete, and the other one read */
-        const float4 next_a = A.fetched(k + DEPTH), next_b = B.fetched(k + DEPTH);   /* behind the end: zeros */
+        const float4 next_a = A.fetched(k + DEPTH), next_b = B.fetched(k + DEPTH);   /* past the end: zeros */
         results.add(a_strip[now], b_strip[now]);
         if (k + DEPTH >= depth) break;
         A.store(next_a, a_strip[now ^ 1]);

@@ -1,5 +1,5 @@
-/* A matrix product, first step: a thread for each result. Every element of a is read `cols` times from main memory, every
- * element of b `rows` times: 2 loads for 2 operations, so memory is what it waits for. */
+/* A matrix product, first step: one thread per result. Every element of a is read `cols` times from global
+ * memory, every element of b `rows` times. 2 loads for 2 operations make it memory-bound. */
 #include "view.h"
 
 extern "C" __global__ void matmul_naive(index_t rows, index_t cols, index_t depth, const T *a, const T *b, T *y) {

@@ -1,5 +1,6 @@
-/* The largest of some numbers and the sum of exp(number - largest), made together in one pass ("online"): when a
- * larger number comes, the sum so far is scaled down to it. Two of these join to the one of all their numbers. */
+/* The largest of some numbers and the sum of exp(number - largest), computed in one pass ("online"): when a
+ * larger number comes, the sum so far is rescaled. Two such pairs can be merged into the pair for all their
+ * numbers. */
 #ifndef FLOWEDU_CUDA_LESSONS_ONLINE_H
 #define FLOWEDU_CUDA_LESSONS_ONLINE_H
 #include "fold.h"
@@ -13,7 +14,7 @@ struct Online {
     }
 };
 
-/* All lanes of the warp get what they have together. */
+/* Every lane of the warp receives the merged result. */
 __device__ __forceinline__ Online joined_by_warp(Online v) {
 #pragma unroll
     for (int step = 16; step > 0; step /= 2)

@@ -1,6 +1,6 @@
-/* softmax of rows, first step: as it is written down. A block takes a row and goes through it three times: for the
- * largest element (exp must not overflow), for the sum, for the results. Each element is read three times and written
- * once. */
+/* softmax of rows, first step: the definition. A block takes a row and traverses it three times: for the
+ * largest element (exp must not overflow), for the sum, and for the results. Each element is read three times
+ * and written once. */
 #include "fold.h"
 
 extern "C" __global__ void softmax_three(index_t rows, index_t n, const T *x, T *y) {

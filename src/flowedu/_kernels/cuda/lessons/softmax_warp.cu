@@ -16,7 +16,7 @@ extern "C" __global__ void __launch_bounds__(128) softmax_warp(index_t rows, ind
         top = fold_warp<Max>(top);
 #pragma unroll
         for (int i = 0; i < OWN; i++) {
-            own[i] = exp(own[i] - top);                      /* of what is not there: 0 */
+            own[i] = exp(own[i] - top);                      /* 0 for lanes past the row's end */
             sum += own[i];
         }
         sum = fold_warp<Sum>(sum);

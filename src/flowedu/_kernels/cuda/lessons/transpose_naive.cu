@@ -1,5 +1,5 @@
-/* A transposition, first step: a thread for each element. A warp reads 32 neighbours, which lie in 4 sectors of 32
- * bytes, and writes 32 elements of a column, which lie in 32. Blocks of 32 x 32 threads. */
+/* A transposition, first step: one thread per element. A warp reads 32 adjacent elements, in 4 sectors of 32
+ * bytes, and writes 32 elements of a column, in 32 sectors. Blocks of 32 x 32 threads. */
 #include "view.h"
 
 extern "C" __global__ void transpose_naive(index_t rows, index_t cols, const T *x, T *y) {

@@ -1,5 +1,6 @@
-/* A transposition, third step: rows of 33 elements, of which one is never used. Element (i, j) of the tile lies in
- * bank (i + j) % 32, so a column lies in 32 banks, as a row does. ../copy.cu is this, for any number of matrices. */
+/* A transposition, third step: rows of 33 elements, with one unused. Element (i, j) of the tile is in bank (i
+ * + j) % 32, so a column spreads over 32 banks, as a row does. ../copy.cu does this for any number of
+ * matrices. */
 #include "view.h"
 
 extern "C" __global__ void transpose_padded(index_t rows, index_t cols, const T *x, T *y) {

@@ -1,5 +1,6 @@
-/* A transposition, second step: a block carries a tile of 32 x 32 through shared memory, where it turns. Now a warp
- * writes neighbours, too. But it reads a column of the tile, and that lies in one bank: 32 turns for one access. */
+/* A transposition, second step: a block moves a tile of 32 x 32 through shared memory, where it is
+ * transposed. Now a warp also writes adjacent elements. But it reads a column of the tile, which is in one
+ * bank: 32 cycles for one access. */
 #include "view.h"
 
 extern "C" __global__ void transpose_tile(index_t rows, index_t cols, const T *x, T *y) {
