@@ -1,4 +1,4 @@
-"""Optimizations with identical results: specialized records and passes that register themselves.
+"""Optional optimizations: specialized ops, kernels, and passes that register themselves when imported.
 
-Everything runs without them.
+They change the speed of a program, not its results.
 """

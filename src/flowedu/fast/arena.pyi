@@ -1,2 +1,3 @@
 """Written by `make stubs`: do not edit."""
-def place(buffers, budget: int = 2000) -> int: """Give every arena buffer its offset; returns the bytes the arena needs."""
+def place(buffers, budget: int = 2000) -> int:
+    """Set the offset of every arena buffer and return the size of the arena in bytes."""

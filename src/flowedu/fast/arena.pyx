@@ -1,12 +1,12 @@
 """Offsets of the buffers of a large plan: `place` of core/graph/memory.py in time proportional to the plan.
 
-`place` checks each buffer against all buffers already placed that are live at the same time. For n buffers
-these are n * n / 2 checks, which take a second for a thousand buffers in Python. Here the placed buffers are
-in an array sorted by offset, so the search ends at the first gap, and the offsets are the same. In training,
-however, all values saved for backward are live at once, and no order makes the checks few. The number of
-checks is therefore limited to BUDGET per buffer, enough for thousands of buffers. When the budget is used up,
-the remaining (smallest) buffers are placed above the others, as a caching allocator would place them: step by
-step, each into the smallest free hole.
+`place` checks each buffer against all placed buffers that are live at the same time. For n buffers these
+are n * n / 2 checks, which take a second for a thousand buffers in Python. Here the placed buffers are in
+an array sorted by offset, so the search ends at the first gap, and the offsets are the same. In training,
+however, all values saved for the backward pass are live at once, and many checks remain. Their number is
+therefore limited to BUDGET per buffer, enough for thousands of buffers. When the budget is used up, the
+remaining (smallest) buffers are placed above the others in order of time, each in the smallest free hole,
+like in a caching allocator.
 """
 from bisect import bisect_left, insort
 from heapq import heappop, heappush
@@ -18,7 +18,7 @@ from libc.string cimport memmove
 from flowedu.core.graph import memory
 
 cdef enum:
-    BUDGET = 2000                # looks at a buffer that is placed, for each that is to be placed
+    BUDGET = 2000                # checks against placed buffers, per buffer
 
 cdef struct Placed:
     int64_t offset, end
@@ -26,12 +26,12 @@ cdef struct Placed:
 
 
 def place(buffers, int64_t budget=BUDGET) -> int:
-    """Give every arena buffer its offset; returns the bytes the arena needs.
+    """Set the offset of every arena buffer and return the size of the arena in bytes.
 
     Args:
-        budget: how many looks at another there may be for each buffer, before the rest are placed step by step.
+        budget: number of checks per buffer before the remaining buffers are placed step by step.
     """
-    if memory.place.__code__.co_filename != memory.__file__:           # a reader's answer to the exercise
+    if memory.place.__code__.co_filename != memory.__file__:           # a reader's solution of the exercise
         return memory.place(buffers)
     todo = sorted([b for b in buffers if b.in_arena], key=lambda b: (-b.nbytes, b.first))
     done, size = largest_first(todo, budget * len(todo))
@@ -49,7 +49,7 @@ def place(buffers, int64_t budget=BUDGET) -> int:
 
 
 cdef tuple largest_first(list todo, int64_t looks):
-    """Each at the lowest offset where it overlaps no live neighbour, as long as there are looks left: (how many, bytes)."""
+    """Place each buffer at its lowest free offset within `looks` checks. Return (number placed, bytes)."""
     cdef int n = len(todo), count = 0, j, low, half, where
     cdef int first, last
     cdef int64_t at, need, size = 0
@@ -64,7 +64,7 @@ cdef tuple largest_first(list todo, int64_t looks):
                 if placed[j].first <= last and first <= placed[j].last and placed[j].end > at:
                     at = placed[j].end
                 j += 1
-            low, where = 0, j                           # behind those that begin at `at` or before
+            low, where = 0, j                           # insert after buffers with offset <= `at`
             while low < where:
                 half = (low + where) // 2
                 if placed[half].offset <= at:
@@ -74,7 +74,7 @@ cdef tuple largest_first(list todo, int64_t looks):
             memmove(&placed[where + 1], &placed[where], (count - where) * sizeof(Placed))
             placed[where].offset, placed[where].end = at, at + need
             placed[where].first, placed[where].last = first, last
-            looks -= 1 + j + (count - where) // 8       # eight are moved in the time of a look
+            looks -= 1 + j + (count - where) // 8       # moving eight entries takes as long as one check
             b.offset, size, count = at, max(size, at + need), count + 1
             if looks < 0:
                 break
@@ -84,14 +84,14 @@ cdef tuple largest_first(list todo, int64_t looks):
 
 
 cdef int64_t step_by_step(list todo, int64_t base) except -1:
-    """All above `base`, in the order of their steps, each in the smallest hole it fits into, or else at the end: the end."""
+    """Place buffers above `base` by time, each in the smallest hole that fits or on top. Return the top."""
     cdef int64_t top = base, need, at, hole
-    cdef list holes = [], alive = []                    # (bytes, offset) and (last, offset, end), by the first
-    cdef dict starts = {}, ends = {}                    # of the holes: {offset: end}, {end: offset}
+    cdef list holes = [], alive = []                    # sorted (bytes, offset), heap of (last, offset, end)
+    cdef dict starts = {}, ends = {}                    # holes: {offset: end}, {end: offset}
     for b in sorted(todo, key=lambda b: b.first):
         while alive and alive[0][0] < b.first:
             _, at, hole = heappop(alive)
-            for start, end in ((ends.get(at), at), (hole, starts.get(hole))):      # the neighbours, if they are holes
+            for start, end in ((ends.get(at), at), (hole, starts.get(hole))):      # merge adjacent holes
                 if start is not None and end is not None:
                     _closed(holes, starts, ends, start, end)
                     at, hole = min(at, start), max(hole, end)
@@ -104,7 +104,7 @@ cdef int64_t step_by_step(list todo, int64_t base) except -1:
             _closed(holes, starts, ends, at, hole)
             if hole > at + need:
                 _opened(holes, starts, ends, at + need, hole)
-        elif top in ends:                               # what is free at the end, and more
+        elif top in ends:                               # extend the hole at the end
             at = ends[top]
             _closed(holes, starts, ends, at, top)
             top = at + need

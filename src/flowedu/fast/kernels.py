@@ -1,5 +1,7 @@
-"""The kernels of the course's ops, nearer to memory: they take the places of the plain ones in _kernels/core; and the
-caching allocator, which takes that of the plain one."""
+"""Cache-aware kernels of the course's ops and the caching allocator.
+
+They replace the plain kernels of _kernels/core and the plain allocator.
+"""
 from flowedu._kernels import register
 from flowedu.fast import memory  # noqa: F401
 

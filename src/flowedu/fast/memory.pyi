@@ -1,6 +1,5 @@
 """Written by `make stubs`: do not edit."""
 def empty_cache() -> None: """Return all cached memory to the system."""
-def memory_stats() -> dict: """Bytes in use by arrays (`live`) and held for reuse (`cached`)."""
-def set_cache(enabled: bool) -> None:
-    """Switch reuse of freed blocks on or off (off lets a memory checker see every access)."""
-def zeros(shape: tuple, dtype, cls): """A new array of zeros, of class `cls`."""
+def memory_stats() -> dict: """Return the bytes in use by arrays (`live`) and the bytes held for reuse (`cached`)."""
+def set_cache(enabled: bool) -> None: """Enable or disable the cache of freed blocks."""
+def zeros(shape: tuple, dtype, cls): """Return a new array of zeros, of class `cls`."""

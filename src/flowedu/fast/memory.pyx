@@ -1,9 +1,10 @@
-"""The caching allocator: it takes the place of the plain one in core/values/storage.pyx when this is imported.
+"""Caching allocator. Importing this module replaces the plain allocator of core/values/storage.pyx.
 
-A fresh page costs 1.4 us to touch, a ReLU over it 0.4 us: memory that was just freed is the fastest memory there is.
-So freed blocks go to free lists by size class (four classes to a doubling) and are handed out again.
+The first write to a new page takes 1.4 us, a ReLU over it 0.4 us, so recently freed memory is much faster.
+Freed blocks are therefore kept in free lists by size class (four classes per power of two) and reused.
 
-Zeros that are to be written later, `zeros`, are fresh pages: those are zero, and are touched once.
+Large arrays of `zeros` are new pages, which the system zeroes at the first access, so they are written only
+once.
 """
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
@@ -34,19 +35,19 @@ cdef extern from *:
     int munmap(void *p, size_t n) noexcept nogil
 
 cdef enum:
-    CLASSES = 160                # they reach to spec.LARGEST; a block's `bucket` is that of its class, or CLASSES more: `mapped`
+    CLASSES = 160                # enough for spec.LARGEST; Block.bucket is the class, + CLASSES if `mapped`
     SMALLEST = 64
     HUGE = 1 << 21
-    MAPPED = 1 << 18             # from here on zeros are pages of their own
+    MAPPED = 1 << 18             # least size of zeros with separate pages
 
 cdef Block *FREE[CLASSES]
 memset(FREE, 0, sizeof(FREE))
 cdef int64_t cached_bytes = 0, cache_limit = 1 << 30, LARGEST = _LARGEST
-cdef bint want_zeros = False, got_zeros = False          # of the block that is taken next, and of the one taken last
+cdef bint want_zeros = False, got_zeros = False          # requested for the next block; true for the last
 
 
 cdef int size_class(int64_t nbytes, int64_t *rounded) noexcept nogil:
-    """Index and size of the smallest class that holds nbytes: 64, 80, 96, 112, 128, 160, ..."""
+    """Return the index of the smallest class for nbytes and set its size: 64, 80, 96, 112, 128, 160, ..."""
     cdef int64_t base = SMALLEST, step
     cdef int c = 0
     while base * 2 < nbytes:
@@ -61,8 +62,7 @@ cdef int size_class(int64_t nbytes, int64_t *rounded) noexcept nogil:
 
 
 cdef Block *cached_take(int64_t nbytes) noexcept:
-    """A block of the class of nbytes: one that was freed, or a new one. NULL: there is no memory, not even after the cached
-    blocks were given back."""
+    """Return a freed or new block of the class of nbytes. NULL: no memory, even with an empty cache."""
     global cached_bytes, got_zeros
     cdef int64_t size = 0
     cdef int c
@@ -88,7 +88,7 @@ cdef Block *cached_take(int64_t nbytes) noexcept:
 
 
 cdef Block *fresh(int64_t size) noexcept:
-    """Of a large block the pages are large, as NumPy asks for: fewer to touch first, fewer to look up."""
+    """Allocate a block. Large blocks get huge pages, as in NumPy, for fewer page faults and TLB misses."""
     cdef Block *b
     cdef void *data = NULL
     if size < 2 * HUGE:
@@ -104,7 +104,7 @@ cdef Block *fresh(int64_t size) noexcept:
 
 
 cdef Block *mapped(int64_t size) noexcept:
-    """Pages of its own, which are zero, and large ones where they fit: blocks that are taken in a row lie in a row."""
+    """Allocate a block of new zero pages, huge if possible, so that consecutive blocks are contiguous."""
     cdef Block *b = <Block *>malloc(sizeof(Block))
     cdef int64_t more = HUGE if size >= 2 * HUGE else 0, before
     cdef char *data = <char *>storage_map(size + more) if b != NULL else NULL
@@ -125,7 +125,7 @@ cdef Block *mapped(int64_t size) noexcept:
 
 
 cdef void returned(Block *b) noexcept:
-    """Give a block back to the system."""
+    """Return a block to the system."""
     if b.bucket < CLASSES:
         plain_give(b)
         return
@@ -135,7 +135,7 @@ cdef void returned(Block *b) noexcept:
 
 
 cdef void cached_give(Block *b) noexcept:
-    """Keep a freed block, unless it is of no class: it was made while there was no cache."""
+    """Cache a freed block, unless it has no class because it was allocated while the cache was disabled."""
     global cached_bytes
     if b.bucket < 0 or cached_bytes + b.nbytes > cache_limit:
         returned(b)
@@ -165,12 +165,12 @@ def empty_cache() -> None:
 
 
 def memory_stats() -> dict:
-    """Bytes in use by arrays (`live`) and held for reuse (`cached`)."""
+    """Return the bytes in use by arrays (`live`) and the bytes held for reuse (`cached`)."""
     return {"live": storage.bytes_in_use(), "cached": cached_bytes}
 
 
 def zeros(tuple shape, dtype, cls):
-    """A new array of zeros, of class `cls`. The pages of a large one are touched when they are written first."""
+    """Return a new array of zeros, of class `cls`. A large one gets its pages at the first write to each."""
     global want_zeros
     cdef Array a
     want_zeros = memory.take == cached_take
@@ -184,7 +184,11 @@ def zeros(tuple shape, dtype, cls):
 
 
 def set_cache(bint enabled) -> None:
-    """Switch reuse of freed blocks on or off (off lets a memory checker see every access)."""
+    """Enable or disable the cache of freed blocks.
+
+    Args:
+        enabled: reuse freed blocks. False allocates every block separately, for memory checkers.
+    """
     storage.separate = not enabled
     if enabled:
         memory.take, memory.give = cached_take, cached_give

@@ -1,7 +1,8 @@
-"""The operators of Tensor without a look-up: `x + y` goes straight to the C function of the class that Tensor inherits.
+"""Direct C slots for Tensor's operators: `x + y` calls TensorBase's C function without a method lookup.
 
-Python gives a class that is written in Python C slots which look methods up by name, also where it inherits them. Here
-Tensor and Parameter get those of TensorBase. Where an operator is assigned later, or in a subclass, Python exchanges its slot.
+The C slots of a class written in Python look methods up by name, also inherited ones. This module copies the
+slots of TensorBase to Tensor and Parameter. If an operator is assigned later or in a subclass, Python updates
+its slot.
 """
 from flowedu.core.eager.dispatch cimport TensorBase
 
@@ -20,12 +21,12 @@ cdef extern from "Python.h":
 
 
 cdef bint inherits(kind, str name):
-    """Whether x.name(y) and y.__rname__(x) are TensorBase's."""
+    """Return True if `kind` inherits __name__ and __rname__ from TensorBase."""
     return all([getattr(kind, n) is getattr(TensorBase, n) for n in (f"__{name}__", f"__r{name}__")])
 
 
 cdef int take_slots(kind) except -1:
-    """kind, a subclass of TensorBase, gets the C slots of the operators that it inherits."""
+    """Copy the C slots of the inherited operators to `kind`, a subclass of TensorBase."""
     cdef PyNumberMethods *own = (<PyTypeObject *>kind).tp_as_number
     cdef PyNumberMethods *base = (<PyTypeObject *>TensorBase).tp_as_number
     if inherits(kind, "add"):

@@ -1,4 +1,4 @@
-"""Reuse of freed tensor objects, as Python does for floats: most ops create one, and most live briefly.
+"""Reuse of freed tensor objects, like Python's free list of floats. Most ops create short-lived tensors.
 
 Python frees an instance of a Python class by searching for attributes that the class may have added. Tensor
 adds nothing to TensorBase, so an instance without .grad, link, and so on is freed in one step, and its memory
@@ -36,15 +36,15 @@ cdef extern from *:
             PyObject_GC_Del(o);
     }
 
-    static int fe_unusual(PyObject *o) {             /* a subclass's, __del__, or weak references to it */
+    static int fe_unusual(PyObject *o) {             /* a subclass, __del__, or weak references */
         return Py_TYPE(o) != fe_type || fe_type->tp_finalize || *(PyObject **)((char *)o + fe_type->tp_weaklistoffset);
     }
 
-    /* The long way: another tensor may hang on this one, and so on, so Python's trashcan is asked how deep it is. */
+    /* The slow path. Freeing may recurse into other tensors, so Python's trashcan limits the depth. */
     static void fe_dealloc_any(PyObject *o, destructor own) {
         PyTypeObject *type = Py_TYPE(o);
         if (type == fe_type && type->tp_finalize && PyObject_CallFinalizerFromDealloc(o) < 0)
-            return;                                  /* it lives on */
+            return;                                  /* __del__ revived the object */
         PyObject_GC_UnTrack(o);
         Py_TRASHCAN_BEGIN(o, own)
         fe_base->tp_dealloc(o);
@@ -55,7 +55,7 @@ cdef extern from *:
     static void fe_take_over(PyObject *type, PyObject *base, destructor own) {
         PyTypeObject *t = (PyTypeObject *)type, *b = (PyTypeObject *)base;
         if (t->tp_base != b || t->tp_basicsize != b->tp_basicsize || t->tp_alloc != PyType_GenericAlloc)
-            return;                                  /* a class with more in it: it stays as it is */
+            return;                                  /* the class adds fields, so it is left unchanged */
         fe_type = t, fe_base = b;
         t->tp_alloc = fe_alloc, t->tp_free = fe_free, t->tp_dealloc = own;
     }
@@ -70,14 +70,14 @@ cdef extern from *:
 
 
 cdef void drop(PyObject *o) noexcept:
-    """The last reference to a tensor is gone. It must not be counted again here: that would start this anew."""
+    """Free a tensor whose last reference was deleted. A new reference here would call this function again."""
     cdef void *node
     if fe_unusual(o) or (<TensorBase>o)._grad is not None or (<TensorBase>o).link is not None \
             or (<TensorBase>o).rare is not None or (<TensorBase>o)._layout is not None:
         fe_dealloc_any(o, <destructor>drop)
         return
     PyObject_GC_UnTrack(o)
-    give_up(<PyObject *>(<TensorBase>o)._grad)             # the four are None
+    give_up(<PyObject *>(<TensorBase>o)._grad)             # these four are None
     give_up(<PyObject *>(<TensorBase>o).link)
     give_up(<PyObject *>(<TensorBase>o).rare)
     give_up(<PyObject *>(<TensorBase>o)._layout)
@@ -85,7 +85,7 @@ cdef void drop(PyObject *o) noexcept:
     if (<TensorBase>o).block != NULL:
         block_drop((<TensorBase>o).block)
     fe_free(o)
-    give_up(<PyObject *>fe_type)                           # an instance counts as a reference to its class
+    give_up(<PyObject *>fe_type)                           # each instance holds a reference to its class
 
 
 fe_take_over(Tensor, TensorBase, <destructor>drop)

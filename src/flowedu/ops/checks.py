@@ -19,10 +19,13 @@ from flowedu.core.ops.call import engine
 from flowedu.core.ops.define import REGISTRY, define
 from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.core.values.dtype import bool_
+from flowedu.core.values.spec import Spec
+from flowedu.ops.types import Spread
 
 register("within")
 
-CHECKS: list[tuple] = []        # the attributes of each check that a GPU was given: it reports the number of one
+# The attributes of each check that a GPU was given: it reports the number of one.
+CHECKS: list[tuple] = []
 _numbers: dict[tuple, int] = {}
 
 
@@ -34,7 +37,8 @@ def check_number(attrs: tuple) -> int:
     return _numbers[attrs]
 
 
-def pack_bounds(tested, low, high, nan) -> tuple[tuple, tuple]:
+def pack_bounds(tested: Spec, low: float | None, high: float | None,
+                nan: bool) -> tuple[tuple[int, int, int], tuple[float, float]]:
     """([nan, low, high], [low, high]): the bounds as the element type can hold them."""
     least, most = -np.inf if low is None else float(low), np.inf if high is None else float(high)
     ints = (0, 0) if tested.dtype.is_floating_point else _whole_bounds(tested.dtype.numpy, least, most)
@@ -42,28 +46,36 @@ def pack_bounds(tested, low, high, nan) -> tuple[tuple, tuple]:
 
 
 def _whole_bounds(dtype: np.dtype, low: float, high: float) -> tuple[int, int]:
-    """The bounds as numbers of an integer dtype; if no number of it is inside, bounds that none is inside of."""
+    """Return the bounds as numbers of an integer dtype.
+
+    If no number of the dtype is inside, return bounds that contain no number.
+    """
     info = np.iinfo(np.uint8 if dtype.kind == "b" else dtype)
     if low > info.max or high < info.min:
         return info.max, info.min
     return int(np.ceil(max(low, info.min))), int(np.floor(min(high, info.max)))
 
 
-def value_error(bits: int, at: str | None, low, high, nan, words) -> errors.FlowError:
+def value_error(bits: int, at: str | None, low: float | None, high: float | None, nan: bool,
+                words: tuple) -> errors.FlowError:
     """Return the error of a check; bits: of the value that is outside, as a double."""
     return _error(float(np.int64(bits).view(np.float64)), at, low, high, words)
 
 
-def _error(value: float, at: str | None, low, high, words) -> errors.FlowError:
+def _error(value: float, at: str | None, low: float | None, high: float | None,
+           words: tuple) -> errors.FlowError:
     problem, expected, fix, kind = words or ("within: a value is out of range", "", "", "ArgumentError")
     whole = value.is_integer() and abs(value) < 2 ** 53
-    text = "" if low is True else str(int(value)) if whole else f"{value:.7g}"
+    text = str(int(value)) if whole else f"{value:.7g}"
+    if low is True:
+        text = ""
     bounds = [f"at least {low}"] * (low is not None) + [f"at most {high}"] * (high is not None)
-    return getattr(errors, kind)(problem.replace("{got}", text), expected=expected or " and ".join(bounds), got=text,
-                                 fix=fix, at=at)
+    return getattr(errors, kind)(problem.replace("{got}", text), expected=expected or " and ".join(bounds),
+                                 got=text, fix=fix, at=at)
 
 
-def _checked(x: np.ndarray, tested: np.ndarray, low, high, nan, words) -> np.ndarray:
+def _checked(x: np.ndarray, tested: np.ndarray, low: float | None, high: float | None, nan: bool,
+             words: tuple[str, ...]) -> np.ndarray:
     """Return a copy of x: the meaning of both records."""
     bad = np.zeros(tested.shape, bool) if nan else tested != tested
     bad = bad if low is None else bad | (tested < low)
@@ -81,17 +93,17 @@ within = define(
            pack=lambda x, low, high, nan: pack_bounds(x, low, high, nan)),
     Laws([dict(shapes=[(6, 12)], low=-2, high=255)], domain={"x": "few"}, float_only=False),
     grad={"x": lambda dy: dy},
-    doc="x; an error where a value of it is not in [low, high]. nan: whether NaN counts as inside. words: problem, "
-        "expected, fix, and class of the error.")
+    doc="x; an error where a value of it is not in [low, high]. nan: whether NaN counts as inside. words: "
+    "problem, expected, fix, and class of the error.")
 
 
-def _require_axes(x, tested):
+def _require_axes(x: Spec, tested: Spec) -> str:
     """Of one shape they are split alike; otherwise each device checks all of `tested`."""
     same = axes.same(x.ndim)
     return f"{same},{same if tested.shape == x.shape else axes.LETTERS[::-1][:tested.ndim].upper()}->{same}"
 
 
-def _apart(x, tested, attributes):
+def _apart(x: Spec, tested: Spec, attributes: dict) -> Spread:
     """Signatures in which x and `tested` are split independently: each device checks the part that it has."""
     pairs = {(a, b) for a in ("B", "P", *(f"S{i}" for i in range(x.ndim)))
              for b in ("B", *(f"S{i}" for i in range(tested.ndim)))}
@@ -112,8 +124,10 @@ require = define(
     doc="x; an error where a value of `tested` is not in [low, high]. nan: whether NaN counts as inside.")
 
 
-def require_range(x: Any, low: float | None = None, high: float | None = None, *, problem: str, tested: Any = None,
-                  nan: bool = False, expected: str = "", fix: str = "", error: type = errors.ArgumentError) -> Any:
+def require_range(x: Any, low: float | None = None, high: float | None = None, *, problem: str,
+                  tested: Any = None,
+                  nan: bool = False, expected: str = "", fix: str = "",
+                  error: type = errors.ArgumentError) -> Any:
     """Return x, with a check that all values of `tested` (default: of x) are in [low, high].
 
     Args:
@@ -128,8 +142,9 @@ def require_range(x: Any, low: float | None = None, high: float | None = None, *
 
 
 def nonzero(name: str, divisor: Any) -> Any:
-    """Return an integer divisor with a check against 0: integers have no infinity as the result of a
-    division by zero.
+    """Return an integer divisor with a check against 0.
+
+    Integers have no infinity as the result of a division by zero.
     """
     if not divisor.ndim and not getattr(divisor, "is_lazy", True):         # a Python number, most often
         tested = None if divisor.peek().all() else divisor
@@ -137,7 +152,8 @@ def nonzero(name: str, divisor: Any) -> Any:
         tested = divisor if divisor.dtype is bool_ else REGISTRY["not_equal"](divisor, 0)
     return divisor if tested is None else require_range(
         divisor, True, tested=tested, problem=f"{name}: ZeroDivisionError: whole numbers are divided by 0",
-        expected="divisors other than 0", fix="divide floats, or use flow.where first", error=errors.KernelError)
+        expected="divisors other than 0", fix="divide floats, or use flow.where first",
+        error=errors.KernelError)
 
 
 engine.nonzero = nonzero

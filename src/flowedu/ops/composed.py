@@ -1,5 +1,7 @@
-"""Elementwise ops made of others: one formula each, one fused kernel each, gradients for free. And lgamma, with digamma for
-its gradient."""
+"""Elementwise ops composed of others: one formula and one fused kernel each.
+
+Their gradients are derived from the formulas. Also lgamma, with digamma for its gradient.
+"""
 from __future__ import annotations
 
 import math
@@ -34,6 +36,7 @@ from flowedu.core.ops.record import Laws, Split
 from flowedu.core.values import dtype as dt
 from flowedu.ops.formula import elementwise
 from flowedu.ops.functions import as_input, tan
+from flowedu.ops.types import AnyTensor
 
 log_sigmoid = elementwise("log_sigmoid(x) -> y", formula=lambda x: neg(softplus(neg(x))))
 relu6 = elementwise("relu6(x) -> y", Split(rising=["x"]), formula=lambda x: minimum(relu(x), 6.0),
@@ -61,11 +64,11 @@ def gated(name: str, gate: Callable, slope: Callable) -> Op:
     return unary(name, lambda x: np.maximum(x, -_FAR) * gate(np.maximum(x, -_FAR)), lambda dy, x: grad(dy, x))
 
 
-def _sigmoid(x):
+def _sigmoid(x: np.ndarray) -> np.ndarray:
     return np.exp(np.minimum(x, 0)) / (1 + np.exp(-np.abs(x)))
 
 
-def _sigmoid_slope(x, rate=1.0):
+def _sigmoid_slope(x: AnyTensor, rate: float = 1.0) -> AnyTensor:
     s = sigmoid(x if rate == 1 else x * rate)
     return s * ((1 - s) * (x * rate) + 1)
 
@@ -73,18 +76,18 @@ def _sigmoid_slope(x, rate=1.0):
 _TANH_RATE, _CUBE = 2 * math.sqrt(2 / math.pi), 0.044715
 
 
-def _gelu_tanh_slope(x):
+def _gelu_tanh_slope(x: AnyTensor) -> AnyTensor:
     cube = square(x) * _CUBE
     s = sigmoid((x + x * cube) * _TANH_RATE)
     return s * ((1 - s) * x * ((cube * 3 + 1) * _TANH_RATE) + 1)
 
 
-def _mish_slope(x):
+def _mish_slope(x: AnyTensor) -> AnyTensor:
     t = tanh(softplus(x))
     return x * sigmoid(x) * (1 - square(t)) + t
 
 
-def _hardswish_slope(x):
+def _hardswish_slope(x: AnyTensor) -> AnyTensor:
     gate = relu6(x + 3)
     return (gate + relu6_grad(x, gate)) / 6
 
@@ -101,16 +104,17 @@ _lgamma = np.vectorize(lambda x: math.inf if x <= 0 and x % 1 == 0 else math.lga
 
 lgamma = unary("lgamma", as_input(_lgamma), lambda dy, x: dy * digamma(x), domain="positive")
 
-# ---- digamma = lgamma', for x of 0.5 or more: by digamma(x + 1) = digamma(x) + 1 / x eight steps up, where the series
-# log x - 1/2x - sum of B2k / 2k x^2k is exact to rounding. Of eight reciprocals: 1/x + 1/(x+7) = (2x+7) / x(x+7), ...
-def _bernoulli(w):
+# ---- digamma = lgamma', for x of 0.5 or more: by digamma(x + 1) = digamma(x) + 1 / x eight steps up, where
+# the series log x - 1/2x - sum of B2k / 2k x^2k is exact to rounding. Of eight reciprocals: 1/x + 1/(x+7) =
+# (2x+7) / x(x+7), ...
+def _bernoulli(w: AnyTensor) -> AnyTensor:
     y = w * (1 / 12)
     for c in (-691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12):
         y = w * (y + c)
     return y
 
 
-def _four(u):
+def _four(u: AnyTensor) -> AnyTensor:
     return reciprocal(u) + reciprocal(u + 6) + reciprocal(u + 10) + reciprocal(u + 12)
 
 
@@ -118,10 +122,11 @@ digamma_series = elementwise("digamma_series(x) -> y", Laws(domain={"x": "above_
                              formula=lambda x: log(x) - reciprocal(x) * 0.5 - _bernoulli(
                                  square(reciprocal(x))), doc="digamma(x) for x of 8 or more.")
 digamma_steps = elementwise("digamma_steps(x) -> y", Laws(domain={"x": "positive"}),
-                            formula=lambda x: (x + (x + 7)) * _four(x * (x + 7)), doc="digamma(x + 8) - digamma(x).")
+                            formula=lambda x: (x + (x + 7)) * _four(x * (x + 7)),
+                            doc="digamma(x + 8) - digamma(x).")
 
 
-def digamma(x):
+def digamma(x: AnyTensor) -> AnyTensor:
     """Return the derivative of lgamma, which has derivatives of its own. It is NaN at the poles -1, -2, ...
 
     Below 0.5 by digamma(x) = digamma(1 - x) - pi / tan(pi x). The angle is measured from the nearest integer,

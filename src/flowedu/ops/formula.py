@@ -1,12 +1,14 @@
 """Elementwise ops made of others, from one formula.
 
-`elementwise("softsign(x) -> y", formula=lambda x: x / (1 + abs_(x)))` is a whole op. The formula is run once under an
-interpreter that, instead of computing, writes down the tiles the ops would use: the result is one fused kernel, with no
-compiler at run time. The gradient, unless given, is that of the ops the formula is made of.
+`elementwise("softsign(x) -> y", formula=lambda x: x / (1 + abs_(x)))` is a whole op. The formula is run once
+under an interpreter that, instead of computing, writes down the tiles the ops would use: the result is one
+fused kernel, with no compiler at run time. The gradient, unless given, is that of the ops the formula is made
+of.
 """
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +26,10 @@ from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, DTypeError
 
 
-def elementwise(signature: str, *parts: Split | Laws, tile: str | None = None, formula: Callable | None = None,
-                ref: Callable | None = None, grad: dict | None = None, dtype: Callable | None = None, doc: str = "") -> Op:
+def elementwise(signature: str, *parts: Split | Laws, tile: str | None = None,
+                formula: Callable | None = None,
+                ref: Callable | None = None, grad: dict | Callable | None = None,
+                dtype: Callable | None = None, doc: str = "") -> Op:
     """Define a broadcasting elementwise op.
 
     Args:
@@ -50,15 +54,17 @@ class Symbol(Value):
 
     __slots__ = ("slot", "spec")
 
-    def __init__(self, slot: int, spec: Spec):
+    def __init__(self, slot: int, spec: Spec) -> None:
         self.slot, self.spec = slot, spec
 
 
 class Tracer:
     """The interpreter that turns op calls into instructions."""
 
-    def __init__(self, nin: int):
-        self.count, self.instrs, self.consts = nin, [], {}
+    def __init__(self, nin: int) -> None:
+        self.count = nin
+        self.instrs: list[tuple] = []
+        self.consts: dict[int, Any] = {}
         self.numbers: dict[tuple, Symbol] = {}                 # {(value, dtype): its slot}
 
     def new(self, spec: Spec) -> Symbol:
@@ -66,7 +72,7 @@ class Tracer:
         return Symbol(self.count - 1, spec)
 
     def number(self, value: float, dtype: dt.dtype) -> Symbol:
-        """A constant; of equal ones there is one."""
+        """Return the symbol of a constant; equal constants share one."""
         key = repr(value), dtype                               # -0.0 is another than 0.0, and nan is itself
         if key not in self.numbers:
             self.numbers[key] = self.new(Spec((), dtype))
@@ -77,25 +83,27 @@ class Tracer:
         if op is constant:
             return self.number(attrs[op.attr_index["value"]], attrs[op.attr_index["dtype"]])
         if op.program is None:
-            raise ArgumentError(f"formula: {op.name} is not elementwise", expected="elementwise ops and operators",
+            raise ArgumentError(f"formula: {op.name} is not elementwise",
+                                expected="elementwise ops and operators",
                                 got=op.signature, fix="write it as an op made of other ops instead")
         slots = {i: x.slot for i, x in enumerate(inputs)}
         return self.append(op.program, slots, op.infer([x.spec for x in inputs], attrs)[0])
 
     def append(self, program: Formula, slots: dict[int, int], spec: Spec) -> Symbol:
-        """The instructions of `program` with its inputs bound to our slots."""
+        """Append the instructions of `program` with its inputs bound to our slots."""
         self.count = inline(program, slots, self.instrs, self.consts, self.count)
         return Symbol(slots[program.outs[0]], spec)
 
 
 def trace(formula: Callable, names: list[str]) -> Formula:
-    """The Formula of a Python function of elementwise ops."""
+    """Return the Formula of a Python function of elementwise ops."""
     tracer = Tracer(len(names))
     inputs = [Symbol(i, Spec((), dt.float32)) for i in range(len(names))]
     with interpreter(tracer):
         out = formula(*inputs)
     if not isinstance(out, Symbol):
-        raise DTypeError("formula: the result is not made of ops", expected="an expression of the inputs", got=repr(out))
+        raise DTypeError("formula: the result is not made of ops", expected="an expression of the inputs",
+                         got=repr(out))
     if tracer.count > MAX_SLOTS:
         raise ArgumentError("formula: too long for one kernel", expected=f"at most {MAX_SLOTS} slots",
                             got=str(tracer.count), fix="split it into two ops")
@@ -124,10 +132,11 @@ def inline(formula: Formula, slots: dict[int, int], instrs: list, consts: dict, 
 
 
 def formula_gradient(formula: Callable, names: list[str], output: str) -> Callable:
-    """The gradient rule of an op made of ops: differentiate those."""
+    """Return the gradient rule of an op made of ops: it differentiates those."""
     scope = {"vjp": vjp, "formula": formula, "names": names}
     listed = ", ".join(names)
-    return function(f"lambda d{output}, {listed}: dict(zip(names, vjp(formula, ({listed},), (d{output},))))", scope)
+    return function(f"lambda d{output}, {listed}: dict(zip(names, vjp(formula, ({listed},), (d{output},))))",
+                    scope)
 
 
 class _Reference:
@@ -143,7 +152,7 @@ class NumpyValue(Value):
 
     __slots__ = ("array",)
 
-    def __init__(self, array: np.ndarray):
+    def __init__(self, array: np.ndarray) -> None:
         self.array = array
 
     @property
@@ -152,8 +161,8 @@ class NumpyValue(Value):
 
 
 def reference(formula: Callable) -> Callable:
-    """The NumPy meaning of a formula: that of the ops it is made of."""
-    def run(*arrays):
+    """Return a formula as a function of NumPy arrays, made of the references of its ops."""
+    def run(*arrays: np.ndarray) -> np.ndarray:
         with interpreter(_Reference()):
             return formula(*[NumpyValue(np.asarray(a)) for a in arrays]).array
     return run

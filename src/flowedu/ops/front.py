@@ -3,55 +3,64 @@
     @front("Relu")
     def relu(x): return ops.relu(x)
 
-gives `relu(x, name=None)`. Outside jobs that is the function itself. In a job the context unwraps the blobs, runs the body
-(each op call goes to the interpreter in charge), and wraps and names the result. The body must build its result from ops,
-and take its blobs as arguments: a job may run it again, on other values.
+gives `relu(x, name=None)`. Outside jobs that is the function itself. In a job the context unwraps the blobs,
+runs the body (each op call goes to the interpreter in charge), and wraps and names the result. The body must
+build its result from ops, and take its blobs as arguments: a job may run it again, on other values.
 """
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from flowedu.core.layers.context import BETWEEN_JOBS, blobs_in, current, unique_name
-from flowedu.errors import CheckError, DTypeError
+from flowedu.core.layers.context import blobs_in, current, unique_name
+from flowedu.errors import DTypeError
+from flowedu.errors.jobs import foreign_blob
 
 
 def front(prefix: str, blob_name: str = "out_0", arrays: bool = False) -> Callable:
-    """Decorator. `prefix`: of the op's name when the user gives none; `blob_name`: of its result; `arrays`: NumPy arrays
-    may be among the arguments."""
+    """Return a decorator that lets a function run in jobs and outside, with an argument `name`.
+
+    prefix: of the op's name if the user passes no name. blob_name: of its result. arrays: NumPy arrays may be
+    among the arguments.
+    """
 
     def decorate(f: Callable) -> Callable:
         signature, count = _with_name(f)
 
         @functools.wraps(f)
-        def call(*args, name: str | None = None, **kwargs):
+        def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
             if len(args) == count + 1 and name is None and isinstance(args[-1], str):
                 args, name = args[:-1], args[-1]
             context = current()
             if not arrays and any(isinstance(a, np.ndarray) for a in (*args, *kwargs.values())):
-                raise DTypeError(f"{call.__name__}: an argument is a NumPy array", expected="a blob, an int or a float" if
+                raise DTypeError(f"{call.__name__}: an argument is a NumPy array",
+                                 expected="a blob, an int or a float" if
                                  context.in_job else "a tensor", got="numpy.ndarray",
-                                 fix="feed it as an argument of the job" if context.in_job else "flow.tensor(x)")
+                                 fix="feed it as an argument of the job" if context.in_job
+                                 else "flow.tensor(x)")
             if context.in_job:
                 label = context.full_name(name) if name else unique_name(prefix)
                 return context.apply(f, args, kwargs, label, blob_name)
             for x in blobs_in((*args, *kwargs.values())):
-                raise CheckError(f"a blob of job {x.job_name} is used outside any job", expected="blobs made in the body "
-                                 "that runs now", got=repr(x), fix=BETWEEN_JOBS)
+                raise foreign_blob(x, "outside any job")
             return f(*args, **kwargs)
 
-        call.__signature__ = signature
+        call.__signature__ = signature  # type: ignore[attr-defined]  # an attribute of a function
         return call
 
     return decorate
 
 
 def _with_name(f: Callable) -> tuple[inspect.Signature, int]:
-    """f's signature with `name` as the last positional parameter, where OneFlow has it, and how many come before it (-2: as
-    many as the caller likes)."""
+    """Return the signature of `f` with a parameter `name`, and the number of parameters before it.
+
+    `name` is the last positional parameter, as in OneFlow. The number is -2 if `f` takes any number of
+    arguments.
+    """
     own = list(inspect.signature(f).parameters.values())
     kinds = [p.kind for p in own]
     starred = inspect.Parameter.VAR_POSITIONAL in kinds

@@ -1,18 +1,19 @@
 """Every op of float32 takes float16 and bfloat16: numbers are read into float32, computed with there, and rounded once.
 
 Elementwise ops do it tile by tile (`widened`, and _kernels/ops/half_tiles.h), products panel by panel
-(_kernels/ops/matmul_half.pyx). The others, where no kernel loads 16-bit floats itself, go slice by slice (slices.py)
-through scratch (_kernels/ops/narrow.pyx).
+(_kernels/ops/matmul_half.pyx). The others, where no kernel loads 16-bit floats itself, go slice by slice
+(slices.py) through scratch (_kernels/ops/narrow.pyx).
 """
 from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
 from itertools import count
+from typing import Any
 
 import flowedu._kernels as kernels
 from flowedu.core.ops import axes
-from flowedu.core.ops.define import define
+from flowedu.core.ops.define import Op, define
 from flowedu.core.ops.program import Formula
 from flowedu.core.ops.record import Effects, Kernel, Laws, Meaning
 from flowedu.core.values import dtype as dt
@@ -24,8 +25,9 @@ kernels.register("matmul_half", "cast_halves")
 _narrow = importlib.import_module(f"flowedu._kernels.{kernels.ISA}.narrow")
 
 
-def _row(op, wide: tuple[int, int], specs: Sequence[Spec], outs: Sequence[Spec], attrs: tuple):
-    """The kernel of a call with 16-bit floats, and its `extra`."""
+def _row(op: Op, wide: tuple[int, int], specs: Sequence[Spec], outs: Sequence[Spec],
+         attrs: tuple) -> tuple[tuple[int, int], Any]:
+    """Return the kernel of a call with 16-bit floats, and its `extra`."""
     written = op.mutates(len(specs)) if op.mutates else ()
     return _narrow.KERNEL, _narrow.Wide(*wide, written, slices(op, specs, outs, attrs, written))
 
@@ -34,7 +36,10 @@ kernels.NARROW.update({half.code: _row for half in dt.HALVES})
 
 
 def widened(formula: Formula, in_types: Sequence[dt.dtype], out_types: Sequence[dt.dtype]) -> Formula:
-    """The formula for inputs of one 16-bit float: read into float32, computed there, rounded once. Itself for others."""
+    """Return the formula for inputs of one 16-bit float dtype, or itself for others.
+
+    The inputs are read into float32; the result is computed there and rounded once.
+    """
     key = (*in_types, *out_types)
     if key in formula.cache:
         return formula.cache[key]
@@ -44,27 +49,29 @@ def widened(formula: Formula, in_types: Sequence[dt.dtype], out_types: Sequence[
     half, = halves
     names = [name for name, _, _ in formula.instrs]
     if "widen" in names or all((name, half.code) in kernels.TILES for name in names):
-        return formula                                         # it says so itself; or `where`: bytes are only chosen
+        # It says so itself; or `where`: bytes are only chosen.
+        return formula
     number = count(formula.nslots)
     wide = {i: next(number) for i, t in enumerate(in_types) if t is half}
     ends = {o: next(number) for o, t in zip(formula.outs, out_types) if t is half}
     formula.cache[key] = wider = Formula(
         formula.nin, [*[("widen", slot, (i,)) for i, slot in wide.items()],
-                      *[(name, o, tuple([wide.get(k, k) for k in slots])) for name, o, slots in formula.instrs],
+                      *[(name, o, tuple([wide.get(k, k) for k in slots]))
+                        for name, o, slots in formula.instrs],
                       *[(half.name, slot, (o,)) for o, slot in ends.items()]],
         [ends.get(o, o) for o in formula.outs], formula.consts,
         {slot: dt.float32 if t is half else t for slot, t in formula.dtypes.items()})
     return wider
 
 
-def _fits(value, ref):
+def _fits(value: Spec, ref: Spec) -> None:
     if value.shape != ref.shape:
         raise ShapeError("round_into: value does not fit", expected=str(ref.shape), got=str(value.shape))
 
 
 round_into = define(
     "round_into(value, ref) -> ()",
-    Meaning(lambda value: "{0},{0}->".format(axes.same(value.ndim)), lambda value, ref: (value.astype(ref.dtype),),
-            shape=lambda: (), check=_fits),
+    Meaning(lambda value: "{0},{0}->".format(axes.same(value.ndim)),
+            lambda value, ref: (value.astype(ref.dtype),), shape=lambda: (), check=_fits),
     Kernel("cast", contiguous=False), Effects(mutates=lambda n: [1]), Laws([dict(shapes=[(6, 12), (6, 12)])]),
     doc="Writes value into ref, in the type of ref.")

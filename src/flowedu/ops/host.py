@@ -44,11 +44,13 @@ class States:
     `with states:` the calls inside are numbered from 0: the same program run again meets its own states.
 
     Args:
-        eager: whether random numbers are drawn anew after flow.random.seed (a compiled job keeps the seeds it was made
-            with).
+        eager: whether random numbers are drawn anew after flow.random.seed (a compiled job keeps the seeds it
+            was made with).
     """
 
-    def __init__(self, eager: bool = False):
+    count: Any = None                  # numbers the calls of a run; None outside `with`
+
+    def __init__(self, eager: bool = False) -> None:
         self.held: dict = {}
         if eager:
             _follow_seed.add(self)
@@ -58,17 +60,15 @@ class States:
         self.outer, thread_state.states = thread_state.states, self
         return self
 
-    def __exit__(self, *exc) -> None:
+    def __exit__(self, *exc: object) -> None:
         thread_state.states = self.outer
 
     def of(self, op: HostOp, attrs: tuple) -> Any:
-        """The state of this call, made on first use."""
+        """Return the state of this call, created on first use."""
         key = next(self.count) if self.count is not None else (op.name, attrs)
         if key not in self.held:
             self.held[key] = op.ask(op.state, dict(zip(op.attrs, attrs)))
         return self.held[key]
-
-    count = None
 
 
 _eager = States(eager=True)         # outside programs the key of a call is its op and attributes
@@ -93,28 +93,32 @@ class HostOp(Op):
     the outputs that are TensorLists.
     """
 
-    def __init__(self, signature: Signature, meaning: Meaning, host: Callable, *, state: Callable | None = None,
-                 dynamic: Sequence[str] = (), lists: Sequence[str] = (), doc: str = ""):
+    host: Callable
+    state: Callable | None
+
+    def __init__(self, signature: Signature, meaning: Meaning, host: Callable, *,
+                 state: Callable | None = None, dynamic: Sequence[str] = (), lists: Sequence[str] = (),
+                 doc: str = "") -> None:
         super().__init__(signature, meaning, Effects(random=state is not None), doc=doc)
         self.__dict__.update(host=host, state=state, dynamic=tuple(dynamic), lists=tuple(lists))
         self.params.update({f: parameters(f) for f in (host, state) if f is not None})
 
-    def __call__(self, *inputs, **attrs):
+    def __call__(self, *inputs: Any, **attrs: Any) -> Any:
         return self.call_mixed(inputs, self.complete(attrs))
 
-    def call(self, inputs: tuple, attrs: tuple):
+    def call(self, inputs: tuple, attrs: tuple) -> Any:
         interpreter = current_interpreter()
         if interpreter is not None:
             return interpreter.run(self, inputs, attrs)
         return self.run(inputs, attrs)
 
-    def call_mixed(self, inputs: tuple, attrs: tuple):
+    def call_mixed(self, inputs: tuple, attrs: tuple) -> Any:
         for x in inputs:
             if hasattr(x, "call_op"):
                 return x.call_op(self, inputs, attrs)
         return self.call(inputs, attrs)
 
-    def run(self, inputs: tuple, attrs: tuple):
+    def run(self, inputs: tuple, attrs: tuple) -> Any:
         """Run now. Tensors come in as arrays, and arrays go out as tensors."""
         self._count(inputs)
         values = [x.numpy() if isinstance(x, Tensor) else x for x in inputs]
@@ -132,22 +136,27 @@ class HostOp(Op):
 
 def anew(host: Callable) -> Callable:
     """`host` marked as one whose arrays are new at every call: nothing else refers to them, so they can be given away."""
-    host.anew = True
+    host.anew = True  # type: ignore[attr-defined]  # an attribute of a function
     return host
 
 
 def spec_of(value: Any, what: str) -> Spec:
-    """The Spec of an array, or of an object that has one; DTypeError, which starts with `what`, for anything else."""
+    """Return the Spec of an array, or of an object that has one.
+
+    Raises DTypeError, with a message that starts with `what`, for anything else.
+    """
     if isinstance(value, np.ndarray):
         return Spec(value.shape, as_dtype(value.dtype))
     spec = getattr(value, "spec", None)
     if not isinstance(spec, Spec):
-        raise DTypeError(f"{what}: an input is a {type(value).__name__}", expected="a tensor, a TensorBuffer, or what "
-                         "another op gave", got=repr(value)[:80], fix="flow.tensor(x) makes a tensor of numbers")
+        raise DTypeError(f"{what}: an input is a {type(value).__name__}",
+                         expected="a tensor, a TensorBuffer, or what another op gave", got=repr(value)[:80],
+                         fix="flow.tensor(x) makes a tensor of numbers")
     return spec
 
 
-def define_host(signature: str, *, host: Callable, shape: Callable, dtype: Callable, check: Callable | None = None,
+def define_host(signature: str, *, host: Callable, shape: Callable, dtype: Callable,
+                check: Callable | None = None,
                 state: Callable | None = None, dynamic: Sequence[str] = (), lists: Sequence[str] = (),
                 doc: str = "") -> HostOp:
     """Make a host op and enter it in HOST.
@@ -155,18 +164,18 @@ def define_host(signature: str, *, host: Callable, shape: Callable, dtype: Calla
     Args:
         signature: as for `define`: "name(a, b, *, attr=0) -> y".
         host: the meaning, on values; returns one, or a tuple.
-        shape, dtype: of the outputs, from the inputs' Specs; tuples when there are several outputs. The dtype of a
-            TensorBuffer is flow.tensor_buffer, that of records flow.record.
+        shape, dtype: of the outputs, from the inputs' Specs; tuples when there are several outputs. The dtype
+            of a TensorBuffer is flow.tensor_buffer, that of records flow.record.
         check: raises a FlowError when the inputs' Specs or the attributes do not fit.
         state: makes what the call keeps between runs.
-        dynamic: outputs that may be smaller at run time than `shape` says (where there is an attribute `dynamic_out`,
-            only when it is true).
+        dynamic: outputs that may be smaller at run time than `shape` says (where there is an attribute
+            `dynamic_out`, only when it is true).
         lists: outputs that are TensorLists (their dtype is that of the arrays).
     """
-    op = HostOp(read(signature), Meaning(None, shape=shape, dtype=dtype, check=check), host, state=state, dynamic=dynamic,
-                lists=lists, doc=doc)
+    op = HostOp(read(signature), Meaning(None, shape=shape, dtype=dtype, check=check), host, state=state,
+                dynamic=dynamic, lists=lists, doc=doc)
     if op.name in HOST:
-        raise ArgumentError(f"define_host: an op named {op.name!r} exists already", expected="a new name", got=op.name,
-                            fix="choose another name")
+        raise ArgumentError(f"define_host: an op named {op.name!r} exists already", expected="a new name",
+                            got=op.name, fix="choose another name")
     HOST[op.name] = op
     return op

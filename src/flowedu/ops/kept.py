@@ -1,5 +1,8 @@
-"""Ops whose kernels bring constant inputs, such as weights, into an order of their own first, in scratch memory: where
-these inputs have not changed since the last run, they need not do so again (`kept` of fe_call, _kernels/core/abi.h)."""
+"""Ops whose kernels first reorder constant inputs, such as weights, in scratch memory.
+
+If these inputs have not changed since the last run, the kernels need not do so again (`kept` of fe_call,
+_kernels/core/abi.h).
+"""
 from __future__ import annotations
 
 from flowedu.core.ops.define import Op

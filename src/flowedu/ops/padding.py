@@ -9,45 +9,54 @@ from collections.abc import Sequence
 
 from flowedu.errors import ArgumentError, CheckError
 
+Padding = str | Sequence[int | Sequence[int]]          # a name, or an entry for each axis
+
 
 def conv_ints(value: int | Sequence[int], name: str, axes: int = 2) -> tuple[int, ...]:
-    """An int for all axes, or a list or tuple of one int per axis (a wrong length is a CheckError)."""
+    """Convert an int for all axes, or a list or tuple of one int per axis, to one int per axis.
+
+    Raises CheckError if a list has the wrong length.
+    """
     if isinstance(value, (list, tuple)):
         if len(value) != axes:
-            raise CheckError(f"{name} has the wrong length", expected=f"an int or {axes} ints", got=repr(value),
-                             fix=f"one int, or {axes}: {[value[0] if value else 1] * axes}")
+            raise CheckError(f"{name} has the wrong length", expected=f"an int or {axes} ints",
+                             got=repr(value), fix=f"one int, or {axes}: {[value[0] if value else 1] * axes}")
         return tuple(map(int, value))
     if isinstance(value, int):
         return (value,) * axes
-    raise ArgumentError(f"{name} must be an int or a list", expected=f"an int or {axes} ints", got=repr(value),
-                        fix=f"{name.rpartition(' ')[2]}=2, say")
+    raise ArgumentError(f"{name} must be an int or a list", expected=f"an int or {axes} ints",
+                        got=repr(value), fix=f"{name.rpartition(' ')[2]}=2, say")
 
 
 def pool_ints(value: int | Sequence[int], name: str, axes: int = 2) -> tuple[int, ...]:
-    """An int, or a list or tuple of one int (for all axes) or of one int per axis; all else is an ArgumentError."""
+    """Convert an int, or a list or tuple of one int or of one per axis, to one int per axis.
+
+    An int, or a list of one, counts for all axes. Raises ArgumentError for anything else.
+    """
     if isinstance(value, int):
         return (value,) * axes
     if isinstance(value, (list, tuple)) and len(value) in (1, axes):
         return tuple(map(int, value)) if len(value) == axes else (int(value[0]),) * axes
-    raise ArgumentError(f"{name} does not fit", expected=f"an int, or a list of 1 or {axes} ints", got=repr(value),
-                        fix=f"{name.rpartition(' ')[2]}=2, say, or {[2] * axes}")
+    raise ArgumentError(f"{name} does not fit", expected=f"an int, or a list of 1 or {axes} ints",
+                        got=repr(value), fix=f"{name.rpartition(' ')[2]}=2, say, or {[2] * axes}")
 
 
-def conv_padding(padding, hw: Sequence[int], kernel: Sequence[int], strides: Sequence[int],
+def conv_padding(padding: Padding, hw: Sequence[int], kernel: Sequence[int], strides: Sequence[int],
                  dilations: Sequence[int] | None = None, data_format: str = "NCHW") -> tuple[int, ...]:
-    """Pads of a convolution over spatial sizes `hw`.
+    """Return the pads of a convolution over spatial sizes `hw`.
 
     Args:
-        padding: "VALID", "SAME_LOWER" (alias "SAME": an odd pixel goes to the top or left) or "SAME_UPPER" (bottom or
-            right), in any case; or a list with an int or a (before, after) pair for every axis of `data_format`,
-            zero for batch and channels.
+        padding: "VALID", "SAME_LOWER" (alias "SAME": an odd pixel goes to the top or left) or "SAME_UPPER"
+            (bottom or right), in any case; or a list with an int or a (before, after) pair for every axis of
+            `data_format`, zero for batch and channels.
     """
     axes = len(hw)
     dilations = (1,) * axes if dilations is None else dilations
     if not isinstance(padding, (str, list, tuple)):
         raise ArgumentError("padding must be a string or a list", got=repr(padding),
                             expected='"SAME", "SAME_LOWER", "SAME_UPPER", "VALID" or a list of pairs',
-                            fix=f"padding={[[0, 0]] * 2 + [[1, 1]] * axes} pads every spatial axis of NC... by one")
+                            fix=f"padding={[[0, 0]] * 2 + [[1, 1]] * axes} pads every spatial axis of NC... "
+                            f"by one")
     if not isinstance(padding, str):
         return _explicit(padding, axes, data_format.upper())
     mode = padding.upper()
@@ -55,7 +64,7 @@ def conv_padding(padding, hw: Sequence[int], kernel: Sequence[int], strides: Seq
         raise CheckError("padding has an unknown name", got=repr(padding),
                          expected='"SAME" (= "SAME_LOWER"), "SAME_UPPER" or "VALID"',
                          fix='padding="SAME" keeps the size where strides are 1')
-    pads = []
+    pads: list = []
     for size, k, stride, dilation in zip(hw, kernel, strides, dilations):
         pads += (0, 0) if mode == "VALID" else same_pads(size, k, stride, dilation, mode == "SAME_UPPER")
     return tuple(pads)
@@ -69,17 +78,20 @@ def same_pads(size: int, kernel: int, stride: int, dilation: int, upper: bool) -
     return (small, large) if upper else (large, small)
 
 
-def _explicit(padding, axes: int, data_format: str) -> tuple[int, ...]:
+def _explicit(padding: Sequence[int | Sequence[int]], axes: int, data_format: str) -> tuple[int, ...]:
     example = f"{axes + 2} entries in the order of {data_format}, zero for batch and channels"
     if len(padding) != axes + 2:
         raise CheckError("padding has the wrong length", expected=example, got=repr(padding),
                          fix=f"padding={[[0, 0]] * (axes + 2)}, or the name \"SAME\" or \"VALID\"")
     pairs = []
     for p in padding:
-        pair = (p, p) if isinstance(p, int) else tuple(p) if isinstance(p, (list, tuple)) else ()
+        pair = tuple(p) if isinstance(p, (list, tuple)) else ()
+        if isinstance(p, int):
+            pair = (p, p)
         if len(pair) != 2 or not all(isinstance(n, int) for n in pair) or min(pair) < 0:
             raise CheckError("padding has an entry that is neither an int nor a pair", got=repr(p),
-                             expected="n or (before, after), not negative", fix="(1, 1), say; flow.slice cuts a border off")
+                             expected="n or (before, after), not negative",
+                             fix="(1, 1), say; flow.slice cuts a border off")
         pairs.append(pair)
     first = 1 if data_format.endswith("C") else 2            # N, spatial axes, C; or N, C, spatial axes
     if any(pair != (0, 0) for pair in [*pairs[:first], *pairs[first + axes:]]):
@@ -88,14 +100,18 @@ def _explicit(padding, axes: int, data_format: str) -> tuple[int, ...]:
     return tuple(n for pair in pairs[first:first + axes] for n in pair)
 
 
-def pool_padding(padding, hw: Sequence[int], kernel: Sequence[int], strides: Sequence[int], data_format: str = "NCHW",
-                 ceil_mode: bool = False) -> tuple[int, ...]:
-    """Pads of a pooling window: as for convolution. ceil_mode counts only with an explicit list."""
+def pool_padding(padding: Padding, hw: Sequence[int], kernel: Sequence[int], strides: Sequence[int],
+                 data_format: str = "NCHW", ceil_mode: bool = False) -> tuple[int, ...]:
+    """Return the pads of a pooling window, as for a convolution.
+
+    ceil_mode has an effect only with an explicit list.
+    """
     pads = conv_padding(padding, hw, kernel, strides, None, data_format)
     return ceil_pads(pads, hw, kernel, strides) if ceil_mode and not isinstance(padding, str) else pads
 
 
-def ceil_pads(pads: Sequence[int], hw: Sequence[int], kernel: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+def ceil_pads(pads: Sequence[int], hw: Sequence[int], kernel: Sequence[int],
+              strides: Sequence[int]) -> tuple[int, ...]:
     """Return ceil_mode as padding: just enough after each axis for a last, partly filled window.
 
     No padding is added for a window that would be completely inside the padding.
@@ -111,7 +127,10 @@ def ceil_pads(pads: Sequence[int], hw: Sequence[int], kernel: Sequence[int], str
 
 
 def used_stride(size: int, before: int, after: int, kernel: int, stride: int, dilation: int = 1) -> int:
-    """The stride, or where only one window fits the smallest that leaves one: kernels deal pixels into `stride` parts."""
+    """Return the stride, or, if only one window fits, the smallest stride that leaves one.
+
+    Kernels deal pixels into `stride` parts.
+    """
     return min(stride, max(size + before + after - (kernel - 1) * dilation, 1))
 
 

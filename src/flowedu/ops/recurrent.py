@@ -16,6 +16,9 @@ product over all steps.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from flowedu._kernels import register
@@ -25,84 +28,95 @@ from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.core.ops.reduce import sum
 from flowedu.core.ops.reverse import vjp
 from flowedu.core.values.dtype import int32, int64
+from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.ops.kept import KEPT
 from flowedu.ops.recurrent_steps import at, gru_back, lstm_back, rnn_back, some_steps, zeros
+from flowedu.ops.types import AnyTensor, Gradients, Packed, Shape
 
 register("recurrent")
 
 
 # ---- what fits
-def _check(name, first, w, lengths, gates, /, **others):
-    """first: (steps, rows, ...); w: (gates * hidden, hidden). others: {what: (its Spec, the shape it should have)}, where
-    numbers below 0 are so many times `hidden`."""
+def _check(name: str, first: Spec, w: Spec, lengths: Spec, gates: int, /,
+           **others: tuple[Spec, Shape]) -> None:
+    """Check the shapes and dtypes of the inputs of a recurrent op.
+
+    first: (steps, rows, ...); w: (gates * hidden, hidden). others: {what: (its Spec, the shape it should
+    have)}, where a number -n is n times `hidden`.
+    """
     if first.ndim != 3 or w.ndim != 2 or w.shape[0] != gates * w.shape[1]:
-        raise ShapeError(f"{name}: w does not fit", expected=f"(steps, rows, ...) and w ({gates} * hidden, hidden)",
+        raise ShapeError(f"{name}: w does not fit",
+                         expected=f"(steps, rows, ...) and w ({gates} * hidden, hidden)",
                          got=f"{first.shape}, w {w.shape}", fix="w is the weight_hh of the layer")
     if lengths.dtype not in (int32, int64):
-        raise DTypeError(f"{name}: lengths have the wrong element type", expected="int32 or int64", got=lengths.dtype.name,
-                         fix="flow.cast(lengths, flow.int64)")
+        raise DTypeError(f"{name}: lengths have the wrong element type", expected="int32 or int64",
+                         got=lengths.dtype.name, fix="flow.cast(lengths, flow.int64)")
     for what, (spec, shape) in {**others, "lengths": (lengths, (first.shape[1],))}.items():
         want = tuple([-n * w.shape[1] if n < 0 else n for n in shape])
         if spec.shape != want:
             raise ShapeError(f"{name}: {what} does not fit", expected=f"{what} {want}, from w {w.shape}",
-                             got=f"{what} {spec.shape}", fix=f"an array of the other inputs' sizes for {what}")
+                             got=f"{what} {spec.shape}",
+                             fix=f"an array of the other inputs' sizes for {what}")
     for what, spec in {"w": w, **{n: s for n, (s, _) in others.items()}}.items():
         if spec.dtype is not first.dtype:
             raise DTypeError(f"{name}: the element types differ", expected=first.dtype.name,
                              got=f"{what} {spec.dtype.name}", fix="convert one with flow.cast")
 
 
-def _check_forward(name, gates):
-    def check(given, w, b, lengths, h0):
+def _check_forward(name: str, gates: int) -> Callable[..., None]:
+    def check(given: Spec, w: Spec, b: Spec, lengths: Spec, h0: Spec) -> None:
         _check(name, given, w, lengths, gates, given=(given, (*given.shape[:2], -gates)), b=(b, (-gates,)),
                h0=(h0, (*given.shape[1:2], -1)))
     return check
 
 
-def _check_lstm(given, w, b, lengths, h0, c0):
+def _check_lstm(given: Spec, w: Spec, b: Spec, lengths: Spec, h0: Spec, c0: Spec) -> None:
     _check_forward("lstm", 4)(given, w, b, lengths, h0)
     _check("lstm", given, w, lengths, 4, c0=(c0, h0.shape))
 
 
-def _check_kind(nonlinearity):
+def _check_kind(nonlinearity: str) -> None:
     if nonlinearity not in ("tanh", "relu"):
         raise ArgumentError("rnn: unknown nonlinearity", expected="'tanh' or 'relu'", got=repr(nonlinearity),
                             fix="leave it out: 'tanh' is the default")
 
 
-def _check_rnn(given, w, b, lengths, h0, nonlinearity):
+def _check_rnn(given: Spec, w: Spec, b: Spec, lengths: Spec, h0: Spec, nonlinearity: str) -> None:
     _check_kind(nonlinearity)
     _check_forward("rnn", 1)(given, w, b, lengths, h0)
 
 
-def _check_lstm_grad(dy, w, lengths, dh_n, dc_n, cells, gates):
+def _check_lstm_grad(dy: Spec, w: Spec, lengths: Spec, dh_n: Spec, dc_n: Spec, cells: Spec,
+                     gates: Spec) -> None:
     steps, rows = dy.shape[:2] if dy.ndim == 3 else (0, 0)
-    _check("lstm_grad", dy, w, lengths, 4, dy=(dy, (steps, rows, -1)), dh_n=(dh_n, (rows, -1)), dc_n=(dc_n, (rows, -1)),
-           cells=(cells, (steps + 1, rows, -1)), gates=(gates, (steps, rows, -4)))
+    _check("lstm_grad", dy, w, lengths, 4, dy=(dy, (steps, rows, -1)), dh_n=(dh_n, (rows, -1)),
+           dc_n=(dc_n, (rows, -1)), cells=(cells, (steps + 1, rows, -1)), gates=(gates, (steps, rows, -4)))
 
 
-def _check_gru_grad(dy, w, lengths, dh_n, h0, y, gates):
+def _check_gru_grad(dy: Spec, w: Spec, lengths: Spec, dh_n: Spec, h0: Spec, y: Spec, gates: Spec) -> None:
     steps, rows = dy.shape[:2] if dy.ndim == 3 else (0, 0)
-    _check("gru_grad", dy, w, lengths, 3, dy=(dy, (steps, rows, -1)), dh_n=(dh_n, (rows, -1)), h0=(h0, (rows, -1)),
-           y=(y, dy.shape), gates=(gates, (steps, rows, -4)))
+    _check("gru_grad", dy, w, lengths, 3, dy=(dy, (steps, rows, -1)), dh_n=(dh_n, (rows, -1)),
+           h0=(h0, (rows, -1)), y=(y, dy.shape), gates=(gates, (steps, rows, -4)))
 
 
-def _check_rnn_grad(dy, w, lengths, dh_n, y, nonlinearity):
+def _check_rnn_grad(dy: Spec, w: Spec, lengths: Spec, dh_n: Spec, y: Spec, nonlinearity: str) -> None:
     _check_kind(nonlinearity)
-    _check("rnn_grad", dy, w, lengths, 1, dy=(dy, (*dy.shape[:2], -1)), dh_n=(dh_n, (*dy.shape[1:2], -1)), y=(y, dy.shape))
+    _check("rnn_grad", dy, w, lengths, 1, dy=(dy, (*dy.shape[:2], -1)), dh_n=(dh_n, (*dy.shape[1:2], -1)),
+           y=(y, dy.shape))
 
 
 # ---- reference functions
-def _sigmoid(x):
+def _sigmoid(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-x))
 
 
-def _walk(steps, reverse):
+def _walk(steps: int, reverse: bool) -> list[int]:
     return [int(t) for t in np.arange(steps)[::-1 if reverse else 1]]
 
 
-def _ref_lstm(given, w, b, lengths, h0, c0, reverse):
+def _ref_lstm(given: np.ndarray, w: np.ndarray, b: np.ndarray, lengths: np.ndarray, h0: np.ndarray,
+              c0: np.ndarray, reverse: bool) -> tuple[np.ndarray, ...]:
     (steps, rows, _), size = given.shape, w.shape[1]
     h, c, y = h0, c0, np.zeros((steps, rows, size), given.dtype)
     cells, gates = np.zeros((steps + 1, rows, size), given.dtype), np.zeros_like(given)
@@ -110,14 +124,17 @@ def _ref_lstm(given, w, b, lengths, h0, c0, reverse):
     for t in _walk(steps, reverse):
         there = (lengths > t)[:, None]
         i, f, g, o = np.split(given[t] + h @ w.T + b, 4, -1)
-        i, f, g, o = _sigmoid(i), _sigmoid(f), np.tanh(g), _sigmoid(o)
+        i, f = _sigmoid(i), _sigmoid(f)
+        g, o = np.tanh(g), _sigmoid(o)
         new = f * c + i * g
         c, h = np.where(there, new, c), np.where(there, o * np.tanh(new), h)
-        y[t], cells[t if reverse else t + 1], gates[t] = h, c, np.where(there, np.concatenate([i, f, g, o], -1), 0)
+        y[t], cells[t if reverse else t + 1], gates[t] = h, c, np.where(there,
+                                                                        np.concatenate([i, f, g, o], -1), 0)
     return y, np.array(h), np.array(c), cells, gates
 
 
-def _ref_lstm_grad(dy, w, lengths, dh_n, dc_n, cells, gates, reverse):
+def _ref_lstm_grad(dy: np.ndarray, w: np.ndarray, lengths: np.ndarray, dh_n: np.ndarray, dc_n: np.ndarray,
+                   cells: np.ndarray, gates: np.ndarray, reverse: bool) -> tuple[np.ndarray, ...]:
     dh, dc, dgiven = dh_n, dc_n, np.zeros_like(gates)
     for t in _walk(len(dy), not reverse):
         there, (i, f, g, o) = (lengths > t)[:, None], np.split(gates[t], 4, -1)
@@ -130,11 +147,14 @@ def _ref_lstm_grad(dy, w, lengths, dh_n, dc_n, cells, gates, reverse):
     return dgiven, np.array(dh), np.array(dc)
 
 
-def _ref_gru(given, w, b, lengths, h0, reverse):
+def _ref_gru(given: np.ndarray, w: np.ndarray, b: np.ndarray, lengths: np.ndarray, h0: np.ndarray,
+             reverse: bool) -> tuple[np.ndarray, ...]:
     (steps, rows, _), size = given.shape, w.shape[1]
-    h, y, gates = h0, np.zeros((steps, rows, size), given.dtype), np.zeros((steps, rows, 4 * size), given.dtype)
+    h, y, gates = (h0, np.zeros((steps, rows, size), given.dtype), np.zeros((steps, rows, 4 * size),
+                                                                            given.dtype))
     for t in _walk(steps, reverse):
-        there, (gr, gz, gn), (hr, hz, p) = (lengths > t)[:, None], np.split(given[t], 3, -1), np.split(h @ w.T + b, 3, -1)
+        there, (gr, gz, gn), (hr, hz, p) = (lengths > t)[:, None], np.split(given[t], 3,
+                                                                            -1), np.split(h @ w.T + b, 3, -1)
         r, z = _sigmoid(gr + hr), _sigmoid(gz + hz)
         n = np.tanh(gn + r * p)
         h = np.where(there, n + z * (h - n), h)
@@ -142,7 +162,8 @@ def _ref_gru(given, w, b, lengths, h0, reverse):
     return y, np.array(h), gates
 
 
-def _ref_gru_grad(dy, w, lengths, dh_n, h0, y, gates, reverse):
+def _ref_gru_grad(dy: np.ndarray, w: np.ndarray, lengths: np.ndarray, dh_n: np.ndarray, h0: np.ndarray,
+                  y: np.ndarray, gates: np.ndarray, reverse: bool) -> tuple[np.ndarray, ...]:
     steps, dh = len(dy), dh_n
     dgiven, dmixed = (np.zeros((*dy.shape[:2], len(w)), dy.dtype) for _ in range(2))
     for t in _walk(steps, not reverse):
@@ -158,26 +179,33 @@ def _ref_gru_grad(dy, w, lengths, dh_n, h0, y, gates, reverse):
     return dgiven, dmixed, np.array(dh)
 
 
-def _ref_rnn(given, w, b, lengths, h0, nonlinearity, reverse):
+def _ref_rnn(given: np.ndarray, w: np.ndarray, b: np.ndarray, lengths: np.ndarray, h0: np.ndarray,
+             nonlinearity: str, reverse: bool) -> tuple[np.ndarray, ...]:
     h, y = h0, np.zeros_like(given)
     for t in _walk(len(given), reverse):
         x = given[t] + h @ w.T + b
-        y[t] = h = np.where((lengths > t)[:, None], np.maximum(x, 0) if nonlinearity == "relu" else np.tanh(x), h)
+        y[t] = h = np.where((lengths > t)[:, None], np.maximum(x, 0) if nonlinearity == "relu"
+                            else np.tanh(x), h)
     return y, np.array(h)
 
 
-def _ref_rnn_grad(dy, w, lengths, dh_n, y, nonlinearity, reverse):
+def _ref_rnn_grad(dy: np.ndarray, w: np.ndarray, lengths: np.ndarray, dh_n: np.ndarray, y: np.ndarray,
+                  nonlinearity: str, reverse: bool) -> tuple[np.ndarray, ...]:
     dh, dgiven = dh_n, np.zeros_like(dy)
     for t in _walk(len(dy), not reverse):
         there, d = (lengths > t)[:, None], dh + dy[t]
-        dgiven[t] = np.where(there, np.where(y[t] > 0, d, 0) if nonlinearity == "relu" else d * (1 - y[t] * y[t]), 0)
+        dgiven[t] = np.where(there, np.where(y[t] > 0, d, 0) if nonlinearity == "relu"
+                             else d * (1 - y[t] * y[t]), 0)
         dh = np.where(there, dgiven[t] @ w, d)
     return dgiven, np.array(dh)
 
 
 # ---- gradients
-def _of_weights(d, h0, y, reverse):
-    """The gradients of w and b, from that of h @ w.T + b at all steps: the states before the steps are y's, and h0."""
+def _of_weights(d: AnyTensor, h0: AnyTensor, y: AnyTensor, reverse: bool) -> tuple[AnyTensor, AnyTensor]:
+    """Return the gradients of w and b, from that of h @ w.T + b at all steps.
+
+    The states before the steps are those of y, and h0.
+    """
     n = d.shape[0]
     b = sum(d, axis=(0, 1), keepdims=False)
     if n < 2:
@@ -187,12 +215,15 @@ def _of_weights(d, h0, y, reverse):
     return matmul(flat(rest), flat(states), transpose_a=True) + matmul(at(d, first), h0, transpose_a=True), b
 
 
-def _all(y, h0, *douts):
+def _all(y: AnyTensor, h0: AnyTensor, *douts: AnyTensor | None) -> list[AnyTensor]:
     """dy, dh_n, ...: zeros where nothing depends on one."""
     return [zeros(x.shape, x) if d is None else d for x, d in zip((y, h0, h0), douts)]
 
 
-def _lstm_backward(dy, dh_n, dc_n, dcells, dgates, w, lengths, h0, y, cells, gates, reverse):
+def _lstm_backward(dy: AnyTensor | None, dh_n: AnyTensor | None, dc_n: AnyTensor | None,
+                   dcells: AnyTensor | None, dgates: AnyTensor | None, w: AnyTensor, lengths: AnyTensor,
+                   h0: AnyTensor, y: AnyTensor, cells: AnyTensor, gates: AnyTensor,
+                   reverse: bool) -> Gradients:
     dy, dh_n, dc_n = _all(y, h0, dy, dh_n, dc_n)
     if dcells is None and dgates is None:
         dgiven, dh0, dc0 = lstm_grad(dy, w, lengths, dh_n, dc_n, cells, gates, reverse=reverse)
@@ -202,7 +233,9 @@ def _lstm_backward(dy, dh_n, dc_n, dcells, dgates, w, lengths, h0, y, cells, gat
     return {"given": dgiven, "w": dw, "b": db, "h0": dh0, "c0": dc0}
 
 
-def _gru_backward(dy, dh_n, dgates, w, lengths, h0, y, gates, reverse):
+def _gru_backward(dy: AnyTensor | None, dh_n: AnyTensor | None, dgates: AnyTensor | None, w: AnyTensor,
+                  lengths: AnyTensor, h0: AnyTensor, y: AnyTensor, gates: AnyTensor,
+                  reverse: bool) -> Gradients:
     dy, dh_n = _all(y, h0, dy, dh_n)
     if dgates is None:
         dgiven, dmixed, dh0 = gru_grad(dy, w, lengths, dh_n, h0, y, gates, reverse=reverse)
@@ -212,51 +245,61 @@ def _gru_backward(dy, dh_n, dgates, w, lengths, h0, y, gates, reverse):
     return {"given": dgiven, "w": dw, "b": db, "h0": dh0}
 
 
-def _rnn_backward(dy, dh_n, w, lengths, h0, y, nonlinearity, reverse):
+def _rnn_backward(dy: AnyTensor | None, dh_n: AnyTensor | None, w: AnyTensor, lengths: AnyTensor,
+                  h0: AnyTensor, y: AnyTensor, nonlinearity: str, reverse: bool) -> Gradients:
     dy, dh_n = _all(y, h0, dy, dh_n)
     dgiven, dh0 = rnn_grad(dy, w, lengths, dh_n, y, nonlinearity=nonlinearity, reverse=reverse)
     dw, db = _of_weights(dgiven, h0, y, reverse)
     return {"given": dgiven, "w": dw, "b": db, "h0": dh0}
 
 
-def _lstm_grad_backward(ddgiven, ddh0, ddc0, dy, w, lengths, dh_n, dc_n, cells, gates, reverse):
-    def f(dy, w, dh_n, dc_n, cells, gates):
+def _lstm_grad_backward(ddgiven: AnyTensor | None, ddh0: AnyTensor | None, ddc0: AnyTensor | None,
+                        dy: AnyTensor, w: AnyTensor, lengths: AnyTensor, dh_n: AnyTensor, dc_n: AnyTensor,
+                        cells: AnyTensor, gates: AnyTensor, reverse: bool) -> Gradients:
+    def f(dy: AnyTensor, w: AnyTensor, dh_n: AnyTensor, dc_n: AnyTensor, cells: AnyTensor,
+          gates: AnyTensor) -> tuple[AnyTensor, ...]:
         return lstm_back(dy, dh_n, dc_n, w, lengths, cells, gates, reverse)
 
     found = vjp(f, (dy, w, dh_n, dc_n, cells, gates), (ddgiven, ddh0, ddc0))
     return dict(zip(("dy", "w", "dh_n", "dc_n", "cells", "gates"), found))
 
 
-def _gru_grad_backward(ddgiven, ddmixed, ddh0, dy, w, lengths, dh_n, h0, y, gates, reverse):
-    def f(dy, w, dh_n, h0, y, gates):
+def _gru_grad_backward(ddgiven: AnyTensor | None, ddmixed: AnyTensor | None, ddh0: AnyTensor | None,
+                       dy: AnyTensor, w: AnyTensor, lengths: AnyTensor, dh_n: AnyTensor, h0: AnyTensor,
+                       y: AnyTensor, gates: AnyTensor, reverse: bool) -> Gradients:
+    def f(dy: AnyTensor, w: AnyTensor, dh_n: AnyTensor, h0: AnyTensor, y: AnyTensor,
+          gates: AnyTensor) -> tuple[AnyTensor, ...]:
         return gru_back(dy, dh_n, w, lengths, h0, y, gates, reverse)
 
-    return dict(zip(("dy", "w", "dh_n", "h0", "y", "gates"), vjp(f, (dy, w, dh_n, h0, y, gates), (ddgiven, ddmixed, ddh0))))
+    return dict(zip(("dy", "w", "dh_n", "h0", "y", "gates"), vjp(f, (dy, w, dh_n, h0, y, gates),
+                                                                 (ddgiven, ddmixed, ddh0))))
 
 
-def _rnn_grad_backward(ddgiven, ddh0, dy, w, lengths, dh_n, y, nonlinearity, reverse):
-    def f(dy, w, dh_n, y):
+def _rnn_grad_backward(ddgiven: AnyTensor | None, ddh0: AnyTensor | None, dy: AnyTensor, w: AnyTensor,
+                       lengths: AnyTensor, dh_n: AnyTensor, y: AnyTensor, nonlinearity: str,
+                       reverse: bool) -> Gradients:
+    def f(dy: AnyTensor, w: AnyTensor, dh_n: AnyTensor, y: AnyTensor) -> tuple[AnyTensor, ...]:
         return rnn_back(dy, dh_n, w, lengths, y, nonlinearity, reverse)
 
     return dict(zip(("dy", "w", "dh_n", "y"), vjp(f, (dy, w, dh_n, y), (ddgiven, ddh0))))
 
 
 # ---- the records
-def _pack(reverse):
+def _pack(reverse: bool) -> Packed:
     return (int(reverse), 0), ()
 
 
-def _pack_rnn(nonlinearity, reverse):
+def _pack_rnn(nonlinearity: str, reverse: bool) -> Packed:
     return (int(reverse), int(nonlinearity == "relu")), ()
 
 
-def _examples(shapes, **attrs):
+def _examples(shapes: Callable[..., list[Shape]], **attrs: Any) -> list[dict[str, Any]]:
     """shapes(steps, rows, hidden) of a call; forward and in reverse."""
     return [dict(shapes=shapes(*sizes), reverse=reverse, **attrs)
             for sizes, reverse in (((3, 6, 5), False), ((2, 3, 7), True))]
 
 
-def _forward_shapes(n):
+def _forward_shapes(n: int) -> Callable[..., list[Shape]]:
     return lambda t, rows, h: [(t, rows, n * h), (n * h, h), (n * h,), (rows,), (rows, h)]
 
 
@@ -268,14 +311,15 @@ lstm = define(
     Meaning("TnG,GH,G,n,nH,nH->TnH,nH,nH,UnH,TnG", _ref_lstm, check=_check_lstm, shape=lambda given, h0: (
         _STATES(given, h0), h0.shape, h0.shape, (given.shape[0] + 1, *h0.shape), given.shape)),
     Kernel("lstm", pack=_pack),
-    Laws(_examples(lambda *sizes: [*_forward_shapes(4)(*sizes), sizes[1:]]), domain=_LENGTHS), grad=_lstm_backward,
-    doc="All steps of an LSTM layer in one direction.")
+    Laws(_examples(lambda *sizes: [*_forward_shapes(4)(*sizes), sizes[1:]]), domain=_LENGTHS),
+    grad=_lstm_backward, doc="All steps of an LSTM layer in one direction.")
 lstm_grad = define(
     "lstm_grad(dy, w, lengths, dh_n, dc_n, cells, gates, *, reverse=False) -> (dgiven, dh0, dc0)",
     Meaning("TnH,GH,n,nH,nH,UnH,TnG->TnG,nH,nH", _ref_lstm_grad, check=_check_lstm_grad,
             shape=lambda gates, dh_n: (gates.shape, dh_n.shape, dh_n.shape)),
     Kernel("lstm_grad", pack=_pack), Split(linear=[("dy", "dh_n", "dc_n")]),
-    Laws(_examples(lambda t, rows, h: [(t, rows, h), (4 * h, h), (rows,), (rows, h), (rows, h), (t + 1, rows, h),
+    Laws(_examples(lambda t, rows, h: [(t, rows, h), (4 * h, h), (rows,), (rows, h), (rows, h),
+                                       (t + 1, rows, h),
                                        (t, rows, 4 * h)]), domain=_LENGTHS), grad=_lstm_grad_backward)
 
 gru = define(
@@ -294,13 +338,15 @@ gru_grad = define(
 
 rnn = define(
     "rnn(given, w, b, lengths, h0, *, nonlinearity='tanh', reverse=False) -> (y, h_n)",
-    Meaning("TnH,HG,H,n,nG->TnH,nG", _ref_rnn, check=_check_rnn, shape=lambda given, h0: (given.shape, h0.shape)),
+    Meaning("TnH,HG,H,n,nG->TnH,nG", _ref_rnn, check=_check_rnn,
+            shape=lambda given, h0: (given.shape, h0.shape)),
     Kernel("rnn", pack=_pack_rnn),
     Laws(_examples(_forward_shapes(1)) + _examples(_forward_shapes(1), nonlinearity="relu"), domain=_LENGTHS),
     grad=_rnn_backward, doc="All steps of an RNN layer in one direction.")
 rnn_grad = define(
     "rnn_grad(dy, w, lengths, dh_n, y, *, nonlinearity='tanh', reverse=False) -> (dgiven, dh0)",
-    Meaning("TnH,HG,n,nG,TnH->TnH,nG", _ref_rnn_grad, check=_check_rnn_grad, shape=lambda dy, dh_n: (dy.shape, dh_n.shape)),
+    Meaning("TnH,HG,n,nG,TnH->TnH,nG", _ref_rnn_grad, check=_check_rnn_grad,
+            shape=lambda dy, dh_n: (dy.shape, dh_n.shape)),
     Kernel("rnn_grad", pack=_pack_rnn), Split(linear=[("dy", "dh_n")]),
     Laws([e for kind in ("tanh", "relu") for e in _examples(lambda t, rows, h: [
         (t, rows, h), (h, h), (rows,), (rows, h), (t, rows, h)], nonlinearity=kind)], domain=_LENGTHS),

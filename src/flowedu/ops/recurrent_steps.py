@@ -6,47 +6,53 @@ gradient.
 """
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from flowedu.core.ops.concat import concat, slice
 from flowedu.core.ops.elementwise import gt, relu_grad, square, tanh, where
 from flowedu.core.ops.matmul import matmul
 from flowedu.core.ops.view import constant, reshape
+from flowedu.ops.types import AnyTensor, Shape
 
 
-def some_steps(x, start: int, stop: int):
-    """Steps [start, stop) of (steps, ...)."""
+def some_steps(x: AnyTensor, start: int, stop: int) -> AnyTensor:
+    """Return steps [start, stop) of x: (steps, ...)."""
     return slice(x, start=(start, *(0,) * (x.ndim - 1)), stop=(stop, *x.shape[1:]), step=(1,) * x.ndim)
 
 
-def at(x, t: int):
+def at(x: AnyTensor, t: int) -> AnyTensor:
     """Step t of (steps, ...)."""
     return reshape(some_steps(x, t, t + 1), shape=tuple(x.shape[1:]))
 
 
-def parts(x, n: int) -> list:
-    """n equal parts of the columns of (rows, columns)."""
+def parts(x: AnyTensor, n: int) -> list[AnyTensor]:
+    """Split the columns of x: (rows, columns) into n equal parts."""
     rows, width = x.shape[0], x.shape[1] // n
     return [slice(x, start=(0, i * width), stop=(rows, (i + 1) * width), step=(1, 1)) for i in range(n)]
 
 
-def stacked(xs: list, shape: tuple, like):
+def stacked(xs: list[AnyTensor], shape: Shape, like: AnyTensor) -> AnyTensor:
     """Arrays of all steps as one of `shape`, of like's type."""
     if not xs:
         return zeros(shape, like)
     return concat(*[reshape(x, shape=(1, *shape[1:])) for x in xs], axis=0)
 
 
-def zeros(shape: tuple, like):
+def zeros(shape: Shape, like: AnyTensor) -> AnyTensor:
     return constant(shape=tuple(shape), value=0.0, dtype=like.dtype)
 
 
 class Walk:
     """The steps from the last to the first: `for t, there in walk`, where `there` marks rows that go on at step t."""
 
-    def __init__(self, like, lengths, reverse: bool):
+    steps: int
+    rows: int
+
+    def __init__(self, like: AnyTensor, lengths: AnyTensor, reverse: bool) -> None:
         self.steps, self.rows = like.shape[:2]
         self.lengths, self.reverse = reshape(lengths, shape=(self.rows, 1)), reverse
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[tuple[int, AnyTensor]]:
         for t in range(self.steps) if self.reverse else range(self.steps - 1, -1, -1):
             yield t, gt(self.lengths, constant(shape=(1, 1), value=t, dtype=self.lengths.dtype))
 
@@ -54,36 +60,40 @@ class Walk:
         """Return the indices in (steps + 1, ...) of the state before the step and of the state after it."""
         return (t + 1, t) if self.reverse else (t, t + 1)
 
-    def before(self, t: int, h0, y):
-        """The state before step t."""
+    def before(self, t: int, h0: AnyTensor, y: AnyTensor) -> AnyTensor:
+        """Return the state before step t."""
         t = t + 1 if self.reverse else t - 1
         return at(y, t) if 0 <= t < self.steps else h0
 
-    def some(self, there, x):
-        """x where the row goes on, else 0."""
+    def some(self, there: AnyTensor, x: AnyTensor) -> AnyTensor:
+        """Return x where the row goes on, else 0."""
         return where(there, x, zeros(x.shape, x))
 
 
-def _plus(x, more):
+def _plus(x: AnyTensor, more: AnyTensor | None) -> AnyTensor:
     return x if more is None else x + more
 
 
-def _slope(y):
-    """The derivative of tanh, from its value."""
+def _slope(y: AnyTensor) -> AnyTensor:
+    """Return the derivative of tanh, from its value."""
     return 1 - square(y)
 
 
-def lstm_back(dy, dh, dc, w, lengths, cells, gates, reverse, dcells=None, dgates=None) -> tuple:
+def lstm_back(dy: AnyTensor, dh: AnyTensor, dc: AnyTensor, w: AnyTensor, lengths: AnyTensor, cells: AnyTensor,
+              gates: AnyTensor, reverse: bool, dcells: AnyTensor | None = None,
+              dgates: AnyTensor | None = None) -> tuple[AnyTensor, AnyTensor, AnyTensor]:
     """(dgiven, dh0, dc0). dcells, dgates: gradients of these results, or None."""
     walk = Walk(dy, lengths, reverse)
-    dgiven = [None] * walk.steps
+    dgiven: list[AnyTensor] = [None] * walk.steps
     for t, there in walk:
         before, behind = walk.slots(t)
         i, f, g, o = parts(at(gates, t), 4)
         more = [None] * 4 if dgates is None else parts(at(dgates, t), 4)
-        d, dc, cell = dh + at(dy, t), dc if dcells is None else dc + at(dcells, behind), tanh(at(cells, behind))
+        d, dc, cell = (dh + at(dy, t), dc if dcells is None else dc + at(dcells, behind),
+                       tanh(at(cells, behind)))
         c = dc + d * o * _slope(cell)
-        found = concat(_plus(c * g, more[0]) * i * (1 - i), _plus(c * at(cells, before), more[1]) * f * (1 - f),
+        found = concat(_plus(c * g, more[0]) * i * (1 - i), _plus(c * at(cells, before),
+                                                                  more[1]) * f * (1 - f),
                        _plus(c * i, more[2]) * _slope(g), _plus(d * cell, more[3]) * o * (1 - o), axis=1)
         dgiven[t] = walk.some(there, found)
         dh, dc = where(there, matmul(dgiven[t], w), d), where(there, c * f, dc)
@@ -92,10 +102,13 @@ def lstm_back(dy, dh, dc, w, lengths, cells, gates, reverse, dcells=None, dgates
     return stacked(dgiven, gates.shape, dy), dh, dc
 
 
-def gru_back(dy, dh, w, lengths, h0, y, gates, reverse, dgates=None) -> tuple:
-    """(dgiven, dmixed, dh0)"""
+def gru_back(dy: AnyTensor, dh: AnyTensor, w: AnyTensor, lengths: AnyTensor, h0: AnyTensor, y: AnyTensor,
+             gates: AnyTensor, reverse: bool,
+             dgates: AnyTensor | None = None) -> tuple[AnyTensor, AnyTensor, AnyTensor]:
+    """Run the backward pass of a GRU: return (dgiven, dmixed, dh0)."""
     walk = Walk(dy, lengths, reverse)
-    dgiven, dmixed = [None] * walk.steps, [None] * walk.steps
+    dgiven: list[AnyTensor] = [None] * walk.steps
+    dmixed: list[AnyTensor] = [None] * walk.steps
     for t, there in walk:
         r, z, n, p = parts(at(gates, t), 4)
         more = [None] * 4 if dgates is None else parts(at(dgates, t), 4)
@@ -110,10 +123,11 @@ def gru_back(dy, dh, w, lengths, h0, y, gates, reverse, dgates=None) -> tuple:
     return stacked(dgiven, shape, dy), stacked(dmixed, shape, dy), dh
 
 
-def rnn_back(dy, dh, w, lengths, y, nonlinearity, reverse) -> tuple:
-    """(dgiven, dh0)"""
+def rnn_back(dy: AnyTensor, dh: AnyTensor, w: AnyTensor, lengths: AnyTensor, y: AnyTensor, nonlinearity: str,
+             reverse: bool) -> tuple[AnyTensor, AnyTensor]:
+    """Run the backward pass of an RNN: return (dgiven, dh0)."""
     walk = Walk(dy, lengths, reverse)
-    dgiven = [None] * walk.steps
+    dgiven: list[AnyTensor] = [None] * walk.steps
     for t, there in walk:
         d, value = dh + at(dy, t), at(y, t)
         dgiven[t] = walk.some(there, relu_grad(d, value) if nonlinearity == "relu" else d * _slope(value))

@@ -1,26 +1,35 @@
-"""resize2d: images made larger (or smaller), and its adjoint. Both are linear, and each is the other's gradient.
+"""resize2d: images made larger (or smaller), and its adjoint.
 
-Rows and columns are independent of each other: an output row is a mixture of two input rows, an output column of two
-input columns. `neighbours` says of which, and in what shares; kernel and reference only follow it.
+Both are linear, and each is the other's gradient.
+
+Rows and columns are independent of each other: an output row is a mixture of two input rows, an output column
+of two input columns. `neighbours` says of which, and in what shares; kernel and reference only follow it.
 """
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from flowedu._kernels import register
 from flowedu.core.ops.define import define
 from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
+from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, ShapeError
+from flowedu.ops.types import Packed, Shape
 
 register("resize")
 
 NEARLY = 1 + 2.0 ** -40               # compensates for the rounding of an integer
+Neighbours = tuple[np.ndarray, np.ndarray, np.ndarray]        # first, second, share of the second
 ATTRS = 'scale, mode="nearest", align_corners=False'
 
 
-def neighbours(size: int, out: int, scale: float, mode: str, align_corners: bool):
-    """(first, second, share): of each of `out` output positions along an axis of `size` elements, the two
-    neighbouring input positions and the share of the second.
+def neighbours(size: int, out: int, scale: float, mode: str, align_corners: bool) -> Neighbours:
+    """Return the neighbouring input positions of all output positions, and their shares.
+
+    The result is (first, second, share): of each of `out` output positions along an axis of `size` elements,
+    the two neighbouring input positions and the share of the second.
 
     Pixels are squares: the center of output pixel i is at (i + 0.5) / scale in the input, whose pixel k has
     its center at k + 0.5. With align_corners the middles of the first and last pixels coincide instead.
@@ -39,12 +48,13 @@ def neighbours(size: int, out: int, scale: float, mode: str, align_corners: bool
     return first, second, np.where(second > first, at - first, 0.0)
 
 
-def _axes(hw, size, scale, mode, align_corners):
+def _axes(hw: Shape, size: Shape, scale: tuple[float, float], mode: str,
+          align_corners: bool) -> list[Neighbours]:
     return [neighbours(n, out, s, mode, align_corners) for n, out, s in zip(hw, size, scale)]
 
 
-def _check(name, shape, hw, size, scale, mode):
-    """hw and size: of the small and of the resized planes."""
+def _check(name: str, shape: Shape, hw: Shape, size: Shape, scale: tuple[float, float], mode: str) -> None:
+    """Check the arguments of a resize; hw and size: of the small and of the resized planes."""
     if len(shape) != 4:
         raise ShapeError(f"{name}: the input needs four axes", expected="(n, c, H, W)", got=str(shape))
     if mode not in ("nearest", "bilinear"):
@@ -56,13 +66,14 @@ def _check(name, shape, hw, size, scale, mode):
         raise ArgumentError(f"{name}: scale is not right", expected="two numbers above 0", got=str(scale))
 
 
-def _pack(hw, size, scale, mode, align_corners):
+def _pack(hw: Shape, size: Shape, scale: tuple[float, float], mode: str, align_corners: bool) -> Packed:
     (row1, row2, down), (col1, col2, right) = _axes(hw, size, scale, mode, align_corners)
     return (int(mode != "nearest"), *row1.tolist(), *row2.tolist(), *col1.tolist(), *col2.tolist()), \
         (*down.tolist(), *right.tolist())
 
 
-def _ref(x, size, scale, mode, align_corners):
+def _ref(x: np.ndarray, size: Shape, scale: tuple[float, float], mode: str,
+         align_corners: bool) -> np.ndarray:
     (row1, row2, down), (col1, col2, right) = _axes(x.shape[2:], size, scale, mode, align_corners)
     if mode == "nearest":
         return x[:, :, row1[:, None], col1]
@@ -76,7 +87,8 @@ resize2d = define(
     Meaning("ncHW->ncXY", _ref, shape=lambda x, size: (*x.shape[:2], *size),
             check=lambda x, size, scale, mode: _check("resize2d", x.shape, x.shape[2:], size, scale, mode)),
     Kernel("resize2d",
-           pack=lambda x, size, scale, mode, align_corners: _pack(x.shape[2:], size, scale, mode, align_corners)),
+           pack=lambda x, size, scale, mode, align_corners: _pack(x.shape[2:], size, scale, mode,
+                                                                  align_corners)),
     Split(linear=["x"]),
     Laws([dict(shapes=[(6, 6, 3, 4)], size=(6, 8), scale=(2.0, 2.0)),
           dict(shapes=[(6, 6, 5, 2)], size=(7, 7), scale=(1.5, 3.5)),
@@ -89,19 +101,23 @@ resize2d = define(
     doc="Images x resized to `size`. scale: output pixels per input pixel, for rows and columns.")
 
 
-def _check_grad(dy, hw, scale, mode):
+def _check_grad(dy: Spec, hw: Shape, scale: tuple[float, float], mode: str) -> None:
     _check("resize2d_grad", dy.shape, hw, dy.shape[2:], scale, mode)
 
 
-def _ref_grad(dy, hw, scale, mode, align_corners):
+def _ref_grad(dy: np.ndarray, hw: Shape, scale: tuple[float, float], mode: str,
+              align_corners: bool) -> np.ndarray:
     (row1, row2, down), (col1, col2, right) = _axes(hw, dy.shape[2:], scale, mode, align_corners)
     down, right = down.astype(dy.dtype)[:, None], right.astype(dy.dtype)
     columns = np.zeros((*dy.shape[:3], hw[1]), dy.dtype)
-    np.add.at(columns, (..., col1), dy * (1 - right))
-    np.add.at(columns, (..., col2), dy * right)
+    place: Any                        # NumPy's types for `at` lack indices with slices
+    for col, share in ((col1, 1 - right), (col2, right)):
+        place = (..., col)
+        np.add.at(columns, place, dy * share)
     dx = np.zeros((*dy.shape[:2], *hw), dy.dtype)
-    np.add.at(dx, (slice(None), slice(None), row1), columns * (1 - down))
-    np.add.at(dx, (slice(None), slice(None), row2), columns * down)
+    for row, share in ((row1, 1 - down), (row2, down)):
+        place = (slice(None), slice(None), row)
+        np.add.at(dx, place, columns * share)
     return dx
 
 
@@ -109,7 +125,8 @@ resize2d_grad = define(
     f"resize2d_grad(dy, *, hw, {ATTRS}) -> dx",
     Meaning("ncXY->ncHW", _ref_grad, shape=lambda dy, hw: (*dy.shape[:2], *hw), check=_check_grad),
     Kernel("resize2d_grad",
-           pack=lambda dy, hw, scale, mode, align_corners: _pack(hw, dy.shape[2:], scale, mode, align_corners)),
+           pack=lambda dy, hw, scale, mode, align_corners: _pack(hw, dy.shape[2:], scale, mode,
+                                                                 align_corners)),
     Split(linear=["dy"]),
     Laws([dict(shapes=[(6, 6, 6, 8)], hw=(3, 4), scale=(2.0, 2.0)),
           dict(shapes=[(6, 6, 6, 12)], hw=(3, 4), scale=(2.0, 3.0), mode="bilinear"),

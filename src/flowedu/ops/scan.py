@@ -1,10 +1,12 @@
 """Running results along an axis: cumsum; linear_scan, whose gradient is a linear_scan too; and where a running extreme is.
 
-cumprod is a linear_scan (h[t] = x[t] * h[t-1]), so its gradient is exact also where factors are zero: nothing divides.
+cumprod is a linear_scan (h[t] = x[t] * h[t-1]), so its gradient is exact also where factors are zero: nothing
+divides.
 """
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,24 +16,26 @@ from flowedu.core.ops.concat import slice, slice_grad
 from flowedu.core.ops.define import define
 from flowedu.core.ops.record import Kernel, Laws, Meaning, Split
 from flowedu.core.values.dtype import int64
+from flowedu.core.values.spec import Spec
 from flowedu.errors import DTypeError, ShapeError
+from flowedu.ops.types import AnyTensor, Gradients
 
 register("scan")
 
 
-def _axes(x, axis):
+def _axes(x: Spec, axis: int) -> str:
     return "{0}->{0}".format(axes.same(x.ndim, [axis]))
 
 
-def _check(name):
-    def check(x, axis):
+def _check(name: str) -> Callable[..., None]:
+    def check(x: Spec, axis: int) -> None:
         if not 0 <= axis < x.ndim:
-            raise ShapeError(f"{name}: axis is out of range", expected=f"an axis of x {x.shape}", got=str(axis),
-                             fix="count axes from the front")
+            raise ShapeError(f"{name}: axis is out of range", expected=f"an axis of x {x.shape}",
+                             got=str(axis), fix="count axes from the front")
     return check
 
 
-def _cumsum_ref(x, axis, backwards):
+def _cumsum_ref(x: np.ndarray, axis: int, backwards: bool) -> np.ndarray:
     wide = np.float64 if x.dtype.kind == "f" else x.dtype
     x = np.flip(x, axis) if backwards else x
     y = np.cumsum(x, axis, dtype=wide).astype(x.dtype)
@@ -47,23 +51,25 @@ cumsum = define(
     doc="The sum of all elements up to each one along `axis`; backwards: from each one on.")
 
 
-def shifted(x, axis: int, back: bool):
-    """x moved by one place along the axis (towards its end, or back), a zero in the place that comes free."""
+def shifted(x: AnyTensor, axis: int, back: bool) -> AnyTensor:
+    """Move x by one place along the axis, towards its end or back; the free place gets zeros."""
     n = x.shape[axis]
     start, stop, to = [0] * x.ndim, list(x.shape), [0] * x.ndim
     start[axis], stop[axis], to[axis] = (1, n, 0) if back else (0, n - 1, 1)
     part = slice(x, start=start, stop=stop, step=(1,) * x.ndim)
-    return slice_grad(part, shape=x.shape, start=to, stop=[a + m for a, m in zip(to, part.shape)], step=(1,) * x.ndim)
+    return slice_grad(part, shape=x.shape, start=to, stop=[a + m for a, m in zip(to, part.shape)],
+                      step=(1,) * x.ndim)
 
 
-def _check_scan(a, b, axis):
+def _check_scan(a: Spec, b: Spec, axis: int) -> None:
     _check("linear_scan")(a, axis)
     if a.shape != b.shape or a.dtype is not b.dtype:
         raise (ShapeError if a.shape != b.shape else DTypeError)(
-            "linear_scan: a and b differ", expected="one shape and dtype", got=f"a {a}, b {b}", fix="expand or cast one")
+            "linear_scan: a and b differ", expected="one shape and dtype", got=f"a {a}, b {b}",
+            fix="expand or cast one")
 
 
-def _scan_ref(a, b, axis, backwards):
+def _scan_ref(a: np.ndarray, b: np.ndarray, axis: int, backwards: bool) -> np.ndarray:
     a, b = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0)
     y, last = np.zeros(b.shape, b.dtype), None
     for t in (reversed(builtins.range(len(b))) if backwards else builtins.range(len(b))):
@@ -71,7 +77,7 @@ def _scan_ref(a, b, axis, backwards):
     return np.ascontiguousarray(np.moveaxis(y, 0, axis))
 
 
-def _scan_grad(dh, a, h, axis, backwards):
+def _scan_grad(dh: AnyTensor, a: AnyTensor, h: AnyTensor, axis: int, backwards: bool) -> Gradients:
     if not a.shape[axis]:
         return {"a": dh, "b": dh}
     db = linear_scan(shifted(a, axis, not backwards), dh, axis=axis, backwards=not backwards)
@@ -83,12 +89,12 @@ linear_scan = define(
     Meaning(lambda a, axis: "{0},{0}->{0}".format(axes.same(a.ndim, [axis])), _scan_ref, check=_check_scan),
     Kernel("linear_scan", pack=lambda axis, backwards: ((axis, int(backwards)), ())), Split(linear=["b"]),
     Laws([dict(shapes=[(6, 5), (6, 5)], axis=1), dict(shapes=[(5, 6), (5, 6)], axis=0, backwards=True),
-          dict(shapes=[(6, 3, 4), (6, 3, 4)], axis=1), dict(shapes=[(0, 6), (0, 6)], axis=0)], domain={"a": "unit"},
-         float_only=False),
+          dict(shapes=[(6, 3, 4), (6, 3, 4)], axis=1), dict(shapes=[(0, 6), (0, 6)], axis=0)],
+         domain={"a": "unit"}, float_only=False),
     grad=_scan_grad, doc="h[t] = a[t] * h[t-1] + b[t] along `axis`, h[0] = b[0]; backwards: from the end.")
 
 
-def _extreme_ref(x, axis, smallest):
+def _extreme_ref(x: np.ndarray, axis: int, smallest: bool) -> np.ndarray:
     x = np.moveaxis(x, axis, 0)
     y, place = np.zeros(x.shape, np.int64), np.zeros(x.shape[1:], np.int64)
     best = x[0].copy() if len(x) else None
@@ -108,18 +114,19 @@ extreme_place = define(
     doc="Where the largest (smallest) element so far is, the last one of equals; a NaN stays.")
 
 
-def _mode_ref(x):
+def _mode_ref(x: np.ndarray) -> np.ndarray:
     y = np.empty(x.shape[:-1], np.int64)
     for i in np.ndindex(x.shape[:-1]):
         values, counts = np.unique(x[i], return_counts=True)
-        y[i] = np.flatnonzero(x[i] == values[np.argmax(counts)])[-1] if not np.isnan(values[np.argmax(counts)]) else \
-            np.flatnonzero(np.isnan(x[i]))[-1]
+        y[i] = (np.flatnonzero(x[i] == values[np.argmax(counts)])[-1]
+                if not np.isnan(values[np.argmax(counts)]) else np.flatnonzero(np.isnan(x[i]))[-1])
     return y
 
 
-def _check_mode(x):
+def _check_mode(x: Spec) -> None:
     if not x.ndim or not x.shape[-1]:
-        raise ShapeError("mode_place: there is no most frequent of zero elements", expected="a last axis of size 1 or more",
+        raise ShapeError("mode_place: there is no most frequent of zero elements",
+                         expected="a last axis of size 1 or more",
                          got=str(x.shape), fix="check that the input is not empty")
 
 

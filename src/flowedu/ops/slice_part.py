@@ -10,10 +10,12 @@ import numpy as np
 from flowedu.core.ops.concat import band_equation, full_axes, localize_slice, slice_shape
 from flowedu.core.ops.define import define
 from flowedu.core.ops.record import Laws, Meaning, Split
+from flowedu.core.values.spec import Spec
 from flowedu.errors import ShapeError
+from flowedu.ops.types import Ints, LocalCall, Spread
 
 
-def _ref(x, start, stop, step, first):
+def _ref(x: np.ndarray, start: Ints, stop: Ints, step: Ints, first: Ints) -> np.ndarray:
     y = np.zeros(slice_shape(start, stop, step), x.dtype)
     here, there = [], []
     for n, a, b, s, f in zip(x.shape, start, stop, step, first):
@@ -25,33 +27,37 @@ def _ref(x, start, stop, step, first):
     return y
 
 
-def _kept(x, start, stop, step, first):
-    """The axes of which the part has everything and the slice takes everything."""
+def _uncut_axes(x: Spec, start: Ints, stop: Ints, step: Ints, first: Ints) -> list[int]:
+    """Return the axes that are complete in the part and in the slice."""
     return [i for i in full_axes(x.shape, start, stop, step) if first[i] == 0]
 
 
-def _check(x, start, stop, step, first):
+def _check(x: Spec, start: Ints, stop: Ints, step: Ints, first: Ints) -> None:
     if not len(start) == len(stop) == len(step) == len(first) == x.ndim:
         raise ShapeError("slice_part: start, stop, step and first need an entry for every axis",
                          expected=f"{x.ndim} entries for x {x.shape}",
                          got=f"{len(start)}, {len(stop)}, {len(step)} and {len(first)}")
 
 
-def spread(x, start, stop, step, first=None):
-    """The signatures of slice, and of slice_part, which split an axis that the slice cuts: parts of results are summed."""
+def spread(x: Spec, start: Ints, stop: Ints, step: Ints, first: Ints | None = None) -> Spread:
+    """Return the signatures of slice and slice_part, which split an axis that the slice cuts.
+
+    Parts of results are summed.
+    """
     first = (0,) * x.ndim if first is None else first
 
-    def entry(axis):
+    def entry(axis: int) -> tuple[tuple[str, ...], LocalCall]:
         moved = lambda at, _: {"start": start, "stop": stop, "step": step, "first": tuple(
             f + at * (i == axis) for i, f in enumerate(first))}
         return (f"S{axis}", "P"), (slice_part, moved)
-    keep = _kept(x, start, stop, step, first)
+    keep = _uncut_axes(x, start, stop, step, first)
     return dict(entry(i) for i in range(x.ndim) if i not in keep)
 
 
 slice_part = define(
     "slice_part(x, *, start, stop, step, first) -> y",
-    Meaning(lambda x, start, stop, step, first: band_equation(x.ndim, _kept(x, start, stop, step, first)), _ref,
+    Meaning(lambda x, start, stop, step, first: band_equation(x.ndim,
+                                                              _uncut_axes(x, start, stop, step, first)), _ref,
             shape=slice_shape, check=_check),
     Split(linear=["x"], localize=localize_slice,
           spread=lambda x, start, stop, step, first: spread(x, start, stop, step, first)),

@@ -11,6 +11,7 @@ from math import ceil, prod
 from typing import NamedTuple
 
 from flowedu.core.ops import axes
+from flowedu.core.ops.define import Op
 from flowedu.core.values.dtype import HALVES, float32
 from flowedu.core.values.spec import Spec
 from flowedu.errors import FlowError
@@ -21,9 +22,13 @@ RUN = 64                  # adjacent elements in a slice, at least: two cache li
 
 
 class Slices(NamedTuple):
-    """loops: (size, step) of the axes that are cut, outer ones first; only the last has a step above 1. where: of each
-    input and output, which loop cuts each of its axes, or -1. ints, last_ints: the attributes of a slice, as kernels read
-    them, and of one at the end of the last loop. fold: "sum", "max" or "min": how partial results are joined."""
+    """Division of a call into slices.
+
+    loops: (size, step) of the axes that are cut, outer ones first; only the last has a step above 1. where:
+    of each input and output, which loop cuts each of its axes, or -1. ints, last_ints: the attributes of a
+    slice, as kernels read them, and of one at the end of the last loop. fold: "sum", "max" or "min": how
+    partial results are joined.
+    """
 
     loops: tuple[tuple[int, int], ...]
     where: tuple[tuple[int, ...], ...]
@@ -32,7 +37,8 @@ class Slices(NamedTuple):
     fold: str
 
 
-def slices(op, specs: Sequence[Spec], outs: Sequence[Spec], attrs: tuple, written: Iterable[int] = ()) -> Slices | None:
+def slices(op: Op, specs: Sequence[Spec], outs: Sequence[Spec], attrs: tuple,
+           written: Iterable[int] = ()) -> Slices | None:
     """None: the call is small, or nothing of it may be cut."""
     values = (*specs, *outs)
     if op.axes is None or op.random or op.group is not None or sum(map(_bytes, values)) <= ROOM:
@@ -46,7 +52,8 @@ def slices(op, specs: Sequence[Spec], outs: Sequence[Spec], attrs: tuple, writte
     if None in parts or len({reals for _, reals in parts}) > 1 or not call.dense(loops):
         return None
     where = tuple([tuple([order.index(c) if c in loops else -1 for c in term]) for term in call.terms])
-    return Slices(tuple([(call.size[c], n) for c, n in loops.items()]), where, parts[1][0], parts[2][0], op.fold or "sum")
+    return Slices(tuple([(call.size[c], n) for c, n in loops.items()]), where, parts[1][0], parts[2][0],
+                  op.fold or "sum")
 
 
 def _bytes(spec: Spec) -> int:
@@ -57,31 +64,37 @@ def _bytes(spec: Spec) -> int:
 class _Call:
     """A call, the letters of its values, and the results of cutting them."""
 
-    def __init__(self, op, specs, outs, attrs):
-        self.op, self.specs, self.outs, self.attrs, self.values = op, specs, outs, attrs, (*specs, *outs)
+    def __init__(self, op: Op, specs: Sequence[Spec], outs: Sequence[Spec], attrs: tuple) -> None:
+        self.op, self.specs, self.outs = op, specs, outs
+        self.attrs, self.values = attrs, (*specs, *outs)
         left, right = axes.parse(op.equation(specs, attrs), len(specs))
         self.terms = [*left, *right]
         self.size = {c: n for t, v in zip(self.terms, self.values) for c, n in zip(t, v.shape) if c != "1"}
         self.large = max(range(len(self.values)), key=lambda i: _bytes(self.values[i]))
 
-    def cuts(self, loops, i: int) -> bool:
+    def cuts(self, loops: Iterable[str], i: int) -> bool:
         return all(c in self.terms[i] for c in loops)
 
     def covered(self, letter: str) -> int:
         return sum(_bytes(v) for t, v in zip(self.terms, self.values) if letter in t)
 
-    def fits(self, loops) -> bool:
+    def fits(self, loops: Iterable[str]) -> bool:
         """Each output is divided by all loops, or by none, and is then a partial result in float32."""
         outs = list(zip(self.terms[len(self.specs):], self.outs))
-        return all(set(loops) <= set(t) or v.dtype in (*HALVES, float32) and set(loops).isdisjoint(t) for t, v in outs)
+        return all(set(loops) <= set(t) or v.dtype in (*HALVES, float32) and set(loops).isdisjoint(t)
+                   for t, v in outs)
 
     def least(self, letter: str) -> int:
-        """The shortest step that leaves runs of RUN elements."""
-        runs = [prod(v.shape[t.index(letter) + 1:]) for t, v in zip(self.terms, self.values) if letter in t and _bytes(v)]
+        """Return the shortest step that leaves runs of RUN elements."""
+        runs = [prod(v.shape[t.index(letter) + 1:]) for t, v in zip(self.terms, self.values) if letter in t
+                and _bytes(v)]
         return min(self.size[letter], ceil(RUN / max(1, min(runs))))
 
     def choose(self) -> dict[str, int]:
-        """{letter: step}. The letter that most of the call has, outer ones first; more while a slice is too large."""
+        """{letter: step}.
+
+        The letter that most of the call has, outer ones first; more while a slice is too large.
+        """
         loops: dict[str, int] = {}
         order = [c for c in self.terms[self.large] if c.islower() and self.size[c] > 1]
         whole, room = sum(map(_bytes, self.values)), ROOM
@@ -98,11 +111,15 @@ class _Call:
                       for t, v in zip(self.terms, self.values) if not loops.keys().isdisjoint(t))
             if least > 1 or one * 2 <= room:
                 others = prod([self.size[c] for c in loops if c != letter])
-                loops[letter] = min(max(room // max(one, 1), least), max(least, self.size[letter] * others // SLICES))
+                loops[letter] = min(max(room // max(one, 1), least),
+                                    max(least, self.size[letter] * others // SLICES))
                 return loops
 
     def pack(self, steps: dict[str, int]) -> tuple[tuple[int, ...], tuple[float, ...]] | None:
-        """The attributes, as the kernel reads them, of the call with these sizes. None: it is no call."""
+        """Return the attributes of the call with these sizes, as the kernel reads them.
+
+        None: these sizes are not a valid call.
+        """
         op, attrs = self.op, self.attrs
         parts = [Spec(tuple([min(steps.get(c, n), n) for c, n in zip(t, v.shape)]), v.dtype)
                  for t, v in zip(self.terms, self.values)]
@@ -122,7 +139,8 @@ class _Call:
     def dense(self, loops: dict[str, int]) -> bool:
         """Return True if slices are contiguous in all values that are read or written without widening."""
         for i, (t, v) in enumerate(zip(self.terms, self.values)):
-            strided = i < len(self.specs) and self.op.inputs[0 if self.op.variadic else i] not in self.op.contiguous
+            strided = (i < len(self.specs)
+                       and self.op.inputs[0 if self.op.variadic else i] not in self.op.contiguous)
             if v.dtype in HALVES or strided or i >= len(self.specs) and loops.keys().isdisjoint(t):
                 continue
             sizes = [loops.get(c, n) for c, n in zip(t, v.shape)]

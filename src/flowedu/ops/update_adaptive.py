@@ -1,8 +1,11 @@
-"""Optimizer updates that give every element, or every parameter, a rate of its own. Records as in core/ops/update.py.
+"""Optimizer updates that give every element, or every parameter, a rate of its own.
 
-Two formulas go by the name of Adam, and of LAMB. In job functions (_update) Adam's correction of bias is part of the rate,
-so weight decay goes by it too, and LAMB remembers the powers of beta1 and beta2. For tensors (_step) Adam corrects both
-moments, and LAMB's correction follows from the number of the step. RMSprop is the same in both.
+Records as in core/ops/update.py.
+
+Two formulas go by the name of Adam, and of LAMB. In job functions (_update) Adam's correction of bias is part
+of the rate, so weight decay goes by it too, and LAMB remembers the powers of beta1 and beta2. For tensors
+(_step) Adam corrects both moments, and LAMB's correction follows from the number of the step. RMSprop is the
+same in both.
 """
 from __future__ import annotations
 
@@ -15,53 +18,60 @@ from flowedu.ops.update_sgd import momentum
 register("update_adaptive")
 
 
-def _norm(a):
+def _norm(a: np.ndarray) -> float:
     return float(np.sqrt(np.sum(np.square(a, dtype=np.float64))))
 
 
-def _moments(g, m, v, beta1, beta2):
+def _moments(g: np.ndarray, m: np.ndarray, v: np.ndarray, beta1: float,
+             beta2: float) -> tuple[np.ndarray, np.ndarray]:
     return beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g * g
 
 
-def _corrections(t, beta1, beta2, do_bias_correction):
+def _corrections(t: int, beta1: float, beta2: float, do_bias_correction: bool) -> tuple[float, float]:
     return (1 / (1 - beta1 ** t), 1 / (1 - beta2 ** t)) if do_bias_correction else (1.0, 1.0)
 
 
-def _by_norms(lr, w, step):
+def _by_norms(lr: float, w: np.ndarray, step: np.ndarray) -> float:
     """LAMB's rate."""
     p, q = _norm(w), _norm(step)
     return lr * p / q if p > 0 and q > 0 else lr
 
 
 # ---- of job functions
-def _adam(w, g, state, lr, wd, t, beta1, beta2, epsilon, do_bias_correction):
-    m, v = _moments(g, *state, beta1, beta2)
+def _adam(w: np.ndarray, g: np.ndarray, state: list[np.ndarray], lr: float, wd: float, t: int, beta1: float,
+          beta2: float, epsilon: float, do_bias_correction: bool) -> tuple[np.ndarray, ...]:
+    m, v = _moments(g, state[0], state[1], beta1, beta2)
     if do_bias_correction:
         lr = lr * np.sqrt(1 - beta2 ** t) / (1 - beta1 ** t)
     return w - lr * (m / (np.sqrt(v) + epsilon) + wd * w), m, v
 
 
-def _lars(w, g, state, lr, wd, t, momentum_beta, epsilon, lars_coefficient):
+def _lars(w: np.ndarray, g: np.ndarray, state: list[np.ndarray], lr: float, wd: float, t: int,
+          momentum_beta: float, epsilon: float, lars_coefficient: float) -> tuple[np.ndarray, ...]:
     a, b = _norm(w), _norm(g)
     if a > 0 and b > 0:
         lr = lr * lars_coefficient * a / (epsilon + b + wd * a)
     return momentum(w, g, state, lr, wd, t, momentum_beta)
 
 
-def _lamb(w, g, state, lr, wd, t, beta1, beta2, epsilon):
-    m, v, beta1_t, beta2_t = state                # the last two: beta1 and beta2 to the power of the step's number, from 1
+def _lamb(w: np.ndarray, g: np.ndarray, state: list[np.ndarray], lr: float, wd: float, t: int, beta1: float,
+          beta2: float, epsilon: float) -> tuple[np.ndarray, ...]:
+    # The last two: beta1 and beta2 to the power of the step's number, from 1.
+    m, v, beta1_t, beta2_t = state
     m, v = _moments(g, m, v, beta1, beta2)
     a = m / (1 - float(beta1_t[0])) / (np.sqrt(v / (1 - float(beta2_t[0]))) + epsilon)
     return w - _by_norms(lr, w, a) * (a + wd * w), m, v, beta1_t * beta1, beta2_t * beta2
 
 
 # ---- of both
-def _rmsprop(w, g, state, lr, wd, t, decay_rate, epsilon):
+def _rmsprop(w: np.ndarray, g: np.ndarray, state: list[np.ndarray], lr: float, wd: float, t: int,
+             decay_rate: float, epsilon: float) -> tuple[np.ndarray, ...]:
     ms = decay_rate * state[0] + (1 - decay_rate) * g * g
     return w - lr * (g / np.sqrt(ms + epsilon) + wd * w), ms
 
 
-def _rmsprop_centered(w, g, state, lr, wd, t, decay_rate, epsilon):
+def _rmsprop_centered(w: np.ndarray, g: np.ndarray, state: list[np.ndarray], lr: float, wd: float, t: int,
+                      decay_rate: float, epsilon: float) -> tuple[np.ndarray, ...]:
     ms = decay_rate * state[0] + (1 - decay_rate) * g * g
     mg = decay_rate * state[1] + (1 - decay_rate) * g
     variance = np.maximum(ms - mg * mg, 0)        # rounding may take it below 0
@@ -69,33 +79,40 @@ def _rmsprop_centered(w, g, state, lr, wd, t, decay_rate, epsilon):
 
 
 # ---- of tensors
-def _adam_step(w, g, state, lr, wd, t, beta1, beta2, epsilon, do_bias_correction):
-    m, v = _moments(g, *state, beta1, beta2)
+def _adam_step(w: np.ndarray, g: np.ndarray, state: list[np.ndarray], lr: float, wd: float, t: int,
+               beta1: float, beta2: float, epsilon: float,
+               do_bias_correction: bool) -> tuple[np.ndarray, ...]:
+    m, v = _moments(g, state[0], state[1], beta1, beta2)
     c1, c2 = _corrections(t, beta1, beta2, do_bias_correction)
     return w - lr * (c1 * m / (np.sqrt(v) * np.sqrt(c2) + epsilon) + wd * w), m, v
 
 
-def _amsgrad(w, g, state, lr, wd, t, beta1, beta2, epsilon, do_bias_correction):
-    m, v = _moments(g, *state[:2], beta1, beta2)
+def _amsgrad(w: np.ndarray, g: np.ndarray, state: list[np.ndarray], lr: float, wd: float, t: int,
+             beta1: float, beta2: float, epsilon: float, do_bias_correction: bool) -> tuple[np.ndarray, ...]:
+    m, v = _moments(g, state[0], state[1], beta1, beta2)
     top = np.maximum(state[2], v)                 # of v as it is, before its correction
     c1, c2 = _corrections(t, beta1, beta2, do_bias_correction)
     return w - lr * (c1 * m / (np.sqrt(top) * np.sqrt(c2) + epsilon) + wd * w), m, v, top
 
 
-def _adagrad(w, g, state, lr, wd, t, lr_decay, epsilon):
+def _adagrad(w: np.ndarray, g: np.ndarray, state: list[np.ndarray], lr: float, wd: float, t: int,
+             lr_decay: float, epsilon: float) -> tuple[np.ndarray, ...]:
     s = state[0] + g * g
     return w - lr / (1 + (t - 1) * lr_decay) * (g / (np.sqrt(s) + epsilon) + wd * w), s
 
 
-def _adadelta(w, g, state, lr, wd, t, rho, epsilon):
+def _adadelta(w: np.ndarray, g: np.ndarray, state: list[np.ndarray], lr: float, wd: float, t: int, rho: float,
+              epsilon: float) -> tuple[np.ndarray, ...]:
     square, moved = state
     square = rho * square + (1 - rho) * g * g
     delta = np.sqrt(moved + epsilon) / np.sqrt(square + epsilon) * g
     return w - lr * (delta + wd * w), square, rho * moved + (1 - rho) * delta * delta
 
 
-def _lamb_step(w, g, state, lr, wd, t, beta1, beta2, epsilon, do_bias_correction):
-    m, v = _moments(g, *state, beta1, beta2)
+def _lamb_step(w: np.ndarray, g: np.ndarray, state: list[np.ndarray], lr: float, wd: float, t: int,
+               beta1: float, beta2: float, epsilon: float,
+               do_bias_correction: bool) -> tuple[np.ndarray, ...]:
+    m, v = _moments(g, state[0], state[1], beta1, beta2)
     c1, c2 = _corrections(t, beta1, beta2, do_bias_correction)
     a = c1 * m / (np.sqrt(v) * np.sqrt(c2) + epsilon)
     return w - _by_norms(lr, w, a) * (a + wd * w), m, v
@@ -111,7 +128,8 @@ adam_step = define_update("adam_step", "wgmv", _adam_step, _STEP, _THREE)
 amsgrad_step = define_update("amsgrad_step", ("w", "g", "m", "v", "max_v"), _amsgrad, _STEP, _THREE)
 rmsprop_update = define_update("rmsprop_update", ("w", "g", _SQUARE), _rmsprop,
                                {"decay_rate": 0.99, "epsilon": 1e-8}, "decay_rate - epsilon")
-rmsprop_centered_update = define_update("rmsprop_centered_update", ("w", "g", _SQUARE, _MEAN), _rmsprop_centered,
+rmsprop_centered_update = define_update("rmsprop_centered_update", ("w", "g", _SQUARE, _MEAN),
+                                        _rmsprop_centered,
                                         {"decay_rate": 0.99, "epsilon": 1e-8}, "decay_rate - epsilon")
 adagrad_step = define_update("adagrad_step", ("w", "g", "sum"), _adagrad, {"lr_decay": 0.0, "epsilon": 1e-10},
                              "lr_decay - epsilon")

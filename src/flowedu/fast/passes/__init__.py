@@ -1,17 +1,18 @@
-"""The passes that know faster ways. A graph runs without them, more slowly.
+"""Optional optimization passes. A graph runs without them, more slowly.
 
-    norm_clip       batch norm and relu or relu6 become one op                               (norm_clip.py)
-    layout          images are kept channels last where that is faster                       (layout.py)
-    fold_norm       in inference, batch norm becomes the last step of a convolution          (fold_norm.py)
-    inverted_residual  a block of MobileNetV2 becomes one op, in inference                   (inverted_residual.py)
-    pool_first      max pooling moves before bias and relu                                   (pool_first.py)
-    masked_softmax  scale and mask of attention go into the softmax                          (attention.py)
-    bands           gradients of slices are joined                                           (attention.py)
-    packed          products with a weight run on its packed form, in inference              (packed.py)
-    fuse            chains of elementwise ops become one kernel                              (fuse.py)
-    update          plain SGD goes into the matrix product that makes the gradient           (update.py)
+    norm_clip          replaces batch norm and relu or relu6 by one op
+    layout             stores images channels-last where this is faster
+    fold_norm          merges batch norm into the convolution before it, in inference
+    inverted_residual  replaces a block of MobileNetV2 by one op, in inference
+    pool_first         moves max pooling before bias and relu
+    masked_softmax     merges scale and mask of attention into the softmax          (attention.py)
+    bands              concatenates the gradients of slices                         (attention.py)
+    packed             multiplies by packed weights, in inference
+    fuse               replaces chains of elementwise ops by one kernel
+    update             merges plain SGD into the product that computes the gradient
 
-fuse_add and fuse_scale are parts of fuse that can be switched off.
+Each pass is in the file of its name, unless another is given. fuse_add and fuse_scale are parts of fuse that
+can be disabled separately.
 """
 from flowedu.fast.passes.attention import bands, masked_softmax
 from flowedu.fast.passes.fold_norm import fold_norm
@@ -26,7 +27,8 @@ from flowedu.core.ops.view import cast
 from flowedu.fast.passes.pool_first import pool_first
 from flowedu.fast.passes.update import update
 
-for f in (norm_clip, layout, fold_norm, inverted_residual, pool_first, masked_softmax, bands, packed):      # in this order
+# in order of execution
+for f in (norm_clip, layout, fold_norm, inverted_residual, pool_first, masked_softmax, bands, packed):
     register_pass(f)
 register_pass(fuse, fuse_add=(add,), fuse_scale=(cast, mul, div))
 register_pass(update)

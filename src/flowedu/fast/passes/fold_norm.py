@@ -1,8 +1,9 @@
-"""The pass fold_norm: in inference, batch norm (and relu or relu6) becomes the last step of the convolution before it.
+"""The pass fold_norm merges batch norm (and relu or relu6) into the convolution before it, in inference.
 
-batch_norm_infer is y * scale + shift with one scale and shift for each channel. Multiplying the weights by the scale once
-and for all would do, but they are variables, which a training job may change between two runs: so the convolution's kernel
-scales and shifts its result while that is in the cache, which costs as little as adding a bias.
+batch_norm_infer is y * scale + shift with one scale and shift per channel. The scale cannot be multiplied
+into the weights once, because a training job may change these variables between two runs. Instead, the
+convolution kernel scales and shifts its result while it is in the cache, which costs as little as adding a
+bias.
 """
 from __future__ import annotations
 
@@ -16,15 +17,15 @@ from flowedu.ops.norm import batch_norm_infer
 
 
 def fold_norm(graph: Graph) -> str:
-    """conv2d_last -> batch_norm_infer [-> relu or relu6], each read by the next alone, become conv2d_last_norm."""
+    """Merge conv2d_last -> batch_norm_infer [-> relu or relu6] without other readers to conv2d_last_norm."""
     readers, outputs = graph.consumers(), set(graph.outputs)
 
     def only_reader(value: GraphValue) -> Node | None:
-        found = readers.get(value, ())
-        return found[0] if len(found) == 1 and value not in outputs else None
+        users = readers.get(value, ())
+        return users[0] if len(users) == 1 and value not in outputs else None
 
     table: dict[GraphValue, GraphValue] = {}
-    made: dict[Node, Node] = {}
+    new_nodes: dict[Node, Node] = {}
     gone: set[Node] = set()
     for conv in graph.nodes:
         norm = only_reader(conv.outputs[0]) if conv.op is conv2d_last else None
@@ -36,10 +37,11 @@ def fold_norm(graph: Graph) -> str:
         last = act or norm
         low, high = LIMITS[act.op] if act else (-inf, inf)
         new = rebuilt(conv2d_last_norm, (*conv.inputs, *norm.inputs[1:]),
-                      {**attributes(conv), "epsilon": attributes(norm)["epsilon"], "low": low, "high": high}, last)
-        made[last] = new
+                      {**attributes(conv), "epsilon": attributes(norm)["epsilon"], "low": low, "high": high},
+                      last)
+        new_nodes[last] = new
         gone.update({conv, norm} - {last})
         table[last.outputs[0]] = new.outputs[0]
-    graph.nodes = [made.get(n, n) for n in graph.nodes if n not in gone]
+    graph.nodes = [new_nodes.get(n, n) for n in graph.nodes if n not in gone]
     replace(graph, table)
-    return f"{len(made)} batch norms moved into convolutions" if made else ""
+    return f"{len(new_nodes)} batch norms moved into convolutions" if new_nodes else ""

@@ -1,4 +1,4 @@
-"""The pass fuse: chains of elementwise ops become one kernel, which reads and writes memory once."""
+"""The pass fuse replaces chains of elementwise ops by one kernel, which reads and writes memory once."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,44 +17,48 @@ MAX_OPERANDS = 12
 
 
 def fuse(graph: Graph, alone: Collection[Op] = ()) -> str:
-    """Merge an elementwise node into its only reader when that is elementwise over the same shape. alone: ops to leave."""
+    """Merge elementwise nodes into their only reader if it is elementwise over the same shape.
+
+    alone: ops that are not merged.
+    """
     readers, outputs = graph.consumers(), set(graph.outputs)
     absorbed: set[Node] = set()
-    made: dict[Node, Node] = {}
+    kernels: dict[Node, Node] = {}
     for node in reversed(graph.nodes):
         if fusible(node, alone) and node not in absorbed:
             group = Group(node, lambda value, shape: joins(value, shape, readers, outputs, alone))
             if group.pays:
                 absorbed.update(group.members[1:])
-                made[node] = group.kernel()
-    graph.nodes = [made.get(n, n) for n in graph.nodes if n not in absorbed]
-    replace(graph, {old.outputs[0]: new.outputs[0] for old, new in made.items()})
-    dead(graph)                                                # constants that moved into kernels
-    return f"{len(absorbed)} ops joined {len(made)} kernels"
+                kernels[node] = group.kernel()
+    graph.nodes = [kernels.get(n, n) for n in graph.nodes if n not in absorbed]
+    replace(graph, {old.outputs[0]: new.outputs[0] for old, new in kernels.items()})
+    dead(graph)                                                # removes constants that moved into kernels
+    return f"{len(absorbed)} ops joined {len(kernels)} kernels"
 
 
 def fusible(node: Node | None, alone: Collection[Op] = ()) -> bool:
-    """Whether it is an elementwise node; inputs have none."""
+    """Return True for an elementwise node (None: an input) that is not excluded by `alone`."""
     return node is not None and node.op.program is not None and node.op not in alone
 
 
 def joins(value: GraphValue, shape: tuple[int, ...], readers: Mapping[GraphValue, Sequence[Node]],
           outputs: Collection[GraphValue], alone: Collection[Op] = ()) -> bool:
-    """Whether the node that makes `value` may go into a kernel over `shape` that reads it."""
-    return fusible(value.node, alone) and value.shape == shape and value not in outputs and len(readers[value]) == 1
+    """Return True if the node of `value` can be merged into a kernel over `shape` that reads it."""
+    return (fusible(value.node, alone) and value.shape == shape and value not in outputs
+            and len(readers[value]) == 1)
 
 
 class Group:
-    """Elementwise nodes that become one kernel: the last of them, and those before it that `joins(value, shape)` lets in.
+    """Elementwise nodes that become one kernel: a last one, and earlier ones that `joins` accepts.
 
-    Values have slots: operands are numbered from 0, results and constants from MAX_OPERANDS until `formula` closes up.
-    Attributes: members, from the last to the first.
+    Values have slots. Operands are numbered from 0, results and constants from MAX_OPERANDS until `formula`
+    renumbers them. Attributes: members, from the last to the first.
     """
 
-    def __init__(self, last: Node, joins: Callable[[GraphValue, tuple], bool]):
+    def __init__(self, last: Node, joins: Callable[[GraphValue, tuple], bool]) -> None:
         self.joins = joins
         self.operands: list[GraphValue] = []
-        self.starts: list[int] = []                            # under which axis of the result each operand's first lies
+        self.starts: list[int] = []                         # result axis of each operand's first axis
         self.instrs: list[tuple] = []
         self.consts: dict[int, float] = {}
         self.dtypes: dict[int, dtype] = {}
@@ -65,11 +69,14 @@ class Group:
 
     @property
     def pays(self) -> bool:
-        """Whether there is something to win. (Where there are only constants, they are folded.)"""
+        """Return True if the kernel is worthwhile.
+
+        Nodes of constants only are folded elsewhere.
+        """
         return bool(self.operands) and (len(self.members) > 1 or bool(self.consts))
 
     def enter(self, node: Node) -> int:
-        """Add the instructions of a node and of those it lets in; the slot of its result."""
+        """Add the instructions of a node and of the inputs that join it. Return the slot of its result."""
         program, shape, slots = formula(node), node.outputs[0].shape, {}
         for i, (x, start) in enumerate(zip(node.inputs, _starts(node))):
             if x.node is not None and x.node.op is constant and x.ndim == 0:
@@ -85,7 +92,7 @@ class Group:
         return slots[program.outs[0]]
 
     def fits(self, node: Node) -> bool:
-        """Whether the kernel has room for one more; if so, it is taken."""
+        """Return True and reserve slots if the kernel has enough slots left for `node`."""
         size = self.size + _size(node)
         if size + len(self.members) >= MAX_SLOTS - 8 or size >= MAX_OPERANDS + 6:
             return False
@@ -106,14 +113,16 @@ class Group:
         return self.slots[key]
 
     def formula(self) -> Formula:
-        """Slots renumbered without gaps: operands, then the rest."""
+        """Return the formula with slots renumbered without gaps: operands, then the others."""
         n = len(self.operands)
         new = lambda s: s if s < MAX_OPERANDS else s - MAX_OPERANDS + n
-        return Formula(n, [(name, new(o), tuple(map(new, ops))) for name, o, ops in self.instrs], [new(self.out)],
-                       {new(s): v for s, v in self.consts.items()}, {new(s): t for s, t in self.dtypes.items()})
+        return Formula(n, [(name, new(o), tuple(map(new, ops))) for name, o, ops in self.instrs],
+                       [new(self.out)],
+                       {new(s): v for s, v in self.consts.items()},
+                       {new(s): t for s, t in self.dtypes.items()})
 
     def kernel(self) -> Node:
-        """The one node, named after its members."""
+        """Return the fused node, named after its members."""
         last = self.members[0]
         spec = last.outputs[0].spec
         at_the_end = all(s == spec.ndim - x.ndim for s, x in zip(self.starts, self.operands))
@@ -125,7 +134,7 @@ class Group:
 
 
 def formula(node: Node) -> Formula:
-    """What a node computes; of 16-bit floats, with the rounding behind it, so that a chain gives the bits of its ops."""
+    """Return the formula of a node. It rounds 16-bit results, so that a chain gives the bits of its ops."""
     return widened(node.op.program, [x.dtype for x in node.inputs], [y.dtype for y in node.outputs])
 
 
@@ -134,7 +143,8 @@ def _size(node: Node) -> int:
 
 
 def _starts(node: Node) -> list[int]:
-    """Under which axis of the result the first axis of each input lies: bias_add says so, others end together."""
+    """Return the result axis of each input's first axis. Except for bias_add, last axes are aligned."""
     op = node.op
     ints = op.ask(op.pack, op.bind([x.spec for x in node.inputs], node.attrs))[0] if op.pack else ()
-    return [ints[1 + i] if ints and ints[0] else node.outputs[0].ndim - x.ndim for i, x in enumerate(node.inputs)]
+    return [ints[1 + i] if ints and ints[0] else node.outputs[0].ndim - x.ndim
+            for i, x in enumerate(node.inputs)]

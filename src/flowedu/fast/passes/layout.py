@@ -1,19 +1,19 @@
 """The layout pass: keeps images channels-last (NHWC) inside the graph where this is faster.
 
-Users see NCHW everywhere. A depthwise convolution, though, is four to a hundred times as fast when the
-channels of a pixel are adjacent, and a 1x1 convolution becomes one large matrix product instead of one per
-image. A dense 3x3 or 5x5 convolution reads NCHW directly. So the pass
+Users see NCHW everywhere. However, a depthwise convolution is 4 to 100 times as fast when the channels of a
+pixel are adjacent, and a 1x1 convolution becomes one large matrix product instead of one per image. A dense
+3x3 or 5x5 convolution is faster with NCHW. The pass
 
     1. finds the calls with an NHWC counterpart: convolutions, batch norm, elementwise ops, sums, concat,
-      slices;
-    2. joins those that pass images to each other into islands;
+       and slices;
+    2. joins calls that pass images to each other into islands;
     3. sums the gain of each island (`gain`) and the cost of layout changes at its borders (`border`);
     4. rewrites the islands with a net gain, with a transpose at each border.
 """
 from __future__ import annotations
 
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.graph.rewrite import attributes, rebuilt, replace
@@ -29,7 +29,7 @@ from flowedu.ops.norm import batch_norm, batch_norm_grad, batch_norm_infer
 from flowedu.ops.pool import avg_pool2d, avg_pool2d_grad
 
 TO_LAST, TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
-PLACE = {0: 0, 1: 3, 2: 1, 3: 2}          # where an axis of NCHW is in NHWC
+PLACE = {0: 0, 1: 3, 2: 1, 3: 2}          # axis of NCHW -> axis of NHWC
 CONVOLUTIONS = {conv2d: (conv2d_last, (0,), (0,)), conv2d_input_grad: (conv2d_last_input_grad, (0,), (0,)),
                 conv2d_weight_grad: (conv2d_last_weight_grad, (0, 1), ())}
 NORMS = {batch_norm: (0,), batch_norm_clip: (0,), batch_norm_infer: (0,), batch_norm_grad: (0, 1),
@@ -38,15 +38,15 @@ FOLDS = (reduce.sum, reduce.max, reduce.min, reduce.prod)
 RANGES = {concat.slice: ("start", "stop", "step"), concat.slice_grad: ("shape", "start", "stop", "step"),
           expand: ("shape",)}
 
-# Nanoseconds on one thread, measured on AVX-512 at 3.7 GHz; only their proportions matter.
-COPY = 1.0                                # an element brought to the other layout
-DEPTHWISE, PLANE = 1.0, 35.0              # won for each element, and for each image and channel, of a depthwise convolution
-SMALL_POINTWISE = 0.004                   # won for each flop of a 1x1 convolution of fewer than 16 pixels
-DENSE = 0.012                             # lost for each flop of any other convolution
+# Nanoseconds on one thread, measured with AVX-512 at 3.7 GHz. Only their ratios matter.
+COPY = 1.0                                # cost of converting one element to the other layout
+DEPTHWISE, PLANE = 1.0, 35.0              # gain of a depthwise convolution per element, per (image, channel)
+SMALL_POINTWISE = 0.004                   # gain per flop of a 1x1 convolution of fewer than 16 pixels
+DENSE = 0.012                             # loss per flop of any other convolution
 
 
 class Twin(NamedTuple):
-    """The NHWC form of a call: the op, its attributes, and which inputs and outputs are images."""
+    """The NHWC form of a call: op, attributes, and indices of the inputs and outputs that are images."""
 
     op: Op
     attrs: dict
@@ -55,7 +55,7 @@ class Twin(NamedTuple):
 
 
 def layout(graph: Graph) -> str:
-    """Islands of image ops that are faster channels last run so."""
+    """Convert islands of image ops to channels-last where this is faster."""
     if not any(gain(node) > 0 for node in graph.nodes):
         return ""
     open_pools(graph)
@@ -70,9 +70,9 @@ def layout(graph: Graph) -> str:
     return f"{len(chosen)} ops run channels last, {changes} changes of layout"
 
 
-# ---- what can be channels last
+# ---- NHWC forms
 def twin(node: Node) -> Twin | None:
-    """The NHWC form of a node, if it has one."""
+    """Return the NHWC form of a node, or None."""
     op, attrs = node.op, attributes(node)
     if op in CONVOLUTIONS:
         last, *images = CONVOLUTIONS[op]
@@ -99,7 +99,7 @@ def twin(node: Node) -> Twin | None:
 
 
 def _elementwise(node: Node, attrs: dict) -> Twin | None:
-    """Operands must be images, images with axes of size 1, single numbers, or the vector of bias_add."""
+    """Return the NHWC form. Operands must be images (or broadcast to them), scalars, or bias_add's vector."""
     images = tuple(i for i, x in enumerate(node.inputs) if x.ndim == 4)
     if not images or node.outputs[0].ndim != 4:
         return None
@@ -110,15 +110,15 @@ def _elementwise(node: Node, attrs: dict) -> Twin | None:
     return Twin(node.op, attrs, images, (0,))
 
 
-def permuted(shape, perm) -> tuple[int, ...]:
+def permuted(shape: tuple[int, ...], perm: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(shape[i] for i in perm)
 
 
 def islands(twins: dict[Node, Twin]) -> list[list[Node]]:
-    """Nodes joined by the images they read or make, in order."""
+    """Return groups of nodes that are connected by images, in graph order."""
     parent = {n: n for n in twins}
 
-    def root(n):
+    def root(n: Node) -> Node:
         while parent[n] is not n:
             parent[n] = n = parent[parent[n]]
         return n
@@ -127,10 +127,10 @@ def islands(twins: dict[Node, Twin]) -> list[list[Node]]:
     for node, t in twins.items():
         for v in images(node, t):
             parent[root(node)] = root(owner.setdefault(v, node))
-    found: dict[Node, list[Node]] = {}
+    groups: dict[Node, list[Node]] = {}
     for node in twins:
-        found.setdefault(root(node), []).append(node)
-    return list(found.values())
+        groups.setdefault(root(node), []).append(node)
+    return list(groups.values())
 
 
 def images(node: Node, t: Twin) -> list[GraphValue]:
@@ -138,7 +138,7 @@ def images(node: Node, t: Twin) -> list[GraphValue]:
 
 
 def open_pools(graph: Graph) -> None:
-    """Average pooling with a window as large as the image is a sum times a number, and those have twins."""
+    """Replace average pooling over the whole image by a sum times a constant, which have NHWC forms."""
     nodes, table = [], {}
     for node in graph.nodes:
         attrs, x = attributes(node), node.inputs[0] if node.inputs else None
@@ -148,7 +148,7 @@ def open_pools(graph: Graph) -> None:
             nodes.append(node)
             continue
 
-        def call(op, *inputs, near=node, **attrs):
+        def call(op: Op, *inputs: GraphValue, near: Node = node, **attrs: Any) -> GraphValue:
             new = rebuilt(op, inputs, attrs, near, graph.fresh_name(op.name))
             graph.claim(new.name)
             nodes.append(new)
@@ -161,9 +161,9 @@ def open_pools(graph: Graph) -> None:
     replace(graph, table)
 
 
-# ---- whether it pays
+# ---- cost model
 def gain(node: Node) -> float:
-    """Nanoseconds a call wins by being channels last."""
+    """Return the nanoseconds that a call saves in NHWC."""
     if node.op not in CONVOLUTIONS:
         return 0.0
     attrs, (a, b), out = attributes(node), node.inputs, node.outputs[0]
@@ -171,13 +171,14 @@ def gain(node: Node) -> float:
     if attrs["groups"] > 1 and w.shape[1] == 1 and w.shape[0] == attrs["groups"]:
         return DEPTHWISE * prod(x.shape) + PLANE * prod(x.shape[:2])
     flops = 2 * prod(y.shape) * prod(w.shape[1:])
-    if w.shape[2:] == (1, 1) and attrs["groups"] == 1 and attrs["strides"] == (1, 1) and not any(attrs["pads"]):
+    if (w.shape[2:] == (1, 1) and attrs["groups"] == 1 and attrs["strides"] == (1, 1)
+        and not any(attrs["pads"])):
         return SMALL_POINTWISE * flops if prod(y.shape[2:]) < 16 else 0.0
     return -DENSE * flops
 
 
 def border(graph: Graph, island: list[Node], twins: dict[Node, Twin]) -> float:
-    """Nanoseconds for changing the layout of what enters and leaves an island."""
+    """Return the nanoseconds for layout changes of values that enter or leave an island."""
     inside = set(island)
     values = {v for n in island for v in images(n, twins[n])}
     crossing = {v for v in values if v.node not in inside}
@@ -189,30 +190,30 @@ def border(graph: Graph, island: list[Node], twins: dict[Node, Twin]) -> float:
 
 
 def was_last(v: GraphValue) -> bool:
-    """Whether v is the NCHW view of an NHWC value: of images the user keeps channels last."""
+    """Return True if `v` is the NCHW view of an NHWC value, such as a channels-last image of the user."""
     return v.node is not None and v.node.op is transpose and attributes(v.node)["perm"] == TO_FIRST
 
 
-def same_memory(shape) -> bool:
-    """Whether NCHW and NHWC are the same row of numbers."""
+def same_memory(shape: tuple[int, ...]) -> bool:
+    """Return True if NCHW and NHWC have the same order of elements in memory."""
     return shape[1] == 1 or prod(shape[2:]) == 1
 
 
-# ---- doing it
+# ---- rewriting
 def rewrite(graph: Graph, chosen: dict[Node, Twin]) -> int:
-    """Put the twins in; returns how many times memory is copied to another layout."""
-    last: dict[GraphValue, GraphValue] = {}        # NCHW value -> the same, channels last
-    first: dict[GraphValue, GraphValue] = {}       # NCHW value that is no more -> a view of its NHWC form
+    """Replace nodes by their NHWC forms and return the number of copies to another layout."""
+    last: dict[GraphValue, GraphValue] = {}        # NCHW value -> its NHWC form
+    first: dict[GraphValue, GraphValue] = {}       # removed NCHW value -> NCHW view of its NHWC form
     nodes: list[Node] = []
     copies = 0
 
-    def emit(op, x, attrs, near):
+    def emit(op: Op, x: GraphValue, attrs: dict[str, Any], near: Node) -> GraphValue:
         node = rebuilt(op, (x,), attrs, near, graph.fresh_name(op.name))
         graph.claim(node.name)
         nodes.append(node)
         return node.outputs[0]
 
-    def to_last(x, near):
+    def to_last(x: GraphValue, near: Node) -> GraphValue:
         nonlocal copies
         if x not in last and was_last(x):
             last[x] = x.node.inputs[0]
@@ -223,7 +224,7 @@ def rewrite(graph: Graph, chosen: dict[Node, Twin]) -> int:
                 copies += 1
         return last[x]
 
-    def to_first(x, near):
+    def to_first(x: GraphValue, near: Node) -> GraphValue:
         nonlocal copies
         if x in gone and x not in first:
             first[x] = emit(transpose, last[x], {"perm": TO_FIRST}, near)
@@ -231,7 +232,7 @@ def rewrite(graph: Graph, chosen: dict[Node, Twin]) -> int:
         return first.get(x, plain.get(x, x))
 
     gone: set[GraphValue] = set()
-    plain: dict[GraphValue, GraphValue] = {}       # outputs that are no images, of the node and of its twin
+    plain: dict[GraphValue, GraphValue] = {}       # outputs that are not images: old -> new
     for node in graph.nodes:
         t = chosen.get(node)
         if t is None:

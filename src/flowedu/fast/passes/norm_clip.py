@@ -1,12 +1,13 @@
-"""The pass norm_clip: batch norm followed by relu or relu6 becomes one op, forward and backward.
+"""The pass norm_clip replaces batch norm and relu or relu6 by one op, forward and backward.
 
     y = batch_norm(x);  z = relu6(y)              z = batch_norm_clip(x)
     dy = relu6_grad(dz, z);  dx = batch_norm_grad(dy, x)      dx = batch_norm_clip_grad(dz, x)
 
-Two fewer passes over memory each way, and y is never kept.
+This saves two passes over memory in each direction, and y is not stored.
 """
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from math import inf
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node
@@ -21,10 +22,10 @@ GRADIENTS = {relu: relu_grad, relu6: relu6_grad}
 
 
 def norm_clip(graph: Graph) -> str:
-    """Batch norm and the activation that alone reads it become one."""
+    """Merge batch norm and an activation that is its only reader."""
     readers, outputs = graph.consumers(), set(graph.outputs)
     table: dict[GraphValue, GraphValue] = {}
-    made: dict[Node, Node] = {}
+    new_nodes: dict[Node, Node] = {}
     gone: set[Node] = set()
     for node in graph.nodes:
         if node.op is not batch_norm:
@@ -39,27 +40,31 @@ def norm_clip(graph: Graph) -> str:
         if back is None:
             continue
         new = rebuilt(batch_norm_clip, node.inputs, {**attributes(node), "low": low, "high": high}, node)
-        made[node] = new
+        new_nodes[node] = new
         gone.add(act)
-        table.update({act.outputs[0]: new.outputs[0], node.outputs[1]: new.outputs[1], node.outputs[2]: new.outputs[2]})
+        table.update({act.outputs[0]: new.outputs[0], node.outputs[1]: new.outputs[1],
+                      node.outputs[2]: new.outputs[2]})
         for mask, grad in back:
             _, x, gamma, mean, var = grad.inputs
             inputs = (mask.inputs[0], x, gamma, node.inputs[2], mean, var)
-            made[grad] = rebuilt(batch_norm_clip_grad, inputs, attributes(new), grad)
-            table.update(zip(grad.outputs, made[grad].outputs))
+            new_nodes[grad] = rebuilt(batch_norm_clip_grad, inputs, attributes(new), grad)
+            table.update(zip(grad.outputs, new_nodes[grad].outputs))
             gone.add(mask)
-    graph.nodes = [made.get(n, n) for n in graph.nodes if n not in gone]
+    graph.nodes = [new_nodes.get(n, n) for n in graph.nodes if n not in gone]
     replace(graph, table)
-    forward = sum(node.op is batch_norm for node in made)
-    return f"{forward} batch norms clip their result, {len(made) - forward} gradients with them" if made else ""
+    forward = sum(node.op is batch_norm for node in new_nodes)
+    if not new_nodes:
+        return ""
+    return f"{forward} batch norms clip their result, {len(new_nodes) - forward} gradients with them"
 
 
-def _backward(node: Node, act: Node, readers, outputs) -> list[tuple[Node, Node]] | None:
-    """(the activation's gradient, batch norm's gradient) pairs; None where something else reads a value in between."""
+def _backward(node: Node, act: Node, readers: Mapping[GraphValue, Sequence[Node]],
+              outputs: Collection[GraphValue]) -> list[tuple[Node, Node]] | None:
+    """Return pairs (gradient of the activation, gradient of batch norm), or None if dy has other readers."""
     z, pairs = act.outputs[0], []
     for mask in readers.get(z, ()):
         if mask.op is not GRADIENTS[act.op] or mask.inputs[1] is not z:
-            continue                                             # it reads z, which will still be there
+            continue                                             # another reader of z, which is kept
         dy = mask.outputs[0]
         grads = readers.get(dy, ())
         if mask.inputs[0] is z or dy in outputs or len(grads) != 1 or grads[0].op is not batch_norm_grad:

@@ -1,4 +1,4 @@
-"""The pass update: plain SGD goes into the matrix product that makes the gradient."""
+"""The pass update merges plain SGD into the matrix product that computes the gradient."""
 from __future__ import annotations
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node, base
@@ -12,38 +12,40 @@ DECAYS = ("weight_decay", "l1", "l2")
 
 
 def update(graph: Graph) -> str:
-    """w -= lr * (a @ b), where a @ b is the gradient of w and nothing else reads it: one BLAS call with beta = 1.
+    """Merge w -= lr * (a @ b) into one BLAS call (beta = 1) if the gradient a @ b has no other reader.
 
-    The gradient, as large as the weights, is neither written nor read back.
+    The gradient, which is as large as the weights, is not written to memory.
     """
     readers, outputs = graph.consumers(), set(graph.outputs)
-    kept, absorbed = [], set()
+    nodes, absorbed = [], set()
     for node in graph.nodes:
         if node.op is not sgd_update:
-            kept.append(node)
+            nodes.append(node)
             continue
         attrs, rate = attributes(node), node.inputs[0]
-        left, decay = list(node.inputs[:2]), {n: [] for n in DECAYS}
+        left = list(node.inputs[:2])
+        decay: dict[str, list[float]] = {n: [] for n in DECAYS}
         for i, (w, g) in enumerate(zip(node.inputs[2::2], node.inputs[3::2])):
-            own = {n: number_of(attrs[n], i) for n in DECAYS}
+            decays = {n: number_of(attrs[n], i) for n in DECAYS}
             alone = len(readers[g]) == 1 and g not in outputs
-            if alone and not any(own.values()) and _goes_into(node, w, g.node):
+            if alone and not any(decays.values()) and _goes_into(node, w, g.node):
                 values = matmul_update.complete({**attributes(g.node), "scale": attrs["scale"]})
-                kept.append(Node(matmul_update, (*g.node.inputs, rate, w), values, (), f"{w.name}-update", node.line))
+                inputs = (*g.node.inputs, rate, w)
+                nodes.append(Node(matmul_update, inputs, values, (), f"{w.name}-update", node.line))
                 absorbed.add(g.node)
             else:
                 left += [w, g]
-                for n, v in own.items():
+                for n, v in decays.items():
                     decay[n].append(v)
         if len(left) > 2:
-            kept.append(Node(node.op, left, node.op.complete({**attrs, **decay}), (), node.name, node.line))
-    graph.nodes = [n for n in kept if n not in absorbed]
+            nodes.append(Node(node.op, left, node.op.complete({**attrs, **decay}), (), node.name, node.line))
+    graph.nodes = [n for n in nodes if n not in absorbed]
     return f"{len(absorbed)} gradients go straight into their weights" if absorbed else ""
 
 
-def _goes_into(node: Node, w: GraphValue, made: Node | None) -> bool:
-    """Whether `made`, which makes the gradient of w, can make the update `node` of it."""
+def _goes_into(node: Node, w: GraphValue, product: Node | None) -> bool:
+    """Return True if `product`, which computes the gradient of w, can perform the update `node` of w."""
     rate, step = node.inputs[:2]
-    return (made is not None and made.op is matmul and len(w.shape) == 2 and rate.dtype is float32
-            and step.kind != "node"                                        # an update that may be left out
-            and all(base(x).kind != "variable" for x in made.inputs))      # it may have been updated by then
+    return (product is not None and product.op is matmul and len(w.shape) == 2 and rate.dtype is float32
+            and step.kind != "node"          # a computed step may skip the update
+            and all(base(x).kind != "variable" for x in product.inputs))  # may be updated earlier

@@ -13,6 +13,7 @@ from __future__ import annotations
 import inspect
 import keyword
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from flowedu.core.ops.define import REGISTRY, Op
 from flowedu.core.ops.record import Effects, Laws, Meaning, Split
@@ -35,10 +36,13 @@ from flowedu.ops.host import HOST
 LIBRARIES: dict[str, set[str]] = {}        # {stem of a C++ library: op types that replace it}
 
 
-def custom_op(name: str, forward: Callable | None = None, backward: Callable | None = None, infer: Callable | None = None,
+def custom_op(name: str, forward: Callable | None = None, backward: Callable | None = None,
+              infer: Callable | None = None,
               sbp: str | None = None, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] = ("y",),
-              attrs: dict | None = None, grad: dict | None = None, linear: Sequence = (), examples: Sequence[dict] = (),
-              domain: dict | None = None, float_only: bool = True, random: bool = False, library: str | None = None,
+              attrs: dict | None = None, grad: dict | None = None, linear: Sequence = (),
+              examples: Sequence[dict] = (),
+              domain: dict | None = None, float_only: bool = True, random: bool = False,
+              library: str | None = None,
               gradient_name: str | None = None, replace: bool = False, doc: str = "") -> Callable:
     """Make an op from Python functions.
 
@@ -49,22 +53,19 @@ def custom_op(name: str, forward: Callable | None = None, backward: Callable | N
     Args:
         name: the op type: a Python name that no other op has.
         forward: called with an ndarray per input, and the attributes by keyword; returns an ndarray, or one
-            per output.
-            The arrays are read-only and may be strided; copy arrays that must outlive the call.
+            per output. The arrays are read-only and may be strided; copy arrays that must outlive the call.
         backward: names what it needs by its parameters: `d<output>` (the gradient of an output), inputs,
-            outputs,
-            attributes. Returns one gradient per input, in order; None for an input that has none. Or another
-            custom op
-            with such inputs, which may have a backward itself: so there are higher derivatives.
+            outputs, attributes. Returns one gradient per input, in order; None for an input that has none. Or
+            another custom op with such inputs, which may have a backward itself: so there are higher
+            derivatives.
         infer: asks for inputs' Specs (.shape, .dtype) and attributes by name; returns a shape, or (shape,
-            dtype), for
-            each output. Default: read off the equation `sbp` if there is one, else as the first input.
+            dtype), for each output. Default: read off the equation `sbp` if there is one, else as the first
+            input.
         sbp: axis equation, "ab,b->ab": axes with small letters may be cut over devices (flow.ops.define).
             Default: none.
         inputs, attrs: names of inputs, {attribute: default}. Default: forward's parameters, of which those
-            with a default
-            and those after `*` are attributes. Names that are Python keywords ("in") are written "in_" in
-            functions.
+            with a default and those after `*` are attributes. Names that are Python keywords ("in") are
+            written "in_" in functions.
         outputs: names of outputs.
         grad: in place of backward: {input: function}, written in ops as in flow.ops.define.
         linear: groups of inputs that forward is linear in together; they may be partial sums
@@ -79,7 +80,8 @@ def custom_op(name: str, forward: Callable | None = None, backward: Callable | N
     Raises ArgumentError for names that do not fit or are taken, and for a backward that asks for unknown
     names.
     """
-    options = dict(infer=infer, sbp=sbp, inputs=inputs, outputs=outputs, attrs=attrs, grad=grad, linear=linear,
+    options: dict[str, Any] = dict(infer=infer, sbp=sbp, inputs=inputs, outputs=outputs, attrs=attrs,
+                                   grad=grad, linear=linear,
                    examples=examples, domain=domain, float_only=float_only, random=random, library=library,
                    gradient_name=gradient_name, replace=replace, doc=doc)
     if forward is None:
@@ -87,7 +89,7 @@ def custom_op(name: str, forward: Callable | None = None, backward: Callable | N
     if grad is not None and backward is not None:
         raise ArgumentError(f"custom_op {name}: both backward and grad", expected="one of them", got="two",
                             fix="backward is a function of arrays; grad is written in ops")
-    made = getattr(backward, "op", backward)
+    made: Any = getattr(backward, "op", backward)
     gradient_name = gradient_name or f"{name}_grad"
     own = (name,) if backward is None or isinstance(made, Op) else (name, gradient_name)
     check_name(name, own, replace)
@@ -95,7 +97,8 @@ def custom_op(name: str, forward: Callable | None = None, backward: Callable | N
     outs = identifiers(name, "outputs", outputs)
     if {*outs} & {*ins, *attributes}:
         raise ArgumentError(f"custom_op {name}: an output has the name of an input or attribute",
-                            expected="different names", got=f"inputs {ins}, outputs {outs}, attributes {(*attributes,)}",
+                            expected="different names",
+                            got=f"inputs {ins}, outputs {outs}, attributes {(*attributes,)}",
                             fix='outputs=("out",)')
     equation = None if sbp is None else checked_equation(name, sbp, ins, outs, infer is None)
     shape, dtype = shape_rules(name, infer, ins, outs, attributes)
@@ -108,7 +111,8 @@ def custom_op(name: str, forward: Callable | None = None, backward: Callable | N
             Meaning(equation or whole(ins, attributes, shape, len(outs) == 1),
                     named(forward, (*ins, *attributes), len(ins)),
                     shape=None if equation and infer is None else shape, dtype=dtype),
-            Split(linear=linear), Effects(random=random), Laws(examples, domain=domain, float_only=float_only),
+            Split(linear=linear), Effects(random=random), Laws(examples, domain=domain,
+                                                               float_only=float_only),
             grad=rule(name, made, ins, outs, attributes) if backward is not None else grad,
             doc=doc or inspect.getdoc(forward) or "")
     except BaseException:                      # nothing is half registered
@@ -130,24 +134,26 @@ def check_name(name: str, own: Sequence[str], replace: bool) -> None:
         if (n in REGISTRY or n in HOST) and not (replace and n in old_records(name)):
             raise ArgumentError(f"custom_op: an op named {n!r} exists already", got=repr(name),
                                 expected="a name of its own",
-                                fix="pass replace=True to take its place" if n in CUSTOM else "choose another name")
+                                fix="pass replace=True to take its place" if n in CUSTOM
+                                else "choose another name")
 
 
 def old_records(name: str) -> list[str]:
-    """The custom op of this name, and the gradient that was made with it."""
+    """Return the names of the custom op `name` and of the gradient that was made with it."""
     return [n for n, op in CUSTOM.items() if op.role in (f"{name}: forward", f"{name}: backward")]
 
 
 def caller(op: Op) -> Callable:
-    """The function that users call."""
-    def call(*inputs, **more):
+    """Return the function that users call."""
+    def call(*inputs: Any, **more: Any) -> Any:
         rest = [more.pop(n) for n in op.inputs[len(inputs):] if n in more]
         for n, v in more.items():
             try:
                 hash(tuple(v) if isinstance(v, list) else v)
             except TypeError:
                 raise ArgumentError(f"{op.name}: the attribute {n} is not a constant", got=type(v).__name__,
-                                    expected="a number, a string, a tuple", fix="pass arrays as inputs") from None
+                                    expected="a number, a string, a tuple",
+                                    fix="pass arrays as inputs") from None
         return op(*inputs, *rest, **more)
 
     call.__name__ = call.__qualname__ = op.name

@@ -63,7 +63,8 @@ cdef cnp.ndarray read(fe_view *v, object owner):
 def rounded(y):
     """The bits of the bfloat16 numbers nearest to those of a float32 array; of two that are as near, the even one."""
     bits = np.ascontiguousarray(y).view(np.uint32)
-    nearest = np.where(np.isnan(y).reshape(bits.shape), np.uint32(0x7FC0), (bits + (0x7FFF + (bits >> 16 & 1))) >> 16)
+    nearest = np.where(np.isnan(y).reshape(bits.shape), np.uint32(0x7FC0),
+                       (bits + (0x7FFF + (bits >> 16 & 1))) >> 16)
     return nearest.astype(np.uint16).reshape(y.shape)
 
 
@@ -82,9 +83,11 @@ cdef class PyCall:
     cdef tuple inputs, outputs
 
     def __cinit__(self, op, tuple attrs):
-        self.f, self.variadic, self.inputs, self.outputs = op.ref, op.variadic, tuple(op.inputs), tuple(op.outputs)
+        self.f, self.variadic, self.inputs, self.outputs = (op.ref, op.variadic, tuple(op.inputs),
+                                                            tuple(op.outputs))
         self.trusted, self.role = op.trusted, op.role or f"{op.name}: ref"
-        self.arguments = [(True, attrs[op.attr_index[p]]) if p in op.attr_index else (False, self.inputs.index(p))
+        self.arguments = [(True, attrs[op.attr_index[p]]) if p in op.attr_index
+                          else (False, self.inputs.index(p))
                           for p in op.params[op.ref]]
 
     @property
@@ -102,7 +105,8 @@ cdef class PyCall:
         if not isinstance(values, (tuple, list)):
             values = (values,)
         if len(values) != nout:
-            raise ShapeError(f"{self.role} returned {len(values)} arrays", expected=f"{nout}: {', '.join(self.outputs)}",
+            raise ShapeError(f"{self.role} returned {len(values)} arrays",
+                             expected=f"{nout}: {', '.join(self.outputs)}",
                              got=str(len(values)), fix=f"return {', '.join(self.outputs)}")
         for i in range(nout):
             y = self.checked(values[i], &call.args[call.nin + i], i)
@@ -140,8 +144,8 @@ cdef class PyCall:
             raise DTypeError(f"{self.role} returned another dtype for {self.outputs[i]}", expected=expected, got=got,
                              fix=f"return y.astype(np.{dtype.numpy.name}), or say in infer= that the output is {y.dtype.name}")
         if y.shape != shape:
-            raise ShapeError(f"{self.role} returned another shape for {self.outputs[i]}", expected=expected, got=got,
-                             fix="reshape it, or say in infer= what shape the output has")
+            raise ShapeError(f"{self.role} returned another shape for {self.outputs[i]}", expected=expected,
+                             got=got, fix="reshape it, or say in infer= what shape the output has")
         return y
 
     def kept_error(self, int64_t detail, str where):
@@ -149,7 +153,8 @@ cdef class PyCall:
         error = <object><PyObject *>detail
         Py_DECREF(error)
         if isinstance(error, MemoryError) and not isinstance(error, FlowError):
-            return OutOfMemoryError("out of memory in a Python kernel", got=str(error), expected="room for its arrays", at=where,
+            return OutOfMemoryError("out of memory in a Python kernel", got=str(error),
+                                    expected="room for its arrays", at=where,
                                     fix="use smaller sizes or batches, del tensors that are no longer needed")
         if where and isinstance(error, Exception):
             if isinstance(error, ValueError) and "read-only" in str(error):
@@ -161,7 +166,8 @@ cdef class PyCall:
         """Raise if the function kept an input, or a view of one: that memory is about to be used for something else."""
         cdef int i
         for i in range(len(arrays)):
-            if PyList_GET_ITEM(<PyObject *>arrays, i).ob_refcnt > 1 and still_held(arrays, i):     # not only in our list
+            # Not only in our list.
+            if PyList_GET_ITEM(<PyObject *>arrays, i).ob_refcnt > 1 and still_held(arrays, i):
                 name = self.inputs[0 if self.variadic else i]
                 raise KernelError(f"{self.role} kept its input {name}", got="a reference that outlives the call",
                                   expected="inputs that are used during the call only: their memory is used again",
@@ -173,7 +179,8 @@ cdef bint still_held(list arrays, int i):
     """Whether arrays[i] is held by more than dead cycles, and the frames in the traceback of an exception that was kept."""
     gc.collect()
     known = 0
-    for frame in [o for o in gc.get_objects() if type(o) is FrameType]:      # isinstance may run the object's own code
+    # `isinstance` may run the object's own code.
+    for frame in [o for o in gc.get_objects() if type(o) is FrameType]:
         for held in gc.get_referents(frame):                   # locals, and *args
             known += sum([x is arrays[i] for x in held]) if type(held) is tuple else held is arrays[i]
     held = frame = None

@@ -4,26 +4,34 @@ from __future__ import annotations
 import inspect
 import keyword
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from flowedu.core.ops import axes
 from flowedu.core.ops.define import Op, enter
 from flowedu.core.ops.record import REQUIRED, Effects, Kernel, Laws, Meaning, Signature, Split
-from flowedu.core.values.dtype import as_dtype
+from flowedu.core.values.dtype import as_dtype, dtype
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, FlowError
+from flowedu.ops.types import Shape
 
 CUSTOM: dict[str, Op] = {}                 # records made here, gradients included
 
 
 def signature_of(name: str, ins: Sequence[str], outs: Sequence[str], attrs: dict) -> Signature:
-    """The signature of a custom op. attrs: {name: default or REQUIRED}; a default may be any object."""
-    listed = ["*", *[n if v is REQUIRED else f"{n}={v!r}" for n, v in attrs.items()]] if attrs else []
+    """Return the signature of a custom op.
+
+    attrs: {name: default or REQUIRED}; a default may be any object.
+    """
+    listed = [n if v is REQUIRED else f"{n}={v!r}" for n, v in attrs.items()]
+    if listed:
+        listed.insert(0, "*")
     tail = outs[0] if len(outs) == 1 else f"({', '.join(outs)})"
-    return Signature(name, tuple(ins), False, attrs, tuple(outs), f"{name}({', '.join([*ins, *listed])}) -> {tail}")
+    return Signature(name, tuple(ins), False, attrs, tuple(outs),
+                     f"{name}({', '.join([*ins, *listed])}) -> {tail}")
 
 
-def make_record(signature: Signature, role: str, meaning: Meaning, *parts: Split | Effects | Laws, grad=None,
-                doc: str = "") -> Op:
+def make_record(signature: Signature, role: str, meaning: Meaning, *parts: Split | Effects | Laws,
+                grad: dict[str, Callable] | Callable | None = None, doc: str = "") -> Op:
     """Define an op whose kernel is its `ref`. `role` names that function in messages."""
     op = CUSTOM[signature.name] = enter(Op(signature, meaning, Kernel(role=role), *parts, grad=grad, doc=doc))
     return op
@@ -31,55 +39,65 @@ def make_record(signature: Signature, role: str, meaning: Meaning, *parts: Split
 
 # ---- names
 def identifiers(op: str, what: str, names: Sequence[str]) -> tuple[str, ...]:
-    """The names as Python identifiers, all different: "in" becomes "in_"."""
+    """Return the names as Python identifiers, all different: "in" becomes "in_"."""
     given = (names,) if isinstance(names, str) else tuple(names)
     found = tuple(f"{n}_" if keyword.iskeyword(n) else n for n in given)
     if any(not str(n).isidentifier() or n == "name" for n in found) or len(set(found)) < len(found):
-        raise ArgumentError(f"custom_op {op}: {what} are not names", expected="Python names, each once, other than `name`",
+        raise ArgumentError(f"custom_op {op}: {what} are not names",
+                            expected="Python names, each once, other than `name`",
                             got=str(given), fix='such as ("x", "w")')
     return found
 
 
-def parameters_of(op: str, forward: Callable, inputs, attrs) -> tuple[tuple[str, ...], dict]:
+def parameters_of(op: str, forward: Callable, inputs: Sequence[str] | None,
+                  attrs: dict[str, Any] | None) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Names of the inputs, and {attribute: default}, from forward's parameters where they are not given."""
     ins, found = [], {}
     if inspect.isfunction(forward):
         for p in inspect.signature(forward).parameters.values():
             if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
                 if inputs is None:
-                    raise ArgumentError(f"custom_op {op}: forward does not say what its inputs are", got=f"*{p.name}",
-                                        expected="forward(x, w, *, attribute=default)", fix='name them: inputs=("x", "w")')
+                    raise ArgumentError(f"custom_op {op}: forward does not say what its inputs are",
+                                        got=f"*{p.name}",
+                                        expected="forward(x, w, *, attribute=default)",
+                                        fix='name them: inputs=("x", "w")')
             elif p.kind is p.KEYWORD_ONLY or p.default is not p.empty:
                 found[p.name] = REQUIRED if p.default is p.empty else p.default
             else:
                 ins.append(p.name)
     elif inputs is None:
-        raise ArgumentError(f"custom_op {op}: the names of forward's inputs are unknown", expected="a Python function, or "
-                            "inputs=", got=repr(forward), fix='inputs=("x",)')
-    ins = identifiers(op, "inputs", ins if inputs is None else inputs)
-    found = {k: tuple(v) if isinstance(v, list) else v for k, v in {**found, **(attrs or {})}.items() if k not in ins}
-    identifiers(op, "inputs and attributes", (*ins, *found))
-    return ins, found
+        raise ArgumentError(f"custom_op {op}: the names of forward's inputs are unknown",
+                            expected="a Python function, or inputs=", got=repr(forward), fix='inputs=("x",)')
+    names = identifiers(op, "inputs", ins if inputs is None else inputs)
+    found = {k: tuple(v) if isinstance(v, list) else v for k, v in {**found, **(attrs or {})}.items()
+             if k not in names}
+    identifiers(op, "inputs and attributes", (*names, *found))
+    return names, found
 
 
 def named(f: Callable, names: Sequence[str], positional: int | None = None) -> Callable:
-    """`f` as records call it: by position, with parameters of these names. Those from `positional` on go by keyword."""
+    """`f` as records call it: by position, with parameters of these names.
+
+    Those from `positional` on go by keyword.
+    """
     n = len(names) if positional is None else positional
     keys = tuple(names[n:])
 
-    def call(*values):
+    def call(*values: Any) -> Any:
         return f(*values[:n], **dict(zip(keys, values[n:])))
 
-    call.__signature__ = inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])
+    params = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names]
+    call.__signature__ = inspect.Signature(params)  # type: ignore[attr-defined]  # an attribute of a function
     return call
 
 
 def asking(op: str, what: str, f: Callable, known: Sequence[str]) -> tuple[tuple[str, ...], Callable]:
-    """(the names `f` asks for by its parameters, f as records call it)."""
+    """Return the names that `f` asks for by its parameters, and `f` as records call it."""
     ps = list(inspect.signature(f).parameters.values())
     bad = [p.name for p in ps if p.name not in known or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if bad:
-        raise ArgumentError(f"custom_op {op}: {what} asks for {', '.join(map(repr, bad))}", expected="some of "
+        raise ArgumentError(f"custom_op {op}: {what} asks for {', '.join(map(repr, bad))}",
+                            expected="some of "
                             + ", ".join(known), got=f"{what}({', '.join(p.name for p in ps)})",
                             fix=f"rename the parameters of {what}: their names are the names of its inputs")
     names = tuple(p.name for p in ps)
@@ -87,29 +105,31 @@ def asking(op: str, what: str, f: Callable, known: Sequence[str]) -> tuple[tuple
 
 
 # ---- shapes
-def shape_rules(op: str, infer: Callable | None, ins, outs, attrs) -> tuple[Callable, Callable | None]:
+def shape_rules(op: str, infer: Callable | None, ins: Sequence[str], outs: Sequence[str],
+                attrs: dict[str, Any]) -> tuple[Callable, Callable | None]:
     """(shape rule, dtype rule) of a record: from `infer`, else as the first input."""
     one = len(outs) == 1
     if infer is None:
         if not ins:
-            raise ArgumentError(f"custom_op {op}: without inputs, nothing says what the result is", expected="infer=",
-                                got="no infer", fix="infer=lambda: ((2, 3), flow.float32)")
+            raise ArgumentError(f"custom_op {op}: without inputs, nothing says what the result is",
+                                expected="infer=", got="no infer", fix="infer=lambda: ((2, 3), flow.float32)")
         return named(lambda x: x.shape if one else (x.shape,) * len(outs), ins[:1]), None
     names, ask = asking(op, "infer", infer, (*ins, *attrs))
     asked = (*names, *[n for n in ins[:1] if n not in names])        # the first input's dtype is the default
 
-    def specs(*values) -> list[Spec]:
-        return _as_specs(op, ask(*values[:len(names)]), len(outs), dict(zip(asked, values))[ins[0]].dtype if ins else None)
+    def specs(*values: Any) -> list[Spec]:
+        return _as_specs(op, ask(*values[:len(names)]), len(outs), dict(zip(asked, values))[ins[0]].dtype
+                         if ins else None)
 
-    def shape(*values):
+    def shape(*values: Any) -> Shape | tuple[Shape, ...]:
         shapes = tuple(s.shape for s in specs(*values))
         return shapes[0] if one else shapes
 
     return named(shape, asked), named(lambda *values: tuple(s.dtype for s in specs(*values)), asked)
 
 
-def _as_specs(op: str, found, count: int, dtype) -> list[Spec]:
-    """What `infer` returned, as Specs."""
+def _as_specs(op: str, found: Any, count: int, dtype: dtype | None) -> list[Spec]:
+    """Convert the result of `infer` to Specs."""
     try:
         out = []
         for y in [found] if count == 1 else list(found):
@@ -123,19 +143,21 @@ def _as_specs(op: str, found, count: int, dtype) -> list[Spec]:
     except (TypeError, ValueError) as error:
         if isinstance(error, FlowError):
             raise
-        raise ArgumentError(f"custom_op {op}: infer did not return {'a shape' if count == 1 else f'{count} shapes'}",
-                            expected="a shape, or (shape, dtype)" + ("" if count == 1 else ", for each output"),
+        raise ArgumentError(f"custom_op {op}: infer did not return "
+                            f"{'a shape' if count == 1 else f'{count} shapes'}",
+                            expected="a shape, or (shape, dtype)" + ("" if count == 1
+                                                                     else ", for each output"),
                             got=repr(found), fix="return x.shape, or (x.shape, flow.float32)") from None
     return out
 
 
 # ---- axis equations
-def whole(ins, attrs, shape: Callable, one: bool) -> Callable:
-    """The equation of an op none of whose axes may be cut: capital letters, by position."""
+def whole(ins: Sequence[str], attrs: dict[str, Any], shape: Callable, one: bool) -> Callable:
+    """Return the equation of an op none of whose axes may be split: capital letters, by position."""
     wants = tuple(inspect.signature(shape).parameters)
     names = tuple(dict.fromkeys([*ins, *wants]))
 
-    def equation(*values):
+    def equation(*values: Any) -> str:
         given = dict(zip(names, values))
         outs = shape(*[given[n] for n in wants])
         terms = [given[n].shape for n in ins], [outs] if one else outs
@@ -144,9 +166,10 @@ def whole(ins, attrs, shape: Callable, one: bool) -> Callable:
     return named(equation, names)
 
 
-def checked_equation(op: str, sbp: str, ins, outs, read_shapes: bool) -> str:
+def checked_equation(op: str, sbp: str, ins: Sequence[str], outs: Sequence[str], read_shapes: bool) -> str:
     """`sbp`, if it has a term per input and output."""
-    left, right = axes.parse(sbp.replace(" ", ""), len(ins)) if isinstance(sbp, str) and "->" in sbp else ([], [])
+    left, right = (axes.parse(sbp.replace(" ", ""), len(ins)) if isinstance(sbp, str) and "->" in sbp
+                   else ([], []))
     new = set("".join(right)) - set("".join(left)) | ({"1"} & set("".join(right)))
     odd = [c for t in (*left, *right) for c in t if not (c.isascii() and c.isalpha() or c == "1")]
     if len(left) != len(ins) or len(right) != len(outs) or odd or (read_shapes and new):
