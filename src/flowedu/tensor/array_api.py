@@ -11,13 +11,16 @@ from __future__ import annotations
 import array
 import builtins
 from collections import namedtuple
+from collections.abc import Callable, Sequence
 from math import e, inf, nan, pi
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.promote import cast, result_type as _result_type, scalar
+from flowedu.core.values import dtype as dt
 from flowedu.core.values.dtype import (
     bool_ as bool, float32, float64, get_default_dtype, int8, int16, int32, int64, uint8)
 from flowedu.errors import ArgumentError, ShapeError
@@ -30,6 +33,7 @@ from flowedu.tensor.elementwise import (
     isfinite, isinf, isnan, log, log1p, log2, log10, logical_not, negative, positive, reciprocal, round, signbit, sin,
     sinh, sqrt, square, tan, tanh, trunc)
 from flowedu.tensor.shapes import broadcast_shapes, mT as matrix_transpose
+from flowedu.tensor.types import Axes, Device, Number
 
 __array_api_version__ = "2025.12"
 newaxis = None
@@ -41,12 +45,12 @@ _KINDS = {"bool": {bool}, "signed integer": _SIGNED, "unsigned integer": {uint8}
 
 
 # ---- dtypes and devices
-def result_type(*arrays_and_dtypes):
+def result_type(*arrays_and_dtypes: Tensor | dt.dtype | Number) -> dt.dtype:
     """Return the dtype of a result of arrays, dtypes, and numbers. 0-dim arrays count as others, unlike in PyTorch."""
     return _result_type(*(x.dtype if isinstance(x, Tensor) else x for x in arrays_and_dtypes))
 
 
-def isdtype(dtype, kind) -> builtins.bool:
+def isdtype(dtype: dt.dtype, kind: dt.dtype | str | tuple) -> builtins.bool:
     """Return True if `dtype` is of a kind: a dtype, a name such as "integral", or a tuple of these."""
     if isinstance(kind, tuple):
         return builtins.any(isdtype(dtype, k) for k in kind)
@@ -55,7 +59,7 @@ def isdtype(dtype, kind) -> builtins.bool:
     return dtype in _KINDS[kind] if isinstance(kind, str) else dtype is kind
 
 
-def _limits(info, type):
+def _limits(info: Callable, type: Tensor | dt.dtype) -> SimpleNamespace:
     kind = result_type(type)
     return SimpleNamespace(**{**vars(info(kind)), "dtype": kind})
 
@@ -73,48 +77,41 @@ __array_namespace_info__ = lambda: SimpleNamespace(
 
 
 # ---- adapters
-def _promoted(*values):
+def _promoted(*values: Tensor | Number) -> list[Tensor]:
     """Return arrays and numbers as arrays of their common dtype."""
     kind, like = result_type(*values), next((x for x in values if isinstance(x, Tensor)), None)
     return [cast(x, kind) if isinstance(x, Tensor) else beside(scalar(x, kind), like) for x in values]
 
 
-def _binary(f):
-    return lambda x1, x2, /: f(*_promoted(x1, x2))
+_binary = lambda f: lambda x1, x2, /: f(*_promoted(x1, x2))
+_filled = lambda f: lambda shape, *, dtype=None, device=None: f(shape, dtype=dtype, device=device)
 
 
-def _filled(f):
-    return lambda shape, *, dtype=None, device=None: f(shape, dtype=dtype, device=device)
-
-
-def _reduce(f, x, axis, keepdims, **options):
+def _reduce(f: Callable, x: Tensor, axis: Axes | None, keepdims: builtins.bool, **options: Any) -> Tensor:
     """Call a reduction of flowedu. An empty tuple of axes means all of them there, and none in the standard."""
     if axis == ():
         return f(shapes.unsqueeze(x, 0), 0, False, **options)
     return f(x, axis, keepdims, **options)
 
 
-def _reduction(f):
-    return lambda x, /, *, axis=None, keepdims=False: _reduce(f, x, axis, keepdims)
+_reduction = lambda f: lambda x, /, *, axis=None, keepdims=False: _reduce(f, x, axis, keepdims)
+_total = lambda f: lambda x, /, *, axis=None, dtype=None, keepdims=False: _reduce(f, x, axis, keepdims, dtype=dtype)
 
 
-def _total(f):
-    return lambda x, /, *, axis=None, dtype=None, keepdims=False: _reduce(f, x, axis, keepdims, dtype=dtype)
-
-
-def _spread(f):
+def _spread(f: Callable) -> Callable[..., Tensor]:
     return lambda x, /, *, axis=None, correction=0.0, keepdims=False: _reduce(
         lambda x, axis, keepdims: f(x, axis, None, keepdims, correction=correction), x, axis, keepdims)
 
 
-def _only_axis(axis: int | None, x) -> int:
+def _only_axis(axis: int | None, x: Tensor) -> int:
     """Return `axis`; None: 0, for an array of one axis."""
     if axis is None and x.ndim != 1:
         raise ShapeError("axis=None is for arrays of one axis", expected="(n,)", got=str(tuple(x.shape)), fix="axis=0")
     return axis or 0
 
 
-def _cumulate(f, initial: int, x, axis, dtype, include_initial):
+def _cumulate(f: Callable, initial: int, x: Tensor, axis: int | None, dtype: dt.dtype | None,
+              include_initial: builtins.bool) -> Tensor:
     axis, kind = _only_axis(axis, x), dtype or (x.dtype if x.dtype.is_floating_point else int64)
     if include_initial:
         start = [1 if i == axis % x.ndim else n for i, n in enumerate(x.shape)]
@@ -122,7 +119,7 @@ def _cumulate(f, initial: int, x, axis, dtype, include_initial):
     return f(x, axis, dtype=kind)
 
 
-def _running(f, initial: int):
+def _running(f: Callable, initial: int) -> Callable[..., Tensor]:
     return lambda x, /, *, axis=None, dtype=None, include_initial=False: _cumulate(
         f, initial, x, axis, dtype, include_initial)
 
@@ -137,7 +134,8 @@ meshgrid = lambda *arrays, indexing="xy": joining.meshgrid(*arrays, indexing=ind
 tril, triu = lambda x, /, *, k=0: joining.tril(x, k), lambda x, /, *, k=0: joining.triu(x, k)
 
 
-def asarray(obj, /, *, dtype=None, device=None, copy: builtins.bool | None = None):
+def asarray(obj: Any, /, *, dtype: dt.dtype | None = None, device: Device | None = None,
+            copy: builtins.bool | None = None) -> Tensor:
     """Return an array from numbers, nested lists, a buffer, or another array, without a copy where possible."""
     data = np.asarray(obj) if isinstance(obj, (memoryview, bytearray, array.array)) else obj
     y = creation.as_tensor(data, dtype, obj.device if device is None and isinstance(obj, Tensor) else device)
@@ -147,14 +145,16 @@ def asarray(obj, /, *, dtype=None, device=None, copy: builtins.bool | None = Non
     return E.clone(y) if copy and shared else y
 
 
-def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
+def arange(start: Number, /, stop: Number | None = None, step: Number = 1, *, dtype: dt.dtype | None = None,
+           device: Device | None = None) -> Tensor:
     """Return start, start + step, ... before stop; nothing if the step leads away from it."""
     start, stop = (0, start) if stop is None else (start, stop)
     stop = start + 0 * (stop - start) if (stop - start) * step < 0 else stop
     return creation.arange(start, stop, step, dtype=dtype, device=device)
 
 
-def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype=None, device=None):
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: dt.dtype | None = None,
+        device: Device | None = None) -> Tensor:
     """Return a matrix with ones on the k-th diagonal."""
     n_cols = n_rows if n_cols is None else n_cols
     k = builtins.max(-n_rows, builtins.min(k, n_cols))      # int64 holds it, and the result is the same
@@ -177,7 +177,7 @@ imag = lambda x, /: zeros_like(x)
 sign = lambda x, /: E.where(E.isnan(x), x, E.sign(x))      # NaN, for which PyTorch's is 0
 
 
-def clip(x, /, min=None, max=None):
+def clip(x: Tensor, /, min: Tensor | Number | None = None, max: Tensor | Number | None = None) -> Tensor:
     """Return x with each element limited to [min, max]."""
     low, high = (cast(b, x.dtype) if isinstance(b, Tensor) else b for b in (min, max))
     return E.clone(x) if low is None and high is None else E.clamp(x, low, high)
@@ -209,14 +209,14 @@ unique_inverse = lambda x, /: unique_inverse_result(*search.unique(x, return_inv
 unique_values = lambda x, /: search.unique(x)
 
 
-def unique_all(x, /):
+def unique_all(x: Tensor, /) -> tuple[Tensor, ...]:
     """Return the unique elements, the index where each first occurs, the inverse indices, and the counts."""
     values, inverse, counts = search.unique(x, True, True, True)
     order = search.argsort(shapes.ravel(inverse))
     return unique_all_result(values, order[running.cumsum(counts, 0) - counts], inverse, counts)
 
 
-def nonzero(x, /):
+def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """Return the indices of the elements other than 0, one array for each axis. Raises AxisError for a 0-dim array."""
     dims.real_dim(0, x.ndim, "nonzero")
     return search.nonzero(x, as_tuple=True)
@@ -237,7 +237,7 @@ tile = lambda x, repetitions, /: shapes.tile(x, tuple(repetitions))
 unstack = lambda x, /, *, axis=0: pieces.unbind(x, axis)
 
 
-def expand_dims(x, /, axis=0):
+def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
     """Return x with an axis of size 1 at each place of `axis`, a number or a tuple."""
     axes = axis if isinstance(axis, tuple) else (axis,)
     for i in dims.dims(axes, x.ndim + len(axes), "expand_dims") if axes else ():
@@ -245,7 +245,7 @@ def expand_dims(x, /, axis=0):
     return x
 
 
-def squeeze(x, /, axis):
+def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
     """Return x without the given axes. Raises ShapeError where one has a size other than 1."""
     axes = dims.dims(axis, x.ndim, "squeeze") if axis != () else ()
     if builtins.any(x.shape[i] != 1 for i in axes):
@@ -253,7 +253,7 @@ def squeeze(x, /, axis):
     return shapes.reshape(x, [n for i, n in enumerate(x.shape) if i not in axes])
 
 
-def reshape(x, /, shape, *, copy: builtins.bool | None = None):
+def reshape(x: Tensor, /, shape: Sequence[int], *, copy: builtins.bool | None = None) -> Tensor:
     """Return x in another shape. copy=False: raises an error where elements must be copied."""
     y = shapes.view(x, shape) if copy is False else shapes.reshape(x, shape)
     return E.clone(y) if copy else y
@@ -261,17 +261,17 @@ def reshape(x, /, shape, *, copy: builtins.bool | None = None):
 
 # ---- linear algebra
 matmul, outer = _binary(linear.matmul), _binary(linear.outer)
-tensordot = lambda x1, x2, /, *, axes=2: linear.tensordot(*_promoted(x1, x2), axes)
+tensordot = lambda x1, x2, /, *, axes=2: _binary(lambda a, b: linear.tensordot(a, b, axes))(x1, x2)
 
 
-def vecdot(x1, x2, /, *, axis: int = -1):
+def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """Return the inner products of vectors along an axis, which has the same size in both arrays."""
     if x1.shape[axis] != x2.shape[axis]:
         raise ShapeError("vecdot: the vectors have different sizes", got=f"{x1.shape[axis]} and {x2.shape[axis]}")
     return R.sum(multiply(x1, x2), axis, dtype=result_type(x1, x2))
 
 
-def solve(x1, x2, /):
+def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     """Return the solution of x1 @ x = x2. x2 is a vector if it has one axis, else matrices."""
     a, b = _promoted(x1, shapes.unsqueeze(x2, 1) if x2.ndim == 1 else x2)
     batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -283,7 +283,7 @@ linalg = SimpleNamespace(
     matmul=matmul, matrix_transpose=matrix_transpose, tensordot=tensordot, vecdot=vecdot, outer=outer, solve=solve,
     det=L.det, inv=L.inv, eigh=L.eigh, eigvalsh=L.eigvalsh, matrix_power=L.matrix_power, slogdet=L.slogdet,
     svdvals=L.svdvals, cholesky=lambda x, /, *, upper=False: L.cholesky(x, upper=upper),
-    cross=lambda x1, x2, /, *, axis=-1: L.cross(*_promoted(x1, x2), axis),
+    cross=lambda x1, x2, /, *, axis=-1: _binary(lambda a, b: L.cross(a, b, axis))(x1, x2),
     diagonal=lambda x, /, *, offset=0: L.diagonal(x, offset),
     matrix_norm=lambda x, /, *, keepdims=False, ord="fro": L.matrix_norm(x, ord, keepdim=keepdims),
     matrix_rank=lambda x, /, *, rtol=None: L.matrix_rank(x, rtol=rtol),

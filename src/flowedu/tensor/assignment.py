@@ -1,5 +1,8 @@
-"""Writing parts of a tensor: t[index] = value, in place; and `put`, the same out of place, for graphs and gradients."""
+"""Writing parts of a tensor: t[index] = value in place, and `put` out of place, for graphs and gradients."""
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,17 +18,19 @@ from flowedu.tensor.devices import beside, made_with
 from flowedu.tensor.dims import reshaped
 from flowedu.tensor.indexing import Parts
 from flowedu.tensor.search import is_lazy
+from flowedu.tensor.types import Index, Number
 
 _op = REGISTRY.__getitem__
 _RANGE, _ADD_AT = map(_op, ("range", "scatter_nd"))
 
 
-def _value(x, value, shape):
+def _value(x: Tensor, value: Any, shape: tuple[int, ...]) -> Tensor:
     """Return the value to write, in x's dtype and broadcast to `shape`."""
     if is_number(value):
         value = scalar(value.item() if isinstance(value, np.generic) else value, x.dtype, "setitem")
     elif not isinstance(value, Tensor):
-        raise DTypeError(f"setitem: can't assign a {type(value).__name__} to a tensor", expected="a tensor or a number",
+        raise DTypeError(f"setitem: can't assign a {type(value).__name__} to a tensor",
+                         expected="a tensor or a number",
                          got=type(value).__name__, fix="x[index] = flow.tensor(value)")
     value = cast(value, x.dtype)
     while value.ndim > len(shape) and value.shape[0] == 1:
@@ -34,15 +39,16 @@ def _value(x, value, shape):
         return value
     lead = len(shape) - value.ndim
     if lead < 0 or any(m not in (1, n) for m, n in zip(value.shape, shape[lead:])):
-        raise ShapeError(f"setitem: shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast "
-                         f"to indexing result of shape {list(shape)}. The expanded size of the tensor must match "
-                         "the existing size", expected=f"a value that broadcasts to {shape}", got=str(tuple(value.shape)),
+        raise ShapeError(f"setitem: shape mismatch: value tensor of shape {list(value.shape)} cannot be "
+                         f"broadcast to indexing result of shape {list(shape)}. The expanded size of the "
+                         f"tensor must match the existing size",
+                         expected=f"a value that broadcasts to {shape}", got=str(tuple(value.shape)),
                          fix="reshape or expand the value")
     return S.expand(value, *shape)
 
 
-def put(x, index, value, accumulate: bool = False):
-    """x with x[index] = value (accumulate: +=), out of place and differentiable."""
+def put(x: Tensor, index: Index, value: Any, accumulate: bool = False) -> Tensor:
+    """Return x with x[index] = value (or += with accumulate), out of place and differentiable."""
     lazy_mask = _lazy_mask(index)
     if lazy_mask is not None and not accumulate and (is_number(value) or not value.ndim):
         mask = reshaped(lazy_mask, tuple(lazy_mask.shape) + (1,) * (x.ndim - lazy_mask.ndim))
@@ -56,20 +62,21 @@ def put(x, index, value, accumulate: bool = False):
     value = beside(_value(x, value, tuple(places.shape)), x)
     if not places._numel:
         return E.clone(x)
-    rows, flat = reshaped(S.contiguous(places), (places._numel, 1)), S.contiguous(S.ravel(S.contiguous(value)))
+    rows, flat = (reshaped(S.contiguous(places), (places._numel, 1)),
+                  S.contiguous(S.ravel(S.contiguous(value))))
     if accumulate:
         return E.add(x, reshaped(added(flat, rows, (x._numel,)), tuple(x.shape)))
     y = _op("scatter_nd_update").call((S.ravel(S.contiguous(x)), rows, flat), ())
     return reshaped(y, tuple(x.shape))
 
 
-def _lazy_mask(index):
+def _lazy_mask(index: Index) -> Tensor | None:
     index = index[0] if isinstance(index, tuple) and len(index) == 1 else index
     return index if isinstance(index, Tensor) and is_lazy(index) and index.dtype is dt.bool_ else None
 
 
-def _band(x, parts, value):
-    """Slices: zeros with the value in its place, and x elsewhere."""
+def _band(x: Tensor, parts: Parts, value: Tensor | Number) -> Tensor:
+    """Return x with the value in a slice, as zeros with the value plus x elsewhere."""
     region = tuple(-(-(b - a) // c) for a, b, c in zip(parts.start, parts.stop, parts.step))
     value = parts.turn(_value(x, value, tuple(parts.sizes)))
     value = beside(reshaped(S.contiguous(value), region), x)
@@ -83,8 +90,8 @@ def _band(x, parts, value):
     return _op("where").call((cast(mask, dt.bool_), _op("slice_grad").call((value,), place), x), ())
 
 
-def setitem(self, index, value) -> None:
-    """x[index] = value, a tensor or a number; cast to x's dtype, broadcast to the shape of x[index]. In place."""
+def setitem(self: Tensor, index: Index, value: Tensor | Number) -> None:
+    """Write a tensor or number to x[index] in place, cast to x's dtype and broadcast."""
     from flowedu.tensor.inplace import write_into
     if current_interpreter() is not None or is_lazy(self):
         write_into(self, put(self, index, value))
@@ -99,8 +106,8 @@ def setitem(self, index, value) -> None:
     write_into(v, parts.turn(put(parts.turn(v), chosen, value)))
 
 
-def added(updates, places, shape):
-    """Zeros with `updates` added at rows of places; halves and small numbers in a wider type."""
+def added(updates: Tensor, places: Tensor, shape: Sequence[int]) -> Tensor:
+    """Return zeros with `updates` added at positions; halves and small ints are summed in a wider dtype."""
     c = REDUCING.get(updates.dtype.name)
     wide = updates if c is None else cast(updates, c)
     y = _ADD_AT(S.contiguous(wide), places, shape=shape)

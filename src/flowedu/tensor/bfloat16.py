@@ -1,4 +1,4 @@
-"""bfloat16 and NumPy, which has none: by way of the package ml_dtypes, where it is installed, or of float32."""
+"""Conversion of bfloat16 to NumPy: with the package ml_dtypes if it is installed, or via float32."""
 from __future__ import annotations
 
 import numpy as np
@@ -12,20 +12,21 @@ from flowedu.errors.extras import install
 
 
 class _Bits:
-    """NumPy's view of a bfloat16 tensor's memory, as 16-bit integers. It keeps the tensor alive."""
+    """NumPy view of a bfloat16 tensor's memory as 16-bit integers. It keeps the tensor alive."""
 
-    def __init__(self, x: Tensor):
+    def __init__(self, x: Tensor) -> None:
         self.tensor = x
-        self.__array_interface__ = {"data": (x.data_ptr(), False), "shape": tuple(x.shape), "typestr": "<u2", "version": 3,
-                                    "strides": tuple(2 * s for s in x.stride())}
+        self.__array_interface__ = {"data": (x.data_ptr(), False), "shape": tuple(x.shape), "typestr": "<u2",
+                                    "version": 3, "strides": tuple(2 * s for s in x.stride())}
 
 
 def shown(x: Tensor) -> np.ndarray:
-    """The tensor's memory as an array of ml_dtypes.bfloat16. DTypeError where that is not installed."""
+    """Return the memory as an array of ml_dtypes.bfloat16; raise DTypeError if it is not installed."""
     try:
         import ml_dtypes
     except ImportError:
-        raise DTypeError("numpy: NumPy has no bfloat16", expected="a dtype NumPy has, or the package ml_dtypes",
+        raise DTypeError("numpy: NumPy has no bfloat16",
+                         expected="a dtype NumPy has, or the package ml_dtypes",
                          got=repr(x.dtype), fix=f"x.float().numpy(), or {install('ml_dtypes')}") from None
     if not x.numel():
         return np.empty(tuple(x.shape), ml_dtypes.bfloat16)
@@ -39,5 +40,5 @@ def of_bits(bits: np.ndarray) -> Tensor:
 
 
 def bits_of(x: Tensor) -> np.ndarray:
-    """The bits of a bfloat16 tensor: those of its float32 are the same and 16 zeros."""
+    """Return the bits of a bfloat16 tensor, which are the upper 16 bits of float32."""
     return (np.ascontiguousarray(x.peek()).view(np.uint32) >> 16).astype(np.uint16).reshape(tuple(x.shape))

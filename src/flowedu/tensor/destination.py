@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.call import current_interpreter
 from flowedu.core.values.thread_state import register_fields, thread_state
 from flowedu.tensor.device import place_of
 from flowedu.tensor.globals import from_logical, of_kind, shared_generator, spread_out
+from flowedu.tensor.types import Device, Placement, Sbp
 
 
 class Spread(NamedTuple):
@@ -21,21 +22,23 @@ class Spread(NamedTuple):
     sbp: object
 
 
-register_fields(global_mode=None)            # a Spread, inside a global mode that is on
+register_fields(global_mode=None)            # a Spread inside an enabled global mode
 CREATION = ("flowedu.tensor.creation", "flowedu.tensor.random", "flowedu.tensor.destination")
 
 
 def is_made_by_user() -> bool:
-    """True if a user's program called the creation function, rather than another part of flowedu."""
+    """Return True if a user's program called the creation function, not another part of flowedu."""
     frame, name = sys._getframe(1), CREATION[0]
     while frame is not None and (name in CREATION or name.startswith("flowedu.mock")):
         frame, name = frame.f_back, frame.f_globals.get("__name__", "")
     return not name.startswith("flowedu.")
 
 
-def finished(t: Tensor, device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
-    """Move a new tensor to its destination and set requires_grad, the last step of every creation
-    function.
+def finished(t: Tensor, device: Device | None = None, requires_grad: bool = False,
+             placement: Placement | None = None, sbp: Sbp | None = None) -> Tensor:
+    """Move a new tensor to its destination and set requires_grad.
+
+    This is the last step of every creation function.
     """
     mode = thread_state.global_mode
     placing = getattr(current_interpreter(), "placing", None)            # of nn.Graph.build
@@ -45,11 +48,14 @@ def finished(t: Tensor, device=None, requires_grad: bool = False, placement=None
     if placement is not None or sbp is not None:
         t = spread_out(t, placement, sbp, device)
     elif mode is not None and t.global_layout is None:
-        p = mode.placement if device is None else of_kind(mode.placement, "cuda" if place_of(device) else "cpu")
+        p = mode.placement
+        if device is not None:
+            p = of_kind(p, "cuda" if place_of(device) else "cpu")
         t = spread_out(t, p, mode.sbp)
     elif device is not None:
         t = t.to(device)
-    if t.global_layout is None and is_made_by_user():        # only flowedu's own constants join global tensors
+    # Only flowedu's own constants join global tensors.
+    if t.global_layout is None and is_made_by_user():
         t.uniform = False
         if t.is_lazy and made is not None:
             placing.local.add(current_interpreter().value_of(t))
@@ -58,35 +64,39 @@ def finished(t: Tensor, device=None, requires_grad: bool = False, placement=None
     return t
 
 
-def shared(placement, generator):
-    """The generator of a function that makes random numbers: of global tensors one that is the same on every rank."""
+def shared(placement: Placement | None, generator: Any) -> Any:
+    """Return the generator of a random function; for global tensors it is the same on every rank."""
     mode = thread_state.global_mode
     placement = mode.placement if placement is None and mode is not None else placement
     return generator if placement is None else shared_generator(placement, generator)
 
 
-def spread_as(t: Tensor, x) -> Tensor:
-    """t, which every rank worked out alike from x: where x is global, so is it, the whole on each of x's devices."""
+def spread_as(t: Tensor, x: object) -> Tensor:
+    """Return t, which every rank computed equally from x, as a global tensor on x's devices if x is global.
+    """
     layout = getattr(x, "global_layout", None)
     return t if layout is None or t.global_layout is not None or t.is_lazy else from_logical(t, layout.whole)
 
 
-def where(input, device=None, placement=None, sbp=None) -> dict:
-    """Return the keywords of creation functions that place a tensor where `input` is, except for the given
-    ones.
+def where(input: Tensor, device: Device | None = None, placement: Placement | None = None,
+          sbp: Sbp | None = None) -> dict:
+    """Return the keywords of creation functions that place a tensor where `input` is.
 
-    A device makes the tensor local; a placement or an sbp alone keeps the other one of the input.
+    Keywords that are passed have precedence. A device makes the tensor local; a placement or an sbp alone
+    keeps the other one of the input.
     """
     layout = getattr(input, "global_layout", None)
     if device is None and layout is not None:
-        placement, sbp = layout.placement if placement is None else placement, layout.sbp if sbp is None else sbp
+        placement = layout.placement if placement is None else placement
+        sbp = layout.sbp if sbp is None else sbp
     if placement is None and sbp is None:
         return {"device": home(input, device)}
     return {"device": device, "placement": placement, "sbp": sbp}
 
 
-def home(input, device=None):
-    """Return the device of a tensor made like `input`: the given one, else the input's; None: the CPU, or
-    its placement.
+def home(input: Tensor, device: Device | None = None) -> Device | None:
+    """Return the device of a tensor made like `input`: the given one, or else the input's.
+
+    None means the CPU, or the input's placement.
     """
     return device if device is not None or not getattr(input, "_device", 0) else input.device

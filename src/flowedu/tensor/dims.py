@@ -1,19 +1,23 @@
-"""Axes as PyTorch's users write them: `dim` may be negative, a number, a tuple or None."""
+"""Axis arguments in PyTorch's forms: `dim` may be negative, an int, a tuple, or None."""
 from __future__ import annotations
 
 import operator
+from typing import Any
 
-from flowedu.core.eager.dispatch import TensorBase
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.ops import view
 from flowedu.core.values.dtype import bool_
 from flowedu.errors import AxisError, CallError, DTypeError, ShapeError
 
 _ALL = [tuple(range(n)) for n in range(9)]
-_RESHAPE, _TRANSPOSE = REGISTRY["reshape"], REGISTRY["transpose"]
+_RESHAPE, _TRANSPOSE = view.reshape, view.transpose
 
 
 def one_dim(dim: int, rank: int, what: str) -> int:
-    """`dim` counted from the front. A 0-dim tensor counts as having one axis. Raises AxisError (an IndexError)."""
+    """Return `dim` counted from the front; raise AxisError (an IndexError) if it is out of range.
+
+    A 0-dim tensor counts as having one axis.
+    """
     n = rank or 1
     if type(dim) is not int:
         try:
@@ -22,37 +26,41 @@ def one_dim(dim: int, rank: int, what: str) -> int:
             raise DTypeError(f"{what}: dim is not an integer", expected="an int", got=type(dim).__name__,
                              fix="dim=int(d)") from None
     if not -n <= dim < n:
-        raise AxisError(f"{what}: Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})",
-                        expected=f"an axis of a tensor that has {rank}", got=str(dim),
+        raise AxisError(f"{what}: Dimension out of range (expected to be in range of [{-n}, {n - 1}], but "
+                        f"got {dim})", expected=f"an axis of a tensor that has {rank}", got=str(dim),
                         fix="count axes from 0, or from the end with -1")
     return dim + n if dim < 0 else dim
 
 
-def check_int(what: str, name: str, value) -> int:
-    """Return an argument that must be an int or a 0-dim integer tensor. Raises DTypeError (a TypeError), also for bools."""
+def check_int(what: str, name: str, value: Any) -> int:
+    """Return an argument that must be an int or a 0-dim integer tensor.
+
+    Raises DTypeError (a TypeError), also for bools.
+    """
     if type(value) is int:
         return value
-    is_tensor = isinstance(value, TensorBase)
+    is_tensor = isinstance(value, Tensor)
     if is_tensor and not (value.ndim or value.dtype.is_floating_point or value.dtype is bool_):
         return int(value.item())
     try:
         return operator.index(None if is_tensor or isinstance(value, bool) else value)
     except TypeError:
         got = f"a tensor {tuple(value.shape)} of {value.dtype}" if is_tensor else repr(value)
-        raise DTypeError(f"{what}: {name} is not an integer", expected="an int, or a 0-dim tensor of integers", got=got,
+        raise DTypeError(f"{what}: {name} is not an integer",
+                         expected="an int, or a 0-dim tensor of integers", got=got,
                          fix=f"{name}=int(n)") from None
 
 
 def real_dim(dim: int, rank: int, what: str) -> int:
     """Return one_dim(dim), and reject 0-dim tensors, which have no axis."""
     if not rank:
-        raise AxisError(f"{what}: a 0-dim tensor has no axis", expected="a tensor of one axis or more", got="()",
-                        fix="x.reshape(1) gives it one")
+        raise AxisError(f"{what}: a 0-dim tensor has no axis", expected="a tensor of one axis or more",
+                        got="()", fix="x.reshape(1) gives it one")
     return one_dim(dim, rank, what)
 
 
-def dims(dim, rank: int, what: str) -> tuple[int, ...]:
-    """Axes, sorted; None and () mean all. Raises AxisError, and ShapeError for an axis given twice."""
+def dims(dim: Any, rank: int, what: str) -> tuple[int, ...]:
+    """Return the sorted axes; None and () mean all. Raises AxisError, and ShapeError for a repeated axis."""
     if dim is None:
         return _ALL[rank]
     if type(dim) is int or type(dim) is bool:
@@ -64,37 +72,37 @@ def dims(dim, rank: int, what: str) -> tuple[int, ...]:
         return _ALL[rank]
     found = sorted(one_dim(d, rank, what) for d in dim)
     if len(set(found)) != len(found):
-        raise ShapeError(f"{what}: an axis appears multiple times in the list of dims", expected="each axis once",
-                         got=str(tuple(dim)), fix="name each axis once")
+        raise ShapeError(f"{what}: an axis appears multiple times in the list of dims",
+                         expected="each axis once", got=str(tuple(dim)), fix="name each axis once")
     return tuple(found) if rank else ()
 
 
-def sizes(shape) -> tuple[int, ...]:
-    """Sizes given as `f(2, 3)`, `f((2, 3))`, `f([2, 3])` or `f(shape)`: the *args of a function."""
+def sizes(shape: Any) -> tuple[int, ...]:
+    """Return the sizes in the *args of `f(2, 3)`, `f((2, 3))`, `f([2, 3])`, or `f(shape)`."""
     inside = len(shape) == 1 and isinstance(shape[0], (tuple, list))
     if inside:
         shape = shape[0]
     try:
         return tuple([operator.index(n) for n in shape])
     except TypeError:
-        if inside and any(not isinstance(n, TensorBase) and not hasattr(n, "__index__") for n in shape):
+        if inside and any(not isinstance(n, Tensor) and not hasattr(n, "__index__") for n in shape):
             raise CallError("the sizes of a shape are integers", expected="ints", got=f"{shape!r}"[:60],
                             fix="write each size as an int") from None
-        return tuple([int(n.item()) if isinstance(n, TensorBase) else operator.index(n) for n in shape])
+        return tuple([int(n.item()) if isinstance(n, Tensor) else operator.index(n) for n in shape])
 
 
-def reshaped(x, shape: tuple[int, ...]):
-    """x in another shape with as many elements."""
+def reshaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return x in another shape with the same number of elements."""
     return x if x.shape == shape else _RESHAPE.call((x,), (shape,))
 
 
-def transposed(x, perm: tuple[int, ...]):
-    """x with its axes in another order."""
+def transposed(x: Tensor, perm: tuple[int, ...]) -> Tensor:
+    """Return x with its axes in another order."""
     return x if perm == _ALL[len(perm)] else _TRANSPOSE.call((x,), (perm,))
 
 
-def moved(x, source: int, to: int):
-    """x with one axis moved to another place."""
+def moved(x: Tensor, source: int, to: int) -> Tensor:
+    """Return x with one axis moved to another position."""
     if source == to:
         return x
     order = [i for i in range(x.ndim) if i != source]
@@ -103,5 +111,5 @@ def moved(x, source: int, to: int):
 
 
 def kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape with 1 for every axis in `axes`."""
+    """Return the shape with 1 for every axis in `axes`."""
     return tuple([1 if i in axes else n for i, n in enumerate(shape)])

@@ -108,12 +108,13 @@ cdef void describe(Array a, fe_dl_tensor *t, int64_t *dims) noexcept:
 
 
 def export(Array a, bint versioned):
-    """A capsule over the memory of `a`, which it keeps alive."""
+    """Return a capsule over the memory of `a`, which it keeps alive."""
     cdef fe_dl_managed *old
     cdef fe_dl_versioned *new
     if not versioned:
         if a.block.readonly:
-            raise BufferError("dlpack: this memory is read-only, which only DLPack 1.0 can say; export a copy")
+            raise BufferError(
+                "dlpack: this memory is read-only, which only DLPack 1.0 can say; export a copy")
         old = <fe_dl_managed *>malloc(sizeof(fe_dl_managed) + 16 * sizeof(int64_t))
         if old == NULL:
             raise MemoryError
@@ -132,7 +133,7 @@ def export(Array a, bint versioned):
 
 
 cdef class Borrowed:
-    """Memory of another library: calls its deleter when nobody looks at it any more."""
+    """Memory of another library; its deleter runs when the last array is gone."""
     cdef fe_dl_managed *old
     cdef fe_dl_versioned *new
 
@@ -144,7 +145,7 @@ cdef class Borrowed:
 
 
 def take(capsule, cls=Array, gpus=0):
-    """An array of class `cls` over the memory in a capsule. gpus: how many there are whose memory we can look at."""
+    """Return an array of class `cls` over the memory in a capsule. `gpus` is the number of usable GPUs."""
     cdef Array a
     cdef Borrowed owner
     cdef Block *b
@@ -164,19 +165,23 @@ def take(capsule, cls=Array, gpus=0):
     if which == 2:
         new = <fe_dl_versioned *>PyCapsule_GetPointer(capsule, NAMES[2])
         if new.major > 1:
-            raise DTypeError("from_dlpack: the producer's version of DLPack is too new", expected="1.x", got=str(new.major))
+            raise DTypeError("from_dlpack: the producer's version of DLPack is too new", expected="1.x",
+                             got=str(new.major))
         t, readonly = &new.dl_tensor, new.flags & READ_ONLY
     else:
         t = &(<fe_dl_managed *>PyCapsule_GetPointer(capsule, NAMES[0])).dl_tensor
     gpu = t.device.device_type in (CUDA, MANAGED)
     if t.device.device_type != CPU and not (gpu and 0 <= t.device.device_id < gpus):
-        raise DeviceError("from_dlpack: the memory is of a device that is not in use here", got=f"device type "
-                          f"{t.device.device_type}, number {t.device.device_id}", expected="device type 1 (cpu)" + (
-                          f", or 2 (cuda) and a number from 0 to {gpus - 1}" if gpus else ""), fix="bring it to the CPU first")
+        cuda = f", or 2 (cuda) and a number from 0 to {gpus - 1}" if gpus else ""
+        raise DeviceError("from_dlpack: the memory is of a device that is not in use here",
+                          got=f"device type {t.device.device_type}, number {t.device.device_id}",
+                          expected=f"device type 1 (cpu){cuda}", fix="bring it to the CPU first")
     dtype = BY_TYPE.get((t.dtype.code, t.dtype.bits))
     if dtype is None or t.dtype.lanes != 1:
-        raise DTypeError("from_dlpack: flowedu has no such dtype", expected=", ".join(d.name for d in BY_CODE),
-                         got=f"DLPack type code {t.dtype.code} of {t.dtype.bits} bits", fix="convert it first")
+        raise DTypeError("from_dlpack: flowedu has no such dtype",
+                         expected=", ".join(d.name for d in BY_CODE),
+                         got=f"DLPack type code {t.dtype.code} of {t.dtype.bits} bits",
+                         fix="convert it first")
     if t.ndim > FE_MAX_DIM:
         raise ShapeError("from_dlpack: too many axes", expected=f"at most {FE_MAX_DIM}", got=str(t.ndim))
     a = cls.__new__(cls)
@@ -185,7 +190,8 @@ def take(capsule, cls=Array, gpus=0):
         a.v.shape[i] = t.shape[i]
         a.v.stride[i] = t.strides[i] if t.strides != NULL else step
         if a.v.stride[i] < 0:
-            raise ShapeError("from_dlpack: a stride is negative", got=str(a.v.stride[i]), fix="take a copy first")
+            raise ShapeError("from_dlpack: a stride is negative", got=str(a.v.stride[i]),
+                             fix="take a copy first")
         step *= max(t.shape[i], 1)
     b = block_over(<char *>t.data + t.byte_offset, step * dtype.bytes, owner)
     b.readonly = readonly
@@ -203,7 +209,7 @@ def take(capsule, cls=Array, gpus=0):
 
 
 def on_gpu(size_t address, shape, strides, dtype, int gpu, bint readonly, owner, cls=Array):
-    """An array of class `cls` over memory of a GPU, which `owner` keeps. strides: in elements, not negative."""
+    """Return an array of class `cls` over GPU memory of `owner`. `strides` are in elements, >= 0."""
     cdef Array a
     cdef int i
     cdef int64_t last = 0

@@ -1,14 +1,19 @@
-"""A backend of einops: `einops.rearrange(x, "b c h w -> b (h w) c")` takes tensors, in eager mode and in graphs.
+"""Backend of einops, so that `einops.rearrange(x, "b c h w -> b (h w) c")` takes tensors.
 
-einops looks for its backends among the subclasses of its AbstractBackend. The one for tensors can only be defined when
-einops is imported, which a program may do before or after it imports flowedu. So an import hook waits for the module;
-nothing is imported for programs that do not use einops. (`einops.array_api` needs no backend: it uses flow.array_api.)
+einops looks for its backends among the subclasses of its AbstractBackend. The one for tensors can only be
+defined when einops is imported, which a program may do before or after it imports flowedu. So an import hook
+waits for the module; nothing is imported for programs that do not use einops. (`einops.array_api` needs no
+backend: it uses flow.array_api.)
 """
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib.machinery import PathFinder
 from types import ModuleType
+from typing import Any
+
+import numpy as np
 
 from flowedu.core.eager.tensor import Tensor
 from flowedu.tensor import joining
@@ -21,54 +26,56 @@ _backends: list[type] = []               # einops finds a class only while somet
 
 
 def define_backend(einops: ModuleType) -> type:
-    """Define the backend for tensors as a subclass of `einops.AbstractBackend`, where einops finds it, and return it."""
-    class FlowBackend(einops.AbstractBackend):
-        """einops' operations on tensors."""
+    """Define and return the backend for tensors, a subclass of `einops.AbstractBackend`."""
+    base: Any = einops.AbstractBackend
+
+    class FlowBackend(base):
+        """Operations of einops on tensors."""
 
         framework_name = "flowedu"
 
-        def is_appropriate_type(self, tensor) -> bool:
+        def is_appropriate_type(self, tensor: object) -> bool:
             return isinstance(tensor, Tensor)
 
-        def from_numpy(self, x):
+        def from_numpy(self, x: np.ndarray) -> Tensor:
             return from_numpy(x)
 
-        def to_numpy(self, x):
+        def to_numpy(self, x: Tensor) -> np.ndarray:
             return x.detach().cpu().numpy()
 
-        def arange(self, start, stop):
+        def arange(self, start: int, stop: int) -> Tensor:
             return arange(start, stop)
 
-        def transpose(self, x, axes):
+        def transpose(self, x: Tensor, axes: Sequence[int]) -> Tensor:
             return x.permute(axes)
 
-        def reduce(self, x, operation, axes):
+        def reduce(self, x: Tensor, operation: str, axes: Sequence[int]) -> Tensor:
             names = {"max": "amax", "min": "amin"}
             return getattr(x, names.get(operation, operation))(dim=tuple(axes)) if axes else x
 
-        def stack_on_zeroth_dimension(self, tensors):
+        def stack_on_zeroth_dimension(self, tensors: Sequence[Tensor]) -> Tensor:
             return joining.stack(list(tensors))
 
-        def add_axis(self, x, new_position):
+        def add_axis(self, x: Tensor, new_position: int) -> Tensor:
             return x.unsqueeze(new_position)
 
-        def add_axes(self, x, n_axes, pos2len):
+        def add_axes(self, x: Tensor, n_axes: int, pos2len: dict[int, int]) -> Tensor:
             sizes = [-1] * n_axes
             for position, size in pos2len.items():
                 x = x.unsqueeze(position)
                 sizes[position] = size
             return x.expand(*sizes)
 
-        def tile(self, x, repeats):
+        def tile(self, x: Tensor, repeats: Sequence[int]) -> Tensor:
             return x.repeat(*repeats)
 
-        def concat(self, tensors, axis):
+        def concat(self, tensors: Sequence[Tensor], axis: int) -> Tensor:
             return joining.cat(list(tensors), axis)
 
-        def is_float_type(self, x) -> bool:
+        def is_float_type(self, x: Tensor) -> bool:
             return x.dtype.is_floating_point
 
-        def einsum(self, pattern, *x):
+        def einsum(self, pattern: str, *x: Tensor) -> Tensor:
             return einsum(pattern, *x)
 
     _backends.append(FlowBackend)
@@ -79,7 +86,7 @@ class _Finder:
     """Import hook: defines the backend after einops' own module has been loaded."""
 
     @staticmethod
-    def find_spec(name: str, path=None, target=None):
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
         spec = PathFinder.find_spec(name, path, target) if name == _MODULE else None
         if spec is None or spec.loader is None:
             return None
@@ -94,7 +101,7 @@ class _Finder:
 
 
 def register_backend() -> None:
-    """Define the backend now if einops is imported, else when it will be."""
+    """Define the backend now if einops is imported, or else when it will be."""
     if _MODULE in sys.modules:
         define_backend(sys.modules[_MODULE])
     else:

@@ -1,12 +1,13 @@
-"""Factors of matrices, as PyTorch names them: cholesky, eigh, svd, qr, and systems that are solved by them.
+"""Matrix factorizations and systems solved by them: cholesky, eigh, svd, and qr, with PyTorch's names.
 
-Made of the records of ops/factors.py. LAPACK works in main memory: a matrix on a GPU travels there and back, with its
-gradient. `flow.svd`, `flow.qr`, `flow.cholesky` are PyTorch's older spellings.
+They use the ops of ops/factors.py. LAPACK works in main memory: a matrix on a GPU is copied there and back,
+as is its gradient. `flow.svd`, `flow.qr`, and `flow.cholesky` are PyTorch's older forms.
 """
 from __future__ import annotations
 
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.eager.tensor import Tensor
 from flowedu.errors import ArgumentError, LinAlgError, ShapeError
+from flowedu.ops.linalg import solve as solve_op
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import joining as J
 from flowedu.tensor import pieces as P
@@ -17,34 +18,34 @@ from flowedu.tensor.devices import made_with, on_cpu
 from flowedu.tensor.linear import matmul
 from flowedu.tensor.promotion import check_rank, check_tensor
 
-_SOLVE = REGISTRY["solve"]
+_SOLVE = solve_op
 
 
-def no_driver(what: str, driver) -> None:
-    """Raise for a `driver`, which is MAGMA's and cuSOLVER's, as PyTorch does."""
+def no_driver(what: str, driver: str | None) -> None:
+    """Raise for a `driver`, which selects algorithms of MAGMA and cuSOLVER, as PyTorch does."""
     if driver is not None:
-        raise ArgumentError(f"{what}: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend",
-                            expected="None", got=repr(driver), fix="leave it out")
+        raise ArgumentError(f"{what}: keyword argument `driver=` is only supported on CUDA inputs with "
+                            f"cuSOLVER backend", expected="None", got=repr(driver), fix="leave it out")
 
 
-def solved(A, B):
-    """X with A @ X = B, of matrices; their batches broadcast."""
+def solved(A: Tensor, B: Tensor) -> Tensor:
+    """Return X with A @ X = B for matrices; their batches broadcast."""
     batch = S.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     return _SOLVE(*(x if x.shape[:-2] == batch else S.expand(x, *batch, *x.shape[-2:]) for x in (A, B)))
 
 
-def identity(x, n: int):
+def identity(x: Tensor, n: int) -> Tensor:
     """Return the n x n identity with the dtype and device of x."""
     with made_with(x):
         return eye(n, dtype=x.dtype)
 
 
-def mirrored(what: str, A, upper: bool):
-    """The symmetric matrix of which only one triangle is read. Its gradient goes to both alike, as if A were it."""
+def mirrored(what: str, A: Tensor, upper: bool) -> Tensor:
+    """Return the symmetric matrix of one triangle; the gradient goes to both triangles equally."""
     check_tensor(what, A)
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
-        raise ShapeError(f"{what}: A must be batches of square matrices", expected="a shape (..., n, n)", got=str(A.shape),
-                         fix="the last two axes must be equal")
+        raise ShapeError(f"{what}: A must be batches of square matrices", expected="a shape (..., n, n)",
+                         got=str(A.shape), fix="the last two axes must be equal")
     read, other = (J.triu, J.tril) if upper else (J.tril, J.triu)
     step = 1 if upper else -1
     a = A.detach()
@@ -52,44 +53,84 @@ def mirrored(what: str, A, upper: bool):
 
 
 # ---- Cholesky
-def cholesky(input, *, upper: bool = False):
-    """The lower triangle L with L @ L.mT = input, of which only that triangle is read; upper: L.mT, of the other one.
-    LinAlgError for a matrix that is not positive definite."""
+def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
+    """Return the lower triangle L with L @ L.mT = input.
+
+    Args:
+        input: symmetric positive-definite matrices (..., n, n); only one triangle is read.
+        upper: read the upper triangle and return L.mT.
+
+    Raises:
+        LinAlgError: a matrix is not positive definite.
+    """
     y = on_cpu("cholesky", mirrored("linalg.cholesky", input, upper))
     return S.mT(y) if upper else y
 
 
-def cholesky_ex(A, *, upper: bool = False, check_errors: bool = False):
-    """(L, info): as cholesky, but a matrix that is not positive definite gives NaN and, in info, the order of its first
-    leading minor that is not (0: all are), if check_errors does not ask for the error."""
+def cholesky_ex(A: Tensor, *, upper: bool = False,
+                check_errors: bool = False) -> return_types.linalg_cholesky_ex:
+    """Return (L, info) like cholesky, without an error for matrices that are not positive definite.
+
+    Args:
+        A: symmetric matrices (..., n, n).
+        upper: read the upper triangle and return L.mT.
+        check_errors: raise an error like cholesky.
+
+    Returns:
+        info is 0, or the order of the first leading minor that is not positive definite, where L is NaN.
+    """
     a = mirrored("linalg.cholesky_ex", A, upper)
     y = on_cpu("cholesky", a, checked=bool(check_errors))
     return return_types.linalg_cholesky_ex(S.mT(y) if upper else y, on_cpu("leading_minor", a.detach()))
 
 
-def old_cholesky(input, upper: bool = False):
-    """flow.linalg.cholesky(input, upper=upper)."""
+def old_cholesky(input: Tensor, upper: bool = False) -> Tensor:
+    """Return flow.linalg.cholesky(input, upper=upper).
+
+    Args:
+        input: symmetric positive-definite matrices (..., n, n).
+        upper: read the upper triangle and return L.mT.
+    """
     return cholesky(input, upper=upper)
 
 
-def cholesky_solve(input, input2, upper: bool = False):
-    """X with A @ X = input, where input2 is A's Cholesky factor, the lower one or the upper one."""
+def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
+    """Return X with A @ X = input.
+
+    Args:
+        input: right-hand sides (..., n, k).
+        input2: Cholesky factor of A.
+        upper: input2 is the upper factor.
+    """
     low = S.mT(J.triu(input2)) if upper else J.tril(input2)
     return solved(S.mT(low), solved(low, input))
 
 
-def cholesky_inverse(input, upper: bool = False):
-    """The inverse of A, of its Cholesky factor."""
+def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
+    """Return the inverse of A from its Cholesky factor.
+
+    Args:
+        input: Cholesky factor (..., n, n).
+        upper: input is the upper factor.
+    """
     check_rank("cholesky_inverse", input, 2)
     return cholesky_solve(identity(input, input.shape[-1]), input, upper)
 
 
 # ---- triangles
-def solve_triangular(A, B, *, upper: bool, left: bool = True, unitriangular: bool = False):
-    """Return X with A @ X = B (left=False: X @ A = B) for a triangular matrix A.
+def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True,
+                     unitriangular: bool = False) -> Tensor:
+    """Return X with A @ X = B for a triangular matrix A.
 
-    The other triangle is not read; with unitriangular, neither is the diagonal, which is taken as 1. Raises
-    LinAlgError if the diagonal has a 0.
+    Args:
+        A: triangular matrices (..., n, n); the other triangle is not read.
+        B: right-hand sides (..., n, k).
+        upper: A is an upper triangle.
+        left: False solves X @ A = B.
+        unitriangular: take the diagonal as 1.
+
+    Raises:
+        LinAlgError: the diagonal contains 0.
     """
     if not left:
         return S.mT(solve_triangular(S.mT(A), S.mT(B), upper=not upper, unitriangular=unitriangular))
@@ -98,52 +139,90 @@ def solve_triangular(A, B, *, upper: bool, left: bool = True, unitriangular: boo
     return solved(a + identity(A, A.shape[-1]) if unitriangular else a, B)
 
 
-def triangular_solve(input, A, upper: bool = True, transpose: bool = False, unitriangular: bool = False):
-    """(solution X of A @ X = input, A); transpose: of A.mT @ X = input."""
+def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False,
+                     unitriangular: bool = False) -> return_types.triangular_solve:
+    """Return (X, A) with A @ X = input for a triangular matrix A; an older form of solve_triangular.
+
+    Args:
+        input: right-hand sides (..., n, k).
+        A: triangular matrices (..., n, n).
+        upper: A is an upper triangle.
+        transpose: solve A.mT @ X = input.
+        unitriangular: take the diagonal as 1.
+    """
     a, above = (S.mT(A), not upper) if transpose else (A, upper)
-    return return_types.triangular_solve(solve_triangular(a, input, upper=above, unitriangular=unitriangular), E.clone(A))
+    return return_types.triangular_solve(solve_triangular(a, input, upper=above, unitriangular=unitriangular),
+                                         E.clone(A))
 
 
 # ---- eigenvalues of symmetric matrices
-def _upper(what: str, UPLO) -> bool:
+def _upper(what: str, UPLO: str) -> bool:
     if UPLO not in ("L", "U", "l", "u"):
-        raise ArgumentError(f"{what}: Expected UPLO argument to be 'L' or 'U'", expected="'L' or 'U'", got=repr(UPLO),
-                            fix="'L': the lower triangle is read")
+        raise ArgumentError(f"{what}: Expected UPLO argument to be 'L' or 'U'", expected="'L' or 'U'",
+                            got=repr(UPLO), fix="'L': the lower triangle is read")
     return UPLO in "Uu"
 
 
-def eigh(A, UPLO: str = "L"):
-    """Return (eigenvalues, eigenvectors as columns) of a symmetric matrix, in ascending order. UPLO: the
-    triangle to read.
+def eigh(A: Tensor, UPLO: str = "L") -> return_types.linalg_eigh:
+    """Return (eigenvalues, eigenvectors as columns) of symmetric matrices, in ascending order.
 
-    The rotation between eigenvectors of equal eigenvalues has no derivative; it counts as 0.
+    Args:
+        A: symmetric matrices (..., n, n).
+        UPLO: triangle to read, "L" or "U".
+
+    Note:
+        The rotation between eigenvectors of equal eigenvalues has no derivative; it counts as 0.
     """
     return return_types.linalg_eigh(*on_cpu("eigh", mirrored("linalg.eigh", A, _upper("linalg.eigh", UPLO))))
 
 
-def eigvalsh(A, UPLO: str = "L"):
-    """The eigenvalues of a symmetric matrix, the smallest first."""
+def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
+    """Return the eigenvalues of symmetric matrices, in ascending order.
+
+    Args:
+        A: symmetric matrices (..., n, n).
+        UPLO: triangle to read, "L" or "U".
+    """
     return on_cpu("eigh", mirrored("linalg.eigvalsh", A, _upper("linalg.eigvalsh", UPLO)))[0]
 
 
 # ---- singular values
-def svd(A, full_matrices: bool = True, *, driver: str | None = None):
-    """(U, S, Vh) with A = U[:, :k] @ diag(S) @ Vh[:k], the largest S first; full_matrices: U and Vh are square. The columns
-    that makes more have no derivative, nor has what turns vectors of equal values into each other."""
+def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> return_types.linalg_svd:
+    """Return the singular value decomposition (U, S, Vh) with A = U[:, :k] @ diag(S) @ Vh[:k].
+
+    Args:
+        A: matrices (..., n, m).
+        full_matrices: make U and Vh square; the additional columns have no derivative.
+        driver: must be None.
+
+    Note:
+        The rotation between singular vectors of equal values has no derivative.
+    """
     no_driver("linalg.svd", driver)
     check_tensor("linalg.svd", A)
     return return_types.linalg_svd(*on_cpu("svd", A, full=bool(full_matrices)))
 
 
-def svdvals(A, *, driver: str | None = None):
-    """The singular values of each matrix, the largest first."""
+def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
+    """Return the singular values of each matrix, in descending order.
+
+    Args:
+        A: matrices (..., n, m).
+        driver: must be None.
+    """
     no_driver("linalg.svdvals", driver)
     check_tensor("linalg.svdvals", A)
     return on_cpu("svd", A)[1]
 
 
-def old_svd(input, some: bool = True, compute_uv: bool = True):
-    """(U, S, V) with input = U @ diag(S) @ V.mT; some=False: U and V are square; compute_uv=False: they are zeros."""
+def old_svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> return_types.svd:
+    """Return (U, S, V) with input = U @ diag(S) @ V.mT; an older form of linalg.svd.
+
+    Args:
+        input: matrices (..., n, m).
+        some: False makes U and V square.
+        compute_uv: False returns zeros for U and V.
+    """
     u, s, vh = svd(input, not (some and compute_uv))
     if not compute_uv:
         with made_with(input):
@@ -152,14 +231,19 @@ def old_svd(input, some: bool = True, compute_uv: bool = True):
 
 
 # ---- QR
-def qr(A, mode: str = "reduced"):
-    """(Q, R) with A = Q @ R, orthonormal columns of Q and an upper triangle R; mode="complete": Q is square; "r": Q is
-    empty. Of a complete Q with more rows than columns there is no gradient."""
+def qr(A: Tensor, mode: str = "reduced") -> return_types.linalg_qr:
+    """Return (Q, R) with A = Q @ R, orthonormal columns of Q, and an upper triangle R.
+
+    Args:
+        A: matrices (..., n, m).
+        mode: "reduced"; "complete", a square Q, without a gradient if n > m; "r", an empty Q.
+    """
     if mode not in ("reduced", "complete", "r"):
-        raise ArgumentError("linalg.qr: qr received unrecognized mode", expected="'reduced', 'complete' or 'r'",
-                            got=repr(mode), fix="mode='reduced'")
+        raise ArgumentError("linalg.qr: qr received unrecognized mode",
+                            expected="'reduced', 'complete' or 'r'", got=repr(mode), fix="mode='reduced'")
     check_tensor("linalg.qr", A)
-    if A.ndim > 1 and A.shape[-2] < A.shape[-1]:         # Q is that of the first columns; the others are turned by it
+    # Q of the first columns; the other columns are multiplied by it
+    if A.ndim > 1 and A.shape[-2] < A.shape[-1]:
         m, n = A.shape[-2:]
         q, r = on_cpu("qr", P.part(A, A.ndim - 1, 0, m))
         r = J.cat([r, matmul(S.mT(q), P.part(A, A.ndim - 1, m, n))], -1)
@@ -171,9 +255,15 @@ def qr(A, mode: str = "reduced"):
     return return_types.linalg_qr(q, r)
 
 
-def old_qr(input, some: bool = True):
-    """flow.linalg.qr(input), "complete" unless some."""
+def old_qr(input: Tensor, some: bool = True) -> return_types.qr:
+    """Return flow.linalg.qr(input), an older form.
+
+    Args:
+        input: matrices (..., n, m).
+        some: False makes Q square.
+    """
     return return_types.qr(*qr(input, "reduced" if some else "complete"))
 
 
-__all__ = ["LinAlgError", "cholesky", "cholesky_ex", "eigh", "eigvalsh", "qr", "solve_triangular", "svd", "svdvals"]
+__all__ = ["LinAlgError", "cholesky", "cholesky_ex", "eigh", "eigvalsh", "qr", "solve_triangular", "svd",
+           "svdvals"]

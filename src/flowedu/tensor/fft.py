@@ -9,7 +9,7 @@ rfft(w)), len(x))`; the power of each frequency is `rfft(x).square().sum(-1)`. A
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from flowedu.tensor.destination import finished
 from flowedu.tensor.devices import on_cpu
 from flowedu.tensor.dims import dims, moved, real_dim
 from flowedu.tensor.promotion import check_tensor
+from flowedu.tensor.types import Axes, Device, Placement, Sbp
 
 _HALF = "the real and the imaginary part along a last axis of two"
 
@@ -31,44 +32,46 @@ _HALF = "the real and the imaginary part along a last axis of two"
 def _scale(what: str, norm: str | None, n: int, back: bool) -> float:
     """Return the factor of a transform of n values; back: the inverse transform."""
     if norm not in (None, "backward", "forward", "ortho"):
-        raise ArgumentError(f"{what}: invalid normalization mode", expected='"backward" (None), "forward" or "ortho"',
+        raise ArgumentError(f"{what}: invalid normalization mode",
+                            expected='"backward" (None), "forward" or "ortho"',
                             got=repr(norm), fix='"ortho" divides both ways by the root of n')
     if norm == "ortho":
         return n ** -0.5
     return 1 / n if (norm == "forward") != back else 1.0
 
 
-def _size(what: str, n) -> int:
+def _size(what: str, n: int) -> int:
     n = operator.index(n)
     if n < 1:
-        raise ArgumentError(f"{what}: invalid number of data points ({n}) specified", expected="n of 1 or more", got=str(n),
-                            fix="leave n out for all of a signal")
+        raise ArgumentError(f"{what}: invalid number of data points ({n}) specified",
+                            expected="n of 1 or more", got=str(n), fix="leave n out for all of a signal")
     return n
 
 
-def _floating(what: str, input) -> Tensor:
+def _floating(what: str, input: Tensor) -> Tensor:
     check_tensor(what, input)
     return input if input.dtype.is_floating_point else cast(input, default_float())
 
 
-def _pairs(what: str, x, name: str) -> Tensor:
+def _pairs(what: str, x: Tensor, name: str) -> Tensor:
     x = _floating(what, x)
     if x.ndim < 1 or x.shape[-1] != 2:
-        raise ShapeError(f"{what}: {name} is not made of pairs", expected=f"(..., 2): {_HALF}", got=str(tuple(x.shape)),
+        raise ShapeError(f"{what}: {name} is not made of pairs", expected=f"(..., 2): {_HALF}",
+                         got=str(tuple(x.shape)),
                          fix="flow.fft.rfft makes such; flow.stack([real, imaginary], -1)")
     return x
 
 
-def _fitted(x, axis: int, n: int) -> Tensor:
-    """x cut off, or with zeros added, so that it has n places along the axis."""
+def _fitted(x: Tensor, axis: int, n: int) -> Tensor:
+    """Return x cropped or padded with zeros to n positions along the axis."""
     size = x.shape[axis]
     if size > n:
         return P.part(x, axis, 0, n)
     return J.pad(x, (0, 0) * (x.ndim - 1 - axis) + (0, n - size)) if size < n else x
 
 
-def _half(what: str, input, n, dim, norm) -> tuple[Tensor, int, int]:
-    """(the frequencies 0 to n // 2 as pairs, along the last axis but one; n; the axis)."""
+def _half(what: str, input: Tensor, n: int | None, dim: int, norm: str | None) -> tuple[Tensor, int, int]:
+    """Return (frequencies 0 to n // 2 as pairs along the second to last axis, n, the axis)."""
     x = _floating(what, input)
     axis = real_dim(dim, x.ndim, what)
     n = _size(what, x.shape[axis] if n is None else n)
@@ -76,16 +79,21 @@ def _half(what: str, input, n, dim, norm) -> tuple[Tensor, int, int]:
     return on_cpu("rfft", moved(_fitted(x, axis, n), axis, x.ndim - 1), scale=scale), n, axis
 
 
-def rfft(input, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The frequencies 0 to n // 2 of a real signal: (..., n, ...) -> (..., n // 2 + 1, ..., 2), real and imaginary part
-    along a new last axis. The others are their mirror images.
+def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """Return the frequencies 0 to n // 2 of a real signal: (..., n, ...) to (..., n // 2 + 1, ..., 2).
+
+    The new last axis contains the real and the imaginary part. The other frequencies are mirror images of
+    these.
 
     Args:
-        n: how many numbers along `dim` are transformed: more are cut off, fewer followed by zeros; None: all.
-        dim: the axis of the signal.
-        norm: "backward" (None): irfft divides by n; "forward": rfft does; "ortho": each divides by its root.
+        input: floating tensor.
+        n: number of values along `dim`; longer signals are cropped, shorter ones padded with zeros; default:
+            all.
+        dim: axis of the signal.
+        norm: "backward" (None): irfft divides by n; "forward": rfft divides by n; "ortho": both divide by
+            sqrt(n).
 
-    A convolution learned in frequencies, and how much of each frequency there is:
+    A convolution learned in frequencies, and the power of each frequency:
 
         spectrum = flow.fft.rfft(x)
         y = flow.fft.irfft(flow.fft.mul(spectrum, weight), n=x.shape[-1])
@@ -95,16 +103,18 @@ def rfft(input, n: int | None = None, dim: int = -1, norm: str | None = None) ->
     return moved(y, y.ndim - 2, axis)
 
 
-def irfft(input, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Return the inverse of rfft: (..., m, ..., 2) -> (..., n, ...), real.
+def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """Return the inverse of rfft: (..., m, ..., 2) to (..., n, ...), real.
 
     Args:
-        n: the length of the result; None: 2 * (m - 1). An odd n must be given, because the frequencies do not
-            determine it. n // 2 + 1 frequencies are read: further ones are cut off, missing ones are 0.
-        dim: the axis of the frequencies, counted as in the result: without the one of the pairs.
+        input: pairs of real and imaginary parts.
+        n: length of the result; default: 2 * (m - 1). An odd n must be given, because the frequencies do not
+            determine it. n // 2 + 1 frequencies are read: further ones are ignored, missing ones are 0.
+        dim: axis of the frequencies, counted without the axis of the pairs.
         norm: the norm passed to rfft.
 
-    The imaginary parts of frequency 0, and for an even n of n / 2, are not read: a real signal has none.
+    Note:
+        The imaginary parts of frequency 0, and for an even n of n / 2, are not read: a real signal has none.
     """
     x = _pairs("fft.irfft", input, "input")
     axis = real_dim(dim, x.ndim - 1, "fft.irfft")
@@ -114,13 +124,19 @@ def irfft(input, n: int | None = None, dim: int = -1, norm: str | None = None) -
     return moved(y, y.ndim - 1, axis)
 
 
-def fft(input, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Return all n frequencies of a real signal: (..., n, ...) -> (..., n, ..., 2).
+def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """Return all n frequencies of a real signal: (..., n, ...) to (..., n, ..., 2).
 
-    The frequencies of rfft are followed by their mirror images: frequency n - k is the conjugate of k. n,
-    dim, norm: as in rfft, which has the same information in half the values.
+    The frequencies of rfft are followed by their mirror images: frequency n - k is the conjugate of k. rfft
+    contains the same information in half the values. Pairs as `input` are treated as real values; complex
+    signals are not supported.
 
-    Pairs as `input` would be treated as real values: there is no transform of complex ones.
+    Args:
+        input: floating tensor.
+        n: number of values along `dim`; longer signals are cropped, shorter ones padded with zeros; default:
+            all.
+        dim: axis of the signal.
+        norm: "backward" (None), "forward", or "ortho", see rfft.
     """
     half, n, axis = _half("fft.fft", input, n, dim, norm)
     real, imaginary = P.unbind(half, -1)
@@ -130,52 +146,92 @@ def fft(input, n: int | None = None, dim: int = -1, norm: str | None = None) -> 
     return moved(y, y.ndim - 2, axis)
 
 
-def mul(a, b) -> Tensor:
-    """The product of complex numbers, each a pair: (..., 2) of shapes that broadcast. (`a * b` multiplies real parts with
-    real parts and imaginary ones with imaginary ones.) The conjugate of b is `b * flow.tensor([1.0, -1.0])`."""
+def mul(a: Tensor, b: Tensor) -> Tensor:
+    """Return the product of complex numbers given as pairs.
+
+    `a * b` multiplies real parts with real parts and imaginary parts with imaginary parts. The conjugate of b
+    is `b * flow.tensor([1.0, -1.0])`.
+
+    Args:
+        a: pairs (..., 2).
+        b: pairs (..., 2); the shapes broadcast.
+    """
     (ar, ai), (br, bi) = (P.unbind(_pairs("fft.mul", x, name), -1) for x, name in ((a, "a"), (b, "b")))
     return J.stack([ar * br - ai * bi, ar * bi + ai * br], -1)
 
 
-def _frequencies(what: str, f, n, d: float, dtype) -> Tensor:
+def _frequencies(what: str, f: Callable, n: int, d: float, dtype: dt.dtype | None) -> Tensor:
     kind = default_float() if dtype is None else dt.as_dtype(dtype)
     if not kind.is_floating_point:
-        raise DTypeError(f"{what}: floating point types are expected", expected="float32 or float64", got=kind.name,
-                         fix="leave dtype out, and convert the result")
+        raise DTypeError(f"{what}: floating point types are expected", expected="float32 or float64",
+                         got=kind.name, fix="leave dtype out, and convert the result")
     return tensor(f(_size(what, n), d), dtype=kind)
 
 
-def fftfreq(n: int, d: float = 1.0, *, dtype=None, device=None, requires_grad: bool = False, placement=None,
-            sbp=None) -> Tensor:
-    """Which frequencies `fft` gives along the axis, in their order: (n,), 0, 1, ..., -2, -1 cycles of the whole, divided by
-    n * d. d: the time from one number to the next."""
-    return finished(_frequencies("fft.fftfreq", np.fft.fftfreq, n, d, dtype), device, requires_grad, placement, sbp)
+def fftfreq(n: int, d: float = 1.0, *, dtype: dt.dtype | None = None, device: Device | None = None,
+            requires_grad: bool = False, placement: Placement | None = None,
+            sbp: Sbp | None = None) -> Tensor:
+    """Return the vector (n,) of the frequencies of `fft` in their order: 0, 1, ..., -2, -1, divided by n * d.
+
+    Args:
+        n: length of the signal.
+        d: time between two values.
+        dtype: dtype; default: the default dtype.
+        device: device of the tensor; default: the CPU.
+        requires_grad: compute gradients of the tensor.
+        placement: devices of a global tensor; default: None, a local tensor.
+        sbp: layout of a global tensor, given with placement; default: None.
+    """
+    return finished(_frequencies("fft.fftfreq", np.fft.fftfreq, n, d, dtype), device, requires_grad,
+                    placement, sbp)
 
 
-def rfftfreq(n: int, d: float = 1.0, *, dtype=None, device=None, requires_grad: bool = False, placement=None,
-             sbp=None) -> Tensor:
-    """Which frequencies `rfft` gives along the axis: (n // 2 + 1,), 0, 1, ..., n // 2 cycles of the whole, divided
-    by n * d."""
-    return finished(_frequencies("fft.rfftfreq", np.fft.rfftfreq, n, d, dtype), device, requires_grad, placement, sbp)
+def rfftfreq(n: int, d: float = 1.0, *, dtype: dt.dtype | None = None, device: Device | None = None,
+             requires_grad: bool = False, placement: Placement | None = None,
+             sbp: Sbp | None = None) -> Tensor:
+    """Return the vector (n // 2 + 1,) of the frequencies of `rfft`: 0, 1, ..., n // 2, divided by n * d.
+
+    Args:
+        n: length of the signal.
+        d: time between two values.
+        dtype: dtype; default: the default dtype.
+        device: device of the tensor; default: the CPU.
+        requires_grad: compute gradients of the tensor.
+        placement: devices of a global tensor; default: None, a local tensor.
+        sbp: layout of a global tensor, given with placement; default: None.
+    """
+    return finished(_frequencies("fft.rfftfreq", np.fft.rfftfreq, n, d, dtype), device, requires_grad,
+                    placement, sbp)
 
 
-def _shifted(what: str, input, dim, sign: int) -> Tensor:
+def _shifted(what: str, input: Tensor, dim: Axes | None, sign: int) -> Tensor:
     check_tensor(what, input)
     if dim is None and input.ndim > 1 and input.shape[-1] == 2:
-        raise ArgumentError(f"{what}: the last axis may be one of pairs, whose parts would change places", got="dim=None",
-                            expected=f"dim, of a tensor {tuple(input.shape)}", fix="dim=-2, or a tuple of all axes")
+        raise ArgumentError(f"{what}: the last axis may be one of pairs, whose parts would change places",
+                            got="dim=None",
+                            expected=f"dim, of a tensor {tuple(input.shape)}",
+                            fix="dim=-2, or a tuple of all axes")
     along = dims(dim, input.ndim, what)
     return P.roll(input, [sign * (input.shape[a] // 2) for a in along], along)
 
 
-def fftshift(input, dim: int | Sequence[int] | None = None) -> Tensor:
-    """The negative frequencies before the others, so that 0 is in the middle, along these axes (None: all). Of the pairs
-    that `fft` gives along its last axis: dim=-2."""
+def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+    """Move the negative frequencies before the others, so that 0 is in the middle.
+
+    Args:
+        input: tensor; pairs of `fft` along the last axis need dim=-2.
+        dim: axis or axes; default: all.
+    """
     return _shifted("fft.fftshift", input, dim, 1)
 
 
-def ifftshift(input, dim: int | Sequence[int] | None = None) -> Tensor:
-    """The inverse of fftshift: frequency 0 first, along the axes dim (None: all)."""
+def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+    """Undo fftshift: frequency 0 first.
+
+    Args:
+        input: tensor; pairs of `fft` along the last axis need dim=-2.
+        dim: axis or axes; default: all.
+    """
     return _shifted("fft.ifftshift", input, dim, -1)
 
 

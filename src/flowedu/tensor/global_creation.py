@@ -6,6 +6,7 @@ that all ranks agree.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.call import current_interpreter, interpreter
@@ -17,60 +18,71 @@ from flowedu.core.sbp.tensor.interpreter import parts_of
 from flowedu.core.sbp.tensor.shards import box_to, from_local
 from flowedu.errors import ArgumentError, CheckError
 from flowedu.tensor.generator import Generator, default_generator
+from flowedu.tensor.types import Device, Sbp
 
 
-def spread_out(t: Tensor, placement, sbp, device=None) -> Tensor:
-    """The global tensor whose logical value is t, which every rank made alike.
+def spread_out(t: Tensor, placement: Placement | None, sbp: Sbp | None,
+               device: Device | None = None) -> Tensor:
+    """Return the global tensor whose logical value is t, which every rank made equally.
 
-    Raises CheckError unless placement and sbp are both given, ArgumentError if device is too.
+    Raises:
+        CheckError: only one of placement and sbp is given.
+        ArgumentError: device is given as well.
     """
     if placement is None or sbp is None:
-        raise CheckError(f"a global tensor needs placement and sbp: {'sbp' if sbp is None else 'placement'}: None",
-                         expected="both", got=f"placement={placement!r}, sbp={sbp!r}",
+        raise CheckError(f"a global tensor needs placement and sbp: {'sbp' if sbp is None else 'placement'}: "
+                         f"None", expected="both", got=f"placement={placement!r}, sbp={sbp!r}",
                          fix='placement=flow.placement("cpu", [0, 1]), sbp=flow.sbp.broadcast')
     if device is not None:
         raise ArgumentError("device and placement together", expected="one of them", got=f"device={device!r}",
                             fix="leave device out: the placement determines the device")
     if t.is_lazy:
         placing = getattr(current_interpreter(), "placing", None)
-        return placing.spread(t, placement, sbp) if hasattr(placing, "spread") else t.to_global(placement, sbp)
+        return (placing.spread(t, placement, sbp) if hasattr(placing, "spread")
+                else t.to_global(placement, sbp))
     global_layout = make_layout(placement, sbp, t._sizes(), "placement, sbp")
-    with interpreter(None):                        # the data is final: no node of a graph under construction
+    # The data is final, not a node of a graph under construction.
+    with interpreter(None):
         return from_logical(t, global_layout)
 
 
 def of_kind(p: Placement, kind: str) -> Placement:
-    """The placement of the same ranks with devices of this kind, "cpu" or "cuda"."""
+    """Return the placement of the same ranks with devices of the kind "cpu" or "cuda"."""
     return p if p.type == kind else Placement(kind, p.ranks)
 
 
-def shared_generator(placement, generator):
-    """Return the generator for a global tensor: in the same state on every rank.
+def shared_generator(placement: Placement | None, generator: Any) -> Any:
+    """Return a generator for a global tensor, in the state of rank 0's default generator on every rank.
 
-    Rank 0's default one decides.
+    Args:
+        placement: flow.placement of the tensor; None: return `generator`.
+        generator: the caller's Generator, returned unchanged; None: make one.
     """
     engine = current()
     if placement is None or generator is not None or len(engine.owned) == engine.size:
         return generator
-    comm = engine.comm(engine.rank)
+    comm: Any = engine.comm(engine.rank)
     group = tuple(range(engine.size))
     own = default_generator
     state = comm.broadcast(own.get_state().numpy() if engine.rank == 0 else None, 0, group, "random numbers")
     shared = Generator()
     shared._seed, shared._draws = (int(x) for x in state.copy().view("<u8"))
-    own.next()                                     # and moves on
+    own.next()                                     # and advances
     return shared
 
 
 def check_meta_consistency(self: Tensor) -> None:
-    """Raise on every rank where the ranks' tensors differ in dtype, or in shape (of local ones) or placement and sbp. All
-    ranks must call it."""
+    """Raise on every rank if the ranks' tensors differ in dtype, shape, placement, or sbp.
+
+    All ranks must call it.
+    """
     engine = current()
     if len(engine.owned) == engine.size:
         return
     at = "local" if self.global_layout is None else f"{self.placement}, {self.sbp}"
     mine = [self.dtype.name, str(tuple(self.shape)), at]
-    everyone = engine.comm(engine.rank).all_gather_object(mine)
+    comm: Any = engine.comm(engine.rank)
+    everyone = comm.all_gather_object(mine)
     if any(m != everyone[0] for m in everyone):
         raise ArgumentError("check_meta_consistency: the ranks' tensors differ",
                             expected="the same dtype, shape and layout",
@@ -89,19 +101,41 @@ def shards(xs: Sequence[Tensor]) -> list[tuple[Tensor, ...]]:
     return found
 
 
-def global_to_global(self: Tensor, placement=None, sbp=None, *, grad_sbp=None, check_meta: bool | None = None,
+def global_to_global(self: Tensor, placement: Placement | None = None, sbp: Sbp | None = None, *,
+                     grad_sbp: Sbp | None = None, check_meta: bool | None = None,
                      copy: bool = False) -> Tensor:
-    """A global tensor in another placement or sbp. See Tensor.to_global."""
+    """Convert a global tensor to another placement or sbp; see Tensor.to_global.
+
+    Args:
+        placement: flow.placement of the result; default: that of the tensor.
+        sbp: flow.sbp of the result, or one per axis of the hierarchy; default: that of the tensor.
+        grad_sbp: sbp of the gradient; default: chosen by the conversion's gradient rule.
+        check_meta: accepted for compatibility and ignored.
+        copy: copy the memory, also where it could be shared; default: False.
+
+    Raises:
+        ArgumentError: the tensor is local.
+    """
     if self.global_layout is None:
         raise ArgumentError("global_to_global: input must be a global tensor", expected="a global tensor",
                             got="a local one", fix="local_to_global, or to_global, which does both")
     return box_to(self, placement, sbp, grad_sbp, copy)
 
 
-def local_to_global(self: Tensor, placement=None, sbp=None, *, check_meta: bool | None = True,
-                    copy: bool = False) -> Tensor:
-    """The global tensor whose shard on this rank is this local one. See Tensor.to_global."""
+def local_to_global(self: Tensor, placement: Placement | None = None, sbp: Sbp | None = None, *,
+                    check_meta: bool | None = True, copy: bool = False) -> Tensor:
+    """Return the global tensor whose shard on this rank is a local tensor; see Tensor.to_global.
+
+    Args:
+        placement: flow.placement of the result.
+        sbp: flow.sbp of the result, or one per axis of the hierarchy.
+        check_meta: compare shapes and dtypes of all ranks; default: True.
+        copy: copy the memory, also where it could be shared; default: False.
+
+    Raises:
+        ArgumentError: the tensor is global.
+    """
     if self.global_layout is not None:
-        raise ArgumentError("local_to_global: input must be a local tensor", expected="a local tensor", got="a global one",
-                            fix="global_to_global, or to_global, which does both")
+        raise ArgumentError("local_to_global: input must be a local tensor", expected="a local tensor",
+                            got="a global one", fix="global_to_global, or to_global, which does both")
     return from_local(self, placement, sbp, check_meta is not False, copy)

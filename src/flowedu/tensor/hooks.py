@@ -1,4 +1,4 @@
-"""Hooks on tensors and on nodes of the tape, and the node attributes visible to users: next_functions.
+"""Hooks of tensors and tape nodes, and the node attribute next_functions.
 
 Backward calls this module when it reaches a hook (core/grad/arrive.pxi).
 """
@@ -6,21 +6,23 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
-from flowedu.core.eager.dispatch import TensorBase, connect
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.eager.dispatch import TapeNode, TensorBase, connect
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.ops import view
 from flowedu.errors import CallError, GradientError
 
-_COPY = REGISTRY["contiguous"]
+_COPY = view.contiguous
 _ids = itertools.count()
 
 
 class AccumulateGrad:
-    """The end of a path: where a leaf's gradient is added to its `.grad`. `variable` is the leaf."""
+    """End of a path, which adds a leaf's gradient to its `.grad`. `variable` is the leaf."""
 
     next_functions = ()
 
-    def __init__(self, variable):
+    def __init__(self, variable: Any) -> None:
         self.variable = variable
 
     def name(self) -> str:
@@ -29,7 +31,7 @@ class AccumulateGrad:
     def __repr__(self) -> str:
         return "<accumulate_grad>"
 
-    def __eq__(self, other) -> bool:
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, AccumulateGrad) and other.variable is self.variable
 
     def __hash__(self) -> int:
@@ -43,10 +45,10 @@ class AccumulateGrad:
 class Handle:
     """Handle of a registered hook: `remove()` unregisters it, and so does leaving a `with` block."""
 
-    def __init__(self, table: dict, hook: Callable, key: int | None = None):
+    def __init__(self, table: dict, hook: Callable, key: int | None = None) -> None:
         if not callable(hook):
-            raise CallError("register_hook: the hook is not a function", expected="a function of the gradient",
-                            got=type(hook).__name__)
+            raise CallError("register_hook: the hook is not a function",
+                            expected="a function of the gradient", got=type(hook).__name__)
         self.table, self.id = table, next(_ids) if key is None else key
         table[self.id] = hook
 
@@ -56,11 +58,11 @@ class Handle:
     def __enter__(self) -> Handle:
         return self
 
-    def __exit__(self, *exc) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.remove()
 
 
-def next_functions(node) -> tuple:
+def next_functions(node: TapeNode) -> tuple:
     out = []
     for i, e in enumerate(node.edges):
         leaf = e is not None and type(e) is not type(node)
@@ -68,23 +70,23 @@ def next_functions(node) -> tuple:
     return tuple(out)
 
 
-def hook_table(node, key) -> dict:
-    """The hooks of a node under `key`: an output's number, "before" or "after"."""
+def hook_table(node: TapeNode, key: int | str) -> dict:
+    """Return the hooks of a node under `key`: an output's number, "before", or "after"."""
     if node.hooks is None:
         node.hooks = {}
     return node.hooks.setdefault(key, {})
 
 
 # ---- during backward
-def leaf_hooks(leaf, gradient):
+def leaf_hooks(leaf: TensorBase, gradient: Tensor) -> Tensor:
     """Return the leaf's gradient after its hooks."""
     for f in list((leaf.rare.hooks or {}).values()):
         gradient = _checked(f(gradient), gradient)
     return gradient
 
 
-def before_node(node, douts: list) -> None:
-    """Tensor hooks and retain_grad of the node's outputs, then its prehooks."""
+def before_node(node: TapeNode, douts: list) -> None:
+    """Run the tensor hooks and retain_grad of the node's outputs, then its prehooks."""
     for slot, g in enumerate(douts):
         if g is None:
             continue
@@ -101,7 +103,7 @@ def before_node(node, douts: list) -> None:
             douts[:] = new if isinstance(new, (tuple, list)) else (new,)
 
 
-def after_node(node, grads: list, douts: list) -> list:
+def after_node(node: TapeNode, grads: list, douts: list) -> list:
     """Return the inputs' gradients after the node's hooks."""
     for f in list(node.hooks.get("after", {}).values()):
         new = f(tuple(grads), tuple(douts))
@@ -110,16 +112,16 @@ def after_node(node, grads: list, douts: list) -> list:
     return grads
 
 
-def _checked(new, old):
+def _checked(new: Tensor | None, old: Tensor) -> Tensor:
     """Check a hook's replacement for the gradient `old`; None keeps it."""
     if new is None:
         return old
     if not isinstance(new, TensorBase):
-        raise GradientError("register_hook: the hook returned something else than a tensor", expected="a tensor or None",
-                            got=type(new).__name__)
+        raise GradientError("register_hook: the hook returned something else than a tensor",
+                            expected="a tensor or None", got=type(new).__name__)
     if new._sizes() != old._sizes():
-        raise GradientError("register_hook: the hook changed the shape of the gradient", expected=str(old._sizes()),
-                            got=str(new._sizes()))
+        raise GradientError("register_hook: the hook changed the shape of the gradient",
+                            expected=str(old._sizes()), got=str(new._sizes()))
     return new
 
 

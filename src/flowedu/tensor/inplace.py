@@ -1,7 +1,7 @@
-"""Writing in place: x.add_(y), x += y, x[i] = y.
+"""In-place writes: x.add_(y), x += y, x[i] = y.
 
-Three things happen. The new values are computed and stored in x's memory, where every alias and view reads
-them. The memory's version is incremented, so that backward detects that a saved value is gone. And x gets the
+A write has three effects. The new values are stored in x's memory, where every alias and view reads them. The
+memory's version is incremented, so that the backward pass detects that a saved value is gone. And x gets the
 history of the new values. When x is a view, the history of its base becomes "the base with the new values in
 this region", and every view of the base rebuilds its history at its next use (core/eager/link.pxi).
 
@@ -9,6 +9,9 @@ Inside nn.Graph.build there is no memory: from then on x represents the new valu
 views. The same holds for global tensors on several devices.
 """
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 from flowedu.core.eager.dispatch import (
     TensorBase,
@@ -23,8 +26,9 @@ from flowedu.core.eager.dispatch import (
     tape_position,
 )
 from flowedu.core.eager.tensor import Tensor
-from flowedu.core.ops.call import current_interpreter
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops import concat, elementwise, view
+from flowedu.core.ops.call import OpBase, current_interpreter
+from flowedu.core.ops.define import Op
 from flowedu.core.ops.promote import operate
 from flowedu.core.values.dtype import FLOATS, int8
 from flowedu.core.values.spec import broadcast
@@ -34,42 +38,47 @@ from flowedu.tensor.device import device_of
 from flowedu.tensor.devices import made_with, moved
 from flowedu.tensor.overwriting import Overwritten, WroteIntoView
 from flowedu.tensor.promotion import can_cast
+from flowedu.tensor.types import Number
 from flowedu.tensor.writing import Update, check_writable, keep_old_values, try_into, view_steps
 
-_CAST, _EXPAND, _IDENTITY = REGISTRY["cast"], REGISTRY["expand"], REGISTRY["identity"]
+_CAST, _EXPAND, _IDENTITY = view.cast, view.expand, view.identity
 
 
 def write_into(x: Tensor, z: Tensor, what: str = "copy_", since: int | None = None) -> Tensor:
-    """Give x the values of z, which is broadcast to x's shape and cast to its dtype. Returns x.
+    """Write the values of z, broadcast to x's shape and cast to its dtype, into x, and return x.
 
     Args:
-        what: the name of the in-place op, for messages.
-        since: `tape_position()` before z was computed from x, if it was: tensors that those calls saved of x
+        what: name of the in-place op, for messages.
+        since: `tape_position()` before z was computed from x, if it was; tensors that those calls saved of x
             are kept.
 
-    Raises GradientError for a leaf that requires a gradient, a view of one, and memory that shows elements
-    twice; ShapeError where z does not broadcast.
+    Raises:
+        GradientError: x is a leaf that requires a gradient, a view of one, or memory with repeated elements.
+        ShapeError: z does not broadcast.
     """
     top = current_interpreter()
     check_writable(x, what)
     if z.shape != x.shape and not _fits(z.shape, x.shape):
-        raise ShapeError(f"{what}: The expanded size of the tensor ({tuple(x.shape)}) must match the existing size "
-                         f"({tuple(z.shape)})", expected=f"a shape that broadcasts to {tuple(x.shape)}",
-                         got=str(tuple(z.shape)))
+        raise ShapeError(f"{what}: The expanded size of the tensor ({tuple(x.shape)}) must match the "
+                         f"existing size ({tuple(z.shape)})",
+                         expected=f"a shape that broadcasts to {tuple(x.shape)}", got=str(tuple(z.shape)))
     if z.dtype is not x.dtype:
         z = _CAST.call((z,), (x.dtype,))
     if z._device != x._device:
         z = moved(z, x._device)
     here, there = x.global_layout, z.global_layout
     if here is not there and top is None and not z.uniform and None in (here, there):
-        raise ArgumentError(f"{what}: {'a local' if there is None else 'a global'} tensor cannot be written into "
-                            f"{'a local' if here is None else 'a global'} one", expected="two local or two global tensors",
-                            got="one of each", fix="value.to_global(x.placement, flow.sbp.broadcast)" if there is None else
+        raise ArgumentError(f"{what}: {'a local' if there is None else 'a global'} tensor cannot be "
+                            f"written into {'a local' if here is None else 'a global'} one",
+                            expected="two local or two global tensors",
+                            got="one of each", fix="value.to_global(x.placement, flow.sbp.broadcast)"
+                            if there is None else
                             "value.to_local(), or make x global")
     if top is not None or here is not None and not (x.has_memory and (there is here or there is None)):
         _write_lazy(x, z, top, what)
         return x
-    recorded = is_grad_enabled() and (x.requires_grad or z.requires_grad or x._base is not None and x._base.requires_grad)
+    recorded = (is_grad_enabled() and (x.requires_grad or z.requires_grad or x._base is not None
+                                       and x._base.requires_grad))
     if recorded and z.shape != x.shape:
         z = _EXPAND.call((z,), (x._sizes(),))
     steps = view_steps(x) if recorded and x.link is not None else None
@@ -88,15 +97,15 @@ def _fits(shape: tuple, target: tuple) -> bool:
         return False
 
 
-def rewrite_history(x: Tensor, z: Tensor, steps: list | None, independent: bool = False) -> None:
-    """Give x, whose memory holds the values of z now, the history of z; a view passes it on to its base.
+def rewrite_history(x: Tensor, z: Tensor, steps: Any, independent: bool = False) -> None:
+    """Give x the history of z, whose values its memory contains; a view passes the history on to its base.
 
     Args:
-        steps: of a view, `view_steps(x)`, how it is made from its base.
-        independent: z was not computed from x.
+        steps: `view_steps(x)` of a view: how it is made from its base.
+        independent: True if z was not computed from x.
     """
     if z.node is None and z.requires_grad:
-        z = _IDENTITY.call((z,), ())                 # a leaf: its edge, not its node
+        z = _IDENTITY.call((z,), ())                 # a leaf has an edge but no node
     base = x._base
     kept = [t for t in (x, base) if t is not None and t.rare is not None and t.rare.retains]
     for t in kept:
@@ -120,7 +129,7 @@ def rewrite_history(x: Tensor, z: Tensor, steps: list | None, independent: bool 
 
 
 # ---- without memory: inside nn.Graph.build, and global tensors on several devices
-def _write_lazy(x: Tensor, z: Tensor, top, what: str) -> None:
+def _write_lazy(x: Tensor, z: Tensor, top: Any, what: str) -> None:
     x.refresh_view()
     if z.shape != x.shape:
         z = _EXPAND.call((z,), (x._sizes(),))
@@ -128,10 +137,12 @@ def _write_lazy(x: Tensor, z: Tensor, top, what: str) -> None:
     while x.link is not None:
         detached |= x.link.plain
         if x.link.parent is None:
-            raise LazyTensorError(f"{what}: this view is too many views away from its base", fix="clone() the view first",
+            raise LazyTensorError(f"{what}: this view is too many views away from its base",
+                                  fix="clone() the view first",
                                   expected="fewer views of views", got="a view in an nn.Graph")
-        z = _put_back(x.link.parent, x.link.op, x.link.attrs, z, what)
-        x = x.link.parent
+        parent: Any = x.link.parent
+        z = _put_back(parent, x.link.op, x.link.attrs, z, what)
+        x = parent
     if x.global_layout is not None and top is None:
         slots.write_parts(x, z, is_grad_enabled() and not detached and (z.requires_grad or x.requires_grad))
         return
@@ -144,23 +155,25 @@ def _write_lazy(x: Tensor, z: Tensor, top, what: str) -> None:
         top.write(x, z)
         x.epoch += 1
     else:
-        raise LazyTensorError(f"{what}: this interpreter cannot write into an eager tensor", got="an eager tensor",
+        raise LazyTensorError(f"{what}: this interpreter cannot write into an eager tensor",
+                              got="an eager tensor",
                               expected="a lazy one", fix="write outside, or return the new value")
 
 
-def _put_back(parent: Tensor, op, attrs: tuple, z: Tensor, what: str) -> Tensor:
-    """The parent with z in the place that op shows."""
+def _put_back(parent: Tensor, op: OpBase, attrs: tuple, z: Tensor, what: str) -> Tensor:
+    """Return the parent with z in the region that a view op selects."""
     if op is _IDENTITY:
         return z
-    if op is REGISTRY["reshape"]:
+    if op is view.reshape:
         return op.call((z,), (parent._sizes(),))
-    if op is REGISTRY["transpose"]:
+    if op is view.transpose:
         perm = attrs[op.attr_index["perm"]]
         return op.call((z,), (tuple(sorted(range(len(perm)), key=perm.__getitem__)),))
-    if op is REGISTRY["slice"]:
+    if op is concat.slice:
         return _with_slice(parent, z, *attrs)
     raise LazyTensorError(f"{what}: a view made by {op.name} cannot be written in place in nn.Graph.build",
-                          expected="a tensor, or a view by slicing, reshape or transpose", got=f"a view by {op.name}",
+                          expected="a tensor, or a view by slicing, reshape or transpose",
+                          got=f"a view by {op.name}",
                           fix="compute a new tensor: flow.where(mask, new, old), say")
 
 
@@ -173,17 +186,18 @@ def _with_slice(parent: Tensor, z: Tensor, start: tuple, stop: tuple, step: tupl
     if all((a, b, s) == (0, n, 1) for a, b, s, n in zip(start, stop, step, shape)):
         return z
     attrs = dict(shape=shape, start=start, stop=stop, step=step)
-    there = REGISTRY["slice_grad"](z, **attrs)
-    ones = REGISTRY["constant"](shape=z._sizes(), value=1, dtype=z.dtype)
-    mask = REGISTRY["slice_grad"](ones, **attrs)
-    return REGISTRY["where"](_CAST.call((mask,), (int8,)), there, parent)
+    there = concat.slice_grad(z, **attrs)
+    ones = view.constant(shape=z._sizes(), value=1, dtype=z.dtype)
+    mask = concat.slice_grad(ones, **attrs)
+    return elementwise.where(_CAST.call((mask,), (int8,)), there, parent)
 
 
 # ---- computing and writing
-def compute_into(x: Tensor, f, args: tuple, kwargs: dict, what: str, lenient: bool = False) -> Tensor:
-    """x becomes f(x, *args): computed apart, then written. The method `what` of the in-place table.
+def compute_into(x: Tensor, f: Callable, args: tuple, kwargs: dict, what: str,
+                 lenient: bool = False) -> Tensor:
+    """Compute f(x, *args) and write the result into x; the method `what` of the in-place table.
 
-    lenient: the op that made x may have saved it; it is left a copy.
+    `lenient` allows that the op that made x has saved it; that op keeps a copy.
     """
     check_writable(x, what)
     since = x.node.seq - 1 if lenient and x.node is not None else tape_position()
@@ -193,28 +207,34 @@ def compute_into(x: Tensor, f, args: tuple, kwargs: dict, what: str, lenient: bo
     else:
         z = f(x, *args, **kwargs)
     if not isinstance(z, Tensor):
-        raise DTypeError(f"{what}: the function did not return a tensor", expected="a tensor", got=type(z).__name__)
+        raise DTypeError(f"{what}: the function did not return a tensor", expected="a tensor",
+                         got=type(z).__name__)
     check_result(x, z, what)
     return write_into(x, z, what, since)
 
 
 def check_result(x: Tensor, z: Tensor, what: str) -> None:
-    """An in-place op must not change the shape, nor need a dtype that x cannot hold."""
+    """Raise if an in-place op changes the shape or needs a dtype that x cannot store."""
     if z.shape != x.shape:
-        raise ShapeError(f"{what}: Can not expand origin shape {tuple(x.shape)} to {tuple(z.shape)} in an inplace "
-                         f"operation", expected=f"a result of shape {tuple(x.shape)}", got=str(tuple(z.shape)),
-                         fix=f"x = x.{what.rstrip('_')}(...)" if what.endswith("_") else "x = x + y instead of x += y")
+        raise ShapeError(f"{what}: Can not expand origin shape {tuple(x.shape)} to {tuple(z.shape)} in an "
+                         f"inplace operation", expected=f"a result of shape {tuple(x.shape)}",
+                         got=str(tuple(z.shape)),
+                         fix=f"x = x.{what.rstrip('_')}(...)" if what.endswith("_")
+                         else "x = x + y instead of x += y")
     if z._device != x._device:
         here, there = device_of(x._device), device_of(z._device)
-        raise DeviceError(f"{what}: Expected all tensors to be on the same device", expected="operands on one device",
+        raise DeviceError(f"{what}: Expected all tensors to be on the same device",
+                          expected="operands on one device",
                           got=f"{here} and a result on {there}", fix=f'x = x.to("{there}") first')
     if not can_cast(z.dtype, x.dtype):
-        raise DTypeError(f"{what}: result type {z.dtype!r} can't be cast to the desired output type {x.dtype!r}",
-                         expected=f"a result that fits {x.dtype!r}", got=repr(z.dtype), fix="convert x: x.float(), say")
+        raise DTypeError(f"{what}: result type {z.dtype!r} can't be cast to the desired output type "
+                         f"{x.dtype!r}",
+                         expected=f"a result that fits {x.dtype!r}", got=repr(z.dtype),
+                         fix="convert x: x.float(), say")
 
 
-def arithmetic(x: Tensor, op, other) -> Tensor:
-    """`x op= other` for + - * /, computed in x's memory where that is safe."""
+def arithmetic(x: Tensor, op: Op, other: Tensor | Number) -> Tensor:
+    """Compute `x op= other` for + - * /, in x's memory if that is safe."""
     what = op.name + "_"
     check_writable(x, what)
     if current_interpreter() is None and x.dtype in FLOATS:

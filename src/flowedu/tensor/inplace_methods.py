@@ -1,8 +1,9 @@
-"""The methods whose names end in `_`: each writes what the method of the same name without it computes."""
+"""In-place methods of Tensor, whose names end in `_`: each writes the result of the method without it."""
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +19,13 @@ from flowedu.tensor.creation import from_numpy
 from flowedu.tensor.globals import shared_generator, to_global
 from flowedu.tensor.inplace import arithmetic, compute_into, write_into
 from flowedu.tensor.modes import no_grad
+from flowedu.tensor.types import Number
 from flowedu.tensor.writing import check_writable, set_layout, try_into, twin
 
-# One op, in x's own memory where that is safe (writing.pyx).
-_UNARY = ("floor ceil trunc abs neg exp expm1 log log1p sqrt rsqrt reciprocal sin cos tan tanh sinh cosh asin acos atan "
-          "asinh acosh atanh sigmoid relu square erf erfc sign").split()
-# Everything else: computed apart, then copied.
+# Single ops, computed in x's memory if that is safe (writing.pyx).
+_UNARY = ("floor ceil trunc abs neg exp expm1 log log1p sqrt rsqrt reciprocal sin cos tan tanh sinh cosh "
+          "asin acos atan asinh acosh atanh sigmoid relu square erf erfc sign").split()
+# Everything else is computed in new memory and copied.
 _OTHERS = """round log2 log10 frac erfinv lgamma digamma exp2 logit pow remainder fmod floor_divide clamp clamp_min
     clamp_max clip masked_fill masked_scatter scatter scatter_add scatter_reduce index_add index_fill index_copy index_put
     index_reduce put
@@ -36,28 +38,32 @@ _OTHERS = """round log2 log10 frac erfinv lgamma digamma exp2 logit pow remainde
 
 
 def _function(name: str) -> Callable:
-    """The out-of-place method, as it is now."""
+    """Return the current out-of-place method."""
     f = getattr(Tensor, name, None)
     if f is None:
-        raise MissingAttributeError(f"tensor.{name}_: there is no tensor.{name} to compute it", fix="write x.copy_(value)")
+        raise MissingAttributeError(f"tensor.{name}_: there is no tensor.{name} to compute it",
+                                    fix="write x.copy_(value)")
     return f
 
 
 def _other(name: str) -> Callable:
-    def method(self, *args, **kwargs) -> Tensor:
+    """Return an in-place method that computes the result first and copies it."""
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return compute_into(self, _function(name), args, kwargs, name + "_")
 
-    method.__name__, method.__doc__ = name + "_", f"`{name}`, written into the tensor itself. Returns it."
+    method.__name__, method.__doc__ = (name + "_",
+                                       f"Write the result of `{name}` into the tensor and return it.")
     return method
 
 
 def _unary(name: str) -> Callable:
+    """Return an in-place method of an op without other inputs."""
     op = REGISTRY.get(name)
     general = _other(name)
     if op is None:
         return general
 
-    def method(self) -> Tensor:
+    def method(self: Tensor) -> Tensor:
         check_writable(self, name + "_")
         fast = self.dtype in FLOATS and (self.rare is None or not self.rare.retains)
         return self if fast and try_into(op, (self,), (), self) else general(self)
@@ -67,10 +73,11 @@ def _unary(name: str) -> Callable:
 
 
 def _arithmetic(name: str) -> Callable:
+    """Return an in-place method of + - * /."""
     op = REGISTRY[name]
     general = _other(name)
 
-    def method(self, other, *args, **kwargs) -> Tensor:
+    def method(self: Tensor, other: Tensor | Number, *args: Any, **kwargs: Any) -> Tensor:
         if args or kwargs:                               # alpha=, rounding_mode=
             return general(self, other, *args, **kwargs)
         y = arithmetic(self, op, other)
@@ -79,17 +86,26 @@ def _arithmetic(name: str) -> Callable:
                             got=type(other).__name__)
         return y
 
-    method.__name__, method.__doc__ = name + "_", general.__doc__
+    method.__name__ = name + "_"
+    method.__doc__ = f"""{general.__doc__}
+
+Args:
+    other: tensor whose shape broadcasts to that of the tensor, or a number.
+    *args, **kwargs: further arguments of `{name}`.
+
+Raises:
+    CallError: `other` is not a tensor or a number.
+"""
     return method
 
 
 def initialising(f: Callable) -> Callable:
     """Decorate a method that initializes a tensor.
 
-    OneFlow also lets it write into a parameter, then without history, as flow.nn.init does.
+    As in OneFlow, the method may write into a parameter, without history, like flow.nn.init.
     """
     @functools.wraps(f)
-    def method(self, *args, **kwargs) -> Tensor:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if self.tracked and self.node is None and not self.is_lazy and self.link is None:
             with no_grad():
                 return f(self, *args, **kwargs)
@@ -98,24 +114,29 @@ def initialising(f: Callable) -> Callable:
     return method
 
 
-def _fill(f: Callable, name: str) -> Callable:
+def _fill(f: Any, name: str) -> Callable:
+    """Return an in-place method that fills the tensor with random numbers."""
     @initialising
-    def method(self, *args, **kwargs) -> Tensor:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         check_writable(self, name)
-        if self.global_layout is not None:                          # the same values on every rank
+        if self.global_layout is not None:                          # equal values on every rank
             kwargs["generator"] = shared_generator(self.placement, kwargs.get("generator"))
         z = f(self, *args, **kwargs)
         z.uniform |= self.global_layout is not None
         return write_into(self, z, name)
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"Fill the tensor with random numbers. {f.__doc__}"
+    method.__doc__ = f"Fill the tensor with random numbers and return it.\n\n{f.__doc__}"
     return method
 
 
-def copy_(self, src: Tensor, non_blocking: bool = False) -> Tensor:
-    """Take the values of `src`, broadcast to this shape and cast to this dtype. non_blocking: of pinned memory onto a GPU
-    they are still being copied when this returns. A global tensor also takes a local one's, or an array's: rank 0's."""
+def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    """Copy the values of another tensor, broadcast and cast, and return this tensor.
+
+    Args:
+        src: tensor. A global tensor also takes a local tensor or an array, rank 0's.
+        non_blocking: return before copies from pinned memory to a GPU are done.
+    """
     if non_blocking and self._device and isinstance(src, Tensor) and src.is_eager \
             and src.global_layout is self.global_layout is None:
         src = src.to(self.device, non_blocking=True)
@@ -128,22 +149,27 @@ def copy_(self, src: Tensor, non_blocking: bool = False) -> Tensor:
 
 
 @initialising
-def fill_(self, value) -> Tensor:
-    """Make every element `value`, a number or a 0-dim tensor."""
+def fill_(self: Tensor, value: Tensor | Number) -> Tensor:
+    """Fill the tensor with a value.
+
+    Args:
+        value: number or 0-dim tensor.
+    """
     if isinstance(value, Tensor) and value.ndim:
         raise ShapeError("fill_: only supports a 0-dimension value tensor", got=f"shape {tuple(value.shape)}",
                          fix="copy_ takes values of other shapes")
     return write_into(self, _as_tensor(value, self, "fill_"), "fill_")
 
 
-def fill_diagonal_(self, fill_value: float, wrap: bool = False) -> Tensor:
+def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
     """Write a number into the diagonal, the elements whose indices are equal.
 
     Args:
         fill_value: the number.
         wrap: of a matrix with more rows than columns, start again one row below the end of the diagonal.
 
-    Returns: the tensor itself.
+    Returns:
+        The tensor itself.
 
     Raises:
         ShapeError: fewer than two axes, or more than two of different sizes.
@@ -155,8 +181,10 @@ def fill_diagonal_(self, fill_value: float, wrap: bool = False) -> Tensor:
                 [0., 0.]], dtype=flowedu.float32)
     """
     if self.ndim < 2 or self.ndim > 2 and len(set(self.shape)) > 1:
-        raise ShapeError("fill_diagonal_: this shape has no diagonal", expected="a matrix, or more axes of one size",
-                         got=str(tuple(self.shape)), fix="x.diagonal(0, -2, -1).fill_(value) fills the last two axes'")
+        raise ShapeError("fill_diagonal_: this shape has no diagonal",
+                         expected="a matrix, or more axes of one size",
+                         got=str(tuple(self.shape)),
+                         fix="x.diagonal(0, -2, -1).fill_(value) fills the last two axes'")
     places = np.indices(self.shape)
     rows = places[0] % (self.shape[1] + 1) if wrap and self.ndim == 2 else places[0]
     mask = from_numpy((places[1:] == rows).all(0)).to(self.device)
@@ -164,12 +192,16 @@ def fill_diagonal_(self, fill_value: float, wrap: bool = False) -> Tensor:
 
 
 @initialising
-def zero_(input) -> Tensor:
-    """Make every element 0."""
+def zero_(input: Tensor) -> Tensor:
+    """Fill the tensor with zeros.
+
+    Args:
+        input: tensor of any shape and dtype.
+    """
     return write_into(input, scalar(0, input.dtype), "zero_")
 
 
-def _as_tensor(value, like: Tensor, what: str) -> Tensor:
+def _as_tensor(value: Any, like: Tensor, what: str) -> Tensor:
     if isinstance(value, Tensor):
         return value
     if isinstance(value, np.ndarray):
@@ -182,7 +214,8 @@ def _as_tensor(value, like: Tensor, what: str) -> Tensor:
 
 # ---- methods that only change the shape
 def _layout(name: str) -> Callable:
-    def method(self, *args, **kwargs) -> Tensor:
+    """Return an in-place method that changes the shape but not the memory."""
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if self.tracked:
             check_writable(self, name + "_")
         before = self if self.is_lazy else twin(self)
@@ -201,12 +234,13 @@ def _layout(name: str) -> Callable:
             set_history(self, y.node, y.out_index)
         return self
 
-    method.__name__, method.__doc__ = name + "_", f"`{name}` of the tensor itself: its memory stays where it is."
+    method.__name__ = name + "_"
+    method.__doc__ = f"Apply `{name}` to the tensor itself, without moving its memory, and return it."
     return method
 
 
-def detach_(self) -> Tensor:
-    """Forget the history: the tensor becomes a leaf that requires no gradient."""
+def detach_(self: Tensor) -> Tensor:
+    """Drop the history: the tensor becomes a leaf that does not require a gradient."""
     if self.link is not None and self._base.requires_grad:
         raise CallError("detach_: can't detach views in-place", expected="a tensor of its own", got="a view",
                         fix="x = x.detach()")
@@ -217,8 +251,8 @@ def detach_(self) -> Tensor:
     return self
 
 
-def contiguous_(self) -> Tensor:
-    """GlobalLayout the elements out row by row."""
+def contiguous_(self: Tensor) -> Tensor:
+    """Store the elements in row-major order."""
     if not self.is_contiguous():
         self.data = self.detach().contiguous()
     return self
@@ -227,11 +261,12 @@ def contiguous_(self) -> Tensor:
 attach(Tensor, {name + "_": _unary(name) for name in _UNARY})
 attach(Tensor, {name + "_": _other(name) for name in _OTHERS})
 attach(Tensor, {name + "_": _arithmetic(name) for name in ("add", "sub", "mul", "div")})
-attach(Tensor, {name + "_": _layout(name) for name in ("t", "transpose", "squeeze", "unsqueeze", "swapaxes", "swapdims",
-                                                       "movedim", "moveaxis")})
+attach(Tensor, {name + "_": _layout(name) for name in ("t", "transpose", "squeeze", "unsqueeze", "swapaxes",
+                                                       "swapdims", "movedim", "moveaxis")})
 attach(Tensor, {name: _fill(f, name) for name, f in {
     "uniform_": random.uniform, "normal_": random.normal_like, "exponential_": random.exponential,
-    "random_": random.random, "bernoulli_": random.bernoulli_like, "trunc_normal_": random.trunc_normal}.items()})
+    "random_": random.random, "bernoulli_": random.bernoulli_like,
+    "trunc_normal_": random.trunc_normal}.items()})
 attach(Tensor, {f.__name__: f for f in (copy_, fill_, fill_diagonal_, zero_, detach_, contiguous_)})
 
 
@@ -239,7 +274,7 @@ def _operator(name: str) -> Callable:
     general = {"ipow": "pow", "imod": "remainder", "ifloordiv": "floor_divide", "iand": "bitwise_and",
                "ior": "bitwise_or", "ixor": "bitwise_xor"}[name]
 
-    def method(self, other) -> Tensor:
+    def method(self: Tensor, other: Any) -> Tensor:
         f = getattr(Tensor, f"__{name[1:]}__", None) or _function(general)
         return compute_into(self, f, (other,), {}, general + "_")
 

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import copy
+from types import ModuleType
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -15,10 +17,11 @@ from flowedu.errors import ArgumentError, CallError, GradientError, LazyTensorEr
 from flowedu.tensor import device as devices
 from flowedu.tensor import dlpack
 from flowedu.tensor.devices import beside
+from flowedu.tensor.types import Device
 from flowedu.tensor.writing import lend
 
 
-def alike(a: np.ndarray, x=None) -> Tensor:
+def alike(a: np.ndarray, x: object = None) -> Tensor:
     """Return a tensor of values that every rank computes alike, on the device of x.
 
     Such values are positions given by lists, or by a global tensor's values.
@@ -28,27 +31,34 @@ def alike(a: np.ndarray, x=None) -> Tensor:
     return beside(t, x)
 
 
-def __array__(self, dtype=None, copy=None) -> np.ndarray:
-    """np.asarray(t): the same memory where dtype and copy allow it."""
+def __array__(self: Tensor, dtype: type | np.dtype | str | None = None,
+              copy: bool | None = None) -> np.ndarray:
+    """Return the tensor as an array, over the same memory if dtype and copy allow it."""
     a = self.numpy()
     if dtype is not None and a.dtype != dtype:
         if copy is False:
-            raise ArgumentError("a copy is needed to change the dtype", got=f"{a.dtype} to {np.dtype(dtype)}, copy=False")
+            raise ArgumentError("a copy is needed to change the dtype",
+                                got=f"{a.dtype} to {np.dtype(dtype)}, copy=False")
         return a.astype(dtype)
     return a.copy() if copy else a
 
 
 # ---- DLPack
-def __dlpack__(self, *, stream=None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None,
-               copy: bool | None = None):
-    """Return a capsule over this memory, for another library's from_dlpack.
+def __dlpack__(self: Tensor, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+               dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+    """Return a DLPack capsule over this memory, for another library's from_dlpack.
 
     Args:
-        stream: the consumer's stream of a GPU tensor (1 or None: the default stream), which waits for work
-            queued here; -1: no wait.
-        dl_device: the requested device: the present one, or (1, 0) for a copy on the CPU.
+        stream: the consumer's stream for a GPU tensor (1 or None: the default stream), which waits for work
+            queued here;
+            -1: no wait.
+        max_version: the newest DLPack version that the consumer supports; default: None, before 1.0.
+        dl_device: the requested device: the present one, or (1, 0) for a copy on the CPU; default: the
+            present one.
+        copy: True: always copy; False: never copy; None: copy if necessary.
 
-    Raises BufferError if the tensor requires a gradient, or is on another device and copy is False.
+    Raises:
+        BufferError: the tensor requires a gradient, or is on another device and copy is False.
     """
     self._require_data("__dlpack__()")
     if self.global_layout is not None:
@@ -68,20 +78,20 @@ def __dlpack__(self, *, stream=None, max_version: tuple[int, int] | None = None,
     return dlpack.export(t, max_version is not None and tuple(max_version) >= (1, 0))
 
 
-def __dlpack_device__(self) -> tuple[int, int]:
+def __dlpack_device__(self: Tensor) -> tuple[int, int]:
     return (2, self._device - 1) if self._device else (1, 0)
 
 
-def from_dlpack(x, *, device=None, copy: bool | None = None) -> Tensor:
+def from_dlpack(x: Any, *, device: Device | None = None, copy: bool | None = None) -> Tensor:
     """Return a tensor over the memory of another library's array, or of a DLPack capsule.
 
     Work that the other library has queued on its device is finished before work that is queued here from now
     on.
 
     Args:
-        device: the device of the result; None: the device of the memory.
-        copy: True: always copy; False: raise BufferError where a copy is needed; None: copy only where
-            needed.
+        x: array with __dlpack__, or a capsule.
+        device: device of the result; None: the device of the memory.
+        copy: True: always copy; False: raise BufferError if a copy is needed; None: copy only if needed.
     """
     if hasattr(x, "__dlpack__"):
         kind, index = (int(i) for i in x.__dlpack_device__()) if hasattr(x, "__dlpack_device__") else (1, 0)
@@ -89,14 +99,14 @@ def from_dlpack(x, *, device=None, copy: bool | None = None) -> Tensor:
         if kind in (2, 13) and index < devices.gpus():
             options["stream"] = devices.part("exchange").here(index)
         elif kind != 1 and device is not None and devices.place_of(device) == 0:
-            options.update(dl_device=(1, 0), copy=copy)      # memory that only its own library can copy to the CPU
+            options.update(dl_device=(1, 0), copy=copy)      # only its library can copy this memory
         try:
             x = x.__dlpack__(max_version=(1, 0), **options)
         except TypeError:                                # an older producer
             x = x.__dlpack__(**options)
     elif type(x).__name__ != "PyCapsule":
-        raise CallError("from_dlpack: this object has no __dlpack__", expected="an array, a tensor or a capsule",
-                        got=type(x).__name__)
+        raise CallError("from_dlpack: this object has no __dlpack__",
+                        expected="an array, a tensor or a capsule", got=type(x).__name__)
     t = dlpack.take(x, Tensor, devices.gpus())
     wanted = t.device if device is None else devices.device_of(devices.place_of(device))
     if copy is False and wanted != t.device:
@@ -105,12 +115,12 @@ def from_dlpack(x, *, device=None, copy: bool | None = None) -> Tensor:
 
 
 # ---- the array API standard
-def __array_namespace__(self, /, *, api_version: str | None = None):
+def __array_namespace__(self: Tensor, /, *, api_version: str | None = None) -> ModuleType:
     """Return `flow.array_api`, the namespace of the Python array API standard.
 
     Args:
-        api_version: a published version of the standard, such as "2024.12"; None: the newest. Later versions contain the
-            functions of earlier ones, so the namespace is the same.
+        api_version: a published version of the standard, such as "2024.12"; None: the newest. Later versions
+            contain the functions of earlier ones, so the namespace is the same.
 
     Raises:
         ArgumentError: a ValueError, for a version that is not known.
@@ -118,27 +128,35 @@ def __array_namespace__(self, /, *, api_version: str | None = None):
     array_api = extensions.array_api
     versions = ("2021.12", "2022.12", "2023.12", "2024.12", array_api.__array_api_version__)
     if api_version not in (None, *versions):
-        raise ArgumentError("__array_namespace__: unknown version of the array API standard", expected=", ".join(versions),
-                            got=repr(api_version), fix="leave api_version out")
+        raise ArgumentError("__array_namespace__: unknown version of the array API standard",
+                            expected=", ".join(versions), got=repr(api_version), fix="leave api_version out")
     return array_api
 
 
-def to_device(self, device, /, *, stream=None) -> Tensor:
-    """Return the tensor on another device, as `x.to(device)` does. stream: None, as transfers use the current stream."""
+def to_device(self: Tensor, device: Device, /, *, stream: Any = None) -> Tensor:
+    """Return the tensor on another device, as `x.to(device)` does.
+
+    Args:
+        device: name or flow.device.
+        stream: only None is supported, because transfers use the current stream.
+
+    Raises:
+        ArgumentError: `stream` is not None.
+    """
     if stream is not None:
-        raise ArgumentError("to_device: transfers use the current stream", expected="stream=None", got=repr(stream),
-                            fix="with flow.cuda.stream(s): x.to_device(device)")
+        raise ArgumentError("to_device: transfers use the current stream", expected="stream=None",
+                            got=repr(stream), fix="with flow.cuda.stream(s): x.to_device(device)")
     return self.to(device)
 
 
-def __complex__(self) -> complex:
+def __complex__(self: Tensor) -> complex:
     """Return the value of a tensor with one element as a Python complex number."""
     return complex(self.item())
 
 
 # ---- memory
-def data_ptr(self) -> int:
-    """The address of the first element."""
+def data_ptr(self: Tensor) -> int:
+    """Return the address of the first element."""
     self._require_data("data_ptr()")
     if self.has_memory:
         lend(self)
@@ -146,39 +164,39 @@ def data_ptr(self) -> int:
 
 
 class UntypedStorage:
-    """The block of memory a tensor looks at."""
+    """Memory block of a tensor."""
 
-    def __init__(self, tensor: Tensor):
+    def __init__(self, tensor: Tensor) -> None:
         self._tensor = tensor
 
     def data_ptr(self) -> int:
-        """The address of the block."""
+        """Return the address of the block."""
         return self._tensor._block_address[0]
 
     def nbytes(self) -> int:
-        """Bytes of the block, which may be more than the tensor asked for."""
+        """Return the size of the block in bytes, which may exceed that of the tensor."""
         return self._tensor._block_address[1]
 
     size = __len__ = nbytes
 
-    def __eq__(self, other) -> bool:
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, UntypedStorage) and self._tensor.shares_block(other._tensor)
 
     def __hash__(self) -> int:
         return hash(self.data_ptr())
 
 
-def untyped_storage(self) -> UntypedStorage:
-    """The memory under this tensor; equal for tensors that share it."""
+def untyped_storage(self: Tensor) -> UntypedStorage:
+    """Return the memory block of this tensor; tensors that share it have equal ones."""
     self._require_data("untyped_storage()")
     return UntypedStorage(self)
 
 
-def _get_data(self) -> Tensor:
+def _get_data(self: Tensor) -> Tensor:
     return tensor_alias(self) if self.has_memory and self.global_layout is None else self.detach()
 
 
-def _set_data(self, value: Tensor) -> None:
+def _set_data(self: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise CallError("data: not a tensor", expected="a tensor", got=type(value).__name__)
     if self.is_lazy or value.is_lazy:
@@ -190,9 +208,9 @@ def _set_data(self, value: Tensor) -> None:
 
 
 # ---- copy and pickle
-def _rebuilt(cls: type, array, dtype: dt.dtype, shape: tuple, requires_grad: bool) -> Tensor:
+def _rebuilt(cls: type, array: np.ndarray, dtype: dt.dtype, shape: tuple, requires_grad: bool) -> Tensor:
     t = _empty(shape, dtype, cls)
-    if dtype.numpy is None:                              # bfloat16: its bits
+    if dtype.numpy is None:                              # bits of bfloat16
         words = np.frombuffer(array, np.uint16).reshape(shape)
         np.frombuffer(memory_of(t), np.uint16).reshape(shape)[...] = words
     else:
@@ -202,30 +220,33 @@ def _rebuilt(cls: type, array, dtype: dt.dtype, shape: tuple, requires_grad: boo
     return t
 
 
-def memory_of(t: Tensor):
-    """The memory of a contiguous tensor on the CPU as a buffer of bytes, bfloat16 included."""
+def memory_of(t: Tensor) -> Any:
+    """Return the memory of a contiguous CPU tensor as a buffer of bytes, also for bfloat16."""
     import ctypes
     return (ctypes.c_char * (t._numel * t.dtype.bytes)).from_address(t.address)
 
 
-def __reduce_ex__(self, protocol):
+def __reduce_ex__(self: Tensor, protocol: SupportsIndex) -> tuple:
     self._require_data("__reduce_ex__()")
-    whole = make_contiguous(self.detach()._on_host())             # the values alone: the loader chooses the device
+    # Only the values; the loader chooses the device.
+    whole = make_contiguous(self.detach()._on_host())
     array = np.ascontiguousarray(whole.numpy()).reshape(whole._sizes()) if self.dtype.numpy is not None \
         else bytes(memory_of(whole))
     return _rebuilt, (type(self), array, self.dtype, self._sizes(), self.requires_grad)
 
 
-def __copy__(self) -> Tensor:
-    """Another tensor over the same memory."""
+def __copy__(self: Tensor) -> Tensor:
+    """Return another tensor over the same memory."""
     y = tensor_alias(self, type(self))
     y.tracked = self.requires_grad
     return y
 
 
 def _copy_in_memory(x: Tensor, memo: dict) -> Tensor:
-    """Return a copy of x. Tensors that share memory have copies that share memory, if a contiguous one of them holds the
-    others; that of which x is a view is copied first."""
+    """Return a copy of x; tensors that share memory have copies that share memory.
+
+    This holds if a contiguous one of them contains the others; the base of a view is copied first.
+    """
     if x._device:
         return copy_of(x.detach())
     if x._base is not None and id(x._base) not in memo:
@@ -243,8 +264,8 @@ def _copy_in_memory(x: Tensor, memo: dict) -> Tensor:
     return y
 
 
-def __deepcopy__(self, memo: dict) -> Tensor:
-    """Return a leaf with a copy of the values, which requires a gradient if this one is a leaf that does.
+def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
+    """Return a leaf with a copy of the values; it requires a gradient if this tensor is a leaf that does.
 
     PyTorch accepts leaves only; here the copy of a computed tensor has no history, as in OneFlow. Tensors of
     one deepcopy that share memory also share it in the copy.
@@ -260,8 +281,11 @@ def __deepcopy__(self, memo: dict) -> Tensor:
     return y
 
 
-attach(Tensor, {f.__name__: f for f in (__array__, __array_namespace__, __complex__, __dlpack__, __dlpack_device__,
-                                        data_ptr, to_device, untyped_storage, __reduce_ex__, __copy__, __deepcopy__)})
-attach(Tensor, {"data": property(_get_data, _set_data, doc="The same memory without history; setting it exchanges the "
-                                                            "memory and keeps history and gradient."),
+attach(Tensor, {f.__name__: f for f in (__array__, __array_namespace__, __complex__, __dlpack__,
+                                        __dlpack_device__,
+                                        data_ptr, to_device, untyped_storage, __reduce_ex__, __copy__,
+                                        __deepcopy__)})
+attach(Tensor, {"data": property(_get_data, _set_data,
+                                 doc="The same memory without history; setting it exchanges the memory and "
+                                 "keeps history and gradient."),
                 "storage": untyped_storage})

@@ -8,6 +8,8 @@ run, as they do in training.
 """
 from __future__ import annotations
 
+from typing import Any
+
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.ir import GraphValue, base
 from flowedu.core.graph.program import Program
@@ -16,7 +18,7 @@ from flowedu.tensor.writing import last_writes
 
 
 def find_kept(program: Program) -> set[GraphValue]:
-    """Mark the nodes whose weights are variables (`graph.kept`), before the program is linked; these variables."""
+    """Mark the nodes with weights from variables (`graph.kept`), and return the variables."""
     graph = program.graph
     if type(program) is not Program or program.place or any(node.mutates for node in graph.nodes):
         return set()
@@ -26,21 +28,28 @@ def find_kept(program: Program) -> set[GraphValue]:
 
 
 class Kept:
-    """Says before each run whether what scratch memory holds is still right. weights: what find_kept gave."""
+    """Validity of packed weights in scratch memory, checked before each run.
 
-    def __init__(self, program: Program, weights: set[GraphValue]):
+    `weights` is the result of find_kept.
+    """
+
+    def __init__(self, program: Program, weights: set[GraphValue]) -> None:
         self.program = program
         self.weights: list[Tensor] = [program.arrays[v] for v in weights]
-        self.executor, self.held, self.seen, self.runs, self.there = None, [], None, 0, False
+        self.executor: Any = None
+        self.held: list[Tensor] = []
+        self.seen: Any = None
+        self.runs, self.there = 0, False
 
     def look(self) -> None:
-        """Mark the packed weights as valid if a successful run packed them in this memory and no weight
-        has changed.
+        """Update whether the packed weights are valid.
+
+        They are valid if a successful run packed them in this memory and no weight has changed.
         """
         executor, now = self.program.executor, last_writes(self.weights)
-        if executor is not self.executor:                      # laid out anew: other memory, or other weights
+        if executor is not self.executor:                      # packed again: other memory, or other weights
             self.executor, self.there, self.seen = executor, False, None
-            self.held = [w.detach() for w in self.weights]     # lives as long: its address is not given to others
+            self.held = [w.detach() for w in self.weights]     # kept alive, so that its address stays unique
         there = now is not None and now == self.seen and executor.runs > self.runs
         if not there:
             self.seen, self.runs = now, executor.runs

@@ -10,9 +10,15 @@ from flowedu.errors import DTypeError
 
 
 class finfo:
-    """Limits of a floating dtype: bits, eps, max, min, tiny (also smallest_normal), resolution, dtype (its name)."""
+    """Limits of a floating dtype.
 
-    def __init__(self, type: dtype | None = None):
+    Attributes: bits, eps, max, min, tiny (also smallest_normal), resolution, and dtype (its name).
+
+    Args:
+        type: floating dtype; default: the default dtype.
+    """
+
+    def __init__(self, type: dtype | None = None) -> None:
         d = get_default_dtype() if type is None else as_dtype(type)
         if not d.is_floating_point:
             raise DTypeError("finfo: the dtype is not a floating one", got=repr(d), expected="float32, say",
@@ -44,15 +50,20 @@ def largest_below(kind: dtype, x: float) -> float:
 
 
 class iinfo:
-    """Limits of a whole-number dtype: bits, max, min, dtype (its name)."""
+    """Limits of an integer dtype: bits, max, min, and dtype (its name).
 
-    def __init__(self, type: dtype):
+    Args:
+        type: integer dtype.
+    """
+
+    def __init__(self, type: dtype) -> None:
         d = as_dtype(type)
         if d.is_floating_point or d.numpy is None or d.numpy == np.bool_:
             raise DTypeError("iinfo: the dtype is not an integer dtype", got=repr(d), expected="int32, say",
                              fix="flow.finfo is for floating dtypes")
         info = np.iinfo(d.numpy)
-        self.dtype, self.bits, self.max, self.min = d.name, info.bits, int(info.max), int(info.min)
+        self.dtype, self.bits = d.name, info.bits
+        self.max, self.min = int(info.max), int(info.min)
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"

@@ -1,9 +1,16 @@
-"""flow.linalg for tensors: inv, det, solve, norms, cond, cross, diagonal; and what factors.py, lu.py, least_squares.py add.
-(LAPACK by way of NumPy, a matrix after the other.)"""
+"""flow.linalg: inv, det, solve, norms, cond, and more from factors.py, lu.py, and least_squares.py.
+
+NumPy calls LAPACK for one matrix after the other.
+"""
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import cast
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError
 from flowedu.tensor import elementwise as E
 from flowedu.tensor import linear, pieces
@@ -20,54 +27,84 @@ from flowedu.tensor.linear import matmul, matrix_power
 from flowedu.tensor.lu import *  # noqa: F403
 from flowedu.tensor.lu import __all__ as _lu
 from flowedu.tensor.reductions import vector_norm
+from flowedu.tensor.types import Axes, Number
 
 _op = REGISTRY.__getitem__
 
 
-def inv(A):
-    """The inverse of each square matrix."""
+def inv(A: Tensor) -> Tensor:
+    """Return the inverse of each square matrix.
+
+    Args:
+        A: matrices (..., n, n).
+    """
     return _op("inverse")(A)
 
 
 inverse = inv
 
 
-def det(A):
-    """The determinant of each square matrix."""
+def det(A: Tensor) -> Tensor:
+    """Return the determinant of each square matrix.
+
+    Args:
+        A: matrices (..., n, n).
+    """
     return _op("det")(A)
 
 
-def solve(A, B, *, left: bool = True):
-    """X with A @ X = B (left=False: X @ A = B); B may be a vector."""
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
+    """Return X with A @ X = B.
+
+    Args:
+        A: matrices (..., n, n).
+        B: right-hand sides (..., n, k) or vectors.
+        left: False solves X @ A = B.
+    """
     if B.ndim == 1 or (B.ndim == A.ndim - 1 and B.shape == A.shape[:-1]):
         return S.squeeze(solve(A, S.unsqueeze(B, -1), left=True), -1) if left else solve(S.mT(A), B)
     return solved(A, B) if left else S.mT(solved(S.mT(A), S.mT(B)))
 
 
-def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim: bool = False, *, dtype=None):
-    """Norms of matrices: "fro"; 1, -1, inf, -inf (largest or smallest sum of columns or rows); 2, -2, "nuc" (the largest
-    and the smallest singular value, and their sum)."""
+def matrix_norm(A: Tensor, ord: Number | str = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False, *,
+                dtype: dt.dtype | None = None) -> Tensor:
+    """Return the norm of each matrix.
+
+    Args:
+        A: floating tensor.
+        ord: "fro"; 1, -1, inf, or -inf (largest or smallest sum of columns or rows); 2, -2, or "nuc" (largest
+            and smallest singular value, and their sum).
+        dim: the two axes of the matrices.
+        keepdim: keep the axes, with size 1.
+        dtype: dtype to convert the input to first; default: no conversion.
+    """
     A = A if dtype is None else cast(A, dtype)
     a, b = (one_dim(d, A.ndim, "linalg.matrix_norm") for d in dim)
     if ord == "fro":
         return R.vector_norm(A, 2, (a, b), keepdim)
     if ord in (2, -2, "nuc"):
         s = svdvals(S.movedim(A, (a, b), (-2, -1)))
-        y = R.sum(s, -1) if ord == "nuc" else (R.amax if ord == 2 else R.amin)(s, -1)
+        reduce = {"nuc": R.sum, 2: R.amax, -2: R.amin}[ord]
+        y = reduce(s, -1)
         for i in sorted((a, b)) if keepdim else ():
             y = S.unsqueeze(y, i)
         return y
     if ord not in (1, -1, float("inf"), -float("inf")):
-        raise ArgumentError("linalg.matrix_norm: there is no such ord", expected='"fro", "nuc", 1, -1, 2, -2, inf or -inf',
+        raise ArgumentError("linalg.matrix_norm: there is no such ord",
+                            expected='"fro", "nuc", 1, -1, 2, -2, inf or -inf',
                             got=repr(ord), fix="flow.linalg.vector_norm for other orders")
     first, second = (a, b) if abs(ord) == 1 else (b, a)
     y = (R.amax if ord > 0 else R.amin)(R.sum(E.abs(A), first, True), second, True)
     return y if keepdim else S.squeeze(y, (a, b))
 
 
-def cond(A, p=None):
-    """How much A @ x may turn a relative error into a larger one: norm(A) * norm(inverse), inf of a singular matrix. p: the
-    ord of matrix_norm; None: 2, for which A need not be square."""
+def cond(A: Tensor, p: Number | str | None = None) -> Tensor:
+    """Return the condition number norm(A) * norm(inverse) of each matrix; inf for a singular one.
+
+    Args:
+        A: matrices (..., n, n), or (..., m, n) with p=None.
+        p: ord of matrix_norm; default: 2.
+    """
     if p in (None, 2, -2):
         s = svdvals(A)
         y = s[..., 0] / s[..., -1]
@@ -76,23 +113,51 @@ def cond(A, p=None):
     return E.where(singular, float("inf"), matrix_norm(a, p) * matrix_norm(inv(a), p))
 
 
-def norm(A, ord=None, dim=None, keepdim: bool = False, *, dtype=None):
-    """A vector norm, or with two axes (or a matrix and an ord) a matrix norm."""
+def norm(A: Tensor, ord: Number | str | None = None, dim: Axes | None = None, keepdim: bool = False, *,
+         dtype: dt.dtype | None = None) -> Tensor:
+    """Return a vector norm, or a matrix norm for two axes (or for a matrix and an ord).
+
+    Args:
+        A: floating tensor.
+        ord: order of the norm; default: 2 of all elements.
+        dim: axis, or two axes; default: all.
+        keepdim: keep the axes, with size 1.
+        dtype: dtype to convert the input to first; default: no conversion.
+    """
     A = A if dtype is None else cast(A, dtype)
-    if ord is not None and ((dim is None and A.ndim == 2) or (isinstance(dim, (tuple, list)) and len(dim) == 2)):
+    if (ord is not None and ((dim is None and A.ndim == 2) or (isinstance(dim, (tuple, list))
+                                                               and len(dim) == 2))):
         return matrix_norm(A, ord, (-2, -1) if dim is None else dim, keepdim)
-    return R.vector_norm(A, 2 if ord in (None, "fro") else ord, dim, keepdim)
+    order: Any = 2 if ord in (None, "fro") else ord
+    return R.vector_norm(A, order, dim, keepdim)
 
 
-def cross(input, other, dim: int = -1):
-    """The cross product of vectors of size 3 along dim. (`flow.cross` looks for the first axis of size 3.)"""
+def cross(input: Tensor, other: Tensor, dim: int = -1) -> Tensor:
+    """Return the cross product of vectors of size 3.
+
+    `flow.cross` uses the first axis of size 3 by default.
+
+    Args:
+        input: tensor.
+        other: tensor; the shapes broadcast.
+        dim: axis of the vectors.
+    """
     return linear.cross(input, other, dim)
 
 
-def diagonal(A, offset: int = 0, dim1: int = -2, dim2: int = -1):
-    """The diagonals of the last two axes, a view: A[..., i, i + offset]. (`flow.diagonal` takes the first two.)"""
+def diagonal(A: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Return a view of the diagonals A[..., i, i + offset] of the last two axes.
+
+    `flow.diagonal` uses the first two axes by default.
+
+    Args:
+        A: tensor with at least two axes.
+        offset: number of columns by which the diagonal is shifted to the right.
+        dim1: axis of the rows.
+        dim2: axis of the columns.
+    """
     return pieces.diagonal(A, offset, dim1, dim2)
 
 
-__all__ = ["cond", "cross", "det", "diagonal", "inv", "inverse", "matmul", "matrix_norm", "matrix_power", "norm", "solve",
-           "vector_norm", *_factors, *_least_squares, *_lu]
+__all__ = ["cond", "cross", "det", "diagonal", "inv", "inverse", "matmul", "matrix_norm", "matrix_power",
+           "norm", "solve", "vector_norm", *_factors, *_least_squares, *_lu]

@@ -1,9 +1,10 @@
-"""LU of matrices, as PyTorch names it: lu, lu_factor, lu_solve. Made of the record of ops/lu.py."""
+"""LU factorization with PyTorch's names: lu, lu_factor, lu_solve. It uses the op of ops/lu.py."""
 from __future__ import annotations
 
 import numpy as np
 
 from flowedu.core.eager.arrays import from_numpy
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.promote import cast
 from flowedu.errors import ArgumentError, LinAlgError, UnsupportedError
 from flowedu.tensor import joining as J
@@ -16,17 +17,23 @@ from flowedu.tensor.linear import matmul
 from flowedu.tensor.promotion import check_rank, check_tensor
 
 
-def _factored(what: str, A, pivot: bool):
+def _factored(what: str, A: Tensor, pivot: bool) -> tuple[Tensor, Tensor]:
     check_tensor(what, A, "A")
     if not pivot:
-        raise UnsupportedError(f"{what}: LU without pivoting is not implemented on the CPU", expected="pivot=True",
+        raise UnsupportedError(f"{what}: LU without pivoting is not implemented on the CPU",
+                               expected="pivot=True",
                                got=f"pivot={pivot!r}", fix="leave it out: P says in which order the rows are")
     factors, p = on_cpu("lu", A)
     return factors, p.detach()
 
 
-def lu(A, *, pivot: bool = True):
-    """(P, L, U) with A = P @ L @ U: rows in another order, a lower triangle with ones on its diagonal, an upper one."""
+def lu(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu:
+    """Return (P, L, U) with A = P @ L @ U: permutation, unit lower triangle, upper triangle.
+
+    Args:
+        A: matrices (..., n, m).
+        pivot: must be True, exchange rows.
+    """
     factors, p = _factored("linalg.lu", A, pivot)
     m, n = A.shape[-2:]
     k = min(m, n)
@@ -36,12 +43,18 @@ def lu(A, *, pivot: bool = True):
                                   J.triu(P.part(factors, A.ndim - 2, 0, k)))
 
 
-def lu_factor_ex(A, *, pivot: bool = True, check_errors: bool = False):
+def lu_factor_ex(A: Tensor, *, pivot: bool = True,
+                 check_errors: bool = False) -> return_types.linalg_lu_factor_ex:
     """Return (LU, pivots, info).
 
     LU contains L below the diagonal and U on and above it. pivots contains the row that each row was
     exchanged with, in order, counted from 1. info is the index of the first 0 on U's diagonal, counted from 1
     (0: no zero).
+
+    Args:
+        A: matrices (..., n, m).
+        pivot: must be True, exchange rows.
+        check_errors: raise an error like lu_factor.
     """
     factors, p = _factored("linalg.lu_factor_ex", A, pivot)
     order = (p.cpu().numpy() * np.arange(p.shape[-1])[:, None]).sum(-2).astype(int)
@@ -53,37 +66,58 @@ def lu_factor_ex(A, *, pivot: bool = True, check_errors: bool = False):
             pivots[i][j] = at = rows.index(order[i][j]) + 1
             rows[j], rows[at - 1] = rows[at - 1], rows[j]
     zero = factors.detach().cpu().numpy()[..., range(k), range(k)] == 0
-    info = np.where(zero.any(-1), zero.argmax(-1) + 1, 0).astype(np.int32) if k else np.zeros(A.shape[:-2], np.int32)
+    info = (np.where(zero.any(-1), zero.argmax(-1) + 1, 0).astype(np.int32) if k
+            else np.zeros(A.shape[:-2], np.int32))
     if check_errors and info.any():
         first = info[info != 0].reshape(-1)[0]
         raise LinAlgError(f"linalg.lu_factor: U[{first},{first}] is zero, and lu_solve would divide by it",
-                          expected="a matrix with an inverse", got=f"shape {tuple(A.shape)}, info {info.tolist()}",
-                          fix="flow.linalg.lu_factor_ex(A) gives the factors all the same; flow.linalg.lstsq solves")
-    return return_types.linalg_lu_factor_ex(factors, *(beside(from_numpy(x), A) for x in (pivots, np.asarray(info))))
+                          expected="a matrix with an inverse",
+                          got=f"shape {tuple(A.shape)}, info {info.tolist()}",
+                          fix="flow.linalg.lu_factor_ex(A) gives the factors all the same; flow.linalg.lstsq "
+                          "solves")
+    return return_types.linalg_lu_factor_ex(factors, *(beside(from_numpy(x), A)
+                                                       for x in (pivots, np.asarray(info))))
 
 
-def lu_factor(A, *, pivot: bool = True):
-    """(LU, pivots), as lu_factor_ex has them. LinAlgError where U has a 0 on its diagonal."""
+def lu_factor(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu_factor:
+    """Return (LU, pivots); see lu_factor_ex.
+
+    Args:
+        A: matrices (..., n, m).
+        pivot: must be True, exchange rows.
+
+    Raises:
+        LinAlgError: U has a 0 on its diagonal.
+    """
     return return_types.linalg_lu_factor(*lu_factor_ex(A, pivot=pivot, check_errors=True)[:2])
 
 
-def _places(pivots, n: int) -> np.ndarray:
-    """(..., n, n): the matrix P of A = P @ L @ U."""
+def _places(pivots: Tensor, n: int) -> np.ndarray:
+    """Return the matrix P of A = P @ L @ U, (..., n, n)."""
     a = pivots.detach().cpu().numpy()
     found = np.zeros((*a.shape[:-1], n, n))
     for i in np.ndindex(a.shape[:-1]):
         rows = list(range(n))
         for j, at in enumerate(a[i]):
             if not 1 <= at <= n:
-                raise ArgumentError("linalg.lu_solve: pivots are no rows of LU", expected=f"1 to {n}", got=str(int(at)),
+                raise ArgumentError("linalg.lu_solve: pivots are no rows of LU", expected=f"1 to {n}",
+                                    got=str(int(at)),
                                     fix="the pivots that flow.linalg.lu_factor returned with LU")
             rows[j], rows[at - 1] = rows[at - 1], rows[j]
         found[i][rows, range(n)] = 1
     return found
 
 
-def lu_solve(LU, pivots, B, *, left: bool = True, adjoint: bool = False):
-    """X with A @ X = B (left=False: X @ A = B; adjoint: of A.mT), of what lu_factor gave for A."""
+def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
+    """Return X with A @ X = B from the result of lu_factor.
+
+    Args:
+        LU: first result of lu_factor.
+        pivots: second result of lu_factor.
+        B: right-hand sides (..., n, k).
+        left: False solves X @ A = B.
+        adjoint: solve with A.mT.
+    """
     for name, x in (("LU", LU), ("pivots", pivots), ("B", B)):
         check_rank("linalg.lu_solve", x, 1 if name == "pivots" else 2, name)
     if pivots.dtype.is_floating_point:

@@ -7,21 +7,27 @@ from __future__ import annotations
 
 from flowedu.core.eager.arrays import copy_of, make_contiguous
 from flowedu.core.eager.tensor import Tensor, attach
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops import view
 from flowedu.errors import CallError, ShapeError
 
-_TRANSPOSE = REGISTRY["transpose"]
+_TRANSPOSE = view.transpose
 
 
 class memory_format:
-    """One of flow.contiguous_format, channels_last, channels_last_3d and preserve_format; there are no others.
+    """Order of elements in memory.
 
-    Attributes: order, the axes from the one that varies slowest to the one that varies fastest, or None.
+    The formats are flow.contiguous_format, channels_last, channels_last_3d, and preserve_format.
+
+    Attributes: order, the axes from the slowest to the fastest varying one, or None.
+
+    Args:
+        name: name of the format.
+        order: see above; default: None.
     """
 
     __slots__ = ("_name", "order")
 
-    def __init__(self, name: str, order: tuple[int, ...] | None = None):
+    def __init__(self, name: str, order: tuple[int, ...] | None = None) -> None:
         self._name, self.order = name, order
 
     def __repr__(self) -> str:
@@ -36,20 +42,27 @@ channels_last = memory_format("channels_last", (0, 2, 3, 1))
 channels_last_3d = memory_format("channels_last_3d", (0, 2, 3, 4, 1))
 
 
-def checked(what: str, given, preserve: bool = True) -> memory_format:
-    """`given`, or contiguous_format for None. Raises CallError for anything else; not `preserve`: for preserve_format."""
+def checked(what: str, given: object, preserve: bool = True) -> memory_format:
+    """Return the format, or contiguous_format for None; raise CallError for anything else.
+
+    `preserve=False` also rejects preserve_format.
+    """
     if given is None:
         return contiguous_format
     if not isinstance(given, memory_format) or (given is preserve_format and not preserve):
-        names = ["contiguous_format", "channels_last", "channels_last_3d", *(["preserve_format"] if preserve else [])]
-        raise CallError(f"{what}: memory_format", expected=" or ".join(f"flow.{n}" for n in names), got=repr(given)[:60],
+        names = ["contiguous_format", "channels_last", "channels_last_3d",
+                 *(["preserve_format"] if preserve else [])]
+        raise CallError(f"{what}: memory_format", expected=" or ".join(f"flow.{n}" for n in names),
+                        got=repr(given)[:60],
                         fix=f"{what}(..., memory_format=flow.channels_last), or leave it out")
     return given
 
 
 def order_of(what: str, format: memory_format, shape: tuple, strides: tuple = ()) -> tuple[int, ...]:
-    """The axes of a tensor in this format, from the slowest to the fastest. strides: of the tensor whose order
-    preserve_format keeps."""
+    """Return the axes of a tensor in this format, from the slowest to the fastest.
+
+    `strides` are those of the tensor whose order preserve_format keeps.
+    """
     if format is preserve_format:
         return tuple(sorted(range(len(shape)), key=lambda d: -strides[d] if shape[d] != 1 else -max(strides)))
     if format.order is None:
@@ -62,31 +75,40 @@ def order_of(what: str, format: memory_format, shape: tuple, strides: tuple = ()
 
 
 def in_order(x: Tensor, order: tuple[int, ...]) -> Tensor:
-    """The view of x with its axes in this order."""
+    """Return the view of x with its axes in this order."""
     return x if order == tuple(range(len(order))) else _TRANSPOSE.call((x,), (order,))
 
 
 def out_of_order(x: Tensor, order: tuple[int, ...]) -> Tensor:
-    """The view whose axes in this order are x's."""
+    """Return the view whose axes in this order are those of x."""
     return in_order(x, tuple(order.index(d) for d in range(len(order))))
 
 
 def copied(x: Tensor, format: memory_format, what: str = "clone") -> Tensor:
-    """A copy of x in this format; differentiable."""
+    """Return a differentiable copy of x in this format."""
     order = order_of(what, format, x.shape, x.stride())
     return out_of_order(copy_of(in_order(x, order)), order)
 
 
-def is_contiguous(self, memory_format: memory_format | None = None) -> bool:
-    """Whether the memory runs without gaps in the order of a format (None: row by row)."""
+def is_contiguous(self: Tensor, memory_format: memory_format | None = None) -> bool:
+    """Return True if the memory has no gaps in the order of a format.
+
+    Args:
+        memory_format: format; default: flow.contiguous_format.
+    """
     if memory_format is None or memory_format is contiguous_format:
         return self._is_row_major()
     order = checked("is_contiguous", memory_format, preserve=False).order
     return len(order) == self.ndim and in_order(self, order)._is_row_major()
 
 
-def contiguous(input, memory_format: memory_format | None = None):
-    """x itself when its memory runs row by row (or as the format says), else a copy that does."""
+def contiguous(input: Tensor, memory_format: memory_format | None = None) -> Tensor:
+    """Return x itself if its memory is in row-major order (or in the format), otherwise a copy that is.
+
+    Args:
+        input: tensor of any shape.
+        memory_format: format; default: flow.contiguous_format.
+    """
     if memory_format is None:
         return make_contiguous(input)
     format = checked("contiguous", memory_format, preserve=False)
@@ -94,15 +116,20 @@ def contiguous(input, memory_format: memory_format | None = None):
     return input if is_contiguous(input, format) else copied(input, format)
 
 
-def clone(input, memory_format: memory_format | None = None):
-    """A copy with memory of its own, row by row unless a format is given; differentiable."""
+def clone(input: Tensor, memory_format: memory_format | None = None) -> Tensor:
+    """Return a differentiable copy.
+
+    Args:
+        input: tensor of any shape.
+        memory_format: order of the elements in memory; default: flow.contiguous_format.
+    """
     if memory_format is None:
         return copy_of(input)
     return copied(input, checked("clone", memory_format))
 
 
 def like(what: str, made: Tensor, format: memory_format | None, input: Tensor) -> Tensor:
-    """`made`, a new tensor in the shape of `input`, in this format."""
+    """Return `made`, a new tensor in the shape of `input`, in this format."""
     if format is None:
         return made
     order = order_of(what, checked(what, format), input.shape, input.stride())

@@ -1,5 +1,8 @@
-"""Table of the functions that are also methods of Tensor, and the operators other than + - * / @."""
+"""Tensor methods that are also functions, and the operators except + - * / @."""
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 from flowedu.core.eager.dispatch import TensorBase, connect
 from flowedu.core.eager.tensor import Tensor, attach
@@ -25,6 +28,7 @@ from flowedu.tensor import (
     search,
     shapes,
 )
+from flowedu.tensor.types import Number
 
 METHODS = {
     elementwise: """exp expm1 exp2 log log1p log2 log10 sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh
@@ -59,23 +63,40 @@ METHODS = {
 TABLE = {name: getattr(module, name) for module, names in METHODS.items() for name in names.split()}
 
 
-def where(self, condition, other):
-    """flow.where(condition, self, other)."""
+def where(self: Tensor, condition: Tensor, other: Tensor | Number) -> Tensor:
+    """Return flow.where(condition, self, other).
+
+    Args:
+        condition: bool tensor; where it is False, the result has the values of `other`.
+        other: tensor or number. The shapes broadcast.
+    """
     return elementwise.where(condition, self, other)
 
 
-def softmax(self, dim: int | None = None, dtype=None):
-    """exp(x) / sum(exp(x)) along an axis."""
+def softmax(self: Tensor, dim: int | None = None, dtype: dt.dtype | None = None) -> Tensor:
+    """Return exp(x) / sum(exp(x)) along an axis.
+
+    Args:
+        dim: axis of the sum; default: 0 for 0, 1, or 3 axes, else 1.
+        dtype: dtype to convert the input to first; default: None, keep its dtype.
+    """
     return reductions.softmax(self, dim, dtype)
 
 
-def log_softmax(self, dim: int | None = None, dtype=None):
-    """Logarithm of softmax along `dim`; dtype: the input is converted before."""
+def log_softmax(self: Tensor, dim: int | None = None, dtype: dt.dtype | None = None) -> Tensor:
+    """Return the logarithm of softmax along an axis.
+
+    Args:
+        dim: axis of the sum; default: 0 for 0, 1, or 3 axes, else 1.
+        dtype: dtype to convert the input to first; default: None, keep its dtype.
+    """
     return reductions.log_softmax(self, dim, dtype)
 
 
-TABLE |= {"where": where, "softmax": softmax, "log_softmax": log_softmax, "mT": property(shapes.mT), "H": property(
-    shapes.adjoint), "__getitem__": indexing.getitem, "__setitem__": assignment.setitem, "__repr__": printing.tensor_repr,
+TABLE |= {"where": where, "softmax": softmax, "log_softmax": log_softmax, "mT": property(shapes.mT),
+          "H": property(shapes.adjoint),
+          "__getitem__": indexing.getitem, "__setitem__": assignment.setitem,
+          "__repr__": printing.tensor_repr,
     "__format__": printing.tensor_format, "__contains__": lambda self, x: bool((self == x).any())}
 
 
@@ -84,22 +105,28 @@ TABLE |= {"cholesky": factors.old_cholesky, "qr": factors.old_qr, "svd": factors
 
 
 # ---- conversions
-def _converter(name: str, dtype: dt.dtype):
-    def convert(self):
+def _converter(name: str, dtype: dt.dtype) -> Callable[[Tensor], Tensor]:
+    """Return the method that converts to a dtype."""
+    def convert(self: Tensor) -> Tensor:
         return cast(self, dtype)
 
     convert.__name__ = convert.__qualname__ = name
-    convert.__doc__ = f"The same numbers as {dtype.name}; the tensor itself when that is its dtype."
+    convert.__doc__ = f"Convert to {dtype.name}; return the tensor itself if it has this dtype."
     return convert
 
 
 TABLE |= {name: _converter(name, getattr(dt, kind)) for name, kind in (
-    ("float", "float32"), ("double", "float64"), ("half", "float16"), ("bfloat16", "bfloat16"), ("int", "int32"),
+    ("float", "float32"), ("double", "float64"), ("half", "float16"), ("bfloat16", "bfloat16"),
+    ("int", "int32"),
     ("long", "int64"), ("bool", "bool_"), ("byte", "uint8"), ("char", "int8"), ("short", "int16"))}
 
 
-def _cast(self, dtype):
-    """In another dtype: to(dtype)."""
+def _cast(self: Tensor, dtype: dt.dtype | type | str) -> Tensor:
+    """Convert to another dtype.
+
+    Args:
+        dtype: flow.dtype, or a NumPy dtype or Python type that has an equal one.
+    """
     return cast(self, dt.as_dtype(dtype))
 
 
@@ -107,9 +134,9 @@ TABLE["cast"] = _cast
 
 
 # ---- operators that are also functions of this package
-def _foreign(f, reverse=False):
+def _foreign(f: Callable, reverse: bool = False) -> Callable:
     """Return f as an operator: NotImplemented for operands that are neither tensors nor numbers."""
-    def method(self, other):
+    def method(self: Tensor, other: Any) -> Any:
         if not (isinstance(other, TensorBase) or is_number(other)):
             return foreign(f.__name__, *((other, self) if reverse else (self, other)))
         return f(other, self) if reverse else f(self, other)
@@ -119,15 +146,16 @@ def _foreign(f, reverse=False):
 
 TABLE |= {"__pow__": _foreign(elementwise.pow), "__neg__": elementwise.neg, "__pos__": elementwise.positive,
           "__abs__": elementwise.abs, "__invert__": elementwise.bitwise_not}
-for _name, _f in (("and", elementwise.bitwise_and), ("or", elementwise.bitwise_or), ("xor", elementwise.bitwise_xor),
+for _name, _f in (("and", elementwise.bitwise_and), ("or", elementwise.bitwise_or),
+                  ("xor", elementwise.bitwise_xor),
                   ("lshift", elementwise.bitwise_left_shift), ("rshift", elementwise.bitwise_right_shift)):
     TABLE |= {f"__{_name}__": _foreign(_f), f"__r{_name}__": _foreign(_f, True)}
 
 attach(Tensor, TABLE)
 
 
-def _matmul(a, b):
-    return linear.matmul(a, b) if isinstance(a, TensorBase) and isinstance(b, TensorBase) else \
+def _matmul(a: Any, b: Any) -> Any:
+    return linear.matmul(a, b) if isinstance(a, Tensor) and isinstance(b, Tensor) else \
         foreign("matmul", a, b)
 
 

@@ -1,15 +1,19 @@
-"""Switches of the tape: no_grad, enable_grad, set_grad_enabled, inference_mode. Each is a context manager and a decorator,
-and concerns the thread it is used in."""
+"""Switches of the tape for the current thread: no_grad, enable_grad, set_grad_enabled, and inference_mode.
+
+Each is a context manager and a decorator.
+"""
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable
+from typing import Any, Self
 
 from flowedu.core.eager.dispatch import is_grad_enabled, is_inference_mode_enabled, set_inference
 from flowedu.core.eager.dispatch import set_grad_enabled as _set_grad
 
-__all__ = ["enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled"]
+__all__ = ["enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad",
+           "set_grad_enabled"]
 
 
 class _Mode:
@@ -18,38 +22,38 @@ class _Mode:
     Use it as `@mode` or `@mode()`.
     """
 
-    def __new__(cls, *args, **kwargs):
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         self = super().__new__(cls)
-        if len(args) == 1 and not kwargs and callable(args[0]):      # @no_grad without brackets
-            self.__init__()
+        if len(args) == 1 and not kwargs and callable(args[0]):      # @no_grad without parentheses
+            cls.__init__(self)
             return self(args[0])
         return self
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.old: list[tuple[bool, bool]] = []
 
     def inside(self) -> tuple[bool, bool]:
-        """(whether calls are recorded, whether tensors are marked as made for inference)."""
+        """Return (record calls, mark tensors as made for inference)."""
         raise NotImplementedError
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         record, inference = self.inside()
         self.old.append((_set_grad(record), set_inference(inference)))
         return self
 
-    def __exit__(self, *exc) -> None:
+    def __exit__(self, *exc: object) -> None:
         record, inference = self.old.pop()
         _set_grad(record)
         set_inference(inference)
 
-    def clone(self):
-        """The same switch for one call of a decorated function."""
+    def clone(self) -> _Mode:
+        """Return the same switch for one call of a decorated function."""
         return type(self)()
 
     def __call__(self, f: Callable) -> Callable:
         if inspect.isgeneratorfunction(f):
             @functools.wraps(f)
-            def steps(*args, **kwargs):
+            def steps(*args: Any, **kwargs: Any) -> Any:
                 generator = f(*args, **kwargs)
                 resume, value = generator.send, None
                 while True:
@@ -60,66 +64,75 @@ class _Mode:
                         return end.value
                     try:
                         resume, value = generator.send, (yield item)
-                    except BaseException as e:           # thrown in by the caller; GeneratorExit: it is closed
+                    # Thrown in by the caller; GeneratorExit closes the generator.
+                    except BaseException as e:
                         resume, value = generator.throw, e
             return steps
 
         @functools.wraps(f)
-        def inner(*args, **kwargs):
+        def inner(*args: Any, **kwargs: Any) -> Any:
             with self.clone():
                 return f(*args, **kwargs)
         return inner
 
 
 class no_grad(_Mode):
-    """Nothing inside is recorded for backward."""
+    """Context manager or decorator in which no call is recorded for the backward pass."""
 
-    def inside(self):
+    def inside(self) -> tuple[bool, bool]:
         return False, is_inference_mode_enabled()
 
 
 class enable_grad(_Mode):
-    """Calls inside are recorded again, within no_grad."""
+    """Context manager or decorator that records calls again inside no_grad."""
 
-    def inside(self):
+    def inside(self) -> tuple[bool, bool]:
         return True, is_inference_mode_enabled()
 
 
 class inference_mode(_Mode):
-    """no_grad whose tensors say so: `t.is_inference()`. inference_mode(False) switches it off again."""
+    """no_grad that also marks new tensors: `t.is_inference()` is True.
 
-    def __init__(self, mode: bool = True):
+    Args:
+        mode: False switches it off.
+    """
+
+    def __init__(self, mode: bool = True) -> None:
         super().__init__()
         self.mode = bool(mode)
 
-    def inside(self):
+    def inside(self) -> tuple[bool, bool]:
         return not self.mode, self.mode
 
-    def clone(self):
+    def clone(self) -> inference_mode:
         return type(self)(self.mode)
 
 
 class set_grad_enabled(_Mode):
-    """Switches recording on or off at once; as a context manager, until the end of the block."""
+    """Switch for recording, which acts at once; as a context manager, until the end of the block.
 
-    def __new__(cls, mode: bool):
+    Args:
+        mode: True records calls.
+    """
+
+    def __new__(cls, mode: bool) -> set_grad_enabled:
         return object.__new__(cls)
 
-    def __init__(self, mode: bool):
+    def __init__(self, mode: bool) -> None:
         super().__init__()
         self.mode, self.before = bool(mode), _set_grad(bool(mode))
 
-    def inside(self):
+    def inside(self) -> tuple[bool, bool]:
         return self.mode, is_inference_mode_enabled()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         super().__enter__()
         self.old[-1] = (self.before, self.old[-1][1])
         return self
 
-    def clone(self):
+    def clone(self) -> _Mode:
         return enable_grad() if self.mode else no_grad()
 
     def __call__(self, f: Callable) -> Callable:
-        _set_grad(self.before)                   # as a decorator it concerns the function only
+        _set_grad(self.before)                   # a decorator applies to the function only
         return super().__call__(f)

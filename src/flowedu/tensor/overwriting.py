@@ -5,43 +5,47 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flowedu.core.eager.dispatch import TensorBase
+from flowedu.core.eager.dispatch import TapeNode, TensorBase
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.grad.custom import Custom
-from flowedu.core.ops.define import REGISTRY
-from flowedu.core.values.dtype import bool_, int64
+from flowedu.core.ops import elementwise, view
+from flowedu.core.values.dtype import bool_, dtype, int64
 from flowedu.core.values.storage import from_numpy
 
-_WHERE, _CONSTANT = REGISTRY["where"], REGISTRY["constant"]
+_WHERE, _CONSTANT = elementwise.where, view.constant
 
 
-def zeros(shape: tuple, dtype):
+def zeros(shape: tuple, dtype: dtype) -> Tensor:
     return _CONSTANT.call((), (tuple(shape), 0, dtype))
 
 
 class Overwritten(Custom):
-    """y = x overwritten by values that do not depend on it: x's gradient is zero. Inputs: x, and the values if they have a
-    history."""
+    """Tape node of y = x overwritten by independent values: x's gradient is zero.
 
-    def backward(self, node, douts):
+    Inputs: x, and the values if they have a history.
+    """
+
+    def backward(self, node: TapeNode, douts: list) -> list:
         return [zeros(self.shapes[0], douts[0].dtype), douts[0]][:len(self.shapes)]
 
 
 class WroteIntoView(Custom):
-    """base' = base with `value` in the place that a chain of view ops shows. Inputs: base, and value if it has a history.
+    """Tape node of base' = base with `value` in the region that a chain of view ops selects.
 
-    d value is the same view of d base'; d base is d base' with zeros there.
+    Inputs: base, and value if it has a history. d value is the same view of d base'; d base is d base' with
+    zeros there.
     """
 
-    def __init__(self, inputs: Sequence[TensorBase], steps: list, cls: type):
+    def __init__(self, inputs: Sequence[TensorBase], steps: list, cls: type) -> None:
         super().__init__("copy_slices", inputs)
         self.steps, self.cls = steps, cls
 
-    def look(self, t):
+    def look(self, t: Tensor) -> Tensor:
         for op, attrs, _ in self.steps:
             t = op.call((t,), attrs)
         return t
 
-    def written(self):
+    def written(self) -> Tensor:
         """Return a mask of the base's shape that is True inside the view."""
         size = int(np.prod(self.shapes[0]))
         places = self.look(from_numpy(np.arange(size).reshape(self.shapes[0]), int64, self.cls)).numpy()
@@ -49,9 +53,9 @@ class WroteIntoView(Custom):
         mask[places.reshape(-1)] = True
         return from_numpy(mask.reshape(self.shapes[0]), bool_, self.cls)
 
-    def backward(self, node, douts):
+    def backward(self, node: TapeNode, douts: list) -> list:
         d, = douts
-        grads = [None] * len(self.shapes)
+        grads: list[Tensor | None] = [None] * len(self.shapes)
         if node.edges[0] is not None:
             grads[0] = _WHERE.call((self.written(), zeros((), d.dtype), d), ())
         if len(grads) > 1:

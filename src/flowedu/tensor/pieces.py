@@ -1,9 +1,10 @@
-"""Parts of tensors, and tensors turned round: narrow, split, chunk, unfold, diagonal; flip, roll, rot90."""
+"""Functions that cut or reorder tensors, such as narrow, split, unfold, diagonal, flip, and roll."""
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values.dtype import int64
@@ -14,19 +15,27 @@ from flowedu.tensor.dims import check_int, one_dim, real_dim, reshaped, sizes
 from flowedu.tensor.dims import dims as axes_of
 from flowedu.tensor.promotion import check_rank
 from flowedu.tensor.shapes import ravel, transpose
+from flowedu.tensor.types import Axes, Sizes
 
 _op = REGISTRY.__getitem__
 _SLICE = _op("slice")
 
 
-def narrow(input, dim: int, start: int, length: int):
-    """`length` elements along an axis, from `start` on: a view."""
+def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """Return a view of `length` elements along an axis.
+
+    Args:
+        input: tensor.
+        dim: axis.
+        start: first position.
+        length: number of elements.
+    """
     a = one_dim(dim, input.ndim, "narrow")
     n = input.shape[a] if input.ndim else 0
     first, length = check_int("narrow", "start", start), check_int("narrow", "length", length)
     if not input.ndim or not -n <= first <= n:
-        raise AxisError(f"narrow: start out of range (expected to be in range of [{-n}, {n}], but got {first})",
-                        expected=f"a start in [{-n}, {n}]", got=str(first),
+        raise AxisError(f"narrow: start out of range (expected to be in range of [{-n}, {n}], but got "
+                        f"{first})", expected=f"a start in [{-n}, {n}]", got=str(first),
                         fix="a start inside the axis")
     first = first + n if first < 0 else first
     if length < 0 or first + length > n:
@@ -35,47 +44,60 @@ def narrow(input, dim: int, start: int, length: int):
     return part(input, a, first, first + length)
 
 
-def part(x, axis: int, start: int, stop: int, step: int = 1):
-    """x[start:stop:step] along one axis."""
+def part(x: Tensor, axis: int, start: int, stop: int, step: int = 1) -> Tensor:
+    """Return x[start:stop:step] along one axis."""
     starts, stops, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
     starts[axis], stops[axis], steps[axis] = start, stop, step
     return _SLICE.call((x,), (tuple(starts), tuple(stops), tuple(steps)))
 
 
-def select(input, dim: int, index: int):
-    """One place along an axis, without that axis: a view."""
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """Return a view of one position along an axis, without that axis.
+
+    Args:
+        input: tensor.
+        dim: axis.
+        index: position.
+    """
     if not input.ndim:
-        raise AxisError("select: select() cannot be applied to a 0-dim tensor.", expected="one axis or more", got="0-dim",
-                        fix="x is a number already: x.item()")
+        raise AxisError("select: select() cannot be applied to a 0-dim tensor.", expected="one axis or more",
+                        got="0-dim", fix="x is a number already: x.item()")
     a = one_dim(dim, input.ndim, "select")
     n = input.shape[a]
     if not -n <= index < n:
         raise AxisError(f"index {index} is out of range: out of bounds for dimension {a} with size {n}",
-                        expected=f"an index in [{-n}, {n - 1}]", got=str(index), fix="an index inside the axis")
+                        expected=f"an index in [{-n}, {n - 1}]", got=str(index),
+                        fix="an index inside the axis")
     y = part(input, a, index % n, index % n + 1)
     return reshaped(y, (*y.shape[:a], *y.shape[a + 1:]))
 
 
-def split(input, split_size_or_sections, dim: int = 0) -> tuple:
-    """Pieces along an axis: of one size (the last may be smaller), or of the sizes in a list. Views."""
+def split(input: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Return views of pieces along an axis.
+
+    Args:
+        input: tensor.
+        split_size_or_sections: size of the pieces (the last may be smaller), or a list of sizes.
+        dim: axis.
+    """
     a = real_dim(dim, input.ndim, "split")
     n, size = input.shape[a], split_size_or_sections
     if not isinstance(size, (tuple, list)):
         size = check_int("split", "split_size", size)
         if size < 0 or size == 0 and n:
-            raise ShapeError("split: split expects split_size be non-negative", expected="a size of 1 or more",
-                             got=str(size), fix="split_size=1, say")
+            raise ShapeError("split: split expects split_size be non-negative",
+                             expected="a size of 1 or more", got=str(size), fix="split_size=1, say")
         parts = [builtins.min(size, n - i) for i in range(0, n, size)] if n else [0]
     else:
         parts = [check_int("split", "a size", n) for n in size]
         if builtins.sum(parts) != n or builtins.any(p < 0 for p in parts):
-            raise ShapeError(f"split: split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
-                             f"dimension {a})", expected=f"sizes that add up to {n}", got=str(parts),
-                             fix="make the sizes add up")
+            raise ShapeError(f"split: split_with_sizes expects split_sizes to sum exactly to {n} (input "
+                             f"tensor's size at dimension {a})", expected=f"sizes that add up to {n}",
+                             got=str(parts), fix="make the sizes add up")
     return _cut(input, a, parts)
 
 
-def _cut(x, axis, lengths):
+def _cut(x: Tensor, axis: int, lengths: Iterable[int]) -> tuple[Tensor, ...]:
     out, at = [], 0
     for n in lengths:
         out.append(part(x, axis, at, at + n))
@@ -83,19 +105,32 @@ def _cut(x, axis, lengths):
     return tuple(out)
 
 
-def chunk(input, chunks: int, dim: int = 0) -> tuple:
-    """At most `chunks` pieces along an axis, all of one size but the last."""
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return at most `chunks` pieces along an axis, of one size except the last.
+
+    Args:
+        input: tensor.
+        chunks: number of pieces.
+        dim: axis.
+    """
     chunks = check_int("chunk", "chunks", chunks)
     if chunks < 1:
-        raise ArgumentError("chunk: chunk expects `chunks` to be greater than 0", expected="1 or more", got=str(chunks),
-                            fix="chunks=1 gives the whole")
+        raise ArgumentError("chunk: chunk expects `chunks` to be greater than 0", expected="1 or more",
+                            got=str(chunks), fix="chunks=1 gives the whole")
     n = input.shape[real_dim(dim, input.ndim, "chunk")]
     size = -(-n // chunks)
     return split(input, size, dim) if n else _cut(input, one_dim(dim, input.ndim, "chunk"), [0] * chunks)
 
 
-def tensor_split(input, indices_or_sections, dim: int = 0) -> tuple:
-    """Pieces along an axis: as many as a number says, or cut at the places in a list."""
+def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor,
+                 dim: int = 0) -> tuple[Tensor, ...]:
+    """Return pieces along an axis.
+
+    Args:
+        input: tensor.
+        indices_or_sections: number of pieces, or a list of positions to cut at.
+        dim: axis.
+    """
     a = real_dim(dim, input.ndim, "tensor_split")
     n = input.shape[a]
     if hasattr(indices_or_sections, "tolist"):
@@ -103,8 +138,8 @@ def tensor_split(input, indices_or_sections, dim: int = 0) -> tuple:
     if not isinstance(indices_or_sections, (tuple, list)):
         indices_or_sections = check_int("tensor_split", "indices_or_sections", indices_or_sections)
         if indices_or_sections < 1:
-            raise ArgumentError("tensor_split: number of sections must be larger than 0", expected="1 or more",
-                                got=str(indices_or_sections), fix="1 gives the whole")
+            raise ArgumentError("tensor_split: number of sections must be larger than 0",
+                                expected="1 or more", got=str(indices_or_sections), fix="1 gives the whole")
         if indices_or_sections > 1 << 24:
             raise ArgumentError("tensor_split: so many sections are a mistake", expected=f"at most {1 << 24}",
                                 got=str(indices_or_sections), fix="x.unbind(dim) gives all slices")
@@ -115,11 +150,13 @@ def tensor_split(input, indices_or_sections, dim: int = 0) -> tuple:
     return tuple(part(input, a, p, builtins.max(p, q)) for p, q in zip(marks, marks[1:]))
 
 
-def _even(what: str, input, where, dim: int, least: int) -> tuple:
-    """tensor_split along an axis, of which a number of sections must be a divisor."""
+def _even(what: str, input: Tensor, where: int | Sequence[int] | Tensor, dim: int,
+          least: int) -> tuple[Tensor, ...]:
+    """Split along an axis like tensor_split; a number of sections must divide the size."""
     if input.ndim < least:
         raise ShapeError(f"{what}: requires a tensor with at least {least} dimension{'s' * (least > 1)}",
-                         expected=f"{least} or more axes", got=str(tuple(input.shape)), fix=f"flow.atleast_{least}d(x)")
+                         expected=f"{least} or more axes", got=str(tuple(input.shape)),
+                         fix=f"flow.atleast_{least}d(x)")
     if isinstance(where, int) and (where < 1 or input.shape[dim] % where):
         raise ShapeError(f"{what}: attempted to split along dimension {dim}, but the size of the dimension "
                          f"{input.shape[dim]} is not divisible by the split_size {where}", got=str(where),
@@ -127,23 +164,43 @@ def _even(what: str, input, where, dim: int, least: int) -> tuple:
     return tensor_split(input, where, dim)
 
 
-def hsplit(input, indices_or_sections) -> tuple:
-    """Pieces along axis 1, of a vector along its only one: so many alike, or cut at the places in a list. Views."""
+def hsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
+    """Return views of pieces along axis 1 (for vectors along axis 0).
+
+    Args:
+        input: tensor with at least one axis.
+        indices_or_sections: number of equal pieces, or a list of positions to cut at.
+    """
     return _even("hsplit", input, indices_or_sections, builtins.min(1, builtins.max(input.ndim - 1, 0)), 1)
 
 
-def vsplit(input, indices_or_sections) -> tuple:
-    """Pieces along axis 0 of a tensor with 2 axes or more. See hsplit."""
+def vsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
+    """Return views of pieces along axis 0.
+
+    Args:
+        input: tensor with at least two axes.
+        indices_or_sections: number of equal pieces, or a list of positions to cut at.
+    """
     return _even("vsplit", input, indices_or_sections, 0, 2)
 
 
-def dsplit(input, indices_or_sections) -> tuple:
-    """Pieces along axis 2 of a tensor with 3 axes or more. See hsplit."""
+def dsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
+    """Return views of pieces along axis 2.
+
+    Args:
+        input: tensor with at least three axes.
+        indices_or_sections: number of equal pieces, or a list of positions to cut at.
+    """
     return _even("dsplit", input, indices_or_sections, 2, 3)
 
 
-def unbind(input, dim: int = 0) -> tuple:
-    """One tensor for each place along an axis."""
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return one view per position along an axis.
+
+    Args:
+        input: tensor.
+        dim: axis.
+    """
     a = one_dim(dim, input.ndim, "unbind")
     if not input.ndim:
         raise AxisError("unbind: a 0-dim tensor has no axis", expected="one axis or more", got="0-dim",
@@ -151,38 +208,68 @@ def unbind(input, dim: int = 0) -> tuple:
     return tuple(select(input, a, i) for i in range(input.shape[a]))
 
 
-def unfold(input, dimension: int, size: int, step: int):
-    """Windows of `size` elements, `step` apart, along an axis; they become the last axis. A view."""
+def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """Return a view of sliding windows along an axis; the elements of a window become the last axis.
+
+    Args:
+        input: tensor.
+        dimension: axis.
+        size: size of a window.
+        step: distance between windows.
+    """
     a = one_dim(dimension, input.ndim, "unfold")
     x = input if input.ndim else reshaped(input, (1,))
     if not 0 <= size <= x.shape[a] or step < 1:
-        raise ShapeError(f"unfold: maximum size for tensor at dimension {a} is {x.shape[a]} but size is {size}",
-                         expected="0 <= size <= the axis, a step of 1 or more", got=f"size={size}, step={step}",
-                         fix="a size no larger than the axis")
+        raise ShapeError(f"unfold: maximum size for tensor at dimension {a} is {x.shape[a]} but size is "
+                         f"{size}",
+                         expected="0 <= size <= the axis, a step of 1 or more",
+                         got=f"size={size}, step={step}", fix="a size no larger than the axis")
     y = _op("unfold")(x, axis=a, size=size, step=step)
     return y if input.ndim else reshaped(y, (size,))
 
 
-def diagonal(input, offset: int = 0, dim1: int = 0, dim2: int = 1):
-    """The diagonal of the matrix of two axes, as the last axis: a view. offset: places to the right."""
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Return a view of the diagonals of two axes, as the last axis.
+
+    Args:
+        input: tensor with at least two axes.
+        offset: number of columns by which the diagonal is shifted to the right.
+        dim1: axis of the rows.
+        dim2: axis of the columns.
+    """
     a, b = one_dim(dim1, input.ndim, "diagonal"), one_dim(dim2, input.ndim, "diagonal")
     if a == b:
-        raise ShapeError("diagonal: diagonal dimensions cannot be identical", expected="two axes", got=f"{dim1}, {dim2}",
-                         fix="two different axes")
+        raise ShapeError("diagonal: diagonal dimensions cannot be identical", expected="two axes",
+                         got=f"{dim1}, {dim2}", fix="two different axes")
     return _op("diagonal")(input, offset=offset, axis1=a, axis2=b)
 
 
-def as_strided(input, size, stride, storage_offset: int | None = None):
-    """Any look at the memory of a contiguous tensor; strides in elements. A view."""
+def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int],
+               storage_offset: int | None = None) -> Tensor:
+    """Return a view of the memory of a contiguous tensor with any strides.
+
+    Args:
+        input: contiguous tensor.
+        size: sizes of the axes.
+        stride: distance of neighbors along each axis, in elements.
+        storage_offset: first element; default: that of the input.
+    """
     if current_interpreter() is None and not input.is_contiguous():
-        raise ShapeError("as_strided: the tensor is not contiguous", expected="a contiguous tensor", got=f"strides "
-                         f"{input.strides} of {input.shape}", fix="x.contiguous().as_strided(...)")
+        raise ShapeError("as_strided: the tensor is not contiguous", expected="a contiguous tensor",
+                         got=f"strides {input.strides} of {input.shape}",
+                         fix="x.contiguous().as_strided(...)")
     return _op("as_strided")(input, size=tuple(size), stride=tuple(stride), offset=storage_offset or 0)
 
 
-# ---- turned and moved (copies)
-def flip(input, *dims_, dims=None):
-    """Backwards along the axes."""
+# ---- reordering (copies)
+def flip(input: Tensor, *dims_: Sizes, dims: Axes | None = None) -> Tensor:
+    """Reverse the order along axes.
+
+    Args:
+        input: tensor.
+        *dims_: axes, or one tuple.
+        dims: the axes as a keyword; default: None.
+    """
     order = sizes(dims_ if dims is None else (dims,))
     axes = axes_of(order, input.ndim, "flip") if order else ()
     for a in axes:
@@ -193,28 +280,40 @@ def flip(input, *dims_, dims=None):
     return E.clone(input) if not axes else input
 
 
-def fliplr(input):
-    """The second axis in reverse order. At least 2-d."""
+def fliplr(input: Tensor) -> Tensor:
+    """Reverse the second axis.
+
+    Args:
+        input: tensor with at least two axes.
+    """
     check_rank("fliplr", input, 2)
     return flip(input, 1)
 
 
-def flipud(input):
-    """The first axis in reverse order. At least 1-d."""
+def flipud(input: Tensor) -> Tensor:
+    """Reverse the first axis.
+
+    Args:
+        input: tensor with at least one axis.
+    """
     check_rank("flipud", input, 1)
     return flip(input, 0)
 
 
-def roll(input, shifts, dims=None):
-    """Shift elements along axes; elements shifted past the end reappear at the start. dims None: in the
-    flattened tensor.
+def roll(input: Tensor, shifts: Axes, dims: Axes | None = None) -> Tensor:
+    """Shift elements along axes; elements shifted past the end reappear at the start.
+
+    Args:
+        input: tensor.
+        shifts: number of positions, an int or one per axis.
+        dims: axis or axes; default: None, the flattened tensor.
     """
     if dims is None:
         return reshaped(roll(ravel(input), shifts, 0), input.shape)
     shifts, along = (tuple(x) if isinstance(x, (tuple, list)) else (x,) for x in (shifts, dims))
     if len(shifts) != len(along):
-        raise ShapeError("roll: shifts and dimensions must align", expected="as many of each", got=f"{shifts}, {along}",
-                         fix="one shift for every axis")
+        raise ShapeError("roll: shifts and dimensions must align", expected="as many of each",
+                         got=f"{shifts}, {along}", fix="one shift for every axis")
     for by, dim in zip(shifts, along):
         a = real_dim(dim, input.ndim, "roll")
         n, by = input.shape[a], check_int("roll", "shifts", by)
@@ -226,15 +325,22 @@ def roll(input, shifts, dims=None):
     return input
 
 
-def rot90(input, k: int = 1, dims: Sequence[int] = (0, 1)):
-    """Turned by k quarters in the plane of two axes, from the first towards the second."""
+def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
+    """Rotate by multiples of 90 degrees in the plane of two axes.
+
+    Args:
+        input: tensor.
+        k: number of rotations from the first axis towards the second.
+        dims: the two axes.
+    """
     k = check_int("rot90", "k", k)
     if not isinstance(dims, (tuple, list)) or len(dims) != 2:
-        raise ArgumentError("rot90: dims must be two axes", expected="two ints", got=repr(dims), fix="dims=(0, 1), say")
+        raise ArgumentError("rot90: dims must be two axes", expected="two ints", got=repr(dims),
+                            fix="dims=(0, 1), say")
     a, b = (one_dim(d, input.ndim, "rot90") for d in dims)
     if a == b:
-        raise ShapeError("rot90: expected rotation dims to be different", expected="two axes", got=str(tuple(dims)),
-                         fix="dims=(0, 1), say")
+        raise ShapeError("rot90: expected rotation dims to be different", expected="two axes",
+                         got=str(tuple(dims)), fix="dims=(0, 1), say")
     k %= 4
     if k == 0:
         return E.clone(input)

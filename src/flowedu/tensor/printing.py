@@ -6,15 +6,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.errors import ArgumentError
 
 
 @dataclass
 class Options:
-    """What set_printoptions sets."""
+    """Options of set_printoptions."""
 
     precision: int = 4
     threshold: float = 1000
@@ -24,20 +26,23 @@ class Options:
 
 
 OPTIONS = Options()
+INDENT = len("tensor(")
 _PROFILES = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4, math.inf, 3, 80)}
 
 
-def set_printoptions(precision: int | None = None, threshold: float | None = None, edgeitems: int | None = None,
-                     linewidth: int | None = None, profile: str | None = None, sci_mode: bool | None = None) -> None:
-    """How tensors print.
+def set_printoptions(precision: int | None = None, threshold: float | None = None,
+                     edgeitems: int | None = None, linewidth: int | None = None, profile: str | None = None,
+                     sci_mode: bool | None = None) -> None:
+    """Set the form in which tensors are printed.
 
     Args:
-        precision: digits after the point (4).
-        threshold: with more elements only the edges are shown (1000).
-        edgeitems: how many at each end then (3).
-        linewidth: characters in a line (80).
-        profile: "default", "short" or "full".
-        sci_mode: whether numbers are written as 1.0000e+05; None: where it helps.
+        precision: digits after the point; initially 4. None keeps an option.
+        threshold: larger tensors show only their edges; initially 1000 elements.
+        edgeitems: number of elements at each edge; initially 3.
+        linewidth: characters per line; initially 80.
+        profile: "default", "short", or "full"; default: None.
+        sci_mode: True writes numbers as 1.0000e+05, False never does; None: if the range of the values
+            requires it.
     """
     if profile is not None:
         if profile not in _PROFILES:
@@ -54,8 +59,9 @@ def set_printoptions(precision: int | None = None, threshold: float | None = Non
 class Formatter:
     """Common width and style of all values of a tensor."""
 
-    def __init__(self, a: np.ndarray):
-        self.real, self.whole, self.science, self.width = a.dtype.kind == "f", True, False, 1
+    def __init__(self, a: np.ndarray) -> None:
+        self.real, self.whole = a.dtype.kind == "f", True
+        self.science, self.width = False, 1
         if not self.real:
             self.width = max([len(str(v)) for v in a.reshape(-1).tolist()], default=1)
             return
@@ -66,11 +72,15 @@ class Formatter:
         low, high = float(np.abs(x).min()), float(np.abs(x).max())
         self.whole = bool((x == np.ceil(x)).all())
         large = high / low > 1000.0 or high > 1.0e8
-        self.science = (large or (low < 1.0e-4 and not self.whole)) if OPTIONS.sci_mode is None else OPTIONS.sci_mode
-        style = f".{OPTIONS.precision}e" if self.science else ".0f" if self.whole else f".{OPTIONS.precision}f"
+        self.science = OPTIONS.sci_mode
+        if self.science is None:
+            self.science = large or (low < 1.0e-4 and not self.whole)
+        style = ".0f" if self.whole else f".{OPTIONS.precision}f"
+        if self.science:
+            style = f".{OPTIONS.precision}e"
         self.width = max(len(format(v, style)) for v in x.tolist()) + (self.whole and not self.science)
 
-    def __call__(self, v) -> str:
+    def __call__(self, v: Any) -> str:
         if not self.real:
             text = str(v)
         elif self.science:
@@ -83,7 +93,7 @@ class Formatter:
 
 
 def _edges(a: np.ndarray) -> np.ndarray:
-    """The elements that will be shown."""
+    """Return the elements that will be shown."""
     e = OPTIONS.edgeitems
     for axis, n in enumerate(a.shape):
         if n > 2 * e:
@@ -106,27 +116,27 @@ def _body(a: np.ndarray, indent: int, short: bool, form: Formatter) -> str:
     return "[" + ("," + "\n" * (a.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
-def body(a: np.ndarray, indent: int = 7) -> str:
-    """The numbers of an array as a tensor prints them, for a prefix of `indent` characters."""
+def body(a: np.ndarray, indent: int = INDENT) -> str:
+    """Return the text of an array's values, for a prefix of `indent` characters."""
     if not a.size:
         return "[]"
     short = a.size > OPTIONS.threshold
     return _body(a, indent, short, Formatter(_edges(a) if short else a))
 
 
-def _with_suffixes(text: str, suffixes: list[str], indent: int = 7) -> str:
-    """The suffixes behind the text, each on the line where it fits, else on a new one."""
+def _with_suffixes(text: str, suffixes: list[str]) -> str:
+    """Append the suffixes to the text, each on the last line if it fits, else on a new one."""
     width = len(text) - text.rfind("\n") + 1
     for s in suffixes:
         if width + len(s) + 2 > OPTIONS.linewidth:
-            text, width = f"{text},\n{' ' * indent}{s}", indent + len(s)
+            text, width = f"{text},\n{' ' * INDENT}{s}", INDENT + len(s)
         else:
             text, width = f"{text}, {s}", width + len(s) + 2
     return text + ")"
 
 
-def grad_text(t) -> list[str]:
-    """`grad_fn=<mul_backward>`, `requires_grad=True` or nothing."""
+def grad_text(t: Tensor) -> list[str]:
+    """Return `grad_fn=<mul_backward>`, `requires_grad=True`, or nothing, as a list."""
     node = t.grad_fn
     if node is not None:
         name = node.name() if callable(getattr(node, "name", None)) else None
@@ -134,14 +144,14 @@ def grad_text(t) -> list[str]:
     return ["requires_grad=True"] if t.requires_grad else []
 
 
-def host_array(t) -> np.ndarray:
-    """The numbers that are printed."""
+def host_array(t: Tensor) -> np.ndarray:
+    """Return the values to print as an array."""
     a = t.float() if t.dtype.name == "bfloat16" else t
     return (a.detach() if a.requires_grad else a)._on_host().numpy()
 
 
-def tensor_repr(self) -> str:
-    """repr(tensor)."""
+def tensor_repr(self: Tensor) -> str:
+    """Return repr(tensor)."""
     suffixes, lazy = [], getattr(self, "is_lazy", False)
     global_layout = getattr(self, "global_layout", None)
     device = getattr(self, "device", None) if global_layout is None else None
@@ -159,7 +169,7 @@ def tensor_repr(self) -> str:
     return _with_suffixes(text, [*suffixes, f"dtype={self.dtype!r}", *grad_text(self)])
 
 
-def tensor_format(self, spec: str) -> str:
-    """f"{t:.2f}": the number of a 0-dim tensor; tensors with axes take no format."""
+def tensor_format(self: Tensor, spec: str) -> str:
+    """Format the number of a 0-dim tensor, as in f"{t:.2f}"; tensors with axes accept no format."""
     number = not self.ndim and not getattr(self, "is_lazy", False)
     return format(self.item(), spec) if number else object.__format__(self, spec)

@@ -5,20 +5,36 @@ from flowedu.tensor import Tensor
 
 
 def is_tensor(obj: object) -> bool:
-    """Whether it is a Tensor."""
+    """Return True for a Tensor.
+
+    Args:
+        obj: any object.
+    """
     return isinstance(obj, Tensor)
 
 
 def is_floating_point(input: Tensor) -> bool:
-    """Whether its dtype is a float type."""
+    """Return True if the dtype is floating.
+
+    Args:
+        input: tensor.
+    """
     return input.dtype.is_floating_point
 
 
 def is_nonzero(input: Tensor) -> bool:
-    """bool(input), of one element."""
+    """Return True if the only element is not 0.
+
+    Args:
+        input: tensor with one element.
+    """
     return bool(input)
 
 
 def numel(input: Tensor) -> int:
-    """How many elements it has."""
+    """Return the number of elements.
+
+    Args:
+        input: tensor.
+    """
     return input.numel()

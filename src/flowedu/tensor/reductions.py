@@ -1,11 +1,14 @@
-"""Reductions: flow.sum, mean, max, any, norm ... over one axis, several, or all. Each is also a method."""
+"""Reductions over one axis, several, or all, such as sum, mean, max, any, and norm. Each is also a method."""
 from __future__ import annotations
 
 import builtins
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from flowedu.core.eager.dispatch import TensorBase
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.eager.tensor import Tensor
+from flowedu.core.ops.define import REGISTRY, Op
 from flowedu.core.ops.promote import REDUCING, cast, default_float, run
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, AxisError, DTypeError, NotATensorError
@@ -13,20 +16,23 @@ from flowedu.tensor import elementwise as E
 from flowedu.tensor import return_types
 from flowedu.tensor.dims import dims, kept, one_dim, reshaped
 from flowedu.tensor.promotion import check_rank, wide
+from flowedu.tensor.types import Axes, Number
 
 _op = REGISTRY.__getitem__
 _SUM, _PROD, _MAX, _MIN, _ARGMAX = map(_op, ("sum", "prod", "max", "min", "argmax"))
 
 
-def _count(shape, axes) -> int:
+def _count(shape: Sequence[int], axes: Sequence[int]) -> int:
     n = 1
     for a in axes:
         n *= shape[a]
     return n
 
 
-def _total(name: str, op):
-    def f(input, dim=None, keepdim: bool = False, *, dtype=None):
+def _total(name: str, op: Op) -> Callable[..., Tensor]:
+    """Return the sum or the product as a function."""
+    def f(input: Tensor, dim: Axes | None = None, keepdim: bool = False, *,
+          dtype: dt.dtype | None = None) -> Tensor:
         try:
             kind = input.dtype
         except AttributeError:
@@ -40,25 +46,39 @@ def _total(name: str, op):
             return run(op, (input,), (dims(dim, input.ndim, name), keepdim), REDUCING)
         return op.call((input,), (dims(dim, input.ndim, name), keepdim))
 
-    f.quick = op, 2, -1, [(dims(None, rank, name), False) for rank in range(9)]
+    f.quick = op, 2, -1, [(dims(None, rank, name), False) for rank in range(9)]  # type: ignore[attr-defined]  # an attribute of a function
     f.__name__ = f.__qualname__ = name
-    f.__doc__ = (f"The {name} over `dim` (int, tuple; None: all). Whole numbers and bools give int64; `dtype`: convert "
-                 "first.")
+    f.__doc__ = f"""Return the {name} of the elements.
+
+    Args:
+        input: tensor of any shape. Integers and bools give int64.
+        dim: axis or axes to reduce; default: all.
+        keepdim: keep the reduced axes, with size 1.
+        dtype: dtype to convert the input to first; default: no conversion.
+    """
     return f
 
 
 sum, prod = _total("sum", _SUM), _total("prod", _PROD)
 
 
-def _floats_only(what: str, x) -> None:
+def _floats_only(what: str, x: Tensor) -> None:
     if not x.dtype.is_floating_point:
-        raise DTypeError(f"{what}: Can only calculate the {what} of floating types", expected="a floating dtype",
-                         got=x.dtype.name, fix=f"x.float().{what}()")
+        raise DTypeError(f"{what}: Can only calculate the {what} of floating types",
+                         expected="a floating dtype", got=x.dtype.name, fix=f"x.float().{what}()")
 
 
 @wide
-def mean(input, dim=None, keepdim: bool = False, *, dtype=None):
-    """The mean over `dim` (None: all); NaN of nothing. Floats only, or with dtype=."""
+def mean(input: Tensor, dim: Axes | None = None, keepdim: bool = False, *,
+         dtype: dt.dtype | None = None) -> Tensor:
+    """Return the mean of the elements; NaN for none.
+
+    Args:
+        input: floating tensor of any shape; others need dtype.
+        dim: axis or axes to reduce; default: all.
+        keepdim: keep the reduced axes, with size 1.
+        dtype: dtype to convert the input to first; default: no conversion.
+    """
     if dtype is not None:
         input = cast(input, dtype)
     _floats_only("mean", input)
@@ -69,33 +89,55 @@ def mean(input, dim=None, keepdim: bool = False, *, dtype=None):
     return total * (1.0 / n if n else math.nan)
 
 
-def nansum(input, dim=None, keepdim: bool = False, *, dtype=None):
-    """The sum that takes NaN for 0."""
+def nansum(input: Tensor, dim: Axes | None = None, keepdim: bool = False, *,
+           dtype: dt.dtype | None = None) -> Tensor:
+    """Return the sum of the elements that are not NaN.
+
+    Args:
+        input: tensor of any shape.
+        dim: axis or axes to reduce; default: all.
+        keepdim: keep the reduced axes, with size 1.
+        dtype: dtype to convert the input to first; default: no conversion.
+    """
     return sum(E.where(E.isnan(input), 0, input), dim, keepdim, dtype=dtype)
 
 
 @wide
-def nanmean(input, dim=None, keepdim: bool = False, *, dtype=None):
-    """Return the mean of the values that are not NaN."""
+def nanmean(input: Tensor, dim: Axes | None = None, keepdim: bool = False, *,
+            dtype: dt.dtype | None = None) -> Tensor:
+    """Return the mean of the elements that are not NaN.
+
+    Args:
+        input: tensor of any shape.
+        dim: axis or axes to reduce; default: all.
+        keepdim: keep the reduced axes, with size 1.
+        dtype: dtype to convert the input to first; default: no conversion.
+    """
     good = sum(cast(E.logical_not(E.isnan(input)), input.dtype), dim, keepdim)
     return nansum(input, dim, keepdim, dtype=dtype) / good
 
 
-# ---- largest and smallest
-def _extreme(name: str, op):
-    """amax, amin: ties share the gradient."""
-    def f(input, dim=(), keepdim: bool = False):
+# ---- minimum and maximum
+def _extreme(name: str, op: Op) -> Callable[..., Tensor]:
+    """Return amax or amin as a function."""
+    def f(input: Tensor, dim: Axes | None = (), keepdim: bool = False) -> Tensor:
         return run(op, (input,), (_filled(name, input, dims(dim, input.ndim, name)), keepdim), REDUCING)
 
     f.__name__ = f.__qualname__ = name
-    f.__doc__ = f"The {name[1:]} over `dim` (int, tuple; none: all). Elements that tie share the gradient."
+    f.__doc__ = f"""Return the {name[1:]} of the elements; equal elements share the gradient.
+
+    Args:
+        input: tensor of any shape.
+        dim: axis or axes to reduce; default: all.
+        keepdim: keep the reduced axes, with size 1.
+    """
     return f
 
 
-def _filled(what, x, axes):
+def _filled(what: str, x: Tensor, axes: tuple[int, ...]) -> tuple[int, ...]:
     if not x._numel and builtins.any(x.shape[a] == 0 for a in axes):
-        raise AxisError(f"{what}: Expected reduction dim to have non-zero size: there is no {what} of zero elements",
-                        expected="reduced axes of size 1 or more", got=f"{x.shape}, dim={axes}",
+        raise AxisError(f"{what}: Expected reduction dim to have non-zero size: there is no {what} of zero "
+                        f"elements", expected="reduced axes of size 1 or more", got=f"{x.shape}, dim={axes}",
                         fix="check that the input is not empty")
     return axes
 
@@ -103,24 +145,42 @@ def _filled(what, x, axes):
 amax, amin = _extreme("amax", _MAX), _extreme("amin", _MIN)
 
 
-def aminmax(input, *, dim=None, keepdim: bool = False):
-    """(smallest, largest)."""
+def aminmax(input: Tensor, *, dim: Axes | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """Return (minimum, maximum) of the elements.
+
+    Args:
+        input: tensor of any shape.
+        dim: axis or axes to reduce; default: all.
+        keepdim: keep the reduced axes, with size 1.
+    """
     axes = () if dim is None else dim
     return amin(input, axes, keepdim), amax(input, axes, keepdim)
 
 
-def argmax(input, dim: int | None = None, keepdim: bool = False):
-    """Where the largest element is (the first of equals, a NaN before all), int64; None: in the flattened tensor."""
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Return the int64 position of the maximum: the first of equals, or of NaNs.
+
+    Args:
+        input: tensor of any shape.
+        dim: axis; default: None, the flattened tensor.
+        keepdim: keep the axis, with size 1.
+    """
     return _position("argmax", input, dim, keepdim, False)
 
 
-def argmin(input, dim: int | None = None, keepdim: bool = False):
-    """Where the smallest element is (the first of equals, a NaN before all), int64; None: in the flattened tensor."""
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Return the int64 position of the minimum: the first of equals, or of NaNs.
+
+    Args:
+        input: tensor of any shape.
+        dim: axis; default: None, the flattened tensor.
+        keepdim: keep the axis, with size 1.
+    """
     return _position("argmin", input, dim, keepdim, True)
 
 
-def _position(what, x, dim, keepdim, smallest):
-    shape = kept(x.shape, range(x.ndim)) if dim is None or not x.ndim else None
+def _position(what: str, x: Tensor, dim: int | None, keepdim: bool, smallest: bool) -> Tensor:
+    shape = kept(x.shape, tuple(range(x.ndim))) if dim is None or not x.ndim else None
     if shape is not None:
         if dim is not None:
             one_dim(dim, 0, what)
@@ -137,10 +197,10 @@ def _position(what, x, dim, keepdim, smallest):
     return reshaped(y, full) if keepdim else y
 
 
-def _max_or_min(name, whole, place, pair):
+def _max_or_min(name: str, whole: Callable, place: Callable, pair: Callable) -> Callable[..., Any]:
     result = getattr(return_types, name)
 
-    def f(input, dim=None, keepdim: bool = False):
+    def f(input: Tensor, dim: Tensor | int | None = None, keepdim: bool = False) -> Any:
         if isinstance(dim, TensorBase):
             return pair(input, dim)
         if dim is None:
@@ -156,8 +216,16 @@ def _max_or_min(name, whole, place, pair):
         return result(reshaped(values, shape), reshaped(at, shape))
 
     f.__name__ = f.__qualname__ = name
-    f.__doc__ = (f"max(x): the {name} of all; max(x, dim): (values, indices), the gradient goes to the element chosen; "
-                 "max(x, other): elementwise.".replace("max(", f"{name}("))
+    f.__doc__ = f"""Return the {name}imum of all elements, along an axis, or of two tensors.
+
+    `{name}(x)` is 0-dim. `{name}(x, dim)` returns (values, indices); the gradient goes to the selected element.
+    `{name}(x, other)` is the elementwise {name}imum.
+
+    Args:
+        input: tensor of any shape.
+        dim: axis, or another tensor; default: all elements.
+        keepdim: keep the axis, with size 1.
+    """
     return f
 
 
@@ -165,24 +233,34 @@ max = _max_or_min("max", amax, argmax, E.maximum)
 min = _max_or_min("min", amin, argmin, E.minimum)
 
 
-# ---- spread
-def _correction(what, unbiased, correction) -> float:
+# ---- variance
+def _correction(what: str, unbiased: bool | None, correction: float | None) -> float:
     if correction is None:
         return 0 if unbiased is False else 1
     if unbiased is not None:
-        raise ArgumentError(f"{what}: unbiased and correction say the same thing", expected="one of them", got="both",
-                            fix="correction=0 is unbiased=False")
+        raise ArgumentError(f"{what}: unbiased and correction say the same thing", expected="one of them",
+                            got="both", fix="correction=0 is unbiased=False")
     return correction
 
 
 @wide
-def var(input, dim=None, unbiased=None, keepdim: bool = False, *, correction: float | None = None):
-    """The variance over `dim` (None: all): squares divided by n - correction; correction 1 unless unbiased=False."""
+def var(input: Tensor, dim: Axes | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
+        correction: float | None = None) -> Tensor:
+    """Return the variance: the sum of squared deviations divided by n - correction.
+
+    Args:
+        input: floating tensor of any shape.
+        dim: axis or axes to reduce; default: all.
+        unbiased: False is correction=0, True correction=1; default: None, correction decides.
+        keepdim: keep the reduced axes, with size 1.
+        correction: number subtracted from n; default: 1.
+    """
     return _spread("var", input, dim, unbiased, keepdim, correction)
 
 
-def _spread(what, input, dim, unbiased, keepdim, correction):
-    """var or std, by way of float64: a square of float32 may be too large or too small for it where the result is not."""
+def _spread(what: str, input: Tensor, dim: Axes | None, unbiased: bool | None, keepdim: bool,
+            correction: float | None) -> Tensor:
+    """Compute var or std in float64, because squares of float32 may overflow or underflow."""
     if isinstance(dim, bool):                            # var(x, False)
         dim, unbiased = None, dim
     _floats_only(what, input)
@@ -190,33 +268,66 @@ def _spread(what, input, dim, unbiased, keepdim, correction):
     n = builtins.max(_count(input.shape, axes) - _correction(what, unbiased, correction), 0)
     gap = cast(input - mean(input, axes if axes else None, True), dt.float64)
     y = sum(E.square(gap), axes if axes else None, keepdim)
-    y = y * (1.0 / n) if n else y / 0.0                 # infinite, or NaN where all values are equal
+    y = y * (1.0 / n) if n else y / 0.0                 # infinite, or NaN if all values are equal
     return cast(_root(y, E.sqrt) if what == "std" else y, input.dtype)
 
 
 @wide
-def std(input, dim=None, unbiased=None, keepdim: bool = False, *, correction: float | None = None):
-    """The standard deviation: the root of var. Of equal numbers it is 0, and so is its gradient, as PyTorch's."""
+def std(input: Tensor, dim: Axes | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
+        correction: float | None = None) -> Tensor:
+    """Return the standard deviation, the square root of var; for equal elements it and its gradient are 0.
+
+    Args:
+        input: floating tensor of any shape.
+        dim: axis or axes to reduce; default: all.
+        unbiased: False is correction=0, True correction=1; default: None, correction decides.
+        keepdim: keep the reduced axes, with size 1.
+        correction: number subtracted from n; default: 1.
+    """
     return _spread("std", input, dim, unbiased, keepdim, correction)
 
 
 @wide
-def var_mean(input, dim=None, unbiased=None, keepdim: bool = False, *, correction: float | None = None):
-    """(variance, mean)."""
+def var_mean(input: Tensor, dim: Axes | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
+             correction: float | None = None) -> tuple[Tensor, Tensor]:
+    """Return (variance, mean); see var.
+
+    Args:
+        input: floating tensor of any shape.
+        dim: axis or axes to reduce; default: all.
+        unbiased: False is correction=0, True correction=1; default: None, correction decides.
+        keepdim: keep the reduced axes, with size 1.
+        correction: number subtracted from n; default: 1.
+    """
     axes = None if isinstance(dim, bool) else dim
     return var(input, dim, unbiased, keepdim, correction=correction), mean(input, axes, keepdim)
 
 
 @wide
-def std_mean(input, dim=None, unbiased=None, keepdim: bool = False, *, correction: float | None = None):
-    """(standard deviation, mean)."""
+def std_mean(input: Tensor, dim: Axes | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
+             correction: float | None = None) -> tuple[Tensor, Tensor]:
+    """Return (standard deviation, mean); see std.
+
+    Args:
+        input: floating tensor of any shape.
+        dim: axis or axes to reduce; default: all.
+        unbiased: False is correction=0, True correction=1; default: None, correction decides.
+        keepdim: keep the reduced axes, with size 1.
+        correction: number subtracted from n; default: 1.
+    """
     axes = None if isinstance(dim, bool) else dim
     return std(input, dim, unbiased, keepdim, correction=correction), mean(input, axes, keepdim)
 
 
 @wide
-def logsumexp(input, dim, keepdim: bool = False):
-    """log(sum(exp(x))), without overflow."""
+def logsumexp(input: Tensor, dim: Axes, keepdim: bool = False) -> Tensor:
+    """Return log(sum(exp(x))), without overflow.
+
+    Args:
+        input: tensor of any shape.
+        dim: axis or axes to reduce.
+        keepdim: keep the reduced axes, with size 1.
+    """
     if not input.dtype.is_floating_point:
         input = cast(input, default_float())
     axes = dims(dim, input.ndim, "logsumexp")
@@ -230,12 +341,21 @@ def logsumexp(input, dim, keepdim: bool = False):
 
 # ---- norms
 @wide
-def vector_norm(x, ord=2, dim=None, keepdim: bool = False, *, dtype=None):
-    """sum(|x|^ord)^(1/ord) over `dim` (None: all); inf and -inf: the largest and smallest; 0: how many are not 0."""
+def vector_norm(x: Tensor, ord: Number = 2, dim: Axes | None = None, keepdim: bool = False, *,
+                dtype: dt.dtype | None = None) -> Tensor:
+    """Return sum(|x|^ord)^(1/ord).
+
+    Args:
+        x: floating tensor of any shape.
+        ord: order; inf and -inf: the largest and smallest |x|; 0: the number of elements that are not 0.
+        dim: axis or axes to reduce; default: all.
+        keepdim: keep the reduced axes, with size 1.
+        dtype: dtype to convert the input to first; default: no conversion.
+    """
     x = x if dtype is None else cast(x, dtype)
     if not x.dtype.is_floating_point:
-        raise DTypeError("linalg.vector_norm: a floating dtype is needed", expected="floats", got=x.dtype.name,
-                         fix="x.float()")
+        raise DTypeError("linalg.vector_norm: a floating dtype is needed", expected="floats",
+                         got=x.dtype.name, fix="x.float()")
     axes = dims(dim, x.ndim, "norm")
     if ord not in (0, 1, math.inf, -math.inf) and x.dtype is not dt.float64:       # as in _spread
         return cast(vector_norm(cast(x, dt.float64), ord, dim, keepdim), x.dtype)
@@ -249,21 +369,32 @@ def vector_norm(x, ord=2, dim=None, keepdim: bool = False, *, dtype=None):
         return sum(E.abs(x), axes, keepdim)
     size = E.abs(x)
     powers = E.pow(size, float(ord))
-    if ord < 1:                                          # at 0 the slope is infinite: none is taken there
+    if ord < 1:                                          # the slope at 0 is infinite and is replaced by 0
         zero = E.eq(size, 0)
         powers = E.where(zero, math.inf if ord < 0 else 0.0, E.pow(E.where(zero, 1.0, size), float(ord)))
     return _root(sum(powers, axes, keepdim), lambda total: E.pow(total, 1.0 / ord))
 
 
-def _root(total, root):
-    """root(total); where the total is 0 the gradient is 0, not 0 / 0."""
+def _root(total: Tensor, root: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return root(total), with a gradient of 0 instead of 0 / 0 where the total is 0."""
     zero = E.eq(total, 0)
     return E.where(zero, 0.0, root(E.where(zero, 1.0, total)))
 
 
-def norm(input, p="fro", dim=None, keepdim: bool = False, dtype=None):
-    """The p-norm over `dim` (None: all elements as one vector). "fro" is 2. ArgumentError for another word: the
-    nuclear norm is flow.linalg.matrix_norm's."""
+def norm(input: Tensor, p: Number | str = "fro", dim: Axes | None = None, keepdim: bool = False,
+         dtype: dt.dtype | None = None) -> Tensor:
+    """Return the p-norm of the elements.
+
+    Args:
+        input: floating tensor of any shape.
+        p: order; "fro" is 2.
+        dim: axis or axes to reduce; default: None, all elements as one vector.
+        keepdim: keep the reduced axes, with size 1.
+        dtype: dtype to convert the input to first; default: no conversion.
+
+    Raises:
+        ArgumentError: another word for p; flow.linalg.matrix_norm computes the nuclear norm.
+    """
     try:
         order = 2 if p in ("fro", None) else float(p)
     except ValueError:
@@ -272,21 +403,29 @@ def norm(input, p="fro", dim=None, keepdim: bool = False, dtype=None):
     return vector_norm(input, order, dim, keepdim, dtype=dtype)
 
 
-def renorm(input, p: float, dim: int, maxnorm: float):
-    """x with every part along `dim` scaled down to a p-norm of at most maxnorm."""
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Scale down every slice along an axis whose p-norm exceeds maxnorm.
+
+    Args:
+        input: floating tensor.
+        p: order of the norm.
+        dim: axis of the slices.
+        maxnorm: largest norm.
+    """
     check_rank("renorm", input, 2)
     axis = one_dim(dim, input.ndim, "renorm")
     if not (p > 0 and maxnorm >= 0):
-        raise ArgumentError("renorm: p must be positive, and maxnorm at least 0", expected="p > 0 and maxnorm >= 0",
+        raise ArgumentError("renorm: p must be positive, and maxnorm at least 0",
+                            expected="p > 0 and maxnorm >= 0",
                             got=f"p={p}, maxnorm={maxnorm}", fix="p=2, say")
     size = vector_norm(input, p, tuple(i for i in range(input.ndim) if i != axis), True)
     return input * E.where(E.gt(size, maxnorm), maxnorm / (size + 1e-7), 1.0)
 
 
-def _softmax(name: str):
+def _softmax(name: str) -> Callable[..., Tensor]:
     op = _op(name)
 
-    def f(input, dim: int | None = None, dtype=None):
+    def f(input: Tensor, dim: int | None = None, dtype: dt.dtype | None = None) -> Tensor:
         x = input if dtype is None else cast(input, dtype)
         _floats_only(name, x)
         if dim is None:
@@ -297,7 +436,13 @@ def _softmax(name: str):
         return run(op, (x,), (one_dim(dim, x.ndim, name),), REDUCING)
 
     f.__name__ = f.__qualname__ = name
-    f.__doc__ = f"{name} along `dim`."
+    f.__doc__ = f"""Return the {name} along an axis.
+
+    Args:
+        input: floating tensor of any shape.
+        dim: axis that is normalized; default: 0 for inputs with 0, 1, or 3 axes, else 1.
+        dtype: dtype to convert the input to first; default: no conversion.
+    """
     return f
 
 

@@ -1,10 +1,12 @@
-"""flow.return_types: named results: `values` and `indices` of max, min, sort, ... along an axis; factors of matrices."""
+"""flow.return_types: named results, such as (values, indices) of max, min, and sort, and factors of matrices.
+"""
 from __future__ import annotations
 
 from collections import namedtuple
 
 
-def _named(name: str, fields: str = "values indices"):
+def _named(name: str, fields: str = "values indices") -> type:
+    """Return the named tuple of a function's result."""
     base = namedtuple(name, fields.split())
 
     def __repr__(self) -> str:
@@ -13,12 +15,14 @@ def _named(name: str, fields: str = "values indices"):
 
     called = f"flow.{name.replace('linalg_', 'linalg.')}" + " along an axis" * (fields == "values indices")
     return type(name, (base,), {"__slots__": (), "__repr__": __repr__, "__module__": __name__,
-                                "__doc__": f"What {called} gives: {fields.replace(' ', ', ')}."})
+                                "__doc__": f"Result of {called}.\n\nArgs:\n    sequence: "
+                                f"({fields.replace(' ', ', ')})."})
 
 
 max, min, sort, topk, kthvalue, median, mode, cummax, cummin, nanmedian = map(_named, (
     "max", "min", "sort", "topk", "kthvalue", "median", "mode", "cummax", "cummin", "nanmedian"))
-linalg_cholesky_ex, linalg_inv_ex = _named("linalg_cholesky_ex", "L info"), _named("linalg_inv_ex", "inverse info")
+linalg_cholesky_ex, linalg_inv_ex = (_named("linalg_cholesky_ex", "L info"),
+                                     _named("linalg_inv_ex", "inverse info"))
 linalg_eigh, linalg_qr = _named("linalg_eigh", "eigenvalues eigenvectors"), _named("linalg_qr", "Q R")
 linalg_svd, linalg_slogdet = _named("linalg_svd", "U S Vh"), _named("linalg_slogdet", "sign logabsdet")
 linalg_lu, linalg_lu_factor = _named("linalg_lu", "P L U"), _named("linalg_lu_factor", "LU pivots")

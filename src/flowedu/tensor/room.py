@@ -1,6 +1,7 @@
-"""Room for what NumPy computes."""
+"""Memory checks for results that NumPy computes."""
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from flowedu.core.values.spec import Spec, check_spec
@@ -8,14 +9,17 @@ from flowedu.errors import OutOfMemoryError
 
 
 @contextmanager
-def room_for(what: str, spec: Spec):
-    """`with room_for("histc", spec):` around what NumPy computes there: raises OutOfMemoryError, before the work where the
-    result is too large for any memory, and where NumPy finds none."""
+def room_for(what: str, spec: Spec) -> Iterator[None]:
+    """Return a context that raises OutOfMemoryError for a result that is too large for NumPy.
+
+    The error is raised before the work if the result exceeds any memory.
+    """
     check_spec(what, spec)
     try:
         yield
     except MemoryError as e:
         if isinstance(e, OutOfMemoryError):
             raise
-        raise OutOfMemoryError(f"{what}: out of memory", expected=f"room for {spec}", got=f"{spec.nbytes:,} bytes",
+        raise OutOfMemoryError(f"{what}: out of memory", expected=f"room for {spec}",
+                               got=f"{spec.nbytes:,} bytes",
                                fix="use smaller sizes, or del tensors that are no longer needed") from None

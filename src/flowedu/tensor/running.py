@@ -1,6 +1,10 @@
-"""Running results along an axis: cumsum, cumprod, cummax, diff ... Each is also a method."""
+"""Running results along an axis, such as cumsum, cumprod, cummax, and diff. Each is also a method."""
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import REDUCING, cast, run
 from flowedu.core.values import dtype as dt
@@ -14,25 +18,45 @@ from flowedu.tensor.reductions import amax, sum
 _op = REGISTRY.__getitem__
 
 
-def _along(what, x, dim):
+def _along(what: str, x: Tensor, dim: int) -> int:
     return one_dim(dim, x.ndim, what)
 
 
-def cumsum(input, dim: int, *, dtype=None):
-    """The sum of all elements up to each one along `dim`. Whole numbers give int64."""
-    x = cast(input, dtype) if dtype is not None else input if input.dtype.is_floating_point else cast(input, dt.int64)
+def _as_summable(input: Tensor, dtype: dt.dtype | None) -> Tensor:
+    """Return the input as `dtype`, or by default integers as int64."""
+    if dtype is None and input.dtype.is_floating_point:
+        return input
+    return cast(input, dt.int64 if dtype is None else dtype)
+
+
+def cumsum(input: Tensor, dim: int, *, dtype: dt.dtype | None = None) -> Tensor:
+    """Return the running sum along an axis; integers give int64.
+
+    Args:
+        input: tensor.
+        dim: axis.
+        dtype: dtype to convert the input to first; default: no conversion.
+    """
+    x = _as_summable(input, dtype)
     axis = _along("cumsum", x, dim)
     return run(_op("cumsum"), (x,), (axis, False), REDUCING) if x.ndim else x * 1
 
 
-def cumprod(input, dim: int, *, dtype=None):
-    """The product of all elements up to each one along `dim`. Whole numbers give int64. Exact gradients also at zeros."""
-    x = cast(input, dtype) if dtype is not None else input if input.dtype.is_floating_point else cast(input, dt.int64)
+def cumprod(input: Tensor, dim: int, *, dtype: dt.dtype | None = None) -> Tensor:
+    """Return the running product along an axis; integers give int64. Gradients are exact at zeros.
+
+    Args:
+        input: tensor.
+        dim: axis.
+        dtype: dtype to convert the input to first; default: no conversion.
+    """
+    x = _as_summable(input, dtype)
     axis = _along("cumprod", x, dim)
     if not x.ndim or not x._numel:
         return x * 1
     n = x.shape[axis]
-    start, stop, step = (0,) * x.ndim, tuple(1 if i == axis else m for i, m in enumerate(x.shape)), (1,) * x.ndim
+    start, stop, step = ((0,) * x.ndim, tuple(1 if i == axis else m for i, m in enumerate(x.shape)),
+                         (1,) * x.ndim)
     first = _op("slice")(x, start=start, stop=stop, step=step)
     first = _op("slice_grad")(first, shape=x.shape, start=start, stop=stop, step=step) if n > 1 else first
     c = REDUCING.get(x.dtype.name)
@@ -41,10 +65,11 @@ def cumprod(input, dim: int, *, dtype=None):
     return _op("linear_scan").call((x, first), (axis, False))
 
 
-def _running(name: str, smallest: bool):
+def _running(name: str, smallest: bool) -> Callable[..., Any]:
+    """Return cummax or cummin as a function."""
     result = getattr(return_types, name)
 
-    def f(input, dim: int):
+    def f(input: Tensor, dim: int) -> Any:
         axis = _along(name, input, dim)
         if not input.ndim:
             return result(E.clone(input), cast(input * 0, dt.int64))
@@ -52,15 +77,25 @@ def _running(name: str, smallest: bool):
         return result(_op("dim_gather").call((input, at), (axis,)), at)
 
     f.__name__ = f.__qualname__ = name
-    f.__doc__ = f"(values, indices): the {'smallest' if smallest else 'largest'} element up to each one along `dim`."
+    f.__doc__ = f"""Return (values, indices) of the {'smallest' if smallest else 'largest'} element up to each one.
+
+    Args:
+        input: tensor.
+        dim: axis.
+    """
     return f
 
 
 cummax, cummin = _running("cummax", False), _running("cummin", True)
 
 
-def logcumsumexp(input, dim: int):
-    """log(cumsum(exp(x))), shifted by the largest element."""
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """Return log(cumsum(exp(x))) along an axis, without overflow.
+
+    Args:
+        input: tensor.
+        dim: axis.
+    """
     axis = _along("logcumsumexp", input, dim)
     if not input.ndim or not input._numel:
         return input * 1
@@ -69,26 +104,43 @@ def logcumsumexp(input, dim: int):
     return E.log(cumsum(E.exp(input - top), axis)) + top
 
 
-def diff(input, n: int = 1, dim: int = -1, prepend=None, append=None):
-    """The n-th difference of neighbours along `dim`. prepend, append: tensors joined to it there first."""
+def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None,
+         append: Tensor | None = None) -> Tensor:
+    """Return the n-th difference of neighbors along an axis.
+
+    Args:
+        input: tensor.
+        n: number of differences.
+        dim: axis.
+        prepend: tensor joined before the input first; default: none.
+        append: tensor joined after the input first; default: none.
+    """
     axis = one_dim(dim, input.ndim, "diff")
     if prepend is not None or append is not None:
         input = cat([x for x in (prepend, input, append) if x is not None], axis)
     if n < 0:
-        raise ArgumentError("diff: order must be non-negative", expected="n of 0 or more", got=str(n), fix="n=1")
-    for _ in range(min(n, input.shape[axis]) if input.ndim else n):        # then none is left
+        raise ArgumentError("diff: order must be non-negative", expected="n of 0 or more", got=str(n),
+                            fix="n=1")
+    for _ in range(min(n, input.shape[axis]) if input.ndim else n):        # nothing is left
         x = moved(input, axis, 0)
         a, b = x[1:], x[:-1]
         input = moved(E.logical_xor(a, b) if x.dtype is dt.bool_ else a - b, 0, axis)
     return input
 
 
-def trapezoid(y, x=None, *, dx: float = 1.0, dim: int = -1):
-    """Return the area under y along an axis by trapezoids: of points x, a vector or broadcast with y, or dx apart."""
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    """Return the area under y along an axis by the trapezoidal rule.
+
+    Args:
+        y: values.
+        x: positions, a vector or a tensor that broadcasts with y; default: None, positions dx apart.
+        dx: distance of neighbors.
+        dim: axis.
+    """
     axis = one_dim(dim, y.ndim, "trapezoid")
     y = moved(y, axis, y.ndim - 1)
     if x is None:
-        gap = dx
+        gap: Tensor | float = dx
     else:
         if 1 < x.ndim <= y.ndim:
             x = moved(reshaped(x, (1,) * (y.ndim - x.ndim) + tuple(x.shape)), axis, y.ndim - 1)

@@ -1,14 +1,18 @@
-"""Sorting and searching: sort, topk, median, searchsorted.
+"""Sorting and searching, such as sort, topk, median, and searchsorted.
 
-Also the functions whose result size depends on the data: nonzero, unique, bincount ...
+The module also contains functions whose result size depends on the data, such as nonzero, unique, and
+bincount.
 """
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from flowedu.core.eager.dispatch import TensorBase
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import REDUCING, cast, is_number, result_type, scalar
 from flowedu.core.values import dtype as dt
@@ -24,29 +28,37 @@ from flowedu.tensor import shapes as S
 from flowedu.tensor.devices import beside
 from flowedu.tensor.dims import moved, one_dim, real_dim, reshaped
 from flowedu.tensor.room import room_for
+from flowedu.tensor.types import Number
 
 _op = REGISTRY.__getitem__
 _GATHER, _DIM_GATHER = _op("gather"), _op("dim_gather")
 
 
-def _last(what, x, dim):
-    """(x with `dim` as the last axis, where it was)."""
+def _last(what: str, x: Tensor, dim: int) -> tuple[Tensor, int]:
+    """Return (x with `dim` as the last axis, the axis)."""
     axis = one_dim(dim, x.ndim, what)
     return moved(x, axis, x.ndim - 1), axis
 
 
-def _sortable(x):
+def _sortable(x: Tensor) -> Tensor:
     c = REDUCING.get(x.dtype.name)
     return x if c is None else cast(x, c)
 
 
-def _order(x, descending):
-    """int64 places that sort x along its last axis; stable."""
+def _order(x: Tensor, descending: bool) -> Tensor:
+    """Return the int64 positions that sort x along its last axis, stable."""
     return cast(_op("argsort").call((_sortable(x),), (bool(descending),)), dt.int64)
 
 
-def sort(input, dim: int = -1, descending: bool = False, stable: bool = True):
-    """(values, indices) along `dim`. Equal elements stay in their order; a NaN is the largest."""
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> return_types.sort:
+    """Sort along an axis and return (values, indices). The order is stable; NaN is the largest.
+
+    Args:
+        input: tensor.
+        dim: axis.
+        descending: largest first.
+        stable: accepted for compatibility; sorting is always stable.
+    """
     if not input.ndim:
         one_dim(dim, 0, "sort")
         return return_types.sort(E.clone(input), beside(scalar(0, dt.int64), input))
@@ -56,28 +68,48 @@ def sort(input, dim: int = -1, descending: bool = False, stable: bool = True):
     return return_types.sort(moved(values, x.ndim - 1, axis), moved(at, x.ndim - 1, axis))
 
 
-def argsort(input, dim: int = -1, descending: bool = False, stable: bool = True):
-    """The places, int64, that sort x along `dim`."""
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """Return the int64 positions that sort x along an axis.
+
+    Args:
+        input: tensor.
+        dim: axis.
+        descending: largest first.
+        stable: accepted for compatibility; sorting is always stable.
+    """
     if not input.ndim:
         return beside(scalar(0, dt.int64), input)
     x, axis = _last("argsort", input, dim)
     return moved(_order(x, descending), x.ndim - 1, axis)
 
 
-def msort(input):
-    """The values sorted along the first axis."""
+def msort(input: Tensor) -> Tensor:
+    """Return the values sorted along the first axis.
+
+    Args:
+        input: tensor.
+    """
     return sort(input, 0)[0]
 
 
-def topk(input, k: int, dim: int = -1, largest: bool = True, sorted: bool = True):
-    """(values, indices) of the k largest (smallest) elements along `dim`, the best first."""
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True,
+         sorted: bool = True) -> return_types.topk:
+    """Return (values, indices) of the k largest elements along an axis.
+
+    Args:
+        input: tensor.
+        k: number of elements.
+        dim: axis.
+        largest: False returns the k smallest elements.
+        sorted: accepted for compatibility; the best element always comes first.
+    """
     if not input.ndim:
         one_dim(dim, 0, "topk")
         return return_types.topk(E.clone(input), beside(scalar(0, dt.int64), input))
     x, axis = _last("topk", input, dim)
     if not 0 <= k <= x.shape[-1]:
-        raise ShapeError("topk: selected index k out of range", expected=f"0 <= k <= {x.shape[-1]}", got=f"k={k}",
-                         fix="k=min(k, x.shape[dim])")
+        raise ShapeError("topk: selected index k out of range", expected=f"0 <= k <= {x.shape[-1]}",
+                         got=f"k={k}", fix="k=min(k, x.shape[dim])")
     if largest:
         at = cast(_op("top_k").call((_sortable(x),), (k,)), dt.int64)
     else:
@@ -86,8 +118,9 @@ def topk(input, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
     return return_types.topk(moved(values, x.ndim - 1, axis), moved(at, x.ndim - 1, axis))
 
 
-def _pick(result, x, axis, at, keepdim):
-    """(values, indices) for one place `at` (..., 1) along the last axis of x, which came from `axis`."""
+def _pick(result: Callable, x: Tensor, axis: int, at: Tensor, keepdim: bool) -> Any:
+    """Return (values, indices) for one position `at` (..., 1) along the last axis of x, moved back to `axis`.
+    """
     values = moved(_DIM_GATHER.call((x, at), (x.ndim - 1,)), x.ndim - 1, axis)
     at = moved(at, x.ndim - 1, axis)
     if not keepdim:
@@ -96,23 +129,36 @@ def _pick(result, x, axis, at, keepdim):
     return result(values, at)
 
 
-def kthvalue(input, k: int, dim: int = -1, keepdim: bool = False):
-    """(values, indices) of the k-th smallest element along `dim` (k from 1 on)."""
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> return_types.kthvalue:
+    """Return (values, indices) of the k-th smallest element along an axis.
+
+    Args:
+        input: tensor.
+        k: rank, from 1 on.
+        dim: axis.
+        keepdim: keep the axis, with size 1.
+    """
     if not input.ndim:
         one_dim(dim, 0, "kthvalue")
         if k != 1:
-            raise ShapeError("kthvalue: selected number k out of range for dimension", expected="k=1 for a 0-dim tensor",
-                             got=f"k={k}", fix="k=1")
+            raise ShapeError("kthvalue: selected number k out of range for dimension",
+                             expected="k=1 for a 0-dim tensor", got=f"k={k}", fix="k=1")
         return return_types.kthvalue(E.clone(input), beside(scalar(0, dt.int64), input))
     x, axis = _last("kthvalue", input, dim)
     if not 1 <= k <= x.shape[-1]:
-        raise ShapeError("kthvalue: selected number k out of range for dimension", expected=f"1 <= k <= {x.shape[-1]}",
-                         got=f"k={k}", fix="k counts from 1")
+        raise ShapeError("kthvalue: selected number k out of range for dimension",
+                         expected=f"1 <= k <= {x.shape[-1]}", got=f"k={k}", fix="k counts from 1")
     return _pick(return_types.kthvalue, x, axis, P.part(_order(x, False), x.ndim - 1, k - 1, k), keepdim)
 
 
-def median(input, dim: int | None = None, keepdim: bool = False):
-    """The middle one of the sorted elements (of two the smaller), NaN if there is one; with dim (values, indices)."""
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Return the median, the smaller of two middle elements; NaN if an element is NaN.
+
+    Args:
+        input: tensor.
+        dim: axis, which returns (values, indices); default: all elements.
+        keepdim: keep the axis, with size 1.
+    """
     if dim is None:
         if not input._numel:
             return beside(scalar(float("nan"), input.dtype), input)
@@ -122,18 +168,24 @@ def median(input, dim: int | None = None, keepdim: bool = False):
         return return_types.median(E.clone(input), beside(scalar(0, dt.int64), input))
     x, axis = _last("median", input, dim)
     if not x.shape[-1]:
-        raise AxisError("median: there is no median of zero elements", expected="one element or more", got=str(x.shape),
-                        fix="check that the input is not empty")
+        raise AxisError("median: there is no median of zero elements", expected="one element or more",
+                        got=str(x.shape), fix="check that the input is not empty")
     order, n = _order(x, False), x.shape[-1]
     at = P.part(order, x.ndim - 1, (n - 1) // 2, (n - 1) // 2 + 1)
-    if x.dtype.is_floating_point:                          # NaNs are last
+    if x.dtype.is_floating_point:                          # NaNs come last
         last = P.part(order, x.ndim - 1, n - 1, n)
         at = E.where(E.isnan(_DIM_GATHER.call((x, last), (x.ndim - 1,))), last, at)
     return _pick(return_types.median, x, axis, at, keepdim)
 
 
-def mode(input, dim: int = -1, keepdim: bool = False):
-    """(values, indices) of the most frequent element along `dim`; of several the smallest."""
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> return_types.mode:
+    """Return (values, indices) of the most frequent element along an axis, the smallest of several.
+
+    Args:
+        input: tensor.
+        dim: axis.
+        keepdim: keep the axis, with size 1.
+    """
     if not input.ndim:
         one_dim(dim, 0, "mode")
         return return_types.mode(E.clone(input), beside(scalar(0, dt.int64), input))
@@ -142,15 +194,23 @@ def mode(input, dim: int = -1, keepdim: bool = False):
     return _pick(return_types.mode, x, axis, at, keepdim)
 
 
-def quantile(input, q, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"):
-    """Return the q-quantiles (a number or a vector in [0, 1]) along `dim` (None: of all); NaN if the data
-    has a NaN.
+def quantile(input: Tensor, q: Tensor | float | Sequence[float], dim: int | None = None,
+             keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
+    """Return quantiles; NaN if an element is NaN.
+
+    Args:
+        input: floating tensor.
+        q: number or vector in [0, 1].
+        dim: axis; default: all elements.
+        keepdim: keep the axis, with size 1.
+        interpolation: "linear", "lower", "higher", "midpoint", or "nearest".
     """
     from flowedu.tensor.creation import tensor
     from flowedu.tensor.destination import home
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
         raise ArgumentError("quantile: unknown interpolation", got=repr(interpolation),
-                            expected='"linear", "lower", "higher", "midpoint" or "nearest"', fix="leave it out: linear")
+                            expected='"linear", "lower", "higher", "midpoint" or "nearest"',
+                            fix="leave it out: linear")
     qs = q if isinstance(q, TensorBase) else tensor(q, dtype=input.dtype, device=home(input))
     qs.uniform |= qs is not q
     if dim is not None:
@@ -165,8 +225,10 @@ def quantile(input, q, dim: int | None = None, keepdim: bool = False, *, interpo
          cast(E.gt(place, low), x.dtype) * 0.5, "nearest": E.round(place) - low}[interpolation]
     i = cast(low, dt.int64)
     a = _GATHER.call((x, i), (x.ndim - 1,))
-    b = _GATHER.call((x, cast(E.ceil(place), dt.int64)), (x.ndim - 1,))       # the same one, where nothing is between
-    nan = E.isnan(P.part(x, x.ndim - 1, x.shape[-1] - 1, x.shape[-1]))        # sorted, a NaN is the last
+    # The same element if nothing is between.
+    b = _GATHER.call((x, cast(E.ceil(place), dt.int64)), (x.ndim - 1,))
+    # NaN comes last in the sorted order
+    nan = E.isnan(P.part(x, x.ndim - 1, x.shape[-1] - 1, x.shape[-1]))
     y = moved(E.where(nan, float("nan"), E.lerp(a, b, w)), x.ndim - 1, 0)     # (q, other axes)
     if keepdim:
         shape = [1] * input.ndim if flat else [*x.shape[:-1][:axis], 1, *x.shape[:-1][axis:]]
@@ -174,11 +236,20 @@ def quantile(input, q, dim: int | None = None, keepdim: bool = False, *, interpo
     return y if qs.ndim else reshaped(y, y.shape[1:])
 
 
-# ---- looking up
-def searchsorted(sorted_sequence, input, *, out_int32: bool = False, right: bool = False, side: str | None = None,
-                 sorter=None):
-    """Where each value would go in a sorted vector (or in its row of a sorted matrix); right: behind equal elements.
-    sorter: places (argsort's) that put an unsorted sequence in order."""
+# ---- lookup
+def searchsorted(sorted_sequence: Tensor, input: Tensor | Number, *, out_int32: bool = False,
+                 right: bool = False, side: str | None = None, sorter: Tensor | None = None) -> Tensor:
+    """Return the position at which each value would be inserted into a sorted sequence.
+
+    Args:
+        sorted_sequence: vector, or tensor whose last axis is sorted and whose other axes are those of the
+            input.
+        input: tensor of values, or a number.
+        out_int32: return int32 instead of int64.
+        right: return the position after equal elements instead of before them.
+        side: "left" or "right", an alternative to `right`; default: None.
+        sorter: int64 positions (argsort) that sort an unsorted sequence; default: None.
+    """
     if sorter is not None:
         sorted_sequence = _DIM_GATHER.call((sorted_sequence, sorter), (sorted_sequence.ndim - 1,))
     right = right or side == "right"
@@ -189,22 +260,36 @@ def searchsorted(sorted_sequence, input, *, out_int32: bool = False, right: bool
     return cast(y, dt.int32) if out_int32 else y
 
 
-def _whole(x, right: bool, low: int, high: int) -> tuple[int, bool]:
-    """Return (an integer in [low, high], right) with the same position among integers as x; for NaN the
-    end.
-    """
+def _whole(x: Any, right: bool, low: int, high: int) -> tuple[int, bool]:
+    """Return (integer in [low, high], right) with the position of x among integers; NaN comes last."""
     if low <= x <= high:
         return (math.floor if right else math.ceil)(x), right
     return (low, False) if x < low else (high, True)
 
 
-def bucketize(input, boundaries, *, out_int32: bool = False, right: bool = False):
-    """The number of the bucket between `boundaries` each value falls into."""
+def bucketize(input: Tensor | Number, boundaries: Tensor, *, out_int32: bool = False,
+              right: bool = False) -> Tensor:
+    """Return the number of the bucket between boundaries of each value.
+
+    Args:
+        input: tensor of values, or a number.
+        boundaries: sorted vector.
+        out_int32: return int32 instead of int64.
+        right: values equal to a boundary belong to the bucket after it.
+    """
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
-def isin(elements, test_elements, *, assume_unique: bool = False, invert: bool = False):
-    """Whether each element is one of the test elements. assume_unique is a hint nothing here needs: True says so once."""
+def isin(elements: Tensor | Number, test_elements: Tensor | Number, *, assume_unique: bool = False,
+         invert: bool = False) -> Tensor:
+    """Return True for elements that are among the test elements.
+
+    Args:
+        elements: tensor of any shape, or a number.
+        test_elements: tensor of any shape, or a number.
+        assume_unique: has no effect; True warns once.
+        invert: return the opposite.
+    """
     inert("isin(assume_unique)", bool(assume_unique), False, "repeated elements are looked up as fast")
     if not isinstance(test_elements, TensorBase):
         found = E.eq(elements, test_elements)
@@ -215,66 +300,95 @@ def isin(elements, test_elements, *, assume_unique: bool = False, invert: bool =
     return E.logical_not(found) if invert else found
 
 
-def in_top_k(targets, predictions, k: int):
-    """bool (n,): whether class targets[i] is among the k largest of predictions[i]; ties at the border are inside."""
+def in_top_k(targets: Tensor, predictions: Tensor, k: int) -> Tensor:
+    """Return a bool (n,): True if class targets[i] is among the k largest of predictions[i].
+
+    Args:
+        targets: integers (n,).
+        predictions: scores (n, classes).
+        k: number of classes; ties at the limit count.
+    """
     own = _DIM_GATHER.call((predictions, S.unsqueeze(targets, 1)), (1,))
     return E.lt(R.sum(cast(E.gt(predictions, own), dt.int32), 1), k)
 
 
-def one_hot(input, num_classes: int = -1, on_value=1, off_value=0):
-    """A new last axis of num_classes elements (-1: as many as the largest index needs), 1 at the index, int64."""
+def one_hot(input: Tensor, num_classes: int = -1, on_value: Number = 1, off_value: Number = 0) -> Tensor:
+    """Return a new last axis with 1 at the index and 0 elsewhere, int64.
+
+    Args:
+        input: integers of any shape.
+        num_classes: size of the new axis; -1: the largest index plus 1.
+        on_value: value at the index.
+        off_value: value elsewhere.
+    """
     if input.dtype not in (dt.int64, dt.int32):
         raise DTypeError("one_hot: one_hot is only applicable to index tensor", expected="int64 or int32",
                          got=input.dtype.name, fix="x.long()")
     if num_classes == -1:
         a = data("one_hot without num_classes", input)
         if not a.size:
-            raise ArgumentError("one_hot: Can not infer total number of classes from empty tensor.", expected="num_classes",
-                                got=str(a.shape), fix="num_classes=10, say")
+            raise ArgumentError("one_hot: Can not infer total number of classes from empty tensor.",
+                                expected="num_classes", got=str(a.shape), fix="num_classes=10, say")
         num_classes = int(a.max()) + 1
-    input = require_range(input, 0, num_classes - 1, problem="one_hot: Class values must be smaller than num_classes",
+    input = require_range(input, 0, num_classes - 1,
+                          problem="one_hot: Class values must be smaller than num_classes",
                           expected=f"values in [0, {num_classes})", fix="num_classes=int(x.max()) + 1")
     whole = isinstance(on_value, int) and isinstance(off_value, int)
     return _op("one_hot")(input, depth=num_classes, on_value=float(on_value), off_value=float(off_value),
                           dtype=dt.int64 if whole else dt.float32)
 
 
-# ---- functions that need the data
-def is_lazy(x) -> bool:
+# ---- functions whose result size depends on the data
+def is_lazy(x: object) -> bool:
     return getattr(x, "is_lazy", False)
 
 
-def data(what: str, x) -> np.ndarray:
-    """The data of a tensor, for functions whose result's size depends on it. Raises LazyTensorError inside a graph."""
+def data(what: str, x: Tensor) -> np.ndarray:
+    """Return the data of a tensor, which determines a result's size; raise LazyTensorError in a graph."""
     if is_lazy(x):
-        raise LazyTensorError(f"{what}: the shape of its result depends on the data, which a graph has not while it is "
-                        "built", expected="an eager tensor", got=f"a lazy tensor of shape {tuple(x.shape)}",
+        raise LazyTensorError(f"{what}: the shape of its result depends on the data, which a graph has not "
+                              f"while it is built", expected="an eager tensor",
+                              got=f"a lazy tensor of shape {tuple(x.shape)}",
                         fix="call it outside nn.Graph, or use flow.where(mask, x, y), whose shape is known")
     return x.peek()
 
 
-def _tensor(x, a: np.ndarray, dtype: dt.dtype | None = None):
+def _tensor(x: Tensor, a: np.ndarray, dtype: dt.dtype | None = None) -> Tensor:
     """Return an array computed from x as a tensor on the device of x."""
     from flowedu.tensor.destination import spread_as
     from flowedu.tensor.interop import alike
     return spread_as(alike(a, x) if dtype is None else cast(alike(a, x), dtype), x)
 
 
-def nonzero(input, *, as_tuple: bool = False):
-    """The places of the elements that are not 0: (how many, axes), int64; as_tuple: one vector for each axis."""
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """Return the positions of the elements that are not 0, int64 (count, axes).
+
+    Args:
+        input: tensor of any shape.
+        as_tuple: return one vector per axis.
+    """
     a = data("nonzero", input)
     if as_tuple:
         return tuple(_tensor(input, i.astype(np.int64)) for i in np.nonzero(a if a.ndim else a.reshape(1)))
     return _tensor(input, np.argwhere(a).astype(np.int64))
 
 
-def argwhere(input):
-    """nonzero(input)."""
+def argwhere(input: Tensor) -> Tensor:
+    """Return the positions of the elements that are not 0, int64 (count, axes).
+
+    Args:
+        input: tensor of any shape.
+    """
     return nonzero(input)
 
 
-def masked_select(input, mask):
-    """The elements where the mask is true, as a vector."""
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+    """Return the elements where the mask is True, as a vector.
+
+    Args:
+        input: tensor.
+        mask: bool tensor; the shapes broadcast.
+    """
     if mask.dtype is not dt.bool_:
         raise DTypeError("masked_select: expected BoolTensor for mask", expected="bool", got=mask.dtype.name,
                          fix="compare first: x.masked_select(mask != 0)")
@@ -283,22 +397,40 @@ def masked_select(input, mask):
     return _GATHER.call((S.ravel(x), _tensor(input, places)), (0,))
 
 
-def unique(input, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None):
-    """The different elements, in order (with dim: the different parts); inverse: where each element went; counts."""
+def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+           dim: int | None = None) -> Any:
+    """Return the distinct elements in order, and optionally their inverse indices and counts.
+
+    Args:
+        input: tensor.
+        sorted: accepted for compatibility; the result is always sorted.
+        return_inverse: also return the position in the result of each element.
+        return_counts: also return the number of occurrences.
+        dim: axis whose distinct slices are returned; default: None, single elements.
+    """
     a = data("unique", input)
     if dim is not None:
         dim = one_dim(dim, input.ndim, "unique")
     values, inverse, counts = np.unique(a, return_inverse=True, return_counts=True, axis=dim, equal_nan=False)
     out = [_tensor(input, values, input.dtype)]
     if return_inverse:
-        out.append(_tensor(input, np.reshape(inverse, tuple(input.shape) if dim is None else -1).astype(np.int64)))
+        out.append(_tensor(input, np.reshape(inverse, tuple(input.shape) if dim is None
+                                             else -1).astype(np.int64)))
     if return_counts:
         out.append(_tensor(input, counts.astype(np.int64)))
     return out[0] if len(out) == 1 else tuple(out)
 
 
-def unique_consecutive(input, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None):
-    """Without the repetitions of neighbours."""
+def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
+                       dim: int | None = None) -> Any:
+    """Return the elements without repetitions of neighbors.
+
+    Args:
+        input: tensor.
+        return_inverse: also return the position in the result of each element.
+        return_counts: also return the length of each run.
+        dim: axis whose slices are compared; default: None, single elements.
+    """
     a = data("unique_consecutive", input)
     dim = dim if dim is None else real_dim(dim, a.ndim, "unique_consecutive")
     rows = a.reshape(-1) if dim is None else np.moveaxis(a, dim, 0)
@@ -314,13 +446,19 @@ def unique_consecutive(input, return_inverse: bool = False, return_counts: bool 
     return out[0] if len(out) == 1 else tuple(out)
 
 
-def bincount(input, weights=None, minlength: int = 0):
-    """How often each number 0, 1, 2, ... occurs in a vector (or the sum of its weights)."""
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """Return the number of occurrences of 0, 1, 2, ... in a vector.
+
+    Args:
+        input: vector of integers, 0 or more.
+        weights: sum these weights instead of counting; default: None.
+        minlength: smallest size of the result.
+    """
     a = data("bincount", input)
     if a.ndim != 1 or a.dtype.kind not in "iu" or (a < 0).any():
-        raise ArgumentError("bincount: bincount only supports 1-d non-negative integral inputs.", got=f"{input.dtype.name} "
-                            f"{tuple(input.shape)}", expected="a vector of integers of 0 or more",
-                            fix="x.flatten().long()")
+        raise ArgumentError("bincount: bincount only supports 1-d non-negative integral inputs.",
+                            got=f"{input.dtype.name} {tuple(input.shape)}",
+                            expected="a vector of integers of 0 or more", fix="x.flatten().long()")
     size = max(int(a.max(initial=-1)) + 1, minlength)
     ones = weights if weights is not None else S.expand(beside(scalar(1, dt.int64), input), a.size)
     if weights is not None and ones.dtype not in (dt.float32, dt.float64):
@@ -329,13 +467,22 @@ def bincount(input, weights=None, minlength: int = 0):
     return _op("scatter_nd")(S.contiguous(ones), places, shape=(size,))
 
 
-def histc(input, bins: int = 100, min: float = 0, max: float = 0):
-    """How many elements fall into each of `bins` equal parts of [min, max] (both 0: of the data's own range)."""
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """Return the number of elements in each of several equal bins.
+
+    Args:
+        input: tensor of any shape.
+        bins: number of bins.
+        min: lower end; if min and max are 0, the range of the data is used.
+        max: upper end.
+    """
     a = data("histc", input)
     low, high = (float(a.min()), float(a.max())) if min == max == 0 and a.size else (min, max)
     if bins < 1 or not -math.inf < low <= high < math.inf:
-        raise ArgumentError("histc: bins must be > 0, min and max finite, max not below min", got=f"{bins}, {low}, {high}",
-                            expected="bins >= 1, min <= max", fix="give min and max; flow.nan_to_num cleans the data")
+        raise ArgumentError("histc: bins must be > 0, min and max finite, max not below min",
+                            got=f"{bins}, {low}, {high}",
+                            expected="bins >= 1, min <= max",
+                            fix="give min and max; flow.nan_to_num cleans the data")
     low, high = (low - 1, high + 1) if low == high else (low, high)
     with room_for("histc", Spec((bins + 1,), dt.float64)):
         counts, _ = np.histogram(a, bins=bins, range=(low, high))

@@ -1,10 +1,14 @@
-"""Other shapes of the same elements: reshape, view, squeeze, permute, expand, diagonal ... Views where PyTorch's are views.
+"""Functions that change shapes, such as reshape, squeeze, permute, and expand.
+
+Results are views wherever PyTorch returns views.
 """
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
+from flowedu.core.eager.tensor import Tensor
 from flowedu.core.ops.call import current_interpreter
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import cast
@@ -15,6 +19,7 @@ from flowedu.errors import ArgumentError, CallError, ShapeError
 from flowedu.tensor.dims import dims, one_dim, real_dim, reshaped, sizes, transposed
 from flowedu.tensor.memory_format import contiguous  # noqa: F401  (one of this family)
 from flowedu.tensor.room import room_for
+from flowedu.tensor.types import Axes, Sizes
 
 _op = REGISTRY.__getitem__
 _RESHAPE, _TRANSPOSE, _EXPAND, _SLICE = map(_op, ("reshape", "transpose", "expand", "slice"))
@@ -22,7 +27,7 @@ _RESHAPE, _TRANSPOSE, _EXPAND, _SLICE = map(_op, ("reshape", "transpose", "expan
 
 # ---- reshape and its family
 def full_shape(size: int, shape: Sequence[int], what: str = "reshape") -> tuple[int, ...]:
-    """`shape` with its one -1 worked out. Raises ShapeError."""
+    """Return `shape` with its -1 replaced; raise ShapeError if the sizes do not fit."""
     known, hole = 1, None
     for i, n in enumerate(shape):
         if n == -1:
@@ -37,47 +42,80 @@ def full_shape(size: int, shape: Sequence[int], what: str = "reshape") -> tuple[
             known *= n
     if hole is None:
         if known != size:
-            raise ShapeError(f"{what}: shape '{tuple(shape)}' is invalid for input of size {size}", got=f"{known} elements",
+            raise ShapeError(f"{what}: shape '{tuple(shape)}' is invalid for input of size {size}",
+                             got=f"{known} elements",
                              expected=f"{size} elements", fix="use -1 for one axis and let it be worked out")
         return tuple(shape)
     if known == 0 or size % known:
-        raise ShapeError(f"{what}: shape '{tuple(shape)}' is invalid for input of size {size}", got="no size for the -1",
-                         expected=f"sizes whose product divides {size}",
+        raise ShapeError(f"{what}: shape '{tuple(shape)}' is invalid for input of size {size}",
+                         got="no size for the -1", expected=f"sizes whose product divides {size}",
                          fix="leave one size out as -1 whose value makes the product fit")
     return (*shape[:hole], size // known, *shape[hole + 1:])
 
 
-def reshape(input, *sizes_, shape=None):
-    """The same elements in another shape; one size may be -1. A view where the strides allow it, else a copy."""
+def reshape(input: Tensor, *sizes_: Sizes, shape: Sequence[int] | None = None) -> Tensor:
+    """Return the elements in another shape, as a view if the strides allow it, else as a copy.
+
+    Args:
+        input: tensor.
+        *sizes_: sizes of the axes, or one tuple; one of them may be -1.
+        shape: the sizes as a keyword; default: None.
+    """
     return _RESHAPE.call((input,), (full_shape(input._numel, sizes(sizes_ if shape is None else (shape,))),))
 
 
-def view(input, *shape):
-    """A view of another shape. Raises ShapeError where only a copy could have it: then use reshape."""
+def view(input: Tensor, *shape: Any) -> Tensor:
+    """Return a view in another shape.
+
+    Args:
+        input: tensor.
+        *shape: sizes of the axes, or one tuple; one of them may be -1.
+
+    Raises:
+        ShapeError: only a copy could have the shape; use reshape.
+    """
     if len(shape) == 1 and hasattr(shape[0], "is_floating_point"):
         raise ArgumentError("view: a dtype would reinterpret the bytes", expected="sizes", got=repr(shape[0]),
                             fix="x.to(dtype) converts the values")
     full = full_shape(input._numel, sizes(shape), "view")
     if current_interpreter() is None and not input.is_contiguous() and reshape_strides(
             input.shape, input.strides, full) is None:
-        raise ShapeError("view: view size is not compatible with input tensor's size and stride (at least one dimension "
-                         "spans across two contiguous subspaces)", expected="memory that this shape can run through",
-                         got=f"shape {tuple(input.shape)}, strides {input.strides}", fix="Use .reshape(...) instead.")
+        raise ShapeError("view: view size is not compatible with input tensor's size and stride (at least "
+                         "one dimension spans across two contiguous subspaces)",
+                         expected="memory that this shape can run through",
+                         got=f"shape {tuple(input.shape)}, strides {input.strides}",
+                         fix="Use .reshape(...) instead.")
     return _RESHAPE.call((input,), (full,))
 
 
-def view_as(input, other):
-    """view in the other tensor's shape."""
+def view_as(input: Tensor, other: Tensor) -> Tensor:
+    """Return a view in the shape of another tensor.
+
+    Args:
+        input: tensor.
+        other: tensor that provides the shape.
+    """
     return view(input, *other.shape)
 
 
-def reshape_as(input, other):
-    """reshape to the other tensor's shape."""
+def reshape_as(input: Tensor, other: Tensor) -> Tensor:
+    """Return the elements in the shape of another tensor.
+
+    Args:
+        input: tensor.
+        other: tensor that provides the shape.
+    """
     return reshape(input, *other.shape)
 
 
-def flatten(input, start_dim: int = 0, end_dim: int = -1):
-    """Axes start_dim..end_dim merged into one; a 0-dim tensor becomes one of one element."""
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Merge adjacent axes into one; a 0-dim tensor becomes a vector.
+
+    Args:
+        input: tensor.
+        start_dim: first axis.
+        end_dim: last axis.
+    """
     if not input.ndim:
         return reshaped(input, (1,))
     a, b = one_dim(start_dim, input.ndim, "flatten"), one_dim(end_dim, input.ndim, "flatten")
@@ -87,39 +125,66 @@ def flatten(input, start_dim: int = 0, end_dim: int = -1):
     return reshaped(input, (*input.shape[:a], prod(input.shape[a:b + 1]), *input.shape[b + 1:]))
 
 
-def ravel(input):
-    """All elements in one axis: reshape(-1), a view where strides allow it."""
+def ravel(input: Tensor) -> Tensor:
+    """Return all elements as a vector, a view if the strides allow it.
+
+    Args:
+        input: tensor.
+    """
     return reshaped(input, (input._numel,))
 
 
-def unflatten(input, dim: int, sizes: Sequence[int]):
-    """One axis split into several; one size may be -1."""
+def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    """Split one axis into several.
+
+    Args:
+        input: tensor.
+        dim: axis.
+        sizes: sizes of the new axes; one of them may be -1.
+    """
     a = real_dim(dim, input.ndim, "unflatten")
-    return reshaped(input, (*input.shape[:a], *full_shape(input.shape[a], sizes, "unflatten"), *input.shape[a + 1:]))
+    return reshaped(input, (*input.shape[:a], *full_shape(input.shape[a], sizes, "unflatten"),
+                            *input.shape[a + 1:]))
 
 
-def squeeze(input, dim=None):
-    """Without the axes of size 1 (all of them, or those of `dim` that have size 1)."""
+def squeeze(input: Tensor, dim: Axes | None = None) -> Tensor:
+    """Remove axes of size 1.
+
+    Args:
+        input: tensor.
+        dim: axis or axes; those of another size stay; default: all axes of size 1.
+    """
     if dim is None:
         return reshaped(input, tuple([n for n in input.shape if n != 1]))
     axes = dims(dim, input.ndim, "squeeze") if dim != () else ()
     return reshaped(input, tuple([n for i, n in enumerate(input.shape) if n != 1 or i not in axes]))
 
 
-def unsqueeze(input, dim: int):
-    """With a new axis of size 1 at `dim`."""
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """Insert an axis of size 1.
+
+    Args:
+        input: tensor.
+        dim: position of the new axis.
+    """
     a = one_dim(dim, input.ndim + 1, "unsqueeze")
     return _RESHAPE.call((input,), ((*input.shape[:a], 1, *input.shape[a:]),))
 
 
 # ---- the order of the axes
-def permute(input, *dims_, dims=None):
-    """The axes in the given order."""
+def permute(input: Tensor, *dims_: Sizes, dims: Sequence[int] | None = None) -> Tensor:
+    """Return a view with the axes in another order.
+
+    Args:
+        input: tensor.
+        *dims_: the axes, or one tuple.
+        dims: the axes as a keyword; default: None.
+    """
     order = sizes(dims_ if dims is None else (dims,))
     if len(order) != input.ndim:
-        raise ShapeError(f"permute: number of dimensions in the tensor input does not match the length of the desired "
-                         f"ordering: input.dim() = {input.ndim} is not equal to len(dims) = {len(order)}",
-                         expected=f"{input.ndim} axes", got=str(order),
+        raise ShapeError(f"permute: number of dimensions in the tensor input does not match the length of "
+                         f"the desired ordering: input.dim() = {input.ndim} is not equal to len(dims) = "
+                         f"{len(order)}", expected=f"{input.ndim} axes", got=str(order),
                          fix="x.permute(*reversed(range(x.ndim))) turns them all round")
     order = tuple([one_dim(d, input.ndim, "permute") for d in order])
     if len(set(order)) != len(order):
@@ -128,8 +193,14 @@ def permute(input, *dims_, dims=None):
     return _TRANSPOSE.call((input,), (order,))
 
 
-def transpose(input, dim0: int, dim1: int):
-    """Two axes exchanged."""
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Return a view with two axes exchanged.
+
+    Args:
+        input: tensor.
+        dim0: first axis.
+        dim1: second axis.
+    """
     a, b = one_dim(dim0, input.ndim, "transpose"), one_dim(dim1, input.ndim, "transpose")
     order = list(range(input.ndim))
     if order:
@@ -140,29 +211,44 @@ def transpose(input, dim0: int, dim1: int):
 swapaxes = swapdims = transpose
 
 
-def t(input):
-    """The transpose of a matrix; a vector stays as it is."""
+def t(input: Tensor) -> Tensor:
+    """Return the transpose of a matrix; vectors are returned unchanged.
+
+    Args:
+        input: tensor with at most two axes.
+    """
     if input.ndim > 2:
-        raise ShapeError(f"t: t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D", got=str(input.shape),
+        raise ShapeError(f"t: t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D",
+                         got=str(input.shape),
                          expected="a matrix or a vector", fix="x.transpose(-2, -1), or x.mT")
     return transpose(input, 0, 1) if input.ndim == 2 else _op("identity")(input)
 
 
-def mT(input):
-    """The last two axes exchanged."""
+def mT(input: Tensor) -> Tensor:
+    """Return a view with the last two axes exchanged."""
     if input.ndim < 2:
         raise ShapeError("mT: a matrix is needed", expected="two axes or more", got=str(input.shape),
                          fix="x.unsqueeze(0) makes a vector a row")
     return transpose(input, -2, -1)
 
 
-def adjoint(input):
-    """The last two axes exchanged, a view: there are no complex numbers. At least 2-d."""
+def adjoint(input: Tensor) -> Tensor:
+    """Return a view with the last two axes exchanged; tensors are real.
+
+    Args:
+        input: tensor with at least two axes.
+    """
     return mT(input)
 
 
-def movedim(input, source, destination):
-    """Move axes to other positions; the other axes keep their order."""
+def movedim(input: Tensor, source: Axes, destination: Axes) -> Tensor:
+    """Move axes to other positions; the other axes keep their order.
+
+    Args:
+        input: tensor.
+        source: axis or axes.
+        destination: their new positions.
+    """
     source, destination = ((x,) if isinstance(x, int) else tuple(x) for x in (source, destination))
     if len(source) != len(destination):
         raise ShapeError("movedim: source and destination differ in length", expected="as many of each",
@@ -181,83 +267,129 @@ def movedim(input, source, destination):
 moveaxis = movedim
 
 
-# ---- repeated
-def expand(input, *sizes_, size=None):
-    """Broadcast to a shape: axes of size 1 repeat without memory. -1 keeps an axis."""
+# ---- repetition
+def expand(input: Tensor, *sizes_: Sizes, size: Sequence[int] | None = None) -> Tensor:
+    """Return a view broadcast to a shape; axes of size 1 are repeated without memory.
+
+    Args:
+        input: tensor.
+        *sizes_: sizes of the axes, or one tuple; -1 keeps an axis.
+        size: the sizes as a keyword; default: None.
+    """
     shape = sizes(sizes_ if size is None else (size,))
     lead = len(shape) - input.ndim
     if lead < 0:
-        raise ShapeError(f"expand: the number of sizes provided ({len(shape)}) must be greater or equal to the number of "
-                         f"dimensions in the tensor ({input.ndim})", expected="a size for every axis", got=str(shape),
-                         fix="give x.ndim sizes or more")
+        raise ShapeError(f"expand: the number of sizes provided ({len(shape)}) must be greater or equal to "
+                         f"the number of dimensions in the tensor ({input.ndim})",
+                         expected="a size for every axis", got=str(shape), fix="give x.ndim sizes or more")
     full = []
     for i, n in enumerate(shape):
         own = input.shape[i - lead] if i >= lead else 1
         if n == -1 and i < lead:
-            raise ShapeError(f"expand: the expanded size of the tensor (-1) isn't allowed in a leading, non-existing "
-                             f"dimension {i}", expected="a size of 0 or more", got=str(shape),
+            raise ShapeError(f"expand: the expanded size of the tensor (-1) isn't allowed in a leading, "
+                             f"non-existing dimension {i}", expected="a size of 0 or more", got=str(shape),
                              fix="-1 keeps a size only of an axis that x has")
         if n not in (-1, own) and own != 1:
-            raise ShapeError(f"expand: The expanded size of the tensor ({n}) must match the existing size ({own}) at "
-                             f"non-singleton dimension {i}", expected="axes that are equal, or 1 in x",
+            raise ShapeError(f"expand: The expanded size of the tensor ({n}) must match the existing size "
+                             f"({own}) at non-singleton dimension {i}",
+                             expected="axes that are equal, or 1 in x",
                              got=f"{tuple(input.shape)} to {shape}", fix="reshape x, or use repeat")
         full.append(own if n == -1 else n)
     return _EXPAND.call((input,), (tuple(full),))
 
 
-def expand_as(input, other):
-    """expand to the other tensor's shape."""
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
+    """Return a view broadcast to the shape of another tensor.
+
+    Args:
+        input: tensor.
+        other: tensor that provides the shape.
+    """
     return expand(input, *other.shape)
 
 
-def broadcast_to(input, size: Sequence[int]):
-    """In the shape `size`, a view: axes of size 1 are repeated. The same as expand."""
+def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
+    """Return a view broadcast to a shape; the same as expand.
+
+    Args:
+        input: tensor.
+        size: sizes of the axes.
+    """
     return expand(input, *size)
 
 
-def broadcast_shapes(*shapes) -> tuple[int, ...]:
-    """The shape that all broadcast to."""
+def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
+    """Return the shape to which all given shapes broadcast.
+
+    Args:
+        *shapes: tuples of sizes.
+    """
     from flowedu.core.values.spec import broadcast
     return broadcast(*[(s,) if isinstance(s, int) else tuple(s) for s in shapes], what="broadcast_shapes")
 
 
-def broadcast_tensors(*tensors) -> list:
-    """All in their common shape, without copies."""
-    tensors = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
-    shape = broadcast_shapes(*[x.shape for x in tensors])
-    return [x if x.shape == shape else _EXPAND.call((x,), (shape,)) for x in tensors]
+def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> list[Tensor]:
+    """Return views of the tensors in their common shape.
+
+    Args:
+        *tensors: tensors.
+    """
+    xs: Sequence = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    shape = broadcast_shapes(*[x.shape for x in xs])
+    return [x if x.shape == shape else _EXPAND.call((x,), (shape,)) for x in xs]
 
 
-def repeat(input, *times_, repeats=None):
-    """Repeat the tensor along each axis as often as `repeats` specifies; `repeats` may have more axes than
-    x, in front.
+def repeat(input: Tensor, *times_: Sizes, repeats: Sequence[int] | None = None) -> Tensor:
+    """Repeat the tensor along its axes.
+
+    Args:
+        input: tensor.
+        *times_: number of copies per axis, or one tuple; additional axes come first.
+        repeats: the same as a keyword; default: None.
     """
     times = sizes(times_ if repeats is None else (repeats,))
     lead = len(times) - input.ndim
     if lead < 0:
-        raise ShapeError("repeat: Number of dimensions of repeat dims can not be smaller than number of dimensions of "
-                         "tensor", expected=f"{input.ndim} numbers or more", got=str(times),
+        raise ShapeError("repeat: Number of dimensions of repeat dims can not be smaller than number of "
+                         "dimensions of tensor", expected=f"{input.ndim} numbers or more", got=str(times),
                          fix="x.repeat(*(1,) * x.ndim) is a copy")
     shape = (*(1,) * lead, *input.shape)
     split = reshaped(input, tuple(m for n in shape for m in (1, n)))
     wide = _EXPAND.call((split,), (tuple(m for k, n in zip(times, shape) for m in (k, n)),))
-    return _RESHAPE.call((_op("contiguous").call((wide,), ()),), (tuple(k * n for k, n in zip(times, shape)),))
+    return _RESHAPE.call((_op("contiguous").call((wide,), ()),), (tuple(k * n for k, n in zip(times, shape)),
+                                                                  ))
 
 
-def tile(input, *dims_, dims=None):
-    """repeat; missing numbers in front are 1."""
+def tile(input: Tensor, *dims_: Sizes, dims: Sequence[int] | None = None) -> Tensor:
+    """Repeat the tensor along its axes; missing counts in front are 1.
+
+    Args:
+        input: tensor.
+        *dims_: number of copies per axis, or one tuple.
+        dims: the same as a keyword; default: None.
+    """
     times = sizes(dims_ if dims is None else (dims,))
     return repeat(input, (1,) * (input.ndim - len(times)) + times)
 
 
-def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_size=None):
-    """Every element (part along `dim`) `repeats` times in a row: an int, or a tensor with a number for each part. Of one
-    vector alone: its places, each as often as it says. output_size: how many that makes, which is checked."""
+def repeat_interleave(input: Tensor, repeats: Tensor | int | None = None, dim: int | None = None, *,
+                      output_size: int | None = None) -> Tensor:
+    """Repeat every element, or every slice along an axis, several times in a row.
+
+    A single vector of counts returns its positions, each repeated by its count.
+
+    Args:
+        input: tensor, or a vector of counts.
+        repeats: number of repetitions, an int or a tensor with one number per slice; default: None.
+        dim: axis; default: None, the flattened tensor.
+        output_size: expected size of the result, which is checked; default: None.
+    """
     if output_size is not None:
         y = repeat_interleave(input, repeats, dim)
         found = y.shape[dim or 0]
         if found != output_size:
-            raise ShapeError("repeat_interleave: output_size is not what the repeats make", expected=str(found),
+            raise ShapeError("repeat_interleave: output_size is not what the repeats make",
+                             expected=str(found),
                              got=repr(output_size), fix=f"output_size={found}, or leave it out")
         return y
     if repeats is None:
@@ -279,8 +411,9 @@ def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_siz
         else:
             from flowedu.tensor.interop import alike
             if times.dtype.kind not in "iub" or times.min(initial=0) < 0:
-                raise ArgumentError("repeat_interleave: repeats can not be negative, nor floats", got=f"{times.dtype}, "
-                                    f"{times.min(initial=0)}", expected="ints of 0 or more", fix="repeats.clamp(0).long()")
+                raise ArgumentError("repeat_interleave: repeats can not be negative, nor floats",
+                                    got=f"{times.dtype}, {times.min(initial=0)}",
+                                    expected="ints of 0 or more", fix="repeats.clamp(0).long()")
             with room_for("repeat_interleave", Spec((sum(times.tolist()),), dt.int64)):
                 places = np.repeat(np.arange(input.shape[a]), times)
             return _op("gather").call((input, alike(places, input)), (a,))
@@ -289,29 +422,47 @@ def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_siz
     return reshape(x, *input.shape[:a], input.shape[a] * repeats, *input.shape[a + 1:])
 
 
-def type_as(input, other):
-    """x in the dtype of another tensor."""
+def type_as(input: Tensor, other: Tensor) -> Tensor:
+    """Convert to the dtype of another tensor.
+
+    Args:
+        input: tensor.
+        other: tensor that provides the dtype.
+    """
     return cast(input, other.dtype)
 
 
-def atleast_1d(*tensors):
-    """Views of at least one axis, one for each tensor; of one tensor, or a list of them, as it comes."""
+def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Any:
+    """Return views with at least one axis.
+
+    Args:
+        *tensors: tensors, or one list of them; a single tensor returns a single view.
+    """
     return _atleast(1, tensors)
 
 
-def atleast_2d(*tensors):
-    """Views of at least two axes; new axes come in front."""
+def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Any:
+    """Return views with at least two axes; new axes come first.
+
+    Args:
+        *tensors: tensors, or one list of them; a single tensor returns a single view.
+    """
     return _atleast(2, tensors)
 
 
-def atleast_3d(*tensors):
-    """Views of at least three axes: of (n,), (1, n, 1); of (n, m), (n, m, 1)."""
+def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Any:
+    """Return views with at least three axes: (n,) becomes (1, n, 1), and (n, m) becomes (n, m, 1).
+
+    Args:
+        *tensors: tensors, or one list of them; a single tensor returns a single view.
+    """
     return _atleast(3, tensors)
 
 
-def _atleast(rank, tensors):
+def _atleast(rank: int, tensors: tuple) -> Any:
     if not tensors:
-        raise CallError(f"atleast_{rank}d: no tensor", expected="one or more", got="none", fix="pass a tensor")
+        raise CallError(f"atleast_{rank}d: no tensor", expected="one or more", got="none",
+                        fix="pass a tensor")
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         return tuple(_atleast(rank, (x,)) for x in tensors[0])
     if len(tensors) > 1:

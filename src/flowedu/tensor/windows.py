@@ -1,4 +1,7 @@
-"""Windows of signal processing. periodic: one period of the window, for spectra; else symmetric, for filters."""
+"""Windows of signal processing.
+
+`periodic=True` makes one period of the window, for spectra; False makes a symmetric window, for filters.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,53 +14,116 @@ from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, DTypeError
 from flowedu.tensor.creation import default_float, tensor
 from flowedu.tensor.destination import finished
+from flowedu.tensor.types import Device, Placement, Sbp
 
 
-def _made(name: str, length: int, periodic: bool, formula: Callable, dtype) -> Tensor:
-    """formula(k / n) at the window's places k = 0, 1, ..., in float64, then as dtype; a window of one place is [1]."""
+def _make_window(name: str, length: int, periodic: bool, formula: Callable, dtype: dt.dtype | None) -> Tensor:
+    """Return formula(k / n) at the positions k = 0, 1, ..., computed in float64; a window of size 1 is [1].
+    """
     kind = default_float() if dtype is None else dt.as_dtype(dtype)
     if not kind.is_floating_point:
-        raise DTypeError(f"{name}: floating point types are expected", expected="float32 or float64", got=kind.name,
-                         fix="leave dtype out, and convert the result")
+        raise DTypeError(f"{name}: floating point types are expected", expected="float32 or float64",
+                         got=kind.name, fix="leave dtype out, and convert the result")
     if length < 0:
-        raise ArgumentError(f"{name}: requires non-negative window_length", expected="0 or more", got=str(length),
-                            fix="window_length=400, say")
+        raise ArgumentError(f"{name}: requires non-negative window_length", expected="0 or more",
+                            got=str(length), fix="window_length=400, say")
     n = length if periodic else length - 1
     return tensor(formula(np.arange(length) / n) if length > 1 else np.ones(length), dtype=kind)
 
 
-def hann_window(window_length: int, periodic: bool = True, *, dtype=None, device=None, requires_grad: bool = False,
-                placement=None, sbp=None) -> Tensor:
-    """0.5 - 0.5 cos(2 pi k / n) for k = 0, 1, ...: (window_length,)."""
-    t = _made("hann_window", window_length, periodic, lambda t: 0.5 - 0.5 * np.cos(2 * pi * t), dtype)
+def hann_window(window_length: int, periodic: bool = True, *, dtype: dt.dtype | None = None,
+                device: Device | None = None, requires_grad: bool = False, placement: Placement | None = None,
+                sbp: Sbp | None = None) -> Tensor:
+    """Return 0.5 - 0.5 cos(2 pi k / n) for k = 0, 1, ...: (window_length,).
+
+    Args:
+        window_length: number of values.
+        periodic: one period, for spectra; False: symmetric, for filters.
+        dtype: floating dtype; default: the default dtype.
+        device: device of the tensor; default: the CPU.
+        requires_grad: compute gradients of the tensor.
+        placement: devices of a global tensor; default: None, a local tensor.
+        sbp: layout of a global tensor, given with placement; default: None.
+    """
+    t = _make_window("hann_window", window_length, periodic, lambda t: 0.5 - 0.5 * np.cos(2 * pi * t), dtype)
     return finished(t, device, requires_grad, placement, sbp)
 
 
-def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype=None,
-                   device=None, requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
-    """alpha - beta cos(2 pi k / n) for k = 0, 1, ...: (window_length,)."""
-    t = _made("hamming_window", window_length, periodic, lambda t: alpha - beta * np.cos(2 * pi * t), dtype)
+def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
+                   dtype: dt.dtype | None = None, device: Device | None = None, requires_grad: bool = False,
+                   placement: Placement | None = None, sbp: Sbp | None = None) -> Tensor:
+    """Return alpha - beta cos(2 pi k / n) for k = 0, 1, ...: (window_length,).
+
+    Args:
+        window_length: number of values.
+        periodic: one period, for spectra; False: symmetric, for filters.
+        alpha: mean of the window.
+        beta: amplitude of the cosine.
+        dtype: floating dtype; default: the default dtype.
+        device: device of the tensor; default: the CPU.
+        requires_grad: compute gradients of the tensor.
+        placement: devices of a global tensor; default: None, a local tensor.
+        sbp: layout of a global tensor, given with placement; default: None.
+    """
+    t = _make_window("hamming_window", window_length, periodic, lambda t: alpha - beta * np.cos(2 * pi * t),
+                     dtype)
     return finished(t, device, requires_grad, placement, sbp)
 
 
-def blackman_window(window_length: int, periodic: bool = True, *, dtype=None, device=None, requires_grad: bool = False,
-                    placement=None, sbp=None) -> Tensor:
-    """0.42 - 0.5 cos(2 pi k / n) + 0.08 cos(4 pi k / n) for k = 0, 1, ...: (window_length,)."""
-    t = _made("blackman_window", window_length, periodic,
+def blackman_window(window_length: int, periodic: bool = True, *, dtype: dt.dtype | None = None,
+                    device: Device | None = None, requires_grad: bool = False,
+                    placement: Placement | None = None, sbp: Sbp | None = None) -> Tensor:
+    """Return 0.42 - 0.5 cos(2 pi k / n) + 0.08 cos(4 pi k / n) for k = 0, 1, ...: (window_length,).
+
+    Args:
+        window_length: number of values.
+        periodic: one period, for spectra; False: symmetric, for filters.
+        dtype: floating dtype; default: the default dtype.
+        device: device of the tensor; default: the CPU.
+        requires_grad: compute gradients of the tensor.
+        placement: devices of a global tensor; default: None, a local tensor.
+        sbp: layout of a global tensor, given with placement; default: None.
+    """
+    t = _make_window("blackman_window", window_length, periodic,
               lambda t: 0.42 - 0.5 * np.cos(2 * pi * t) + 0.08 * np.cos(4 * pi * t), dtype)
     return finished(t, device, requires_grad, placement, sbp)
 
 
-def bartlett_window(window_length: int, periodic: bool = True, *, dtype=None, device=None, requires_grad: bool = False,
-                    placement=None, sbp=None) -> Tensor:
-    """1 - |2 k / n - 1| for k = 0, 1, ..., a triangle: (window_length,)."""
-    t = _made("bartlett_window", window_length, periodic, lambda t: 1 - np.abs(2 * t - 1), dtype)
+def bartlett_window(window_length: int, periodic: bool = True, *, dtype: dt.dtype | None = None,
+                    device: Device | None = None, requires_grad: bool = False,
+                    placement: Placement | None = None, sbp: Sbp | None = None) -> Tensor:
+    """Return the triangle 1 - |2 k / n - 1| for k = 0, 1, ...: (window_length,).
+
+    Args:
+        window_length: number of values.
+        periodic: one period, for spectra; False: symmetric, for filters.
+        dtype: floating dtype; default: the default dtype.
+        device: device of the tensor; default: the CPU.
+        requires_grad: compute gradients of the tensor.
+        placement: devices of a global tensor; default: None, a local tensor.
+        sbp: layout of a global tensor, given with placement; default: None.
+    """
+    t = _make_window("bartlett_window", window_length, periodic, lambda t: 1 - np.abs(2 * t - 1), dtype)
     return finished(t, device, requires_grad, placement, sbp)
 
 
-def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype=None, device=None,
-                  requires_grad: bool = False, placement=None, sbp=None) -> Tensor:
-    """I0(beta sqrt(1 - (2 k / n - 1)^2)) / I0(beta) for k = 0, 1, ...; I0: the Bessel function. (window_length,)"""
-    t = _made("kaiser_window", window_length, periodic,
+def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *,
+                  dtype: dt.dtype | None = None, device: Device | None = None, requires_grad: bool = False,
+                  placement: Placement | None = None, sbp: Sbp | None = None) -> Tensor:
+    """Return I0(beta sqrt(1 - (2 k / n - 1)^2)) / I0(beta) for k = 0, 1, ...: (window_length,).
+
+    I0 is the modified Bessel function.
+
+    Args:
+        window_length: number of values.
+        periodic: one period, for spectra; False: symmetric, for filters.
+        beta: shape parameter; larger values give a narrower window.
+        dtype: floating dtype; default: the default dtype.
+        device: device of the tensor; default: the CPU.
+        requires_grad: compute gradients of the tensor.
+        placement: devices of a global tensor; default: None, a local tensor.
+        sbp: layout of a global tensor, given with placement; default: None.
+    """
+    t = _make_window("kaiser_window", window_length, periodic,
               lambda t: np.i0(beta * np.sqrt(1 - (2 * t - 1) ** 2)) / np.i0(beta), dtype)
     return finished(t, device, requires_grad, placement, sbp)

@@ -45,7 +45,7 @@ cdef enum:
     MAX_ARGS = 14                    # inputs and output of a call that runs in the memory of one of them
 
 cdef bint overlaps_itself(const fe_view *v) noexcept:
-    """Whether one element shows at several places (an expanded tensor)."""
+    """Return True if an element appears at several positions, as in an expanded tensor."""
     cdef int d
     for d in range(v.ndim):
         if v.stride[d] == 0 and v.shape[d] > 1:
@@ -54,13 +54,14 @@ cdef bint overlaps_itself(const fe_view *v) noexcept:
 
 
 def check_writable(TensorBase x, str what="in-place"):
-    """Raise where x must not be written in place: by memory, or by its part in a recorded computation."""
+    """Raise if x must not be written in place, because of its memory or a recorded computation."""
     cdef TensorBase base
     if x.block != NULL:
         if overlaps_itself(&x.v) and fe_numel(&x.v):
-            raise GradientError(f"{what}: unsupported operation: more than one element of the written-to tensor refers to a "
-                                "single memory location", got=f"an expanded tensor of shape {x._sizes()}",
-                                fix="clone() the tensor before the write")
+            raise GradientError(
+                f"{what}: unsupported operation: more than one element of the written-to tensor refers to a "
+                "single memory location", got=f"an expanded tensor of shape {x._sizes()}",
+                fix="clone() the tensor before the write")
         if x.block.readonly:
             raise_readonly(what)
     if not is_grad_enabled():
@@ -71,23 +72,28 @@ def check_writable(TensorBase x, str what="in-place"):
         if x.link.plain and x.flags & GLOBAL:              # detached: its base is written without history
             return
         if base.flags & TRACKED and base.node is None and not base.is_lazy:
-            raise GradientError(f"{what}: a view of a leaf Tensor that requires grad is being used in an in-place operation",
-                                expected="a tensor that some op made, or a leaf without requires_grad", got="a view of a leaf",
-                                fix="write under flow.no_grad(), or into a clone()")
+            raise GradientError(
+                f"{what}: a view of a leaf Tensor that requires grad is being used in an in-place operation",
+                expected="a tensor that some op made, or a leaf without requires_grad",
+                got="a view of a leaf", fix="write under flow.no_grad(), or into a clone()")
         if x.link.epoch == NO_HISTORY and base.tracked:
-            raise GradientError(f"{what}: a view was created in no_grad mode and is being modified inplace with grad mode "
-                                "enabled", expected="both with gradients, or both without", got="a view without history",
-                                fix="make the view outside no_grad(), or write inside it")
+            raise GradientError(
+                f"{what}: a view was created in no_grad mode and is being modified inplace with grad mode "
+                "enabled", expected="both with gradients, or both without", got="a view without history",
+                fix="make the view outside no_grad(), or write inside it")
     if x.flags & TRACKED and x.node is None and not x.is_lazy:      # what a graph computes is no leaf
-        raise GradientError(f"{what}: a leaf Tensor that requires grad is being used in an in-place operation",
-                            expected="a tensor that some op made, or a leaf without requires_grad",
-                            got=f"a leaf of shape {x._sizes()} with requires_grad=True",
-                            fix="write under flow.no_grad(), or into a clone()")
+        raise GradientError(
+            f"{what}: a leaf Tensor that requires grad is being used in an in-place operation",
+            expected="a tensor that some op made, or a leaf without requires_grad",
+            got=f"a leaf of shape {x._sizes()} with requires_grad=True",
+            fix="write under flow.no_grad(), or into a clone()")
 
 
 def keep_old_values(TensorBase z, int64_t since, TensorBase x):
-    """Before x's memory is overwritten by z: where calls recorded after `since`, below z, saved x or a view of it, let them
-    keep a copy of what is there now."""
+    """Copy saved values before x's memory is overwritten by z.
+
+    The copies replace x and its views in calls that were recorded after `since` and lead to z.
+    """
     cdef list todo
     cdef TapeNode n
     cdef TensorBase t
@@ -117,7 +123,7 @@ def keep_old_values(TensorBase z, int64_t since, TensorBase x):
 
 
 def view_steps(TensorBase x):
-    """[(op, attrs, shape of what it was applied to), ...] from the base of the view x to x."""
+    """Return [(op, attrs, shape of its input), ...] from the base of the view x to x."""
     cdef list steps = []
     cdef TensorBase t = x
     while t.link is not None:
@@ -132,7 +138,7 @@ def view_steps(TensorBase x):
 
 
 def set_layout(TensorBase x, TensorBase y):
-    """x takes the shape and strides of y, a view of its twin. A view stays a view of its base, by more steps."""
+    """Give x the shape and strides of y, a view of its twin. A view keeps its base, with more steps."""
     x.v = y.v
     if x.flags & VIEW:
         x.link = y.link                            # and stays flagged as one
@@ -142,14 +148,14 @@ def set_layout(TensorBase x, TensorBase y):
 
 
 def bump(TensorBase x):
-    """Count a write into x's memory that happened elsewhere."""
+    """Count a write into x's memory by other code."""
     if x.block != NULL:
         x.block.version += 1
 
 
 # ---- views of what was written
 def renew(TensorBase x):
-    """Make the history of a stale view anew."""
+    """Rebuild the history of a stale view."""
     cdef Link link = x.link
     cdef TensorBase base = link.base, y
     cdef int d
@@ -159,9 +165,10 @@ def renew(TensorBase x):
         return
     if link.parent is None:
         if (base.flags | x.flags) & TRACKED:
-            raise GradientError("this view was made by too many view ops to follow what was written into its base",
-                                expected=f"fewer than {MAX_DEPTH} views of views", got="a view whose base was written "
-                                "in place by an op with a gradient", fix="clone() the view when it is made")
+            raise GradientError(
+                "this view was made by too many view ops to follow what was written into its base",
+                expected=f"fewer than {MAX_DEPTH} views of views", got="a view whose base was written "
+                "in place by an op with a gradient", fix="clone() the view when it is made")
         link.epoch = base.epoch
         return
     if x.block != NULL and not (base.flags | x.flags) & TRACKED:
@@ -178,9 +185,10 @@ def renew(TensorBase x):
     for d in range(x.v.ndim):
         same = same and y.v.shape[d] == x.v.shape[d] and (y.v.stride[d] == x.v.stride[d] or x.v.shape[d] == 1)
     if not same and (x.block != NULL or y is None):
-        raise GradientError("the shape or strides of a view's base were changed in place (t_, squeeze_, set data), and then "
-                            "its values by an op with a gradient", got=f"a view of shape {x._sizes()}",
-                            fix="make the view again from its base")
+        raise GradientError(
+            "the shape or strides of a view's base were changed in place (t_, squeeze_, set data), and then "
+            "its values by an op with a gradient", got=f"a view of shape {x._sizes()}",
+            fix="make the view again from its base")
     copy_history(x, y)
     if x.block == NULL:
         take_symbol(x, y)
@@ -188,7 +196,7 @@ def renew(TensorBase x):
 
 
 def twin(TensorBase x):
-    """x as it is now in another object: the same memory, history and base."""
+    """Return another object with the memory, history, and base of x."""
     cdef TensorBase y = alias_of(x)
     copy_history(y, x)
     y.link = x.link
@@ -213,8 +221,8 @@ cpdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -
     cdef TensorBase y
     cdef Entry e
     cdef bint records
-    if lazy_mode() or x.block == NULL or not op.elementwise or len(inputs) >= MAX_ARGS or not view_contiguous(&x.v) \
-            or not can_read(inputs, x, &flags):
+    if lazy_mode() or x.block == NULL or not op.elementwise or len(inputs) >= MAX_ARGS \
+            or not view_contiguous(&x.v) or not can_read(inputs, x, &flags):
         return False
     records = is_grad_enabled()
     wants = flags & TRACKED and records
@@ -224,7 +232,8 @@ cpdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -
     elif records and x.flags & TRACKED:
         return False
     e = find(op, inputs, attrs)
-    if e is None or not fits(e, x) or wants and e.differentiable and not (op.any_rule or has_differentiable_input(op, inputs)):
+    if (e is None or not fits(e, x) or wants and e.differentiable
+        and not (op.any_rule or has_differentiable_input(op, inputs))):
         return False
     args[e.nin] = x.v
     if flags & ON_DEVICE:
@@ -243,15 +252,16 @@ cpdef bint try_into(OpBase op, tuple inputs, tuple attrs, TensorBase x) except -
 
 
 cdef bint can_read(tuple inputs, TensorBase x, int *flags) except -1:
-    """Whether a kernel may read all inputs while it writes x's memory; their flags."""
+    """Return True if a kernel may read all inputs while it writes x's memory, and their flags."""
     cdef TensorBase t
     cdef int i
     for i in range(len(inputs)):
         if not isinstance(inputs[i], TensorBase):
             return False
         t = <TensorBase>inputs[i]
-        if t.block == NULL or (t._layout is not x._layout and not t.flags & UNIFORM) or t.block.device != x.block.device and (
-                t.block.device != 0 or t.v.ndim or t.flags & TRACKED):
+        if t.block == NULL or t._layout is not x._layout and not t.flags & UNIFORM:
+            return False
+        if t.block.device != x.block.device and (t.block.device != 0 or t.v.ndim or t.flags & TRACKED):
             return False
         if t.flags & VIEW:
             refresh_view(t)
@@ -262,7 +272,7 @@ cdef bint can_read(tuple inputs, TensorBase x, int *flags) except -1:
 
 
 cdef bint overwrites_saved(OpBase op, tuple inputs, TensorBase x) except -1:
-    """Whether backward of the call needs an input that lies in x's memory."""
+    """Return True if the backward pass of the call needs an input that is stored in x's memory."""
     cdef int64_t mask = select_saved(op, inputs)
     for i in op.saved:
         if mask & 1 and i >= 0 and (<TensorBase>inputs[i]).block == x.block:
@@ -272,7 +282,7 @@ cdef bint overwrites_saved(OpBase op, tuple inputs, TensorBase x) except -1:
 
 
 cdef bint fits(Entry e, TensorBase x) noexcept:
-    """Whether a kernel makes one output, of x's shape and dtype."""
+    """Return True if a kernel has one output, of x's shape and dtype."""
     cdef int d
     if e.flags & VIEW or e.nout != 1 or e.fn == NULL or e.python or e.outs[0].dtype != x.v.dtype \
             or e.outs[0].ndim != x.v.ndim:
@@ -284,14 +294,15 @@ cdef bint fits(Entry e, TensorBase x) noexcept:
 
 
 cdef class Update:
-    """`x op= other`: in x's memory where that is safe and nobody asks for gradients, else by `write(x, op, other)`."""
+    """Compute `x op= other` in place if it is safe without a gradient, else by `write(x, op, other)`."""
     cdef object write
 
     def __init__(self, write):
         self.write = write
 
     def __call__(self, TensorBase x, OpBase op, other):
-        if not lazy_mode() and isinstance(other, TensorBase) and (<TensorBase>other).v.dtype == x.v.dtype and x._can_track \
+        if not lazy_mode() and isinstance(other, TensorBase) \
+                and (<TensorBase>other).v.dtype == x.v.dtype and x._can_track \
                 and not x.flags & (TRACKED | VIEW) and x.block != NULL and not x.block.readonly \
                 and try_into(op, (x, other), (), x):
             return x
@@ -302,8 +313,11 @@ connect(into=try_into, renew=renew)
 
 
 def last_writes(list tensors):
-    """(how often ops wrote in the memory of these local tensors, how often it was lent to others): where both are as they
-    were, nobody wrote. None: somebody might be writing now, for the memory is lent, or not ours."""
+    """Return (number of writes by ops, number of times the memory was lent) for these local tensors.
+
+    Equal results mean that the memory was not written in between. None means that another library
+    may be writing, because the memory is lent or foreign.
+    """
     cdef Block *b
     cdef int64_t writes = 0, loans = 0
     for t in tensors:
@@ -316,6 +330,6 @@ def last_writes(list tensors):
 
 
 def lend(TensorBase x):
-    """Somebody is told where the memory of x is, and may write there from now on."""
+    """Record that other code knows the address of x's memory and may write to it."""
     if x.block != NULL:
         x.block.lent += 1
