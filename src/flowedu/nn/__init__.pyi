@@ -79,83 +79,78 @@ from flowedu.oneflow04.nn.records import (
 from typing import Any
 
 def PixelShufflev2(input, h_upscale_factor: int, w_upscale_factor: int, name=None) -> Tensor:
-    """(N, C * r * s, H, W) to (N, C, H * r, W * s), r and s being the factors: each run of r * s channels becomes a block of r rows and s columns."""
+    """Rearrange each group of r * s channels into blocks of r rows and s columns."""
 def avg_pool1d(input, ksize, strides, padding, data_format: str = 'NCW', ceil_mode: bool = False, name=None) -> Tensor:
-    """Mean of each window's real elements; padding does not count."""
+    """Return the mean of each window."""
 def avg_pool2d(input, ksize, strides, padding, data_format: str = 'NCHW', ceil_mode: bool = False, name=None) -> Tensor:
-    """Mean of each window's real elements; padding does not count."""
+    """Return the mean of each window."""
 def avg_pool3d(input, ksize, strides, padding, data_format: str = 'NCDHW', ceil_mode: bool = False, name=None) -> Tensor:
-    """Mean of each window's real elements; padding does not count."""
+    """Return the mean of each window."""
 def batch_normalization(x, mean, variance, offset=None, scale=None, variance_epsilon: float = 1e-05, axis: int = 1, name=None) -> Tensor:
-    """(x - mean) / sqrt(variance + epsilon) * scale + offset, along `axis`."""
-def bias_add(value, bias, data_format: str | None = None, name=None) -> Tensor:
-    """value + bias along the channel axis: 1 for None and NC..., the last for N...C."""
+    """Return (x - mean) / sqrt(variance + variance_epsilon) * scale + offset, along an axis."""
+def bias_add(value, bias, data_format: str | None = None, name=None) -> Tensor: """Add a bias along the channel axis."""
 def combined_margin_loss(x: Tensor, label: Tensor, m1: float = 1.0, m2: float = 0.0, m3: float = 0.0, name=None) -> Tensor:
-    """x, cosines (n, classes), with that of each row's label made harder: cos(m1 * acos(x) + m2) - m3."""
+    """Return cosines with a margin for the label of each row: cos(m1 * acos(x) + m2) - m3."""
 def compat_conv2d(input, filters, strides, padding, data_format: str = 'NCHW', dilations=None, groups: int = 1, name: str | None = None) -> Tensor:
-    """conv2d with TensorFlow's meaning of "SAME" (extra padding at the bottom and right)."""
+    """Compute conv2d with TensorFlow's meaning of "SAME": extra padding is added at the bottom and right."""
 def conv1d(input, filters, strides, padding, data_format: str = 'NCW', dilations=None, groups: int = 1, name=None) -> Tensor:
-    """1-d convolution of (N, C, W) with filters (out, in // groups, k); data_format "NWC": (N, W, C) with (out, k, in // groups)."""
+    """Compute a 1-d convolution."""
 def conv2d(input, filters, strides, padding, data_format: str = 'NCHW', dilations=None, groups: int = 1, name=None) -> Tensor:
-    """2-d convolution of (N, C, H, W) with filters (out, in // groups, kh, kw); data_format "NHWC": (N, H, W, C) with (out, kh, kw, in // groups)."""
+    """Compute a 2-d convolution."""
 def conv2d_transpose(value=None, filter=None, output_shape: Sequence[int] | None = None, strides=None, padding='VALID', data_format: str = 'NCHW', name: str | None = None, input=None, filters=None, dilations=None, groups: int = 1) -> Tensor:
-    """Transposed 2-d convolution: the adjoint of the conv2d that makes `value` out of an image of `output_shape`."""
+    """Compute a transposed 2-d convolution, the adjoint of the conv2d from `output_shape` to `value`."""
 def conv3d(input, filters, strides, padding, data_format: str = 'NCDHW', dilations=None, groups: int = 1, name=None) -> Tensor:
-    """3-d convolution of (N, C, D, H, W) with filters (out, in // groups, kd, kh, kw); data_format "NDHWC": (N, D, H, W, C) with (out, kd, kh, kw, in // groups)."""
+    """Compute a 3-d convolution."""
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank: int = 0, reduction: str = 'mean', zero_infinity: bool = False, name=None) -> Tensor:
-    """Connectionist temporal classification: -log of the probability of each sequence of labels, over all alignments."""
+    """Compute the loss of connectionist temporal classification (CTC)."""
 def distributed_sparse_softmax_cross_entropy_with_logits(labels, logits, name=None) -> Tensor:
-    """Per-sample -log softmax(logits)[label]. labels FIRST: integers of shape logits.shape[:-1] (or with a final 1)."""
+    """Compute -log softmax(logits)[label] of each sample."""
 def dropout(x, rate: float, noise_shape=None, seed: int | None = None, name: str | None = None) -> Tensor:
-    """Each element is dropped with probability `rate` and the rest scaled by 1/(1-rate), while training."""
-def elu(x, alpha: float = 1.0, name=None) -> Tensor: """x where x > 0, alpha * (exp(x) - 1) elsewhere."""
+    """Set elements to 0 with probability `rate` and scale all others by 1/(1-rate), in train jobs."""
+def elu(x, alpha: float = 1.0, name=None) -> Tensor: """Return x where x > 0, and alpha * (exp(x) - 1) elsewhere."""
 def fused_bias_add_dropout(value, bias, data_format: str | None = None, rate: float = 0.0, noise_shape=None, seed: int | None = None, name: str | None = None) -> Tensor:
-    """dropout(bias_add(value, bias, data_format), rate)."""
+    """Return dropout(bias_add(value, bias, data_format), rate)."""
 def fused_bias_add_gelu(value, bias, data_format: str | None = None, name=None) -> Tensor:
-    """gelu(bias_add(value, bias, data_format))."""
+    """Return gelu(bias_add(value, bias, data_format))."""
 def fused_scale_tril(x, diagonal: int = 0, fill_value: float = 0, scale: float = 1, name=None) -> Tensor:
-    """scale * x in the lower triangle of each matrix, fill_value above the diagonal."""
+    """Return scale * x in the lower triangle of each matrix, and a constant above the diagonal."""
 def fused_scale_tril_softmax_dropout(x, diagonal: int = 0, fill_value: float = 0, scale: float = 1, rate: float = 0.0, noise_shape=None, seed: int | None = None, name: str | None = None) -> Tensor:
-    """dropout(softmax(fused_scale_tril(x, diagonal, fill_value, scale)), rate): the weights of causal attention."""
+    """Return dropout(softmax(fused_scale_tril(x))), the weights of causal attention."""
 def fused_self_attention_query_mul_key_and_value(x, head_size: int, alpha: float = 1.0, name=None) -> Tensor:
-    """(alpha * query times key, value) of all heads: (batch, heads, length, length), (batch, heads, length, head_size)."""
-def hardsigmoid(x, name=None) -> Tensor: """Elementwise hardsigmoid."""
-def hardswish(x, name=None) -> Tensor: """Elementwise hardswish."""
-def hardtanh(x, min_val: float = -1.0, max_val: float = 1.0, name=None) -> Tensor: """x kept inside [min_val, max_val]."""
+    """Return the attention scores alpha * query @ key.T, and the values, of all heads."""
+def hardsigmoid(x, name=None) -> Tensor: """Compute hardsigmoid elementwise."""
+def hardswish(x, name=None) -> Tensor: """Compute hardswish elementwise."""
+def hardtanh(x, min_val: float = -1.0, max_val: float = 1.0, name=None) -> Tensor:
+    """Clip elements to [min_val, max_val]."""
 def layer_norm(inputs, gamma=None, beta=None, begin_norm_axis: int = 1, begin_params_axis: int = -1, epsilon: float = 1e-05, name=None) -> Tensor:
-    """Normalised over the axes from begin_norm_axis on, then * gamma + beta (of shape inputs.shape[begin_params_axis:])."""
-def leaky_relu(x, alpha: float = 0.2, name=None) -> Tensor: """x where x > 0, alpha * x elsewhere."""
-def logsoftmax(logits, axis: int | None = None, name=None) -> Tensor: """log(softmax(x)), computed without underflow."""
+    """Normalize over the axes from `begin_norm_axis` on, then multiply by gamma and add beta."""
+def leaky_relu(x, alpha: float = 0.2, name=None) -> Tensor: """Return x where x > 0, and alpha * x elsewhere."""
+def logsoftmax(logits, axis: int | None = None, name=None) -> Tensor: """Compute log(softmax(x)) without underflow."""
 def max_pool1d(input, ksize, strides, padding, data_format: str = 'NCW', ceil_mode: bool = False, name=None) -> Tensor:
-    """Largest element of each window; padding never wins."""
+    """Return the largest element of each window."""
 def max_pool2d(input, ksize, strides, padding, data_format: str = 'NCHW', ceil_mode: bool = False, name=None) -> Tensor:
-    """Largest element of each window; padding never wins."""
+    """Return the largest element of each window."""
 def max_pool3d(input, ksize, strides, padding, data_format: str = 'NCDHW', ceil_mode: bool = False, name=None) -> Tensor:
-    """Largest element of each window; padding never wins."""
-def mish(x, name=None) -> Tensor: """Elementwise mish."""
-def moments(x, axes, keepdims: bool = False, name=None) -> Any: """(mean, biased variance) over `axes`."""
-def prelu(x, alpha, name=None) -> Tensor:
-    """x where x > 0, alpha * x elsewhere; alpha is a blob that broadcasts against x."""
+    """Return the largest element of each window."""
+def mish(x, name=None) -> Tensor: """Compute mish elementwise."""
+def moments(x, axes, keepdims: bool = False, name=None) -> Any: """Return the mean and the biased variance over axes."""
+def prelu(x, alpha, name=None) -> Tensor: """Return x where x > 0, and alpha * x elsewhere."""
 def random_mask_like(like, rate: float, seed: int | None = None, noise_shape=None, name: str | None = None) -> Tensor:
-    """int8, 0 with probability `rate`, else 1, in the shape of `like`: what dropout multiplies by, before it scales."""
-def relu(x, name=None) -> Tensor: """Elementwise relu."""
-def relu6(x, name=None) -> Tensor: """Elementwise relu6."""
+    """Return a random int8 mask in the shape of `like`, as dropout uses it before scaling."""
+def relu(x, name=None) -> Tensor: """Compute relu elementwise."""
+def relu6(x, name=None) -> Tensor: """Compute relu6 elementwise."""
 def sigmoid_cross_entropy_with_logits(labels, logits, name=None) -> Tensor:
-    """Elementwise binary cross-entropy of sigmoid(logits) against float labels."""
+    """Compute the binary cross-entropy of sigmoid(logits) elementwise."""
 def smooth_l1_loss(prediction, label, beta: float = 1.0, name=None) -> Tensor:
-    """x^2 / (2 beta) where x = |prediction - label| is below beta, x - beta / 2 elsewhere; one loss per element."""
-def softmax(logits, axis: int | None = None, name=None) -> Tensor:
-    """exp(x) / sum(exp(x)) along `axis` (default: the last)."""
+    """Compute x^2 / (2 beta) where x = |prediction - label| is below beta, and x - beta / 2 elsewhere."""
+def softmax(logits, axis: int | None = None, name=None) -> Tensor: """Compute exp(x) / sum(exp(x)) along an axis."""
 def softmax_cross_entropy_with_logits(labels, logits, name=None) -> Tensor:
-    """Per-sample -sum(labels * log softmax(logits)) over the last axis; labels are probabilities."""
-def softmax_grad(y, dy, axis: int | None = None, name=None) -> Tensor:
-    """The gradient of softmax's input, where y is its result and dy that one's gradient."""
-def sparse_cross_entropy(labels, prediction, name=None) -> Tensor:
-    """-log(prediction[label]) for every row: prediction holds probabilities, labels come first."""
+    """Compute -sum(labels * log softmax(logits)) over the last axis."""
+def softmax_grad(y, dy, axis: int | None = None, name=None) -> Tensor: """Return the gradient of the input of softmax."""
+def sparse_cross_entropy(labels, prediction, name=None) -> Tensor: """Compute -log(prediction[label]) of each row."""
 def sparse_softmax_cross_entropy_with_logits(labels, logits, name=None) -> Tensor:
-    """Per-sample -log softmax(logits)[label]. labels FIRST: integers of shape logits.shape[:-1] (or with a final 1)."""
-def swish(x, beta: float = 1.0, name=None) -> Tensor: """x * sigmoid(beta * x)."""
+    """Compute -log softmax(logits)[label] of each sample."""
+def swish(x, beta: float = 1.0, name=None) -> Tensor: """Return x * sigmoid(beta * x)."""
 def torch_conv2d_transpose(value=None, filter=None, output_padding: Sequence[int] | None = None, strides=1, padding_needed: Sequence[int] = ..., data_format: str = 'NCHW', name: str | None = None, input=None, filters=None, dilations=None) -> Tensor:
-    """conv2d_transpose as PyTorch has it: the size of the result is (size - 1) * stride + window - padding_needed + output_padding. padding_needed: twice PyTorch's padding, of height and width."""
-def tril(x, diagonal: int = 0, fill_value: float = 0, name=None) -> Tensor:
-    """The lower triangle of each matrix (the last two axes), `fill_value` above the diagonal."""
+    """Compute conv2d_transpose with PyTorch's parameters."""
+def tril(x, diagonal: int = 0, fill_value: float = 0, name=None) -> Tensor: """Return the lower triangle of each matrix."""

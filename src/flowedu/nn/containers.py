@@ -1,24 +1,27 @@
-"""Modules that hold modules: Sequential, ModuleList, ModuleDict."""
+"""Modules that contain modules: Sequential, ModuleList, and ModuleDict."""
 from __future__ import annotations
 
 import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Generic, TypeVar
 
 from flowedu.core.layers.module import Module
 from flowedu.core.values import thread_state as ambient
 from flowedu.errors import AxisError, CallError, DTypeError
 
+M = TypeVar("M")
+
 
 class _Numbered(Module):
-    """Children under the names "0", "1", ..., used like a list."""
+    """Base class of containers whose children have the names "0", "1", ... and that are used like lists."""
 
     def _key(self, index) -> str:
         n = len(self)
         i = operator.index(index)
         if not -n <= i < n:
-            raise AxisError(f"{type(self).__name__}: index {i} is out of range", expected=f"an index in [{-n}, {n - 1}]",
-                            got=str(i), fix="-1 is the last one")
+            raise AxisError(f"{type(self).__name__}: index {i} is out of range",
+                            expected=f"an index in [{-n}, {n - 1}]", got=str(i), fix="-1 is the last one")
         return list(self._modules)[i]
 
     def _renumber(self, modules: Iterable[Module]) -> None:
@@ -54,12 +57,12 @@ class _Numbered(Module):
         return any(m is module for m in self._modules.values())
 
     def append(self, module: Module):
-        """Add a module at the end. Returns self."""
+        """Append a module and return self."""
         self.add_module(str(len(self)), module)
         return self
 
     def extend(self, modules: Iterable[Module]):
-        """Add modules at the end. Returns self."""
+        """Append modules and return self."""
         if not isinstance(modules, Iterable):
             raise CallError(f"{type(self).__name__}.extend should be called with an iterable, but got "
                             f"{type(modules).__name__}", expected="a list of modules", got=repr(modules)[:60],
@@ -69,7 +72,7 @@ class _Numbered(Module):
         return self
 
     def insert(self, index: int, module: Module):
-        """Put a module before position `index`. Returns self."""
+        """Insert a module before position `index` and return self."""
         if not isinstance(module, Module):
             raise DTypeError(f"{type(module).__name__} is not a Module subclass", expected="an nn.Module",
                              got=type(module).__name__, fix="pass an instance, such as nn.ReLU()")
@@ -79,17 +82,24 @@ class _Numbered(Module):
         return self
 
     def pop(self, index: int = -1) -> Module:
-        """Take the module at `index` out."""
+        """Remove the module at `index` and return it."""
         module = self[index]
         del self[index]
         return module
 
 
 class Sequential(_Numbered):
-    """Modules called one after the other, each with the result of the previous one.
+    """Chain of modules; each is called with the result of the previous one.
 
-    Sequential(a, b, ...) or Sequential(OrderedDict(first=a, second=b)). Index, slice, len and iteration work;
-    a slice is a Sequential that keeps the names.
+    It supports indices, slices, len, and iteration; a slice is a Sequential that keeps the names.
+
+    Args:
+        *args: modules, or one dict {name: module}.
+
+    Example:
+        >>> model = flow.nn.Sequential(flow.nn.Linear(3, 4), flow.nn.ReLU())
+        >>> model(flow.zeros(2, 3)).shape
+        oneflow.Size([2, 4])
     """
 
     def __init__(self, *args):
@@ -116,7 +126,13 @@ class Sequential(_Numbered):
 
 
 class ModuleList(_Numbered):
-    """A list of modules whose parameters count. It has no forward: index it or go through it."""
+    """List of modules whose parameters are registered.
+
+    It has no forward method: the owner indexes it or iterates over it.
+
+    Args:
+        modules: initial modules; default: none.
+    """
 
     def __init__(self, modules: Iterable[Module] | None = None):
         super().__init__()
@@ -132,62 +148,75 @@ class ModuleList(_Numbered):
     __iadd__ = _Numbered.extend
 
 
-class ModuleDict(Module):
-    """Modules under names, used like a dict."""
+class NamedMembers(Module, Generic[M]):
+    """Base class of containers that are used like dicts. `_members` has their modules or parameters."""
+
+    @property
+    def _members(self) -> dict[str, M]:
+        raise NotImplementedError
+
+    def __getitem__(self, key: str) -> M:
+        return self._members[key]
+
+    def __delitem__(self, key: str) -> None:
+        self.pop(key)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._members))
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._members
+
+    def keys(self):
+        """Return the names."""
+        return self._members.keys()
+
+    def values(self):
+        """Return the modules or parameters."""
+        return self._members.values()
+
+    def items(self):
+        """Return the (name, module or parameter) pairs."""
+        return self._members.items()
+
+    def pop(self, key: str) -> M:
+        """Remove the module or parameter of a name and return it."""
+        ambient.changes += 1
+        return self._members.pop(key)
+
+    def clear(self) -> None:
+        """Remove everything."""
+        ambient.changes += 1
+        self._members.clear()
+
+
+class ModuleDict(NamedMembers[Module]):
+    """Dict of modules whose parameters are registered.
+
+    Args:
+        modules: dict {name: module} or (name, module) pairs; default: empty.
+    """
 
     def __init__(self, modules: Mapping[str, Module] | Iterable | None = None):
         super().__init__()
         if modules is not None:
             self.update(modules)
 
-    def __getitem__(self, key: str) -> Module:
-        return self._modules[key]
+    @property
+    def _members(self) -> dict[str, Module]:
+        return self._modules
 
     def __setitem__(self, key: str, module: Module) -> None:
         self.add_module(key, module)
 
-    def __delitem__(self, key: str) -> None:
-        del self._modules[key]
-        ambient.changes += 1
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(list(self._modules))
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._modules
-
-    def keys(self):
-        """The names."""
-        return self._modules.keys()
-
-    def values(self):
-        """The modules."""
-        return self._modules.values()
-
-    def items(self):
-        """(name, module) pairs."""
-        return self._modules.items()
-
-    def pop(self, key: str) -> Module:
-        """Take a module out."""
-        module = self._modules[key]
-        del self._modules[key]
-        ambient.changes += 1
-        return module
-
-    def clear(self) -> None:
-        """Take all out."""
-        self._modules.clear()
-        ambient.changes += 1
-
     def update(self, modules: Mapping[str, Module] | Iterable) -> None:
         """Add the modules of a dict, or of (name, module) pairs."""
         if not isinstance(modules, (Mapping, ModuleDict, Iterable)):
-            raise CallError(f"ModuleDict.update should be called with an iterable of key/value pairs, but got "
-                            f"{type(modules).__name__}", expected="a dict of modules", got=repr(modules)[:60],
-                            fix="nn.ModuleDict({'name': module})")
+            raise CallError(f"ModuleDict.update should be called with an iterable of key/value pairs, "
+                            f"but got {type(modules).__name__}", expected="a dict of modules",
+                            got=repr(modules)[:60], fix="nn.ModuleDict({'name': module})")
         for key, module in modules.items() if hasattr(modules, "items") else modules:
             self[key] = module

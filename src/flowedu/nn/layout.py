@@ -1,22 +1,20 @@
-"""Layouts of images, and how many windows fit: shared by convolution and pooling over one, two and three axes.
+"""Image layouts and window counts, shared by convolution and pooling over one, two, and three axes.
 
-The ops work channels first. Channels-last arrays are turned on the way in and back on the way out.
+The ops work with channels first. Channels-last arrays are permuted before the op and back after it.
 """
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flowedu import ops
+from flowedu.core.ops.view import contiguous, transpose
 from flowedu.errors import ArgumentError, CheckError, ShapeError
 from flowedu.ops.padding import out_size
 
-_o = ops.REGISTRY
 FORMATS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 
 def channels_last(what: str, data_format: str, axes: int, error: type = ArgumentError) -> bool:
-    """Return True if channels are last in this layout of `axes` spatial axes; raise `error` for other
-    layouts.
+    """Return True if the layout of `axes` spatial axes has channels last; raise `error` for unknown layouts.
     """
     first, last = FORMATS[axes]
     if not isinstance(data_format, str) or data_format.upper() not in (first, last):
@@ -29,18 +27,18 @@ def check_rank(what: str, name: str, x, layout: str) -> None:
     """Raise unless x has an axis for every letter of the layout."""
     if len(x.shape) != len(layout):
         raise CheckError(f"{what}: {name} has {len(x.shape)} axes instead of {len(layout)}", got=str(x.shape),
-                         expected=f"({', '.join(layout)})", fix="flow.reshape it, or use the function for as many axes as "
-                         "it has")
+                         expected=f"({', '.join(layout)})",
+                         fix="flow.reshape it, or use the function for as many axes as it has")
 
 
 def to_first(x):
-    """(N, ..., C) to (N, C, ...), packed."""
-    return _o["contiguous"](_o["transpose"](x, perm=(0, x.ndim - 1, *range(1, x.ndim - 1))))
+    """Permute (N, ..., C) to (N, C, ...), contiguous."""
+    return contiguous(transpose(x, perm=(0, x.ndim - 1, *range(1, x.ndim - 1))))
 
 
 def to_last(x):
-    """(N, C, ...) to (N, ..., C), a view."""
-    return _o["transpose"](x, perm=(0, *range(2, x.ndim), 1))
+    """Permute (N, C, ...) to (N, ..., C), a view."""
+    return transpose(x, perm=(0, *range(2, x.ndim), 1))
 
 
 def check_positive(what: str, **named: Sequence[int]) -> None:
@@ -51,14 +49,15 @@ def check_positive(what: str, **named: Sequence[int]) -> None:
                                 fix=f"{name}=1, say")
 
 
-def count_windows(what: str, sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int],
-                  dilations: Sequence[int] | None = None) -> tuple[int, ...]:
-    """How many windows fit along each spatial axis; raises where none does."""
+def count_windows(what: str, sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int],
+                  pads: Sequence[int], dilations: Sequence[int] | None = None) -> tuple[int, ...]:
+    """Return the number of windows along each spatial axis; raise if no window fits."""
     spread = dilations or (1,) * len(sizes)
-    counts = tuple(out_size(n, *pads[2 * i:2 * i + 2], kernel[i], strides[i], spread[i]) for i, n in enumerate(sizes))
+    counts = tuple(out_size(n, *pads[2 * i:2 * i + 2], kernel[i], strides[i], spread[i])
+                   for i, n in enumerate(sizes))
     if min(counts) < 1:
         raise ShapeError(f"{what}: the window does not fit into the padded input",
-                         expected=f"sizes of {tuple((k - 1) * d + 1 for k, d in zip(kernel, spread))} or more, padding "
-                         "included", got=f"{tuple(sizes)} with pads {tuple(pads)}",
+                         expected=f"sizes of {tuple((k - 1) * d + 1 for k, d in zip(kernel, spread))} or "
+                         f"more, padding included", got=f"{tuple(sizes)} with pads {tuple(pads)}",
                          fix='padding="SAME", or a smaller window' + (" or dilation" if dilations else ""))
     return counts

@@ -1,4 +1,4 @@
-"""Modules that hold parameters: ParameterList, ParameterDict."""
+"""Modules that contain parameters: ParameterList and ParameterDict."""
 from __future__ import annotations
 
 import operator
@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from flowedu.core.layers.module import Module
 from flowedu.core.layers.parameter import Parameter
-from flowedu.core.values import thread_state as ambient
 from flowedu.errors import AxisError, CallError, DTypeError
+from flowedu.nn.containers import NamedMembers
 from flowedu.tensor import Tensor
 
 
@@ -21,7 +21,7 @@ def _as_parameter(value) -> Parameter | None:
 
 
 class _Parameters(Module):
-    """Base class that prints named parameters."""
+    """Base class that prints the named parameters."""
 
     def __repr__(self) -> str:
         lines = [f"  ({name}): " + ("None" if p is None else "Parameter containing: [{} of size {}]".format(
@@ -31,7 +31,13 @@ class _Parameters(Module):
 
 
 class ParameterList(_Parameters):
-    """A list of parameters; tensors put into it become parameters. It may also contain lists of them."""
+    """List of parameters that are registered; tensors put into it become parameters.
+
+    It may also contain ParameterLists and ParameterDicts.
+
+    Args:
+        values: initial parameters or tensors; default: none.
+    """
 
     def __init__(self, values: Iterable | None = None):
         super().__init__()
@@ -44,8 +50,8 @@ class ParameterList(_Parameters):
             return ParameterList(listed[index])
         n, i = len(listed), operator.index(index)
         if not -n <= i < n:
-            raise AxisError(f"ParameterList: index {i} is out of range", expected=f"an index in [{-n}, {n - 1}]",
-                            got=str(i), fix="-1 is the last one")
+            raise AxisError(f"ParameterList: index {i} is out of range",
+                            expected=f"an index in [{-n}, {n - 1}]", got=str(i), fix="-1 is the last one")
         return listed[i]
 
     def __setitem__(self, index: int, value) -> None:
@@ -69,14 +75,15 @@ class ParameterList(_Parameters):
         return iter([both[str(i)] for i in range(len(both))])
 
     def append(self, value) -> ParameterList:
-        """Add one at the end. Returns self."""
+        """Append a parameter or tensor and return self."""
         self._put(str(len(self)), value)
         return self
 
     def extend(self, values: Iterable) -> ParameterList:
-        """Add several at the end. Returns self."""
+        """Append parameters or tensors and return self."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
-            raise CallError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}",
+            raise CallError(f"ParameterList.extend should be called with an iterable, but got "
+                            f"{type(values).__name__}",
                             expected="a list of parameters", got=repr(values)[:60], fix="append(p) adds one")
         for v in list(values):
             self.append(v)
@@ -85,60 +92,30 @@ class ParameterList(_Parameters):
     __iadd__ = extend
 
 
-class ParameterDict(_Parameters):
-    """Parameters under names; tensors put into it become parameters."""
+class ParameterDict(_Parameters, NamedMembers[Parameter]):
+    """Dict of parameters that are registered; tensors put into it become parameters.
+
+    Args:
+        parameters: dict {name: parameter or tensor} or pairs; default: empty.
+    """
 
     def __init__(self, parameters: Mapping | Iterable | None = None):
         super().__init__()
         if parameters is not None:
             self.update(parameters)
 
-    def __getitem__(self, key: str) -> Parameter:
-        return self._parameters[key]
+    @property
+    def _members(self) -> dict[str, Parameter]:
+        return self._parameters
 
     def __setitem__(self, key: str, value) -> None:
         self.register_parameter(key, _as_parameter(value))
 
-    def __delitem__(self, key: str) -> None:
-        del self._parameters[key]
-        ambient.changes += 1
-
-    def __len__(self) -> int:
-        return len(self._parameters)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(list(self._parameters))
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._parameters
-
-    def keys(self):
-        """The names."""
-        return self._parameters.keys()
-
-    def values(self):
-        """The parameters."""
-        return self._parameters.values()
-
-    def items(self):
-        """(name, parameter) pairs."""
-        return self._parameters.items()
-
     def get(self, key: str, default=None):
-        """The parameter of a name, or `default`."""
+        """Return the parameter of a name, or `default`."""
         return self._parameters.get(key, default)
 
-    def pop(self, key: str) -> Parameter:
-        """Take a parameter out."""
-        ambient.changes += 1
-        return self._parameters.pop(key)
-
-    def clear(self) -> None:
-        """Take all out."""
-        self._parameters.clear()
-        ambient.changes += 1
-
     def update(self, parameters: Mapping | Iterable) -> None:
-        """Add those of a dict, or of (name, parameter) pairs."""
+        """Add the parameters of a dict, or of (name, parameter) pairs."""
         for key, p in parameters.items() if hasattr(parameters, "items") else parameters:
             self[key] = p

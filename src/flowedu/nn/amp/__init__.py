@@ -1,7 +1,6 @@
-"""flow.amp: layers compute in 16 bits where that is enough, and in float32 where it is not.
+"""flow.amp: automatic mixed precision with 16-bit floats and float32.
 
-    scaler = flow.amp.GradScaler()
-    with flow.amp.autocast("cpu", dtype=flow.float16):
+    scaler = flow.amp.GradScaler() with flow.amp.autocast("cpu", dtype=flow.float16):
         loss = loss_of(model(x), y)
     scaler.scale(loss).backward()
     scaler.step(optimizer)

@@ -1,5 +1,7 @@
-"""autocast: a block in which every op computes in the type that its list says (lists.py), whatever answers its calls: eager
-ops, a graph or a job that is being built. Its gradient follows from the casts."""
+"""autocast: a block in which every op computes in the dtype that its list states (lists.py).
+
+It applies to eager ops and to graphs and jobs that are being built. Gradients follow from the casts.
+"""
 from __future__ import annotations
 
 import functools
@@ -7,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from flowedu.core.eager.dispatch import TensorBase, is_grad_enabled, set_amp
+from flowedu.core.ops import view
 from flowedu.core.ops.call import OpBase
-from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.dtype import HALVES
 from flowedu.core.values.thread_state import register_fields, thread_state
@@ -16,23 +18,22 @@ from flowedu.errors import ArgumentError, DeviceError, DTypeError
 from flowedu.nn.amp.lists import AS_FIRST, MIXED, NARROW, WIDE
 from flowedu.tensor import device
 
-register_fields(amp=None)             # f(op, inputs): the inputs in the types that the op computes in
+register_fields(amp=None)             # f(op, inputs): the inputs in the dtypes that the op computes in
 
-KINDS = {"cpu": dt.bfloat16, "cuda": dt.float16}                 # of devices: the type unless one is given
-_CAST = REGISTRY["cast"]
+KINDS = {"cpu": dt.bfloat16, "cuda": dt.float16}                 # default dtype of each device
 LISTS = {op: listed for listed in (NARROW, WIDE, AS_FIRST, MIXED) for op in listed}
-FLOATS = (*HALVES, dt.float32)                                   # float64 stays what it is
+FLOATS = (*HALVES, dt.float32)                                   # float64 is not cast
 
 
 class _Casts:
-    """Chooses types for one block: `thread_state.amp`. A parameter is cast once in a block, and after it was written."""
+    """Casts of one block, stored in `thread_state.amp`; a parameter is cast once per block and write."""
 
     def __init__(self, dtype: dt.dtype, keeps: bool):
         self.dtype, self.keeps = dtype, keeps
         self.kept: dict[int, tuple[Any, int, bool, Any]] = {}
 
     def __call__(self, op: OpBase, inputs: tuple) -> tuple:
-        """Of each op call of the thread: the usual case, that nothing is to be cast, comes first."""
+        """Cast the inputs of an op call; the usual case, no cast, is checked first."""
         kind = LISTS.get(op)
         if kind is MIXED:
             return inputs
@@ -40,7 +41,8 @@ class _Casts:
             half = self.dtype
             for x in inputs:
                 if x.dtype is not half:
-                    return tuple([self._narrowed(x) if x.dtype in FLOATS and x.dtype is not half else x for x in inputs])
+                    return tuple([self._narrowed(x) if x.dtype in FLOATS and x.dtype is not half else x
+                                  for x in inputs])
             return inputs
         if kind is WIDE:
             return tuple([self._cast(x, dt.float32) if x.dtype in HALVES else x for x in inputs])
@@ -69,7 +71,7 @@ class _Casts:
 
     @staticmethod
     def _cast(x: TensorBase, dtype: dt.dtype) -> TensorBase:
-        return x if x.dtype is dtype else _CAST.call((x,), (dtype,))
+        return x if x.dtype is dtype else view.cast.call((x,), (dtype,))
 
 
 class autocast:  # noqa: N801
@@ -90,14 +92,16 @@ class autocast:  # noqa: N801
                  cache_enabled: bool | None = None):
         kind = str(device_type).partition(":")[0]
         if kind not in KINDS:
-            raise ArgumentError("autocast: there is no such kind of device", expected=" or ".join(map(repr, KINDS)),
+            raise ArgumentError("autocast: there is no such kind of device",
+                                expected=" or ".join(map(repr, KINDS)),
                                 got=repr(device_type), fix='autocast("cpu")')
         if enabled and kind == "cuda" and not device.gpus():
             raise DeviceError("autocast: there is no GPU", expected='a GPU, or "cpu"', got=repr(device_type),
                               fix='autocast("cpu"), or enabled=flow.cuda.is_available()')
         self.device, self.fast_dtype = kind, get_autocast_dtype(kind) if dtype is None else dtype
         if enabled and self.fast_dtype not in HALVES and self.fast_dtype is not dt.float32:
-            raise DTypeError("autocast: it cannot compute in this type", expected="flow.bfloat16 or flow.float16",
+            raise DTypeError("autocast: it cannot compute in this type",
+                             expected="flow.bfloat16 or flow.float16",
                              got=repr(dtype), fix=f'autocast("{kind}", dtype=flow.bfloat16)')
         self.enabled = bool(enabled) and self.fast_dtype in HALVES
         self.cache_enabled = cache_enabled is None or bool(cache_enabled)
@@ -125,11 +129,19 @@ class autocast:  # noqa: N801
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """Whether this line runs inside autocast."""
+    """Return True inside an enabled autocast block.
+
+    Args:
+        device_type: "cpu" or "cuda"; default: any device.
+    """
     return thread_state.amp is not None
 
 
 def get_autocast_dtype(device_type: str = "cpu") -> dt.dtype:
-    """Return autocast's dtype: that of the enclosing block, else the default of the kind of device."""
+    """Return the dtype of the enclosing autocast block, or the default of the device.
+
+    Args:
+        device_type: "cpu" or "cuda".
+    """
     inside = thread_state.amp
     return inside.dtype if inside is not None else KINDS.get(str(device_type).partition(":")[0], dt.float16)

@@ -22,7 +22,8 @@ def _ops(names: str) -> frozenset[Op]:
 NARROW = _ops("""matmul conv2d conv2d_input_grad conv2d_weight_grad attention attention_grad lstm lstm_grad gru gru_grad rnn
 rnn_grad""")
 
-WIDE = _ops("""acos asin cosh exp expm1 log log10 log2 log1p reciprocal reciprocal_no_nan rsqrt sinh tan pow softplus
+WIDE = _ops(
+    """acos asin cosh exp expm1 log log10 log2 log1p reciprocal reciprocal_no_nan rsqrt sinh tan pow softplus
 sum prod cumsum linear_scan softmax log_softmax layer_norm squared_difference xlogy erfinv
 sparse_softmax_cross_entropy softmax_cross_entropy sigmoid_cross_entropy binary_cross_entropy ctc_loss
 inverse det solve slogdet cholesky leading_minor eigh svd qr lu pseudo_inverse matrix_exp rfft irfft
@@ -30,4 +31,5 @@ exp2 xdivy lgamma""")
 
 AS_FIRST = _ops("bias_add")
 
-MIXED = _ops("batch_norm batch_norm_infer batch_norm_grad cast") | {op for op in REGISTRY.values() if op.mutates}
+MIXED = _ops("batch_norm batch_norm_infer batch_norm_grad cast") | {op for op in REGISTRY.values()
+                                                                    if op.mutates}

@@ -1,4 +1,4 @@
-"""embedding_bag: sums, means or maxima of rows of a table, bag by bag."""
+"""embedding_bag: sums, means, or maxima of the rows of a table, per bag of indices."""
 from __future__ import annotations
 
 from math import inf
@@ -20,23 +20,25 @@ MODES = ("sum", "mean", "max")
 
 
 def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> tuple[Tensor, int]:
-    """For each index in a row the number of its bag, and how many bags there are."""
+    """Return the number of its bag for each index of a flat input, and the number of bags."""
     if input.ndim == 2:
         if offsets is not None:
-            raise ArgumentError("embedding_bag: if input is 2D, then offsets has to be None, as input is treated is a "
-                                "mini-batch of fixed length sequences", expected="offsets=None",
-                                got=f"offsets {tuple(offsets.shape)}", fix="input.reshape(-1), if the offsets hold")
+            raise ArgumentError("embedding_bag: if input is 2D, then offsets has to be None, as input is "
+                                "treated is a mini-batch of fixed length sequences", expected="offsets=None",
+                                got=f"offsets {tuple(offsets.shape)}",
+                                fix="input.reshape(-1), if the offsets hold")
         n, length = input.shape
         with made_with(input):
             return arange(n).unsqueeze(1).expand(n, length).reshape(-1), n
     if input.ndim != 1 or offsets is None or offsets.ndim != 1:
         raise ShapeError("embedding_bag: offsets has to be a 1D Tensor, input 1D or 2D",
                          expected="input (bags, length), or input (indices,) and offsets (bags,)",
-                         got=f"input {tuple(input.shape)}, offsets {None if offsets is None else tuple(offsets.shape)}",
+                         got=f"input {tuple(input.shape)}, offsets "
+                         f"{None if offsets is None else tuple(offsets.shape)}",
                          fix="offsets: where each bag begins in the input, from 0")
     if include_last_offset and not offsets.shape[0]:
-        raise ShapeError("embedding_bag: include_last_offset needs at least one offset", expected="offsets (bags + 1,)",
-                         got="no offset", fix="flow.tensor([0]) for no bags")
+        raise ShapeError("embedding_bag: include_last_offset needs at least one offset",
+                         expected="offsets (bags + 1,)", got="no offset", fix="flow.tensor([0]) for no bags")
     n = offsets.shape[0] - bool(include_last_offset)
     offsets = _checked_offsets(offsets, input.shape[0])
     with made_with(input):
@@ -45,51 +47,64 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
 
 
 def _checked_offsets(offsets: Tensor, length: int) -> Tensor:
-    """Return the offsets, checked: they begin at 0, never decrease, and end within the input."""
+    """Return the offsets after checking that they start at 0, never decrease, and end within the input."""
     offsets = require_range(
-        offsets, 0, 0, tested=offsets[:1], problem="embedding_bag: offsets[0] has to be 0, i.e., the first sequence in the "
-        "mini-batch has to start from position 0", expected="0", fix="flow.tensor([0, ...])")
+        offsets, 0, 0, tested=offsets[:1], problem="embedding_bag: offsets[0] has to be 0, i.e., the first "
+        "sequence in the mini-batch has to start from position 0", expected="0", fix="flow.tensor([0, ...])")
     offsets = require_range(
         offsets, 0, tested=offsets[1:] - offsets[:-1], problem="embedding_bag: offsets decrease",
-        expected="steps of 0 or more between offsets", fix="offsets.sort().values, with the bags in the same order")
+        expected="steps of 0 or more between offsets",
+        fix="offsets.sort().values, with the bags in the same order")
     return require_range(
         offsets, 0, length, problem="embedding_bag: an offset is beyond the input",
         expected=f"at most {length}, the number of indices", fix="begin each bag within the input")
 
 
 def _maxima(rows: Tensor, bag: Tensor, n: int) -> Tensor:
-    """The largest of each bag's rows, element by element; of equal ones the first has the gradient."""
+    """Return the element-wise maxima of each bag's rows; the first of equal elements gets the gradient."""
     length, at = rows.shape[0], bag.unsqueeze(1).expand(rows.shape)               # eager: scatter_reduce is
     if not length:
-        return zeros(n, rows.shape[1], dtype=rows.dtype) + rows.sum(0)                    # with the history of no rows
+        # With the history of no rows.
+        return zeros(n, rows.shape[1], dtype=rows.dtype) + rows.sum(0)
     own = rows.detach()
-    top = scatter_reduce(zeros(n + 1, rows.shape[1], dtype=rows.dtype), 0, at, own, "amax", include_self=False)
+    top = scatter_reduce(zeros(n + 1, rows.shape[1], dtype=rows.dtype), 0, at, own, "amax",
+                         include_self=False)
     place = E.where(E.eq(own, top[bag]), arange(length).unsqueeze(1), length - 1)
     first = scatter_reduce(full((n + 1, rows.shape[1]), length, dtype=dt.int64), 0, at, place, "amin")[:n]
     return E.where(E.lt(first, length), gather(rows, 0, E.clamp(first, max=length - 1)), 0.0)
 
 
 def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None,
-                  norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
+                  norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean",
+                  sparse: bool = False,
                   per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
                   padding_idx: int | None = None) -> Tensor:
-    """The rows of `weight` that each bag of indices names, as one: their sum, mean or maximum.
+    """Return the sum, mean, or maximum of the rows of `weight` for each bag of indices.
 
     Args:
-        input: indices, (bags, length), or all bags in a row, (indices,), with `offsets` (bags,) where each begins.
-        weight: (rows, size). max_norm, norm_type, scale_grad_by_freq, sparse: as in embedding.
-        mode: "sum", "mean" or "max". per_sample_weights: a factor for each index, with "sum" only.
-        include_last_offset: the last offset is the end of the last bag; indices from there on belong to no bag.
-        padding_idx: an index that counts for nothing.
+        input: indices, (bags, length), or (indices,) with `offsets`.
+        weight: the table, (rows, size).
+        offsets: (bags,) start of each bag in a flat input; default: None, for an input with two axes.
+        max_norm: rows with a larger norm are scaled down to it first, in place (eager only); default: no
+            limit.
+        norm_type: p of the norm for `max_norm`.
+        scale_grad_by_freq: divide the gradient of a row by the number of its uses in the batch.
+        mode: "sum", "mean", or "max". The maxima of flat inputs are eager only.
+        sparse: accepted for compatibility; gradients are dense.
+        per_sample_weights: factor of each index, for "sum" only; default: 1.
+        include_last_offset: the last offset is the end of the last bag; later indices belong to no bag.
+        padding_idx: index that is left out of the bags; default: none.
 
-    Returns: (bags, size); zeros for an empty bag. Maxima of bags in a row are eager only.
+    Returns:
+        A tensor (bags, size), with zeros for empty bags.
     """
     inert("nn.functional.embedding_bag(sparse)", bool(sparse), False, "gradients are dense")
     if mode not in MODES:
-        raise ArgumentError("embedding_bag: mode has to be one of sum, mean, max", expected='"sum", "mean" or "max"',
-                            got=repr(mode), fix='mode="mean"')
+        raise ArgumentError("embedding_bag: mode has to be one of sum, mean, max",
+                            expected='"sum", "mean" or "max"', got=repr(mode), fix='mode="mean"')
     if per_sample_weights is not None and mode != "sum":
-        raise ArgumentError("embedding_bag: per_sample_weights is only supported for mode='sum'", expected='mode="sum"',
+        raise ArgumentError("embedding_bag: per_sample_weights is only supported for mode='sum'",
+                            expected='mode="sum"',
                             got=f"mode={mode!r}", fix="embedding(input, weight), then multiply and reduce")
     if per_sample_weights is not None and per_sample_weights.shape != input.shape:
         raise ShapeError("embedding_bag: expected per_sample_weights to have the same shape as input",

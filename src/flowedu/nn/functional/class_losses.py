@@ -1,124 +1,149 @@
-"""Losses of classes: cross_entropy, nll_loss, and the margins that make cosines harder to tell apart."""
+"""Classification losses: cross_entropy, nll_loss, and margins for cosines."""
 from __future__ import annotations
 
 import math
 
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops import elementwise, view
+from flowedu.core.ops.elementwise import cos, equal, mul, neg, where
 from flowedu.core.ops.promote import cast, scalar
+from flowedu.core.ops.reduce import sum as sum_op
+from flowedu.core.ops.view import cast as cast_op
+from flowedu.core.ops.view import reshape
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CheckError, DTypeError, KernelError, OutOfRangeError, ShapeError
-from flowedu.nn.functional.common import check_floats, check_tensor, reduced, reshaped, total
+from flowedu.nn.functional.common import Ints, ValueT, check_floats, check_tensor, reduced, reshaped, total
+from flowedu.ops import index
+from flowedu.ops import softmax as softmax_ops
 from flowedu.ops.bounds import straight
+from flowedu.ops.functions import acos
+from flowedu.ops.order import range as range_op
+from flowedu.ops.scatter import dim_gather
+from flowedu.ops.softmax import softmax_cross_entropy
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.devices import made_with
 
-_r = REGISTRY
-_CROSS_ENTROPY = REGISTRY["sparse_softmax_cross_entropy"]
-
 
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
                   reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
-    """-log softmax(input) at the target class; or -sum(target * log softmax(input)) where target holds
+    """Return the cross entropy of logits and class indices or class probabilities.
+
+    The loss is -log softmax(input) at the target class, or -sum(target * log softmax(input)) for
     probabilities.
 
     Args:
-        input: logits (N, C, ...), or (C,). target: class indices, integers (N, ...) or (); or probabilities
-            like input.
-        weight: (C,) how much each class counts. The mean is weighted too (not for probabilities).
-        ignore_index: samples of this class do not count.
-        label_smoothing: this share of the target is spread evenly over all classes.
+        input: logits (N, C, ...) or (C,).
+        target: class indices, integers (N, ...) or (), or probabilities of the input's shape.
+        weight: (C,) weight of each class; default: 1. The mean over class indices is weighted as well.
+        ignore_index: targets of this class contribute neither a loss nor a gradient.
+        reduction: "mean", "sum", or "none".
+        label_smoothing: share of the target that is spread evenly over all classes, 0 to 1.
 
     Raises:
         OutOfRangeError (an IndexError and RuntimeError): a class outside [0, C).
         DTypeError, ShapeError (RuntimeErrors): arguments that do not fit.
+
+    Example:
+        >>> flow.nn.functional.cross_entropy(flow.zeros(1, 2), flow.tensor([0])).item()
+        0.6931471824645996
     """
     check_floats("cross_entropy", input)
     check_tensor("cross_entropy", target, "target")
     if not 0.0 <= label_smoothing <= 1.0:
-        raise ArgumentError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}",
+        raise ArgumentError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: "
+                            f"{label_smoothing}",
                             expected="a share", got=str(label_smoothing), fix="label_smoothing=0.1 is usual")
     if not input.ndim:
-        raise ShapeError("cross_entropy: the input has no classes", expected="(N, C, ...) or (C,)", got="a 0-dim tensor",
-                         fix="input.reshape(1, -1)")
+        raise ShapeError("cross_entropy: the input has no classes", expected="(N, C, ...) or (C,)",
+                         got="a 0-dim tensor", fix="input.reshape(1, -1)")
     axis = 1 if input.ndim > 1 else 0
     classes = input.shape[axis]
     if weight is not None and tuple(weight.shape) != (classes,):
-        raise ShapeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes "
-                         f"but got weight tensor of shape: {list(weight.shape)}", expected=f"({classes},)",
+        raise ShapeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes "
+                         f"or no classes but got weight tensor of shape: {list(weight.shape)}",
+                         expected=f"({classes},)",
                          got=str(tuple(weight.shape)), fix="flow.ones(classes) counts all alike")
     rows = _classes_last(input, axis)
     if target.dtype.is_floating_point:
         return _of_probabilities(rows, target, axis, weight, reduction, label_smoothing, input)
     labels = _labels("cross_entropy", target, (*input.shape[:axis], *input.shape[axis + 1:]), input)
     try:
-        loss = _CROSS_ENTROPY.call((labels, rows), (ignore_index,))[0]
+        loss = softmax_ops.sparse_softmax_cross_entropy.call((labels, rows), (ignore_index,))[0]
     except KernelError as e:
         raise _no_such_class("cross_entropy", e, input, classes, ignore_index) from None
     if label_smoothing == 0.0 and weight is None:
         if reduction != "mean":
             return reduced("cross_entropy", loss, reduction)
-        return _r["div"].call((total(loss), total(_counted(labels, ignore_index, loss.dtype))), ())
+        return elementwise.div.call((total(loss), total(_counted(labels, ignore_index, loss.dtype))), ())
     counts = _counted(labels, ignore_index, loss.dtype)
     if weight is not None:
         safe = _safe(labels, counts)
-        counts = counts * _r["gather"].call((cast(weight, loss.dtype), safe), (0,))
+        counts = counts * index.gather.call((cast(weight, loss.dtype), safe), (0,))
         loss = loss * counts
     if label_smoothing:
-        logs = _r["log_softmax"].call((rows,), (-1,))
+        logs = softmax_ops.log_softmax.call((rows,), (-1,))
         logs = logs if weight is None else logs * cast(weight, logs.dtype)
-        even = _r["neg"](_r["sum"](logs, axis=(logs.ndim - 1,))) * _counted(labels, ignore_index, loss.dtype)
+        even = neg(sum_op(logs, axis=(logs.ndim - 1,))) * _counted(labels, ignore_index, loss.dtype)
         loss = loss * (1 - label_smoothing) + even * (label_smoothing / classes)
     return _mean(loss, counts) if reduction == "mean" else reduced("cross_entropy", loss, reduction)
 
 
-def _classes_last(x, axis: int):
+def _classes_last(x: Tensor, axis: int) -> Tensor:
     if axis == x.ndim - 1:
         return x
-    return _r["transpose"].call((x,), ((*(i for i in range(x.ndim) if i != axis), axis),))
+    return view.transpose.call((x,), ((*(i for i in range(x.ndim) if i != axis), axis),))
 
 
-def _labels(what: str, target, shape: tuple, input):
+def _labels(what: str, target: Tensor, shape: Ints, input: Tensor) -> Tensor:
     """Return target, checked to be integers of this shape."""
     if target.dtype is dt.bool_:
-        raise DTypeError(f"{what}: expected target being integer type, but got {target.dtype!r}", expected="int64",
-                         got=repr(target.dtype), fix="target.long()")
+        raise DTypeError(f"{what}: expected target being integer type, but got {target.dtype!r}",
+                         expected="int64", got=repr(target.dtype), fix="target.long()")
     if tuple(target.shape) != shape:
-        raise ShapeError(f"{what}: Expected target size {list(shape)}, got {list(target.shape)}", expected=f"a class for "
-                         f"each sample of the input {tuple(input.shape)}: {shape}", got=str(tuple(target.shape)),
+        raise ShapeError(f"{what}: Expected target size {list(shape)}, got {list(target.shape)}",
+                         expected=f"a class for each sample of the input {tuple(input.shape)}: {shape}",
+                         got=str(tuple(target.shape)),
                          fix="target.argmax(1) of one-hot targets, or target.float() for probabilities"
                          if target.shape == input.shape else "axis 1 of the input is the axis of classes")
     return target
 
 
-def _counted(labels, ignore_index: int, dtype):
-    """1 for each label that counts, 0 for each that does not."""
-    return cast(E.ne(labels, ignore_index), dtype)         # of uint8 labels -100 names none
+def _counted(labels: Tensor, ignore_index: int, dtype: dt.dtype) -> Tensor:
+    """Return 1 for each label that counts, 0 for each ignored one."""
+    return cast(E.ne(labels, ignore_index), dtype)         # uint8 labels cannot be -100
 
 
-def _safe(labels, counts):
+def _safe(labels: Tensor, counts: Tensor) -> Tensor:
     """Return the labels as indices: 0 for ignored ones."""
     labels = labels if labels.dtype in (dt.int32, dt.int64) else cast(labels, dt.int64)
-    return _r["mul"](labels, cast(counts, labels.dtype))
+    return mul(labels, cast(counts, labels.dtype))
 
 
-def _mean(loss, counts):
-    """sum(loss) / sum(counts). Where nothing counts it is NaN, but no gradient is: 0 of it, not 0 / 0, reaches a sample."""
+def _mean(loss: Tensor, counts: Tensor) -> Tensor:
+    """Return sum(loss) / sum(counts).
+
+    If nothing counts, the mean is NaN, but the gradients of the samples are 0.
+    """
     n = total(counts)
     nothing, zero, one = E.eq(n, 0.0), scalar(0.0, loss.dtype), scalar(1.0, loss.dtype)
     return total(loss) / E.where(nothing, one, n) + E.where(nothing, scalar(math.nan, loss.dtype), zero)
 
 
-def _no_such_class(what: str, e: KernelError, input, classes: int, ignore_index: int) -> OutOfRangeError:
-    return OutOfRangeError(f"{what}: a target class is out of range ({e.problem})", got=f"input {tuple(input.shape)}",
+def _no_such_class(what: str, e: KernelError, input: Tensor, classes: int,
+                   ignore_index: int) -> OutOfRangeError:
+    return OutOfRangeError(f"{what}: a target class is out of range ({e.problem})",
+                           got=f"input {tuple(input.shape)}",
                            expected=f"0 <= class < {classes}, or ignore_index={ignore_index}",
                            fix="count classes from 0; as many outputs as classes")
 
 
-def _of_probabilities(rows, target, axis, weight, reduction, label_smoothing, input):
+def _of_probabilities(rows: Tensor, target: Tensor, axis: int, weight: Tensor | None, reduction: str,
+                      label_smoothing: float, input: Tensor) -> Tensor:
     if target.shape != input.shape:
-        raise DTypeError("cross_entropy: expected target being integer type, or probabilities of the input's shape",
-                         expected=f"int64 {(*input.shape[:axis], *input.shape[axis + 1:])}, or floats {tuple(input.shape)}",
+        raise DTypeError("cross_entropy: expected target being integer type, or probabilities of the "
+                         "input's shape",
+                         expected=f"int64 {(*input.shape[:axis], *input.shape[axis + 1:])}, or floats "
+                         f"{tuple(input.shape)}",
                          got=f"{target.dtype!r} {tuple(target.shape)}", fix="target.long() for classes")
     target = _classes_last(cast(target, rows.dtype), axis)
     classes = rows.shape[-1]
@@ -126,61 +151,91 @@ def _of_probabilities(rows, target, axis, weight, reduction, label_smoothing, in
         target = target * (1 - label_smoothing) + label_smoothing / classes
     if weight is not None:
         target = target * cast(weight, rows.dtype)
-    loss = _r["softmax_cross_entropy"](target, rows)[0]
+    loss = softmax_cross_entropy(target, rows)[0]
     return reduced("cross_entropy", loss, reduction)
 
 
 def sparse_softmax_cross_entropy(labels: Tensor, logits: Tensor) -> Tensor:
-    """-log softmax(logits) at the label, for each sample: (...,) labels, (..., C) logits. OneFlow's name and order."""
-    return _CROSS_ENTROPY.call((labels, logits), (None,))[0]
+    """Return -log softmax(logits) at the label of each sample.
+
+    Args:
+        labels: integers (...,).
+        logits: (..., C).
+
+    Note:
+        Name and argument order are OneFlow's.
+    """
+    return softmax_ops.sparse_softmax_cross_entropy.call((labels, logits), (None,))[0]
 
 
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100,
              reduction: str = "mean") -> Tensor:
-    """-input at the target class. input: (N, C, ...) or (C,), logarithms of probabilities; all else as cross_entropy."""
+    """Return -input at the target class.
+
+    Args:
+        input: log-probabilities (N, C, ...) or (C,).
+        target: class indices, integers (N, ...) or ().
+        weight: (C,) weight of each class; default: 1. The mean is weighted as well.
+        ignore_index: targets of this class contribute neither a loss nor a gradient.
+        reduction: "mean", "sum", or "none".
+    """
     check_floats("nll_loss", input)
     check_tensor("nll_loss", target, "target")
     axis = 1 if input.ndim > 1 else 0
     if target.dtype.is_floating_point:
-        raise DTypeError("nll_loss: expected target being integer type", expected="int64", got=repr(target.dtype),
-                         fix="target.long()")
+        raise DTypeError("nll_loss: expected target being integer type", expected="int64",
+                         got=repr(target.dtype), fix="target.long()")
     classes = input.shape[axis]
     if weight is not None and tuple(weight.shape) != (classes,):
-        raise ShapeError(f"nll_loss: weight tensor should be defined either for all {classes} classes or no classes",
-                         expected=f"({classes},)", got=str(tuple(weight.shape)), fix="flow.ones(classes) counts all alike")
+        raise ShapeError(f"nll_loss: weight tensor should be defined either for all {classes} classes or no "
+                         f"classes",
+                         expected=f"({classes},)", got=str(tuple(weight.shape)),
+                         fix="flow.ones(classes) counts all alike")
     labels = _labels("nll_loss", target, (*input.shape[:axis], *input.shape[axis + 1:]), input)
     rows = _classes_last(input, axis)
     counts = _counted(labels, ignore_index, input.dtype)
     safe = _safe(labels, counts)
     if weight is not None:
-        counts = counts * _r["gather"].call((cast(weight, counts.dtype), safe), (0,))
+        counts = counts * index.gather.call((cast(weight, counts.dtype), safe), (0,))
     try:
-        picked = _r["dim_gather"](rows, reshaped(safe, (*safe.shape, 1)), axis=rows.ndim - 1)
+        picked = dim_gather(rows, reshaped(safe, (*safe.shape, 1)), axis=rows.ndim - 1)
     except KernelError as e:
         raise _no_such_class("nll_loss", e, input, classes, ignore_index) from None
-    picked = straight(picked)                              # the gradient of a gather has no derivative of its own
-    loss = _r["neg"](reshaped(picked, tuple(safe.shape))) * counts
+    # The gradient of a gather has no derivative of its own.
+    picked = straight(picked)
+    loss = neg(reshaped(picked, tuple(safe.shape))) * counts
     return _mean(loss, counts) if reduction == "mean" else reduced("nll_loss", loss, reduction)
 
 
 # ---- margins
-def label_scores(what: str, labels, x):
-    """(labels, x[i, labels[i]]) of any values, with the labels as a column; those of shape (n, 1) are one already."""
+def label_scores(what: str, labels: ValueT, x: ValueT) -> tuple[ValueT, ValueT]:
+    """Return (labels as a column, x[i, labels[i]]) for any values. The labels have the shape (n,) or (n, 1).
+    """
     if labels.dtype not in (dt.int32, dt.int64):
-        raise DTypeError(f"{what}: labels have the wrong element type", expected="int32 or int64", got=labels.dtype.name,
+        raise DTypeError(f"{what}: labels have the wrong element type", expected="int32 or int64",
+                         got=labels.dtype.name,
                          fix="flow.cast(labels, flow.int32); check the order of the arguments")
     if labels.shape not in (x.shape[:-1], (*x.shape[:-1], 1)) or not x.ndim:
-        raise CheckError(f"{what}: the labels do not fit", expected=f"labels {x.shape[:-1]}, one for each row of {x.shape}",
+        raise CheckError(f"{what}: the labels do not fit",
+                         expected=f"labels {x.shape[:-1]}, one for each row of {x.shape}",
                          got=str(labels.shape), fix="check the order of the arguments")
-    column = _r["reshape"](labels, shape=(*x.shape[:-1], 1))
-    return column, _r["dim_gather"](x, column, axis=x.ndim - 1)
+    column = reshape(labels, shape=(*x.shape[:-1], 1))
+    return column, dim_gather(x, column, axis=x.ndim - 1)
 
 
-def combined_margin_loss(x: Tensor, label: Tensor, m1: float = 1.0, m2: float = 0.0, m3: float = 0.0) -> Tensor:
-    """x, cosines (n, classes), with that of each row's label made harder: cos(m1 * acos(x) + m2) - m3.
+def combined_margin_loss(x: Tensor, label: Tensor, m1: float = 1.0, m2: float = 0.0,
+                         m3: float = 0.0) -> Tensor:
+    """Return cosines with a margin for the label of each row: cos(m1 * acos(x) + m2) - m3.
 
-    SphereFace: m1; ArcFace: m2; CosFace: m3. The result is no loss yet: scale it and go on to the softmax cross entropy.
-    A cosine that rounding took to 1 or beyond counts as just below (OneFlow 0.4: nan).
+    The result is not a loss yet: scale it and pass it to a softmax cross entropy. A cosine that rounding
+    moved to 1 or beyond counts as slightly less (in OneFlow 0.4, the result is NaN).
+
+    Args:
+        x: cosines, (n, classes).
+        label: class indices, integers (n,).
+        m1: factor of the angle (SphereFace).
+        m2: number added to the angle, in radians (ArcFace).
+        m3: number subtracted from the cosine (CosFace).
     """
     if x.ndim != 2:
         raise ShapeError("combined_margin_loss: x does not fit", expected="(n, classes)", got=str(x.shape),
@@ -188,11 +243,11 @@ def combined_margin_loss(x: Tensor, label: Tensor, m1: float = 1.0, m2: float = 
     column, score = label_scores("combined_margin_loss", label, x)
     if (m1, m2) != (1, 0):
         top = 1 - (1e-7 if x.dtype is dt.float32 else 1e-15)
-        angle = _r["acos"](E.clamp(score, -top, top))
-        score = _r["cos"](angle * float(m1) + float(m2))
+        angle = acos(E.clamp(score, -top, top))
+        score = cos(angle * float(m1) + float(m2))
     with made_with(x):
-        hot = _r["equal"](_r["cast"](column, dtype=dt.int64), _r["range"](size=x.shape[1], dtype=dt.int64))
-    return _r["where"](hot, score - float(m3), x)
+        hot = equal(cast_op(column, dtype=dt.int64), range_op(size=x.shape[1], dtype=dt.int64))
+    return where(hot, score - float(m3), x)
 
 
 __all__ = ["combined_margin_loss", "cross_entropy", "nll_loss", "sparse_softmax_cross_entropy"]

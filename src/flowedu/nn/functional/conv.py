@@ -6,99 +6,115 @@ the result.
 """
 from __future__ import annotations
 
-from flowedu.core.ops.define import REGISTRY
+from collections.abc import Callable, Sequence
+
+from flowedu.core.ops.concat import concat, slice_grad
+from flowedu.core.ops.concat import slice as slice_op
+from flowedu.core.ops.view import reshape, transpose
 from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.errors.element_types import mixed
-from flowedu.nn.functional.common import check_tensor, ints, reshaped
+from flowedu.nn.functional.common import Ints, ValueT, check_tensor, ints, reshaped
+from flowedu.ops import bias as bias_ops
+from flowedu.ops import conv as conv_ops
 from flowedu.ops.padding import out_size
 from flowedu.tensor import Tensor
 
-_r = REGISTRY
-_CONV, _BIAS = REGISTRY["conv2d"], REGISTRY["bias_add"]
 
+# ---- functions of values: tensors, or values of a graph
+def convolution(x: ValueT, w: ValueT, strides: Ints, pads: Ints, dilations: Ints, groups: int) -> ValueT:
+    """Convolve x (n, c, one to three axes) with w (o, c / groups, kernel ...).
 
-# ---- of values: tensors, or values of a graph
-def convolution(x, w, strides, pads, dilations, groups: int):
-    """x (n, c, one to three axes) with w (o, c / groups, kernel ...). pads: (before, after) of each axis."""
+    `pads` contains (before, after) of each axis.
+    """
     if len(strides) == 2:
-        return _CONV.call((x, w), (strides, pads, dilations, groups))
+        return conv_ops.conv2d.call((x, w), (strides, pads, dilations, groups))
     if len(strides) == 3:
         return _volumes(x, w, strides, pads, dilations, groups)
     x, w = (reshaped(a, (*a.shape[:2], 1, a.shape[2])) for a in (x, w))
-    y = _CONV.call((x, w), ((1, *strides), (0, 0, *pads), (1, *dilations), groups))
+    y = conv_ops.conv2d.call((x, w), ((1, *strides), (0, 0, *pads), (1, *dilations), groups))
     return reshaped(y, (*y.shape[:2], y.shape[3]))
 
 
-def _volumes(x, w, strides, pads, dilations, groups):
-    """x (n, c, D, H, W), w (o, c / groups, kd, kh, kw)."""
+def _volumes(x: ValueT, w: ValueT, strides: Ints, pads: Ints, dilations: Ints, groups: int) -> ValueT:
+    """Convolve x (n, c, D, H, W) with w (o, c / groups, kd, kh, kw)."""
     (n, c, depth, height, width), (o, part, kd, kh, kw) = x.shape, w.shape
-    if (kd, kh, kw) == (1, 1, 1) and (*strides, *pads) == (1,) * 3 + (0,) * 6:     # a product of channels at every point
-        y = _r["conv2d"](reshaped(x, (n, c, depth * height, width)), reshaped(w, (o, part, 1, 1)), groups=groups)
+    # a product of channels at every point
+    if (kd, kh, kw) == (1, 1, 1) and (*strides, *pads) == (1,) * 3 + (0,) * 6:
+        y = conv_ops.conv2d(reshaped(x, (n, c, depth * height, width)), reshaped(w, (o, part, 1, 1)),
+                            groups=groups)
         return reshaped(y, (n, o, depth, height, width))
     images, out = _bands(x, kd, strides[0], pads[:2], dilations[0], groups)
-    w = reshaped(_r["transpose"](w, perm=(0, 2, 1, 3, 4)), (o, kd * part, kh, kw))
-    y = _CONV.call((images, w), (strides[1:], pads[2:], dilations[1:], groups))
-    return _r["transpose"](reshaped(y, (n, out, *y.shape[1:])), perm=(0, 2, 1, 3, 4))
+    w = reshaped(transpose(w, perm=(0, 2, 1, 3, 4)), (o, kd * part, kh, kw))
+    y = conv_ops.conv2d.call((images, w), (strides[1:], pads[2:], dilations[1:], groups))
+    return transpose(reshaped(y, (n, out, *y.shape[1:])), perm=(0, 2, 1, 3, 4))
 
 
-def _bands(x, taps, stride, pads, dilation, groups):
-    """(what each output slice sees, as an image (n * out, groups * taps * part, H, W); how many output slices)"""
+def _bands(x: ValueT, taps: int, stride: int, pads: Ints, dilation: int, groups: int) -> tuple[ValueT, int]:
+    """Return the inputs of the output slices as images (n * out, groups * taps * part, H, W), and `out`."""
     (n, c, depth, height, width), (before, after) = x.shape, pads
     out = out_size(depth, before, after, taps, stride, dilation)
     if before or after:                                  # the adjoint of a slice: zeros around x
         full = (n, c, before + depth + after, height, width)
-        x = _r["slice_grad"](x, shape=full, start=(0, 0, before, 0, 0), stop=(n, c, before + depth, height, width),
-                             step=(1,) * 5)
+        x = slice_grad(x, shape=full, start=(0, 0, before, 0, 0), stop=(n, c, before + depth, height, width),
+                       step=(1,) * 5)
 
-    def seen(tap):
+    def seen(tap: int) -> ValueT:
         """Return the inputs of each output slice at one index of the kernel's depth.
 
         The result is a view (n, out, groups, 1, part, H, W).
         """
         start = tap * dilation
-        band = _r["slice"](x, start=(0, 0, start, 0, 0), step=(1, 1, stride, 1, 1),
-                           stop=(n, c, start + (out - 1) * stride + 1, height, width))
-        band = _r["transpose"](band, perm=(0, 2, 1, 3, 4))
-        return _r["reshape"](band, shape=(n, out, groups, 1, c // groups, height, width))
+        band = slice_op(x, start=(0, 0, start, 0, 0), step=(1, 1, stride, 1, 1),
+                        stop=(n, c, start + (out - 1) * stride + 1, height, width))
+        band = transpose(band, perm=(0, 2, 1, 3, 4))
+        return reshape(band, shape=(n, out, groups, 1, c // groups, height, width))
 
-    images = _r["concat"](*map(seen, range(taps)), axis=3) if taps > 1 else seen(0)
+    images = concat(*map(seen, range(taps)), axis=3) if taps > 1 else seen(0)
     return reshaped(images, (n * out, taps * c, height, width)), out
 
 
-# ---- of tensors
-def same_pads(kernel, dilations) -> tuple[int, ...]:
-    """(before, after) of every axis for an output as large as the input: an odd one goes behind."""
+# ---- functions of tensors
+def same_pads(kernel: Ints, dilations: Ints) -> Ints:
+    """Return (before, after) of every axis for an output of the input's size; the larger half comes after."""
     need = [(k - 1) * d for k, d in zip(kernel, dilations)]
     return tuple(p for n in need for p in (n // 2, n - n // 2))
 
 
-def _pads(what, padding, kernel, strides, dilations) -> tuple[int, ...]:
+def _pads(what: str, padding: str | int | Sequence[int], kernel: Ints, strides: Ints,
+          dilations: Ints) -> Ints:
     if isinstance(padding, str):
         if padding == "valid":
             return (0,) * (2 * len(kernel))
         if padding != "same":
-            raise ArgumentError(f"{what}: Invalid padding string {padding!r}", expected="'valid', 'same' or ints",
+            raise ArgumentError(f"{what}: Invalid padding string {padding!r}",
+                                expected="'valid', 'same' or ints",
                                 got=repr(padding), fix="padding=1, or 'same'")
         if any(s != 1 for s in strides):
-            raise ArgumentError(f"{what}: padding='same' is not supported for strided convolutions", expected="stride=1",
+            raise ArgumentError(f"{what}: padding='same' is not supported for strided convolutions",
+                                expected="stride=1",
                                 got=f"stride={strides}", fix="give the padding as numbers")
         return same_pads(kernel, dilations)
     return tuple(p for n in ints(padding, len(kernel), what, "padding") for p in (n, n))
 
 
-def check(what, x, weight, bias, n, groups, transposed: bool = False) -> bool:
-    """Raise unless x fits; whether x has no batch axis. transposed: weight is (in, out / groups, ...)."""
+def check(what: str, x: Tensor, weight: Tensor, bias: Tensor | None, n: int, groups: int,
+          transposed: bool = False) -> bool:
+    """Raise unless the arguments fit, and return True if x has no batch axis.
+
+    `transposed` means a weight of shape (in, out / groups, ...).
+    """
     check_tensor(what, x)
     check_tensor(what, weight, "weight")
     if weight.ndim != n + 2 or x.ndim not in (n + 1, n + 2):
-        raise ShapeError(f"{what}: Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {what}, but got input of "
-                         f"size: {list(x.shape)}", expected=f"input ({'batch, ' if n else ''}channels, {n} axes), weight "
-                         f"with {n + 2} axes", got=f"input {tuple(x.shape)}, weight {tuple(weight.shape)}",
+        raise ShapeError(f"{what}: Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {what}, but "
+                         f"got input of size: {list(x.shape)}",
+                         expected=f"input ({'batch, ' if n else ''}channels, {n} axes), weight with {n + 2} "
+                         f"axes", got=f"input {tuple(x.shape)}, weight {tuple(weight.shape)}",
                          fix="x.unsqueeze(1) adds a channel axis")
     if x.dtype is not weight.dtype and thread_state.amp is None:
-        raise DTypeError(f"{what}: Input type ({x.dtype!r}) and weight type ({weight.dtype!r}) should be the same",
-                         expected=repr(weight.dtype), got=repr(x.dtype),
+        raise DTypeError(f"{what}: Input type ({x.dtype!r}) and weight type ({weight.dtype!r}) should be "
+                         f"the same", expected=repr(weight.dtype), got=repr(x.dtype),
                          fix=mixed(f"input.to(flow.{weight.dtype.name})", x.dtype, weight.dtype))
     if not isinstance(groups, int) or groups < 1 or weight.shape[0] % groups:
         raise ArgumentError(f"{what}: groups does not divide the channels",
@@ -110,18 +126,19 @@ def check(what, x, weight, bias, n, groups, transposed: bool = False) -> bool:
         raise ShapeError(f"{what}: Given groups={groups}, weight of size {list(weight.shape)}, expected input"
                          f"{list(x.shape)} to have {channels} channels, but got {found} channels instead",
                          expected=f"{channels} channels", got=f"input {tuple(x.shape)}",
-                         fix=f"make the layer for {found} input channels, or check the order of the axes: channels come "
-                         "before height and width")
+                         fix=f"make the layer for {found} input channels, or check the order of the axes: "
+                         f"channels come before height and width")
     if bias is not None and tuple(bias.shape) != (out,):
         raise ShapeError(f"{what}: the bias does not fit", expected=f"({out},)", got=str(tuple(bias.shape)),
                          fix="a bias with one number for each output channel")
     return x.ndim == n + 1
 
 
-def _conv(n: int):
+def _conv(n: int) -> Callable[..., Tensor]:
     what = f"conv{n}d"
 
-    def conv(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride=1, padding=0, dilation=1,
+    def conv(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1,
+             padding: str | int | Sequence[int] = 0, dilation: int | Sequence[int] = 1,
              groups: int = 1) -> Tensor:
         single = check(what, input, weight, bias, n, groups)
         kernel = tuple(weight.shape[2:])
@@ -131,26 +148,32 @@ def _conv(n: int):
         spare = [size + pads[2 * i] + pads[2 * i + 1] - (kernel[i] - 1) * dilations[i] - 1
                  for i, size in enumerate(x.shape[2:])]
         if min(spare) < 0:
-            raise ShapeError(f"{what}: Kernel size can't be greater than actual input size", expected="a padded input of "
+            raise ShapeError(f"{what}: Kernel size can't be greater than actual input size",
+                             expected="a padded input of "
                              f"{[(k - 1) * d + 1 for k, d in zip(kernel, dilations)]} or more",
                              fix="pad the input, or use a "
                              "smaller kernel", got=f"input {tuple(input.shape)}, padding {padding}")
         y = convolution(x, weight, strides, pads, dilations, groups)
         if bias is not None:
-            y = _BIAS.call((y, bias), (1,))
+            y = bias_ops.bias_add.call((y, bias), (1,))
         return reshaped(y, tuple(y.shape[1:])) if single else y
 
     conv.__name__ = conv.__qualname__ = what
     axes = ", ".join("DHW"[3 - n:])
-    conv.__doc__ = f"""Convolution (cross-correlation) of input (N, C, {axes}) with weight (out, C / groups, kernel ...).
+    conv.__doc__ = f"""Convolve (cross-correlate) an input over its last {n} axes.
 
     Args:
-        input: also without N. bias: (out,) or None.
-        stride, padding, dilation: an int, or one for each of the {n} axes; padding also "valid" (0) or "same" (an output
-            as large as the input; stride 1 only).
-        groups: channels are convolved in that many groups of their own.
+        input: (N, C, {axes}) or without N.
+        weight: (out, C / groups, kernel ...).
+        bias: (out,); default: no bias.
+        stride: distance between windows, an int or one per axis.
+        padding: zeros on both sides, an int or one per axis, or "valid" (none), or "same" (output as large as the
+            input; stride 1 only).
+        dilation: distance between the elements of a window, an int or one per axis.
+        groups: number of blocks of channels that are convolved separately.
 
-    Returns: (N, out, ...): floor((size + 2 * padding - dilation * (kernel - 1) - 1) / stride) + 1 along each axis.
+    Returns:
+        (N, out, ...), of size floor((size + 2 * padding - dilation * (kernel - 1) - 1) / stride) + 1 along each axis.
 
     Raises:
         ShapeError, DTypeError, ArgumentError (all RuntimeErrors): what does not fit.

@@ -1,33 +1,46 @@
-"""linear, bilinear, embedding."""
+"""linear, bilinear, and embedding."""
 from __future__ import annotations
 
-from flowedu.core.ops.define import REGISTRY
+from typing import Any
+
+from flowedu.core.ops import elementwise
+from flowedu.core.ops import matmul as matmul_ops
+from flowedu.core.ops.elementwise import abs as abs_op
+from flowedu.core.ops.elementwise import greater, maximum, minimum
 from flowedu.core.ops.promote import cast, operate
+from flowedu.core.ops.reduce import sum as sum_op
+from flowedu.core.ops.view import constant
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError, DTypeError, KernelError, OutOfRangeError, ShapeError
 from flowedu.errors.element_types import mixed
 from flowedu.errors.once import inert
-from flowedu.nn.functional.common import check_tensor, reshaped
+from flowedu.nn.functional.common import Ints, check_tensor, reshaped
+from flowedu.ops import index
+from flowedu.ops.index import gather_grad
 from flowedu.tensor import Tensor, no_grad
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.devices import made_with
 
-_r = REGISTRY
-_MATMUL, _ADD, _GATHER = REGISTRY["matmul"], REGISTRY["add"], REGISTRY["gather"]
+# Global variables, for the fastest calls (see common.py).
+_MATMUL, _ADD = matmul_ops.matmul, elementwise.add
 _TRANSPOSED = _MATMUL.complete({"transpose_b": True})
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x @ W.T + b.
+    """Return input @ weight.T + bias.
 
     Args:
-        input: (*, in). weight: (out, in), or (in,) for a result without the last axis. bias: (out,), or None.
+        input: (*, in).
+        weight: (out, in), or (in,) for a result without the last axis.
+        bias: (out,); default: no bias.
 
-    Returns: (*, out).
+    Returns:
+        A tensor (*, out).
 
     Raises:
-        ShapeError (a RuntimeError): the last axis of input is not that of weight. DTypeError: the dtypes differ.
+        ShapeError (a RuntimeError): the last axes of input and weight differ.
+        DTypeError: the dtypes differ.
     """
     try:
         if input.ndim < 2 or weight.ndim != 2:
@@ -43,29 +56,32 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return _ADD.call((y, bias), ()) if bias.dtype is y.dtype else operate(_ADD, y, bias)
 
 
-def _check_linear(input, weight) -> None:
+def _check_linear(input: Any, weight: Any) -> None:
     """Raise a layer's error for inputs that the product rejected."""
     check_tensor("linear", input)
     check_tensor("linear", weight, "weight")
     shape = input.shape
     if weight.ndim == 2 <= len(shape) and shape[-1] != weight.shape[1]:
-        raise ShapeError(f"linear: mat1 and mat2 shapes cannot be multiplied ({'x'.join(map(str, shape))} and "
-                         f"{weight.shape[1]}x{weight.shape[0]})", expected=f"an input whose last axis has "
-                         f"{weight.shape[1]} elements", got=f"input {tuple(shape)}, weight {tuple(weight.shape)}",
+        raise ShapeError(f"linear: mat1 and mat2 shapes cannot be multiplied ({'x'.join(map(str, shape))} "
+                         f"and {weight.shape[1]}x{weight.shape[0]})",
+                         expected=f"an input whose last axis has {weight.shape[1]} elements",
+                         got=f"input {tuple(shape)}, weight {tuple(weight.shape)}",
                          fix=f"nn.Linear({shape[-1]}, {weight.shape[0]}), or reshape the input") from None
     if input.dtype is not weight.dtype:
-        raise DTypeError(f"linear: mat1 and mat2 must have the same dtype, but got {input.dtype!r} and {weight.dtype!r}",
-                         expected=f"an input of {weight.dtype!r}", got=repr(input.dtype),
+        raise DTypeError(f"linear: mat1 and mat2 must have the same dtype, but got {input.dtype!r} and "
+                         f"{weight.dtype!r}", expected=f"an input of {weight.dtype!r}", got=repr(input.dtype),
                          fix=mixed(f"input.to(flow.{weight.dtype.name})" + (
-                             f", or model.to(flow.{input.dtype.name})" if input.dtype.is_floating_point else ""),
+                             f", or model.to(flow.{input.dtype.name})" if input.dtype.is_floating_point
+                             else ""),
                              input.dtype, weight.dtype)) from None
 
 
-def _linear_of_vectors(input, weight, bias):
+def _linear_of_vectors(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     check_tensor("linear", input)
     if not input.ndim or weight.ndim not in (1, 2):
         raise ShapeError("linear: the inputs do not fit", expected="input (*, in), weight (out, in) or (in,)",
-                         got=f"input {tuple(input.shape)}, weight {tuple(weight.shape)}", fix="reshape a number to (1,)")
+                         got=f"input {tuple(input.shape)}, weight {tuple(weight.shape)}",
+                         fix="reshape a number to (1,)")
     matrix = weight if weight.ndim == 2 else reshaped(weight, (1, weight.shape[0]))
     x = input if input.ndim > 1 else reshaped(input, (1, input.shape[0]))
     y = linear(x, matrix)
@@ -75,22 +91,33 @@ def _linear_of_vectors(input, weight, bias):
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x1.T A x2 + b for each of the matrices in weight (out, in1, in2). input1: (*, in1), input2: (*, in2)."""
+    """Return x1.T @ W @ x2 + bias for each matrix W of the weight.
+
+    Args:
+        input1: (*, in1).
+        input2: (*, in2).
+        weight: (out, in1, in2).
+        bias: (out,); default: no bias.
+
+    Returns:
+        A tensor (*, out).
+    """
     if weight.ndim != 3 or input1.shape[-1] != weight.shape[1] or input2.shape[-1] != weight.shape[2] \
             or input1.shape[:-1] != input2.shape[:-1]:
-        raise ShapeError("bilinear: the inputs do not fit", expected="input1 (*, in1), input2 (*, in2), weight (out, in1, "
-                         "in2)", got=f"{tuple(input1.shape)}, {tuple(input2.shape)}, {tuple(weight.shape)}",
+        raise ShapeError("bilinear: the inputs do not fit",
+                         expected="input1 (*, in1), input2 (*, in2), weight (out, in1, in2)",
+                         got=f"{tuple(input1.shape)}, {tuple(input2.shape)}, {tuple(weight.shape)}",
                          fix="nn.Bilinear(in1, in2, out) makes a weight that fits")
     out, in1, in2 = weight.shape
     lead = tuple(input1.shape[:-1])
     a, b = reshaped(input1, (_rows(lead), in1)), reshaped(input2, (_rows(lead), in2))
     left = _MATMUL(a, reshaped(weight.permute(1, 0, 2).contiguous(), (in1, out * in2)))
-    y = _r["sum"](reshaped(left, (a.shape[0], out, in2)) * reshaped(b, (a.shape[0], 1, in2)), axis=(2,))
+    y = sum_op(reshaped(left, (a.shape[0], out, in2)) * reshaped(b, (a.shape[0], 1, in2)), axis=(2,))
     y = reshaped(y, (*lead, out))
     return y if bias is None else y + bias
 
 
-def _rows(lead) -> int:
+def _rows(lead: Ints) -> int:
     n = 1
     for k in lead:
         n *= k
@@ -99,16 +126,20 @@ def _rows(lead) -> int:
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
               norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
-    """Return the rows of `weight` given by `input`.
+    """Return the rows of `weight` that `input` selects.
 
     Args:
-        input: indices, int32 or int64, of any shape. weight: (rows, size).
-        padding_idx: this row gets no gradient.
-        max_norm: rows that are used and longer than this are shortened first, in place (eager only).
-        scale_grad_by_freq: divide a row's gradient by how often it is used in the batch.
-        sparse: gradients are dense in any case; True says so once.
+        input: indices, int32 or int64, of any shape.
+        weight: the table, (rows, size).
+        padding_idx: row that gets no gradient; default: none.
+        max_norm: rows with a larger norm are scaled down to it first, in place (eager only); default: no
+            limit.
+        norm_type: p of the norm for `max_norm`.
+        scale_grad_by_freq: divide the gradient of a row by the number of its uses in the batch.
+        sparse: accepted for compatibility, with a warning; gradients are dense.
 
-    Returns: (*input.shape, size).
+    Returns:
+        A tensor (*input.shape, size).
 
     Raises:
         OutOfRangeError (an IndexError and RuntimeError): an index outside [0, rows).
@@ -117,8 +148,8 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
     inert("nn.functional.embedding(sparse)", bool(sparse), False, "gradients are dense")
     check_tensor("embedding", input)
     if weight.ndim != 2:
-        raise ShapeError("embedding: 'weight' must be 2-D", expected="(rows, size)", got=str(tuple(weight.shape)),
-                         fix="flow.randn(rows, size)")
+        raise ShapeError("embedding: 'weight' must be 2-D", expected="(rows, size)",
+                         got=str(tuple(weight.shape)), fix="flow.randn(rows, size)")
     if input.dtype not in (dt.int32, dt.int64):
         if input.dtype not in (dt.int8, dt.uint8):
             raise DTypeError("embedding: the indices are not integers", expected="int32 or int64",
@@ -132,31 +163,33 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
                             expected=f"an int in [{-rows}, {rows - 1}]",
                             got=str(padding_idx), fix="-1 is the last row")
     if scale_grad_by_freq and weight.requires_grad:
-        share = 1.0 / reshaped(_r["maximum"](_used(input, weight), 1.0), (rows, 1))
+        share = 1.0 / reshaped(maximum(_used(input, weight), 1.0), (rows, 1))
         weight = weight * share + (weight * (1.0 - share)).detach()
     try:
-        y = _GATHER.call((weight, input), (0,))
+        y = index.gather.call((weight, input), (0,))
     except KernelError as e:
         raise OutOfRangeError(f"embedding: index out of range ({e.problem})", expected=f"0 <= index < {rows}",
-                          got=f"weight {tuple(weight.shape)}", fix="a table with more rows, or other indices") from None
+                          got=f"weight {tuple(weight.shape)}",
+                              fix="a table with more rows, or other indices") from None
     if padding_idx is None or not y.requires_grad:
         return y
     padding = E.eq(input, padding_idx % rows)
-    return _r["where"].call((reshaped(padding, (*input.shape, 1)), y.detach(), y), ())
+    return elementwise.where.call((reshaped(padding, (*input.shape, 1)), y.detach(), y), ())
 
 
-def _used(input, weight):
-    """How often each row is used, in the dtype of weight."""
+def _used(input: Tensor, weight: Tensor) -> Tensor:
+    """Return the number of uses of each row, in the dtype of weight."""
     with made_with(input):
-        ones = _r["constant"](shape=tuple(input.shape), value=1.0, dtype=weight.dtype)
-    return _r["gather_grad"](ones, input, axis=0, size=weight.shape[0])
+        ones = constant(shape=tuple(input.shape), value=1.0, dtype=weight.dtype)
+    return gather_grad(ones, input, axis=0, size=weight.shape[0])
 
 
-def _shorten(weight, input, max_norm, norm_type) -> None:
-    """Rows that are used and longer than max_norm get that length, in place."""
+def _shorten(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
+    """Scale the used rows whose norm exceeds max_norm down to it, in place."""
     with no_grad():
-        x = _r["abs"](weight)
-        norm = _r["sum"](x * x if norm_type == 2 else x ** norm_type, axis=(1,), keepdims=True) ** (1.0 / norm_type)
-        used = _r["minimum"](reshaped(_used(input, weight), (weight.shape[0], 1)), 1.0)
-        long = _r["greater"](norm * used, float(max_norm))
-        weight.copy_(_r["where"](long, weight * (max_norm / (norm + 1e-7)), weight))
+        x = abs_op(weight)
+        norm = sum_op(x * x if norm_type == 2 else x ** norm_type, axis=(1,),
+                      keepdims=True) ** (1.0 / norm_type)
+        used = minimum(reshaped(_used(input, weight), (weight.shape[0], 1)), 1.0)
+        long = greater(norm * used, float(max_norm))
+        weight.copy_(elementwise.where(long, weight * (max_norm / (norm + 1e-7)), weight))

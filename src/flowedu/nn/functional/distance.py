@@ -1,25 +1,33 @@
-"""Distances between vectors, and the losses made of them or of margins."""
+"""Distances between vectors, and losses of pairs and triplets."""
 from __future__ import annotations
 
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.elementwise import minimum, neg, softplus, sqrt
 from flowedu.core.ops.promote import cast, scalar
+from flowedu.core.ops.reduce import sum as sum_op
+from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import check_floats, check_tensor, reduced, times
+from flowedu.ops.softmax import sigmoid_cross_entropy
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.dims import one_dim, reshaped
 from flowedu.tensor.promotion import check_rank
 from flowedu.tensor.reductions import vector_norm
 
-_r = REGISTRY
 
-
-def _sum(x, dim: int, keepdim: bool = False):
-    return _r["sum"](x, axis=(dim,), keepdims=keepdim)
+def _sum(x: Tensor, dim: int, keepdim: bool = False) -> Tensor:
+    return sum_op(x, axis=(dim,), keepdims=keepdim)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along dim; shapes broadcast."""
+    """Return x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along an axis.
+
+    Args:
+        x1: floating tensor.
+        x2: floating tensor; the shapes broadcast.
+        dim: axis of the vectors.
+        eps: lower limit of the norms.
+    """
     check_floats("cosine_similarity", x1, "x1")
     check_floats("cosine_similarity", x2, "x2")
     a = one_dim(dim, max(x1.ndim, x2.ndim), "cosine_similarity")
@@ -28,12 +36,21 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         x1, x2, product = (reshaped(x, (1,)) for x in (x1, x2, product))
     x1, x2 = (x if x.shape == product.shape else x.expand(*product.shape) for x in (x1, x2))
     least = eps * eps
-    n1, n2 = (_r["sqrt"](E.clamp(_sum(x * x, a), min=least)) for x in (x1, x2))
+    n1, n2 = (sqrt(E.clamp(_sum(x * x, a), min=least)) for x in (x1, x2))
     return _sum(product, a) / (n1 * n2)
 
 
-def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    """The p-norm of x1 - x2 + eps along the last axis."""
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
+                      keepdim: bool = False) -> Tensor:
+    """Return the p-norm of x1 - x2 + eps along the last axis.
+
+    Args:
+        x1: (N, D) or (D,).
+        x2: (N, D) or (D,).
+        p: order of the norm.
+        eps: number added to each difference.
+        keepdim: keep the last axis, with size 1.
+    """
     check_floats("pairwise_distance", x1, "x1")
     check_floats("pairwise_distance", x2, "x2")
     d = x1 - x2 + eps
@@ -41,14 +58,22 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 
 # ---- losses of pairs and triplets
-def _plus_minus(what: str, target, dtype):
+def _plus_minus(what: str, target: Tensor, dtype: dt.dtype) -> Tensor:
     check_tensor(what, target, "target")
     return cast(target, dtype)
 
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
                         reduction: str = "mean") -> Tensor:
-    """max(0, margin - target * (input1 - input2)). target: 1 where input1 should rank higher, -1 where input2 should."""
+    """Return the loss max(0, margin - target * (input1 - input2)).
+
+    Args:
+        input1: scores.
+        input2: scores of the same shape.
+        target: 1 where input1 should be larger, -1 where input2 should; same shape.
+        margin: difference from which the loss is 0.
+        reduction: "mean", "sum", or "none".
+    """
     check_floats("margin_ranking_loss", input1, "input1")
     if not input1.ndim == input2.ndim == target.ndim:
         raise ShapeError("margin_ranking_loss : All input tensors should have same dimension",
@@ -59,8 +84,16 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     return reduced("margin_ranking_loss", E.clamp(t * (input2 - input1) + margin, min=0.0), reduction)
 
 
-def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """input where target is 1, max(0, margin - input) where it is -1; where it is neither, both added up."""
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0,
+                         reduction: str = "mean") -> Tensor:
+    """Return the loss: input where target is 1, max(0, margin - input) where it is -1.
+
+    Args:
+        input: distances, of any shape.
+        target: 1 or -1, same shape; other values get the sum of both terms.
+        margin: distance from which dissimilar pairs have a loss of 0.
+        reduction: "mean", "sum", or "none".
+    """
     check_floats("hinge_embedding_loss", input)
     t = _plus_minus("hinge_embedding_loss", target, input.dtype)
     zero = scalar(0.0, input.dtype)
@@ -70,60 +103,94 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, red
 
 
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """log(1 + exp(-target * input)); target: 1 or -1."""
+    """Return the loss log(1 + exp(-target * input)).
+
+    Args:
+        input: scores, of any shape.
+        target: 1 or -1, same shape.
+        reduction: "mean", "sum", or "none".
+    """
     check_floats("soft_margin_loss", input)
     if input.shape != target.shape:
-        raise ShapeError("soft_margin_loss: input and target have different shapes", expected=str(tuple(input.shape)),
+        raise ShapeError("soft_margin_loss: input and target have different shapes",
+                         expected=str(tuple(input.shape)),
                          got=str(tuple(target.shape)), fix="target.reshape(input.shape)")
     t = _plus_minus("soft_margin_loss", target, input.dtype)
-    return reduced("soft_margin_loss", _r["softplus"](_r["neg"](t * input)), reduction)
+    return reduced("soft_margin_loss", softplus(neg(t * input)), reduction)
 
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
                           reduction: str = "mean") -> Tensor:
-    """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1. inputs: (N, D) or (D,)."""
+    """Return the loss: 1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1.
+
+    Args:
+        input1: vectors, (N, D) or (D,).
+        input2: vectors of the same shape.
+        target: 1 or -1, (N,) or ().
+        margin: cosine up to which dissimilar pairs have a loss of 0.
+        reduction: "mean", "sum", or "none".
+    """
     check_floats("cosine_embedding_loss", input1, "input1")
     if input1.ndim != input2.ndim or target.ndim + 1 != input1.ndim:
-        raise ShapeError(f"cosine_embedding_loss: {target.ndim}D target tensor expects {target.ndim + 1}D input tensors, "
-                         f"but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}.",
-                         expected="inputs (N, D), "
+        raise ShapeError(f"cosine_embedding_loss: {target.ndim}D target tensor expects {target.ndim + 1}D "
+                         f"input tensors, but found inputs with sizes {list(input1.shape)} and "
+                         f"{list(input2.shape)}.", expected="inputs (N, D), "
                          "target (N,)", got=f"target {tuple(target.shape)}", fix="target.reshape(-1)")
     a = input1.ndim - 1
     eps = 1e-12
     product, s1, s2 = (_sum(p, a) for p in (input1 * input2, input1 * input1, input2 * input2))
-    cos = product / _r["sqrt"]((s1 + eps) * (s2 + eps))
+    cos = product / sqrt((s1 + eps) * (s2 + eps))
     t = _plus_minus("cosine_embedding_loss", target, cos.dtype)
     zero = scalar(0.0, cos.dtype)
     loss = E.where(E.eq(t, 1), 1 - cos, zero) + E.where(E.eq(t, -1), E.clamp(cos - margin, min=0.0), zero)
     return reduced("cosine_embedding_loss", loss, reduction)
 
 
-def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0,
-                        eps: float = 1e-6, swap: bool = False, size_average=None, reduce=None,
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0,
+                        p: float = 2.0, eps: float = 1e-6, swap: bool = False,
+                        size_average: bool | None = None, reduce: bool | None = None,
                         reduction: str = "mean") -> Tensor:
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d being the p-norm of the difference.
+    """Return the loss max(0, d(anchor, positive) - d(anchor, negative) + margin), where d is a p-norm.
 
-    swap: the negative is compared with whichever of anchor and positive is nearer to it. size_average, reduce: old words
-    for `reduction`: reduce=False is "none", size_average=False "sum"; where one is given, reduction is not read.
+    Args:
+        anchor: vectors, (N, D) or (D,).
+        positive: vectors of the same class, same shape.
+        negative: vectors of another class, same shape.
+        margin: difference of the distances from which the loss is 0.
+        p: order of the norm.
+        eps: number added to each difference.
+        swap: use the smaller of the negative's distances to the anchor and to the positive.
+        size_average: deprecated, overrides `reduction` with "sum" if False; default: not used.
+        reduce: deprecated, overrides `reduction` with "none" if False; default: not used.
+        reduction: "mean", "sum", or "none".
     """
     check_floats("triplet_margin_loss", anchor, "anchor")
     if size_average is not None or reduce is not None:
-        reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
+        reduction = "sum" if size_average is False else "mean"
+        if reduce is False:
+            reduction = "none"
     if margin <= 0:
-        raise ArgumentError(f"triplet_margin_loss: margin must be greater than 0, got {margin}", expected="above 0",
-                            got=str(margin), fix="margin=1.0 is the default")
+        raise ArgumentError(f"triplet_margin_loss: margin must be greater than 0, got {margin}",
+                            expected="above 0", got=str(margin), fix="margin=1.0 is the default")
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     if swap:
-        far = _r["minimum"](far, pairwise_distance(positive, negative, p, eps))
+        far = minimum(far, pairwise_distance(positive, negative, p, eps))
     return reduced("triplet_margin_loss", E.clamp(near - far + margin, min=0.0), reduction)
 
 
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
                                 reduction: str = "mean") -> Tensor:
-    """The mean over the classes (the last axis) of -(t * log sigmoid(x) + (1 - t) * log sigmoid(-x))."""
+    """Return the mean over the classes (last axis) of -(t * log sigmoid(x) + (1 - t) * log sigmoid(-x)).
+
+    Args:
+        input: logits x, (N, C) or (C,).
+        target: 0 or 1 for each class t, same shape.
+        weight: (C,) weight of each class; default: 1.
+        reduction: "mean", "sum", or "none".
+    """
     check_floats("multilabel_soft_margin_loss", input)
     check_rank("multilabel_soft_margin_loss", input, 1)
-    loss = _r["sigmoid_cross_entropy"](cast(target, input.dtype), input)
+    loss = sigmoid_cross_entropy(cast(target, input.dtype), input)
     loss = loss if weight is None else loss * weight
     mean = times(_sum(loss, loss.ndim - 1), 1.0 / max(input.shape[-1], 1))
     return reduced("multilabel_soft_margin_loss", mean, reduction)

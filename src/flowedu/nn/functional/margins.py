@@ -4,7 +4,7 @@ from __future__ import annotations
 from flowedu.core.ops.promote import cast
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
-from flowedu.nn.functional.common import check_floats, check_tensor, reduced
+from flowedu.nn.functional.common import Ints, check_floats, check_tensor, reduced
 from flowedu.ops.checks import require_range
 from flowedu.tensor import Tensor
 from flowedu.tensor import elementwise as E
@@ -13,40 +13,47 @@ from flowedu.tensor.devices import made_with
 from flowedu.tensor.scatters import gather
 
 
-def _rows(what: str, input, target, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """Scores (n, classes) and targets with their first axis; `shape`: that of the targets."""
+def _rows(what: str, input: Tensor, target: Tensor, shape: Ints) -> tuple[Tensor, Tensor]:
+    """Return scores (n, classes) and targets (n, ...). `shape` is the expected shape of the targets."""
     check_floats(what, input)
     check_tensor(what, target, "target")
     if input.ndim not in (1, 2):
-        raise ShapeError(f"{what}: Expected non-empty vector or matrix", expected="(n, classes), or (classes,)",
+        raise ShapeError(f"{what}: Expected non-empty vector or matrix",
+                         expected="(n, classes), or (classes,)",
                          got=str(tuple(input.shape)), fix="input.flatten(1)")
     if target.dtype not in (dt.int32, dt.int64):
-        raise DTypeError(f"{what}: expected target being integer type", expected="int64", got=repr(target.dtype),
-                         fix="target.long()")
+        raise DTypeError(f"{what}: expected target being integer type", expected="int64",
+                         got=repr(target.dtype), fix="target.long()")
     if tuple(target.shape) != shape:
-        raise ShapeError(f"{what}: inconsistent target size", expected=str(shape), got=str(tuple(target.shape)),
-                         fix="check the order of the arguments: input, target")
+        raise ShapeError(f"{what}: inconsistent target size", expected=str(shape),
+                         got=str(tuple(target.shape)), fix="check the order of the arguments: input, target")
     return (input, target) if input.ndim == 2 else (input.unsqueeze(0), target.unsqueeze(0))
 
 
-def _classes(n: int, like) -> Tensor:
+def _classes(n: int, like: Tensor) -> Tensor:
     with made_with(like):
         return arange(n)
 
 
-def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
-                      reduction: str = "mean") -> Tensor:
-    """Return the sum of max(0, margin - x[target] + x[j])^p over the classes j != target, divided by the
-    number of classes.
+def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0,
+                      weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    """Return the mean over the wrong classes j of max(0, margin - x[target] + x[j])^p.
 
     Args:
-        input: scores (n, classes) or (classes,). target: class indices, integers (n,) or ().
-        p: 1 or 2. weight: (classes,) how much samples of each class count.
+        input: scores x, (n, classes) or (classes,).
+        target: class indices, integers (n,) or ().
+        p: 1 or 2.
+        margin: difference of the scores from which the loss is 0.
+        weight: (classes,) weight of each class; default: 1.
+        reduction: "mean", "sum", or "none".
+
+    Note:
+        The sum over the wrong classes is divided by the number of all classes.
     """
     x, y = _rows("multi_margin_loss", input, target, tuple(input.shape[:-1]))
     if p not in (1, 2):
-        raise ArgumentError("multi_margin_loss: only p == 1 and p == 2 supported", expected="1 or 2", got=repr(p),
-                            fix="p=1")
+        raise ArgumentError("multi_margin_loss: only p == 1 and p == 2 supported", expected="1 or 2",
+                            got=repr(p), fix="p=1")
     classes, column = x.shape[1], y.unsqueeze(1)
     column = require_range(column, 0, classes - 1, problem="multi_margin_loss: target out of range",
                            expected=f"classes in [0, {classes})", fix="count classes from 0")
@@ -62,15 +69,20 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
 
 
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Return the sum of max(0, 1 - x[i] + x[j]) over target classes i and others j, divided by the number
-    of classes.
+    """Return the mean of max(0, 1 - x[i] + x[j]) over target classes i and other classes j.
 
-    input: scores (n, classes) or (classes,). target: of the same shape; the classes of each sample, then -1;
-    later elements are not read.
+    Args:
+        input: scores x, (n, classes) or (classes,).
+        target: class indices of each sample, then -1, of the same shape; elements after -1 are ignored.
+        reduction: "mean", "sum", or "none".
+
+    Note:
+        The sum over all pairs is divided by the number of classes.
     """
     x, y = _rows("multilabel_margin_loss", input, target, tuple(input.shape))
     y = require_range(y, -1, x.shape[1] - 1, problem="multilabel_margin_loss: invalid target",
-                      expected=f"classes in [0, {x.shape[1]}), then -1", fix="end the classes of each sample with -1")
+                      expected=f"classes in [0, {x.shape[1]}), then -1",
+                      fix="end the classes of each sample with -1")
     named = E.eq(cast(E.lt(y, 0), dt.int32).cumsum(1), 0)                # up to the first -1
     places = E.where(named, y, 0)
     hits = E.logical_and(E.eq(places.unsqueeze(2), _classes(x.shape[1], x)), named.unsqueeze(2))

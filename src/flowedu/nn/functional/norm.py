@@ -1,42 +1,49 @@
-"""Normalisation: batch, instance, group and layer norm, RMS norm, local response, and `normalize`."""
+"""Normalization: batch, instance, group, and layer norm, RMS norm, local response norm, and normalize."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
+from typing import Any
 
+from flowedu.core.ops import elementwise, reduce, view
 from flowedu.core.ops.call import current_interpreter
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.concat import slice_grad
+from flowedu.core.ops.elementwise import add, mul
 from flowedu.core.ops.promote import cast, scalar
+from flowedu.core.values import dtype as dt
 from flowedu.core.values.dtype import HALVES, float32
 from flowedu.core.values.thread_state import thread_state
 from flowedu.errors import ArgumentError, DTypeError, ShapeError
 from flowedu.errors.element_types import mixed
-from flowedu.nn.functional.common import check_floats, reshaped, times
+from flowedu.fast.ops import moving
+from flowedu.nn.functional.common import Ints, ValueT, check_floats, reshaped, times
+from flowedu.ops import norm as norm_ops
+from flowedu.ops.bounds import clamp_min
 from flowedu.tensor import Tensor, no_grad
 from flowedu.tensor.devices import made_with
 from flowedu.tensor.writing import bump, try_into
 
-_BATCH_NORM, _INFER, _LAYER_NORM = REGISTRY["batch_norm"], REGISTRY["batch_norm_infer"], REGISTRY["layer_norm"]
+
+def _filled(n: int | Ints, value: float, dtype: dt.dtype) -> Any:
+    return view.constant.call((), ((n,) if isinstance(n, int) else tuple(n), value, dtype))
 
 
-def _filled(n, value: float, dtype):
-    return REGISTRY["constant"].call((), ((n,) if isinstance(n, int) else tuple(n), value, dtype))
-
-
-def _affine(x, n, weight, bias):
+def _affine(x: ValueT, n: int | Ints, weight: ValueT | None, bias: ValueT | None) -> tuple[ValueT, ValueT]:
     """Return weight and bias, ones and zeros if they are None."""
     with made_with(x):
-        return (_filled(n, 1.0, x.dtype) if weight is None else weight, _filled(n, 0.0, x.dtype) if bias is None else bias)
+        return ((_filled(n, 1.0, x.dtype) if weight is None else weight, _filled(n, 0.0, x.dtype)
+                 if bias is None else bias))
 
 
-def moving_average(running, batch, momentum: float, factor: float = 1.0) -> None:
-    """running = (1 - momentum) * running + momentum * factor * batch, in place; eagerly without a temporary."""
+def moving_average(running: Tensor, batch: Tensor, momentum: float, factor: float = 1.0) -> None:
+    """Set running = (1 - momentum) * running + momentum * factor * batch in place."""
     dtype = running.dtype
     inputs = (running, cast(batch, dtype), scalar(1 - momentum, dtype), scalar(momentum * factor, dtype))
-    if current_interpreter() is not None or not try_into(REGISTRY["blend"], inputs, (), running):
-        running.copy_(REGISTRY["blend"].call(inputs, ()))
+    if current_interpreter() is not None or not try_into(moving.blend, inputs, (), running):
+        running.copy_(moving.blend.call(inputs, ()))
 
 
-def count_up(counter) -> int:
+def count_up(counter: Tensor) -> int:
     """Add 1 to an int64 counter in place, and return its value."""
     if counter.global_layout is not None or counter._device:
         return int(counter.add_(1).item())
@@ -47,40 +54,51 @@ def count_up(counter) -> int:
 
 
 def _samples_apart(x: Tensor) -> bool:
-    """Whether a global tensor is split along another axis than that of the channels."""
+    """Return True if a global tensor is split along an axis other than the channels."""
     at = x.global_layout
     return at is not None and not at.single and any(s.text[0] == "S" and s.text != "S1" for s in at.sbp)
 
 
 def _batch_norm_apart(x: Tensor, gamma: Tensor, beta: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """batch_norm where no device has all samples of a channel: two sums over the devices, of one number per channel each,
-    instead of bringing x together. As one op it could not be split: its variance is no sum of the parts' variances."""
+    """Compute batch_norm if no device has all samples of a channel.
+
+    Two sums over the devices, of one number per channel each, replace gathering x. A single op could not be
+    split, because its variance is not the sum of the variances of the parts.
+    """
     axes, whole = tuple(i for i in range(x.ndim) if i != 1), x.global_layout.whole.sbp
     mean = x.mean(axes).to_global(sbp=whole, grad_sbp=whole)
     away = x - mean.reshape(1, -1, *(1,) * (x.ndim - 2))
     var = (away * away).mean(axes).to_global(sbp=whole, grad_sbp=whole)
-    return _INFER.call((x, gamma, beta, mean, var), (1, eps)), mean.detach(), var.detach()
+    return norm_ops.batch_norm_infer.call((x, gamma, beta, mean, var), (1, eps)), mean.detach(), var.detach()
 
 
 def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
-               weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False, momentum: float = 0.1,
-               eps: float = 1e-5) -> Tensor:
-    """(x - mean) / sqrt(var + eps) * weight + bias, with one mean and one variance for each channel (axis 1).
+               weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
+               momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
+    """Return (x - mean) / sqrt(var + eps) * weight + bias, with one mean and variance per channel (axis 1).
 
     Args:
-        input: (N, C, ...). running_mean, running_var, weight, bias: (C,), each may be None.
-        training: use the mean and biased variance of this batch, and move the running ones (unbiased variance) towards
-            them in place by the share `momentum`. Otherwise the running ones are used.
+        input: (N, C, ...).
+        running_mean: (C,); default: None, which requires training=True.
+        running_var: (C,); default: None, which requires training=True.
+        weight: (C,); default: 1.
+        bias: (C,); default: 0.
+        training: use the mean and biased variance of the batch, and move the running statistics (with the
+            unbiased variance) towards them in place. False: use the running statistics.
+        momentum: share of the batch in the new running statistics.
+        eps: number added to the variance.
 
     Raises:
-        ShapeError (a ValueError and RuntimeError): a vector does not fit, or training on one value per channel.
+        ShapeError (a ValueError and RuntimeError): a vector does not fit, or training on one value per
+        channel.
     """
     check_floats("batch_norm", input)
     if input.ndim < 2:
-        raise ShapeError("batch_norm: the input has no channels", expected="(N, C, ...)", got=str(tuple(input.shape)),
-                         fix="x.unsqueeze(0) adds a batch axis")
+        raise ShapeError("batch_norm: the input has no channels", expected="(N, C, ...)",
+                         got=str(tuple(input.shape)), fix="x.unsqueeze(0) adds a batch axis")
     channels = input.shape[1]
-    for name, v in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
+    for name, v in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight),
+                    ("bias", bias)):
         if v is not None and tuple(v.shape) != (channels,):
             raise ShapeError(f"batch_norm: {name} should contain {channels} elements not {v.numel()}",
                              expected=f"({channels},)"
@@ -89,20 +107,21 @@ def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: T
     gamma, beta = _affine(input, channels, weight, bias)
     if not training:
         if running_mean is None or running_var is None:
-            raise ArgumentError("batch_norm: Expected running_mean and running_var to be defined when training=False",
-                                expected="two tensors", got="None", fix="training=True")
-        return _INFER.call((input, gamma, beta, running_mean, running_var), (1, eps))
-    if not input.numel():                                # nothing to normalise, and nothing to learn of it
+            raise ArgumentError("batch_norm: Expected running_mean and running_var to be defined when "
+                                "training=False", expected="two tensors", got="None", fix="training=True")
+        return norm_ops.batch_norm_infer.call((input, gamma, beta, running_mean, running_var), (1, eps))
+    if not input.numel():                                # an empty batch has no statistics
         return _per_channel(input * 1, weight, bias)
     count = input.numel() // max(channels, 1)
     if count <= 1:
-        raise ShapeError(f"Expected more than 1 value per channel when training, got input size {list(input.shape)}",
+        raise ShapeError(f"Expected more than 1 value per channel when training, got input size "
+                         f"{list(input.shape)}",
                          expected="a batch of two or more", got=str(tuple(input.shape)),
                          fix="a larger batch, or model.eval()")
     if _samples_apart(input):
         y, mean, var = _batch_norm_apart(input, gamma, beta, eps)
     else:
-        y, mean, var = _BATCH_NORM.call((input, gamma, beta), (1, eps))
+        y, mean, var = norm_ops.batch_norm.call((input, gamma, beta), (1, eps))
     if running_mean is not None or running_var is not None:
         with no_grad():
             if running_mean is not None:
@@ -115,10 +134,17 @@ def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: T
 def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
                   weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
                   momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
-    """batch_norm of every sample by itself. input: (N, C, ...) with one spatial axis or more.
+    """Normalize each channel of each sample.
 
-    use_input_stats=False uses the running statistics. While it is True, running ones that are given move towards the
-    means over the batch of the samples' statistics.
+    Args:
+        input: (N, C, ...) with at least one spatial axis.
+        running_mean: (C,); moved towards the mean over the batch if use_input_stats; default: None.
+        running_var: (C,); default: None.
+        weight: (C,); default: 1.
+        bias: (C,); default: 0.
+        use_input_stats: use the statistics of each sample; False: the running statistics.
+        momentum: share of the batch in the new running statistics.
+        eps: number added to the variance.
     """
     check_floats("instance_norm", input)
     if input.ndim < 3:
@@ -128,10 +154,12 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     n, c, size = input.shape[0], input.shape[1], prod(input.shape[2:])
     if not c:
-        raise ShapeError("instance_norm: the input has no channels", expected="(N, C, ...) with C of 1 or more",
+        raise ShapeError("instance_norm: the input has no channels",
+                         expected="(N, C, ...) with C of 1 or more",
                          got=str(tuple(input.shape)), fix="check the axes' order")
     if size <= 1:
-        raise ShapeError(f"Expected more than 1 spatial element when training, got input size {list(input.shape)}",
+        raise ShapeError(f"Expected more than 1 spatial element when training, got input size "
+                         f"{list(input.shape)}",
                          expected="a plane of two or more elements", got=str(tuple(input.shape)),
                          fix="larger planes, or model.eval() with running statistics")
     y, mean, inv_std = by_groups(input, c, eps)
@@ -139,36 +167,45 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
         with no_grad():
             over = {"axis": (0,), "keepdims": False}
             if running_mean is not None:
-                moving_average(running_mean, times(REGISTRY["sum"](reshaped(mean.detach(), (n, c)), **over), 1 / n),
-                               momentum)
+                mean = times(reduce.sum(reshaped(mean.detach(), (n, c)), **over), 1 / n)
+                moving_average(running_mean, mean, momentum)
             if running_var is not None:
-                var = 1.0 / REGISTRY["square"](inv_std.detach()) - eps
-                moving_average(running_var, times(REGISTRY["sum"](reshaped(var, (n, c)), **over), 1 / n), momentum,
-                               size / (size - 1))
+                var = 1.0 / elementwise.square(inv_std.detach()) - eps
+                var = times(reduce.sum(reshaped(var, (n, c)), **over), 1 / n)
+                moving_average(running_var, var, momentum, size / (size - 1))
     return _per_channel(y, weight, bias)
 
 
-def by_groups(x, groups: int, eps: float):
-    """(x (n, c, ...), any value, with every group of channels of each sample normalised; their means; their 1 / std)"""
+def by_groups(x: ValueT, groups: int, eps: float) -> tuple[ValueT, ValueT, ValueT]:
+    """Return (x (n, c, ...) with normalized groups of channels, their means, their 1 / std), for any value.
+    """
     n, size = x.shape[0], prod(x.shape[1:]) // groups
     one, zero = _affine(x, size, None, None)
-    y, mean, inv_std = _LAYER_NORM.call((reshaped(x, (n, groups, size)), one, zero), (2, eps))
+    y, mean, inv_std = norm_ops.layer_norm.call((reshaped(x, (n, groups, size)), one, zero), (2, eps))
     return reshaped(y, tuple(x.shape)), mean, inv_std
 
 
-def _per_channel(y, weight, bias):
+def _per_channel(y: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     shape = (-1, *(1,) * (y.ndim - 2))
-    for op, v in (("mul", weight), ("add", bias)):
+    for op, v in ((mul, weight), (add, bias)):
         if v is not None:
-            y = REGISTRY[op].call((y, reshaped(v, (v.shape[0], *shape[1:]))), ())
+            y = op.call((y, reshaped(v, (v.shape[0], *shape[1:]))), ())
     return y
 
 
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5) -> Tensor:
-    """Each of num_groups groups of channels of each sample, normalised; then * weight + bias, one for each channel.
+    """Normalize groups of channels of each sample, then apply a weight and bias per channel.
 
-    input: (N, C, ...). Raises ArgumentError (a ValueError and RuntimeError) where num_groups does not divide C.
+    Args:
+        input: (N, C, ...).
+        num_groups: number of groups, a divisor of C.
+        weight: (C,); default: 1.
+        bias: (C,); default: 0.
+        eps: number added to the variance.
+
+    Raises:
+        ArgumentError (a ValueError and RuntimeError): num_groups does not divide C.
     """
     check_floats("group_norm", input)
     if input.ndim < 2 or num_groups < 1 or input.shape[1] % num_groups:
@@ -179,22 +216,27 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
     if not input.numel():
         return _per_channel(input * 1, weight, bias)
     if input.numel() <= num_groups:
-        raise ShapeError(f"Expected more than 1 value per channel when training, got input size {list(input.shape)}",
-                         expected="groups of two or more elements", got=str(tuple(input.shape)), fix="fewer groups")
+        raise ShapeError(f"Expected more than 1 value per channel when training, got input size "
+                         f"{list(input.shape)}",
+                         expected="groups of two or more elements", got=str(tuple(input.shape)),
+                         fix="fewer groups")
     return _per_channel(by_groups(input, num_groups, eps)[0], weight, bias)
 
 
-def _check_shape(what, input, normalized_shape, **others):
+def _check_shape(what: str, input: Tensor, normalized_shape: int | Sequence[int],
+                 **others: Tensor | None) -> Ints:
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     for name, v in others.items():
         if v is not None and tuple(v.shape) != shape:
-            raise ShapeError(f"{what}: Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
-                             f"{list(v.shape)} and normalized_shape = {list(shape)}", expected=str(shape),
-                             got=str(tuple(v.shape)), fix="a parameter of that shape")
+            raise ShapeError(f"{what}: Expected {name} to be of same shape as normalized_shape, but got "
+                             f"{name} of shape {list(v.shape)} and normalized_shape = {list(shape)}",
+                             expected=str(shape), got=str(tuple(v.shape)), fix="a parameter of that shape")
         if v is not None and v.dtype is not input.dtype and thread_state.amp is None and not (
                 input.dtype in HALVES and v.dtype is float32):
-            raise DTypeError(f"{what}: {name} and the input have different dtypes", expected=repr(input.dtype),
-                             got=repr(v.dtype), fix=mixed(f"input.to(flow.{v.dtype.name})", v.dtype, input.dtype))
+            raise DTypeError(f"{what}: {name} and the input have different dtypes",
+                             expected=repr(input.dtype),
+                             got=repr(v.dtype), fix=mixed(f"input.to(flow.{v.dtype.name})", v.dtype,
+                                                          input.dtype))
     if not shape or tuple(input.shape[-len(shape):]) != shape or input.ndim < len(shape):
         raise ShapeError(f"{what}: Given normalized_shape={shape}, expected input with shape [*, "
                          f"{', '.join(map(str, shape))}], but got input of size {list(input.shape)}",
@@ -203,52 +245,84 @@ def _check_shape(what, input, normalized_shape, **others):
     return shape
 
 
-def layer_norm(input: Tensor, normalized_shape, weight: Tensor | None = None, bias: Tensor | None = None,
-               eps: float = 1e-5) -> Tensor:
-    """Normalised over the last axes, whose shape is normalized_shape; then * weight + bias, both of that shape.
+def layer_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
+               bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    """Normalize each sample over its last axes, then apply a weight and bias per element.
 
-    Raises ShapeError (a RuntimeError) where the input does not end in normalized_shape.
+    Args:
+        input: (*, *normalized_shape).
+        normalized_shape: shape of the last axes, an int or a tuple.
+        weight: tensor of shape normalized_shape; default: 1.
+        bias: tensor of shape normalized_shape; default: 0.
+        eps: number added to the variance.
+
+    Raises:
+        ShapeError (a RuntimeError): the shape of the input does not end with normalized_shape.
     """
     check_floats("layer_norm", input)
     shape = _check_shape("layer_norm", input, normalized_shape, weight=weight, bias=bias)
     gamma, beta = _affine(input, shape, weight, bias)
-    return _LAYER_NORM.call((input, gamma, beta), (input.ndim - len(shape), eps))[0]
+    return norm_ops.layer_norm.call((input, gamma, beta), (input.ndim - len(shape), eps))[0]
 
 
-def rms_norm(input: Tensor, normalized_shape, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    """x / sqrt(mean(x * x) + eps) over the last axes, whose shape is normalized_shape; then * weight.
+def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
+             eps: float | None = None) -> Tensor:
+    """Return x / sqrt(mean(x * x) + eps) over the last axes, times a weight.
 
-    eps: the smallest step of the dtype unless given.
+    Args:
+        input: (*, *normalized_shape).
+        normalized_shape: shape of the last axes, an int or a tuple.
+        weight: tensor of shape normalized_shape; default: 1.
+        eps: number added to the mean square; default: the machine epsilon of the dtype.
     """
     check_floats("rms_norm", input)
     shape = _check_shape("rms_norm", input, normalized_shape, weight=weight)
     if eps is None:
-        eps = {"float64": 2.0 ** -52, "float16": 2.0 ** -10, "bfloat16": 2.0 ** -7}.get(input.dtype.name, 2.0 ** -23)
+        eps = {"float64": 2.0 ** -52, "float16": 2.0 ** -10,
+               "bfloat16": 2.0 ** -7}.get(input.dtype.name, 2.0 ** -23)
     axes = tuple(range(input.ndim - len(shape), input.ndim))
-    mean = times(REGISTRY["sum"].call((REGISTRY["square"].call((input,), ()),), (axes, True)), 1.0 / max(prod(shape), 1))
-    y = input * REGISTRY["rsqrt"].call((mean + eps,), ())
+    squares = elementwise.square.call((input,), ())
+    mean = times(reduce.sum.call((squares,), (axes, True)), 1.0 / max(prod(shape), 1))
+    y = input * elementwise.rsqrt.call((mean + eps,), ())
     return y if weight is None else y * weight
 
 
-def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """x / (k + alpha * (mean of the squares of `size` neighbouring channels)) ** beta. input: (N, C, ...)."""
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75,
+                        k: float = 1.0) -> Tensor:
+    """Return x / (k + alpha * mean of the squares of `size` neighboring channels) ** beta.
+
+    Args:
+        input: (N, C, ...).
+        size: number of channels of a mean.
+        alpha: factor of the mean.
+        beta: exponent.
+        k: number added to the mean.
+    """
     check_floats("local_response_norm", input)
     if input.ndim < 3:
-        raise ShapeError("local_response_norm: Expected 3D or higher dimensionality input", expected="(N, C, ...)",
+        raise ShapeError("local_response_norm: Expected 3D or higher dimensionality input",
+                         expected="(N, C, ...)",
                          got=f"{input.ndim} dimensions", fix="x.unsqueeze(-1) adds an axis")
     from flowedu.nn.functional.pool import avg_pool2d
     n, c, rest = input.shape[0], input.shape[1], prod(input.shape[2:])
-    squares = reshaped(REGISTRY["square"](input), (n, 1, c, rest))
+    squares = reshaped(elementwise.square(input), (n, 1, c, rest))
     before = size // 2
-    padded = REGISTRY["slice_grad"](squares, shape=(n, 1, c + size - 1, rest), start=(0, 0, before, 0),
-                                    stop=(n, 1, before + c, rest), step=(1, 1, 1, 1))
+    padded = slice_grad(squares, shape=(n, 1, c + size - 1, rest), start=(0, 0, before, 0),
+                        stop=(n, 1, before + c, rest), step=(1, 1, 1, 1))
     mean = reshaped(avg_pool2d(padded, (size, 1), 1), tuple(input.shape))
     return input / (mean * alpha + k) ** beta
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """x / max(norm of x along `dim`, eps): vectors of length 1."""
+    """Return x / max(norm of x along `dim`, eps), vectors of length 1.
+
+    Args:
+        input: floating tensor.
+        p: order of the norm.
+        dim: axis of the vectors.
+        eps: lower limit of the norm.
+    """
     from flowedu.tensor.reductions import vector_norm
     check_floats("normalize", input)
     norm = vector_norm(input, p, dim, True)
-    return input / REGISTRY["clamp_min"](norm, float(eps))
+    return input / clamp_min(norm, float(eps))

@@ -1,65 +1,81 @@
-"""Channels and pixels that change places: pixel_shuffle, its inverse, channel_shuffle."""
+"""Rearrangements of channels and pixels: pixel_shuffle, pixel_unshuffle, and channel_shuffle."""
 from __future__ import annotations
 
 import math
 
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.view import reshape, transpose
 from flowedu.errors import ShapeError
-from flowedu.nn.functional.common import check_tensor, reshaped
+from flowedu.nn.functional.common import ValueT, check_tensor, reshaped
 from flowedu.tensor import Tensor
 
-_r = REGISTRY
 
-
-def _check_planes(what, x, factor, least: int = 3):
+def _check_planes(what: str, x: Tensor, factor: int) -> None:
     check_tensor(what, x)
-    if x.ndim < least or not isinstance(factor, int) or factor < 1:
-        raise ShapeError(f"{what}: expects input to have at least {least} dimensions and a positive factor",
+    if x.ndim < 3 or not isinstance(factor, int) or factor < 1:
+        raise ShapeError(f"{what}: expects input to have at least 3 dimensions and a positive factor",
                          expected="(*, C, H, W), a factor of 1 or more", got=f"{tuple(x.shape)}, {factor!r}",
                          fix="a factor of 2, say")
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """(*, C * r * r, H, W) to (*, C, H * r, W * r): each run of r * r channels becomes a block of pixels."""
+    """Rearrange (*, C * r * r, H, W) to (*, C, H * r, W * r).
+
+    Args:
+        input: (*, C * r * r, H, W); each run of r * r channels becomes a block of pixels.
+        upscale_factor: the factor r.
+    """
     _check_planes("pixel_shuffle", input, upscale_factor)
     (*lead, c, h, w), r = input.shape, upscale_factor
     if c % (r * r):
-        raise ShapeError("pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+        raise ShapeError("pixel_shuffle expects its input's 'channel' dimension to be divisible by the "
+                         "square of "
                          f"upscale_factor, but input.size(-3)={c} is not divisible by {r * r}",
                          expected=f"a multiple of {r * r}",
-                         got=str(tuple(input.shape)), fix="factor * factor times as many filters in the layer before it")
+                         got=str(tuple(input.shape)),
+                         fix="factor * factor times as many filters in the layer before it")
     y = shuffled(reshaped(input, (math.prod(lead), c, h, w)), r, r)
     return reshaped(y, (*lead, *y.shape[1:]))
 
 
-def shuffled(x, r: int, s: int):
-    """(n, c * r * s, h, w), any value, to (n, c, h * r, w * s)."""
+def shuffled(x: ValueT, r: int, s: int) -> ValueT:
+    """Rearrange (n, c * r * s, h, w) to (n, c, h * r, w * s), for any value of a graph."""
     n, c, h, w = x.shape
-    blocks = _r["transpose"](reshaped(x, (n, c // (r * s), r, s, h, w)), perm=(0, 1, 4, 2, 5, 3))
-    return _r["reshape"](blocks, shape=(n, c // (r * s), h * r, w * s))
+    blocks = transpose(reshaped(x, (n, c // (r * s), r, s, h, w)), perm=(0, 1, 4, 2, 5, 3))
+    return reshape(blocks, shape=(n, c // (r * s), h * r, w * s))
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """(*, C, H * r, W * r) to (*, C * r * r, H, W): the inverse of pixel_shuffle."""
+    """Rearrange (*, C, H * r, W * r) to (*, C * r * r, H, W), the inverse of pixel_shuffle.
+
+    Args:
+        input: (*, C, H * r, W * r).
+        downscale_factor: the factor r.
+    """
     _check_planes("pixel_unshuffle", input, downscale_factor)
     (*lead, c, h, w), r = input.shape, downscale_factor
     if h % r or w % r:
         raise ShapeError("pixel_unshuffle expects height and width to be divisible by downscale_factor",
                          expected=f"multiples "
                          f"of {r}", got=str(tuple(input.shape)), fix="crop or pad the image first")
-    x = _r["transpose"](reshaped(input, (math.prod(lead), c, h // r, r, w // r, r)), perm=(0, 1, 3, 5, 2, 4))
-    return _r["reshape"](x, shape=(*lead, c * r * r, h // r, w // r))
+    x = transpose(reshaped(input, (math.prod(lead), c, h // r, r, w // r, r)), perm=(0, 1, 3, 5, 2, 4))
+    return reshape(x, shape=(*lead, c * r * r, h // r, w // r))
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """(N, C, ...) with the channels of the groups taken in turn."""
+    """Interleave the groups of channels: the first channel of each group, then the second, and so on.
+
+    Args:
+        input: (N, C, ...).
+        groups: number of groups, a divisor of C.
+    """
     _check_planes("channel_shuffle", input, groups)
     n, c, *rest = input.shape
     if c % groups:
-        raise ShapeError("channel_shuffle: the channels are not divisible by groups", expected=f"a multiple of {groups}",
+        raise ShapeError("channel_shuffle: the channels are not divisible by groups",
+                         expected=f"a multiple of {groups}",
                          got=str(tuple(input.shape)), fix="groups that divide the channels")
-    x = _r["transpose"](reshaped(input, (n, groups, c // groups, math.prod(rest))), perm=(0, 2, 1, 3))
-    return _r["reshape"](x, shape=(n, c, *rest))
+    x = transpose(reshaped(input, (n, groups, c // groups, math.prod(rest))), perm=(0, 2, 1, 3))
+    return reshape(x, shape=(n, c, *rest))
 
 
 __all__ = ["channel_shuffle", "pixel_shuffle", "pixel_unshuffle"]

@@ -1,40 +1,50 @@
-"""Pooling over one, two and three axes, made of the records of 2-d pooling: one axis is an image of height 1, three are
-windows over (H, W) in every slice and then windows over D.
+"""Pooling over one, two, and three axes, built from the ops of 2-d pooling.
+
+A 1-d input is treated as an image of height 1. In three axes, windows over (H, W) in every slice are pooled
+first, and then windows over D.
 """
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.define import Op
+from flowedu.core.ops.elementwise import floordiv, mod
 from flowedu.core.ops.promote import REDUCING, cast
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, ShapeError
-from flowedu.nn.functional.common import check_tensor, ints, reshaped, times
+from flowedu.nn.functional.common import Ints, ValueT, check_tensor, ints, reshaped, times
 from flowedu.nn.functional.windows import windows_of
+from flowedu.ops.argmax import argmax
+from flowedu.ops.order import range as range_op
 from flowedu.ops.padding import ceil_pads
+from flowedu.ops.pool import avg_pool2d as avg_pool2d_op
+from flowedu.ops.pool import max_pool2d as max_pool2d_op
+from flowedu.ops.scatter import dim_gather
 from flowedu.tensor import Tensor
 from flowedu.tensor.devices import made_with
 from flowedu.tensor.joining import pad as _pad
 
-_r = REGISTRY
-_MAX, _AVG = REGISTRY["max_pool2d"], REGISTRY["avg_pool2d"]
 
-
-def batched(what: str, input, n: int, no_channels: bool = False):
-    """(input with a batch axis, whether one was added). no_channels: whether C may be 0."""
+def batched(what: str, input: Tensor, n: int, no_channels: bool = False) -> tuple[Tensor, bool]:
+    """Return (input with a batch axis, True if one was added). `no_channels` allows C = 0."""
     check_tensor(what, input)
     if input.ndim not in (n + 1, n + 2):
         raise ShapeError(f"{what}: Expected {n + 1}D or {n + 2}D input, but got a {input.ndim}D input",
-                         expected=f"(N, C, {', '.join('DHW'[3 - n:])}) or without N", got=str(tuple(input.shape)),
-                         fix="x.unsqueeze(0) adds an axis in front")
+                         expected=f"(N, C, {', '.join('DHW'[3 - n:])}) or without N",
+                         got=str(tuple(input.shape)), fix="x.unsqueeze(0) adds an axis in front")
     if not input.shape[-n - 1] and not no_channels:
         raise ShapeError(f"{what}: Expected input to have non-zero size for non-batch dimensions",
-                         expected="C of 1 or more", got=str(tuple(input.shape)), fix="check that the input is not empty")
+                         expected="C of 1 or more", got=str(tuple(input.shape)),
+                         fix="check that the input is not empty")
     return (input, False) if input.ndim == n + 2 else (reshaped(input, (1, *input.shape)), True)
 
 
-def _windows(what, size, kernel, strides, paddings, dilations, ceil_mode):
-    """Pads (before, after) of each axis, with what ceil_mode adds behind. Raises where a window does not fit."""
+def _windows(what: str, size: Ints, kernel: Ints, strides: Ints, paddings: Ints, dilations: Ints,
+             ceil_mode: bool) -> Ints:
+    """Return the pads (before, after) of each axis, including those of ceil_mode, or raise if no window fits.
+    """
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilations)]
     for p, e in zip(paddings, extent):
         if p > e // 2:
@@ -44,27 +54,31 @@ def _windows(what, size, kernel, strides, paddings, dilations, ceil_mode):
                                 fix="less padding, or pad the input with F.pad first")
     pads = tuple(p for q in paddings for p in (q, q))
     pads = ceil_pads(pads, size, extent, strides) if ceil_mode else pads
-    out = [(n + pads[2 * i] + pads[2 * i + 1] - e) // s + 1 for i, (n, e, s) in enumerate(zip(size, extent, strides))]
+    out = [(n + pads[2 * i] + pads[2 * i + 1] - e) // s + 1
+           for i, (n, e, s) in enumerate(zip(size, extent, strides))]
     if min(out) < 1:
         raise ShapeError(f"{what}: Output size is too small: {out}", expected=f"an input of {extent} or more",
-                         got=f"input {list(size)}, kernel_size={kernel}, padding={paddings}", fix="a smaller window")
+                         got=f"input {list(size)}, kernel_size={kernel}, padding={paddings}",
+                         fix="a smaller window")
     return pads
 
 
-def _last_first(pads) -> list[int]:
-    """As F.pad takes them: those of the last axis first."""
+def _last_first(pads: Ints) -> list[int]:
+    """Return the pads in the order of F.pad, the last axis first."""
     return [p for i in range(len(pads) - 2, -1, -2) for p in pads[i:i + 2]]
 
 
 # ---- maximum
-def _max_pool(n: int):
+def _max_pool(n: int) -> Callable[..., Any]:
     what = f"max_pool{n}d"
 
-    def pool(input: Tensor, kernel_size, stride=None, padding=0, dilation=1, *, ceil_mode: bool = False,
+    def pool(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+             padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, *, ceil_mode: bool = False,
              return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]:
         x, single = batched(what, input, n)
         kernel = ints(kernel_size, n, what, "kernel_size", 1)
-        strides = kernel if stride is None or stride == () or stride == [] else ints(stride, n, what, "stride", 1)
+        strides = (kernel if stride is None or stride == () or stride == []
+                   else ints(stride, n, what, "stride", 1))
         paddings, dilations = ints(padding, n, what, "padding"), ints(dilation, n, what, "dilation", 1)
         pads = _windows(what, x.shape[2:], kernel, strides, paddings, dilations, ceil_mode)
         carrier = REDUCING.get(x.dtype.name)
@@ -73,43 +87,50 @@ def _max_pool(n: int):
             _dilated(wide, kernel, strides, pads, dilations)
         y = y if carrier is None else cast(y, x.dtype)
         if single:
-            y, index = reshaped(y, tuple(y.shape[1:])), None if index is None else reshaped(index, tuple(index.shape[1:]))
+            y, index = (reshaped(y, tuple(y.shape[1:])), None if index is None
+                        else reshaped(index, tuple(index.shape[1:])))
         return (y, index) if return_indices else y
 
     pool.__name__ = pool.__qualname__ = what
-    pool.__doc__ = f"""The largest element of each window; padding never wins.
+    pool.__doc__ = f"""Return the maximum of each window; padding acts like -inf.
 
     Args:
-        input: (N, C, {", ".join("DHW"[3 - n:])}), also without N.
-        kernel_size, stride, padding, dilation: ints, or {n} of them; stride: kernel_size unless given.
-        ceil_mode: also count a last window that is only partly inside.
-        return_indices: (values, places), a place being the int64 position in its flattened plane.
+        input: (N, C, {", ".join("DHW"[3 - n:])}) or without N.
+        kernel_size: size of the windows, an int or one per axis.
+        stride: distance between windows, an int or one per axis; default: kernel_size.
+        padding: elements added on both sides, an int or one per axis.
+        dilation: distance between the elements of a window, an int or one per axis.
+        ceil_mode: also count last windows that are only partly inside the input.
+        return_indices: return (values, positions); a position is the int64 index in its flattened plane.
     """
     return pool
 
 
-def maxima(x, kernel, strides, pads, places: bool = False):
-    """(largest elements, their places in the flattened planes or None) of x (n, c, one to three axes), any value."""
-    y, inside, over = _pooled(_MAX, x, kernel, strides, pads, places)
+def maxima(x: ValueT, kernel: Ints, strides: Ints, pads: Ints,
+           places: bool = False) -> tuple[ValueT, ValueT | None]:
+    """Return (maxima, their positions in the flattened planes or None) of a value (n, c, one to three axes).
+    """
+    y, inside, over = _pooled(max_pool2d_op, x, kernel, strides, pads, places)
     if not places:
         return y, None
     if over is None:
         return y, cast(reshaped(inside, tuple(y.shape)), dt.int64)
     (b, c, depth, height, width), (h, w) = x.shape, y.shape[3:]
-    over = cast(reshaped(over, (b, c, y.shape[2] * h * w)), dt.int64)         # slice * (h * w) + place in the slice
+    # Slice * (h * w) + position in the slice.
+    over = cast(reshaped(over, (b, c, y.shape[2] * h * w)), dt.int64)
     flat = cast(reshaped(inside, (b, c, depth * h * w)), dt.int64)
-    inside = _r["dim_gather"](flat, over, axis=2)
-    return y, reshaped(_r["floordiv"](over, h * w) * (height * width) + inside, tuple(y.shape))
+    inside = dim_gather(flat, over, axis=2)
+    return y, reshaped(floordiv(over, h * w) * (height * width) + inside, tuple(y.shape))
 
 
-def means(x, kernel, strides, pads):
-    """Return the mean of each window without the elements of the padding. x: as for maxima."""
-    return _pooled(_AVG, x, kernel, strides, pads, False)[0]
+def means(x: ValueT, kernel: Ints, strides: Ints, pads: Ints) -> ValueT:
+    """Return the mean of each window without the padding; x is as for `maxima`."""
+    return _pooled(avg_pool2d_op, x, kernel, strides, pads, False)[0]
 
 
-def _pooled(op, x, kernel, strides, pads, places: bool):
-    """Apply 2-d pooling along one to three axes; return (result, the op's other results for planes, and
-    for slices).
+def _pooled(op: Op, x: ValueT, kernel: Ints, strides: Ints, pads: Ints,
+            places: bool) -> tuple[ValueT, ValueT | None, ValueT | None]:
+    """Apply 2-d pooling along one to three axes; return (result, planes' other results, slices').
 
     The maximum of maxima is the maximum, and a mean of means is the mean because all have the same number of
     real elements.
@@ -125,31 +146,33 @@ def _pooled(op, x, kernel, strides, pads, places: bool):
     h, w = y.shape[2:]
     if kernel[0] == strides[0] == 1 and not any(pads[:2]) and not places:
         return reshaped(y, (b, c, depth, h, w)), None, None
-    y, over = _plane(op, reshaped(y, (b, c, depth, h * w)), (kernel[0], 1), (strides[0], 1), (*pads[:2], 0, 0))
+    y, over = _plane(op, reshaped(y, (b, c, depth, h * w)), (kernel[0], 1), (strides[0], 1),
+                     (*pads[:2], 0, 0))
     return reshaped(y, (b, c, y.shape[2], h, w)), index, over
 
 
-def _plane(op, x, kernel, strides, pads):
+def _plane(op: Op, x: ValueT, kernel: Ints, strides: Ints, pads: Ints) -> tuple[ValueT, ValueT | None]:
     y = op.call((x,), (kernel, strides, pads))
-    return y if op is _MAX else (y, None)
+    return y if op is max_pool2d_op else (y, None)
 
 
-def _dilated(x, kernel, strides, pads, dilations):
-    """All windows laid out, then the largest of each."""
+def _dilated(x: Tensor, kernel: Ints, strides: Ints, pads: Ints, dilations: Ints) -> tuple[Tensor, Tensor]:
+    """Lay out all windows and return the maximum of each."""
     n, size = len(kernel), x.shape[2:]
     lowest = -math.inf if x.dtype.is_floating_point else -(2 ** (8 * x.dtype.bytes - 1))
     padded = _pad(x, _last_first(pads), "constant", lowest) if any(pads) else x
     windows = windows_of(padded, kernel, strides, dilations)
     shape = tuple(windows.shape[:2 + n])
     rows = reshaped(windows, (*shape, math.prod(kernel)))
-    place = cast(_r["argmax"](rows, axis=2 + n), dt.int64)
-    y = reshaped(_r["dim_gather"](rows, reshaped(place, (*shape, 1)), axis=2 + n), shape)
+    place = cast(argmax(rows, axis=2 + n), dt.int64)
+    y = reshaped(dim_gather(rows, reshaped(place, (*shape, 1)), axis=2 + n), shape)
     index = None
-    for i in range(n):                                   # of each axis: where its window begins and the step inside it
+    # Of each axis: where its window begins and the step inside it.
+    for i in range(n):
         behind = math.prod(kernel[i + 1:])
-        inside = _r["mod"](_r["floordiv"](place, behind), kernel[i]) * dilations[i]
+        inside = mod(floordiv(place, behind), kernel[i]) * dilations[i]
         with made_with(padded):
-            first = _r["range"](start=-pads[2 * i], step=strides[i], size=shape[2 + i], dtype=dt.int64)
+            first = range_op(start=-pads[2 * i], step=strides[i], size=shape[2 + i], dtype=dt.int64)
         at = inside + reshaped(first, (shape[2 + i], *(1,) * (n - i - 1)))
         index = at if index is None else index * size[i] + at
     return y, index
@@ -159,19 +182,23 @@ max_pool1d, max_pool2d, max_pool3d = _max_pool(1), _max_pool(2), _max_pool(3)
 
 
 # ---- mean
-def _avg_pool(n: int):
+def _avg_pool(n: int) -> Callable[..., Tensor]:
     what = f"avg_pool{n}d"
 
-    def pool(input: Tensor, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True,
+    def pool(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+             padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
              divisor_override: int | None = None) -> Tensor:
         x, single = batched(what, input, n)
         kernel = ints(kernel_size, n, what, "kernel_size", 1)
-        strides = kernel if stride is None or stride == () or stride == [] else ints(stride, n, what, "stride", 1)
+        strides = (kernel if stride is None or stride == () or stride == []
+                   else ints(stride, n, what, "stride", 1))
         paddings = ints(padding, n, what, "padding")
         pads = _windows(what, x.shape[2:], kernel, strides, paddings, (1,) * n, ceil_mode)
         carrier = REDUCING.get(x.dtype.name)
         dtype, x = x.dtype, x if carrier is None else cast(x, carrier)
-        solid = pads if divisor_override else tuple(p for q in paddings for p in (q, q)) if count_include_pad else ()
+        solid = tuple(p for q in paddings for p in (q, q)) if count_include_pad else ()
+        if divisor_override:
+            solid = pads
         if any(solid):                                   # zeros that count
             x = _pad(x, _last_first(solid))
             pads = tuple(p - s for p, s in zip(pads, solid))
@@ -182,13 +209,16 @@ def _avg_pool(n: int):
         return reshaped(y, tuple(y.shape[1:])) if single else y
 
     pool.__name__ = pool.__qualname__ = what
-    pool.__doc__ = f"""The mean of each window.
+    pool.__doc__ = f"""Return the mean of each window.
 
     Args:
-        input: (N, C, {", ".join("DHW"[3 - n:])}), also without N.
-        kernel_size, stride, padding: ints, or {n} of them; stride: kernel_size unless given.
-        ceil_mode: also count a last window that is only partly inside.
-        count_include_pad: padding counts as zeros. divisor_override: divide sums by this instead (0 and None: do not).
+        input: (N, C, {", ".join("DHW"[3 - n:])}) or without N.
+        kernel_size: size of the windows, an int or one per axis.
+        stride: distance between windows, an int or one per axis; default: kernel_size.
+        padding: zeros added on both sides, an int or one per axis.
+        ceil_mode: also count last windows that are only partly inside the input.
+        count_include_pad: include the padding zeros in the mean.
+        divisor_override: divisor of each sum; 0 and None: the number of elements of the window.
     """
     return pool
 

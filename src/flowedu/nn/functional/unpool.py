@@ -1,19 +1,22 @@
-"""The way back from max pooling: max_unpool1d to max_unpool3d."""
+"""Partial inverses of max pooling: max_unpool1d to max_unpool3d."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
-from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn.functional.common import ints, reshaped
 from flowedu.nn.functional.pool import batched
+from flowedu.ops.pool import max_pool2d_grad
 from flowedu.tensor import Tensor
 
 
-def _max_unpool(n: int):
+def _max_unpool(n: int) -> Callable[..., Tensor]:
     what = f"max_unpool{n}d"
 
-    def unpool(input: Tensor, indices: Tensor, kernel_size, stride=None, padding=0, output_size=None) -> Tensor:
+    def unpool(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int],
+               stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+               output_size: Sequence[int] | None = None) -> Tensor:
         x, single = batched(what, input, n)
         if input.shape != indices.shape:
             raise ShapeError(f"{what}: Expected shape of indices to be same as that of the input tensor",
@@ -26,20 +29,27 @@ def _max_unpool(n: int):
         if output_size is not None:
             wanted = tuple(output_size)[-n:]
             if any(abs(w - s) >= t for w, s, t in zip(wanted, size, strides)):
-                raise ArgumentError(f"{what}: invalid output_size {wanted}", expected=f"within a stride of {size}",
-                                    got=str(tuple(output_size)),
+                raise ArgumentError(f"{what}: invalid output_size {wanted}",
+                                    expected=f"within a stride of {size}", got=str(tuple(output_size)),
                                     fix="leave it out, or pass the shape of the pooling's input")
             size = wanted
-        b, c, count = *x.shape[:2], math.prod(x.shape[2:])
-        y = REGISTRY["max_pool2d_grad"](reshaped(x, (b, c, 1, count)), reshaped(indices, (b, c, 1, count)),
-                                  hw=(1, math.prod(size)))
+        (b, c), count = x.shape[:2], math.prod(x.shape[2:])
+        y = max_pool2d_grad(reshaped(x, (b, c, 1, count)), reshaped(indices, (b, c, 1, count)),
+                            hw=(1, math.prod(size)))
         y = reshaped(y, (b, c, *size))
         return reshaped(y, tuple(y.shape[1:])) if single else y
 
     unpool.__name__ = unpool.__qualname__ = what
-    unpool.__doc__ = f"""The inverse of max_pool{n}d as far as there is one: zeros, and each element at its place.
+    unpool.__doc__ = f"""Return zeros with each element at the position that max_pool{n}d found it at.
 
-    indices: what max_pool{n}d gave with return_indices. Where windows overlap and a place is named twice: the sum."""
+    Args:
+        input: (N, C, {", ".join("DHW"[3 - n:])}) or without N, the maxima.
+        indices: positions from max_pool{n}d with return_indices; elements with the same position are summed.
+        kernel_size: size of the windows, an int or one per axis.
+        stride: distance between windows, an int or one per axis; default: kernel_size.
+        padding: padding of the pooling, an int or one per axis.
+        output_size: spatial size of the result; default: the smallest possible one.
+    """
     return unpool
 
 

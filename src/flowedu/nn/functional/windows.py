@@ -1,27 +1,42 @@
-"""Windows as columns, and back: unfold and fold (im2col, col2im)."""
+"""Sliding windows as columns (unfold, im2col), and the reverse (fold, col2im)."""
 from __future__ import annotations
 
-from flowedu.core.ops.define import REGISTRY
+from collections.abc import Sequence
+
+from flowedu.core.ops.concat import slice as slice_op
+from flowedu.core.ops.concat import slice_grad
+from flowedu.core.ops.view import reshape, transpose
 from flowedu.errors import ShapeError
-from flowedu.nn.functional.common import check_tensor, ints, reshaped
+from flowedu.nn.functional.common import Ints, check_tensor, ints, reshaped
+from flowedu.ops.strided import unfold as unfold_op
 from flowedu.tensor import Tensor
 from flowedu.tensor.joining import pad
 
-_r = REGISTRY
 
-
-def windows_of(x, kernel, strides, dilations):
-    """All windows of x (n, c, sizes ...) laid out: (n, c, windows ..., kernel ...), a view."""
+def windows_of(x: Tensor, kernel: Ints, strides: Ints, dilations: Ints) -> Tensor:
+    """Return a view of all windows of x (n, c, sizes ...): (n, c, windows ..., kernel ...)."""
     for i, (k, s, d) in enumerate(zip(kernel, strides, dilations)):
-        x = _r["unfold"](x, axis=2 + i, size=(k - 1) * d + 1, step=s)
+        x = unfold_op(x, axis=2 + i, size=(k - 1) * d + 1, step=s)
     if all(d == 1 for d in dilations):
         return x
     step = (*(1,) * (2 + len(kernel)), *dilations)
-    return _r["slice"](x, start=(0,) * x.ndim, stop=tuple(x.shape), step=step)
+    return slice_op(x, start=(0,) * x.ndim, stop=tuple(x.shape), step=step)
 
 
-def unfold(input: Tensor, kernel_size, dilation=1, padding=0, stride=1) -> Tensor:
-    """im2col: (N, C, H, W) to (N, C * kh * kw, L), a column for each of the L windows. Also without N."""
+def unfold(input: Tensor, kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1,
+           padding: int | Sequence[int] = 0, stride: int | Sequence[int] = 1) -> Tensor:
+    """Return sliding windows as columns (im2col).
+
+    Args:
+        input: (N, C, H, W) or (C, H, W).
+        kernel_size: size (kh, kw) of the windows, an int or a pair.
+        dilation: distance between the elements of a window, an int or a pair.
+        padding: zeros added on both sides, an int or a pair.
+        stride: distance between windows, an int or a pair.
+
+    Returns:
+        (N, C * kh * kw, number of windows), or without N.
+    """
     check_tensor("unfold", input)
     if input.ndim not in (3, 4):
         raise ShapeError("unfold: Expected 3D or 4D (batch mode) tensor", expected="(N, C, H, W)",
@@ -33,21 +48,37 @@ def unfold(input: Tensor, kernel_size, dilation=1, padding=0, stride=1) -> Tenso
     b, c = x.shape[:2]
     for size, k, d in zip(x.shape[2:], kernel, dilations):
         if (k - 1) * d + 1 > size:
-            raise ShapeError("unfold: the window does not fit into the padded input", expected=f"{(k - 1) * d + 1} or more",
+            raise ShapeError("unfold: the window does not fit into the padded input",
+                             expected=f"{(k - 1) * d + 1} or more",
                              got=str(tuple(input.shape)), fix="more padding, or a smaller window")
     x = windows_of(x, kernel, steps, dilations)
-    rows = _r["transpose"](x, perm=(0, 1, 4, 5, 2, 3))
-    y = _r["reshape"](rows, shape=(b, c * kernel[0] * kernel[1], x.shape[2] * x.shape[3]))
+    rows = transpose(x, perm=(0, 1, 4, 5, 2, 3))
+    y = reshape(rows, shape=(b, c * kernel[0] * kernel[1], x.shape[2] * x.shape[3]))
     return y if input.ndim == 4 else reshaped(y, tuple(y.shape[1:]))
 
 
-def _four(what, kernel_size, stride, padding, dilation):
+def _four(what: str, kernel_size: int | Sequence[int], stride: int | Sequence[int],
+          padding: int | Sequence[int], dilation: int | Sequence[int]) -> tuple[Ints, Ints, Ints, Ints]:
     return (ints(kernel_size, 2, what, "kernel_size", 1), ints(stride, 2, what, "stride", 1),
             ints(padding, 2, what, "padding"), ints(dilation, 2, what, "dilation", 1))
 
 
-def fold(input: Tensor, output_size, kernel_size, dilation=1, padding=0, stride=1) -> Tensor:
-    """col2im: (N, C * kh * kw, L) to (N, C, H, W), adding values of the same pixel. The adjoint of unfold."""
+def fold(input: Tensor, output_size: int | Sequence[int], kernel_size: int | Sequence[int],
+         dilation: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
+         stride: int | Sequence[int] = 1) -> Tensor:
+    """Sum columns into images (col2im), the adjoint of unfold.
+
+    Args:
+        input: (N, C * kh * kw, number of windows) or without N.
+        output_size: (H, W) of the images.
+        kernel_size: size (kh, kw) of the windows, an int or a pair.
+        dilation: distance between the elements of a window, an int or a pair.
+        padding: padding of the images, an int or a pair.
+        stride: distance between windows, an int or a pair.
+
+    Returns:
+        (N, C, H, W) or without N.
+    """
     check_tensor("fold", input)
     size = ints(output_size, 2, "fold", "output_size", 1)
     kernel, steps, paddings, dilations = _four("fold", kernel_size, stride, padding, dilation)
@@ -63,15 +94,17 @@ def fold(input: Tensor, output_size, kernel_size, dilation=1, padding=0, stride=
     total = None
     for i in range(kernel[0]):
         for j in range(kernel[1]):
-            part = _r["reshape"](_r["slice"](x, start=(0, 0, i, j, 0, 0), stop=(b, c, i + 1, j + 1, *out), step=(1,) * 6),
-                                 shape=(b, c, *out))
+            part = reshape(slice_op(x, start=(0, 0, i, j, 0, 0), stop=(b, c, i + 1, j + 1, *out),
+                                    step=(1,) * 6),
+                           shape=(b, c, *out))
             at = (i * dilations[0], j * dilations[1])
             stop = tuple(a + (o - 1) * s + 1 for a, o, s in zip(at, out, steps))
-            part = _r["slice_grad"](part, shape=(b, c, *full), start=(0, 0, *at), stop=(b, c, *stop), step=(1, 1, *steps))
+            part = slice_grad(part, shape=(b, c, *full), start=(0, 0, *at), stop=(b, c, *stop),
+                              step=(1, 1, *steps))
             total = part if total is None else total + part
     if any(paddings):
-        total = _r["slice"](total, start=(0, 0, *paddings), step=(1,) * 4,
-                            stop=(b, c, *(p + n for p, n in zip(paddings, size))))
+        total = slice_op(total, start=(0, 0, *paddings), step=(1,) * 4,
+                         stop=(b, c, *(p + n for p, n in zip(paddings, size))))
     return total if input.ndim == 3 else reshaped(total, tuple(total.shape[1:]))
 
 

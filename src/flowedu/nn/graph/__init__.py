@@ -4,5 +4,5 @@ from flowedu.nn.graph.graph import Graph
 from flowedu.nn.graph.proxies import GraphModule, GraphTensor, ProxyModule, ProxyState
 from flowedu.saving.graph import LoadedGraph, load_graph, save_graph
 
-__all__ = ["Graph", "GraphConfig", "GraphModule", "GraphTensor", "LoadedGraph", "ProxyModule", "ProxyState", "load_graph",
-           "save_graph"]
+__all__ = ["Graph", "GraphConfig", "GraphModule", "GraphTensor", "LoadedGraph", "ProxyModule", "ProxyState",
+           "load_graph", "save_graph"]

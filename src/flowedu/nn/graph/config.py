@@ -13,7 +13,7 @@ from flowedu.nn.amp.casts import autocast
 
 
 class GraphConfig(Options):
-    """Switches of a graph. Set later, they hold from the next call on, which traces build again."""
+    """Options of a graph. A later change applies from the next call on, which traces build again."""
 
     def __setattr__(self, name: str, value) -> None:
         super().__setattr__(name, value)
@@ -21,34 +21,38 @@ class GraphConfig(Options):
 
     # ---- settings with an effect in flowedu
     def set_gradient_accumulation_steps(self, value: int) -> None:
-        """Cut each input along axis 0 into `value` micro-batches, and update once, with the step of the whole batch.
+        """Cut each input along axis 0 into `value` micro-batches, and update once per batch.
 
         Args:
             value: number of micro-batches; it must divide the size of the batch.
 
         Raises:
-            ArgumentError: `value` is no positive integer.
-            UnsupportedError: at the first call of the graph, if the loss of the batch does not follow from those of its
-                micro-batches: an op combines rows, or depends on their number or place. The error names its line.
+            ArgumentError: `value` is not a positive integer.
+            UnsupportedError: at the first call of the graph, if the loss of the batch does not follow from
+                those of its micro-batches: an op combines rows, or depends on their number or place. The
+                error names its line.
 
         Note:
-            Build is traced on a micro-batch and on the whole batch; the two traces show which ops treat every row alike.
-            A BatchNorm layer in training normalizes each micro-batch by itself, as in an eager loop, so its step differs
-            from that of the whole batch. Random numbers are drawn for each micro-batch.
+            Build is traced on a micro-batch and on the whole batch; the two traces show which ops treat all
+            rows alike. A BatchNorm layer in training normalizes each micro-batch separately, as in an eager
+            loop, so its step differs from that of the whole batch. Random numbers are drawn for each
+            micro-batch.
 
         Example:
             >>> graph = flow.nn.Graph.trace(lambda x: x.exp())
             >>> graph.config.set_gradient_accumulation_steps(4)
         """
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ArgumentError("set_gradient_accumulation_steps: value", expected="1, 2, 3, ...", got=repr(value))
+            raise ArgumentError("set_gradient_accumulation_steps: value", expected="1, 2, 3, ...",
+                                got=repr(value))
         self.accumulation = value
 
     def enable_amp(self, mode: bool = True, *, dtype: dt.dtype = dt.float16) -> None:
-        """Automatic mixed precision: build runs in flow.amp.autocast. (OneFlow's CPU build ignores it.)"""
+        """Enable automatic mixed precision: build runs in flow.amp.autocast. OneFlow's CPU build ignores it.
+        """
         if dtype not in dt.HALVES:
-            raise ArgumentError("enable_amp: dtype", expected="flow.float16 or flow.bfloat16", got=repr(dtype),
-                                fix="self.config.enable_amp(dtype=flow.bfloat16)")
+            raise ArgumentError("enable_amp: dtype", expected="flow.float16 or flow.bfloat16",
+                                got=repr(dtype), fix="self.config.enable_amp(dtype=flow.bfloat16)")
         self.amp = dtype if mode else None
 
     def computing(self) -> AbstractContextManager:
@@ -59,7 +63,8 @@ class GraphConfig(Options):
         """Switch optimization passes off by name (`graph.report()` lists them). flowedu only."""
         for name in names:
             if name not in PASSES:
-                raise ArgumentError("disable_pass: there is no such pass", expected=", ".join(PASSES), got=repr(name))
+                raise ArgumentError("disable_pass: there is no such pass", expected=", ".join(PASSES),
+                                    got=repr(name))
             self.off = self.off | {name}
 
     def enable_pass(self, *names: str) -> None:
@@ -73,15 +78,15 @@ class GraphConfig(Options):
         say_once(f"nn.Graph.config.{name}", why, 3)
 
     def allow_fuse_model_update_ops(self, mode: bool = True) -> None:
-        """False: no update goes into the op that makes its gradient (the pass "update")."""
+        """Allow the pass "update" to merge updates into the ops that compute their gradients."""
         self._switch("update", mode)
 
     def allow_fuse_add_to_output(self, mode: bool = True) -> None:
-        """False: additions stay ops of their own (a part of the pass "fuse")."""
+        """Allow the pass "fuse" to merge additions into other ops."""
         self._switch("fuse_add", mode)
 
     def allow_fuse_cast_scale(self, mode: bool = True) -> None:
-        """False: casts and multiplications stay ops of their own (a part of the pass "fuse")."""
+        """Allow the pass "fuse" to merge casts and multiplications into other ops."""
         self._switch("fuse_scale", mode)
 
     def enable_multi_tensor_update(self, mode: bool = True) -> None:
@@ -89,22 +94,22 @@ class GraphConfig(Options):
         self.one_update = bool(mode)
 
     def enable_compress_memory(self, mode: bool = True) -> None:
-        """False: every value of the plan has memory of its own."""
+        """Allow values of the plan to share memory."""
         self._switch("reuse", mode)
 
-    # ---- OneFlow's that have nothing to do here: the first call says so
+    # ---- OneFlow's settings without an effect: the first call warns
     def enable_fused_model_update_cast(self, mode: bool = True) -> None:
         """Accept the setting; weights have no 16-bit copy that an update could also write."""
         if mode:
             self._nothing("enable_fused_model_update_cast", "weights have no copy in half precision")
 
     def enable_cudnn_conv_heuristic_search_algo(self, mode: bool = True) -> None:
-        """There is no cuDNN here."""
+        """Accept the setting; flowedu does not use cuDNN."""
         if mode:
             self._nothing("enable_cudnn_conv_heuristic_search_algo", "there is no cuDNN")
 
     def enable_straighten_algorithm(self, mode: str = "SpeedFirst") -> None:
-        """The order of the calls is that of build ("Disable"). "SpeedFirst", "MemoryFirst", "OverlapCpuGpu" are taken."""
+        """Accept the names of OneFlow's algorithms; calls always run in the order of build."""
         if mode not in ("Disable", "SpeedFirst", "MemoryFirst", "OverlapCpuGpu"):
             raise ArgumentError("enable_straighten_algorithm: mode", got=repr(mode),
                                 expected="Disable, SpeedFirst, MemoryFirst or OverlapCpuGpu")
@@ -112,7 +117,7 @@ class GraphConfig(Options):
             self._nothing("enable_straighten_algorithm", "calls have the order in which build makes them")
 
     def set_outputs_buffer_size(self, value: int = 2) -> None:
-        """Results are fresh tensors at every call, so there is no buffer to fill."""
+        """Accept the setting; every call returns new tensors, so there is no output buffer."""
         if not isinstance(value, int) or value < 1:
             raise ArgumentError("set_outputs_buffer_size: value", expected="1, 2, 3, ...", got=repr(value))
         self.outputs_buffer_size = value
@@ -121,14 +126,17 @@ class GraphConfig(Options):
 
     def enable_zero(self, mode: bool = True, *, stage: int = 2, shard_min_size: int = 1024,
                     shard_restore_level: int = 1) -> None:
-        """Enable ZeRO: split parameters that are broadcast along an axis of their placement along it, with
-        their optimizer states, and gather them for their consumers (distributed/zero.py). After the first
-        call of the graph they are split(0). On one device it has no effect.
+        """Enable ZeRO: split broadcast parameters along an axis of their placement (distributed/zero.py).
+
+        Their optimizer states are split as well, and their consumers gather them. After the first call of the
+        graph they are
+        split(0). On one device it has no effect.
 
         Args:
+            mode: True to enable it.
             stage: 1 all-reduces gradients, 2 reduce-scatters them, 3 also gathers a parameter for each use.
             shard_min_size: parameters with fewer elements are not split.
-            shard_restore_level: 1; other values warn once that they have no effect.
+            shard_restore_level: 1; other values have no effect and warn once.
         """
         if stage not in (1, 2, 3):
             raise ArgumentError("enable_zero: stage", expected="1, 2 or 3", got=repr(stage))
@@ -136,48 +144,54 @@ class GraphConfig(Options):
             raise ArgumentError("enable_zero: shard_min_size", expected="a number of elements, 1 or more",
                                 got=repr(shard_min_size))
         if shard_restore_level != 1:
-            self._nothing("enable_zero(shard_restore_level)", "when a parameter is brought back follows from stage")
+            self._nothing("enable_zero(shard_restore_level)",
+                          "when a parameter is brought back follows from stage")
         self.zero_stage, self.zero_min_size = stage if mode else 0, shard_min_size
 
     def set_zero_redundancy_optimizer_mode(self, mode: str = "distributed_split") -> None:
-        raise ArgumentError("set_zero_redundancy_optimizer_mode was renamed", expected="enable_zero", got=repr(mode),
-                            fix="self.config.enable_zero(True, stage=1)")
+        raise ArgumentError("set_zero_redundancy_optimizer_mode was renamed", expected="enable_zero",
+                            got=repr(mode), fix="self.config.enable_zero(True, stage=1)")
 
     def enable_auto_parallel(self, mode: bool = True) -> None:
-        """Choose how every op is split for the whole step together (distributed/auto), not op by op, so that the fewest
-        bytes are moved and little is computed twice. On one device there is nothing to choose."""
+        """Choose the splits of all ops together, so that few bytes move (distributed/auto).
+
+        Without it, the splits are chosen op by op. On one device it has no effect.
+        """
         self.auto_parallel = bool(mode)
 
     def enable_auto_parallel_ignore_user_sbp_config(self, mode: bool = True) -> None:
-        """Let enable_auto_parallel also choose the sbp of trained parameters, which keep it after the
-        first call.
+        """Let enable_auto_parallel also choose the sbp of trained parameters.
 
-        Inputs, and to_global in build, keep their sbp.
+        They keep it after the first call. Inputs, and to_global in build, keep their sbp.
         """
         self.auto_parameters = bool(mode)
 
     def set_auto_parallel_computation_cost_ratio(self, ratio: float = 1.0) -> None:
-        """With enable_auto_parallel: how many bytes the work is worth that takes as long as reading an element, or eight
-        multiplications. (OneFlow's ratio has another unit.)"""
+        """Set the bytes per unit of work for enable_auto_parallel.
+
+        One unit is the time of reading one element or of eight multiplications. OneFlow's ratio has another
+        unit.
+        """
         if not ratio > 0:
-            raise ArgumentError("set_auto_parallel_computation_cost_ratio: ratio", expected="a number above 0",
-                                got=repr(ratio))
+            raise ArgumentError("set_auto_parallel_computation_cost_ratio: ratio",
+                                expected="a number above 0", got=repr(ratio))
         self.auto_ratio = float(ratio)
 
     def set_auto_parallel_wait_time(self, cost: float) -> None:
-        """Devices of one machine do not wait for a network."""
+        """Accept the setting; devices of one machine do not wait for a network."""
         if cost:
             self._nothing("set_auto_parallel_wait_time", "devices of one machine do not wait for a network")
 
     def enable_auto_parallel_trunk_algo(self, mode: bool = True) -> None:
-        """OneFlow's search in steps; here the whole graph is one problem."""
+        """Accept the setting; flowedu solves the whole graph as one problem."""
         if mode:
             self._nothing("enable_auto_parallel_trunk_algo", "the whole graph is searched as one problem")
 
     def enable_auto_parallel_sbp_collector(self, mode: bool = True) -> None:
         """Accept the setting; the search already shares one converted value among all its consumers."""
         if mode:
-            self._nothing("enable_auto_parallel_sbp_collector", "a value brought to a layout always serves all its readers")
+            self._nothing("enable_auto_parallel_sbp_collector",
+                          "a value brought to a layout always serves all its readers")
 
     def __repr__(self) -> str:
         return f"(CONFIG:config:GraphConfig(training={self.training}, ))"

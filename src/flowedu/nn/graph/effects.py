@@ -15,9 +15,12 @@ from flowedu.errors import UnsupportedError
 
 @contextlib.contextmanager
 def attributes_kept(tracer, blocks: Iterable) -> Iterator[None]:
-    """`self.count = self.count + 1` in a forward: the buffer stays the tensor it was, and gets the value in every run.
+    """Return a context in which an assigned buffer (`self.count = self.count + 1`) stays the same tensor.
 
-    Raises UnsupportedError where the new value has another shape or dtype. When build raises, everything is as it was.
+    Every run writes the new value into it. If build raises, everything is restored.
+
+    Raises:
+        UnsupportedError: the new value has another shape or dtype.
     """
     modules = list({id(b.origin): b for top in blocks for b in top.walk()}.values())
     before = [(b, b.origin._buffers, dict(b.origin._buffers)) for b in modules]
@@ -37,14 +40,15 @@ def attributes_kept(tracer, blocks: Iterable) -> Iterator[None]:
 
 def _keep(tracer, path: str, old: Tensor | None, new: Tensor) -> None:
     if old is None or old.spec != new.spec:
-        raise UnsupportedError(f"nn.Graph: build gives the buffer {path} another shape or dtype, or its first value",
+        raise UnsupportedError(f"nn.Graph: build gives the buffer {path} another shape or dtype, or its "
+                               f"first value",
                                expected="no tensor" if old is None else str(old.spec), got=str(new.spec),
                                fix="register it with its final shape and dtype", at="")
     if new.symbol is not tracer.values.get(id(old)):
         tracer.write(old, new)
 
 
-_GRADIENT = TensorBase.grad                    # the plain attribute
+_GRADIENT = TensorBase.grad                    # the attribute of the class
 
 
 def _is_lazy(t: Tensor | None) -> bool:
@@ -52,18 +56,20 @@ def _is_lazy(t: Tensor | None) -> bool:
 
 
 def _refuse_use(p: Parameter, what: str) -> None:
-    """Raise UnsupportedError in a build that has called backward(): its gradients are computed when build is done."""
+    """Raise UnsupportedError in a build that has called backward(), whose gradients are computed after build.
+    """
     tracer = thread_state.tracer
     if tracer is not None and tracer.goal is not None and p.requires_grad:
         raise UnsupportedError(f"nn.Graph: build {what} the gradient of a parameter after backward()",
                                expected="gradients that only the optimizer of the graph uses",
                                got=f"grad of a parameter of shape {tuple(p.shape)}",
-                               fix="g, = flow.autograd.grad(loss, [p]) in build; to clip gradients, give the optimizer the "
-                               "options clip_grad_max_norm and clip_grad_norm_type; or freeze p by requires_grad_(False)")
+                               fix="g, = flow.autograd.grad(loss, [p]) in build; to clip gradients, give the "
+                               "optimizer the options clip_grad_max_norm and clip_grad_norm_type; or freeze "
+                               "p by requires_grad_(False)")
 
 
 def _read_gradient(p: Parameter) -> Tensor | None:
-    """The gradient that backward accumulated, or None."""
+    """Return the gradient that backward accumulated, or None."""
     _refuse_use(p, "reads")
     return _GRADIENT.__get__(p)
 
@@ -89,24 +95,27 @@ def refuse_gradients(blocks: Iterable) -> None:
     for _, t in assigned:
         _GRADIENT.__set__(t, None)
     if assigned:
-        raise UnsupportedError(f"nn.Graph: build assigns to the gradient of {assigned[0][0]}", expected="loss.backward()",
-                               got="a value of the graph", fix="assign eager tensors to grad outside build", at="")
+        raise UnsupportedError(f"nn.Graph: build assigns to the gradient of {assigned[0][0]}",
+                               expected="loss.backward()",
+                               got="a value of the graph", fix="assign eager tensors to grad outside build",
+                               at="")
 
 
 def check_aliases(tracer) -> None:
-    """Raise UnsupportedError if build writes a tensor in place whose memory the graph reads through
-    another tensor.
+    """Raise UnsupportedError if build writes memory in place that the graph reads through another tensor.
 
     The graph would read the old value there.
     """
     names = {id(v): n for n, v in tracer.graph.variables.items()}
     written = [(names[id(v)], tracer.variables[names[id(v)]]) for v in tracer.written]
-    near: dict[int, list[tuple[str, Tensor]]] = {}                  # by the memory they may share
+    # Tensors grouped by the memory they may share.
+    near: dict[int, list[tuple[str, Tensor]]] = {}
     for other, u in tracer.variables.items():
         near.setdefault(u._block_address[0], []).append((other, u))
     for name, t in written:
         for other, u in near[t._block_address[0]]:
-            if other != name and t.shares_block(u) and (t._device or np.may_share_memory(t.numpy(), u.numpy())):
-                raise UnsupportedError(f"nn.Graph: build writes {name} in place, and {other} lies in the same memory",
-                                       expected="one tensor for memory that is written", got="two",
+            if (other != name and t.shares_block(u) and (t._device
+                                                         or np.may_share_memory(t.numpy(), u.numpy()))):
+                raise UnsupportedError(f"nn.Graph: build writes {name} in place, and {other} shares its "
+                                       f"memory", expected="one tensor for memory that is written", got="two",
                                        fix="use one of the two in build, or make views of it there", at="")

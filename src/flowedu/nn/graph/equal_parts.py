@@ -1,8 +1,10 @@
-"""Equal parts of a call: the calls of k devices whose split axes k divides.
+"""Equal parts of a call: the calls of k devices if k divides the split axes.
 
-rows.py compares a micro-batch with them. The rules are those of core/sbp for one row of devices, read in one direction:
-the layouts of the inputs are known, and the layouts of the outputs follow. This file does not call core/sbp/signature.py
-and core/sbp/sbp.py, which contain exercises of chapter 6; gradient accumulation belongs to chapter 5.
+rows.py compares a micro-batch with them. The rules are those of core/sbp for one row of devices, read in one
+direction:
+the layouts of the inputs are known, and the layouts of the outputs follow. This file does not call
+core/sbp/signature.py and core/sbp/sbp.py, which contain exercises of chapter 6; gradient accumulation belongs
+to chapter 5.
 """
 from __future__ import annotations
 
@@ -42,13 +44,13 @@ def output_layouts(op: Op, specs: Sequence[Spec], attrs: tuple, inputs: Layouts)
 
 
 def _layout(term: str, letter: str, without: str) -> str:
-    """The layout of a value with the axes `term` if `letter` is split; `without`: that of a value without the letter."""
+    """Return the layout of the axes `term` if `letter` is split, or `without` if they do not contain it."""
     place = term.find(letter)
     return without if place < 0 else f"S{place}"
 
 
 def _linear_layouts(op: Op, specs: Sequence[Spec], attrs: tuple, inputs: Layouts) -> Iterator[Layouts]:
-    """Partial sums of a group of inputs in which the op is linear give partial sums."""
+    """Yield partial-sum layouts for ops that are linear in a group of inputs that are partial sums."""
     if set(inputs) != {"P"} and set(inputs) != {"P", "B"}:
         return
     summed = {i for i, layout in enumerate(inputs) if layout == "P"}
@@ -60,12 +62,13 @@ def _linear_layouts(op: Op, specs: Sequence[Spec], attrs: tuple, inputs: Layouts
             yield tuple("P" if name in outputs else "B" for name in op.outputs)
 
 
-def split_equally(op: Op, specs: Sequence[Spec], attrs: tuple, layouts: Layouts, k: int) -> list[LocalCall] | None:
-    """Return the calls of k devices with equal parts, or None if the parts do not make up the result.
+def split_equally(op: Op, specs: Sequence[Spec], attrs: tuple, layouts: Layouts,
+                  k: int) -> list[LocalCall] | None:
+    """Return the calls of k devices with equal parts, or None if the parts do not add up to the result.
 
     Args:
-        specs, attrs: of the call of all devices together.
-        layouts: of the inputs, then of the outputs.
+        specs, attrs: specs and attributes of the call of all devices together.
+        layouts: layouts of the inputs, then of the outputs.
     """
     call = logical_call(op, specs, attrs)
     values = (*call.ins, *call.outs)
@@ -75,7 +78,8 @@ def split_equally(op: Op, specs: Sequence[Spec], attrs: tuple, layouts: Layouts,
     parts = [_part(value, layout, k) for layout, value in zip(layouts, values)]
     special = extra(op, specs, attrs).get(layouts)
     size = split[0][1][split[0][0]] // k if split else 0
-    calls = [device_call(call, tuple(parts[:len(specs)]), tuple(parts[len(specs):]), special, (i * size, (i + 1) * size))
+    calls = [device_call(call, tuple(parts[:len(specs)]), tuple(parts[len(specs):]), special,
+                         (i * size, (i + 1) * size))
              for i in range(k if special else 1)]
     return None if None in calls else calls
 

@@ -1,4 +1,4 @@
-"""flow.nn.Graph, as users of OneFlow 1.0 know it."""
+"""flow.nn.Graph, the static graph of OneFlow 1.0."""
 from __future__ import annotations
 
 import gc
@@ -22,7 +22,7 @@ from flowedu.nn.graph.added import check_optimizer
 from flowedu.nn.graph.changes import refresh
 from flowedu.nn.graph.config import GraphConfig
 from flowedu.nn.graph.proxies import GraphModule, ProxyModule, unwrap
-from flowedu.nn.graph.timed import TimedCompiled, told
+from flowedu.nn.graph.timed import TimedCompiled, format_times
 from flowedu.show.modules import describe, measurable, profile, report
 
 OFTEN = 10                                     # the number of retraces of one graph that are reported
@@ -31,7 +31,7 @@ DEBUG_OPTIONS = ("max_py_stack_depth", "only_user_py_stack", "op_repr_with_py_st
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Pause Python's cycle collector: a graph has thousands of nodes, and all of them stay."""
+    """Pause Python's cycle collector, because a graph creates thousands of long-lived nodes."""
     running = gc.isenabled()
     gc.disable()
     try:
@@ -42,16 +42,16 @@ def no_collection() -> Iterator[None]:
 
 
 def check_debug_options(options: dict) -> None:
-    """Of nn.Graph(...) and debug(...): those of OneFlow say once that they do nothing, others are refused."""
+    """Check the options of nn.Graph(...) and debug(...): warn once about OneFlow's, refuse others."""
     for name in options:
         if name not in DEBUG_OPTIONS:
-            raise CallError(f"nn.Graph.debug: unknown option {name!r}", expected=", ".join(DEBUG_OPTIONS), got=name,
-                            fix="debug(v_level, ranks=None, mode=True)")
+            raise CallError(f"nn.Graph.debug: unknown option {name!r}", expected=", ".join(DEBUG_OPTIONS),
+                            got=name, fix="debug(v_level, ranks=None, mode=True)")
         say_once(f"nn.Graph.debug({name})", "level 3 shows the user's own line of every operator", 4)
 
 
 class Graph(core.TracedGraph):
-    """A static graph. Subclass it, assign modules to attributes in `__init__`, describe one step in `build`.
+    """Static graph of a step. Subclass it, assign modules in `__init__`, and describe one step in `build`.
 
         class Train(flow.nn.Graph):
             def __init__(self):
@@ -66,12 +66,15 @@ class Graph(core.TracedGraph):
 
         loss = Train()(x, y)
 
-    The first call traces build and compiles; every call runs the whole step, updates included. Parameters
-    remain the module's own: it sees all writes of a step. (OneFlow 0.9.) Where a mode, an attribute, a
-    parameter, an option, a seed is another than before, the next call traces build again, and says so on
-    stderr (OneFlow does not).
+    The first call traces build and compiles; every call runs the whole step, including the updates.
+    Parameters remain the module's own tensors and contain the new values after a step. If a mode, attribute,
+    parameter, option, or seed has changed, the next call traces build again and reports this on stderr
+    (OneFlow does not). Attributes: name; config (GraphConfig); training, is_compiled.
 
-    Attributes: name; config (GraphConfig); training, is_compiled.
+    Args:
+        debug_v_level: verbosity while the graph is built, see `debug`; -1 prints nothing.
+        debug_ranks: accepted for compatibility; default: None.
+        **options: other options of OneFlow, which have no effect.
     """
 
     options_type, block_type, compiled_type = GraphConfig, GraphModule, TimedCompiled
@@ -80,7 +83,8 @@ class Graph(core.TracedGraph):
     def __init__(self, *, debug_v_level: int = -1, debug_ranks=None, **options):
         check_debug_options(options)
         super().__init__()
-        object.__setattr__(self, "_rebound", set())      # attributes that build gives another tensor (written.py)
+        # Attributes to which build assigns another tensor (written.py).
+        object.__setattr__(self, "_rebound", set())
         object.__setattr__(self, "_scaler", None)
         if debug_v_level >= 0:
             self.debug(debug_v_level, ranks=debug_ranks)
@@ -90,14 +94,22 @@ class Graph(core.TracedGraph):
 
     def __reduce_ex__(self, protocol: int):
         """Refuse copy.copy, copy.deepcopy, and pickle: a compiled graph belongs to its modules and its memory."""
-        raise GraphError(f"nn.Graph {self.name} cannot be copied or pickled", expected="one graph for its modules",
-                         got="copy, deepcopy, or pickle", fix=f"make another one: {self.class_name}(...); flow.save(graph, "
+        raise GraphError(f"nn.Graph {self.name} cannot be copied or pickled",
+                         expected="one graph for its modules",
+                         got="copy, deepcopy, or pickle",
+                         fix=f"make another one: {self.class_name}(...); flow.save(graph, "
                          '"folder") and flow.load write and read a compiled graph')
 
     def add_optimizer(self, optim: BaseOptimizer, *, lr_sch=None, is_sparse: bool = False) -> None:
-        """Let `optim` update its parameters at the end of every call, at the rate of the scheduler `lr_sch` if given.
+        """Let an optimizer update its parameters at the end of every call.
 
-        Steps of the graph are steps of both: they hold rates, counts and states as if they had been stepped eagerly.
+        Steps of the graph count as steps of the optimizer and the scheduler, as if they had been stepped
+        eagerly.
+
+        Args:
+            optim: optimizer of parameters of the graph's modules.
+            lr_sch: scheduler of the learning rate; default: none.
+            is_sparse: accepted for compatibility.
         """
         inert("nn.Graph.add_optimizer(is_sparse)", bool(is_sparse), False, "gradients are dense")
         check_optimizer(self, optim, lr_sch)
@@ -110,9 +122,11 @@ class Graph(core.TracedGraph):
         that were not skipped.
 
         Args:
-            grad_scaler: flow.amp.GradScaler(...), or StaticGradScaler(scale_factor).
+            grad_scaler: flow.amp.GradScaler(...) or StaticGradScaler(scale_factor).
 
-        Errors: CheckError for anything else, GraphError after the first call.
+        Raises:
+            CheckError: grad_scaler is not a scaler.
+            GraphError: the graph was called already.
         """
         if not isinstance(grad_scaler, GradScaler):
             raise CheckError("set_grad_scaler: this is no grad scaler", expected="flow.amp.GradScaler() or "
@@ -120,7 +134,8 @@ class Graph(core.TracedGraph):
                              fix="self.set_grad_scaler(flow.amp.GradScaler())")
         if self._compiled is not None:
             raise GraphError(f"set_grad_scaler: nn.Graph {self.name} has already been compiled",
-                             expected="set_grad_scaler in __init__", got="a called graph", fix="make another graph")
+                             expected="set_grad_scaler in __init__", got="a called graph",
+                             fix="make another graph")
         object.__setattr__(self, "_scaler", grad_scaler)
 
     def handle(self, block: GraphModule) -> ProxyModule:
@@ -143,11 +158,12 @@ class Graph(core.TracedGraph):
         now = ambient.changes
         compiled.refuse_hooks()
         seen = compiled.seen
-        why = compiled.once or (seen.loosely() if compiled.at == now else seen.change(self, compiled.random))
+        why = (compiled.once or (seen.find_mutation() if compiled.at == now
+                                 else seen.change(self, compiled.random)))
         if why is None:
             compiled.current(now)
             return compiled
-        compiled.bind(args, kwargs)                      # the inputs are those of the first call in any case
+        compiled.bind(args, kwargs)                      # the inputs are always those of the first call
         self._traced_again(why)
         object.__setattr__(self, "_compiled", None)
         try:
@@ -157,25 +173,33 @@ class Graph(core.TracedGraph):
             raise
 
     def _traced_again(self, why: str) -> None:
-        """Say why, in a line on stderr; of a graph that is traced again and again not every time."""
+        """Report the reason for a retrace on stderr, at most a few times per graph."""
         object.__setattr__(self, "_retraced", self._retraced + 1)
         if self._retraced <= OFTEN:
-            end = "; what follows is not said (a number that changes often: a tensor, or a buffer)"
-            print(f"nn.Graph {self.name}: build is traced again, for {why}{end if self._retraced == OFTEN else ''}",
-                  file=sys.stderr)
+            end = ("; later reasons are not printed (fix: keep a number that changes often in a tensor or a "
+                   "buffer)")
+            print(f"nn.Graph {self.name}: tracing build again because "
+                  f"{why}{end if self._retraced == OFTEN else ''}", file=sys.stderr)
 
-    # ---- looking
+    # ---- inspection
     def debug(self, v_level: int = 0, *, ranks=None, mode: bool = True, **options) -> None:
-        """Say what happens while the graph is built: 0 stages and seconds, 1 every module, parameter, buffer, input and
-        output as it is traced, 2 also all operators, 3 also where in the code they come from; -1 nothing."""
+        """Set how much is printed while the graph is built.
+
+        Args:
+            v_level: -1 nothing; 0 stages and seconds; 1 also every module, parameter, buffer, input, and
+                output; 2 also all operators; 3 also their source lines.
+            ranks: accepted for compatibility; default: None.
+            mode: False sets level -1.
+            **options: other options of OneFlow, which have no effect.
+        """
         check_debug_options(options)
         if not isinstance(v_level, int) or v_level > 3:
             raise CheckError("debug: The max verbose debug info level is 3", expected="-1, 0, 1, 2 or 3",
                                  got=repr(v_level))
         if ranks is not None and not isinstance(ranks, int) and not (
                 isinstance(ranks, list) and all(isinstance(r, int) for r in ranks)):
-            raise ArgumentError("debug: ranks must be int or List[int].", expected="None, an int or a list of ints",
-                                   got=repr(ranks))
+            raise ArgumentError("debug: ranks must be int or List[int].",
+                                expected="None, an int or a list of ints", got=repr(ranks))
         here = ranks is None or ranks in (-1, 0) or isinstance(ranks, list) and 0 in ranks
         object.__setattr__(self, "_level", v_level if mode and here else -1)
         for block in self._blocks.values():
@@ -192,12 +216,10 @@ class Graph(core.TracedGraph):
         """Return one line per pass, the memory of the plan, and the time of each part of the first call."""
         compiled = self._need_compiled("report")
         program = compiled.program if compiled.spread is None else compiled.spread.first
-        return report(compiled, told(compiled, program.graph.spent))
+        return report(compiled, format_times(compiled, program.graph.spent))
 
     def explain(self) -> str:
-        """Describe the layouts of each op on global tensors, the messages they need, and the bytes of one
-        step.
-        """
+        """Describe the layouts of each op on global tensors, and the messages and bytes of one step."""
         return self._need_global("explain").explain()
 
     @property
@@ -214,24 +236,27 @@ class Graph(core.TracedGraph):
         spread = self._need_compiled(what).spread
         if spread is None:
             raise GraphError(f"{what}: graph {self.name} has no global tensors", got="local tensors",
-                             expected="parameters or inputs on a placement", fix="graph.report() lists what passes did")
+                             expected="parameters or inputs on a placement",
+                             fix="graph.report() lists what passes did")
         return spread
 
     def check(self, *args, **kwargs) -> None:
-        """Check what the passes and the memory planner made of this graph. For passes and planners of your own.
+        """Check the results of the passes and the memory planner for this graph.
 
-        After each pass: values are computed before they are read, shapes and dtypes are as traced, names are unique, and
-        inputs, outputs, and updates are kept. In the plan: no two live buffers overlap, and every read has a writer.
+        After each pass: values are computed before they are read, shapes and dtypes are as traced, names are
+        unique, and inputs, outputs, and updates are kept. In the plan: no two live buffers overlap, and every
+        read has a writer.
 
         Args:
-            args, kwargs: those of a call. If given, one step also runs with and without each pass, on copies of the
-                variables, and results must agree up to rounding (CPU only).
+            args, kwargs: arguments of a call. If given, one step also runs with and without each pass, on
+                copies of the variables, and results must agree up to rounding (CPU only).
 
         Raises:
             GraphError: a rule is broken; the message names the pass or planner, the node, and your line.
 
         Note:
-            `FLOWEDU_CHECK_GRAPH=1` (or `2`, with the comparison) checks every graph when it is compiled. flowedu only.
+            `FLOWEDU_CHECK_GRAPH=1` (or `2`, with the comparison) checks every graph when it is compiled.
+            flowedu only.
 
         Example:
             >>> graph = flow.nn.Graph.trace(lambda x: x.exp().sum())
@@ -242,23 +267,26 @@ class Graph(core.TracedGraph):
         check_compiled(self._need_compiled("check"), args, kwargs)
 
     def profile(self, *args, **kwargs) -> str:
-        """The calls of one step, slowest first, with their share of the time. Runs the step several times."""
+        """Run the step several times and return its calls, slowest first, with their share of the time."""
         return profile(self._need_compiled("profile"), args, kwargs)
 
     def timeline(self, *args, **kwargs):
-        """Return the times and threads of the calls of one step, and the use of the arena. The step runs
-        several times; no variable changes.
+        """Return the times and threads of the calls of one step, and the use of the arena.
 
-        Returns: a flowedu.show.timeline.Timeline, which a notebook draws, with `.save("step.json")` for
-        chrome://tracing.
+        The step runs several times; no variable changes.
+
+        Returns:
+            A flowedu.show.timeline.Timeline, which a notebook draws, with `.save("step.json")` for
+            chrome://tracing.
         """
         from flowedu.show.timeline import timeline
         return timeline(*measurable(self._need_compiled("timeline"), args, kwargs, "timeline"))
 
     def draw(self, path: str | os.PathLike, what: str = "graph") -> Path:
-        """Draw into the file `path`; returns it.
+        """Draw the graph into a file and return its path.
 
         Args:
+            path: file to write.
             what: "graph", the ops as they were traced (SVG); "optimized", the graph after the passes (SVG);
                 "memory", the plan's memory over its steps (PNG or SVG; needs matplotlib).
         """
@@ -278,30 +306,32 @@ class Graph(core.TracedGraph):
 
     def _need_compiled(self, what: str) -> CompiledGraph:
         if self._compiled is None:
-            raise GraphError(f"{what}: graph {self.name} is not compiled yet", expected="a graph that was called once",
+            raise GraphError(f"{what}: graph {self.name} is not compiled yet",
+                             expected="a graph that was called once",
                              got="a new graph", fix="call it on a batch first")
         return self._compiled
 
     # ---- state
     def state_dict(self, destination=None) -> dict:
-        """The state of the modules, one dict each, then what the optimizers remember and the number of steps."""
+        """Return the state of the modules, one dict each, the optimizer states, and the number of steps."""
         if self._compiled is not None:
             self._compiled.sync()
         return state.state_dict(self, destination)
 
     def load_state_dict(self, state_dict: dict, strict: bool = True) -> None:
-        """Take over a state that `state_dict` gave. Before the first call of the graph."""
+        """Load a result of `state_dict`, before the first call of the graph."""
         state.load_state_dict(self, state_dict, strict)
 
     @staticmethod
     def trace(f):
-        """Decorator: a function of tensors as a graph named `<f>_graph_0`."""
+        """Decorate a function of tensors: return a graph named `<f>_graph_0` that computes it."""
         return traced(f)
 
 
 def traced(f):
     if not inspect.isfunction(f):
-        raise CheckError("nn.Graph.trace: only functions can be traced", expected="a function", got=type(f).__name__)
+        raise CheckError("nn.Graph.trace: only functions can be traced", expected="a function",
+                         got=type(f).__name__)
 
     class FunctionGraph(Graph):
         def build(self, *args, **kwargs):

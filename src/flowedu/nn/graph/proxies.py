@@ -1,7 +1,7 @@
 """Proxies of the modules of a graph.
 
 A module assigned to a graph becomes a ProxyModule. Calling it calls the module. `.to(GraphModule)` returns
-the block, which holds the graph's own data about the module: its path, its stage, and the values seen by the
+the block, which contains the graph's own data about the module: its path, its stage, and the values in the
 trace.
 """
 from __future__ import annotations
@@ -20,9 +20,19 @@ from flowedu.saving.graph import ProxyState
 
 
 class GraphModule(ModuleBlock):
-    """A module's place in a graph, as users see it: `graph.model.to(nn.graph.GraphModule)`.
+    """Graph-specific data of a module: `graph.model.to(nn.graph.GraphModule)`.
 
-    Attributes: those of ModuleBlock: name, origin, stage_id, placement, activation_checkpointing ...
+    Args:
+        name: name of the module in its parent.
+        prefix: path of the parent, with a dot at the end.
+        origin: the module.
+        children: blocks of the child modules; default: none.
+        inputs, outputs: names of the values of the first call; default: none.
+        nodes: nodes of the module in the trace; default: none.
+        stage_id: pipeline stage; default: none.
+        placement: devices of the module; default: none.
+        activation_checkpointing: compute activations again in the backward pass.
+        debug_level: verbosity, see Graph.debug.
     """
 
     type = "MODULE"
@@ -34,18 +44,23 @@ class GraphModule(ModuleBlock):
     def set_stage(self, stage_id: int | None = None, placement=None) -> None:
         """Set the pipeline stage of this module, and its devices.
 
-        Global tensors passed to the module are moved to these devices. (The parameters are placed with
-        to_global.)
+        Global tensors passed to the module are moved to these devices. to_global places the parameters.
+
+        Args:
+            stage_id: number of the stage, from 0; default: unchanged.
+            placement: flow.placement; default: unchanged.
         """
         if stage_id is not None and (not isinstance(stage_id, int) or stage_id < 0):
-            raise ArgumentError(f"set_stage of {self.path}: stage_id", expected="0, 1, 2, ...", got=repr(stage_id))
+            raise ArgumentError(f"set_stage of {self.path}: stage_id", expected="0, 1, 2, ...",
+                                got=repr(stage_id))
         if placement is not None and not hasattr(placement, "hierarchy"):
-            raise ArgumentError(f"set_stage of {self.path}: placement", expected="flow.placement(type, ranks)",
+            raise ArgumentError(f"set_stage of {self.path}: placement",
+                                expected="flow.placement(type, ranks)",
                                 got=repr(placement), fix='flow.placement("cpu", [0, 1])')
         self.stage_id, self.placement = stage_id, placement
 
     def debug(self, v_level: int = 0, **options) -> None:
-        """Graph.debug for this module and those below it."""
+        """Set the verbosity of this module and its descendants; see Graph.debug."""
         for block in self.walk():
             block.debug_level = v_level
 
@@ -54,7 +69,7 @@ class GraphModule(ModuleBlock):
 
     @property
     def handle_repr(self) -> str:
-        """`GraphModule:model(stage_id=0)`, as print(graph) shows it."""
+        """Return the form that print(graph) shows, such as `GraphModule:model(stage_id=0)`."""
         said = ([f"stage_id={self.stage_id}, "] if self.stage_id is not None else [])
         said += ["activation_checkpointing=True, "] if self.activation_checkpointing else []
         return f"GraphModule:{self.path}({''.join(said)})"
@@ -62,30 +77,38 @@ class GraphModule(ModuleBlock):
 
 @dataclass(frozen=True)
 class GraphTensor:
-    """The graph's data about a parameter or buffer: its path and which of the two it is."""
+    """Graph-specific data of a parameter or buffer.
+
+    Args:
+        name: its path.
+        type: "PARAMETER" or "BUFFER".
+    """
 
     name: str
     type: str
 
 
 def unwrap(value):
-    """The module or tensor of a proxy; any other value as it is."""
+    """Return the module or tensor of a proxy, or any other value unchanged."""
     if isinstance(value, ProxyModule):
         return value._block.origin
     return value._tensor if isinstance(value, ProxyTensor) else value
 
 
 class ProxyModule:
-    """The value of `graph.model`: the module, with `.to(GraphModule)` in addition.
+    """Value of `graph.model`: the module, with `.to(GraphModule)` in addition.
 
-    Attributes and items that are assigned or deleted are those of the module.
+    Assigned and deleted attributes and items are those of the module.
+
+    Args:
+        block: block of the module.
     """
 
     def __init__(self, block: GraphModule):
         object.__setattr__(self, "_block", block)
 
     def to(self, *args, **kwargs):
-        """to(nn.Module): the module itself; to(GraphModule): its block; anything else goes to the module."""
+        """Return the module for nn.Module, its block for GraphModule; pass anything else to the module."""
         if len(args) == 1 and isinstance(args[0], type):
             if issubclass(args[0], GraphModule):
                 return self._block
@@ -98,7 +121,7 @@ class ProxyModule:
         return self._block.origin(*args, **kwargs)
 
     def __reduce_ex__(self, protocol: int):
-        """Copies and pickles are those of the module."""
+        """Copy and pickle the module."""
         return unwrap, (self._block.origin,)
 
     def __getattr__(self, name: str):
@@ -113,7 +136,7 @@ class ProxyModule:
         return value
 
     def _children(self) -> dict[str, GraphModule]:
-        """The blocks of the modules that the module has now."""
+        """Return the blocks of the module's current children."""
         refresh(self._block)
         return self._block.children
 
@@ -157,8 +180,11 @@ class ProxyModule:
 
 
 class ProxyTensor:
-    """The value of `graph.model.weight` outside build: `.to(flow.Tensor)` is the tensor, `.to(GraphTensor)` its name and
-    kind. Everything else, operators and assignments included, is that of the tensor."""
+    """Value of `graph.model.weight` outside build.
+
+    `.to(flow.Tensor)` is the tensor, `.to(GraphTensor)` its name and kind. Everything else, including
+    operators and assignments, is that of the tensor.
+    """
 
     def __init__(self, tensor: Tensor, handle: GraphTensor):
         object.__setattr__(self, "_tensor", tensor)
@@ -170,7 +196,7 @@ class ProxyTensor:
         return self._tensor.to(*args, **kwargs)
 
     def __reduce_ex__(self, protocol: int):
-        """Copies and pickles are those of the tensor."""
+        """Copy and pickle the tensor."""
         return unwrap, (self._tensor,)
 
     def __getattr__(self, name: str):
@@ -187,7 +213,7 @@ class ProxyTensor:
 
 
 def _forward(name: str):
-    """The special method `name` of the tensor of a proxy; Python looks it up on the class."""
+    """Return the special method `name` that calls the tensor's; Python looks it up on the class."""
     def method(self, *args, **kwargs):
         return getattr(self._tensor, name)(*map(unwrap, args), **kwargs)
     method.__name__ = name

@@ -1,8 +1,10 @@
-"""Splits the loss of a batch into parts, one per micro-batch, so that k micro-batches take the step of the whole batch.
+"""Split of the loss of a batch into one part per micro-batch, for gradient accumulation.
 
-The gradient of the loss is a sum over micro-batches, times a number, if the loss is a sum over rows, times that number: 1
-for a sum, 1 / k for a mean. Where a sum is divided by a count of the batch (labels that are not ignored), each part is
-computed again with the count of all micro-batches; counts must not depend on parameters. Other losses are refused.
+The gradient of the loss is a sum over micro-batches times a factor, if the loss is a sum over rows times that
+factor: 1
+for a sum, 1 / k for a mean. If a sum is divided by a count of the batch (labels that are not ignored), each
+part is computed again with the count of all micro-batches; counts must not depend on parameters. Other losses
+are refused.
 """
 from __future__ import annotations
 
@@ -10,13 +12,16 @@ from collections.abc import Sequence
 from math import isclose
 
 from flowedu.core.graph.ir import GraphValue, Node
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.concat import concat
+from flowedu.core.ops.elementwise import add, div, mul, neg, sub
+from flowedu.core.ops.reduce import sum as sum_op
+from flowedu.core.ops.view import cast, reshape, transpose
 from flowedu.errors import UnsupportedError
-from flowedu.nn.graph import unroll  # noqa: F401  (defines recompute)
 from flowedu.nn.graph.rows import DERIVED, MIXED, PARTIAL, SAME, RowAnalysis
+from flowedu.nn.graph.unroll import recompute
 
-_MUL, _DIV = REGISTRY["mul"], REGISTRY["div"]
-TERMS = [REGISTRY[n] for n in ("add", "sub", "neg", "cast", "reshape", "sum", "concat", "recompute", "transpose")]  # linear
+# Linear ops: the op of a sum is the sum of the op of its terms.
+TERMS = [add, sub, neg, cast, reshape, sum_op, concat, recompute, transpose]
 
 
 class LossSplit:
@@ -41,9 +46,9 @@ class LossSplit:
         self.wholes: dict[GraphValue, GraphValue] = {}
         self.copies: list[dict] = [{s[0]: s[i] for s in cuts} for i in range(self.k)]
 
-    # ---- the kind of loss
+    # ---- analysis of the loss
     def scale(self, v: GraphValue) -> float | None:
-        """Return f if `v` of the batch is f times the sum of `v` over micro-batches; None if `make_part` is needed."""
+        """Return f if `v` of the batch is f times the sum of `v` over micro-batches, else None."""
         state = self.rows.state(v)
         if state == MIXED:
             raise self._mixes_rows(v)
@@ -57,13 +62,15 @@ class LossSplit:
         if op in TERMS:
             scales = {self.scale(x) for x in inputs}
             return scales.pop() if len(scales) == 1 else None
-        a, b = inputs if op in (_MUL, _DIV) else (v, v)
-        if op is _MUL and self.rows.state(a) == SAME:
+        a, b = inputs if op in (mul, div) else (v, v)
+        if op is mul and self.rows.state(a) == SAME:
             a, b = b, a
         if self.rows.state(b) == SAME:
             scale, factor = self.scale(a), self.rows.factor(b)
-            return None if scale is None else scale * factor if op is _MUL else scale / factor
-        if b in self.trained and (op is not _MUL or a in self.trained):
+            if scale is None:
+                return None
+            return scale * factor if op is mul else scale / factor
+        if b in self.trained and (op is not mul or a in self.trained):
             raise self._not_linear(v)
         return None
 
@@ -75,8 +82,10 @@ class LossSplit:
         rows = self.rows.state(loss)
         if state == MIXED or state != (rows if rows[0] == "S" else SAME):
             culprit = self.rows.culprits.get(gradient, gradient.node)
-            raise UnsupportedError(f"{self.setting}: the gradient passed to backward is not one number for each row",
-                                   at=getattr(culprit, "line", ""), expected="a gradient with the rows of the loss",
+            raise UnsupportedError(f"{self.setting}: the gradient passed to backward is not one number for "
+                                   f"each row",
+                                   at=getattr(culprit, "line", ""),
+                                   expected="a gradient with the rows of the loss",
                                    got=gradient.name, fix="loss.sum().backward(), or leave accumulation out")
         return self.rows.factor(gradient)
 
@@ -85,25 +94,30 @@ class LossSplit:
         if not isinstance(node, Node):
             return UnsupportedError(
                 f"{self.setting}: the loss reads {node.name}, which differs between micro-batches", at="",
-                expected="tensors that build does not write, and whose numbers do not depend on the batch size",
-                got=node.name, fix="update it after backward in a module outside the graph, or leave accumulation out")
+                expected="tensors that build does not write, and whose numbers do not depend on the "
+                "batch size",
+                got=node.name, fix="update it after backward in a module outside the graph, or leave "
+                "accumulation out")
         return UnsupportedError(
-            f"{self.setting}: {node.op.name} combines rows of the batch, or depends on their number or place, and a "
-            "micro-batch has only some of them", at=node.line, got=f"{node.name} on the way to the loss",
+            f"{self.setting}: {node.op.name} combines rows of the batch, or depends on their number or "
+            f"place, and a micro-batch has only some of them", at=node.line,
+            got=f"{node.name} on the way to the loss",
             expected="ops that treat every row alike, then a sum or mean over rows",
             fix="move the op outside the graph, or leave accumulation out")
 
     def _not_linear(self, v: GraphValue) -> UnsupportedError:
         return UnsupportedError(
-            f"{self.setting}: the loss goes through {v.node.op.name} after the sum over rows, so the loss of the "
-            "batch does not follow from those of its micro-batches", got=v.name, at=v.node.line,
-            expected="a sum or mean over rows, also divided by a count of labels; times numbers; a sum of such",
-            fix="apply the op before the mean or sum, or leave accumulation out")
+            f"{self.setting}: the loss goes through {v.node.op.name} after the sum over rows, so the loss "
+            f"of the batch does not follow from those of its micro-batches", got=v.name, at=v.node.line,
+            expected="a sum or mean over rows, also divided by a count of labels; times numbers; a sum "
+            "of such", fix="apply the op before the mean or sum, or leave accumulation out")
 
-    # ---- a loss computed again
+    # ---- recomputation of the loss
     def make_part(self, v: GraphValue, table: dict) -> GraphValue:
-        """Append a micro-batch's part of `v`; the parts of all micro-batches add up to `v` of the whole batch. table: the
-        micro-batch's values by those of the first."""
+        """Append a micro-batch's part of `v`; all parts add up to `v` of the whole batch.
+
+        `table` maps values of the first micro-batch to those of this one.
+        """
         state, factor = self.rows.state(v), self.rows.factor(v)
         if state == SAME:
             return _times(table.get(v, v), factor / self.k)
@@ -115,7 +129,7 @@ class LossSplit:
         if node.op in TERMS:
             return self._call(node, [self.make_part(x, table) for x in node.inputs])
         a, b = node.inputs
-        if node.op is _MUL and (a not in self.trained or self.rows.state(a) == SAME):
+        if node.op is mul and (a not in self.trained or self.rows.state(a) == SAME):
             return self._call(node, [self.make_whole(a, table), self.make_part(b, table)])
         return self._call(node, [self.make_part(a, table), self.make_whole(b, table)])
 
@@ -135,16 +149,19 @@ class LossSplit:
         return self.wholes[v]
 
     def _copy(self, v: GraphValue, i: int) -> GraphValue:
-        """The value of the i-th micro-batch, computed before its turn."""
+        """Return the value of the i-th micro-batch, computed before its turn."""
         known = self.copies[i]
         if self.rows.state(v) == SAME or i == 0:
             return v
         if v not in known:
             if v.node.op.random:
-                raise UnsupportedError(f"{self.setting}: the loss is divided by a count of random numbers, which each "
-                                       "micro-batch draws in its turn", expected="counts of inputs", got=v.name,
-                                       at=v.node.line, fix="draw them outside the graph, and pass them as an input")
-            outputs = self.tracer.append(v.node.op, tuple(self._copy(x, i) for x in v.node.inputs), v.node.attrs)
+                raise UnsupportedError(f"{self.setting}: the loss is divided by a count of random numbers, "
+                                       f"which each micro-batch draws in its turn",
+                                       expected="counts of inputs", got=v.name,
+                                       at=v.node.line,
+                                       fix="draw them outside the graph, and pass them as an input")
+            outputs = self.tracer.append(v.node.op, tuple(self._copy(x, i) for x in v.node.inputs),
+                                         v.node.attrs)
             known.update(zip(v.node.outputs, outputs))
         return known[v]
 

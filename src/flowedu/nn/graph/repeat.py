@@ -1,4 +1,4 @@
-"""A compiled nn.Graph parts of which run again: micro-batches, and modules whose activations are not kept (unroll.py)."""
+"""Compiled graphs with micro-batches and activation checkpointing, which run parts again (unroll.py)."""
 from __future__ import annotations
 
 import random
@@ -9,29 +9,30 @@ import numpy as np
 
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.ir import GraphValue
-from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.reverse import reverse
+from flowedu.core.ops.view import constant
 from flowedu.core.trace import io
 from flowedu.core.trace.blocks import ModuleBlock
-from flowedu.core.trace.names import grad_name
-from flowedu.core.trace.tracer import check_seed
+from flowedu.core.trace.tracer import check_seed, grad_name
 from flowedu.errors import UnsupportedError
+from flowedu.nn.graph.logs import LoggingCompiled, LoggingTracer
 from flowedu.nn.graph.reduced import LossSplit
-from flowedu.nn.graph.said import SayingCompiled, SayingTracer
 from flowedu.nn.graph.state import give_to_optimizers, load_free_tensors
 from flowedu.nn.graph.steps import Steps
 from flowedu.nn.graph.unroll import Checkpoint, joined, micro_slices, over_micro_batches
+from flowedu.ops.terms import add_known
 from flowedu.tensor.generator import fork_rng
 
 
-class ForgetfulTracer(SayingTracer):
-    """A Tracer that knows modules with activation_checkpointing, and flow.autograd.grad in build."""
+class ForgetfulTracer(LoggingTracer):
+    """Tracer that supports modules with activation_checkpointing, and flow.autograd.grad in build."""
 
     def __init__(self, *args):
         super().__init__(*args)
-        self.checkpoint: Checkpoint | None = None        # the call whose activations are not kept, while it is traced
+        self.checkpoint: Checkpoint | None = None        # the checkpointed call that is being traced
 
-    def append(self, op, values, attrs: tuple, name: str | None = None, reseed: bool = True) -> tuple[GraphValue, ...]:
+    def append(self, op, values, attrs: tuple, name: str | None = None,
+               reseed: bool = True) -> tuple[GraphValue, ...]:
         outputs = super().append(op, values, attrs, name, reseed)
         if self.checkpoint is not None:
             node = self.graph.nodes[-1]
@@ -49,33 +50,37 @@ class ForgetfulTracer(SayingTracer):
             self.checkpoint = None
 
     def grad(self, outputs: list, inputs: list, gradients: list, create_graph: bool) -> list:
-        """Perform `flow.autograd.grad` in build: append the backward nodes at once.
+        """Compute `flow.autograd.grad` in build: append the backward nodes immediately.
 
-        None for inputs without a path.
+        Inputs without a path get None.
         """
-        seeds, one = [], REGISTRY["constant"]
+        seeds = []
         for y, g in zip(outputs, gradients):
             check_seed("grad", y, g)
             seeds.append((self.value_of(y), self.value_of(g) if g is not None else self.append(
-                one, (), one.complete(dict(shape=tuple(y.shape), value=1.0, dtype=y.dtype)))[0]))
+                constant, (), constant.complete(dict(shape=tuple(y.shape), value=1.0, dtype=y.dtype)))[0]))
         targets, before = [self.value_of(x) for x in inputs], len(self.graph.nodes)
         nodes = [n for n in self.graph.nodes if n not in self.frozen]
         with self.raw():
             found = reverse(nodes, seeds, targets, self._recompute)
         if not create_graph:
             self.frozen.update(self.graph.nodes[before:])
-        return [None if g is None else self.lazy(g, create_graph, grad_name(g.node) if g.node else "") for g in found]
+        names = [grad_name(g.node) if g is not None and g.node else "" for g in found]
+        return [None if g is None else self.lazy(g, create_graph, name) for g, name in zip(found, names)]
 
 
-class RepeatingCompiled(SayingCompiled):
-    """A Compiled that cuts the batch into micro-batches (config.set_gradient_accumulation_steps).
+class RepeatingCompiled(LoggingCompiled):
+    """Compiled graph that cuts the batch into micro-batches (config.set_gradient_accumulation_steps).
 
-    Attributes: cuts, every input's micro-batches; parts, for each micro-batch its values by those of the first, and its
-    gradients; batch_parts, in how many parts the batch lies on its devices.
+    Attributes:
+        cuts: micro-batches of every input.
+        parts: for each micro-batch, its values by those of the first, and its gradients.
+        batch_parts: number of devices over which the batch is split.
     """
 
     tracer_type = ForgetfulTracer
-    is_whole = False                                      # True: build gets the whole batch, to be compared
+    # True while build is traced on the whole batch, for comparison
+    is_whole = False
 
     def __init__(self, owner, args: tuple, kwargs: dict):
         give_to_optimizers(owner)                    # for optimizers added after the load
@@ -96,26 +101,32 @@ class RepeatingCompiled(SayingCompiled):
         self.cuts.append(micro_slices(self.tracer, value, k, value.name, self.batch_parts))
         return self.cuts[-1][0]
 
-    def differentiate(self, targets: Sequence[GraphValue], watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
-        """A backward pass for every micro-batch; the parameters' gradients are sums."""
+    def differentiate(self, targets: Sequence[GraphValue],
+                      watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
+        """Append a backward pass for every micro-batch and return the sums of the gradients."""
         wanted = [*targets, *watched]
         k = self.owner.config.accumulation
         self.made: list[GraphValue] = []
-        self.parts = over_micro_batches(self.tracer, self.cuts, self._part_of_loss(targets, wanted), k) if k > 1 else [
-            ({}, self._once(wanted))]
+        self.parts = over_micro_batches(self.tracer, self.cuts, self._part_of_loss(targets, wanted),
+                                        k) if k > 1 else [
+                                            ({}, self._once(wanted))]
         self.call = None                                  # the graph does not keep the batch alive
-        self.fetched = [self._shown() if self.made and v is self.tracer.goal[0] else self.gather_batch(v)
+        self.fetched = [self._losses() if self.made and v is self.tracer.goal[0] else self.gather_batch(v)
                         for v in self.fetched]
         with self.tracer.raw():
             total = self.parts[0][1][:len(targets)]
             for _, grads in self.parts[1:]:
-                total = [a if b is None else b if a is None else a + b for a, b in zip(total, grads)]
+                total = [add_known(terms) for terms in zip(total, grads)]
         diffs = [[grads[i] for _, grads in self.parts] for i in range(len(targets), len(wanted))]
-        return total, [None if None in values else joined(self.tracer, values, self.batch_parts) for values in diffs]
+        return (total, [None if None in values else joined(self.tracer, values, self.batch_parts)
+                        for values in diffs])
 
-    def _part_of_loss(self, targets: Sequence[GraphValue], wanted: Sequence[GraphValue]) -> Callable[..., list]:
-        """The backward pass of a micro-batch: (nodes, table) -> gradients, which self.scale brings to those of the loss of
-        the whole batch (reduced.py)."""
+    def _part_of_loss(self, targets: Sequence[GraphValue],
+                      wanted: Sequence[GraphValue]) -> Callable[..., list]:
+        """Return the backward pass of a micro-batch: (nodes, table) -> gradients.
+
+        self.scale converts its gradients to those of the loss of the whole batch (reduced.py).
+        """
         loss, gradient = self.tracer.goal or (None, None)
 
         def plain(nodes, table):
@@ -141,24 +152,31 @@ class RepeatingCompiled(SayingCompiled):
         return plain
 
     def _trace_whole(self) -> RepeatingCompiled:
-        """Trace build once more, on the whole batch. Only the trace is used; it leaves no marks on the owner."""
+        """Trace build once more, on the whole batch.
+
+        Only the trace is used; it leaves no marks on the owner.
+        """
         args, kwargs, seeds = self.call
         current = get_seeds()
         whole = object.__new__(type(self))
-        whole.__dict__.update(self.__dict__, is_whole=True, inputs=[], outputs=[], entrances=[], exits=[], rebound=[])
-        whole.tracer = self.tracer_type(self.owner.name, self.owner._blocks, self.owner._paths(), lambda *line: None)
+        whole.__dict__.update(self.__dict__, is_whole=True, inputs=[], outputs=[], entrances=[], exits=[],
+                              rebound=[])
+        whole.tracer = self.tracer_type(self.owner.name, self.owner._blocks, self.owner._paths(),
+                                        lambda *line: None)
         whole.tracer.called = set(self.tracer.called)             # modules are reported once
         whole.graph = whole.tracer.graph
         parts = [p for block in self.owner._blocks.values() for p in block.walk()]
         counts = [len(p.nodes) for p in parts]
         try:
-            set_seeds(seeds)                                      # build draws the same random values again
+            # So that build draws the same random values again.
+            set_seeds(seeds)
             with fork_rng():
                 whole._trace(*whole._enter(args, kwargs))
         except Exception as e:
             raise UnsupportedError(
-                f"set_gradient_accumulation_steps({self.owner.config.accumulation}): build fails on the whole batch, so "
-                "there is no step to compare with", expected="a build that takes a micro-batch and the whole batch",
+                f"set_gradient_accumulation_steps({self.owner.config.accumulation}): build fails on the "
+                f"whole batch, so there is no step to compare with",
+                expected="a build that takes a micro-batch and the whole batch",
                 got=f"{type(e).__name__}: {e}".splitlines()[0], at=getattr(e, "at", self._build_line()),
                 fix="take sizes from the input: x.shape[0]") from e
         finally:
@@ -167,13 +185,13 @@ class RepeatingCompiled(SayingCompiled):
                 del part.nodes[count:]
         return whole
 
-    def _shown(self) -> GraphValue:
-        """The losses of the micro-batches, scaled so that their mean is the loss of the batch."""
+    def _losses(self) -> GraphValue:
+        """Return the losses of the micro-batches, scaled so that their mean is the loss of the batch."""
         with self.tracer.raw():
             return joined(self.tracer, [y * float(len(self.made)) for y in self.made], self.batch_parts)
 
     def _once(self, wanted: Sequence[GraphValue]) -> list:
-        """The gradients where the batch is not cut."""
+        """Return the gradients of a batch that is not cut."""
         nodes = self.graph.nodes
         many = len(nodes)
         grads = self.backward([*nodes], {}, wanted)

@@ -1,7 +1,7 @@
 """Analysis of which values of build keep the rows of a batch apart, for gradient accumulation.
 
-Build is traced on the first micro-batch and on the whole batch. A call keeps rows apart if, by the record of its op,
-the call of the micro-batch is the part of the call of the whole batch that one of k devices executes
+Build is traced on the first micro-batch and on the whole batch. A call keeps rows apart if, by the record of
+its op, the call of the micro-batch is the part of the call of the whole batch that one of k devices executes
 (equal_parts.py). So the safe calls follow from the axis equations of the records; everything else mixes rows.
 """
 from __future__ import annotations
@@ -12,16 +12,18 @@ from math import isclose, prod
 import numpy as np
 
 from flowedu.core.graph.ir import GraphValue, Node
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.concat import concat
+from flowedu.core.ops.elementwise import div
+from flowedu.core.ops.view import constant, reshape
 from flowedu.core.sbp.sbp import split_axis
 from flowedu.nn.graph.equal_parts import keeps_factors, output_layouts, split_equally
 from flowedu.nn.modules.norm import _BatchNorm
 
 # The state of a value: "S0", "S1", ...: its rows are along this axis; and
 SAME, PARTIAL = "B", "P"          # the same in every micro-batch; summed over rows
-DERIVED, MIXED = "derived", "mixed"    # computed from sums over rows; computed from several rows in another way
+# Computed from sums over rows; computed from several rows in another way.
+DERIVED, MIXED = "derived", "mixed"
 
-_CONSTANT, _DIV, _CONCAT, _RESHAPE = (REGISTRY[n] for n in ("constant", "div", "concat", "reshape"))
 _DRAWN = ("seed", "draw", "shape")     # attributes of random ops that may differ between micro-batches
 
 
@@ -33,8 +35,7 @@ class RowAnalysis:
         factors: {value: ratio of its values in the whole batch to those in a micro-batch}, without ratios of
             1.
         blocks: {value: sizes of its blocks of rows}, if the rows are not in the order of the batch; () fits
-            any
-            blocks, because all rows are alike.
+            any blocks, because all rows are equal.
         culprits: {mixed value: the node that mixes rows, or the variable that differs}.
 
     Args:
@@ -64,7 +65,8 @@ class RowAnalysis:
         return self.factors.get(v, 1.0)
 
     def _compare(self, nodes: Sequence[Node], others: Sequence[Node]) -> None:
-        """Walk both traces. Where they have different ops, build branches on the size of the batch."""
+        """Compare both traces node by node. Different ops mean that build branches on the size of the batch.
+        """
         parted: Node | None = None
         for i, node in enumerate(nodes):
             other = others[i] if i < len(others) else None
@@ -84,7 +86,8 @@ class RowAnalysis:
                 node in self.tracer.frozen) != (other in self.whole.frozen):
             return False
         for x, y in zip(node.inputs, other.inputs):
-            if x not in self.pairs and x.kind in ("variable", "host") and (y.kind, y.name) == (x.kind, x.name):
+            if (x not in self.pairs and x.kind in ("variable", "host") and (y.kind,
+                                                                            y.name) == (x.kind, x.name)):
                 self.pairs[x] = y
                 self._enter(x)
             if self.pairs.get(x) is not y:
@@ -92,7 +95,8 @@ class RowAnalysis:
         return True
 
     def _enter(self, x: GraphValue) -> None:
-        """A variable: it differs where build makes a tensor from the size, and where build writes to it."""
+        """Enter the state of a variable, which differs if build makes it from the batch size or writes to it.
+        """
         a, b = self.tracer.variables.get(x.name), self.whole.variables.get(x.name)
         ratio = 1.0 if a is b else _ratio(a, b)
         if ratio is None or x in self.tracer.written:
@@ -119,7 +123,7 @@ class RowAnalysis:
                 self._enter_state(node, y, state, factor)
         elif normalizes:
             for y, z in zip(node.outputs, other.outputs):
-                axis = self._grown_axis(y, z)
+                axis = self._find_grown_axis(y, z)
                 self._enter_state(node, y, MIXED if axis is None or axis == SAME else axis, 1.0)
         elif node.attrs == other.attrs and set(states) <= {SAME, PARTIAL, DERIVED} and [
                 y.spec for y in node.outputs] == [z.spec for z in other.outputs]:
@@ -129,8 +133,8 @@ class RowAnalysis:
 
     def _find_states(self, node: Node, other: Node, states: Sequence[str]) -> Sequence[str] | None:
         if node.op.random:
-            return self._drawn(node, other)
-        if node.op is _CONSTANT:
+            return self._draw_per_row(node, other)
+        if node.op is constant:
             return self._constant(node, other)
         return self._split(node, other, states, node.attrs) or self._join(node, other, states)
 
@@ -144,12 +148,12 @@ class RowAnalysis:
             self.factors[y] = factor
 
     def _is_batch_norm(self, node: Node) -> bool:
-        """True for the ops of a BatchNorm layer, which normalizes each micro-batch by itself."""
+        """Return True for the ops of a BatchNorm layer, which normalizes each micro-batch separately."""
         block = self.tracer.owner.get(node)
         return block is not None and getattr(type(block.origin), "forward", None) is _BatchNorm.forward
 
     def _split(self, node: Node, other: Node, states: Sequence[str], attrs: tuple) -> Sequence[str] | None:
-        """The states of the outputs if the node is one of k equal parts of the other; None if not."""
+        """Return the states of the outputs if the node is one of k equal parts of the other, or None."""
         op, specs, inputs = node.op, [x.spec for x in other.inputs], tuple(states)
         outs = tuple(y.spec for y in node.outputs)
         for layouts in output_layouts(op, specs, other.attrs, inputs):
@@ -162,12 +166,13 @@ class RowAnalysis:
         return None
 
     def _join(self, node: Node, other: Node, states: Sequence[str]) -> Sequence[str] | None:
-        """The state of an output that has the rows of its inputs in blocks, such as those of two views of the batch."""
-        if node.op is _CONCAT and node.attrs == other.attrs and set(states) == {f"S{node.attrs[0]}"}:
-            sizes = [self._blocks_of(x, s) or (self.pairs[x].shape[node.attrs[0]],) for x, s in zip(node.inputs, states)]
+        """Return the state of an output with the rows of its inputs in blocks, such as two views."""
+        if node.op is concat and node.attrs == other.attrs and set(states) == {f"S{node.attrs[0]}"}:
+            sizes = [self._blocks_of(x, s) or (self.pairs[x].shape[node.attrs[0]],)
+                     for x, s in zip(node.inputs, states)]
             self.blocks[node.outputs[0]] = tuple(n for blocks in sizes for n in blocks)
             return states[:1]
-        if node.op is not _RESHAPE or states[0][0] != "S":
+        if node.op is not reshape or states[0][0] != "S":
             return None
         x, y, axis = other.inputs[0].shape, other.outputs[0].shape, split_axis(states[0])
         for i in range(axis):
@@ -185,7 +190,7 @@ class RowAnalysis:
         return (self.pairs[x].shape[split_axis(state)],) if known is None else known
 
     def _arrange(self, node: Node, other: Node, states: Sequence[str], found: Sequence[str]) -> bool:
-        """Enter the blocks of the outputs. False if those of the inputs are not the same."""
+        """Enter the blocks of the outputs; return False if those of the inputs differ."""
         if node.outputs and node.outputs[0] in self.blocks:
             return True
         rows = [(x, s) for x, s in zip(node.inputs, states) if s[0] == "S"]
@@ -196,7 +201,7 @@ class RowAnalysis:
             if state[0] != "S":
                 continue
             size = z.shape[split_axis(state)]
-            if not known:                              # rows are alike, or random numbers
+            if not known:                              # equal rows, or random numbers
                 self.blocks[y] = ()
                 continue
             (blocks,) = known
@@ -217,16 +222,16 @@ class RowAnalysis:
             self.factors[node.outputs[0]] = ratio
         return self._split(node, other, [], (*node.attrs[:i], b, *node.attrs[i + 1:]))
 
-    def _drawn(self, node: Node, other: Node) -> Sequence[str] | None:
-        """Random numbers are drawn anew for every micro-batch, each by itself."""
+    def _draw_per_row(self, node: Node, other: Node) -> Sequence[str] | None:
+        """Return the states of random numbers, which are drawn separately for every micro-batch."""
         names = [n for n in node.op.attrs if n not in _DRAWN]
         if any(node.attrs[node.op.attr_index[n]] != other.attrs[node.op.attr_index[n]] for n in names):
             return None
-        found = [self._grown_axis(y, z) for y, z in zip(node.outputs, other.outputs)]
+        found = [self._find_grown_axis(y, z) for y, z in zip(node.outputs, other.outputs)]
         return None if None in found else found
 
-    def _grown_axis(self, y: GraphValue, z: GraphValue) -> str | None:
-        """"S<axis>" where z has k times the rows of y; SAME where they are of one shape; None otherwise."""
+    def _find_grown_axis(self, y: GraphValue, z: GraphValue) -> str | None:
+        """Return "S<axis>" if z has k times the rows of y, SAME for equal shapes, or else None."""
         if y.ndim != z.ndim:
             return None
         grown = [i for i, (n, m) in enumerate(zip(y.shape, z.shape)) if n != m]
@@ -235,8 +240,8 @@ class RowAnalysis:
         return f"S{grown[0]}" if len(grown) == 1 and z.shape[grown[0]] == self.k * y.shape[grown[0]] else None
 
     def _pull_factor(self, node: Node) -> float | None:
-        """The factor of the outputs by the inputs' factors and the op's linear groups; None if it is not linear in one."""
-        if node.op is _CONSTANT:
+        """Return the factor of the outputs from the inputs' factors and the op's linear groups, or None."""
+        if node.op is constant:
             return self.factor(node.outputs[0])
         if node.op.random:
             return 1.0
@@ -245,7 +250,7 @@ class RowAnalysis:
             return 1.0
         if any(not keeps_factors(x.dtype, y.dtype) for x in node.inputs for y in node.outputs):
             return None
-        if node.op is _DIV:
+        if node.op is div:
             return factors[0] / factors[1]
         total = 1.0
         for inputs, outputs in node.op.linear:

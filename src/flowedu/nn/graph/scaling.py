@@ -13,7 +13,7 @@ from flowedu.core.eager.arrays import copied
 from flowedu.core.eager.dispatch import copy_to_device
 from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.ir import GraphValue, Node
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.view import assign, cast
 from flowedu.core.values import dtype as dt
 from flowedu.errors import JobBuildAndInferError, UnsupportedError
 from flowedu.nn.graph.repeat import ForgetfulTracer, RepeatingCompiled
@@ -22,8 +22,11 @@ from flowedu.optim import overflow
 
 
 class ScalingTracer(ForgetfulTracer):
-    """Attributes: factor, the value of the scale, or None; finite: True if the gradients are finite, set
-    once they exist.
+    """Tracer of a graph that may have a scaler.
+
+    Attributes:
+        factor: the value of the scale, or None.
+        finite: value that is True if the gradients are finite, set once they exist.
     """
 
     factor: GraphValue | None = None
@@ -45,7 +48,7 @@ class ScalingTracer(ForgetfulTracer):
 
 
 class ScalingCompiled(RepeatingCompiled):
-    """A Compiled of a graph that may have a scaler."""
+    """Compiled graph that may have a scaler."""
 
     tracer_type = ScalingTracer
 
@@ -54,15 +57,20 @@ class ScalingCompiled(RepeatingCompiled):
         if self.owner._scaler is None:
             return
         if not self.owner._optimizers:
-            raise JobBuildAndInferError(f"nn.Graph {self.owner.name}: there is a grad scaler, and no optimizer",
-                                        expected="self.add_optimizer(...) in __init__", got="none", at=self._build_line(),
+            raise JobBuildAndInferError(f"nn.Graph {self.owner.name}: there is a grad scaler, and no "
+                                        f"optimizer",
+                                        expected="self.add_optimizer(...) in __init__", got="none",
+                                        at=self._build_line(),
                                         fix="add an optimizer, or leave set_grad_scaler out")
         if self.tracer.placing.active:
-            raise UnsupportedError("nn.Graph.set_grad_scaler: in a graph of global tensors", expected="local tensors",
-                                   got="global ones", at="", fix="bfloat16 needs no scale: enable_amp(dtype=flow.bfloat16)")
+            raise UnsupportedError("nn.Graph.set_grad_scaler: in a graph of global tensors",
+                                   expected="local tensors",
+                                   got="global ones", at="",
+                                   fix="bfloat16 needs no scale: enable_amp(dtype=flow.bfloat16)")
 
-    def differentiate(self, targets: Sequence[GraphValue], watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
-        """Gradients of what `watched` is about keep the scale."""
+    def differentiate(self, targets: Sequence[GraphValue],
+                      watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
+        """Return the gradients; those of `watched` values keep the scale."""
         scaler, tracer = self.owner._scaler, self.tracer
         if scaler is None or not scaler.is_enabled():
             return super().differentiate(targets, watched)
@@ -87,7 +95,7 @@ class ScalingCompiled(RepeatingCompiled):
             with self.tracer.raw():
                 variables = self.graph.variables
                 self.owner._scaler._follow(*(variables[name] for name in SCALER), finite)
-                REGISTRY["assign"](REGISTRY["cast"](finite, dtype=dt.int64), variables[MADE])
+                assign(cast(finite, dtype=dt.int64), variables[MADE])
         return made
 
     def _variable(self, name: str, own: Tensor) -> None:

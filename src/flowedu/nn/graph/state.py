@@ -17,16 +17,21 @@ from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CheckError
 from flowedu.tensor.globals import logical
 
-SCHEDULE = "System-Train-ScheduleStep"           # of a schedule that counts otherwise than its optimizer, and its number
+# Of a schedule whose count differs from its optimizer's, and its number.
+SCHEDULE = "System-Train-ScheduleStep"
 
 SCALE = "System-Train-GradScaler-Scale"
-SCALER = {SCALE: "_factor", "System-Train-GradScaler-GoodSteps": "_good"}      # {name: attribute of the scaler}
-MADE = "System-Train-GradScaler-Made"            # whether the last run made its step; no state
+# {name: attribute of the scaler}
+SCALER = {SCALE: "_factor", "System-Train-GradScaler-GoodSteps": "_good"}
+MADE = "System-Train-GradScaler-Made"            # True if the last run made its step; not saved
 
 
 def state_dict(graph, destination: dict | None = None) -> dict:
-    """{name of a module attribute: its state_dict}, then what is known so far of `<parameter>-momentum` and the like,
-    `System-Train-TrainStep`, and `FreeEagerTensor-n`."""
+    """Return {name of a module attribute: its state_dict} and the states of the optimizers.
+
+    The latter are `<parameter>-momentum` and the like, `System-Train-TrainStep`, and `FreeEagerTensor-n`, as
+    far as known.
+    """
     found = OrderedDict() if destination is None else destination
     for name, block in graph._blocks.items():
         found[name] = block.origin.state_dict()
@@ -56,7 +61,7 @@ def remembered(graph) -> dict[str, Tensor]:
 
 
 def _places(graph) -> Iterator[tuple]:
-    """(name, optimizer, parameter, its group, State) of all that the optimizers may remember."""
+    """Yield (name, optimizer, parameter, its group, State) for all possible optimizer states."""
     paths = graph._paths()
     for optimizer, _ in graph._optimizers:
         for group in optimizer.param_groups:
@@ -66,13 +71,15 @@ def _places(graph) -> Iterator[tuple]:
 
 
 def load_state_dict(graph, state: dict, strict: bool = True) -> None:
-    """Modules and optimizers take their part; tensors from outside wait for the first call, which knows them.
+    """Load the parts of modules and optimizers; free tensors wait for the first call.
 
-    Raises CheckError when the graph has been called, or when a tensor belongs to nothing.
+    Raises:
+        CheckError: the graph was called already, or a tensor belongs to nothing.
     """
     if graph._compiled is not None:
         raise CheckError("nn.Graph's state dict can only be loaded before the first call of a graph",
-                         expected=f"a new graph of class {graph.class_name}", got=f"{graph.name}, which was called",
+                         expected=f"a new graph of class {graph.class_name}",
+                         got=f"{graph.name}, which was called",
                          fix="make a new graph over the same module, and load into that")
     for name, value in state.items():
         if name in graph._blocks:
@@ -81,13 +88,14 @@ def load_state_dict(graph, state: dict, strict: bool = True) -> None:
             graph._states[name] = copy_of(value.detach())
         elif strict and value:
             raise CheckError(f"load_state_dict: graph {graph.name} has no module {name!r}", got=name,
-                             expected=", ".join(graph._blocks) or "no modules", fix="load the state of a graph whose "
-                             "modules have the same attribute names, or pass strict=False")
+                             expected=", ".join(graph._blocks) or "no modules",
+                             fix="load the state of a graph whose modules have the same attribute names, or "
+                             "pass strict=False")
     give_to_optimizers(graph)
 
 
 def give_to_optimizers(graph) -> None:
-    """Give the optimizers and schedulers their parts of a loaded state."""
+    """Pass their parts of a loaded state to the optimizers and schedulers."""
     states = graph._states
     for name, optimizer, p, group, s in _places(graph):
         if name in states:
@@ -116,12 +124,12 @@ def _whole(t: Tensor) -> Tensor:
 
 def _check(name: str, got, expected, of: str) -> None:
     if got != expected:
-        raise ArgumentError(f"nn.Graph.load_state_dict: {name} does not fit", expected=str(expected), got=str(got),
-                            fix=f"load the state of a graph {of}")
+        raise ArgumentError(f"nn.Graph.load_state_dict: {name} does not fit", expected=str(expected),
+                            got=str(got), fix=f"load the state of a graph {of}")
 
 
 def load_free_tensors(states: dict[str, Tensor], variables: dict[str, Tensor]) -> None:
-    """The loaded values of tensors that build took from outside go into those tensors, at the first call."""
+    """Copy loaded values into the free tensors of build, at the first call."""
     for name in [n for n in states if n.startswith(FREE) and n in variables]:
         value, own = states.pop(name), variables[name]
         _check(name, value.spec, own.spec, "whose build uses the same tensors, in the same order")

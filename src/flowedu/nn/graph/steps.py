@@ -1,4 +1,4 @@
-"""A graph's steps are steps of its optimizers and schedulers: counts go on, and rates become those of the next step."""
+"""Steps of a graph as steps of its optimizers and schedulers, with their counters and rates."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -13,10 +13,10 @@ class Steps:
     """
 
     def __init__(self, entries: Sequence[tuple]):
-        self.made: Any = None                             # a tensor: 0 after a run that left out its step
+        self.made: Any = None                             # a tensor, 0 after a run that skipped its step
         self.counts = [optimizer.count_.numpy() for optimizer, _ in entries]
         self.schedulers = [s for _, s in entries if s is not None]
-        for scheduler in self.schedulers:                 # one that cannot work in a graph says so here
+        for scheduler in self.schedulers:                 # raises for schedulers that cannot work in a graph
             scheduler.lr_at(0.0, 0)
 
     def around(self, program) -> Callable[[tuple], list]:
@@ -24,12 +24,13 @@ class Steps:
         plain = program.run
 
         def run(arguments: tuple) -> list:
-            with program.lock:                            # a Ctrl-C that waits comes when the run is over: hence finally
+            # a pending Ctrl-C is raised after the run, hence finally
+            with program.lock:
                 before = self.counts[0].item()
                 try:
                     return plain(arguments)
                 finally:
-                    if self.counts[0].item() != before:   # else it failed
+                    if self.counts[0].item() != before:   # otherwise it failed
                         if self.made is not None and not self.made.item():
                             self.counts[0][0] = before
                         else:
@@ -37,7 +38,7 @@ class Steps:
         return run if self.schedulers or len(self.counts) > 1 or self.made is not None else plain
 
     def end(self) -> None:
-        """After a step."""
+        """Finish a step."""
         for count in self.counts[1:]:
             count += 1
         for scheduler in self.schedulers:

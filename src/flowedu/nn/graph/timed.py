@@ -1,4 +1,4 @@
-"""Where the time of a graph's first call goes. graph.report() says it."""
+"""Time measurements of a graph's first call, which graph.report() prints."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,45 +12,47 @@ STAGES = ("trace", "derivative", "updates", "passes", "plan", "memory", "executo
 
 
 class TimedCompiled(WritingCompiled):
-    """A Compiled that takes its time.
+    """Compiled graph that measures the time of its stages.
 
-    Attributes: spent, {what: seconds} of the trace, the derivative, the updates, the first run, and of all that came before
-    it; what passes, plan and executor took is in `spent` of their own graphs.
+    Attributes:
+        spent: {stage: seconds} of the trace, the derivative, the updates, the first run, and of everything
+            before the run. The time of passes, plan, and executor is in `spent` of their own graphs.
     """
 
     def __init__(self, owner, args: tuple, kwargs: dict):
         self.spent: dict[str, float] = {}
-        with self._takes("all"):
+        with self._measure("all"):
             super().__init__(owner, args, kwargs)
 
     def _trace(self, args: tuple, kwargs: dict) -> None:
-        with self._takes("trace"):
+        with self._measure("trace"):
             super()._trace(args, kwargs)
 
-    def differentiate(self, targets: Sequence[GraphValue], watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
-        with self._takes("derivative"):
+    def differentiate(self, targets: Sequence[GraphValue],
+                      watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
+        with self._measure("derivative"):
             return super().differentiate(targets, watched)
 
     def _train(self):
-        with self._takes("updates"):
+        with self._measure("updates"):
             made = super()._train()
         self.spent["updates"] -= self.spent["derivative"]
         return made
 
     def link(self) -> None:
-        with self._takes("all"):
+        with self._measure("all"):
             super().link()
         run = self.program.run
 
         def first(arguments: tuple) -> list:
-            with self._takes("first run"):
+            with self._measure("first run"):
                 self.program.run = run
                 return run(arguments)
 
         self.program.run = first
 
     @contextmanager
-    def _takes(self, what: str) -> Iterator[None]:
+    def _measure(self, what: str) -> Iterator[None]:
         """Count the time inside the block as part of `what`."""
         start = perf_counter()
         try:
@@ -59,8 +61,8 @@ class TimedCompiled(WritingCompiled):
             self.spent[what] = self.spent.get(what, 0.0) + perf_counter() - start
 
 
-def told(compiled: TimedCompiled, made: Mapping[str, float]) -> list[str]:
-    """Lines on the first call, in milliseconds. made: `spent` of the graph that runs."""
+def format_times(compiled: TimedCompiled, made: Mapping[str, float]) -> list[str]:
+    """Return lines about the first call, in milliseconds; `made` is `spent` of the graph that runs."""
     own = compiled.spent
     passes = {what.removeprefix("pass "): s for what, s in made.items() if what.startswith("pass ")}
     found = {**own, **made, "passes": sum(passes.values())}

@@ -1,8 +1,8 @@
-"""Gradient accumulation and activation checkpointing: two ways of running a part of a graph again.
+"""Gradient accumulation and activation checkpointing, which run a part of a graph again.
 
-Accumulation traces build on one micro-batch, then appends the same nodes for each of the others, every time followed by
-their backward pass: only one micro-batch's activations are alive at a time. Checkpointing forgets what a module computed
-and appends its nodes again where the backward pass needs them.
+Accumulation traces build on one micro-batch and then appends the same nodes for each of the others, every
+time followed by their backward pass, so that only one micro-batch's activations are alive at a time.
+Checkpointing drops the values of a module and appends its nodes again where the backward pass needs them.
 """
 from __future__ import annotations
 
@@ -10,25 +10,32 @@ from collections.abc import Callable, Sequence
 
 from flowedu.core.graph.ir import GraphValue, Node
 from flowedu.core.ops import axes
-from flowedu.core.ops.define import REGISTRY, define
+from flowedu.core.ops.concat import concat
+from flowedu.core.ops.concat import slice as slice_op
+from flowedu.core.ops.define import Op, define
 from flowedu.core.ops.record import Effects, Meaning, Split, View
+from flowedu.core.ops.view import reshape
 from flowedu.errors import ShapeError
 
 recompute = define("recompute(x) -> y", Meaning(lambda x: "{0}->{0}".format(axes.same(x.ndim)), lambda x: x),
-                   View(lambda strides: (strides, 0)), Split(linear=["x"]), Effects(fresh=True), grad={"x": lambda dy: dy},
-                   doc="x, which the passes take for another value: what is computed from it is computed anew.")
+                   View(lambda strides: (strides, 0)), Split(linear=["x"]), Effects(fresh=True),
+                   grad={"x": lambda dy: dy},
+                   doc="x, which the passes take for another value: what is computed from it is "
+                   "computed anew.")
 
 
 class Recomputed:
-    """A record as the backward pass wants it: the node's op and attributes, over values computed again."""
+    """Record for the backward pass: the node's op and attributes, with recomputed values."""
 
     def __init__(self, node: Node, inputs: tuple, outputs: tuple):
-        self.op, self.attrs, self.inputs, self.outputs = node.op, node.attrs, inputs, outputs
+        self.op, self.attrs = node.op, node.attrs
+        self.inputs, self.outputs = inputs, outputs
 
 
 class Checkpoint:
-    """One call of a module with activation_checkpointing. `again(node)` appends the module's nodes a second
-    time at its first call.
+    """One call of a module with activation_checkpointing.
+
+    `again(node)` appends the module's nodes a second time at its first call.
     """
 
     def __init__(self, tracer):
@@ -39,8 +46,8 @@ class Checkpoint:
             self.copies, table, entered = {}, {}, {}
             for old in self.nodes:
                 inputs = tuple(table[x] if x in table else self._enter(x, entered) for x in old.inputs)
-                outputs = self.tracer.append(old.op, inputs, old.attrs, name=f"Sys-Checkpointing-Fake-Fw-Op_{old.name}",
-                                             reseed=False)
+                outputs = self.tracer.append(old.op, inputs, old.attrs,
+                                             name=f"Sys-Checkpointing-Fake-Fw-Op_{old.name}", reseed=False)
                 table.update(zip(old.outputs, outputs))
                 self.copies[old] = Recomputed(old, inputs, outputs)
         return self.copies[node]
@@ -52,37 +59,38 @@ class Checkpoint:
 
 
 def micro_slices(tracer, value: GraphValue, k: int, name: str, devices: int = 1) -> list[GraphValue]:
-    """`value` cut into k equal parts along axis 0.
+    """Cut a value into k equal parts along axis 0.
 
-    devices: a batch split over this number of devices is cut on each of them, so that no row moves. With 8
-    rows on two devices the first of two micro-batches has rows 0, 1, 4, 5.
+    A batch that is split over `devices` devices is cut on each of them, so that no row moves. With 8 rows on
+    two devices, the first of two micro-batches has rows 0, 1, 4, 5.
     """
     if not value.shape or value.shape[0] % k:
-        raise ShapeError(f"set_gradient_accumulation_steps({k}): {name} cannot be cut into {k} equal parts along axis 0",
+        raise ShapeError(f"set_gradient_accumulation_steps({k}): {name} cannot be cut into {k} equal parts "
+                         f"along axis 0",
                          expected=f"a batch whose size is a multiple of {k}", got=f"shape {value.shape}",
                          fix="another batch size, or number of steps")
     rest = value.shape[1:]
     if devices > 1:
         rows = value.shape[0] // devices
-        value = _call(tracer, "reshape", value, shape=(devices, rows, *rest))
+        value = _call(tracer, reshape, value, shape=(devices, rows, *rest))
         parts = [_rows(tracer, value, 1, rows // k, i) for i in range(k)]
-        return [_call(tracer, "reshape", p, shape=(devices * rows // k, *rest)) for p in parts]
+        return [_call(tracer, reshape, p, shape=(devices * rows // k, *rest)) for p in parts]
     return [_rows(tracer, value, 0, value.shape[0] // k, i) for i in range(k)]
 
 
-def _call(tracer, op: str, *values: GraphValue, **attrs) -> GraphValue:
-    return tracer.append(REGISTRY[op], values, REGISTRY[op].complete(attrs))[0]
+def _call(tracer, op: Op, *values: GraphValue, **attrs) -> GraphValue:
+    return tracer.append(op, values, op.complete(attrs))[0]
 
 
 def _rows(tracer, value: GraphValue, axis: int, n: int, i: int) -> GraphValue:
-    """The i-th n elements along an axis."""
+    """Return the i-th n elements along an axis."""
     start = tuple(i * n if d == axis else 0 for d in range(value.ndim))
     stop = tuple((i + 1) * n if d == axis else size for d, size in enumerate(value.shape))
-    return _call(tracer, "slice", value, start=start, stop=stop, step=(1,) * value.ndim)
+    return _call(tracer, slice_op, value, start=start, stop=stop, step=(1,) * value.ndim)
 
 
 def repeat_forward(tracer, nodes: Sequence[Node], table: dict[GraphValue, GraphValue]) -> list[Node]:
-    """Append `nodes` again with their inputs looked up in `table`, which learns the outputs. Returns the new nodes."""
+    """Append `nodes` again with inputs from `table`, add their outputs to it, and return the new nodes."""
     made, checkpoints = [], {}
     for old in nodes:
         tracer.scope[:] = [tracer.owner[old]] if tracer.owner.get(old) else []
@@ -100,8 +108,9 @@ def repeat_forward(tracer, nodes: Sequence[Node], table: dict[GraphValue, GraphV
     return made
 
 
-def over_micro_batches(tracer, cuts: Sequence[Sequence[GraphValue]], differentiate: Callable, k: int) -> list[tuple]:
-    """[(table, gradients)] of each micro-batch; a table maps values of the first to those of this one.
+def over_micro_batches(tracer, cuts: Sequence[Sequence[GraphValue]], differentiate: Callable,
+                       k: int) -> list[tuple]:
+    """Return [(table, gradients)] of each micro-batch; a table maps values of the first to those of this one.
 
     Args:
         cuts: the slices of every input; build was traced on the first of each, after they were made.
@@ -133,16 +142,17 @@ def over_micro_batches(tracer, cuts: Sequence[Sequence[GraphValue]], differentia
 
 
 def joined(tracer, parts: Sequence[GraphValue], devices: int = 1) -> GraphValue:
-    """Join the values of the micro-batches: scalars become a vector, batches are concatenated. devices:
-    see micro_slices.
+    """Join the values of the micro-batches: scalars become a vector, batches are concatenated.
+
+    `devices` is as in micro_slices.
     """
     if len(parts) == 1:
         return parts[0]
     shape = parts[0].shape
     if not shape:
-        parts = [_call(tracer, "reshape", p, shape=(1,)) for p in parts]
+        parts = [_call(tracer, reshape, p, shape=(1,)) for p in parts]
     elif devices > 1 and shape[0] % devices == 0:
-        parts = [_call(tracer, "reshape", p, shape=(devices, shape[0] // devices, *shape[1:])) for p in parts]
-        whole = _call(tracer, "concat", *parts, axis=1)
-        return _call(tracer, "reshape", whole, shape=(shape[0] * len(parts), *shape[1:]))
-    return _call(tracer, "concat", *parts, axis=0)
+        parts = [_call(tracer, reshape, p, shape=(devices, shape[0] // devices, *shape[1:])) for p in parts]
+        whole = _call(tracer, concat, *parts, axis=1)
+        return _call(tracer, reshape, whole, shape=(shape[0] * len(parts), *shape[1:]))
+    return _call(tracer, concat, *parts, axis=0)

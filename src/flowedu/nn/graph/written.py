@@ -18,27 +18,29 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.layers.module import Module
 from flowedu.core.ops.call import interpreter
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.view import contiguous
 from flowedu.core.trace import io
 from flowedu.core.values import thread_state as ambient
 from flowedu.core.values.thread_state import during
 from flowedu.errors import GradientError, JobBuildAndInferError, UnsupportedError, told_line
 from flowedu.nn.graph.added import check_members
-from flowedu.nn.graph.changes import Seen, attributes
+from flowedu.nn.graph.changes import StateSnapshot, attributes
 from flowedu.nn.graph.effects import attributes_kept, check_aliases
 from flowedu.nn.graph.scaling import ScalingCompiled, ScalingTracer
+from flowedu.ops.terms import add_known
 from flowedu.tensor.kept import Kept, find_kept
 from flowedu.tensor.modes import no_grad
 
 
 class WatchfulTracer(ScalingTracer):
-    """A tracer that lets build write into tensors, and tells `known` of modules that are called and not registered."""
+    """Tracer that records in-place writes of build, and adds called but unregistered modules to `known`."""
 
-    known: Seen
+    known: StateSnapshot
 
     def __init__(self, *args):
         super().__init__(*args)
-        self.origin: dict[GraphValue, GraphValue] = {}       # {what a variable is now: the variable}, of `written`
+        # {current value of a variable: the variable}, of `written`
+        self.origin: dict[GraphValue, GraphValue] = {}
         self.versions: dict[GraphValue, list[GraphValue]] = {}   # {variable: every value written to it}
 
     def call_unregistered(self, module, args: tuple, kwargs: dict):
@@ -46,7 +48,7 @@ class WatchfulTracer(ScalingTracer):
         return super().call_unregistered(module, args, kwargs)
 
     def write(self, x: Tensor, z: Tensor) -> None:
-        """x, an eager tensor, is written in place: it has z's value from here on, and in memory after each run."""
+        """Record that the eager tensor x gets the value z, now in the trace and in memory after each run."""
         target = self.value_of(x)
         while target.kind == "node":                     # written before in this build
             target = self.origin[target]
@@ -55,7 +57,7 @@ class WatchfulTracer(ScalingTracer):
             raise JobBuildAndInferError("nn.Graph: an in-place write does not fit", expected=str(target.spec),
                                         got=str(value.spec), fix="cast or reshape the value")
         if value is target or value in self.origin or value.node is None or value.node.op.view is not None:
-            value = self.append(REGISTRY["contiguous"], [value], ())[0]
+            value = self.append(contiguous, [value], ())[0]
         self.origin.pop(self.written.get(target), None)
         self.values[id(x)], self.written[target], self.origin[value] = value, value, target
         self.versions.setdefault(target, []).append(value)
@@ -68,23 +70,27 @@ class WatchfulTracer(ScalingTracer):
 
 
 class Attribute:
-    """An attribute to which build assigns another tensor, or that it reads through a substitute tensor.
+    """Attribute to which build assigns another tensor, or that it reads through a substitute tensor.
 
-    Attributes: own, the substitute that the graph reads (None: the attribute itself, because the first trace
-    did not know that it changes); out, the value that a run writes; in_place: own was written instead, and so
-    is the attribute's tensor.
+    Attributes:
+        own: the substitute that the graph reads; None: the attribute itself, because the first trace did not
+            know that it changes.
+        out: the value that a run writes.
+        in_place: True if `own` and the attribute's tensor were written in place.
     """
 
-    def __init__(self, module: Module, name: str, own: Tensor | None, out: Tensor | None, in_place: bool = False):
-        self.module, self.name, self.own, self.out, self.in_place = module, name, own, out, in_place
+    def __init__(self, module: Module, name: str, own: Tensor | None, out: Tensor | None,
+                 in_place: bool = False):
+        self.module, self.name, self.own = module, name, own
+        self.out, self.in_place = out, in_place
 
     def enter(self) -> None:
-        """Before a run."""
+        """Prepare for a run."""
         if self.own is not None:
             put(self.own, self.module.__dict__[self.name])
 
     def leave(self) -> None:
-        """After a run."""
+        """Update the attribute after a run."""
         if self.in_place:
             put(self.module.__dict__[self.name], self.own)
         elif self.out is not None:
@@ -92,19 +98,26 @@ class Attribute:
 
 
 class WritingCompiled(ScalingCompiled):
-    """A CompiledGraph that records the writes of build outside the graph.
+    """Compiled graph that records the writes of build outside the graph.
 
-    Attributes: seen, the state before build ran; exits, (number of the input, where in `fetched` its new
-    value is); rebound, the attributes; random, whether it draws random numbers that do not follow from the
-    number of steps; at, the stamp; stamp itself is None where a call must ask `seen` in any case; once, why
-    this serves one call only, or None.
+    Attributes:
+        seen: the state before build ran.
+        exits: (number of the input, position of its new value in `fetched`).
+        rebound: the attributes.
+        random: True if it draws random numbers that do not follow from the number of steps.
+        at: the count of changes at the last check.
+        stamp: the same, or None if a call must always check `seen`.
+        once: the reason why this graph can run only once, or None.
     """
 
     tracer_type = WatchfulTracer
 
+    plain: bool
+    alone: bool
+
     def __init__(self, owner, args: tuple, kwargs: dict):
         check_members(owner._optimizers, owner._paths())
-        self.seen = Seen(owner)
+        self.seen = StateSnapshot(owner)
         self.entrances: list[tuple[str, Tensor | None, object]] = []
         self.exits: list[tuple[int, int]] = []
         self.rebound: list[Attribute] = []
@@ -148,8 +161,9 @@ class WritingCompiled(ScalingCompiled):
             if x.requires_grad:
                 refuse_hooks(f"nn.Graph {self.owner.name}", name, x)
 
-    def differentiate(self, targets: Sequence[GraphValue], watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
-        """As an eager leaf, a parameter that build writes gets the sum of the gradients of all its values."""
+    def differentiate(self, targets: Sequence[GraphValue],
+                      watched: Sequence[GraphValue]) -> tuple[Sequence, Sequence]:
+        """Return the gradients; a parameter that build writes gets the sum over all its values."""
         versions = [[v, *self.tracer.versions.get(v, ())] for v in targets]
         grads, diffs = super().differentiate([v for values in versions for v in values], watched)
         remaining = iter(grads)
@@ -197,7 +211,7 @@ class WritingCompiled(ScalingCompiled):
     def current(self, changes: int) -> None:
         """Mark the state before build as still current at this count of changes."""
         self.at = changes
-        self.stamp = None if self.seen.loose or self.once else changes
+        self.stamp = None if self.seen.mutable or self.once else changes
 
     # ---- inputs
     def _inputs_written(self) -> None:
@@ -208,25 +222,30 @@ class WritingCompiled(ScalingCompiled):
                 self.fetched.append(self.tracer.value_of(lazy))
 
     def _check_exits(self, args: tuple, kwargs: dict) -> None:
-        """Before a run: a tensor that build writes in place has no history, and shares its memory with nothing the graph
-        reads. Raises GradientError, UnsupportedError."""
+        """Check before a run that tensors written in place have no history and share no memory.
+
+        Raises:
+            GradientError, UnsupportedError: a tensor has a history, or shares memory that the graph reads.
+        """
         xs = [x for _, x in io.leaves("", args, kwargs)] if self.exits else []
         for number, _ in self.exits:
             name, x = self.entrances[number][0], xs[number]
             if x.requires_grad:
-                raise GradientError(f"nn.Graph {self.owner.name}: build writes {name} in place, and it requires a gradient",
+                raise GradientError(f"nn.Graph {self.owner.name}: build writes {name} in place, and it "
+                                    f"requires a gradient",
                                     expected="a tensor without a history", got="one that requires a gradient",
                                     fix="pass x.detach(), or x.clone().detach() to keep x as it is")
             others = [y for i, y in enumerate(xs) if i != number and isinstance(y, Tensor)]
             if any(overlap(x, y) for y in (*others, *self.tracer.variables.values())):
-                raise UnsupportedError(f"nn.Graph {self.owner.name}: build writes {name} in place, and another tensor that "
-                                       "the graph uses lies in the same memory", expected="a tensor with memory of its own",
+                raise UnsupportedError(f"nn.Graph {self.owner.name}: build writes {name} in place, and "
+                                       f"another tensor that the graph uses lies in the same memory",
+                                       expected="a tensor with memory of its own",
                                        got="two tensors over the same", fix="pass x.clone()")
 
     # ---- attributes
     @contextmanager
     def _attributes_kept(self, stand_ins: dict) -> Iterator[None]:
-        """After build no attribute of a module is lazy: it is what it was, until a run gives it a value."""
+        """Return a context after which no attribute is lazy: attributes keep their values until a run."""
         try:
             yield
         finally:
@@ -238,10 +257,10 @@ class WritingCompiled(ScalingCompiled):
                         del module.__dict__[name]
 
     def _attributes(self) -> list[tuple[Module, str, object, dict]]:
-        """Return (module, name, current value, {name: value before build ran}) of all attributes of
-        modules.
+        """Return (module, name, current value, {name: value before build ran}) of all attributes of modules.
         """
-        return [(module, name, x, own) for _, module, own, _ in self.seen.parts.values() if isinstance(module, Module)
+        return [(module, name, x,
+                 own) for _, module, own, _ in self.seen.parts.values() if isinstance(module, Module)
                 for name, x in attributes(module).items()]
 
     def _attributes_written(self, stand_ins: dict) -> None:
@@ -252,34 +271,34 @@ class WritingCompiled(ScalingCompiled):
             if isinstance(new, Tensor) and new.is_lazy:
                 self._need_local(f"gives {path} another tensor")
                 if owner.config.accumulation > 1:
-                    raise UnsupportedError(f"nn.Graph: build gives {path} another tensor, in micro-batches", at="",
-                                           expected="a buffer", got="an attribute", fix="self.register_buffer in __init__")
+                    raise UnsupportedError(f"nn.Graph: build gives {path} another tensor, in micro-batches",
+                                           at="",
+                                           expected="a buffer", got="an attribute",
+                                           fix="self.register_buffer in __init__")
                 out = copy_to_device(copied(np.zeros(new.shape, np.float32), new.dtype), tracer.placing.place)
                 tracer.write(out, new)
                 self.rebound.append(Attribute(module, name, stand_in, out))
                 owner._rebound.add((id(module), name))
             elif stand_in is not None and new is stand_in and id(stand_in) in written:
                 self.rebound.append(Attribute(module, name, stand_in, None, True))
-            elif stand_in is not None and new is stand_in:                     # only read: by itself, then
+            # Only read, so no substitute is needed.
+            elif stand_in is not None and new is stand_in:
                 tracer.variables.update({n: own[name] for n, t in tracer.variables.items() if t is stand_in})
                 self.seen.settle(module, name, own[name])
                 owner._rebound.discard((id(module), name))
             elif isinstance(new, (dict, list, tuple)) and any(
                     isinstance(x, Tensor) and x.is_lazy for _, x in io.leaves("", (new,), {})):
                 raise UnsupportedError(f"nn.Graph: build leaves a value of the graph in {path}", at="",
-                                       expected="attributes that are tensors", got=f"a {type(new).__name__} of them",
+                                       expected="attributes that are tensors",
+                                       got=f"a {type(new).__name__} of them",
                                        fix="return it from build, or empty the container in build")
 
     def _need_local(self, what: str) -> None:
         if self.tracer.placing.active:
-            raise UnsupportedError(f"nn.Graph: build {what}, in a graph of global tensors", expected="local tensors",
-                                   got="global ones", fix="register_buffer in __init__, or return it from build", at="")
-
-
-def add_known(gradients: list) -> GraphValue | None:
-    """Return the sum of those gradients that are not None; None if all are."""
-    known = [g for g in gradients if g is not None]
-    return sum(known[1:], known[0]) if known else None
+            raise UnsupportedError(f"nn.Graph: build {what}, in a graph of global tensors",
+                                   expected="local tensors",
+                                   got="global ones",
+                                   fix="register_buffer in __init__, or return it from build", at="")
 
 
 def refuse_hooks(graph: str, name: str, x: Tensor) -> None:
@@ -291,8 +310,8 @@ def refuse_hooks(graph: str, name: str, x: Tensor) -> None:
     raise UnsupportedError(f"{graph}: {name} has a gradient hook, which a compiled step does not run",
                            expected="parameters without gradient hooks", got=format_hook(hooks[0]),
                            at="" if code is None else told_line((code.co_filename, code.co_firstlineno)),
-                           fix="handle.remove() before the graph is called, or train eagerly; flow.watch_diff(x, handler) "
-                               "in build reads gradients")
+                           fix="handle.remove() before the graph is called, or train eagerly; "
+                           "flow.watch_diff(x, handler) in build reads gradients")
 
 
 def format_hook(hook) -> str:
@@ -300,13 +319,13 @@ def format_hook(hook) -> str:
 
 
 def put(x: Tensor, value: Tensor) -> None:
-    """Write into x's memory."""
+    """Write a value into x's memory."""
     with no_grad():
         tensor_alias(x).copy_(value.detach())
 
 
 def overlap(x: Tensor, y: Tensor) -> bool:
-    """Whether two tensors may have memory in common."""
+    """Return True if two tensors may share memory."""
     if not x.shares_block(y):
         return False
     if not x._device:
@@ -316,7 +335,8 @@ def overlap(x: Tensor, y: Tensor) -> bool:
 
 
 def _extent(x: Tensor) -> tuple[int, int]:
-    """The addresses from the first byte to behind the last."""
+    """Return the addresses of the first byte and after the last byte."""
     if not x._numel:
         return x.address, x.address
-    return x.address, x.address + (1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride()))) * x.element_size()
+    return (x.address, x.address + (1 + sum((n - 1) * s for n, s in zip(x.shape,
+                                                                        x.stride()))) * x.element_size())

@@ -7,5 +7,6 @@ from flowedu.nn.methods.registration import Registering
 from flowedu.nn.methods.state import Stateful
 
 for _part in (Registering, Hooked, Convertible, Stateful):
-    attach(Module, {name: value for name, value in vars(_part).items() if name not in vars(object) and name not in (
-        "__module__", "__dict__", "__weakref__", "__annotations__")})
+    attach(Module, {name: value for name, value in vars(_part).items() if name not in vars(object)
+                    and name not in (
+                        "__module__", "__dict__", "__weakref__", "__annotations__")})

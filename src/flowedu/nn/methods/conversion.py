@@ -1,4 +1,4 @@
-"""Parameters and buffers in another dtype or on another device."""
+"""Conversion of parameters and buffers to another dtype or device."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -10,10 +10,10 @@ from flowedu.tensor import memory_format as formats
 
 
 class Convertible:
-    """The part of Module that exchanges the memory of its tensors; the tensors stay the same objects."""
+    """Methods of Module that convert its tensors; the tensors stay the same objects."""
 
     def _apply(self, fn: Callable[[Tensor], Tensor]) -> Convertible:
-        """Exchange the memory of every parameter, its gradient and every buffer for fn of it; the objects stay."""
+        """Replace the memory of every parameter, gradient, and buffer by that of fn(tensor)."""
         done = set()
         for module in self.modules():
             for t in (*module._parameters.values(), *module._buffers.values()):
@@ -28,10 +28,15 @@ class Convertible:
         return self
 
     def to(self, *args, **kwargs) -> Convertible:
-        """to(dtype), to(device), to(device, dtype), to(tensor): parameters and buffers are converted in place.
+        """Convert parameters and buffers in place: to(dtype), to(device), to(device, dtype), or to(tensor).
 
-        A dtype (a floating one) goes to floating tensors only, memory_format=flow.channels_last to those of 4 axes (its
-        sister to those of 5). Returns self.
+        Args:
+            *args: a floating dtype, which applies to floating tensors only; a device; or a tensor with both.
+            **kwargs: `device`, `dtype`, and memory_format, which applies to tensors with 4 axes
+                (channels_last) or 5 axes (channels_last_3d).
+
+        Returns:
+            The module.
         """
         dtype, format = kwargs.pop("dtype", None), kwargs.pop("memory_format", None)
         if format is not None:
@@ -45,8 +50,8 @@ class Convertible:
             elif a is not None:
                 rest.append(a)
         if dtype is not None and not dtype.is_floating_point:
-            raise DTypeError(f"nn.Module.to only accepts floating point dtypes, but got desired dtype={dtype!r}",
-                             expected="float16, float32, float64", got=repr(dtype),
+            raise DTypeError(f"nn.Module.to only accepts floating point dtypes, but got desired "
+                             f"dtype={dtype!r}", expected="float16, float32, float64", got=repr(dtype),
                              fix="model.double() or model.to(flow.float32)")
 
         def convert(t):
@@ -58,12 +63,15 @@ class Convertible:
         return self._apply(convert)
 
     def to_global(self, placement=None, sbp=None) -> Convertible:
-        """Every parameter and buffer as a global tensor: the present values are this rank's shards (Tensor.to_global), so a
-        weight (4, 2) with split(0) on two ranks is then (8, 2). Gradients are dropped; the tensors stay the same objects.
+        """Convert every parameter and buffer to a global tensor.
+
+        The present values are the shards of this rank (Tensor.to_global), so a weight (4, 2) with split(0) on
+        two ranks becomes (8, 2). Gradients are dropped; the tensors stay the same objects.
 
         Args:
-            placement: flow.placement, the same for all. sbp: one flow.sbp or one for each axis of the hierarchy, the same
-                for all, or a function of a tensor that says which.
+            placement: flow.placement of all tensors.
+            sbp: flow.sbp of all tensors, or one per axis of the hierarchy, or a function from a tensor to its
+                sbp.
         """
         self.zero_grad()
 
@@ -73,39 +81,39 @@ class Convertible:
         return self._apply(convert)
 
     def to_local(self) -> Convertible:
-        """Every global parameter and buffer as this rank's shard."""
+        """Convert every global parameter and buffer to the shard of this rank."""
         self.zero_grad()
         return self._apply(lambda t: t.to_local(copy=True) if t.is_global else t)
 
     to_consistent = to_global
 
     def float(self) -> Convertible:
-        """Floating parameters and buffers as float32. Returns self."""
+        """Convert floating parameters and buffers to float32 and return the module."""
         return self._floating("float32")
 
     def double(self) -> Convertible:
-        """Floating parameters and buffers as float64. Returns self."""
+        """Convert floating parameters and buffers to float64 and return the module."""
         return self._floating("float64")
 
     def half(self) -> Convertible:
-        """Floating parameters and buffers as float16. Returns self."""
+        """Convert floating parameters and buffers to float16 and return the module."""
         return self._floating("float16")
 
     def bfloat16(self) -> Convertible:
-        """Floating parameters and buffers as bfloat16. Returns self."""
+        """Convert floating parameters and buffers to bfloat16 and return the module."""
         return self._floating("bfloat16")
 
     def _floating(self, name: str) -> Convertible:
         return self.to(getattr(dt, name))
 
     def type(self, dst_type) -> Convertible:
-        """All parameters and buffers in a dtype."""
+        """Convert all parameters and buffers to a dtype and return the module."""
         return self._apply(lambda t: t.to(dst_type))
 
     def cpu(self) -> Convertible:
-        """Parameters and buffers in main memory. Returns self."""
+        """Move parameters and buffers to main memory and return the module."""
         return self.to("cpu")
 
     def cuda(self, device=None) -> Convertible:
-        """Move parameters and buffers to a GPU; raise an error if no GPU exists."""
+        """Move parameters and buffers to a GPU and return the module; raise an error if no GPU exists."""
         return self.to("cuda" if device is None else device)

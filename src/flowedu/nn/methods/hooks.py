@@ -17,7 +17,8 @@ class RemovableHandle:
     """Handle of a registered hook: `handle.remove()` unregisters it, as does leaving `with handle:`."""
 
     def __init__(self, table: dict, *others: dict):
-        self.id, self.tables = next(i for i in _ids if i not in table), (table, *others)     # a loaded table has old ids
+        # Loaded tables have old ids.
+        self.id, self.tables = next(i for i in _ids if i not in table), (table, *others)
 
     def remove(self) -> None:
         for table in self.tables:
@@ -32,7 +33,7 @@ class RemovableHandle:
 
 
 class Hooks:
-    """The hooks of one module: {id: function}, in the order of their registration."""
+    """Hooks of one module: {id: function}, in the order of their registration."""
 
     def __init__(self):
         self.pre, self.post = OrderedDict(), OrderedDict()
@@ -42,7 +43,7 @@ class Hooks:
 
     @property
     def any(self) -> bool:
-        """Whether there is one."""
+        """True if any hook is registered."""
         return bool(self.pre or self.post or self.backward_pre or self.backward)
 
     def add(self, kind: str, hook: Callable, prepend: bool = False, with_kwargs: bool = False,
@@ -60,7 +61,7 @@ class Hooks:
         return handle
 
     def call(self, module, args: tuple, kwargs: dict):
-        """forward with these hooks around it."""
+        """Run forward with the hooks before and after it."""
         for key, hook in list(self.pre.items()):
             if key in self.with_kwargs:
                 got = hook(module, args, kwargs)
@@ -102,7 +103,7 @@ def _pair(got):
 
 
 class Hooked:
-    """The methods of Module about hooks."""
+    """Methods of Module that register hooks."""
 
     def _hook(self, kind: str, hook: Callable, **options) -> RemovableHandle:
         if not callable(hook):
@@ -114,25 +115,54 @@ class Hooked:
 
     def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
                                   ) -> RemovableHandle:
-        """Call hook(module, args) before forward; its result replaces args. with_kwargs: hook(module, args,
-        kwargs), which may return (args, kwargs).
+        """Register a hook that is called as hook(module, args) before forward.
+
+        Args:
+            hook: function; a result other than None replaces args.
+            prepend: call it before the hooks that are already registered.
+            with_kwargs: call hook(module, args, kwargs), which may return (args, kwargs).
+
+        Returns:
+            A handle whose `remove` method unregisters the hook.
         """
         return self._hook("pre", hook, prepend=prepend, with_kwargs=with_kwargs)
 
     def register_forward_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False,
                               always_call: bool = False) -> RemovableHandle:
-        """Call hook(module, args, output) after forward; its result replaces the output. with_kwargs:
-        hook(module, args, kwargs, output). always_call: also when forward raises, with output None.
+        """Register a hook that is called as hook(module, args, output) after forward.
+
+        Args:
+            hook: function; a result other than None replaces the output.
+            prepend: call it before the hooks that are already registered.
+            with_kwargs: call hook(module, args, kwargs, output).
+            always_call: also call it if forward raises, with output None.
+
+        Returns:
+            A handle whose `remove` method unregisters the hook.
         """
         return self._hook("post", hook, prepend=prepend, with_kwargs=with_kwargs, always=always_call)
 
     def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """hook(module, grad_output) before backward goes through the module; it may return another grad_output."""
+        """Register a hook that is called as hook(module, grad_output) before the backward pass of the module.
+
+        Args:
+            hook: function; a result other than None replaces grad_output.
+            prepend: call it before the hooks that are already registered.
+
+        Returns:
+            A handle whose `remove` method unregisters the hook.
+        """
         return self._hook("backward_pre", hook, prepend=prepend)
 
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """Call hook(module, grad_input, grad_output) when the gradients of the module's inputs are computed;
-        it may return others. Both are tuples.
+        """Register a hook that is called as hook(module, grad_input, grad_output) in the backward pass.
+
+        Args:
+            hook: function of two tuples; a result other than None replaces grad_input.
+            prepend: call it before the hooks that are already registered.
+
+        Returns:
+            A handle whose `remove` method unregisters the hook.
         """
         return self._hook("backward", hook, prepend=prepend)
 

@@ -17,11 +17,12 @@ from flowedu.nn.methods.hooks import RemovableHandle
 from flowedu.tensor.globals import from_logical
 from flowedu.tensor.interop import from_dlpack
 
-defaults = types.SimpleNamespace(live=True)             # whether state_dict() gives the parameters themselves
+# True if state_dict() returns the parameters themselves
+defaults = types.SimpleNamespace(live=True)
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """What load_state_dict returns: (missing_keys, unexpected_keys)."""
+    """Result of load_state_dict: (missing_keys, unexpected_keys)."""
 
     def __repr__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
@@ -45,19 +46,29 @@ def _as_tensor(value) -> Tensor | None:
 
 
 class Stateful:
-    """The part of Module about state_dict. A module with state of its own kind overrides `_save_to_state_dict` and
-    `_load_from_state_dict`, or get_extra_state and set_extra_state."""
+    """Methods of Module for state_dict.
+
+    A module with another kind of state overrides `_save_to_state_dict` and `_load_from_state_dict`, or
+    get_extra_state and set_extra_state.
+    """
 
     _version: int = 1
     _state_hooks = None                                  # {kind: {id: function}}
 
     # ---- saving
-    def state_dict(self, destination: dict | None = None, prefix: str = "", keep_vars: bool | None = None) -> dict:
-        """{name: tensor} of the parameters and persistent buffers: own ones, then those of the submodules.
+    def state_dict(self, destination: dict | None = None, prefix: str = "",
+                   keep_vars: bool | None = None) -> dict:
+        """Return {name: tensor} of the parameters and persistent buffers of the module and its descendants.
 
-        The tensors are the live parameters and buffers, as in OneFlow: they change as training goes on; clone() what must
-        not. keep_vars=False gives detached tensors over the same memory instead, as PyTorch does, and a program for PyTorch
-        gets unless it says True (flowedu.mock). The result's `_metadata` has the versions of the modules.
+        Args:
+            destination: dict to fill; default: a new one.
+            prefix: prefix of the names.
+            keep_vars: True returns the live parameters and buffers, which change during training; False
+                returns detached tensors that share their memory. Default: True, as in OneFlow; False under
+                flowedu.mock, as in PyTorch.
+
+        Returns:
+            The dict; its attribute `_metadata` contains the versions of the modules.
         """
         keep_vars = defaults.live if keep_vars is None else keep_vars
         if destination is None:
@@ -77,7 +88,7 @@ class Stateful:
         return destination
 
     def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
-        """Put this module's own tensors into `destination`."""
+        """Write the module's own tensors into `destination`."""
         for name, t in self._own_tensors():
             destination[prefix + name] = t if keep_vars else t.detach()
         if type(self).get_extra_state is not Module.get_extra_state:
@@ -90,35 +101,42 @@ class Stateful:
                 yield name, t
 
     def get_extra_state(self):
-        """Return non-tensor state for state_dict; a module that has some overrides this and
-        set_extra_state.
+        """Return non-tensor state for state_dict; modules with such state override this and set_extra_state.
         """
-        raise CallError("get_extra_state: this module has none", expected="a module that defines get_extra_state",
+        raise CallError("get_extra_state: this module has none",
+                        expected="a module that defines get_extra_state",
                         got=type(self).__name__, fix="define get_extra_state in the class")
 
     def set_extra_state(self, state) -> None:
-        """Take what get_extra_state gave."""
-        raise CallError("set_extra_state: this module has none", expected="a module that defines set_extra_state",
+        """Restore the result of get_extra_state."""
+        raise CallError("set_extra_state: this module has none",
+                        expected="a module that defines set_extra_state",
                         got=type(self).__name__, fix="define set_extra_state in the class")
 
     # ---- loading
     def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False):
-        """Copy tensors into the parameters and buffers of those names; the parameters stay the same objects.
+        """Copy tensors into the parameters and buffers with these names.
 
         Args:
-            strict: refuse missing and unexpected names.
-            assign: let the parameters be made over the given tensors' memory, with their dtype, instead of copying.
+            state_dict: {name: tensor}.
+            strict: raise for missing and unexpected names.
+            assign: use the memory and dtype of the given tensors instead of copying them.
 
-        Returns: (missing_keys, unexpected_keys), printed as `<All keys matched successfully>` when both are empty.
+        Returns:
+            (missing_keys, unexpected_keys), printed as `<All keys matched successfully>` if both are empty.
 
         Raises:
-            CheckpointError (a RuntimeError): names (when strict) or shapes that do not fit; it lists all of them.
+            CheckpointError (a RuntimeError): names (if strict) or shapes that do not fit; it lists all of
+            them.
         """
         if not isinstance(state_dict, Mapping):
-            raise CallError("load_state_dict: state_dict is not a dictionary", expected="a dict of names and tensors",
-                            got=type(state_dict).__name__, fix="pass model.state_dict(), or what flow.load gave")
+            raise CallError("load_state_dict: state_dict is not a dictionary",
+                            expected="a dict of names and tensors",
+                            got=type(state_dict).__name__,
+                            fix="pass model.state_dict(), or what flow.load gave")
         metadata = getattr(state_dict, "_metadata", {})
-        state, missing, unexpected, errors = dict(state_dict), [], [], []
+        state, missing = dict(state_dict), []
+        unexpected, errors = [], []
 
         def load(module, prefix):
             facts = {"assign": assign, **metadata.get(prefix[:-1], {})}
@@ -142,11 +160,12 @@ class Stateful:
                                   expected=f"the names and shapes of this {name}.state_dict()",
                                   got=f"{len(errors)} difference(s), listed above",
                                   fix="load the state of a module made with the same arguments"
-                                  + (", or pass strict=False to load what fits" if missing or unexpected else ""))
+                                  + (", or pass strict=False to load what fits" if missing or unexpected
+                                     else ""))
         return _IncompatibleKeys(missing, unexpected)
 
-    def _load_from_state_dict(self, state_dict: dict, prefix: str, local_metadata: dict, strict: bool, missing_keys: list,
-                              unexpected_keys: list, error_msgs: list) -> None:
+    def _load_from_state_dict(self, state_dict: dict, prefix: str, local_metadata: dict, strict: bool,
+                              missing_keys: list, unexpected_keys: list, error_msgs: list) -> None:
         """Take this module's own tensors out of `state_dict`; append to the three lists what does not fit."""
         for hook in self._hooks_of("load_pre"):
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
@@ -157,11 +176,11 @@ class Stateful:
                 continue
             given = _as_tensor(state_dict[key])
             if given is None:
-                error_msgs.append(f"While copying the parameter named {key}, expected flowedu.Tensor or Tensor-like object "
-                                  f"from checkpoint but received {type(state_dict[key])}")
+                error_msgs.append(f"While copying the parameter named {key}, expected flowedu.Tensor or "
+                                  f"Tensor-like object from checkpoint but received {type(state_dict[key])}")
             elif tuple(given.shape) != tuple(own.shape):
-                error_msgs.append(f"size mismatch for {key}: copying a param with shape {tuple(given.shape)} from "
-                                  f"checkpoint, the shape in current model is {tuple(own.shape)}.")
+                error_msgs.append(f"size mismatch for {key}: copying a param with shape {tuple(given.shape)} "
+                                  f"from checkpoint, the shape in current model is {tuple(own.shape)}.")
             elif local_metadata.get("assign"):
                 own.data = given.detach()
             elif own is not given:
@@ -184,7 +203,8 @@ class Stateful:
 
     # ---- hooks
     def _hooks_of(self, kind: str) -> list[Callable]:
-        return list(self._state_hooks[kind].values()) if self._state_hooks and kind in self._state_hooks else []
+        return (list(self._state_hooks[kind].values()) if self._state_hooks and kind in self._state_hooks
+                else [])
 
     def _add_state_hook(self, kind: str, hook: Callable) -> RemovableHandle:
         if self._state_hooks is None:
@@ -195,19 +215,28 @@ class Stateful:
         return handle
 
     def register_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
-        """hook(module, prefix, keep_vars) is called before state_dict collects."""
+        """Register a hook that is called as hook(module, prefix, keep_vars) before state_dict."""
         return self._add_state_hook("state_pre", hook)
 
     def register_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
-        """hook(module, state_dict, prefix, local_metadata) may change the result of state_dict."""
+        """Register a hook that may change the result of state_dict.
+
+        It is called as hook(module, state_dict, prefix, local_metadata).
+        """
         return self._add_state_hook("state", hook)
 
     _register_state_dict_hook = register_state_dict_post_hook
 
     def register_load_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
-        """hook(module, incompatible_keys) is called after loading, and may change the two lists in place."""
+        """Register a hook that is called as hook(module, incompatible_keys) after loading.
+
+        The hook may change both lists in place.
+        """
         return self._add_state_hook("load", hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
-        """hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors) may rename keys."""
+        """Register a hook that may rename keys before loading.
+
+        It is called as hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors).
+        """
         return self._add_state_hook("load_pre", lambda *args: hook(self, *args))

@@ -1,4 +1,4 @@
-"""Activations and softmax as modules.
+"""Activation and softmax layers.
 
 The function of the same name in nn.functional documents each computation.
 """
@@ -13,7 +13,7 @@ from flowedu.tensor import Tensor, full
 
 
 def _plain(name: str, f, doc: str) -> type:
-    """A module without options."""
+    """Return a layer class without options that calls `f`."""
     def forward(self, input: Tensor) -> Tensor:
         return f(input)
 
@@ -22,7 +22,7 @@ def _plain(name: str, f, doc: str) -> type:
 
 
 def _with_inplace(name: str, f, doc: str) -> type:
-    """A module whose only option is inplace."""
+    """Return a layer class that calls `f` and whose only option is `inplace`."""
     def __init__(self, inplace: bool = False):
         Module.__init__(self)
         self.inplace = inplace
@@ -34,28 +34,35 @@ def _with_inplace(name: str, f, doc: str) -> type:
         return "inplace=True" if self.inplace else ""
 
     forward.__qualname__ = f"{name}.forward"
+    doc += "\n\nArgs:\n    inplace: write the result into the memory of the input."
     return type(name, (Module,), {"__init__": __init__, "forward": forward, "extra_repr": extra_repr,
-                                  "__module__": __name__,
-                                  "__doc__": doc + " inplace: into the input's memory."})
+                                  "__module__": __name__, "__doc__": doc})
 
 
-ReLU = _with_inplace("ReLU", F.relu, "max(x, 0).")
-ReLU6 = _with_inplace("ReLU6", F.relu6, "min(max(x, 0), 6).")
-SELU = _with_inplace("SELU", F.selu, "The scaled exponential linear unit.")
-SiLU = _with_inplace("SiLU", F.silu, "x * sigmoid(x).")
-Mish = _with_inplace("Mish", F.mish, "x * tanh(softplus(x)).")
-Hardsigmoid = _with_inplace("Hardsigmoid", F.hardsigmoid, "min(max(x / 6 + 0.5, 0), 1).")
-Hardswish = _with_inplace("Hardswish", F.hardswish, "x * hardsigmoid(x).")
-Sigmoid = _plain("Sigmoid", F.sigmoid, "1 / (1 + exp(-x)).")
-Tanh = _plain("Tanh", F.tanh, "The hyperbolic tangent.")
-LogSigmoid = _plain("LogSigmoid", F.logsigmoid, "log(sigmoid(x)).")
-Softsign = _plain("Softsign", F.softsign, "x / (1 + |x|).")
-Tanhshrink = _plain("Tanhshrink", F.tanhshrink, "x - tanh(x).")
-QuickGELU = _plain("QuickGELU", F.quick_gelu, "x * sigmoid(1.702 * x).")
+ReLU = _with_inplace("ReLU", F.relu, "Rectified linear unit: max(x, 0) for each element.")
+ReLU6 = _with_inplace("ReLU6", F.relu6, "Clipped rectified linear unit: min(max(x, 0), 6) for each element.")
+SELU = _with_inplace("SELU", F.selu,
+                     "Scaled exponential linear unit (Klambauer et al. 2017) of each element.")
+SiLU = _with_inplace("SiLU", F.silu, "Sigmoid linear unit (swish): x * sigmoid(x) for each element.")
+Mish = _with_inplace("Mish", F.mish, "Mish: x * tanh(softplus(x)) for each element.")
+Hardsigmoid = _with_inplace("Hardsigmoid", F.hardsigmoid,
+                            "Piecewise linear sigmoid: min(max(x / 6 + 0.5, 0), 1).")
+Hardswish = _with_inplace("Hardswish", F.hardswish, "Hard swish: x * hardsigmoid(x) for each element.")
+Sigmoid = _plain("Sigmoid", F.sigmoid, "Logistic function: 1 / (1 + exp(-x)) for each element.")
+Tanh = _plain("Tanh", F.tanh, "Hyperbolic tangent of each element.")
+LogSigmoid = _plain("LogSigmoid", F.logsigmoid,
+                    "Logarithm of the sigmoid of each element, without underflow.")
+Softsign = _plain("Softsign", F.softsign, "Softsign: x / (1 + |x|) for each element.")
+Tanhshrink = _plain("Tanhshrink", F.tanhshrink, "Tanhshrink: x - tanh(x) for each element.")
+QuickGELU = _plain("QuickGELU", F.quick_gelu, "Sigmoid approximation of GELU: x * sigmoid(1.702 * x).")
 
 
 class GELU(Module):
-    """x * Phi(x), exactly; approximate="tanh": GPT-2's approximation."""
+    """Gaussian error linear unit: x * Phi(x), where Phi is the normal distribution function.
+
+    Args:
+        approximate: "none" for the exact function, "tanh" for the approximation that GPT-2 uses.
+    """
 
     def __init__(self, approximate: str = "none"):
         super().__init__()
@@ -68,8 +75,11 @@ class GELU(Module):
         return "" if self.approximate == "none" else f"approximate={self.approximate!r}"
 
 
-class _Bent(Module):
-    """A module with numbers and inplace. options: their names, in the order of __init__ and of the printed form."""
+class _Activation(Module):
+    """Base class of activations with numeric options and `inplace`.
+
+    `options` lists the names of the numeric options in the order of `__init__` and of the printed form.
+    """
 
     options: tuple[str, ...] = ()
 
@@ -83,8 +93,13 @@ class _Bent(Module):
         return ", ".join(shown + (["inplace=True"] if self.inplace else []))
 
 
-class LeakyReLU(_Bent):
-    """x where x > 0, negative_slope * x elsewhere."""
+class LeakyReLU(_Activation):
+    """Leaky rectified linear unit: x where x > 0, negative_slope * x elsewhere.
+
+    Args:
+        negative_slope: slope for negative elements.
+        inplace: write the result into the memory of the input.
+    """
 
     options = ("negative_slope",)
 
@@ -96,8 +111,13 @@ class LeakyReLU(_Bent):
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
 
-class ELU(_Bent):
-    """x where x > 0, alpha * (exp(x) - 1) elsewhere."""
+class ELU(_Activation):
+    """Exponential linear unit: x where x > 0, alpha * (exp(x) - 1) elsewhere.
+
+    Args:
+        alpha: negative limit of the function.
+        inplace: write the result into the memory of the input.
+    """
 
     options = ("alpha",)
 
@@ -109,8 +129,13 @@ class ELU(_Bent):
         return F.elu(input, self.alpha, self.inplace)
 
 
-class CELU(_Bent):
-    """x where x > 0, alpha * (exp(x / alpha) - 1) elsewhere."""
+class CELU(_Activation):
+    """Continuously differentiable ELU: x where x > 0, alpha * (exp(x / alpha) - 1) elsewhere.
+
+    Args:
+        alpha: negative limit of the function.
+        inplace: write the result into the memory of the input.
+    """
 
     options = ("alpha",)
 
@@ -122,8 +147,14 @@ class CELU(_Bent):
         return F.celu(input, self.alpha, self.inplace)
 
 
-class RReLU(_Bent):
-    """leaky_relu with a random slope in [lower, upper) while training, with their mean in eval()."""
+class RReLU(_Activation):
+    """Leaky ReLU with a random slope per element in training mode and a constant slope in eval mode.
+
+    Args:
+        lower: smallest slope.
+        upper: largest slope; eval mode uses (lower + upper) / 2.
+        inplace: write the result into the memory of the input.
+    """
 
     options = ("lower", "upper")
 
@@ -135,8 +166,17 @@ class RReLU(_Bent):
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
 
-class Hardtanh(_Bent):
-    """x kept inside [min_val, max_val]."""
+class Hardtanh(_Activation):
+    """Clipping of each element to [min_val, max_val].
+
+    Args:
+        min_val: smallest value of the result.
+        max_val: largest value of the result.
+        inplace: write the result into the memory of the input.
+
+    Raises:
+        ArgumentError: max_val is not larger than min_val.
+    """
 
     options = ("min_val", "max_val")
 
@@ -151,8 +191,14 @@ class Hardtanh(_Bent):
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
 
-class Threshold(_Bent):
-    """x where x > threshold, else value."""
+class Threshold(_Activation):
+    """Threshold: x where x > threshold, value elsewhere.
+
+    Args:
+        threshold: elements up to this one are replaced.
+        value: replacement.
+        inplace: write the result into the memory of the input.
+    """
 
     options = ("threshold", "value")
 
@@ -165,7 +211,12 @@ class Threshold(_Bent):
 
 
 class Softplus(Module):
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold."""
+    """Smooth rectified linear unit: log(1 + exp(beta * x)) / beta.
+
+    Args:
+        beta: sharpness of the bend.
+        threshold: x itself is returned where beta * x is larger, for numerical stability.
+    """
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0):
         super().__init__()
@@ -188,26 +239,42 @@ class _Shrink(Module):
 
 
 class Softshrink(_Shrink):
-    """x moved towards 0 by lambd; 0 where it would pass it."""
+    """Soft thresholding: x moved towards 0 by lambd, and 0 where |x| <= lambd.
+
+    Args:
+        lambd: threshold, 0 or more.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softshrink(input, self.lambd)
 
 
 class Hardshrink(_Shrink):
-    """x where |x| > lambd, else 0."""
+    """Hard thresholding: x where |x| > lambd, 0 elsewhere.
+
+    Args:
+        lambd: threshold.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardshrink(input, self.lambd)
 
 
 class PReLU(Module):
-    """x where x > 0, weight * x elsewhere; the weight is learnt: one number, or num_parameters, one for each channel."""
+    """Leaky ReLU with a learnable slope: x where x > 0, weight * x elsewhere.
+
+    Args:
+        num_parameters: 1 for one slope, or the number of channels for one slope per channel (axis 1).
+        init: initial slope.
+        device: device of the weight; default: the CPU.
+        dtype: dtype of the weight; default: the default dtype.
+    """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device=None, dtype=None):
         super().__init__()
         self.num_parameters = num_parameters
-        values = full((num_parameters,), float(init), dtype=dt.get_default_dtype() if dtype is None else dtype)
+        values = full((num_parameters,), float(init), dtype=dt.get_default_dtype() if dtype is None
+                      else dtype)
         self.weight = Parameter(values if device is None else values.to(device))
 
     def forward(self, input: Tensor) -> Tensor:
@@ -218,7 +285,11 @@ class PReLU(Module):
 
 
 class GLU(Module):
-    """a * sigmoid(b), a and b being the halves of x along dim."""
+    """Gated linear unit: a * sigmoid(b), where a and b are the halves of x along an axis.
+
+    Args:
+        dim: axis, of even size.
+    """
 
     def __init__(self, dim: int = -1):
         super().__init__()
@@ -232,6 +303,8 @@ class GLU(Module):
 
 
 class _Over(Module):
+    """Base class of the layers that work along one axis."""
+
     def __init__(self, dim: int | None = None):
         super().__init__()
         self.dim = dim
@@ -241,28 +314,40 @@ class _Over(Module):
 
 
 class Softmax(_Over):
-    """exp(x) / sum(exp(x)) along dim."""
+    """Softmax: exp(x) / sum(exp(x)) along an axis.
+
+    Args:
+        dim: axis that sums to 1; default: 0 for inputs with 0, 1, or 3 axes, else 1, with a warning.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim)
 
 
 class LogSoftmax(_Over):
-    """log(softmax(x)) along dim."""
+    """Logarithm of the softmax along an axis.
+
+    Args:
+        dim: axis; default: 0 for inputs with 0, 1, or 3 axes, else 1, with a warning.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim)
 
 
 class Softmin(_Over):
-    """softmax(-x) along dim."""
+    """Softmax of -x along an axis.
+
+    Args:
+        dim: axis; default: 0 for inputs with 0, 1, or 3 axes, else 1, with a warning.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim)
 
 
 class Softmax2d(Module):
-    """softmax over the channels of (N, C, H, W) or (C, H, W)."""
+    """Softmax over the channels of (N, C, H, W) or (C, H, W)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, -3)

@@ -18,24 +18,38 @@ from flowedu.tensor import Tensor, full
 
 
 class MultiheadAttention(Module):
-    """Attention with num_heads heads: softmax(q k.T / sqrt(d)) v of projected q, k and v, projected again.
+    """Multi-head attention (Vaswani et al. 2017).
+
+    Each head computes softmax(q k.T / sqrt(d)) v of projected q, k, and v.
 
     Args:
-        embed_dim: of query and output. kdim, vdim: of key and value (embed_dim unless given).
-        dropout: of the attention weights, while training. batch_first: (N, L, E) instead of (L, N, E).
-        add_bias_kv, add_zero_attn: a learnt, or zero, position more in key and value.
+        embed_dim: number of features of query and output.
+        num_heads: number of heads, a divisor of embed_dim.
+        dropout: dropout probability of the attention weights in training mode.
+        bias: add a learnable bias to the projections.
+        add_bias_kv: append a learnable position to key and value.
+        add_zero_attn: append a position of zeros to key and value.
+        kdim: number of features of the key; default: embed_dim.
+        vdim: number of features of the value; default: embed_dim.
+        batch_first: the tensors are (N, L, E) instead of (L, N, E).
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
     """
 
-    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, add_bias_kv: bool = False,
-                 add_zero_attn: bool = False, kdim: int | None = None, vdim: int | None = None, batch_first: bool = False,
-                 device=None, dtype=None):
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True,
+                 add_bias_kv: bool = False,
+                 add_zero_attn: bool = False, kdim: int | None = None, vdim: int | None = None,
+                 batch_first: bool = False, device=None, dtype=None):
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
-            raise ArgumentError("MultiheadAttention: embed_dim must be divisible by num_heads", expected="a multiple",
-                                got=f"embed_dim={embed_dim}, num_heads={num_heads}", fix="another number of heads")
+            raise ArgumentError("MultiheadAttention: embed_dim must be divisible by num_heads",
+                                expected="a multiple",
+                                got=f"embed_dim={embed_dim}, num_heads={num_heads}",
+                                fix="another number of heads")
         self.embed_dim, self.num_heads, self.dropout = embed_dim, num_heads, dropout
         self.kdim, self.vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim
-        self.batch_first, self.head_dim, self.add_zero_attn = batch_first, embed_dim // num_heads, add_zero_attn
+        self.batch_first, self.head_dim, self.add_zero_attn = (batch_first, embed_dim // num_heads,
+                                                               add_zero_attn)
         self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
         place = {"device": device, "dtype": dtype}
         sizes = {"q_proj_weight": embed_dim, "k_proj_weight": self.kdim, "v_proj_weight": self.vdim}
@@ -66,33 +80,47 @@ class MultiheadAttention(Module):
     def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
                 need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
                 is_causal: bool = False):
-        """(output, weights or None). Masks: True (or -inf, added) where not to look; attn_mask (L, S) or (N * heads, L, S),
-        key_padding_mask (N, S)."""
+        """Return (output, attention weights or None).
+
+        Args:
+            query: (L, N, embed_dim), or (N, L, embed_dim) with batch_first.
+            key: (S, N, kdim).
+            value: (S, N, vdim).
+            key_padding_mask: (N, S), True (or -inf, which is added) for ignored keys; default: none.
+            need_weights: return the attention weights.
+            attn_mask: (L, S) or (N * heads, L, S), True (or -inf) for ignored pairs; default: none.
+            average_attn_weights: average the returned weights over the heads.
+            is_causal: a hint that attn_mask is the causal mask.
+        """
         turn = self.batch_first and query.ndim == 3
         if turn:
             same = query is key and key is value
             query = query.transpose(0, 1)
             key, value = (query, query) if same else (key.transpose(0, 1), value.transpose(0, 1))
         out, weights = F.multi_head_attention_forward(
-            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
-            self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias, self.training,
-            key_padding_mask, need_weights, attn_mask, not self._qkv_same_embed_dim, self.q_proj_weight, self.k_proj_weight,
-            self.v_proj_weight, average_attn_weights, is_causal)
+            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
+            self.bias_k,
+            self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias,
+            self.training,
+            key_padding_mask, need_weights, attn_mask, not self._qkv_same_embed_dim, self.q_proj_weight,
+            self.k_proj_weight, self.v_proj_weight, average_attn_weights, is_causal)
         return (out.transpose(0, 1) if turn else out), weights
 
 
 def _activation(f: str | Callable) -> Callable:
     if isinstance(f, str):
         if f not in ("relu", "gelu"):
-            raise ArgumentError(f"activation should be relu/gelu, not {f}", expected='"relu", "gelu" or a function',
+            raise ArgumentError(f"activation should be relu/gelu, not {f}",
+                                expected='"relu", "gelu" or a function',
                                 got=repr(f), fix="activation='relu' is the default")
         return getattr(F, f)
     return f
 
 
 class _Layer(Module):
-    """Base class of encoder and decoder layers: the feed-forward part, and norms before (norm_first) or
-    after.
+    """Base class of encoder and decoder layers.
+
+    It contains the feed-forward part, and norms before (norm_first) or after each part.
     """
 
     def _build(self, d_model, dim_feedforward, dropout, activation, eps, norm_first, bias, norms, place):
@@ -116,17 +144,30 @@ class _Layer(Module):
 
 
 class TransformerEncoderLayer(_Layer):
-    """Self-attention and a feed-forward network, each with a residual and a layer norm.
+    """Self-attention and a feed-forward network, each with a residual connection and a layer norm.
 
-    activation: "relu", "gelu" or a function. norm_first: the norm before each part instead of behind it.
+    Args:
+        d_model: number of features.
+        nhead: number of heads.
+        dim_feedforward: number of hidden features of the feed-forward network.
+        dropout: dropout probability.
+        activation: "relu", "gelu", or a function.
+        layer_norm_eps: eps of the layer norms.
+        batch_first: the tensors are (N, L, E) instead of (L, N, E).
+        norm_first: normalize before each part instead of after it.
+        bias: add learnable biases.
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
     """
 
-    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation="relu",
-                 layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True,
-                 device=None, dtype=None):
+    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+                 activation="relu",
+                 layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False,
+                 bias: bool = True, device=None, dtype=None):
         super().__init__()
         place = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias=bias, batch_first=batch_first, **place)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias=bias, batch_first=batch_first,
+                                            **place)
         self._build(d_model, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, 2, place)
 
     def forward(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
@@ -138,19 +179,39 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention, attention to `memory` and a feed-forward network, each with a residual and a layer norm."""
+    """Self-attention, attention to `memory`, and a feed-forward network.
 
-    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation="relu",
-                 layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True,
-                 device=None, dtype=None):
+    Each part has a residual connection and a layer norm.
+
+    Args:
+        d_model: number of features.
+        nhead: number of heads.
+        dim_feedforward: number of hidden features of the feed-forward network.
+        dropout: dropout probability.
+        activation: "relu", "gelu", or a function.
+        layer_norm_eps: eps of the layer norms.
+        batch_first: the tensors are (N, L, E) instead of (L, N, E).
+        norm_first: normalize before each part instead of after it.
+        bias: add learnable biases.
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
+    """
+
+    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+                 activation="relu",
+                 layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False,
+                 bias: bool = True, device=None, dtype=None):
         super().__init__()
         place = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias=bias, batch_first=batch_first, **place)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias=bias, batch_first=batch_first, **place)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias=bias, batch_first=batch_first,
+                                            **place)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias=bias, batch_first=batch_first,
+                                                 **place)
         self._build(d_model, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, 3, place)
 
     def forward(self, tgt: Tensor, memory: Tensor, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
-                memory_key_padding_mask=None, tgt_is_causal: bool = False, memory_is_causal: bool = False) -> Tensor:
+                memory_key_padding_mask=None, tgt_is_causal: bool = False,
+                memory_is_causal: bool = False) -> Tensor:
         def attend(x):
             return self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)[0]
 
@@ -162,7 +223,13 @@ class TransformerDecoderLayer(_Layer):
 
 
 class TransformerEncoder(Module):
-    """num_layers copies of an encoder layer, one after the other, and a norm if there is one."""
+    """Stack of copies of an encoder layer.
+
+    Args:
+        encoder_layer: a TransformerEncoderLayer, which is copied.
+        num_layers: number of copies.
+        norm: layer applied to the result; default: none.
+    """
 
     def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None):
         super().__init__()
@@ -178,7 +245,13 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """num_layers copies of a decoder layer, one after the other, and a norm if there is one."""
+    """Stack of copies of a decoder layer.
+
+    Args:
+        decoder_layer: a TransformerDecoderLayer, which is copied.
+        num_layers: number of copies.
+        norm: layer applied to the result; default: none.
+    """
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None):
         super().__init__()
@@ -193,55 +266,97 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder of `src` and a decoder of `tgt` that attends to the encoder's output (Vaswani et al. 2017).
+    """Encoder of `src` and decoder of `tgt` that attends to the encoder's output (Vaswani et al. 2017).
 
-    src: (S, N, E), tgt: (T, N, E), with batch_first (N, S, E) and (N, T, E); the result is as tgt. Weights
-    begin as Xavier's uniform. custom_encoder, custom_decoder: modules that replace the default ones.
-    ShapeError if the sizes do not fit.
+    Args:
+        d_model: number of features.
+        nhead: number of heads.
+        num_encoder_layers: number of encoder layers.
+        num_decoder_layers: number of decoder layers.
+        dim_feedforward: number of hidden features of the feed-forward networks.
+        dropout: dropout probability.
+        activation: "relu", "gelu", or a function.
+        custom_encoder: module that replaces the encoder; default: a TransformerEncoder.
+        custom_decoder: module that replaces the decoder; default: a TransformerDecoder.
+        layer_norm_eps: eps of the layer norms.
+        batch_first: the tensors are (N, L, E) instead of (L, N, E).
+        norm_first: normalize before each part instead of after it.
+        bias: add learnable biases.
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
+
+    Shape:
+        src: (S, N, E). tgt: (T, N, E). The result has the shape of tgt.
+
+    Raises:
+        ShapeError: the sizes of src and tgt do not fit, when the model is called.
+
+    Note:
+        Weight matrices are initialized with xavier_uniform_.
     """
 
-    def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
-                 dim_feedforward: int = 2048, dropout: float = 0.1, activation="relu", custom_encoder: Module | None = None,
-                 custom_decoder: Module | None = None, layer_norm_eps: float = 1e-5, batch_first: bool = False,
+    def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6,
+                 num_decoder_layers: int = 6,
+                 dim_feedforward: int = 2048, dropout: float = 0.1, activation="relu",
+                 custom_encoder: Module | None = None,
+                 custom_decoder: Module | None = None, layer_norm_eps: float = 1e-5,
+                 batch_first: bool = False,
                  norm_first: bool = False, bias: bool = True, device=None, dtype=None):
         super().__init__()
-        layer = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias,
-                 device, dtype)
+        layer = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
+                 norm_first, bias, device, dtype)
 
         def norm() -> LayerNorm:
             return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, device=device, dtype=dtype)
 
-        self.encoder = custom_encoder or TransformerEncoder(TransformerEncoderLayer(*layer), num_encoder_layers, norm())
-        self.decoder = custom_decoder or TransformerDecoder(TransformerDecoderLayer(*layer), num_decoder_layers, norm())
+        self.encoder = (custom_encoder or TransformerEncoder(TransformerEncoderLayer(*layer),
+                                                             num_encoder_layers, norm()))
+        self.decoder = (custom_decoder or TransformerDecoder(TransformerDecoderLayer(*layer),
+                                                             num_decoder_layers, norm()))
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
         for p in self.parameters():
             if p.dim() > 1:
                 init.xavier_uniform_(p)
 
-    def forward(self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None,
+    def forward(self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None,
+                tgt_mask: Tensor | None = None,
                 memory_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
                 tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
                 src_is_causal: bool | None = None, tgt_is_causal: bool | None = None,
                 memory_is_causal: bool = False) -> Tensor:
         batch = 0 if self.batch_first else 1
         if src.dim() != tgt.dim() or src.dim() == 3 and src.shape[batch] != tgt.shape[batch]:
-            raise ShapeError("Transformer: src and tgt have other batches", expected=f"as src: {tuple(src.shape)}",
+            raise ShapeError("Transformer: src and tgt have other batches",
+                             expected=f"as src: {tuple(src.shape)}",
                              got=str(tuple(tgt.shape)), fix="batch_first=True where axis 0 is the batch")
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise ShapeError("Transformer: the last axis is not d_model", expected=str(self.d_model),
-                             got=f"{src.shape[-1]} and {tgt.shape[-1]}", fix="an Embedding of that size before")
+                             got=f"{src.shape[-1]} and {tgt.shape[-1]}",
+                             fix="an Embedding of that size before")
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
         return self.decoder(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
                             bool(tgt_is_causal), memory_is_causal)
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device=None, dtype=None) -> Tensor:
-        """(sz, sz): 0 where a position may look, -inf where it would look into the future."""
+        """Return the causal mask: 0 on and below the diagonal, -inf above it.
+
+        Args:
+            sz: number of rows and columns.
+            device: device of the mask; default: the CPU.
+            dtype: dtype of the mask; default: the default dtype.
+        """
         return generate_square_subsequent_mask(sz, device, dtype)
 
 
 def generate_square_subsequent_mask(size: int, device=None, dtype=None) -> Tensor:
-    """(size, size): 0 where a position may look, -inf where it would look into the future."""
+    """Return the causal mask: 0 on and below the diagonal, -inf above it.
+
+    Args:
+        size: number of rows and columns.
+        device: device of the mask; default: the CPU.
+        dtype: dtype of the mask; default: the default dtype.
+    """
     from flowedu.core.values import dtype as dt
     kind = dt.get_default_dtype() if dtype is None else dtype
     return full((size, size), -math.inf, dtype=kind, device=device).triu(1)

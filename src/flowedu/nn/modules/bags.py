@@ -7,22 +7,40 @@ from flowedu.tensor import Tensor
 
 
 class EmbeddingBag(Embedding):
-    """A table of vectors, of which each bag of indices gets one. weight (num_embeddings, embedding_dim) starts
-    normal(0, 1); see F.embedding_bag.
+    """Embedding whose vectors are reduced to one vector per bag of indices; see F.embedding_bag.
 
-    padding_idx: this row starts as zeros, is not learnt and counts for nothing.
+    `weight`, of shape (num_embeddings, embedding_dim), is initialized with normal(0, 1).
+
+    Args:
+        num_embeddings: number of rows of the table.
+        embedding_dim: size of a vector.
+        max_norm: rows with a larger norm are scaled down to it when they are read; default: no limit.
+        norm_type: p of the norm for `max_norm`.
+        scale_grad_by_freq: divide the gradient of a row by the number of its uses in the batch.
+        mode: "sum", "mean", or "max".
+        sparse: accepted for compatibility; gradients are dense.
+        include_last_offset: the last offset is the end of the last bag.
+        padding_idx: row that is initialized with zeros, gets no gradient, and is left out of the bags;
+            default: no such row.
+        device: device of the weight; default: the CPU.
+        dtype: dtype of the weight; default: the default dtype.
     """
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
-                 scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, _weight: Tensor | None = None,
+    def __init__(self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None,
+                 norm_type: float = 2.0,
+                 scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
+                 _weight: Tensor | None = None,
                  include_last_offset: bool = False, padding_idx: int | None = None, device=None, dtype=None):
-        super().__init__(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
-                         _weight, device, dtype)
+        super().__init__(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq,
+                         sparse, _weight, device, dtype)
         self.mode, self.include_last_offset = mode, include_last_offset
 
-    def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
-        return F.embedding_bag(input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
-                               self.mode, self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx)
+    def forward(self, input: Tensor, offsets: Tensor | None = None,
+                per_sample_weights: Tensor | None = None) -> Tensor:
+        return F.embedding_bag(input, self.weight, offsets, self.max_norm, self.norm_type,
+                               self.scale_grad_by_freq,
+                               self.mode, self.sparse, per_sample_weights, self.include_last_offset,
+                               self.padding_idx)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, mode={self.mode!r}"

@@ -1,4 +1,4 @@
-"""Conv1d to Conv3d and ConvTranspose1d to ConvTranspose3d."""
+"""Convolution layers over one to three spatial axes, and their transposes."""
 from __future__ import annotations
 
 import math
@@ -17,35 +17,42 @@ _MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _Conv(Module):
-    """Base class of all convolutions. axes: the number of spatial axes; transposed: True if weights are
-    (in, out / groups, ...).
+    """Base class of all convolutions.
+
+    `axes` is the number of spatial axes. `transposed` is True if weights have the shape (in, out / groups,
+    ...).
     """
 
     axes, transposed = 2, False
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
-                 device, dtype, output_padding=0):
+    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
+                 padding_mode, device, dtype, output_padding=0):
         super().__init__()
         n, name = self.axes, type(self).__name__
         if not isinstance(groups, int) or groups < 1:
-            raise ArgumentError(f"{name}: groups must be a positive integer", expected="1 or more", got=repr(groups),
-                                fix="groups=1")
+            raise ArgumentError(f"{name}: groups must be a positive integer", expected="1 or more",
+                                got=repr(groups), fix="groups=1")
         for what, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
             if channels % groups:
-                raise HyperparameterError(f"{name}: {what} must be divisible by groups", expected=f"a multiple of {groups}",
+                raise HyperparameterError(f"{name}: {what} must be divisible by groups",
+                                          expected=f"a multiple of {groups}",
                                   got=f"{what}={channels}, groups={groups}",
                                           fix="groups=1, or numbers of channels that groups divides")
         if padding_mode not in _MODES:
             raise ArgumentError(f"{name}: padding_mode must be one of {set(_MODES)}", expected="'zeros'",
-                                got=f"padding_mode={padding_mode!r}", fix="padding_mode='zeros' is the default")
+                                got=f"padding_mode={padding_mode!r}",
+                                fix="padding_mode='zeros' is the default")
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel_size, self.stride = ints(kernel_size, n, name, "kernel_size", 1), ints(stride, n, name, "stride", 1)
+        self.kernel_size, self.stride = (ints(kernel_size, n, name, "kernel_size", 1),
+                                         ints(stride, n, name, "stride", 1))
         self.dilation, self.padding_mode = ints(dilation, n, name, "dilation", 1), padding_mode
         self.output_padding = ints(output_padding, n, name, "output_padding")
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
-                raise ArgumentError(f"{name}: Invalid padding string {padding!r}, should be one of 'valid', 'same'",
-                                    expected="'valid', 'same' or ints", got=repr(padding), fix="padding=1, or 'same'")
+                raise ArgumentError(f"{name}: Invalid padding string {padding!r}, should be one of 'valid', "
+                                    f"'same'",
+                                    expected="'valid', 'same' or ints", got=repr(padding),
+                                    fix="padding=1, or 'same'")
             if padding == "same" and any(s != 1 for s in self.stride):
                 raise ArgumentError(f"{name}: padding='same' is not supported for strided convolutions",
                                     expected="stride=1",
@@ -55,15 +62,17 @@ class _Conv(Module):
         else:
             self.padding = ints(padding, n, name, "padding")
             pads = tuple(p for q in self.padding for p in (q, q))
-        # what F.pad takes: the last axis first
-        self._reversed_padding_repeated_twice = tuple(p for i in range(n - 1, -1, -1) for p in pads[2 * i:2 * i + 2])
+        # F.pad expects the last axis first.
+        self._reversed_padding_repeated_twice = tuple(p for i in range(n - 1, -1, -1)
+                                                      for p in pads[2 * i:2 * i + 2])
         first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
         self.weight = new_parameter(first, second // groups, *self.kernel_size, dtype=dtype, device=device)
-        self.register_parameter("bias", new_parameter(out_channels, dtype=dtype, device=device) if bias else None)
+        self.register_parameter("bias", new_parameter(out_channels, dtype=dtype, device=device) if bias
+                                else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new initial values: uniform in +-1/sqrt(fan_in), fan_in being what one output element is made of."""
+        """Draw new initial values, uniform in +-1/sqrt(number of terms of one output element)."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         init.uniform_bias_(self.bias, self.weight.numel() // max(self.weight.shape[0], 1))
 
@@ -85,74 +94,183 @@ class _Conv(Module):
 
 
 class Conv1d(_Conv):
-    """Convolution over (N, C, L); see F.conv1d. weight: (out, in / groups, kernel).
+    """Convolution over (N, C, L); see F.conv1d.
 
-    padding: an int, "same" or "valid"; padding_mode: "zeros", "reflect", "replicate", "circular".
+    `weight` has the shape (out_channels, in_channels / groups, kernel_size).
+
+    Args:
+        in_channels: number of channels of the input.
+        out_channels: number of channels of the output.
+        kernel_size: size of the kernel, an int.
+        stride: distance between windows.
+        padding: number of elements added on both sides, or "same" or "valid".
+        dilation: distance between the elements of a window.
+        groups: number of blocks of channels that are convolved separately; divides both channel counts.
+        bias: add a learnable bias per output channel.
+        padding_mode: "zeros", "reflect", "replicate", or "circular".
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
     """
 
     axes = 1
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1,
-                 bias: bool = True, padding_mode: str = "zeros", device=None, dtype=None):
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
-                         device, dtype)
+    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1,
+                 groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device=None, dtype=None):
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
+                         padding_mode, device, dtype)
 
 
 class Conv2d(Conv1d):
-    """Convolution over (N, C, H, W); see F.conv2d. weight: (out, in / groups, kh, kw)."""
+    """Convolution over (N, C, H, W); see F.conv2d.
+
+    `weight` has the shape (out_channels, in_channels / groups, kernel height, kernel width).
+
+    Args:
+        in_channels: number of channels of the input.
+        out_channels: number of channels of the output.
+        kernel_size: size of the kernel, an int or (height, width).
+        stride: distance between windows, an int or a pair.
+        padding: number of elements added on both sides, an int or a pair, or "same" or "valid".
+        dilation: distance between the elements of a window, an int or a pair.
+        groups: number of blocks of channels that are convolved separately; divides both channel counts.
+        bias: add a learnable bias per output channel.
+        padding_mode: "zeros", "reflect", "replicate", or "circular".
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
+
+    Example:
+        >>> flow.nn.Conv2d(3, 8, kernel_size=3, padding=1)(flow.zeros(1, 3, 5, 5)).shape
+        oneflow.Size([1, 8, 5, 5])
+    """
 
     axes = 2
 
 
 class Conv3d(Conv1d):
-    """Convolution over (N, C, D, H, W); see F.conv3d. weight: (out, in / groups, kd, kh, kw)."""
+    """Convolution over (N, C, D, H, W); see F.conv3d.
+
+    `weight` has the shape (out_channels, in_channels / groups, kernel depth, height, width).
+
+    Args:
+        in_channels: number of channels of the input.
+        out_channels: number of channels of the output.
+        kernel_size: size of the kernel, an int or (depth, height, width).
+        stride: distance between windows, an int or three.
+        padding: number of elements added on both sides, an int or three, or "same" or "valid".
+        dilation: distance between the elements of a window, an int or three.
+        groups: number of blocks of channels that are convolved separately; divides both channel counts.
+        bias: add a learnable bias per output channel.
+        padding_mode: "zeros", "reflect", "replicate", or "circular".
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
+    """
 
     axes = 3
 
 
 class ConvTranspose1d(_Conv):
-    """Transposed convolution over (N, C, L); see F.conv_transpose1d. weight: (in, out / groups, kernel)."""
+    """Transposed convolution over (N, C, L); see F.conv_transpose1d.
+
+    `weight` has the shape (in_channels, out_channels / groups, kernel_size).
+
+    Args:
+        in_channels: number of channels of the input.
+        out_channels: number of channels of the output.
+        kernel_size: size of the kernel, an int.
+        stride: stride of the convolution whose transpose this is.
+        padding: number of elements removed on both sides of the output.
+        output_padding: size added to one side of the output, less than the stride.
+        groups: number of blocks of channels that are convolved separately; divides both channel counts.
+        bias: add a learnable bias per output channel.
+        dilation: distance between the elements of the kernel.
+        padding_mode: must be "zeros".
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
+    """
 
     axes, transposed = 1, True
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0,
-                 groups: int = 1, bias: bool = True, dilation=1, padding_mode: str = "zeros", device=None, dtype=None):
+    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0,
+                 output_padding=0,
+                 groups: int = 1, bias: bool = True, dilation=1, padding_mode: str = "zeros", device=None,
+                 dtype=None):
         if padding_mode != "zeros":
-            raise ArgumentError(f'Only "zeros" padding mode is supported for {type(self).__name__}', expected="'zeros'",
-                                got=repr(padding_mode), fix="leave it out")
+            raise ArgumentError(f'Only "zeros" padding mode is supported for {type(self).__name__}',
+                                expected="'zeros'", got=repr(padding_mode), fix="leave it out")
         if isinstance(padding, str):
-            raise ArgumentError(f"{type(self).__name__}: padding is not a number", expected="ints", got=repr(padding),
-                                fix="padding=0")
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
-                         device, dtype, output_padding)
+            raise ArgumentError(f"{type(self).__name__}: padding is not a number", expected="ints",
+                                got=repr(padding), fix="padding=0")
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
+                         padding_mode, device, dtype, output_padding)
 
     def forward(self, input: Tensor, output_size=None) -> Tensor:
-        """output_size: the spatial size wanted, where the stride leaves a choice."""
+        """Compute the transposed convolution.
+
+        Args:
+            input: tensor of the shape that the class documents.
+            output_size: spatial size of the output, if the stride permits several; default: the smallest one
+                plus `output_padding`.
+        """
         extra = self.output_padding
         if output_size is not None:
             extra = self._extra(input, tuple(output_size)[-self.axes:])
-        return _TRANSPOSED[self.axes](input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
-                                      self.dilation)
+        return _TRANSPOSED[self.axes](input, self.weight, self.bias, self.stride, self.padding, extra,
+                                      self.groups, self.dilation)
 
     def _extra(self, input, wanted):
-        least = transposed_size(input.shape[-self.axes:], self.kernel_size, self.stride, self.padding, self.dilation,
-                                  (0,) * self.axes)
+        least = transposed_size(input.shape[-self.axes:], self.kernel_size, self.stride, self.padding,
+                                self.dilation, (0,) * self.axes)
         extra = tuple(w - n for w, n in zip(wanted, least))
         if len(extra) != self.axes or any(not 0 <= e < s for e, s in zip(extra, self.stride)):
             most = tuple(n + s - 1 for n, s in zip(least, self.stride))
-            raise ArgumentError(f"{type(self).__name__}: requested an output size of {wanted}, but valid sizes range from "
-                                f"{least} to {most}", expected=f"{least} to {most}", got=str(wanted), fix="one of these")
+            raise ArgumentError(f"{type(self).__name__}: requested an output size of {wanted}, but valid "
+                                f"sizes range from {least} to {most}", expected=f"{least} to {most}",
+                                got=str(wanted), fix="one of these")
         return extra
 
 
 class ConvTranspose2d(ConvTranspose1d):
-    """Transposed convolution over (N, C, H, W); see F.conv_transpose2d. weight: (in, out / groups, kh, kw)."""
+    """Transposed convolution over (N, C, H, W); see F.conv_transpose2d.
+
+    `weight` has the shape (in_channels, out_channels / groups, kernel height, kernel width).
+
+    Args:
+        in_channels: number of channels of the input.
+        out_channels: number of channels of the output.
+        kernel_size: size of the kernel, an int or (height, width).
+        stride: stride of the convolution whose transpose this is, an int or a pair.
+        padding: number of elements removed on both sides of the output, an int or a pair.
+        output_padding: size added to one side of the output, less than the stride, an int or a pair.
+        groups: number of blocks of channels that are convolved separately; divides both channel counts.
+        bias: add a learnable bias per output channel.
+        dilation: distance between the elements of the kernel, an int or a pair.
+        padding_mode: must be "zeros".
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
+    """
 
     axes = 2
 
 
 class ConvTranspose3d(ConvTranspose1d):
-    """Transposed convolution over (N, C, D, H, W); see F.conv_transpose3d. weight: (in, out / groups, kd, kh, kw)."""
+    """Transposed convolution over (N, C, D, H, W); see F.conv_transpose3d.
+
+    `weight` has the shape (in_channels, out_channels / groups, kernel depth, height, width).
+
+    Args:
+        in_channels: number of channels of the input.
+        out_channels: number of channels of the output.
+        kernel_size: size of the kernel, an int or (depth, height, width).
+        stride: stride of the convolution whose transpose this is, an int or three.
+        padding: number of elements removed on both sides of the output, an int or three.
+        output_padding: size added to one side of the output, less than the stride, an int or three.
+        groups: number of blocks of channels that are convolved separately; divides both channel counts.
+        bias: add a learnable bias per output channel.
+        dilation: distance between the elements of the kernel, an int or three.
+        padding_mode: must be "zeros".
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
+    """
 
     axes = 3
 

@@ -7,7 +7,15 @@ from flowedu.tensor import Tensor
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between vectors along `dim`."""
+    """Cosine of the angle between the vectors of two tensors.
+
+    Args:
+        dim: axis of the vectors.
+        eps: lower limit of the norms, which avoids a division by zero.
+
+    Shape:
+        Two tensors of the same or broadcast shapes; the result has no axis `dim`.
+    """
 
     def __init__(self, dim: int = 1, eps: float = 1e-8):
         super().__init__()
@@ -18,7 +26,16 @@ class CosineSimilarity(Module):
 
 
 class PairwiseDistance(Module):
-    """The p-norm of x1 - x2 + eps along the last axis."""
+    """p-norm of x1 - x2 + eps along the last axis.
+
+    Args:
+        p: order of the norm.
+        eps: number added to each difference, which avoids a gradient of infinity at 0.
+        keepdim: keep the last axis, with size 1.
+
+    Shape:
+        Two tensors (N, D) or (D,) to (N,) or ().
+    """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False):
         super().__init__()

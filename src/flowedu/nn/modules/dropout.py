@@ -1,4 +1,4 @@
-"""Dropout and its kinds. They act while training; in eval() they give the input back."""
+"""Dropout layers. They return their input unchanged in eval mode."""
 from __future__ import annotations
 
 from flowedu.core.layers.module import Module
@@ -8,10 +8,13 @@ from flowedu.tensor import Tensor
 
 
 class _Dropout(Module):
+    """Base class of the dropout layers, with the options `p` and `inplace`."""
+
     def __init__(self, p: float = 0.5, inplace: bool = False):
         super().__init__()
         if not 0.0 <= p <= 1.0:
-            raise ArgumentError(f"dropout probability has to be between 0 and 1, but got {p}", expected="a probability",
+            raise ArgumentError(f"dropout probability has to be between 0 and 1, but got {p}",
+                                expected="a probability",
                                 got=f"{type(self).__name__}(p={p})", fix="p=0.5 drops half")
         self.p, self.inplace = p, inplace
 
@@ -20,9 +23,14 @@ class _Dropout(Module):
 
 
 class Dropout(_Dropout):
-    """Each element is 0 with probability p while training, the others are divided by 1 - p.
+    """Random zeros in training mode.
 
-    generator: a flow.Generator to draw from.
+    Each element becomes 0 with probability p; the others are divided by 1 - p.
+
+    Args:
+        p: probability, 0 to 1.
+        inplace: write the result into the memory of the input.
+        generator: flow.Generator of the random numbers; default: the one of flow.manual_seed.
     """
 
     def __init__(self, p: float = 0.5, inplace: bool = False, generator=None):
@@ -34,28 +42,48 @@ class Dropout(_Dropout):
 
 
 class Dropout1d(_Dropout):
-    """Whole channels of (N, C, L) are 0 with probability p while training."""
+    """Random zero channels of (N, C, L) in training mode.
+
+    Args:
+        p: probability of a zero channel, 0 to 1; the other channels are divided by 1 - p.
+        inplace: write the result into the memory of the input.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(_Dropout):
-    """Whole channels of (N, C, H, W) are 0 with probability p while training."""
+    """Random zero channels of (N, C, H, W) in training mode.
+
+    Args:
+        p: probability of a zero channel, 0 to 1; the other channels are divided by 1 - p.
+        inplace: write the result into the memory of the input.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class Dropout3d(_Dropout):
-    """Whole channels of (N, C, D, H, W) are 0 with probability p while training."""
+    """Random zero channels of (N, C, D, H, W) in training mode.
+
+    Args:
+        p: probability of a zero channel, 0 to 1; the other channels are divided by 1 - p.
+        inplace: write the result into the memory of the input.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(_Dropout):
-    """Dropout that keeps mean 0 and variance 1 of SELU's outputs."""
+    """Dropout that preserves the mean 0 and variance 1 of SELU outputs (Klambauer et al. 2017).
+
+    Args:
+        p: probability that an element is dropped, 0 to 1.
+        inplace: write the result into the memory of the input.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.alpha_dropout(input, self.p, self.training, self.inplace)

@@ -1,4 +1,4 @@
-"""Windows as columns, and back."""
+"""Sliding windows as columns (im2col), and the reverse (col2im)."""
 from __future__ import annotations
 
 from flowedu.core.layers.module import Module
@@ -7,21 +7,44 @@ from flowedu.tensor import Tensor
 
 
 class Unfold(Module):
-    """im2col; see F.unfold."""
+    """Sliding windows of a batch of images as columns (im2col); see F.unfold.
+
+    Args:
+        kernel_size: size of the windows, an int or (height, width).
+        dilation: distance between the elements of a window, an int or a pair.
+        padding: number of zeros added on both sides, an int or a pair.
+        stride: distance between windows, an int or a pair.
+
+    Shape:
+        (N, C, H, W) to (N, C * height * width, number of windows).
+    """
 
     def __init__(self, kernel_size, dilation=1, padding=0, stride=1):
         super().__init__()
-        self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
+        self.kernel_size, self.dilation = kernel_size, dilation
+        self.padding, self.stride = padding, stride
 
     def forward(self, input: Tensor) -> Tensor:
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
+        return (f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
+                f"stride={self.stride}")
 
 
 class Fold(Module):
-    """col2im; see F.fold."""
+    """Sum of columns into images, the transpose of Unfold (col2im); see F.fold.
+
+    Args:
+        output_size: (H, W) of the images.
+        kernel_size: size of the windows, an int or (height, width).
+        dilation: distance between the elements of a window, an int or a pair.
+        padding: padding of the images, an int or a pair.
+        stride: distance between windows, an int or a pair.
+
+    Shape:
+        (N, C * height * width, number of windows) to (N, C, H, W).
+    """
 
     def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1):
         super().__init__()

@@ -1,4 +1,7 @@
-"""Lazy layers: infer the number of input features from the first input, then become the ordinary layer."""
+"""Lazy layers, which infer the number of input features from the first input.
+
+After the first call, an instance is an ordinary layer.
+"""
 from __future__ import annotations
 
 import inspect
@@ -13,15 +16,32 @@ from flowedu.tensor import Tensor
 
 
 class _Shapeless(type(Parameter)):
+    """Metaclass that lets UninitializedParameter be constructed without data."""
+
     def __call__(cls, requires_grad: bool = True, device=None, dtype=None):
         return super().__call__(new_parameter(0, dtype=dtype, device=device), requires_grad)
 
 
 class UninitializedParameter(Parameter, metaclass=_Shapeless):
-    """A parameter whose shape is not known yet. An optimizer that has it goes on with it when it is."""
+    """Parameter whose shape is not known yet.
+
+    Optimizers that were constructed with it continue with the same object when `materialize` gives it a
+    shape.
+
+    Args:
+        requires_grad: compute gradients.
+        device: device; default: the CPU.
+        dtype: dtype; default: the default dtype.
+    """
 
     def materialize(self, shape, device=None, dtype=None) -> None:
-        """Be a Parameter of this shape, without values yet."""
+        """Become a Parameter of this shape with uninitialized values.
+
+        Args:
+            shape: sizes of the axes.
+            device: device; default: the CPU.
+            dtype: dtype; default: unchanged.
+        """
         self._become(new_parameter(*shape, dtype=dtype or self.dtype, device=device))
 
     def _become(self, p: Tensor) -> None:
@@ -36,7 +56,10 @@ class UninitializedParameter(Parameter, metaclass=_Shapeless):
 
 
 class LazyModule(Module):
-    """A layer whose first argument is missing. layer: the class it becomes."""
+    """Base class of the lazy layers: a layer whose first argument is missing.
+
+    `layer` is the class that an instance becomes.
+    """
 
     layer: type
 
@@ -50,27 +73,31 @@ class LazyModule(Module):
             p = UninitializedParameter(device=given["device"], dtype=given["dtype"]) if wanted else None
             self.register_parameter(name, p)
 
-    def count(self, input: Tensor) -> int:
-        """How many inputs there are."""
-        return input.shape[-1 if issubclass(self.layer, linear.Linear) else -1 - self.axes if self.axes else 1]
+    def count_features(self, input: Tensor) -> int:
+        """Return the number of features of an input."""
+        if issubclass(self.layer, linear.Linear):
+            return input.shape[-1]
+        return input.shape[-1 - self.axes if self.axes else 1]
 
     axes = property(lambda self: getattr(self.layer, "axes", 0))
 
-    def counted(self, weight: Tensor) -> int:
-        """... by the weight of a saved state."""
+    def count_saved_features(self, weight: Tensor) -> int:
+        """Return the number of input features for which a saved weight was made."""
         if issubclass(self.layer, norm._Norm) or getattr(self.layer, "transposed", False):
             return weight.shape[0]
         return weight.shape[1] * self.given.get("groups", 1)
 
     def initialize(self, n: int) -> None:
-        """Become the layer with n inputs: new initial values, in the parameters there are."""
+        """Become the layer with n input features; the parameters keep their identity and get initial values.
+        """
         made, own = self.layer(n, **self.given), dict(self._parameters)
         for name, p in made._parameters.items():
             if p is not None and own.get(name) is not None:
                 own[name]._become(p.to(own[name].dtype).to(own[name].device))
         kinds = [p for p in own.values() if p is not None]
         for name, b in made._buffers.items():
-            self._buffers[name] = b.to(kinds[0].dtype) if b is not None and kinds and b.dtype.is_floating_point else b
+            self._buffers[name] = (b.to(kinds[0].dtype) if b is not None and kinds
+                                   and b.dtype.is_floating_point else b)
         for name, value in vars(made).items():
             if name not in ("_parameters", "_buffers", "_modules", "training", "_hooks"):
                 self.__dict__[name] = value
@@ -79,20 +106,22 @@ class LazyModule(Module):
         ambient.changes += 1
 
     def first(self, input: Tensor, *rest, **options):
-        """The first call of forward."""
+        """Run the first call of forward, which initializes the layer."""
         if input.is_lazy:
-            raise LazyTensorError(f"{type(self).__name__}: its parameters have no shape yet", expected="a layer that was "
-                                  "called before", got="a call inside a graph", fix="call the model once on a batch")
+            raise LazyTensorError(f"{type(self).__name__}: its parameters have no shape yet",
+                                  expected="a layer that was called before", got="a call inside a graph",
+                                  fix="call the model once on a batch")
         if issubclass(self.layer, norm._Norm) and input.ndim < 2:
-            raise ShapeError(f"{type(self).__name__}: the input has no channels", expected="(n, channels, ...)",
-                             got=str(tuple(input.shape)), fix="x.unsqueeze(0)")
-        self.initialize(self.count(input))
+            raise ShapeError(f"{type(self).__name__}: the input has no channels",
+                             expected="(n, channels, ...)", got=str(tuple(input.shape)), fix="x.unsqueeze(0)")
+        self.initialize(self.count_features(input))
         return self.forward(input, *rest, **options)
 
     def _load_from_state_dict(self, state_dict, prefix: str, *rest) -> None:
-        found = next((state_dict[prefix + n] for n in ("weight", "running_mean") if prefix + n in state_dict), None)
+        found = next((state_dict[prefix + n] for n in ("weight", "running_mean") if prefix + n in state_dict),
+                     None)
         if found is not None:
-            self.initialize(self.counted(found))
+            self.initialize(self.count_saved_features(found))
         Module._load_from_state_dict(self, state_dict, prefix, *rest)
 
     def extra_repr(self) -> str:
@@ -100,6 +129,7 @@ class LazyModule(Module):
 
 
 def _lazy(layer: type, **defaults) -> type:
+    """Return the lazy version of a layer class. `defaults` replaces default values of its arguments."""
     parameters = list(inspect.signature(layer.__init__).parameters.values())[2:]
     parameters = [p.replace(default=defaults.get(p.name, p.default)) for p in parameters]
 
@@ -108,15 +138,26 @@ def _lazy(layer: type, **defaults) -> type:
 
     forward.__signature__ = inspect.signature(layer.forward)
     return type(f"Lazy{layer.__name__}", (LazyModule, layer), {
-        "layer": layer, "__signature__": inspect.Signature(parameters), "__module__": __name__, "forward": forward,
-        "__doc__": f"{layer.__name__}, without its first argument, which is read off the first input."})
+        "layer": layer, "__signature__": inspect.Signature(parameters), "__module__": __name__,
+        "forward": forward,
+        "__doc__": f"{layer.__name__} that infers its first argument from the first input.\n\n"
+                   f"{_describe_arguments(layer)}"})
+
+
+def _describe_arguments(layer: type) -> str:
+    """Return the section `Args:` of the layer's docstring without its first argument."""
+    _, heading, rest = inspect.cleandoc(layer.__doc__).partition("Args:\n")
+    first_argument, _, others = rest.partition("\n\n")[0].partition("\n")
+    return heading + others
 
 
 LazyLinear = _lazy(linear.Linear)
 LazyConv1d, LazyConv2d, LazyConv3d = map(_lazy, (conv.Conv1d, conv.Conv2d, conv.Conv3d))
 LazyConvTranspose1d, LazyConvTranspose2d, LazyConvTranspose3d = map(_lazy, (
     conv.ConvTranspose1d, conv.ConvTranspose2d, conv.ConvTranspose3d))
-LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d = map(_lazy, (norm.BatchNorm1d, norm.BatchNorm2d, norm.BatchNorm3d))
-LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d = (            # PyTorch has other defaults there
+LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d = map(_lazy, (norm.BatchNorm1d, norm.BatchNorm2d,
+                                                                norm.BatchNorm3d))
+# The defaults of InstanceNorm differ, as in PyTorch.
+LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d = (
     _lazy(layer, affine=True, track_running_stats=True) for layer in (
         norm.InstanceNorm1d, norm.InstanceNorm2d, norm.InstanceNorm3d))

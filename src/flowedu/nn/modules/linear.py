@@ -1,4 +1,4 @@
-"""Linear, Bilinear, Identity, Flatten, Unflatten, Embedding."""
+"""Linear, Bilinear, Identity, Flatten, Unflatten, and Embedding layers."""
 from __future__ import annotations
 
 import math
@@ -13,19 +13,38 @@ from flowedu.tensor import Tensor, empty, no_grad
 
 
 def new_parameter(*shape: int, dtype=None, device=None) -> Parameter:
-    """A parameter without values yet."""
+    """Return a parameter of this shape with uninitialized values."""
     t = empty(*shape, dtype=dt.get_default_dtype() if dtype is None else dtype)
     return Parameter(t if device is None else t.to(device))
 
 
 class Linear(Module):
-    """y = x @ W.T + b. weight (out_features, in_features) and bias start uniform in +-1/sqrt(in_features)."""
+    """Affine map: y = x @ weight.T + bias.
+
+    `weight`, of shape (out_features, in_features), and `bias` are initialized uniformly in
+    +-1/sqrt(in_features).
+
+    Args:
+        in_features: size of the last axis of the input.
+        out_features: size of the last axis of the output.
+        bias: add a learnable bias.
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
+
+    Shape:
+        (..., in_features) to (..., out_features).
+
+    Example:
+        >>> flow.nn.Linear(3, 2)(flow.zeros(4, 3)).shape
+        oneflow.Size([4, 2])
+    """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device=None, dtype=None):
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
         self.weight = new_parameter(out_features, in_features, dtype=dtype, device=device)
-        self.register_parameter("bias", new_parameter(out_features, dtype=dtype, device=device) if bias else None)
+        self.register_parameter("bias", new_parameter(out_features, dtype=dtype, device=device) if bias
+                                else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -37,17 +56,31 @@ class Linear(Module):
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+        return (f"in_features={self.in_features}, out_features={self.out_features}, "
+                f"bias={self.bias is not None}")
 
 
 class Bilinear(Module):
-    """y = x1.T A x2 + b. weight: (out_features, in1_features, in2_features)."""
+    """Bilinear map: y = x1.T @ weight @ x2 + bias.
 
-    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device=None, dtype=None):
+    `weight` has the shape (out_features, in1_features, in2_features).
+
+    Args:
+        in1_features: size of the last axis of the first input.
+        in2_features: size of the last axis of the second input.
+        out_features: size of the last axis of the output.
+        bias: add a learnable bias.
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
+    """
+
+    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True,
+                 device=None, dtype=None):
         super().__init__()
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
         self.weight = new_parameter(out_features, in1_features, in2_features, dtype=dtype, device=device)
-        self.register_parameter("bias", new_parameter(out_features, dtype=dtype, device=device) if bias else None)
+        self.register_parameter("bias", new_parameter(out_features, dtype=dtype, device=device) if bias
+                                else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -60,12 +93,16 @@ class Bilinear(Module):
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        return (f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
-                f"bias={self.bias is not None}")
+        return (f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+                f"out_features={self.out_features}, bias={self.bias is not None}")
 
 
 class Identity(Module):
-    """Gives its input back; arguments are ignored."""
+    """Layer that returns its input.
+
+    Args:
+        *args, **kwargs: ignored.
+    """
 
     def __init__(self, *args, **kwargs):
         super().__init__()
@@ -75,7 +112,12 @@ class Identity(Module):
 
 
 class Flatten(Module):
-    """Axes start_dim to end_dim as one."""
+    """Merging of adjacent axes into one.
+
+    Args:
+        start_dim: first axis.
+        end_dim: last axis.
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1):
         super().__init__()
@@ -89,7 +131,12 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """One axis as several, of the sizes given."""
+    """Splitting of one axis into several.
+
+    Args:
+        dim: axis.
+        unflattened_size: sizes of the new axes; one of them may be -1.
+    """
 
     def __init__(self, dim: int, unflattened_size):
         super().__init__()
@@ -103,9 +150,27 @@ class Unflatten(Module):
 
 
 class Embedding(Module):
-    """A table of vectors, read by index. weight (num_embeddings, embedding_dim) starts normal(0, 1); see F.embedding.
+    """Table of vectors that is indexed with integers; see F.embedding.
 
-    padding_idx: this row starts as zeros and is not learnt. An index outside the table is an error.
+    `weight`, of shape (num_embeddings, embedding_dim), is initialized with normal(0, 1).
+
+    Args:
+        num_embeddings: number of rows.
+        embedding_dim: size of a vector.
+        padding_idx: row that is initialized with zeros and gets no gradient; default: no such row.
+        max_norm: rows with a larger norm are scaled down to it when they are read; default: no limit.
+        norm_type: p of the norm for `max_norm`.
+        scale_grad_by_freq: divide the gradient of a row by the number of its uses in the batch.
+        sparse: accepted for compatibility; gradients are dense.
+        _weight: initial table; default: random.
+        device: device of the weight; default: the CPU.
+        dtype: dtype of the weight; default: the default dtype.
+
+    Shape:
+        Integers (...) to (..., embedding_dim).
+
+    Raises:
+        OutOfRangeError: an index outside the table, when the layer is called.
     """
 
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
@@ -115,7 +180,8 @@ class Embedding(Module):
         super().__init__()
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ArgumentError("Embedding: Padding_idx must be within num_embeddings", got=str(padding_idx),
+                raise ArgumentError("Embedding: Padding_idx must be within num_embeddings",
+                                    got=str(padding_idx),
                                     expected=f"an int in [{-num_embeddings}, {num_embeddings - 1}]",
                                     fix="-1 is the last row")
             padding_idx %= num_embeddings
@@ -142,17 +208,25 @@ class Embedding(Module):
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None,
                         **options) -> Embedding:
-        """A layer with these rows; freeze: they are not learnt."""
+        """Return a layer with the given rows.
+
+        Args:
+            embeddings: the table, (rows, size).
+            freeze: exclude the table from training.
+            padding_idx: row without a gradient; default: no such row.
+            **options: other arguments of the class.
+        """
         if embeddings.ndim != 2:
-            raise ShapeError("Embedding.from_pretrained: Embeddings parameter is expected to be 2-dimensional",
-                             expected="(rows, size)", got=str(tuple(embeddings.shape)), fix="embeddings.reshape(rows, -1)")
+            raise ShapeError(
+                "Embedding.from_pretrained: Embeddings parameter is expected to be 2-dimensional",
+                expected="(rows, size)", got=str(tuple(embeddings.shape)), fix="embeddings.reshape(rows, -1)")
         layer = cls(*embeddings.shape, padding_idx=padding_idx, _weight=embeddings, **options)
         layer.weight.requires_grad = not freeze
         return layer
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq,
-                           self.sparse)
+        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
+                           self.scale_grad_by_freq, self.sparse)
 
     def extra_repr(self) -> str:
         s = f"{self.num_embeddings}, {self.embedding_dim}"

@@ -1,4 +1,9 @@
-"""Losses as modules: the functions of nn.functional with their options kept. reduction: "mean", "sum" or "none"."""
+"""Losses as layers.
+
+The function of the same name in nn.functional documents each computation. The argument `reduction` of all
+losses is "mean" or "sum" for a 0-dim result, or "none" for one loss per element or sample. `size_average` and
+`reduce` are PyTorch's deprecated names for it.
+"""
 from __future__ import annotations
 
 from flowedu.core.layers.module import Module
@@ -8,21 +13,30 @@ from flowedu.tensor import Tensor
 
 
 class _Loss(Module):
+    """Base class of the losses, with the option `reduction`."""
+
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__()
-        if isinstance(size_average, str) and reduce is None and reduction == "mean":       # reduction's place in OneFlow
+        # Reduction's place in OneFlow.
+        if isinstance(size_average, str) and reduce is None and reduction == "mean":
             size_average, reduction = None, size_average
         for name, given in (("size_average", size_average), ("reduce", reduce)):
             if given is not None and not isinstance(given, bool):
-                raise ArgumentError(f"{type(self).__name__}: {name}", expected="True, False or None", got=repr(given)[:60],
-                                    fix="name what comes here: PyTorch has size_average and reduce, OneFlow has not")
+                raise ArgumentError(f"{type(self).__name__}: {name}", expected="True, False or None",
+                                    got=repr(given)[:60],
+                                    fix="name what comes here: PyTorch has size_average and reduce, OneFlow "
+                                    "has not")
         if size_average is not None or reduce is not None:       # the names before reduction
             one, all_ = size_average is None or size_average, reduce is None or reduce
-            reduction = "none" if not all_ else "mean" if one else "sum"
+            reduction = "mean" if one else "sum"
+            if not all_:
+                reduction = "none"
         self.reduction = reduction
 
 
 class _Weighted(_Loss):
+    """Base class of the losses that weigh classes."""
+
     weight: Tensor | None
 
     def __init__(self, weight: Tensor | None = None, size_average=None, reduce=None, reduction: str = "mean"):
@@ -31,21 +45,48 @@ class _Weighted(_Loss):
 
 
 class MSELoss(_Loss):
-    """(input - target)^2"""
+    """Squared error: (input - target)^2.
+
+    Args:
+        size_average, reduce: deprecated; default: not used.
+        reduction: "mean", "sum", or "none".
+
+    Shape:
+        input and target of the same shape.
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class L1Loss(_Loss):
-    """|input - target|"""
+    """Absolute error: |input - target|.
+
+    Args:
+        size_average, reduce: deprecated; default: not used.
+        reduction: "mean", "sum", or "none".
+
+    Shape:
+        input and target of the same shape.
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(_Loss):
-    """0.5 * d^2 / beta where d = |input - target| is below beta, else d - 0.5 * beta."""
+    """Squared error for small differences, absolute error for large ones.
+
+    The loss is 0.5 * d^2 / beta where d = |input - target| is below beta, and d - 0.5 * beta elsewhere.
+
+    Args:
+        size_average, reduce: deprecated; default: not used.
+        reduction: "mean", "sum", or "none".
+        beta: difference at which the loss becomes linear; 0 gives L1Loss.
+
+    Shape:
+        input and target of the same shape.
+    """
 
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0):
         super().__init__(size_average, reduce, reduction)
@@ -56,7 +97,15 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """0.5 * d^2 where d = |input - target| is below delta, else delta * (d - 0.5 * delta)."""
+    """Huber loss: 0.5 * d^2 where d = |input - target| is below delta, delta * (d - 0.5 * delta) elsewhere.
+
+    Args:
+        reduction: "mean", "sum", or "none".
+        delta: difference at which the loss becomes linear.
+
+    Shape:
+        input and target of the same shape.
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0):
         super().__init__(reduction=reduction)
@@ -67,7 +116,23 @@ class HuberLoss(_Loss):
 
 
 class CrossEntropyLoss(_Weighted):
-    """-log softmax(input) at the target class, or for target probabilities; see F.cross_entropy."""
+    """Cross entropy of logits and class indices or class probabilities; see F.cross_entropy.
+
+    Args:
+        weight: (C,) weight of each class; default: 1.
+        size_average, reduce: deprecated; default: not used.
+        ignore_index: targets of this class contribute neither a loss nor a gradient.
+        reduction: "mean", "sum", or "none".
+        label_smoothing: share of the target that is spread evenly over all classes, 0 to 1.
+
+    Shape:
+        input: (N, C, ...) or (C,). target: integers (N, ...) or (), or probabilities of the input's shape.
+
+    Example:
+        >>> loss = flow.nn.CrossEntropyLoss()
+        >>> loss(flow.zeros(1, 2), flow.tensor([0])).item()
+        0.6931471824645996
+    """
 
     def __init__(self, weight: Tensor | None = None, size_average=None, ignore_index: int = -100, reduce=None,
                  reduction: str = "mean", label_smoothing: float = 0.0):
@@ -75,12 +140,22 @@ class CrossEntropyLoss(_Weighted):
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.cross_entropy(input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
-                               label_smoothing=self.label_smoothing)
+        return F.cross_entropy(input, target, weight=self.weight, ignore_index=self.ignore_index,
+                               reduction=self.reduction, label_smoothing=self.label_smoothing)
 
 
 class NLLLoss(_Weighted):
-    """-input at the target class; input: logarithms of probabilities."""
+    """Negative log likelihood: -input at the target class.
+
+    Args:
+        weight: (C,) weight of each class; default: 1.
+        size_average, reduce: deprecated; default: not used.
+        ignore_index: targets of this class contribute neither a loss nor a gradient.
+        reduction: "mean", "sum", or "none".
+
+    Shape:
+        input: log-probabilities (N, C, ...) or (C,). target: integers (N, ...) or ().
+    """
 
     def __init__(self, weight: Tensor | None = None, size_average=None, ignore_index: int = -100, reduce=None,
                  reduction: str = "mean"):
@@ -88,18 +163,38 @@ class NLLLoss(_Weighted):
         self.ignore_index = ignore_index
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
+        return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index,
+                          reduction=self.reduction)
 
 
 class BCELoss(_Weighted):
-    """-(target * log(input) + (1 - target) * log(1 - input)); input: probabilities."""
+    """Binary cross entropy of probabilities: -(target * log(input) + (1 - target) * log(1 - input)).
+
+    Args:
+        weight: weight of each element, broadcast; default: 1.
+        size_average, reduce: deprecated; default: not used.
+        reduction: "mean", "sum", or "none".
+
+    Shape:
+        input and target of the same shape, in [0, 1].
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):
-    """BCELoss of sigmoid(input), without overflow. pos_weight: how much positive targets of each class count."""
+    """Binary cross entropy of logits: BCELoss of sigmoid(input), without overflow.
+
+    Args:
+        weight: weight of each element, broadcast; default: 1.
+        size_average, reduce: deprecated; default: not used.
+        reduction: "mean", "sum", or "none".
+        pos_weight: weight of positive targets, broadcast over the classes (last axis); default: 1.
+
+    Shape:
+        input and target of the same shape.
+    """
 
     def __init__(self, weight: Tensor | None = None, size_average=None, reduce=None, reduction: str = "mean",
                  pos_weight: Tensor | None = None):
@@ -113,7 +208,16 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """target * (log(target) - input); reduction "batchmean" is the divergence itself."""
+    """Kullback-Leibler divergence: target * (log(target) - input).
+
+    Args:
+        size_average, reduce: deprecated; default: not used.
+        reduction: "batchmean" (the divergence), "mean", "sum", or "none".
+        log_target: the target contains log-probabilities.
+
+    Shape:
+        input: log-probabilities. target: probabilities of the same shape.
+    """
 
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean", log_target: bool = False):
         super().__init__(size_average, reduce, reduction)
@@ -124,10 +228,21 @@ class KLDivLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """exp(input) - target * input, or input - target * log(input + eps) with log_input=False."""
+    """Negative log likelihood of a Poisson distribution with rate exp(input).
 
-    def __init__(self, log_input: bool = True, full: bool = False, size_average=None, eps: float = 1e-8, reduce=None,
-                 reduction: str = "mean"):
+    Args:
+        log_input: the input is the logarithm of the rate; False: the rate itself.
+        full: add Stirling's approximation of log(target!).
+        size_average, reduce: deprecated; default: not used.
+        eps: number added to the rate before the logarithm if log_input is False.
+        reduction: "mean", "sum", or "none".
+
+    Shape:
+        input and target of the same shape.
+    """
+
+    def __init__(self, log_input: bool = True, full: bool = False, size_average=None, eps: float = 1e-8,
+                 reduce=None, reduction: str = "mean"):
         super().__init__(size_average, reduce, reduction)
         self.log_input, self.full, self.eps = log_input, full, eps
 
@@ -137,7 +252,16 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """0.5 * (log(var) + (input - target)^2 / var)."""
+    """Negative log likelihood of a normal distribution: 0.5 * (log(var) + (input - target)^2 / var).
+
+    Args:
+        full: add the constant 0.5 * log(2 pi).
+        eps: lower limit of the variance.
+        reduction: "mean", "sum", or "none".
+
+    Shape:
+        input, target, and var of the same or broadcast shapes.
+    """
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"):
         super().__init__(reduction=reduction)
@@ -148,25 +272,52 @@ class GaussianNLLLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """Connectionist temporal classification; see F.ctc_loss."""
+    """Connectionist temporal classification (Graves et al. 2006); see F.ctc_loss.
+
+    Args:
+        blank: class index of the blank label.
+        reduction: "mean" (each loss divided by the length of its target), "sum", or "none".
+        zero_infinity: replace infinite losses, of targets that are longer than the input, by 0.
+
+    Shape:
+        log_probs: (time, batch, classes). targets: (batch, longest) or all targets in one vector.
+    """
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False):
         super().__init__(reduction=reduction)
         self.blank, self.zero_infinity = blank, zero_infinity
 
     def forward(self, log_probs: Tensor, targets: Tensor, input_lengths, target_lengths) -> Tensor:
-        return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity)
+        return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction,
+                          self.zero_infinity)
 
 
 class SoftMarginLoss(_Loss):
-    """log(1 + exp(-target * input)); target: 1 or -1."""
+    """Logistic loss: log(1 + exp(-target * input)).
+
+    Args:
+        size_average, reduce: deprecated; default: not used.
+        reduction: "mean", "sum", or "none".
+
+    Shape:
+        input and target of the same shape; the target contains 1 and -1.
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class HingeEmbeddingLoss(_Loss):
-    """input where target is 1, max(0, margin - input) where it is -1."""
+    """Hinge loss of distances: input where target is 1, max(0, margin - input) where it is -1.
+
+    Args:
+        margin: distance from which dissimilar pairs have a loss of 0.
+        size_average, reduce: deprecated; default: not used.
+        reduction: "mean", "sum", or "none".
+
+    Shape:
+        input and target of the same shape; the target contains 1 and -1.
+    """
 
     def __init__(self, margin: float = 1.0, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__(size_average, reduce, reduction)
@@ -177,7 +328,16 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class MarginRankingLoss(_Loss):
-    """max(0, margin - target * (input1 - input2)); target: 1 or -1."""
+    """Ranking loss: max(0, margin - target * (input1 - input2)).
+
+    Args:
+        margin: difference from which the loss is 0.
+        size_average, reduce: deprecated; default: not used.
+        reduction: "mean", "sum", or "none".
+
+    Shape:
+        input1, input2, and target of the same shape; the target is 1 if input1 should be larger, else -1.
+    """
 
     def __init__(self, margin: float = 0.0, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__(size_average, reduce, reduction)
@@ -188,7 +348,16 @@ class MarginRankingLoss(_Loss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1."""
+    """Cosine loss of pairs: 1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1.
+
+    Args:
+        margin: cosine up to which dissimilar pairs have a loss of 0, -1 to 1.
+        size_average, reduce: deprecated; default: not used.
+        reduction: "mean", "sum", or "none".
+
+    Shape:
+        input1, input2: (N, D) or (D,). target: (N,) or ().
+    """
 
     def __init__(self, margin: float = 0.0, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__(size_average, reduce, reduction)
@@ -199,30 +368,63 @@ class CosineEmbeddingLoss(_Loss):
 
 
 class TripletMarginLoss(_Loss):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d being the p-norm of the difference."""
+    """Triplet loss: max(0, d(anchor, positive) - d(anchor, negative) + margin), where d is a p-norm.
 
-    def __init__(self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, size_average=None,
-                 reduce=None, reduction: str = "mean"):
+    Args:
+        margin: difference of the distances from which the loss is 0.
+        p: order of the norm.
+        eps: number added to each difference.
+        swap: use the smaller of the negative's distances to the anchor and to the positive.
+        size_average, reduce: deprecated; default: not used.
+        reduction: "mean", "sum", or "none".
+
+    Shape:
+        Three tensors (N, D) or (D,).
+    """
+
+    def __init__(self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
+                 size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__(size_average, reduce, reduction)
-        self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
+        self.margin, self.p = margin, p
+        self.eps, self.swap = eps, swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        return F.triplet_margin_loss(anchor, positive, negative, margin=self.margin, p=self.p, eps=self.eps, swap=self.swap,
-                                     reduction=self.reduction)
+        return F.triplet_margin_loss(anchor, positive, negative, margin=self.margin, p=self.p, eps=self.eps,
+                                     swap=self.swap, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_Weighted):
-    """The mean over the classes of BCEWithLogitsLoss."""
+    """Mean over the classes of the binary cross entropy of logits.
+
+    Args:
+        weight: (C,) weight of each class; default: 1.
+        size_average, reduce: deprecated; default: not used.
+        reduction: "mean", "sum", or "none".
+
+    Shape:
+        input and target: (N, C) or (C,); the target contains 0 and 1.
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class MultiMarginLoss(_Weighted):
-    """Loss for scores of other classes within margin of the target's score; see F.multi_margin_loss."""
+    """Multi-class hinge loss: mean over the wrong classes j of max(0, margin - x[target] + x[j])^p.
 
-    def __init__(self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, size_average=None, reduce=None,
-                 reduction: str = "mean"):
+    Args:
+        p: 1 or 2.
+        margin: difference of the scores from which the loss is 0.
+        weight: (C,) weight of each class; default: 1.
+        size_average, reduce: deprecated; default: not used.
+        reduction: "mean", "sum", or "none".
+
+    Shape:
+        input: (N, C) or (C,). target: integers (N,) or ().
+    """
+
+    def __init__(self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, size_average=None,
+                 reduce=None, reduction: str = "mean"):
         super().__init__(weight, size_average, reduce, reduction)
         self.p, self.margin = p, margin
 
@@ -232,14 +434,31 @@ class MultiMarginLoss(_Weighted):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """The same where a sample has several classes; see F.multilabel_margin_loss."""
+    """Multi-class hinge loss of samples with several classes; see F.multilabel_margin_loss.
+
+    Args:
+        size_average, reduce: deprecated; default: not used.
+        reduction: "mean", "sum", or "none".
+
+    Shape:
+        input and target: (N, C) or (C,); each row of the target lists class indices and ends with -1.
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class CombinedMarginLoss(Module):
-    """F.combined_margin_loss: the cosine of each row's label made harder (SphereFace, ArcFace, CosFace)."""
+    """Cosines with a margin for the label of each row; see F.combined_margin_loss.
+
+    Args:
+        m1: factor of the angle (SphereFace).
+        m2: number added to the angle, in radians (ArcFace).
+        m3: number subtracted from the cosine (CosFace).
+
+    Shape:
+        x: cosines (N, C). label: integers (N,). The result has the shape of x and is not a loss yet.
+    """
 
     def __init__(self, m1: float = 1.0, m2: float = 0.0, m3: float = 0.0):
         super().__init__()

@@ -1,4 +1,4 @@
-"""BatchNorm, InstanceNorm, GroupNorm, LayerNorm, RMSNorm, LocalResponseNorm."""
+"""Normalization layers: batch, instance, group, and layer norm, RMS norm, and local response norm."""
 from __future__ import annotations
 
 from flowedu.core.layers.module import Module
@@ -13,21 +13,36 @@ from flowedu.tensor import Tensor, full
 from flowedu.tensor.device import usable
 
 
-class _Norm(Module):
-    """Running statistics and one weight and bias for each channel. ranks: of inputs it takes."""
+class _Affine(Module):
+    """Base class of norms with a weight and a bias, which may be None."""
+
+    def reset_parameters(self) -> None:
+        """Set the weight to 1 and the bias to 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class _Norm(_Affine):
+    """Base class of batch and instance norm: running statistics, and a weight and bias per channel.
+
+    `ranks` lists the supported numbers of axes of the input.
+    """
 
     _version = 2
     ranks: tuple[int, ...] = ()
 
-    def __init__(self, num_features: int, eps: float, momentum: float | None, affine: bool, track_running_stats: bool,
-                 device, dtype, bias: bool):
+    def __init__(self, num_features: int, eps: float, momentum: float | None, affine: bool,
+                 track_running_stats: bool, device, dtype, bias: bool):
         super().__init__()
         if device is not None:
-            usable(device)                      # also where there are no parameters
+            usable(device)                      # checked even without parameters
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            self.register_parameter(name, new_parameter(num_features, dtype=dtype, device=device) if wanted else None)
+            self.register_parameter(name, new_parameter(num_features, dtype=dtype, device=device) if wanted
+                                    else None)
         kind = dt.get_default_dtype() if dtype is None else dtype
         for name, value in (("running_mean", 0.0), ("running_var", 1.0)):
             running = full((num_features,), value, dtype=kind, device=device) if track_running_stats else None
@@ -37,33 +52,32 @@ class _Norm(Module):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Forget the statistics: mean 0, variance 1."""
+        """Reset the running statistics to mean 0 and variance 1."""
         if self.track_running_stats:
             init.zeros_(self.running_mean)
             init.ones_(self.running_var)
             init.zeros_(self.num_batches_tracked)
 
     def reset_parameters(self) -> None:
-        """Weight 1, bias 0, no statistics."""
+        """Set the weight to 1 and the bias to 0, and reset the running statistics."""
         self.reset_running_stats()
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        super().reset_parameters()
 
     def _check(self, input: Tensor) -> None:
         if input.ndim not in self.ranks:
             ranks = " or ".join(f"{r}D" for r in self.ranks)
-            raise ShapeError(f"{type(self).__name__}: expected {ranks} input (got {input.ndim}D input)", expected=ranks,
-                             got=str(tuple(input.shape)),
-                             fix="nn.BatchNorm1d, 2d or 3d after the number of spatial axes; x.unsqueeze(0) adds a batch "
-                                 "axis")
+            raise ShapeError(f"{type(self).__name__}: expected {ranks} input (got {input.ndim}D input)",
+                             expected=ranks, got=str(tuple(input.shape)),
+                             fix="nn.BatchNorm1d, 2d or 3d after the number of spatial axes; x.unsqueeze(0) "
+                             "adds a batch axis")
 
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+                              error_msgs):
         key = prefix + "num_batches_tracked"
         if self.num_batches_tracked is not None and key not in state_dict:     # older files do not have it
             state_dict[key] = self.num_batches_tracked
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys,
+                                      unexpected_keys, error_msgs)
 
     def extra_repr(self) -> str:
         return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
@@ -71,7 +85,10 @@ class _Norm(Module):
 
 
 class _BatchNorm(_Norm):
-    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+    """Base class of the batch norm layers."""
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
+                 affine: bool = True,
                  track_running_stats: bool = True, device=None, dtype=None, *, bias: bool = True):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
@@ -85,53 +102,113 @@ class _BatchNorm(_Norm):
                 n = count_up(counter)
                 momentum = 1.0 / n if momentum is None else momentum
             elif momentum is None:
-                raise ArgumentError(f"{type(self).__name__}: momentum=None needs the number of batches as a number, which "
-                                    "nn.Graph does not have", expected="a number", got="None", fix="momentum=0.1")
+                raise ArgumentError(f"{type(self).__name__}: momentum=None needs the number of batches as a "
+                                    f"number, which nn.Graph does not have", expected="a number", got="None",
+                                    fix="momentum=0.1")
             elif counter is not None:
                 counter.add_(1)
         batch = self.training or own["running_mean"] is None and own["running_var"] is None
         track = not self.training or self.track_running_stats
-        return F.batch_norm(input, own["running_mean"] if track else None, own["running_var"] if track else None,
+        return F.batch_norm(input, own["running_mean"] if track else None, own["running_var"] if track
+                            else None,
                             self.weight, self.bias, batch, 0.0 if momentum is None else momentum, self.eps)
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch norm of (N, C) or (N, C, L).
+    """Batch norm of (N, C) or (N, C, L) (Ioffe and Szegedy 2015).
 
-    Training: with the mean and biased variance of the batch, each channel by itself; running_mean and running_var move
-    towards them (the variance unbiased) by the share `momentum` (None: the average over all batches). eval(): with the
-    running ones. num_batches_tracked counts training batches. affine: weight (ones) and bias (zeros) are learnt.
+    Training mode normalizes each channel with the mean and the biased variance of the batch, and moves
+    `running_mean` and `running_var` (the latter unbiased) towards them. Eval mode normalizes with the running
+    statistics.
+
+    Args:
+        num_features: number of channels C.
+        eps: number added to the variance.
+        momentum: share of the batch in the new running statistics; None: the average over all batches.
+        affine: learn a weight (initialized with 1) and a bias (0) per channel.
+        track_running_stats: keep running statistics; False: always use the statistics of the batch.
+        device: device of parameters and statistics; default: the CPU.
+        dtype: dtype of parameters and statistics; default: the default dtype.
+        bias: learn a bias, if affine.
+
+    Note:
+        `num_batches_tracked` counts the training batches.
     """
 
     ranks = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch norm of (N, C, H, W); see BatchNorm1d."""
+    """Batch norm of (N, C, H, W); see BatchNorm1d.
+
+    Args:
+        num_features: number of channels C.
+        eps: number added to the variance.
+        momentum: share of the batch in the new running statistics; None: the average over all batches.
+        affine: learn a weight and a bias per channel.
+        track_running_stats: keep running statistics; False: always use the statistics of the batch.
+        device: device of parameters and statistics; default: the CPU.
+        dtype: dtype of parameters and statistics; default: the default dtype.
+        bias: learn a bias, if affine.
+    """
 
     ranks = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch norm of (N, C, D, H, W); see BatchNorm1d."""
+    """Batch norm of (N, C, D, H, W); see BatchNorm1d.
+
+    Args:
+        num_features: number of channels C.
+        eps: number added to the variance.
+        momentum: share of the batch in the new running statistics; None: the average over all batches.
+        affine: learn a weight and a bias per channel.
+        track_running_stats: keep running statistics; False: always use the statistics of the batch.
+        device: device of parameters and statistics; default: the CPU.
+        dtype: dtype of parameters and statistics; default: the default dtype.
+        bias: learn a bias, if affine.
+    """
 
     ranks = (5,)
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch norm over all devices; on one device the same as BatchNorm."""
+    """Batch norm with the statistics of the batches of all ranks; on one device the same as BatchNorm.
+
+    Args:
+        num_features: number of channels C of (N, C, ...).
+        eps: number added to the variance.
+        momentum: share of the batch in the new running statistics; None: the average over all batches.
+        affine: learn a weight and a bias per channel.
+        track_running_stats: keep running statistics; False: always use the statistics of the batch.
+        device: device of parameters and statistics; default: the CPU.
+        dtype: dtype of parameters and statistics; default: the default dtype.
+        bias: learn a bias, if affine.
+    """
 
     ranks = (2, 3, 4, 5)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group=None) -> Module:
-        """`module` with every BatchNorm replaced by a SyncBatchNorm that has its parameters and statistics."""
+        """Return the module with every BatchNorm replaced by a SyncBatchNorm.
+
+        The new layers share the parameters and statistics of the old ones.
+
+        Args:
+            module: module to convert; its children are replaced in place.
+            process_group: must be None; all ranks share their statistics.
+
+        Raises:
+            UnsupportedError: a process_group was passed.
+        """
         if process_group is not None:
-            raise UnsupportedError("SyncBatchNorm.convert_sync_batchnorm: process_group", expected="None: all ranks share "
-                                   "their statistics", got=repr(process_group), fix="leave it out")
+            raise UnsupportedError("SyncBatchNorm.convert_sync_batchnorm: process_group",
+                                   expected="None: all ranks share their statistics", got=repr(process_group),
+                                   fix="leave it out")
         new = module
         if isinstance(module, _BatchNorm) and not isinstance(module, cls):
-            new = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats)
+            new = cls(module.num_features, module.eps, module.momentum, module.affine,
+                      module.track_running_stats)
             new._parameters.update(module._parameters)
             new._buffers.update(module._buffers)
             new.training = module.training
@@ -141,6 +218,8 @@ class SyncBatchNorm(_BatchNorm):
 
 
 class _InstanceNorm(_Norm):
+    """Base class of the instance norm layers."""
+
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
                  track_running_stats: bool = False, device=None, dtype=None, *, bias: bool = True):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
@@ -150,54 +229,97 @@ class _InstanceNorm(_Norm):
         single = input.ndim == self.ranks[0]
         channels = input.shape[0 if single else 1]
         if channels != self.num_features and self.affine:
-            raise ShapeError(f"{type(self).__name__}: expected input's size at dim={0 if single else 1} to match "
-                             f"num_features ({self.num_features}), but got: "
+            raise ShapeError(f"{type(self).__name__}: expected input's size at dim={0 if single else 1} "
+                             f"to match num_features ({self.num_features}), but got: "
                              f"{channels}.", expected=f"{self.num_features} channels",
-                             got=str(tuple(input.shape)), fix="a layer made with num_features of the input's channels")
-        y = F.instance_norm(input.unsqueeze(0) if single else input, self.running_mean, self.running_var, self.weight,
+                             got=str(tuple(input.shape)),
+                             fix="a layer made with num_features of the input's channels")
+        y = F.instance_norm(input.unsqueeze(0) if single else input, self.running_mean, self.running_var,
+                            self.weight,
                             self.bias, self.training or not self.track_running_stats, self.momentum, self.eps)
         return y.squeeze(0) if single else y
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Each channel of each sample of (N, C, L) or (C, L), normalised by itself. By default nothing is learnt or tracked."""
+    """Instance norm: normalization of each channel of each sample of (N, C, L) or (C, L).
+
+    Args:
+        num_features: number of channels C.
+        eps: number added to the variance.
+        momentum: share of the batch in the new running statistics.
+        affine: learn a weight and a bias per channel; off by default.
+        track_running_stats: keep running statistics and use them in eval mode; off by default.
+        device: device of parameters and statistics; default: the CPU.
+        dtype: dtype of parameters and statistics; default: the default dtype.
+        bias: learn a bias, if affine.
+    """
 
     ranks = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Each channel of each sample of (N, C, H, W) or (C, H, W), normalised by itself; see InstanceNorm1d."""
+    """Instance norm: normalization of each channel of each sample of (N, C, H, W) or (C, H, W).
+
+    Args:
+        num_features: number of channels C.
+        eps: number added to the variance.
+        momentum: share of the batch in the new running statistics.
+        affine: learn a weight and a bias per channel; off by default.
+        track_running_stats: keep running statistics and use them in eval mode; off by default.
+        device: device of parameters and statistics; default: the CPU.
+        dtype: dtype of parameters and statistics; default: the default dtype.
+        bias: learn a bias, if affine.
+    """
 
     ranks = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Each channel of each sample of (N, C, D, H, W) or (C, D, H, W), normalised by itself; see InstanceNorm1d."""
+    """Instance norm: normalization of each channel of each sample of (N, C, D, H, W) or (C, D, H, W).
+
+    Args:
+        num_features: number of channels C.
+        eps: number added to the variance.
+        momentum: share of the batch in the new running statistics.
+        affine: learn a weight and a bias per channel; off by default.
+        track_running_stats: keep running statistics and use them in eval mode; off by default.
+        device: device of parameters and statistics; default: the CPU.
+        dtype: dtype of parameters and statistics; default: the default dtype.
+        bias: learn a bias, if affine.
+    """
 
     ranks = (4, 5)
 
 
-class GroupNorm(Module):
-    """Groups of channels of each sample of (N, C, ...), normalised; then one weight and bias for each channel."""
+class GroupNorm(_Affine):
+    """Group norm: normalization of groups of channels of each sample of (N, C, ...) (Wu and He 2018).
 
-    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device=None,
-                 dtype=None, *, bias: bool = True):
+    Args:
+        num_groups: number of groups, a divisor of num_channels.
+        num_channels: number of channels C.
+        eps: number added to the variance.
+        affine: learn a weight and a bias per channel.
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
+        bias: learn a bias, if affine.
+
+    Raises:
+        ArgumentError: num_groups does not divide num_channels.
+    """
+
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
+                 device=None, dtype=None, *, bias: bool = True):
         super().__init__()
         if num_groups < 1 or num_channels % num_groups:
-            raise ArgumentError("GroupNorm: num_channels must be divisible by num_groups", expected=f"a multiple of "
-                                f"{num_groups}", got=f"{num_channels} channels",
+            raise ArgumentError("GroupNorm: num_channels must be divisible by num_groups",
+                                expected=f"a multiple of {num_groups}", got=f"{num_channels} channels",
                                 fix="num_groups=1 makes one group of all channels")
-        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        self.num_groups, self.num_channels = num_groups, num_channels
+        self.eps, self.affine = eps, affine
         for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            self.register_parameter(name, new_parameter(num_channels, dtype=dtype, device=device) if wanted else None)
+            self.register_parameter(name, new_parameter(num_channels, dtype=dtype, device=device) if wanted
+                                    else None)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Weight 1, bias 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
@@ -206,25 +328,32 @@ class GroupNorm(Module):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
 
 
-class LayerNorm(Module):
-    """The last axes, of shape normalized_shape, normalised; then one weight and bias for each of their elements."""
+class LayerNorm(_Affine):
+    """Layer norm: normalization of each sample over its last axes (Ba et al. 2016).
 
-    def __init__(self, normalized_shape, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True, device=None,
-                 dtype=None):
+    Args:
+        normalized_shape: shape of the last axes, an int or a tuple.
+        eps: number added to the variance.
+        elementwise_affine: learn a weight and a bias of shape normalized_shape.
+        bias: learn a bias, if elementwise_affine.
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
+
+    Example:
+        >>> flow.nn.LayerNorm(2)(flow.tensor([[1.0, 3.0]])).shape
+        oneflow.Size([1, 2])
+    """
+
+    def __init__(self, normalized_shape, eps: float = 1e-5, elementwise_affine: bool = True,
+                 bias: bool = True, device=None, dtype=None):
         super().__init__()
-        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape = ((normalized_shape,) if isinstance(normalized_shape,
+                                                                   int) else tuple(normalized_shape))
         self.eps, self.elementwise_affine = eps, elementwise_affine
         for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
             self.register_parameter(name, new_parameter(*self.normalized_shape, dtype=dtype, device=device)
                                     if wanted else None)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Weight 1, bias 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -234,20 +363,31 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """The last axes, of shape normalized_shape, divided by the root of (the mean of their squares + eps); then a weight.
-    eps: None is the dtype's own, PyTorch's default; 1e-5 is OneFlow's."""
+    """Division by the root mean square over the last axes (Zhang and Sennrich 2019), times a weight.
 
-    def __init__(self, normalized_shape, eps: float | None = 1e-5, elementwise_affine: bool = True, device=None,
-                 dtype=None):
+    Args:
+        normalized_shape: shape of the last axes, an int or a tuple.
+        eps: number added to the mean square; None: the machine epsilon of the dtype.
+        elementwise_affine: learn a weight of shape normalized_shape.
+        device: device of the weight; default: the CPU.
+        dtype: dtype of the weight; default: the default dtype.
+
+    Note:
+        The default of `eps` is OneFlow's 1e-5; PyTorch's is None.
+    """
+
+    def __init__(self, normalized_shape, eps: float | None = 1e-5, elementwise_affine: bool = True,
+                 device=None, dtype=None):
         super().__init__()
-        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape = ((normalized_shape,) if isinstance(normalized_shape,
+                                                                   int) else tuple(normalized_shape))
         self.eps, self.elementwise_affine = eps, elementwise_affine
         self.register_parameter("weight", new_parameter(*self.normalized_shape, dtype=dtype, device=device)
                                 if elementwise_affine else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Weight 1."""
+        """Set the weight to 1."""
         if self.weight is not None:
             init.ones_(self.weight)
 
@@ -259,11 +399,22 @@ class RMSNorm(Module):
 
 
 class LocalResponseNorm(Module):
-    """x / (k + alpha * mean of the squares of `size` neighbouring channels) ** beta."""
+    """Local response norm: x / (k + alpha * mean of the squares of `size` neighboring channels) ** beta.
+
+    Args:
+        size: number of channels of a mean.
+        alpha: factor of the mean.
+        beta: exponent.
+        k: number added to the mean.
+
+    Shape:
+        (N, C, ...) to the same shape.
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
         super().__init__()
-        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+        self.size, self.alpha = size, alpha
+        self.beta, self.k = beta, k
 
     def forward(self, input: Tensor) -> Tensor:
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)

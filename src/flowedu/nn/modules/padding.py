@@ -1,4 +1,4 @@
-"""Layers that pad: with zeros, a constant, the border, its mirror image, or the other side."""
+"""Padding layers: zeros, a constant, the border, its reflection, or the opposite side."""
 from __future__ import annotations
 
 from flowedu.core.layers.module import Module
@@ -8,7 +8,10 @@ from flowedu.tensor import Tensor
 
 
 class _Pad(Module):
-    """axes: how many are padded; mode: of F.pad."""
+    """Base class of the padding layers.
+
+    `axes` is the number of padded axes, and `mode` the mode of F.pad.
+    """
 
     axes, mode = 2, "constant"
 
@@ -18,7 +21,8 @@ class _Pad(Module):
         if len(self.padding) != 2 * self.axes:
             raise ArgumentError(f"{type(self).__name__}: padding has the wrong length",
                                 expected=f"an int or {2 * self.axes} "
-                                "ints, those of the last axis first", got=repr(padding), fix="padding=1 pads all sides")
+                                "ints, those of the last axis first", got=repr(padding),
+                                fix="padding=1 pads all sides")
 
     def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, self.mode)
@@ -27,26 +31,43 @@ class _Pad(Module):
         return f"{self.padding}"
 
 
-def _pads(mode: str, names: tuple[str, ...], what: str) -> list[type]:
-    made = []
+_AXES = {1: "last axis", 2: "last two axes", 3: "last three axes"}
+_ARGS = """
+
+Args:
+    padding: number of elements added on every side, an int, or (before, after) for each padded axis,
+        the last axis first.
+"""
+
+
+def _make_pads(mode: str, names: tuple[str, ...], content: str) -> list[type]:
+    """Return the padding layers of one mode for one, two, and three axes."""
+    layers = []
     for name in names:
         axes = int(name[-2])
-        doc = f"{what} around the last {axes} axes. padding: an int, or (before, after) of the last axis, ..."
-        made.append(type(name, (_Pad,), {"axes": axes, "mode": mode, "__doc__": doc, "__module__": __name__}))
-    return made
+        doc = f"Padding of the {_AXES[axes]} with {content}.{_ARGS}"
+        layers.append(type(name, (_Pad,), {"axes": axes, "mode": mode, "__doc__": doc,
+                                           "__module__": __name__}))
+    return layers
 
 
-ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = _pads(
-    "reflect", ("ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d"), "A mirror image without the border")
-ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = _pads(
-    "replicate", ("ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d"), "The border, repeated")
-CircularPad1d, CircularPad2d, CircularPad3d = _pads(
-    "circular", ("CircularPad1d", "CircularPad2d", "CircularPad3d"), "The other side")
-ZeroPad1d, ZeroPad2d, ZeroPad3d = _pads("constant", ("ZeroPad1d", "ZeroPad2d", "ZeroPad3d"), "Zeros")
+ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = _make_pads(
+    "reflect", ("ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d"),
+    "the reflection of the input, without repeating the border")
+ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = _make_pads(
+    "replicate", ("ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d"), "copies of the border")
+CircularPad1d, CircularPad2d, CircularPad3d = _make_pads(
+    "circular", ("CircularPad1d", "CircularPad2d", "CircularPad3d"), "the elements of the opposite side")
+ZeroPad1d, ZeroPad2d, ZeroPad3d = _make_pads("constant", ("ZeroPad1d", "ZeroPad2d", "ZeroPad3d"), "zeros")
 
 
 class ConstantPad1d(_Pad):
-    """`value` around the last axis. padding: an int, or (before, after)."""
+    """Padding of the last axis with a constant.
+
+    Args:
+        padding: number of elements added on both sides, an int or (before, after).
+        value: the constant.
+    """
 
     axes = 1
 
@@ -62,12 +83,22 @@ class ConstantPad1d(_Pad):
 
 
 class ConstantPad2d(ConstantPad1d):
-    """`value` around the last two axes."""
+    """Padding of the last two axes with a constant.
+
+    Args:
+        padding: an int, or (left, right, top, bottom): the last axis first.
+        value: the constant.
+    """
 
     axes = 2
 
 
 class ConstantPad3d(ConstantPad1d):
-    """`value` around the last three axes."""
+    """Padding of the last three axes with a constant.
+
+    Args:
+        padding: an int, or (before, after) for each axis, the last axis first.
+        value: the constant.
+    """
 
     axes = 3

@@ -1,4 +1,4 @@
-"""Layers in which channels and pixels change places."""
+"""Layers that rearrange channels and pixels."""
 from __future__ import annotations
 
 from flowedu.core.layers.module import Module
@@ -7,7 +7,11 @@ from flowedu.tensor import Tensor
 
 
 class PixelShuffle(Module):
-    """(*, C * r * r, H, W) to (*, C, H * r, W * r)."""
+    """Rearrangement of (*, C * r * r, H, W) to (*, C, H * r, W * r).
+
+    Args:
+        upscale_factor: the factor r.
+    """
 
     def __init__(self, upscale_factor: int):
         super().__init__()
@@ -21,7 +25,11 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """(*, C, H * r, W * r) to (*, C * r * r, H, W)."""
+    """Rearrangement of (*, C, H * r, W * r) to (*, C * r * r, H, W).
+
+    Args:
+        downscale_factor: the factor r.
+    """
 
     def __init__(self, downscale_factor: int):
         super().__init__()
@@ -35,7 +43,11 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """(N, C, ...) with the channels of the groups taken in turn."""
+    """Interleaving of the channel groups of (N, C, ...).
+
+    Args:
+        groups: number of groups, a divisor of C.
+    """
 
     def __init__(self, groups: int):
         super().__init__()

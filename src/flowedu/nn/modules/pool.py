@@ -1,4 +1,7 @@
-"""Pooling as modules; see the functions of the same name in nn.functional."""
+"""Pooling layers.
+
+The function of the same name in nn.functional documents each computation.
+"""
 from __future__ import annotations
 
 from flowedu.core.layers.module import Module
@@ -8,26 +11,42 @@ from flowedu.tensor import Tensor
 
 
 class _Pool(Module):
-    """axes: how many spatial ones."""
+    """Base class of the pooling layers. `axes` is the number of spatial axes."""
 
     axes = 2
 
     def _tuple(self, value, name: str, least: int):
-        """As OneFlow keeps it: a tuple with a number for each axis."""
+        """Return `value` as a tuple of one int per axis, which is how OneFlow stores it."""
         return ints(value, self.axes, type(self).__name__, name, least)
+
+    def _set_windows(self, kernel_size, stride, padding) -> None:
+        self.kernel_size = self._tuple(kernel_size, "kernel_size", 1)
+        self.stride = self.kernel_size if stride is None else self._tuple(stride, "stride", 1)
+        self.padding = self._tuple(padding, "padding", 0)
 
 
 class MaxPool1d(_Pool):
-    """The largest element of each window of (N, C, L). return_indices: also where it was."""
+    """Maximum of each window over the last axis.
+
+    Args:
+        kernel_size: size of the windows, an int.
+        stride: distance between windows, an int; default: `kernel_size`.
+        padding: number of implicit -inf elements added on both sides, at most half of `kernel_size`.
+        dilation: distance between the elements of a window.
+        return_indices: also return the int64 positions of the maxima, for `MaxUnpool1d`.
+        ceil_mode: also count a last window that is only partly inside the input.
+
+    Shape:
+        (N, C, L) or (C, L) to (N, C, L_out) or (C, L_out).
+    """
 
     axes = 1
 
     def __init__(self, kernel_size, stride=None, padding=0, dilation=1, return_indices: bool = False,
                  ceil_mode: bool = False):
         super().__init__()
-        self.kernel_size = self._tuple(kernel_size, "kernel_size", 1)
-        self.stride = self.kernel_size if stride is None else self._tuple(stride, "stride", 1)
-        self.padding, self.dilation = self._tuple(padding, "padding", 0), self._tuple(dilation, "dilation", 1)
+        self._set_windows(kernel_size, stride, padding)
+        self.dilation = self._tuple(dilation, "dilation", 1)
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
     def forward(self, input: Tensor):
@@ -35,59 +54,120 @@ class MaxPool1d(_Pool):
                                     ceil_mode=self.ceil_mode, return_indices=self.return_indices)
 
     def extra_repr(self) -> str:
-        s = f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}"
+        s = (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+             f"dilation={self.dilation}")
         return s + (", ceil_mode=True" if self.ceil_mode else "")
 
 
 class MaxPool2d(MaxPool1d):
-    """The largest element of each window of (N, C, H, W)."""
+    """Maximum of each window over the last two axes.
+
+    Args:
+        kernel_size: size of the windows, an int or (height, width).
+        stride: distance between windows, an int or a pair; default: `kernel_size`.
+        padding: number of implicit -inf elements added on both sides, an int or a pair.
+        dilation: distance between the elements of a window, an int or a pair.
+        return_indices: also return the positions of the maxima in each flattened image, for `MaxUnpool2d`.
+        ceil_mode: also count last windows that are only partly inside the input.
+
+    Shape:
+        (N, C, H, W) or (C, H, W) to (N, C, H_out, W_out) or (C, H_out, W_out).
+    """
 
     axes = 2
 
 
 class MaxPool3d(MaxPool1d):
-    """The largest element of each window of (N, C, D, H, W)."""
+    """Maximum of each window over the last three axes.
+
+    Args:
+        kernel_size: size of the windows, an int or (depth, height, width).
+        stride: distance between windows, an int or three; default: `kernel_size`.
+        padding: number of implicit -inf elements added on both sides, an int or three.
+        dilation: distance between the elements of a window, an int or three.
+        return_indices: also return the positions of the maxima in each flattened volume, for `MaxUnpool3d`.
+        ceil_mode: also count last windows that are only partly inside the input.
+
+    Shape:
+        (N, C, D, H, W) or (C, D, H, W) to the same number of axes.
+    """
 
     axes = 3
 
 
 class AvgPool1d(_Pool):
-    """The mean of each window of (N, C, L). count_include_pad: padding counts as zeros."""
+    """Mean of each window over the last axis.
+
+    Args:
+        kernel_size: size of the windows, an int.
+        stride: distance between windows, an int; default: `kernel_size`.
+        padding: number of zeros added on both sides.
+        ceil_mode: also count a last window that is only partly inside the input.
+        count_include_pad: include the padding zeros in the mean.
+
+    Shape:
+        (N, C, L) or (C, L) to (N, C, L_out) or (C, L_out).
+    """
 
     axes = 1
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True):
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode: bool = False,
+                 count_include_pad: bool = True):
         super().__init__()
         self._set(kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
     def _set(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-        self.kernel_size = self._tuple(kernel_size, "kernel_size", 1)
-        self.stride = self.kernel_size if stride is None else self._tuple(stride, "stride", 1)
-        self.padding = self._tuple(padding, "padding", 0)
-        self.ceil_mode, self.count_include_pad, self.divisor_override = ceil_mode, count_include_pad, divisor_override
+        self._set_windows(kernel_size, stride, padding)
+        self.ceil_mode, self.count_include_pad, self.divisor_override = (ceil_mode, count_include_pad,
+                                                                         divisor_override)
 
     def forward(self, input: Tensor) -> Tensor:
         return _F("avg_pool", self)(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
                                     self.count_include_pad, self.divisor_override)
 
     def extra_repr(self) -> str:
-        s = f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, ceil_mode={self.ceil_mode}"
+        s = (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+             f"ceil_mode={self.ceil_mode}")
         return s + ("" if self.count_include_pad else ", count_include_pad=False")
 
 
 class AvgPool2d(AvgPool1d):
-    """The mean of each window of (N, C, H, W). divisor_override: divide the sums by this instead."""
+    """Mean of each window over the last two axes.
+
+    Args:
+        kernel_size: size of the windows, an int or (height, width).
+        stride: distance between windows, an int or a pair; default: `kernel_size`.
+        padding: number of zeros added on both sides, an int or a pair.
+        ceil_mode: also count last windows that are only partly inside the input.
+        count_include_pad: include the padding zeros in the mean.
+        divisor_override: divisor of each sum; default: the number of elements of the window.
+
+    Shape:
+        (N, C, H, W) or (C, H, W) to (N, C, H_out, W_out) or (C, H_out, W_out).
+    """
 
     axes = 2
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True,
-                 divisor_override: int | None = None):
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode: bool = False,
+                 count_include_pad: bool = True, divisor_override: int | None = None):
         Module.__init__(self)
         self._set(kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 class AvgPool3d(AvgPool2d):
-    """The mean of each window of (N, C, D, H, W)."""
+    """Mean of each window over the last three axes.
+
+    Args:
+        kernel_size: size of the windows, an int or (depth, height, width).
+        stride: distance between windows, an int or three; default: `kernel_size`.
+        padding: number of zeros added on both sides, an int or three.
+        ceil_mode: also count last windows that are only partly inside the input.
+        count_include_pad: include the padding zeros in the mean.
+        divisor_override: divisor of each sum; default: the number of elements of the window.
+
+    Shape:
+        (N, C, D, H, W) or (C, D, H, W) to the same number of axes.
+    """
 
     axes = 3
 
@@ -102,7 +182,14 @@ class _Adaptive(_Pool):
 
 
 class AdaptiveAvgPool1d(_Adaptive):
-    """Means of (N, C, L), output_size of them."""
+    """Means of `output_size` windows that cover the last axis.
+
+    Args:
+        output_size: number of windows.
+
+    Shape:
+        (N, C, L) or (C, L) to (N, C, output_size) or (C, output_size).
+    """
 
     axes = 1
 
@@ -111,19 +198,41 @@ class AdaptiveAvgPool1d(_Adaptive):
 
 
 class AdaptiveAvgPool2d(AdaptiveAvgPool1d):
-    """Means of (N, C, H, W); output_size: an int, or two (None: as many as there are elements)."""
+    """Means of windows that cover the last two axes.
+
+    Args:
+        output_size: an int or (height, width) of the output; None keeps the size of the input.
+
+    Shape:
+        (N, C, H, W) or (C, H, W) to the same number of axes.
+    """
 
     axes = 2
 
 
 class AdaptiveAvgPool3d(AdaptiveAvgPool1d):
-    """Means of (N, C, D, H, W); output_size: an int, or three."""
+    """Means of windows that cover the last three axes.
+
+    Args:
+        output_size: an int or (depth, height, width) of the output; None keeps the size of the input.
+
+    Shape:
+        (N, C, D, H, W) or (C, D, H, W) to the same number of axes.
+    """
 
     axes = 3
 
 
 class AdaptiveMaxPool1d(_Adaptive):
-    """Largest elements of (N, C, L), output_size of them."""
+    """Maxima of `output_size` windows that cover the last axis.
+
+    Args:
+        output_size: number of windows.
+        return_indices: also return the int64 positions of the maxima.
+
+    Shape:
+        (N, C, L) or (C, L) to (N, C, output_size) or (C, output_size).
+    """
 
     axes = 1
 
@@ -136,47 +245,91 @@ class AdaptiveMaxPool1d(_Adaptive):
 
 
 class AdaptiveMaxPool2d(AdaptiveMaxPool1d):
-    """Largest elements of (N, C, H, W); output_size: an int, or two."""
+    """Maxima of windows that cover the last two axes.
+
+    Args:
+        output_size: an int or (height, width) of the output; None keeps the size of the input.
+        return_indices: also return the positions of the maxima in each flattened image.
+
+    Shape:
+        (N, C, H, W) or (C, H, W) to the same number of axes.
+    """
 
     axes = 2
 
 
 class AdaptiveMaxPool3d(AdaptiveMaxPool1d):
-    """Largest elements of (N, C, D, H, W); output_size: an int, or three."""
+    """Maxima of windows that cover the last three axes.
+
+    Args:
+        output_size: an int or (depth, height, width) of the output; None keeps the size of the input.
+        return_indices: also return the positions of the maxima in each flattened volume.
+
+    Shape:
+        (N, C, D, H, W) or (C, D, H, W) to the same number of axes.
+    """
 
     axes = 3
 
 
 class MaxUnpool1d(_Pool):
-    """Zeros, and each element where MaxPool1d(return_indices=True) had found it."""
+    """Partial inverse of MaxPool1d: maxima at their old positions, zeros elsewhere.
+
+    Call it with the two results of `MaxPool1d(..., return_indices=True)`.
+
+    Args:
+        kernel_size: size of the windows, an int.
+        stride: distance between windows, an int; default: `kernel_size`.
+        padding: padding of the pooling.
+
+    Shape:
+        (N, C, L) or (C, L); `output_size` of the call selects one of several possible sizes.
+    """
 
     axes = 1
 
     def __init__(self, kernel_size, stride=None, padding=0):
         super().__init__()
-        self.kernel_size = self._tuple(kernel_size, "kernel_size", 1)
-        self.stride = self.kernel_size if stride is None else self._tuple(stride, "stride", 1)
-        self.padding = self._tuple(padding, "padding", 0)
+        self._set_windows(kernel_size, stride, padding)
 
     def forward(self, input: Tensor, indices: Tensor, output_size=None) -> Tensor:
-        return _F("max_unpool", self)(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+        return _F("max_unpool", self)(input, indices, self.kernel_size, self.stride, self.padding,
+                                      output_size)
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class MaxUnpool2d(MaxUnpool1d):
-    """Zeros, and each element where MaxPool2d(return_indices=True) had found it."""
+    """Partial inverse of MaxPool2d: maxima at their old positions, zeros elsewhere.
+
+    Args:
+        kernel_size: size of the windows, an int or (height, width).
+        stride: distance between windows, an int or a pair; default: `kernel_size`.
+        padding: padding of the pooling, an int or a pair.
+
+    Shape:
+        (N, C, H, W) or (C, H, W); `output_size` of the call selects one of several possible sizes.
+    """
 
     axes = 2
 
 
 class MaxUnpool3d(MaxUnpool1d):
-    """Zeros, and each element where MaxPool3d(return_indices=True) had found it."""
+    """Partial inverse of MaxPool3d: maxima at their old positions, zeros elsewhere.
+
+    Args:
+        kernel_size: size of the windows, an int or (depth, height, width).
+        stride: distance between windows, an int or three; default: `kernel_size`.
+        padding: padding of the pooling, an int or three.
+
+    Shape:
+        (N, C, D, H, W) or (C, D, H, W); `output_size` of the call selects one of several possible sizes.
+    """
 
     axes = 3
 
 
 def _F(kind: str, pool: _Pool):
-    """The function for this number of axes."""
+    """Return the function of nn.functional for the layer's number of axes."""
     return getattr(F, f"{kind}{pool.axes}d")

@@ -1,10 +1,11 @@
-"""RNN, LSTM, GRU, and their cells."""
+"""Recurrent layers RNN, LSTM, and GRU, and their cells."""
 from __future__ import annotations
 
 import math
 
 from flowedu.core.layers.module import Module
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.concat import concat
+from flowedu.core.ops.view import constant
 from flowedu.errors import ArgumentError, ShapeError
 from flowedu.nn import functional as F
 from flowedu.nn import init
@@ -13,35 +14,41 @@ from flowedu.nn.modules.linear import new_parameter
 from flowedu.tensor import Tensor
 from flowedu.tensor.devices import made_with
 
-MOST_LAYERS = 10_000                               # the deepest published networks have some thousands
+# The deepest published networks have a few thousand layers.
+MOST_LAYERS = 10_000
 
 
 def check_layers(name: str, num_layers: int) -> None:
-    """Raise ArgumentError for a number of layers that would be built without an end."""
+    """Raise ArgumentError if the number of layers is unreasonably large."""
     if num_layers > MOST_LAYERS:
-        raise ArgumentError(f"{name}: too many layers", expected=f"at most {MOST_LAYERS:,}", got=str(num_layers),
-                            fix="num_layers=2")
+        raise ArgumentError(f"{name}: too many layers", expected=f"at most {MOST_LAYERS:,}",
+                            got=str(num_layers), fix="num_layers=2")
 
 
 class _Recurrent(Module):
-    """What RNN, LSTM and GRU share. mode: of functional.rnn."""
+    """Base class of RNN, LSTM, and GRU. `mode` is the name in functional.rnn."""
 
     mode = "LSTM"
 
-    def _build(self, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size, device,
-               dtype) -> None:
+    def _build(self, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
+               proj_size, device, dtype) -> None:
         name = type(self).__name__
         if not 0 <= dropout <= 1:
-            raise ArgumentError(f"{name}: dropout should be a number in range [0, 1] representing the probability of an "
-                                "element being zeroed", expected="0 to 1", got=str(dropout), fix="dropout=0.1, say")
+            raise ArgumentError(f"{name}: dropout should be a number in range [0, 1] representing the "
+                                f"probability of an element being zeroed", expected="0 to 1",
+                                got=str(dropout), fix="dropout=0.1, say")
         if hidden_size <= 0 or num_layers <= 0:
-            raise ArgumentError(f"{name}: hidden_size and num_layers must be greater than zero", expected="1 or more",
-                                got=f"hidden_size={hidden_size}, num_layers={num_layers}", fix="hidden_size=128, say")
+            raise ArgumentError(f"{name}: hidden_size and num_layers must be greater than zero",
+                                expected="1 or more",
+                                got=f"hidden_size={hidden_size}, num_layers={num_layers}",
+                                fix="hidden_size=128, say")
         check_layers(name, num_layers)
         if proj_size and (self.mode != "LSTM" or not 0 < proj_size < hidden_size):
             raise ArgumentError(f"{name}: proj_size has to be smaller than hidden_size, and is for LSTM only",
-                                expected=f"0 to {hidden_size - 1}", got=str(proj_size), fix="proj_size=0 projects nothing")
-        self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
+                                expected=f"0 to {hidden_size - 1}", got=str(proj_size),
+                                fix="proj_size=0 projects nothing")
+        self.input_size, self.hidden_size = input_size, hidden_size
+        self.num_layers, self.bias = num_layers, bias
         self.batch_first, self.dropout = batch_first, float(dropout)
         self.bidirectional, self.proj_size = bidirectional, proj_size
         gates, place = rnn.GATES[self.mode] * hidden_size, {"device": device, "dtype": dtype}
@@ -49,7 +56,8 @@ class _Recurrent(Module):
         for k in range(num_layers):
             for way in range(ways):
                 end = f"_l{k}" + ("_reverse" if way else "")
-                shapes = {"weight_ih": (gates, input_size if k == 0 else real * ways), "weight_hh": (gates, real)}
+                shapes = {"weight_ih": (gates, input_size if k == 0 else real * ways),
+                          "weight_hh": (gates, real)}
                 shapes |= {"bias_ih": (gates,), "bias_hh": (gates,)} if bias else {}
                 shapes |= {"weight_hr": (proj_size, hidden_size)} if proj_size else {}
                 for what, shape in shapes.items():
@@ -57,59 +65,71 @@ class _Recurrent(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """All parameters uniform in +-1/sqrt(hidden_size)."""
+        """Draw all parameters uniformly in +-1/sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size)
         for p in self.parameters():
             init.uniform_(p, -bound, bound)
 
+    def forward(self, input: Tensor, hx: Tensor | None = None):
+        out, (h,) = self._run(input, hx)
+        return out, h
+
     def flatten_parameters(self) -> None:
-        """Do nothing; flowedu's parameters need not be contiguous in memory."""
+        """Do nothing: parameters need not be contiguous in memory."""
 
     def _weights(self, k: int, way: int) -> tuple:
         end = f"_l{k}" + ("_reverse" if way else "")
         own = self._parameters
-        return tuple(own.get(what + end) for what in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr"))
+        return tuple(own.get(what + end) for what in ("weight_ih", "weight_hh", "bias_ih", "bias_hh",
+                                                      "weight_hr"))
 
     def _check(self, x: Tensor) -> None:
         name = type(self).__name__
         if x.ndim not in (2, 3):
             raise ShapeError(f"{name}: Expected input to be 2D or 3D, got {x.ndim}D instead",
                              expected="(L, N, input_size), "
-                             "(N, L, input_size) with batch_first, or (L, input_size)", got=str(tuple(x.shape)),
-                             fix="x.unsqueeze(1) makes a batch of one")
+                             "(N, L, input_size) with batch_first, or (L, input_size)",
+                             got=str(tuple(x.shape)), fix="x.unsqueeze(1) makes a batch of one")
         if x.shape[-1] != self.input_size:
-            raise ShapeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {x.shape[-1]}",
-                             expected=f"a last axis of {self.input_size}", got=f"{name} of input {tuple(x.shape)}",
+            raise ShapeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got "
+                             f"{x.shape[-1]}",
+                             expected=f"a last axis of {self.input_size}",
+                             got=f"{name} of input {tuple(x.shape)}",
                              fix="a module made with this input_size; batch_first=True for (N, L, features)")
 
     def _start(self, x, given, sizes: tuple[int, ...], single: bool) -> list:
-        """The states before the first step, each (layers * directions, N, size)."""
+        """Return the states before the first step, each (layers * directions, N, size)."""
         count = self.num_layers * (2 if self.bidirectional else 1)
         if given is None:
             with made_with(x):
-                return [REGISTRY["constant"](shape=(count, x.shape[1], n), value=0.0, dtype=x.dtype) for n in sizes]
+                return [constant(shape=(count, x.shape[1], n), value=0.0, dtype=x.dtype) for n in sizes]
         states = []
         for state, n in zip(given if isinstance(given, (tuple, list)) else (given,), sizes):
             state = state.unsqueeze(1) if single else state
             if tuple(state.shape) != (count, x.shape[1], n):
                 raise ShapeError(f"{type(self).__name__}: Expected hidden size {(count, x.shape[1], n)}, got "
-                                 f"{list(state.shape)}", expected=str((count, x.shape[1], n)), got=str(tuple(state.shape)),
+                                 f"{list(state.shape)}", expected=str((count, x.shape[1], n)),
+                                 got=str(tuple(state.shape)),
                                  fix="leave the state out: zeros are the default")
             states.append(state)
         return states
 
     def _run(self, x: Tensor, given):
-        """(outputs, last states)"""
+        """Return (outputs, last states)."""
         from flowedu.nn.utils.rnn import PackedSequence
         lengths = order = None
         if isinstance(x, PackedSequence):
             packed, (x, lengths) = x, x.unpack()
             order = packed.sorted_indices
             if given is not None and order is not None:
-                given = tuple(s.index_select(1, order) for s in (given if isinstance(given, tuple) else (given,)))
+                given = tuple(s.index_select(1, order) for s in (given if isinstance(given, tuple)
+                                                                 else (given,)))
         self._check(x)
         single, ways = x.ndim == 2, 2 if self.bidirectional else 1
-        x = x.unsqueeze(1) if single else x.transpose(0, 1) if self.batch_first and lengths is None else x
+        if single:
+            x = x.unsqueeze(1)
+        elif self.batch_first and lengths is None:
+            x = x.transpose(0, 1)
         sizes = (self.proj_size or self.hidden_size, self.hidden_size)[:2 if self.mode == "LSTM" else 1]
         states, last = self._start(x, given, sizes, single), []
         for k in range(self.num_layers):
@@ -119,10 +139,10 @@ class _Recurrent(Module):
                 y, end = rnn.layer(self.mode, x, first, self._weights(k, way), way == 1, lengths)
                 outputs.append(y)
                 last.append(end)
-            x = outputs[0] if ways == 1 else REGISTRY["concat"](*outputs, axis=2)
+            x = outputs[0] if ways == 1 else concat(*outputs, axis=2)
             if self.dropout and k < self.num_layers - 1:
                 x = F.dropout(x, self.dropout, self.training)
-        ends = tuple(REGISTRY["concat"](*[e[i].unsqueeze(0) for e in last], axis=0) for i in range(len(sizes)))
+        ends = tuple(concat(*[e[i].unsqueeze(0) for e in last], axis=0) for i in range(len(sizes)))
         if lengths is not None:
             if packed.unsorted_indices is not None:
                 ends = tuple(e.index_select(1, packed.unsorted_indices) for e in ends)
@@ -142,14 +162,32 @@ class _Recurrent(Module):
 
 
 class RNN(_Recurrent):
-    """h' = tanh(x W_ih.T + b_ih + h W_hh.T + b_hh), over the steps of (L, N, input_size) (batch_first: (N, L, ...)).
+    """Elman network: h' = tanh(x W_ih.T + b_ih + h W_hh.T + b_hh) for each step.
 
-    nonlinearity: "tanh" or "relu". Calling: (input, h_0=zeros) -> (outputs, h_n).
+    Call it with (input, h_0); it returns (outputs, h_n). h_0 defaults to zeros.
+
+    Args:
+        input_size: number of features of the input.
+        hidden_size: number of features of the state.
+        num_layers: number of layers; each layer reads the outputs of the previous one.
+        nonlinearity: "tanh" or "relu".
+        bias: learn the biases b_ih and b_hh.
+        batch_first: input and outputs are (N, L, features) instead of (L, N, features).
+        dropout: dropout probability of the outputs of all layers except the last.
+        bidirectional: also process the sequence in reverse.
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
+
+    Shape:
+        input: (L, N, input_size) or (L, input_size), or a PackedSequence. h_0: (layers * directions, N,
+            hidden_size).
+        outputs: (L, N, directions * hidden_size).
     """
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh",
                  bias: bool = True,
-                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, device=None, dtype=None):
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, device=None,
+                 dtype=None):
         super().__init__()
         if nonlinearity not in ("tanh", "relu"):
             raise ArgumentError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.",
@@ -157,65 +195,100 @@ class RNN(_Recurrent):
                                 fix="leave it out: 'tanh' is the default")
         self.nonlinearity = nonlinearity
         self.mode = f"RNN_{nonlinearity.upper()}"
-        self._build(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
-
-    def forward(self, input: Tensor, hx: Tensor | None = None):
-        out, (h,) = self._run(input, hx)
-        return out, h
+        self._build(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0,
+                    device, dtype)
 
 
 class LSTM(_Recurrent):
-    """Long short-term memory: input, forget, cell and output gates, in this order in the weights.
+    """Long short-term memory (Hochreiter and Schmidhuber 1997).
 
-    proj_size: outputs are projected to this size. Calling: (input, (h_0, c_0)=zeros) -> (outputs, (h_n, c_n)).
+    Call it with (input, (h_0, c_0)); it returns (outputs, (h_n, c_n)). The states default to zeros. The
+    weights contain the input, forget, cell, and output gates, in this order.
+
+    Args:
+        input_size: number of features of the input.
+        hidden_size: number of features of the state.
+        num_layers: number of layers; each layer reads the outputs of the previous one.
+        bias: learn the biases b_ih and b_hh.
+        batch_first: input and outputs are (N, L, features) instead of (L, N, features).
+        dropout: dropout probability of the outputs of all layers except the last.
+        bidirectional: also process the sequence in reverse.
+        proj_size: project the outputs to this size; 0: no projection.
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
+
+    Shape:
+        input: (L, N, input_size) or (L, input_size), or a PackedSequence. h_0: (layers * directions, N,
+            proj_size or
+        hidden_size). c_0: (layers * directions, N, hidden_size).
     """
 
     mode = "LSTM"
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
-                 dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, device=None, dtype=None):
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False,
+                 dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, device=None,
+                 dtype=None):
         super().__init__()
-        self._build(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size, device,
-                    dtype)
+        self._build(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
+                    proj_size, device, dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None):
         return self._run(input, hx)
 
 
 class GRU(_Recurrent):
-    """Gated recurrent unit: reset, update and new gates, in this order in the weights.
+    """Gated recurrent unit (Cho et al. 2014).
 
-    Calling: (input, h_0=zeros) -> (outputs, h_n).
+    Call it with (input, h_0); it returns (outputs, h_n). h_0 defaults to zeros. The weights contain the
+    reset, update, and new gates, in this order.
+
+    Args:
+        input_size: number of features of the input.
+        hidden_size: number of features of the state.
+        num_layers: number of layers; each layer reads the outputs of the previous one.
+        bias: learn the biases b_ih and b_hh.
+        batch_first: input and outputs are (N, L, features) instead of (L, N, features).
+        dropout: dropout probability of the outputs of all layers except the last.
+        bidirectional: also process the sequence in reverse.
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
+
+    Shape:
+        input: (L, N, input_size) or (L, input_size), or a PackedSequence. h_0: (layers * directions, N,
+            hidden_size).
+        outputs: (L, N, directions * hidden_size).
     """
 
     mode = "GRU"
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False,
                  dropout: float = 0.0, bidirectional: bool = False, device=None, dtype=None):
         super().__init__()
-        self._build(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
-
-    def forward(self, input: Tensor, hx: Tensor | None = None):
-        out, (h,) = self._run(input, hx)
-        return out, h
+        self._build(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0,
+                    device, dtype)
 
 
 # ---- cells
 class _Cell(Module):
+    """Base class of the cells."""
+
     mode = "LSTM"
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None):
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         gates = rnn.GATES[self.mode] * hidden_size
-        for name, shape in (("weight_ih", (gates, input_size)), ("weight_hh", (gates, hidden_size)), ("bias_ih", (gates,)),
-                            ("bias_hh", (gates,))):
+        for name, shape in (("weight_ih", (gates, input_size)), ("weight_hh", (gates, hidden_size)),
+                            ("bias_ih", (gates,)), ("bias_hh", (gates,))):
             wanted = bias or name.startswith("weight")
-            self.register_parameter(name, new_parameter(*shape, device=device, dtype=dtype) if wanted else None)
+            self.register_parameter(name, new_parameter(*shape, device=device, dtype=dtype) if wanted
+                                    else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """All parameters uniform in +-1/sqrt(hidden_size)."""
+        """Draw all parameters uniformly in +-1/sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for p in self.parameters():
             init.uniform_(p, -bound, bound)
@@ -230,12 +303,13 @@ class _Cell(Module):
         x = x.unsqueeze(0) if single else x
         if state is None:
             with made_with(x):
-                zero = REGISTRY["constant"](shape=(x.shape[0], self.hidden_size), value=0.0, dtype=x.dtype)
+                zero = constant(shape=(x.shape[0], self.hidden_size), value=0.0, dtype=x.dtype)
             state = (zero, zero)
         else:
             state = state if isinstance(state, (tuple, list)) else (state,)
             state = tuple(s.unsqueeze(0) if single else s for s in state)
-        new = rnn.step(self.mode, F.linear(x, self.weight_ih, self.bias_ih), state, self.weight_hh, self.bias_hh)
+        new = rnn.step(self.mode, F.linear(x, self.weight_ih, self.bias_ih), state, self.weight_hh,
+                       self.bias_hh)
         return tuple(s.squeeze(0) for s in new) if single else new
 
     def extra_repr(self) -> str:
@@ -243,12 +317,26 @@ class _Cell(Module):
 
 
 class RNNCell(_Cell):
-    """One step of RNN: (input (N, I), h=zeros) -> h'."""
+    """One step of RNN.
+
+    Call it with (input, h); it returns the next state. h defaults to zeros.
+
+    Args:
+        input_size: number of features of the input.
+        hidden_size: number of features of the state.
+        bias: learn the biases b_ih and b_hh.
+        nonlinearity: "tanh" or "relu".
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
+
+    Shape:
+        input: (N, input_size) or (input_size,). h: (N, hidden_size) or (hidden_size,).
+    """
 
     mode = "RNN_TANH"
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device=None,
-                 dtype=None):
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh",
+                 device=None, dtype=None):
         if nonlinearity not in ("tanh", "relu"):
             raise ArgumentError(f"Unknown nonlinearity: {nonlinearity}", expected="'tanh' or 'relu'",
                                 got=repr(nonlinearity), fix="leave it out: 'tanh' is the default")
@@ -259,11 +347,25 @@ class RNNCell(_Cell):
         return self._run(input, hx)[0]
 
     def extra_repr(self) -> str:
-        return super().extra_repr() + ("" if self.nonlinearity == "tanh" else f", nonlinearity={self.nonlinearity}")
+        return super().extra_repr() + ("" if self.nonlinearity == "tanh"
+                                       else f", nonlinearity={self.nonlinearity}")
 
 
 class LSTMCell(_Cell):
-    """One step of LSTM: (input (N, I), (h, c)=zeros) -> (h', c')."""
+    """One step of LSTM.
+
+    Call it with (input, (h, c)); it returns the next (h, c). The states default to zeros.
+
+    Args:
+        input_size: number of features of the input.
+        hidden_size: number of features of the state.
+        bias: learn the biases b_ih and b_hh.
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
+
+    Shape:
+        input: (N, input_size) or (input_size,). h, c: (N, hidden_size) or (hidden_size,).
+    """
 
     mode = "LSTM"
 
@@ -272,7 +374,20 @@ class LSTMCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """One step of GRU: (input (N, I), h=zeros) -> h'."""
+    """One step of GRU.
+
+    Call it with (input, h); it returns the next state. h defaults to zeros.
+
+    Args:
+        input_size: number of features of the input.
+        hidden_size: number of features of the state.
+        bias: learn the biases b_ih and b_hh.
+        device: device of the parameters; default: the CPU.
+        dtype: dtype of the parameters; default: the default dtype.
+
+    Shape:
+        input: (N, input_size) or (input_size,). h: (N, hidden_size) or (hidden_size,).
+    """
 
     mode = "GRU"
 

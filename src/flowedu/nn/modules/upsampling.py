@@ -1,4 +1,4 @@
-"""Layers that enlarge images."""
+"""Layers that resize images."""
 from __future__ import annotations
 
 from flowedu.core.layers.module import Module
@@ -7,7 +7,15 @@ from flowedu.tensor import Tensor
 
 
 class Upsample(Module):
-    """F.interpolate with its options kept."""
+    """Resizing of (N, C, ...) with one to three spatial axes; see F.interpolate.
+
+    Args:
+        size: spatial size of the output, an int or a tuple. Give `size` or `scale_factor`.
+        scale_factor: ratio of the output size to the input size, a number or a tuple.
+        mode: "nearest", "linear", "bilinear", "bicubic", "trilinear", or "area".
+        align_corners: align the centers of the corner pixels; default: False.
+        recompute_scale_factor: compute the factor anew from the rounded output size; default: False.
+    """
 
     def __init__(self, size=None, scale_factor=None, mode: str = "nearest", align_corners: bool | None = None,
                  recompute_scale_factor: bool | None = None):
@@ -25,14 +33,24 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Images of (N, C, H, W) enlarged by repeating pixels."""
+    """Resizing of (N, C, H, W) that copies the nearest pixel.
+
+    Args:
+        size: (H, W) of the output, or an int. Give `size` or `scale_factor`.
+        scale_factor: ratio of the output size to the input size, a number or a pair.
+    """
 
     def __init__(self, size=None, scale_factor=None):
         super().__init__(size, scale_factor, "nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Images of (N, C, H, W) enlarged by bilinear interpolation, corners aligned."""
+    """Resizing of (N, C, H, W) with bilinear interpolation and aligned corners.
+
+    Args:
+        size: (H, W) of the output, or an int. Give `size` or `scale_factor`.
+        scale_factor: ratio of the output size to the input size, a number or a pair.
+    """
 
     def __init__(self, size=None, scale_factor=None):
         super().__init__(size, scale_factor, "bilinear", align_corners=True)

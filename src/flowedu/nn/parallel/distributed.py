@@ -4,9 +4,9 @@
     loss = model(part_of_the_batch).mean()
     loss.backward()                                  # every .grad is now the same on all ranks
 
-Gradients are sent in buckets of a few parameters. The last parameters come first, because backward reaches
-them first, and a bucket is sent while backward continues. All ranks start the buckets in the same order,
-independent of the parameters they use.
+Gradients are sent in buckets of a few parameters. The last parameters come first, because the backward pass
+reaches them first, and a bucket is sent while the backward pass continues. All ranks start the buckets in the
+same order, independent of the parameters they use.
 """
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from flowedu.tensor.devices import put
 class _Gate(Function):
     """Identity on the module's outputs.
 
-    Its backward runs first. It tells the buckets that backward begins, and gives every parameter a zero
-    gradient, so that parameters not used by this rank also have one.
+    Its backward runs first. It notifies the buckets that the backward pass begins, and gives every parameter
+    a zero gradient, so that parameters not used by this rank also have one.
     """
 
     @staticmethod
@@ -46,7 +46,7 @@ class _Gate(Function):
 
 
 class Bucket:
-    """Parameters whose gradients travel together, one after the other in `flat`."""
+    """Parameters whose gradients are sent together, concatenated in `flat`."""
 
     def __init__(self, params: Sequence[Tensor]):
         self.params = list(params)
@@ -55,7 +55,7 @@ class Bucket:
         self.arrive: Callable[[], np.ndarray] | None = None
 
     def parts(self):
-        """(parameter, its part of `flat`)."""
+        """Yield (parameter, its part of `flat`)."""
         at = 0
         for p in self.params:
             yield p, self.flat[at:at + p.numel()].reshape(tuple(p.shape))
@@ -63,7 +63,7 @@ class Bucket:
 
 
 class Buckets:
-    """All gradients of a module, and the state of one backward."""
+    """All gradients of a module, and the state of one backward pass."""
 
     def __init__(self, comm: Comm, module: Module, params: Sequence[Tensor], bucket_size: int):
         self.comm, self.module, self.buckets = comm, module, []
@@ -76,12 +76,12 @@ class Buckets:
         if todo:
             self.buckets.append(Bucket(todo))
         self.home = {id(p): b for b in self.buckets for p in b.params}
-        self.next: int | None = None                         # the first bucket that has not started; None: no backward
+        self.next: int | None = None                         # the first bucket that has not started, or None
         self.sync = True                                     # False: gradients computed now are not averaged
         self.joining: Joining | None = None                  # inside join()
 
     def begin(self, params: Sequence[Tensor]) -> None:
-        """Backward begins, and will reach `params`."""
+        """Start a backward pass that reaches `params`."""
         if self.next is None:
             wanted = {id(p) for p in params}
             for b in self.buckets:
@@ -92,8 +92,8 @@ class Buckets:
         self.next = None
 
     def arrived(self, p: Tensor) -> None:
-        """The gradient of p is complete."""
-        if self.next is None:                                # a backward that does not come from the module's output
+        """Record that the gradient of p is complete."""
+        if self.next is None:                                # backward does not start at the module's output
             return
         self.home[id(p)].missing.discard(id(p))
         while self.next < len(self.buckets) and not self.buckets[self.next].missing:
@@ -107,7 +107,8 @@ class Buckets:
             if p.grad is None:
                 part[...] = 0
             else:
-                np.multiply(p.grad.peek(), self.joining.share if self.joining else 1 / self.comm.size, out=part)
+                np.multiply(p.grad.peek(), self.joining.share if self.joining else 1 / self.comm.size,
+                            out=part)
         b.arrive = self.comm.start_all_reduce(b.flat, "DistributedDataParallel")
 
     def _finish(self) -> None:
@@ -123,41 +124,53 @@ class Buckets:
         _broadcast(self.comm, list(self.module.buffers()))
 
     def share_all(self, source: int) -> None:
-        """All ranks take the parameters and buffers of one."""
+        """Copy the parameters and buffers of one rank to all ranks."""
         _broadcast(self.comm, [*self.module.parameters(), *self.module.buffers()], source)
 
 
 def DistributedDataParallel(module: Module, *, broadcast_buffers: bool = True, broadcast_parameters: bool = True,  # noqa: N802
                             bucket_size: int = 10) -> Module:
-    """Make backward through `module`'s output leave in each .grad the mean over ranks. Returns the same module, with hooks.
+    """Make the backward pass of `module` store the mean gradient over the ranks in each .grad.
+
+    The output of the module may be a tensor, or tuples, lists, and dicts with tensors in them. Every rank
+    calls forward and backward equally often. If a rank does not use a parameter, its gradient on that rank is
+    zero.
 
     Args:
-        broadcast_parameters: let all ranks start with rank 0's parameters and buffers.
-        broadcast_buffers: in training, take rank 0's buffers before each forward.
-        bucket_size: how many parameters travel together.
+        module: module with the same structure on all ranks.
+        broadcast_buffers: in training, copy rank 0's buffers to all ranks before each forward pass.
+        broadcast_parameters: copy rank 0's parameters and buffers to all ranks at the start.
+        bucket_size: number of parameters whose gradients are sent together.
 
-    The output may be a tensor, or tuples, lists and dicts with tensors in them. Every rank calls forward and backward
-    equally often. Where a rank does not use a parameter, its gradient there is zero. Errors: CommError where the ranks'
-    modules differ, DTypeError for parameters that are neither float32 nor float64, ArgumentError for global parameters.
+    Returns:
+        The same module, with hooks.
+
+    Raises:
+        CommError: the modules of the ranks differ.
+        DTypeError: a parameter is neither float32 nor float64.
+        ArgumentError: a parameter is global.
     """
     attach(module, broadcast_buffers, broadcast_parameters, bucket_size)
     return module
 
 
-def attach(module: Module, broadcast_buffers: bool, broadcast_parameters: bool, bucket_size: int) -> Buckets | None:
+def attach(module: Module, broadcast_buffers: bool, broadcast_parameters: bool,
+           bucket_size: int) -> Buckets | None:
     """Set up DistributedDataParallel; return the buckets, or None if there is only one rank."""
     engine = current()
     if not isinstance(bucket_size, int) or bucket_size < 1:
-        raise ArgumentError("DistributedDataParallel: bucket_size is not a number of parameters", expected="1 or more",
-                            got=repr(bucket_size), fix="10")
+        raise ArgumentError("DistributedDataParallel: bucket_size is not a number of parameters",
+                            expected="1 or more", got=repr(bucket_size), fix="10")
     params = [p for p in module.parameters() if p.requires_grad]
     for name, p in module.named_parameters():
         if p.is_global:
-            raise ArgumentError(f"DistributedDataParallel: parameter {name} is global", expected="local parameters",
-                                got=f"placement={p.placement}", fix="leave it away: global tensors' ops communicate")
+            raise ArgumentError(f"DistributedDataParallel: parameter {name} is global",
+                                expected="local parameters",
+                                got=f"placement={p.placement}",
+                                fix="leave it away: global tensors' ops communicate")
         if p.requires_grad and (p.dtype.numpy is None or p.dtype.bytes < 4 or not p.dtype.is_floating_point):
-            raise DTypeError(f"DistributedDataParallel: parameter {name} has another dtype", expected="float32 or float64",
-                             got=repr(p.dtype), fix="module.float()")
+            raise DTypeError(f"DistributedDataParallel: parameter {name} has another dtype",
+                             expected="float32 or float64", got=repr(p.dtype), fix="module.float()")
     if len(engine.owned) > 1 or engine.size == 1:            # every rank has the same gradient
         return None
     comm = engine.comm(engine.rank)
@@ -173,7 +186,7 @@ def attach(module: Module, broadcast_buffers: bool, broadcast_parameters: bool, 
         sends = broadcast_buffers and module.training and buckets.sync
         if buckets.joining:
             reduces = buckets.sync and is_grad_enabled() and any(p.requires_grad for p in params)
-            buckets.joining.tell(True, reduces, sends)
+            buckets.joining.exchange(True, reduces, sends)
         if sends:
             buckets.send_buffers()
 
@@ -192,7 +205,7 @@ def attach(module: Module, broadcast_buffers: bool, broadcast_parameters: bool, 
 
 
 def _leaves(out) -> list[Tensor]:
-    """The tensors in an output, each once."""
+    """Return the distinct tensors in an output."""
     return list({id(x): x for x in leaves(out) if isinstance(x, Tensor)}.values())
 
 
@@ -201,21 +214,23 @@ def _check_same(comm: Comm, module: Module) -> None:
                                                                                  *module.named_buffers())]
     for rank, theirs in enumerate(comm.all_gather_object(mine, what="DistributedDataParallel")):
         if theirs != mine:
-            at = next((i for i, (a, b) in enumerate(zip(mine, theirs)) if a != b), min(len(mine), len(theirs)))
+            at = next((i for i, (a, b) in enumerate(zip(mine, theirs)) if a != b),
+                      min(len(mine), len(theirs)))
             one, other = (str(x[at]) if at < len(x) else "nothing more" for x in (mine, theirs))
-            raise CommError("DistributedDataParallel: the ranks' modules differ", expected=f"{one}, as on rank {comm.rank}",
+            raise CommError("DistributedDataParallel: the ranks' modules differ",
+                            expected=f"{one}, as on rank {comm.rank}",
                             got=f"{other} on rank {rank}", fix="build the same module on every rank")
 
 
 def _broadcast(comm: Comm, tensors: Sequence[Tensor], source: int = 0) -> None:
-    """The numbers of one rank, in one message for each dtype."""
+    """Copy the values of one rank to all ranks, with one message per dtype."""
     kinds: dict = {}
     for x in tensors:
         kinds.setdefault(x.dtype, []).append(x)
     for dtype, xs in kinds.items():
         if dtype.numpy is None:
-            raise DTypeError("DistributedDataParallel: NumPy has no such dtype", expected="another", got=repr(dtype),
-                             fix="broadcast_buffers=False, broadcast_parameters=False")
+            raise DTypeError("DistributedDataParallel: NumPy has no such dtype", expected="another",
+                             got=repr(dtype), fix="broadcast_buffers=False, broadcast_parameters=False")
         arrays = [x.peek() for x in xs]
         flat = np.concatenate([a.reshape(-1) for a in arrays]) if comm.rank == source else None
         flat = comm.broadcast(flat, source, what="DistributedDataParallel")

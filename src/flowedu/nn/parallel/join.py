@@ -27,34 +27,39 @@ class Joining:
         self.buckets, self.by_all, self.throw = buckets, by_all, throw
         self.share = 1 / buckets.comm.size
 
-    def tell(self, works: bool, reduces: bool = False, sends: bool = False) -> np.ndarray:
-        """How many ranks work; will reduce gradients; send buffers. Raises CommError: one is through (throw)."""
-        told = self.buckets.comm.all_reduce(np.array([works, reduces, sends], np.int64), what=WHAT)
-        if self.throw and 0 < told[0] < self.buckets.comm.size:
-            raise CommError(f"{WHAT}: a rank has no batch left", expected="equally many batches on every rank",
-                            got=f"{told[0]} of {self.buckets.comm.size} ranks with one more",
-                            fix="throw_on_early_termination=False lets those that are through play along")
-        if not self.by_all and told[0]:
-            self.share = 1 / int(told[0])
-        return told
+    def exchange(self, works: bool, reduces: bool = False, sends: bool = False) -> np.ndarray:
+        """Return how many ranks have a batch, will reduce gradients, and send buffers.
 
-    def play_along(self) -> None:
-        """Shadow the others until all ranks are done; then take the parameters and buffers of one of the
-        last.
+        Raises:
+            CommError: a rank has no batch left, and `throw` is True.
+        """
+        counts = self.buckets.comm.all_reduce(np.array([works, reduces, sends], np.int64), what=WHAT)
+        if self.throw and 0 < counts[0] < self.buckets.comm.size:
+            raise CommError(f"{WHAT}: a rank has no batch left",
+                            expected="equally many batches on every rank",
+                            got=f"{counts[0]} of {self.buckets.comm.size} ranks with one more",
+                            fix="throw_on_early_termination=False lets finished ranks continue with zeros")
+        if not self.by_all and counts[0]:
+            self.share = 1 / int(counts[0])
+        return counts
+
+    def shadow_others(self) -> None:
+        """Join the others' collectives until all ranks are done; then copy the parameters of one of the last.
         """
         comm, last = self.buckets.comm, True
-        while (told := self.tell(False))[0]:
+        while (counts := self.exchange(False))[0]:
             last = False
-            if told[2]:
+            if counts[2]:
                 self.buckets.send_buffers()
-            if told[1]:
+            if counts[1]:
                 for b in self.buckets.buckets:
                     b.flat[...] = 0
                     b.arrive = comm.start_all_reduce(b.flat, "DistributedDataParallel")
                 for b in self.buckets.buckets:
                     b.arrive()
                     b.arrive = None
-        self.buckets.share_all(int(comm.all_reduce(np.array([comm.rank if last else -1]), op="max", what=WHAT)[0]))
+        self.buckets.share_all(int(comm.all_reduce(np.array([comm.rank if last else -1]), op="max",
+                                                   what=WHAT)[0]))
 
 
 @contextmanager
@@ -66,6 +71,6 @@ def joined(buckets: Buckets | None, by_all: bool, enable: bool, throw: bool) -> 
     before, buckets.joining = buckets.joining, Joining(buckets, by_all, throw)
     try:
         yield
-        buckets.joining.play_along()
+        buckets.joining.shadow_others()
     finally:
         buckets.joining = before

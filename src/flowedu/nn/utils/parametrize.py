@@ -4,7 +4,7 @@
         def forward(self, x):
             return x.triu() + x.triu(1).T
 
-    register_parametrization(layer, "weight", Symmetric())           # layer.weight is symmetric, and stays so
+    register_parametrization(layer, "weight", Symmetric())           # layer.weight is always symmetric
 
 The module gets its own class, in which the name is a property. The trained parameter is
 parametrizations.weight.original.
@@ -25,30 +25,38 @@ _kept: dict[tuple[int, str], tuple[Module, Tensor]] = {}
 _keeping = 0
 
 
-def computed(module: Module, name: str, read: Callable, write: Callable | None = None, prefix: str = "") -> None:
-    """From now on module.name is read(module), and setting it is write(module, value); for this module and its copies."""
-    _give(module, {**_own(module), name: property(read, write)}, prefix)
+def computed(module: Module, name: str, read: Callable, write: Callable | None = None,
+             prefix: str = "") -> None:
+    """Make module.name a property of read(module) and write(module, value), also in copies of the module."""
+    _give(module, {**_properties(module), name: property(read, write)}, prefix)
 
 
 def uncomputed(module: Module, name: str) -> None:
-    """The way back; without any such name the module has its class again."""
-    _give(module, {key: value for key, value in _own(module).items() if key != name}, "Parametrized")
+    """Remove such a property; a module without any has its original class again."""
+    _give(module, {key: value for key, value in _properties(module).items() if key != name}, "Parametrized")
 
 
-def _own(module: Module) -> dict[str, property]:
+def _properties(module: Module) -> dict[str, property]:
     return vars(type(module)).get("_computed", {})
 
 
 def _give(module: Module, names: dict[str, property], prefix: str) -> None:
-    """A class with these properties, made anew: copies of the module have the one it had."""
-    cls = type(module).__mro__[1] if _own(module) else type(module)
+    """Give the module a new class with these properties; copies of the module keep their class."""
+    cls = type(module).__mro__[1] if _properties(module) else type(module)
     module.__class__ = type(prefix + cls.__name__, (cls,), {
         **names, "_computed": names, "__module__": cls.__module__, "__doc__": cls.__doc__}) if names else cls
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, and their inputs: `original`, or `original0`, `original1` ... where
-    the last right_inverse gives several.
+    """Parametrizations of one tensor and their inputs.
+
+    The inputs are `original`, or `original0`, `original1`, ... if the last right_inverse returns several
+    tensors.
+
+    Args:
+        modules: parametrizations, applied in order.
+        original: initial value of the parametrized tensor.
+        unsafe: allow results of another shape or dtype.
     """
 
     def __init__(self, modules: list[Module], original: Tensor, unsafe: bool = False):
@@ -67,13 +75,15 @@ class ParametrizationList(ModuleList):
         else:
             self.ntensors = len(new)
             for i, part in enumerate(new):
-                self._register(f"original{i}", Parameter(part, original.requires_grad) if wanted else part, wanted)
+                self._register(f"original{i}", Parameter(part, original.requires_grad) if wanted else part,
+                               wanted)
 
     def _register(self, name: str, t: Tensor, wanted: bool) -> None:
         (self.register_parameter if wanted else self.register_buffer)(name, t)
 
     def originals(self) -> list[Tensor]:
-        return [self.original] if self.is_tensor else [getattr(self, f"original{i}") for i in range(self.ntensors)]
+        return ([self.original] if self.is_tensor
+                else [getattr(self, f"original{i}") for i in range(self.ntensors)])
 
     def forward(self) -> Tensor:
         first, *rest = self
@@ -87,9 +97,11 @@ class ParametrizationList(ModuleList):
         with no_grad():
             for m in reversed(list(self)):
                 if not hasattr(m, "right_inverse"):
-                    raise UnsupportedError(f"parametrize: {type(m).__name__} has no right_inverse, so the tensor cannot be "
-                                           "set", expected="def right_inverse(self, value)", got="a value for it",
-                                           fix="define it: the value from which forward computes the parameter")
+                    raise UnsupportedError(f"parametrize: {type(m).__name__} has no right_inverse, so the "
+                                           f"tensor cannot be set", expected="def right_inverse(self, value)",
+                                           got="a value for it",
+                                           fix="define it: the value from which forward computes the "
+                                           "parameter")
                 value = m.right_inverse(value)
             for own, new in zip(self.originals(), [value] if self.is_tensor else value):
                 own.copy_(new)
@@ -108,20 +120,29 @@ def _read(name: str) -> Callable:
 
 
 def _check_fits(what: str, made, original: Tensor) -> None:
-    if not isinstance(made, Tensor) or made.dtype is not original.dtype or tuple(made.shape) != tuple(original.shape):
+    if (not isinstance(made, Tensor) or made.dtype is not original.dtype
+        or tuple(made.shape) != tuple(original.shape)):
         got = f"{made.dtype.name}{list(made.shape)}" if isinstance(made, Tensor) else type(made).__name__
-        raise ArgumentError(f"register_parametrization: {what} gives something else than the tensor was", got=got,
-                            expected=f"{original.dtype.name}{list(original.shape)}",
+        raise ArgumentError(f"register_parametrization: {what} gives something else than the tensor was",
+                            got=got, expected=f"{original.dtype.name}{list(original.shape)}",
                             fix="return a tensor of that shape and dtype; unsafe=True takes others")
 
 
-def register_parametrization(module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Module:
-    """Replace the parameter or buffer of this name by parametrization(original).
+def register_parametrization(module: Module, tensor_name: str, parametrization: Module, *,
+                             unsafe: bool = False) -> Module:
+    """Replace a parameter or buffer by parametrization(original).
 
-    Several are applied in order.
+    Several parametrizations of one tensor are applied in order. A method right_inverse(value) of the
+    parametrization computes the initial original and allows assignments to the tensor.
 
-    unsafe: its result may have another shape or dtype. A method right_inverse(value) of the parametrization
-    computes the initial original, and allows assignments to the tensor. Returns the module.
+    Args:
+        module: module to change.
+        tensor_name: name of the parameter or buffer.
+        parametrization: module whose forward computes the tensor.
+        unsafe: allow a result of another shape or dtype.
+
+    Returns:
+        The module.
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
@@ -131,8 +152,9 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
         module.parametrizations[tensor_name].append(parametrization)
         return module
     if tensor_name not in module._parameters and tensor_name not in module._buffers:
-        raise NameKeyError(f"register_parametrization: {type(module).__name__} has no parameter, parametrized tensor or "
-                           f"buffer with name '{tensor_name}'", got=tensor_name, fix="dict(module.named_parameters())",
+        raise NameKeyError(f"register_parametrization: {type(module).__name__} has no parameter, "
+                           f"parametrized tensor or buffer with name '{tensor_name}'", got=tensor_name,
+                           fix="dict(module.named_parameters())",
                            expected=", ".join([*module._parameters, *module._buffers]))
     original = getattr(module, tensor_name)
     shape = original.detach().clone()
@@ -150,19 +172,32 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether the module has parametrizations, or one of this name."""
+    """Return True if the module has a parametrization.
+
+    Args:
+        module: module to test.
+        tensor_name: name of a parameter or buffer; default: any name.
+    """
     table = module._modules.get("parametrizations")
     return isinstance(table, ModuleDict) and (len(table) > 0 if tensor_name is None else tensor_name in table)
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
-    """A parameter or buffer again: the value it has (leave_parametrized), or the original. Returns the module."""
+    """Remove the parametrizations of a tensor and return the module.
+
+    Args:
+        module: module to change.
+        tensor_name: name of the parameter or buffer.
+        leave_parametrized: keep the computed value; False: restore the original.
+    """
     if not is_parametrized(module, tensor_name):
-        raise NameKeyError(f"remove_parametrizations: module {type(module).__name__} does not have a parametrization on "
-                           f"{tensor_name}", expected="a parametrized name", got=tensor_name, fix="is_parametrized(module)")
+        raise NameKeyError(f"remove_parametrizations: module {type(module).__name__} does not have a "
+                           f"parametrization on {tensor_name}", expected="a parametrized name",
+                           got=tensor_name, fix="is_parametrized(module)")
     parts = module.parametrizations[tensor_name]
     if not leave_parametrized and not parts.is_tensor:
-        raise ArgumentError("remove_parametrizations: leaving what several tensors make up unparametrized is not supported",
+        raise ArgumentError("remove_parametrizations: leaving what several tensors make up unparametrized is "
+                            "not supported",
                             expected="leave_parametrized=True", got="False", fix="leave it out")
     original = parts.originals()[0]
     with no_grad():
@@ -170,7 +205,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     if leave_parametrized:
         wanted = isinstance(original, Parameter)
         if parts.is_tensor:
-            original.data = value                       # the same tensor: an optimizer goes on with it
+            original.data = value                       # the same object, which optimizers refer to
         else:
             original = Parameter(value, original.requires_grad) if wanted else value
     uncomputed(module, tensor_name)
@@ -186,7 +221,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Inside, each parametrized tensor is computed once, when it is first read."""
+    """Return a context manager in which each parametrized tensor is computed once, at its first read."""
     global _keeping
     _keeping += 1
     try:
@@ -198,9 +233,13 @@ def cached() -> Iterator[None]:
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The module's class as it was."""
+    """Return the class of the module without its parametrizations.
+
+    Args:
+        module: module.
+    """
     return type(module).__mro__[1] if is_parametrized(module) else type(module)
 
 
-__all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
-           "type_before_parametrizations"]
+__all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization",
+           "remove_parametrizations", "type_before_parametrizations"]

@@ -1,4 +1,4 @@
-"""weight_norm and spectral_norm as they were first: the parts are the module's own, weight_g and weight_v, weight_orig."""
+"""Older forms of weight_norm and spectral_norm, whose parts are parameters of the module itself."""
 from __future__ import annotations
 
 from flowedu.core.layers.module import Module
@@ -12,8 +12,16 @@ from flowedu.tensor.random import randn
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """weight = g * v / |v|, computed whenever it is read; g and v are the parameters weight_g and weight_v. dim: the axis
-    at whose places the length is one's own (None: one length). Returns the module."""
+    """Make a weight the function g * v / |v| of the parameters weight_g and weight_v.
+
+    Args:
+        module: layer to change.
+        name: name of the weight.
+        dim: axis whose positions have separate lengths; None: one length for the whole weight.
+
+    Returns:
+        The module.
+    """
     weight = tensor_of(module, name, "weight_norm")
     dim = None if dim == -1 else dim
     delattr(module, name)
@@ -29,14 +37,31 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
-    """The weight as one parameter again. Returns the module."""
+    """Make the weight one parameter again and return the module.
+
+    Args:
+        module: layer to change.
+        name: name of the weight.
+    """
     return _plain(module, name, f"{name}_g", f"{name}_v", "weight_norm")
 
 
 def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12,
                   dim: int | None = None) -> Module:
-    """weight = weight_orig by its largest singular value, which is followed by n_power_iterations steps whenever the weight
-    is read in training (buffers weight_u, weight_v). dim: the axis that is rows (None: the layer's outputs)."""
+    """Make a weight the parameter weight_orig divided by its largest singular value.
+
+    The buffers weight_u and weight_v contain its singular vectors.
+
+    Args:
+        module: layer to change.
+        name: name of the weight.
+        n_power_iterations: steps of the power iteration at each read of the weight in training.
+        eps: lower limit of norms.
+        dim: axis that forms the rows of the matrix; default: the axis of the layer's outputs.
+
+    Returns:
+        The module.
+    """
     weight = tensor_of(module, name, "spectral_norm")
     dim = default_dim(module, dim)
     delattr(module, name)
@@ -59,7 +84,12 @@ def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int 
 
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
-    """The weight as one parameter again. Returns the module."""
+    """Make the weight one parameter again and return the module.
+
+    Args:
+        module: layer to change.
+        name: name of the weight.
+    """
     training, module.training = module.training, False
     try:
         return _plain(module, name, f"{name}_orig", f"{name}_u", f"{name}_v", "spectral_norm")
@@ -70,7 +100,8 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
 def _plain(module: Module, name: str, *parts: str) -> Module:
     *parts, what = parts
     if parts[0] not in module._parameters:
-        raise NameKeyError(f"{what} of '{name}' not found in {type(module).__name__}", expected=f"{what}(module)",
+        raise NameKeyError(f"{what} of '{name}' not found in {type(module).__name__}",
+                           expected=f"{what}(module)",
                            got=", ".join(module._parameters), fix=f"{what} it first")
     with no_grad():
         value = getattr(module, name).detach().clone()

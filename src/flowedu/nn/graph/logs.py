@@ -14,7 +14,7 @@ from flowedu.core.trace.tracer import Tracer
 from flowedu.show.meta import line, meta
 
 
-class SayingTracer(Tracer):
+class LoggingTracer(Tracer):
     """A Tracer that logs, at debug level 1, the inputs and outputs of each module."""
 
     def __init__(self, *args):
@@ -28,25 +28,28 @@ class SayingTracer(Tracer):
             warnings.warn(f"the hooks of {block.path} are not run in a nn.Graph, nor those of other modules; "
                           "flow.watch and flow.watch_diff in build give values and gradients", stacklevel=4)
         self.say(1, f"(MODULE:{block.path}:{module._shallow_repr()})", block)
-        block.inputs = self._seen("INPUT", f"_{block.path}_input", args, kwargs, block)
+        block.inputs = self._log_arguments("INPUT", f"_{block.path}_input", args, kwargs, block)
         for kind, table in (("PARAMETER", module._parameters), ("BUFFER", module._buffers)):
             for key, t in table.items():
                 if t is not None:
                     self.say(1, f"({kind}:{block.path}.{key}:{meta(t)})", block)
         out = super().call_first_time(block, args, kwargs)
-        block.outputs = self._seen("OUTPUT", f"_{block.path}_output", out if type(out) is tuple else (out,), {}, block)
+        results = out if type(out) is tuple else (out,)
+        block.outputs = self._log_arguments("OUTPUT", f"_{block.path}_output", results, {}, block)
         return out
 
-    def _seen(self, kind: str, prefix: str, args: tuple, kwargs: dict, block: ModuleBlock) -> list[str]:
-        """A line on each of the arguments."""
-        found = [f"({kind}:{name}:{meta(x)})" if isinstance(x, Tensor) else f"[WARNING]({kind}:{name}:{type(x)})"
+    def _log_arguments(self, kind: str, prefix: str, args: tuple, kwargs: dict,
+                       block: ModuleBlock) -> list[str]:
+        """Log one line per argument and return the lines."""
+        found = [f"({kind}:{name}:{meta(x)})" if isinstance(x, Tensor)
+                 else f"[WARNING]({kind}:{name}:{type(x)})"
                  for name, x in io.leaves(prefix, args, kwargs)]
         for text in found:
             self.say(1, text, block)
         return found
 
 
-class SayingCompiled(CompiledGraph):
+class LoggingCompiled(CompiledGraph):
     """A CompiledGraph that logs the inputs and outputs of build.
 
     Attributes: inputs and outputs, [(name, text or None)] of the leaves.
