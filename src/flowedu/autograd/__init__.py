@@ -12,7 +12,8 @@ __getattr__, __dir__ = lazy_import(__name__, {
     "Variable": "flowedu.autograd.variable",
     "Function": "flowedu.autograd.function", "function": "flowedu.autograd.function",
     "functional": "flowedu.autograd.functional", "graph": "flowedu.autograd.graph",
-    **dict.fromkeys(("set_detect_anomaly", "detect_anomaly", "is_anomaly_enabled"), "flowedu.autograd.anomaly"),
+    **dict.fromkeys(("set_detect_anomaly", "detect_anomaly", "is_anomaly_enabled"),
+                    "flowedu.autograd.anomaly"),
 })
 # imported at once: importing a submodule binds its name here, and this submodule has the name of its function
 from flowedu.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck  # noqa: E402, F401

@@ -1,17 +1,17 @@
-"""Anomaly mode: name the forward line of a backward that fails or makes NaN."""
+"""Anomaly mode: reports the forward line of a backward pass that fails or produces NaN."""
 from __future__ import annotations
 
 import warnings
 
 from flowedu.core.eager.dispatch import connect
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.view import cast
 from flowedu.errors import GradientError, user_line
 
 _on = _check_nan = False
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether backward looks for nan, and tells the call that a node comes from."""
+    """Return True if anomaly mode is enabled."""
     return _on
 
 
@@ -25,10 +25,10 @@ def _watch(node, douts, grads, error) -> None:
     for i, (g, e) in enumerate(zip(grads, node.edges)):
         if g is not None and e is not None and g.dtype.is_floating_point:
             a = g.detach()
-            a = a if a.dtype.numpy is not None else REGISTRY["cast"](a, dtype=douts[0].dtype)
+            a = a if a.dtype.numpy is not None else cast(a, dtype=douts[0].dtype)
             if (a.peek() != a.peek()).any():
-                raise GradientError(f"Function '{node.name()}' returned nan values in its {i}th output", at=where,
-                                    got=f"a gradient of shape {tuple(g.shape)} with NaN",
+                raise GradientError(f"Function '{node.name()}' returned nan values in its {i}th output",
+                                    at=where, got=f"a gradient of shape {tuple(g.shape)} with NaN",
                                     fix="look at the values at that line: a log or a division by 0, say")
 
 
@@ -39,12 +39,18 @@ def set_anomaly(mode: bool, check_nan: bool = True) -> None:
 
 
 class detect_anomaly:
-    """Context manager: recorded calls remember their line; a backward that fails or makes NaN names it. Slow."""
+    """Context manager for anomaly mode: recorded calls store their line.
+
+    A backward pass that fails or produces NaN reports it. The mode is slow.
+
+    Args:
+        check_nan: also raise if a gradient contains NaN.
+    """
 
     def __init__(self, check_nan: bool = True):
         self.before, self.check_nan = (_on, _check_nan), check_nan
-        warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled "
-                      "for debugging.", stacklevel=2)
+        warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should "
+                      "only be enabled for debugging.", stacklevel=2)
 
     def __enter__(self):
         set_anomaly(True, self.check_nan)
@@ -55,7 +61,12 @@ class detect_anomaly:
 
 
 class set_detect_anomaly:
-    """Switch anomaly mode on or off, at once; as a context manager until the end of the block."""
+    """Switch for anomaly mode, which acts at once; as a context manager, until the end of the block.
+
+    Args:
+        mode: True enables it.
+        check_nan: also raise if a gradient contains NaN.
+    """
 
     def __init__(self, mode: bool, check_nan: bool = True):
         self.before = (_on, _check_nan)

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from flowedu.core.ops import concat as concat_ops
+from flowedu.core.ops import view
 from flowedu.core.ops.axes import elementwise as broadcasting
 from flowedu.core.ops.axes import parse
-from flowedu.core.ops.define import REGISTRY, Op
+from flowedu.core.ops.define import Op
 from flowedu.core.values.spec import Spec
 from flowedu.errors import FlowError
 
-_RESHAPE, _TRANSPOSE, _EXPAND, _SLICE, _CONCAT, _CONSTANT = map(
-    REGISTRY.__getitem__, ("reshape", "transpose", "expand", "slice", "concat", "constant"))
-_REFUSALS = (FlowError, ValueError, KeyError, IndexError, TypeError, ZeroDivisionError)     # of a record asked too much
+# Unsupported calls.
+_REFUSALS = (FlowError, ValueError, KeyError, IndexError, TypeError, ZeroDivisionError)
 
 
 def _behind(axis: int) -> int:
@@ -30,25 +31,29 @@ _SHIFTED: dict[str, Callable] = {
     "axis": lambda value, n: tuple(map(_behind, value)) if isinstance(value, tuple) else _behind(value),
     "perm": lambda value, n: (0, *(p + 1 for p in value)),
     "shape": lambda value, n: (n, *value),
-    "start": lambda value, n: (0, *value), "stop": lambda value, n: (n, *value), "step": lambda value, n: (1, *value)}
+    "start": lambda value, n: (0, *value), "stop": lambda value, n: (n, *value),
+    "step": lambda value, n: (1, *value)}
 
 
 class Batch:
-    """A call with a batch of `size`: Specs of its inputs without the batch, and which of them have it (in front)."""
+    """Call with a batch of `size`: Specs of its inputs without the batch, and which inputs have it in front.
+    """
 
     def __init__(self, op: Op, inputs: Sequence, batched: Sequence[bool], attrs: tuple):
-        self.op, self.inputs, self.batched, self.attrs = op, tuple(inputs), tuple(batched), attrs
+        self.op, self.inputs = op, tuple(inputs)
+        self.batched, self.attrs = tuple(batched), attrs
         self.size = next(x.shape[0] for x, b in zip(inputs, batched) if b)
         self.specs = [Spec(tuple(x.shape[1:] if b else x.shape), x.dtype) for x, b in zip(inputs, batched)]
         self.outs = op.infer(self.specs, attrs)
 
     def whole(self) -> list:
-        """The inputs, those without the batch repeated along it."""
-        return [x if b else _EXPAND.call((x,), ((self.size, *x.shape),)) for x, b in zip(self.inputs, self.batched)]
+        """Return the inputs, with those without the batch repeated along it."""
+        return [x if b else view.expand.call((x,), ((self.size, *x.shape),))
+                for x, b in zip(self.inputs, self.batched)]
 
 
 def batched_call(op: Op, inputs: Sequence, batched: Sequence[bool], attrs: tuple) -> tuple:
-    """The results of op for each element of the batch, stacked in front."""
+    """Return the results of an op for each element of the batch, stacked in front."""
     batch = Batch(op, inputs, batched, attrs)
     return next((call() for rule in RULES if (call := rule(batch)) is not None), None) or looped(batch)
 
@@ -59,7 +64,7 @@ def _answers(result) -> tuple:
 
 # ---- rules: a function that makes the call, or None
 def elementwise(batch: Batch) -> Callable | None:
-    """The op broadcasts: the batch is an axis in front of the common shape."""
+    """Rule for elementwise ops: the batch is an axis in front of the common shape."""
     op, out = batch.op, batch.outs[0]
     if not op.elementwise or op.variadic:
         return None
@@ -73,24 +78,27 @@ def elementwise(batch: Batch) -> Callable | None:
         return None
 
     def call():
-        aligned = [x if tuple(x.shape) == s.shape else _RESHAPE.call((x,), (s.shape,)) for x, s in zip(batch.inputs, specs)]
+        aligned = [x if tuple(x.shape) == s.shape else view.reshape.call((x,), (s.shape,))
+                   for x, s in zip(batch.inputs, specs)]
         return _answers(op.call(tuple(aligned), batch.attrs))
 
     return call
 
 
 def leading(batch: Batch) -> Callable | None:
-    """The op takes an axis more in front of the inputs that have the batch, and of the outputs."""
+    """Rule for ops that allow another axis in front of the batched inputs and the outputs."""
     return _in_front(batch, batch.inputs, batch.batched)
 
 
 def repeated(batch: Batch) -> Callable | None:
-    """... in front of all inputs: those without the batch are repeated along it, without a copy."""
+    """Rule for ops that allow another axis in front of all inputs; others are repeated without a copy.
+    """
     return _in_front(batch, batch.whole(), (True,) * len(batch.inputs))
 
 
 def _in_front(batch: Batch, inputs: Sequence, batched: Sequence[bool]) -> Callable | None:
-    """The equation must have one letter more there, the same for all, and else be the same."""
+    """Return the call if the equation has one more letter in front, and is otherwise unchanged.
+    """
     op, n = batch.op, batch.size
     if op.axes is None:
         return None
@@ -110,16 +118,19 @@ def _in_front(batch: Batch, inputs: Sequence, batched: Sequence[bool]) -> Callab
 
 
 def _one_more(old: list[str], new: list[str], batched: Sequence[bool]) -> bool:
-    """Whether the terms are the old ones, those of `batched` with one and the same letter, that may be split, in front."""
+    """Return True if `new` adds one common letter, which may be split, to the batched old terms.
+    """
     names: dict[str, str] = {}
     front = {term[:1] for term, b in zip(new, batched) if b}
     rest = [term[b:] for term, b in zip(new, batched)]
     return len(front) == 1 and front.pop().islower() and all(
-        len(a) == len(b) and all(names.setdefault(y, x) == x for x, y in zip(a, b)) for a, b in zip(old, rest))
+        len(a) == len(b) and all(names.setdefault(y, x) == x for x, y in zip(a, b))
+        for a, b in zip(old, rest))
 
 
 def folded(batch: Batch) -> Callable | None:
-    """The batch joins the axis of a letter: one that every batched input and every output has, and that may be split."""
+    """Rule that joins the batch to an axis of all batched inputs and outputs that may be split.
+    """
     op = batch.op
     if op.axes is None or not batch.outs:
         return None
@@ -136,12 +147,13 @@ def folded(batch: Batch) -> Callable | None:
 
 def _fold(batch: Batch, letter: str, ins: list[str], outs: list[str]) -> Callable | None:
     op, n = batch.op, batch.size
-    grown = [_grown(s, term, letter, n) for s, term in zip(batch.specs, ins)]
-    wanted = [_grown(s, term, letter, n) for s, term in zip(batch.outs, outs)]
+    grown = [_multiply_axis(s, term, letter, n) for s, term in zip(batch.specs, ins)]
+    wanted = [_multiply_axis(s, term, letter, n) for s, term in zip(batch.outs, outs)]
     attrs = batch.attrs
     try:
         if op.localize is not None:
-            names = op.bind(grown, attrs, out=wanted[0], full=batch.specs[0].shape, full_out=batch.outs[0].shape)
+            names = op.bind(grown, attrs, out=wanted[0], full=batch.specs[0].shape,
+                            full_out=batch.outs[0].shape)
             changed = op.ask(op.localize, names)
             attrs = tuple(changed.get(name, value) for name, value in zip(op.attrs, attrs))
         if [*op.infer(grown, attrs)] != wanted:
@@ -163,42 +175,44 @@ def _with(batch: Batch, ins: list[str], letter: str) -> list:
     return [w if letter in term else x for x, w, term in zip(batch.inputs, batch.whole(), ins)]
 
 
-def _grown(spec: Spec, term: str, letter: str, n: int) -> Spec:
+def _multiply_axis(spec: Spec, term: str, letter: str, n: int) -> Spec:
     return Spec(tuple(k * n if c == letter else k for c, k in zip(term, spec.shape)), spec.dtype)
 
 
 def _join(x, at: int):
-    """(n, ..., k, ...) as (..., n * k, ...), where k is the axis `at` behind the batch."""
+    """Reshape (n, ..., k, ...) to (..., n * k, ...), where k is the axis `at` after the batch."""
     shape = tuple(x.shape[1:])
-    x = _TRANSPOSE.call((x,), ((*range(1, at + 1), 0, *range(at + 1, x.ndim)),))
-    return _RESHAPE.call((x,), ((*shape[:at], x.shape[at] * shape[at], *shape[at + 1:]),))
+    x = view.transpose.call((x,), ((*range(1, at + 1), 0, *range(at + 1, x.ndim)),))
+    return view.reshape.call((x,), ((*shape[:at], x.shape[at] * shape[at], *shape[at + 1:]),))
 
 
 def _apart(y, at: int, n: int):
-    """The way back."""
+    """Undo `_join`."""
     shape = tuple(y.shape)
-    y = _RESHAPE.call((y,), ((*shape[:at], n, shape[at] // n, *shape[at + 1:]),))
-    return _TRANSPOSE.call((y,), ((at, *(i for i in range(y.ndim) if i != at)),))
+    y = view.reshape.call((y,), ((*shape[:at], n, shape[at] // n, *shape[at + 1:]),))
+    return view.transpose.call((y,), ((at, *(i for i in range(y.ndim) if i != at)),))
 
 
 def looped(batch: Batch) -> tuple:
-    """A call for each element of the batch."""
+    """Rule that makes a call for each element of the batch."""
     def element(x, b, k):
         if not b:
             return x
         start, stop = (k, *(0,) * (x.ndim - 1)), (k + 1, *x.shape[1:])
-        return _RESHAPE.call((_SLICE.call((x,), (start, stop, (1,) * x.ndim)),), (tuple(x.shape[1:]),))
+        row = concat_ops.slice.call((x,), (start, stop, (1,) * x.ndim))
+        return view.reshape.call((row,), (tuple(x.shape[1:]),))
 
-    rows = [_answers(batch.op.call(tuple(element(x, b, k) for x, b in zip(batch.inputs, batch.batched)), batch.attrs))
+    rows = [_answers(batch.op.call(tuple(element(x, b, k) for x, b in zip(batch.inputs, batch.batched)),
+                                   batch.attrs))
             for k in range(batch.size)]
-    return tuple(stacked([row[i] for row in rows]) if rows else _CONSTANT.call((), ((0, *s.shape), 0, s.dtype))
-                 for i, s in enumerate(batch.outs))
+    return tuple(stacked([row[i] for row in rows]) if rows else
+                 view.constant.call((), ((0, *s.shape), 0, s.dtype)) for i, s in enumerate(batch.outs))
 
 
 def stacked(rows: Sequence):
-    """Values of one shape, one behind the other along a new axis in front."""
-    rows = tuple(_RESHAPE.call((r,), ((1, *r.shape),)) for r in rows)
-    return _CONCAT.call(rows, (0,)) if len(rows) > 1 else rows[0]
+    """Stack values of one shape along a new first axis."""
+    rows = tuple(view.reshape.call((r,), ((1, *r.shape),)) for r in rows)
+    return concat_ops.concat.call(rows, (0,)) if len(rows) > 1 else rows[0]
 
 
 RULES = (elementwise, leading, folded, repeated)          # in the order they are tried

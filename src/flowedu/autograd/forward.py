@@ -1,9 +1,9 @@
-"""Differentiating on the way forward, without a tape: an interpreter of values that carry their rate of change.
+"""Forward-mode differentiation without a tape: an interpreter of values with their rate of change.
 
     rate = derivative(lambda x: x * flow.math.sin(x), x)        # at every element of x
 
-Reverse mode keeps values until backward comes; this keeps nothing, and costs one pass for each input. It is chapter 2's
-example of a way of running that the library does not know.
+Reverse mode stores values until the backward pass; forward mode stores nothing, and needs one pass for each
+input. It is chapter 2's example of an interpreter that the library does not know.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from flowedu.errors import UnsupportedError
 
 
 class Dual(Value):
-    """A value, and the rate at which it changes when the input of the whole function does."""
+    """Value with its rate of change with respect to the input of the whole function."""
 
     __slots__ = ("rate", "value")
 
@@ -34,9 +34,9 @@ class Forward:
     """The interpreter: Duals go into an op, and a Dual comes out. Calls without one are passed on."""
 
     def run(self, op: Op, inputs: tuple, attrs: tuple):
-        """The answer to one call: its value, computed below, and its rate, by the rule of the op.
+        """Compute the value of a call below this interpreter, and its rate by the rule of the op.
 
-        Raises UnsupportedError: there is no rule for this op.
+        Raises UnsupportedError if the op has no rule.
         """
         if not any(isinstance(x, Dual) for x in inputs):
             return call_below(op, inputs, attrs)
@@ -59,11 +59,12 @@ class Forward:
 
 
 def no_rule(op: Op) -> UnsupportedError:
-    return UnsupportedError(f"forward: no rule for the rate of {op.name}", expected="add, sub, mul, neg, sin, exp",
+    return UnsupportedError(f"forward: no rule for the rate of {op.name}",
+                            expected="add, sub, mul, neg, sin, exp",
                             got=op.signature, fix="flow.grad differentiates backwards, through every op")
 
 
 def derivative(f: Callable, x):
-    """f'(x) at every element of the tensor x, for an f made of + - * neg, sin and exp that works element by element."""
+    """Return f'(x) at every element of the tensor x, for an elementwise f made of + - * neg, sin, and exp."""
     with interpreter(Forward()):
         return f(Dual(x, x * 0 + 1)).rate

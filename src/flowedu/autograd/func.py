@@ -25,18 +25,16 @@ from flowedu.autograd.trees import leaves, mapped, rebuilt
 from flowedu.core.eager.arrays import from_numpy
 from flowedu.core.eager.dispatch import is_grad_enabled
 from flowedu.core.eager.tensor import Tensor
+from flowedu.core.ops import view
 from flowedu.core.ops.call import current_interpreter, interpreter
-from flowedu.core.ops.define import REGISTRY
 from flowedu.core.ops.promote import cast
 from flowedu.core.ops.reverse import Recorder, reverse
 from flowedu.errors import ArgumentError, CallError, ShapeError, UnsupportedError
 from flowedu.tensor.autograd import grad as tape_grad
 from flowedu.tensor.modes import enable_grad
 
-_CONSTANT, _IDENTITY, _RESHAPE = map(REGISTRY.__getitem__, ("constant", "identity", "reshape"))
 
-
-# ---- a function run once, and its gradients
+# ---- one run of a function, and its gradients
 class Calls(Recorder):
     """Recorder of calls while gradients are computed.
 
@@ -59,8 +57,10 @@ class Calls(Recorder):
 
     def check(self, x: Tensor) -> None:
         if self.epochs.get(id(x), x.epoch) != x.epoch:
-            raise UnsupportedError("func: a value is written in place inside vmap, where its gradient is taken",
-                                   expected="new values", got=f"a tensor of shape {tuple(x.shape)}", fix="y = y + x")
+            raise UnsupportedError("func: a value is written in place inside vmap, where its gradient "
+                                   "is taken",
+                                   expected="new values", got=f"a tensor of shape {tuple(x.shape)}",
+                                   fix="y = y + x")
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def _unrecorded(recorder: Calls) -> Iterator[None]:
 
 
 def _zeros(x: Tensor) -> Tensor:
-    return _CONSTANT.call((), (x._sizes(), 0, x.dtype))
+    return view.constant.call((), (x._sizes(), 0, x.dtype))
 
 
 def _or_zeros(found: Sequence[Tensor | None], xs: Sequence[Tensor]) -> list[Tensor]:
@@ -82,9 +82,10 @@ def _or_zeros(found: Sequence[Tensor | None], xs: Sequence[Tensor]) -> list[Tens
 
 
 class Trace:
-    """One run of f(*xs). result: its result; pull(seeds): the gradient of each x for the gradients `seeds` of
-    the result's leaves. own: the tensors that belong to this run on the tape, to detect other values that
-    require a gradient.
+    """One run of f(*xs).
+
+    result: its result. pull(seeds): the gradient of each x for the gradients `seeds` of the result's leaves.
+    own: the tensors that belong to this run on the tape, to detect other values that require a gradient.
     """
 
     def __init__(self, f: Callable, xs: Sequence[Tensor], own: Sequence[Tensor] = ()):
@@ -96,13 +97,13 @@ class Trace:
                                     fix="argnums says which arguments to differentiate")
         self.calls = None if current_interpreter() is None else Calls()
         with enable_grad(), nullcontext() if self.calls is None else interpreter(self.calls):
-            self.fresh = [_IDENTITY.call((x,), ()) if self.calls is not None or x.requires_grad else
+            self.fresh = [view.identity.call((x,), ()) if self.calls is not None or x.requires_grad else
                           x.detach().requires_grad_() for x in xs]
             self.result = f(*self.fresh)
             self.outs = [y for y in leaves(self.result) if isinstance(y, Tensor)]
         self.own = [*own, *self.fresh]
         if self.calls is None:
-            self.keep = any(x.requires_grad for x in xs) or _others(self.outs, {id(x) for x in self.own})
+            self.keep = any(x.requires_grad for x in xs) or _has_others(self.outs, {id(x) for x in self.own})
         else:
             for y in self.outs:
                 self.calls.check(y)
@@ -121,14 +122,16 @@ class Trace:
         return _or_zeros(found, self.xs)
 
     def value(self, tree: Any) -> Any:
-        """A part of the result without the history that is ours alone."""
-        return tree if self.calls is not None or self.keep else mapped(
-            lambda y: y.detach() if isinstance(y, Tensor) else y, tree)
+        """Return a part of the result without the history that belongs to this run alone."""
+        if self.calls is not None or self.keep:
+            return tree
+        return mapped(lambda y: y.detach() if isinstance(y, Tensor) else y, tree)
 
 
-def _others(outs: Sequence[Tensor], own: set[int]) -> bool:
-    """Return True if the results depend on a value on the tape that requires a gradient and is not our
-    own.
+def _has_others(outs: Sequence[Tensor], own: set[int]) -> bool:
+    """Return True if the results depend on a value that is not our own and requires a gradient.
+
+    Only values on the tape count.
     """
     todo, seen = [y if y.grad_fn is None else y.grad_fn for y in outs if y.requires_grad], set()
     while todo:
@@ -155,12 +158,13 @@ def _aux(result: Any, has_aux: bool, what: str) -> tuple[Any, Any]:
     return result
 
 
-def _chosen(args: tuple, argnums: int | Sequence[int], what: str) -> tuple[Any, Callable]:
-    """(the arguments that are differentiated, put(others): all arguments with those in their place)."""
+def _select_arguments(args: tuple, argnums: int | Sequence[int], what: str) -> tuple[Any, Callable]:
+    """Return (the differentiated arguments, put(others): all arguments with `others` substituted for them).
+    """
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     if not all(-len(args) <= k < len(args) for k in numbers):
-        raise ArgumentError(f"{what}: argnums names no argument", expected=f"numbers below {len(args)}", got=repr(argnums),
-                            fix="arguments that are differentiated come by their place")
+        raise ArgumentError(f"{what}: argnums names no argument", expected=f"numbers below {len(args)}",
+                            got=repr(argnums), fix="arguments that are differentiated come by their place")
     numbers = tuple(k % len(args) for k in numbers)
     chosen = args[numbers[0]] if isinstance(argnums, int) else tuple(args[k] for k in numbers)
 
@@ -171,8 +175,9 @@ def _chosen(args: tuple, argnums: int | Sequence[int], what: str) -> tuple[Any, 
     return chosen, put
 
 
-def _split(func: Callable, chosen: Any, put: Callable, kwargs: Mapping, has_aux: bool, what: str) -> tuple[Callable, list]:
-    """(func of the chosen leaves, where what only comes along is put)."""
+def _split(func: Callable, chosen: Any, put: Callable, kwargs: Mapping, has_aux: bool,
+           what: str) -> tuple[Callable, list]:
+    """Return (func of the differentiated leaves, these leaves); other leaves are constants."""
     aux: list = []
 
     def f(*xs):
@@ -186,19 +191,21 @@ def _split(func: Callable, chosen: Any, put: Callable, kwargs: Mapping, has_aux:
 def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
     """Return a function of the same arguments that returns (the gradient, func's value).
 
-    func: returns one number. With has_aux it returns (the number, an auxiliary value), and the result is
-    (gradient, (value, aux)). argnums: the index or indices of the arguments to differentiate.
+    Args:
+        func: function that returns one number, or with has_aux (the number, an auxiliary value).
+        argnums: index or indices of the differentiated arguments.
+        has_aux: return (gradient, (value, aux)).
     """
     @functools.wraps(func)
     def both(*args, **kwargs):
-        chosen, put = _chosen(args, argnums, "grad")
+        chosen, put = _select_arguments(args, argnums, "grad")
         f, aux = _split(func, chosen, put, kwargs, has_aux, "grad")
         trace = Trace(f, leaves(chosen))
         y = trace.result
         if not isinstance(y, Tensor) or y.ndim:
             raise ShapeError("grad: the function must return one number", expected="a 0-dim tensor",
-                             got=f"a tensor of shape {tuple(y.shape)}" if isinstance(y, Tensor) else type(y).__name__,
-                             fix="sum it; jacrev takes derivatives of more")
+                             got=f"a tensor of shape {tuple(y.shape)}" if isinstance(y, Tensor)
+                             else type(y).__name__, fix="sum it; jacrev takes derivatives of more")
         found = rebuilt(chosen, trace.pull([_ones(y)]))
         value = trace.value(y)
         return found, ((value, trace.value(aux[0])) if has_aux else value)
@@ -207,13 +214,25 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
 
 
 def value_and_grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
-    """grad_and_value, the value first."""
+    """Return a function of the same arguments that returns (func's value, the gradient).
+
+    Args:
+        func: function that returns one number, or with has_aux (the number, an auxiliary value).
+        argnums: index or indices of the differentiated arguments.
+        has_aux: return ((value, aux), gradient).
+    """
     both = grad_and_value(func, argnums, has_aux)
     return functools.wraps(func)(lambda *args, **kwargs: both(*args, **kwargs)[::-1])
 
 
 def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
-    """A function of the same arguments that gives func's gradient; with has_aux (the gradient, aux). See grad_and_value."""
+    """Return a function of the same arguments that returns func's gradient.
+
+    Args:
+        func: function that returns one number, or with has_aux (the number, an auxiliary value).
+        argnums: index or indices of the differentiated arguments.
+        has_aux: return (gradient, aux).
+    """
     both = grad_and_value(func, argnums, has_aux)
 
     @functools.wraps(func)
@@ -225,12 +244,19 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
 
 
 def _ones(y: Tensor) -> Tensor:
-    return _CONSTANT.call((), (y._sizes(), 1, y.dtype))
+    return view.constant.call((), (y._sizes(), 1, y.dtype))
 
 
 def vjp(func: Callable, *primals, has_aux: bool = False):
-    """(func(*primals), pull), with has_aux and aux behind. pull(cotangents): those, shaped as the result, times the
-    Jacobian: a tuple with one for each of the primals."""
+    """Return (func(*primals), pull), where pull(cotangents) is the vector-Jacobian product.
+
+    The product is a tuple with one tensor per primal.
+
+    Args:
+        func: function of tensors.
+        *primals: arguments.
+        has_aux: func returns (result, aux), and aux is returned as a third result.
+    """
     f, aux = _split(func, primals, lambda xs: xs, {}, has_aux, "vjp")
     trace = Trace(f, leaves(primals))
 
@@ -243,18 +269,30 @@ def vjp(func: Callable, *primals, has_aux: bool = False):
 
 def _fitting(what: str, given: list, wanted: Sequence[Tensor]) -> list:
     if [tuple(x.shape) for x in given] != [tuple(y.shape) for y in wanted]:
-        raise ShapeError(f"{what}: the vectors do not fit", expected=", ".join(str(tuple(y.shape)) for y in wanted),
-                         got=", ".join(str(tuple(x.shape)) for x in given), fix="one of the same shape for each tensor")
+        raise ShapeError(f"{what}: the vectors do not fit",
+                         expected=", ".join(str(tuple(y.shape)) for y in wanted),
+                         got=", ".join(str(tuple(x.shape)) for x in given),
+                         fix="one of the same shape for each tensor")
     return given
 
 
 def _pushed(trace: Trace) -> Trace:
-    """The trace of u -> u times the Jacobian, which is linear in u: its own gradient is the Jacobian times a vector."""
+    """Return the trace of u -> u times the Jacobian.
+
+    It is linear, so its gradient is the Jacobian times a vector.
+    """
     return Trace(lambda *us: trace.pull(us), [_zeros(y) for y in trace.outs], trace.own)
 
 
 def jvp(func: Callable, primals: tuple, tangents: tuple, *, has_aux: bool = False):
-    """(func(*primals), the Jacobian times the tangents), with has_aux and aux behind."""
+    """Return (func(*primals), the Jacobian times the tangents).
+
+    Args:
+        func: function of tensors.
+        primals: arguments, a tuple.
+        tangents: a tensor for each primal, of the same shape.
+        has_aux: func returns (result, aux), and aux is returned as a third result.
+    """
     f, aux = _split(func, tuple(primals), lambda xs: xs, {}, has_aux, "jvp")
     trace = Trace(f, leaves(tuple(primals)))
     rates = rebuilt(trace.result, _pushed(trace).pull(_fitting("jvp", leaves(tuple(tangents)), trace.xs)))
@@ -270,10 +308,11 @@ def _unit(x: Tensor, k: int) -> Tensor:
 
 
 def _rows(pull: Callable, seeds: Sequence[Tensor], count: int) -> list[list[Tensor]]:
-    """For each element of each seed what pull gives of one there and zeros elsewhere: tensors (elements, ...)."""
+    """Return pull(e) for each unit vector e of each seed, stacked as tensors (elements, ...)."""
     table = []
     for i, s in enumerate(seeds):
-        rows = [pull([_unit(t, k) if i == j else _zeros(t) for j, t in enumerate(seeds)]) for k in range(s.numel())]
+        rows = [pull([_unit(t, k) if i == j else _zeros(t) for j, t in enumerate(seeds)])
+                for k in range(s.numel())]
         table.append([stacked([r[m] for r in rows]) if rows else None for m in range(count)])
     return table
 
@@ -283,7 +322,7 @@ def _jacobian(func: Callable, argnums: int | tuple[int, ...], has_aux: bool, for
 
     @functools.wraps(func)
     def jacobian(*args, **kwargs):
-        chosen, put = _chosen(args, argnums, what)
+        chosen, put = _select_arguments(args, argnums, what)
         f, aux = _split(func, chosen, put, kwargs, has_aux, what)
         trace = Trace(f, leaves(chosen))
         ys, xs = trace.outs, trace.xs
@@ -291,10 +330,10 @@ def _jacobian(func: Callable, argnums: int | tuple[int, ...], has_aux: bool, for
         def entry(rows: Tensor | None, y: Tensor, x: Tensor) -> Tensor:
             shape = (*y._sizes(), *x._sizes())
             if rows is None:
-                return _CONSTANT.call((), (shape, 0, x.dtype))
+                return view.constant.call((), (shape, 0, x.dtype))
             if forward:
                 rows = rows.permute(*range(1, rows.ndim), 0)
-            return _RESHAPE.call((rows,), (shape,))
+            return view.reshape.call((rows,), (shape,))
 
         if forward:
             columns = _rows(_pushed(trace).pull, xs, len(ys))
@@ -309,20 +348,44 @@ def _jacobian(func: Callable, argnums: int | tuple[int, ...], has_aux: bool, for
 
 
 def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False) -> Callable:
-    """A function of the same arguments that gives func's Jacobian, (*result's shape, *argument's shape) for each result and
-    argument; by one gradient for each element of the result."""
+    """Return a function of the same arguments that returns func's Jacobian.
+
+    It computes one gradient per element of the result.
+
+    Args:
+        func: function of tensors.
+        argnums: index or indices of the differentiated arguments.
+        has_aux: func returns (result, aux), and (Jacobian, aux) is returned.
+
+    Shape:
+        (*shape of the result, *shape of the argument) for each result and argument.
+    """
     return _jacobian(func, argnums, has_aux, False)
 
 
 def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
-    """jacrev, by one product for each element of the arguments: for few of them and large results."""
+    """Return a function of the same arguments that returns func's Jacobian, in forward mode.
+
+    It computes one product per element of the arguments, and is faster than jacrev for few arguments and
+    large results.
+
+    Args:
+        func: function of tensors.
+        argnums: index or indices of the differentiated arguments.
+        has_aux: func returns (result, aux), and (Jacobian, aux) is returned.
+    """
     return _jacobian(func, argnums, has_aux, True)
 
 
 def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
-    """A function of the same arguments that gives the second derivatives of func: jacfwd(jacrev(func))."""
+    """Return a function that computes the second derivatives of func: jacfwd(jacrev(func)).
+
+    Args:
+        func: function that returns one number.
+        argnums: index or indices of the differentiated arguments.
+    """
     return jacfwd(jacrev(func, argnums), argnums)
 
 
-__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "stack_module_state",
-           "value_and_grad", "vjp", "vmap"]
+__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
+           "stack_module_state", "value_and_grad", "vjp", "vmap"]

@@ -1,4 +1,4 @@
-"""Function: an operation with a backward of its own.
+"""Function: an operation with a user-defined backward.
 
     class Cube(flow.autograd.Function):
         @staticmethod
@@ -45,7 +45,7 @@ class Context:
         self._saved: Callable[[], tuple] | None = None
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep inputs or outputs (or None) for backward, safely: a later in-place change of one is noticed."""
+        """Save inputs or outputs (or None) for backward; a later in-place change of one is detected."""
         for t in tensors:
             if t is not None and not isinstance(t, Tensor):
                 raise CallError("save_for_backward can only save variables", expected="tensors or None",
@@ -54,17 +54,17 @@ class Context:
 
     @property
     def saved_tensors(self) -> tuple:
-        """What save_for_backward kept. In a differentiated backward they have the history they had."""
+        """Tensors of save_for_backward, with their history in a differentiated backward."""
         return self._to_save if self._saved is None else self._saved()
 
-    saved_variables = saved_tensors                       # as programs for the first PyTorchs call it
+    saved_variables = saved_tensors                       # name in early versions of PyTorch
 
     def mark_non_differentiable(self, *outputs: Tensor) -> None:
-        """These outputs get no gradient: say so for indices and masks."""
+        """Mark outputs, such as indices and masks, that get no gradient."""
         self._plain = {id(t) for t in outputs}
 
     def mark_dirty(self, *inputs: Tensor) -> None:
-        """forward changed these inputs in place, and returns them."""
+        """Mark inputs that forward changes in place and returns."""
         self._dirty = inputs
 
     def set_materialize_grads(self, value: bool) -> None:
@@ -73,20 +73,23 @@ class Context:
 
 
 class _Call(Custom):
-    """The node of one call of a Function."""
+    """Tape node of one call of a Function."""
 
     def __init__(self, cls: type, ctx: Context, inputs: list, which: list[int], nargs: int):
         super().__init__(cls.__name__, inputs)
-        self.cls, self.ctx, self.which, self.nargs = cls, ctx, which, nargs
+        self.cls, self.ctx = cls, ctx
+        self.which, self.nargs = which, nargs
         self.specs: list = []                            # (shape, dtype) of the outputs
-        self.slots: tuple = ()                           # of save_for_backward: ("in" | "out" | "free", number) or None
+        # Of save_for_backward: ("in" | "out" | "free", number) or None.
+        self.slots: tuple = ()
         self.node_saved: tuple = ()
         self.freed = False
 
     def saved(self, node) -> tuple:
         if self.freed or node.saved is None:
-            raise GradientError(f"{self.name}: saved_tensors were freed by an earlier backward. Maybe you try to backward "
-                                "through the node a second time", fix="pass retain_graph=True to the earlier backward")
+            raise GradientError(f"{self.name}: saved_tensors were freed by an earlier backward. Maybe you "
+                                f"try to backward through the node a second time",
+                                fix="pass retain_graph=True to the earlier backward")
         values, found = iter(s if isinstance(s, Tensor) else s.unpack() for s in node.saved), []
         for slot in self.slots:
             t = None if slot is None else next(values)
@@ -106,28 +109,30 @@ class _Call(Custom):
     def backward(self, node, douts):
         self.ctx._saved = functools.partial(self.saved, node)
         if self.ctx._materialize:
-            douts = [zeros(*spec) if d is None and spec is not None else d for d, spec in zip(douts, self.specs)]
+            douts = [zeros(*spec) if d is None and spec is not None else d
+                     for d, spec in zip(douts, self.specs)]
         try:
             found = self.cls.backward(self.ctx, *douts)
         finally:
-            self.ctx._saved = None                       # or node, call and context would keep each other
+            # Otherwise node, call, and context would form a cycle.
+            self.ctx._saved = None
         found = list(found) if isinstance(found, (tuple, list)) else [found]
         if len(found) > self.nargs and all(g is None for g in found[self.nargs:]):
             found = found[:self.nargs]
         if len(found) != self.nargs:
             raise GradientError(f"function {self.name}Backward returned an incorrect number of gradients",
-                                expected=f"{self.nargs}, one for each argument of forward", got=str(len(found)),
-                                fix="return None for arguments that are not tensors")
+                                expected=f"{self.nargs}, one for each argument of forward",
+                                got=str(len(found)), fix="return None for arguments that are not tensors")
         grads = []
         for i, shape in zip(self.which, self.shapes):
             g = found[i]
             if g is not None and not isinstance(g, Tensor):
-                raise GradientError(f"function {self.name}Backward returned something else than a tensor for argument {i}",
-                                    expected="a tensor or None", got=type(g).__name__)
+                raise GradientError(f"function {self.name}Backward returned something else than a tensor for "
+                                    f"argument {i}", expected="a tensor or None", got=type(g).__name__)
             if g is not None and tuple(g.shape) != shape and not _broadcasts(shape, tuple(g.shape)):
-                raise GradientError(f"function {self.name}Backward returned an invalid gradient at index {i} - got "
-                                    f"{list(g.shape)} but expected shape compatible with {list(shape)}",
-                                    expected=str(shape), got=str(tuple(g.shape)))
+                raise GradientError(f"function {self.name}Backward returned an invalid gradient at index "
+                                    f"{i} - got {list(g.shape)} but expected shape compatible with "
+                                    f"{list(shape)}", expected=str(shape), got=str(tuple(g.shape)))
             grads.append(g)
         return grads
 
@@ -142,11 +147,12 @@ def _broadcasts(shape: tuple, to: tuple) -> bool:
 
 
 class Function:
-    """Base of operations with a backward of their own: define static methods `forward(ctx, *args)` and
-    `backward(ctx, *gradients of the outputs)`, and call `apply`. Instead of `forward(ctx, *args)` there may be
-    `forward(*args)` and `setup_context(ctx, inputs, output)`.
+    """Base class of operations with a user-defined backward.
 
-    backward returns a gradient, or None, for every argument of forward. Written with ops it can be differentiated again.
+    Define the static methods `forward(ctx, *args)` and `backward(ctx, *gradients of the outputs)`, and call
+    `apply`. `forward(*args)` and `setup_context(ctx, inputs, output)` can replace `forward(ctx, *args)`.
+    backward returns a gradient, or None, for every argument of forward; a backward written with ops can be
+    differentiated again.
     """
 
     @staticmethod
@@ -161,15 +167,17 @@ class Function:
 
     @staticmethod
     def setup_context(ctx: Context, inputs: tuple, output):
-        """Save what backward needs: defined in subclasses whose forward takes no ctx, and called after
-        forward.
+        """Save the values that backward needs.
+
+        Subclasses whose forward takes no ctx define this method. It is called after forward.
 
         Args:
             ctx: the context that backward gets.
             inputs: the arguments of forward, as a tuple.
             output: the result of forward.
         """
-        raise CallError("Function: setup_context is not defined", got="none", fix="define it, or let forward take ctx",
+        raise CallError("Function: setup_context is not defined", got="none",
+                        fix="define it, or let forward take ctx",
                         expected="@staticmethod def setup_context(ctx, inputs, output)")
 
     @classmethod
@@ -182,18 +190,20 @@ class Function:
 
     @classmethod
     def apply(cls, *args):
-        """forward(ctx, *args), recorded for backward."""
+        """Call forward(ctx, *args) and record it for backward."""
         if current_interpreter() is not None:
             if any(isinstance(a, Tensor) and a.requires_grad for a in args) and is_grad_enabled():
-                raise LazyTensorError(f"{cls.__name__}.apply: a Function with a backward of its own cannot be part of an "
-                                      "nn.Graph that trains", expected="ops", got="autograd.Function in build()",
+                raise LazyTensorError(f"{cls.__name__}.apply: a Function with a backward of its own cannot "
+                                      f"be part of an nn.Graph that trains", expected="ops",
+                                      got="autograd.Function in build()",
                                       fix="compute it from ops, whose gradients the graph knows")
             return cls._run(Context(), args)
         ctx = Context()
         which = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
         inputs = [args[i] for i in which]
         wants = is_grad_enabled() and any(x.requires_grad for x in inputs)
-        ctx.needs_input_grad = tuple(isinstance(a, Tensor) and is_grad_enabled() and a.requires_grad for a in args)
+        ctx.needs_input_grad = tuple(isinstance(a, Tensor) and is_grad_enabled() and a.requires_grad
+                                     for a in args)
         call = _Call(cls, ctx, inputs, which, len(args))
         edges = tuple(_edge_twin(x) for x in inputs) if wants else ()
         with no_grad():
@@ -212,7 +222,7 @@ class Function:
 
 
 def _edge_twin(x: Tensor) -> Tensor:
-    """x as an input of the node: forward may change x itself in place."""
+    """Return a stand-in of x as an input of the node, because forward may change x itself in place."""
     x.refresh_view()
     return x if x.node is None else twin(x)
 
@@ -222,15 +232,24 @@ def _record(cls, ctx: Context, call: _Call, edges: tuple, inputs: list, result, 
     for t in ctx._dirty:
         check_writable(t, cls.__name__)
     fresh = []
-    for t in outputs:                                    # an input handed through becomes an output of its own
+    for t in outputs:                                    # a returned input becomes a separate output
         if isinstance(t, Tensor) and id(t) not in dirty and any(t is x for x in inputs):
             t = tensor_alias(t)
         fresh.append(t)
     number_in = {id(x): i for i, x in enumerate(inputs)}
     number_out = {id(t): i for i, t in enumerate(outputs) if isinstance(t, Tensor) and id(t) in dirty or
                   isinstance(t, Tensor) and id(t) not in number_in}
-    call.slots = tuple(None if t is None else ("out", number_out[id(t)]) if id(t) in number_out else
-                       ("in", number_in[id(t)]) if id(t) in number_in else ("free", 0) for t in ctx._to_save)
+
+    def slot_of(tensor):
+        if tensor is None:
+            return None
+        if id(tensor) in number_out:
+            return "out", number_out[id(tensor)]
+        if id(tensor) in number_in:
+            return "in", number_in[id(tensor)]
+        return "free", 0
+
+    call.slots = tuple(slot_of(t) for t in ctx._to_save)
     saved = tuple(tensor_alias(t) for t in ctx._to_save if t is not None)
     call.outputs = len(fresh)
     call.specs = [(tuple(t.shape), t.dtype) if isinstance(t, Tensor) else None for t in fresh]
@@ -239,7 +258,8 @@ def _record(cls, ctx: Context, call: _Call, edges: tuple, inputs: list, result, 
     for i, (t, given) in enumerate(zip(fresh, outputs)):
         if isinstance(t, Tensor) and id(given) not in ctx._plain:
             if t._base is not None and id(given) not in dirty:
-                t = fresh[i] = tensor_alias(t)           # not a view of the input any more: the history is ours
+                # No longer a view of the input: the history is the Function's.
+                t = fresh[i] = tensor_alias(t)
             if id(given) in dirty and t.link is not None:
                 output = tensor_alias(t)
                 set_history(output, node, i)
@@ -254,7 +274,13 @@ def _record(cls, ctx: Context, call: _Call, edges: tuple, inputs: list, result, 
 
 
 def once_differentiable(backward: Callable) -> Callable:
-    """Decorator for a backward that cannot be differentiated: computed without history, and an error says so later."""
+    """Decorate a backward that cannot be differentiated.
+
+    It runs without history, and a second derivative raises an error.
+
+    Args:
+        backward: the static method backward.
+    """
     @functools.wraps(backward)
     def once(ctx, *grads):
         if not is_grad_enabled():
@@ -281,8 +307,8 @@ class _Once(Custom):
         super().__init__("once_differentiable", inputs)
 
     def backward(self, node, douts):
-        raise GradientError("trying to differentiate twice a function that was marked with @once_differentiable",
-                            fix="write its backward with ops, without the decorator")
+        raise GradientError("trying to differentiate twice a function that was marked with "
+                            "@once_differentiable", fix="write its backward with ops, without the decorator")
 
 
 __all__ = ["Context", "Function", "once_differentiable"]

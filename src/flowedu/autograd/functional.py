@@ -7,13 +7,12 @@ import numpy as np
 
 from flowedu.core.eager.arrays import from_numpy
 from flowedu.core.eager.tensor import Tensor
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops import concat as concat_ops
+from flowedu.core.ops import view
 from flowedu.errors import ArgumentError
 from flowedu.tensor.autograd import grad
 from flowedu.tensor.modes import enable_grad
 from flowedu.tensor.overwriting import zeros
-
-_IDENTITY, _RESHAPE = REGISTRY["identity"], REGISTRY["reshape"]
 
 
 def _tuple(x) -> tuple:
@@ -21,9 +20,9 @@ def _tuple(x) -> tuple:
 
 
 def _leaves(inputs: tuple, create_graph: bool) -> tuple:
-    """The inputs as values gradients are taken of: connected to the caller's with create_graph."""
-    return tuple(_IDENTITY.call((x,), ()) if create_graph and x.requires_grad else x.detach().requires_grad_()
-                 for x in inputs)
+    """Return the inputs as differentiable values, connected to the caller's if create_graph."""
+    return tuple(view.identity.call((x,), ()) if create_graph and x.requires_grad else
+                 x.detach().requires_grad_() for x in inputs)
 
 
 def _or_zeros(found, values) -> tuple:
@@ -31,14 +30,23 @@ def _or_zeros(found, values) -> tuple:
 
 
 def _stack(rows: list, shape: tuple) -> Tensor:
-    flat = [_RESHAPE.call((r,), ((1, r.numel()),)) for r in rows]
-    y = REGISTRY["concat"].call(tuple(flat), (0,)) if len(flat) > 1 else flat[0]
-    return _RESHAPE.call((y,), (shape,))
+    flat = [view.reshape.call((r,), ((1, r.numel()),)) for r in rows]
+    y = concat_ops.concat.call(tuple(flat), (0,)) if len(flat) > 1 else flat[0]
+    return view.reshape.call((y,), (shape,))
 
 
 def jacobian(func: Callable, inputs, create_graph: bool = False, strict: bool = False):
-    """d output / d input: for each output and input a tensor of shape output.shape + input.shape. Nested in tuples where
-    there are several: outputs first, then inputs."""
+    """Return the Jacobian of a function, nested in tuples for several outputs and inputs (outputs first).
+
+    Args:
+        func: function of tensors.
+        inputs: tensor or tuple of tensors.
+        create_graph: record the computation, so that it can be differentiated.
+        strict: raise if an output is independent of an input; False: return zeros.
+
+    Shape:
+        (*shape of the output, *shape of the input).
+    """
     args = _tuple(inputs)
     with enable_grad():
         leaves = _leaves(args, create_graph)
@@ -62,8 +70,16 @@ def jacobian(func: Callable, inputs, create_graph: bool = False, strict: bool = 
 
 
 def hessian(func: Callable, inputs, create_graph: bool = False):
-    """The second derivatives of a function with one number as its result: for inputs x and z a tensor of shape
-    x.shape + z.shape."""
+    """Return the second derivatives of a function with one number as its result.
+
+    Args:
+        func: function of tensors.
+        inputs: tensor or tuple of tensors.
+        create_graph: record the computation, so that it can be differentiated.
+
+    Shape:
+        (*shape of x, *shape of z) for inputs x and z.
+    """
     def slopes(*xs):
         y = func(*xs)
         if y.numel() != 1:
@@ -77,17 +93,34 @@ def hessian(func: Callable, inputs, create_graph: bool = False):
 
 
 def vjp(func: Callable, inputs, v=None, create_graph: bool = False):
-    """(func(*inputs), v times the Jacobian)."""
+    """Return (func(*inputs), the vector v times the Jacobian).
+
+    Args:
+        func: function of tensors.
+        inputs: tensor or tuple of tensors.
+        v: tensor of the output's shape; default: 1, for one number.
+        create_graph: record the computation, so that it can be differentiated.
+    """
     with enable_grad():
         leaves = _leaves(_tuple(inputs), create_graph)
         y = func(*leaves)
         found = _or_zeros(grad(y, leaves, v, create_graph=create_graph, allow_unused=True), leaves)
     out = tuple(t if create_graph else t.detach() for t in _tuple(y))
-    return out if isinstance(y, (tuple, list)) else out[0], found if isinstance(inputs, (tuple, list)) else found[0]
+    return (out if isinstance(y, (tuple, list)) else out[0], found if isinstance(inputs, (tuple, list))
+            else found[0])
 
 
 def jvp(func: Callable, inputs, v=None, create_graph: bool = False):
-    """(func(*inputs), the Jacobian times v), by differentiating the product u -> u times the Jacobian, linear in u."""
+    """Return (func(*inputs), the Jacobian times the vector v).
+
+    It differentiates the product u -> u times the Jacobian, which is linear in u.
+
+    Args:
+        func: function of tensors.
+        inputs: tensor or tuple of tensors.
+        v: tensor of the input's shape; default: 1, for one number.
+        create_graph: record the computation, so that it can be differentiated.
+    """
     args = _tuple(inputs)
     with enable_grad():
         leaves = _leaves(args, create_graph)
@@ -95,7 +128,8 @@ def jvp(func: Callable, inputs, v=None, create_graph: bool = False):
         outs = _tuple(result)
         us = tuple(zeros(tuple(y.shape), y.dtype).requires_grad_() for y in outs)
         rows = _or_zeros(grad(outs, leaves, us, create_graph=True, allow_unused=True), leaves)
-        vs = [from_numpy(np.ones(tuple(x.shape), x.dtype.numpy)) for x in args] if v is None else list(_tuple(v))
+        vs = ([from_numpy(np.ones(tuple(x.shape), x.dtype.numpy)) for x in args] if v is None
+              else list(_tuple(v)))
         kept = [(r, w) for r, w in zip(rows, vs) if r.requires_grad]
         found = _or_zeros(grad([r for r, _ in kept], us, [w for _, w in kept], create_graph=create_graph,
                                allow_unused=True), us) if kept else _or_zeros([None] * len(us), us)

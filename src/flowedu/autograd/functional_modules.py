@@ -1,4 +1,4 @@
-"""Modules as functions of their parameters: functional_call, and the parameters of many modules stacked."""
+"""Modules as functions of their parameters: functional_call, and stacked parameters of many modules."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -28,8 +28,10 @@ def _places(module: Module, values: Mapping[str, Tensor], tie_weights: bool, str
     missing = [name for name in places if name not in values] if strict else []
     if unknown or missing:
         raise NameKeyError(f"functional_call: names that do not fit {type(module).__name__}",
-                           expected=", ".join(places)[:120], fix="dict(module.named_parameters()) has the names",
-                           got=", ".join([*(f"unknown {n}" for n in unknown), *(f"no {n}" for n in missing)])[:120])
+                           expected=", ".join(places)[:120],
+                           fix="dict(module.named_parameters()) has the names",
+                           got=", ".join([*(f"unknown {n}" for n in unknown),
+                                          *(f"no {n}" for n in missing)])[:120])
     given = dict(values)
     if tie_weights:
         for names in shared.values():
@@ -38,14 +40,19 @@ def _places(module: Module, values: Mapping[str, Tensor], tie_weights: bool, str
     return [(*places[name], value) for name, value in given.items()]
 
 
-def functional_call(module: Module, parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
-                    args=None, kwargs: Mapping | None = None, *, tie_weights: bool = True, strict: bool = False):
-    """Call module(*args, **kwargs) with these tensors instead of its parameters and buffers, which it keeps.
+def functional_call(module: Module,
+                    parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
+                    args=None, kwargs: Mapping | None = None, *, tie_weights: bool = True,
+                    strict: bool = False):
+    """Call module(*args, **kwargs) with other tensors instead of its parameters and buffers, which it keeps.
 
     Args:
-        parameter_and_buffer_dicts: {path: tensor}, or several such.
-        args: a tuple of arguments, or the one argument.
-        tie_weights: a tensor shared within the module is also replaced everywhere. strict: all must be given.
+        module: module to call.
+        parameter_and_buffer_dicts: {path: tensor}, or several such dicts.
+        args: tuple of arguments, or one argument; default: none.
+        kwargs: keyword arguments; default: none.
+        tie_weights: replace a tensor that the module shares everywhere.
+        strict: require all parameters and buffers.
     """
     if isinstance(parameter_and_buffer_dicts, Mapping):
         parameter_and_buffer_dicts = (parameter_and_buffer_dicts,)
@@ -55,7 +62,10 @@ def functional_call(module: Module, parameter_and_buffer_dicts: Mapping[str, Ten
             raise ArgumentError("functional_call: a name is given twice", expected="each name in one dict",
                                 got=", ".join(sorted(twice)), fix="{**a, **b}, where the second is right")
         values |= table
-    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    if args is None:
+        args = ()
+    elif not isinstance(args, tuple):
+        args = (args,)
     places = _places(module, values, tie_weights, strict)
     own = [table[name] for table, name, _ in places]
     try:
@@ -68,10 +78,17 @@ def functional_call(module: Module, parameter_and_buffer_dicts: Mapping[str, Ten
 
 
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """(parameters, buffers) of modules of one kind: {path: those of all, stacked in front}. For vmap over functional_call:
-    an ensemble at once. The parameters are leaves that require a gradient."""
+    """Return (parameters, buffers) of modules of one kind, stacked along a new first axis: {path: tensor}.
+
+    With vmap over functional_call, the ensemble runs at once. The parameters are leaves that require a
+    gradient.
+
+    Args:
+        models: modules with the same structure.
+    """
     if not models or any(type(m) is not type(models[0]) for m in models):
-        raise ArgumentError("stack_module_state: the models are not of one kind", expected="modules of one class",
+        raise ArgumentError("stack_module_state: the models are not of one kind",
+                            expected="modules of one class",
                             got=", ".join(type(m).__name__ for m in models) or "none", fix="build them alike")
 
     def together(name: str) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""gradcheck: the gradients backward computes against finite differences."""
+"""gradcheck: comparison of computed gradients with finite differences."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -16,24 +16,29 @@ from flowedu.tensor.modes import no_grad
 
 
 class GradcheckError(FlowError, RuntimeError):
-    """The gradients of a function are not its slopes."""
+    """Error: the computed gradients of a function differ from finite differences."""
 
 
 def _tensors(x) -> tuple:
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)
 
 
-def gradcheck(func: Callable, inputs: Tensor | Sequence, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
-              raise_exception: bool = True, nondet_tol: float = 0.0) -> bool:
-    """Return True if backward through `func` computes its derivatives.
+def gradcheck(func: Callable, inputs: Tensor | Sequence, *, eps: float = 1e-6, atol: float = 1e-5,
+              rtol: float = 1e-3, raise_exception: bool = True, nondet_tol: float = 0.0) -> bool:
+    """Return True if the backward pass of `func` computes its derivatives.
 
     Each entry of the Jacobian is compared with (f(x + eps) - f(x - eps)) / 2 eps.
 
     Args:
-        inputs: arguments; those that require a gradient are checked. They should be float64: float32 has too
-            few digits.
-        raise_exception: raise GradcheckError, naming the first entry that differs, instead of returning
-            False.
+        func: function of tensors.
+        inputs: arguments. Tensors that require a gradient are checked; they should be float64, because
+            float32 has too few digits.
+        eps: step of the finite differences.
+        atol: absolute tolerance.
+        rtol: relative tolerance.
+        raise_exception: raise GradcheckError, which reports the first entry that differs, instead of
+            returning False.
+        nondet_tol: accepted for compatibility.
     """
     inert("autograd.gradcheck(nondet_tol)", nondet_tol, 0.0, "gradients have the same bits in every run")
     args = _tensors(inputs)
@@ -49,7 +54,8 @@ def gradcheck(func: Callable, inputs: Tensor | Sequence, *, eps: float = 1e-6, a
             for k in range(y.numel()):
                 seed = np.zeros(tuple(y.shape), y.dtype.numpy)
                 seed.reshape(-1)[k] = 1
-                row = grad(y, [args[i] for i in checked], beside(from_numpy(seed), y), retain_graph=True, allow_unused=True)
+                row = grad(y, [args[i] for i in checked], beside(from_numpy(seed), y), retain_graph=True,
+                           allow_unused=True)
                 for i, g in zip(checked, row):
                     if g is not None:
                         found[i][:, k] = g.detach().peek().reshape(-1)
@@ -59,14 +65,16 @@ def gradcheck(func: Callable, inputs: Tensor | Sequence, *, eps: float = 1e-6, a
                 if not raise_exception:
                     return False
                 raise GradcheckError(f"Jacobian mismatch for output {o} with respect to input {i}",
-                                     expected=f"d output[{k}] / d input[{j}] = {slopes[i][j, k]:g} (numerical)",
-                                     got=f"{found[i][j, k]:g} (analytical)", fix="" if args[i].dtype is float64 else
+                                     expected=f"d output[{k}] / d input[{j}] = {slopes[i][j, k]:g} "
+                                     f"(numerical)",
+                                     got=f"{found[i][j, k]:g} (analytical)",
+                                     fix="" if args[i].dtype is float64 else
                                      "give float64 inputs: float32 has too few digits for finite differences")
     return True
 
 
 def _slopes(func: Callable, args: tuple, i: int, o: int, eps: float, size: int) -> np.ndarray:
-    """(elements of input i, elements of output o) of finite differences."""
+    """Return finite differences, (elements of input i, elements of output o)."""
     out = np.zeros((args[i].numel(), size), np.float64)
     x = args[i].detach().contiguous().peek().astype(args[i].dtype.numpy)
 
@@ -83,9 +91,19 @@ def _slopes(func: Callable, args: tuple, i: int, o: int, eps: float, size: int) 
     return out
 
 
-def gradgradcheck(func: Callable, inputs: Tensor | Sequence, grad_outputs=None, *, eps: float = 1e-6, atol: float = 1e-5,
-                  rtol: float = 1e-3, raise_exception: bool = True) -> bool:
-    """The same for second derivatives: gradcheck of the gradient computation."""
+def gradgradcheck(func: Callable, inputs: Tensor | Sequence, grad_outputs=None, *, eps: float = 1e-6,
+                  atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True) -> bool:
+    """Return True if the second derivatives of `func` are correct: gradcheck of the gradient computation.
+
+    Args:
+        func: function of tensors.
+        inputs: arguments; tensors that require a gradient are checked.
+        grad_outputs: gradients of the outputs; default: random.
+        eps: step of the finite differences.
+        atol: absolute tolerance.
+        rtol: relative tolerance.
+        raise_exception: raise GradcheckError instead of returning False.
+    """
     args = _tensors(inputs)
     outputs = [y for y in _tensors(func(*args)) if isinstance(y, Tensor) and y.requires_grad]
     if grad_outputs is None:
@@ -99,9 +117,10 @@ def gradgradcheck(func: Callable, inputs: Tensor | Sequence, grad_outputs=None, 
         made = [y for y in _tensors(func(*values[:n])) if isinstance(y, Tensor) and y.dtype.is_floating_point]
         wanted = [x for x in values[:n] if isinstance(x, Tensor) and x.dtype.is_floating_point]
         leaves = [x if x.requires_grad else x.detach().requires_grad_() for x in wanted]
-        made = made if all(x.requires_grad for x in wanted) else [
-            y for y in _tensors(func(*[leaves[[w is v for w in wanted].index(True)] if isinstance(v, Tensor) and
-                                       v.dtype.is_floating_point else v for v in values[:n]])) if isinstance(y, Tensor)]
+        if not all(x.requires_grad for x in wanted):
+            leaf_of = {id(x): leaf for x, leaf in zip(wanted, leaves)}
+            made = [y for y in _tensors(func(*[leaf_of.get(id(v), v) for v in values[:n]]))
+                    if isinstance(y, Tensor)]
         found = grad(made, leaves, list(values[n:]), create_graph=True, allow_unused=True)
         return tuple(g for g in found if g is not None)
 
@@ -110,7 +129,8 @@ def gradgradcheck(func: Callable, inputs: Tensor | Sequence, grad_outputs=None, 
         with enable_grad():
             return gradients(*values)
 
-    return gradcheck(recorded, (*args, *seeds), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)
+    return gradcheck(recorded, (*args, *seeds), eps=eps, atol=atol, rtol=rtol,
+                     raise_exception=raise_exception)
 
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]

@@ -12,7 +12,7 @@ from flowedu.tensor import device as gpus
 
 
 class _Packed:
-    """A saved tensor in the form pack_hook gave it."""
+    """Saved tensor in the form that pack_hook returned."""
 
     __slots__ = ("packed", "unpack_hook")
 
@@ -28,8 +28,14 @@ class _Packed:
 
 
 class saved_tensors_hooks:
-    """Inside, every tensor that backward will need is kept as `pack_hook(tensor)`, and `unpack_hook` of that gives it back:
-    to keep activations on disk, say, or in fewer bits."""
+    """Context manager in which tensors for the backward pass are stored as `pack_hook(tensor)`.
+
+    `unpack_hook` restores them. For example, hooks can store activations on disk or in fewer bits.
+
+    Args:
+        pack_hook: function of the tensor, called when it is saved.
+        unpack_hook: function of the result, called when the backward pass needs the tensor.
+    """
 
     def __init__(self, pack_hook: Callable, unpack_hook: Callable):
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
@@ -51,10 +57,18 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Keep what backward needs in main memory, and bring it back to its GPU for backward. pin_memory: in pinned memory."""
+    """Context manager in which tensors for the backward pass are stored in main memory.
+
+    The backward pass copies them back to their GPU.
+
+    Args:
+        pin_memory: use pinned memory.
+        device_type: accepted for compatibility.
+    """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda"):
-        inert("save_on_cpu(pin_memory)", bool(pin_memory) and not gpus.gpus(), False, "memory is pinned for a GPU only")
+        inert("save_on_cpu(pin_memory)", bool(pin_memory) and not gpus.gpus(), False,
+              "memory is pinned for a GPU only")
 
         def pack(t: Tensor):
             if not t._device or t.global_layout is not None:

@@ -13,7 +13,7 @@ def leaves(tree: Any) -> list:
 
 
 def mapped(f: Callable, tree: Any) -> Any:
-    """The same tree, with f(leaf) for each leaf."""
+    """Return the same tree with f(leaf) for each leaf."""
     if isinstance(tree, dict):
         return type(tree)((key, mapped(f, value)) for key, value in tree.items())
     if isinstance(tree, (tuple, list)):
@@ -23,14 +23,16 @@ def mapped(f: Callable, tree: Any) -> Any:
 
 
 def rebuilt(tree: Any, values: list) -> Any:
-    """The same tree with other leaves, in order."""
+    """Return the same tree with other leaves, in order."""
     rest = iter(values)
     return mapped(lambda _: next(rest), tree)
 
 
 def spread(prefix: Any, tree: Any) -> list | None:
-    """For each leaf of `tree` what `prefix` says there: a tree cut short, whose leaves hold for all that is below. None:
-    they do not fit."""
+    """Return the value of `prefix` for each leaf of `tree`, or None if they do not fit.
+
+    `prefix` is a truncated tree whose leaves apply to everything below.
+    """
     if isinstance(prefix, dict) and isinstance(tree, dict) and prefix.keys() == tree.keys():
         parts = [spread(prefix[key], value) for key, value in tree.items()]
     elif isinstance(prefix, (tuple, list)) and isinstance(tree, (tuple, list)) and len(prefix) == len(tree):

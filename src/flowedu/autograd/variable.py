@@ -1,4 +1,4 @@
-"""autograd.Variable: how PyTorch 0.3 spelled a tensor that is trained."""
+"""autograd.Variable: PyTorch 0.3's name of a trained tensor."""
 from __future__ import annotations
 
 from flowedu.errors import ArgumentError
@@ -11,7 +11,13 @@ class _Kind(type):
 
 
 class Variable(metaclass=_Kind):
-    """Variable(x): the tensor's numbers as a leaf of their own, in the same memory. Every tensor is an instance of it."""
+    """Constructor of a leaf with the memory of a tensor. Every tensor is an instance of this class.
+
+    Args:
+        data: tensor.
+        requires_grad: compute a gradient.
+        volatile: ignored.
+    """
 
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Tensor:
         if not isinstance(data, Tensor):

@@ -1,4 +1,7 @@
-"""Optimizers: of tensors, flow.optim, SGD, Adam, ...; of job functions, flow.optimizer, in minimize.py, schedule.py."""
+"""Optimizers of tensors (flow.optim): SGD, Adam, and others.
+
+Those of job functions, flow.optimizer, are in minimize.py and schedule.py.
+"""
 from flowedu.optim.adam import LAMB, Adam, AdamW
 from flowedu.optim.adaptive import Adadelta, Adagrad, RMSprop
 from flowedu.optim.base import Optimizer

@@ -1,4 +1,4 @@
-"""Adam and its relatives: steps scaled by running averages of the gradient (m) and of its square (v)."""
+"""Adam and its variants: steps scaled by running averages of the gradient (m) and of its square (v)."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,6 +6,7 @@ from typing import Any
 
 from flowedu.core.layers.group import State, UpdateRule
 from flowedu.errors import UnsupportedError
+from flowedu.ops.update_adaptive import adam_step, amsgrad_step, lamb_step
 from flowedu.optim.base import Optimizer
 from flowedu.optim.sgd import common, rule
 
@@ -28,70 +29,90 @@ class _Moments(Optimizer):
 
 
 class Adam(_Moments):
-    """m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr * m' / (sqrt(v') + eps),
-    where m' = m / (1 - beta1^t) and v' = v / (1 - beta2^t). g has weight_decay * w in it.
+    """Adam optimizer (Kingma and Ba 2015).
+
+    m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr * m' / (sqrt(v') + eps), where m' = m
+    / (1 - beta1^t) and v' = v / (1 - beta2^t). The gradient g includes weight_decay * w. The state contains
+    "exp_avg", "exp_avg_sq", and with amsgrad "max_exp_avg_sq". t counts all steps of the optimizer.
 
     Args:
-        params: parameters, or dicts of them with options of their own (see Optimizer).
+        params: parameters, or dicts of parameters with their own options (see Optimizer).
         lr: learning rate.
-        betas: beta1, beta2. eps: keeps the quotient finite.
-        weight_decay: pulls parameters towards 0, through the gradient.
-        amsgrad: the largest v so far instead of v.
-        do_bias_correction: False: m and v as they are.
-        maximize: climb instead.
-        contiguous_params, fused, foreach, capturable: nothing to do, said once. differentiable: True is refused.
-
-    State: "exp_avg", "exp_avg_sq", with amsgrad "max_exp_avg_sq". t counts all steps of the optimizer.
+        betas: (beta1, beta2).
+        eps: number added to the denominator.
+        weight_decay: factor of w in the gradient.
+        amsgrad: use the largest v so far instead of v.
+        do_bias_correction: False uses m and v instead of m' and v'.
+        contiguous_params, fused, foreach, capturable: no effect, with one warning.
+        maximize: increase the objective instead.
+        differentiable: must be False.
+        master_weights: keep float32 copies of 16-bit parameters (see Optimizer).
     """
 
     decoupled = False
 
-    def __init__(self, params: Iterable, lr: float = 0.001, betas: Sequence[float] = (0.9, 0.999), eps: float = 1e-8,
+    def __init__(self, params: Iterable, lr: float = 0.001, betas: Sequence[float] = (0.9, 0.999),
+                 eps: float = 1e-8,
                  weight_decay: float = 0, amsgrad: bool = False, do_bias_correction: bool = True,
                  contiguous_params: bool = False, fused: bool | None = None, *, maximize: bool = False,
                  foreach: bool | None = None, capturable: bool = False, differentiable: bool = False,
                  master_weights: bool = False):
         self.hints(differentiable=differentiable, contiguous_params=contiguous_params, fused=fused,
                    foreach=foreach, capturable=capturable)
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+                                  "amsgrad": amsgrad,
                                   "do_bias_correction": do_bias_correction, "maximize": maximize,
                                   "master_weights": master_weights})
 
     def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
         attrs = self.numbers(group, self.decoupled)
         if group["amsgrad"]:
-            return rule(group, "amsgrad_step", attrs, _M, _V, _MAX)
-        return rule(group, "adam_step", attrs, _M, _V)
+            return rule(group, amsgrad_step, attrs, _M, _V, _MAX)
+        return rule(group, adam_step, attrs, _M, _V)
 
 
 class AdamW(Adam):
-    """Adam, but weight decay is a step of its own, w -= lr * weight_decay * w, and not part of g. Arguments as Adam."""
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019).
+
+    Weight decay is an additional step w -= lr * weight_decay * w.
+
+    Args:
+        params, lr, betas, eps, amsgrad, do_bias_correction, maximize, master_weights: see Adam.
+        weight_decay: factor of the additional step.
+        contiguous_params, fused, foreach, capturable: no effect, with one warning.
+        differentiable: must be False.
+    """
 
     decoupled = True
 
 
 class LAMB(_Moments):
-    """The step of Adam, s, with a rate per parameter: w -= lr * |w| / |s| * (s + weight_decay * w); norms of 0 count as 1.
+    """LAMB optimizer (You et al. 2020): Adam's step s with a rate per parameter.
+
+    w -= lr * |w| / |s| * (s + weight_decay * w); norms of 0 count as 1. The state contains "exp_avg" and
+    "exp_avg_sq".
 
     Args:
-        params, lr, betas, eps, do_bias_correction, maximize: as Adam.
+        params, lr, betas, eps, do_bias_correction, maximize, master_weights: see Adam.
+        weight_decay: factor of w in the step.
         adam_w_mode: False: weight decay is part of the gradient.
         amsgrad: not supported, as in OneFlow.
-
-    State: "exp_avg", "exp_avg_sq".
+        contiguous_params, fused: no effect, with one warning.
     """
 
-    def __init__(self, params: Iterable, lr: float = 0.001, betas: Sequence[float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0, adam_w_mode: bool = True, do_bias_correction: bool = True, amsgrad: bool = False,
+    def __init__(self, params: Iterable, lr: float = 0.001, betas: Sequence[float] = (0.9, 0.999),
+                 eps: float = 1e-8,
+                 weight_decay: float = 0, adam_w_mode: bool = True, do_bias_correction: bool = True,
+                 amsgrad: bool = False,
                  contiguous_params: bool = False, fused: bool | None = None, *, maximize: bool = False,
                  master_weights: bool = False):
         self.hints(contiguous_params=contiguous_params, fused=fused)
         if amsgrad:
-            raise UnsupportedError("optim.LAMB: LAMB does not support AMSGrad variant", expected="amsgrad=False",
-                                   got="amsgrad=True", fix="leave it out")
+            raise UnsupportedError("optim.LAMB: LAMB does not support AMSGrad variant",
+                                   expected="amsgrad=False", got="amsgrad=True", fix="leave it out")
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
                                   "adam_w_mode": adam_w_mode, "do_bias_correction": do_bias_correction,
                                   "maximize": maximize, "master_weights": master_weights})
 
     def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
-        return rule(group, "lamb_step", self.numbers(group, group["adam_w_mode"]), _M, _V)
+        return rule(group, lamb_step, self.numbers(group, group["adam_w_mode"]), _M, _V)

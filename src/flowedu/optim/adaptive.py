@@ -1,37 +1,47 @@
-"""RMSprop, Adagrad and Adadelta: every element has a rate of its own, from the squares of its gradients so far."""
+"""RMSprop, Adagrad, and Adadelta, with a rate per element that depends on the squares of its past gradients.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flowedu.core.layers.group import State, UpdateRule
+from flowedu.ops.update_adaptive import adadelta_step, adagrad_step, rmsprop_centered_update, rmsprop_update
 from flowedu.optim.base import Optimizer
 from flowedu.optim.sgd import common, rule
 
 
 class RMSprop(Optimizer):
-    """v = alpha v + (1 - alpha) g^2; w -= lr * g / sqrt(v + eps): eps is under the root, as in OneFlow.
+    """RMSprop optimizer: v = alpha v + (1 - alpha) g^2; w -= lr * g / sqrt(v + eps).
+
+    The state contains "square_avg", and with centered "grad_avg".
 
     Args:
-        params: parameters, or dicts of them with options of their own (see Optimizer).
+        params: parameters, or dicts of parameters with their own options (see Optimizer).
         lr: learning rate.
-        weight_decay: pulls parameters towards 0, through the gradient.
-        momentum: 0; OneFlow has no other.
-        centered: v - a^2, the variance, instead of v, where a is the running average of g.
-        maximize: climb instead.
-
-    State: "square_avg", centered also "grad_avg".
+        alpha: decay of the running average v.
+        eps: number added under the root, as in OneFlow.
+        weight_decay: factor of w in the gradient.
+        momentum: must be 0, as in OneFlow.
+        centered: use the variance v - a^2 instead of v; a is the running average of g.
+        maximize: increase the objective instead.
+        contiguous_params, foreach, capturable: no effect, with one warning.
+        differentiable: must be False.
+        master_weights: keep float32 copies of 16-bit parameters (see Optimizer).
     """
 
-    def __init__(self, params: Iterable, lr: float = 0.001, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
-                 momentum: float = 0.0, centered: bool = False, contiguous_params: bool = False, *, maximize: bool = False,
+    def __init__(self, params: Iterable, lr: float = 0.001, alpha: float = 0.99, eps: float = 1e-8,
+                 weight_decay: float = 0,
+                 momentum: float = 0.0, centered: bool = False, contiguous_params: bool = False, *,
+                 maximize: bool = False,
                  foreach: bool | None = None, capturable: bool = False, differentiable: bool = False,
                  master_weights: bool = False):
         self.hints(differentiable=differentiable, contiguous_params=contiguous_params, foreach=foreach,
                    capturable=capturable)
-        self.need(momentum == 0, "momentum", momentum, "0: there is no RMSprop with momentum here, nor in OneFlow")
-        super().__init__(params, {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "centered": centered,
-                                  "maximize": maximize,
+        self.need(momentum == 0, "momentum", momentum,
+                  "0: there is no RMSprop with momentum here, nor in OneFlow")
+        super().__init__(params, {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay,
+                                  "centered": centered, "maximize": maximize,
                                   "master_weights": master_weights})
 
     def check(self, group: Mapping[str, Any]) -> None:
@@ -43,31 +53,37 @@ class RMSprop(Optimizer):
         attrs = {**common(group), "decay_rate": float(group["alpha"]), "epsilon": float(group["eps"])}
         square = State("mean_square", "square_avg")
         if group["centered"]:
-            return rule(group, "rmsprop_centered_update", attrs, square, State("mean_gradient", "grad_avg"))
-        return rule(group, "rmsprop_update", attrs, square)
+            return rule(group, rmsprop_centered_update, attrs, square, State("mean_gradient", "grad_avg"))
+        return rule(group, rmsprop_update, attrs, square)
 
 
 class Adagrad(Optimizer):
-    """s += g^2; w -= lr / (1 + (t - 1) lr_decay) * g / (sqrt(s) + eps).
+    """Adagrad optimizer (Duchi et al. 2011).
+
+    s += g^2; w -= lr / (1 + (t - 1) lr_decay) * g / (sqrt(s) + eps). The state contains "sum".
 
     Args:
-        params: parameters, or dicts of them with options of their own (see Optimizer).
-        lr: learning rate. lr_decay: how fast it falls.
-        weight_decay: pulls parameters towards 0, through the gradient.
+        params: parameters, or dicts of parameters with their own options (see Optimizer).
+        lr: learning rate.
+        lr_decay: decay of the learning rate.
+        weight_decay: factor of w in the gradient.
         initial_accumulator_value: first value of s.
-        maximize: climb instead.
-
-    State: "sum".
+        eps: number added to the denominator.
+        maximize: increase the objective instead.
+        contiguous_params, foreach, fused: no effect, with one warning.
+        differentiable: must be False.
+        master_weights: keep float32 copies of 16-bit parameters (see Optimizer).
     """
 
     def __init__(self, params: Iterable, lr: float = 0.001, lr_decay: float = 0.0, weight_decay: float = 0,
-                 initial_accumulator_value: float = 0.0, eps: float = 1e-10, contiguous_params: bool = False, *,
-                 maximize: bool = False, foreach: bool | None = None, differentiable: bool = False,
+                 initial_accumulator_value: float = 0.0, eps: float = 1e-10, contiguous_params: bool = False,
+                 *, maximize: bool = False, foreach: bool | None = None, differentiable: bool = False,
                  fused: bool | None = None, master_weights: bool = False):
-        self.hints(differentiable=differentiable, contiguous_params=contiguous_params, fused=fused, foreach=foreach)
+        self.hints(differentiable=differentiable, contiguous_params=contiguous_params, fused=fused,
+                   foreach=foreach)
         super().__init__(params, {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay,
-                                  "initial_accumulator_value": initial_accumulator_value, "eps": eps, "maximize": maximize,
-                                  "master_weights": master_weights})
+                                  "initial_accumulator_value": initial_accumulator_value, "eps": eps,
+                                  "maximize": maximize, "master_weights": master_weights})
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
@@ -78,29 +94,37 @@ class Adagrad(Optimizer):
 
     def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
         attrs = {**common(group), "lr_decay": float(group["lr_decay"]), "epsilon": float(group["eps"])}
-        return rule(group, "adagrad_step", attrs, State("sum", "sum", float(group["initial_accumulator_value"])))
+        return rule(group, adagrad_step, attrs,
+                    State("sum", "sum", float(group["initial_accumulator_value"])))
 
 
 class Adadelta(Optimizer):
-    """v = rho v + (1 - rho) g^2; d = sqrt(u + eps) / sqrt(v + eps) * g; u = rho u + (1 - rho) d^2; w -= lr * d.
+    """Adadelta optimizer (Zeiler 2012).
+
+    v = rho v + (1 - rho) g^2; d = sqrt(u + eps) / sqrt(v + eps) * g; u = rho u + (1 - rho) d^2; w -= lr * d.
+    The state contains "square_avgs" (v) and "acc_deltas" (u).
 
     Args:
-        params: parameters, or dicts of them with options of their own (see Optimizer).
-        lr: learning rate; 1 by default, for d has the size of the steps so far.
-        weight_decay: pulls parameters towards 0, through the gradient.
-        maximize: climb instead.
-
-    State: "square_avgs" (v), "acc_deltas" (u).
+        params: parameters, or dicts of parameters with their own options (see Optimizer).
+        lr: learning rate, 1 by default, because d has the size of past steps.
+        rho: decay of the running averages.
+        eps: number added under the roots.
+        weight_decay: factor of w in the gradient.
+        maximize: increase the objective instead.
+        contiguous_params, foreach, capturable: no effect, with one warning.
+        differentiable: must be False.
+        master_weights: keep float32 copies of 16-bit parameters (see Optimizer).
     """
 
-    def __init__(self, params: Iterable, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0,
+    def __init__(self, params: Iterable, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6,
+                 weight_decay: float = 0,
                  maximize: bool = False, contiguous_params: bool = False, *, foreach: bool | None = None,
                  capturable: bool = False, differentiable: bool = False,
                  master_weights: bool = False):
         self.hints(differentiable=differentiable, contiguous_params=contiguous_params, foreach=foreach,
                    capturable=capturable)
-        super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
-                                  "master_weights": master_weights})
+        super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay,
+                                  "maximize": maximize, "master_weights": master_weights})
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
@@ -109,4 +133,5 @@ class Adadelta(Optimizer):
 
     def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
         attrs = {**common(group), "rho": float(group["rho"]), "epsilon": float(group["eps"])}
-        return rule(group, "adadelta_step", attrs, State("square_avgs", "square_avgs"), State("acc_deltas", "acc_deltas"))
+        return rule(group, adadelta_step, attrs,
+                    State("square_avgs", "square_avgs"), State("acc_deltas", "acc_deltas"))

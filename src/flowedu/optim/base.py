@@ -17,7 +17,14 @@ from flowedu.core.layers.group import BaseOptimizer, State
 from flowedu.core.ops.define import Op
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.thread_state import thread_state
-from flowedu.errors import ArgumentError, CallError, DeviceError, HyperparameterError, StateError, UnsupportedError
+from flowedu.errors import (
+    ArgumentError,
+    CallError,
+    DeviceError,
+    HyperparameterError,
+    StateError,
+    UnsupportedError,
+)
 from flowedu.errors.once import say_once
 from flowedu.fast.memory import zeros
 from flowedu.optim.clipping import ByNorm
@@ -31,30 +38,33 @@ CLIP = ("clip_grad_max_norm", "clip_grad_norm_type")
 
 
 class Optimizer(BaseOptimizer):
-    """Base class.
+    """Base class of optimizers.
+
+    Attributes: param_groups, a list of dict-like groups; state, {parameter: {key: tensor}}; defaults.
 
     Args:
-        params: parameters, or dicts with "params" and options of their own: `[{"params": a, "lr": 0.1}, {"params": b}]`.
-        defaults: {option: value} of groups that do not say otherwise.
+        params: parameters, or dicts with "params" and their own options: `[{"params": a, "lr": 0.1},
+            {"params": b}]`.
+        defaults: {option: value} of groups that do not set the option.
 
-    An option of all: master_weights=True keeps a float32 copy of each 16-bit parameter in the state, "master_weight", which
-    is what is updated; the parameter is the copy rounded (optim/master.py).
-
-    Attributes:
-        param_groups: list of dict-like groups. state: {parameter: {key: tensor}}. defaults.
+    Note:
+        The option master_weights=True of all optimizers keeps a float32 copy of each 16-bit parameter in the
+        state, "master_weight". The step updates the copy, and the parameter is the rounded copy
+        (optim/master.py).
     """
 
     def __init__(self, params: Iterable, defaults: Mapping[str, Any]):
         self.defaults = dict(defaults)
-        self.state: dict[Tensor, dict[str, Tensor]] = defaultdict(dict)     # user-defined optimizers read it early
-        self.param_groups: list[ParamGroup] = []
+        # user-defined optimizers read it early
+        self.state: dict[Tensor, dict[str, Tensor]] = defaultdict(dict)
+        self.param_groups: list = []                    # of ParamGroup
         self.count_ = tensor([0], dtype=dt.int64)
         self._steps = self.count_.numpy()
         for group in self._as_groups(params):
             self.add_param_group(group)
 
     def clipping_of(self, group: Mapping[str, Any]) -> ByNorm | None:
-        """How a graph clips a group with these options."""
+        """Return the clipping rule of a graph for a group with these options."""
         bound, kind = (group.get(k) for k in CLIP)
         return None if bound is None or kind is None else ByNorm(bound, kind)
 
@@ -63,11 +73,11 @@ class Optimizer(BaseOptimizer):
         self.need(group["lr"] >= 0, "learning rate", group["lr"])
         self.need(group.get("weight_decay", 0) >= 0, "weight_decay value", group.get("weight_decay"))
         wants = group.get("master_weights", False)
-        self.need(isinstance(wants, bool), "master_weights value", wants, "True (keep float32 copies of 16-bit parameters) "
-                  "or False")
+        self.need(isinstance(wants, bool), "master_weights value", wants,
+                  "True (keep float32 copies of 16-bit parameters) or False")
 
     def hints(self, differentiable: bool = False, **hints: bool | None) -> None:
-        """PyTorch's and OneFlow's words on how a step is computed: taken, except for the one that changes its meaning."""
+        """Accept PyTorch's and OneFlow's options about speed; reject `differentiable`."""
         name = f"optim.{type(self).__name__}"
         if differentiable:
             raise UnsupportedError(f"{name}(differentiable=True): a step is in place and not recorded",
@@ -75,7 +85,8 @@ class Optimizer(BaseOptimizer):
                                    fix="write p - lr * flow.autograd.grad(loss, p, create_graph=True)[0]")
         for option, value in hints.items():
             if value:
-                say_once(f"{name}({option})", "all parameters of a group are updated by one call in any case", 4)
+                say_once(f"{name}({option})", "all parameters of a group are updated by one call in any case",
+                         4)
 
     def need(self, holds: bool, what: str, got: Any, expected: str = "0 or more") -> None:
         if not holds:
@@ -88,38 +99,46 @@ class Optimizer(BaseOptimizer):
         name = f"optim.{type(self).__name__}"
         what, usage = f"{name}: {_ITERABLE}", f"{name}(model.parameters(), lr=0.1)"
         if isinstance(params, (int, float)):
-            raise CallError(f"{what}, but got {params!r}", expected="the parameters first, then the learning rate",
+            raise CallError(f"{what}, but got {params!r}",
+                            expected="the parameters first, then the learning rate",
                             got=repr(params), fix=usage)
         if isinstance(params, Tensor):
-            raise CallError(f"{what}, but got {type(params).__name__}", expected="a list, or model.parameters()",
+            raise CallError(f"{what}, but got {type(params).__name__}",
+                            expected="a list, or model.parameters()",
                             got="one tensor", fix="put it into a list: [w]")
         if isinstance(params, Mapping) or not isinstance(params, Iterable):
             given = type(params).__name__
-            raise CallError(f"{what}, but got {given}", expected="model.parameters()", got=given,
-                            fix="[{...}]" if isinstance(params, Mapping) else
-                            "pass model.parameters()" if hasattr(params, "parameters") else usage)
+            fix = "pass model.parameters()" if hasattr(params, "parameters") else usage
+            if isinstance(params, Mapping):
+                fix = "[{...}]"
+            raise CallError(f"{what}, but got {given}", expected="model.parameters()", got=given, fix=fix)
         groups = list(params)
         if not groups:
-            warnings.warn(f"{name}: optimizer got an empty parameter list, so it will train nothing. model.parameters() is "
-                          "an iterator: make it anew for each use; a module's parameters must be its attributes, not in a "
-                          "plain list.", stacklevel=4)
+            warnings.warn(f"{name}: optimizer got an empty parameter list, so it will train nothing. "
+                          f"model.parameters() is an iterator: make it anew for each use; a module's "
+                          f"parameters must be its attributes, not in a plain list.", stacklevel=4)
         return groups if groups and isinstance(groups[0], Mapping) else [{"params": groups}]
 
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
-        """Train more parameters: {"params": ..., option: value, ...}."""
+        """Add parameters: {"params": ..., option: value, ...}."""
         name = f"optim.{type(self).__name__}"
         if not isinstance(param_group, Mapping) or "params" not in param_group:
-            raise CallError(f"{name}: a parameter group is a dict with the key 'params'", got=repr(param_group)[:80],
-                            expected='{"params": [w, b], "lr": 0.1}', fix="do not mix parameters and dicts in one list")
+            raise CallError(f"{name}: a parameter group is a dict with the key 'params'",
+                            got=repr(param_group)[:80],
+                            expected='{"params": [w, b], "lr": 0.1}',
+                            fix="do not mix parameters and dicts in one list")
         members = param_group["params"]
         members = [members] if isinstance(members, Tensor) else list(members)
         taken = {id(p) for g in self.param_groups for p in g["params"]}
         members = [self._checked(name, i, getattr(p, "origin", p), taken) for i, p in enumerate(members)]
-        group = ParamGroup({**deepcopy(self.defaults), **{k: v for k, v in param_group.items() if k != "params"}})
+        group = ParamGroup({**deepcopy(self.defaults), **{k: v for k, v in param_group.items()
+                                                          if k != "params"}})
         given = [k for k in CLIP if group.get(k) is not None]
         if len(given) == 1:
-            raise ArgumentError(f"{name}: {given[0]} alone", expected=" and ".join(CLIP) + " both, or neither",
-                                got=f"{given[0]}={group[given[0]]!r}", fix='add "clip_grad_norm_type": 2.0, say')
+            raise ArgumentError(f"{name}: {given[0]} alone",
+                                expected=" and ".join(CLIP) + " both, or neither",
+                                got=f"{given[0]}={group[given[0]]!r}",
+                                fix='add "clip_grad_norm_type": 2.0, say')
         self.check(group)
         dict.__setitem__(group, "params", members)
         self.param_groups.append(group)
@@ -130,20 +149,27 @@ class Optimizer(BaseOptimizer):
                             got=repr(p)[:80], fix="pass model.parameters()"
                             + ", not named_parameters()" * isinstance(p, tuple))
         if p.is_lazy or not p.is_leaf:
-            raise HyperparameterError(f"{name}: can't optimize a non-leaf Tensor: parameters must be leaf tensor",
-                                      expected="a tensor made by you, with requires_grad=True",
+            raise HyperparameterError(f"{name}: can't optimize a non-leaf Tensor: parameters must be leaf "
+                                      f"tensor", expected="a tensor made by you, with requires_grad=True",
                                       got=f"parameter {i}, which other tensors were computed into",
-                                      fix="pass the tensors it was computed from, or x.detach().requires_grad_()")
+                                      fix="pass the tensors it was computed from, or "
+                                      "x.detach().requires_grad_()")
         if id(p) in taken:
-            raise ArgumentError(f"{name}: some parameters appear in more than one parameter group, or twice in one",
-                                expected="every parameter once", got=f"parameter {i} of shape {tuple(p.shape)} again",
+            raise ArgumentError(f"{name}: some parameters appear in more than one parameter group, or twice "
+                                f"in one",
+                                expected="every parameter once",
+                                got=f"parameter {i} of shape {tuple(p.shape)} again",
                                 fix="list(dict.fromkeys(params)) keeps the first of each")
         taken.add(id(p))
         return p
 
     # ---- a step
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients: make them None, or zeros."""
+        """Reset the gradients to None, or to zeros.
+
+        Args:
+            set_to_none: False fills the gradients with zeros.
+        """
         self._eager_only("zero_grad")
         for group in self.param_groups:
             for p in group["params"]:
@@ -155,7 +181,14 @@ class Optimizer(BaseOptimizer):
                     p.grad.zero_()
 
     def step(self, closure: Callable | None = None) -> Any:
-        """Update every parameter that has a gradient. Returns what `closure` did, which computes loss and gradients."""
+        """Update every parameter that has a gradient.
+
+        Args:
+            closure: function that computes loss and gradients; default: None.
+
+        Returns:
+            The result of closure, or None.
+        """
         loss = None
         if closure is not None:
             old = set_grad_enabled(True)
@@ -175,11 +208,11 @@ class Optimizer(BaseOptimizer):
         return loss
 
     def _update(self, group: ParamGroup) -> None:
-        """A step of this group."""
+        """Make one step of this group."""
         self._updated(group, group["params"])
 
     def _updated(self, group: ParamGroup, members: Sequence[Tensor]) -> None:
-        """One call for those of the group's `members` that have a gradient."""
+        """Update the members that have a gradient with one call."""
         ready = group.ready or self._ready(group)
         op, attrs, keys, rate, number = ready
         lr = group["lr"]
@@ -196,7 +229,8 @@ class Optimizer(BaseOptimizer):
                 g = p._grad
                 if g is not None and p.global_layout is not None:
                     own = self.state.get(p)
-                    operands += on_parts(op, p, g, *([own.get(k, p) for k in keys] if own else self._new_state(p, group)))
+                    operands += on_parts(op, p, g, *([own.get(k, p) for k in keys] if own
+                                                     else self._new_state(p, group)))
                 elif g is not None:
                     own = self.state.get(p)
                     operands += (p, g)
@@ -207,17 +241,18 @@ class Optimizer(BaseOptimizer):
         elif len(operands) > 2:
             try:
                 op.call(tuple(operands), attrs)
-            except DeviceError:                            # the first is on the CPU, others are not
+            except DeviceError:                            # the first one is on the CPU, but others are not
                 for some in by_device(operands, len(keys) + 2):
                     op.call(some, attrs)
 
     def _ready(self, group: ParamGroup) -> tuple:
-        """Return (op, attributes, keys of the states, tensor of the rate, its value), computed from the
-        options for a step.
+        """Compute the values that a step needs from the options.
+
+        They are (op, attributes, keys of the states, tensor of the rate, its value).
         """
         self.check(group)
         rule = self.update_of(group)
-        for p in group["params"]:                # an option may have been changed that asks for one more state
+        for p in group["params"]:                # a changed option may require one more state
             if self.state.get(p):
                 self.state_of(p, group)
         rate = tensor([0.0], dtype=dt.float64)
@@ -226,7 +261,8 @@ class Optimizer(BaseOptimizer):
 
     def _new_state(self, p: Tensor, group: ParamGroup) -> Iterator[Tensor]:
         own = self.state_of(p, group)
-        return iter([own.get(s.key, p) for s in self.update_of(group).states])       # p: its own master weights
+        # p: its own master weights
+        return iter([own.get(s.key, p) for s in self.update_of(group).states])
 
     def state_of(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
         """Return {key: tensor}, the states of `p`, created if missing.
@@ -239,73 +275,89 @@ class Optimizer(BaseOptimizer):
             spec = s.spec(p.spec)
             if s.key not in own and spec is not None:
                 own[s.key] = _filled(p, s)
-            elif s.key in own and own[s.key].dtype is not spec.dtype:          # master weights since the step before
+            # Master weights since the last step.
+            elif s.key in own and own[s.key].dtype is not spec.dtype:
                 own[s.key] = own[s.key].to(spec.dtype)
         return own
 
     def _eager_only(self, what: str) -> None:
         if thread_state.tracer is not None:
-            raise ArgumentError(f"optim.{type(self).__name__}.{what}: eager tensors supported only", got="a call in "
-                                "build() of an nn.Graph", expected="loss.backward() alone", fix="leave it to the graph")
+            raise ArgumentError(f"optim.{type(self).__name__}.{what}: eager tensors supported only",
+                                got="a call in build() of an nn.Graph", expected="loss.backward() alone",
+                                fix="leave it to the graph")
 
     def clip_grad(self) -> None:
-        """Make gradients smaller, group by group, as `clip_grad_max_norm` and `clip_grad_norm_type` of the group say.
+        """Clip gradients by the options `clip_grad_max_norm` and `clip_grad_norm_type` of each group.
 
-        To be called between backward and step; an nn.Graph does it by itself.
+        Call it between backward and step; an nn.Graph does so itself.
         """
         from flowedu.optim.clip_grad import clip_grad_norm_
         for group in self.param_groups:
             if group.get(CLIP[0]) is not None:
                 clip_grad_norm_(group["params"], group[CLIP[0]], group[CLIP[1]], True)
             else:
-                warnings.warn("To enable clip_grad, passing the `clip_grad_max_norm` and `clip_grad_norm_type` parameters "
-                              "when instantializing the Optimizer.", stacklevel=2)
+                warnings.warn("To enable clip_grad, passing the `clip_grad_max_norm` and "
+                              "`clip_grad_norm_type` parameters when instantializing the Optimizer.",
+                              stacklevel=2)
 
     # ---- state_dict
     def state_dict(self) -> dict:
-        """{"state": {"step": number of steps, 0: {key: tensor}, ...}, "param_groups": [{"_options", "_enable_clip_grad",
-        "params": numbers}]}: parameters are numbered in the order of the groups. The tensors are the live ones."""
+        """Return the number of steps, the states, and the options of all groups.
+
+        The form is {"state": {"step": number of steps, 0: {key: tensor}, ...}, "param_groups": [{"_options",
+        "_enable_clip_grad", "params": numbers}]}. Parameters are numbered in the order of the groups. The
+        tensors are live.
+        """
         numbers = {id(p): i for i, p in enumerate(self._parameters())}
         state: dict = {"step": int(self._steps[0])}
         state.update({numbers[id(p)]: self.state.get(p, {}) for p in self._parameters()})
         return {"state": state, "param_groups": [
-            {"_options": {k: v for k, v in g.items() if k != "params"}, "_enable_clip_grad": g.get(CLIP[0]) is not None,
+            {"_options": {k: v for k, v in g.items() if k != "params"},
+             "_enable_clip_grad": g.get(CLIP[0]) is not None,
              "params": [numbers[id(p)] for p in g["params"]]} for g in self.param_groups]}
 
     def load_state_dict(self, state_dict: Mapping) -> None:
-        """Continue where `state_dict` was taken: steps, states (copied) and options, learning rate included.
+        """Restore steps, states (copied), and options, including the learning rate.
 
         Existing states are overwritten in place, so that graphs that use them continue with the loaded
         values.
 
-        Raises StateError (a ValueError) when the groups do not fit; then nothing is changed.
+        Args:
+            state_dict: result of state_dict.
+
+        Raises:
+            StateError (a ValueError): the groups do not fit; nothing is changed.
         """
         if "param_groups" not in state_dict or "state" not in state_dict:
             raise StateError(f"optim.{type(self).__name__}.load_state_dict: this is no state of an optimizer",
-                             expected="a dict with 'state' and 'param_groups'", got=f"keys {list(state_dict)[:5]}",
-                             fix="load what optimizer.state_dict() gave")
+                             expected="a dict with 'state' and 'param_groups'",
+                             got=f"keys {list(state_dict)[:5]}", fix="load what optimizer.state_dict() gave")
         groups, saved = self.param_groups, state_dict["param_groups"]
         if len(groups) != len(saved):
-            raise StateError("loaded state dict has a different number of parameter groups", got=f"{len(saved)}",
-                             expected=f"{len(groups)} groups", fix=_SAME)
+            raise StateError("loaded state dict has a different number of parameter groups",
+                             got=f"{len(saved)}", expected=f"{len(groups)} groups", fix=_SAME)
         states: dict = {}
         rules: dict = {}
-        options = [deepcopy(dict(old["_options"] if "_options" in old else {k: old[k] for k in old if k != "params"}))
+        options = [deepcopy(dict(old["_options"] if "_options" in old else {k: old[k] for k in old
+                                                                            if k != "params"}))
                    for old in saved]
         for number, (group, old, new) in enumerate(zip(groups, saved, options)):
             if len(group["params"]) != len(old["params"]):
-                raise StateError("loaded state dict contains a parameter group that doesn't match the size of optimizer's "
-                                 "group", expected=f"{len(group['params'])} parameters in group {number}",
+                raise StateError("loaded state dict contains a parameter group that doesn't match the size "
+                                 "of optimizer's group",
+                                 expected=f"{len(group['params'])} parameters in group {number}",
                                  got=f"{len(old['params'])}", fix=_SAME)
             new = {**group, **new}
             self.check(new)
             rule = self.update_of(new).states
             for p, key in zip(group["params"], old["params"]):
-                own, wanted = state_dict["state"].get(key, {}), {s.key: s for s in rule if s.spec(p.spec) is not None}
+                own, wanted = (state_dict["state"].get(key, {}),
+                               {s.key: s for s in rule if s.spec(p.spec) is not None})
                 if own and set(own) != set(wanted):
                     raise StateError("loaded state dict is another optimizer's", got=", ".join(map(str, own)),
                                      expected=", ".join(sorted(wanted)) or "no state", fix=_SAME)
-                states[p], rules[p] = {k: _copied(v, p, key, k, wanted[k].spec(p.spec).dtype) for k, v in own.items()}, rule
+                states[p], rules[p] = ({k: _copied(v, p, key, k, wanted[k].spec(p.spec).dtype)
+                                        for k, v in own.items()}, rule)
         for p in self._parameters():
             before = self.state.pop(p, {})
             after = states[p] or {s.key: _filled(p, s) for s in rules[p] if s.key in before}
@@ -316,12 +368,12 @@ class Optimizer(BaseOptimizer):
             group.update(new)
 
     def take_(self, p: Tensor, group: Mapping[str, Any], key: str, value: Tensor) -> None:
-        """Remember `value` about p under a key: nn.Graph.load_state_dict."""
+        """Store `value` as the state of p under a key, for nn.Graph.load_state_dict."""
         own = self.state_of(p, group)
         own[key] = _into(own[key], _copied(value, p, 0, key, own[key].dtype))
 
     def __getstate__(self) -> dict:
-        """For copy and pickle: `_steps` is the memory of `count_`, which a copy of both would not be."""
+        """Return the state for copy and pickle without `_steps`, which shares memory with `count_`."""
         return {**{k: v for k, v in vars(self).items() if k != "_steps"}, "count_": int(self._steps[0])}
 
     def __setstate__(self, state: dict) -> None:
@@ -335,7 +387,8 @@ class Optimizer(BaseOptimizer):
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for i, group in enumerate(self.param_groups):
-            lines += [f"Parameter Group {i}", *(f"    {k}: {group[k]}" for k in sorted(group) if k != "params")]
+            lines += [f"Parameter Group {i}", *(f"    {k}: {group[k]}" for k in sorted(group)
+                                                if k != "params")]
         return "\n".join([*lines, ")"])
 
 
@@ -350,7 +403,7 @@ def _filled(p: Tensor, s: State) -> Tensor:
 
 
 def by_device(operands: Sequence[Tensor], width: int) -> Iterator[tuple[Tensor, ...]]:
-    """The operands of an update (rate, count, then `width` for each parameter) as those of one on each device."""
+    """Group the operands of an update (rate, count, then `width` per parameter) by device."""
     places: dict[int, list[Tensor]] = {}
     for i in range(2, len(operands), width):
         places.setdefault(operands[i]._device, []).extend(operands[i:i + width])
@@ -359,18 +412,20 @@ def by_device(operands: Sequence[Tensor], width: int) -> Iterator[tuple[Tensor, 
 
 
 def on_parts(op: Op, *tensors: Tensor) -> list[Tensor]:
-    """A global parameter, its gradient and states as operands of the update: each device's parts, one after the other."""
+    """Return the shards of a global parameter, its gradient, and its states as operands, device by device."""
     p = tensors[0]
     if op.whole and any(s.text != "B" for s in p.sbp):
-        raise ArgumentError(f"{op.name}: this rule needs the norm of a whole parameter, but one of shape {tuple(p.shape)} "
-                            "is split over devices", expected="parameters with sbp broadcast", got=f"{p.sbp}",
+        raise ArgumentError(f"{op.name}: this rule needs the norm of a whole parameter, but one of shape "
+                            f"{tuple(p.shape)} is split over devices",
+                            expected="parameters with sbp broadcast", got=f"{p.sbp}",
                             fix="p.to_global(sbp=flow.sbp.broadcast), or another optimizer")
     return [part for row in shards(tensors) for part in row]
 
 
 def _into(old: Any, new: Any) -> Any:
-    """`new`, in the tensor that is there if it fits: a graph may have that one."""
-    if isinstance(old, Tensor) and isinstance(new, Tensor) and (old.spec, old._device) == (new.spec, new._device) \
+    """Write `new` into the existing tensor if it fits, because a graph may use that one."""
+    if isinstance(old, Tensor) and isinstance(new, Tensor) and (old.spec,
+                                                                old._device) == (new.spec, new._device) \
             and old.global_layout is new.global_layout:
         return old.copy_(new)
     return new
@@ -387,5 +442,6 @@ def _copied(value: Any, p: Tensor, number: int, key: str, dtype: dt.dtype | None
                          fix="make the optimizer over the same parameters, in the same order")
     if isinstance(value, Tensor) and value.is_global and p.is_global:
         return value.detach().to_global(p.placement, p.sbp, copy=True).to(dtype)
-    made = value.detach()._on_host().clone().to(dtype) if isinstance(value, Tensor) else tensor(value.numpy(), dtype=dtype)
+    made = (value.detach()._on_host().clone().to(dtype) if isinstance(value, Tensor)
+            else tensor(value.numpy(), dtype=dtype))
     return made.to(p.device) if p.global_layout is None else from_logical(made, p.global_layout)

@@ -22,8 +22,9 @@ from flowedu.tensor.elementwise import maximum, where
 
 
 class ByFormula(Counting):
-    """Base class: a subclass defines the initial states in `first(p, group)`, and a step in `move(w, g,
-    ...)`.
+    """Base class of optimizers that are defined by a formula.
+
+    A subclass defines the initial states in `first(p, group)`, and a step in `move(w, g, ...)`.
     """
 
     def first(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -65,7 +66,7 @@ class ByFormula(Counting):
 
 
 class _Moments(ByFormula, adam._Moments):
-    """Those with a running average m of g, and another of its size."""
+    """Base class of optimizers with running averages of g (m) and of its size."""
 
     sizes = "exp_avg_sq"
 
@@ -73,27 +74,35 @@ class _Moments(ByFormula, adam._Moments):
         return {"exp_avg": zeros_like(p), self.sizes: zeros_like(p)}
 
     def averages(self, g: Tensor, own: dict, group: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
-        """m and v, one step on."""
+        """Update and return m and v."""
         beta1, beta2 = group["betas"]
-        return own["exp_avg"].lerp_(g, 1 - beta1), own["exp_avg_sq"].mul_(beta2).addcmul_(g, g, value=1 - beta2)
+        return (own["exp_avg"].lerp_(g, 1 - beta1),
+                own["exp_avg_sq"].mul_(beta2).addcmul_(g, g, value=1 - beta2))
 
 
 class Adamax(_Moments):
-    """m = beta1 m + (1 - beta1) g; u = the larger of beta2 u and |g| + eps; w -= lr / (1 - beta1^t) * m / u.
+    """Adamax optimizer (Kingma and Ba 2015), with the infinity norm u.
 
-    Args: as Adam. State: "step", "exp_avg" (m), "exp_inf" (u).
+    m = beta1 m + (1 - beta1) g; u = max(beta2 u, |g| + eps); w -= lr / (1 - beta1^t) * m / u. The state
+    contains "step", "exp_avg" (m), and "exp_inf" (u).
+
+    Args:
+        params, lr, betas, eps, weight_decay, maximize: see Adam.
+        foreach, capturable: no effect, with one warning.
+        differentiable: must be False.
     """
 
     sizes = "exp_inf"
 
-    def __init__(self, params: Iterable, lr: float = 0.002, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+    def __init__(self, params: Iterable, lr: float = 0.002, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8,
                  weight_decay: float = 0, foreach: bool | None = None, *, maximize: bool = False,
                  differentiable: bool = False, capturable: bool = False):
         Optimizer.__init__(self, params, {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach, "maximize": maximize,
-            "differentiable": differentiable, "capturable": capturable})
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach,
+            "maximize": maximize, "differentiable": differentiable, "capturable": capturable})
 
-    def move(self, w, g, t, lr, own, group):
+    def move(self, w: Tensor, g: Tensor, t: int, lr: float, own: dict, group: Mapping[str, Any]) -> None:
         beta1, beta2 = group["betas"]
         m, u = own["exp_avg"].lerp_(g, 1 - beta1), own["exp_inf"]
         u.copy_(maximum(u * beta2, g.abs() + group["eps"]))
@@ -101,21 +110,28 @@ class Adamax(_Moments):
 
 
 class NAdam(_Moments):
-    """Adam with Nesterov's momentum: w -= lr * (a g + b m) / (sqrt(v / (1 - beta2^t)) + eps), where
-    mu(t) = beta1 (1 - 0.96^(t momentum_decay) / 2), a = (1 - mu(t)) / (1 - mu(1) ... mu(t)),
-    b = mu(t + 1) / (1 - mu(1) ... mu(t + 1)).
+    """Adam with Nesterov momentum (Dozat 2016).
 
-    Args: as Adam. momentum_decay: see above. decoupled_weight_decay: weight decay as AdamW has it.
+    w -= lr * (a g + b m) / (sqrt(v / (1 - beta2^t)) + eps), where mu(t) = beta1 (1 - 0.96^(t momentum_decay)
+    / 2), a = (1 - mu(t)) / (1 - mu(1) ... mu(t)), and b = mu(t + 1) / (1 - mu(1) ... mu(t + 1)). The state
+    contains "step", "mu_product", "exp_avg" (m), and "exp_avg_sq" (v).
 
-    State: "step", "mu_product", "exp_avg" (m), "exp_avg_sq" (v).
+    Args:
+        params, lr, betas, eps, weight_decay, maximize: see Adam.
+        momentum_decay: see the formula of mu.
+        decoupled_weight_decay: apply weight decay as in AdamW.
+        foreach, capturable: no effect, with one warning.
+        differentiable: must be False.
     """
 
-    def __init__(self, params: Iterable, lr: float = 0.002, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0, momentum_decay: float = 0.004, decoupled_weight_decay: bool = False, *,
-                 foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
+    def __init__(self, params: Iterable, lr: float = 0.002, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8,
+                 weight_decay: float = 0, momentum_decay: float = 0.004, decoupled_weight_decay: bool = False,
+                 *, foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
                  differentiable: bool = False):
         Optimizer.__init__(self, params, {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
             "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach,
             "capturable": capturable, "differentiable": differentiable})
 
@@ -126,7 +142,7 @@ class NAdam(_Moments):
     def first(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
         return {"mu_product": single(1.0), **super().first(p, group)}
 
-    def move(self, w, g, t, lr, own, group):
+    def move(self, w: Tensor, g: Tensor, t: int, lr: float, own: dict, group: Mapping[str, Any]) -> None:
         beta1, beta2 = group["betas"]
         mu, after = (beta1 * (1 - 0.5 * 0.96 ** (n * group["momentum_decay"])) for n in (t, t + 1))
         product = own["mu_product"].mul_(mu).item()
@@ -137,21 +153,31 @@ class NAdam(_Moments):
 
 
 class RAdam(_Moments):
-    """Adam, where the first steps, in which v is not to be trusted, are w -= lr * m / (1 - beta1^t), and the others are
-    shorter by the spread that v has: r = sqrt((n - 4)(n - 2) N / ((N - 4)(N - 2) n)), N = 2 / (1 - beta2) - 1,
-    n = N - 2 t beta2^t / (1 - beta2^t) > 5.
+    """Adam with a rectified adaptive rate (Liu et al. 2020).
 
-    Args: as Adam. decoupled_weight_decay: weight decay as AdamW has it. State: "step", "exp_avg" (m), "exp_avg_sq" (v).
+    The first steps, in which v is unreliable, are w -= lr * m / (1 - beta1^t). The others are multiplied by r
+    = sqrt((n - 4)(n - 2) N / ((N - 4)(N - 2) n)), where N = 2 / (1 - beta2) - 1 and n = N - 2 t beta2^t / (1
+    - beta2^t) > 5. The state contains "step", "exp_avg" (m), and "exp_avg_sq" (v).
+
+    Args:
+        params, lr, betas, eps, weight_decay, maximize: see Adam.
+        decoupled_weight_decay: apply weight decay as in AdamW.
+        foreach, capturable: no effect, with one warning.
+        differentiable: must be False.
     """
 
-    def __init__(self, params: Iterable, lr: float = 0.001, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0, decoupled_weight_decay: bool = False, *, foreach: bool | None = None,
+    def __init__(self, params: Iterable, lr: float = 0.001, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8,
+                 weight_decay: float = 0, decoupled_weight_decay: bool = False, *,
+                 foreach: bool | None = None,
                  maximize: bool = False, capturable: bool = False, differentiable: bool = False):
         Optimizer.__init__(self, params, {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize, "foreach": foreach,
-            "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay, "differentiable": differentiable})
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay,
+            "differentiable": differentiable})
 
-    def move(self, w, g, t, lr, own, group):
+    def move(self, w: Tensor, g: Tensor, t: int, lr: float, own: dict, group: Mapping[str, Any]) -> None:
         beta1, beta2 = group["betas"]
         m, v = self.averages(g, own, group)
         rest, most = 1 - beta2 ** t, 2 / (1 - beta2) - 1
@@ -164,35 +190,37 @@ class RAdam(_Moments):
 
 
 class Rprop(ByFormula):
-    """w -= s * sign(g): every element has a step s of its own, longer (times etas[1]) where g keeps its
-    sign, shorter
-    (times etas[0]) where it changes; there the element is not changed in this step.
+    """Resilient backpropagation (Riedmiller and Braun 1993): w -= s * sign(g), with a step s per element.
+
+    A step is multiplied by etas[1] if the sign of g is unchanged, and by etas[0] if it has changed; then the
+    element is not updated. The state contains "step", "prev" (the last g), and "step_size" (s).
 
     Args:
-        params: parameters, or dicts of them with options of their own (see Optimizer).
-        lr: the first s.
-        etas: see above. step_sizes: the shortest and the longest s.
-        maximize: climb instead.
-        capturable, foreach: no effect, with one warning. differentiable: True is rejected.
-
-    State: "step", "prev" (the g before), "step_size" (s).
+        params: parameters, or dicts of parameters with their own options (see Optimizer).
+        lr: initial s.
+        etas: (decrease, increase) factors.
+        step_sizes: (smallest, largest) s.
+        maximize: increase the objective instead.
+        capturable, foreach: no effect, with one warning.
+        differentiable: must be False.
     """
 
     def __init__(self, params: Iterable, lr: float = 0.01, etas: tuple[float, float] = (0.5, 1.2),
-                 step_sizes: tuple[float, float] = (1e-6, 50), *, capturable: bool = False, foreach: bool | None = None,
-                 maximize: bool = False, differentiable: bool = False):
+                 step_sizes: tuple[float, float] = (1e-6, 50), *, capturable: bool = False,
+                 foreach: bool | None = None, maximize: bool = False, differentiable: bool = False):
         Optimizer.__init__(self, params, {
             "lr": lr, "etas": etas, "step_sizes": step_sizes, "foreach": foreach, "maximize": maximize,
             "differentiable": differentiable, "capturable": capturable})
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
-        self.need(0 < group["etas"][0] < 1 < group["etas"][1], "eta values", group["etas"], "below 1, above 1")
+        self.need(0 < group["etas"][0] < 1 < group["etas"][1], "eta values", group["etas"],
+                  "below 1, above 1")
 
     def first(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
         return {"prev": zeros_like(p), "step_size": zeros_like(p) + float(group["lr"])}
 
-    def move(self, w, g, t, lr, own, group):
+    def move(self, w: Tensor, g: Tensor, t: int, lr: float, own: dict, group: Mapping[str, Any]) -> None:
         shorter, longer = group["etas"]
         sign, s = (g * own["prev"]).sign(), own["step_size"]
         kept, changed = (sign > 0).to(s.dtype), (sign < 0).to(s.dtype)
@@ -203,29 +231,36 @@ class Rprop(ByFormula):
 
 
 class ASGD(ByFormula):
-    """w = (1 - lambd * e) w - e g, where e = lr / (1 + lambd lr t)^alpha; "ax" is the average of w from step t0 on.
+    """Averaged stochastic gradient descent (Polyak and Juditsky 1992).
+
+    w = (1 - lambd * e) w - e g, where e = lr / (1 + lambd lr t)^alpha. The state contains "step", "eta" (e),
+    "mu" (the weight of w in the average), and "ax" (the average of w from step t0 on).
 
     Args:
-        params: parameters, or dicts of them with options of their own (see Optimizer).
-        lr: learning rate at first. lambd, alpha: how fast it falls. t0: when the average begins.
-        weight_decay: pulls parameters towards 0, through the gradient.
-        maximize: climb instead.
-        foreach, capturable: nothing to do, said once. differentiable: True is refused.
-
-    State: "step", "eta" (e), "mu" (the weight of w in the average), "ax".
+        params: parameters, or dicts of parameters with their own options (see Optimizer).
+        lr: initial learning rate.
+        lambd: decay of w and of the rate.
+        alpha: exponent of the decay of the rate.
+        t0: step at which averaging starts.
+        weight_decay: factor of w in the gradient.
+        maximize: increase the objective instead.
+        foreach, capturable: no effect, with one warning.
+        differentiable: must be False.
     """
 
-    def __init__(self, params: Iterable, lr: float = 0.01, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6,
+    def __init__(self, params: Iterable, lr: float = 0.01, lambd: float = 1e-4, alpha: float = 0.75,
+                 t0: float = 1e6,
                  weight_decay: float = 0, foreach: bool | None = None, maximize: bool = False,
                  differentiable: bool = False, capturable: bool = False):
         Optimizer.__init__(self, params, {
-            "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "foreach": foreach,
+            "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay,
+            "foreach": foreach,
             "maximize": maximize, "differentiable": differentiable, "capturable": capturable})
 
     def first(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
         return {"eta": single(group["lr"]), "mu": single(1.0), "ax": zeros_like(p)}
 
-    def move(self, w, g, t, lr, own, group):
+    def move(self, w: Tensor, g: Tensor, t: int, lr: float, own: dict, group: Mapping[str, Any]) -> None:
         e, mu, lambd = own["eta"].item(), own["mu"].item(), group["lambd"]
         w.mul_(1 - lambd * e).sub_(g, alpha=e)
         if mu == 1:
@@ -237,28 +272,31 @@ class ASGD(ByFormula):
 
 
 class Ftrl(ByFormula):
-    """Follow the regularized leader: n += g^2; z += g - (n^p - n0^p) / lr * w, where n0 is the n before and p = -lr_power;
-    w = 0 where |z| <= lambda1, else (sign(z) lambda1 - z) / ((beta + n^p) / lr + lambda2).
+    """Follow the regularized leader (McMahan et al. 2013).
+
+    n += g^2; z += g - (n^p - n0^p) / lr * w, where n0 is the previous n and p = -lr_power; w = 0 where |z| <=
+    lambda1, else (sign(z) lambda1 - z) / ((beta + n^p) / lr + lambda2). The state contains "step",
+    "accumulator_value" (n), and "z".
 
     Args:
-        params: parameters, or dicts of them with options of their own (see Optimizer).
-        lr: learning rate; 0 leaves everything as it is.
-        weight_decay: pulls parameters towards 0, through the gradient.
-        lr_power: 0 or less; -0.5: rates fall with the root of the sum of squares.
+        params: parameters, or dicts of parameters with their own options (see Optimizer).
+        lr: learning rate; 0 changes nothing.
+        weight_decay: factor of w in the gradient.
+        lr_power: exponent, 0 or less; -0.5: rates decrease with the root of the sum of squares.
         initial_accumulator_value: first value of n.
-        lambda1: weights are exactly 0 where z is not larger. lambda2: makes the others smaller. beta: makes rates smaller.
-        maximize: climb instead.
-
-    State: "step", "accumulator_value" (n), "z".
+        lambda1: L1 regularization, which makes weights exactly 0.
+        lambda2: L2 regularization.
+        beta: number that decreases the rates.
+        maximize: increase the objective instead.
     """
 
     def __init__(self, params: Iterable, lr: float = 0.001, weight_decay: float = 0.0, lr_power: float = -0.5,
-                 initial_accumulator_value: float = 0.1, lambda1: float = 0.0, lambda2: float = 0.0, beta: float = 0.0, *,
-                 maximize: bool = False):
+                 initial_accumulator_value: float = 0.1, lambda1: float = 0.0, lambda2: float = 0.0,
+                 beta: float = 0.0, *, maximize: bool = False):
         Optimizer.__init__(self, params, {
             "lr": lr, "weight_decay": weight_decay, "lr_power": lr_power,
-            "initial_accumulator_value": initial_accumulator_value, "lambda1": lambda1, "lambda2": lambda2, "beta": beta,
-            "maximize": maximize})
+            "initial_accumulator_value": initial_accumulator_value, "lambda1": lambda1, "lambda2": lambda2,
+            "beta": beta, "maximize": maximize})
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
@@ -267,9 +305,10 @@ class Ftrl(ByFormula):
             self.need(group[name] >= 0, f"{name} value", group[name])
 
     def first(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
-        return {"accumulator_value": full_like(p, float(group["initial_accumulator_value"])), "z": zeros_like(p)}
+        return {"accumulator_value": full_like(p, float(group["initial_accumulator_value"])),
+                "z": zeros_like(p)}
 
-    def move(self, w, g, t, lr, own, group):
+    def move(self, w: Tensor, g: Tensor, t: int, lr: float, own: dict, group: Mapping[str, Any]) -> None:
         if lr == 0:
             return
         n, z, p = own["accumulator_value"], own["z"], -group["lr_power"]

@@ -10,7 +10,19 @@ from flowedu.errors import ArgumentError
 
 def number(what: str, name: str, value: Any, least: float = -math.inf, below: float = math.inf,
            above: float = -math.inf) -> float:
-    """`value` as a finite float with least <= value < below and above < value; ArgumentError otherwise."""
+    """Return a finite float with least <= value < below and above < value.
+
+    Args:
+        what: caller's name, for the error.
+        name: argument's name, for the error.
+        value: number, or an object that float() converts.
+        least: smallest valid number; default: no bound.
+        below: upper bound, which is excluded; default: no bound.
+        above: lower bound, which is excluded; default: no bound.
+
+    Raises:
+        ArgumentError: the value is not a number, is not finite, or is out of range.
+    """
     try:
         x = float(value)
     except (TypeError, ValueError):
@@ -25,12 +37,22 @@ def number(what: str, name: str, value: Any, least: float = -math.inf, below: fl
 
 
 def count(what: str, name: str, value: Any, least: int) -> int:
-    """`value` as an int >= least; ArgumentError otherwise."""
+    """Return a number of steps as an int >= `least`.
+
+    Args:
+        what: caller's name, for the error.
+        name: argument's name, for the error.
+        value: int, or an object with `__index__`.
+        least: smallest valid number.
+
+    Raises:
+        ArgumentError: the value is not an int >= `least`.
+    """
     try:
         n = operator.index(value)
     except TypeError:
         n = least - 1
     if n < least:
-        raise ArgumentError(f"{what}: {name} is not a number of steps", expected=f"an int >= {least}", got=repr(value),
-                            fix=f"write {name}=int(...), steps and not epochs")
+        raise ArgumentError(f"{what}: {name} is not a number of steps", expected=f"an int >= {least}",
+                            got=repr(value), fix=f"write {name}=int(...), steps and not epochs")
     return n

@@ -9,12 +9,19 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.elementwise import abs as abs_op
+from flowedu.core.ops.elementwise import maximum, minimum, sqrt
+from flowedu.core.ops.reduce import max as max_op
+from flowedu.core.ops.reduce import sum as sum_op
+from flowedu.core.ops.view import cast
 from flowedu.core.values.dtype import HALVES, float32
 
 
 class ByNorm(NamedTuple):
-    """All gradients times min(1, max_norm / (norm + 1e-6)). norm_type: 2, 1, any number above 0, or inf."""
+    """Factor min(1, max_norm / (norm + 1e-6)) for all gradients.
+
+    norm_type is 2, 1, any number above 0, or inf.
+    """
 
     max_norm: float
     norm_type: float = 2.0
@@ -25,24 +32,25 @@ class ByNorm(NamedTuple):
 
     def share(self, norm: Any) -> Any:
         """Return the factor of gradients with this norm."""
-        return REGISTRY["minimum"](float(self.max_norm) / (norm + 1e-6), 1.0)
+        return minimum(float(self.max_norm) / (norm + 1e-6), 1.0)
 
 
 def power_sum(gradients: Sequence[Any], norm_type: float = 2.0) -> Any:
-    """Return the sum of |x| to the power of norm_type over the values in all gradients, 0-dim; for inf the
-    largest |x|.
+    """Return the sum of |x| to the power of norm_type over the values in all gradients, 0-dim.
+
+    For inf it is the largest |x|.
 
     16-bit gradients are summed in float32, because 256 squared overflows float16.
     """
-    e, total = REGISTRY, None
+    total = None
     for g in gradients:
-        g = e["cast"](g, dtype=float32) if g.dtype in HALVES else g
+        g = cast(g, dtype=float32) if g.dtype in HALVES else g
         if norm_type == math.inf:
-            part = e["max"](e["abs"](g), axis=tuple(range(g.ndim)), keepdims=False)
-            total = part if total is None else e["maximum"](total, part)
+            part = max_op(abs_op(g), axis=tuple(range(g.ndim)), keepdims=False)
+            total = part if total is None else maximum(total, part)
         else:
-            part = e["sum"](g * g if norm_type == 2 else e["abs"](g) ** float(norm_type), axis=tuple(range(g.ndim)),
-                            keepdims=False)
+            powers = g * g if norm_type == 2 else abs_op(g) ** float(norm_type)
+            part = sum_op(powers, axis=tuple(range(g.ndim)), keepdims=False)
             total = part if total is None else total + part
     return total
 
@@ -50,4 +58,6 @@ def power_sum(gradients: Sequence[Any], norm_type: float = 2.0) -> Any:
 def total_norm(gradients: Sequence[Any], norm_type: float = 2.0) -> Any:
     """Return the norm of the values in all gradients together, 0-dim."""
     total = power_sum(gradients, norm_type)
-    return total if norm_type == math.inf else REGISTRY["sqrt"](total) if norm_type == 2 else total ** (1.0 / norm_type)
+    if norm_type == math.inf:
+        return total
+    return sqrt(total) if norm_type == 2 else total ** (1.0 / norm_type)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from flowedu.core.values import thread_state as ambient
 
@@ -9,20 +10,26 @@ from flowedu.core.values import thread_state as ambient
 class ParamGroup(dict):
     """{"params": list of parameters, "lr": ..., ...}. Options may be changed between steps."""
 
-    ready = None                    # what `step` worked out from the options; None: to be done (again)
+    ready: Any = None               # values that `step` computed from the options, or None
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        ambient.changes += 1        # for graphs: an optimizer has one group more
+        ambient.changes += 1        # for graphs: an optimizer has an additional group
 
-    def __reduce__(self):
+    def __setitem__(self, key: str, value: Any) -> None:
+        if key != "lr":             # schedules set it at every step, and `step` always reads it
+            self.ready = None
+            ambient.changes += 1
+        dict.__setitem__(self, key, value)
+
+    def __reduce__(self) -> tuple:
         return ParamGroup, (dict(self),)
 
 
 def _forgetting(name: str) -> Callable:
     plain = getattr(dict, name)
 
-    def method(self, *args, **kwargs):
+    def method(self: ParamGroup, *args: Any, **kwargs: Any) -> Any:
         self.ready = None
         ambient.changes += 1
         return plain(self, *args, **kwargs)
@@ -33,13 +40,3 @@ def _forgetting(name: str) -> Callable:
 
 for _name in ("__delitem__", "__ior__", "clear", "pop", "popitem", "setdefault", "update"):
     setattr(ParamGroup, _name, _forgetting(_name))
-
-
-def _set(self, key, value):
-    if key != "lr":                 # a schedule sets it at every step; `step` reads it itself
-        self.ready = None
-        ambient.changes += 1
-    dict.__setitem__(self, key, value)
-
-
-ParamGroup.__setitem__ = _set

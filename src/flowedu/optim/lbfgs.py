@@ -1,4 +1,4 @@
-"""L-BFGS: approximates second derivatives from the last steps and the gradient changes along them."""
+"""L-BFGS, which approximates second derivatives from recent steps and gradient changes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,26 +14,29 @@ from flowedu.tensor.joining import cat
 
 
 class LBFGS(Optimizer):
-    """L-BFGS; `step(closure)` makes up to max_iter iterations.
+    """L-BFGS optimizer; `step(closure)` makes up to max_iter iterations.
 
-    closure clears the gradients, computes the loss, calls backward, and returns the loss. One group of
-    parameters.
+    closure clears the gradients, computes the loss, calls backward, and returns the loss. All parameters form
+    one group. The state of the first parameter contains "n_iter", "func_evals", and the stored steps.
 
     Args:
-        lr: length of a step, the first one's where a line is searched.
-        max_iter: iterations of one step(); max_eval: calls of closure (default: 1.25 max_iter).
-        tolerance_grad: stop if no element of the gradient is larger; tolerance_change: ... of the step.
-        history_size: the number of stored steps.
-        line_search_fn: None, or "strong_wolfe".
-
-    State, of the first parameter: "n_iter", "func_evals", and the stored steps.
+        params: parameters.
+        lr: length of a step, or of the first trial of a line search.
+        max_iter: iterations of one step().
+        max_eval: calls of closure in one step(); default: 1.25 max_iter.
+        tolerance_grad: stop if no element of the gradient is larger.
+        tolerance_change: stop if no element of the step is larger.
+        history_size: number of stored steps.
+        line_search_fn: "strong_wolfe"; default: None, no line search.
     """
 
     def __init__(self, params: Iterable, lr: float = 1.0, max_iter: int = 20, max_eval: int | None = None,
                  tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
                  line_search_fn: str | None = None):
-        super().__init__(params, {"lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4 if max_eval is None else
-                                  max_eval, "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change,
+        super().__init__(params, {"lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4
+                                  if max_eval is None else
+                                  max_eval, "tolerance_grad": tolerance_grad,
+                                  "tolerance_change": tolerance_change,
                                   "history_size": history_size, "line_search_fn": line_search_fn})
         self.one_group()
 
@@ -45,12 +48,13 @@ class LBFGS(Optimizer):
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
-        self.need(group["line_search_fn"] in (None, "strong_wolfe"), "line_search_fn", group["line_search_fn"],
-                  "None or 'strong_wolfe'")
+        self.need(group["line_search_fn"] in (None, "strong_wolfe"), "line_search_fn",
+                  group["line_search_fn"], "None or 'strong_wolfe'")
 
     def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
         raise UnsupportedError("optim.LBFGS: not in an nn.Graph, for it calls the loss as often as it needs",
-                               expected="an optimizer of one update", got="LBFGS", fix="optimizer.step(closure), eagerly")
+                               expected="an optimizer of one update", got="LBFGS",
+                               fix="optimizer.step(closure), eagerly")
 
     # ---- all parameters as one vector
     def _gradient(self) -> Tensor:
@@ -64,10 +68,12 @@ class LBFGS(Optimizer):
             at += n
 
     def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor:
-        """Up to max_iter iterations. Returns the loss there was before."""
+        """Make up to max_iter iterations and return the loss before them."""
         if closure is None:
-            raise CallError("optim.LBFGS.step: it needs a closure", expected="a function that computes the loss again",
-                            got="None", fix="def closure(): optimizer.zero_grad(); loss = ...; loss.backward(); "
+            raise CallError("optim.LBFGS.step: it needs a closure",
+                            expected="a function that computes the loss again",
+                            got="None",
+                            fix="def closure(): optimizer.zero_grad(); loss = ...; loss.backward(); "
                             "return loss")
         self._eager_only("step")
         with no_grad():
@@ -75,7 +81,7 @@ class LBFGS(Optimizer):
 
     def _iterate(self, closure: Callable[[], Tensor]) -> Tensor:
         group = self.param_groups[0]
-        memory = self.state.setdefault(next(self._parameters()), {})
+        memory: Any = self.state.setdefault(next(self._parameters()), {})
         memory.setdefault("n_iter", 0)
         memory.setdefault("func_evals", 0)
 
@@ -93,7 +99,8 @@ class LBFGS(Optimizer):
             memory["n_iter"] += 1
             d = self._direction(memory, g, d, t, group["history_size"])
             memory["prev_flat_grad"], before = g.clone(), loss
-            t = min(1.0, 1.0 / float(g.abs().sum())) * group["lr"] if memory["n_iter"] == 1 else float(group["lr"])
+            t = (min(1.0, 1.0 / float(g.abs().sum())) * group["lr"] if memory["n_iter"] == 1
+                 else float(group["lr"]))
             slope = float(g.dot(d))
             if slope > -group["tolerance_change"]:
                 break
@@ -132,7 +139,7 @@ class LBFGS(Optimizer):
 
     @staticmethod
     def _direction(memory: dict, g: Tensor, d: Tensor | None, t: float | None, history: int) -> Tensor:
-        """Minus the gradient, times an inverse Hessian that sends each change of the gradient to the step that made it."""
+        """Return minus the gradient times an inverse Hessian that maps each gradient change to its step."""
         if memory["n_iter"] == 1:
             memory |= {"old_dirs": [], "old_stps": [], "ro": [], "H_diag": 1.0}
             return -g
@@ -157,11 +164,14 @@ class LBFGS(Optimizer):
         return q
 
     def load_state_dict(self, state_dict: Mapping) -> None:
-        """Continue where `state_dict` was taken."""
-        if [len(g["params"]) for g in state_dict["param_groups"]] != [len(g["params"]) for g in self.param_groups]:
-            raise StateError("loaded state dict does not fit", expected="one group of as many parameters", fix="make the "
-                             "optimizer as it was made when it was saved", got=f"{len(state_dict['param_groups'])} groups")
+        """Restore a result of state_dict."""
+        if [len(g["params"]) for g in state_dict["param_groups"]] != [len(g["params"])
+                                                                      for g in self.param_groups]:
+            raise StateError("loaded state dict does not fit", expected="one group of as many parameters",
+                             fix="make the optimizer as it was made when it was saved",
+                             got=f"{len(state_dict['param_groups'])} groups")
         old = state_dict["param_groups"][0]
-        self.param_groups[0].update(deepcopy(old.get("_options", {k: v for k, v in old.items() if k != "params"})))
+        self.param_groups[0].update(deepcopy(old.get("_options", {k: v for k, v in old.items()
+                                                                  if k != "params"})))
         found = deepcopy(dict(state_dict["state"].get(0, {})))
         self.state[next(self._parameters())] = found

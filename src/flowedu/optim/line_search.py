@@ -1,4 +1,4 @@
-"""How far to go along a direction: a length that keeps the strong Wolfe conditions, found between two cubics' minima."""
+"""Line search: finds a step length that satisfies the strong Wolfe conditions, with cubic interpolation."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from flowedu.tensor import Tensor
 
 
 class Point(NamedTuple):
-    """A length t, the loss there, its gradient, and its slope along the direction."""
+    """Length t of a step, with the loss, its gradient, and its slope along the direction there."""
 
     t: float
     loss: float
@@ -18,7 +18,7 @@ class Point(NamedTuple):
 
 
 def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None) -> float:
-    """Where the cubic through two points with these slopes is smallest, inside the bounds (None: between them)."""
+    """Return the minimum of the cubic through two points, inside the bounds (None: between them)."""
     low, high = bounds or sorted((a.t, b.t))
     d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
     square = d1 * d1 - a.slope * b.slope
@@ -32,11 +32,12 @@ def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None)
     return min(max(t, low), high)
 
 
-def strong_wolfe(at: Callable[[float], Point], start: Point, t: float, longest: float, c1: float = 1e-4, c2: float = 0.9,
-                 tolerance: float = 1e-9, most: int = 25) -> tuple[Point, int]:
-    """Return (a point, the number of calls of `at`) that fulfils the strong Wolfe conditions. Its loss is
-    lower than start's by at least c1 times the decrease that the slope predicts, and its slope is at most
-    c2 of start's. longest: the largest element of the direction.
+def strong_wolfe(at: Callable[[float], Point], start: Point, t: float, longest: float, c1: float = 1e-4,
+                 c2: float = 0.9, tolerance: float = 1e-9, most: int = 25) -> tuple[Point, int]:
+    """Return (a point that satisfies the strong Wolfe conditions, the number of calls of `at`).
+
+    Its loss is lower than start's by at least c1 times the decrease that the slope predicts, and its slope is
+    at most c2 of start's. `longest` is the largest element of the direction.
     """
     def too_high(p: Point, before: float) -> bool:
         return p.loss > start.loss + c1 * p.t * start.slope or p.loss >= before
@@ -44,9 +45,10 @@ def strong_wolfe(at: Callable[[float], Point], start: Point, t: float, longest: 
     def flat(p: Point) -> bool:
         return abs(p.slope) <= -c2 * start.slope
 
-    last, new, asked, tries = start, at(t), 1, 0
+    last, new = start, at(t)
+    asked, tries = 1, 0
     done, bracket = False, None
-    while tries < most:                                   # forward, until a minimum is between two points
+    while tries < most:                                   # extend until a minimum is between two points
         if too_high(new, last.loss if tries > 1 else float("inf")):
             bracket = [last, new]
             break
@@ -63,11 +65,11 @@ def strong_wolfe(at: Callable[[float], Point], start: Point, t: float, longest: 
         bracket = [start, new]
     stuck = False
     low, high = (0, 1) if bracket[0].loss <= bracket[-1].loss else (1, 0)
-    while not done and tries < most:                      # then narrower
+    while not done and tries < most:                      # then narrow the interval
         left, right = sorted((bracket[0].t, bracket[1].t))
         if (right - left) * longest < tolerance:
             break
-        t, edge = cubic_minimum(*bracket), 0.1 * (right - left)
+        t, edge = cubic_minimum(bracket[0], bracket[1]), 0.1 * (right - left)
         if min(right - t, t - left) < edge:
             if stuck or t >= right or t <= left:
                 t, stuck = (right - edge if abs(t - right) < abs(t - left) else left + edge), False

@@ -13,7 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 from flowedu.core.layers.group import State, UpdateRule
-from flowedu.core.ops.define import REGISTRY, Op
+from flowedu.core.ops.define import Op
+from flowedu.core.ops.elementwise import eq, where
+from flowedu.core.ops.view import assign, cast
 from flowedu.core.values.dtype import HALVES, float32
 from flowedu.ops.halves import round_into
 
@@ -22,23 +24,27 @@ HEAD = 2                                         # inputs before those of the fi
 
 
 class WithMaster:
-    """An update op that is given (w, g, copy, *states) for each parameter, where `op` is given (w, g, *states). A parameter
-    of more than 16 bits is its own copy."""
+    """Update op with operands (w, g, copy, *states) per parameter, based on `op` with (w, g, *states).
+
+    A parameter of more than 16 bits is its own copy.
+    """
 
     def __init__(self, op: Op):
-        self.op, self.name, self.whole, self.complete = op, op.name, op.whole, op.complete
+        self.op, self.name = op, op.name
+        self.whole, self.complete = op.whole, op.complete
 
     def __call__(self, *operands: Any, **attrs: Any) -> None:
         self.call(operands, self.complete(attrs))
 
     def call(self, operands: tuple, attrs: tuple) -> None:
-        """A step: tensors, or values of a graph in the making."""
-        cast, size, inner, narrow = REGISTRY["cast"], self.op.group + 1, list(operands[:HEAD]), []
+        """Make a step of tensors, or of values of a graph under construction."""
+        size = self.op.group + 1
+        inner, narrow = list(operands[:HEAD]), []
         for i in range(HEAD, len(operands), size):
             w, g, copy, *states = operands[i:i + size]
             if w.dtype in HALVES:
-                same = REGISTRY["eq"](cast(copy, dtype=w.dtype), w)
-                REGISTRY["assign"](REGISTRY["where"](same, copy, cast(w, dtype=float32)), copy)
+                same = eq(cast(copy, dtype=w.dtype), w)
+                assign(where(same, copy, cast(w, dtype=float32)), copy)
                 narrow.append((copy, w))
                 inner += [copy, cast(g, dtype=float32), *states]
             else:
@@ -49,5 +55,6 @@ class WithMaster:
 
 
 def with_master(rule: UpdateRule) -> UpdateRule:
-    """The same rule on float32 copies."""
-    return UpdateRule(WithMaster(rule.op), rule.attrs, (MASTER, *(s._replace(wide=True) for s in rule.states)))
+    """Return the same rule on float32 copies."""
+    op: Any = WithMaster(rule.op)
+    return UpdateRule(op, rule.attrs, (MASTER, *(s._replace(wide=True) for s in rule.states)))

@@ -1,4 +1,4 @@
-"""Where PyTorch keeps the base class of optimizers: `from flowedu.optim.optimizer import Optimizer`."""
+"""Alias module of PyTorch's layout: `from flowedu.optim.optimizer import Optimizer`."""
 from flowedu.optim.base import Optimizer
 from flowedu.optim.group import ParamGroup
 

@@ -1,7 +1,6 @@
-"""The formulas of learning rates, once: job functions' schedules (flow.optimizer) and those of tensors
-(flow.optim.lr_scheduler) are made of them.
+"""Formulas of learning rates, shared by flow.optimizer (job functions) and flow.optim.lr_scheduler (tensors).
 
-b is the rate to begin with, n the step, from 0. Values are computed in double precision.
+b is the initial rate, n the step, from 0. Values are computed in double precision.
 
 | formula | rate | in flow.optimizer | in flow.optim.lr_scheduler |
 |---|---|---|---|
@@ -11,12 +10,15 @@ b is the rate to begin with, n the step, from 0. Values are computed in double p
 | inverse_time | b / (1 + rate * part) | InverseTimeScheduler | |
 | natural_exp | b * e^(-rate * part) | NaturalExpScheduler | |
 | polynomial | (b - end) * (1 - n/steps)^power + end, n at most steps | PolynomialScheduler | PolynomialLR |
-| cosine | b * ((1 - alpha) * (1 + cos(pi n/steps)) / 2 + alpha), n at most steps | CosineScheduler | CosineDecayLR |
-| linear_cosine | b * ((alpha + 1 - n/steps) * (1 + cos(2 pi periods n/steps)) / 2 + beta) | LinearCosineScheduler | |
-| half_cosine | low + (b - low) * (1 + cos(pi n/steps)) / 2 | | CosineAnnealingLR, CosineAnnealingWarmRestarts |
+| cosine | b * ((1 - alpha) * (1 + cos(pi n/steps)) / 2 + alpha), n at most steps | CosineScheduler |
+CosineDecayLR |
+| linear_cosine | b * ((alpha + 1 - n/steps) * (1 + cos(2 pi periods n/steps)) / 2 + beta) |
+LinearCosineScheduler | |
+| half_cosine | low + (b - low) * (1 + cos(pi n/steps)) / 2 | | CosineAnnealingLR, CosineAnnealingWarmRestarts
+|
 
-`part` is n / steps, or with a staircase only the whole of it; for MultiStepLR the number of milestones passed. (Linear
-warm-up of flow.optimizer multiplies before it divides; its last bit is another.)
+`part` is n / steps, rounded down with a staircase; for MultiStepLR it is the number of milestones passed.
+(The linear warm-up of flow.optimizer multiplies before it divides, so its last bit differs.)
 """
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def linear(b: float, n: int, steps: int, start: float, end: float) -> float:
 
 
 def part(n: int, steps: int, staircase: bool) -> float:
-    """How many times `steps` have passed."""
+    """Return the number of times that `steps` have passed."""
     return n // steps if staircase else n / steps
 
 
@@ -50,7 +52,7 @@ def natural_exp(b: float, rate: float, part: float) -> float:
 
 
 def polynomial(b: float, n: int, steps: int, end: float, power: float, cycle: bool) -> float:
-    """cycle: instead of staying at the end, stretch `steps` to its next multiple: the rate jumps up again."""
+    """Return the polynomial decay; `cycle` extends `steps` to its next multiple."""
     if cycle:
         n = max(n, 1)
         steps *= -(-n // steps)  # rounded up

@@ -1,6 +1,6 @@
 """flowedu's optimizers in PyTorch's form: PyTorch's state_dict, and a step count per parameter.
 
-They are the optimizers of torch.optim, and those of flow.optim that are missing in OneFlow (by_formula.py).
+These are the optimizers of torch.optim, and those of flow.optim that are missing in OneFlow (by_formula.py).
 """
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _SAME = "make the optimizer as it was made when it was saved"
 class _Any(type):
     """Metaclass that makes isinstance(x, Optimizer) also True for flowedu's own optimizers."""
 
-    def __instancecheck__(cls, x) -> bool:
+    def __instancecheck__(cls, x: object) -> bool:
         return isinstance(x, base.Optimizer) if cls is Optimizer else super().__instancecheck__(x)
 
 
 class Optimizer(base.Optimizer, metaclass=_Any):
-    """Base of PyTorch's optimizers, and of a program's own that write `step()`.
+    """Base class of PyTorch's optimizers and of user-defined ones with their own `step()`.
+
+    Attributes: param_groups; state, {parameter: {key: value}}, empty for a new parameter; defaults.
 
     Args:
-        params: parameters, (name, parameter) pairs, or dicts with "params" and options of their own.
-        defaults: {option: value}, the options that a group does not set.
-
-    Attributes: param_groups. state: {parameter: {key: value}}, empty for a new parameter. defaults.
+        params: parameters, (name, parameter) pairs, or dicts with "params" and their own options.
+        defaults: {option: value} of groups that do not set the option.
     """
 
     def __init__(self, params: Iterable, defaults: Mapping[str, Any]):
@@ -46,11 +46,11 @@ class Optimizer(base.Optimizer, metaclass=_Any):
         base.Optimizer.__init__(self, params, defaults)
 
     def check(self, group: Mapping[str, Any]) -> None:
-        if "lr" in group:                                 # a program's own optimizer may have none
+        if "lr" in group:                                 # user-defined optimizers may have none
             super().check(group)
 
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
-        """Train more parameters: {"params": ..., option: value, ...}."""
+        """Add parameters: {"params": ..., option: value, ...}."""
         if isinstance(param_group, Mapping) and "params" in param_group:
             members = param_group["params"]
             members = [members] if isinstance(members, Tensor) else list(members)
@@ -60,7 +60,7 @@ class Optimizer(base.Optimizer, metaclass=_Any):
                 param_group["param_names"] = [m[0] for m in members]
         super().add_param_group(param_group)
         lr = param_group.get("lr", self.defaults.get("lr"))
-        if isinstance(lr, Tensor):                        # not a copy: the program may change it
+        if isinstance(lr, Tensor):                        # not a copy, because the program may change it
             self.param_groups[-1]["lr"] = lr
 
     def update_of(self, group: Mapping[str, Any]) -> UpdateRule:
@@ -69,37 +69,44 @@ class Optimizer(base.Optimizer, metaclass=_Any):
 
     # ---- state_dict
     def keys(self, group: Mapping[str, Any]) -> set[str] | None:
-        """Return the state keys of a parameter in a group with these options; None if the program defines
-        them.
+        """Return the state keys of a parameter in a group with these options.
+
+        None: the program defines them.
         """
         return None
 
     def state_dict(self) -> dict:
-        """{"state": {0: {key: tensor}, ...}, "param_groups": [{option: value, "params": numbers}]}: parameters are numbered
-        in the order of the groups; those of which nothing is remembered are left out. The tensors are the live ones."""
+        """Return {"state": {0: {key: tensor}, ...}, "param_groups": [{option: value, "params": numbers}]}.
+
+        Parameters are numbered in the order of the groups; those without a state are left out. The tensors
+        are live.
+        """
         numbers = {id(p): i for i, p in enumerate(self._parameters())}
         return {"state": {numbers[id(p)]: own for p, own in self.state.items() if own and id(p) in numbers},
                 "param_groups": [{**{k: v for k, v in g.items() if k != "params"},
-                                  "params": [numbers[id(p)] for p in g["params"]]} for g in self.param_groups]}
+                                  "params": [numbers[id(p)] for p in g["params"]]}
+                                 for g in self.param_groups]}
 
     def load_state_dict(self, state_dict: Mapping) -> None:
-        """Continue where `state_dict` was taken, by PyTorch or flowedu: states (copied) and options.
+        """Restore states (copied) and options from a state_dict of PyTorch or flowedu.
 
-        Raises StateError (a ValueError) when the groups do not fit; then nothing is changed.
+        Raises:
+            StateError (a ValueError): the groups do not fit; nothing is changed.
         """
         what = f"optim.{type(self).__name__}.load_state_dict"
         if "param_groups" not in state_dict or "state" not in state_dict:
-            raise StateError(f"{what}: this is no state of an optimizer", expected="a dict with 'state' and 'param_groups'",
+            raise StateError(f"{what}: this is no state of an optimizer",
+                             expected="a dict with 'state' and 'param_groups'",
                              got=f"keys {list(state_dict)[:5]}", fix="load what optimizer.state_dict() gave")
         groups, saved, found = self.param_groups, state_dict["param_groups"], state_dict["state"]
         sizes, theirs = ([len(g["params"]) for g in some] for some in (groups, saved))
         if len(groups) != len(saved):
-            raise StateError("loaded state dict has a different number of parameter groups", got=f"{len(saved)}",
-                             expected=f"{len(groups)} groups", fix=_SAME)
+            raise StateError("loaded state dict has a different number of parameter groups",
+                             got=f"{len(saved)}", expected=f"{len(groups)} groups", fix=_SAME)
         if sizes != theirs:
-            raise StateError("loaded state dict contains a parameter group that doesn't match the size of optimizer's "
-                             "group", expected=f"{sizes} parameters", got=f"{theirs}", fix=_SAME)
-        states, options = defaultdict(dict), []
+            raise StateError("loaded state dict contains a parameter group that doesn't match the size of "
+                             "optimizer's group", expected=f"{sizes} parameters", got=f"{theirs}", fix=_SAME)
+        states, options = defaultdict[Any, dict](dict), []
         for group, old in zip(groups, saved):
             new = deepcopy(dict(old.get("_options", {k: v for k, v in old.items() if k != "params"})))
             options.append(new)
@@ -107,20 +114,22 @@ class Optimizer(base.Optimizer, metaclass=_Any):
             keys = self.keys({**group, **new})
             for p, number in zip(group["params"], old["params"]):
                 own = {KEYS.get(k, k): v for k, v in found.get(number, {}).items() if v is not None}
-                if own and "step" in found and keys and "step" in keys:        # flowedu's own: one number for all
+                # Flowedu's form: one number for all.
+                if own and "step" in found and keys and "step" in keys:
                     own = {"step": float(found["step"]), **own}
                 if own and keys is not None and {*own} != keys:
                     raise StateError("loaded state dict is another optimizer's", got=", ".join(map(str, own)),
                                      expected=", ".join(sorted(keys)) or "no state", fix=_SAME)
                 if own:
-                    states[p] = {k: self._taken(v, p, number, k) for k, v in own.items()}
+                    states[p] = {k: self._copy_saved_value(v, p, number, k) for k, v in own.items()}
         self.state = states
         for group, new in zip(groups, options):
             group.update(new)
 
-    def _taken(self, value: Any, p: Tensor, number: int, key: str) -> Any:
-        """Return a copy of a saved value: a number stays a number, a tensor gets its parameter's device or
-        layout.
+    def _copy_saved_value(self, value: Any, p: Tensor, number: int, key: str) -> Any:
+        """Return a copy of a saved value.
+
+        A number stays a number; a tensor gets its parameter's device or layout.
         """
         if not hasattr(value, "numpy"):
             return deepcopy(value)
@@ -131,7 +140,7 @@ class Optimizer(base.Optimizer, metaclass=_Any):
 
 
 class Counting(Optimizer):
-    """An optimizer that counts the steps of every parameter: those in which it had a gradient. State: "step"."""
+    """Optimizer that counts the steps of every parameter in which it has a gradient, in the state "step"."""
 
     def keys(self, group: Mapping[str, Any]) -> set[str]:
         return {"step", *(s.key for s in self.update_of(group).states)}
@@ -148,7 +157,7 @@ class Counting(Optimizer):
                 own["step"] = single(own["step"])
 
     def _update(self, group: ParamGroup) -> None:
-        """One call for all parameters that made the same number of steps."""
+        """Make one call for all parameters with the same number of steps."""
         alike: dict[int, list[tuple[Tensor, np.ndarray]]] = {}
         for p in group["params"]:
             if p._grad is not None:
@@ -164,12 +173,13 @@ class Counting(Optimizer):
 
 
 def single(value: float) -> Tensor:
-    """A number as PyTorch remembers it: float32, 0-dim, on the CPU."""
+    """Return a number in PyTorch's form: float32, 0-dim, on the CPU."""
     return tensor(float(value), dtype=dt.float32)
 
 
 def no_rule(what: str) -> UnsupportedError:
-    """For an nn.Graph that asks."""
+    """Return the error for an nn.Graph."""
     known = "SGD, Adam, AdamW, LAMB, RMSprop, Adagrad or Adadelta"
-    return UnsupportedError(f"optim.{what}: not in an nn.Graph", got=what, expected=f"a rule that graphs know: {known}",
+    return UnsupportedError(f"optim.{what}: not in an nn.Graph", got=what,
+                            expected=f"a rule that graphs know: {known}",
                             fix="optimizer.step() after loss.backward(), outside a graph")

@@ -4,7 +4,8 @@
     for ...:
         ...; optimizer.step(); scheduler.step()
 
-A step is one call of `scheduler.step()`, usually one per batch. In an nn.Graph, add_optimizer(..., lr_sch=...) does it.
+A step is one call of `scheduler.step()`, usually one per batch. In an nn.Graph, add_optimizer(...,
+lr_sch=...) does it.
 """
 from flowedu.optim.lr_scheduler.base import LambdaLR, LRScheduler, MultiplicativeLR
 from flowedu.optim.lr_scheduler.composed import ChainedScheduler, SequentialLR, WarmUpLR
@@ -16,7 +17,7 @@ from flowedu.optim.lr_scheduler.plateau import ReduceLROnPlateau
 
 WarmupLR = WarmUpLR
 
-__all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CosineDecayLR",
-           "CosineScheduler", "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR",
-           "MultiplicativeLR", "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR", "WarmUpLR",
-           "WarmupLR"]
+__all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
+           "CosineDecayLR", "CosineScheduler", "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR",
+           "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau",
+           "SequentialLR", "StepLR", "WarmUpLR", "WarmupLR"]

@@ -1,4 +1,4 @@
-"""A schedule: the learning rate of every group as a function of its first rate and of the number of steps."""
+"""Base of the schedulers: learning rates as functions of the initial rate and the number of steps."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,16 +14,16 @@ put = dict.__setitem__                   # the cached values of a group do not d
 class LRScheduler:
     """Base class of the schedulers. A subclass defines `get_lr(base_lr, step)`.
 
-    Args:
-        optimizer: whose groups get the rates. Their rate when the first scheduler is made is their
-            `initial_lr`.
-        last_step: the number of steps done before; -1: none, and the rates of step 0 are set at once.
-        verbose: print every rate.
-
     Attributes: optimizer, last_step (also as last_epoch, PyTorch's name), base_lrs, verbose.
+
+    Args:
+        optimizer: optimizer whose groups get the rates. Their rate when the first scheduler is constructed is
+            their `initial_lr`.
+        last_step: number of steps done before; -1: none, and the rates of step 0 are set immediately.
+        verbose: print every rate.
     """
 
-    _followed: int | None = None              # the optimizer's number of steps when a graph stepped the schedule last
+    _followed: int | None = None              # the optimizer's number of steps at the last step by a graph
 
     def __init__(self, optimizer: Optimizer, last_step: int = -1, verbose: bool = False):
         if not isinstance(optimizer, Optimizer):
@@ -35,8 +35,9 @@ class LRScheduler:
             if last_step == -1:
                 group.setdefault("initial_lr", group["lr"])
             elif "initial_lr" not in group:
-                raise ArgumentError(f"{type(self).__name__}: param 'initial_lr' is not specified in param_groups[{i}] when "
-                                    "resuming an optimizer", expected="a group with initial_lr", got=", ".join(group),
+                raise ArgumentError(f"{type(self).__name__}: param 'initial_lr' is not specified in "
+                                    f"param_groups[{i}] when resuming an optimizer",
+                                    expected="a group with initial_lr", got=", ".join(group),
                                     fix="load the optimizer's state first, or leave last_step out")
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self._last_lr: list[float] = []
@@ -44,46 +45,50 @@ class LRScheduler:
 
     @property
     def last_epoch(self) -> int:
-        """last_step."""
+        """PyTorch's name of last_step."""
         return self.last_step
 
     def get_lr(self, base_lr: float, step: int) -> float:
-        """The rate at `step` (from 0) of a group that begins with base_lr."""
-        raise UnsupportedError(f"{type(self).__name__}: no get_lr(base_lr, step) is defined", got=type(self).__name__,
+        """Return the rate at `step` (from 0) of a group whose initial rate is base_lr."""
+        raise UnsupportedError(f"{type(self).__name__}: no get_lr(base_lr, step) is defined",
+                               got=type(self).__name__,
                                expected="a class that defines it", fix="return base_lr for a constant rate")
 
     def lr_at(self, base_lr: float, step: int, group: int = 0) -> float:
-        """get_lr, of the optimizer's group number `group`. It changes nothing: nn.Graph asks for every step."""
+        """Return get_lr for the optimizer's group number `group`, without side effects."""
         return self.get_lr(base_lr, step)
 
     def step(self) -> None:
-        """Go on by one step and set the rates. After a step of an nn.Graph that has the schedule, it is done already: then
-        nothing happens, and a warning says so once."""
+        """Advance by one step and set the rates.
+
+        If an nn.Graph with this schedule has made the step already, nothing changes, and one warning is
+        issued.
+        """
         if self._followed is not None and self._is_made():
             return
         self.last_step += 1
         self._set(self._rates())
 
     def _rates(self) -> list[float]:
-        """Those of the groups at self.last_step."""
+        """Return the rates of the groups at self.last_step."""
         return [self.lr_at(base, self.last_step, i) for i, base in enumerate(self.base_lrs)]
 
     def _is_made(self) -> bool:
-        """Whether a graph has made this step of the schedule."""
+        """Return True if a graph has made this step of the schedule."""
         made = self._followed == self.optimizer._steps[0]
         if made:
-            say_once(f"{type(self).__name__}.step()", "add_optimizer was given the schedule, so the nn.Graph has made this "
-                     "step of it", 4)
+            say_once(f"{type(self).__name__}.step()",
+                     "add_optimizer was given the schedule, so the nn.Graph has made this step of it", 4)
         return made
 
     def follow_(self) -> None:
-        """One step of the schedule, after one of the nn.Graph that has it."""
+        """Make one step of the schedule after a step of the nn.Graph that contains it."""
         self._followed = None
         self.step()
         self._followed = self.optimizer._steps.item()
 
     def go_to_(self, step: int) -> None:
-        """Go to a step, whose number nn.Graph.load_state_dict knows."""
+        """Go to a step, for nn.Graph.load_state_dict."""
         self.last_step, self._followed = step - 1, None
         self.step()
 
@@ -96,15 +101,15 @@ class LRScheduler:
                 print(f"Last step {self.last_step} adjusting learning rate of param_groups[{i}] to {lr}")
 
     def get_last_lr(self) -> list[float]:
-        """The rates now, one per group."""
+        """Return the current rate of each group."""
         return self._last_lr
 
     def state_dict(self) -> dict:
-        """Everything but the optimizer."""
+        """Return all attributes except the optimizer."""
         return {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "_followed")}
 
     def load_state_dict(self, state_dict: Mapping) -> None:
-        """Continue where `state_dict` was taken. The optimizer has the rates in its own state."""
+        """Restore a result of state_dict; the optimizer's own state contains the rates."""
         self._followed = None
         self.__dict__.update(state_dict)
 
@@ -116,7 +121,8 @@ class _ByFunction(LRScheduler):
     def __init__(self, optimizer: Optimizer, lr_lambda: Callable | Sequence[Callable], last_step: int = -1,
                  verbose: bool = False):
         groups = len(getattr(optimizer, "param_groups", ()))
-        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
+        self.lr_lambdas: list[Any] = list(lr_lambda) if isinstance(lr_lambda,
+                                                                   (list, tuple)) else [lr_lambda] * groups
         if len(self.lr_lambdas) != groups or not all(map(callable, self.lr_lambdas)):
             raise ArgumentError(f"{type(self).__name__}: lr_lambda does not fit", got=repr(lr_lambda)[:80],
                                 expected=f"a function of the step, or a list of {groups}, one per group",
@@ -141,14 +147,28 @@ class _ByFunction(LRScheduler):
 
 
 class LambdaLR(_ByFunction):
-    """base_lr * lr_lambda(step). lr_lambda: a function, or a list with one per group."""
+    """Rate base_lr * lr_lambda(step).
+
+    Args:
+        optimizer: optimizer whose groups get the rates.
+        lr_lambda: function of the step, or a list with one per group.
+        last_step: number of steps done before; -1: none.
+        verbose: print every rate.
+    """
 
     def lr_at(self, base_lr: float, step: int, group: int = 0) -> float:
         return base_lr * self.lr_lambdas[group](step)
 
 
 class MultiplicativeLR(_ByFunction):
-    """base_lr * lr_lambda(1) * ... * lr_lambda(step). lr_lambda: a function, or a list with one per group."""
+    """Rate base_lr * lr_lambda(1) * ... * lr_lambda(step).
+
+    Args:
+        optimizer: optimizer whose groups get the rates.
+        lr_lambda: function of the step, or a list with one per group.
+        last_step: number of steps done before; -1: none.
+        verbose: print every rate.
+    """
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Callable | Sequence[Callable], last_step: int = -1,
                  verbose: bool = False):

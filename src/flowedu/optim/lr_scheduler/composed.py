@@ -1,9 +1,10 @@
-"""Schedules made of schedules."""
+"""Schedulers composed of schedulers."""
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from flowedu.errors import ArgumentError
 from flowedu.optim.base import Optimizer
@@ -15,7 +16,7 @@ from flowedu.optim.lr_scheduler.decay import ConstantLR, LinearLR
 class _Composed(LRScheduler):
     """Base class of composed schedulers, which read the rates of their parts without stepping them.
 
-    Their last_step follows.
+    The last_step of the parts follows.
     """
 
     schedulers: list[LRScheduler]
@@ -24,22 +25,24 @@ class _Composed(LRScheduler):
         what = type(self).__name__
         if not isinstance(schedulers, (list, tuple)) or not schedulers or \
                 not all(isinstance(s, LRScheduler) for s in schedulers):
-            raise ArgumentError(f"{what} expects at least one scheduler in a list of schedulers", got=repr(schedulers)[:80],
-                                expected="[scheduler, ...], none of them ReduceLROnPlateau, which goes by a metric",
+            raise ArgumentError(f"{what} expects at least one scheduler in a list of schedulers",
+                                got=repr(schedulers)[:80],
+                                expected="[scheduler, ...], none of them ReduceLROnPlateau, which goes by a "
+                                "metric",
                                 fix=f"{what}([StepLR(optimizer, 10), ...])" if what == "ChainedScheduler" else
                                 f"{what}(optimizer, [StepLR(optimizer, 10), ...], ...)")
         for i, s in enumerate(schedulers):
             if s.optimizer is not optimizer:
-                raise ArgumentError(f"{what} expects all schedulers to belong to the same optimizer, but got schedulers at "
-                                    f"index {i} to be different", expected="one optimizer", got="two",
-                                    fix="make all of them over the same optimizer")
+                raise ArgumentError(f"{what} expects all schedulers to belong to the same optimizer, but got "
+                                    f"schedulers at index {i} to be different", expected="one optimizer",
+                                    got="two", fix="make all of them over the same optimizer")
         self.schedulers = list(schedulers)
 
     def get_lr(self, base_lr: float, step: int) -> float:
         return self.lr_at(base_lr, step)
 
     def state_dict(self) -> dict:
-        """Everything but the optimizer, with the states of the parts."""
+        """Return all attributes except the optimizer, with the states of the parts."""
         return {**super().state_dict(), "schedulers": [s.state_dict() for s in self.schedulers]}
 
     def load_state_dict(self, state_dict: Mapping) -> None:
@@ -49,32 +52,41 @@ class _Composed(LRScheduler):
 
 
 class SequentialLR(_Composed):
-    """schedulers[0] until step milestones[0], then schedulers[1], and so on.
+    """Sequence of schedules: schedulers[0] until step milestones[0], then schedulers[1], and so on.
 
     Args:
-        interval_rescaling: whether a schedule counts its steps from its own milestone on; by default it goes by the number
-            of all steps. One for all, or a list with one per milestone.
+        optimizer: optimizer of all schedulers.
+        schedulers: schedulers, in order.
+        milestones: steps at which the next scheduler starts.
+        interval_rescaling: count the steps of a schedule from its milestone on; False: from the start. One
+            bool for all, or one per milestone.
+        last_step: number of steps done before; -1: none.
+        verbose: print every rate.
     """
 
     def __init__(self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int],
-                 interval_rescaling: bool | Sequence[bool] = False, last_step: int = -1, verbose: bool = False):
+                 interval_rescaling: bool | Sequence[bool] = False, last_step: int = -1,
+                 verbose: bool = False):
         self._take(optimizer, schedulers)
         n = len(self.schedulers) - 1
         if len(milestones) != n or list(milestones) != sorted(milestones):
-            raise ArgumentError("SequentialLR expects number of schedulers provided to be one more than the number of "
-                                "milestone points, which rise", expected=f"{n} rising steps", got=str(list(milestones)),
-                                fix="one milestone between each two schedulers")
-        rescale = [interval_rescaling] * n if isinstance(interval_rescaling, bool) else list(interval_rescaling)
+            raise ArgumentError("SequentialLR expects number of schedulers provided to be one more than the "
+                                "number of milestone points, which rise", expected=f"{n} rising steps",
+                                got=str(list(milestones)), fix="one milestone between each two schedulers")
+        rescale = ([interval_rescaling] * n if isinstance(interval_rescaling,
+                                                          bool) else list(interval_rescaling))
         if len(rescale) != n:
-            raise ArgumentError("SequentialLR: interval_rescaling expects a bool or a list with one per milestone",
+            raise ArgumentError("SequentialLR: interval_rescaling expects a bool or a list with one per "
+                                "milestone",
                                 expected=f"{n}", got=str(interval_rescaling), fix="interval_rescaling=True")
         self.milestones, self.interval_rescaling = list(milestones), rescale
         super().__init__(optimizer, last_step, verbose)
 
     def _part(self, step: int) -> tuple[LRScheduler, int]:
-        """The schedule in charge, and the step as it counts."""
+        """Return the active schedule and its own step."""
         i = bisect_right(self.milestones, step)
-        return self.schedulers[i], step - self.milestones[i - 1] if i and self.interval_rescaling[i - 1] else step
+        return (self.schedulers[i], step - self.milestones[i - 1] if i and self.interval_rescaling[i - 1]
+                else step)
 
     def lr_at(self, base_lr: float, step: int, group: int = 0) -> float:
         part, own = self._part(step)
@@ -87,7 +99,11 @@ class SequentialLR(_Composed):
 
 
 class ChainedScheduler(_Composed):
-    """Each schedule changes the rate that the one before gives."""
+    """Chain of schedules, each of which changes the rate of the previous one.
+
+    Args:
+        schedulers: schedulers of one optimizer.
+    """
 
     def __init__(self, schedulers: Sequence[LRScheduler]):
         first = schedulers[0] if isinstance(schedulers, (list, tuple)) and schedulers else None
@@ -106,43 +122,48 @@ class ChainedScheduler(_Composed):
 
 
 class WarmUpLR(SequentialLR):
-    """Begin with small rates: warmup_iters steps of warm-up, then what was given.
+    """Warm-up with small rates, followed by another schedule.
 
     Args:
-        scheduler_or_optimizer: the schedule after the warm-up, or an optimizer: then the rate stays.
-        warmup_factor: how small at first. warmup_iters: how many steps.
-        warmup_method: "linear": in a straight line to the rate that the schedule has at step warmup_iters; "constant": the
-            factor all the time.
-        warmup_prefix: the schedule begins after the warm-up instead of running, unseen, from step 0.
+        scheduler_or_optimizer: the schedule after the warm-up, or an optimizer with a constant rate.
+        warmup_factor: initial factor of the rate.
+        warmup_iters: number of steps of the warm-up.
+        warmup_method: "linear": linearly to the schedule's rate at step warmup_iters; "constant": the factor.
+        warmup_prefix: start the schedule after the warm-up instead of at step 0.
+        last_step: number of steps done before; -1: none.
+        verbose: print every rate.
     """
 
     def __init__(self, scheduler_or_optimizer: LRScheduler | Optimizer, warmup_factor: float = 1.0 / 3,
-                 warmup_iters: int = 5, warmup_method: str = "linear", warmup_prefix: bool = False, last_step: int = -1,
-                 verbose: bool = False):
+                 warmup_iters: int = 5, warmup_method: str = "linear", warmup_prefix: bool = False,
+                 last_step: int = -1, verbose: bool = False):
         given = scheduler_or_optimizer
         if not isinstance(given, (LRScheduler, Optimizer)):
             raise ArgumentError("WarmUpLR: 'scheduler_or_optimizer' must be a LRScheduler or an Optimizer",
                                 expected="a scheduler, or an optimizer", got=repr(given)[:80],
                                 fix="WarmUpLR(StepLR(optimizer, 10), ...)")
         if warmup_method not in ("linear", "constant"):
-            raise ArgumentError("WarmUpLR: 'warmup_method' must be 'linear' or 'constant'", got=repr(warmup_method),
+            raise ArgumentError("WarmUpLR: 'warmup_method' must be 'linear' or 'constant'",
+                                got=repr(warmup_method),
                                 expected="'linear' or 'constant'", fix="warmup_method='linear'")
         after = given if isinstance(given, LRScheduler) else None
-        optimizer = after.optimizer if after else given
+        optimizer: Any = after.optimizer if after else given
         self.warmup_factor = number("WarmUpLR", "warmup_factor", warmup_factor, least=0)
         self.warmup_iters = count("WarmUpLR", "warmup_iters", warmup_iters, 0 if after else 1)
         self.warmup_method, self.warmup_prefix = warmup_method, bool(warmup_prefix)
         parts = [after] if after else []
         if self.warmup_iters:
             parts.insert(0, self._warmup(optimizer, after, last_step))
-        super().__init__(optimizer, parts, [self.warmup_iters] * (len(parts) - 1), self.warmup_prefix, last_step, verbose)
+        super().__init__(optimizer, parts, [self.warmup_iters] * (len(parts) - 1), self.warmup_prefix,
+                         last_step, verbose)
 
     def _warmup(self, optimizer: Optimizer, after: LRScheduler | None, last_step: int) -> LRScheduler:
         if self.warmup_method == "constant":
             return ConstantLR(optimizer, self.warmup_factor, self.warmup_iters, last_step)
         ends = [1.0]
         if after is not None and not self.warmup_prefix:
-            ends = [after.lr_at(b, self.warmup_iters, i) / b if b else 1.0 for i, b in enumerate(after.base_lrs)]
+            ends = [after.lr_at(b, self.warmup_iters, i) / b if b else 1.0
+                    for i, b in enumerate(after.base_lrs)]
         if not all(math.isclose(e, ends[0], rel_tol=1e-5, abs_tol=1e-8) for e in ends):
             raise ArgumentError("WarmUpLR: the param_groups of the optimizer have different warmup configs",
                                 expected="groups whose rates go in step", got=f"factors {ends}",

@@ -1,14 +1,15 @@
-"""Schedules that go up and down, and bring the momentum (SGD) or beta1 (Adam) the other way: PyTorch's, step by step.
+"""PyTorch's cyclic schedulers, which also change the momentum (SGD) or beta1 (Adam).
 
 | class | rate |
 |---|---|
-| OneCycleLR | from max_lr/div_factor up to max_lr, down to a 1/final_div_factor of where it began; once |
-| CyclicLR | between base_lr and max_lr, in straight lines, again and again |
+| OneCycleLR | from max_lr / div_factor up to max_lr, then down to the initial rate / final_div_factor; once |
+| CyclicLR | linearly between base_lr and max_lr, repeatedly |
 """
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from flowedu.errors import ArgumentError, UnsupportedError
 from flowedu.optim.base import Optimizer
@@ -30,7 +31,7 @@ class _Cycle(LRScheduler):
         raise NotImplementedError
 
     def _start(self, optimizer: Optimizer, rates: list[float], last_epoch: int, verbose: bool) -> None:
-        """The groups begin with these rates."""
+        """Set the initial rates of the groups."""
         if isinstance(optimizer, Optimizer):
             if self.cycle_momentum and not {"momentum", "betas"} & {*optimizer.defaults}:
                 raise ArgumentError(f"{type(self).__name__}: the optimizer has no momentum and no beta1",
@@ -45,12 +46,13 @@ class _Cycle(LRScheduler):
         return self.lr_at(base_lr, step)
 
     def lr_at(self, base_lr: float, step: int, group: int = 0) -> float:
-        """The rate alone: base_lr is not asked for. Refused where a momentum would have to follow."""
+        """Return the rate (base_lr is not used); raise an error if the momentum would have to change."""
         if self.cycle_momentum:
-            raise UnsupportedError(f"{type(self).__name__}: in an nn.Graph, and as a part of another schedule, a momentum "
-                                   "stays as it is", expected="cycle_momentum=False", got="cycle_momentum=True",
-                                   fix=f"{type(self).__name__}(..., cycle_momentum=False), or scheduler.step() after an "
-                                   "eager optimizer.step()")
+            raise UnsupportedError(f"{type(self).__name__}: in an nn.Graph, and as a part of another "
+                                   f"schedule, a momentum stays as it is", expected="cycle_momentum=False",
+                                   got="cycle_momentum=True",
+                                   fix=f"{type(self).__name__}(..., cycle_momentum=False), or "
+                                   f"scheduler.step() after an eager optimizer.step()")
         return self._rate(group, step)
 
     def _rates(self) -> list[float]:
@@ -67,34 +69,47 @@ class _Cycle(LRScheduler):
 
 
 def _each(what: str, name: str, given: Numbers, groups: int, **bounds: float) -> list[float]:
-    """One number for all groups, or one for each."""
+    """Return one number for each group from a number or a list."""
     values = list(given) if isinstance(given, (list, tuple)) else [given] * groups
     if len(values) != groups:
-        raise ArgumentError(f"{what}: {name} does not fit", expected=f"a number, or a list of {groups}, one per group",
+        raise ArgumentError(f"{what}: {name} does not fit",
+                            expected=f"a number, or a list of {groups}, one per group",
                             got=repr(given)[:80], fix=f"{name}=0.1")
     return [number(what, name, x, **bounds) for x in values]
 
 
 def _groups(optimizer: Optimizer) -> int:
-    return len(getattr(optimizer, "param_groups", ()))       # the base class says it when this is no optimizer
+    return len(getattr(optimizer, "param_groups", ()))       # the base class raises for other types
 
 
 class OneCycleLR(_Cycle):
-    """Up to max_lr, then down to almost nothing, over total_steps steps; the momentum goes the other way.
+    """One cycle (Smith 2018): up to max_lr, then down to almost 0, over total_steps steps.
+
+    The momentum changes in the opposite direction.
 
     Args:
-        max_lr: the highest rate; one for all groups, or a list.
-        total_steps: how many steps there are; or epochs and steps_per_epoch, whose product it is.
-        pct_start: which part of the steps goes up. anneal_strategy: "cos" or "linear".
-        cycle_momentum: whether momentum, or beta1, moves, between base_momentum and max_momentum.
-        div_factor: the rate begins at max_lr/div_factor. final_div_factor: it ends at a 1/final_div_factor of that.
-        three_phase: down as it went up, and then to the end.
-        last_epoch: the number of steps done before; -1: none.
+        optimizer: optimizer whose groups get the rates.
+        max_lr: highest rate, or a list with one per group.
+        total_steps: number of steps; default: epochs * steps_per_epoch.
+        epochs: number of epochs; default: None.
+        steps_per_epoch: number of steps per epoch; default: None.
+        pct_start: share of the steps with increasing rates.
+        anneal_strategy: "cos" or "linear".
+        cycle_momentum: change the momentum, or beta1, between base_momentum and max_momentum.
+        base_momentum: lowest momentum.
+        max_momentum: highest momentum.
+        div_factor: the initial rate is max_lr / div_factor.
+        final_div_factor: the final rate is the initial rate / final_div_factor.
+        three_phase: decrease symmetrically to the initial rate first, and then to the final rate.
+        last_epoch: number of steps done before; -1: none.
+        verbose: print every rate.
 
-    A step beyond total_steps is an ArgumentError (a ValueError).
+    Raises:
+        ArgumentError (a ValueError): a step beyond total_steps.
     """
 
-    def __init__(self, optimizer: Optimizer, max_lr: Numbers, total_steps: int | None = None, epochs: int | None = None,
+    def __init__(self, optimizer: Optimizer, max_lr: Numbers, total_steps: int | None = None,
+                 epochs: int | None = None,
                  steps_per_epoch: int | None = None, pct_start: float = 0.3, anneal_strategy: str = "cos",
                  cycle_momentum: bool = True, base_momentum: Numbers = 0.85, max_momentum: Numbers = 0.95,
                  div_factor: float = 25.0, final_div_factor: float = 1e4, three_phase: bool = False,
@@ -105,7 +120,8 @@ class OneCycleLR(_Cycle):
                 raise ArgumentError(f"{what}: how many steps there are is not said", got="neither",
                                     expected="total_steps, or epochs and steps_per_epoch",
                                     fix="total_steps=epochs * len(loader)")
-            total_steps = count(what, "epochs", epochs, 1) * count(what, "steps_per_epoch", steps_per_epoch, 1)
+            total_steps = count(what, "epochs", epochs, 1) * count(what, "steps_per_epoch", steps_per_epoch,
+                                                                   1)
         self.total_steps = count(what, "total_steps", total_steps, 1)
         if anneal_strategy not in ("cos", "linear"):
             raise ArgumentError(f"{what}: there is no such anneal_strategy", expected='"cos" or "linear"',
@@ -113,24 +129,26 @@ class OneCycleLR(_Cycle):
         self.anneal_strategy, self.cycle_momentum = anneal_strategy, bool(cycle_momentum)
         pct = number(what, "pct_start", pct_start, least=0)
         if pct > 1:
-            raise ArgumentError(f"{what}: pct_start is a part of the steps", expected="0 to 1", got=repr(pct_start),
-                                fix="pct_start=0.3")
+            raise ArgumentError(f"{what}: pct_start is a part of the steps", expected="0 to 1",
+                                got=repr(pct_start), fix="pct_start=0.3")
         high = _each(what, "max_lr", max_lr, n, above=0)
         low = [x / number(what, "div_factor", div_factor, above=0) for x in high]
         end = [x / number(what, "final_div_factor", final_div_factor, above=0) for x in low]
         last, top = self.total_steps - 1, pct * self.total_steps - 1
-        # [(the step at which a part ends, the rates there, whether the momentum is high)], after the beginning
-        self.parts = [[top, high, False], [2 * top, low, True], [last, end, True]] if three_phase else \
+        # [(last step of a phase, the rates there, True if the momentum is high)], after the start
+        self.parts: list[Any] = [[top, high, False], [2 * top, low, True], [last, end,
+                                                                            True]] if three_phase else \
             [[top, high, False], [last, end, True]]
         self.momenta = [_each(what, name, x, n, least=0) for name, x in (("base_momentum", base_momentum),
                                                                          ("max_momentum", max_momentum))]
         self._start(optimizer, low, last_epoch, verbose)
 
     def _at(self, begin: list[float], values: list[list[float]], group: int, step: int) -> float:
-        """The number at a step of a row of parts, which begins with `begin` and reaches values[i] where part i ends."""
+        """Return the value at a step of several phases that start at `begin`; phase i ends at values[i]."""
         if step > self.total_steps:
-            raise ArgumentError(f"OneCycleLR: Tried to step {step} times. The specified number of total steps is "
-                                f"{self.total_steps}", expected=f"at most {self.total_steps} steps", got=str(step),
+            raise ArgumentError(f"OneCycleLR: Tried to step {step} times. The specified number of total "
+                                f"steps is {self.total_steps}", expected=f"at most {self.total_steps} steps",
+                                got=str(step),
                                 fix="total_steps=epochs * len(loader), one scheduler.step() for each batch")
         first = 0.0
         for (last, _, _), value in zip(self.parts, values):
@@ -150,29 +168,40 @@ class OneCycleLR(_Cycle):
 
 
 class CyclicLR(_Cycle):
-    """In a straight line from base_lr to max_lr and back, again and again; the height changes by `mode`.
+    """Linear cycles between base_lr and max_lr (Smith 2017).
 
     Args:
-        base_lr, max_lr: the ends; one for all groups, or a list.
-        step_size_up, step_size_down: steps to the top, and back (default: as many).
-        mode: "triangular": every time as high; "triangular2": half as high as the time before; "exp_range": gamma^step.
-        scale_fn, scale_mode: a function of one's own instead, of the number of the cycle (from 1; "cycle") or of the step
-            ("iterations").
-        cycle_momentum, base_momentum, max_momentum: as OneCycleLR.
-        last_epoch: the number of steps done before; -1: none.
+        optimizer: optimizer whose groups get the rates.
+        base_lr: lowest rate, or a list with one per group.
+        max_lr: highest rate, or a list with one per group.
+        step_size_up: number of steps with increasing rates.
+        step_size_down: number of steps with decreasing rates; default: step_size_up.
+        mode: height of the cycles: "triangular": constant; "triangular2": halved each time; "exp_range":
+            gamma^step.
+        gamma: see mode.
+        scale_fn: function that replaces mode; default: None.
+        scale_mode: argument of scale_fn: "cycle", the number of the cycle from 1, or "iterations", the step.
+        cycle_momentum: change the momentum, or beta1, between base_momentum and max_momentum.
+        base_momentum: lowest momentum.
+        max_momentum: highest momentum.
+        last_epoch: number of steps done before; -1: none.
+        verbose: print every rate.
     """
 
     def __init__(self, optimizer: Optimizer, base_lr: Numbers, max_lr: Numbers, step_size_up: int = 2000,
                  step_size_down: int | None = None, mode: str = "triangular", gamma: float = 1.0,
-                 scale_fn: Callable[[float], float] | None = None, scale_mode: str = "cycle", cycle_momentum: bool = True,
-                 base_momentum: Numbers = 0.8, max_momentum: Numbers = 0.9, last_epoch: int = -1, verbose: bool = False):
+                 scale_fn: Callable[[float], float] | None = None, scale_mode: str = "cycle",
+                 cycle_momentum: bool = True,
+                 base_momentum: Numbers = 0.8, max_momentum: Numbers = 0.9, last_epoch: int = -1,
+                 verbose: bool = False):
         what, n = "CyclicLR", _groups(optimizer)
         low = _each(what, "base_lr", base_lr, n, least=0)
         self.max_lrs = _each(what, "max_lr", max_lr, n, least=0)
         self.up = count(what, "step_size_up", step_size_up, 1)
         self.down = self.up if step_size_down is None else count(what, "step_size_down", step_size_down, 1)
         if scale_fn is None and mode not in ("triangular", "triangular2", "exp_range"):
-            raise ArgumentError(f"{what}: there is no such mode", expected='"triangular", "triangular2" or "exp_range"',
+            raise ArgumentError(f"{what}: there is no such mode",
+                                expected='"triangular", "triangular2" or "exp_range"',
                                 got=repr(mode), fix='mode="triangular"')
         if scale_mode not in ("cycle", "iterations"):
             raise ArgumentError(f"{what}: there is no such scale_mode", expected='"cycle" or "iterations"',
@@ -185,12 +214,13 @@ class CyclicLR(_Cycle):
         self._start(optimizer, low, last_epoch, verbose)
 
     def _height(self, step: int) -> float:
-        """How far it is from base_lr to max_lr."""
+        """Return the relative height between base_lr and max_lr."""
         cycle, at = divmod(step, self.up + self.down)
         part = at / self.up if at <= self.up else 1 - (at - self.up) / self.down
         if self._scale_fn is not None:
             return part * self._scale_fn(cycle + 1 if self.scale_mode == "cycle" else step)
-        return part * {"triangular": 1.0, "triangular2": 0.5 ** cycle, "exp_range": self.gamma ** step}[self.mode]
+        return part * {"triangular": 1.0, "triangular2": 0.5 ** cycle,
+                       "exp_range": self.gamma ** step}[self.mode]
 
     def _rate(self, group: int, step: int) -> float:
         return self.base_lrs[group] + (self.max_lrs[group] - self.base_lrs[group]) * self._height(step)
@@ -200,5 +230,5 @@ class CyclicLR(_Cycle):
         return high - (high - low) * self._height(step)
 
     def state_dict(self) -> dict:
-        """Everything but the optimizer and scale_fn."""
+        """Return all attributes except the optimizer and scale_fn."""
         return {k: v for k, v in super().state_dict().items() if k != "_scale_fn"}

@@ -1,16 +1,18 @@
-"""Schedules with a formula. b is the group's first rate, n the step, from 0; formulas are OneFlow's closed forms.
+"""Schedulers with a formula.
+
+b is the group's initial rate, n the step, from 0; formulas are OneFlow's closed forms.
 
 | class | rate |
 |---|---|
 | StepLR | b * gamma^(n // step_size) |
-| MultiStepLR | b * gamma^(how many milestones are <= n) |
+| MultiStepLR | b * gamma^(number of milestones <= n) |
 | ExponentialLR | b * gamma^n |
 | ConstantLR | b * factor for n < total_iters, then b |
 | LinearLR | b * (from start_factor to end_factor in total_iters steps, then end_factor) |
 | PolynomialLR | (b - end) * (1 - n/decay_batch)^power + end, n at most decay_batch |
 | CosineDecayLR | b * ((1 - alpha) * (1 + cos(pi n/decay_steps)) / 2 + alpha), n at most decay_steps |
 | CosineAnnealingLR | eta_min + (b - eta_min) * (1 + cos(pi n/T_max)) / 2, up again after T_max |
-| CosineAnnealingWarmRestarts | the same from the start again every T_0, T_0 T_mult, T_0 T_mult^2, ... steps |
+| CosineAnnealingWarmRestarts | the same, restarted after T_0, T_0 T_mult, T_0 T_mult^2, ... steps |
 """
 from __future__ import annotations
 
@@ -25,7 +27,15 @@ from flowedu.optim.lr_scheduler.base import LRScheduler
 
 
 class StepLR(LRScheduler):
-    """Multiply the rate by gamma every step_size steps."""
+    """Multiplication of the rate by gamma every step_size steps.
+
+    Args:
+        optimizer: optimizer whose groups get the rates.
+        step_size: number of steps.
+        gamma: factor.
+        last_step: number of steps done before; -1: none.
+        verbose: print every rate.
+    """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_step: int = -1,
                  verbose: bool = False):
@@ -38,10 +48,18 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Multiply the rate by gamma at each of the steps `milestones`, which rise."""
+    """Multiplication of the rate by gamma at several steps.
 
-    def __init__(self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1, last_step: int = -1,
-                 verbose: bool = False):
+    Args:
+        optimizer: optimizer whose groups get the rates.
+        milestones: increasing steps.
+        gamma: factor.
+        last_step: number of steps done before; -1: none.
+        verbose: print every rate.
+    """
+
+    def __init__(self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1,
+                 last_step: int = -1, verbose: bool = False):
         self.milestones = [count("MultiStepLR", f"milestones[{i}]", m, 0) for i, m in enumerate(milestones)]
         if self.milestones != sorted(self.milestones):
             raise ArgumentError("MultiStepLR: milestones must rise", expected="a sorted list of steps",
@@ -54,7 +72,14 @@ class MultiStepLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Multiply the rate by gamma at every step."""
+    """Multiplication of the rate by gamma at every step.
+
+    Args:
+        optimizer: optimizer whose groups get the rates.
+        gamma: factor.
+        last_step: number of steps done before; -1: none.
+        verbose: print every rate.
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_step: int = -1, verbose: bool = False):
         self.gamma = number("ExponentialLR", "gamma", gamma, above=0)
@@ -65,10 +90,18 @@ class ExponentialLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """`factor` times the rate for the first total_iters steps."""
+    """Constant factor for the first steps.
 
-    def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_step: int = -1,
-                 verbose: bool = False):
+    Args:
+        optimizer: optimizer whose groups get the rates.
+        factor: factor of the rate.
+        total_iters: number of steps.
+        last_step: number of steps done before; -1: none.
+        verbose: print every rate.
+    """
+
+    def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5,
+                 last_step: int = -1, verbose: bool = False):
         self.factor = number("ConstantLR", "factor", factor, least=0)
         self.total_iters = count("ConstantLR", "total_iters", total_iters, 0)
         super().__init__(optimizer, last_step, verbose)
@@ -78,10 +111,19 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """A straight line from start_factor to end_factor times the rate, in total_iters steps."""
+    """Factor that changes linearly.
 
-    def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5,
-                 last_step: int = -1, verbose: bool = False):
+    Args:
+        optimizer: optimizer whose groups get the rates.
+        start_factor: initial factor of the rate.
+        end_factor: factor after total_iters steps.
+        total_iters: number of steps.
+        last_step: number of steps done before; -1: none.
+        verbose: print every rate.
+    """
+
+    def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0,
+                 total_iters: int = 5, last_step: int = -1, verbose: bool = False):
         self.start_factor = number("LinearLR", "start_factor", start_factor, least=0)
         self.end_factor = number("LinearLR", "end_factor", end_factor, least=0)
         self.total_iters = count("LinearLR", "total_iters", total_iters, 1)
@@ -92,26 +134,40 @@ class LinearLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """From the first rate to end_learning_rate at step decay_batch.
+    """Polynomial decay from the initial rate to end_learning_rate.
 
     Args:
-        power: of the curve; 1: a straight line.
-        cycle: instead of staying there, stretch decay_batch to its next multiple: the rate jumps up again.
+        optimizer: optimizer whose groups get the rates.
+        decay_batch: number of steps.
+        end_learning_rate: final rate.
+        power: exponent; 1 is linear.
+        cycle: after decay_batch steps, extend it to its next multiple, which increases the rate again.
+        last_step: number of steps done before; -1: none.
+        verbose: print every rate.
     """
 
-    def __init__(self, optimizer: Optimizer, decay_batch: int, end_learning_rate: float = 0.0001, power: float = 1.0,
-                 cycle: bool = False, last_step: int = -1, verbose: bool = False):
+    def __init__(self, optimizer: Optimizer, decay_batch: int, end_learning_rate: float = 0.0001,
+                 power: float = 1.0, cycle: bool = False, last_step: int = -1, verbose: bool = False):
         self.max_decay_steps = count("PolynomialLR", "decay_batch", decay_batch, 1)
         self.end_learning_rate = number("PolynomialLR", "end_learning_rate", end_learning_rate)
         self.power, self.cycle = number("PolynomialLR", "power", power, least=0), bool(cycle)
         super().__init__(optimizer, last_step, verbose)
 
     def get_lr(self, base_lr: float, step: int) -> float:
-        return rates.polynomial(base_lr, step, self.max_decay_steps, self.end_learning_rate, self.power, self.cycle)
+        return rates.polynomial(base_lr, step, self.max_decay_steps, self.end_learning_rate, self.power,
+                                self.cycle)
 
 
 class CosineDecayLR(LRScheduler):
-    """Half a cosine down to alpha times the rate at step decay_steps; constant after that."""
+    """Half a cosine period down to alpha times the rate, then constant.
+
+    Args:
+        optimizer: optimizer whose groups get the rates.
+        decay_steps: number of steps.
+        alpha: final factor.
+        last_step: number of steps done before; -1: none.
+        verbose: print every rate.
+    """
 
     def __init__(self, optimizer: Optimizer, decay_steps: int, alpha: float = 0.0, last_step: int = -1,
                  verbose: bool = False):
@@ -124,16 +180,34 @@ class CosineDecayLR(LRScheduler):
 
 
 class CosineScheduler(CosineDecayLR):
-    """CosineDecayLR by the name that OneFlow 0.4 gave it."""
+    """CosineDecayLR under OneFlow 0.4's name.
 
-    def __init__(self, optimizer: Optimizer, steps: int, alpha: float = 0.0, last_step: int = -1, verbose: bool = False):
+    Args:
+        optimizer: optimizer whose groups get the rates.
+        steps: number of steps.
+        alpha: final factor.
+        last_step: number of steps done before; -1: none.
+        verbose: print every rate.
+    """
+
+    def __init__(self, optimizer: Optimizer, steps: int, alpha: float = 0.0, last_step: int = -1,
+                 verbose: bool = False):
         super().__init__(optimizer, steps, alpha, last_step, verbose)
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine down to eta_min at step T_max, half a cosine up again to step 2 T_max, and so on."""
+    """Cosine between the initial rate and eta_min, with half a period of T_max steps.
 
-    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_step: int = -1, verbose: bool = False):
+    Args:
+        optimizer: optimizer whose groups get the rates.
+        T_max: number of steps from the initial rate down to eta_min.
+        eta_min: lowest rate.
+        last_step: number of steps done before; -1: none.
+        verbose: print every rate.
+    """
+
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_step: int = -1,
+                 verbose: bool = False):
         self.T_max = count("CosineAnnealingLR", "T_max", T_max, 1)
         self.eta_min = number("CosineAnnealingLR", "eta_min", eta_min)
         super().__init__(optimizer, last_step, verbose)
@@ -143,18 +217,25 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half a cosine down to eta_min in T_0 steps, then the next from above, T_mult times as long, and so on.
+    """Half cosine periods down to eta_min, with restarts (Loshchilov and Hutter 2017).
 
     Args:
-        decay_rate: each begins at this times the one before.
-        restart_limit: how many there are, then the rate is eta_min; 0: no end.
+        optimizer: optimizer whose groups get the rates.
+        T_0: number of steps of the first period.
+        T_mult: factor of the length of each next period.
+        eta_min: lowest rate.
+        decay_rate: factor of the initial rate of each next period.
+        restart_limit: number of periods, after which the rate is eta_min; 0: no limit.
+        last_step: number of steps done before; -1: none.
+        verbose: print every rate.
     """
 
-    def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, decay_rate: float = 1.0,
-                 restart_limit: int = 0, last_step: int = -1, verbose: bool = False):
+    def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0,
+                 decay_rate: float = 1.0, restart_limit: int = 0, last_step: int = -1, verbose: bool = False):
         what = "CosineAnnealingWarmRestarts"
         self.T_0, self.T_mult = count(what, "T_0", T_0, 1), count(what, "T_mult", T_mult, 1)
-        self.eta_min, self.decay_rate = number(what, "eta_min", eta_min), number(what, "decay_rate", decay_rate)
+        self.eta_min, self.decay_rate = (number(what, "eta_min", eta_min),
+                                         number(what, "decay_rate", decay_rate))
         self.restart_limit = count(what, "restart_limit", restart_limit, 0)
         super().__init__(optimizer, last_step, verbose)
 

@@ -1,4 +1,4 @@
-"""ReduceLROnPlateau: a rate that goes by a metric and not by the number of steps."""
+"""ReduceLROnPlateau: a learning rate that depends on a metric instead of the number of steps."""
 from __future__ import annotations
 
 import math
@@ -11,18 +11,21 @@ from flowedu.optim.checks import number
 
 
 class ReduceLROnPlateau:
-    """Multiply the rates by `factor` when the metric has not got better for more than `patience` steps.
+    """Multiplication of the rates by `factor` if a metric has not improved for more than `patience` steps.
+
+    nn.Graph does not support it, because its rates are functions of the step alone.
 
     Args:
-        mode: "min": smaller is better; "max".
-        factor: below 1.
-        threshold: how much better counts: threshold_mode "rel": times best, "abs": plus best.
-        cooldown: steps after a reduction that do not count.
-        min_lr: no rate goes below; one for all groups, or a list.
-        eps: reductions smaller than this are not made.
+        optimizer: optimizer whose groups get the rates.
+        mode: "min": smaller is better; "max": larger is better.
+        factor: factor below 1.
+        patience: number of steps without improvement.
+        threshold: smallest improvement that counts.
+        threshold_mode: "rel": relative to the best value; "abs": absolute.
+        cooldown: number of steps after a reduction that do not count.
+        min_lr: lower limit of the rates, or a list with one per group.
+        eps: smaller reductions are not made.
         verbose: print reductions.
-
-    It has no place in an nn.Graph, whose rates are functions of the step alone.
     """
 
     def __init__(self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,
@@ -31,27 +34,31 @@ class ReduceLROnPlateau:
         what = "ReduceLROnPlateau"
         if not isinstance(optimizer, Optimizer):
             given = type(optimizer).__name__
-            raise CallError(f"{what}: {given} is not an Optimizer", expected="an optimizer of flow.optim", got=given,
-                            fix=f"{what}(optimizer, ...)")
-        for name, value, known in (("mode", mode, ("min", "max")), ("threshold_mode", threshold_mode, ("rel", "abs"))):
+            raise CallError(f"{what}: {given} is not an Optimizer", expected="an optimizer of flow.optim",
+                            got=given, fix=f"{what}(optimizer, ...)")
+        for name, value, known in (("mode", mode, ("min", "max")), ("threshold_mode", threshold_mode,
+                                                                    ("rel", "abs"))):
             if value not in known:
-                raise ArgumentError(f"{what}: {name.replace('_', ' ')} {value} is unknown!", expected=" or ".join(known),
-                                    got=repr(value), fix=f"{name}={known[0]!r}")
+                raise ArgumentError(f"{what}: {name.replace('_', ' ')} {value} is unknown!",
+                                    expected=" or ".join(known), got=repr(value), fix=f"{name}={known[0]!r}")
         groups = len(optimizer.param_groups)
-        lowest = list(min_lr) if isinstance(min_lr, (list, tuple)) else [min_lr] * groups
+        lowest: list[Any] = list(min_lr) if isinstance(min_lr, (list, tuple)) else [min_lr] * groups
         if len(lowest) != groups:
-            raise ArgumentError(f"{what}: expected {groups} min_lrs, got {len(lowest)}", expected=f"{groups} rates",
+            raise ArgumentError(f"{what}: expected {groups} min_lrs, got {len(lowest)}",
+                                expected=f"{groups} rates",
                                 got=str(len(lowest)), fix="one per parameter group, or one number for all")
         self.factor = number(what, "factor", factor, below=1.0)
-        self.optimizer, self.mode, self.patience, self.cooldown = optimizer, mode, patience, cooldown
-        self.threshold, self.threshold_mode, self.min_lrs, self.eps = threshold, threshold_mode, lowest, eps
+        self.optimizer, self.mode = optimizer, mode
+        self.patience, self.cooldown = patience, cooldown
+        self.threshold, self.threshold_mode = threshold, threshold_mode
+        self.min_lrs, self.eps = lowest, eps
         self.verbose, self.last_step = verbose, 0
         self.best = math.inf if mode == "min" else -math.inf
         self.num_bad_steps = self.cooldown_counter = 0
         self._last_lr = [group["lr"] for group in optimizer.param_groups]
 
     def is_better(self, value: float, best: float) -> bool:
-        """Whether `value` is an improvement on `best`."""
+        """Return True if `value` is an improvement on `best`."""
         sign = -1 if self.mode == "min" else 1
         margin = self.threshold * (best if self.threshold_mode == "rel" else 1)
         if math.isinf(best):
@@ -59,7 +66,7 @@ class ReduceLROnPlateau:
         return sign * value > sign * (best + sign * margin)
 
     def step(self, metrics: Any) -> None:
-        """Look at the metric (a number, or a tensor of one element) and reduce the rates if it is time."""
+        """Compare the metric, a number or a tensor of one element, and reduce the rates if necessary."""
         value = float(metrics)
         self.last_step += 1
         if self.is_better(value, self.best):
@@ -88,11 +95,11 @@ class ReduceLROnPlateau:
         return self.cooldown_counter > 0
 
     def get_last_lr(self) -> list[float]:
-        """The rates now, one per group."""
+        """Return the current rate of each group."""
         return self._last_lr
 
     def state_dict(self) -> dict:
-        """Everything but the optimizer."""
+        """Return all attributes except the optimizer."""
         return {k: v for k, v in self.__dict__.items() if k != "optimizer"}
 
     def load_state_dict(self, state_dict: Mapping) -> None:
