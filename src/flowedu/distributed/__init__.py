@@ -18,5 +18,7 @@ from flowedu.diagnostics.lazy_imports import lazy_import as _lazy_import
 
 # groups of processes, by PyTorch's names
 __getattr__, __dir__ = _lazy_import(__name__, dict.fromkeys((
-    "ReduceOp", "all_gather", "all_reduce", "barrier", "broadcast", "destroy_process_group", "get_backend", "get_rank",
-    "get_world_size", "init_process_group", "is_available", "is_initialized", "reduce"), "flowedu.distributed.groups"))
+    "ReduceOp", "all_gather", "all_reduce", "barrier", "broadcast", "destroy_process_group", "get_backend",
+    "get_rank",
+    "get_world_size", "init_process_group", "is_available", "is_initialized", "reduce"),
+                                                            "flowedu.distributed.groups"))

@@ -1,9 +1,9 @@
 """flow.boxing: costs of converting a value between layouts, and switches for the choice of layouts.
 
-    r = flow.boxing.route(x, sbp=flow.sbp.broadcast)      # what x.to_global(sbp=...) would do
-    print(r.bytes, r.describe()); r.draw("boxing.svg")
-    with flow.boxing.strict(): ...                         # nothing is boxed by itself
-    with flow.boxing.rule("oneflow"): ...                  # choose signatures as OneFlow 0.9 does
+r = flow.boxing.route(x, sbp=flow.sbp.broadcast)      # the conversion of x.to_global(sbp=...)
+print(r.bytes, r.describe()); r.draw("boxing.svg")
+with flow.boxing.strict(): ...                         # no implicit boxing
+with flow.boxing.rule("oneflow"): ...                  # choose signatures as OneFlow 0.9 does
 """
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ attach(Route, {"_repr_svg_": lambda self: self.draw()})            # displayed b
 
 
 def route(x: Tensor | Sequence[int], placement=None, sbp=None, *, src=None, dtype=float32) -> Route:
-    """Return the cheapest route of a value to another placement and sbp. Nothing is moved.
+    """Return the cheapest route of a value to another placement and sbp. No data is moved.
 
     Args:
         x: a global tensor, or the logical shape of one.
-        placement, sbp: the destination; the present ones by default.
-        src: the present (placement, sbp), if x is a shape.
-        dtype: of its elements, if x is a shape.
+        placement: the placement of the destination; None keeps the current one.
+        sbp: the sbp of the destination; None keeps the current one.
+        src: the current (placement, sbp), if x is a shape.
+        dtype: the dtype of the value, if x is a shape.
 
     Returns:
-        A Route: `.bytes` that the network carries, `.name`, `.hops`, `.messages()` [(from, to, bytes), ...],
-        `.describe()`, a text, and `.draw(path)`, a diagram (SVG) of the data of every device before, between
+        A Route: `.bytes` that are sent over the network, `.name`, `.hops`, `.messages()` [(from, to, bytes),
+        ...],
+        `.describe()`, a text, and `.draw(path)`, a diagram (SVG) of the data of every device before, between,
         and after the hops.
     """
     if isinstance(x, Tensor):
@@ -45,18 +47,20 @@ def route(x: Tensor | Sequence[int], placement=None, sbp=None, *, src=None, dtyp
         spec, at = x.spec, x.global_layout
     else:
         if src is None:
-            raise ArgumentError("boxing.route: where is it now?", expected="src=(placement, sbp) with a shape",
-                                got="src=None", fix="src=(flow.placement(\"cpu\", [0, 1]), flow.sbp.split(0))")
+            raise ArgumentError("boxing.route: where is it now?",
+                                expected="src=(placement, sbp) with a shape",
+                                got="src=None",
+                                fix="src=(flow.placement(\"cpu\", [0, 1]), flow.sbp.split(0))")
         spec = Spec(tuple(x), as_dtype(dtype))
         at = make_layout(*src, spec.shape, "boxing.route: src")
-    to = make_layout(at.placement if placement is None else placement, at.sbp if sbp is None else sbp, spec.shape,
-                     "boxing.route")
+    to = make_layout(at.placement if placement is None else placement, at.sbp if sbp is None else sbp,
+                     spec.shape, "boxing.route")
     return _route(at.layout, to.layout, spec)
 
 
 # ---- switches
 class _Set(during):
-    """Context manager: sets a field of the thread's state; gives what it was set to."""
+    """A context manager that sets a field of the thread's state and returns the value."""
 
     def __init__(self, name: str, value):
         super().__init__(**{name: value})
@@ -77,14 +81,18 @@ def strict() -> _Set:
 
 
 def rule(name: str) -> _Set:
-    """Context manager: how signatures are chosen inside it: "bytes" (the fewest moved; the default) or "oneflow" (OneFlow
-    0.9's own order and prices; see oneflow_rule.py for where the two differ)."""
+    """Return a context manager that selects the rule for the choice of signatures.
+
+    Args:
+        name: "bytes" moves the fewest bytes (the default). "oneflow" uses the order and prices of OneFlow
+            0.9; see oneflow_rule.py for the differences.
+    """
     if name not in RULES:
-        raise ArgumentError(f"boxing.rule: no such rule: {name!r}", expected=" or ".join(RULES), got=repr(name),
-                            fix='flow.boxing.rule("oneflow")')
+        raise ArgumentError(f"boxing.rule: no such rule: {name!r}", expected=" or ".join(RULES),
+                            got=repr(name), fix='flow.boxing.rule("oneflow")')
     return _Set("rule", name)
 
 
 def heard() -> _Set:
-    """Context manager: the list of all choices made inside, in order."""
+    """Return a context manager whose value is the list of all choices inside, in order."""
     return _Set("choice_log", [])

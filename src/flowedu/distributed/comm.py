@@ -3,8 +3,8 @@
     x = flow.ones(3) * flow.env.get_rank()
     flow.comm.all_reduce(x)                  # 0 + 1 + ... on every rank
 
-A program that does the work of all its virtual devices acts as if each rank passed the same tensor, and sees what rank 0
-does. Gradients do not flow through these; global tensors' do.
+A program that does the work of all its virtual devices behaves as if each rank passed the same tensor, and
+gets the results of rank 0. Gradients do not flow through these functions; use global tensors for that.
 """
 from __future__ import annotations
 
@@ -29,16 +29,21 @@ def _comm() -> Comm:
 
 
 def _local(x, name: str) -> Tensor:
-    """x, if it is a local tensor."""
+    """Return x if it is a local tensor, or raise an error."""
     if not isinstance(x, Tensor) or x.is_global or x.is_lazy:
-        kind = ("a global tensor" if x.is_global else "a tensor of a graph") if isinstance(x, Tensor) else type(x).__name__
+        kind = type(x).__name__
+        if isinstance(x, Tensor):
+            kind = "a global tensor" if x.is_global else "a tensor of a graph"
         raise CallError(f"flow.comm.{name}: not a local tensor", expected="a local tensor", got=kind,
                         fix="x.to_local(), or x.to_global(sbp=...), which communicates itself")
     return x
 
 
 def _numbers(x, name: str) -> np.ndarray:
-    """The numbers of a local tensor, contiguous; its own memory where that is. Those of a GPU by way of pinned memory."""
+    """Return the data of a local tensor as a contiguous array, without a copy if possible.
+
+    GPU data uses pinned memory.
+    """
     if _local(x, name).dtype.numpy is None:                  # bfloat16
         x = x.to(dt.float32)
     a = (gpus.part("pinned").fetched(x) if x.is_cuda else x).numpy()
@@ -51,33 +56,43 @@ def _room(x, name: str) -> np.ndarray:
 
 
 def _same(name: str, xs: Sequence[Tensor], n: int, like: Tensor, what: str) -> None:
-    """A list of n tensors of one shape and dtype."""
+    """Raise an error unless xs is a list of n tensors of one shape and dtype."""
     if len(xs) != n:
-        raise ArgumentError(f"flow.comm.{name}: {what} has not one tensor for each rank", expected=str(n), got=str(len(xs)),
-                            fix=f"[flow.empty_like(x) for _ in range({n})]")
+        raise ArgumentError(f"flow.comm.{name}: {what} has not one tensor for each rank", expected=str(n),
+                            got=str(len(xs)), fix=f"[flow.empty_like(x) for _ in range({n})]")
     for i, x in enumerate(xs):
         _local(x, name)
         if x.shape != like.shape or x.dtype is not like.dtype:
-            raise ShapeError(f"flow.comm.{name}: {what}[{i}] has another shape or dtype", got=f"{x.dtype} {tuple(x.shape)}",
+            raise ShapeError(f"flow.comm.{name}: {what}[{i}] has another shape or dtype",
+                             got=f"{x.dtype} {tuple(x.shape)}",
                              expected=f"{like.dtype} {tuple(like.shape)}", fix="flow.empty_like(x)")
 
 
 def _root(name: str, rank: int, c: Comm) -> int:
     if not 0 <= rank < c.size:
-        raise ArgumentError(f"flow.comm.{name}: there is no rank {rank}", expected=f"0 to {c.size - 1}", got=str(rank),
-                            fix="0")
+        raise ArgumentError(f"flow.comm.{name}: there is no rank {rank}", expected=f"0 to {c.size - 1}",
+                            got=str(rank), fix="0")
     return rank
 
 
 def all_reduce(tensor: Tensor) -> Tensor:
-    """tensor = the sum of all ranks' tensors, in place."""
+    """Replace `tensor` by the sum of the tensors of all ranks.
+
+    Args:
+        tensor: a local tensor of the same shape and dtype on all ranks, which is modified in place.
+    """
     a = _numbers(tensor, "all_reduce")
     put(tensor, _comm().all_reduce(a, what="flow.comm.all_reduce"))
     return tensor
 
 
 def all_gather(tensor_list: list[Tensor], tensor: Tensor) -> None:
-    """tensor_list[i] = rank i's tensor."""
+    """Copy the tensor of each rank into a list.
+
+    Args:
+        tensor_list: one tensor per rank; tensor_list[i] receives the tensor of rank i.
+        tensor: the tensor of this rank.
+    """
     c, a = _comm(), _numbers(tensor, "all_gather")
     _same("all_gather", tensor_list, c.size, tensor, "tensor_list")
     for y, part in zip(tensor_list, c.all_gather(a, what="flow.comm.all_gather")):
@@ -85,19 +100,28 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor) -> None:
 
 
 def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor) -> None:
-    """Write all ranks' input_tensor, one after the other, into output_tensor, which may have any shape of
-    that size.
+    """Concatenate the tensors of all ranks.
+
+    Args:
+        output_tensor: the destination, of any shape with as many elements.
+        input_tensor: the tensor of this rank.
     """
     c, a = _comm(), _numbers(input_tensor, "all_gather_into_tensor")
     whole, shape = (c.size, *a.shape), _local(output_tensor, "all_gather_into_tensor")._sizes()
     if output_tensor._numel != c.size * a.size:
-        raise ShapeError("flow.comm.all_gather_into_tensor: the output has another number of elements", got=str(shape),
-                         expected=f"{c.size} times {a.size}", fix=f"flow.empty{whole}")
+        raise ShapeError("flow.comm.all_gather_into_tensor: the output has another number of elements",
+                         got=str(shape), expected=f"{c.size} times {a.size}", fix=f"flow.empty{whole}")
     put(output_tensor, c.all_gather(a, what="flow.comm.all_gather_into_tensor").reshape(shape))
 
 
 def broadcast(tensor: Tensor, src: int = 0) -> Tensor:
-    """tensor = rank src's, in place. Each rank's keeps its shape; all have as many elements, of one dtype."""
+    """Replace `tensor` by the tensor of rank `src`.
+
+    Args:
+        tensor: a local tensor with as many elements and the same dtype on all ranks, which is modified in
+            place. Its shape does not change.
+        src: the sending rank.
+    """
     c = _comm()
     root = _root("broadcast", src, c)
     a = (_numbers if isinstance(c, Mirror) or c.rank == root else _room)(tensor, "broadcast")
@@ -111,13 +135,19 @@ def broadcast(tensor: Tensor, src: int = 0) -> Tensor:
 
 
 def scatter(tensor: Tensor, scatter_list: list[Tensor] | None = None, src: int = 0) -> Tensor:
-    """tensor = rank src's scatter_list[rank]; the others need no list."""
+    """Replace `tensor` by the element scatter_list[rank] of rank `src`.
+
+    Args:
+        tensor: the destination.
+        scatter_list: one tensor per rank. Only rank `src` needs it.
+        src: the sending rank.
+    """
     c, a = _comm(), _room(tensor, "scatter")
     parts = None
     if c.rank == _root("scatter", src, c):
         if scatter_list is None:
-            raise ArgumentError("flow.comm.scatter: rank src has no scatter_list", expected=f"{c.size} tensors", got="None",
-                                fix="scatter_list=list(x.chunk(n))")
+            raise ArgumentError("flow.comm.scatter: rank src has no scatter_list",
+                                expected=f"{c.size} tensors", got="None", fix="scatter_list=list(x.chunk(n))")
         _same("scatter", scatter_list, c.size, tensor, "scatter_list")
         parts = [_numbers(x, "scatter") for x in scatter_list]
     put(tensor, _spread(c, src, parts, a))
@@ -125,7 +155,7 @@ def scatter(tensor: Tensor, scatter_list: list[Tensor] | None = None, src: int =
 
 
 def _spread(c: Comm, src: int, parts: list[np.ndarray] | None, a: np.ndarray) -> np.ndarray:
-    """Rank src's parts[rank]."""
+    """Return parts[rank] of rank src."""
     if isinstance(c, Mirror):
         return parts[c.rank]
     if c.rank == src:
@@ -135,7 +165,12 @@ def _spread(c: Comm, src: int, parts: list[np.ndarray] | None, a: np.ndarray) ->
 
 
 def reduce(tensor: Tensor, dst: int = 0) -> Tensor:
-    """On rank dst, tensor = the sum of all ranks'; the others keep theirs."""
+    """Replace `tensor` on rank `dst` by the sum of the tensors of all ranks.
+
+    Args:
+        tensor: a local tensor of the same shape and dtype on all ranks. Only rank `dst` modifies it.
+        dst: the receiving rank.
+    """
     c, a = _comm(), _numbers(tensor, "reduce")
     _root("reduce", dst, c)
     total = c.all_reduce(a, what="flow.comm.reduce")
@@ -145,14 +180,21 @@ def reduce(tensor: Tensor, dst: int = 0) -> Tensor:
 
 
 def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int = 0) -> None:
-    """On rank dst, gather_list[i] = rank i's tensor; the others need no list."""
+    """Copy the tensor of each rank into a list on rank `dst`.
+
+    Args:
+        tensor: the tensor of this rank.
+        gather_list: one tensor per rank; gather_list[i] receives the tensor of rank i. Only rank `dst` needs
+            it.
+        dst: the receiving rank.
+    """
     c, a = _comm(), _numbers(tensor, "gather")
     if c.rank != _root("gather", dst, c):
         c.send(dst, a, "flow.comm.gather")
         return
     if gather_list is None:
-        raise ArgumentError("flow.comm.gather: rank dst has no gather_list", expected=f"{c.size} tensors", got="None",
-                            fix="gather_list=[flow.empty_like(x) for _ in range(n)]")
+        raise ArgumentError("flow.comm.gather: rank dst has no gather_list", expected=f"{c.size} tensors",
+                            got="None", fix="gather_list=[flow.empty_like(x) for _ in range(n)]")
     _same("gather", gather_list, c.size, tensor, "gather_list")
     others = [r for r in range(c.size) if r != dst]
     got = [a] * len(others) if isinstance(c, Mirror) else c.exchange(
@@ -162,28 +204,42 @@ def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int = 0
 
 
 def all_to_all(output_tensor_list: list[Tensor], input_tensor_list: list[Tensor]) -> None:
-    """output_tensor_list[i] = what rank i has at input_tensor_list[this rank]."""
+    """Send one tensor to each rank, and receive one from each.
+
+    Args:
+        output_tensor_list: one tensor per rank; element i receives the tensor that rank i has at the index of
+            this rank.
+        input_tensor_list: one tensor per rank; element i is sent to rank i.
+    """
     c = _comm()
     for what, xs in (("output_tensor_list", output_tensor_list), ("input_tensor_list", input_tensor_list)):
         if len(xs) != c.size:
-            raise ArgumentError(f"flow.comm.all_to_all: {what} has not one tensor for each rank", expected=str(c.size),
-                                got=str(len(xs)), fix="list(x.chunk(n))")
+            raise ArgumentError(f"flow.comm.all_to_all: {what} has not one tensor for each rank",
+                                expected=str(c.size), got=str(len(xs)), fix="list(x.chunk(n))")
     own, there = input_tensor_list[c.rank], output_tensor_list[c.rank]
     if _local(own, "all_to_all").shape != _local(there, "all_to_all").shape or own.dtype is not there.dtype:
-        raise ShapeError("flow.comm.all_to_all: what stays on a rank has another shape or dtype than the room for it",
-                         expected=f"{own.dtype} {tuple(own.shape)}", got=f"{there.dtype} {tuple(there.shape)}",
+        raise ShapeError("flow.comm.all_to_all: what stays on a rank has another shape or dtype than its "
+                         "output",
+                         expected=f"{own.dtype} {tuple(own.shape)}",
+                         got=f"{there.dtype} {tuple(there.shape)}",
                          fix="[flow.empty_like(x) for x in input_tensor_list]")
     given = [_numbers(x, "all_to_all") for x in input_tensor_list]
     room = [_room(y, "all_to_all") for y in output_tensor_list]
     others = [r for r in range(c.size) if r != c.rank]
     got = [given[c.rank]] * len(others) if isinstance(c, Mirror) else c.exchange(
-        [(r, given[r]) for r in others], [(r, room[r].shape, room[r].dtype) for r in others], "flow.comm.all_to_all")
+        [(r, given[r]) for r in others], [(r, room[r].shape, room[r].dtype) for r in others],
+        "flow.comm.all_to_all")
     for r, part in (*zip(others, got), (c.rank, given[c.rank])):
         put(output_tensor_list[r], part)
 
 
 def reduce_scatter(output: Tensor, input_list: list[Tensor]) -> Tensor:
-    """output = the sum of all ranks' input_list[this rank]."""
+    """Replace `output` by the sum of the elements input_list[rank] of all ranks.
+
+    Args:
+        output: the destination.
+        input_list: one tensor per rank.
+    """
     c = _comm()
     _local(output, "reduce_scatter")
     _same("reduce_scatter", input_list, c.size, output, "input_list")
@@ -193,31 +249,55 @@ def reduce_scatter(output: Tensor, input_list: list[Tensor]) -> Tensor:
 
 
 def reduce_scatter_tensor(output_tensor: Tensor, input_tensor: Tensor) -> Tensor:
-    """output_tensor = this rank's part of the sum of all ranks' input_tensor: the first rank's are the first elements."""
-    c, a, y = _comm(), _numbers(input_tensor, "reduce_scatter_tensor"), _room(output_tensor, "reduce_scatter_tensor")
+    """Replace `output_tensor` by the part of this rank of the sum of all ranks' `input_tensor`.
+
+    Args:
+        output_tensor: the destination. Rank 0 receives the first elements, and so on.
+        input_tensor: a tensor with as many elements as all outputs together.
+    """
+    c, a, y = (_comm(), _numbers(input_tensor, "reduce_scatter_tensor"),
+               _room(output_tensor, "reduce_scatter_tensor"))
     if a.size != c.size * y.size:
         raise ShapeError("flow.comm.reduce_scatter_tensor: the output is not one of equal parts of the input",
-                         expected=f"{c.size} times {y.shape}", got=str(a.shape), fix="pad axis 0, or use reduce_scatter")
+                         expected=f"{c.size} times {y.shape}", got=str(a.shape),
+                         fix="pad axis 0, or use reduce_scatter")
     put(output_tensor, c.reduce_scatter(a.reshape(c.size, *y.shape), what="flow.comm.reduce_scatter_tensor"))
     return output_tensor
 
 
 def send(input: Tensor, dst: int, send_meta: bool = True) -> None:
-    """Send a tensor to rank dst; does not wait. send_meta: also its shape and dtype, for a recv that does not know them."""
+    """Send a tensor to a rank without waiting.
+
+    Args:
+        input: the tensor.
+        dst: the receiving rank.
+        send_meta: also send shape and dtype, for a recv without them.
+    """
     c, a = _comm(), _numbers(input, "send")
     if send_meta:
-        c.send(dst, np.array([dt.BY_CODE.index(input.dtype), a.ndim, *a.shape, *[0] * (16 - a.ndim)]), "flow.comm.send")
+        c.send(dst, np.array([dt.BY_CODE.index(input.dtype), a.ndim, *a.shape, *[0] * (16 - a.ndim)]),
+               "flow.comm.send")
     c.send(dst, a, "flow.comm.send")
 
 
-def recv(src: int, shape: Sequence[int] | None = None, dtype=None, device=None, *, out: Tensor | None = None) -> Tensor:
-    """The next tensor that rank src sends. Without `shape` and `dtype`, what send(..., send_meta=True) says; with both,
-    those of send(..., send_meta=False). out: where to put it."""
+def recv(src: int, shape: Sequence[int] | None = None, dtype=None, device=None, *,
+         out: Tensor | None = None) -> Tensor:
+    """Return the next tensor from a rank.
+
+    Args:
+        src: the sending rank.
+        shape: the shape; None receives it from send(..., send_meta=True). With send_meta=False shape and
+            dtype are required.
+        dtype: the dtype, or None.
+        device: the device of the result; None is the CPU.
+        out: a tensor for the result, or None.
+    """
     c = _comm()
     device = "cpu" if device is None else usable(device)
     if (shape is None) != (dtype is None):
         raise ArgumentError("flow.comm.recv: shape and dtype belong together", expected="both or neither",
-                            got="shape" if dtype is None else "dtype", fix="both, with send_meta=False at the sender")
+                            got="shape" if dtype is None else "dtype",
+                            fix="both, with send_meta=False at the sender")
     if shape is None:
         code, ndim, *sizes = c.recv(src, (18,), np.int64, "flow.comm.recv").tolist()
         shape, dtype = sizes[:ndim], dt.BY_CODE[code]
@@ -228,7 +308,8 @@ def recv(src: int, shape: Sequence[int] | None = None, dtype=None, device=None, 
     if out is None:
         return got.to(device)
     if out.shape != got.shape or out.dtype is not got.dtype:
-        raise ShapeError("flow.comm.recv: out has another shape or dtype", got=f"{out.dtype} {tuple(out.shape)}",
+        raise ShapeError("flow.comm.recv: out has another shape or dtype",
+                         got=f"{out.dtype} {tuple(out.shape)}",
                          expected=f"{got.dtype} {tuple(got.shape)}", fix="out=flow.empty(shape, dtype=dtype)")
     with no_grad():
         out.copy_(got)
@@ -236,5 +317,5 @@ def recv(src: int, shape: Sequence[int] | None = None, dtype=None, device=None, 
 
 
 def barrier() -> None:
-    """Wait until all ranks are here."""
+    """Wait until all ranks have reached this call."""
     _comm().barrier(what="flow.comm.barrier")

@@ -12,10 +12,12 @@ LINUX = hasattr(select, "epoll") and hasattr(os, "pidfd_open")
 
 
 class Deaths:
-    """The order in which processes of this machine ended. Each holds a socket of ours (`die_in_order`). Linux
-    closes it before other processes can detect the end, and adds it to the list of an epoll at that
-    moment, so the time of the query does not matter. Children of a process also hold the socket, so the
-    process is listed when all have ended. (The order is unknown on other systems and other machines.)
+    """The order in which the processes of this machine ended.
+
+    Each process holds a socket of the launcher (`die_in_order`). Linux closes it before other processes can
+    detect the end, and adds it to the list of an epoll at that moment, so the time of the query does not
+    matter. Children of a process also hold the socket, so the process is listed when all have ended. The
+    order is unknown on other systems and other machines.
     """
 
     def __init__(self):
@@ -40,11 +42,12 @@ class Deaths:
         with contextlib.suppress(OSError):                   # no further connection
             while self.server is not None:
                 came, _ = self.server.accept()
-                pid = came.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED)      # the first of its three numbers
+                # The first of three integers.
+                pid = came.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED)
                 self._follow(came.detach(), pid)
         try:
             self._follow(os.pidfd_open(pid), pid)
-        except ProcessLookupError:                           # its word came late: it ended before the others
+        except ProcessLookupError:                           # its entry came late: it ended before the others
             self.gone.append(pid)
         except OSError:                                      # the kernel is old
             pass
@@ -55,7 +58,8 @@ class Deaths:
 
     def order(self) -> list[int]:
         """Return the processes that have ended, the first one first. Call it once."""
-        pids = [self.processes[fd] for fd, _ in self.epoll.poll(0, len(self.processes))] if self.processes else []
+        pids = ([self.processes[fd] for fd, _ in self.epoll.poll(0, len(self.processes))] if self.processes
+                else [])
         for fd in self.processes:
             os.close(fd)
         for held in (self.epoll, self.server):
@@ -67,20 +71,21 @@ class Deaths:
 
 
 def die_in_order() -> None:
-    """In a rank: hold MPICH's socket above all files so far, and one to the launcher above all later files.
+    """Hold MPICH's socket above all existing files of a rank, and the launcher's above all later files.
 
-    Linux closes a dead process's files from the highest descriptor down, so the launcher detects the end
-    first and hydra's proxy next. The proxy then ends the others, and it may report any dead process, even one
-    that it has ended itself.
+    Linux closes the files of a process that ended from the highest descriptor down, so the launcher detects
+    the end first and hydra's proxy next. The proxy then ends the others, and it may report any of these
+    processes, even one that it ended itself.
     """
-    import fcntl  # of Unix, as MPICH is
+    import fcntl  # Unix only, as MPICH
     import resource
 
     if name := os.environ.get("PMI_FD"):
         fcntl.fcntl(int(name), fcntl.F_DUPFD_CLOEXEC, max(int(n) for n in os.listdir("/dev/fd")) + 1)
     if address := os.environ.get(WATCHED):
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as ours:      # the launcher is on another machine
+        # The launcher is on another machine.
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as ours:
             ours.settimeout(1)
             ours.connect(address)
             fcntl.fcntl(ours.fileno(), fcntl.F_DUPFD_CLOEXEC, (min(most, 1024) if most > 0 else 1024) - 8)

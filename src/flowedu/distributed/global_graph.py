@@ -1,5 +1,6 @@
-"""What nn.Graph over global tensors may ask for before its layouts are inferred: ZeRO, the order of a pipeline, the layouts
-that are cheapest together. distributed/graph/view.py asks here where the graph's configuration does.
+"""Changes to an nn.Graph over global tensors before its layouts are inferred: ZeRO, pipelines, and the search.
+
+distributed/graph/view.py calls `prepared` if the configuration of the graph enables one of them.
 """
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def prepared(view) -> dict:
 
 
 def _split(view) -> set[Node]:
-    """ZeRO: casts around the parameters that are split."""
+    """Insert the casts of ZeRO around the parameters that are split."""
     split, tracer, graph = {}, view.tracer, view.graph
     for name, t in tracer.variables.items():
         home, value = tracer.placing.homes.get(id(t)), graph.variables.get(name)
@@ -45,7 +46,10 @@ def _split(view) -> set[Node]:
 
 
 def _searched(view, sources: dict[GraphValue, Layout], alone: set[Node]) -> tuple[dict, dict]:
-    """Layouts and ways that are cheapest together; parameters are laid so when they are linked. ZeRO's stay."""
+    """Return the layouts and signatures with the lowest total cost.
+
+    Parameters split by ZeRO keep their layout.
+    """
     graph, config, free = view.graph, view.owner.config, {}
     if config.auto_parameters and not config.zero_stage:
         free = {w: states for w, states in trained(graph).items() if w in view.global_layouts}
@@ -57,7 +61,7 @@ def _searched(view, sources: dict[GraphValue, Layout], alone: set[Node]) -> tupl
 
 
 def places(graph: Graph, sources: Mapping[GraphValue, Layout]) -> dict[Node, Place | None]:
-    """Where every node runs, without looking at signatures; None: nowhere in particular."""
+    """Return the placement of every node without a look at signatures; None for nodes without one."""
     at: dict[GraphValue, Place] = {v: place_of(x) for v, x in sources.items()}
     found: dict[Node, Place | None] = {}
     for node in graph.nodes:

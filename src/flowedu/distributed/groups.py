@@ -20,7 +20,11 @@ _begun = False
 
 
 class ReduceOp(Enum):
-    """How all_reduce and reduce make one tensor of all ranks'."""
+    """Reductions of all_reduce and reduce.
+
+    Args:
+        value: "sum", "mean", "prod", "amin", or "amax".
+    """
 
     SUM = "sum"
     AVG = "mean"
@@ -30,33 +34,41 @@ class ReduceOp(Enum):
 
 
 class _Done:
-    """What async_op=True gives: the work was done before the call came back."""
+    """The result of async_op=True. The work is complete before the call returns."""
 
     def wait(self, timeout=None) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def is_completed(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
 
 def is_available() -> bool:
-    """True: collectives are always there, among one rank at least."""
+    """Return True: collectives are always available, even with one rank."""
     return True
 
 
 def is_initialized() -> bool:
-    """Whether a program may ask for ranks: after init_process_group, and wherever there are several ranks."""
+    """Return True after init_process_group, and in a program with several ranks."""
     return _begun or current().size > 1
 
 
-def init_process_group(backend: str | None = None, init_method: str | None = None, timeout=None, world_size: int = -1,
-                       rank: int = -1, **options) -> None:
+def init_process_group(backend: str | None = None, init_method: str | None = None, timeout=None,
+                       world_size: int = -1, rank: int = -1, **options) -> None:
     """Check that the ranks expected by the program exist.
 
-    backend, init_method, timeout: accepted without effect. world_size, rank (or the environment's
-    WORLD_SIZE): compared with the existing ranks. CommError if the launcher started others.
+    Args:
+        backend: has no effect.
+        init_method: has no effect.
+        timeout: has no effect.
+        world_size: the expected number of ranks; -1 reads the environment variable WORLD_SIZE.
+        rank: the expected rank; -1 accepts any.
+        **options: have no effect.
+
+    Raises:
+        CommError: the launcher started other ranks.
     """
     global _begun
     engine = current()
@@ -66,7 +78,8 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
                         expected=f"rank {rank} of {expected}" if rank >= 0 else f"{expected} ranks",
                         got=f"rank {engine.rank} of {engine.size}",
                         fix=f"python -m flowedu.distributed.launch --nproc_per_node {expected} program.py")
-    _begun = _begun or engine.size == 1                       # several ranks, which may be threads, need no word of it
+    # Several ranks, which may be threads, are initialized.
+    _begun = _begun or engine.size == 1
 
 
 def destroy_process_group(group=None) -> None:
@@ -77,32 +90,58 @@ def destroy_process_group(group=None) -> None:
 
 
 def get_rank(group=None) -> int:
-    """The number of this rank."""
+    """Return the index of this rank.
+
+    Args:
+        group: must be None; the only group has all ranks.
+    """
     _whole("get_rank", group)
     return current().rank
 
 
 def get_world_size(group=None) -> int:
-    """How many ranks there are."""
+    """Return the number of ranks.
+
+    Args:
+        group: must be None; the only group has all ranks.
+    """
     _whole("get_world_size", group)
     return current().size
 
 
 def get_backend(group=None) -> str:
-    """"mpi" for processes, else "threads"."""
+    """Return "mpi" for processes, else "threads".
+
+    Args:
+        group: must be None; the only group has all ranks.
+    """
     _whole("get_backend", group)
     return "mpi" if type(current()).__module__.endswith("mpi.process") else "threads"
 
 
 def barrier(group=None, async_op: bool = False, device_ids=None) -> _Done | None:
-    """Wait until all ranks have come here."""
+    """Wait until all ranks have reached this call.
+
+    Args:
+        group: must be None; the only group has all ranks.
+        async_op: return an object with the methods wait and is_completed.
+        device_ids: has no effect.
+    """
     _whole("barrier", group)
     comm.barrier()
     return _Done() if async_op else None
 
 
-def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group=None, async_op: bool = False) -> _Done | None:
-    """Write the sum (or another reduction `op`) of all ranks' tensors into tensor, in place."""
+def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group=None,
+               async_op: bool = False) -> _Done | None:
+    """Replace `tensor` by the sum (or another reduction) of the tensors of all ranks.
+
+    Args:
+        tensor: a local tensor of the same shape and dtype on all ranks, which is modified in place.
+        op: the reduction.
+        group: must be None; the only group has all ranks.
+        async_op: return an object with the methods wait and is_completed.
+    """
     _whole("all_reduce", group)
     if _checked(op) is ReduceOp.SUM:
         comm.all_reduce(tensor)
@@ -111,8 +150,17 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group=None, async_op
     return _Done() if async_op else None
 
 
-def reduce(tensor: Tensor, dst: int = 0, op: ReduceOp = ReduceOp.SUM, group=None, async_op: bool = False) -> _Done | None:
-    """On rank dst, tensor = what `op` makes of all ranks'; the others keep theirs."""
+def reduce(tensor: Tensor, dst: int = 0, op: ReduceOp = ReduceOp.SUM, group=None,
+           async_op: bool = False) -> _Done | None:
+    """Replace `tensor` on rank `dst` by the reduction of the tensors of all ranks.
+
+    Args:
+        tensor: a local tensor of the same shape and dtype on all ranks. Only rank `dst` modifies it.
+        dst: the receiving rank.
+        op: the reduction.
+        group: must be None; the only group has all ranks.
+        async_op: return an object with the methods wait and is_completed.
+    """
     _whole("reduce", group)
     if _checked(op) is ReduceOp.SUM:
         comm.reduce(tensor, dst)
@@ -124,14 +172,28 @@ def reduce(tensor: Tensor, dst: int = 0, op: ReduceOp = ReduceOp.SUM, group=None
 
 
 def broadcast(tensor: Tensor, src: int = 0, group=None, async_op: bool = False) -> _Done | None:
-    """tensor = rank src's, in place."""
+    """Replace `tensor` by the tensor of rank `src`.
+
+    Args:
+        tensor: a local tensor, which is modified in place.
+        src: the sending rank.
+        group: must be None; the only group has all ranks.
+        async_op: return an object with the methods wait and is_completed.
+    """
     _whole("broadcast", group)
     comm.broadcast(tensor, src)
     return _Done() if async_op else None
 
 
 def all_gather(tensor_list: list[Tensor], tensor: Tensor, group=None, async_op: bool = False) -> _Done | None:
-    """tensor_list[i] = rank i's tensor."""
+    """Copy the tensor of each rank into a list.
+
+    Args:
+        tensor_list: one tensor per rank; tensor_list[i] receives the tensor of rank i.
+        tensor: the tensor of this rank.
+        group: must be None; the only group has all ranks.
+        async_op: return an object with the methods wait and is_completed.
+    """
     _whole("all_gather", group)
     comm.all_gather(tensor_list, tensor)
     return _Done() if async_op else None
@@ -146,13 +208,14 @@ def _of_all(tensor: Tensor, op: ReduceOp) -> Tensor:
 
 def _checked(op: ReduceOp) -> ReduceOp:
     if not isinstance(op, ReduceOp):
-        raise ArgumentError("distributed: not a way to reduce", expected=", ".join(f"ReduceOp.{o.name}" for o in ReduceOp),
+        raise ArgumentError("distributed: not a way to reduce",
+                            expected=", ".join(f"ReduceOp.{o.name}" for o in ReduceOp),
                             got=repr(op), fix="ReduceOp.SUM")
     return op
 
 
 def _whole(name: str, group) -> None:
-    """There is one group."""
+    """Raise an error unless `group` is None: the only group has all ranks."""
     if group is not None:
-        raise ArgumentError(f"distributed.{name}: there is one group, of all ranks", expected="group=None", got=repr(group),
-                            fix="global tensors with a placement of some ranks")
+        raise ArgumentError(f"distributed.{name}: there is one group, of all ranks", expected="group=None",
+                            got=repr(group), fix="global tensors with a placement of some ranks")

@@ -10,7 +10,7 @@
     --debug                   compare op, shape and dtype before each collective
     -m, --module              script is a module, as in python -m
     --no_python               script is a program, started as it is
-    --logdir, --redirect_stdout_and_stderr   a folder local_rank_<i> for each rank, and what it prints in files there
+    --logdir, --redirect_stdout_and_stderr   a folder local_rank_<i> for each rank, with files of its output
 
 Each rank finds RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and OMP_NUM_THREADS and
 FLOWEDU_NUM_THREADS, the processors divided by the ranks of a machine, unless they were set. PYTHONHASHSEED is
@@ -42,10 +42,13 @@ from flowedu.errors import ArgumentError, CommError
 
 LOOPBACK = next((name for _, name in socket.if_nameindex() if name in ("lo", "lo0")), "") if hasattr(
     socket, "if_nameindex") else ""
-# Ranks of one machine talk through memory; these keep what MPICH's networks (UCX, libfabric) listen at from other machines.
-AT_HOME = {"UCX_NET_DEVICES": LOOPBACK, "FI_TCP_IFACE": LOOPBACK, "FI_SOCKETS_IFACE": LOOPBACK} if LOOPBACK else {}
+# Ranks of one machine talk through memory; these keep what MPICH's networks (UCX, libfabric) listen at from
+# other machines.
+AT_HOME = ({"UCX_NET_DEVICES": LOOPBACK, "FI_TCP_IFACE": LOOPBACK, "FI_SOCKETS_IFACE": LOOPBACK} if LOOPBACK
+           else {})
 
-STARTING = 60                                      # seconds in which ranks map the memory that MPICH has made for them
+# Seconds until ranks have mapped the shared memory of MPICH.
+STARTING = 60
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
@@ -76,7 +79,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 
 
 def hosts(o: argparse.Namespace) -> list[tuple[str, int]]:
-    """(machine, ranks on it); empty: this machine alone."""
+    """Return (machine, ranks on it) for all machines; an empty list means this machine alone."""
     if o.hostfile:
         with open(o.hostfile, encoding="utf-8") as f:
             words = [line.split("#")[0].split() for line in f]
@@ -87,7 +90,8 @@ def hosts(o: argparse.Namespace) -> list[tuple[str, int]]:
     for entry in entries:
         name, _, n = entry.partition(":")
         if n and not (n.isdigit() and int(n)):
-            raise ArgumentError("launch: not a machine", expected="name or name:ranks", got=entry, at="", fix=f"{name}:2")
+            raise ArgumentError("launch: not a machine", expected="name or name:ranks", got=entry, at="",
+                                fix=f"{name}:2")
         found.append((name, int(n or o.nproc_per_node)))
     return found
 
@@ -104,9 +108,11 @@ def environment(o: argparse.Namespace, ranks: int, here: int) -> dict[str, str]:
     return env
 
 
-def command(o: argparse.Namespace, machines: list[tuple[str, int]], by_hand: bool) -> tuple[list[str], dict[str, str]]:
-    """Return the command that starts all ranks, and additions to the environment. by_hand: each machine
-    starts its part.
+def command(o: argparse.Namespace, machines: list[tuple[str, int]],
+            by_hand: bool) -> tuple[list[str], dict[str, str]]:
+    """Return the command that starts all ranks, and additions to the environment.
+
+    by_hand: each machine starts its part.
     """
     here = max((n for _, n in machines), default=o.nproc_per_node)
     ranks = sum(n for _, n in machines) if machines else o.nproc_per_node
@@ -126,8 +132,10 @@ def command(o: argparse.Namespace, machines: list[tuple[str, int]], by_hand: boo
         cmd += ["-genv", name, value]
     if o.no_python:
         return [*cmd, o.script, *o.args], env
-    settings = {"module": o.module, "logdir": o.logdir, "redirect": o.redirect_stdout_and_stderr, "debug": o.debug}
-    return [*cmd, sys.executable, "-m", "flowedu.distributed.worker", json.dumps(settings), o.script, *o.args], env
+    settings = {"module": o.module, "logdir": o.logdir, "redirect": o.redirect_stdout_and_stderr,
+                "debug": o.debug}
+    return ([*cmd, sys.executable, "-m", "flowedu.distributed.worker", json.dumps(settings), o.script,
+             *o.args], env)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -172,8 +180,9 @@ def _threads(o: argparse.Namespace) -> int:
     from flowedu.distributed.threads import run
 
     if o.no_python or o.nnodes > 1 or o.hosts or o.hostfile or o.redirect_stdout_and_stderr:
-        raise ArgumentError("launch --engine threads: the ranks are threads of one process", at="", expected="a Python "
-                            "script on one machine", got="--no_python, --nnodes, --hosts or --redirect_stdout_and_stderr",
+        raise ArgumentError("launch --engine threads: the ranks are threads of one process", at="",
+                            expected="a Python script on one machine",
+                            got="--no_python, --nnodes, --hosts or --redirect_stdout_and_stderr",
                             fix="leave it away, or --engine mpi")
     env = environment(o, o.nproc_per_node, o.nproc_per_node)
     os.environ.update(env)

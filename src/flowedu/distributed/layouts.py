@@ -13,12 +13,16 @@ from flowedu.core.sbp.tensor.global_layout import layout_of
 
 
 def lay_at(layout: Layout) -> GlobalLayout:
-    """The GlobalLayout whose layout this is."""
+    """Return the GlobalLayout with this layout."""
     ranks = np.array(layout.devices).reshape(layout.hierarchy).tolist()
     return layout_of(placement("cpu", ranks), tuple(map(of_text, layout.sbp)))
 
 
 def laid(x: Tensor, global_layout: GlobalLayout) -> Tensor:
-    """A tensor's value in this layout; a local one is the whole value. Eagerly, also while a graph is being built."""
+    """Return the value of a tensor in this layout, eagerly, also while a graph is being built.
+
+    A local one is the whole value.
+    """
     with interpreter(None):
-        return from_logical(x, global_layout) if x.global_layout is None else box_without_history(x, global_layout)
+        return (from_logical(x, global_layout) if x.global_layout is None
+                else box_without_history(x, global_layout))

@@ -24,10 +24,7 @@ class NotSealed(CommError):
 
 
 class Correspondent:
-    """One end of a connection: `who` is "first" (machine 0) or "other".
-
-    The received bytes are passed to it.
-    """
+    """One end of a connection: `who` is "first" (machine 0) or "other". Received bytes are passed to it."""
 
     def __init__(self, sock: socket.socket, who: str, secret: bytes):
         self.sock, self.who, self.secret = sock, who, secret
@@ -41,7 +38,8 @@ class Correspondent:
     def greeted(self, line: bytes) -> None:
         number = self._object(line).get("number")
         if not isinstance(number, str) or len(number) != len(self.own):
-            raise CommError("launch: not the greeting of flowedu.distributed.launch", got=repr(line[:60]), at="")
+            raise CommError("launch: not the greeting of flowedu.distributed.launch", got=repr(line[:60]),
+                            at="")
         self.theirs = number
 
     def say(self, **message) -> None:
@@ -50,28 +48,35 @@ class Correspondent:
         self.sent += 1
 
     def understood(self, line: bytes) -> dict:
-        """The message in a line. CommError when it is none, NotSealed when it is not from who knows the secret."""
+        """Return the message in a line.
+
+        Raise CommError if it is not a message, and NotSealed if it was written without the secret.
+        """
         letter = self._object(line)
         text, seal = letter.get("text"), letter.get("seal")
         if not isinstance(text, str) or not isinstance(seal, str):
             raise CommError("launch: not a message of flowedu.distributed.launch", got=repr(line[:60]), at="")
         from_whom = "other" if self.who == "first" else "first"
         if not hmac.compare_digest(seal.encode(), self._seal(from_whom, self.heard, text).encode()):
-            raise NotSealed("launch: the other side does not know the same FLOWEDU_SECRET", at="", expected="the same word "
-                            "in FLOWEDU_SECRET or --secret_file on all machines, or in none", got="another, or none",
-                            fix="set it where the command is started")
+            raise NotSealed("launch: the other side does not know the same FLOWEDU_SECRET", at="",
+                            expected="the same word in FLOWEDU_SECRET or --secret_file on all machines, or "
+                            "in none", got="another, or none", fix="set it where the command is started")
         self.heard += 1
         return self._object(text.encode())
 
     def lines(self, arrived: bytes) -> list[bytes]:
-        """The lines that are complete now. CommError when one is too long."""
+        """Return the lines that are complete. Raise CommError if one is too long."""
         *whole, self.buffer = (self.buffer + arrived).split(b"\n")
         if any(len(line) > LIMIT for line in (*whole, self.buffer)):
-            raise CommError("launch: a line without end", expected=f"at most {LIMIT:,} bytes", got="more", at="")
+            raise CommError("launch: a line without end", expected=f"at most {LIMIT:,} bytes",
+                            got="more", at="")
         return whole
 
     def hear(self) -> bytes:
-        """Wait for the next line. CommError if the connection ends or the line takes longer than the socket's timeout."""
+        """Wait for the next line.
+
+        Raise CommError if the connection ends, or the line takes longer than the timeout of the socket.
+        """
         timeout = self.sock.gettimeout()
         limit = time.monotonic() + timeout if timeout is not None else float("inf")
         try:
@@ -80,10 +85,12 @@ class Correspondent:
                     self.sock.settimeout(max(limit - time.monotonic(), 1e-3))
                 arrived = self.sock.recv(1 << 12)
                 if not arrived:
-                    raise CommError("launch: the other machine closed the connection", at="", fix="see what it printed")
+                    raise CommError("launch: the other machine closed the connection", at="",
+                                    fix="see what it printed")
                 self.buffer += arrived
                 if len(self.buffer.partition(b"\n")[0]) > LIMIT:
-                    raise CommError("launch: a line without end", expected=f"at most {LIMIT:,} bytes", got="more", at="")
+                    raise CommError("launch: a line without end", expected=f"at most {LIMIT:,} bytes",
+                                    got="more", at="")
                 if time.monotonic() > limit:
                     raise TimeoutError
         except TimeoutError:
@@ -104,7 +111,8 @@ class Correspondent:
     def _object(self, line: bytes) -> dict:
         try:
             found = json.loads(line)
-            json.dumps(found, ensure_ascii=False).encode()     # refuses lone surrogates, which no later step can encode
+            # Refuses lone surrogates, which no later step can encode.
+            json.dumps(found, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
@@ -126,7 +134,8 @@ def shared_secret(file: str = "") -> bytes:
         raise ArgumentError("launch: --secret_file cannot be read", got=str(error), at="", fix="the path of a file with a "
                             "long random word in it, the same on all machines") from None
     if not word:
-        raise ArgumentError(f"launch: --secret_file {file} is empty", expected="a long random word", got="nothing", at="",
+        raise ArgumentError(f"launch: --secret_file {file} is empty", expected="a long random word",
+                            got="nothing", at="",
                             fix="python -c 'import secrets; print(secrets.token_hex())' > " + file)
     return word
 

@@ -1,4 +1,4 @@
-"""Where mpiexec is."""
+"""The location of mpiexec."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -25,6 +25,7 @@ def mpiexec() -> str:
                 return str(f.locate().resolve())
     found = shutil.which("mpiexec")
     if found is None:
-        raise CommError("launch: there is no mpiexec", expected="MPI, or --engine threads", got="no mpiexec beside this "
-                        "Python or on PATH", fix=install("mpi") + ", or --engine threads", at="")
+        raise CommError("launch: there is no mpiexec", expected="MPI, or --engine threads",
+                        got="no mpiexec next to this Python or on PATH",
+                        fix=install("mpi") + ", or --engine threads", at="")
     return found

@@ -24,14 +24,15 @@ from flowedu.distributed.watcher import apart, on_signals
 from flowedu.errors import ArgumentError, CommError
 
 PROXY = "hydra_pmi_proxy"
-PATIENCE = 30.0                                    # seconds for a visitor to say who it is
-MOST = 64                                          # visitors that have not said so yet
-MOST_RANKS = 1 << 16                               # ranks of one machine: more than any has processors
+PATIENCE = 30.0                                    # seconds until a visitor must have introduced itself
+MOST = 64                                          # visitors that have not introduced themselves
+MOST_RANKS = 1 << 16                               # ranks of one machine, more than it has processors
 
 
 class Gathering:
-    """Machine 0's side: listens from the start; `wait` returns when all have connected; `start` takes
-    mpiexec's lines.
+    """The side of machine 0. It listens from the start; `wait` returns when all machines have connected.
+
+    `start` takes mpiexec's lines.
     """
 
     def __init__(self, o: argparse.Namespace):
@@ -50,7 +51,7 @@ class Gathering:
         self.refused = 0
 
     def wait(self) -> list[tuple[str, int]]:
-        """(machine, ranks on it) of all, when they have come. CommError when that takes longer than FLOWEDU_TIMEOUT."""
+        """Return (machine, ranks on it) of all machines. Raise CommError after FLOWEDU_TIMEOUT seconds."""
         start = told = time.monotonic()
         with self.server, selectors.DefaultSelector() as self.waiting:
             self.waiting.register(self.server, selectors.EVENT_READ)
@@ -60,15 +61,16 @@ class Gathering:
                 now = time.monotonic()
                 self._forget(now - PATIENCE)
                 if now - start > options.timeout:
-                    raise CommError("launch: not all machines came", got=f"not node_rank {self._missing()}", at="",
-                                    fix="start the same command there, with its own --node_rank")
+                    raise CommError("launch: not all machines came", got=f"not node_rank {self._missing()}",
+                                    at="", fix="start the same command there, with its own --node_rank")
                 if now - told > options.notice:
                     told = now
-                    print(f"launch: waiting for node_rank {self._missing()} at {self.o.master_addr}:{self.port}",
-                          file=sys.stderr, flush=True)
+                    print(f"launch: waiting for node_rank {self._missing()} at "
+                          f"{self.o.master_addr}:{self.port}", file=sys.stderr, flush=True)
             self._forget(float("inf"))
         hosts = [(self.addresses[i], self.ranks[i]) for i in range(self.o.nnodes)]
-        if len(set(self.addresses.values())) < self.o.nnodes:     # several on one machine: mpiexec wants different names
+        # Several on one machine: mpiexec needs different names.
+        if len(set(self.addresses.values())) < self.o.nnodes:
             hosts = [(f"node{i}", n) for i, (_, n) in enumerate(hosts)]
         return hosts
 
@@ -95,7 +97,7 @@ class Gathering:
             self._close(visitor)
 
     def _listen(self, visitor: Correspondent, address: str, since: float) -> None:
-        """Read what has arrived. An error of any class ends this connection, and no other."""
+        """Read the data that has arrived. An error of any class ends this connection only."""
         if visitor.sock.fileno() < 0:                        # closed in this round, in favour of a newer one
             return
         try:
@@ -108,9 +110,9 @@ class Gathering:
             self._close(visitor)
 
     def _read(self, visitor: Correspondent, address: str) -> bool:
-        """Answer the lines that have arrived. False: the connection is to be closed."""
+        """Answer the lines that have arrived. Return False if the connection must be closed."""
         arrived = visitor.sock.recv(1 << 12)
-        if visitor in self.nodes.values():                   # it had come, and waits for the others in silence
+        if visitor in self.nodes.values():                   # it is registered and waits for the others
             self._leave(visitor)
         try:
             for line in visitor.lines(arrived):
@@ -121,8 +123,8 @@ class Gathering:
         except NotSealed as error:
             self.refused += 1
             if self.refused <= 10:
-                print(f"launch: {address} was sent away: it does not know the same FLOWEDU_SECRET", file=sys.stderr,
-                      flush=True)
+                print(f"launch: {address} was sent away: it does not know the same FLOWEDU_SECRET",
+                      file=sys.stderr, flush=True)
             visitor.say(problem=error.problem)
             return False
         return bool(arrived)
@@ -134,8 +136,8 @@ class Gathering:
             raise CommError("launch: the message does not describe a machine", at="")
         if n != self.o.nnodes or node in self.ranks or not 0 < node < n:
             there = ", ".join(map(str, sorted(self.ranks)))
-            visitor.say(problem=f"this is node_rank {node} of {n}, but {self.o.nnodes} machines are expected, and "
-                                f"node_rank {there} are there")
+            visitor.say(problem=f"this is node_rank {node} of {n}, but {self.o.nnodes} machines are "
+                        f"expected, and node_rank {there} are there")
             raise CommError("launch: a machine too many", at="")
         visitor.sock.settimeout(options.timeout)
         visitor.say(welcome=node)
@@ -158,7 +160,10 @@ class Gathering:
         visitor.sock.close()
 
     def start(self, line: str, stop: Callable[[], None]) -> bool:
-        """A line of mpiexec's; True: it was the last that is for machines. stop(): ends mpiexec, when a machine is gone."""
+        """Process a line of mpiexec. Return True if it was the last line for machines.
+
+        `stop` ends mpiexec if a machine disconnects.
+        """
         if line.startswith("HYDRA_LAUNCH:"):
             args = proxy_arguments(line)
             node = int(args[args.index("--proxy-id") + 1])
@@ -166,21 +171,22 @@ class Gathering:
                 self.own = apart([proxy(), *args], without_secret())
             else:
                 threading.Thread(target=self._guard, args=(node, stop), daemon=True).start()
-                with contextlib.suppress(OSError):           # it has left: the guard says so
+                with contextlib.suppress(OSError):           # it has disconnected: the guard reports this
                     self.nodes[node].say(args=args)
         return line.startswith("HYDRA_LAUNCH_END")
 
     def _guard(self, node: int, stop: Callable[[], None]) -> None:
-        """Watch a machine, which sends nothing until the end: any data or a closed connection means that
-        it failed.
+        """Watch a machine, which sends no data before the end.
+
+        Data or a closed connection means that it failed.
         """
         s = self.nodes[node].sock
         with selectors.DefaultSelector() as selector, contextlib.suppress(OSError, ValueError):
             selector.register(s, selectors.EVENT_READ)
             selector.select()
         if not self.ended:
-            print(f"launch: node_rank {node} at {self.addresses[node]} went away; all ranks end", file=sys.stderr,
-                  flush=True)
+            print(f"launch: node_rank {node} at {self.addresses[node]} went away; all ranks end",
+                  file=sys.stderr, flush=True)
             stop()
 
     def end(self, code: int) -> None:
@@ -195,7 +201,8 @@ class Gathering:
 def proxy_arguments(line: str) -> list[str]:
     """Return the arguments in mpiexec's line `HYDRA_LAUNCH: PATH ARGUMENT...`.
 
-    mpiexec does not quote the path, which may contain spaces and quotes. The arguments are numbers, addresses, and names.
+    mpiexec does not quote the path, which may contain spaces and quotes. The arguments are numbers,
+    addresses, and names.
     """
     return line.rpartition(PROXY)[2].split()
 
@@ -208,8 +215,8 @@ def proxy() -> str:
 def first(o: argparse.Namespace, run: Callable) -> int:
     """Run machine 0. run(hosts, start) starts mpiexec and waits for it."""
     if o.hosts or o.hostfile:
-        raise ArgumentError("launch: --hosts starts all machines from here, --nnodes is for starting each by hand", at="",
-                            expected="one of them", got="both", fix="leave --nnodes away")
+        raise ArgumentError("launch: --hosts starts all machines from here, --nnodes is for starting each by "
+                            "hand", at="", expected="one of them", got="both", fix="leave --nnodes away")
     gathering = Gathering(o)
     if not gathering.secret and not o.master_addr.startswith(("127.", "localhost")):
         print(f"launch: whoever reaches {o.master_addr}:{o.master_port} can join: there is no FLOWEDU_SECRET",
@@ -223,7 +230,7 @@ def first(o: argparse.Namespace, run: Callable) -> int:
 
 
 def other(o: argparse.Namespace) -> int:
-    """Machine 1 and up."""
+    """Run machine 1 and up."""
     secret, limit = shared_secret(o.secret_file), time.monotonic() + options.timeout
     while True:
         try:
@@ -231,14 +238,17 @@ def other(o: argparse.Namespace) -> int:
             break
         except ConnectionError as error:
             if time.monotonic() > limit:
-                raise CommError(f"launch: nobody answers at {o.master_addr}:{o.master_port}", got=str(error), at="",
-                                fix="start it there, with --node_rank 0") from None
+                raise CommError(f"launch: no answer from {o.master_addr}:{o.master_port}", got=str(error),
+                                at="", fix="start it there, with --node_rank 0") from None
             time.sleep(0.2)
     with letters.sock:
         part = _start_part(_args(letters))
 
         def leave(number: int) -> None:
-            """Machine 0 sees that this one goes away, and ends all ranks, these too. A second signal does not wait."""
+            """Disconnect, so that machine 0 ends all ranks, including those of this machine.
+
+            A second signal does not wait.
+            """
             try:
                 letters.sock.shutdown(socket.SHUT_RDWR)
             except OSError:
@@ -254,7 +264,10 @@ def other(o: argparse.Namespace) -> int:
 
 
 def join(o: argparse.Namespace, secret: bytes) -> Correspondent:
-    """A place among the machines. ConnectionError when machine 0 is not there (yet), ArgumentError when it has none."""
+    """Register this machine.
+
+    Raise ConnectionError if machine 0 does not listen, ArgumentError if it refuses the machine.
+    """
     try:
         s = socket.create_connection((o.master_addr, o.master_port), timeout=options.timeout)
     except OSError as error:
@@ -268,7 +281,7 @@ def join(o: argparse.Namespace, secret: bytes) -> Correspondent:
     except NotSealed:
         s.close()
         raise
-    except (CommError, OSError) as error:                    # it ended before this one had come
+    except (CommError, OSError) as error:                    # it ended before this machine connected
         s.close()
         raise ConnectionError(str(error).splitlines()[0]) from None
     if "welcome" not in answer:
@@ -280,7 +293,7 @@ def join(o: argparse.Namespace, secret: bytes) -> Correspondent:
 
 
 def _args(letters: Correspondent) -> list[str]:
-    """The arguments of this machine's part."""
+    """Return the arguments of this machine's part."""
     message = letters.understood(letters.hear())
     args = message.get("args")
     if not isinstance(args, list) or not all(isinstance(a, str) for a in args):
@@ -290,7 +303,10 @@ def _args(letters: Correspondent) -> list[str]:
 
 
 def _start_part(args: list[str]) -> subprocess.Popen:
-    """Start this machine's part. CommError if the system refuses the arguments, such as a NUL or too many bytes."""
+    """Start this machine's part.
+
+    Raise CommError if the system refuses the arguments, such as a NUL or too many bytes.
+    """
     program = proxy()
     try:
         return apart([program, *args], without_secret())

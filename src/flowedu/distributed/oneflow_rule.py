@@ -27,11 +27,11 @@ from flowedu.core.sbp.sbp import Layout
 from flowedu.core.values.spec import Spec
 
 INT32_MAX, INT64_MAX = 2 ** 31 - 1, 2 ** 63 - 1
-PENALTY = 4                        # its ONEFLOW_PENALTY_FOR_PARTIAL_IN_CONSUMER_POLICY
+PENALTY = 4                        # OneFlow's ONEFLOW_PENALTY_FOR_PARTIAL_IN_CONSUMER_POLICY
 
 
 def row_price(src: Layout, dst: Layout, spec: Spec) -> int:
-    """What OneFlow reckons for an input on a row of devices."""
+    """Return OneFlow's price of an input on a row of devices."""
     if (src.sbp, src.k) == (dst.sbp, dst.k):
         return 0
     if dst.sbp[0][0] == "P":
@@ -40,7 +40,7 @@ def row_price(src: Layout, dst: Layout, spec: Spec) -> int:
 
 
 def grid_price(src: Layout, dst: Layout, spec: Spec) -> int:
-    """What OneFlow reckons for an input on a grid: the price of every axis of the grid that changes, and 1 for each."""
+    """Return OneFlow's price of an input on a grid: the price of each axis that changes, plus 1 for each."""
     total = spec.nbytes
     if src.devices != dst.devices or src.hierarchy != dst.hierarchy:
         p, c = src.k, dst.k
@@ -50,15 +50,16 @@ def grid_price(src: Layout, dst: Layout, spec: Spec) -> int:
     for axis, (a, b, n) in enumerate(zip(src.sbp, dst.sbp, src.hierarchy)):
         if a != b and n > 1:
             price += 1 + _axis_price(a[0], b[0], total, n)
-            price += total * (b[0] == "S" and b in src.sbp[axis + 1:])         # cut above where it is cut already
+            # Split again along a split axis.
+            price += total * (b[0] == "S" and b in src.sbp[axis + 1:])
     return price
 
 
 def _axis_price(a: str, b: str, total: int, n: int) -> int:
     if b == "P":
         return PENALTY * total * 2 * n
-    return {"SS": total * (n - 1) // n, "SB": total * (n - 1), "PS": total * (n - 1), "PB": 2 * total * (n - 1), "BS": 1,
-            "PP": total * 2 * (n - 1)}[a + b]
+    return {"SS": total * (n - 1) // n, "SB": total * (n - 1), "PS": total * (n - 1),
+            "PB": 2 * total * (n - 1), "BS": 1, "PP": total * 2 * (n - 1)}[a + b]
 
 
 def _priced(c, asked: Asked, price: Callable) -> int:

@@ -27,8 +27,10 @@ Program = Callable[..., np.ndarray | None]           # (comm, part, what) -> par
 
 
 class Piece(NamedTuple):
-    """A piece that this rank needs: `own`, its index in the part that the rank has already, or elements [start, stop) of
-    what `sender` sends."""
+    """A piece that this rank needs.
+
+    It is `own`, the index in a part of this rank, or the elements [start, stop) of the data from `sender`.
+    """
 
     sender: int
     own: Index | None
@@ -40,9 +42,12 @@ class Piece(NamedTuple):
 class Script(NamedTuple):
     """The work of one rank in a transfer.
 
-    Attributes: sends, (to, indices in the own part); receives, (from, elements); cells, (index in the result,
-    pieces that are combined there), or None if the rank gets nothing; shape of the result; holes, True if
-    some cells have no pieces and must be filled.
+    Attributes:
+        sends: (to, indices in the own part).
+        receives: (from, elements).
+        cells: (index in the result, pieces that are combined there); None if the rank receives nothing.
+        shape: the shape of the result.
+        holes: True if some cells have no pieces and must be filled.
     """
 
     sends: tuple[tuple[int, tuple[Index, ...]], ...]
@@ -101,12 +106,14 @@ def script(src: Layout, dst: Layout, shape: Shape, rank: int) -> Script:
 
 
 def transferred(src: Layout, dst: Layout, spec: Spec, rank: int) -> Program:
-    """Move, reduce or fill."""
+    """Return a program that moves, reduces, or fills data."""
     found = collective(src, dst, spec.shape)
     if found is not None:
         return _collected(found, dst, spec.shape, rank)
-    kind, todo, reducer = _dtype(spec), script(src, dst, spec.shape, rank), src.reducer or dst.reducer or "sum"
-    combine, fill, receives = COMBINE[reducer], identity(reducer, spec.dtype), [(p, (n,), kind) for p, n in todo.receives]
+    kind, todo, reducer = (_dtype(spec), script(src, dst, spec.shape, rank), src.reducer or dst.reducer
+                           or "sum")
+    combine, fill, receives = (COMBINE[reducer], identity(reducer, spec.dtype),
+                               [(p, (n,), kind) for p, n in todo.receives])
 
     def program(comm, part, what):
         got = {}
@@ -117,7 +124,7 @@ def transferred(src: Layout, dst: Layout, spec: Spec, rank: int) -> Program:
             return None
         out = np.full(todo.shape, fill, kind) if todo.holes else np.empty(todo.shape, kind)
         for at, pieces in todo.cells:
-            here = out[(*at, ...)]                         # a view, of a number too
+            here = out[(*at, ...)]                         # a view, even of a single element
             for i, p in enumerate(pieces):
                 if p.own is None and p.start == p.stop:
                     continue                               # no elements, no message
@@ -131,7 +138,7 @@ def transferred(src: Layout, dst: Layout, spec: Spec, rank: int) -> Program:
 
 
 def all_reduced(src: Layout, groups: Sequence[tuple[int, ...]], rank: int) -> Program:
-    """All-reduce in this rank's group."""
+    """Return a program that computes an all-reduce in this rank's group."""
     group, op = next((tuple(sorted(g)) for g in groups if rank in g), None), src.reducer
     if group is None:
         return _nothing
@@ -139,7 +146,7 @@ def all_reduced(src: Layout, groups: Sequence[tuple[int, ...]], rank: int) -> Pr
 
 
 def _nothing(comm, part, what) -> None:
-    """A rank outside takes no part."""
+    """Do nothing, for a rank outside of the group."""
 
 
 def _packed(part: np.ndarray, at: tuple[Index, ...]) -> np.ndarray:
@@ -150,13 +157,17 @@ def _packed(part: np.ndarray, at: tuple[Index, ...]) -> np.ndarray:
 
 
 def _dtype(spec: Spec) -> np.dtype:
-    """bfloat16 travels as float32: NumPy has no such type."""
+    """Return the dtype of messages. bfloat16 is sent as float32, because NumPy does not have it."""
     return np.dtype(np.float32) if spec.dtype.numpy is None else spec.dtype.numpy
 
 
 # ---- hops that are one collective
 class Collective(NamedTuple):
-    """all_gather and reduce_scatter: along `axis`, in each of `groups`. broadcast: from the first of the only group."""
+    """A hop that is one collective.
+
+    all_gather and reduce_scatter apply along `axis`, in each of `groups`; broadcast starts at the first rank
+    of the only group.
+    """
 
     kind: str
     axis: int
@@ -165,9 +176,10 @@ class Collective(NamedTuple):
 
 
 def collective(src: Layout, dst: Layout, shape: Shape) -> Collective | None:
-    """The collective that does this hop: equal parts, in the order of the ranks."""
+    """Return the collective that performs this hop, with equal parts in rank order, or None."""
     if src.k == 1 and dst.whole and dst.k > 1:
-        return Collective("broadcast", 0, ((src.devices[0], *(d for d in dst.devices if d != src.devices[0])),), None)
+        return Collective("broadcast", 0, ((src.devices[0], *(d for d in dst.devices if d != src.devices[0])),
+                                           ), None)
     pair = align_grids(src, dst, shape)
     if pair is None:
         return None
@@ -193,11 +205,12 @@ def collective(src: Layout, dst: Layout, shape: Shape) -> Collective | None:
 
 
 def _tiles(parts: list, whole: tuple, axis: int) -> bool:
-    """Whether the parts, equal and one after the other along `axis`, are the whole."""
+    """Return True if the parts are equal and consecutive along `axis`, and together form the whole."""
     start, stop = whole[axis]
     step, rest = divmod(stop - start, len(parts))
     return rest == 0 and all(
-        p == tuple((start + i * step, start + (i + 1) * step) if d == axis else w for d, w in enumerate(whole))
+        p == tuple((start + i * step, start + (i + 1) * step) if d == axis else w
+                   for d, w in enumerate(whole))
         for i, p in enumerate(parts))
 
 

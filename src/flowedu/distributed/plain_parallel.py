@@ -1,9 +1,10 @@
-"""Data parallelism in two steps, without buckets and without a wrapper: read this before nn/parallel/distributed.py, whose
-laws compare with it.
+"""Data parallelism in two steps, without buckets and without a wrapper.
+
+Read it before nn/parallel/distributed.py, whose laws compare with it.
 
     model = same_on_all_ranks(model)
     loss(model(mine)).backward()
-    average_gradients(model)             # then optimizer.step(), on every rank the same
+    average_gradients(model)             # then optimizer.step(), the same on every rank
 """
 from __future__ import annotations
 
@@ -14,15 +15,17 @@ from flowedu.tensor.creation import zeros_like
 
 
 def same_on_all_ranks(module: Module) -> Module:
-    """The module, with rank 0's parameters and buffers; every rank of the world calls this."""
+    """Return the module with rank 0's parameters and buffers. Every rank of the world calls this function."""
     for x in (*module.parameters(), *module.buffers()):
         comm.broadcast(x.data, 0)
     return module
 
 
 def average_gradients(module: Module) -> None:
-    """Each parameter's gradient becomes the mean of all ranks', one all-reduce after the other; a rank that has none adds
-    zeros. Every rank of the world calls this after backward."""
+    """Replace each parameter's gradient by the mean over all ranks, with one all-reduce per parameter.
+
+    A rank without a gradient adds zeros. Every rank of the world calls this function after the backward pass.
+    """
     for p in module.parameters():
         if p.requires_grad:
             grad = zeros_like(p) if p.grad is None else p.grad

@@ -4,8 +4,9 @@ from __future__ import annotations
 import numpy as np
 
 from flowedu.core.graph.ir import Graph, GraphValue, Node
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.concat import slice as slice_op
 from flowedu.core.ops.record import Meaning
+from flowedu.core.ops.view import constant, expand, reshape
 from flowedu.core.sbp.boxing.algebra import Route
 from flowedu.core.sbp.boxing.primitives import ALL_REDUCE
 from flowedu.core.sbp.boxing.primitives import groups as reducing
@@ -29,8 +30,10 @@ all_reduce = record(
 
 
 def together(mine, row: Row) -> dict[GraphValue, GraphValue]:
-    """Small gradients that are all-reduced in one group take one message instead of many: {gradient: its sum}. mine: the
-    RankGraph to which the nodes are appended."""
+    """Sum small gradients that are all-reduced in one group with one message. Return {gradient: its sum}.
+
+    The nodes are appended to the RankGraph `mine`.
+    """
     sets: dict[tuple, list[Boxed]] = {}
     for b in row.boxed:
         r = b.route
@@ -51,8 +54,8 @@ def together(mine, row: Row) -> dict[GraphValue, GraphValue]:
         at = 0
         with mine.graph.building():
             for b, p in zip(found, parts):
-                y = REGISTRY["slice"](node.outputs[0], start=(at,), stop=(at + p.spec.size,), step=(1,))
-                made[b.value] = REGISTRY["reshape"](y, shape=p.shape)
+                y = slice_op(node.outputs[0], start=(at,), stop=(at + p.spec.size,), step=(1,))
+                made[b.value] = reshape(y, shape=p.shape)
                 at += p.spec.size
     return made
 
@@ -60,8 +63,8 @@ def together(mine, row: Row) -> dict[GraphValue, GraphValue]:
 def carve(mine, route: Route, part: GraphValue | None) -> GraphValue:
     """Replace a route without messages by ops on this rank's own part, or by zeros.
 
-    A part that other ranks also have represents theirs. Their other data is ignored, and the nodes made for
-    it are removed.
+    Parts that other ranks also have are identical. Other data of these ranks is ignored, and nodes that
+    compute it are removed.
     """
     if not route.hops:
         return part
@@ -70,7 +73,7 @@ def carve(mine, route: Route, part: GraphValue | None) -> GraphValue:
     with graph.building():
         same = lambda i: (src.box(spec.shape, i), src.slot(i))
         own = None if part is None else same(src.devices.index(mine.rank))
-        parts = [part if same(i) == own else REGISTRY["constant"](
+        parts = [part if same(i) == own else constant(
             shape=src.local_shape(spec.shape, i), value=0, dtype=spec.dtype) for i in range(src.k)]
         out = route.run(parts)[route.dst.devices.index(mine.rank)]
     needed, kept = {out}, []
@@ -83,7 +86,8 @@ def carve(mine, route: Route, part: GraphValue | None) -> GraphValue:
 
 
 def unread(graph: Graph) -> None:
-    """Random ops ask an input for its shape only: zeros of that shape, without memory, spare bringing it whole."""
+    """Replace inputs that random ops read only for their shape by zeros without memory, which saves boxing.
+    """
     nodes, graph.nodes = graph.nodes, []
     old = graph.placement
     with graph.building():
@@ -91,8 +95,8 @@ def unread(graph: Graph) -> None:
             if node.op.random and node.inputs:
                 graph.placement = node.placement
                 for x in dict.fromkeys(node.inputs):
-                    zero = REGISTRY["constant"](shape=(), value=0, dtype=x.dtype)
-                    y = REGISTRY["expand"](zero, shape=x.shape)
+                    zero = constant(shape=(), value=0, dtype=x.dtype)
+                    y = expand(zero, shape=x.shape)
                     y.name = f"{x.name} (shape)"
                     node.inputs = tuple(y if i is x else i for i in node.inputs)
             graph.nodes.append(node)

@@ -1,4 +1,4 @@
-"""An all-reduce in which every rank talks to its neighbours only: the ring."""
+"""A ring all-reduce, in which every rank communicates with its neighbours only."""
 from __future__ import annotations
 
 from flowedu.core.eager.tensor import Tensor
@@ -9,12 +9,12 @@ from flowedu.tensor.joining import cat
 
 
 def ring_all_reduce(x: Tensor) -> Tensor:
-    """Return the sum of all ranks' x; every rank calls this with the same shape and dtype.
+    """Return the sum of all ranks' x; every rank calls this function with the same shape and dtype.
 
-    x is cut into as many pieces as there are ranks. In the first k - 1 turns sums go round: a rank sends a
-    piece to the next one, which adds its own. Then each has one piece summed, and in k - 1 more turns those
-    go round. So a rank sends 2 (k - 1) pieces of n / k values, almost independent of the number of ranks, and
-    all links have the same load.
+    x is split into as many pieces as there are ranks. In each of the first k - 1 rounds, a rank sends a
+    partial sum to the next rank, which adds its own piece. Then each rank has the sum of one piece, and k - 1
+    more rounds send these sums around the ring. So a rank sends 2 (k - 1) pieces of n / k values, almost
+    independent of the number of ranks, and all links have the same load.
     """
     rank, k = current().rank, current().size
     flat = x.detach().reshape(-1)

@@ -1,4 +1,4 @@
-"""A user's script as one rank runs it."""
+"""The execution of a user's script by one rank."""
 from __future__ import annotations
 
 import importlib.util
@@ -19,14 +19,16 @@ def load(script: str, module: bool) -> tuple[types.CodeType, dict]:
             spec = importlib.util.find_spec(f"{script}.__main__")
         code = spec and spec.loader.get_code(spec.name)
         if code is None:
-            raise ArgumentError(f"launch: there is no module {script} that can be run", expected="a module, or a package "
-                                "with __main__", got=script, at="", fix="the name as in python -m NAME")
+            raise ArgumentError(f"launch: there is no module {script} that can be run",
+                                expected="a module, or a package with __main__", got=script, at="",
+                                fix="the name as in python -m NAME")
         return code, {"__file__": spec.origin, "__spec__": spec, "__package__": spec.parent}
     try:
         with open(script, "rb") as f:
             source = f.read()
     except OSError as error:
-        raise ArgumentError(f"launch: cannot read {script}", got=str(error), at="", fix="a Python file's path") from None
+        raise ArgumentError(f"launch: cannot read {script}", got=str(error), at="",
+                            fix="a Python file's path") from None
     return compile(source, script, "exec"), {"__file__": script, "__spec__": None, "__package__": None}
 
 
@@ -48,7 +50,7 @@ def main_module(start: dict) -> types.ModuleType:
 
 
 def own(tb):
-    """A traceback from the script on, without the frames that ran it."""
+    """Return a traceback from the script on, without the frames that ran it."""
     first = tb
     while tb is not None and os.path.dirname(os.path.abspath(tb.tb_frame.f_code.co_filename)) == HERE:
         tb = tb.tb_next

@@ -10,19 +10,23 @@ from flowedu.core.eager.tensor import Tensor
 from flowedu.core.sbp.names import placement
 from flowedu.core.sbp.ranks import current
 from flowedu.core.sbp.sbp import Layout, split_axis
-from flowedu.core.sbp.tensor.global_layout import axis_error
 from flowedu.core.sbp.tensor.interpreter import Parts
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.spec import Spec
 from flowedu.errors import ArgumentError, DTypeError, user_line
+from flowedu.errors.layouts import axis_error
 
 
 def logical_spec(x: Tensor, global_layout: GlobalLayout, check: bool) -> Spec:
-    """Shape and dtype of the value whose parts the ranks bring. check: whether their dtypes are compared."""
+    """Return shape and dtype of the value whose parts the ranks provide.
+
+    With `check`, compare their dtypes.
+    """
     layout = global_layout.layout
     shapes, dtype = _specs_of_all(x, global_layout.placement, check)
     found = shapes
-    for s, n in zip(reversed(layout.sbp), reversed(layout.hierarchy)):      # axis by axis of the grid, the innermost first
+    # Axis by axis of the grid, the innermost first.
+    for s, n in zip(reversed(layout.sbp), reversed(layout.hierarchy)):
         groups = [shapes[i:i + n] for i in range(0, len(shapes), n)]
         shapes = [_joined_shape(g, s) for g in groups]
     _check_balanced(layout, shapes[0], found)
@@ -40,8 +44,10 @@ def _specs_of_all(x: Tensor, p: placement, check: bool) -> tuple[list[tuple[int,
     on = [all_meta[d] for d in p.devices]
     types = sorted({m[1] for m in on})
     if check and len(types) > 1:
-        raise DTypeError("to_global: Expected all tensors on each rank to be the same dtype, but found at least two "
-                         f"dtypes, {' and '.join(types)}!", expected="one dtype on all ranks", fix="x.to(flow.float32)",
+        raise DTypeError("to_global: Expected all tensors on each rank to be the same dtype, but found at "
+                         "least two "
+                         f"dtypes, {' and '.join(types)}!", expected="one dtype on all ranks",
+                         fix="x.to(flow.float32)",
                          got=", ".join(f"rank {d}: {m[1]}" for d, m in zip(p.devices, on)))
     return [tuple(m[0]) for m in on], dt.as_dtype(getattr(dt, on[0][1], on[0][1]))
 
@@ -52,9 +58,12 @@ def _joined_shape(group: list[tuple[int, ...]], s: str) -> tuple[int, ...]:
         raise axis_error("to_global", axis, first, f"an axis of the local shape {first}")
     rest = [tuple(n for d, n in enumerate(shape) if d != axis) for shape in group]
     if any(r != rest[0] or len(shape) != len(first) for r, shape in zip(rest, group)):
-        raise ArgumentError("to_global: Expected input of each rank must have the same size, but got at least two size, "
-                            + " and ".join(str(s) for s in dict.fromkeys(group)), got=str(group), expected="equal shapes" +
-                            (f" but for axis {axis}" if axis is not None else ""), fix="look at x.shape on every rank")
+        raise ArgumentError("to_global: Expected input of each rank must have the same size, but got at "
+                            "least two size, "
+                            + " and ".join(str(s) for s in dict.fromkeys(group)), got=str(group),
+                            expected="equal shapes" +
+                            (f" except for axis {axis}" if axis is not None else ""),
+                            fix="look at x.shape on every rank")
     if axis is None:
         return first
     return tuple(sum(shape[d] for shape in group) if d == axis else n for d, n in enumerate(first))
@@ -64,9 +73,10 @@ def _check_balanced(layout: Layout, shape: tuple[int, ...], shapes: list[tuple[i
     want = [layout.local_shape(shape, i) for i in range(layout.k)]
     if [tuple(w) for w in want] != [tuple(s) for s in shapes]:
         axis = next(d for w, s in zip(want, shapes) for d in range(len(w)) if w[d] != s[d])
-        raise ArgumentError(f"to_global: Sizes of tensors in dimension {axis} must be same or match balanced split "
-                            "distribution", expected=f"shards {', '.join(map(str, want))}",
-                            got=", ".join(map(str, shapes)), fix="move rows between the ranks: the first have one more")
+        raise ArgumentError(f"to_global: Sizes of tensors in dimension {axis} must be same or match "
+                            f"balanced split distribution", expected=f"shards {', '.join(map(str, want))}",
+                            got=", ".join(map(str, shapes)),
+                            fix="move rows between the ranks: the first have one more")
 
 
 def of_first(layout: Layout, parts: Parts) -> Parts:

@@ -23,16 +23,18 @@ from flowedu.distributed.graph.infer import HINT, Inference, Row
 from flowedu.distributed.rank_graphs import unread
 
 Key = tuple[tuple[str, ...], tuple[int, ...]]
-WHOLE: Key = (("B",), (1,))          # the key of a value that is made once, for all devices
+WHOLE: Key = (("B",), (1,))          # the key of a value that is computed once, for all devices
 
 
 @dataclass(eq=False)
 class Held:
-    """Existing forms of a logical value.
+    """The existing forms of a logical value.
 
-    Attributes: layouts, those it is in (the first is its own, the others came by boxing); made, {(sbp,
-    hierarchy): parts}, of plain layouts: memory is shared, so it does not matter which devices these are. The
-    two also differ for a split argument: the complete array exists, although reading it has a cost.
+    Attributes:
+        layouts: its layouts. The first is its own; the others were created by boxing.
+        made: {(sbp, hierarchy): parts} of plain layouts. Memory is shared, so the devices do not matter. The
+            two attributes
+            also differ for a split argument: the complete array exists, although reading it has a cost.
     """
 
     value: GraphValue
@@ -40,13 +42,14 @@ class Held:
     made: dict[Key, tuple[GraphValue, ...]] = field(default_factory=dict)
 
     def parts(self, dst: Layout) -> tuple[GraphValue, ...]:
-        """The parts in a layout, one per device. Appends the nodes that make them."""
+        """Return the parts in a layout, one per device. Append the nodes that compute them."""
         dst = dst.plain
         if dst.whole:
             return (self.whole(),) * dst.k
         key = key_of(dst)
         if key not in self.made:
-            have = [x for x in self.layouts if key_of(x) in self.made]        # others are paid for, and not made yet
+            # Others have a cost, but do not exist yet.
+            have = [x for x in self.layouts if key_of(x) in self.made]
             if WHOLE in self.made:
                 have.insert(0, layout("B", dst.devices))
             r = cheapest(have, dst, self.value.spec)
@@ -54,29 +57,32 @@ class Held:
         return self.made[key]
 
     def whole(self) -> GraphValue:
-        """The logical value as one array."""
+        """Return the logical value as one array."""
         if WHOLE not in self.made:
             src = self.layouts[0]
-            self.made[WHOLE] = route(src, layout("B", src.devices), self.value.spec).run(self.made[key_of(src)])[:1]
+            self.made[WHOLE] = route(src, layout("B", src.devices),
+                                     self.value.spec).run(self.made[key_of(src)])[:1]
         return self.made[WHOLE][0]
 
 
 class Spread:
     """The lowering of one graph, and its record.
 
-    Attributes: rows and bytes, of the inference; held, {logical value: Held}.
+    Attributes:
+        rows, bytes: of the inference.
+        held: {logical value: Held}.
     """
 
     def __init__(self, graph: Graph, devices: int):
         self.graph, self.all = graph, tuple(range(devices))
         self.held: dict[GraphValue, Held] = {}
-        self.named: Counter[str] = Counter()             # number of nodes of carried parts with a name
+        self.named: Counter[str] = Counter()             # {name: number of nodes of boxed parts}
         forward = set(graph.nodes if graph.forward is None else graph.nodes[:graph.forward])
         unread(graph)
         for node in graph.nodes:
             node.placement = place_of(node.placement or self.all)
         self.inferred = Inference(graph, Place(self.all, (devices,)), self._sources(), fed=True).run(forward)
-        for v in graph.outputs:                                # users see logical values, whole
+        for v in graph.outputs:                                # users get complete logical values
             wanted = layout("B", self.inferred.own(v).devices[:1])
             row = Row(v.name, "(fetch)", place_of(wanted), pretty(wanted.sbp))
             if v.kind != "input":
@@ -95,11 +101,11 @@ class Spread:
         return self.inferred.bytes
 
     def layouts(self, value: GraphValue) -> list[Layout]:
-        """The layouts of a logical value: its own first."""
+        """Return the layouts of a logical value, its own first."""
         return list(self.inferred.layouts[value])
 
     def describe(self) -> str:
-        """The table of the inference."""
+        """Return the table of the inference."""
         return self.inferred.describe()
 
     def _sources(self) -> dict[GraphValue, Layout]:
@@ -119,7 +125,7 @@ class Spread:
             found[v] = (cut if cut.fits(v.shape) else layout("B", place)).plain
         return found
 
-    # ---- the walk
+    # ---- the rows
     def _spread(self) -> None:
         graph, inferred = self.graph, self.inferred
         for v in (*graph.variables.values(), *graph.hosts.values(), *graph.inputs.values()):
@@ -139,9 +145,10 @@ class Spread:
         graph.placement = old
 
     def _hold(self, value: GraphValue, parts: tuple[GraphValue, ...]) -> None:
-        """These are the parts of `value` in its own layout."""
+        """Register the parts of `value` in its own layout."""
         own = self.inferred.own(value)
-        self.held[value] = Held(value, self.inferred.layouts[value], {key_of(own): parts[:1] if own.whole else parts})
+        self.held[value] = Held(value, self.inferred.layouts[value], {key_of(own): parts[:1] if own.whole
+                                                                      else parts})
 
     def _cast(self, row: Row) -> None:
         x, y = row.node.inputs[0], row.node.outputs[0]
@@ -151,7 +158,7 @@ class Spread:
             self.held[y].made.setdefault(WHOLE, made[WHOLE])
 
     def _once(self, row: Row) -> None:
-        """The node itself, on whole values."""
+        """Append the node itself, on whole values."""
         node = row.node
         node.inputs = tuple(self._parts(x, layout("B", row.place))[0] for x in node.inputs)
         self.graph.nodes.append(node)
@@ -159,10 +166,11 @@ class Spread:
             self._hold(y, (y,))
 
     def _split(self, row: Row) -> None:
-        """One node per device."""
+        """Append one node per device."""
         node = row.node
         inputs = [self._parts(x, at) for x, at in zip(node.inputs, row.reads)]
-        made = [Node(call.op, [p[i] for p in inputs], call.attrs, call.outs, f"{node.name}@{device}", node.line, (device,))
+        made = [Node(call.op, [p[i] for p in inputs], call.attrs, call.outs, f"{node.name}@{device}",
+                     node.line, (device,))
                 for i, (device, call) in enumerate(zip(row.devices, row.calls))]
         self.graph.nodes += made
         for n, y in enumerate(node.outputs):
@@ -182,12 +190,14 @@ class Spread:
 
 
 def key_of(at: Layout) -> Key:
-    """Where Held.made has the parts of a layout."""
+    """Return the key of the parts of a layout in Held.made."""
     at = at.plain
     return WHOLE if at.whole else (at.sbp, at.hierarchy)
 
 
 def spread(graph: Graph, devices: int) -> Spread:
-    """Rewrite `graph`, in place, for this many virtual devices. A node's placement says which ones run it, a row of them or
-    a Place (None: all)."""
+    """Rewrite `graph` in place for virtual devices.
+
+    The placement of a node is a row of devices or a Place; None is all devices.
+    """
     return Spread(graph, devices)

@@ -1,4 +1,4 @@
-"""`launch --engine threads`: a script on k threads of one process, each a rank with a `__main__` of its own."""
+"""`launch --engine threads`: a script on k threads of one process, each a rank with its own `__main__`."""
 from __future__ import annotations
 
 import os

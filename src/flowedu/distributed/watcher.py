@@ -1,4 +1,4 @@
-"""The launcher's watch over mpiexec: signals go to it, and when a signal ended a rank, the launcher says which."""
+"""The launcher's supervision of mpiexec: it forwards signals, and reports the rank that a signal ended."""
 from __future__ import annotations
 
 import contextlib
@@ -26,11 +26,13 @@ GRACE = 3.0                                        # seconds
 
 
 class Filter(threading.Thread):
-    """Copies what mpiexec prints, keeps the workers' marks to itself, and remembers the end."""
+    """A thread that copies mpiexec's output, removes the workers' marks, and stores the end of ranks."""
 
-    def __init__(self, source, target, marks: dict, deaths: Deaths, start: Callable[[str], bool] | None = None):
+    def __init__(self, source, target, marks: dict, deaths: Deaths,
+                 start: Callable[[str], bool] | None = None):
         super().__init__(daemon=True)
-        self.source, self.target, self.marks, self.deaths = source, target, marks, deaths
+        self.source, self.target = source, target
+        self.marks, self.deaths = marks, deaths
         self.tail, self.start_nodes = b"", start
 
     def run(self) -> None:
@@ -57,14 +59,20 @@ class Filter(threading.Thread):
 
 
 def apart(cmd: Sequence[str], env: Mapping[str, str], **options) -> subprocess.Popen:
-    """Start a part of MPI in a session of its own. hydra's proxy, told to end before it has started its ranks, signals
-    process 0, which is its own process group: that must not be the caller's, with its shell and its make."""
+    """Start a part of MPI in its own session.
+
+    hydra's proxy, if it ends before it has started its ranks, signals process 0, which is its own process
+    group. That must not be the group of the caller, with its shell and make.
+    """
     return subprocess.Popen(cmd, env=dict(env), start_new_session=True, **options)
 
 
 @contextlib.contextmanager
 def on_signals(act: Callable[[int], None]) -> Iterator[None]:
-    """Meanwhile Ctrl-C and SIGTERM are act(number): the terminal does not reach what runs apart."""
+    """Call act(number) for Ctrl-C and SIGTERM inside the block.
+
+    The terminal does not reach the other session.
+    """
     old = {n: signal.signal(n, lambda number, frame: act(number)) for n in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
@@ -74,17 +82,24 @@ def on_signals(act: Callable[[int], None]) -> Iterator[None]:
 
 
 def _with_parent() -> None:
-    """In the child, before it starts: end when the launcher does, even if that is killed."""
-    with contextlib.suppress(AttributeError, OSError):       # Linux has it
+    """End the child process when the launcher ends, even if the launcher is killed.
+
+    Called in the child before it starts.
+    """
+    with contextlib.suppress(AttributeError, OSError):       # Linux only
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def watch(cmd: Sequence[str], env: Mapping[str, str], start: Callable[[str, Callable], bool] | None = None) -> int:
-    """Run `cmd`, mpiexec and its arguments, to the end, and return the exit code. start(line, stop): is given the lines by
-    which mpiexec asks for its parts on machines, until it returns True; stop() ends mpiexec."""
+def watch(cmd: Sequence[str], env: Mapping[str, str], start: Callable[[str,
+                                                                       Callable], bool] | None = None) -> int:
+    """Run `cmd`, mpiexec and its arguments, to the end, and return the exit code.
+
+    `start(line, stop)` gets the lines by which mpiexec requests its parts on machines, until it returns True;
+    `stop()` ends mpiexec.
+    """
     deaths = Deaths()
-    child = apart(cmd, {**env, WATCHED: deaths.address}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
-                  preexec_fn=_with_parent)
+    child = apart(cmd, {**env, WATCHED: deaths.address}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                  bufsize=0, preexec_fn=_with_parent)
     marks: dict[bytes, dict] = {b"start": {}, b"end": {}}
     begin = start and (lambda line: _begin(start, line, lambda: _end(child)))
     filters = [Filter(child.stdout, sys.stdout.buffer, marks, deaths, begin),
@@ -107,8 +122,8 @@ def watch(cmd: Sequence[str], env: Mapping[str, str], start: Callable[[str, Call
     if not code and lost:
         who = [f"rank {r}" for (pid, host), r in marks[b"start"].items()
                if pid in fallen[:1] and host == deaths.host] or ["one"]
-        print(f"launch: ranks {', '.join(map(str, lost))} did not come to their end: {who[0]} left without a word "
-              "(os._exit?)", file=sys.stderr)
+        print(f"launch: ranks {', '.join(map(str, lost))} did not come to their end: {who[0]} left without "
+              f"a word (os._exit?)", file=sys.stderr)
         return 1
     return code if code >= 0 else 128 - code
 
@@ -116,14 +131,15 @@ def watch(cmd: Sequence[str], env: Mapping[str, str], start: Callable[[str, Call
 def _begin(start: Callable[[str, Callable], bool], line: str, stop: Callable[[], None]) -> bool:
     try:
         return start(line, stop)
-    except Exception as error:                               # in a thread it would not be reported, and mpiexec would wait
+    # In a thread the error would be lost, and mpiexec would wait.
+    except Exception as error:
         print(f"launch: cannot start all machines: {error}", file=sys.stderr, flush=True)
         stop()
         return True
 
 
 def _end(child: subprocess.Popen) -> None:
-    """End mpiexec. While it waits for a machine it does not hear of SIGTERM."""
+    """End mpiexec. While it waits for a machine it ignores SIGTERM."""
     child.terminate()
     by_force = threading.Timer(GRACE, child.kill)
     by_force.daemon = True
@@ -131,13 +147,13 @@ def _end(child: subprocess.Popen) -> None:
 
 
 def find_crash(text: bytes) -> int:
-    """The signal that ended a rank, as Python's faulthandler reported it (worker.py); 0: it reported none."""
+    """Return the signal that ended a rank, as Python's faulthandler reported it (worker.py), or 0."""
     found = CRASH.search(text)
     return getattr(signal, CRASHES[found[1]]).value if found else 0
 
 
 def _rank(started: Mapping[tuple, int], pid: int, host: bytes) -> int | None:
-    """Whose process that was. mpiexec may call a machine by another name than it does itself."""
+    """Return the rank of a process. mpiexec may use another name of a machine than the machine itself."""
     same = {rank for (p, _), rank in started.items() if p == pid}
     return started.get((pid, host), same.pop() if len(same) == 1 else None)
 
@@ -162,12 +178,14 @@ def tell(rank: int | None, pid: int, host: str, status: int, sure: bool = True) 
 
 
 def sweep(since: float = 0, until: float = math.inf, folder: str = "/dev/shm", tries: int = 5) -> None:
-    """Remove the shared memory that MPICH left behind when ranks were ended by force: files of this user, made in that
-    time, that no process has mapped. (Ranks that end by themselves remove theirs.) The last ranks may take a moment."""
+    """Remove shared memory of MPICH from killed ranks: files of this user and time that no process maps.
+
+    Ranks that end normally remove their files. The last ranks may take a moment.
+    """
     for _ in range(tries):
         made = []
         for f in Path(folder).glob("mpich_shm_*"):
-            with contextlib.suppress(OSError):               # removed since by another process
+            with contextlib.suppress(OSError):               # removed by another process
                 about = f.stat()
                 if since <= about.st_ctime <= until and about.st_uid == os.getuid():
                     made.append(f)
@@ -180,11 +198,11 @@ def sweep(since: float = 0, until: float = math.inf, folder: str = "/dev/shm", t
 
 
 def _unmapped(files: list[Path]) -> list[Path]:
-    """Those that no process uses, as far as we may see."""
+    """Return the files that no process uses, as far as this user can see."""
     for maps in Path("/proc").glob("[0-9]*/maps"):
         try:
             text = maps.read_text(errors="replace", encoding="utf-8")
-        except OSError:                            # ended since, or of another user
+        except OSError:                            # the process has ended, or belongs to another user
             continue
         files = [f for f in files if f"{f}\n" not in text]
     return files

@@ -27,10 +27,11 @@ def main() -> None:
         stream.reconfigure(line_buffering=True, write_through=False)
     die_in_order()
     to_launcher = os.dup(2)
-    faulthandler.enable(to_launcher)         # a crash shows the Python line; the launcher reads which signal it was
+    faulthandler.enable(to_launcher)         # a crash prints the Python line; the launcher reads the signal
     about = f"{os.environ.get('PMI_RANK', '0')} {os.getpid()} {socket.gethostname()}\n".encode()
     os.write(to_launcher, MARK + b"start " + about)
-    atexit.register(lambda: os.write(to_launcher, MARK + b"end " + about))       # after what start() registers
+    # After what start() registers.
+    atexit.register(lambda: os.write(to_launcher, MARK + b"end " + about))
     engine = start()
     ranks._process = engine
     os.environ.update(RANK=str(engine.rank), LOCAL_RANK=str(engine.local_rank), WORLD_SIZE=str(engine.size))
@@ -58,7 +59,7 @@ def main() -> None:
 
 
 def redirect(folder: str) -> None:
-    """Send what this process prints, libraries included, to files stdout and stderr in `folder`."""
+    """Send the output of this process, including libraries, to files stdout and stderr in `folder`."""
     os.makedirs(folder, exist_ok=True)
     for stream, number, name in ((sys.stdout, 1, "stdout"), (sys.stderr, 2, "stderr")):
         stream.flush()

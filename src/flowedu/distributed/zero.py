@@ -20,8 +20,9 @@ from flowedu.distributed.graph.infer import HINT, groups
 
 
 def shard(at: Layout, shape: tuple[int, ...], min_size: int) -> Layout:
-    """Return the layout of a parameter under ZeRO; unchanged if it is too small (elements), or nothing is
-    B.
+    """Return the layout of a parameter under ZeRO.
+
+    The layout is unchanged if the parameter has fewer than `min_size` elements, or if nothing is B.
     """
     n = 1
     for d in shape:
@@ -33,27 +34,33 @@ def shard(at: Layout, shape: tuple[int, ...], min_size: int) -> Layout:
     return at
 
 
-def zero(graph: Graph, parameters: Mapping[GraphValue, Layout], stage: int, like: dict[Node, object]) -> set[Node]:
-    """Insert the casts into a logical graph. Return those whose result has one consumer only (see Inference).
+def zero(graph: Graph, parameters: Mapping[GraphValue, Layout], stage: int,
+         like: dict[Node, object]) -> set[Node]:
+    """Insert the casts into a logical graph.
+
+    Return the casts whose result has one consumer only (see Inference).
 
     Args:
-        parameters: {parameter that is split from now on: the layout its readers see}.
+        graph: the logical graph.
+        parameters: {parameter that is split from now on: the layout for its readers}.
+        stage: 1, 2, or 3.
         like: {node: value}; a new node gets the value of its consumer.
     """
-    made: dict[Node, list[Node]] = {}            # before which node
+    made: dict[Node, list[Node]] = {}            # {node: the casts to insert before it}
     alone: set[Node] = set()
     readers = graph.consumers()
 
     def cast(value: GraphValue, at: Layout, reader: Node) -> Node:
         attrs = HINT.complete(dict(sbp=at.sbp, forced=True))
-        node = Node(HINT, (value,), attrs, [value.spec], f"{value.name}-zero-{sum(map(len, made.values()))}", reader.line)
+        node = Node(HINT, (value,), attrs, [value.spec], f"{value.name}-zero-{sum(map(len, made.values()))}",
+                    reader.line)
         made.setdefault(reader, []).append(node)
         if reader in like:
             like[node] = like[reader]
         return node
 
     def through_views(value: GraphValue, chain: tuple[Node, ...]):
-        """(views on the way, reader) of a parameter."""
+        """Return (views between, reader) of a parameter."""
         for reader in dict.fromkeys(readers.get(value, ())):
             if reader.op.view is not None and len(reader.inputs) == 1 and reader.op is not HINT \
                     and reader.outputs[0] not in graph.outputs:
@@ -74,7 +81,8 @@ def zero(graph: Graph, parameters: Mapping[GraphValue, Layout], stage: int, like
             alone.add(node)
             now = node.outputs[0]
             for view in chain:
-                again = Node(view.op, (now,), view.attrs, [view.outputs[0].spec], f"{view.name}-zero", view.line)
+                again = Node(view.op, (now,), view.attrs, [view.outputs[0].spec], f"{view.name}-zero",
+                             view.line)
                 made[reader].append(again)
                 if reader in like:
                     like[again] = like[reader]

@@ -1,7 +1,7 @@
-"""flow.distributions: random variables with their densities, entropies and divergences, as in PyTorch.
+"""flow.distributions: random variables with densities, entropies, and divergences, as in PyTorch.
 
     policy = flow.distributions.Categorical(logits=net(state))
-    action = policy.sample()                                       # by flow's generator: flow.manual_seed
+    action = policy.sample()                                       # uses flow's generator: flow.manual_seed
     loss = -policy.log_prob(action) * reward                       # REINFORCE
 
 The distributions are composed of existing ops, so they have gradients. Start with distribution.py, the base
@@ -43,12 +43,13 @@ from flowedu.distributions.transforms import (
 )
 
 __all__ = [
-    "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ComposeTransform",
-    "Dirichlet", "Distribution", "ExpTransform", "Exponential", "Gamma", "Geometric", "Gumbel", "HalfCauchy",
-    "HalfNormal", "Independent", "IndependentTransform", "Laplace", "LogNormal", "MixtureSameFamily", "Multinomial",
-    "MultivariateNormal", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough", "Pareto", "Poisson",
-    "PowerTransform", "RelaxedBernoulli", "RelaxedOneHotCategorical", "SigmoidTransform", "SoftmaxTransform",
-    "SoftplusTransform", "StackTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution",
-    "Uniform", "Weibull", "constraints", "identity_transform", "kl_divergence", "register_kl", "transforms"
+    "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2",
+    "ComposeTransform", "Dirichlet", "Distribution", "ExpTransform", "Exponential", "Gamma", "Geometric",
+    "Gumbel", "HalfCauchy", "HalfNormal", "Independent", "IndependentTransform", "Laplace", "LogNormal",
+    "MixtureSameFamily", "Multinomial", "MultivariateNormal", "Normal", "OneHotCategorical",
+    "OneHotCategoricalStraightThrough", "Pareto", "Poisson", "PowerTransform", "RelaxedBernoulli",
+    "RelaxedOneHotCategorical", "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform",
+    "StackTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution", "Uniform",
+    "Weibull", "constraints", "identity_transform", "kl_divergence", "register_kl", "transforms"
 ]
 imported(__name__)

@@ -1,4 +1,4 @@
-"""Distributions over one of several: Categorical, OneHotCategorical, Multinomial; and relaxed ones, with a gradient."""
+"""Distributions over several outcomes: Categorical, OneHotCategorical, Multinomial, and relaxed ones."""
 from __future__ import annotations
 
 import math
@@ -44,8 +44,9 @@ class _OfSeveral(Distribution):
         name = one_of(type(self).__name__, probs=probs, logits=logits)
         given, = broadcast_all(probs if logits is None else logits)
         if not given.ndim:
-            raise ShapeError(f"{type(self).__name__}: {name} has no axis", expected="one axis or more; the last one is "
-                             "that of the outcomes", got=str(given.shape), fix=f"{name}.unsqueeze(-1)")
+            raise ShapeError(f"{type(self).__name__}: {name} has no axis",
+                             expected="one axis or more; the last one is that of the outcomes",
+                             got=str(given.shape), fix=f"{name}.unsqueeze(-1)")
         given = given - given.logsumexp(-1, True) if probs is None else given / given.sum(-1, True)
         self._with_parameters(validate_args, 1, **{name: given})
         if not self._vector:
@@ -68,9 +69,10 @@ class _OfSeveral(Distribution):
         return self.param_shape[-1]
 
     def _drawn(self, sample_shape):
-        """The number of an outcome for each event."""
+        """Draw the number of an outcome for each event."""
         n, batch = as_size(sample_shape), self._batch_shape
-        drawn = multinomial(self.probs.reshape(-1, self._outcomes), math.prod(n), True) if math.prod(n) else self.probs
+        drawn = (multinomial(self.probs.reshape(-1, self._outcomes), math.prod(n), True) if math.prod(n)
+                 else self.probs)
         if not math.prod(n):
             return cast(drawn.reshape(-1)[:0], int64).reshape(*n, *batch)
         return drawn.t().reshape(*n, *batch)
@@ -82,7 +84,13 @@ class _OfSeveral(Distribution):
 
 
 class Categorical(_OfSeveral):
-    """The number of an outcome, int64."""
+    """Distribution of the int64 index of one of several outcomes.
+
+    Args:
+        probs: probabilities along the last axis, which need not sum to 1; default: None, use logits.
+        logits: their logarithms, up to a constant; default: None, use probs.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     has_enumerate_support = True
     _vector = False
@@ -127,7 +135,13 @@ def _one_hot(index, like):
 
 
 class OneHotCategorical(_OfSeveral):
-    """An outcome as a vector with a 1 in its place."""
+    """Distribution of one of several outcomes as a one-hot vector.
+
+    Args:
+        probs: probabilities along the last axis, which need not sum to 1; default: None, use logits.
+        logits: their logarithms, up to a constant; default: None, use probs.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     support = constraints.one_hot
     has_enumerate_support = True
@@ -159,7 +173,13 @@ class OneHotCategorical(_OfSeveral):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """A OneHotCategorical whose samples have the gradient of the probabilities."""
+    """OneHotCategorical whose samples have the gradient of the probabilities.
+
+    Args:
+        probs: probabilities along the last axis, which need not sum to 1; default: None, use logits.
+        logits: their logarithms, up to a constant; default: None, use probs.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     has_rsample = True
 
@@ -171,7 +191,14 @@ _FEW = 1000            # total counts up to here are drawn one by one, which wor
 
 
 class Multinomial(_OfSeveral):
-    """How often each outcome came in total_count draws."""
+    """Distribution of the counts of the outcomes in total_count draws.
+
+    Args:
+        total_count: number of draws.
+        probs: probabilities along the last axis, which need not sum to 1; default: None, use logits.
+        logits: their logarithms, up to a constant; default: None, use probs.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     def __init__(self, total_count: int = 1, probs=None, logits=None, validate_args: bool | None = None):
         if not isinstance(total_count, int):
@@ -205,7 +232,8 @@ class Multinomial(_OfSeveral):
     def _draw_counts(self, sample_shape):
         """Draw by NumPy, one binomial variable for each outcome."""
         p = data("Multinomial", self.probs).astype(np.float64)
-        y = numpy_generator().multinomial(self.total_count, p / p.sum(-1, keepdims=True), (*sample_shape, *p.shape[:-1]))
+        y = numpy_generator().multinomial(self.total_count, p / p.sum(-1, keepdims=True),
+                                          (*sample_shape, *p.shape[:-1]))
         return cast(beside(from_numpy(y.astype(np.float64)), self.probs), self.probs.dtype)
 
     @in_double
@@ -213,7 +241,8 @@ class Multinomial(_OfSeveral):
         k, n = widen(self._checked(value)), float(self.total_count)
         if self._own[0] == "probs":
             p = widen(self.probs)
-            p = p / p.sum(-1, True)                      # a sum of rounded probabilities is not 1: n times too much
+            # a sum of rounded probabilities is not 1: n times too much
+            p = p / p.sum(-1, True)
             log_p = safe_log(p)
         else:
             log_p = widen(self.logits).log_softmax(-1)
@@ -245,7 +274,14 @@ class _Relaxed:
 
 
 class RelaxedBernoulli(_Relaxed, _OfTwo):
-    """sigmoid((logits + a logistic number) / temperature), in (0, 1)."""
+    """Relaxed Bernoulli distribution: sigmoid((logits + logistic noise) / temperature), in (0, 1).
+
+    Args:
+        temperature: temperature of the relaxation.
+        probs: probability of 1; default: None, use logits.
+        logits: log(p / (1 - p)); default: None, use probs.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     support = constraints.unit_interval
 
@@ -261,7 +297,14 @@ class RelaxedBernoulli(_Relaxed, _OfTwo):
 
 
 class RelaxedOneHotCategorical(_Relaxed, _OfSeveral):
-    """softmax((logits + Gumbel's numbers) / temperature): inside of the simplex."""
+    """Relaxed one-hot distribution: softmax((logits + Gumbel noise) / temperature), in the simplex.
+
+    Args:
+        temperature: temperature of the relaxation.
+        probs: probabilities along the last axis, which need not sum to 1; default: None, use logits.
+        logits: their logarithms, up to a constant; default: None, use probs.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     support = constraints.simplex
 

@@ -1,4 +1,4 @@
-"""Distributions made of others: Independent, TransformedDistribution, LogNormal."""
+"""Distributions based on others: Independent, TransformedDistribution, and LogNormal."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -13,9 +13,16 @@ from flowedu.tensor import no_grad
 
 
 class Independent(Distribution):
-    """The last axes of a batch as one event: log_prob adds them up."""
+    """Distribution whose events are the last axes of a batch; log_prob sums over them.
 
-    def __init__(self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None):
+    Args:
+        base_distribution: distribution.
+        reinterpreted_batch_ndims: number of axes.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
+
+    def __init__(self, base_distribution: Distribution, reinterpreted_batch_ndims: int,
+                 validate_args: bool | None = None):
         n = reinterpreted_batch_ndims
         if not 0 <= n <= len(base_distribution.batch_shape):
             raise ArgumentError("Independent: reinterpreted_batch_ndims is out of range", got=str(n),
@@ -38,7 +45,8 @@ class Independent(Distribution):
     @property
     def support(self):
         inner = self.base_dist.support
-        return constraints.independent(inner, self.reinterpreted_batch_ndims) if self.reinterpreted_batch_ndims else inner
+        return (constraints.independent(inner, self.reinterpreted_batch_ndims)
+                if self.reinterpreted_batch_ndims else inner)
 
     @property
     def mean(self):
@@ -69,13 +77,20 @@ class Independent(Distribution):
 
 
 class TransformedDistribution(Distribution):
-    """What transforms make of a base distribution's samples, the first one first."""
+    """Distribution of transformed samples of a base distribution.
+
+    Args:
+        base_distribution: distribution.
+        transforms: transform, or a list in order of application.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     def __init__(self, base_distribution: Distribution, transforms: Transform | Sequence[Transform],
                  validate_args: bool | None = None):
         self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
         if not all(isinstance(t, Transform) for t in self.transforms):
-            raise ArgumentError("TransformedDistribution: this is no transform", expected="a Transform, or a list of some",
+            raise ArgumentError("TransformedDistribution: this is no transform",
+                                expected="a Transform, or a list of some",
                                 got=repr(transforms), fix="flow.distributions.transforms has them")
         whole = ComposeTransform(self.transforms)
         own = len(base_distribution.event_shape)
@@ -148,7 +163,13 @@ class TransformedDistribution(Distribution):
 
 
 class LogNormal(TransformedDistribution):
-    """exp of a normal number with mean `loc` and standard deviation `scale`."""
+    """Distribution of exp(x) for a normal x.
+
+    Args:
+        loc: mean of x.
+        scale: standard deviation of x.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     arg_constraints = Normal.arg_constraints
 

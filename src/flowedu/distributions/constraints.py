@@ -13,18 +13,19 @@ from flowedu.tensor.factors import cholesky_ex
 
 
 class Constraint:
-    """Base class: a subclass has `check`, or is made with a function of a tensor."""
+    """Base class: a subclass defines `check`, or an instance is made with a function of a tensor."""
 
     is_discrete = False
     event_dim = 0
 
-    def __init__(self, name: str, check: Callable | None = None, event_dim: int = 0, is_discrete: bool = False):
+    def __init__(self, name: str, check: Callable | None = None, event_dim: int = 0,
+                 is_discrete: bool = False):
         self.name, self.event_dim, self.is_discrete = name, event_dim, is_discrete
         if check is not None:
             self.check = check
 
     def check(self, value):
-        """True for each event of `value` that is allowed."""
+        """Return True for each event of `value` that is allowed."""
         raise NotImplementedError(f"the constraint {self!r} has no check")
 
     def __repr__(self) -> str:
@@ -35,9 +36,11 @@ class _Between(Constraint):
     """Numbers from one bound to another; whether the bounds belong to them, and whether they are whole."""
 
     def __init__(self, name, lower=None, upper=None, *, low_in=True, high_in=True, whole=False):
-        self.lower_bound, self.upper_bound, self.low_in, self.high_in = lower, upper, low_in, high_in
+        self.lower_bound, self.upper_bound = lower, upper
+        self.low_in, self.high_in = low_in, high_in
         bounds = {"lower_bound": lower, "upper_bound": upper}
-        said = ", ".join(f"{n}={v}" for n, v in bounds.items() if v is not None and not isinstance(v, TensorBase))
+        said = ", ".join(f"{n}={v}" for n, v in bounds.items() if v is not None
+                         and not isinstance(v, TensorBase))
         super().__init__(f"{name}({said})" if said else name, is_discrete=whole)
 
     def check(self, value):
@@ -50,12 +53,22 @@ class _Between(Constraint):
 
 
 def interval(lower_bound: Any, upper_bound: Any) -> Constraint:
-    """Numbers from one to the other."""
+    """Return the constraint lower_bound <= x <= upper_bound.
+
+    Args:
+        lower_bound: number or tensor.
+        upper_bound: number or tensor.
+    """
     return _Between("Interval", lower_bound, upper_bound)
 
 
 def half_open_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
-    """... without the upper one."""
+    """Return the constraint lower_bound <= x < upper_bound.
+
+    Args:
+        lower_bound: number or tensor.
+        upper_bound: number or tensor.
+    """
     return _Between("HalfOpenInterval", lower_bound, upper_bound, high_in=False)
 
 
@@ -72,12 +85,17 @@ def less_than(upper_bound: Any) -> Constraint:
 
 
 def integer_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
-    """Whole numbers from one to the other."""
+    """Return the constraint of integers from lower_bound to upper_bound.
+
+    Args:
+        lower_bound: number or tensor.
+        upper_bound: number or tensor.
+    """
     return _Between("IntegerInterval", lower_bound, upper_bound, whole=True)
 
 
 class independent(Constraint):
-    """A constraint of numbers as one of events: of their last `reinterpreted_batch_ndims` axes all must be allowed."""
+    """Constraint of events: all elements along their last axes satisfy another constraint."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int):
         self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
@@ -86,12 +104,14 @@ class independent(Constraint):
 
     def check(self, value):
         good = self.base_constraint.check(value)
-        return good.flatten(good.ndim - self.reinterpreted_batch_ndims).all(-1) if self.reinterpreted_batch_ndims else good
+        return (good.flatten(good.ndim - self.reinterpreted_batch_ndims).all(-1)
+                if self.reinterpreted_batch_ndims else good)
 
 
 def multinomial(upper_bound: int) -> Constraint:
-    """Vectors of counts whose sum is upper_bound."""
-    return Constraint("Multinomial()", lambda x: ((x >= 0) & (x % 1 == 0)).all(-1) & (x.sum(-1) == upper_bound), 1, True)
+    """Return the constraint of vectors of counts whose sum is upper_bound."""
+    return Constraint("Multinomial()",
+                      lambda x: ((x >= 0) & (x % 1 == 0)).all(-1) & (x.sum(-1) == upper_bound), 1, True)
 
 
 def _lower_cholesky(x):
@@ -100,7 +120,8 @@ def _lower_cholesky(x):
 
 def _positive_definite(x):
     symmetric = ((x - x.mT).abs() <= 1e-6 * (1 + x.abs())).flatten(-2).all(-1)
-    if x.is_lazy:                      # a distribution computes the Cholesky factor, which raises for other matrices
+    # a distribution computes the Cholesky factor, which raises for other matrices
+    if x.is_lazy:
         return symmetric
     return symmetric & (cholesky_ex(x).info == 0)
 
@@ -116,4 +137,5 @@ simplex = Constraint("Simplex()", lambda x: (x >= 0).all(-1) & ((x.sum(-1) - 1).
 one_hot = Constraint("OneHot()", lambda x: ((x == 0) | (x == 1)).all(-1) & (x.sum(-1) == 1), 1, True)
 lower_cholesky = Constraint("LowerCholesky()", _lower_cholesky, 2)
 positive_definite = Constraint("PositiveDefinite()", _positive_definite, 2)
-dependent = Constraint("Dependent()")                    # it hangs on other parameters: nothing can be said of the class
+# Depends on other parameters, so the class has no constraint.
+dependent = Constraint("Dependent()")

@@ -1,4 +1,4 @@
-"""Discrete distributions: Bernoulli, Geometric, Binomial, Poisson."""
+"""Discrete distributions: Bernoulli, Geometric, Binomial, and Poisson."""
 from __future__ import annotations
 
 import math
@@ -7,10 +7,18 @@ from flowedu.core.ops.promote import cast
 from flowedu.core.values.dtype import int64
 from flowedu.distributions import constraints
 from flowedu.distributions.distribution import Distribution
-from flowedu.distributions.special import deviance, in_double, poisson_term, safe_log, safe_log1p, times, widen
+from flowedu.distributions.special import (
+    deviance,
+    in_double,
+    poisson_term,
+    safe_log,
+    safe_log1p,
+    times,
+    widen,
+)
 from flowedu.distributions.utils import (
     broadcast_all,
-    drawn_by_numpy,
+    draw_by_numpy,
     lazy_property,
     logits_to_probs,
     one_of,
@@ -67,7 +75,13 @@ def bernoulli_divergence(p, q):
 
 
 class Bernoulli(_OfTwo):
-    """1 with probability p, else 0."""
+    """Bernoulli distribution: 1 with probability p, else 0.
+
+    Args:
+        probs: probability of 1; default: None, use logits.
+        logits: log(p / (1 - p)); default: None, use probs.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     support = constraints.boolean
     has_enumerate_support = True
@@ -87,7 +101,8 @@ class Bernoulli(_OfTwo):
 
     def sample(self, sample_shape=()):
         with no_grad():
-            return cast(uniform(self._extended_shape(sample_shape), self.probs) < self.probs, self.probs.dtype)
+            return cast(uniform(self._extended_shape(sample_shape), self.probs) < self.probs,
+                        self.probs.dtype)
 
     @in_double
     def log_prob(self, value):
@@ -110,7 +125,13 @@ def _whole(d: Distribution, n: int, expand: bool):
 
 
 class Geometric(_OfTwo):
-    """How often it was not, before it first was: (1 - p)^k p."""
+    """Distribution of the number of failures before the first success: (1 - p)^k p.
+
+    Args:
+        probs: probability of 1; default: None, use logits.
+        logits: log(p / (1 - p)); default: None, use probs.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     support = constraints.nonnegative_integer
 
@@ -133,7 +154,8 @@ class Geometric(_OfTwo):
 
     def sample(self, sample_shape=()):
         with no_grad():
-            return (uniform(self._extended_shape(sample_shape), self.probs).log() / (-self.probs).log1p()).floor()
+            return (uniform(self._extended_shape(sample_shape),
+                            self.probs).log() / (-self.probs).log1p()).floor()
 
     @in_double
     def log_prob(self, value):
@@ -147,7 +169,14 @@ class Geometric(_OfTwo):
 
 
 class Binomial(_OfTwo):
-    """The number of ones among total_count."""
+    """Binomial distribution: the number of ones among total_count draws.
+
+    Args:
+        total_count: number of draws.
+        probs: probability of 1; default: None, use logits.
+        logits: log(p / (1 - p)); default: None, use probs.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     arg_constraints = {"total_count": constraints.nonnegative_integer, **_OfTwo.arg_constraints}
     has_enumerate_support = True
@@ -175,7 +204,8 @@ class Binomial(_OfTwo):
 
     def sample(self, sample_shape=()):
         with no_grad():
-            y = drawn_by_numpy("binomial", self._extended_shape(sample_shape), cast(self.total_count, int64), self.probs)
+            y = draw_by_numpy("binomial", self._extended_shape(sample_shape), cast(self.total_count, int64),
+                              self.probs)
             return cast(y, self.probs.dtype)
 
     @in_double
@@ -189,7 +219,8 @@ class Binomial(_OfTwo):
     def _one_count(self) -> int:
         total = int(self.total_count.max().item())
         if not bool((self.total_count == total).all()):
-            raise UnsupportedError("Binomial: its values differ in number", expected="one total_count for all",
+            raise UnsupportedError("Binomial: its values differ in number",
+                                   expected="one total_count for all",
                                    got=str(self.total_count), fix="a Binomial for each total_count")
         return total
 
@@ -202,7 +233,12 @@ class Binomial(_OfTwo):
 
 
 class Poisson(Distribution):
-    """rate^k exp(-rate) / k!."""
+    """Poisson distribution: rate^k exp(-rate) / k!.
+
+    Args:
+        rate: mean.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer

@@ -1,5 +1,7 @@
-"""Distribution: the base class. A batch of distributions, each of which draws events: a sample has the shape sample_shape +
-batch_shape + event_shape, and log_prob of it sample_shape + batch_shape.
+"""Base class Distribution: a batch of distributions, each of which draws events.
+
+A sample has the shape sample_shape + batch_shape + event_shape, and its log_prob has sample_shape +
+batch_shape.
 """
 from __future__ import annotations
 
@@ -17,25 +19,29 @@ from flowedu.tensor import Size, no_grad
 def _with_check(value: TensorBase, constraint: constraints.Constraint, problem: str) -> TensorBase:
     """Return the value; ArgumentError where it does not satisfy the constraint: at once, or when a graph runs."""
     good = constraint.check(value.detach())
-    expected, fix = f"to satisfy the constraint {constraint!r}", "validate_args=False, where the values are meant"
+    expected, fix = (f"to satisfy the constraint {constraint!r}",
+                     "validate_args=False, where the values are meant")
     if not good.is_lazy:
         if not bool(good.all()):
             raise ArgumentError(problem, expected=expected, got=str(value.detach()), fix=fix)
         return value
     wide = good.reshape(*good.shape, *(1,) * constraint.event_dim)
     if wide.ndim == value.ndim and all(m in (1, n) for m, n in zip(wide.shape, value.shape)):
-        good = wide.expand(*value.shape)                   # of one shape the two are split alike over devices
+        good = wide.expand(*value.shape)                   # equal shapes are split equally over devices
     return require_range(value, True, tested=good, problem=problem, expected=expected, fix=fix)
 
 
 class Distribution:
-    """Base class.
+    """Base class of the distributions.
 
-    arg_constraints: {name of a parameter: its constraint}. support: the constraint of what is drawn. has_rsample: whether
-    rsample gives samples with the parameters' gradient. has_enumerate_support: whether enumerate_support lists all values.
+    Attributes: arg_constraints, {name of a parameter: its constraint}; support, the constraint of samples;
+    has_rsample, True if rsample has the gradient of the parameters; has_enumerate_support, True if
+    enumerate_support lists all values.
 
     Args:
-        validate_args: whether parameters and values are checked (None: by set_default_validate_args, True at first).
+        batch_shape: shape of the batch; default: ().
+        event_shape: shape of one event; default: ().
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
     """
 
     has_rsample = False
@@ -46,13 +52,14 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Whether distributions made without validate_args check."""
+        """Set the default of validate_args, which is True initially."""
         if value not in (True, False):
-            raise ArgumentError("set_default_validate_args: this is no truth", expected="True or False", got=repr(value),
-                                fix="set_default_validate_args(False)")
+            raise ArgumentError("set_default_validate_args: this is no truth", expected="True or False",
+                                got=repr(value), fix="set_default_validate_args(False)")
         Distribution._validate_args = value
 
-    def __init__(self, batch_shape: Sequence[int] = (), event_shape: Sequence[int] = (), validate_args: bool | None = None):
+    def __init__(self, batch_shape: Sequence[int] = (), event_shape: Sequence[int] = (),
+                 validate_args: bool | None = None):
         self._batch_shape, self._event_shape = as_size(batch_shape), as_size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args
@@ -66,8 +73,10 @@ class Distribution:
                                        f"{type(self).__name__}: the parameter {name} has invalid values")
 
     def _with_parameters(self, validate_args: bool | None, event_dims: int = 0, **parameters: Any) -> None:
-        """Set parameters of one event each, which broadcast; their shape is the batch's. event_dims: how many of their
-        last axes belong to an event."""
+        """Set parameters of one event each, which broadcast to the shape of the batch.
+
+        event_dims: the number of their last axes that belong to an event.
+        """
         for name, value in zip(parameters, broadcast_all(*parameters.values())):
             vars(self)[name] = value
         self._own = tuple(parameters)
@@ -76,7 +85,7 @@ class Distribution:
         Distribution.__init__(self, shape[:cut], shape[cut:], validate_args)
 
     def expand(self, batch_shape: Sequence[int]) -> Distribution:
-        """The same distributions, repeated to a larger batch."""
+        """Return the same distributions, repeated to a larger batch."""
         batch = as_size(batch_shape)
         wide = {}
         for name in self._own:
@@ -100,9 +109,10 @@ class Distribution:
     def event_shape(self) -> Size:
         return self._event_shape
 
-    # ---- numbers of a distribution
+    # ---- properties of a distribution
     def _none(self, what: str):
-        return UnsupportedError(f"{type(self).__name__}.{what}: it is not known", expected="a distribution that has it",
+        return UnsupportedError(f"{type(self).__name__}.{what}: it is not known",
+                                expected="a distribution that has it",
                                 got=type(self).__name__, fix="estimate it from samples: d.sample((1000,))")
 
     @property
@@ -133,7 +143,7 @@ class Distribution:
         """exp(entropy)."""
         return self.entropy().exp()
 
-    # ---- draws
+    # ---- samples
     def sample(self, sample_shape: Sequence[int] = ()):
         """Events, without a gradient."""
         with no_grad():
@@ -142,7 +152,8 @@ class Distribution:
     def rsample(self, sample_shape: Sequence[int] = ()):
         """Events as functions of the parameters, with their gradient."""
         if not self.has_rsample:
-            raise UnsupportedError(f"{type(self).__name__}.rsample: samples are no smooth function of the parameters",
+            raise UnsupportedError(f"{type(self).__name__}.rsample: samples are no smooth function of the "
+                                   f"parameters",
                                    expected="a distribution with has_rsample", got=type(self).__name__,
                                    fix="d.sample(), and the gradient of d.log_prob(x)")
         return self.icdf(uniform(self._extended_shape(sample_shape), getattr(self, self._own[0])))
@@ -152,15 +163,15 @@ class Distribution:
 
     # ---- functions of a value
     def log_prob(self, value):
-        """The logarithm of the density, or of the probability, of each event."""
+        """Return the logarithm of the density, or of the probability, of each event."""
         raise self._none("log_prob")
 
     def cdf(self, value):
-        """The probability of at most this value."""
+        """Return the probability of at most this value."""
         raise self._none("cdf")
 
     def icdf(self, value):
-        """The value that is not exceeded with this probability."""
+        """Return the value that is not exceeded with this probability."""
         raise self._none("icdf")
 
     def enumerate_support(self, expand: bool = True):
@@ -168,7 +179,7 @@ class Distribution:
         raise self._none("enumerate_support")
 
     def _checked(self, value):
-        """The value; ArgumentError or ShapeError where there is no such event."""
+        """Return the value; raise ArgumentError or ShapeError if there is no such event."""
         if not self._validate_args:
             return value
         name = type(self).__name__
@@ -178,10 +189,12 @@ class Distribution:
         events = len(self._event_shape)
         if shape[len(shape) - events:] != tuple(self._event_shape) or any(
                 m != n and 1 not in (m, n) for m, n in zip(shape[::-1], wanted[::-1])):
-            raise ShapeError(f"{name}: the value does not fit the distribution", expected=f"to broadcast with {wanted}",
+            raise ShapeError(f"{name}: the value does not fit the distribution",
+                             expected=f"to broadcast with {wanted}",
                              got=str(shape), fix="its last axes are batch_shape + event_shape")
         support = self.support
-        return value if support is None else _with_check(value, support, f"{name}: the value is outside of the support")
+        return (value if support is None else _with_check(value, support,
+                                                          f"{name}: the value is outside of the support"))
 
     def __repr__(self) -> str:
         shown = {n: vars(self)[n] for n in self.arg_constraints if n in vars(self)}

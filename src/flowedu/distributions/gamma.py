@@ -39,7 +39,8 @@ from flowedu.tensor.joining import concat, stack
 from flowedu.tensor.limits import finfo
 from flowedu.tensor.search import data
 
-_LARGE = 20.0                    # from this concentration on, 10 terms of Temme's expansion are exact to 1e-14
+# From this concentration on, 10 terms of Temme's expansion are exact to 1e-14.
+_LARGE = 20.0
 
 
 @functools.cache
@@ -63,8 +64,8 @@ def _temme_coefficients(count: int = 11, degree: int = 40) -> np.ndarray:
 def _temme(a: np.ndarray, mu: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return (r, S, S without its first term C_0, dS/da at fixed z) for mu = z / a - 1.
 
-    The probability of at most z is Phi(r) - phi(r) S / sqrt(a). S is computed for |r| of at most 3 sqrt(a), beyond which
-    phi(r) is below 1e-39.
+    The probability of at most z is Phi(r) - phi(r) S / sqrt(a). S is computed for |r| of at most 3 sqrt(a),
+    beyond which phi(r) is below 1e-39.
     """
     v = mu / (2 + mu)
     tail = sum(v ** (k - 1) / k for k in range(3, 19, 2))
@@ -88,9 +89,13 @@ def _by_numpy(f: Callable, x: np.ndarray) -> np.ndarray:
 
 
 def _log_slope_by_series(a: np.ndarray, log_z: np.ndarray) -> np.ndarray:
-    """Return what `log_slope` does. F is z^a exp(-z) times the sum of z^k / gamma(a + k + 1), so dF / da over the density
-    and z is the sum of z^k gamma(a) / gamma(a + k + 1), each times log(z) - digamma(a + k + 1)."""
-    z, term, psi, total, k = np.exp(log_z), 1 / a, _by_numpy(digamma, a + 1), np.zeros_like(a), 0
+    """Compute `log_slope` by a series.
+
+    F is z^a exp(-z) times the sum of z^k / gamma(a + k + 1), so dF / da over the density and z is the sum of
+    z^k gamma(a) / gamma(a + k + 1), each times log(z) - digamma(a + k + 1).
+    """
+    z, term, psi = np.exp(log_z), 1 / a, _by_numpy(digamma, a + 1)
+    total, k = np.zeros_like(a), 0
     while (term > 1e-18 * np.abs(total)).any():
         total = total - term * (log_z - psi)
         k += 1
@@ -103,15 +108,19 @@ def _log_slope_by_expansion(a: np.ndarray, log_z: np.ndarray) -> np.ndarray:
     mu = np.exp(log_z - np.log(a)) - 1
     _, total, rest, slope = _temme(a, mu)
     log = np.log1p(mu)
-    # log(1 + mu) / eta is computed with the pole of S, which is 1 / mu - 1 / eta at first: together they are 1 / mu
+    # log(1 + mu) / eta is computed with the pole of S, which is 1 / mu - 1 / eta at first: together they are
+    # 1 / mu
     ratio = np.where(mu == 0, 1.0, log / np.where(mu == 0, 1.0, mu))
     return (ratio + log * rest - total / (2 * a) + slope) * np.exp(_by_numpy(stirling, a)) / a
 
 
 def log_slope(a: np.ndarray, log_z: np.ndarray) -> np.ndarray:
-    """Return d log(z) / da of a gamma variable z at equal probability, -(dF / da) / (z dF / dz), where F(a, z) is the
-    probability of at most z. Concentrations below 20 need some 100 terms of a series, which loses digits in the upper
-    tail: the relative error is 2^-52 / (1 - F)."""
+    """Return d log(z) / da of a gamma variable z at equal probability.
+
+    It is -(dF / da) / (z dF / dz), where F(a, z) is the probability of at most z. Concentrations below 20
+    need some 100 terms of a series, which loses digits in the upper tail: the relative error is 2^-52 / (1 -
+    F).
+    """
     a, log_z = np.broadcast_arrays(a, log_z)
     y, large = np.empty_like(a), a >= _LARGE
     y[~large] = _log_slope_by_series(a[~large], log_z[~large])
@@ -138,8 +147,10 @@ def below(a: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 
 def _below_by_series(a: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Return what `below` does: by a series where z is below a + 1; elsewhere 1 less the continued fraction of the upper
-    tail (Lentz's algorithm)."""
+    """Compute `below` by a series where z is below a + 1, and by a continued fraction elsewhere.
+
+    The continued fraction (Lentz's algorithm) is that of the upper tail, and the result is 1 less its value.
+    """
     with np.errstate(all="ignore"):
         front = np.exp(a * np.log(z) - z - _by_numpy(lgamma, a))
         near, x = z < a + 1, np.where(z < a + 1, z, 0.0)
@@ -151,7 +162,8 @@ def _below_by_series(a: np.ndarray, z: np.ndarray) -> np.ndarray:
             total = total + term
         x = np.where(near, a + 1, z)
         b = x + 1 - a
-        c, d, h, k, moved = np.full_like(b, 1e300), 1 / b, 1 / b, 0, np.inf
+        c, d, h = np.full_like(b, 1e300), 1 / b, 1 / b
+        k, moved = 0, np.inf
         while np.nanmax(np.abs(np.subtract(moved, 1)), initial=0) > 1e-15 and k < 1000:
             k += 1
             b = b + 2
@@ -182,9 +194,11 @@ class _Below(Function):
 
 
 class _LogDraw(Function):
-    """Logarithms of gamma variables of rate 1, float64, one for each concentration, with the gradient of a variable that
-    keeps its probability. The logarithm is finite where the variable underflows: for a < 1 it is log(g) + log(u) / a, with
-    g of concentration a + 1 and u uniform."""
+    """Logarithms of gamma variables of rate 1, float64, one for each concentration.
+
+    The gradient is that of a variable that keeps its probability. The logarithm is finite where the variable
+    underflows: for a < 1 it is log(g) + log(u) / a, with g of concentration a + 1 and u uniform.
+    """
 
     @staticmethod
     def forward(ctx, concentration):
@@ -209,7 +223,13 @@ def log_gamma_draw(concentration, shape):
 
 
 class Gamma(Distribution):
-    """The density rate^a x^(a - 1) exp(-rate x) / gamma(a), a the concentration."""
+    """Gamma distribution: rate^a x^(a - 1) exp(-rate x) / gamma(a), with concentration a.
+
+    Args:
+        concentration: a.
+        rate: inverse scale.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative
@@ -260,7 +280,12 @@ def _gamma_entropy(a):
 
 
 class Chi2(Gamma):
-    """The sum of `df` squares of standard normal variables."""
+    """Chi-squared distribution: the sum of `df` squares of standard normal variables.
+
+    Args:
+        df: degrees of freedom.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     arg_constraints = {"df": constraints.positive}
 
@@ -296,7 +321,12 @@ def dirichlet_divergence(a, b):
 
 
 class Dirichlet(Distribution):
-    """Over vectors of shares, which are not negative and sum to 1."""
+    """Dirichlet distribution over vectors of shares, which are not negative and sum to 1.
+
+    Args:
+        concentration: (..., n).
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
@@ -344,7 +374,13 @@ class Dirichlet(Distribution):
 
 
 class Beta(Distribution):
-    """Shares from 0 to 1, of density x^(concentration1 - 1) (1 - x)^(concentration0 - 1)."""
+    """Beta distribution: x^(concentration1 - 1) (1 - x)^(concentration0 - 1) in [0, 1].
+
+    Args:
+        concentration1: exponent of x plus 1.
+        concentration0: exponent of 1 - x plus 1.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval

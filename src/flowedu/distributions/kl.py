@@ -1,4 +1,4 @@
-"""kl_divergence: E[log p(x) - log q(x)], x drawn from p, by the formula that is registered for the two classes."""
+"""kl_divergence: E[log p(x) - log q(x)] for x drawn from p, by the formula registered for the two classes."""
 from __future__ import annotations
 
 import math
@@ -33,10 +33,17 @@ _TABLE: dict[tuple[type, type], Callable] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable:
-    """Decorator: f(p, q) is the divergence of distributions of these classes, and of their subclasses, unless nearer ones
-    have one of their own."""
+    """Return a decorator that registers f(p, q) as the divergence of two classes and their subclasses.
+
+    A formula of nearer subclasses has precedence.
+
+    Args:
+        type_p: class of p.
+        type_q: class of q.
+    """
     if not all(isinstance(t, type) and issubclass(t, Distribution) for t in (type_p, type_q)):
-        raise ArgumentError("register_kl: this is no class of distributions", expected="two subclasses of Distribution",
+        raise ArgumentError("register_kl: this is no class of distributions",
+                            expected="two subclasses of Distribution",
                             got=f"{type_p!r}, {type_q!r}", fix="@register_kl(Normal, Normal)")
 
     def register(f: Callable) -> Callable:
@@ -47,12 +54,19 @@ def register_kl(type_p: type, type_q: type) -> Callable:
 
 
 def kl_divergence(p: Distribution, q: Distribution):
-    """The divergence of each pair of the batches. UnsupportedError where no formula is registered."""
+    """Return the divergence of each pair of the batches; raise UnsupportedError without a formula.
+
+    Args:
+        p: distribution.
+        q: distribution.
+    """
     found = [pair for pair in _TABLE if isinstance(p, pair[0]) and isinstance(q, pair[1])]
     if not found:
-        raise UnsupportedError(f"kl_divergence: there is no formula for {type(p).__name__} and {type(q).__name__}",
+        raise UnsupportedError(f"kl_divergence: there is no formula for {type(p).__name__} and "
+                               f"{type(q).__name__}",
                                expected="classes that are registered", got=f"{p!r}, {q!r}",
-                               fix="x = p.sample((1000,)), and (p.log_prob(x) - q.log_prob(x)).mean(0); or @register_kl")
+                               fix="x = p.sample((1000,)), and (p.log_prob(x) - q.log_prob(x)).mean(0); or "
+                               "@register_kl")
     best = min(found, key=lambda pair: (type(p).__mro__.index(pair[0]), type(q).__mro__.index(pair[1])))
     return _TABLE[best](p, q)
 
@@ -65,7 +79,7 @@ def _wide(*tensors):
     return map(widen, tensors)
 
 
-# ---- sums of terms that are never negative: see special.py
+# ---- sums of nonnegative terms, see special.py
 @register_kl(Bernoulli, Bernoulli)
 @in_double
 def _bernoulli(p, q):
@@ -222,7 +236,8 @@ def _normal_laplace(p, q):
 @in_double
 def _laplace_normal(p, q):
     m, s, n, t = _wide(p.loc, p.scale, q.loc, q.scale)
-    return (t / s).log() - math.log(2) - 1 + HALF_LOG_2PI + 0.5 * (2 * (s / t).square() + ((m - n) / t).square())
+    return (t / s).log() - math.log(2) - 1 + HALF_LOG_2PI + 0.5 * (2 * (s / t).square() + (
+        (m - n) / t).square())
 
 
 @register_kl(Pareto, Pareto)
@@ -235,7 +250,8 @@ def _pareto(p, q):
 @register_kl(Independent, Independent)
 def _independent(p, q):
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
-        raise UnsupportedError("kl_divergence: two Independent of different events", expected="as many axes in both",
+        raise UnsupportedError("kl_divergence: two Independent of different events",
+                               expected="as many axes in both",
                                got=f"{p.reinterpreted_batch_ndims} and {q.reinterpreted_batch_ndims}",
                                fix="Independent(q, the same number)")
     return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)

@@ -1,4 +1,4 @@
-"""Distributions over all real numbers with a place and a width: Normal, Laplace, Cauchy, Gumbel, StudentT; and Uniform."""
+"""Distributions of real numbers: Normal, Laplace, Cauchy, Gumbel, StudentT, and Uniform."""
 from __future__ import annotations
 
 import math
@@ -7,7 +7,14 @@ from flowedu.core.ops.promote import cast
 from flowedu.distributions import constraints
 from flowedu.distributions.distribution import Distribution
 from flowedu.distributions.gamma import log_gamma_draw
-from flowedu.distributions.special import HALF_LOG_2PI, in_double, log1p_excess, stirling, stirling_slope, widen
+from flowedu.distributions.special import (
+    HALF_LOG_2PI,
+    in_double,
+    log1p_excess,
+    stirling,
+    stirling_slope,
+    widen,
+)
 from flowedu.distributions.utils import euler_constant, normal
 from flowedu.tensor import elementwise as E
 from flowedu.tensor.limits import finfo
@@ -46,7 +53,13 @@ class _LocationScale(Distribution):
 
 
 class Normal(_LocationScale):
-    """The normal distribution with mean `loc` and standard deviation `scale`."""
+    """Normal distribution.
+
+    Args:
+        loc: mean.
+        scale: standard deviation; broadcasts with loc.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     _entropy_at_scale_one = 0.5 + HALF_LOG_2PI
 
@@ -72,7 +85,13 @@ class Normal(_LocationScale):
 
 
 class Laplace(_LocationScale):
-    """The density exp(-|x - loc| / scale) / (2 scale)."""
+    """Laplace distribution: exp(-|x - loc| / scale) / (2 scale).
+
+    Args:
+        loc: location.
+        scale: scale; broadcasts with loc.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     _entropy_at_scale_one = 1 + math.log(2)
 
@@ -88,13 +107,20 @@ class Laplace(_LocationScale):
         return 0.5 - 0.5 * x.sign() * (-x.abs()).expm1()
 
     def icdf(self, value):
-        # of the tail itself: the distance from 1/2 would round the smallest probabilities to 0, and the result to -inf
+        # of the tail itself: the distance from 1/2 would round the smallest probabilities to 0, and the
+        # result to -inf
         tail = value.minimum(1 - value)
         return self.loc - self.scale * (value - 0.5).sign() * (2 * tail).log()
 
 
 class Cauchy(_LocationScale):
-    """The density 1 / (pi scale (1 + ((x - loc) / scale)^2)), which has no mean."""
+    """Cauchy distribution: 1 / (pi scale (1 + ((x - loc) / scale)^2)), which has no mean.
+
+    Args:
+        loc: location.
+        scale: scale; broadcasts with loc.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     _entropy_at_scale_one = math.log(4 * math.pi)
 
@@ -117,7 +143,13 @@ class Cauchy(_LocationScale):
 
 
 class Gumbel(_LocationScale):
-    """The largest of many: cdf exp(-exp(-(x - loc) / scale))."""
+    """Gumbel distribution, the limit of maxima: cdf exp(-exp(-(x - loc) / scale)).
+
+    Args:
+        loc: location.
+        scale: scale; broadcasts with loc.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     _entropy_at_scale_one = 1 + euler_constant
 
@@ -144,7 +176,14 @@ class Gumbel(_LocationScale):
 
 
 class StudentT(Distribution):
-    """Student's t with `df` degrees of freedom, moved by `loc` and stretched by `scale`."""
+    """Student's t-distribution.
+
+    Args:
+        df: degrees of freedom.
+        loc: location.
+        scale: scale; broadcasts with loc.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
@@ -180,7 +219,8 @@ class StudentT(Distribution):
         half, square = 0.5 * df, ((widen(self._checked(value)) - widen(self.loc)) / scale).square()
         u, power = square / df, half + 0.5
         near = u < 0.1
-        exponent = E.where(near, 0.5 * (square + u) + power * log1p_excess(E.where(near, u, 0.0)), power * u.log1p())
+        exponent = E.where(near, 0.5 * (square + u) + power * log1p_excess(E.where(near, u, 0.0)),
+                           power * u.log1p())
         # lgamma(half + 1/2) - lgamma(half) - log(half) / 2
         rise = half * log1p_excess(0.5 / half) + stirling(power) - stirling(half)
         return rise - HALF_LOG_2PI - scale.log() - exponent
@@ -194,7 +234,13 @@ class StudentT(Distribution):
 
 
 class Uniform(Distribution):
-    """Equally likely from `low` to `high`."""
+    """Uniform distribution on [low, high).
+
+    Args:
+        low: lower limit.
+        high: upper limit.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     arg_constraints = {"low": constraints.dependent, "high": constraints.dependent}
     has_rsample = True

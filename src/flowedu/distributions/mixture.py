@@ -1,4 +1,4 @@
-"""MixtureSameFamily: one of several components, each as likely as a Categorical says."""
+"""MixtureSameFamily: one of several components, selected by a Categorical."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,13 +11,15 @@ from flowedu.tensor import no_grad
 
 
 class MixtureSameFamily(Distribution):
-    """A draw of the component whose number the mixture draws. Which one it was is not told, so log_prob sums over all.
+    """Mixture of components of one family; log_prob sums over the components.
+
+    Samples have no gradient, because the selection of a component is not smooth; log_prob has one.
 
     Args:
-        mixture_distribution: a Categorical; its batch_shape is that of the components but for their last axis.
-        component_distribution: the components along the last axis of its batch, as many as the Categorical has classes.
-
-    Samples have no gradient: which component is drawn is no smooth function of anything. log_prob has one.
+        mixture_distribution: Categorical with the batch shape of the components except for their last axis.
+        component_distribution: components along the last axis of its batch, as many as the Categorical has
+            classes.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
     """
 
     has_rsample = False
@@ -28,14 +30,16 @@ class MixtureSameFamily(Distribution):
         for name, d, kind in (("mixture_distribution", mixture_distribution, Categorical),
                               ("component_distribution", component_distribution, Distribution)):
             if not isinstance(d, kind):
-                raise ArgumentError(f"{what}: the {name} is none", expected=f"a {kind.__name__}", got=type(d).__name__,
+                raise ArgumentError(f"{what}: the {name} is none", expected=f"a {kind.__name__}",
+                                    got=type(d).__name__,
                                     fix="a Categorical, and a distribution with one more axis in its batch")
         outer, batch = tuple(mixture_distribution.batch_shape), tuple(component_distribution.batch_shape)
         count = mixture_distribution.probs.shape[-1]
-        if not batch or batch[-1] != count or any(m != n and 1 not in (m, n) for m, n in zip(outer[::-1], batch[-2::-1])):
+        if (not batch or batch[-1] != count or any(m != n and 1 not in (m, n)
+                                                   for m, n in zip(outer[::-1], batch[-2::-1]))):
             raise ShapeError(f"{what}: the components do not fit the mixture", got=f"a batch {batch}",
-                             expected=f"a batch {(*outer, count)}: the last axis has a component for each class",
-                             fix="component.expand(batch_shape)")
+                             expected=f"a batch {(*outer, count)}: the last axis has a component for "
+                             f"each class", fix="component.expand(batch_shape)")
         self.mixture_distribution, self.component_distribution = mixture_distribution, component_distribution
         self._events = len(component_distribution.event_shape)
         super().__init__(batch[:-1], component_distribution.event_shape, validate_args)
@@ -44,7 +48,8 @@ class MixtureSameFamily(Distribution):
         batch = as_size(batch_shape)
         count = self.component_distribution.batch_shape[-1]
         components = self.component_distribution.expand((*batch, count))
-        return MixtureSameFamily(self.mixture_distribution.expand(batch), components, validate_args=False)._validating(self)
+        return MixtureSameFamily(self.mixture_distribution.expand(batch), components,
+                                 validate_args=False)._validating(self)
 
     @property
     def support(self):
@@ -75,7 +80,7 @@ class MixtureSameFamily(Distribution):
             return drawn.gather(axis, which.expand(*which.shape[:axis + 1], *self.event_shape)).squeeze(axis)
 
     def _each(self, value):
-        """The value beside every component."""
+        """Return the checked value with an axis for the components."""
         return self._checked(value).unsqueeze(-1 - self._events)
 
     def log_prob(self, x):

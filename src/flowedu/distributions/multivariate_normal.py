@@ -12,33 +12,43 @@ from flowedu.tensor.shapes import broadcast_shapes
 
 
 def log_det(scale_tril):
-    """The logarithm of the determinant of a triangle."""
+    """Return the logarithm of the determinant of a triangular matrix."""
     return scale_tril.diagonal(0, -2, -1).log().sum(-1)
 
 
 def mahalanobis(scale_tril, off):
-    """|scale_tril^-1 off|^2 for each vector."""
+    """Return |scale_tril^-1 off|^2 for each vector."""
     return solve_triangular(scale_tril, off.unsqueeze(-1), upper=False).squeeze(-1).square().sum(-1)
 
 
 class MultivariateNormal(Distribution):
-    """Normal vectors of mean `loc`. One of: covariance_matrix; precision_matrix, its inverse; scale_tril, its Cholesky
-    factor, which is what is computed with."""
+    """Multivariate normal distribution. Give one of the three matrices.
+
+    Args:
+        loc: means (..., n).
+        covariance_matrix: (..., n, n); default: None.
+        precision_matrix: inverse of the covariance; default: None.
+        scale_tril: Cholesky factor of the covariance, which is used in computations; default: None.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     arg_constraints = {"loc": constraints.real_vector, "covariance_matrix": constraints.positive_definite,
-                       "precision_matrix": constraints.positive_definite, "scale_tril": constraints.lower_cholesky}
+                       "precision_matrix": constraints.positive_definite,
+                       "scale_tril": constraints.lower_cholesky}
     support = constraints.real_vector
     has_rsample = True
 
     def __init__(self, loc, covariance_matrix=None, precision_matrix=None, scale_tril=None,
                  validate_args: bool | None = None):
-        given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
+        given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix,
+                 "scale_tril": scale_tril}
         name = one_of("MultivariateNormal", **given)
         matrix = given[name]
         if loc.ndim < 1 or matrix.ndim < 2 or matrix.shape[-2:] != (loc.shape[-1],) * 2:
             raise ShapeError(f"MultivariateNormal: {name} does not fit loc",
                              expected="loc (..., n) and a matrix (..., n, n)",
-                             got=f"{tuple(loc.shape)} and {tuple(matrix.shape)}", fix="loc.expand(matrix.shape[:-1])")
+                             got=f"{tuple(loc.shape)} and {tuple(matrix.shape)}",
+                             fix="loc.expand(matrix.shape[:-1])")
         batch, n = broadcast_shapes(loc.shape[:-1], matrix.shape[:-2]), loc.shape[-1]
         self.loc = loc.expand(*batch, n)
         setattr(self, name, matrix.expand(*batch, n, n))
@@ -49,7 +59,8 @@ class MultivariateNormal(Distribution):
     def scale_tril(self):
         if "covariance_matrix" in vars(self):
             return cholesky(self.covariance_matrix)
-        turned = cholesky(self.precision_matrix.flip((-2, -1))).flip((-2, -1)).mT          # upper, of the inverse
+        # Upper, of the inverse.
+        turned = cholesky(self.precision_matrix.flip((-2, -1))).flip((-2, -1)).mT
         return solve_triangular(turned, identity(turned, turned.shape[-1]), upper=False)
 
     @lazy_property
@@ -79,7 +90,8 @@ class MultivariateNormal(Distribution):
     def log_prob(self, value):
         off = self._checked(value) - self.loc
         n = self._event_shape[0]
-        return -0.5 * (n * math.log(2 * math.pi) + mahalanobis(self.scale_tril, off)) - log_det(self.scale_tril)
+        return -0.5 * (n * math.log(2 * math.pi) + mahalanobis(self.scale_tril,
+                                                               off)) - log_det(self.scale_tril)
 
     def entropy(self):
         return 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi)) + log_det(self.scale_tril)

@@ -1,4 +1,4 @@
-"""Distributions over positive numbers: Exponential, HalfNormal, HalfCauchy, Weibull, Pareto."""
+"""Distributions of positive numbers: Exponential, HalfNormal, HalfCauchy, Weibull, and Pareto."""
 from __future__ import annotations
 
 import math
@@ -11,7 +11,12 @@ from flowedu.tensor import elementwise as E
 
 
 class Exponential(Distribution):
-    """The density rate exp(-rate x)."""
+    """Exponential distribution: rate exp(-rate x).
+
+    Args:
+        rate: inverse of the mean.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     arg_constraints = {"rate": constraints.positive}
     support = constraints.nonnegative
@@ -78,7 +83,12 @@ class _Half(Distribution):
 
 
 class HalfNormal(_Half):
-    """The size of a normal number of mean 0 and standard deviation `scale`."""
+    """Distribution of |x| for a normal x with mean 0.
+
+    Args:
+        scale: standard deviation of x.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     _entropy_at_scale_one = 0.5 * math.log(math.pi / 2) + 0.5
 
@@ -104,7 +114,12 @@ class HalfNormal(_Half):
 
 
 class HalfCauchy(_Half):
-    """The size of a number of Cauchy's distribution around 0."""
+    """Distribution of |x| for a Cauchy variable x around 0.
+
+    Args:
+        scale: scale of x.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     _entropy_at_scale_one = math.log(2 * math.pi)
 
@@ -127,7 +142,13 @@ class HalfCauchy(_Half):
 
 
 class Weibull(Distribution):
-    """cdf 1 - exp(-(x / scale)^concentration)."""
+    """Weibull distribution: cdf 1 - exp(-(x / scale)^concentration).
+
+    Args:
+        scale: scale.
+        concentration: shape parameter.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
@@ -171,7 +192,13 @@ class Weibull(Distribution):
 
 
 class Pareto(Distribution):
-    """cdf 1 - (scale / x)^alpha, from `scale` on."""
+    """Pareto distribution: cdf 1 - (scale / x)^alpha for x >= scale.
+
+    Args:
+        scale: smallest value.
+        alpha: shape parameter.
+        validate_args: check parameters and values; default: as set by set_default_validate_args.
+    """
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
     has_rsample = True
@@ -196,7 +223,8 @@ class Pareto(Distribution):
     def variance(self):
         a = self.alpha.clamp(min=2)
         finite = a > 2
-        return E.where(finite, self.scale.square() * a / ((a - 1).square() * E.where(finite, a - 2, 1.0)), math.inf)
+        return E.where(finite, self.scale.square() * a / ((a - 1).square() * E.where(finite, a - 2, 1.0)),
+                       math.inf)
 
     @in_double
     def log_prob(self, value):

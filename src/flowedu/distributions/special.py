@@ -1,12 +1,13 @@
 """Functions that log-densities, entropies, and divergences are written in, so that large terms do not cancel.
 
-The textbook formulas subtract values of lgamma from each other, or logarithms of nearly equal numbers. Their differences
-lose all digits for large parameters: lgamma(1e8) is 1.7e9, whose neighbor in float32 is 128 away. The formulas here
-subtract the large terms on paper. They run in float64 and follow Loader (Fast and accurate computation of binomial
-probabilities, 2000); each is made of ops, so gradients of every order follow.
+The textbook formulas subtract values of lgamma from each other, or logarithms of nearly equal numbers. Their
+differences lose all digits for large parameters: lgamma(1e8) is 1.7e9, whose neighbor in float32 is 128 away.
+The formulas here subtract the large terms on paper. They run in float64 and follow Loader (Fast and accurate
+computation of binomial probabilities, 2000); each is made of ops, so gradients of every order follow.
 
-For parameters of float32, a result y is off by at most 2^-23 |y| (rounded once) plus 2^-36 (rounding errors of the float64
-terms, some ten logarithms of at most 104). `tests/distributions/test_precision.py` checks this against decimal arithmetic.
+For parameters of float32, a result y is off by at most 2^-23 |y| (rounded once) plus 2^-36 (rounding errors
+of the float64 terms, some ten logarithms of at most 104). `tests/distributions/test_precision.py` checks this
+against decimal arithmetic.
 """
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _NEAR = 0.1                      # |x - m| / (x + m) below which the deviance is
 
 
 def in_double(f):
-    """Decorator for functions that compute in float64: round the result to the dtype of the arguments.
+    """Decorate a function that computes in float64, to round its result to the arguments' dtype.
 
     Arguments are tensors and distributions; the parameters of a distribution count as arguments.
     """
@@ -69,7 +70,9 @@ def times(x, log):
 
 
 def deviance(x, m, gap=None, log_x=None, log_m=None):
-    """Return x log(x / m) - x + m, the divergence of Poisson variables with means x and m. It is never negative.
+    """Return x log(x / m) - x + m, the divergence of Poisson variables with means x and m.
+
+    It is never negative.
 
     Args:
         x, m: numbers from 0 on, float64.
@@ -83,7 +86,8 @@ def deviance(x, m, gap=None, log_x=None, log_m=None):
     square, tail = v * v, 0.0
     for k in range(17, 1, -2):                    # 2 x (atanh(v) - v), to v^17: 0.1^18 is below 2^-53
         tail = (tail + 1 / k) * square
-    direct = times(x, (safe_log(x) if log_x is None else log_x) - (safe_log(m) if log_m is None else log_m)) - gap
+    direct = times(x, (safe_log(x) if log_x is None else log_x) - (safe_log(m) if log_m is None
+                                                                   else log_m)) - gap
     return E.where(near, E.where(near, gap, 0.0) * v + 2 * x_near * v * tail, direct)
 
 
@@ -98,7 +102,7 @@ def log1p_excess(u):
 
 
 def _series(x):
-    """The correction of Stirling's formula for x from _STIRLING_FROM on, and its derivative."""
+    """Return the correction of Stirling's formula for x from _STIRLING_FROM on, and its derivative."""
     r = x.reciprocal()
     square, value, slope = r * r, 0.0, 0.0
     for k in range(len(_STIRLING) - 1, -1, -1):

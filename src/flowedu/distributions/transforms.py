@@ -1,4 +1,4 @@
-"""Transforms of random variables: functions that can be undone, with the logarithm of how much they stretch space."""
+"""Transforms of random variables: invertible functions with the logarithm of their Jacobian determinant."""
 from __future__ import annotations
 
 import functools
@@ -13,15 +13,19 @@ from flowedu.tensor.joining import stack
 
 
 def sum_rightmost(value, dim: int):
-    """The sum over the last `dim` axes."""
+    """Return the sum over the last `dim` axes."""
     return value.sum(tuple(range(value.ndim - dim, value.ndim))) if dim else value
 
 
 class Transform:
-    """Base class: a subclass has _call, _inverse and log_abs_det_jacobian(x, y).
+    """Base class: a subclass defines _call, _inverse, and log_abs_det_jacobian(x, y).
 
-    domain, codomain: constraints of x and y. bijective: whether every y comes of one x. sign: 1 where it rises, -1 where it
-    falls. cache_size: taken for PyTorch's sake; nothing is kept.
+    Attributes: domain and codomain, constraints of x and y; bijective, True if every y has one x; sign, 1 for
+    increasing and
+    -1 for decreasing functions.
+
+    Args:
+        cache_size: accepted for compatibility.
     """
 
     bijective = False
@@ -33,7 +37,7 @@ class Transform:
 
     @property
     def inv(self) -> Transform:
-        """The way back."""
+        """Inverse transform."""
         return _Inverse(self)
 
     def __call__(self, x):
@@ -46,19 +50,20 @@ class Transform:
         raise self._none("_inverse")
 
     def log_abs_det_jacobian(self, x, y):
-        """log |det(dy / dx)| of each event."""
+        """Return log |det(dy / dx)| of each event."""
         raise self._none("log_abs_det_jacobian")
 
     def _none(self, what: str):
-        return UnsupportedError(f"{type(self).__name__}: there is no {what}", expected="a transform that has it",
+        return UnsupportedError(f"{type(self).__name__}: there is no {what}",
+                                expected="a transform that has it",
                                 got=type(self).__name__, fix=f"define {what} in a subclass")
 
     def forward_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of y for one of x."""
+        """Return the shape of y for a shape of x."""
         return tuple(shape)
 
     def inverse_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of x for one of y."""
+        """Return the shape of x for a shape of y."""
         return tuple(shape)
 
     def __eq__(self, other: object) -> bool:
@@ -120,7 +125,11 @@ class _Plain(Transform):
 
 
 class ExpTransform(_Plain):
-    """y = exp(x)."""
+    """Transform y = exp(x).
+
+    Args:
+        cache_size: accepted for compatibility.
+    """
 
     codomain = constraints.positive
 
@@ -135,7 +144,11 @@ class ExpTransform(_Plain):
 
 
 class SigmoidTransform(_Plain):
-    """y = 1 / (1 + exp(-x))."""
+    """Transform y = 1 / (1 + exp(-x)).
+
+    Args:
+        cache_size: accepted for compatibility.
+    """
 
     codomain = constraints.unit_interval
 
@@ -150,7 +163,11 @@ class SigmoidTransform(_Plain):
 
 
 class TanhTransform(_Plain):
-    """y = tanh(x)."""
+    """Transform y = tanh(x).
+
+    Args:
+        cache_size: accepted for compatibility.
+    """
 
     codomain = constraints.interval(-1.0, 1.0)
 
@@ -165,7 +182,11 @@ class TanhTransform(_Plain):
 
 
 class SoftplusTransform(_Plain):
-    """y = log(1 + exp(x))."""
+    """Transform y = log(1 + exp(x)).
+
+    Args:
+        cache_size: accepted for compatibility.
+    """
 
     codomain = constraints.positive
 
@@ -180,7 +201,11 @@ class SoftplusTransform(_Plain):
 
 
 class AbsTransform(_Plain):
-    """y = |x|; the way back takes the x that is not negative."""
+    """Transform y = |x|; the inverse returns the nonnegative x.
+
+    Args:
+        cache_size: accepted for compatibility.
+    """
 
     bijective = False
     codomain = constraints.positive
@@ -193,7 +218,11 @@ class AbsTransform(_Plain):
 
 
 class SoftmaxTransform(_Plain):
-    """y = softmax(x): vectors of shares; the way back is the logarithm."""
+    """Transform y = softmax(x); the inverse is the logarithm.
+
+    Args:
+        cache_size: accepted for compatibility.
+    """
 
     bijective = False
     domain, codomain = constraints.real_vector, constraints.simplex
@@ -206,7 +235,12 @@ class SoftmaxTransform(_Plain):
 
 
 class PowerTransform(Transform):
-    """y = x^exponent, of positive x."""
+    """Transform y = x^exponent of positive x.
+
+    Args:
+        exponent: number or tensor.
+        cache_size: accepted for compatibility.
+    """
 
     bijective = True
     domain = codomain = constraints.positive
@@ -226,7 +260,14 @@ class PowerTransform(Transform):
 
 
 class AffineTransform(Transform):
-    """y = loc + scale * x. event_dim: how many of the last axes are one event."""
+    """Transform y = loc + scale * x.
+
+    Args:
+        loc: number or tensor.
+        scale: number or tensor.
+        event_dim: number of last axes that form one event.
+        cache_size: accepted for compatibility.
+    """
 
     bijective = True
 
@@ -251,13 +292,19 @@ class AffineTransform(Transform):
 
     def __eq__(self, other: object) -> bool:
         same = lambda a, b: bool((a == b).all()) if hasattr(a == b, "all") else a == b
-        return isinstance(other, AffineTransform) and same(self.loc, other.loc) and same(self.scale, other.scale)
+        return (isinstance(other, AffineTransform) and same(self.loc, other.loc)
+                and same(self.scale, other.scale))
 
     __hash__ = Transform.__hash__
 
 
 class ComposeTransform(Transform):
-    """Transforms one after the other, the first one first."""
+    """Composition of transforms.
+
+    Args:
+        parts: transforms, in order of application.
+        cache_size: accepted for compatibility.
+    """
 
     def __init__(self, parts: Sequence[Transform], cache_size: int = 0):
         super().__init__(cache_size)
@@ -325,7 +372,13 @@ class ComposeTransform(Transform):
 
 
 class IndependentTransform(Transform):
-    """A transform of numbers as one of events: of their last axes the logarithms are added up."""
+    """Transform of events; the log-determinants are summed over their last axes.
+
+    Args:
+        base_transform: transform of the elements.
+        reinterpreted_batch_ndims: number of axes.
+        cache_size: accepted for compatibility.
+    """
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0):
         super().__init__(cache_size)
@@ -345,7 +398,13 @@ class IndependentTransform(Transform):
 
 
 class StackTransform(Transform):
-    """A transform for each place along an axis."""
+    """Different transforms for each position along an axis.
+
+    Args:
+        tseq: transforms.
+        dim: axis.
+        cache_size: accepted for compatibility.
+    """
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0):
         super().__init__(cache_size)
@@ -355,8 +414,10 @@ class StackTransform(Transform):
     def _each(self, f, *xs):
         parts = [x.unbind(self.dim) for x in xs]
         if any(len(p) != len(self.transforms) for p in parts):
-            raise ArgumentError("StackTransform: not a transform for each place", expected=f"{len(self.transforms)} places",
-                                got=str([tuple(x.shape) for x in xs]), fix=f"dim={self.dim} is the axis of the places")
+            raise ArgumentError("StackTransform: not a transform for each place",
+                                expected=f"{len(self.transforms)} places",
+                                got=str([tuple(x.shape) for x in xs]),
+                                fix=f"dim={self.dim} is the axis of the places")
         return stack([f(t, *args) for t, *args in zip(self.transforms, *parts)], self.dim)
 
     def _call(self, x):

@@ -24,7 +24,7 @@ euler_constant = 0.57721566490153286060                  # Euler and Mascheroni'
 
 
 def broadcast_all(*values):
-    """Numbers and tensors as tensors of one shape; numbers of the type of the first tensor."""
+    """Return numbers and tensors as tensors of one shape; numbers get the dtype of the first tensor."""
     for v in values:
         if not (isinstance(v, TensorBase) or is_number(v)):
             raise NotATensorError("distributions", v, "a parameter")
@@ -32,28 +32,31 @@ def broadcast_all(*values):
     kind = default_float() if first is None else first.dtype
 
     def made(v):
-        return v if isinstance(v, TensorBase) else beside(tensor(v, dtype=kind), first) if first is not None else tensor(
-            v, dtype=kind)
+        if isinstance(v, TensorBase):
+            return v
+        return tensor(v, dtype=kind) if first is None else beside(tensor(v, dtype=kind), first)
 
     return tuple(broadcast_tensors(*map(made, values)))
 
 
 def as_size(shape: Any) -> Size:
-    """A number, a tuple or a Size as a Size."""
+    """Return a number, tuple, or Size as a Size."""
     return Size((shape,) if isinstance(shape, int) else tuple(shape))
 
 
 def one_of(what: str, **given: Any) -> str:
-    """The name of the one that is not None; ArgumentError unless it is one."""
+    """Return the name of the only argument that is not None; raise ArgumentError for another number of them.
+    """
     names = [n for n, v in given.items() if v is not None]
     if len(names) != 1:
-        raise ArgumentError(f"{what}: exactly one of {', '.join(given)} must be given", expected="one of them",
+        raise ArgumentError(f"{what}: exactly one of {', '.join(given)} must be given",
+                            expected="one of them",
                             got=", ".join(names) or "none", fix=f"{what}({next(iter(given))}=...)")
     return names[0]
 
 
 class lazy_property:
-    """An attribute that is worked out, with its gradient, when it is first asked for, unless it was set."""
+    """Attribute that is computed, with its gradient, at its first use, unless it was set."""
 
     def __init__(self, f: Callable):
         self.f, self.__doc__ = f, f.__doc__
@@ -71,30 +74,33 @@ class lazy_property:
 
 # ---- probabilities and their logarithms
 def clamp_probs(probs):
-    """Probabilities a little away from 0 and 1."""
+    """Return probabilities clamped slightly away from 0 and 1."""
     eps = finfo(probs.dtype).eps
     return probs.clamp(eps, 1 - eps)
 
 
 def probs_to_logits(probs, is_binary: bool = False):
-    """Return log(p), or log(p / (1 - p)) of binary outcomes. Probabilities of 0 and 1 give infinities with gradient 0."""
+    """Return log(p), or log(p / (1 - p)) of binary outcomes.
+
+    Probabilities of 0 and 1 give infinities with gradient 0.
+    """
     return safe_log(probs) - safe_log1p(-probs) if is_binary else safe_log(probs)
 
 
 def logits_to_probs(logits, is_binary: bool = False):
-    """The way back: a softmax over the last axis, of two outcomes a sigmoid."""
+    """Return probabilities: a softmax over the last axis, or a sigmoid for binary outcomes."""
     return logits.sigmoid() if is_binary else logits.softmax(-1)
 
 
-# ---- draws, by the default generator
+# ---- samples from the default generator
 def uniform(shape: Sequence[int], like):
-    """Uniform in (0, 1), of like's type, beside it: 0 becomes the smallest number."""
+    """Draw uniform numbers in (0, 1), with the dtype and device of `like`."""
     with made_with(like):
         return uniform_of(tuple(shape), like.dtype, 0, 1).clamp(min=finfo(like.dtype).tiny)
 
 
 def normal(shape: Sequence[int], like):
-    """Standard normal numbers of like's type, beside it."""
+    """Draw standard normal numbers with the dtype and device of `like`."""
     with made_with(like):
         return normal_of(tuple(shape), like.dtype, 0, 1)
 
@@ -104,8 +110,8 @@ def numpy_generator() -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=list(default_generator.next())))
 
 
-def drawn_by_numpy(name: str, shape: Sequence[int], *parameters):
-    """A draw that needs the parameters' data (no graphs): of np.random.Generator's method, with our generator's seed."""
+def draw_by_numpy(name: str, shape: Sequence[int], *parameters):
+    """Draw with a method of np.random.Generator, seeded by the default generator; not in graphs."""
     arrays = [data(name, p.detach()) for p in parameters]
     y = getattr(numpy_generator(), name)(*arrays, size=tuple(shape))
     return cast(beside(from_numpy(np.asarray(y, np.float64)), parameters[0]), parameters[0].dtype)

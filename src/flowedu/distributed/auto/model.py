@@ -26,11 +26,13 @@ from flowedu.distributed.graph.infer import HINT, groups, wish
 
 @dataclass(frozen=True)
 class Option:
-    """One way to decide an unknown.
+    """One option of an unknown.
 
-    Attributes: layouts, of a node's inputs, then outputs, or of a variable and the values tied to it; way,
-    the signature, for a node with several; work, duplicate computation; memory, bytes of the results, on all
-    devices together.
+    Attributes:
+        layouts: of a node's inputs, then outputs, or of a variable and the values tied to it.
+        way: the signature, for a node with several.
+        work: duplicate computation.
+        memory: bytes of the results on all devices together.
     """
 
     layouts: tuple[Layout, ...]
@@ -40,10 +42,10 @@ class Option:
 
 
 class Read(NamedTuple):
-    """A consumer: the layouts it wants, by option; if later consumers can reuse the converted value; if
-    the user requires it.
+    """A consumer of a value.
 
-    Only values required by the user may become partial sums.
+    Attributes are the layouts it needs, by option; True if later consumers can reuse the converted value; and
+    True if the user requires the layout. Only values required by the user may become partial sums.
     """
 
     unknown: int
@@ -69,16 +71,20 @@ class Model:
         graph, everywhere, sources, unshared: as for Inference.
         free: {variable or input with a free layout: values with the same layout, such as an optimizer's
             states}.
-        taken: {node: the signature that the greedy choice took}; a node may always have this one.
+        taken: {node: the signature of the greedy choice}, which is always an option of the node.
 
-    Attributes: options[u], those of unknown u; unknown 0 has one, for all fixed layouts; nodes, {node:
-    unknown}; kept, {free value: unknown}; traffic, {value: Traffic}.
+    Attributes:
+        options: options[u] are the options of unknown u. Unknown 0 has one option, for all fixed layouts.
+        nodes: {node: unknown}.
+        kept: {free value: unknown}.
+        traffic: {value: Traffic}.
     """
 
     def __init__(self, graph: Graph, everywhere: Place, sources: Mapping[GraphValue, Layout],
                  free: Mapping[GraphValue, Sequence[GraphValue]] = (), unshared: Iterable[Node] = (),
                  taken: Mapping[Node, GridSignature] | None = None):
-        self.graph, self.everywhere, self.free, self.unshared = graph, everywhere, dict(free), set(unshared)
+        self.graph, self.everywhere = graph, everywhere
+        self.free, self.unshared = dict(free), set(unshared)
         self.taken = taken or {}
         self.options: list[list[Option]] = [[Option(())]]
         self.nodes: dict[Node, int] = {}
@@ -97,11 +103,11 @@ class Model:
         self.options.append(list(options))
         return len(self.options) - 1
 
-    def _made(self, value: GraphValue, maker: int, own: Sequence[Layout]) -> None:
+    def _add_traffic(self, value: GraphValue, maker: int, own: Sequence[Layout]) -> None:
         self.traffic[value] = Traffic(value, maker, own)
 
     def base(self, value: GraphValue) -> Traffic:
-        """The traffic of a value, or of the one that it is another name of."""
+        """Return the traffic of a value, or of the value that it is an alias of."""
         while value in self.same:
             value = self.same[value]
         return self.traffic[value]
@@ -113,18 +119,20 @@ class Model:
                 members = (v, *self.free[v])
                 layouts = possible(graph, v, sources[v])
                 self.kept[v] = u = self._unknown([
-                    Option((at,) * len(members), memory=sum(held(m.spec, at) for m in members)) for at in layouts])
+                    Option((at,) * len(members), memory=sum(held(m.spec, at) for m in members))
+                    for at in layouts])
                 for m in members:
-                    self._made(m, u, layouts)
+                    self._add_traffic(m, u, layouts)
             elif v not in tied:
                 if v not in sources:
                     self.loose.add(v)
-                self._made(v, 0, [sources.get(v, layout("B", self.everywhere))])
+                self._add_traffic(v, 0, [sources.get(v, layout("B", self.everywhere))])
 
     def _place(self, node: Node) -> Place:
         if node.placement is not None:
             return place_of(node.placement)
-        return next((place_of(self.base(x).own[0]) for x in node.inputs if x not in self.loose), self.everywhere)
+        return next((place_of(self.base(x).own[0]) for x in node.inputs if x not in self.loose),
+                    self.everywhere)
 
     def _read(self, value: GraphValue, reader: int, wanted: Sequence[Layout], *how: bool) -> None:
         self.base(value).reads.append(Read(reader, [at.plain for at in wanted], *how))
@@ -136,11 +144,12 @@ class Model:
         place = self._place(node)
         if node.mutates:
             self._update(node, place)
-        elif len(place.devices) == 1 or place is self.everywhere and all(x in self.loose for x in node.inputs):
+        elif len(place.devices) == 1 or place is self.everywhere and all(x in self.loose
+                                                                         for x in node.inputs):
             for x in node.inputs:
                 self._read(x, 0, [layout("B", place)])
             for y in node.outputs:
-                self._made(y, 0, [layout("B", place)])
+                self._add_traffic(y, 0, [layout("B", place)])
             if place is self.everywhere and node.placement is None:
                 self.loose.update(node.outputs)
         else:
@@ -149,10 +158,10 @@ class Model:
             for i, x in enumerate(node.inputs):
                 self._read(x, u, [o.layouts[i] for o in options])
             for i, y in enumerate(node.outputs, len(node.inputs)):
-                self._made(y, u, [o.layouts[i] for o in options])
+                self._add_traffic(y, u, [o.layouts[i] for o in options])
 
     def _hint(self, node: Node) -> None:
-        """A forced one is a reader that wants one layout, or the SBP that the value has, elsewhere."""
+        """Add a forced hint: a consumer that needs one layout, or the SBP of the value on other devices."""
         x, y = node.inputs[0], node.outputs[0]
         names = dict(zip(HINT.attrs, node.attrs))
         there, sbp = names.get("place"), names["sbp"]
@@ -165,12 +174,12 @@ class Model:
         made = self.base(x)
         if sbp is not None:
             self._read(x, 0, [layout(sbp, place)], node not in self.unshared, True)
-            self._made(y, 0, [layout(sbp, place)])
+            self._add_traffic(y, 0, [layout(sbp, place)])
         else:
             plain = [at.plain.sbp for at in made.own]
             wanted = [layout(s if len(s) == len(place.hierarchy) else "B", place) for s in plain]
             self._read(x, made.maker, wanted, node not in self.unshared, True)
-            self._made(y, made.maker, wanted)
+            self._add_traffic(y, made.maker, wanted)
 
     def _update(self, node: Node, place: Place) -> None:
         """Require gradients and states in the layout of the variable."""
@@ -185,7 +194,7 @@ class Model:
             self._read(x, *want)
 
     def _options(self, node: Node, place: Place) -> list[Option]:
-        """The ways of a node. Hints hold, except where they left the greedy choice none."""
+        """Return the signatures of a node. Hints restrict them, unless they left the greedy choice none."""
         specs = tuple(x.spec for x in node.inputs)
         wanted = [wish(x, place) for x in node.inputs]
         once = work(node.op, specs, [y.spec for y in node.outputs], node.attrs)
@@ -200,7 +209,8 @@ class Model:
             if way.whole:
                 total = once * len(place.devices)
             else:
-                each = {id(c): work(c.op, c.ins, c.outs, c.attrs) for c in {id(c): c for c in way.calls}.values()}
+                each = {id(c): work(c.op, c.ins, c.outs, c.attrs) for c in {id(c): c
+                                                                            for c in way.calls}.values()}
                 total = sum(each[id(c)] for c in way.calls)
             memory = sum(held(y.spec, at) for y, at in zip(node.outputs, layouts[len(specs):]))
             found.append(Option(layouts, way, max(0, total - once), memory))
@@ -210,18 +220,20 @@ class Model:
 
     # ---- the costs
     def bill(self, t: Traffic, numbers: Sequence[int]) -> float:
-        """Bytes moved of a value under an assignment {unknown: option}; inf where that is impossible."""
-        wants: dict[object, tuple[Layout, bool, bool]] = {}    # layouts to which the value has already been converted
+        """Return the bytes moved of a value under an assignment {unknown: option}, or inf if it is impossible.
+        """
+        # Layouts to which the value has already been converted.
+        wants: dict[object, tuple[Layout, bool, bool]] = {}
         for i, (u, wanted, shared, forced) in enumerate(t.reads):
             at = wanted[numbers[u]]
             wants.setdefault(at if shared else i, (at, shared, forced))
         key = t.value.spec, t.own[numbers[t.maker]], tuple(wants.values())
         if key not in self.bills:
-            self.bills[key] = self._moved(*key)
+            self.bills[key] = self._conversion_bytes(*key)
         return self.bills[key]
 
-    def _moved(self, spec: Spec, own: Layout, wants: Iterable[tuple[Layout, bool, bool]]) -> float:
-        """Bytes to bring a value into these layouts, one after the other."""
+    def _conversion_bytes(self, spec: Spec, own: Layout, wants: Iterable[tuple[Layout, bool, bool]]) -> float:
+        """Return the bytes to convert a value to these layouts, one after the other."""
         have, total = [own], 0.0
         for wanted, shared, forced in wants:
             steps = [self.step(spec, at, wanted) for at in have]
@@ -231,7 +243,8 @@ class Model:
         return total
 
     def step(self, spec: Spec, src: Layout, dst: Layout) -> tuple[float, bool]:
-        """Return (bytes from one layout to another, True if dst may be wanted where this is present)."""
+        """Return (bytes from one layout to another, True if `dst` may be required when `src` is available).
+        """
         key = spec, src, dst
         if key not in self.known:
             if is_present((src,), dst):
@@ -244,21 +257,26 @@ class Model:
 
 
 def allowed(src: Layout, dst: Layout) -> bool:
-    """Return True unless a complete value would become a partial sum; only produced partial sums can be
-    used.
+    """Return True unless a complete value would become a partial sum.
+
+    Partial sums can be used only where a call produces them.
     """
     partial, plain = [a for a, s in enumerate(dst.sbp) if s[0] == "P"], src.plain
     return not partial or plain[1:] == dst[1:] and all(plain.sbp[a] == dst.sbp[a] for a in partial)
 
 
 def routed(spec: Spec, src: Layout, dst: Layout) -> int:
-    """Bytes of the cheapest route. They grow in step with an axis that is cut evenly, so few shapes are looked at."""
+    """Return the bytes of the cheapest route.
+
+    They are proportional to the size of an evenly split axis, so few shapes need to be computed.
+    """
     def least(axis: int, n: int) -> int:
-        """The smallest axis that is cut alike."""
-        if src.partial:                                        # on the way it may be cut anyhow
+        """Return the smallest size of the axis that is split in the same way."""
+        if src.partial:                                        # intermediate layouts may split it in any way
             k = math.lcm(src.k, dst.k)
         else:
-            k = math.lcm(*(math.prod(k for s, k in zip(at.sbp, at.hierarchy) if s == f"S{axis}") for at in (src, dst)))
+            k = math.lcm(*(math.prod(k for s, k in zip(at.sbp, at.hierarchy) if s == f"S{axis}")
+                           for at in (src, dst)))
         return k if n and n % k == 0 else n
     small = tuple(least(axis, n) for axis, n in enumerate(spec.shape))
     return _routed(Spec(small, spec.dtype), src, dst) * spec.size // max(math.prod(small), 1)
@@ -270,22 +288,26 @@ def _routed(spec: Spec, src: Layout, dst: Layout) -> int:
 
 
 def possible(graph: Graph, v: GraphValue, at: Layout) -> list[Layout]:
-    """The layouts a variable may have on its devices, the present one first: along each axis of the grid B, or split. An
-    update that needs the whole of it leaves it whole."""
+    """Return the possible layouts of a variable, the current one first: B or split along each axis of the grid.
+
+    A variable whose update needs the whole value stays whole.
+    """
     found: list[tuple[str, ...]] = [()]
     for k in at.hierarchy:
-        found = [(*f, s) for f in found for s in (["B"] if k == 1 else ["B", *(f"S{a}" for a in range(v.ndim))])]
+        found = [(*f, s) for f in found for s in (["B"] if k == 1
+                                                  else ["B", *(f"S{a}" for a in range(v.ndim))])]
     layouts = [at] + [x for x in (Layout(f, at.devices, at.hierarchy) for f in found) if x != at]
     for node in graph.nodes:
         if node.mutates and v in node.inputs:
-            terms, _ = axes.parse(node.op.equation([x.spec for x in node.inputs], node.attrs), len(node.inputs))
+            terms, _ = axes.parse(node.op.equation([x.spec for x in node.inputs], node.attrs),
+                                  len(node.inputs))
             if terms[node.inputs.index(v)].isupper():
                 layouts = [x for x in layouts if x.whole]
     return [x for x in layouts if x.fits(v.shape)]
 
 
 def held(spec: Spec, at: Layout) -> int:
-    """Bytes of a value on all its devices together."""
+    """Return the bytes of a value on all its devices together."""
     return sum(math.prod(at.local_shape(spec.shape, i)) for i in range(at.k)) * spec.dtype.bytes
 
 

@@ -24,16 +24,19 @@ from flowedu.distributed.auto.model import Model, Read, Traffic
 from flowedu.distributed.auto.solve import LARGEST, Problem, Table
 from flowedu.distributed.graph.infer import Inference, groups
 
-MOST = 1 << 20                   # bills of one value; if there were more, each of its readers pays for itself
+MOST = 1 << 20                   # costs of one value; with more, the cost is the sum over its readers
 PATIENCE = 2.0                   # seconds until a progress bar is shown
 
 
 @dataclass
 class Assignment:
-    """A choice for everything.
+    """An option for each unknown.
 
-    Attributes: ways, {node: way}; sources, {input, variable: layout}; inferred, every layout that follows; work, elements
-    touched by more than one device.
+    Attributes:
+        ways: {node: signature}.
+        sources: {input or variable: layout}.
+        inferred: all layouts that follow.
+        work: the elements computed by more than one device.
     """
 
     ways: dict[Node, Way]
@@ -66,11 +69,15 @@ def trained(graph: Graph) -> dict[GraphValue, list[GraphValue]]:
 
 @dataclass
 class Found:
-    """Result of `automatic`.
+    """The result of `automatic`.
 
-    Attributes: best; greedy, with the layouts that variables had; moved, the free variables and inputs with
-    another layout (values tied to them follow); unknowns, the number of unknowns with a choice; exact, True
-    if the result is optimal; seconds it took.
+    Attributes:
+        best: the cheapest assignment.
+        greedy: the assignment of the greedy choice, with the given layouts of variables.
+        moved: the free variables and inputs with another layout; values tied to them follow.
+        unknowns: the number of unknowns with a choice.
+        exact: True if the result is optimal.
+        seconds: the time of the search.
     """
 
     best: Assignment
@@ -81,13 +88,18 @@ class Found:
     seconds: float
 
     def describe(self, most: int = 20) -> str:
-        """Describe the greedy and the automatic choice, and their differences. most: lines for nodes."""
+        """Describe the greedy and the automatic choice, and their differences.
+
+        Args:
+            most: the largest number of lines for nodes.
+        """
         from flowedu.distributed.auto.told import describe
         return describe(self, most)
 
 
 def automatic(graph: Graph, everywhere: Place, sources: Mapping[GraphValue, Layout],
-              free: Mapping[GraphValue, Sequence[GraphValue]] = (), *, unshared: Iterable[Node] = (), ratio: float = 1.0,
+              free: Mapping[GraphValue, Sequence[GraphValue]] = (), *, unshared: Iterable[Node] = (),
+              ratio: float = 1.0,
               seconds: float = math.inf, largest: int = LARGEST, progress: bool = True) -> Found:
     """Return the cheapest assignment, never one that costs more than the greedy choice.
 
@@ -106,15 +118,18 @@ def automatic(graph: Graph, everywhere: Place, sources: Mapping[GraphValue, Layo
 
 
 class _Search:
+    """The state of one search."""
+
     def __init__(self, graph, everywhere, sources, free, unshared, ratio, seconds, progress):
         self.begin, self.seconds = time.monotonic(), seconds
         self.ratio, self.progress = ratio, progress
-        self.everywhere, self.graph, self.sources, self.unshared = everywhere, graph, dict(sources), unshared
+        self.everywhere, self.graph = everywhere, graph
+        self.sources, self.unshared = dict(sources), unshared
         self.greedy = Inference(graph, everywhere, sources, unshared=unshared).run(())
         taken = {r.node: r.choice.signature for r in self.greedy.rows if r.choice is not None}
         self.model = m = Model(graph, everywhere, sources, free, unshared, taken)
         self.size = [len(o) for o in m.options]
-        byte = 1000 * (1 + sum(max(x.memory for x in o) for o in m.options))      # memory only decides between equals
+        byte = 1000 * (1 + sum(max(x.memory for x in o) for o in m.options))      # memory only breaks ties
         self.alone = [[ratio * x.work + x.memory / byte for x in o] for o in m.options]
         self.traffic = [t for t in m.traffic.values() if t.reads]
         self.of: list[list[Traffic]] = [[] for _ in self.size]
@@ -126,11 +141,11 @@ class _Search:
         return time.monotonic() - self.begin > self.seconds
 
     def scope(self, t: Traffic) -> list[int]:
-        """The unknowns that a value's bill depends on."""
+        """Return the unknowns that the cost of a value depends on."""
         return sorted({u for u in (t.maker, *(r.unknown for r in t.reads)) if self.size[u] > 1})
 
     def run(self, largest: int) -> tuple[list[int], bool]:
-        """(numbers of the options, whether nothing can be cheaper)"""
+        """Return (indices of the options, True if the result is optimal)."""
         start = self.start()
         tables, exact = self.tables()
         problem = Problem(self.alone, tables)
@@ -143,24 +158,27 @@ class _Search:
         return min((found, start), key=self.cost), exact and sure
 
     def start(self) -> list[int]:
-        """The options that the greedy choice took."""
+        """Return the options of the greedy choice."""
         m, numbers = self.model, [0] * len(self.size)
         for row in self.greedy.rows:
             u = m.nodes.get(row.node)
             if u is not None and row.choice is not None:
-                numbers[u] = next(i for i, o in enumerate(m.options[u]) if o.way.signature == row.choice.signature)
+                numbers[u] = next(i for i, o in enumerate(m.options[u])
+                                  if o.way.signature == row.choice.signature)
         return numbers
 
     # ---- tables
     def tables(self) -> tuple[list[Table], bool]:
-        """(the costs of all values, whether they are the true ones)"""
+        """Return (the costs of all values, True if they are exact)."""
         found, exact = [], True
         for t in self.watched(self.traffic, "layouts"):
             if self.late():
                 return found, False
             one = self.table(t, self.scope(t), t.reads)
-            if one is None:                                    # too large: every reader pays for itself
-                each = [self.table(t, self.scope(Traffic(t.value, t.maker, t.own, [r])), [r]) for r in t.reads]
+            # Too large: the cost is the sum over the readers.
+            if one is None:
+                each = [self.table(t, self.scope(Traffic(t.value, t.maker, t.own, [r])), [r])
+                        for r in t.reads]
                 found += each
                 exact = exact and all(not x.costs[np.isfinite(x.costs)].any() for x in each)
             else:
@@ -168,7 +186,7 @@ class _Search:
         return found, exact
 
     def watched(self, items: Sequence, what: str) -> Iterable:
-        """The items, with a bar when it takes long."""
+        """Return the items, with a progress bar if the search is slow."""
         if not self.progress:
             return items
         from tqdm.auto import tqdm
@@ -178,9 +196,10 @@ class _Search:
         """Return the cost of these reads of a value under all options; None if the table is too large."""
         def layouts(u, i):
             return (t.own[i] if u == t.maker else None, *(r.wanted[i] for r in reads if r.unknown == u))
-        all_of = {u: [layouts(u, i) for i in range(self.size[u])] for u in {t.maker, *(r.unknown for r in reads)}}
+        all_of = {u: [layouts(u, i) for i in range(self.size[u])] for u in {t.maker,
+                                                                            *(r.unknown for r in reads)}}
         different = {u: list(dict.fromkeys(xs)) for u, xs in all_of.items()}
-        scope = [u for u in scope if len(different[u]) > 1]    # the others are alike here
+        scope = [u for u in scope if len(different[u]) > 1]    # the others have the same costs
         if len(reads) > 1 and math.prod(len(different[u]) for u in scope) > MOST:
             return None
         numbers = {at: i for i, at in enumerate(dict.fromkeys(
@@ -195,9 +214,9 @@ class _Search:
             before |= now if read.shared else set()
 
         def axis(u, slot):
-            """Numbers of the layouts in a slot of an unknown, along its axis of the table."""
+            """Return the indices of the layouts in a slot of an unknown, along its axis of the table."""
             found = np.array([numbers.get(x[slot], 0) for x in different[u]])
-            return found.reshape([-1 if v == u else 1 for v in scope]) if u in scope else found.reshape([1] * len(scope))
+            return found.reshape([-1 if v == u else 1 for v in scope])
         slots = dict.fromkeys(all_of, 0)
         have, total = [axis(t.maker, 0)], np.zeros([len(different[u]) for u in scope])
         for u, _, shared, forced in reads:
@@ -209,19 +228,21 @@ class _Search:
             if shared:
                 have.append(wanted)
         places = [{x: i for i, x in enumerate(different[u])} for u in scope]
-        return Table(tuple(scope), total, tuple(np.array([of[x] for x in all_of[u]]) for of, u in zip(places, scope)))
+        return Table(tuple(scope), total, tuple(np.array([of[x] for x in all_of[u]])
+                                                for of, u in zip(places, scope)))
 
-    # ---- the true bill
+    # ---- the exact cost
     def cost(self, numbers: Sequence[int]) -> float:
-        """The whole of it."""
-        return sum(a[n] for a, n in zip(self.alone, numbers)) + sum(self.model.bill(t, numbers) for t in self.traffic)
+        """Return the cost of an assignment."""
+        return sum(a[n] for a, n in zip(self.alone, numbers)) + sum(self.model.bill(t, numbers)
+                                                                    for t in self.traffic)
 
     def part(self, u: int, numbers: Sequence[int]) -> float:
         """Return the costs that depend on one unknown."""
         return self.alone[u][numbers[u]] + sum(self.model.bill(t, numbers) for t in self.of[u])
 
     def improve(self, numbers: Sequence[int]) -> list[int]:
-        """Change single unknowns while that helps."""
+        """Change single unknowns as long as this lowers the cost."""
         numbers, waiting = list(numbers), dict.fromkeys(u for u, n in enumerate(self.size) if n > 1)
         while waiting and not self.late():
             u = next(iter(waiting))

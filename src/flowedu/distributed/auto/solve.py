@@ -1,10 +1,10 @@
-"""Unknowns with a few options each, a cost of every option, tables of costs between unknowns: the least sum.
+"""Minimization of a sum of costs: unknowns with a few options each, and tables of costs between unknowns.
 
-Variable elimination, which is dynamic programming on any graph: an unknown is taken out by noting, for all
-options of its neighbours, which of its own is best with them. On a chain the tables stay as small as pairs.
-(Bertele and Brioschi, Nonserial Dynamic Programming, 1972.) Before that, options that cannot be part of a
-best answer are thrown out: options without a compatible neighbour, and options dominated for every choice of
-the neighbours (Goldstein, 1994).
+Variable elimination is dynamic programming on any graph: an unknown is eliminated by storing its best option
+for all options of its neighbours. On a chain the tables stay as small as pairs. (Bertele and Brioschi,
+Nonserial Dynamic Programming, 1972.) Before that, options that cannot be part of an optimal result are
+removed: options without a compatible neighbour, and options dominated for every choice of the neighbours
+(Goldstein, 1994).
 """
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from typing import NamedTuple
 import numpy as np
 
 LARGEST = 1 << 22                # entries of a table
-ROUNDS = 8                       # how often unknowns are set anew where tables would be larger
+ROUNDS = 8                       # rounds of optimization if tables would be larger
 
 
 class Table(NamedTuple):
-    """Costs of options together, inf where they do not fit.
+    """Costs of combinations of options, inf for impossible ones.
 
-    scope: the unknowns, in order. costs: an axis for each of them. of: for each the place on its axis of every option;
-    options with one place are alike here.
+    Attributes:
+        scope: the unknowns, in order.
+        costs: an array with one axis per unknown.
+        of: for each unknown, the index along its axis of every option. Options with the same index have the
+            same costs.
     """
 
     scope: tuple[int, ...]
@@ -31,31 +34,33 @@ class Table(NamedTuple):
 
     @property
     def full(self) -> np.ndarray:
-        """The costs of all options."""
+        """Return the costs of all options."""
         return self.costs[np.ix_(*self.of)]
 
     def at(self, u: int, option: int) -> Table:
-        """Where an unknown has this option."""
+        """Return the table for one option of an unknown."""
         axis = self.scope.index(u)
         out = lambda xs: (*xs[:axis], *xs[axis + 1:])
         return Table(out(self.scope), np.take(self.costs, self.of[axis][option], axis=axis), out(self.of))
 
     def kept(self, u: int, mask: np.ndarray) -> Table:
-        """With these options of an unknown only."""
+        """Return the table with a subset of the options of an unknown."""
         axis = self.scope.index(u)
         used, of = np.unique(self.of[axis][mask], return_inverse=True)
-        return Table(self.scope, np.take(self.costs, used, axis=axis), (*self.of[:axis], of, *self.of[axis + 1:]))
+        return Table(self.scope, np.take(self.costs, used, axis=axis), (*self.of[:axis], of,
+                                                                        *self.of[axis + 1:]))
 
 
 class Problem:
-    """Costs.
+    """The costs of unknowns and of their combinations.
 
     Args:
         alone: the cost of each option of each unknown.
-        tables: costs of options of several.
+        tables: costs of combinations of options.
 
-    Attributes: left[u], the remaining options of unknown u (original indices); instead[u], {dominated option:
-    the option that dominates it}.
+    Attributes:
+        left: left[u] are the remaining options of unknown u (original indices).
+        instead: instead[u] is {dominated option: the option that dominates it}.
     """
 
     def __init__(self, alone: Sequence[Sequence[float]], tables: Sequence[Table]):
@@ -69,17 +74,18 @@ class Problem:
                 self.where[u].append(i)
 
     def cost(self, numbers: Sequence[int]) -> float:
-        """numbers: of options that are left."""
+        """Return the cost of an assignment of remaining options."""
         return sum(float(a[n]) for a, n in zip(self.alone, numbers)) + sum(
             float(t.costs[tuple(of[numbers[u]] for u, of in zip(t.scope, t.of))]) for t in self.tables)
 
     def original(self, numbers: Sequence[int]) -> list[int]:
-        """The numbers that the options had at first."""
+        """Return the original indices of remaining options."""
         return [int(kept[n]) for kept, n in zip(self.left, numbers)]
 
     def present(self, numbers: Sequence[int]) -> list[int]:
-        """Convert original indices of options to indices of the remaining ones; dominated options map to
-        their replacement.
+        """Convert original indices of options to indices of the remaining ones.
+
+        Dominated options map to their replacement.
         """
         found = []
         for n, kept, instead in zip(numbers, self.left, self.instead):
@@ -89,16 +95,20 @@ class Problem:
             found.append(int(where[0]) if len(where) else 0)
         return found
 
-    # ---- fewer options
+    # ---- pruning
     def _keep(self, u: int, mask: np.ndarray) -> None:
         self.alone[u], self.left[u] = self.alone[u][mask], self.left[u][mask]
         for i in self.where[u]:
             self.tables[i] = self.tables[i].kept(u, mask)
 
     def prune(self, late: Callable[[], bool] = lambda: False) -> None:
-        """Throw out what cannot be part of a best answer. At least one option of each unknown stays."""
+        """Remove options that cannot be part of an optimal result.
+
+        At least one option of each unknown remains.
+        """
         entries = [sum(self.tables[i].costs.size for i in where) for where in self.where]
-        waiting = dict.fromkeys(sorted(range(len(self.alone)), key=lambda u: (entries[u], u)))     # the quick ones first
+        # Fast ones first.
+        waiting = dict.fromkeys(sorted(range(len(self.alone)), key=lambda u: (entries[u], u)))
         while waiting and not late():
             u = next(iter(waiting))
             del waiting[u]
@@ -109,17 +119,18 @@ class Problem:
                     waiting.update(dict.fromkeys(n for i in self.where[u] for n in self.tables[i].scope))
 
     def _needed(self, u: int) -> np.ndarray:
-        """Which options of u are not beaten."""
+        """Return a mask of the options of u that are not dominated."""
         mask = np.isfinite(self.alone[u])
-        better = self.alone[u][:, None] - np.where(mask, self.alone[u], math.inf)[None]     # at least: of row over column
+        # Lower bound of row minus column.
+        better = self.alone[u][:, None] - np.where(mask, self.alone[u], math.inf)[None]
         for i in self.where[u]:
             t = self.tables[i]
             axis = t.scope.index(u)
             of, rows = t.of[axis], np.moveaxis(t.costs, axis, 0).reshape(t.costs.shape[axis], -1)
             mask &= np.isfinite(rows).any(axis=1)[of]
-            with np.errstate(invalid="ignore"):        # of options that are impossible
+            with np.errstate(invalid="ignore"):        # impossible options are inf
                 better += _least_difference(rows)[np.ix_(of, of)]
-        for i in np.flatnonzero(mask):                 # one after the other, so that of equals one stays
+        for i in np.flatnonzero(mask):                 # one at a time, so that one of equal options stays
             rivals = mask & (better[i] >= 0)
             rivals[i] = False
             if rivals.any():
@@ -127,14 +138,19 @@ class Problem:
                 self.instead[u][int(self.left[u][i])] = int(self.left[u][rivals.argmax()])
         return mask
 
-    # ---- the least sum
+    # ---- the smallest sum
     def solve(self, start: Sequence[int], largest: int = LARGEST, late: Callable[[], bool] = lambda: False,
               watched: Callable[[Sequence], Iterable] = iter) -> tuple[list[int], bool]:
-        """Return the options with the least sum, and True if that is certain.
+        """Return the options with the smallest sum, and True if the result is certainly optimal.
 
-        Where tables would grow too large, some unknowns keep their options while the others are optimized;
-        then other unknowns are fixed. No round increases the sum. The last is allowed `largest` entries, the
-        others a sixteenth of it. late: returns True to stop; watched: shows the rounds.
+        If tables would grow too large, some unknowns keep their options while the others are optimized; then
+        other unknowns are fixed. No round increases the sum.
+
+        Args:
+            start: the first assignment.
+            largest: the maximum entries of a table in the last round; other rounds use a sixteenth of it.
+            late: a function that returns True to stop.
+            watched: a function that shows the progress of the rounds.
         """
         numbers, often = list(start), [0] * len(self.alone)
         for limit in watched([*[largest >> 4] * ROUNDS, largest]):
@@ -147,9 +163,13 @@ class Problem:
                 often[u] += 1
         return numbers, False
 
-    def eliminate(self, default: Sequence[int], often: Sequence[int], largest: int) -> tuple[list[int], list[int]]:
-        """The best options if some unknowns keep their default, and which. Where that has to be, it is one that was kept
-        least often, and of these one with most neighbours."""
+    def eliminate(self, default: Sequence[int], often: Sequence[int],
+                  largest: int) -> tuple[list[int], list[int]]:
+        """Return the best options if some unknowns keep their default, and these unknowns.
+
+        If an unknown must be kept, it is one that was kept least often, and of these one with the most
+        neighbours.
+        """
         size = [len(a) for a in self.alone]
         tables = dict(enumerate(self.tables))
         at = [set(tables) for tables in self.where]
@@ -188,7 +208,8 @@ class Problem:
                             at[m].discard(i)
                 if mine:
                     i = len(self.tables) + len(steps)
-                    tables[i] = Table(tuple(mine), total.min(axis=-1), tuple(np.arange(size[m]) for m in mine))
+                    tables[i] = Table(tuple(mine), total.min(axis=-1),
+                                      tuple(np.arange(size[m]) for m in mine))
                     for m in mine:
                         at[m].add(i)
                         around[m].update(mine)
@@ -200,7 +221,8 @@ class Problem:
 
 
 def _least_difference(rows: np.ndarray) -> np.ndarray:
-    """For each pair (i, j) of rows the least of rows[i] - rows[j]; where row i is impossible j is no worse."""
+    """Return the smallest rows[i] - rows[j] for each pair (i, j) of rows, without columns where row i is inf.
+    """
     n, found = len(rows), np.empty((len(rows), len(rows)))
     with np.errstate(invalid="ignore"):
         for i in range(n):
@@ -211,7 +233,7 @@ def _least_difference(rows: np.ndarray) -> np.ndarray:
 
 
 def _sum(tables: Sequence[Table], scope: tuple[int, ...], size: Sequence[int]) -> np.ndarray:
-    """The sum of tables, over all unknowns of `scope`."""
+    """Return the sum of tables over all unknowns of `scope`."""
     total = np.zeros([size[m] for m in scope])
     for t in tables:
         order = sorted(range(len(t.scope)), key=lambda i: scope.index(t.scope[i]))

@@ -38,7 +38,7 @@ def describe(found, most: int = 20) -> str:
 
 
 def _kinds(inferred) -> Counter:
-    """{kind of message: bytes}"""
+    """Return {kind of message: bytes}."""
     found: Counter = Counter()
     for r in inferred.rows:
         for b in r.boxed:

@@ -30,7 +30,7 @@ _text = functools.lru_cache(maxsize=4096)(text)
 
 @dataclass
 class Boxed:
-    """A value that a reader wants in another layout than it has."""
+    """A value that a consumer needs in another layout."""
 
     value: GraphValue
     route: Route
@@ -38,11 +38,14 @@ class Boxed:
 
 @dataclass
 class Row:
-    """Decision for one node, or for one fetched value: the signature, and the data to move for it.
+    """The decision for one node, or for one fetched value: the signature, and the data to move for it.
 
-    Attributes: choice, None without alternatives; node, None for a fetch; reads and makes, the layouts of
-    inputs and outputs; calls, one per device of `place` (None: every device makes the complete call); shared:
-    later consumers reuse the values boxed here.
+    Attributes:
+        choice: the choice of the signature; None without alternatives.
+        node: the node; None for a fetch.
+        reads, makes: the layouts of inputs and outputs.
+        calls: one call per device of `place`; None if every device makes the complete call.
+        shared: True if later consumers reuse the values boxed here.
     """
 
     name: str
@@ -67,30 +70,34 @@ class Row:
 
 
 class Inference:
-    """The layouts of one graph's values.
+    """The layouts of the values of one graph.
 
     Args:
-        graph: the logical graph. A node's `placement` says where it runs, a row of devices or a Place; None: where the
-            first of its inputs lies that lies somewhere.
-        everywhere: all devices. What depends on nothing that is placed is there as often as there are devices.
-        sources: {input, variable or host value: its layout}; those left out are everywhere.
-        unshared: forced hints whose result is for their own readers only.
-        ways: {node: the way it runs}; for others the best one is chosen (choose.py).
-        fed: the host hands every device what it reads of an input.
+        graph: the logical graph. The `placement` of a node is a row of devices or a Place; None is the
+            placement of its first input that has one.
+        everywhere: all devices. Values that depend on no placed value are copied to each of them.
+        sources: {input, variable, or host value: its layout}; missing ones are copied to all devices.
+        unshared: forced hints whose result has one consumer only.
+        ways: {node: signature}; for other nodes the best one is chosen (choose.py).
+        fed: True if the host passes to each device the part of an input that the device reads.
 
-    Attributes: rows, one for each node and fetched value; layouts, {value: those it is in}: its own first, then those it
-    was brought to; same, {value: the value it is another name of}.
+    Attributes:
+        rows: one for each node and fetched value.
+        layouts: {value: its layouts}, first its own, then those of its conversions.
+        same: {value: the value that it is an alias of}.
     """
 
     def __init__(self, graph: Graph, everywhere: Place, sources: Mapping[GraphValue, Layout], *,
                  unshared: Iterable[Node] = (), ways: Mapping[Node, Way] | None = None, fed: bool = False):
-        self.graph, self.everywhere, self.unshared, self.fed = graph, everywhere, set(unshared), fed
+        self.graph, self.everywhere = graph, everywhere
+        self.unshared, self.fed = set(unshared), fed
         self.ways = ways or {}
         self.rows: list[Row] = []
         self.same: dict[GraphValue, GraphValue] = {}
         self.layouts: dict[GraphValue, list[Layout]] = {v: [at] for v, at in sources.items()}
         self.loose: set[GraphValue] = set()                    # values without a particular layout
-        self.before: dict[str, Layout] = {}                    # where the inputs of forced hints were, by their `restore`
+        # Layouts of the inputs of forced hints, by their `restore`.
+        self.before: dict[str, Layout] = {}
         for v in (*graph.inputs.values(), *graph.variables.values(), *graph.hosts.values()):
             self.enter(v, None)
 
@@ -100,13 +107,13 @@ class Inference:
         return sum(r.bytes for r in self.rows)
 
     def base(self, value: GraphValue) -> GraphValue:
-        """The value that this one is another name of; itself where it is none."""
+        """Return the value that this one is an alias of, or the value itself."""
         while value in self.same:
             value = self.same[value]
         return value
 
     def own(self, value: GraphValue) -> Layout:
-        """The layout a value was made in."""
+        """Return the layout in which a value was computed."""
         return self.layouts[value][0]
 
     def run(self, strict: Container[Node] | None = None) -> Inference:
@@ -124,39 +131,46 @@ class Inference:
 
     # ---- one node
     def add(self, node: Node, strict: bool = True) -> None:
-        """strict: hints bind, and inputs must be in one place; a gradient follows hints where it can, and goes to where the
-        first of its inputs is."""
+        """Process one node.
+
+        With `strict`, hints are binding, and inputs must be in one placement. A gradient follows hints if
+        possible, and runs in the placement of its first input.
+        """
         if node.op is HINT:
             self._hint(node)
             return
         place = self.place(node, strict)
         if node.mutates:
             self._update(node, place)
-        elif len(place.devices) == 1 or place is self.everywhere and all(x in self.loose for x in node.inputs):
+        elif len(place.devices) == 1 or place is self.everywhere and all(x in self.loose
+                                                                         for x in node.inputs):
             row = Row(node.name, node.op.name, place, text(node.op, whole(node.op, node.inputs)), node=node)
             for x in node.inputs:
                 if not (self.fed and x.kind == "input"):
                     self.bill(row, x, layout("B", place))
-            self._done(row, [layout("B", place)] * (len(node.inputs) + len(node.outputs)))
+            self._add_row(row, [layout("B", place)] * (len(node.inputs) + len(node.outputs)))
             if place is self.everywhere and node.placement is None:
                 self.loose.update(node.outputs)
         else:
             self._choose(node, place, strict)
 
     def place(self, node: Node, strict: bool = False) -> Place:
-        """Where a node runs."""
+        """Return the devices of a node."""
         if node.placement is not None:
             return place_of(node.placement)
         found = [(x, place_of(self.own(x))) for x in node.inputs if x not in self.loose]
         if not found:
             return self.everywhere
         first = found[0][1]
-        other = next((t for t in found if strict and not node.mutates and set(t[1].devices) != set(first.devices)), None)
+        other = next((t for t in found if strict and not node.mutates
+                      and set(t[1].devices) != set(first.devices)), None)
         if other is not None:
             raise JobBuildAndInferError(
-                f"{node.name}: Expected all tensors to be on the same placement, but found at least two placements, "
-                f"{first} ({found[0][0].name}) and {other[1]} ({other[0].name})!", expected="inputs in one place",
-                got=f"devices {first} and {other[1]}", fix="x.to_global(placement=...) before the op", at=node.line)
+                f"{node.name}: Expected all tensors to be on the same placement, but found at least two "
+                f"placements, {first} ({found[0][0].name}) and {other[1]} ({other[0].name})!",
+                expected="inputs in one place",
+                got=f"devices {first} and {other[1]}", fix="x.to_global(placement=...) before the op",
+                at=node.line)
         return first
 
     def _hint(self, node: Node) -> None:
@@ -170,7 +184,7 @@ class Inference:
             at = self.before[names["restore"]]
             there, sbp = place_of(at), tuple("B" if s[0] == "P" else s for s in at.sbp)
         place = self.place(node) if there is None else place_of(there)
-        if sbp is None and there is not None:                  # as it is, elsewhere
+        if sbp is None and there is not None:                  # the same layout on other devices
             have = self.own(x).plain
             sbp = have.sbp if len(have.sbp) == len(place.hierarchy) else "B"
         if not names["forced"] or sbp is None or len(place.devices) == 1 and there is None:
@@ -181,16 +195,19 @@ class Inference:
         wanted = layout(sbp, place)
         if not wanted.fits(x.shape):
             raise JobBuildAndInferError(f"{node.name}: the blob cannot be {wanted}",
-                                        expected="an axis that gives every device something", got=str(x.shape),
-                                        at=node.line, fix="split another axis, or flow.distribute.broadcast()")
-        row = Row(node.name, "parallel_cast", place, f"{pretty(self.own(x).sbp)} -> {pretty(wanted.sbp)}", node=node,
-                  shared=node not in self.unshared)
+                                        expected="an axis that gives every device something",
+                                        got=str(x.shape),
+                                        at=node.line,
+                                        fix="split another axis, or flow.distribute.broadcast()")
+        row = Row(node.name, "parallel_cast", place, f"{pretty(self.own(x).sbp)} -> {pretty(wanted.sbp)}",
+                  node=node, shared=node not in self.unshared)
         self.bill(row, x, wanted)
-        self._done(row, [wanted, wanted])
+        self._add_row(row, [wanted, wanted])
 
     def _update(self, node: Node, place: Place) -> None:
-        """Require gradients and states in the layout of the variable, of which every device updates its
-        part.
+        """Require gradients and states in the layout of the variable.
+
+        Every device updates its part of the variable.
         """
         row = Row(node.name, node.op.name, place, "in place", node=node)
         terms, _ = parse(node.op.equation([x.spec for x in node.inputs], node.attrs), len(node.inputs))
@@ -201,12 +218,15 @@ class Inference:
                 x = node.inputs[i]
                 reads[i] = home if x.shape == node.inputs[members[0]].shape else layout("B", place_of(home))
                 if terms[i].isupper() and not home.whole:
-                    raise UnsupportedError(f"{node.op.name}: {node.inputs[members[0]].name} is {pretty(home.sbp)}",
-                                           expected="a parameter that every device has whole: the rule needs its norm",
-                                           got=str(home), fix="flow.sbp.broadcast, or another optimizer (Adam, SGD)")
+                    raise UnsupportedError(f"{node.op.name}: {node.inputs[members[0]].name} is "
+                                           f"{pretty(home.sbp)}",
+                                           expected="a parameter that every device has whole: the rule needs "
+                                           "its norm",
+                                           got=str(home),
+                                           fix="flow.sbp.broadcast, or another optimizer (Adam, SGD)")
         for x, at in zip(node.inputs, reads):
             self.bill(row, x, at)
-        self._done(row, reads)
+        self._add_row(row, reads)
 
     def _choose(self, node: Node, place: Place, strict: bool) -> None:
         """Choose the best signature. A gradient for which the hints leave none ignores them."""
@@ -221,7 +241,7 @@ class Inference:
         layouts = [Layout(s, *place) for s in signature]
         for x, at, route in zip(node.inputs, layouts, routes):
             self.bill(row, x, at, route)
-        self._done(row, layouts)
+        self._add_row(row, layouts)
 
     def _cheapest(self, node: Node, place: Place, strict: bool) -> Choice:
         present = [self.layouts[x] for x in node.inputs]
@@ -233,7 +253,7 @@ class Inference:
                 raise
             return choose(*call, name=node.name, line=node.line)
 
-    def _done(self, row: Row, layouts: Sequence[Layout]) -> None:
+    def _add_row(self, row: Row, layouts: Sequence[Layout]) -> None:
         n = len(row.node.inputs)
         row.reads, row.makes = tuple(layouts[:n]), tuple(layouts[n:])
         for y, at in zip(row.node.outputs, row.makes):
@@ -250,14 +270,15 @@ class Inference:
                 have.append(wanted)
 
     def describe(self) -> str:
-        """A table: op, devices, signature, bytes moved; below each op what was boxed. Totals at the end."""
+        """Return a table of op, devices, signature, and bytes moved, with boxed values and totals."""
         return extensions.layouts_text(self)
 
 
 def groups(node: Node) -> list[list[int]]:
     """Return the groups of input indices of a node that writes variables, the variable first in each."""
     size = node.op.group
-    if size is None:                                           # one variable, and all values computed from the others
+    # One variable, and all values computed from the others.
+    if size is None:
         first = node.mutates[0]
         same = [i for i, x in enumerate(node.inputs) if i != first and x.shape == node.inputs[first].shape]
         return [[first, *same]]
@@ -276,4 +297,6 @@ def wish(value: GraphValue, place: Place) -> tuple[str, ...] | None:
     sbp = names["sbp"]
     if names["forced"] or sbp is None:
         return None
-    return (sbp,) * axes if isinstance(sbp, str) else sbp if len(sbp) == axes else None
+    if isinstance(sbp, str):
+        return (sbp,) * axes
+    return sbp if len(sbp) == axes else None

@@ -17,14 +17,19 @@ from flowedu.distributed.graph.infer import Boxed, Inference, Row, groups
 from flowedu.distributed.graph.nodes import End, box, box_in, box_out
 from flowedu.distributed.rank_graphs import carve, together
 
-PER_PARAMETER = ("weight_decay", "l1", "l2")           # attributes of updates with a number for each parameter
+PER_PARAMETER = ("weight_decay", "l1", "l2")           # attributes of updates with one value per parameter
 
 
 class RankGraph:
     """One rank's part of a logical graph.
 
-    Attributes: rank; graph; end, the connection of its boxing nodes; outputs, the indices of the logical
-    outputs this rank has a part of, in the order of graph.outputs; moved, {number of a node: bytes it sends}.
+    Attributes:
+        rank: the rank.
+        graph: the graph of the rank.
+        end: the connection of its boxing nodes.
+        outputs: the indices of the logical outputs of which the rank has a part, in the order of
+            graph.outputs.
+        moved: {index of a node: bytes it sends}.
     """
 
     def __init__(self, inferred: Inference, rank: int):
@@ -33,10 +38,10 @@ class RankGraph:
         self.graph = graph = Graph(f"{logical.name}@{rank}")
         graph.training = logical.training
         self.have: dict[GraphValue, dict[Layout, GraphValue]] = {}
-        self.names: dict[str, int] = {}                  # {name: how many nodes wanted it}
+        self.names: dict[str, int] = {}                  # {name: number of nodes that requested it}
         self.sent = 0
         for name in {node.name for node in logical.nodes}:
-            graph.claim(name)                            # nodes that carve makes get others
+            graph.claim(name)                            # nodes of `carve` need other names
         for kind in ("inputs", "variables", "hosts"):
             for v in getattr(logical, kind).values():
                 at = inferred.own(v)
@@ -49,14 +54,14 @@ class RankGraph:
 
     # ---- this rank's parts
     def local(self, value: GraphValue, at: Layout) -> Spec:
-        """The Spec of this rank's part."""
+        """Return the Spec of this rank's part."""
         return Spec(at.local_shape(value.shape, at.devices.index(self.rank)), value.dtype)
 
     def _keep(self, value: GraphValue, at: Layout, part: GraphValue) -> None:
         self.have.setdefault(value, {})[at.plain] = part
 
     def find(self, value: GraphValue, at: Layout) -> GraphValue:
-        """This rank's part of a value in a layout that it is in."""
+        """Return this rank's part of a value in one of its layouts."""
         table, at = self.have[self.inferred.base(value)], at.plain
         if at in table:
             return table[at]
@@ -65,7 +70,7 @@ class RankGraph:
         raise KeyError(f"rank {self.rank} has no part of {value.name} as {at}")
 
     def unique_name(self, name: str) -> str:
-        """`name` for the first node that wants it, then `name_2`, `name_3`."""
+        """Return `name` for the first node that requests it, then `name_2`, `name_3`."""
         self.names[name] = count = self.names.get(name, 0) + 1
         return name if count == 1 else f"{name}_{count}"
 
@@ -91,11 +96,12 @@ class RankGraph:
             self._call(row)
 
     def _call(self, row: Row) -> None:
-        """The rank's own call: on its shards, or the whole call where all do the same."""
+        """Append the rank's own call: on its shards, or the whole call if all ranks do the same."""
         node, i = row.node, row.devices.index(self.rank)
         inputs = [self.find(x, at) for x, at in zip(node.inputs, row.reads)]
         if row.calls is None:
-            made = Node(node.op, inputs, node.attrs, [y.spec for y in node.outputs], self.unique_name(node.name), node.line)
+            made = Node(node.op, inputs, node.attrs, [y.spec for y in node.outputs],
+                        self.unique_name(node.name), node.line)
         else:
             call = row.calls[i]
             made = Node(call.op, inputs, call.attrs, call.outs, self.unique_name(node.name), node.line)
@@ -104,7 +110,7 @@ class RankGraph:
             self._keep(y, at, part)
 
     def _update(self, row: Row) -> None:
-        """The update of the variables this rank has a part of."""
+        """Append the update of the variables of which this rank has a part."""
         node = row.node
         members = groups(node)
         mine = [n for n, g in enumerate(members) if self.rank in row.reads[g[0]].devices]
@@ -120,7 +126,7 @@ class RankGraph:
 
     # ---- boxing
     def _carry(self, b: Boxed, line: str) -> GraphValue | None:
-        """This rank's side of a route; its part of the result, if it gets one."""
+        """Append this rank's side of a route. Return its part of the result, if it receives one."""
         route, rank = b.route, self.rank
         has, wants = rank in route.src.devices, rank in route.dst.devices
         if not (has or wants):
@@ -134,16 +140,20 @@ class RankGraph:
             return carve(self, route, part)
         self.sent += sum(n for sender, _, n in messages if sender == rank)
         if not has:
-            op, inputs, attrs, specs = box_in, (), (route, self.end, spec), [spec]
+            op, inputs = box_in, ()
+            attrs, specs = (route, self.end, spec), [spec]
         elif not wants:
-            op, inputs, attrs, specs = box_out, (part,), (route, self.end), []
+            op, inputs = box_out, (part,)
+            attrs, specs = (route, self.end), []
         else:
-            op, inputs, attrs, specs = box, (part,), (route, self.end, spec), [spec]
-        node = Node(op, inputs, attrs, specs, self.unique_name(f"{b.value.name}:{''.join(route.dst.sbp)}"), line)
+            op, inputs = box, (part,)
+            attrs, specs = (route, self.end, spec), [spec]
+        node = Node(op, inputs, attrs, specs, self.unique_name(f"{b.value.name}:{''.join(route.dst.sbp)}"),
+                    line)
         self.graph.nodes.append(node)
         return node.outputs[0] if specs else None
 
 
 def lower(inferred: Inference, ranks) -> dict[int, RankGraph]:
-    """The graphs of these ranks."""
+    """Return the graphs of these ranks."""
     return {rank: RankGraph(inferred, rank) for rank in ranks}

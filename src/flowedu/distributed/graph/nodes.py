@@ -1,5 +1,7 @@
-"""Boxing as nodes of a rank's graph. All of them stay where they are in the order of a graph, and are never merged or left
-out: their partners on other ranks wait for them.
+"""Boxing as nodes of a rank's graph.
+
+These nodes keep their position in the order of a graph, and are never merged or removed, because their
+partners on other ranks wait for them.
 """
 from __future__ import annotations
 
@@ -20,16 +22,19 @@ class End:
 
 
 def record(signature: str, meaning: Meaning, doc: str) -> Op:
-    """A record that is not in the registry, whose laws try each op by itself: these need partners."""
-    return Op(read(signature), meaning, Kernel(trusted=True), Effects(fresh=True, effect=True), Laws(float_only=False),
-              doc=doc)
+    """Return a record that is not in the registry.
+
+    The laws of the registry try each op alone, but these ops need partners.
+    """
+    return Op(read(signature), meaning, Kernel(trusted=True), Effects(fresh=True, effect=True),
+              Laws(float_only=False), doc=doc)
 
 
 def letters(n: int, first: str) -> str:
     return "".join(chr(ord(first) + i) for i in range(n))
 
 
-def _sent(x, route, end):
+def _send(x, route, end):
     route.perform(end.comm, x)
     return ()
 
@@ -43,5 +48,6 @@ box_in = record("box_in(*, route, end, spec) -> y",
                 Meaning(lambda spec: f"->{letters(len(spec.shape), 'N')}",
                         lambda route, end: route.perform(end.comm, None), **SPEC),
                 doc="A part of a value that other ranks have.")
-box_out = record("box_out(x, *, route, end) -> ()", Meaning(lambda x: f"{letters(x.ndim, 'A')}->", _sent, shape=lambda: ()),
+box_out = record("box_out(x, *, route, end) -> ()", Meaning(lambda x: f"{letters(x.ndim, 'A')}->", _send,
+                                                            shape=lambda: ()),
                  doc="This rank's part of a value, for other ranks.")

@@ -21,12 +21,15 @@ from flowedu.tensor.joining import cat
 
 
 class Placing(OneDevice):
-    """The global side of a Tracer.
+    """The layouts of global tensors in a Tracer.
 
-    Attributes: sources, {input or variable: the GlobalLayout of its global tensor}; apart, local values that
-    may differ from rank to rank; made, tensors that build itself made of numbers (tensor/destination.py);
-    local, values of creation functions that build called without a placement, and results of such values
-    (to_global takes them, an op with global tensors does not); active, True once a global tensor was used.
+    Attributes:
+        sources: {input or variable: the GlobalLayout of its global tensor}.
+        apart: local values that may differ from rank to rank.
+        made: tensors that `build` itself created from constants (tensor/destination.py).
+        local: results of creation functions that `build` called without a placement, and values computed from
+            them. to_global accepts them, but an op with global tensors does not.
+        active: True after the first use of a global tensor.
     """
 
     def __init__(self, tracer):
@@ -50,7 +53,7 @@ class Placing(OneDevice):
             (self.local if any(x is t for t in self.made) else self.apart).add(value)
 
     def check(self, op, inputs: tuple, values: list[GraphValue]) -> None:
-        """Global and local tensors do not meet in an op. (Python numbers fit everywhere.)"""
+        """Raise an error if an op has global and local tensors. Python numbers fit everywhere."""
         if not self.active:
             return
         there = [x.global_layout is not None for x in inputs]
@@ -58,20 +61,22 @@ class Placing(OneDevice):
         if any(there) and any(local):
             i, j = local.index(True), there.index(True)
             kinds = ", ".join("global" if g else "local" for g in there)
-            raise ArgumentError(f"{op.name}: Got input tensors with inconsistent attributes! op_type_name: {op.name}, "
-                                f"attributes of inputs is: {kinds}", expected="all inputs global, or all local",
+            raise ArgumentError(f"{op.name}: Got input tensors with inconsistent attributes! op_type_name: "
+                                f"{op.name}, attributes of inputs is: {kinds}",
+                                expected="all inputs global, or all local",
                                 got=f"{values[i].name} is local", fix=f"{values[i].name}.to_global("
-                                f"placement={values[j].name}.placement, sbp=flow.sbp.broadcast), before the call")
+                                f"placement={values[j].name}.placement, sbp=flow.sbp.broadcast), before "
+                                f"the call")
 
     def follow(self, values: list[GraphValue], outputs: tuple[GraphValue, ...]) -> None:
-        """A node was appended that makes `outputs`."""
+        """Record a node that computes `outputs`."""
         if any(v in self.apart for v in values):
             self.apart.update(outputs)
         elif any(v in self.local for v in values) and outputs and outputs[0].node.op is not HINT:
             self.local.update(outputs)
 
     def take_value(self, x: Tensor, z: Tensor) -> None:
-        """x takes the value of z in an in-place op, and stays local if it was."""
+        """Give x the value of z in an in-place op. A local x stays local."""
         if x.symbol in self.local or any(x is t for t in self.made):
             self.local.add(z.symbol)
 
@@ -119,7 +124,7 @@ class Placing(OneDevice):
         return self.inferred
 
     def laid(self, x: Tensor, global_layout) -> Tensor:
-        """A tensor's value in this layout; a local one is the whole value."""
+        """Return the value of a tensor in this layout; a local tensor is the whole value."""
         from flowedu.distributed.layouts import laid
         return laid(x, global_layout)
 
@@ -138,11 +143,13 @@ class Placing(OneDevice):
         return self.spread(x, placement, sbp, grad_sbp)
 
     def spread(self, x: Tensor, placement=None, sbp=None, grad_sbp=None) -> Tensor:
-        """The logical value of a lazy tensor, or of an eager global one, in another layout; of a local one, the value."""
+        """Return the logical value of a lazy or eager global tensor in another layout; a local one is the value.
+        """
         from flowedu.core.sbp.tensor.global_layout import check_placement, make_layout
         value, have = self.tracer.value_of(x), x.global_layout
         if have is None and (placement is None or sbp is None or value in self.apart):
-            raise UnsupportedError("to_global: a local tensor does not become global inside build", got=repr(x),
+            raise UnsupportedError("to_global: a local tensor does not become global inside build",
+                                   got=repr(x),
                                    expected="a global tensor, or a constant with placement and sbp",
                                    fix="call to_global before the tensor goes into the graph")
         if placement is None and sbp is None and grad_sbp is None:
@@ -151,8 +158,10 @@ class Placing(OneDevice):
         back = p if have is None else have.placement
         check_placement(p, "to_global")
         if p.type != "cpu":
-            raise UnsupportedError("to_global: what is inside build lies on the CPU", expected='a placement of type "cpu"',
-                                   got=repr(p), fix="call the module itself, or to_global on what the graph returns")
+            raise UnsupportedError("to_global: values inside build are on the CPU",
+                                   expected='a placement of type "cpu"',
+                                   got=repr(p),
+                                   fix="call the module itself, or to_global on what the graph returns")
         attrs = dict(sbp=None, forced=True)
         if sbp is not None:
             attrs["sbp"] = make_layout(p, sbp, x._sizes(), "to_global").layout.sbp
@@ -166,7 +175,7 @@ class Placing(OneDevice):
         return self.tracer.run(HINT, (x,), HINT.complete(attrs))
 
     def on_stage(self, x, placement):
-        """An argument of a module that set_stage put on `placement`."""
+        """Move an argument of a module to the `placement` of its stage (set_stage)."""
         if not isinstance(x, Tensor) or x.global_layout is None or x.global_layout.placement == placement:
             return x
         axes = len(placement.hierarchy)
@@ -174,7 +183,7 @@ class Placing(OneDevice):
 
 
 def joined(x: Tensor, placement, sbps) -> Tensor:
-    """The logical value of the global tensor whose shard on every rank is x."""
+    """Return the logical value of the global tensor whose shard on every rank is x."""
     for s, n in zip(as_sbp(sbps, len(placement.hierarchy), "to_global"), placement.hierarchy):
         axis = split_axis(s.text)
         if axis is not None and axis < x.ndim:                # (make_layout reports missing axes)

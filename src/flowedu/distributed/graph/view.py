@@ -1,7 +1,7 @@
-"""GlobalView: a graph of global tensors. The logical graph that build described becomes one graph for each rank.
+"""GlobalView: a graph of global tensors. The logical graph of `build` becomes one graph for each rank.
 
-After the trace: the layouts of all values (infer.py), the ranks' graphs (lower.py) and their plans. A step runs
-the plans of all ranks this thread owns at once.
+After the trace it infers the layouts of all values (infer.py), creates the ranks' graphs (lower.py), and
+plans them. A step runs the plans of all ranks of this thread at the same time.
 """
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ from flowedu.errors import GraphError
 
 
 class RankPrograms:
-    """A Program for every rank.
+    """One Program per rank.
 
     Args:
-        engine: whose owned ranks these are.
-        ranks: {rank: its graph}; passes have not run yet.
+        engine: the engine of these ranks.
+        ranks: {rank: its graph}, before passes.
         off: passes that are switched off.
 
-    Attributes: programs, {rank: Program}.
+    Attributes:
+        programs: {rank: Program}.
     """
 
     def __init__(self, engine: Engine, ranks: Mapping[int, RankGraph], off: Sequence[str] = ()):
@@ -46,20 +47,24 @@ class RankPrograms:
         self.programs = {r: Program(g.graph, off, share=together) for r, g in self.ranks.items()}
 
     def link(self, arrays: Mapping[int, Mapping[str, object]], counter: str = "") -> None:
-        """GlobalLayout out over these tensors: {rank: {name of a variable or host value: tensor}}. counter: the variable
-        that holds the number of steps made."""
+        """Link the plans to tensors, {rank: {name of a variable or host value: tensor}}.
+
+        `counter` is the variable that holds the number of steps.
+        """
         for rank, program in self.programs.items():
             graph, mine = program.graph, arrays[rank]
-            program.link({v: mine[n] for t in (graph.variables, graph.hosts) for n, v in t.items()}, mine.get(counter))
+            program.link({v: mine[n] for t in (graph.variables, graph.hosts) for n, v in t.items()},
+                         mine.get(counter))
 
     def stale(self) -> bool:
-        """Whether a rank's layout does not hold any more."""
+        """Return True if the layout of a rank is no longer valid."""
         return any(p.stale() for p in self.programs.values())
 
     def run(self, arguments: Mapping[int, tuple], identity: int = 0) -> dict[int, list]:
-        """Run one step of every rank at the same time: {rank: its inputs} -> {rank: its outputs}. An
-        exception of one rank ends the step of all. identity: of the step, which ranks compare when they
-        communicate.
+        """Run one step of every rank at the same time: {rank: its inputs} -> {rank: its outputs}.
+
+        An exception of one rank ends the step of all. `identity` is the identity of the step, which ranks
+        compare when they communicate.
         """
         def program(rank):
             def step(comm):
@@ -73,10 +78,13 @@ class RankPrograms:
 
 
 class GlobalView:
-    """Runs a CompiledGraph with global tensors, as a Program runs others (see there for link and run).
+    """A CompiledGraph with global tensors, with the methods link and run of Program.
 
-    Attributes: inferred, the layouts of all values; ranks, {rank: RankGraph} of the owned ones; programs;
-    report and plan, those of `first`.
+    Attributes:
+        inferred: the layouts of all values.
+        ranks: {rank: RankGraph} of the owned ranks.
+        programs: the programs of the ranks.
+        report, plan: those of `first`.
     """
 
     def __init__(self, compiled):
@@ -112,7 +120,7 @@ class GlobalView:
         return self.first.plan
 
     def lower(self, rank: int) -> RankGraph:
-        """The graph of one rank before its passes, made anew."""
+        """Return a new graph of one rank before its passes."""
         return lower(self.inferred, [rank])[rank]
 
     # ---- memory
@@ -123,7 +131,7 @@ class GlobalView:
         self.lay_out()
 
     def lay_out(self) -> None:
-        """Every rank's program, over the parts that the variables have now."""
+        """Create every rank's program for the current parts of the variables."""
         found: dict[int, dict[str, Tensor]] = {r: {} for r in self.ranks}
         written = {n.inputs[k].name for g in self.ranks.values() for n in g.graph.nodes for k in n.mutates}
         counter = ""
@@ -147,7 +155,8 @@ class GlobalView:
                 if r not in known:
                     known[r] = copy_of(t.detach()) if written else t
             return known
-        if global_layout is not None and t.global_layout is not global_layout:     # ZeRO, or the automatic choice
+        # ZeRO, or the automatic choice
+        if global_layout is not None and t.global_layout is not global_layout:
             take_parts(t, laid(t, global_layout), False)
         if t.has_memory:
             return {t.global_layout.layout.devices[0]: t}
@@ -158,10 +167,11 @@ class GlobalView:
         return t.rare.parts
 
     def stale(self) -> bool:
-        """Whether a variable was given other memory since the plans were made, or there is another number of threads."""
+        """Return True if a variable or the number of threads has changed since the plans were made."""
         variables = self.tracer.variables
         return self.programs.stale() or any(
-            variables[n].global_layout is not None and variables[n].rare.parts is not p for n, p in self.own.items())
+            variables[n].global_layout is not None and variables[n].rare.parts is not p
+            for n, p in self.own.items())
 
     # ---- running
     def run(self, xs: Sequence[Tensor]) -> list[Tensor]:
@@ -171,20 +181,21 @@ class GlobalView:
                 self.lay_out()
             for write in self.before:
                 write()
-            for count in self.counts:                # the optimizer may have made steps of its own
+            for count in self.counts:                # the optimizer may have made steps outside of the graph
                 count[0] = self.counts[0][0]
             identity = self.engine.identify(self.source, (), xs)
             found = self.programs.run(self._arguments(xs), identity)
             return [self._output(i, v, found, identity) for i, v in enumerate(self.graph.outputs)]
 
     def _arguments(self, xs: Sequence[Tensor]) -> dict[int, tuple]:
-        """{rank: its parts of the inputs}"""
+        """Return {rank: its parts of the inputs}."""
         arguments: dict[int, list] = {r: [] for r in self.ranks}
         for value, x in zip(self.graph.inputs.values(), xs):
             global_layout = self.global_layouts.get(value)
             if x.global_layout is not global_layout:
-                raise GraphError(f"nn.Graph {self.owner.name}: {value.name} lies otherwise than in the first call",
-                                 expected=_said(global_layout), got=_said(x.global_layout),
+                raise GraphError(f"nn.Graph {self.owner.name}: {value.name} has another layout than in the "
+                                 f"first call",
+                                 expected=_describe(global_layout), got=_describe(x.global_layout),
                                  fix="x.to_global(placement, sbp) as in the first call")
             parts = dict.fromkeys(self.ranks, x) if global_layout is None else parts_of(x)
             for r in self.ranks:
@@ -200,20 +211,21 @@ class GlobalView:
         at = lay_at(self.inferred.own(value))
         return assemble(Spec(value.shape, value.dtype), at, parts, None, identity and identity + 1 + i)
 
-    # ---- looking
+    # ---- reports
     @property
     def bytes(self) -> int:
         """The bytes that one step moves between ranks."""
         return self.inferred.bytes
 
     def memory(self) -> dict:
-        """Bytes each owned rank needs."""
+        """Return the bytes that each owned rank needs."""
         return extensions.rank_memory(self)
 
     def explain(self) -> str:
-        """The bill, op by op."""
+        """Return the table of costs, op by op."""
         return "\n".join([*([self.found.describe()] if self.found else []), self.inferred.describe()])
 
 
-def _said(global_layout) -> str:
-    return "a local tensor" if global_layout is None else f"{global_layout.placement}, sbp={global_layout.sbp}"
+def _describe(global_layout) -> str:
+    return ("a local tensor" if global_layout is None
+            else f"{global_layout.placement}, sbp={global_layout.sbp}")

@@ -1,7 +1,7 @@
-"""Ranks that are processes, by MPI.
+"""Ranks that are processes, with MPI.
 
-    mpi, collectives    Comm by messages
-    near, lanes         small arrays between ranks of one machine, by shared memory
-    process             the engine of a process, its start and end
-    watch               how ranks that wait find out that they wait in vain
+mpi, collectives    Comm with messages
+near, lanes         small arrays between ranks of one machine, with shared memory
+process             the engine of a process, its start and end
+watch               detection of deadlocks by waiting ranks
 """

@@ -1,4 +1,4 @@
-"""MPI: the collectives."""
+"""Collectives of the MPI communicator."""
 from __future__ import annotations
 
 import json
@@ -9,12 +9,12 @@ from flowedu.distributed.mpi.mpi import NATIVE, TEXT, Group, Messages, flat
 from flowedu.distributed.mpi.near import CAPACITY, Lanes, Near
 from flowedu.distributed.ranks.base import REDUCTIONS, SMALL, check_lead, check_out, check_root, reduction
 
-AGREE = 1 << 18                     # bytes from which ranks compare calls first: waiting for a rank is then cheap
-CALLS = 1024                        # small calls that are remembered
+AGREE = 1 << 18                     # bytes from which ranks compare calls first, since the data takes longer
+CALLS = 1024                        # cached small calls
 
 
 class MpiComm(Messages):
-    """Comm of this process."""
+    """The communicator of this process."""
 
     def __init__(self, MPI):
         super().__init__(MPI)
@@ -24,7 +24,7 @@ class MpiComm(Messages):
 
     # ---- small arrays, on one machine
     def _small(self, key: tuple, kind: str, op: str, a: np.ndarray, what: str) -> Near | None:
-        """The call as a Near, if it goes by lanes. key: of the table of them: group, op or kind, shape, dtype."""
+        """Return the call as a Near if it uses lanes. `key` has the group, op or kind, shape, and dtype."""
         g = self._group(key[0])
         near = None
         if self._lanes.reach(g, a.nbytes) and (kind == "all_gather" or g.pairwise):
@@ -49,10 +49,12 @@ class MpiComm(Messages):
         out = np.empty(shape, dtype) if out is None else check_out(out, shape, dtype)
         near.enter(self, what)
         f, mine, tag = REDUCTIONS[op], a, near.tag ^ self.identity << 28
-        for lane, _, above, boxes in near.steps:            # recursive doubling: with the next, the next but one ...
+        # Recursive doubling: with the next, the next but one ...
+        for lane, _, above, boxes in near.steps:
             if not lane.swap(mine, tag):
                 self._wait(lambda lane=lane: lane.here(tag), near.g)
-            theirs = boxes[lane.side]                       # in the order of ranks, so that all have the same bits
+            # In rank order, so that all ranks get the same bits.
+            theirs = boxes[lane.side]
             mine = f(mine, theirs, out) if above else f(theirs, mine, out)
         return out
 
@@ -71,7 +73,7 @@ class MpiComm(Messages):
                 self._agree(g)
             where = self.MPI.IN_PLACE if a is out else a
             self._wait(g.comm.Iallreduce(where, out, self._ops[op]).Test, g, True)
-        else:                                               # float16, bool: no MPI type adds them
+        else:                                               # float16, bool: MPI has no type for them
             parts = self.all_gather(a, g.ranks, what)
             np.copyto(out, parts[0])
             for x in parts[1:]:
@@ -81,7 +83,8 @@ class MpiComm(Messages):
     def start_all_reduce(self, a, what=""):
         if self.size == 1 or a.dtype.char not in NATIVE:
             return super().start_all_reduce(a, what)
-        key = (*range(self.size), -1)                       # a separate communicator: these may still be in transit
+        # a separate communicator: these may still be in transit
+        key = (*range(self.size), -1)
         g = self._groups.get(key)
         if g is None:
             everyone = self._groups[None]
@@ -98,7 +101,7 @@ class MpiComm(Messages):
         return arrive
 
     def _double(self, g: Group, a, out, f: np.ufunc, op: str, near: bool) -> None:
-        """all_reduce by recursive doubling: after step i, groups of 2^(i+1) ranks have their sum."""
+        """Compute all_reduce by recursive doubling: after step i, groups of 2^(i+1) ranks have their sum."""
         comm, me, tag = g.comm, g.me, self._call_tag("all_reduce", op, a.shape, a.dtype)
         theirs = np.empty_like(out) if g.k > 2 or out is a or np.may_share_memory(a, out) else out
         got, mine, d = flat(theirs), a, 1
@@ -109,7 +112,8 @@ class MpiComm(Messages):
             self._wait(receive.Test, g, near)
             if not send.Test():
                 self._wait(send.Test, g, near)
-            if me < other:                                  # in the order of ranks, so that all have the same bits
+            # In rank order, so that all ranks get the same bits.
+            if me < other:
                 f(mine, theirs, out=out)
             else:
                 f(theirs, mine, out=out)
@@ -141,7 +145,8 @@ class MpiComm(Messages):
         g = self._begin(group, "all_gather", "", a.shape, a.dtype, what, not direct)
         out = check_out(out, (g.k, *a.shape), a.dtype)
         if g.k == 2 or g.k <= 4 and direct:
-            comm, me, mine, tag = g.comm, g.me, flat(a), self._call_tag(*g.called[:4])
+            comm, me = g.comm, g.me
+            mine, tag = flat(a), self._call_tag(*g.called[:4])
             requests = [comm.Irecv(flat(out[i:i + 1]), i, tag) for i in range(g.k) if i != me]
             requests += [comm.Isend(mine, i, tag) for i in range(g.k) if i != me]
             out[me] = a

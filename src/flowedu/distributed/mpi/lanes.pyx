@@ -34,8 +34,12 @@ cdef enum:
 
 
 cdef class Lane:
-    """This rank's end. out, back: arrays of 2 * (HEAD + capacity) bytes, zeros at first; the other has them the other way
-    round."""
+    """This rank's end of a lane.
+
+    Args:
+        out: an array of 2 * (HEAD + capacity) zero bytes, which this rank writes and the other reads.
+        back: an array of the same size, which the other rank writes.
+    """
 
     cdef char *out
     cdef const char *back
@@ -55,17 +59,17 @@ cdef class Lane:
         self.capacity = self.box - _HEAD
 
     def arrays(self, shape: tuple, dtype) -> tuple:
-        """What the other gives, as arrays: one for each box."""
+        """Return the data from the other rank as arrays, one for each box."""
         n = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
         return tuple(self.keep[1][at:at + n].view(dtype).reshape(shape) for at in (_HEAD, self.box + _HEAD))
 
     @property
     def side(self) -> int:
-        """Which of the two boxes holds what came last."""
+        """The index of the box with the latest data."""
         return self.turn & 1
 
     def put(self, a, int64_t tag) -> None:
-        """Give the other the bytes of an array."""
+        """Send the bytes of an array to the other rank."""
         cdef Py_buffer b
         cdef char *box
         try:
@@ -84,7 +88,9 @@ cdef class Lane:
         lane_release(<int64_t *>box, self.turn)
 
     def here(self, int64_t tag, bint soon=False) -> bool:
-        """After put: whether the other has put something under the same tag, now or some microseconds from now."""
+        """Return True if the other rank has called `put` with the same tag; `soon` waits some microseconds.
+
+        Call it after `put`."""
         cdef int pauses = PAUSES if soon else 0
         cdef const int64_t *box = <const int64_t *>(self.back + (self.turn & 1) * self.box)
         while lane_acquire(box) != self.turn:
@@ -95,6 +101,6 @@ cdef class Lane:
         return box[1] == tag
 
     def swap(self, a, int64_t tag) -> bool:
-        """put, and whether the other's is here soon."""
+        """Call `put`, and return True if the data of the other rank arrives within some microseconds."""
         self.put(a, tag)
         return self.here(tag, True)

@@ -15,24 +15,38 @@ from collections import Counter
 
 import numpy as np
 
-from flowedu.distributed.mpi.watch import CLOSING, Wait, Watch
-from flowedu.distributed.ranks.base import DIFFERENT_CALLS, DIFFERENT_VALUES, Call, Comm, check_group, check_peer, options
+from flowedu.distributed.mpi.watch import CLOSING, CollectiveEdge, MessageEdge, Wait, Watch
+from flowedu.distributed.ranks.base import (
+    DIFFERENT_CALLS,
+    DIFFERENT_VALUES,
+    Call,
+    Comm,
+    check_group,
+    check_peer,
+    options,
+)
 from flowedu.errors import CommError, user_line
 
-SPIN = 400                          # tests before a rank lets others have the processor
+SPIN = 400                          # tests before a rank yields the processor
 LISTEN, PROBE = 0.2, 1.0            # seconds of waiting after which a rank reads probes, and sends one
 TEXT = 512
 NATIVE = set("fdilqbhBHILQ")        # dtype letters that MPI has types for
 
 
 class Group:
-    """Ranks with a communicator of their own. number: collectives this rank has entered; called: the latest's fields;
-    identity: of the value that it moves."""
+    """Ranks with their own communicator.
+
+    Attributes:
+        number: the number of collectives that this rank has entered.
+        called: the fields of the latest call.
+        identity: the identity of the value that it moves.
+    """
 
     __slots__ = ("comm", "ranks", "key", "k", "me", "pairwise", "number", "called", "identity")
 
     def __init__(self, ranks: tuple[int, ...], rank: int, comm=None, key: tuple[int, ...] | None = None):
-        self.comm, self.ranks, self.k, self.me = comm, ranks, len(ranks), ranks.index(rank)
+        self.comm, self.ranks = comm, ranks
+        self.k, self.me = len(ranks), ranks.index(rank)
         self.key = key or ranks                              # by which ranks speak of it
         self.pairwise = self.k in (2, 4, 8)
         self.number, self.called, self.identity = 0, None, 0
@@ -43,12 +57,12 @@ class Group:
 
 
 def flat(a: np.ndarray) -> np.ndarray:
-    """The bytes of a contiguous array."""
+    """Return the bytes of a contiguous array."""
     return a if a.dtype.char in NATIVE else a.reshape(-1).view(np.uint8)
 
 
 class Messages(Comm):
-    """The part of this process's Comm that waits, groups ranks, compares calls and sends messages."""
+    """The part of the communicator that waits, forms groups, compares calls, and sends messages."""
 
     def __init__(self, MPI):
         world = MPI.COMM_WORLD
@@ -67,8 +81,9 @@ class Messages(Comm):
 
     # ---- waiting
     def _wait(self, test, about, near: bool = False) -> None:
-        """Poll `test` until it is true. about: the group whose latest call this is, or a Wait; near: all
-        ranks have arrived.
+        """Poll `test` until it is true.
+
+        about: the group whose latest call this is, or a Wait. near: all ranks have arrived.
         """
         for _ in range(SPIN):
             if test():
@@ -84,7 +99,8 @@ class Messages(Comm):
         watch = self.watch
         watch.begin(about if isinstance(about, Wait) else self._about(about))
         start = time.monotonic()
-        nap, listen, probe, notice = 2e-5, LISTEN, PROBE, options.notice
+        nap, listen = 2e-5, LISTEN
+        probe, notice = PROBE, options.notice
         try:
             while not test():
                 spent = time.monotonic() - start
@@ -99,8 +115,8 @@ class Messages(Comm):
                     probe = spent + PROBE
                 if spent >= notice and watch.missing:
                     ranks = ", ".join(map(str, watch.missing))
-                    print(f"rank {self.rank} has waited {spent:.0f} s in {watch.wait.text.removeprefix('waits in ')} "
-                          f"for ranks {ranks}",
+                    print(f"rank {self.rank} has waited {spent:.0f} s in "
+                          f"{watch.wait.text.removeprefix('waits in ')} for ranks {ranks}",
                           file=sys.stderr, flush=True)
                     notice = spent + options.notice
                 if spent >= options.timeout and watch.wait.edges:
@@ -119,7 +135,7 @@ class Messages(Comm):
     def _about(self, g: Group) -> Wait:
         call = g.call()
         others = [r for r in g.ranks if r != self.rank]
-        edge = ("collective", g.key, g.number)
+        edge = CollectiveEdge(g.key, g.number)
         return Wait(f"waits in {call}", dict.fromkeys(others, edge), dict.fromkeys(others, call))
 
     def _progress(self) -> None:
@@ -135,7 +151,10 @@ class Messages(Comm):
         return self._groups.get(ranks) or self._join(ranks)
 
     def _join(self, ranks: tuple[int, ...]) -> Group:
-        """A communicator for these ranks, made by them alone. They first wait for each other, since making it blocks."""
+        """Return a communicator for these ranks, created by them alone.
+
+        They first wait for each other, since creation blocks.
+        """
         MPI, tag = self.MPI, self._tag("group", *ranks)
         g = self._groups[ranks] = Group(ranks, self.rank)
         g.number, g.called = 1, ("new group", "", None, None, "")
@@ -154,11 +173,14 @@ class Messages(Comm):
         return tag
 
     def _call_tag(self, *key) -> int:
-        """The tag of a collective's messages. Ranks that move different values wait, and then compare their calls."""
+        """Return the tag of a collective's messages.
+
+        Ranks that move different values wait, and then compare their calls.
+        """
         return (self._tag(*key) + self.identity) % self._tag_limit
 
     def _agree(self, g: Group) -> None:
-        """Wait until all are here; CommError on all of them when their calls differ."""
+        """Wait until all ranks have arrived. Raise CommError on all of them if their calls differ."""
         h = self._tag(*g.called[:4]) | g.identity << 28
         self._mine[:] = h, -h
         self._wait(g.comm.Iallreduce(self._mine, self._all, self.MPI.MAX).Test, g)
@@ -175,12 +197,13 @@ class Messages(Comm):
                             fix="every rank of a group must make the same calls, in the same order")
 
     def _begin(self, group, kind: str, detail: str, shape, dtype, what: str, first: bool) -> Group:
-        """Enter a collective. first: compare calls before anything moves."""
+        """Enter a collective. With `first`, compare calls before data moves."""
         g = self._groups.get(group) if group is None or type(group) is tuple else None
         if g is None:
             g = self._group(group)
         if self.broken:
-            raise CommError("an earlier collective of this rank failed", fix="end the program: ranks are out of step")
+            raise CommError("an earlier collective of this rank failed",
+                            fix="end the program: ranks are out of step")
         g.number += 1
         g.called, g.identity = (kind, detail, shape, dtype, what), self.identity
         if (first or options.debug) and g.k > 1:
@@ -194,7 +217,8 @@ class Messages(Comm):
         for to, a in sends:
             check_peer(to, self.rank, self.size, "send to")
             copy = np.array(a, order="C")
-            n = watch.posts(to, Call("send", f"to rank {to}", copy.shape, str(copy.dtype), (), what, self.identity))
+            n = watch.posts(to, Call("send", f"to rank {to}", copy.shape, str(copy.dtype), (), what,
+                                     self.identity))
             request = self._letters.Isend(flat(copy), to, self._tag_of(n, copy.shape, copy.dtype))
             self._pending.append((request, copy))
         if not recvs:
@@ -216,7 +240,7 @@ class Messages(Comm):
         text = " and ".join(map(str, calls))
         edges, by = {}, {}
         for (r, _, _), n, call in zip(recvs, numbers, calls):
-            edges.setdefault(r, ("message", n))
+            edges.setdefault(r, MessageEdge(n))
             by.setdefault(r, call)
         self._wait(test, Wait(f"waits in {text}", edges, by))
         return out
@@ -224,11 +248,11 @@ class Messages(Comm):
     def _tag_of(self, number: int, shape: tuple, dtype: np.dtype) -> int:
         return (self._tag(shape, dtype.str) + number * 40503 + self.identity) % self._tag_limit
 
-    # ---- the end
+    # ---- shutdown
     def close(self) -> None:
         """Wait until every rank is done, and report to ranks that wait for this one that it will not come."""
         self._wait(self._setup.Ibarrier().Test, CLOSING)
         self._progress()
         if self._pending:
-            raise CommError(f"rank {self.rank} sent arrays that nobody received", at="", got="; ".join(
+            raise CommError(f"rank {self.rank} sent arrays that were not received", at="", got="; ".join(
                 f"{a.dtype} {a.shape}" for _, a in self._pending), fix="each send needs a recv")

@@ -1,5 +1,8 @@
-"""Ranks of one machine give each other small arrays through memory they share (lanes.pyx): an MPI message would cost more
-than the data. Whether a call goes that way follows from the call alone, so that all its ranks take the same way."""
+"""Small arrays between ranks of one machine, through shared memory (lanes.pyx).
+
+An MPI message would cost more than the data. The call alone determines whether it uses shared memory, so that
+all its ranks decide in the same way.
+"""
 from __future__ import annotations
 
 import numpy as np
@@ -13,7 +16,10 @@ RANKS = 8
 
 
 class Lanes(dict):
-    """{rank: the Lane to it}, of the other ranks of this machine. All ranks of `world` make them together."""
+    """{rank: the Lane to it} for the other ranks of this machine.
+
+    All ranks of `world` create them together.
+    """
 
     def __init__(self, MPI, world):
         here = world.Split_type(MPI.COMM_TYPE_SHARED)
@@ -29,27 +35,34 @@ class Lanes(dict):
                 self[rank] = Lane(*boxes)
 
     def reach(self, g: Group, nbytes: int) -> bool:
-        """Whether arrays of this size go by lanes."""
-        return nbytes <= CAPACITY and 1 < g.k <= RANKS and all(r in self for r in g.ranks if r != g.ranks[g.me])
+        """Return True if arrays of this size use lanes."""
+        return (nbytes <= CAPACITY and 1 < g.k <= RANKS and all(r in self for r in g.ranks
+                                                                if r != g.ranks[g.me]))
 
 
 class Near:
-    """A repeated small call: the data that is the same each time.
+    """The constant data of a repeated small call.
 
-    Attributes: g, called; what, the latest; tag, of the call; steps, (lane, number in the group, whether that
-    is above this rank's, the other's array in either box) for each rank it swaps with.
+    Attributes:
+        g: the group.
+        called: the fields of the call.
+        what: the description of the latest call.
+        tag: the tag of the call.
+        steps: (lane, index in the group, True if that is above this rank, the other's array in either box)
+            for each rank with which this rank exchanges data.
     """
 
     __slots__ = ("g", "called", "what", "tag", "steps")
 
     def __init__(self, lanes: Lanes, g: Group, called: tuple, tag: int, numbers: list[int]):
-        self.g, self.called, self.what, self.tag, self.steps = g, called, called[4], tag, []
+        self.g, self.called, self.what = g, called, called[4]
+        self.tag, self.steps = tag, []
         for i in numbers:
             lane = lanes[g.ranks[i]]
             self.steps.append((lane, i, g.me < i, lane.arrays(*called[2:4])))
 
     def enter(self, comm, what: str) -> None:
-        """Note that this rank makes the call."""
+        """Record that this rank makes the call."""
         g = self.g
         if what is not self.what:
             self.called, self.what = (*self.called[:4], what), what

@@ -1,4 +1,4 @@
-"""MPI: the engine of a process, its start, and its end, which must be the end of all where something went wrong."""
+"""The MPI engine of a process, its start, and its end. If one rank fails, all ranks end."""
 from __future__ import annotations
 
 import atexit
@@ -18,7 +18,7 @@ _PACKAGE = str(Path(__file__).parents[2])
 
 
 class MpiEngine(IdentifyingEngine):
-    """One rank, that of this process."""
+    """One rank, the rank of this process."""
 
     name = "mpi"
 
@@ -41,22 +41,23 @@ class MpiEngine(IdentifyingEngine):
         """End all ranks."""
         sys.stdout.flush()
         sys.stderr.flush()
-        time.sleep(0.3)                                      # or mpiexec may end before it has passed the text on
+        # Otherwise mpiexec may end before it has printed the text.
+        time.sleep(0.3)
         self.MPI.COMM_WORLD.Abort(code)
 
 
 def has_mpi():
-    """mpi4py; CommError where the extra is not installed."""
+    """Return mpi4py. Raise CommError if it is not installed."""
     try:
         import mpi4py
     except ImportError as error:
-        raise CommError("flow.distributed: several processes need mpi4py and an MPI library", got=str(error), at="",
-                        fix=f"{install('mpi')}, or launch with --engine threads") from None
+        raise CommError("flow.distributed: several processes need mpi4py and an MPI library", got=str(error),
+                        at="", fix=f"{install('mpi')}, or launch with --engine threads") from None
     return mpi4py
 
 
 def need_mpi():
-    """mpi4py's MPI, which starts MPI when it is imported; CommError where it cannot."""
+    """Return mpi4py's MPI, whose import starts MPI. Raise CommError if that fails."""
     has_mpi().rc.thread_level = "serialized"
     try:
         from mpi4py import MPI
@@ -67,7 +68,7 @@ def need_mpi():
 
 
 def start() -> MpiEngine:
-    """Connect this process with the others. From then on an uncaught exception ends all of them."""
+    """Connect this process with the others. After that an uncaught exception ends all of them."""
     engine = MpiEngine(need_mpi())
     process = os.getpid()
 
@@ -95,8 +96,10 @@ def report(rank: int, error: BaseException, tb) -> None:
     if isinstance(error, KeyboardInterrupt):
         return
     frames = traceback.TracebackException(type(error), error, tb)
-    if isinstance(error, CommError):                         # which lines of the user's, not how it was found out
-        frames.stack = traceback.StackSummary.from_list([f for f in frames.stack if not f.filename.startswith(_PACKAGE)])
+    # Report the user's lines, without the internal frames.
+    if isinstance(error, CommError):
+        frames.stack = traceback.StackSummary.from_list([f for f in frames.stack
+                                                         if not f.filename.startswith(_PACKAGE)])
     text = "".join(frames.format())
     sys.stderr.write("".join(f"[rank {rank}] {line}\n" for line in text.rstrip().splitlines()))
     sys.stderr.flush()

@@ -13,45 +13,123 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter, deque
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from flowedu.distributed.ranks.base import Call
 from flowedu.errors import CommError, told_line, user_line, user_place
 
 
-class Wait(NamedTuple):
-    """The call in which a rank waits, and the events it waits for by rank: {rank: ("collective", group,
-    number) or ("message", number)}.
+class CollectiveEdge(NamedTuple):
+    """Wait until a rank enters the collective with this number of a group."""
 
-    calls: the call as each of those must make it.
+    group: tuple[int, ...]
+    number: int
+
+
+class MessageEdge(NamedTuple):
+    """Wait until a rank sends the message with this number to the waiting rank."""
+
+    number: int
+
+
+Edge = CollectiveEdge | MessageEdge
+
+
+class Wait(NamedTuple):
+    """The call in which a rank waits, and the events it waits for.
+
+    Attributes:
+        edges: {rank: the event of that rank}.
+        calls: the call as each of those ranks must make it.
     """
 
     text: str
-    edges: dict[int, tuple]
+    edges: dict[int, Edge]
     calls: dict[int, Call]
+
+
+class SentMessage(NamedTuple):
+    """A call of send, and the user's line that made it."""
+
+    call: Call
+    place: tuple | None
+
+
+class Probe(NamedTuple):
+    """A message from a rank that waits to a rank that it waits for.
+
+    Attributes:
+        origin: the rank that sent the probe first.
+        wait: the index of the wait of `origin`.
+        round: the index of the probe of `origin`.
+        path: (rank, text of its wait) of `origin` and of each rank that has forwarded the probe.
+        edge: the event that the last rank of `path` waits for.
+        call: the call that ends this wait, as the receiver must make it.
+    """
+
+    origin: int
+    wait: int
+    round: int
+    path: tuple[tuple[int, str], ...]
+    edge: Edge
+    call: Call
+
+
+class Arrival(NamedTuple):
+    """The reply of a rank that is in the same collective. wait: the index of the wait of the receiver."""
+
+    wait: int
+
+
+def encode(message: Probe | Arrival) -> bytearray:
+    """Return a message as JSON."""
+    fields = message._asdict()
+    if isinstance(message, Probe):
+        fields["edge"] = message.edge._asdict()
+        fields["call"] = message.call._asdict()
+    return bytearray(json.dumps(fields).encode())
+
+
+def decode(data: bytearray) -> Probe | Arrival:
+    """Return the message that `encode` wrote, with tuples in place of JSON's lists."""
+    fields = json.loads(data)
+    if "origin" not in fields:
+        return Arrival(**fields)
+
+    edge, call = fields["edge"], fields["call"]
+    fields["path"] = tuple((rank, text) for rank, text in fields["path"])
+    if "group" in edge:
+        fields["edge"] = CollectiveEdge(tuple(edge["group"]), edge["number"])
+    else:
+        fields["edge"] = MessageEdge(edge["number"])
+    shape = None if call["shape"] is None else tuple(call["shape"])
+    fields["call"] = Call(**{**call, "shape": shape, "group": tuple(call["group"])})
+    return Probe(**fields)
 
 
 CLOSING = Wait("has finished", {}, {})
 
 
 class Watch:
-    """One rank's part in it. `comm`: a communicator for probes alone."""
+    """The deadlock detection of one rank. `comm` is a communicator for probes only."""
 
     def __init__(self, MPI, comm):
         self.MPI, self.comm, self.rank = MPI, comm, comm.rank
-        self.groups: dict = {}                                    # ranks: Group, which knows its latest call
-        self.sent: Counter[int] = Counter()                       # rank: messages sent to it
-        self.letters: dict[int, deque] = {}                       # rank: the latest of them, as calls and user's lines
+        self.groups: dict = {}                                    # {ranks: Group with its latest call}
+        self.sent: Counter[int] = Counter()                       # {rank: number of messages sent to it}
+        self.latest: dict[int, deque[SentMessage]] = {}           # {rank: the latest of these messages}
         self.wait: Wait | None = None
-        self.number = self.round = 0                              # of this wait; of its probes
-        self.here: set[int] = set()                               # ranks that are in the same collective
+        self.number = self.round = 0                              # indices of this wait and of its probes
+        self.here: set[int] = set()                               # ranks in the same collective
         self.seen: set[tuple] = set()
         self.posted: list[tuple] = []
 
     def posts(self, to: int, call: Call) -> int:
-        """Note a message that is sent, and return its number."""
+        """Record a message that is sent, and return its index."""
         self.sent[to] += 1
-        self.letters.setdefault(to, deque(maxlen=16)).append((call, user_place(sys._getframe())))
+        message = SentMessage(call, user_place(sys._getframe()))
+        self.latest.setdefault(to, deque(maxlen=16)).append(message)
         return self.sent[to]
 
     def begin(self, wait: Wait) -> None:
@@ -66,72 +144,97 @@ class Watch:
 
     @property
     def missing(self) -> list[int]:
-        """Whom this rank waits for, as far as it knows."""
+        """Return the ranks that this rank waits for, as far as it knows."""
         return sorted(set(self.wait.edges) - self.here)
 
     # ---- probes
     def probe(self) -> None:
+        """Send a new probe to the ranks that this rank waits for."""
         self.round += 1
-        self._ask({"kind": "probe", "origin": self.rank, "wait": self.number, "round": self.round, "path": []})
+        self._ask(self.rank, self.number, self.round, ())
 
-    def _ask(self, probe: dict) -> None:
-        path = [*probe["path"], [self.rank, self.wait.text]]
+    def _ask(self, origin: int, wait: int, round: int, path: Sequence[tuple[int, str]]) -> None:
+        """Send a probe to the ranks that this rank waits for, and add this rank to its path."""
+        path = (*path, (self.rank, self.wait.text))
         for to, edge in self.wait.edges.items():
-            call = self.wait.calls[to]
-            self._post(to, {**probe, "path": path, "edge": edge, "call": call})
+            self._post(to, Probe(origin, wait, round, path, edge, self.wait.calls[to]))
 
-    def _post(self, to: int, message: dict) -> None:
-        data = bytearray(json.dumps(message).encode())
+    def _post(self, to: int, message: Probe | Arrival) -> None:
+        data = encode(message)
         self.posted = [p for p in self.posted if not p[0].Test()]
         self.posted.append((self.comm.Isend([data, self.MPI.BYTE], to, 0), data))
 
     def poll(self) -> None:
-        """Read what has come. CommError when it proves that this rank, or another, waits in vain."""
+        """Read the messages that have arrived.
+
+        Raise CommError if they prove that this rank, or another, waits forever.
+        """
         status = self.MPI.Status()
         while self.comm.Iprobe(self.MPI.ANY_SOURCE, self.MPI.ANY_TAG, status):
             data = bytearray(status.Get_count(self.MPI.BYTE))
             self.comm.Recv([data, self.MPI.BYTE], status.source, status.tag)
-            message = json.loads(bytes(data))
-            if message["kind"] == "here":
-                if message["wait"] == self.number:
-                    self.here.add(status.source)
-            else:
+            message = decode(data)
+            if isinstance(message, Probe):
                 self._answer(status.source, message)
+            elif message.wait == self.number:
+                self.here.add(status.source)
 
-    def _answer(self, sender: int, m: dict) -> None:
-        theirs = Call(*m["call"])
-        theirs = theirs._replace(shape=None if theirs.shape is None else tuple(theirs.shape))
-        if m["edge"][0] == "collective":
-            group, number = tuple(m["edge"][1]), m["edge"][2]
-            g = self.groups.get(group)
-            entered = 0 if g is None else g.number
-            problem = g.call().find_difference(theirs) if entered == number else ""
-            if problem:
-                self._conclude(problem, m, self.wait.text)
-            if entered >= number and len(m["path"]) == 1:
-                self._post(sender, {"kind": "here", "wait": m["wait"]})
+    def _answer(self, sender: int, probe: Probe) -> None:
+        """Reply to a probe or forward it. Raise CommError if it proves that a rank waits forever."""
+        if isinstance(probe.edge, CollectiveEdge):
+            is_done = self._compare_collective(sender, probe, probe.edge)
         else:
-            entered, number, letters = self.sent[sender], m["edge"][1], self.letters.get(sender, ())
-            back = entered - number
-            sent, place = letters[-1 - back] if 0 <= back < len(letters) else (theirs, None)
-            problem = sent.find_mismatch(theirs, self.rank, sender)
-            if problem:
-                self._conclude(problem, m, f"called {sent}, {told_line(place)}")
-        if entered >= number:
-            return
-        if self.wait.text == CLOSING.text:
-            self._conclude("a rank waits for one that has ended", m, self.wait.text)
-        key = (m["origin"], m["wait"], m["round"])
-        if m["origin"] == self.rank:
-            if m["wait"] == self.number:
-                self._conclude("ranks wait for each other", m, None)
-        elif key not in self.seen:
-            self.seen.add(key)
-            self._ask(m)
+            is_done = self._compare_message(sender, probe, probe.edge)
+        if not is_done:
+            self._forward(probe)
 
-    def _conclude(self, problem: str, m: dict, mine: str | None) -> None:
-        where = dict(m["path"])
-        if mine is not None:
-            where[self.rank] = mine
-        raise CommError(problem, got="\n            ".join(f"rank {r} {where[r]}" for r in sorted(where)), at="",
+    def _compare_collective(self, sender: int, probe: Probe, edge: CollectiveEdge) -> bool:
+        """Return True if this rank has entered the collective. Raise CommError if its call differs."""
+        group = self.groups.get(edge.group)
+        entered = 0 if group is None else group.number
+        if entered == edge.number:
+            problem = group.call().find_difference(probe.call)
+            if problem:
+                self._conclude(problem, probe, self.wait.text)
+
+        is_done = entered >= edge.number
+        if is_done and len(probe.path) == 1:
+            self._post(sender, Arrival(probe.wait))
+        return is_done
+
+    def _compare_message(self, sender: int, probe: Probe, edge: MessageEdge) -> bool:
+        """Return True if this rank has sent the message. Raise CommError if it has another dtype or shape."""
+        later = self.sent[sender] - edge.number                   # messages sent after this one
+        latest = self.latest.get(sender, ())
+        if 0 <= later < len(latest):
+            message = latest[-1 - later]
+            problem = message.call.find_mismatch(probe.call, self.rank, sender)
+            if problem:
+                self._conclude(problem, probe, f"called {message.call}, {told_line(message.place)}")
+        return later >= 0
+
+    def _forward(self, probe: Probe) -> None:
+        """Forward a probe to the ranks that this rank waits for. Raise CommError if none can end the wait."""
+        if self.wait.text == CLOSING.text:
+            self._conclude("a rank waits for one that has ended", probe, self.wait.text)
+        if probe.origin == self.rank:
+            if probe.wait == self.number:
+                self._conclude("ranks wait for each other", probe, None)
+            return
+
+        key = (probe.origin, probe.wait, probe.round)
+        if key not in self.seen:
+            self.seen.add(key)
+            self._ask(probe.origin, probe.wait, probe.round, probe.path)
+
+    def _conclude(self, problem: str, probe: Probe, text: str | None) -> None:
+        """Raise CommError with the waits of a probe's path.
+
+        text: the state of this rank, or None if the path has it.
+        """
+        states = dict(probe.path)
+        if text is not None:
+            states[self.rank] = text
+        lines = [f"rank {r} {states[r]}" for r in sorted(states)]
+        raise CommError(problem, got="\n            ".join(lines), at="",
                         fix="every rank of a group must make the same calls, in the same order")

@@ -15,7 +15,7 @@ from flowedu.core.values.storage import empty as block
 from flowedu.errors import ArgumentError
 
 REDUCTIONS = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
-SMALL = 1 << 16                     # bytes up to which one meeting costs more than the data
+SMALL = 1 << 16                     # bytes up to which a rendezvous costs more than the data
 LARGE = 1 << 18                     # bytes from which an array uses a block of tensor memory
 _perform: Callable | None = None    # distributed/perform.py's, after its first use
 DIFFERENT_CALLS = "collectives of one group differ"
@@ -23,11 +23,13 @@ DIFFERENT_VALUES = "ranks make the same collective call on different global tens
 
 
 class Options:
-    """Timeouts and checks of a rank. Each comes from the environment and can be set.
+    """Timeouts and checks of a rank, from the environment or set by the program.
 
-    Attributes: timeout (FLOWEDU_TIMEOUT, default 600: seconds after which a wait is an error), notice
-    (FLOWEDU_NOTICE, 10: seconds between two messages that name the missing ranks), debug (FLOWEDU_DEBUG_COMM,
-    off: compare calls before each collective also where that costs a message).
+    Attributes:
+        timeout: the seconds after which a wait raises an error (FLOWEDU_TIMEOUT, default 600).
+        notice: the seconds between two messages that name the missing ranks (FLOWEDU_NOTICE, default 10).
+        debug: compare calls before each collective even if that costs a message (FLOWEDU_DEBUG_COMM, default
+            off).
     """
 
     def __init__(self, env: Mapping[str, str] = os.environ):
@@ -40,9 +42,13 @@ options = Options()
 
 
 class Call(NamedTuple):
-    """One rank's call of a collective, as messages name it. All ranks of a group must make the same, `what` aside.
+    """One rank's call of a collective, as messages name it.
 
-    identity: that of the global tensor that is moved (identity.py); 0 for local tensors."""
+    All ranks of a group make the same call, except for `what`.
+
+    Attributes:
+        identity: the identity of the global tensor that is moved (identity.py); 0 for local tensors.
+    """
 
     kind: str
     detail: str
@@ -53,13 +59,14 @@ class Call(NamedTuple):
     identity: int = 0
 
     def find_difference(self, other: Call) -> str:
-        """The problem if two ranks of a group make these calls; empty: they fit."""
+        """Return the problem if two ranks of a group make these calls, or "" if they fit."""
         if self[:4] != other[:4]:
             return DIFFERENT_CALLS
         return DIFFERENT_VALUES if self.identity != other.identity else ""
 
     def find_mismatch(self, received: Call, sender: int, receiver: int) -> str:
-        """The problem if `sender` makes this call of send, and `receiver` that of recv; empty: they fit."""
+        """Return the problem if `sender` makes this call of send and `receiver` that of recv, or "" if they fit.
+        """
         if self[2:4] != received[2:4]:
             return f"rank {receiver} expects another array than rank {sender} sent: {self}"
         return DIFFERENT_VALUES if self.identity != received.identity else ""
@@ -75,7 +82,9 @@ class Comm(Simple):
 
     If a rank's calls differ from those of its group, all of them raise CommError.
 
-    Attributes: identity, of the global tensor that this rank is moving; 0: none, or local tensors.
+    Attributes:
+        identity: the identity of the global tensor that this rank is moving; 0 for none, or for local
+            tensors.
     """
 
     identity = 0
@@ -83,33 +92,39 @@ class Comm(Simple):
     @abstractmethod
     def exchange(self, sends: Sequence[tuple[int, np.ndarray]], recvs: Sequence[tuple[int, tuple, np.dtype]],
                  what: str = "") -> list[np.ndarray]:
-        """Send each (to, array), then wait for each (from, shape, dtype). Messages of a pair keep their order; sending
-        never waits, and the arrays may change as soon as this returns."""
+        """Send each (to, array), then wait for each (from, shape, dtype).
+
+        Messages between two ranks keep their order. Sending never waits, and the arrays may change after this
+        call.
+        """
 
     def box(self, route, part: np.ndarray | None, what: str = "", identity: int = 0) -> np.ndarray | None:
         global _perform
         if _perform is None:                                 # querying the rank needs no boxing
             from flowedu.distributed.perform import perform as _perform
         outer = self.identity
-        self.identity = identity or outer                    # a step of a graph has one for all that it moves
+        # a step of a graph has one identity for all its data
+        self.identity = identity or outer
         try:
             return _perform(self, route, part, what)
         finally:
             self.identity = outer
 
     def send(self, to: int, a: np.ndarray, what: str = "") -> None:
-        """Send `a`; does not wait."""
+        """Send `a` without waiting."""
         self.exchange([(to, a)], [], what)
 
     def recv(self, source: int, shape: tuple, dtype, what: str = "") -> np.ndarray:
-        """The next array from `source`, which must have this shape and dtype."""
+        """Return the next array from `source`, which must have this shape and dtype."""
         return self.exchange([], [(source, shape, dtype)], what)[0]
 
     @abstractmethod
     def all_reduce(self, a: np.ndarray, group: Sequence[int] | None = None, op: str = "sum", what: str = "",
                    out: np.ndarray | None = None) -> np.ndarray:
-        """The sum ("max", "min", "prod") of the group's arrays, the same to the last bit on each rank. out: where to put
-        it, contiguous; may be `a`."""
+        """Return the sum ("max", "min", "prod") of the group's arrays, bitwise the same on each rank.
+
+        `out` is a contiguous array for the result, which may be `a`.
+        """
 
     def start_all_reduce(self, a: np.ndarray, what: str = "") -> Callable[[], np.ndarray]:
         """Start the sum of all ranks' `a`, in place, and return a function that waits for it.
@@ -122,46 +137,50 @@ class Comm(Simple):
     @abstractmethod
     def all_gather(self, a: np.ndarray, group: Sequence[int] | None = None, what: str = "",
                    out: np.ndarray | None = None) -> np.ndarray:
-        """The group's arrays, all of one shape, one below the other: (len(group), *a.shape)."""
+        """Return the group's arrays of one shape, stacked: (len(group), *a.shape)."""
 
     @abstractmethod
     def reduce_scatter(self, a: np.ndarray, group: Sequence[int] | None = None, op: str = "sum",
                        what: str = "") -> np.ndarray:
-        """a: (len(group), ...). The sum of the group's a[i], on the i-th rank of the group."""
+        """Return the sum of the group's a[i] on the i-th rank; a has the shape (len(group), ...)."""
 
     @abstractmethod
-    def broadcast(self, a: np.ndarray | None, root: int, group: Sequence[int] | None = None, what: str = "") -> np.ndarray:
+    def broadcast(self, a: np.ndarray | None, root: int, group: Sequence[int] | None = None,
+                  what: str = "") -> np.ndarray:
         """Return the root's array. The arrays of other ranks are ignored."""
 
     @abstractmethod
     def barrier(self, group: Sequence[int] | None = None, what: str = "") -> None:
-        """Wait until every rank of the group is here."""
+        """Wait until every rank of the group has reached this call."""
 
     @abstractmethod
     def all_gather_object(self, obj, group: Sequence[int] | None = None, what: str = "") -> list:
-        """Every rank's `obj`, made of what JSON knows: dict, list, str, number, bool, None (a tuple arrives as a list)."""
+        """Return every rank's `obj`, which consists of JSON types. A tuple arrives as a list."""
 
 
 def check_group(group: Sequence[int] | None, rank: int, size: int) -> tuple[int, ...]:
-    """`group` as a tuple; None: all ranks. ArgumentError where it is no group of this rank."""
+    """Return `group` as a tuple; None is all ranks. Raise ArgumentError if it is not a group of this rank."""
     if group is None:
         return tuple(range(size))
     g = tuple(int(r) for r in group)
     if list(g) != sorted(set(g)) or not g or not 0 <= g[0] <= g[-1] < size or rank not in g:
-        raise ArgumentError("comm: not a group this rank is in", expected=f"different ranks of 0 to {size - 1}, rising, "
-                            f"{rank} among them", got=str(g), fix=f"{tuple(sorted({*g, rank} & set(range(size))))}")
+        raise ArgumentError("comm: not a group this rank is in",
+                            expected=f"different ranks of 0 to {size - 1}, rising, {rank} among them",
+                            got=str(g), fix=f"{tuple(sorted({*g, rank} & set(range(size))))}")
     return g
 
 
 def check_peer(peer: int, rank: int, size: int, verb: str) -> None:
     if not 0 <= peer < size or peer == rank:
-        raise ArgumentError(f"comm: rank {rank} cannot {verb} rank {peer}", expected=f"another rank of 0 to {size - 1}",
+        raise ArgumentError(f"comm: rank {rank} cannot {verb} rank {peer}",
+                            expected=f"another rank of 0 to {size - 1}",
                             got=str(peer), fix="a rank keeps its own data without a message")
 
 
 def reduction(op: str) -> np.ufunc:
     if op not in REDUCTIONS:
-        raise ArgumentError("comm: not a reduction", expected=", ".join(REDUCTIONS), got=repr(op), fix='"sum"')
+        raise ArgumentError("comm: not a reduction", expected=", ".join(REDUCTIONS), got=repr(op),
+                            fix='"sum"')
     return REDUCTIONS[op]
 
 
@@ -180,7 +199,8 @@ def check_out(out: np.ndarray | None, shape: tuple, dtype: np.dtype) -> np.ndarr
     if out is None:
         return empty(shape, dtype)
     if out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous or not out.flags.writeable:
-        raise ArgumentError("comm: the result does not fit into out", expected=f"a contiguous {dtype} array {shape}",
+        raise ArgumentError("comm: the result does not fit into out",
+                            expected=f"a contiguous {dtype} array {shape}",
                             got=f"{out.dtype} {out.shape}", fix="leave out away")
     return out
 
@@ -195,4 +215,5 @@ def check_root(a: np.ndarray | None, root: int, rank: int, call: Call) -> None:
     if root not in call.group or rank == root and a is None:
         lacks = "has no array" if root in call.group else "is not in the group"
         raise ArgumentError(f"comm.broadcast: rank {root} {lacks}",
-                            expected="the root, one of the group, passes an array", got=str(call), fix="root=group[0]")
+                            expected="the root, one of the group, passes an array", got=str(call),
+                            fix="root=group[0]")

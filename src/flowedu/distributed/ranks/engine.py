@@ -1,4 +1,4 @@
-"""Which engine a process has: MPI's, or virtual devices."""
+"""The engine of a process: MPI's, or virtual devices."""
 from __future__ import annotations
 
 import os
@@ -10,7 +10,7 @@ from flowedu.errors import CommError
 
 
 def launched() -> bool:
-    """Whether this process is one of several that mpiexec started. CommError where a launcher of another kind did."""
+    """Return True if mpiexec started this process as one of several. Raise CommError for another launcher."""
     for name in ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE"):
         if int(os.environ.get(name) or 1) > 1:
             return True
@@ -23,7 +23,7 @@ def launched() -> bool:
 
 
 def start(devices: Callable[[], int]) -> Engine:
-    """The engine of this process: MPI's where mpiexec started it, otherwise so many virtual devices."""
+    """Return the engine of this process: MPI's if mpiexec started it, else one of virtual devices."""
     if launched():
         from flowedu.distributed.mpi.process import start  # which imports mpi4py
         return start()

@@ -1,7 +1,7 @@
-"""Where the threads of a world meet, and how a meeting that cannot happen is noticed at once.
+"""The rendezvous of the threads of a world, and immediate detection of deadlocks.
 
-A rank that waits needs *all* of the ranks it waits for. So it waits in vain exactly when one of them has ended, or when
-following "waits for" from rank to rank leads back to it. Both are checked whenever a rank starts to wait or ends.
+A rank that waits needs *all* ranks it waits for. So it waits forever exactly if one of them has ended, or if
+the chain of waiting ranks leads back to it. Both are checked whenever a rank starts to wait or ends.
 """
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Meeting:
 
 
 class Letter:
-    """A rank waits for a message of another."""
+    """The wait of a rank for a message."""
 
     def __init__(self, call: Call, source: int):
         self.call, self.needs, self.done = call, {source}, False
@@ -35,7 +35,8 @@ class Letter:
 class World:
     """The rendezvous of `size` ranks.
 
-    `state[r]`: None while rank r works, else the call it waits for, or how it ended.
+    Attributes:
+        state: state[r] is None while rank r runs, else the call it waits for, or the way it ended.
     """
 
     def __init__(self, size: int):
@@ -54,8 +55,10 @@ class World:
 
     # ---- meeting
     def meet(self, rank: int, call: Call, given=None, finish: Callable[[dict], object] | None = None):
-        """Wait until every rank of the group has come with the same call, and return the result: what
-        `finish({rank: what it brought})` returned, which the last to come runs while the others wait."""
+        """Wait until every rank of the group has arrived with the same call, and return the result.
+
+        The last rank computes it as `finish({rank: contribution})` while the others wait.
+        """
         with self.lock:
             self._alive()
             m = self.meetings.get(call.group)
@@ -90,7 +93,7 @@ class World:
         return m.result
 
     def post(self, rank: int, to: int, call: Call, a) -> None:
-        """Leave a message for `to`."""
+        """Leave a message for rank `to`."""
         with self.lock:
             self._alive()
             self.mail.setdefault((rank, to), deque()).append((call, a, user_place(sys._getframe())))
@@ -100,7 +103,7 @@ class World:
                 self._release(to)
 
     def take(self, rank: int, source: int, call: Call):
-        """The oldest message of `source` to this rank, waiting for it if need be."""
+        """Return the oldest message of `source` to this rank, waiting if necessary."""
         with self.lock:
             self._alive()
             box = self.mail.setdefault((source, rank), deque())
@@ -110,7 +113,8 @@ class World:
             problem = sent.find_mismatch(call, source, rank)
             if problem:
                 lines = {source: f"called {sent}, {told_line(place)}", rank: f"called {call}{self._at(rank)}"}
-                self._fail(problem, None, "\n            ".join(f"rank {r} {lines[r]}" for r in sorted(lines)))
+                self._fail(problem, None, "\n            ".join(f"rank {r} {lines[r]}"
+                                                                for r in sorted(lines)))
         return a
 
     # ---- waiting
@@ -120,10 +124,11 @@ class World:
 
     def _error(self) -> CommError:
         problem, who = self.failure
-        return CommError(problem, got=who, at="", fix="every rank of a group must make the same calls, in the same order")
+        return CommError(problem, got=who, at="",
+                         fix="every rank of a group must make the same calls, in the same order")
 
     def _release(self, rank: int) -> None:
-        """A rank that waited goes on."""
+        """Let a waiting rank continue."""
         self.state[rank] = None
         self.bells[rank].notify()
 
@@ -133,19 +138,21 @@ class World:
         self._check(rank)
         start = time.monotonic()
         while not wait.done:
-            if not self.bells[rank].wait(min(options.notice, options.timeout)) and not wait.done and self.failure is None:
+            if (not self.bells[rank].wait(min(options.notice, options.timeout)) and not wait.done
+                and self.failure is None):
                 spent = time.monotonic() - start
                 missing = ", ".join(map(str, sorted(wait.needs)))
                 if spent >= options.timeout:
-                    self._fail(f"rank {rank} has waited {spent:.0f} s for ranks {missing} (FLOWEDU_TIMEOUT)", None)
-                print(f"rank {rank} has waited {spent:.0f} s in {wait.call} for ranks {missing}{self._at(rank)}",
-                      file=sys.stderr, flush=True)
+                    self._fail(f"rank {rank} has waited {spent:.0f} s for ranks {missing} (FLOWEDU_TIMEOUT)",
+                               None)
+                print(f"rank {rank} has waited {spent:.0f} s in {wait.call} for ranks "
+                      f"{missing}{self._at(rank)}", file=sys.stderr, flush=True)
             if self.failure is not None and not wait.done:
                 raise self._error()
         self.state[rank] = None
 
     def _check(self, rank: int) -> None:
-        """Raise if rank waits in vain: follow who waits for whom."""
+        """Raise an error if the rank waits forever, by following the chain of waiting ranks."""
         todo, seen = [rank], set()
         while todo:
             r = todo.pop()
@@ -160,8 +167,9 @@ class World:
             todo.extend(wait.needs)
 
     def _fail(self, problem: str, m: Meeting | None, who: str = "") -> None:
-        """End all waits (the lock is held). who: the line of each rank, if those of `where` do not show
-        it.
+        """End all waits (the lock is held).
+
+        `who` describes each rank, if the lines of `where` do not show it.
         """
         if self.failure is None:
             self.failure = (problem, who or self.where(m))
@@ -186,14 +194,14 @@ class World:
         return "\n            ".join(lines)
 
     def _at(self, rank: int) -> str:
-        """The user's line that a rank is at."""
+        """Return the user's line at which a rank is."""
         me = self.threads[rank] in (None, threading.get_ident())
         line = user_line(None if me else sys._current_frames().get(self.threads[rank]))
         return f", {line}" if line else ""
 
     # ---- the end of a rank
     def told(self) -> bool:
-        """Whether the user knows of the failure; from now on, yes."""
+        """Return True if the failure has been reported, and mark it as reported."""
         with self.lock:
             known, self.known = self.known, True
             return known

@@ -1,4 +1,4 @@
-"""The Comm of a program that does the work of all ranks: as if each of them passed what it passes."""
+"""Communicator of a program that does the work of all ranks, as if each rank passed the same values."""
 from __future__ import annotations
 
 import json
@@ -10,7 +10,7 @@ from flowedu.errors import CommError
 
 
 class Mirror(Comm):
-    """Rank 0 of `size` ranks that all do the same."""
+    """Rank 0 of `size` ranks that all make the same calls."""
 
     rank = 0
 
@@ -21,8 +21,9 @@ class Mirror(Comm):
         return len(check_group(group, 0, self.size))
 
     def exchange(self, sends, recvs, what=""):
-        raise CommError(f"{what or 'exchange'}: this program does the work of all {self.size} ranks, so no rank waits for "
-                        "another's message", expected="a program that is one rank", got="virtual devices",
+        raise CommError(f"{what or 'exchange'}: this program does the work of all {self.size} ranks, so no "
+                        f"rank waits for another's message", expected="a program that is one rank",
+                        got="virtual devices",
                         fix="flow.distributed.spawn(fn, 2), or python -m flowedu.distributed.launch")
 
     def all_reduce(self, a, group=None, op="sum", what="", out=None):

@@ -26,12 +26,12 @@ BLOCK = 1 << 15                     # elements worked on at a time, so that they
 
 
 def _share(n: int, k: int, i: int) -> tuple[int, int]:
-    """The i-th of k balanced parts of range(n)."""
+    """Return the i-th of k balanced parts of range(n)."""
     return n * i // k, n * (i + 1) // k
 
 
 def _reduce(f: np.ufunc, arrays: list[np.ndarray], outs: list[np.ndarray], lo: int, hi: int) -> None:
-    """outs[...][lo:hi] = the reduction of arrays[...][lo:hi], in the order of ranks; all flat."""
+    """Reduce arrays[...][lo:hi] in rank order into outs[...][lo:hi]; all arrays are flat."""
     for a in range(lo, hi, BLOCK):
         b = min(hi, a + BLOCK)
         first = outs[0][a:b]
@@ -43,17 +43,18 @@ def _reduce(f: np.ufunc, arrays: list[np.ndarray], outs: list[np.ndarray], lo: i
 
 
 class ThreadComm(Comm):
-    """Comm of a rank of `world`."""
+    """The communicator of a rank of `world`."""
 
     def __init__(self, world: World, rank: int):
         self.world, self.rank, self.size = world, rank, world.size
 
     def _call(self, kind: str, group, detail: str = "", a: np.ndarray | None = None, what: str = "") -> Call:
         group = check_group(group, self.rank, self.size)
-        return Call(kind, detail, *((None, None) if a is None else (a.shape, str(a.dtype))), group, what, self.identity)
+        return Call(kind, detail, *((None, None) if a is None else (a.shape, str(a.dtype))), group, what,
+                    self.identity)
 
     def _end(self, call: Call) -> None:
-        """Nobody goes on, and changes its arrays, before all have read them."""
+        """Wait until all ranks have read the arrays, before any rank continues and changes its own."""
         self.world.meet(self.rank, call._replace(kind="end of " + call.kind))
 
     def exchange(self, sends, recvs, what=""):
@@ -64,7 +65,8 @@ class ThreadComm(Comm):
         out = []
         for source, shape, dtype in recvs:
             check_peer(source, self.rank, self.size, "receive from")
-            call = Call("recv", f"from rank {source}", tuple(shape), str(np.dtype(dtype)), (), what, self.identity)
+            call = Call("recv", f"from rank {source}", tuple(shape), str(np.dtype(dtype)), (), what,
+                        self.identity)
             out.append(self.world.take(self.rank, source, call))
         return out
 

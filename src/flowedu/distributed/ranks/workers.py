@@ -1,4 +1,5 @@
-"""A thread for each rank: the engine of virtual devices, and that of a thread of flow.distributed.spawn."""
+"""One thread per rank: the engine of virtual devices, and the engine of a thread of flow.distributed.spawn.
+"""
 from __future__ import annotations
 
 import ctypes
@@ -13,11 +14,11 @@ from flowedu.distributed.ranks.meet import World
 from flowedu.distributed.ranks.threads import ThreadComm
 from flowedu.errors import CommError
 
-GRACE = 1.0             # seconds that ranks have, once one has failed, to notice at their next meeting
+GRACE = 1.0             # seconds after a failure in which other ranks reach their next rendezvous
 
 
 class Ended(SystemExit):
-    """Raised in a rank that still computes when another has failed."""
+    """The exception that ends a running rank after another one failed."""
 
 
 def _serve(queue: SimpleQueue) -> None:
@@ -41,7 +42,10 @@ class Workers:
             q.put(None)
 
     def run(self, world: World, programs: Mapping[int, Callable[[], object]]) -> dict[int, object]:
-        """Run `programs[rank]()`, each on its thread. Once one raises, the others end, and its error is raised here."""
+        """Run `programs[rank]()`, each on its thread.
+
+        Once one raises, the others end, and its error is raised here.
+        """
         world.reset()
         for rank in set(range(world.size)) - set(programs):
             world.state[rank] = "has nothing to do"
@@ -55,8 +59,10 @@ class Workers:
                     results[rank] = program()
                 except BaseException as e:
                     error = errors[rank] = e
-                world.end(rank, error)
-                ended.put(rank)
+                try:
+                    world.end(rank, error)
+                finally:                                     # without memory, `end` may fail, too
+                    ended.put(rank)
             return work
 
         for rank, program in programs.items():
@@ -74,7 +80,8 @@ class Workers:
             raise _first(errors, world.size)
         return results
 
-    def _stop(self, world: World, left: set[int], ended: SimpleQueue, error: BaseException | None = None) -> None:
+    def _stop(self, world: World, left: set[int], ended: SimpleQueue,
+              error: BaseException | None = None) -> None:
         """End the remaining ranks: waiting ones at once, computing ones after a moment."""
         if error is not None:
             world.stop(f"{type(error).__name__} in the thread that started the ranks")
@@ -84,7 +91,7 @@ class Workers:
                 left.discard(ended.get(timeout=max(0.01, limit - time.monotonic())))
             except Exception:                                # _queue.Empty
                 if asked:
-                    return                                   # in C code that does not come back: left behind
+                    return                                   # in C code that does not return: abandoned
                 asked, limit = True, time.monotonic() + 2 * GRACE
                 for rank in left:
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.threads[rank].ident),
@@ -101,14 +108,18 @@ def _first(errors: dict[int, BaseException], size: int) -> BaseException:
 
 
 class VirtualEngine(Engine):
-    """All ranks are this thread's: virtual devices."""
+    """The engine of virtual devices: all ranks belong to this thread."""
 
     name = "virtual"
 
     def __init__(self, k: int):
         self.size, self.owned, self.local_size = k, tuple(range(k)), 1
-        self.world = World(k)
-        self.comms = [ThreadComm(self.world, r) for r in range(k)]
+        self._forget_threads()
+
+    def _forget_threads(self) -> None:
+        """Replace the world and its locks, which a lost thread may hold, and let `run` start new threads."""
+        self.world = World(self.size)
+        self.comms = [ThreadComm(self.world, r) for r in range(self.size)]
         self.workers: Workers | None = None
 
     def comm(self, rank: int) -> Comm:
@@ -117,23 +128,24 @@ class VirtualEngine(Engine):
     def run(self, programs):
         if len(programs) == 1 and self.size == 1:
             return super().run(programs)
+        # a child process after os.fork
+        if self.workers is not None and not self.workers.threads[0].is_alive():
+            self._forget_threads()
         if self.workers is None:
             self.workers = Workers(self.size)
         try:
-            return self.workers.run(self.world, {r: _bound(p, self.comms[r]) for r, p in programs.items()})
+            return self.workers.run(self.world, {r: _bind(p, self.comms[r]) for r, p in programs.items()})
         except BaseException:
-            self.workers = None                              # one of them may be lost
-            self.world = World(self.size)
-            self.comms = [ThreadComm(self.world, r) for r in range(self.size)]
+            self._forget_threads()
             raise
 
 
-def _bound(program: Callable, comm: Comm) -> Callable[[], object]:
+def _bind(program: Callable, comm: Comm) -> Callable[[], object]:
     return lambda: program(comm)
 
 
 class ThreadEngine(IdentifyingEngine):
-    """One rank, that of this thread."""
+    """The engine of a thread that is one rank."""
 
     name = "threads"
 
