@@ -1,46 +1,84 @@
-"""flow.advanced: explicit operations on each device of a placement. Lists have one blob per device."""
+"""Operations of flow.advanced: copies, sums, splits, and concatenations over devices.
+
+Lists of blobs have one blob per device of the current placement.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from flowedu.core.layers.context import current
+from flowedu.core.ops.concat import concat
+from flowedu.core.ops.concat import slice as slice_op
+from flowedu.core.ops.elementwise import add
+from flowedu.core.ops.view import identity
 from flowedu.core.values.place import bounds
 from flowedu.errors import CheckError, ShapeError
 from flowedu.oneflow04.axes import normal_axis
 from flowedu.oneflow04.job.scope import placement
-from flowedu.ops import REGISTRY
 from flowedu.ops.front import front
 
 
 def distribute_clone(x, name: str | None = None) -> list:
-    """x, once for each device."""
+    """Return a copy of `x` for each device.
+
+    Args:
+        x: a blob.
+
+    Returns: a list with one blob per device.
+    """
     return _clone(x, _devices(), name=name)
 
 
 def distribute_add(xs: Sequence, name: str | None = None):
-    """The sum of a list of blobs of one shape."""
-    return _add(_one_each("distribute_add", xs), name=name)
+    """Return the sum of the blobs of a list.
+
+    Args:
+        xs: a list with one blob per device, all of one shape.
+    """
+    return _add(_check_one_per_device("distribute_add", xs), name=name)
 
 
 def distribute_split(x, axis: int = 0, name: str | None = None) -> list:
-    """x cut along `axis`; of n elements on k devices the first n mod k devices get one more."""
+    """Split `x` along an axis into one part per device.
+
+    Args:
+        x: a blob with at least as many elements along `axis` as there are devices.
+        axis: the axis to split.
+
+    Returns: a list of blobs. With n elements on k devices, the first n mod k parts have one element more.
+
+    Raises:
+        ShapeError: the axis is shorter than the number of devices.
+    """
     k, a = _devices(), normal_axis(axis, len(x.shape), "distribute_split")
     if x.shape[a] < k:
-        raise ShapeError("distribute_split: the axis is shorter than the number of devices", expected=f"{k} or more",
+        raise ShapeError("distribute_split: the axis is shorter than the number of devices",
+                         expected=f"{k} or more",
                          got=f"axis {a} of {x.shape}", fix="split another axis, or use fewer devices")
     return _split(x, a, k, name=name)
 
 
 def distribute_concat(xs: Sequence, axis: int = 0, name: str | None = None):
-    """The blobs of a list side by side along `axis`."""
-    xs = _one_each("distribute_concat", xs)
+    """Concatenate the blobs of a list along `axis`.
+
+    Args:
+        xs: a list with one blob per device; all axes except `axis` agree.
+        axis: the axis to concatenate along.
+    """
+    xs = _check_one_per_device("distribute_concat", xs)
     return _concat(xs, normal_axis(axis, len(xs[0].shape), "distribute_concat"), name=name)
 
 
 def distribute_map(xs, f: Callable, axis: int = 0):
-    """f on each device's part of xs (a blob, or several), the results joined again along `axis`.
+    """Call `f` on the part of `xs` on each device and concatenate the results.
 
-    f is called once for each device, in a placement of that device alone, and returns a blob or a tuple of blobs.
+    Args:
+        xs: a blob, or a list of blobs. Each is split along `axis`.
+        f: a function of one part of each blob. It is called once per device, in a placement of that device
+            alone, and returns a blob or a tuple of blobs.
+        axis: the axis along which inputs are split and results are concatenated.
+
+    Returns: a blob, or a tuple of blobs if `f` returned tuples.
     """
     xs = xs if isinstance(xs, (list, tuple)) else [xs]
     results, plain = [], True
@@ -55,14 +93,14 @@ def distribute_map(xs, f: Callable, axis: int = 0):
 
 @front("DistributeClone")
 def _clone(x, k):
-    return [REGISTRY["identity"](x) for _ in range(k)]
+    return [identity(x) for _ in range(k)]
 
 
 @front("DistributeAdd")
 def _add(xs):
-    total = REGISTRY["identity"](xs[0])
+    total = identity(xs[0])
     for x in xs[1:]:
-        total = REGISTRY["add"](total, x)
+        total = add(total, x)
     return total
 
 
@@ -70,20 +108,20 @@ def _add(xs):
 def _split(x, axis, k):
     whole = [(0, n) for n in x.shape]
     boxes = [[*whole[:axis], cut, *whole[axis + 1:]] for cut in bounds(x.shape[axis], k)]
-    return [REGISTRY["slice"](x, start=tuple(a for a, _ in box), stop=tuple(b for _, b in box), step=(1,) * len(box))
+    return [slice_op(x, start=tuple(a for a, _ in box), stop=tuple(b for _, b in box), step=(1,) * len(box))
             for box in boxes]
 
 
 @front("DistributeConcat")
 def _concat(xs, axis):
-    return REGISTRY["concat"](*xs, axis=axis)
+    return concat(*xs, axis=axis)
 
 
 def _devices() -> int:
     return getattr(current(), "devices", 1)
 
 
-def _one_each(what: str, xs: Sequence) -> list:
+def _check_one_per_device(what: str, xs: Sequence) -> list:
     if not isinstance(xs, (list, tuple)) or len(xs) != _devices():
         raise CheckError(f"{what}: not one blob for each device", expected=f"a list of {_devices()}",
                          got=f"{len(xs)} blobs" if isinstance(xs, (list, tuple)) else repr(xs),
@@ -92,7 +130,7 @@ def _one_each(what: str, xs: Sequence) -> list:
 
 
 def _single_devices() -> list:
-    """A placement for each device of the present one."""
+    """Return one placement for each device of the current placement."""
     context = current()
     if not context.in_job:
         return [placement("cpu", "0:0")]

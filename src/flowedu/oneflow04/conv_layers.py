@@ -1,6 +1,6 @@
-"""flow.layers.* on feature maps: convolutions, prelu, upsampling.
+"""Layers of flow.layers for feature maps: convolutions, prelu, and upsampling.
 
-Also the code shared by all layers: names and activations.
+The module also has the code for names and activations that all layers share.
 """
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from flowedu.oneflow04.variables import get_variable
 from flowedu.ops.padding import conv_ints
 
 
-def named(name: str, part: str, override: str | None = None) -> str:
-    """The name of a layer's variable: "<name>-<part>", unless the user gave one."""
+def variable_name(name: str, part: str, override: str | None = None) -> str:
+    """Return the name of a layer's variable: `override`, or "<name>-<part>"."""
     return override or f"{name}-{part}"
 
 
-def activated(y, activation: Callable | None, name: str, what: str):
-    """activation(y, name="<name>-activation"), or y."""
+def apply_activation(y, activation: Callable | None, name: str, what: str):
+    """Return `activation(y, name="<name>-activation")`, or `y` without an activation."""
     if activation is None:
         return y
     if not callable(activation):
-        raise CheckError(f"{what}: activation is not a function", expected="a function called as f(blob, name=...)",
+        raise CheckError(f"{what}: activation is not a function",
+                         expected="a function called as f(blob, name=...)",
                          got=repr(activation), fix=f"flow.nn.{activation}" if isinstance(activation, str)
                          else "flow.nn.relu")
     if inspect.isfunction(activation):
@@ -35,17 +36,19 @@ def activated(y, activation: Callable | None, name: str, what: str):
         try:
             signature.bind(y, name=name)
         except TypeError:
-            raise CallError(f"{what}: activation takes no name", expected="a function called as f(blob, name=...)",
+            raise CallError(f"{what}: activation takes no name",
+                            expected="a function called as f(blob, name=...)",
                             got=f"{activation.__name__}{signature}",
                             fix="lambda x, name: flow.nn.leaky_relu(x, 0.1, name=name)") from None
     return activation(y, name=f"{name}-activation")
 
 
 def _convolution(axes: int, convolve: Callable) -> Callable:
-    """The layer around conv1d, conv2d or conv3d."""
+    """Make the layer around conv1d, conv2d, or conv3d."""
     what = f"layers.conv{axes}d"
 
-    def layer(inputs, filters: int, kernel_size=1, strides=1, padding="VALID", data_format: str = FORMATS[axes][0],
+    def layer(inputs, filters: int, kernel_size=1, strides=1, padding="VALID",
+              data_format: str = FORMATS[axes][0],
               dilation_rate=None, groups: int = 1, activation: Callable | None = None, use_bias: bool = True,
               kernel_initializer=None, bias_initializer=None, kernel_regularizer=None, bias_regularizer=None,
               trainable: bool = True, name: str = f"Conv{axes}d", weight_name: str | None = None,
@@ -57,33 +60,56 @@ def _convolution(axes: int, convolve: Callable) -> Callable:
         channels = inputs.shape[-1 if last else 1]
         if not isinstance(filters, int) or filters < 1 or min(kernel) < 1:
             raise ArgumentError(f"{what}: filters or kernel_size is below 1", expected="ints above 0",
-                                got=f"filters={filters!r}, kernel_size={kernel_size}", fix=f"{what}(x, 32, 3)")
-        if not isinstance(groups, int) or not 0 < groups <= filters or filters % groups or channels % groups or (
-                last and groups != 1):
-            raise CheckError(f"{what}: groups does not divide the channels", got=f"groups={groups}, filters={filters}, "
-                             f"channels={channels}", expected="filters and channels that groups divides"
-                             + (f" (1 for {layout})" if last else ""), fix=f"groups=1, or {FORMATS[axes][0]} data and "
-                             "channel counts that are multiples of groups")
+                                got=f"filters={filters!r}, kernel_size={kernel_size}",
+                                fix=f"{what}(x, 32, 3)")
+        if not isinstance(groups,
+                          int) or not 0 < groups <= filters or filters % groups or channels % groups or (
+                                  last and groups != 1):
+            raise CheckError(f"{what}: groups does not divide the channels",
+                             got=f"groups={groups}, filters={filters}, channels={channels}",
+                             expected="filters and channels that groups divides"
+                             + (f" (1 for {layout})" if last else ""),
+                             fix=f"groups=1, or {FORMATS[axes][0]} data and channel counts that are "
+                             f"multiples of groups")
         shape = (filters, *kernel, channels) if last else (filters, channels // groups, *kernel)
-        weight = get_variable(named(name, "weight", weight_name), shape, inputs.dtype,
-                              kernel_initializer or init.xavier_uniform_initializer(layout), kernel_regularizer, trainable,
-                              "weight", reuse=False)
+        weight = get_variable(variable_name(name, "weight", weight_name), shape, inputs.dtype,
+                              kernel_initializer or init.xavier_uniform_initializer(layout),
+                              kernel_regularizer, trainable, "weight", reuse=False)
         y = convolve(inputs, weight, strides, padding, layout, dilation_rate, groups, name=name)
         if use_bias:
-            bias = get_variable(named(name, "bias", bias_name), (filters,), inputs.dtype,
-                                bias_initializer or init.constant_initializer(0), bias_regularizer, trainable, "bias",
-                                reuse=False)
+            bias = get_variable(variable_name(name, "bias", bias_name), (filters,), inputs.dtype,
+                                bias_initializer or init.constant_initializer(0), bias_regularizer,
+                                trainable, "bias", reuse=False)
             y = F.bias_add(y, bias, layout, name=f"{name}-bias_add")
-        return activated(y, activation, name, what)
+        return apply_activation(y, activation, name, what)
 
     sizes = ", ".join("d h w".split()[-axes:])
     layer.__name__ = layer.__qualname__ = f"conv{axes}d"
-    layer.__doc__ = f"""{axes}-d convolution of {FORMATS[axes][0]} or {FORMATS[axes][1]} data with a variable kernel, a bias
-    and an activation.
+    layer.__doc__ = f"""Compute a {axes}-d convolution with a kernel and a bias that are variables.
 
-    Variables: "<name>-weight" (filters, in // groups, {sizes}), channels last (filters, {sizes}, in) with groups=1; and
-    "<name>-bias" (filters,). Initial values: xavier_uniform and zeros. Strides, padding and dilation_rate are those of
-    flow.nn.conv{axes}d. As in OneFlow 0.4.
+    Args:
+        inputs: a blob in the layout `data_format`.
+        filters: the number of output channels.
+        kernel_size: an int, or one per spatial axis.
+        strides: as for flow.nn.conv{axes}d.
+        padding: as for flow.nn.conv{axes}d.
+        data_format: "{FORMATS[axes][0]}" or "{FORMATS[axes][1]}".
+        dilation_rate: as for flow.nn.conv{axes}d; None is 1.
+        groups: the number of groups of channels; 1 for "{FORMATS[axes][1]}".
+        activation: a function called as activation(y, name=...), or None.
+        use_bias: add a bias.
+        kernel_initializer: the initializer of the kernel; None is xavier_uniform.
+        bias_initializer: the initializer of the bias; None is zeros.
+        kernel_regularizer: a regularizer of flow.regularizers, or None.
+        bias_regularizer: a regularizer of flow.regularizers, or None.
+        trainable: False excludes both variables from training.
+        name: the name of the layer.
+        weight_name: the name of the kernel; None is "<name>-weight".
+        bias_name: the name of the bias; None is "<name>-bias".
+
+    Shape:
+        - kernel: (filters, in // groups, {sizes}), or (filters, {sizes}, in) for "{FORMATS[axes][1]}"
+        - bias: (filters,)
     """
     return layer
 
@@ -95,11 +121,20 @@ conv3d = _convolution(3, conv.conv3d)
 
 def prelu(inputs, alpha_initializer=None, alpha_regularizer=None, shared_axes: Sequence[int] | None = None,
           trainable: bool = True, name: str = "PRelu", model_distribute=BROADCAST):
-    """inputs where they are above 0, alpha * inputs elsewhere, with a variable "<name>-alpha" (at first zeros).
+    """Return `inputs` where positive and `alpha * inputs` elsewhere, where alpha is a variable.
 
-    alpha has a number for every place of a sample, shape inputs.shape[1:]; along `shared_axes` (counted as those of inputs:
-    [2, 3] shares it over height and width) it has one for all. model_distribute: how alpha lies on several devices. As in
-    OneFlow 0.4.
+    Args:
+        inputs: a blob of shape (N, ...).
+        alpha_initializer: the initializer of alpha; None is zeros.
+        alpha_regularizer: a regularizer of flow.regularizers, or None.
+        shared_axes: axes of `inputs` along which alpha has size 1. For example, [2, 3] shares the slope over
+            height and width. None shares no axis except the batch.
+        trainable: False excludes alpha from training.
+        name: the name of the layer; the variable is "<name>-alpha".
+        model_distribute: the layout of alpha on several devices.
+
+    Shape:
+        - alpha: inputs.shape[1:], with size 1 along `shared_axes`
     """
     shape, rank = list(inputs.shape[1:]), len(inputs.shape)
     if shared_axes is not None and not isinstance(shared_axes, (list, tuple)):
@@ -107,21 +142,28 @@ def prelu(inputs, alpha_initializer=None, alpha_regularizer=None, shared_axes: S
                          got=repr(shared_axes), fix=f"shared_axes=[{shared_axes}]")
     for axis in shared_axes or ():
         if not isinstance(axis, int) or not 1 <= axis < rank:
-            raise CheckError("layers.prelu: an axis of shared_axes is out of range", expected=f"axes in [1, {rank - 1}]",
+            raise CheckError("layers.prelu: an axis of shared_axes is out of range",
+                             expected=f"axes in [1, {rank - 1}]",
                              got=str(shared_axes), fix="axis 0, the batch, is always shared")
         shape[axis - 1] = 1
-    alpha = get_variable(named(name, "alpha"), shape, inputs.dtype, alpha_initializer or init.constant_initializer(0),
-                         alpha_regularizer, trainable, "alpha", distribute=model_distribute, reuse=False)
+    alpha = get_variable(variable_name(name, "alpha"), shape, inputs.dtype,
+                         alpha_initializer or init.constant_initializer(0), alpha_regularizer, trainable,
+                         "alpha", distribute=model_distribute, reuse=False)
     return maps.prelu(inputs, alpha, name=name)
 
 
-def upsample_2d(x, size: float | Sequence[float] = (2, 2), align_corners: bool = False, data_format: str = "NCHW",
-                interpolation: str = "nearest", name: str = "Upsample2D"):
-    """Images enlarged to int(height * size[0]), int(width * size[1]).
+def upsample_2d(x, size: float | Sequence[float] = (2, 2), align_corners: bool = False,
+                data_format: str = "NCHW", interpolation: str = "nearest", name: str = "Upsample2D"):
+    """Enlarge images to (int(height * size[0]), int(width * size[1])).
 
     Args:
-        size: a factor for both, or two.
-        align_corners: for "bilinear": the middles of the corner pixels stay where they are, instead of their edges.
-        interpolation: "nearest" or "bilinear"; others, and "nearest" with align_corners, are ArgumentErrors.
+        x: a blob of four axes in the layout `data_format`.
+        size: one factor for height and width, or two.
+        align_corners: for "bilinear", align the centers of the corner pixels instead of their outer edges.
+        data_format: "NCHW" or "NHWC".
+        interpolation: "nearest" or "bilinear".
+
+    Raises:
+        ArgumentError: the interpolation is unknown, or "nearest" is combined with align_corners.
     """
     return maps.upsample_2d(x, size, align_corners, data_format, interpolation, name=name)

@@ -1,4 +1,4 @@
-"""flow.experimental: what OneFlow 0.4 had there."""
+"""Names of flow.experimental in OneFlow 0.4."""
 from __future__ import annotations
 
 from contextlib import nullcontext
@@ -15,32 +15,53 @@ from flowedu.oneflow04.shape_ops import slice_update, slice_v2
 from flowedu.oneflow04.unique import indexed_slices_reduce_sum, unique_with_counts
 from flowedu.ops.front import front
 
-logical_slice = slice_v2                       # of the logical value: here every slice is
+logical_slice = slice_v2                       # slices in flowedu always apply to the logical value
 
 
 def logical_slice_assign(x, value, slice_tup_list, name: str | None = None) -> None:
-    """x[start:stop:step, ...] = value, from the end of this run on: x is a variable."""
+    """Store `value` in a slice of a variable at the end of the run: `x[start:stop:step, ...] = value`.
+
+    Args:
+        x: a variable from flow.get_variable.
+        value: a blob with the shape of the slice.
+        slice_tup_list: (start, stop, step) for each axis, each an int or None.
+    """
     assign(x, slice_update(x, value, slice_tup_list), name=name)
 
 
 @front("SquareSum")
 def square_sum(x):
-    """The sum of the squares of all elements: (1,)."""
+    """Return the sum of the squares of all elements.
+
+    Args:
+        x: a blob or tensor.
+
+    Returns: a blob of shape (1,).
+    """
     return reduce_sum.__wrapped__(square.__wrapped__(x))
 
 
 def _config(**hints) -> nullcontext:
-    """Hints for the calls of a block: taken, and without effect. ArgumentError: a hint that OneFlow 0.4 does not have."""
+    """Accept hints for the calls of a block, without effect.
+
+    Args:
+        **hints: pipeline_stage_id_hint, num_pipeline_stages_hint, and checkpointing.
+
+    Raises:
+        ArgumentError: OneFlow 0.4 does not have the hint.
+    """
     known = ("pipeline_stage_id_hint", "num_pipeline_stages_hint", "checkpointing")
     for name in hints:
         if name not in known:
             raise ArgumentError("scope.config: no such attribute of a scope", got=name,
                                 expected=f"one of {', '.join(known)}", fix="leave it out")
-        say_once(f"experimental.scope.config({name})", "a job is one plan, of which the devices run their part")
+        say_once(f"experimental.scope.config({name})",
+                 "a job is one plan, of which the devices run their part")
     return nullcontext()
 
 
-scope = SimpleNamespace(config=_config)        # `with flow.experimental.scope.config(...):` takes hints, which do nothing
+# `with flow.experimental.scope.config(...):` takes hints, which do nothing
+scope = SimpleNamespace(config=_config)
 
-__all__ = ["custom_op_module", "enable_typing_check", "indexed_slices_reduce_sum", "logical_slice", "logical_slice_assign",
-           "name_scope", "scope", "square_sum", "unique_with_counts"]
+__all__ = ["custom_op_module", "enable_typing_check", "indexed_slices_reduce_sum", "logical_slice",
+           "logical_slice_assign", "name_scope", "scope", "square_sum", "unique_with_counts"]

@@ -1,4 +1,4 @@
-"""flow.linalg: matmul (of blobs too, from OneFlow 0.4), and for tensors inverses, systems, norms and factors."""
+"""Linear algebra of flow.linalg: matmul (also of blobs, as in OneFlow 0.4), and tensor functions."""
 from flowedu.tensor.linalg import (
     LinAlgError,
     cholesky,
@@ -38,8 +38,8 @@ from flowedu.tensor.linalg import (
 from flowedu.tensor.linear import matmul
 
 __all__ = [
-    "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "inv_ex",
-    "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power",
-    "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals",
-    "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
+    "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv",
+    "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm",
+    "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_triangular",
+    "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm"
 ]

@@ -1,69 +1,72 @@
 """Written by `make stubs`: do not edit."""
+from collections.abc import Sequence
 from flowedu.core.eager.tensor import Tensor
+from flowedu.core.values.dtype import dtype
 from flowedu.errors import LinAlgError as LinAlgError
 from flowedu.tensor import return_types
+from flowedu.tensor.types import Axes, Number
 from typing import overload
 
-def cholesky(input, *, upper: bool = False) -> Tensor:
-    """The lower triangle L with L @ L.mT = input, of which only that triangle is read; upper: L.mT, of the other one."""
-def cholesky_ex(A, *, upper: bool = False, check_errors: bool = False) -> return_types.linalg_cholesky_ex:
-    """(L, info): as cholesky, but a matrix that is not positive definite gives NaN and, in info, the order of its first leading minor that is not (0: all are), if check_errors does not ask for the error."""
-def cond(A, p=None) -> Tensor:
-    """How much A @ x may turn a relative error into a larger one: norm(A) * norm(inverse), inf of a singular matrix. p: the ord of matrix_norm; None: 2, for which A need not be square."""
-def cross(input, other, dim: int = -1) -> Tensor:
-    """The cross product of vectors of size 3 along dim. (`flow.cross` looks for the first axis of size 3.)"""
-def det(A) -> Tensor: """The determinant of each square matrix."""
-def diagonal(A, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """The diagonals of the last two axes, a view: A[..., i, i + offset]. (`flow.diagonal` takes the first two.)"""
-def eigh(A, UPLO: str = 'L') -> return_types.linalg_eigh:
-    """Return (eigenvalues, eigenvectors as columns) of a symmetric matrix, in ascending order."""
-def eigvalsh(A, UPLO: str = 'L') -> Tensor: """The eigenvalues of a symmetric matrix, the smallest first."""
-def inv(A) -> Tensor: """The inverse of each square matrix."""
-def inv_ex(A, *, check_errors: bool = False) -> return_types.linalg_inv_ex:
-    """Return (inverse, info): like inv, but without an error for singular matrices unless check_errors is True."""
-def lstsq(A, B, rcond: float | None = None, *, driver: str | None = None) -> return_types.linalg_lstsq:
-    """(solution, residuals, rank, singular_values): the X of least |A @ X - B|, and of these the least X, by the pseudo-inverse."""
-def lu(A, *, pivot: bool = True) -> return_types.linalg_lu:
-    """(P, L, U) with A = P @ L @ U: rows in another order, a lower triangle with ones on its diagonal, an upper one."""
-def lu_factor(A, *, pivot: bool = True) -> return_types.linalg_lu_factor: """(LU, pivots), as lu_factor_ex has them."""
-def lu_factor_ex(A, *, pivot: bool = True, check_errors: bool = False) -> return_types.linalg_lu_factor_ex:
+def cholesky(input: Tensor, *, upper: bool = False) -> Tensor: """Return the lower triangle L with L @ L.mT = input."""
+def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> return_types.linalg_cholesky_ex:
+    """Return (L, info) like cholesky, without an error for matrices that are not positive definite."""
+def cond(A: Tensor, p: Number | str | None = None) -> Tensor:
+    """Return the condition number norm(A) * norm(inverse) of each matrix; inf for a singular one."""
+def cross(input: Tensor, other: Tensor, dim: int = -1) -> Tensor: """Return the cross product of vectors of size 3."""
+def det(A: Tensor) -> Tensor: """Return the determinant of each square matrix."""
+def diagonal(A: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Return a view of the diagonals A[..., i, i + offset] of the last two axes."""
+def eigh(A: Tensor, UPLO: str = 'L') -> return_types.linalg_eigh:
+    """Return (eigenvalues, eigenvectors as columns) of symmetric matrices, in ascending order."""
+def eigvalsh(A: Tensor, UPLO: str = 'L') -> Tensor: """Return the eigenvalues of symmetric matrices, in ascending order."""
+def inv(A: Tensor) -> Tensor: """Return the inverse of each square matrix."""
+def inv_ex(A: Tensor, *, check_errors: bool = False) -> return_types.linalg_inv_ex:
+    """Return (inverse, info) like inv, without an error for singular matrices."""
+def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> return_types.linalg_lstsq:
+    """Return the least-squares solution of A @ X = B: (solution, residuals, rank, singular_values)."""
+def lu(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu:
+    """Return (P, L, U) with A = P @ L @ U: permutation, unit lower triangle, upper triangle."""
+def lu_factor(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu_factor:
+    """Return (LU, pivots); see lu_factor_ex."""
+def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> return_types.linalg_lu_factor_ex:
     """Return (LU, pivots, info)."""
-def lu_solve(LU, pivots, B, *, left: bool = True, adjoint: bool = False) -> Tensor:
-    """X with A @ X = B (left=False: X @ A = B; adjoint: of A.mT), of what lu_factor gave for A."""
+def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
+    """Return X with A @ X = B from the result of lu_factor."""
 @overload
-def matmul(input, other) -> Tensor:
-    """The matrix product; vectors are rows on the left and columns on the right, batch axes broadcast."""
+def matmul(input: Tensor, other: Tensor) -> Tensor: """Return the matrix product; batch axes broadcast."""
 @overload
 def matmul(a, b, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, name=None) -> Tensor:
-    """alpha * op(a) @ op(b): equal batch axes, or an n-d a with a matrix b."""
-def matrix_exp(input) -> Tensor: """Return 1 + A + A @ A / 2 + ... of each square matrix A."""
-def matrix_norm(A, ord='fro', dim=..., keepdim: bool = False, *, dtype=None) -> Tensor:
-    """Norms of matrices: "fro"; 1, -1, inf, -inf (largest or smallest sum of columns or rows); 2, -2, "nuc" (the largest and the smallest singular value, and their sum)."""
-def matrix_power(input, n: int) -> Tensor: """x @ x @ ... @ x, n times; of the inverse for a negative n."""
-def matrix_rank(A, tol=None, hermitian: bool = False, *, atol=None, rtol=None) -> Tensor:
+    """Return alpha * op(a) @ op(b), where op transposes the last two axes if the flag is set."""
+def matrix_exp(input: Tensor) -> Tensor: """Return 1 + A + A @ A / 2 + ... of each square matrix A."""
+def matrix_norm(A: Tensor, ord: Number | str = 'fro', dim: Sequence[int] = ..., keepdim: bool = False, *, dtype: dtype | None = None) -> Tensor:
+    """Return the norm of each matrix."""
+def matrix_power(input: Tensor, n: int) -> Tensor:
+    """Return x @ x @ ... @ x, or the power of the inverse for a negative exponent."""
+def matrix_rank(A: Tensor, tol: Tensor | float | None = None, hermitian: bool = False, *, atol: Tensor | float | None = None, rtol: Tensor | float | None = None) -> Tensor:
     """Return the number of singular values above max(atol, rtol * the largest) of each matrix, int64."""
-def multi_dot(tensors) -> Tensor:
-    """The product of two matrices or more, in the order that takes the fewest multiplications."""
-def norm(A, ord=None, dim=None, keepdim: bool = False, *, dtype=None) -> Tensor:
-    """A vector norm, or with two axes (or a matrix and an ord) a matrix norm."""
-def pinv(A, rcond=None, hermitian: bool = False, *, atol=None, rtol=None) -> Tensor:
+def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
+    """Return the product of several matrices, in the order with the fewest multiplications."""
+def norm(A: Tensor, ord: Number | str | None = None, dim: Axes | None = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Tensor:
+    """Return a vector norm, or a matrix norm for two axes (or for a matrix and an ord)."""
+def pinv(A: Tensor, rcond: Tensor | float | None = None, hermitian: bool = False, *, atol: Tensor | float | None = None, rtol: Tensor | float | None = None) -> Tensor:
     """Return the pseudo-inverse of each matrix."""
-def qr(A, mode: str = 'reduced') -> return_types.linalg_qr:
-    """(Q, R) with A = Q @ R, orthonormal columns of Q and an upper triangle R; mode="complete": Q is square; "r": Q is empty."""
-def slogdet(A) -> return_types.linalg_slogdet:
-    """(sign, logabsdet): the determinant is sign * exp(logabsdet), which may be too large or too small for a number."""
-def solve(A, B, *, left: bool = True) -> Tensor: """X with A @ X = B (left=False: X @ A = B); B may be a vector."""
-def solve_triangular(A, B, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
-    """Return X with A @ X = B (left=False: X @ A = B) for a triangular matrix A."""
-def svd(A, full_matrices: bool = True, *, driver: str | None = None) -> return_types.linalg_svd:
-    """(U, S, Vh) with A = U[:, :k] @ diag(S) @ Vh[:k], the largest S first; full_matrices: U and Vh are square."""
-def svdvals(A, *, driver: str | None = None) -> Tensor: """The singular values of each matrix, the largest first."""
-def tensorinv(A, ind: int = 2) -> Tensor: """The inverse of A as a map from its last axes to the first `ind`."""
-def tensorsolve(A, B, dims=None) -> Tensor:
-    """X with tensordot(A, X, X.ndim) = B; dims: axes of A that are moved to its end before."""
-def vander(x, *, N: int | None = None) -> Tensor:
-    """The rows 1, x, x^2, ... of each number, N of them (None: as many as there are numbers)."""
-def vecdot(x, y, *, dim: int = -1) -> Tensor: """The inner products of vectors along an axis."""
-def vector_norm(x, ord=2, dim=None, keepdim: bool = False, *, dtype=None) -> Tensor:
-    """sum(|x|^ord)^(1/ord) over `dim` (None: all); inf and -inf: the largest and smallest; 0: how many are not 0."""
+def qr(A: Tensor, mode: str = 'reduced') -> return_types.linalg_qr:
+    """Return (Q, R) with A = Q @ R, orthonormal columns of Q, and an upper triangle R."""
+def slogdet(A: Tensor) -> return_types.linalg_slogdet:
+    """Return (sign, logabsdet) with determinant sign * exp(logabsdet), which may itself overflow."""
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor: """Return X with A @ X = B."""
+def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
+    """Return X with A @ X = B for a triangular matrix A."""
+def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> return_types.linalg_svd:
+    """Return the singular value decomposition (U, S, Vh) with A = U[:, :k] @ diag(S) @ Vh[:k]."""
+def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
+    """Return the singular values of each matrix, in descending order."""
+def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
+    """Return the inverse of A as a map from its last axes to the first `ind`."""
+def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
+    """Return X with tensordot(A, X, X.ndim) = B."""
+def vander(x: Tensor, *, N: int | None = None) -> Tensor: """Return the rows 1, x, x^2, ... of each number."""
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor: """Return the inner products of vectors along an axis."""
+def vector_norm(x: Tensor, ord: Number = 2, dim: Axes | None = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Tensor:
+    """Return sum(|x|^ord)^(1/ord)."""
 __all__ = ['LinAlgError', 'cholesky', 'cholesky_ex', 'cond', 'cross', 'det', 'diagonal', 'eigh', 'eigvalsh', 'inv', 'inv_ex', 'lstsq', 'lu', 'lu_factor', 'lu_factor_ex', 'lu_solve', 'matmul', 'matrix_exp', 'matrix_norm', 'matrix_power', 'matrix_rank', 'multi_dot', 'norm', 'pinv', 'qr', 'slogdet', 'solve', 'solve_triangular', 'svd', 'svdvals', 'tensorinv', 'tensorsolve', 'vander', 'vecdot', 'vector_norm']

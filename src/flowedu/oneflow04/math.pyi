@@ -1,6 +1,7 @@
 """Written by `make stubs`: do not edit."""
 from collections.abc import Callable, Sequence
 from flowedu.core.eager.tensor import Tensor
+from flowedu.core.ops.define import Op as Op
 from flowedu.core.values import dtype as dt
 from flowedu.core.values.dtype import dtype
 from flowedu.errors import (
@@ -10,138 +11,118 @@ from typing import Any
 
 DIVIDING: set
 REGISTRY: dict
-def abs(x, name=None) -> Tensor: """Elementwise abs."""
-def acos(x, name=None) -> Tensor: """Elementwise acos."""
-def acosh(x, name=None) -> Tensor: """Elementwise acosh."""
-def add(x, y, name=None) -> Tensor: """Elementwise add, broadcasting. x, y: blobs or Python numbers of one dtype."""
-def add_n(inputs: Sequence, name=None) -> Tensor: """The sum of values of one shape."""
-def argmax(x, axis: int = -1, name=None) -> Tensor: """Index of the largest element along `axis`, int32."""
-def asin(x, name=None) -> Tensor: """Elementwise asin."""
-def asinh(x, name=None) -> Tensor: """Elementwise asinh."""
-def atan(x, name=None) -> Tensor: """Elementwise atan."""
-def atan2(x, y, name=None) -> Tensor: """Elementwise atan2, broadcasting. x, y: blobs or Python numbers of one dtype."""
-def atanh(x, name=None) -> Tensor: """Elementwise atanh."""
+def abs(x, name=None) -> Tensor: """Compute abs elementwise."""
+def acos(x, name=None) -> Tensor: """Compute acos elementwise."""
+def acosh(x, name=None) -> Tensor: """Compute acosh elementwise."""
+def add(x, y, name=None) -> Tensor: """Compute add elementwise, with broadcasting."""
+def add_n(inputs: Sequence, name=None) -> Tensor: """Return the sum of blobs."""
+def argmax(x, axis: int = -1, name=None) -> Tensor: """Return the index of the largest element along an axis, as int32."""
+def asin(x, name=None) -> Tensor: """Compute asin elementwise."""
+def asinh(x, name=None) -> Tensor: """Compute asinh elementwise."""
+def atan(x, name=None) -> Tensor: """Compute atan elementwise."""
+def atan2(x, y, name=None) -> Tensor: """Compute atan2 elementwise, with broadcasting."""
+def atanh(x, name=None) -> Tensor: """Compute atanh elementwise."""
 def broadcast_to_compatible_with(x, compatible: Sequence, name=None) -> Tensor:
-    """x repeated so that it has the shape that x and all of `compatible` broadcast to."""
-def ceil(x, name=None) -> Tensor: """Elementwise ceil."""
-def check_number(what: str, value, dtype) -> None:
+    """Broadcast `x` to the shape that `x` and all blobs of `compatible` broadcast to."""
+def ceil(x, name=None) -> Tensor: """Compute ceil elementwise."""
+def check_number(what: str, value: float, dtype: dtype) -> None:
     """Raise a DTypeError if an integer dtype does not have this number (1.5, or 300 for int8)."""
 def clip_by_value(values, min_value=None, max_value=None, name=None) -> Tensor:
-    """Values kept inside [min_value, max_value]; either bound may be None."""
-def cos(x, name=None) -> Tensor: """Elementwise cos."""
-def cosh(x, name=None) -> Tensor: """Elementwise cosh."""
-def divide(x, y, name=None) -> Tensor: """x / y."""
-def equal(x, y, name=None) -> bool: """Elementwise equal, broadcasting. x, y: blobs or Python numbers of one dtype."""
-def erf(x, name=None) -> Tensor: """Elementwise erf."""
-def erfc(x, name=None) -> Tensor: """Elementwise erfc."""
-def exp(x, name=None) -> Tensor: """Elementwise exp."""
-def expm1(x, name=None) -> Tensor: """Elementwise expm1."""
-def floor(x, name=None) -> Tensor: """Elementwise floor."""
-def floordiv(x, y, name=None) -> Tensor:
-    """Elementwise floordiv, broadcasting. x, y: blobs or Python numbers of one dtype."""
-def front(prefix: str, blob_name: str = 'out_0', arrays: bool = False) -> Callable: """Decorator."""
+    """Clip elements to [min_value, max_value]."""
+def cos(x, name=None) -> Tensor: """Compute cos elementwise."""
+def cosh(x, name=None) -> Tensor: """Compute cosh elementwise."""
+def divide(x, y, name=None) -> Tensor: """Compute x / y elementwise, with broadcasting."""
+def equal(x, y, name=None) -> bool: """Compute equal elementwise, with broadcasting."""
+def erf(x, name=None) -> Tensor: """Compute erf elementwise."""
+def erfc(x, name=None) -> Tensor: """Compute erfc elementwise."""
+def exp(x, name=None) -> Tensor: """Compute exp elementwise."""
+def expm1(x, name=None) -> Tensor: """Compute expm1 elementwise."""
+def floor(x, name=None) -> Tensor: """Compute floor elementwise."""
+def floordiv(x, y, name=None) -> Tensor: """Compute floordiv elementwise, with broadcasting."""
+def front(prefix: str, blob_name: str = 'out_0', arrays: bool = False) -> Callable:
+    """Return a decorator that lets a function run in jobs and outside, with an argument `name`."""
 def fused_scale_tril(x, diagonal: int = 0, fill_value: float = 0, scale: float = 1, name=None) -> Tensor:
-    """scale * x in the lower triangle of each matrix, fill_value above the diagonal."""
+    """Return scale * x in the lower triangle of each matrix, and a constant above the diagonal."""
 def fused_scale_tril_softmax_dropout(x, diagonal: int = 0, fill_value: float = 0, scale: float = 1, rate: float = 0.0, noise_shape=None, seed: int | None = None, name: str | None = None) -> Tensor:
-    """dropout(softmax(fused_scale_tril(x, diagonal, fill_value, scale)), rate): the weights of causal attention."""
-def gelu(x, name=None) -> Tensor: """Elementwise gelu."""
-def gelu_grad(x, dy, name=None) -> Tensor: """dy times the slope of gelu at x."""
-def greater(x, y, name=None) -> Tensor: """Elementwise greater, broadcasting. x, y: blobs or Python numbers of one dtype."""
-def greater_equal(x, y, name=None) -> Tensor:
-    """Elementwise greater_equal, broadcasting. x, y: blobs or Python numbers of one dtype."""
+    """Return dropout(softmax(fused_scale_tril(x))), the weights of causal attention."""
+def gelu(x, name=None) -> Tensor: """Compute gelu elementwise."""
+def gelu_grad(x, dy, name=None) -> Tensor: """Return the gradient of gelu."""
+def greater(x, y, name=None) -> Tensor: """Compute greater elementwise, with broadcasting."""
+def greater_equal(x, y, name=None) -> Tensor: """Compute greater_equal elementwise, with broadcasting."""
 def in_top_k(targets, predictions, k: int, name=None) -> Tensor:
-    """int8 (n,): whether class targets[i] is among the k largest of predictions[i]; ties at the border count as inside."""
+    """Check whether the class of each target is among the `k` largest predictions."""
 inf: float
-def l2_normalize(x, axis: int, epsilon: float = 1e-12, name=None) -> Tensor: """x / sqrt(max(sum(x^2, axis), epsilon))."""
-def less(x, y, name=None) -> Tensor: """Elementwise less, broadcasting. x, y: blobs or Python numbers of one dtype."""
-def less_equal(x, y, name=None) -> Tensor:
-    """Elementwise less_equal, broadcasting. x, y: blobs or Python numbers of one dtype."""
-def lgamma(x, name=None) -> Tensor: """Elementwise lgamma."""
-def log(x, name=None) -> Tensor: """Elementwise log."""
-def log1p(x, name=None) -> Tensor: """Elementwise log1p."""
-def log_sigmoid(x, name=None) -> Tensor: """Elementwise log_sigmoid."""
-def logical_and(x, y, name=None) -> Tensor:
-    """Elementwise logical_and, broadcasting. x, y: blobs or Python numbers of one dtype."""
+def l2_normalize(x, axis: int, epsilon: float = 1e-12, name=None) -> Tensor:
+    """Return x / sqrt(max(sum(x^2, axis), epsilon))."""
+def less(x, y, name=None) -> Tensor: """Compute less elementwise, with broadcasting."""
+def less_equal(x, y, name=None) -> Tensor: """Compute less_equal elementwise, with broadcasting."""
+def lgamma(x, name=None) -> Tensor: """Compute lgamma elementwise."""
+def log(x, name=None) -> Tensor: """Compute log elementwise."""
+def log1p(x, name=None) -> Tensor: """Compute log1p elementwise."""
+def log_sigmoid(x, name=None) -> Tensor: """Compute log_sigmoid elementwise."""
+def logical_and(x, y, name=None) -> Tensor: """Compute logical_and elementwise, with broadcasting."""
 def matmul(a, b, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, name=None) -> Tensor:
-    """alpha * op(a) @ op(b): equal batch axes, or an n-d a with a matrix b."""
-def maximum(x, y, name=None) -> Tensor: """Elementwise maximum, broadcasting. x, y: blobs or Python numbers of one dtype."""
-def mean_of(x, axes, keepdims) -> Tensor: """The mean over some axes; nan where there is nothing."""
-def minimum(x, y, name=None) -> Tensor: """Elementwise minimum, broadcasting. x, y: blobs or Python numbers of one dtype."""
-def mod(x, y, name=None) -> Tensor: """Remainder with the sign of the divisor."""
-def multiply(x, y, name=None) -> Tensor:
-    """Elementwise multiply, broadcasting. x, y: blobs or Python numbers of one dtype."""
+    """Return alpha * op(a) @ op(b), where op transposes the last two axes if the flag is set."""
+def maximum(x, y, name=None) -> Tensor: """Compute maximum elementwise, with broadcasting."""
+def mean_of(x, axes, keepdims) -> Tensor: """Return the mean over axes; NaN if there are no elements."""
+def minimum(x, y, name=None) -> Tensor: """Compute minimum elementwise, with broadcasting."""
+def mod(x, y, name=None) -> Tensor: """Compute the remainder of x / y elementwise, with the sign of the divisor."""
+def multiply(x, y, name=None) -> Tensor: """Compute multiply elementwise, with broadcasting."""
 nan: float
-def negative(x, name=None) -> Tensor: """Elementwise negative."""
-def nonzero(name: str, divisor: Any) -> Any:
-    """Return an integer divisor with a check against 0: integers have no infinity as the result of a division by zero."""
-def normal_axis(axis: int, rank: int, what: str) -> int: """`axis` counted from the front."""
-def not_equal(x, y, name=None) -> Tensor:
-    """Elementwise not_equal, broadcasting. x, y: blobs or Python numbers of one dtype."""
-def polyval(coeffs: Sequence[float], x, name=None) -> Tensor: """coeffs[0] * x^(n-1) + ... + coeffs[n-1], elementwise."""
-def pow(x, y, name=None) -> Tensor: """Elementwise pow, broadcasting. x, y: blobs or Python numbers of one dtype."""
-def reciprocal(x, name=None) -> Tensor: """Elementwise reciprocal."""
-def reciprocal_no_nan(x, name=None) -> Tensor: """Elementwise reciprocal_no_nan."""
-def reduce_all(x, axis=None, keepdims=False, name=None) -> Tensor:
-    """reduce_all over `axis` (int, list, or None: all; then without keepdims the shape is (1,))."""
-def reduce_any(x, axis=None, keepdims=False, name=None) -> Tensor:
-    """reduce_any over `axis` (int, list, or None: all; then without keepdims the shape is (1,))."""
-def reduce_euclidean_norm(x, axis=None, keepdims=False, name=None) -> Tensor:
-    """reduce_euclidean_norm over `axis` (int, list, or None: all; then without keepdims the shape is (1,))."""
-def reduce_logsumexp(x, axis=None, keepdims=False, name=None) -> Tensor:
-    """reduce_logsumexp over `axis` (int, list, or None: all; then without keepdims the shape is (1,))."""
-def reduce_max(x, axis=None, keepdims=False, name=None) -> Tensor:
-    """reduce_max over `axis` (int, list, or None: all; then without keepdims the shape is (1,))."""
-def reduce_mean(x, axis=None, keepdims=False, name=None) -> Tensor:
-    """reduce_mean over `axis` (int, list, or None: all; then without keepdims the shape is (1,))."""
-def reduce_min(x, axis=None, keepdims=False, name=None) -> Tensor:
-    """reduce_min over `axis` (int, list, or None: all; then without keepdims the shape is (1,))."""
-def reduce_prod(x, axis=None, keepdims=False, name=None) -> Tensor:
-    """reduce_prod over `axis` (int, list, or None: all; then without keepdims the shape is (1,))."""
-def reduce_std(x, axis=None, keepdims=False, name=None) -> Tensor:
-    """reduce_std over `axis` (int, list, or None: all; then without keepdims the shape is (1,))."""
-def reduce_sum(x, axis=None, keepdims=False, name=None) -> Tensor:
-    """reduce_sum over `axis` (int, list, or None: all; then without keepdims the shape is (1,))."""
-def reduce_variance(x, axis=None, keepdims=False, name=None) -> Tensor:
-    """reduce_variance over `axis` (int, list, or None: all; then without keepdims the shape is (1,))."""
-def reduced_axes(what: str, axis, rank: int) -> tuple[int, ...]: """The axes as a sorted tuple."""
-def relu(x, name=None) -> Tensor: """Elementwise relu."""
-def rint(x, name=None) -> Tensor: """Elementwise rint."""
-def round(x, name=None) -> Tensor: """Elementwise round."""
-def rsqrt(x, name=None) -> Tensor: """Elementwise rsqrt."""
-def scalar(value, dtype: dtype, what: str = 'scalar'):
+def negative(x, name=None) -> Tensor: """Compute negative elementwise."""
+def nonzero(name: str, divisor: Any) -> Tensor: """Return an integer divisor with a check against 0."""
+def normal_axis(axis: int, rank: int, what: str) -> int:
+    """Return `axis` counted from the front, or raise ShapeError if it is not in [-rank, rank)."""
+def not_equal(x, y, name=None) -> Tensor: """Compute not_equal elementwise, with broadcasting."""
+def polyval(coeffs: Sequence[float], x, name=None) -> Tensor:
+    """Evaluate a polynomial elementwise: coeffs[0] * x^(n-1) + ... + coeffs[n-1]."""
+def pow(x, y, name=None) -> Tensor: """Compute pow elementwise, with broadcasting."""
+def reciprocal(x, name=None) -> Tensor: """Compute reciprocal elementwise."""
+def reciprocal_no_nan(x, name=None) -> Tensor: """Compute reciprocal_no_nan elementwise."""
+def reduce_all(x, axis=None, keepdims=False, name=None) -> Tensor: """Compute reduce_all over axes."""
+def reduce_any(x, axis=None, keepdims=False, name=None) -> Tensor: """Compute reduce_any over axes."""
+def reduce_euclidean_norm(x, axis=None, keepdims=False, name=None) -> Tensor: """Compute reduce_euclidean_norm over axes."""
+def reduce_logsumexp(x, axis=None, keepdims=False, name=None) -> Tensor: """Compute reduce_logsumexp over axes."""
+def reduce_max(x, axis=None, keepdims=False, name=None) -> Tensor: """Compute reduce_max over axes."""
+def reduce_mean(x, axis=None, keepdims=False, name=None) -> Tensor: """Compute reduce_mean over axes."""
+def reduce_min(x, axis=None, keepdims=False, name=None) -> Tensor: """Compute reduce_min over axes."""
+def reduce_prod(x, axis=None, keepdims=False, name=None) -> Tensor: """Compute reduce_prod over axes."""
+def reduce_std(x, axis=None, keepdims=False, name=None) -> Tensor: """Compute reduce_std over axes."""
+def reduce_sum(x, axis=None, keepdims=False, name=None) -> Tensor: """Compute reduce_sum over axes."""
+def reduce_variance(x, axis=None, keepdims=False, name=None) -> Tensor: """Compute reduce_variance over axes."""
+def reduced_axes(what: str, axis, rank: int) -> tuple[int, ...]: """Return the axes as a sorted tuple."""
+def relu(x, name=None) -> Tensor: """Compute relu elementwise."""
+def rint(x, name=None) -> Tensor: """Compute rint elementwise."""
+def round(x, name=None) -> Tensor: """Compute round elementwise."""
+def rsqrt(x, name=None) -> Tensor: """Compute rsqrt elementwise."""
+def scalar(value: Any, dtype: dtype, what: str = 'scalar') -> Any:
     """Return a 0-dim tensor (in a graph a constant node), an operand of the op `what`."""
-def sigmoid(x, name=None) -> Tensor: """Elementwise sigmoid."""
-def sigmoid_grad(y, dy, name=None) -> Tensor: """dy times the slope of the sigmoid whose result is y: dy * y * (1 - y)."""
-def sigmoid_v2(x, name=None) -> Tensor: """Elementwise sigmoid."""
-def sign(x, name=None) -> Tensor: """Elementwise sign."""
-def sin(x, name=None) -> Tensor: """Elementwise sin."""
-def sinh(x, name=None) -> Tensor: """Elementwise sinh."""
-def softplus(x, name=None) -> Tensor: """Elementwise softplus."""
-def sqrt(x, name=None) -> Tensor: """Elementwise sqrt."""
-def square(x, name=None) -> Tensor: """Elementwise square."""
-def squared_difference(x, y, name=None) -> Tensor:
-    """Elementwise squared_difference, broadcasting. x, y: blobs or Python numbers of one dtype."""
-def subtract(x, y, name=None) -> Tensor:
-    """Elementwise subtract, broadcasting. x, y: blobs or Python numbers of one dtype."""
-def tan(x, name=None) -> Tensor: """Elementwise tan."""
-def tanh(x, name=None) -> Tensor: """Elementwise tanh."""
-def tanh_v2(x, name=None) -> Tensor: """Elementwise tanh."""
+def sigmoid(x, name=None) -> Tensor: """Compute sigmoid elementwise."""
+def sigmoid_grad(y, dy, name=None) -> Tensor: """Return the gradient of the sigmoid, `dy * y * (1 - y)`."""
+def sigmoid_v2(x, name=None) -> Tensor: """Compute sigmoid elementwise."""
+def sign(x, name=None) -> Tensor: """Compute sign elementwise."""
+def sin(x, name=None) -> Tensor: """Compute sin elementwise."""
+def sinh(x, name=None) -> Tensor: """Compute sinh elementwise."""
+def softplus(x, name=None) -> Tensor: """Compute softplus elementwise."""
+def sqrt(x, name=None) -> Tensor: """Compute sqrt elementwise."""
+def square(x, name=None) -> Tensor: """Compute square elementwise."""
+def squared_difference(x, y, name=None) -> Tensor: """Compute squared_difference elementwise, with broadcasting."""
+def subtract(x, y, name=None) -> Tensor: """Compute subtract elementwise, with broadcasting."""
+def tan(x, name=None) -> Tensor: """Compute tan elementwise."""
+def tanh(x, name=None) -> Tensor: """Compute tanh elementwise."""
+def tanh_v2(x, name=None) -> Tensor: """Compute tanh elementwise."""
 def top_k(input, axis: int = -1, k: int = 1, sorted: bool = True, name=None) -> Tensor:
-    """The positions, int32, of the k largest elements along `axis`, the largest first (whatever `sorted` says); all of them where the axis is shorter than k."""
-def tril(x, diagonal: int = 0, fill_value: float = 0, name=None) -> Tensor:
-    """The lower triangle of each matrix (the last two axes), `fill_value` above the diagonal."""
-def triu(x, diagonal: int = 0, fill_value: float = 0, name=None) -> Tensor:
-    """The upper triangle of each matrix (the last two axes), `fill_value` below the diagonal. (Not in OneFlow 0.4.)"""
-def two_stage_reduce_max(x, axis=None, keepdims=False, name=None) -> Tensor:
-    """reduce_max over `axis` (int, list, or None: all; then without keepdims the shape is (1,))."""
-def two_stage_reduce_min(x, axis=None, keepdims=False, name=None) -> Tensor:
-    """reduce_min over `axis` (int, list, or None: all; then without keepdims the shape is (1,))."""
+    """Return the indices of the `k` largest elements along an axis, as int32."""
+def tril(x, diagonal: int = 0, fill_value: float = 0, name=None) -> Tensor: """Return the lower triangle of each matrix."""
+def triu(x, diagonal: int = 0, fill_value: float = 0, name=None) -> Tensor: """Return the upper triangle of each matrix."""
+def two_stage_reduce_max(x, axis=None, keepdims=False, name=None) -> Tensor: """Compute reduce_max over axes."""
+def two_stage_reduce_min(x, axis=None, keepdims=False, name=None) -> Tensor: """Compute reduce_min over axes."""
 def unsorted_batch_segment_sum(data, segment_ids, num_segments: int, name=None) -> Tensor:
-    """unsorted_segment_sum for each of a batch: segment_ids has data's leading axes, the last of them is summed over."""
+    """Compute unsorted_segment_sum for each element of a batch."""
 def unsorted_segment_sum(data, segment_ids, num_segments: int, axis: int = 0, name=None) -> Tensor:
-    """Sums over parts of `data` along `axis`: part i goes into segment segment_ids[i]."""
+    """Sum parts of `data` by segment: part i along `axis` is added to segment `segment_ids[i]`."""
 def unsorted_segment_sum_like(data, segment_ids, like, axis: int = 0, name=None) -> Tensor:
-    """unsorted_segment_sum with as many segments as `like` has along `axis`."""
-def variance_of(x, axes, keepdims) -> Tensor: """The biased variance."""
-def xdivy(x, y, name=None) -> Tensor: """Elementwise xdivy, broadcasting. x, y: blobs or Python numbers of one dtype."""
-def xlogy(x, y, name=None) -> Tensor: """Elementwise xlogy, broadcasting. x, y: blobs or Python numbers of one dtype."""
+    """Compute unsorted_segment_sum with as many segments as `like` has elements along `axis`."""
+def variance_of(x, axes, keepdims) -> Tensor: """Return the biased variance over axes."""
+def xdivy(x, y, name=None) -> Tensor: """Compute xdivy elementwise, with broadcasting."""
+def xlogy(x, y, name=None) -> Tensor: """Compute xlogy elementwise, with broadcasting."""

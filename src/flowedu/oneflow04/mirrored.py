@@ -1,4 +1,4 @@
-"""Arguments of jobs that devices share out: what OneFlow 0.2 to 0.4 called mirrored.
+"""Definitions of job arguments that have one value per device, called mirrored in OneFlow 0.2 to 0.4.
 
     MirroredTensorDef     tp.ListNumpy      one array per device, each at most this large
     MirroredTensorListDef tp.ListListNumpy  per device a list of arrays, together at most this large
@@ -15,26 +15,39 @@ from flowedu.errors import CheckError, told_value
 
 
 class MirroredTensorDef(ArgBlobDef):
-    """One array per device; each may be smaller than `shape` but has its rank."""
+    """An argument with one array per device.
+
+    Args:
+        shape: the largest shape. An array may be smaller, but has the same rank.
+        dtype: the dtype of the arrays.
+    """
 
     is_dynamic = True
 
     def check(self, value: Any, where: str, devices: int = 1) -> list[np.ndarray]:
         _check_per_device(value, where, devices, f"a list of {devices} {self.dtype.name} array(s) of rank "
-                                                 f"{len(self.shape)}, one per device, each at most {self.shape}")
+                                                 f"{len(self.shape)}, one per device, each at most "
+                          f"{self.shape}")
         return [self._one(v, f"{where}, device {i}") for i, v in enumerate(value)]
 
     def _one(self, value: Any, where: str) -> np.ndarray:
         _check_piece(value, self, where)
         if value.size > prod(self.shape):
             raise CheckError(f"{where}: the array is larger than the placeholder",
-                             expected=f"at most {prod(self.shape)} elements, {self.shape}", got=told_value(value),
-                             fix="the placeholder's shape is the largest a device may get: raise it, or feed less")
+                             expected=f"at most {prod(self.shape)} elements, {self.shape}",
+                             got=told_value(value),
+                             fix="the placeholder's shape is the largest a device may get: raise it, or "
+                             "feed less")
         return cast(value, self, where)
 
 
 class MirroredTensorListDef(ArgBlobDef):
-    """Per device a list of arrays of the rank of `shape`, together at most as large."""
+    """An argument with one list of arrays per device.
+
+    Args:
+        shape: the rank of the arrays, and the largest number of elements of all arrays of a device together.
+        dtype: the dtype of the arrays.
+    """
 
     is_dynamic = True
     is_tensor_list = True
@@ -47,14 +60,16 @@ class MirroredTensorListDef(ArgBlobDef):
     def _one_list(self, value: Any, where: str) -> list[np.ndarray]:
         if type(value) is not list:
             raise CheckError(f"{where}: not a list", expected=f"a list of {self.dtype.name} arrays",
-                             got=told_value(value), fix="one list per device: job([[a, b, c]]) for one device")
+                             got=told_value(value),
+                             fix="one list per device: job([[a, b, c]]) for one device")
         for i, v in enumerate(value):
             _check_piece(v, self, f"{where}, array {i}")
         if sum(v.size for v in value) > prod(self.shape):
             raise CheckError(f"{where}: the arrays are together larger than the placeholder",
                              expected=f"at most {prod(self.shape)} elements, {self.shape}",
                              got=f"{sum(v.size for v in value)} elements in {len(value)} arrays",
-                             fix="the placeholder's shape is the largest a device may get: raise it, or feed less")
+                             fix="the placeholder's shape is the largest a device may get: raise it, or "
+                             "feed less")
         return [cast(v, self, f"{where}, array {i}") for i, v in enumerate(value)]
 
 
@@ -68,14 +83,16 @@ def _check_per_device(value: Any, where: str, devices: int, wanted: str) -> None
 def _check_piece(value: Any, defn: ArgBlobDef, where: str) -> None:
     wanted = f"a {defn.dtype.name} array of rank {len(defn.shape)}"
     if type(value) is not np.ndarray:
-        raise CheckError(f"{where}: not a NumPy array", expected=wanted, got=told_value(value), fix=as_array(value))
+        raise CheckError(f"{where}: not a NumPy array", expected=wanted, got=told_value(value),
+                         fix=advise_conversion(value))
     if value.ndim != len(defn.shape):
         raise CheckError(f"{where}: the rank does not fit", expected=f"{wanted}, at most {defn.shape}",
-                         got=told_value(value), fix="reshape it; sizes may vary from call to call, the rank may not")
+                         got=told_value(value),
+                         fix="reshape it; sizes may vary from call to call, the rank may not")
 
 
-def as_array(value: Any) -> str:
-    """How something becomes a plain array."""
+def advise_conversion(value: Any) -> str:
+    """Return advice for converting a value to a plain array."""
     if isinstance(value, np.ndarray):
         return "np.asarray(x) makes a plain array of it"
     if hasattr(value, "numpy"):

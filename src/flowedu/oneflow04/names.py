@@ -1,14 +1,15 @@
-"""Names with two meanings: a function of OneFlow 0.4 and a newer one of tensors.
+"""Names with two meanings: a function of OneFlow 0.4 and a newer function or module for tensors.
 
 `flow.transpose` takes a blob and a permutation, or a tensor and two axes; `nn.MSELoss(x, y)` is a function of
 OneFlow 0.4, `nn.MSELoss()` a module.
 
-A public name refers to the newer function. It consults this table when a call does not look like its own: the
-first argument is not a tensor, or the others have forms that the newer function does not take alone
-(diagnostics/present.py and diagnostics/function.pyx). The rules are: with a tensor among the arguments, the
-tensor function is called, unless only the older function accepts the call (a keyword or an argument of
-OneFlow 0.4 alone: perm=, axis=, "DESCENDING"). With a blob, or in a job body without a tensor, the older
-function is called. Outside jobs, creation functions (zeros, eye) are those of tensors.
+A public name refers to the newer function. It consults this table if a call does not match the newer
+signature: the
+first argument is not a tensor, or the other arguments have forms that the newer function does not accept
+(diagnostics/present.py and diagnostics/function.pyx). With a tensor among the arguments, the tensor function
+is called, unless only the older function accepts the call (a keyword or an argument of OneFlow 0.4 alone:
+perm=, axis=, "DESCENDING"). With a blob, or in a job body without a tensor, the older function is called.
+Outside jobs, creation functions (zeros, eye) are those of tensors.
 """
 from __future__ import annotations
 
@@ -27,11 +28,15 @@ from flowedu.oneflow04.nn import losses, maps, norms
 
 
 class Older(NamedTuple):
-    """What a name meant in OneFlow 0.4.
+    """The meaning of a name in OneFlow 0.4.
 
-    function; means: f(args), whether a call with a tensor in front is the older function's all the same; sure: types of a
-    second argument with which it is not, of tuples and lists those of ints (None: any type); values, for classes: how many
-    tensors or blobs in front make a call the function's.
+    Attributes:
+        function: the function of OneFlow 0.4.
+        sure: types of a second argument that rule out the older function; for tuples and lists, those of
+            ints. None: any.
+        means: a predicate of the arguments: True if a call with a tensor in front still means the older
+            function.
+        values: for classes, the number of leading tensors or blobs that make a call mean the function.
     """
 
     function: Callable
@@ -41,7 +46,7 @@ class Older(NamedTuple):
 
 
 def _second(*kinds: type) -> Callable[[tuple], bool]:
-    """Whether the second argument is of one of these types."""
+    """Return a predicate: True if the second argument has one of these types."""
     return lambda args: len(args) > 1 and isinstance(args[1], kinds)
 
 
@@ -50,7 +55,8 @@ def _a_word(args) -> bool:
 
 
 def _pairs(args) -> bool:
-    return len(args) > 1 and (not isinstance(args[1], (list, tuple)) or not args[1] or not isinstance(args[1][0], int))
+    return (len(args) > 1 and (not isinstance(args[1], (list, tuple)) or not args[1]
+                               or not isinstance(args[1][0], int)))
 
 
 def _no_sizes(args) -> bool:
@@ -105,9 +111,11 @@ OLDER = {
 
 
 class Choice:
-    """Between the two meanings of one name: `newer`, the tensor function or the module, and `older`.
+    """The choice between the two meanings of a name: `newer`, a tensor function or a module, and `older`.
 
-    Attributes for diagnostics/function.pyx: most, how many positional arguments the newer one takes; sure, see Older.
+    Attributes for diagnostics/function.pyx:
+        most: the number of positional arguments of the newer function.
+        sure: see Older.
     """
 
     def __init__(self, path: str, newer: Callable):
@@ -116,43 +124,47 @@ class Choice:
         parameters = inspect.signature(newer).parameters.values()
         starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
         self.keywords = frozenset(p.name for p in parameters)
-        self.most = 1 << 30 if starred else sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+        self.most = (1 << 30 if starred else sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+                                                 for p in parameters))
 
     def __reduce__(self):
         return Choice, (self.path, self.newer)
 
     def fits(self, args: tuple, kwargs: dict) -> bool:
-        """Whether a call on tensors can be the newer function's."""
+        """Return True if a call on tensors can be a call of the newer function."""
         return kwargs.keys() <= self.keywords and len(args) <= self.most and not self.means(args)
 
     def choose(self, args: tuple, kwargs: dict) -> Callable:
-        """The function that a call means."""
+        """Return the function that a call means."""
         in_job, first = current().in_job, args[0] if args else None
         if type(first) is tuple and first:
             first = first[0]
         if type(first) is not int or in_job:                      # not zeros(2, 3): sizes
             values = [*args, *kwargs.values()]
             values += [y for x in values if isinstance(x, (list, tuple)) for y in x]
-            if any(isinstance(x, BlobDef) for x in values) or in_job and not any(isinstance(x, TensorBase) for x in values):
+            if (any(isinstance(x, BlobDef) for x in values) or in_job
+                and not any(isinstance(x, TensorBase) for x in values)):
                 return self.older
         return self.newer if self.fits(args, kwargs) else self.older
 
     @property
     def text(self) -> str:
-        """The documentation of both."""
+        """The documentation of both functions."""
         if self.values:
             return f"{self.newer.__doc__}\n\n    Called with blobs or tensors it is the function of OneFlow 0.4: " \
                    f"{self.newer.__name__}{inspect.signature(self.older)}."
-        return (f"Of blobs (OneFlow 0.4): {self.older.__doc__}\n\nOf tensors: {self.newer.__name__}"
-                f"{inspect.signature(self.newer)}. {self.newer.__doc__ or ''}")
+        older, newer = (inspect.cleandoc(f.__doc__ or "") for f in (self.older, self.newer))
+        return (f"Of blobs (OneFlow 0.4): {older}\n\n"
+                f"Of tensors: {self.newer.__name__}{inspect.signature(self.newer)}. {newer}")
 
     def constructor(self) -> Callable:
-        """`__new__` of the class that the name stands for: the function answers where the first arguments are values."""
+        """Return a `__new__` for the class, which calls the older function if the first arguments are values.
+        """
         cls, function, count = self.newer, self.older, self.values
         names = tuple(inspect.signature(function).parameters)[:count]
 
         def __new__(kind, *args, **kwargs):
-            if kind is cls:                                       # not one that users derive from it
+            if kind is cls:                                       # not a subclass
                 given = (*args[:count], *(kwargs[n] for n in names[len(args):] if n in kwargs))
                 if len(given) == count and all(isinstance(x, (BlobDef, TensorBase)) for x in given):
                     return function(*args, **kwargs)

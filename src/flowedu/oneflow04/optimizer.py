@@ -1,4 +1,4 @@
-"""flow.optimizer: optimizers, learning-rate schedulers, warm-up, clipping and loss scaling under OneFlow's names."""
+"""Optimizers, learning-rate schedules, warm-up, clipping, and loss scaling of flow.optimizer."""
 from flowedu.oneflow04.optim import warmup
 from flowedu.oneflow04.optim.clipping import grad_clipping
 from flowedu.oneflow04.optim.loss_scale import loss_scale
@@ -28,7 +28,8 @@ from flowedu.oneflow04.optim.schedule import (
     PolynomialScheduler,
 )
 
-__all__ = ["LAMB", "LARS", "SGD", "SGDW", "Adam", "AdamW", "CombinedOptimizer", "CosineScheduler", "CustomScheduler",
-           "ExponentialScheduler", "InverseTimeScheduler", "LazyAdam", "LinearCosineScheduler", "LrScheduler",
-           "NaturalExpScheduler", "Optimizer", "PiecewiseConstantScheduler", "PiecewiseScalingScheduler",
-           "PolynomialSchduler", "PolynomialScheduler", "RMSProp", "grad_clipping", "loss_scale", "warmup"]
+__all__ = ["LAMB", "LARS", "SGD", "SGDW", "Adam", "AdamW", "CombinedOptimizer", "CosineScheduler",
+           "CustomScheduler", "ExponentialScheduler", "InverseTimeScheduler", "LazyAdam",
+           "LinearCosineScheduler", "LrScheduler", "NaturalExpScheduler", "Optimizer",
+           "PiecewiseConstantScheduler", "PiecewiseScalingScheduler", "PolynomialSchduler",
+           "PolynomialScheduler", "RMSProp", "grad_clipping", "loss_scale", "warmup"]

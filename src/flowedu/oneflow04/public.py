@@ -17,7 +17,8 @@ from flowedu.oneflow04.index_ops import (
     batch_gather, dim_gather, gather_nd, one_hot, scatter_nd, tensor_scatter_nd_add, tensor_scatter_nd_update,
     unsorted_batch_segment_sum, unsorted_segment_sum, unsorted_segment_sum_like)
 from flowedu.oneflow04.math import (
-    add as broadcast_add, clip_by_value, divide as broadcast_div, multiply as broadcast_mul, subtract as broadcast_sub)
+    add as broadcast_add, clip_by_value, divide as broadcast_div, multiply as broadcast_mul,
+    subtract as broadcast_sub)
 from flowedu.oneflow04.matrix_ops import range
 from flowedu.oneflow04.pads import (
     constant_pad2d, pad_grad, reflection_pad2d, replication_pad2d, same_padding, zero_pad2d)
@@ -30,9 +31,11 @@ from flowedu.oneflow04 import linalg
 # chapter 3: variables, layers, optimizers
 from flowedu.oneflow04 import layers, losses, optimizer, random, regularizers
 from flowedu.oneflow04.initializers import (
-    constant_initializer, empty_initializer, glorot_normal_initializer, glorot_uniform_initializer, kaiming_initializer,
-    ones_initializer, random_normal_initializer, random_uniform_initializer, truncated_normal, truncated_normal_initializer,
-    variance_scaling_initializer, xavier_normal_initializer, xavier_uniform_initializer, zeros_initializer)
+    constant_initializer, empty_initializer, glorot_normal_initializer, glorot_uniform_initializer,
+    kaiming_initializer, ones_initializer, random_normal_initializer, random_uniform_initializer,
+    truncated_normal, truncated_normal_initializer, variance_scaling_initializer, xavier_normal_initializer,
+    xavier_uniform_initializer, zeros_initializer
+)
 from flowedu.oneflow04.nn.losses import combined_margin_loss, ctc_loss, smooth_l1_loss
 from flowedu.oneflow04.variables import get_variable
 
@@ -57,8 +60,9 @@ from flowedu.oneflow04 import advanced
 from flowedu.oneflow04 import distribute
 from flowedu.oneflow04.distribute import hierarchical_parallel_cast, parallel_cast
 
-# chapter 7: data whose size is known only when it is there
+# chapter 7: data of varying size
 from flowedu.core.buffers import TensorBuffer, TensorList
 from flowedu.oneflow04.buffers import (
-    gen_tensor_buffer, tensor_buffer_to_list_of_tensors, tensor_buffer_to_tensor, tensor_buffer_to_tensor_list,
-    tensor_list_split, tensor_list_to_tensor_buffer, tensor_to_tensor_buffer)
+    gen_tensor_buffer, tensor_buffer_to_list_of_tensors, tensor_buffer_to_tensor,
+    tensor_buffer_to_tensor_list, tensor_list_split, tensor_list_to_tensor_buffer, tensor_to_tensor_buffer
+)

@@ -1,4 +1,4 @@
-"""flow.random: seeds, coin flips, and random values for blobs (OneFlow 0.4).
+"""Seeds, coin flips, and random values for blobs: flow.random of OneFlow 0.4.
 
 Initial values, dropout, and the functions here differ from run to run unless a seed is set; an op with its
 own seed draws the same sequence of values in every run.
@@ -10,16 +10,25 @@ import numpy as np
 from flowedu.core.eager.dispatch import connect
 from flowedu.core.layers.context import current, gen_seed, set_seed
 from flowedu.core.ops.call import current_interpreter
-from flowedu.core.ops.define import REGISTRY as _o
+from flowedu.core.ops.elementwise import less
+from flowedu.core.ops.view import cast
 from flowedu.core.values import dtype as dt
 from flowedu.errors import ArgumentError, CheckError, DTypeError, ShapeError
 from flowedu.ops.front import front
 from flowedu.ops.host import define_host, forget_generators
+from flowedu.ops.index import gather
+from flowedu.ops.order import argsort
+from flowedu.ops.random import random_uniform
 
 
 def seed(value: int | None) -> None:
-    """Make everything random that is made from now on reproducible (None: different every time). Random ops called eagerly
-    start over; a compiled job goes on with the seeds it was made with."""
+    """Seed all later random values.
+
+    Random ops in eager mode start over. A compiled job keeps the seeds with which it was compiled.
+
+    Args:
+        value: an int, or None for different values in every run.
+    """
     set_seed(value)
     forget_generators()
 
@@ -28,14 +37,20 @@ connect(seed=set_seed)                                   # flow.manual_seed seed
 
 
 def seed_of(given: int | None) -> int | None:
-    """The seed of an op that keeps a random state: `given`; else, in a graph, one that is fixed now. Outside graphs None:
-    every call draws one, so that it follows flow.random.seed."""
+    """Return the seed of an op with a random state: `given`, or a new one in a graph.
+
+    Outside graphs it returns None if none is given: each call draws a seed, so that it follows
+    flow.random.seed.
+    """
     return gen_seed() if given is None and current_interpreter() is not None else given
 
 
 def name_once(name: str | None) -> str | None:
-    """`name` for the first op of a job that has it, None (a numbered name) for the next. The names of random ops that
-    keep a state are constants by default, and as in OneFlow a job may have several such ops."""
+    """Return `name` for the first op of a job with this name, and None (a numbered name) for later ones.
+
+    The default names of random ops with a state are constants; as in OneFlow, a job may have several such
+    ops.
+    """
     context = current()
     return None if name and context.full_name(name) in getattr(context, "blobs", ()) else name
 
@@ -45,7 +60,8 @@ def _check(batch_size, probability):
         raise ArgumentError("CoinFlip: batch_size is not a number of coins", expected="an int of 1 or more",
                             got=repr(batch_size), fix="batch_size=32")
     if not 0 <= probability <= 1:
-        raise ArgumentError("CoinFlip: probability is not a probability", expected="0 <= probability <= 1, that of a 1",
+        raise ArgumentError("CoinFlip: probability is not a probability",
+                            expected="0 <= probability <= 1, that of a 1",
                             got=repr(probability), fix="probability=0.5")
 
 
@@ -66,35 +82,48 @@ def _coins(batch_size, probability, seed):
 
 
 def CoinFlip(batch_size: int = 1, seed: int | None = None, probability: float = 0.5, name: str = "CoinFlip"):
-    """int8 (batch_size,): 1 with `probability`, else 0. Which pictures to mirror, say. Others in every run; the same row
-    again for the same seed (default: from flow.random.seed). (OneFlow 0.2 to 0.4)"""
+    """Return random ones and zeros, for example to choose the images to mirror.
+
+    Args:
+        batch_size: the number of values.
+        seed: the seed of the sequence; None derives it from flow.random.seed.
+        probability: the probability of a 1.
+        name: the name of the op.
+
+    Returns: int8 of shape (batch_size,). The values differ in every run.
+    """
     return _coins(batch_size, probability, seed, name=name_once(name))
 
 
 coin_flip = CoinFlip
 
 
-# ---- drawn for a blob
+# ---- random values in the shape of a blob
 @front("Bernoulli")
 def _bernoulli(x, seed, dtype):
     if not x.dtype.is_floating_point:
-        raise DTypeError("random.bernoulli: x does not hold probabilities", expected="float32 or float64", got=x.dtype.name,
-                         fix="flow.cast(x, flow.float32)")
-    drawn = _o["random_uniform"](shape=x.shape, dtype=x.dtype, seed=seed, draw=0)
-    return _o["cast"](_o["less"](drawn, x), dtype=x.dtype if dtype is None else dt.as_dtype(dtype))
+        raise DTypeError("random.bernoulli: x does not hold probabilities", expected="float32 or float64",
+                         got=x.dtype.name, fix="flow.cast(x, flow.float32)")
+    drawn = random_uniform(shape=x.shape, dtype=x.dtype, seed=seed, draw=0)
+    return cast(less(drawn, x), dtype=x.dtype if dtype is None else dt.as_dtype(dtype))
 
 
 def bernoulli(x, seed: int | None = None, dtype=None, name: str | None = "Bernoulli"):
-    """Ones and zeros of x's shape: each is 1 with the probability that x has there. dtype: that of x unless given.
+    """Return ones and zeros that are 1 with the probabilities in `x`.
 
-    The default name is a constant, as in OneFlow 0.4: a job with two of them must name one.
+    Args:
+        x: a blob of probabilities, float32 or float64.
+        seed: the seed; None derives it from flow.random.seed.
+        dtype: the dtype of the result; None takes that of `x`.
+        name: the name of the op. The default is a constant, as in OneFlow 0.4: a job with two such ops must
+            name one.
     """
     return _bernoulli(x, gen_seed() if seed is None else seed, dtype, name=name)
 
 
 def _order(n: int, seed: int):
-    """A random permutation of range(n), int32: the order of n random numbers."""
-    return _o["argsort"](_o["random_uniform"](shape=(n,), dtype=dt.float64, seed=seed, draw=0))
+    """Return a random permutation of range(n) as int32."""
+    return argsort(random_uniform(shape=(n,), dtype=dt.float64, seed=seed, draw=0))
 
 
 def _seed(what: str, seed: int | None, name: str | None) -> int:
@@ -118,19 +147,30 @@ def _indices(value, seed):
 
 
 def generate_random_batch_permutation_indices(value, seed: int | None = None, name: str | None = None):
-    """A random permutation of the positions of value's first axis, int32. A seed asks for a name."""
+    """Return a random permutation of the indices of the first axis, as int32.
+
+    Args:
+        value: a blob with at least one axis.
+        seed: the seed; None derives it from flow.random.seed. A seed requires a `name`.
+    """
     return _indices(value, _seed("random.generate_random_batch_permutation_indices", seed, name), name=name)
 
 
 @front("Shuffle")
-def _shuffled(value, seed):
+def _shuffle_rows(value, seed):
     _check_rows("random.shuffle", value)
-    return _o["gather"](value, _order(value.shape[0], seed), axis=0)
+    return gather(value, _order(value.shape[0], seed), axis=0)
 
 
 def shuffle(value, seed: int | None = None, name: str | None = None):
-    """`value` with the parts along its first axis in random order. A seed asks for a name."""
-    return _shuffled(value, _seed("random.shuffle", seed, name), name=name)
+    """Return `value` with the parts along its first axis in random order.
+
+    Args:
+        value: a blob with at least one axis.
+        seed: the seed; None derives it from flow.random.seed. A seed requires a `name`.
+    """
+    return _shuffle_rows(value, _seed("random.shuffle", seed, name), name=name)
 
 
-__all__ = ["CoinFlip", "bernoulli", "coin_flip", "gen_seed", "generate_random_batch_permutation_indices", "seed", "shuffle"]
+__all__ = ["CoinFlip", "bernoulli", "coin_flip", "gen_seed", "generate_random_batch_permutation_indices",
+           "seed", "shuffle"]

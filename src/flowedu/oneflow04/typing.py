@@ -1,13 +1,13 @@
-"""`import flowedu.typing as tp`: annotations for the parameters and results of job functions.
+"""Annotations for the parameters and results of job functions: `import flowedu.typing as tp`.
 
 | name | returned from a job | as a parameter |
 |---|---|---|
 | `Numpy` | one ndarray | `Numpy.Placeholder(shape, dtype)`: exactly this shape |
-| `ListNumpy` | a list of ndarrays, one per device | `.Placeholder`: the most one device may get |
-| `ListListNumpy` | per device a list of ndarrays | `.Placeholder`: the most one device may get |
+| `ListNumpy` | a list of ndarrays, one per device | `.Placeholder`: the largest shape per device |
+| `ListListNumpy` | per device a list of ndarrays | `.Placeholder`: the largest size per device |
 | `Tuple[..]`, `List[T]`, `Dict[K, T]` | the same containers | `Tuple[placeholder, ...]` |
 | `Bundle[T]` | any nesting of list, tuple, dict over T | - |
-| `Callback[T]` | a function that takes yours, and calls it with a T | - |
+| `Callback[T]` | a function that calls its argument with a T | - |
 
 oneflow04/job/annotation.py reads these annotations.
 """
@@ -38,17 +38,18 @@ class ListNumpy(InputType):
 
 
 class ListListNumpy(InputType):
-    """Per device a list of ndarrays (a tensor list)."""
+    """A list of ndarrays (a tensor list) per device."""
 
     _base = ListOfListOfNumpyDef
 
 
 class Callback(Generic[T]):
-    """`-> Callback[T]`: the job returns a function; give it yours, and it is called with the result, a T."""
+    """Annotation `-> Callback[T]`: the job returns a function that calls its argument with the result, a T.
+    """
 
 
 class Bundle(Generic[T]):
-    """`-> Bundle[T]`: any nesting of list, tuple and dict with leaves of type T."""
+    """Annotation `-> Bundle[T]`: any nesting of list, tuple, and dict with leaves of type T."""
 
 
 LEAVES = (Numpy, ListNumpy, ListListNumpy)

@@ -1,4 +1,4 @@
-"""flow.unittest: base classes of OneFlow's own tests. Python's unittest is imported at the first use."""
+"""Base classes of OneFlow's own tests: flow.unittest. Python's unittest is imported on first use."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,12 +11,13 @@ _unknown, _ = lazy_import(__name__, {})
 
 
 def __getattr__(name: str) -> type:
+    """Return the TestCase class, which is created on first use."""
     if name != "TestCase":
         return _unknown(name)
     import unittest
 
     class TestCase(unittest.TestCase):
-        """Every test starts in a session of its own."""
+        """Base class of tests, each of which starts in a new session."""
 
         def setUp(self) -> None:
             clear_default_session()
@@ -26,11 +27,15 @@ def __getattr__(name: str) -> type:
 
 
 def num_nodes_required(num_nodes: int) -> Callable:
-    """Decorator: notes on a test how many nodes it needs."""
-    def noted(f):
+    """Return a decorator that stores the number of nodes that a test needs.
+
+    Args:
+        num_nodes: the number of nodes.
+    """
+    def mark(f):
         f.__oneflow_test_case_num_nodes_required__ = num_nodes
         return f
-    return noted
+    return mark
 
 
 def _unless(nodes: int, devices: int, name: str) -> Callable[[], Callable]:
@@ -40,8 +45,8 @@ def _unless(nodes: int, devices: int, name: str) -> Callable[[], Callable]:
         return unittest.skipUnless(there, f"only runs when node_num is {nodes} and device_num is {devices}")
 
     decorator.__name__ = decorator.__qualname__ = name
-    decorator.__doc__ = (f"Decorator: the test is skipped unless there are {nodes} nodes of {devices} devices each, by "
-                         "flow.unittest.env.")
+    decorator.__doc__ = (f"Return a decorator that skips a test unless flow.unittest.env reports {nodes} "
+                         f"nodes of {devices} devices each.")
     return decorator
 
 

@@ -29,16 +29,19 @@ from flowedu.ops.custom.record import identifiers, named
 
 
 class Definition(NamedTuple):
-    """What a C++ definition says about a forward op and its backward op."""
+    """The names in a C++ definition of a forward op and its backward op."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attrs: dict
-    backward: tuple[str, ...]              # per argument of backward: input, output or d<output>
+    backward: tuple[str, ...]              # for each argument of backward: input, output, or d<output>
 
 
 class CustomOpModule:
-    """Steps return the module; build_load() makes the op, and then `api` has the functions of the api file."""
+    """An op from a folder.
+
+    The steps return the module; build_load() creates the op and loads the functions of `api`.
+    """
 
     def __init__(self, name: str, path: str | Path):
         if not isinstance(name, str) or not name.isidentifier():
@@ -49,21 +52,23 @@ class CustomOpModule:
         self._api: ModuleType | None = None
 
     def py_api(self) -> CustomOpModule:
-        """The functions that build the op."""
+        """Find the file with the functions that build the op."""
         return self._file("py_api", ".py")
 
     def cpp_def(self) -> CustomOpModule:
-        """The definition. Not compiled; names are read from it."""
+        """Find the C++ definition. It is not compiled; names are read from it."""
         return self._file("cpp_def", ".cpp")
 
     def py_kernel(self) -> CustomOpModule:
-        """forward and backward."""
+        """Find the file with forward and backward."""
         return self._file("py_kernel", ".py")
 
     def cpp_kernel(self):
+        """Raise UnsupportedError: a kernel in C++ would need a compiler."""
         raise self._no_compiler("cpp_kernel")
 
     def gpu_kernel(self):
+        """Raise UnsupportedError: a GPU kernel would need a compiler."""
         raise self._no_compiler("gpu_kernel")
 
     def build_load(self) -> None:
@@ -75,8 +80,10 @@ class CustomOpModule:
 
     @property
     def api(self) -> ModuleType:
+        """The module of the api file, after build_load()."""
         if self._api is None:
-            raise CheckError(f"custom_op_module {self.name}: there is no api yet", expected="py_api(), then build_load()",
+            raise CheckError(f"custom_op_module {self.name}: there is no api yet",
+                             expected="py_api(), then build_load()",
                              got="api", fix="m.py_api().py_kernel().build_load()")
         return self._api
 
@@ -84,19 +91,20 @@ class CustomOpModule:
     def _file(self, kind: str, ending: str) -> CustomOpModule:
         path = self.folder / f"{self.name}_{kind}{ending}"
         if not path.is_file():
-            raise CheckError(f"custom_op_module {self.name}: {path} does not exist", expected=f"{kind}() to find this file",
+            raise CheckError(f"custom_op_module {self.name}: {path} does not exist",
+                             expected=f"{kind}() to find this file",
                              got="no such file", fix="pass the folder that holds the folder "
                              f"{self.name}/ as the second argument")
         self.files[kind] = path
         return self
 
     def _no_compiler(self, step: str) -> UnsupportedError:
-        return UnsupportedError(f"custom_op_module {self.name}: {step}() needs a C++ compiler and OneFlow's headers",
-                                expected="a kernel in Python", got=f"{step}()",
+        return UnsupportedError(f"custom_op_module {self.name}: {step}() needs a C++ compiler and OneFlow's "
+                                f"headers", expected="a kernel in Python", got=f"{step}()",
                                 fix="py_kernel(), with forward and backward in NumPy")
 
     def _load(self, kind: str) -> ModuleType:
-        """Import a file under a name of its own: two modules may have files of one name."""
+        """Import a file under a unique name, since two modules may have files of the same name."""
         path = self.files[kind]
         name = f"_flowedu_custom_{abs(hash(path.resolve())):x}_{path.stem}"
         spec = importlib.util.spec_from_file_location(name, path)
@@ -106,7 +114,8 @@ class CustomOpModule:
         except BaseException as error:
             del sys.modules[name]
             if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "oneflow":
-                error.add_note(f"fix: in {path.name}, write `import flowedu as flow` for `import oneflow as flow`")
+                error.add_note(f"fix: in {path.name}, write `import flowedu as flow` for `import oneflow "
+                               f"as flow`")
             raise
         return module
 
@@ -115,37 +124,51 @@ class CustomOpModule:
         kernel = self._load("py_kernel")
         forward, backward = getattr(kernel, "forward", None), getattr(kernel, "backward", None)
         if not callable(forward):
-            raise CheckError(f"custom_op_module {self.name}: {self.files['py_kernel'].name} has no forward", got="none",
-                             expected="def forward(args)", fix="define it: it gets a list of arrays, returns one or a list")
-        text = self.files["cpp_def"].read_text(errors="replace", encoding="utf-8") if "cpp_def" in self.files else ""
+            raise CheckError(f"custom_op_module {self.name}: {self.files['py_kernel'].name} has no forward",
+                             got="none",
+                             expected="def forward(args)",
+                             fix="define it: it gets a list of arrays, returns one or a list")
+        text = (self.files["cpp_def"].read_text(errors="replace", encoding="utf-8") if "cpp_def" in self.files
+                else "")
         d = read_definition(self.name, text)
         ins = identifiers(self.name, "inputs", getattr(kernel, "inputs", d.inputs))
         outs = identifiers(self.name, "outputs", getattr(kernel, "outputs", d.outputs))
         given = identifiers(self.name, "backward_inputs", getattr(kernel, "backward_inputs", d.backward))
         infer = getattr(kernel, "infer", None)
-        custom_op(f"{self.name}_forward", listed(forward, ins), listed(backward, given) if callable(backward) else None,
-                  infer, inputs=ins, outputs=outs, attrs=d.attrs, gradient_name=f"{self.name}_backward", replace=True)
+        gradient = pass_as_list(backward, given) if callable(backward) else None
+        custom_op(f"{self.name}_forward", pass_as_list(forward, ins), gradient, infer, inputs=ins,
+                  outputs=outs, attrs=d.attrs, gradient_name=f"{self.name}_backward", replace=True)
 
 
-def listed(f: Callable, names: Sequence[str]) -> Callable:
-    """f(args), which takes its arrays as one list, with parameters of these names. f(args, alpha): attributes, too."""
+def pass_as_list(f: Callable, names: Sequence[str]) -> Callable:
+    """Return a function with parameters of these names that calls f(args) with a list of arrays.
+
+    If f has other parameters, as in f(args, alpha), they are attributes.
+    """
     extra = tuple(inspect.signature(f).parameters)[1:]
 
     def call(*arrays, **attrs):
-        return f(list(arrays[:len(names)]), *arrays[len(names):], **{n: attrs[n] for n in extra if n in attrs})
+        return f(list(arrays[:len(names)]), *arrays[len(names):], **{n: attrs[n] for n in extra
+                                                                     if n in attrs})
 
     call.__signature__ = named(f, (*names, *extra)).__signature__
     return call
 
 
 def custom_op_module(name: str, path: str | Path) -> CustomOpModule:
-    """An op from the folder `path/name`, read where it is (OneFlow 0.4 copies it to the working folder).
+    """Return an op from the folder `path/name`.
+
+    OneFlow 0.4 copies the folder to the working folder; flowedu does not.
 
         m = flow.experimental.custom_op_module("user_relu", folder)
         m.py_api().cpp_def().py_kernel().build_load()
         y = m.api.user_relu_forward(x)
 
-    A missing file is an AssertionError; cpp_kernel() and gpu_kernel() are NotImplementedErrors.
+    A missing file raises an AssertionError; cpp_kernel() and gpu_kernel() raise NotImplementedError.
+
+    Args:
+        name: the name of the op and its folder, a Python identifier.
+        path: the folder that contains the folder.
     """
     return CustomOpModule(name, path)
 
@@ -153,14 +176,16 @@ def custom_op_module(name: str, path: str | Path) -> CustomOpModule:
 # ---- the C++ file
 _REGISTER = re.compile(r'REGISTER_(?:CPU_ONLY_)?USER_OP(_GRAD)?\s*\(\s*"(\w+)"\s*\)')
 _ATTR = re.compile(r'\.Attr\s*<[^>]*(?:<[^>]*>)?>\s*\(\s*"(\w+)"\s*(?:,\s*([^()]*?)\s*)?\)')
-_BIND = re.compile(r'\.InputBind\s*\(\s*"(\w+)"\s*,\s*ctx->FwOp\(\)\.(input|output|output_grad)\s*\(\s*"(\w+)"')
+_BIND = re.compile(
+    r'\.InputBind\s*\(\s*"(\w+)"\s*,\s*ctx->FwOp\(\)\.(input|output|output_grad)\s*\(\s*"(\w+)"')
 
 
 def read_definition(name: str, text: str) -> Definition:
-    """Names from the text of a C++ definition; the defaults where it says nothing."""
+    """Return the names in a C++ definition; missing parts have their defaults."""
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
     starts = list(_REGISTER.finditer(text))
-    parts = {(m[2], bool(m[1])): text[m.end():n.start() if n else None] for m, n in zip(starts, [*starts[1:], None])}
+    parts = {(m[2], bool(m[1])): text[m.end():n.start() if n else None]
+             for m, n in zip(starts, [*starts[1:], None])}
     body = parts.get((f"{name}_forward", False), "")
     ins, outs = (tuple(re.findall(rf'\.{what}\s*\(\s*"(\w+)"', body)) for what in ("Input", "Output"))
     ins, outs = ins or ("x",), outs or ("y",)
@@ -172,7 +197,7 @@ def read_definition(name: str, text: str) -> Definition:
 
 
 def _default(text: str):
-    """A C++ default as a Python value, if it is a plain one."""
+    """Return a C++ default as a Python value, or REQUIRED if it is not a literal."""
     if not text:
         return REQUIRED
     if text in ("true", "false"):

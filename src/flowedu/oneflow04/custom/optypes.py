@@ -10,18 +10,30 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from flowedu import nn  # noqa: F401  (data, detection, image: their records are types too)
+from flowedu.core.ops.concat import concat
+from flowedu.core.ops.concat import slice as slice_op
 from flowedu.core.ops.define import REGISTRY, Op
+from flowedu.core.ops.elementwise import mul, neg
+from flowedu.core.ops.elementwise import round as round_op
 from flowedu.core.ops.record import REQUIRED
+from flowedu.core.ops.view import constant, identity
 from flowedu.errors import JobBuildAndInferError, ShapeError
 from flowedu.errors.nearest import nearest
 from flowedu.oneflow04 import array_ops, math
 from flowedu.oneflow04.axes import normal_axis
 from flowedu.oneflow04.image import detection, image  # noqa: F401
+from flowedu.ops.bias import bias_add
 from flowedu.ops.host import HOST
+from flowedu.ops.index import gather
+from flowedu.ops.random import dropout, random_mask_like
+from flowedu.ops.softmax import softmax, softmax_cross_entropy, sparse_softmax_cross_entropy
 
 
 class OpType(NamedTuple):
-    """run(*inputs, **attrs): one value per input (a tuple for `*`, None for one left out); gives one per output."""
+    """An op type. `run(*inputs, **attrs)` takes one value per input and returns one per output.
+
+    The value is a tuple for an input with `*`, and None for a missing optional one.
+    """
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -30,7 +42,6 @@ class OpType(NamedTuple):
 
 
 TYPES: dict[str, OpType] = {}
-_o = REGISTRY
 
 
 def _type(name: str, arguments: str, run: Callable, **attrs) -> None:
@@ -39,36 +50,37 @@ def _type(name: str, arguments: str, run: Callable, **attrs) -> None:
 
 
 def _body(f: Callable) -> Callable:
-    """The function inside `front`, on values."""
+    """Return the function inside `front`, which takes values."""
     return f.__wrapped__
 
 
 # ---- elementwise
 for _name in ("abs acos acosh asin asinh atan atanh ceil cos cosh erf erfc exp expm1 floor lgamma log log1p log_sigmoid "
               "reciprocal reciprocal_no_nan rsqrt sign sin sinh softplus sqrt square tan tanh").split():
-    _type(_name, "x -> y", _o[_name])
-_type("negative", "x -> y", _o["neg"])
-_type("rint", "x -> y", _o["round"])
-_type("round", "x -> y", _o["round"])
+    _type(_name, "x -> y", REGISTRY[_name])
+_type("negative", "x -> y", neg)
+_type("rint", "x -> y", round_op)
+_type("round", "x -> y", round_op)
 for _name in ("relu", "sigmoid", "gelu"):
-    _type(_name, "in -> out", _o[_name])
+    _type(_name, "in -> out", REGISTRY[_name])
 for _name in ("hardsigmoid", "hardswish", "mish"):
-    _type(_name, "in -> out" if _name != "mish" else "x -> y", _o[_name])
+    _type(_name, "in -> out" if _name != "mish" else "x -> y", REGISTRY[_name])
 _type("leaky_relu", "x -> y", _body(nn.leaky_relu), alpha=REQUIRED)
 _type("elu", "in -> out", _body(nn.elu), alpha=1.0)
 _type("hardtanh", "in -> out", _body(nn.hardtanh), min_val=-1.0, max_val=1.0)
 for _name in ("pow", "atan2", "floordiv", "xdivy", "xlogy"):
-    _type(_name, "x, y -> z", _o[_name])
-for _name, _record in {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "minimum": "minimum", "maximum": "maximum",
+    _type(_name, "x, y -> z", REGISTRY[_name])
+for _name, _record in {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "minimum": "minimum",
+                       "maximum": "maximum",
                        "floor_mod": "mod", "equal": "equal", "not_equal": "not_equal", "greater": "greater",
                        "greater_equal": "greater_equal", "less": "less", "less_equal": "less_equal",
                        "logical_and": "logical_and"}.items():
-    _type(f"broadcast_{_name}", "x, y -> z", _o[_record])
-_type("multiply", "x, y -> out", _o["mul"])
+    _type(f"broadcast_{_name}", "x, y -> z", REGISTRY[_record])
+_type("multiply", "x, y -> out", mul)
 _type("add_n", "in* -> out", _body(math.add_n))
 _type("where", "condition, x, y -> out", _body(array_ops.where))
 _type("cast", "in -> out", _body(array_ops.cast), dtype=REQUIRED)
-_type("identity", "in -> out", _o["identity"])
+_type("identity", "in -> out", identity)
 
 
 def _operand(has_int_operand, has_float_operand, int_operand, float_operand):
@@ -86,36 +98,40 @@ _type("transpose", "input -> output", _body(array_ops.transpose), perm=REQUIRED)
 _type("expand_dims", "in -> out", _body(array_ops.expand_dims), axis=REQUIRED)
 _type("squeeze", "in -> out", lambda x, axes: _body(array_ops.squeeze)(x, axes), axes=REQUIRED)
 _type("flatten", "in -> out", _body(array_ops.flatten), start_dim=0, end_dim=-1)
-_type("concat", "in* -> out", lambda xs, axis, max_dim_size: _o["concat"](
+_type("concat", "in* -> out", lambda xs, axis, max_dim_size: concat(
       *xs, axis=normal_axis(axis, xs[0].ndim, "concat")), axis=REQUIRED, max_dim_size=0)
-_type("slice", "x -> y", _o["slice"], start=REQUIRED, stop=REQUIRED, step=REQUIRED)
-_type("gather", "in, indices -> out", _o["gather"], axis=0)
-_type("zero_like", "like -> out", lambda x: _o["constant"](shape=x.shape, value=0, dtype=x.dtype))
-_type("ones_like", "like -> out", lambda x: _o["constant"](shape=x.shape, value=1, dtype=x.dtype))
-_type("constant", "-> out", lambda floating_value, integer_value, is_floating_value, dtype, shape: _o["constant"](
+_type("slice", "x -> y", slice_op, start=REQUIRED, stop=REQUIRED, step=REQUIRED)
+_type("gather", "in, indices -> out", gather, axis=0)
+_type("zero_like", "like -> out", lambda x: constant(shape=x.shape, value=0, dtype=x.dtype))
+_type("ones_like", "like -> out", lambda x: constant(shape=x.shape, value=1, dtype=x.dtype))
+_type("constant", "-> out", lambda floating_value, integer_value, is_floating_value, dtype, shape: constant(
       shape=shape, value=floating_value if is_floating_value else integer_value, dtype=dtype),
       floating_value=0.0, integer_value=0, is_floating_value=True, dtype=REQUIRED, shape=REQUIRED)
 
 # ---- products, layers
 for _name in ("matmul", "batch_matmul"):
     _type(_name, "a, b -> out", _body(math.matmul), transpose_a=False, transpose_b=False, alpha=1.0)
-_type("bias_add", "a, b -> out", _o["bias_add"], axis=REQUIRED)
+_type("bias_add", "a, b -> out", bias_add, axis=REQUIRED)
 _LAYOUT = {"channels_first": "NCHW", "channels_last": "NHWC"}
 
 
-def _conv2d(x, weight, bias, filters, padding_before, data_format, kernel_size, strides, dilation_rate, groups):
+def _conv2d(x, weight, bias, filters, padding_before, data_format, kernel_size, strides, dilation_rate,
+            groups):
     layout = _LAYOUT.get(data_format, data_format)
     around = [(p, p) for p in padding_before]
     pads = [(0, 0), *([(0, 0), *around] if layout == "NCHW" else [*around, (0, 0)])]
     if filters not in (None, weight.shape[0]):
-        raise ShapeError("user_op_builder: conv2d's filters is not the first axis of weight", expected=str(weight.shape[0]),
+        raise ShapeError("user_op_builder: conv2d's filters is not the first axis of weight",
+                         expected=str(weight.shape[0]),
                          got=str(filters), fix="make the attribute filters the number of filters in weight")
     y = _body(nn.conv2d)(x, weight, strides, pads, layout, dilation_rate, groups)
-    return y if bias is None else _o["bias_add"](y, bias, axis=1 if layout == "NCHW" else 3)
+    if bias is None:
+        return y
+    return bias_add(y, bias, axis=1 if layout == "NCHW" else 3)
 
 
-_type("conv2d", "in, weight, bias? -> out", _conv2d, filters=None, padding_before=(0, 0), data_format="channels_first",
-      kernel_size=None, strides=(1, 1), dilation_rate=(1, 1), groups=1)
+_type("conv2d", "in, weight, bias? -> out", _conv2d, filters=None, padding_before=(0, 0),
+      data_format="channels_first", kernel_size=None, strides=(1, 1), dilation_rate=(1, 1), groups=1)
 
 
 def _pool(f: Callable) -> Callable:
@@ -124,32 +140,33 @@ def _pool(f: Callable) -> Callable:
         if padding == "customized":
             around = list(zip(padding_before, padding_after))
             padding = [(0, 0), *([(0, 0), *around] if layout == "NCHW" else [*around, (0, 0)])]
-        return _body(f)(x, pool_size, strides, padding.upper() if isinstance(padding, str) else padding, layout, ceil_mode)
+        return _body(f)(x, pool_size, strides, padding.upper() if isinstance(padding, str) else padding,
+                        layout, ceil_mode)
     return run
 
 
 for _name, _f in (("max_pool_2d", nn.max_pool2d), ("avg_pool_2d", nn.avg_pool2d)):
     _type(_name, "x -> y", _pool(_f), padding="valid", padding_before=(0, 0), padding_after=(0, 0),
           data_format="channels_first", pool_size=REQUIRED, strides=REQUIRED, ceil_mode=False)
-_type("dropout", "in, mask -> out", _o["dropout"], scale=REQUIRED)
-_type("random_mask_like", "like -> out", lambda x, rate, seed: _o["random_mask_like"](x, rate=rate, seed=seed),
+_type("dropout", "in, mask -> out", dropout, scale=REQUIRED)
+_type("random_mask_like", "like -> out", lambda x, rate, seed: random_mask_like(x, rate=rate, seed=seed),
       rate=REQUIRED, seed=0)
 
 # ---- reductions, losses
 for _name in ("sum", "max", "min", "prod", "any", "all"):
-    _type(f"reduce_{_name}", "input_tensor -> output_tensor", _body(getattr(math, f"reduce_{_name}")), axis=REQUIRED,
-          keepdims=False)
+    _type(f"reduce_{_name}", "input_tensor -> output_tensor", _body(getattr(math, f"reduce_{_name}")),
+          axis=REQUIRED, keepdims=False)
 _type("argmax", "in -> out", lambda x: _body(math.argmax)(x))
-_type("softmax", "in -> out", _o["softmax"])
+_type("softmax", "in -> out", softmax)
 _type("sparse_softmax_cross_entropy", "prediction, label -> prob, out",
-      lambda x, label, depth: _o["sparse_softmax_cross_entropy"](label, x)[::-1], depth=0)
+      lambda x, label, depth: sparse_softmax_cross_entropy(label, x)[::-1], depth=0)
 _type("softmax_cross_entropy", "prediction, label -> prob, out",
-      lambda x, label: _o["softmax_cross_entropy"](label, x)[::-1])
+      lambda x, label: softmax_cross_entropy(label, x)[::-1])
 
 
-# ---- looking one up
+# ---- lookup
 def op_type(name: str) -> OpType:
-    """The type of this name. JobBuildAndInferError when there is none."""
+    """Return the type with this name. Raise JobBuildAndInferError if it is unknown."""
     record = REGISTRY.get(name)
     if record is not None and record.role is not None:           # a custom op
         return of_record(record)
@@ -161,13 +178,14 @@ def op_type(name: str) -> OpType:
         raise JobBuildAndInferError(f"user_op_builder: there is no op type {name!r}", got=repr(name),
                                     expected="a type of OneFlow that flowedu knows, or a custom op"
                                     + (f"; the nearest is {close!r}" if close else ""),
-                                    fix=f"flow.custom_op({name!r}, forward, backward) makes one of NumPy functions")
+                                    fix=f"flow.custom_op({name!r}, forward, backward) makes one of NumPy "
+                                    f"functions")
     return of_record(record)
 
 
 def of_record(op: Op) -> OpType:
-    """A record as an op type, under its own names."""
+    """Return a record as an op type, under its own names."""
     word = lambda n: n[:-1] if n.endswith("_") and keyword.iskeyword(n[:-1]) else n
     run = (lambda xs, **attrs: op(*xs, **attrs)) if op.variadic else op
-    return OpType(tuple(map(word, op.inputs)) if not op.variadic else (f"{op.inputs[0]}*",), tuple(map(word, op.outputs)),
-                  dict(op.attrs), run)
+    return OpType(tuple(map(word, op.inputs)) if not op.variadic else (f"{op.inputs[0]}*",),
+                  tuple(map(word, op.outputs)), dict(op.attrs), run)

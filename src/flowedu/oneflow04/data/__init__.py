@@ -1,4 +1,4 @@
-"""Data sets and loaders: `flow.data.load_mnist`, OFRecord files.
+"""Data sets and loaders: `flow.data.load_mnist` and OFRecord files.
 
 `python -m flowedu.data` lists the data sets stored on this machine and downloads the others.
 """
@@ -8,9 +8,12 @@ from flowedu.oneflow04.data.prefetch import Prefetcher
 from flowedu.oneflow04.data.reader import RecordBatch, ofrecord_loader, ofrecord_reader
 from flowedu.oneflow04.data.decoders import (
     ImageDecoderRandomCropResize, OFRecordBytesDecoder, OFRecordImageDecoder, OFRecordImageDecoderRandomCrop,
-    OFRecordRawDecoder, image_decoder_random_crop_resize, ofrecord_bytes_decoder, ofrecord_image_classification_reader,
-    ofrecord_image_decoder, ofrecord_image_decoder_random_crop, ofrecord_raw_decoder)
+    OFRecordRawDecoder, image_decoder_random_crop_resize, ofrecord_bytes_decoder,
+    ofrecord_image_classification_reader, ofrecord_image_decoder, ofrecord_image_decoder_random_crop,
+    ofrecord_raw_decoder
+)
 from flowedu.oneflow04.data.legacy import (
-    BlobConf, BytesListCodec, COCOReader, ImageCodec, ImagePreprocessor, ImageResizePreprocessor, MegatronGPTMMapDataLoader,
-    NormByChannelPreprocessor, OneRecDecoder, RawCodec, coco_reader, decode_ofrecord, decode_random,
-    megatron_gpt_mmap_data_loader, onerec_decoder, onerec_reader)
+    BlobConf, BytesListCodec, COCOReader, ImageCodec, ImagePreprocessor, ImageResizePreprocessor,
+    MegatronGPTMMapDataLoader, NormByChannelPreprocessor, OneRecDecoder, RawCodec, coco_reader,
+    decode_ofrecord, decode_random, megatron_gpt_mmap_data_loader, onerec_decoder, onerec_reader
+)

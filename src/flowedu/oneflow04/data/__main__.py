@@ -1,5 +1,7 @@
-"""`python -m flowedu.data`: list the data sets and where they were found; `... mnist` fetches the full MNIST;
-`... ofrecord DIR` writes MNIST as OFRecord files."""
+"""Command `python -m flowedu.data`: list the data sets and where they were found.
+
+`... mnist` fetches the full MNIST; `... ofrecord DIR` writes MNIST as OFRecord files.
+"""
 from __future__ import annotations
 
 import argparse
@@ -10,12 +12,12 @@ import numpy as np
 
 from flowedu.errors import ArgumentError, DataError
 from flowedu.oneflow04.data import mnist
-from flowedu.oneflow04.data.download import cache_dir, fetch
 from flowedu.oneflow04.data.ofrecord import ofrecord_writer
+from flowedu.utils.download import cache_dir, fetch
 
 
 def show() -> None:
-    """One line for each data set."""
+    """Print one line for each data set."""
     path = mnist.find(".")
     where = path or "built-in subset, 6,000 + 1,000 images (the full set: python -m flowedu.data mnist)"
     print(f"{'data set':<10}what it is, and where it was found")
@@ -24,15 +26,18 @@ def show() -> None:
 
 
 def get_mnist(out_dir: str | None, url: str | None, sha256: str | None) -> None:
-    """Fetch the full set into `out_dir` or the cache; a good file that is already there is kept."""
+    """Fetch the full set into `out_dir` or the cache; keep an existing file that is valid."""
     path = Path(out_dir) / mnist.FILE if out_dir else cache_dir() / mnist.FILE
     check = None if sha256 == "none" else sha256
     if path.exists():
         mnist.read(path, check if sha256 else mnist.SHA256)
         print(f"{path} is already there and is good.")
         return
-    # With a url of the user's own there is no hash to compare with, unless the user gives it.
-    sources = [(url, check)] if url else [(u, check if sha256 else known) for u, known in mnist.MIRRORS]
+    # For a url of the user, the hash is known only if the user gives it.
+    if url:
+        sources = [(url, check)]
+    else:
+        sources = [(mirror, check if sha256 else known) for mirror, known in mnist.MIRRORS]
     for i, (source, expected) in enumerate(sources):
         print(f"{source} -> {path}")
         try:
@@ -51,9 +56,10 @@ def get_mnist(out_dir: str | None, url: str | None, sha256: str | None) -> None:
 
 
 def write_ofrecord(out_dir: str, parts: int) -> None:
-    """MNIST, as it is found, as OFRecords: features "images" (784 bytes) and "labels" (one int32)."""
+    """Write MNIST as OFRecords with the features "images" (784 bytes) and "labels" (one int32)."""
     digits = mnist.read(mnist.find(".") or mnist.SUBSET)
-    for part, images, labels in (("train", digits.x_train, digits.y_train), ("test", digits.x_test, digits.y_test)):
+    for part, images, labels in (("train", digits.x_train, digits.y_train),
+                                 ("test", digits.x_test, digits.y_test)):
         with ofrecord_writer(Path(out_dir) / part, parts) as w:
             for image, label in zip(images, labels.astype(np.int32)):
                 w.write({"images": image.tobytes(), "labels": label})
@@ -65,11 +71,13 @@ def write_ofrecord(out_dir: str, parts: int) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m flowedu.data", description=__doc__)
     sets = parser.add_subparsers(dest="dataset", metavar="DATASET")
     p = sets.add_parser("mnist", help="handwritten digits: fetch the full set (11 MB)",
                         description="Fetch the full MNIST (11 MB) with a SHA-256 check.")
-    p.add_argument("--out-dir", metavar="DIR", help=f"where to put {mnist.FILE} (default: the cache, {cache_dir()})")
+    p.add_argument("--out-dir", metavar="DIR",
+                   help=f"where to put {mnist.FILE} (default: the cache, {cache_dir()})")
     p.add_argument("--url", help="fetch from here (default: the known servers, one after the other)")
     p.add_argument("--sha256", metavar="HASH", help="what the file must hash to; 'none' skips the check")
     p = sets.add_parser("ofrecord", help="write MNIST as OFRecord files",

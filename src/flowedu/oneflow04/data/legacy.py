@@ -1,4 +1,4 @@
-"""OneFlow's first OFRecord reader, `decode_ofrecord` with a BlobConf per result; and unsupported readers.
+"""OneFlow's first OFRecord reader, decode_ofrecord with a BlobConf per result, and unsupported readers.
 
     image, label = flow.data.decode_ofrecord(folder, [
         flow.data.BlobConf("encoded", (224, 224, 3), flow.float32, flow.data.ImageCodec([
@@ -28,12 +28,17 @@ def _need(holds: bool, problem: str, expected: str, got, fix: str, error=CheckEr
 
 @dataclass(frozen=True)
 class ImagePreprocessor:
-    """"bgr2rgb" swaps the first and the third channel, "mirror" left and right."""
+    """A step that reorders channels or mirrors an image.
+
+    Args:
+        preprocessor: "bgr2rgb" exchanges the first and the third channel, "mirror" flips left and right.
+    """
 
     preprocessor: str
 
     def __post_init__(self):
-        _need(str(self.preprocessor).lower() in ("bgr2rgb", "mirror"), 'preprocessor must be "bgr2rgb" or "mirror"',
+        _need(str(self.preprocessor).lower() in ("bgr2rgb", "mirror"),
+              'preprocessor must be "bgr2rgb" or "mirror"',
               '"bgr2rgb" or "mirror"', self.preprocessor, 'ImagePreprocessor("bgr2rgb")', ArgumentError)
 
     def apply(self, picture: np.ndarray) -> np.ndarray:
@@ -42,13 +47,19 @@ class ImagePreprocessor:
 
 @dataclass(frozen=True)
 class ImageResizePreprocessor:
-    """Resize to `width` and `height`, bilinearly."""
+    """A step that resizes an image bilinearly.
+
+    Args:
+        width: the new width.
+        height: the new height.
+    """
 
     width: int
     height: int
 
     def __post_init__(self):
-        _need(all(type(n) is int and n > 0 for n in (self.width, self.height)), "ImageResizePreprocessor: no such size",
+        _need(all(type(n) is int and n > 0 for n in (self.width, self.height)),
+              "ImageResizePreprocessor: no such size",
               "two ints above zero", (self.width, self.height), "ImageResizePreprocessor(224, 224)")
 
     def apply(self, picture: np.ndarray) -> np.ndarray:
@@ -57,7 +68,13 @@ class ImageResizePreprocessor:
 
 @dataclass(frozen=True)
 class NormByChannelPreprocessor:
-    """(x - mean) / std, channel by channel; the channels are the last axis of a sample, or the first ("channels_first")."""
+    """A step that computes (x - mean) / std per channel.
+
+    Args:
+        mean_values: one mean per channel.
+        std_values: one standard deviation per channel.
+        data_format: "channels_last" or "channels_first", the axis of the channels of a sample.
+    """
 
     mean_values: Sequence[float]
     std_values: Sequence[float] = (1.0, 1.0, 1.0)
@@ -66,19 +83,25 @@ class NormByChannelPreprocessor:
     def __post_init__(self):
         for name in ("mean_values", "std_values"):
             values = getattr(self, name)
-            _need(isinstance(values, (list, tuple)), f"NormByChannelPreprocessor: {name} is not a list", "some numbers",
-                  values, f"{name}=(1.0, 1.0, 1.0)")
-            object.__setattr__(self, name, tuple(map(float, values)))       # an op's attributes must be hashable
+            _need(isinstance(values, (list, tuple)), f"NormByChannelPreprocessor: {name} is not a list",
+                  "some numbers", values, f"{name}=(1.0, 1.0, 1.0)")
+            # An op's attributes must be hashable.
+            object.__setattr__(self, name, tuple(map(float, values)))
         _need(len(self.mean_values) == len(self.std_values) and 0 not in self.std_values,
-              "NormByChannelPreprocessor: means and stds do not fit", "for every channel a mean, and a std that is not 0",
-              (self.mean_values, self.std_values), "give std_values when there are not 3 channels", ArgumentError)
-        _need(self.data_format in ("channels_last", "channels_first"), "NormByChannelPreprocessor: unknown data_format",
-              '"channels_last" or "channels_first"', self.data_format, 'data_format="channels_last"', ArgumentError)
+              "NormByChannelPreprocessor: means and stds do not fit",
+              "for every channel a mean, and a std that is not 0",
+              (self.mean_values, self.std_values), "give std_values when there are not 3 channels",
+              ArgumentError)
+        _need(self.data_format in ("channels_last", "channels_first"),
+              "NormByChannelPreprocessor: unknown data_format",
+              '"channels_last" or "channels_first"', self.data_format, 'data_format="channels_last"',
+              ArgumentError)
 
     def apply(self, sample: np.ndarray) -> np.ndarray:
         axis = 0 if self.data_format == "channels_first" else -1
-        _need(sample.ndim > 0 and sample.shape[axis] == len(self.mean_values), "NormByChannelPreprocessor: the channels do "
-              "not fit", f"{len(self.mean_values)} channels", sample.shape, "one mean and std per channel", DataError)
+        _need(sample.ndim > 0 and sample.shape[axis] == len(self.mean_values),
+              "NormByChannelPreprocessor: the channels do not fit", f"{len(self.mean_values)} channels",
+              sample.shape, "one mean and std per channel", DataError)
         shape = (-1,) if axis else (-1,) + (1,) * (sample.ndim - 1)
         mean, std = (np.array(v, np.float32).reshape(shape) for v in (self.mean_values, self.std_values))
         return (sample - mean) / std
@@ -86,7 +109,11 @@ class NormByChannelPreprocessor:
 
 @dataclass(frozen=True)
 class ImageCodec:
-    """The bytes of a PNG or JPEG file: decoded (BGR; grey where the shape has one channel), then preprocessed."""
+    """A codec that decodes the bytes of a PNG or JPEG file (BGR; grey if the shape has one channel).
+
+    Args:
+        image_preprocessors: steps that are applied to the image; None is no step.
+    """
 
     image_preprocessors: Sequence | None = None
 
@@ -96,19 +123,31 @@ class ImageCodec:
 
 @dataclass(frozen=True)
 class RawCodec:
-    """Numbers. auto_zero_padding: too few are filled up with zeros, too many cut off."""
+    """A codec for numeric features.
+
+    Args:
+        auto_zero_padding: pad short samples with zeros and cut long ones.
+    """
 
     auto_zero_padding: bool = False
 
 
 @dataclass(frozen=True)
 class BytesListCodec:
-    """Bytes, one number each; zeros fill up what the shape has more."""
+    """A codec for bytes, one value each, padded with zeros."""
 
 
 @dataclass(frozen=True)
 class BlobConf:
-    """One result of decode_ofrecord: the feature `name`, as a blob of shape (N,) + `shape` and of `dtype`."""
+    """One result of decode_ofrecord: a blob of shape (N, *shape).
+
+    Args:
+        name: the name of the feature.
+        shape: the shape of one sample.
+        dtype: the dtype of the blob.
+        codec: ImageCodec(), RawCodec(), or BytesListCodec().
+        preprocessors: steps that are applied to the decoded sample; None is no step.
+    """
 
     name: str
     shape: Sequence[int]
@@ -117,18 +156,25 @@ class BlobConf:
     preprocessors: Sequence | None = None
 
     def __post_init__(self):
-        _need(isinstance(self.shape, (list, tuple)), "BlobConf: shape is not a list", "a list of ints", self.shape, "(1,)")
+        _need(isinstance(self.shape, (list, tuple)), "BlobConf: shape is not a list", "a list of ints",
+              self.shape, "(1,)")
         _need(isinstance(self.codec, (ImageCodec, RawCodec, BytesListCodec)), "BlobConf: not a codec",
               "ImageCodec(), RawCodec() or BytesListCodec()", self.codec, "flow.data.RawCodec()")
         object.__setattr__(self, "shape", tuple(map(int, self.shape)))
         object.__setattr__(self, "preprocessors", tuple(self.preprocessors or ()))
 
     def decode(self, records) -> np.ndarray:
-        """The blob, from a RecordBatch."""
-        steps, number = self.preprocessors, np.promote_types(self.dtype.numpy, np.float32) if self.preprocessors \
+        """Return the blob as an array, from a RecordBatch.
+
+        Args:
+            records: the batch of records.
+        """
+        steps, number = self.preprocessors, np.promote_types(self.dtype.numpy,
+                                                             np.float32) if self.preprocessors \
             else self.dtype.numpy
         if isinstance(self.codec, ImageCodec):
-            samples = pictures(records, self.name, "GRAY" if self.shape[-1:] == (1,) else "BGR", "decode_ofrecord")
+            samples = pictures(records, self.name, "GRAY" if self.shape[-1:] == (1,) else "BGR",
+                               "decode_ofrecord")
             steps = self.codec.image_preprocessors + steps
         else:
             padded = isinstance(self.codec, BytesListCodec)
@@ -138,13 +184,15 @@ class BlobConf:
         for y, x, raw in zip(out, samples, records.raw):
             for step in steps:
                 x = step.apply(x)
-            _need(x.shape == self.shape, f"decode_ofrecord: {self.name!r} of the record at {raw.where} has another shape",
+            _need(x.shape == self.shape, f"decode_ofrecord: {self.name!r} of the record at {raw.where} has "
+                  f"another shape",
                   str(self.shape), x.shape, "ImageCodec([ImageResizePreprocessor(width, height)])", DataError)
             y[...] = x
         return out
 
 
-_decode = define_host("decode_ofrecord(records, *, conf) -> out", host=lambda records, conf: conf.decode(records),
+_decode = define_host("decode_ofrecord(records, *, conf) -> out",
+                      host=lambda records, conf: conf.decode(records),
                       check=lambda records, conf: check_raw(records, conf.name, conf.shape, conf.dtype),
                       shape=lambda records, conf: records.shape + conf.shape, dtype=lambda conf: conf.dtype)
 
@@ -157,30 +205,45 @@ def _blobs(records, confs):
 def decode_ofrecord(ofrecord_dir: str, blobs: Sequence[BlobConf], batch_size: int = 1, data_part_num: int = 1,
                     part_name_prefix: str = "part-", part_name_suffix_length: int = -1, shuffle: bool = False,
                     buffer_size: int = 1024, name: str | None = None) -> tuple:
-    """Read a batch of records and decode it: a tuple with one blob for every BlobConf (OneFlow 0.1 to 0.4)."""
+    """Read a batch of records and decode it (OneFlow 0.1 to 0.4).
+
+    Args:
+        ofrecord_dir: the folder of the files.
+        blobs: a list of BlobConf.
+        batch_size: the number of records.
+        data_part_num: the number of files.
+        part_name_prefix: the start of the names of the files.
+        part_name_suffix_length: the number of digits in the names; -1 does not pad.
+        shuffle: shuffle through a buffer of `buffer_size` records.
+        buffer_size: the size of this buffer.
+
+    Returns: a tuple with one blob for every BlobConf.
+    """
     for conf in blobs:
-        _need(isinstance(conf, BlobConf), "decode_ofrecord: blobs are described by BlobConf", "a list of BlobConf",
-              conf, 'BlobConf("class/label", (1,), flow.int32, RawCodec())')
-    records = ofrecord_reader(ofrecord_dir, batch_size, data_part_num, part_name_prefix, part_name_suffix_length, shuffle,
-                              buffer_size, name=name and f"{name}-records")
+        _need(isinstance(conf, BlobConf), "decode_ofrecord: blobs are described by BlobConf",
+              "a list of BlobConf", conf, 'BlobConf("class/label", (1,), flow.int32, RawCodec())')
+    records = ofrecord_reader(ofrecord_dir, batch_size, data_part_num, part_name_prefix,
+                              part_name_suffix_length, shuffle, buffer_size, name=name and f"{name}-records")
     return _blobs(records, tuple(blobs), name=name)
 
 
 def _missing(name: str, instead: str):
     def reader(*args, **kwargs):
-        raise UnsupportedError(f"flow.data.{name}: flowedu does not have this reader", expected="flow.data.ofrecord_reader "
-                               "and its decoders", got=name, fix=instead)
+        raise UnsupportedError(f"flow.data.{name}: flowedu does not have this reader",
+                               expected="flow.data.ofrecord_reader and its decoders", got=name, fix=instead)
     reader.__name__ = reader.__qualname__ = name
-    reader.__doc__ = f"Not in flowedu: raises UnsupportedError. Instead: {instead}."
+    reader.__doc__ = f"Raise UnsupportedError: flowedu does not have this reader. Instead: {instead}."
     return reader
 
 
 _AS_RECORDS = "write the data as OFRecords with flow.data.ofrecord_writer"
-coco_reader = COCOReader = _missing("coco_reader", f"{_AS_RECORDS} (pictures as bytes, boxes and labels as lists) and read "
-                                    "them with flow.data.ofrecord_reader")
+coco_reader = COCOReader = _missing("coco_reader",
+                                    f"{_AS_RECORDS} (images as bytes, boxes and labels as lists) and read "
+                                    f"them with flow.data.ofrecord_reader")
 onerec_reader = _missing("onerec_reader", f"{_AS_RECORDS} and read them with flow.data.ofrecord_reader")
 onerec_decoder = OneRecDecoder = _missing("onerec_decoder", "flow.data.OFRecordRawDecoder, for OFRecords")
 megatron_gpt_mmap_data_loader = MegatronGPTMMapDataLoader = _missing(
-    "megatron_gpt_mmap_data_loader", "np.memmap the tokens, and feed slices of them as an argument of the job")
-decode_random = _missing("decode_random", "flow.random.CoinFlip for coins, flow.nn.dropout in a network, or feed "
-                         "np.random's arrays as an argument of the job")
+    "megatron_gpt_mmap_data_loader",
+    "np.memmap the tokens, and feed slices of them as an argument of the job")
+decode_random = _missing("decode_random", "flow.random.CoinFlip for coins, flow.nn.dropout in a network, "
+                         "or feed np.random's arrays as an argument of the job")

@@ -1,4 +1,4 @@
-"""Prefetcher: a thread that makes the next items while the consumer still works on this one."""
+"""Prefetcher: a thread that produces the next items while the consumer processes the current one."""
 from __future__ import annotations
 
 import threading
@@ -11,35 +11,50 @@ from flowedu.errors import ArgumentError, CheckError, DataError
 
 
 class Prefetcher:
-    """Calls `produce` in a thread, up to `depth` results ahead; `get` gives them in the order they were made.
+    """A thread that calls `produce` up to `depth` results ahead; `get` returns them in order.
 
-    The consumer sees just what it would see if it called `produce` itself: an exception takes its place in the row and is
-    raised by the `get` whose turn it is, with the traceback of the thread; the thread goes on after it. StopIteration
-    ends the row, and so does what is not an Exception, such as SystemExit.
+    The consumer gets the same results as from direct calls of `produce`. An exception is stored in its
+    position and raised by the corresponding `get`, with the traceback of the thread; the thread then
+    continues. StopIteration ends the sequence, and so does a BaseException that is not an Exception, such as
+    SystemExit.
 
-    `close()` (or the end of a with block, or losing the last reference) stops the thread. `produce` must not hold a
-    reference to the Prefetcher, or to what owns it, if losing the last reference is to do that.
+    `close()`, the end of a with block, or the loss of the last reference stops the thread. For the last of
+    these, `produce` must not hold a reference to the Prefetcher or its owner.
+
+    Args:
+        produce: a function without arguments.
+        depth: the number of results ahead, 1 or more.
     """
 
     def __init__(self, produce: Callable[[], Any], depth: int = 2):
         if not callable(produce):
-            raise ArgumentError("Prefetcher: produce is not callable", expected="a function without arguments",
-                                got=type(produce).__name__, fix="for an iterator: Prefetcher(lambda: next(it))")
+            raise ArgumentError("Prefetcher: produce is not callable",
+                                expected="a function without arguments",
+                                got=type(produce).__name__,
+                                fix="for an iterator: Prefetcher(lambda: next(it))")
         if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
             raise ArgumentError("Prefetcher: depth is not a number of items", expected="an int of 1 or more",
                                 got=repr(depth), fix="depth=2")
         self._row = _Row(produce, depth)
         self._row.thread.start()
-        # Also runs when the interpreter ends; by then the thread must not run into modules that are torn down.
+        # Also runs when the interpreter ends; by then the thread must not run into modules that are torn
+        # down.
         self._finalizer = weakref.finalize(self, self._row.close, 0.5)
 
     def get(self) -> Any:
-        """The next item; waits for it. Raises what `produce` raised in its place; StopIteration at the end."""
+        """Return the next item, waiting if necessary.
+
+        Raise the exception of `produce` in its position, and StopIteration at the end.
+        """
         return self._row.get()
 
     def close(self, timeout: float = 1.0) -> bool:
-        """Stop the thread and drop what it made. True when the thread has ended; it is waited for `timeout` seconds,
-        and if `produce` takes longer it ends after that call of it."""
+        """Stop the thread and drop its results. Return True if the thread has ended.
+
+        Args:
+            timeout: the seconds to wait for the thread. If `produce` takes longer, the thread ends after that
+                call.
+        """
         self._finalizer.detach()
         return self._row.close(timeout)
 
@@ -56,14 +71,18 @@ class Prefetcher:
 
 
 class _Row:
-    """What thread and consumer share. The thread refers to this and not to the Prefetcher, which can so be let go."""
+    """The state shared by thread and consumer.
+
+    The thread does not refer to the Prefetcher, which can so be deleted.
+    """
 
     def __init__(self, produce: Callable[[], Any], depth: int):
         self.produce, self.depth = produce, depth
         self.items: deque[tuple[Any, BaseException | None]] = deque()
         self.changed = threading.Condition()
         self.closed = False
-        self.end: BaseException | None = None           # the last thing in the row, and raised again ever after
+        # The exception that ends the sequence; each later get raises it.
+        self.end: BaseException | None = None
         self.thread = threading.Thread(target=self.run, name="flowedu-prefetch", daemon=True)
 
     def run(self) -> None:
@@ -73,7 +92,8 @@ class _Row:
                 item = self.produce()
             except BaseException as e:
                 error = e
-            last = isinstance(error, StopIteration) or (error is not None and not isinstance(error, Exception))
+            last = (isinstance(error, StopIteration) or (error is not None
+                                                         and not isinstance(error, Exception)))
             with self.changed:
                 if last:
                     self.end = error
@@ -88,13 +108,14 @@ class _Row:
     def get(self) -> Any:
         with self.changed:
             while not self.items and not self.closed and self.end is None:
-                if not self.thread.is_alive():          # a child after os.fork has this object but not the thread
+                # a child process after os.fork does not have the thread
+                if not self.thread.is_alive():
                     raise DataError("Prefetcher: its thread is gone", expected="a Prefetcher of this process",
                                     got="one from before a fork", fix="make it in the process that uses it")
                 self.changed.wait()
             if self.closed:
-                raise CheckError("Prefetcher: get after close", expected="an open Prefetcher", got="a closed one",
-                                 fix="make a new one")
+                raise CheckError("Prefetcher: get after close", expected="an open Prefetcher",
+                                 got="a closed one", fix="make a new one")
             item, error = self.items.popleft() if self.items else (None, self.end)
             self.changed.notify_all()
         if isinstance(error, StopIteration):

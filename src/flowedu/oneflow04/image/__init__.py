@@ -1,1 +1,1 @@
-"""flow.image and flow.detection: operations on images of different sizes that prepare a batch."""
+"""Operations on images of different sizes that prepare a batch: flow.image and flow.detection."""

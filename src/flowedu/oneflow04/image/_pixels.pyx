@@ -16,13 +16,14 @@ import numpy as np
 cnp.import_array()
 
 cdef extern from "pixel_rows.h":
-    void fe_mix_two(const uint8_t *a, const uint8_t *b, float u, float v, Py_ssize_t n, float *y) noexcept nogil
-    void fe_mix_three(const uint8_t *a, const uint8_t *b, const uint8_t *c, float u, float v, float w, Py_ssize_t n,
-                      float *y) noexcept nogil
+    void fe_mix_two(const uint8_t *a, const uint8_t *b, float u, float v, Py_ssize_t n,
+                    float *y) noexcept nogil
+    void fe_mix_three(const uint8_t *a, const uint8_t *b, const uint8_t *c, float u, float v, float w,
+                      Py_ssize_t n, float *y) noexcept nogil
     void fe_pack_three(const uint8_t *x, Py_ssize_t n, int backwards, uint8_t *y) noexcept nogil
     void fe_round(const float *x, Py_ssize_t n, uint8_t *y) noexcept nogil
-    void fe_across_three(const float *x, const int32_t *index, const float *weight, Py_ssize_t taps, Py_ssize_t count,
-                         int all, float *y) noexcept nogil
+    void fe_across_three(const float *x, const int32_t *index, const float *weight, Py_ssize_t taps,
+                         Py_ssize_t count, int all, float *y) noexcept nogil
 
 ctypedef fused pixel:
     uint8_t
@@ -38,9 +39,9 @@ ctypedef fused real:
 
 
 cdef class Axis:
-    """What `resample.taps(source, ...)` gave for one axis, laid out for `blend`: the taps of an output pixel together."""
+    """The result of `resample.taps(source, ...)` for one axis, with the taps of an output pixel next to each other."""
 
-    cdef Py_ssize_t source, count, n                  # pixels in, pixels out, taps of each
+    cdef Py_ssize_t source, count, n                  # input pixels, output pixels, taps per output pixel
     cdef const int32_t[:, ::1] indices                # (count, n)
     cdef const float[:, ::1] weights
 
@@ -52,7 +53,8 @@ cdef class Axis:
         self.weights = np.ascontiguousarray(weight.T, np.float32)
 
 
-cdef struct Taps:                  # output i is the sum of n inputs index[i * n + k], each times weight[i * n + k]
+# Output i is the sum of n inputs index[i * n + k], each times weight[i * n + k].
+cdef struct Taps:
     const int32_t *index
     const float *weight
     Py_ssize_t n, count
@@ -65,14 +67,15 @@ cdef inline Taps taps_of(Axis axis):
 
 
 cdef inline Py_ssize_t used(const float *weight, Py_ssize_t n, bint all) noexcept nogil:
-    """How many of n taps count: last ones that weigh nothing are left out unless 0 * infinity has to be seen."""
+    """Return the number of taps without trailing zero weights. With `all` they stay, so that 0 * infinity is NaN."""
     while not all and n > 1 and weight[n - 1] == 0:
         n -= 1
     return n
 
 
-cdef inline void down(const pixel *x, Py_ssize_t width, const Taps *t, Py_ssize_t i, float *mixed) noexcept nogil:
-    """mixed = row i of the output before it is resized sideways; a row has `width` numbers."""
+cdef inline void down(const pixel *x, Py_ssize_t width, const Taps *t, Py_ssize_t i,
+                      float *mixed) noexcept nogil:
+    """Write row i, resized vertically, to `mixed`. A row has `width` values."""
     cdef const int32_t *index = t.index + i * t.n
     cdef const float *weight = t.weight + i * t.n
     cdef Py_ssize_t j, k, n = used(weight, t.n, pixel is float)
@@ -98,8 +101,9 @@ cdef inline void down(const pixel *x, Py_ssize_t width, const Taps *t, Py_ssize_
             mixed[j] = mixed[j] + <float>a[j] * u
 
 
-cdef inline void across(const float *mixed, Py_ssize_t channels, const Taps *t, float *y, bint all) noexcept nogil:
-    """y = the row resized sideways. Called with constants for `channels`, so that its loop is unrolled."""
+cdef inline void across(const float *mixed, Py_ssize_t channels, const Taps *t, float *y,
+                        bint all) noexcept nogil:
+    """Write the row, resized horizontally, to `y`. `channels` is a constant in each call, so that loops are unrolled."""
     cdef Py_ssize_t j, k, c, n
     cdef const int32_t *index = t.index
     cdef const float *weight = t.weight
@@ -124,18 +128,18 @@ cdef inline void across(const float *mixed, Py_ssize_t channels, const Taps *t, 
 
 
 cdef inline float rounded(float v) noexcept nogil:
-    """To the nearest of 0 to 255, halves to the even one: there is no room for a fraction next to 2 to the 23."""
-    v = v if v > 0 else 0                             # not a number: 0
+    """Round to 0..255, ties to even. A float near 2^23 has no bits for a fraction."""
+    v = v if v > 0 else 0                             # NaN becomes 0
     v = v if v < 255 else 255
     return (v + <float>8388608.0) - <float>8388608.0
 
 
-cdef void picture(const pixel *x, Py_ssize_t width, Py_ssize_t channels, const Taps *rows, const Taps *cols, result *y,
-                  float *mixed) noexcept nogil:
-    """One picture. mixed: room for a row of the input and one of the output, and one number after each."""
+cdef void blend_image(const pixel *x, Py_ssize_t width, Py_ssize_t channels, const Taps *rows,
+                      const Taps *cols, result *y, float *mixed) noexcept nogil:
+    """Resize one image. `mixed` is a buffer for a row of the input and a row of the output, with one value after each."""
     cdef Py_ssize_t i, j, n = cols.count * channels
     cdef float *line = mixed + width * channels + 1
-    mixed[width * channels] = 0                       # fe_across_three reads it and lets go of what it makes of it
+    mixed[width * channels] = 0                       # fe_across_three reads it, but does not use the result
     for i in range(rows.count):
         down(x, width * channels, rows, i, mixed)
         if channels == 1:
@@ -151,14 +155,14 @@ cdef void picture(const pixel *x, Py_ssize_t width, Py_ssize_t channels, const T
                 y[j] = <result>rounded(line[j])
         else:
             for j in range(n):
-                y[j] = line[j] + 0                    # as NumPy's sum, which begins with 0: never -0
+                y[j] = line[j] + 0                    # no -0, as with NumPy's sum, which starts at 0
         y += n
 
 
 def blend(cnp.ndarray x not None, cnp.ndarray y not None, Axis rows not None, Axis cols not None):
-    """Resize x (H, W, C) into y (height, width, C), each uint8 or float32, without gaps.
+    """Resize x (H, W, C) into y (height, width, C), each uint8 or float32 and C-contiguous.
 
-    What comes from or goes to uint8 is rounded and kept in 0..255.
+    If one of them is uint8, values are rounded and clipped to 0..255.
     """
     cdef bint narrow_x = cnp.PyArray_TYPE(x) == cnp.NPY_UINT8, narrow_y = cnp.PyArray_TYPE(y) == cnp.NPY_UINT8
     cdef Taps vertical = taps_of(rows), horizontal = taps_of(cols)
@@ -169,7 +173,7 @@ def blend(cnp.ndarray x not None, cnp.ndarray y not None, Axis rows not None, Ax
     for array, narrow in ((x, narrow_x), (y, narrow_y)):
         if array.ndim != 3 or not cnp.PyArray_ISCARRAY_RO(array) or not (
                 narrow or cnp.PyArray_TYPE(array) == cnp.NPY_FLOAT):
-            raise ValueError("blend: no such picture")
+            raise ValueError("blend: not an image (H, W, C) of uint8 or float32")
     width, channels = x.shape[1], x.shape[2]
     if (x.shape[0], width) != (rows.source, cols.source) or (y.shape[0], y.shape[1], y.shape[2]) != (
             rows.count, cols.count, channels) or not cnp.PyArray_ISWRITEABLE(y):
@@ -180,13 +184,13 @@ def blend(cnp.ndarray x not None, cnp.ndarray y not None, Axis rows not None, Ax
     a, b = cnp.PyArray_DATA(x), cnp.PyArray_DATA(y)
     with nogil:
         if narrow_x and narrow_y:
-            picture(<const uint8_t *>a, width, channels, &vertical, &horizontal, <uint8_t *>b, mixed)
+            blend_image(<const uint8_t *>a, width, channels, &vertical, &horizontal, <uint8_t *>b, mixed)
         elif narrow_x:
-            picture(<const uint8_t *>a, width, channels, &vertical, &horizontal, <float *>b, mixed)
+            blend_image(<const uint8_t *>a, width, channels, &vertical, &horizontal, <float *>b, mixed)
         elif narrow_y:
-            picture(<const float *>a, width, channels, &vertical, &horizontal, <uint8_t *>b, mixed)
+            blend_image(<const float *>a, width, channels, &vertical, &horizontal, <uint8_t *>b, mixed)
         else:
-            picture(<const float *>a, width, channels, &vertical, &horizontal, <float *>b, mixed)
+            blend_image(<const float *>a, width, channels, &vertical, &horizontal, <float *>b, mixed)
     free(mixed)
 
 
@@ -204,9 +208,9 @@ cdef void replace(const char *x, const cnp.npy_intp *xs, const real *table, char
 
 
 def look_up(cnp.ndarray x not None, cnp.ndarray table not None, cnp.ndarray y not None):
-    """y[i, j, c] = table[c, x[i, j, c]]: x uint8 (H, W, C), table (C, 256) and y (H, W, C) float32 or float64.
+    """Compute y[i, j, c] = table[c, x[i, j, c]].
 
-    x and y may lie in memory in any order of axes, also backwards.
+    x is uint8 (H, W, C); table (C, 256) and y (H, W, C) are float32 or float64. x and y may have any strides.
     """
     cdef int type = cnp.PyArray_TYPE(y)
     if x.ndim != 3 or y.ndim != 3 or table.ndim != 2 or (x.shape[0], x.shape[1], x.shape[2]) != (
@@ -235,12 +239,16 @@ cdef struct Arrow:                 # `struct ArrowArray` of Arrow's C data inter
 
 
 def unpack(capsule, cnp.ndarray y not None, bint backwards):
-    """y (H, W, C) uint8 = the pixels of a picture of 1 or 3 channels as Pillow shows them by `__arrow_c_array__`: one byte
-    each, or four; backwards: the last channel first. ValueError where the capsule shows something else."""
+    """Copy the pixels of a Pillow image of 1 or 3 channels into y, uint8 (H, W, C).
+
+    The capsule is from `__arrow_c_array__`, with one or four bytes per pixel; anything else raises ValueError.
+    `backwards` reverses the order of the channels.
+    """
     cdef const Arrow *a = <const Arrow *>PyCapsule_GetPointer(capsule, "arrow_array")
     cdef const Arrow *numbers
     cdef Py_ssize_t n
-    if cnp.PyArray_TYPE(y) != cnp.NPY_UINT8 or y.ndim != 3 or y.shape[2] not in (1, 3) or not cnp.PyArray_ISCARRAY(y):
+    if (cnp.PyArray_TYPE(y) != cnp.NPY_UINT8 or y.ndim != 3 or y.shape[2] not in (1, 3)
+        or not cnp.PyArray_ISCARRAY(y)):
         raise ValueError("unpack: y does not fit")
     n = y.shape[0] * y.shape[1]
     cdef bint grey = y.shape[2] == 1

@@ -1,4 +1,4 @@
-"""flow.detection: boxes and outlines of objects, transformed together with their image (OneFlow 0.4).
+"""Boxes and outlines of objects, transformed together with their image: flow.detection (OneFlow 0.4).
 
 Every value is a TensorBuffer of shape (N,), one entry per image:
 
@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowedu.core.buffers.tensor_buffer import TensorBuffer, wrong_dtype
+from flowedu.core.buffers.tensor_buffer import TensorBuffer
 from flowedu.core.values import dtype as dt
 from flowedu.errors import DataError, ShapeError
+from flowedu.errors.buffers import wrong_dtype
 from flowedu.oneflow04.buffers import need_buffer, need_value
 from flowedu.oneflow04.image.pictures import FLIPS, flip_codes, with_codes
 from flowedu.ops.front import front
@@ -26,7 +27,8 @@ from flowedu.ops.host import define_host
 def _check(what: str, x: TensorBuffer, columns: int, kinds: str = "f") -> None:
     for i, a in enumerate(x.items):
         if a.ndim != 2 or a.shape[1] != columns:
-            raise ShapeError(f"{what}: {x.where(i)} has another shape", expected=f"(n, {columns})", got=str(a.shape),
+            raise ShapeError(f"{what}: {x.where(i)} has another shape", expected=f"(n, {columns})",
+                             got=str(a.shape),
                              fix="one row each: boxes are (left, top, right, bottom), points (x, y), "
                                  "indices (point, polygon, object)")
         if a.dtype.kind not in kinds:
@@ -34,15 +36,19 @@ def _check(what: str, x: TensorBuffer, columns: int, kinds: str = "f") -> None:
 
 
 def _need(what: str, x, pairs, name: str):
-    """Raise unless x is a TensorBuffer (N,) and pairs (N, 2)."""
+    """Raise an error unless x is a TensorBuffer (N,) and pairs has the shape (N, 2)."""
     n = need_buffer(what, x, rank=1).shape[0]
     if need_value(what, pairs).shape != (n, 2):
-        raise ShapeError(f"{what}: {name} does not fit", expected=f"({n}, 2): a width and a height for each image",
+        raise ShapeError(f"{what}: {name} does not fit",
+                         expected=f"({n}, 2): a width and a height for each image",
                          got=str(pairs.spec.shape), fix="what flow.image.target_resize gives has this shape")
 
 
-def _flipped(what: str, last: int):
-    """The host function of a flip: at = size - last - at. Boxes count pixels (last=1), points lie between them (0)."""
+def _make_flip(what: str, last: int):
+    """Make the host function of a flip, size - last - position.
+
+    Boxes count pixels (last=1); points are between pixels (last=0).
+    """
     def host(xs: tuple, code: int | None) -> TensorBuffer:
         x, size = xs[:2]
         _check(what, x, 4 if last else 2)
@@ -50,18 +56,21 @@ def _flipped(what: str, last: int):
         for a, wh, c in zip(x.items, size, flip_codes(what, xs[2] if code is None else code, x.size)):
             b = a.copy()
             for axis in FLIPS[c]:
-                k = 1 - axis                                     # a picture's axis 1 is x, column 0 of a point
+                # Axis 1 of an image is x, column 0 of a point.
+                k = 1 - axis
                 turned = wh[k] - last - a[:, k::2]
-                b[:, k::2] = turned[:, ::-1] if last else turned           # the left edge becomes the right one
+                # The left edge becomes the right one.
+                b[:, k::2] = turned[:, ::-1] if last else turned
             out.append(b)
         return TensorBuffer(out, x.shape)
     return host
 
 
-def _scaled(what: str, columns: int):
+def _make_scale(what: str, columns: int):
     def host(x: TensorBuffer, scale: np.ndarray) -> TensorBuffer:
         _check(what, x, columns)
-        return TensorBuffer([a * np.tile(s, columns // 2).astype(a.dtype) for a, s in zip(x.items, scale)], x.shape)
+        return TensorBuffer([a * np.tile(s, columns // 2).astype(a.dtype) for a, s in zip(x.items, scale)],
+                            x.shape)
     return host
 
 
@@ -71,47 +80,72 @@ def _define(signature: str, host):
 
 
 _POLYGON = "object_segmentation_polygon"
-_bbox_flip = _define("object_bbox_flip(*xs, code=None) -> y", _flipped("object_bbox_flip", 1))
-_poly_flip = _define(_POLYGON + "_flip(*xs, code=None) -> y", _flipped(_POLYGON + "_flip", 0))
-_bbox_scale = _define("object_bbox_scale(x, scale) -> y", _scaled("object_bbox_scale", 4))
-_poly_scale = _define(_POLYGON + "_scale(x, scale) -> y", _scaled(_POLYGON + "_scale", 2))
+_bbox_flip = _define("object_bbox_flip(*xs, code=None) -> y", _make_flip("object_bbox_flip", 1))
+_poly_flip = _define(_POLYGON + "_flip(*xs, code=None) -> y", _make_flip(_POLYGON + "_flip", 0))
+_bbox_scale = _define("object_bbox_scale(x, scale) -> y", _make_scale("object_bbox_scale", 4))
+_poly_scale = _define(_POLYGON + "_scale(x, scale) -> y", _make_scale(_POLYGON + "_scale", 2))
 
 
 @front("ObjectBboxFlip")
 def object_bbox_flip(bbox, image_size, flip_code):
-    """Boxes of pictures that were flipped (flow.image.flip): x becomes width - 1 - x, and left and right change places."""
+    """Flip boxes with their images (flow.image.flip): x becomes width - 1 - x, and left and right are exchanged.
+
+    Args:
+        bbox: boxes, a TensorBuffer of shape (N,) of arrays (n, 4).
+        image_size: width and height of the images, of shape (N, 2).
+        flip_code: as for flow.image.flip.
+    """
     _need("object_bbox_flip", bbox, image_size, "image_size")
     return with_codes("object_bbox_flip", _bbox_flip, (bbox, image_size), flip_code)
 
 
 @front("ObjectBboxScale")
 def object_bbox_scale(bbox, scale):
-    """Boxes of pictures that were resized."""
+    """Scale boxes with their images.
+
+    Args:
+        bbox: boxes, a TensorBuffer of shape (N,) of arrays (n, 4).
+        scale: the factors of width and height, of shape (N, 2).
+    """
     _need("object_bbox_scale", bbox, scale, "scale")
     return _bbox_scale(bbox, scale)
 
 
 @front("ObjectSegmPolygonFlip")
 def object_segmentation_polygon_flip(poly, image_size, flip_code):
-    """Outlines of pictures that were flipped: x becomes width - x."""
+    """Flip outlines with their images: x becomes width - x.
+
+    Args:
+        poly: points, a TensorBuffer of shape (N,) of arrays (p, 2).
+        image_size: width and height of the images, of shape (N, 2).
+        flip_code: as for flow.image.flip.
+    """
     _need(_POLYGON + "_flip", poly, image_size, "image_size")
     return with_codes(_POLYGON + "_flip", _poly_flip, (poly, image_size), flip_code)
 
 
 @front("ObjectSegmPolygonScale")
 def object_segmentation_polygon_scale(poly, scale):
-    """Outlines of pictures that were resized."""
+    """Scale outlines with their images.
+
+    Args:
+        poly: points, a TensorBuffer of shape (N,) of arrays (p, 2).
+        scale: the factors of width and height, of shape (N, 2).
+    """
     _need(_POLYGON + "_scale", poly, scale, "scale")
     return _poly_scale(poly, scale)
 
 
 # ---- outlines to masks
 def fill(polygons: list[np.ndarray], height: int, width: int) -> np.ndarray:
-    """int8 (height, width): 1 inside and on the outline of polygons (points x, y), which are rounded to pixels. What lies
-    in two polygons is outside again: a hole.
+    """Return an int8 mask (height, width) with 1 inside and on the outline of polygons.
 
-    A row of pixels crosses an edge wherever one end of the edge is at or above the row and the other below. Behind an odd
-    number of crossings one is inside: so mark the crossings, and add them up from left to right.
+    Points are rounded to pixels.
+
+    A row of pixels crosses an edge if one end of the edge is at or above the row and the other below. Pixels
+    after an odd
+    number of crossings are inside: the function marks the crossings and sums them from left to right. A
+    region inside two polygons is a hole.
     """
     marks, line = np.zeros((height, width + 1), np.int32), np.zeros((height, width), bool)
     for points in polygons:
@@ -136,14 +170,17 @@ def _to_mask(poly: TensorBuffer, poly_index: TensorBuffer, image_size: np.ndarra
     out = []
     for i, (points, index, (width, height)) in enumerate(zip(poly.items, poly_index.items, image_size)):
         if len(points) != len(index):
-            raise ShapeError(f"{what}: {poly.where(i)}: points and indices differ in number", expected="a row of "
-                             "poly_index per point", got=f"{len(points)} points and {len(index)} rows",
-                             fix="help(flow.detection) says what the rows are")
+            raise ShapeError(f"{what}: {poly.where(i)}: points and indices differ in number",
+                             expected="a row of poly_index per point",
+                             got=f"{len(points)} points and {len(index)} rows",
+                             fix="help(flow.detection) describes the rows")
         groups, objects = np.unique(index[:, :0:-1], axis=0), np.unique(index[:, 2])
         order = np.lexsort((index[:, 0], index[:, 1], index[:, 2]))
-        if not len(points) or (order != np.arange(len(order))).any() or objects[-1] != len(objects) - 1 or objects[0]:
-            raise DataError(f"{what}: {poly_index.where(i)} is out of order", expected="points of a polygon, polygons of "
-                            "an object, and objects counted from 0, in order", got=str(index[:8].tolist()),
+        if (not len(points) or (order != np.arange(len(order))).any() or objects[-1] != len(objects) - 1
+            or objects[0]):
+            raise DataError(f"{what}: {poly_index.where(i)} is out of order",
+                            expected="points of a polygon, polygons of an object, and objects counted from "
+                            "0, in order", got=str(index[:8].tolist()),
                             fix="sort the points by object, polygon, point")
         masks = np.zeros((len(objects), int(height), int(width)), np.int8)
         for k in objects:
@@ -159,7 +196,15 @@ _to_mask_op = define_host(_POLYGON + "_to_mask(poly, poly_index, image_size) -> 
 
 @front("ObjectSegmPolygonToMask")
 def object_segmentation_polygon_to_mask(poly, poly_index, image_size):
-    """Outlines as masks: per picture int8 (objects, height, width), 1 where the object is."""
+    """Convert outlines to masks.
+
+    Args:
+        poly: points, a TensorBuffer of shape (N,) of arrays (p, 2).
+        poly_index: indices of point, polygon, and object, a TensorBuffer of shape (N,) of arrays (p, 3).
+        image_size: width and height of the images, of shape (N, 2).
+
+    Returns: a TensorBuffer of int8 masks (objects, height, width), with 1 inside the object.
+    """
     what = _POLYGON + "_to_mask"
     _need(what, poly, image_size, "image_size")
     _need(what, poly_index, image_size, "image_size")

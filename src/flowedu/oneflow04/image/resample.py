@@ -1,4 +1,4 @@
-"""Resizing of images by OpenCV's rules, which OneFlow's kernels use.
+"""Resizing of images with the rules of OpenCV, which OneFlow's kernels use.
 
 Every output pixel is a weighted sum of a few input pixels, along one axis at a time. `taps` returns their
 indices and weights: for a row of 4 pixels resized to 2, "area" gives the indices [[0, 2], [1, 3], [2, 3]] and
@@ -19,7 +19,7 @@ KINDS = ("auto", "bilinear", "nearest_neighbor", "nn", "bicubic", "area")
 
 
 def check_kind(what: str, kind: str) -> str:
-    """`kind` if it is one of KINDS. Raises ArgumentError."""
+    """Return `kind`. Raise ArgumentError unless it is one of KINDS."""
     if kind not in KINDS:
         raise ArgumentError(f"{what}: unknown interpolation_type", expected=", ".join(KINDS), got=repr(kind),
                             fix='leave it out: "auto" takes area to shrink and bilinear to enlarge')
@@ -28,11 +28,13 @@ def check_kind(what: str, kind: str) -> str:
 
 @lru_cache(maxsize=4096)
 def taps(source: int, target: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """(indices, weights), each (taps, target), to make `target` pixels of `source`. Pixel i covers [i, i + 1).
+    """Return (indices, weights), each (taps, target), that resize `source` pixels to `target`.
 
-    nearest_neighbor: the input pixel at i * source / target. bilinear, bicubic: between pixel centres, (i + 0.5) *
-    source / target - 0.5, with the picture's edge repeated; bicubic with a = -0.75. They look at 2 and 4 pixels even when
-    shrinking. area: the mean of all that an output pixel covers; enlarging, it is bilinear.
+    Pixel i covers [i, i + 1).
+
+    nearest_neighbor uses the input pixel at i * source / target. bilinear and bicubic (a = -0.75) interpolate
+    between pixel centers at (i + 0.5) * source / target - 0.5, with the edge repeated; they use 2 and 4
+    pixels even to shrink. area is the mean over the area of an output pixel; to enlarge, it is bilinear.
     """
     step, i = source / target, np.arange(target)
     if kind == "area" and target < source:
@@ -54,7 +56,7 @@ def taps(source: int, target: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _cubic(d: np.ndarray, a: float = -0.75) -> np.ndarray:
-    """Keys' kernel at distances 0 to 2."""
+    """Return Keys' kernel at distances 0 to 2."""
     near, far = ((a + 2) * d - (a + 3)) * d * d + 1, ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
     return np.where(d <= 1, near, far)
 
@@ -65,7 +67,7 @@ def _axis(source: int, target: int, kind: str) -> _pixels.Axis:
 
 
 def blended(image: np.ndarray, height: int, width: int, kind: str) -> np.ndarray:
-    """`image` (H, W, C) as (height, width, C) of the same dtype, by the taps of `kind` (not auto)."""
+    """Return `image` (H, W, C) as (height, width, C) of the same dtype, by the taps of `kind` (not auto)."""
     h, w, _ = image.shape
     index, weight = taps(h, height, kind)
     rows = sum(image[i] * c[:, None, None] for i, c in zip(index, weight))
@@ -75,18 +77,23 @@ def blended(image: np.ndarray, height: int, width: int, kind: str) -> np.ndarray
 
 
 def rounded(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """`a` as `dtype`; what becomes integers is rounded and kept within their range."""
+    """Return `a` as `dtype`. Conversion to integers rounds and clips."""
     if a.dtype != dtype and dtype.kind in "iu":
         limits = np.iinfo(dtype)
         a = np.clip(np.rint(a), limits.min, limits.max)
     return a.astype(dtype, copy=False)
 
 
-def resize(image: np.ndarray, height: int, width: int, kind: str = "auto", out: np.ndarray | None = None) -> np.ndarray:
-    """`image` (H, W, C) as (height, width, C) of the same dtype; integers are rounded and kept within their range.
+def resize(image: np.ndarray, height: int, width: int, kind: str = "auto",
+           out: np.ndarray | None = None) -> np.ndarray:
+    """Resize `image` (H, W, C) to (height, width, C) in the same dtype. Integers are rounded and clipped.
 
-    kind: one of KINDS; auto: area when the result has fewer pixels, else bilinear. out: an array to put it into, rounded
-    once more if that is of integers.
+    Args:
+        image: an array of shape (H, W, C).
+        height: the new height.
+        width: the new width.
+        kind: one of KINDS; "auto" is area if the result has fewer pixels, else bilinear.
+        out: an array for the result, or None. Integers in it are rounded again.
     """
     h, w, channels = image.shape
     if out is None:
@@ -105,11 +112,19 @@ def resize(image: np.ndarray, height: int, width: int, kind: str = "auto", out: 
     return out
 
 
-def kept_ratio(height: int, width: int, target: int, shortest: int, longest: int, longer: bool) -> tuple[int, int]:
-    """(height, width) with the shorter side (or the longer one) made `target`, the other in proportion, rounded.
+def fit_in_proportion(height: int, width: int, target: int, shortest: int, longest: int,
+                      longer: bool) -> tuple[int, int]:
+    """Return the (height, width) that scales the shorter side (or the longer one) to `target`, in proportion.
 
-    shortest: the least the shorter side may get when the longer is set; longest: the most the longer side may get when
-    the shorter is set; then the other side follows. 0: no limit. (OneFlow 0.4.)
+    Args:
+        height: the old height.
+        width: the old width.
+        target: the new size of the shorter side, or of the longer side with `longer`.
+        shortest: with `longer`, the smallest size of the shorter side, which then determines the scale; 0 is
+            no limit.
+        longest: without `longer`, the largest size of the longer side, which then determines the scale; 0 is
+            no limit.
+        longer: scale the longer side.
     """
     small, large = min(height, width), max(height, width)
     if longer:

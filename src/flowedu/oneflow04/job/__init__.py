@@ -1,1 +1,2 @@
-"""Jobs as OneFlow 0.4 had them: settings, environment, placements, views, watches, sources, checkpoints, eager runs."""
+"""Jobs of OneFlow 0.4: settings, environment, placements, views, watches, sources, checkpoints, and eager runs.
+"""

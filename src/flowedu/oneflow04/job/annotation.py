@@ -1,4 +1,4 @@
-"""Annotations of a job function, read once at decoration into a small tree that the later checks walk.
+"""Annotations of a job function, converted once at decoration into a small tree for the later checks.
 
     return      None | MISSING (none written) | value | Callback[value] | Bundle[leaf]
     value       TupleOf(values) | ListOf(value) | DictOf(key, value) | leaf
@@ -27,10 +27,12 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 @dataclass(frozen=True)
 class TupleOf:
+    """The annotation `Tuple[items]`."""
+
     items: tuple
 
     def part(self, key) -> Any:
-        """The annotation of what stands there; see core/values/signature.py:convert."""
+        """Return the annotation of the element `key`; see core/values/signature.py:convert."""
         return self.items[key]
 
     def __repr__(self) -> str:
@@ -39,6 +41,8 @@ class TupleOf:
 
 @dataclass(frozen=True)
 class _Of:
+    """An annotation with one parameter."""
+
     item: Any
 
     def part(self, key) -> Any:
@@ -49,18 +53,18 @@ class _Of:
 
 
 class ListOf(_Of):
-    """`List[item]`."""
+    """The annotation `List[item]`."""
 
 
 class BundleOf(_Of):
-    """`Bundle[item]`."""
+    """The annotation `Bundle[item]`."""
 
     def part(self, key) -> Any:
         return self.item if key is None else self
 
 
 class CallbackOf(_Of):
-    """`Callback[item]`."""
+    """The annotation `Callback[item]`."""
 
     def part(self, key) -> Any:
         return self.item.part(key) if hasattr(self.item, "part") else self.item
@@ -68,6 +72,8 @@ class CallbackOf(_Of):
 
 @dataclass(frozen=True)
 class DictOf:
+    """The annotation `Dict[key, item]`."""
+
     key: Any
     item: Any
 
@@ -79,18 +85,20 @@ class DictOf:
 
 
 def show(annotation: Any) -> str:
-    """An annotation as a user writes it."""
+    """Return an annotation as a user writes it."""
     if annotation is MISSING:
         return "(no annotation)"
     if isinstance(annotation, type) and not isinstance(annotation, (PlaceholderType, types.GenericAlias)):
         return annotation.__name__
-    return repr(annotation).replace("typing.", "").replace("flowedu.core.values.", "").replace("flowedu.oneflow04.", "")
+    return repr(annotation).replace("typing.", "").replace("flowedu.core.values.",
+                                                           "").replace("flowedu.oneflow04.", "")
 
 
 def annotations(fn: Function) -> tuple[list[inspect.Parameter], Any]:
-    """The parameters of `fn` and its return annotation; annotations that are strings (PEP 563) are evaluated.
+    """Return the parameters of `fn` and its return annotation, with string annotations (PEP 563) evaluated.
 
-    Names in them are looked up where the function was defined, in its closure, and in the user's calling frame.
+    Names in them are looked up in the module of the function, in its closure, and in the user's calling
+    frame.
     """
     signature = inspect.signature(fn)
     parameters, returns = list(signature.parameters.values()), signature.return_annotation
@@ -106,12 +114,14 @@ def annotations(fn: Function) -> tuple[list[inspect.Parameter], Any]:
     except (NameError, AttributeError, SyntaxError, TypeError) as e:
         raise UnsupportedError(f"{fn.__name__}: invalid annotation found: a string that cannot be evaluated",
                                expected="names that can be found from here", got=f"{type(e).__name__}: {e}",
-                               fix="remove `from __future__ import annotations`, or make the names in it global") from e
-    return ([p.replace(annotation=hints.get(p.name, p.annotation)) for p in parameters], hints.get("return", returns))
+                               fix="remove `from __future__ import annotations`, or make the names in it "
+                               "global") from e
+    return (([p.replace(annotation=hints.get(p.name, p.annotation)) for p in parameters],
+             hints.get("return", returns)))
 
 
 def _closure(fn: Function) -> dict[str, Any]:
-    """The variables of enclosing functions that `fn` uses."""
+    """Return the variables of enclosing functions that `fn` uses."""
     out, code = {}, getattr(fn, "__code__", None)
     for name, cell in zip(code.co_freevars, fn.__closure__ or ()) if code else ():
         with contextlib.suppress(ValueError):  # not assigned yet
@@ -129,21 +139,23 @@ def _is_any(annotation: Any, options: tuple) -> bool:
 
 
 def _generic(annotation: Any) -> tuple[Any, tuple]:
-    """(origin, arguments): (tuple, (A, B)) for Tuple[A, B] and tuple[A, B], (list, ()) for a bare List or list."""
+    """Return (origin, arguments): (tuple, (A, B)) for Tuple[A, B], (list, ()) for a bare List or list."""
     if _is_any(annotation, (tuple, list, dict, Callback, Bundle)):
         return annotation, ()
     return typing.get_origin(annotation), typing.get_args(annotation)
 
 
 def _arguments(annotation: Any, args: tuple, count: int | None, where: str) -> tuple:
-    """`args`, which must be there, and `count` of them (None: any number)."""
+    """Return `args`. Raise CheckError if they are missing, or not `count` (None: any number)."""
     if not args or (count is not None and len(args) != count):
-        text = {tuple: "T in typing.Tuple[T, ...]", list: "T in typing.List[T]", dict: "(K, V) in typing.Dict[K, V]",
+        text = {tuple: "T in typing.Tuple[T, ...]", list: "T in typing.List[T]",
+                dict: "(K, V) in typing.Dict[K, V]",
                 Callback: "T in tp.Callback[T]", Bundle: "T in tp.Bundle[T]"}
         origin = _generic(annotation)[0]
         example = {dict: "Dict[str, tp.Numpy]", tuple: "Tuple[tp.Numpy, tp.Numpy]", list: "List[tp.Numpy]"}
         raise CheckError(f"{where}: {text[origin]} cannot be omitted", expected="the types inside",
-                         got=show(annotation), fix=f"write {example.get(origin, f'{show(origin)}[tp.Numpy]')}, say")
+                         got=show(annotation),
+                         fix=f"write {example.get(origin, f'{show(origin)}[tp.Numpy]')}, say")
     if Ellipsis in args:
         raise UnsupportedError(f"{where}: a tuple of open length", expected="one entry per element",
                                got=show(annotation), fix="write Tuple[tp.Numpy, tp.Numpy], or List[tp.Numpy]")
@@ -151,7 +163,7 @@ def _arguments(annotation: Any, args: tuple, count: int | None, where: str) -> t
 
 
 def parameter_tree(annotation: Any, where: str) -> Any:
-    """The tree of a parameter's annotation: a placeholder class, or TupleOf such trees."""
+    """Return the tree of a parameter's annotation: a placeholder class, or TupleOf such trees."""
     if isinstance(annotation, PlaceholderType) and hasattr(annotation, "shape"):
         return annotation
     origin, args = _generic(annotation)
@@ -159,13 +171,16 @@ def parameter_tree(annotation: Any, where: str) -> Any:
         return TupleOf(tuple(parameter_tree(a, where) for a in _arguments(annotation, args, None, where)))
     kind = annotation.__name__ if _is_any(annotation, LEAVES) else "Numpy"
     raise UnsupportedError(f"{where}: invalid parameter annotation {show(annotation)} found",
-                           expected="tp.Numpy.Placeholder(shape, dtype), or a Tuple of them", got=show(annotation),
-                           fix="put it into a Tuple[...]: a parameter takes no list or dict" if origin in (list, dict)
-                           else f"write tp.{kind}.Placeholder((100, 784), dtype=flow.float32), with your shape")
+                           expected="tp.Numpy.Placeholder(shape, dtype), or a Tuple of them",
+                           got=show(annotation),
+                           fix="put it into a Tuple[...]: a parameter takes no list or dict"
+                           if origin in (list, dict)
+                           else f"write tp.{kind}.Placeholder((100, 784), dtype=flow.float32), with "
+                           f"your shape")
 
 
 def return_tree(annotation: Any, name: str) -> Any:
-    """The tree of a return annotation: None, Callback and Bundle may stand only at the top."""
+    """Return the tree of a return annotation. None, Callback, and Bundle are allowed at the top only."""
     where = f"{name}: return annotation"
     if _is_any(annotation, (None, type(None))):
         return None
@@ -193,9 +208,11 @@ def _value_tree(annotation: Any, where: str) -> Any:
         return DictOf(key, _value_tree(item, where))
     if _is_any(annotation, LEAVES):
         return annotation
-    fix = "Callback and Bundle stand alone, at the outermost place" if _is_any(origin, (Callback, Bundle)) else \
-        "a Placeholder says what comes in; write -> tp.Numpy" if isinstance(annotation, PlaceholderType) else \
-        "write -> tp.Numpy for one array, -> Tuple[tp.Numpy, tp.Numpy] for two, -> None for nothing"
+    fix = "write -> tp.Numpy for one array, -> Tuple[tp.Numpy, tp.Numpy] for two, -> None for nothing"
+    if _is_any(origin, (Callback, Bundle)):
+        fix = "Callback and Bundle stand alone, at the outermost place"
+    elif isinstance(annotation, PlaceholderType):
+        fix = "a Placeholder says what comes in; write -> tp.Numpy"
     raise UnsupportedError(f"{where}: invalid return annotation {show(annotation)} found",
-                           expected="None, tp.Numpy, tp.ListNumpy, Tuple/List/Dict of them, tp.Bundle[...] or "
-                           "tp.Callback[...]", got=show(annotation), fix=fix)
+                           expected="None, tp.Numpy, tp.ListNumpy, Tuple/List/Dict of them, tp.Bundle[...] "
+                           "or tp.Callback[...]", got=show(annotation), fix=fix)

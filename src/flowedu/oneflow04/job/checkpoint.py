@@ -1,4 +1,4 @@
-"""flow.checkpoint: save and get the session's variables. The files are oneflow04/job/checkpoint_files.py's."""
+"""flow.checkpoint: save and load the variables of the session."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -12,13 +12,16 @@ from flowedu.oneflow04.job.session import get_all_variables
 
 
 def save(path: str, var_dict: Mapping[str, Any] | None = None) -> None:
-    """Write variables into the new or empty directory `path`, all or nothing. Starts the session.
+    """Write variables into the new or empty directory `path`, all or none. Start the session.
 
     Args:
-        var_dict: {name: array, tensor, live variable or variable of another checkpoint}; default: all variables of the
-            session, with optimizer state and train steps.
+        path: the directory.
+        var_dict: {name: array, tensor, live variable, or variable of another checkpoint}. None saves all
+            variables of the session, including the state of optimizers and the train steps.
 
-    Raises: CheckpointFileError (an AssertionError) when `path` is a file or a directory with something in it.
+    Raises:
+        CheckpointFileError: `path` is a file or a directory that is not empty. The error is an
+            AssertionError.
     """
     variables = get_all_variables()
     with default_session().lock:                  # no other thread trains meanwhile
@@ -26,32 +29,48 @@ def save(path: str, var_dict: Mapping[str, Any] | None = None) -> None:
 
 
 def get(path: str) -> dict[str, FileBackendVariableBlob] | FileBackendVariableBlob:
-    """{name: variable on disk} of a checkpoint, for flow.load_variables; or one variable, when `path` is the directory
-    of one. Starts the session. Raises CheckpointFileError (an AssertionError) when there is no checkpoint at `path`."""
+    """Return the variables of a checkpoint, for flow.load_variables. Start the session.
+
+    Args:
+        path: the directory of a checkpoint, or of one variable.
+
+    Returns: {name: variable on disk}, or one variable.
+
+    Raises:
+        CheckpointFileError: `path` is not a checkpoint. The error is an AssertionError.
+    """
     default_session().start()
     return checkpoint_files.read(path)
 
 
 def compare(value_dict: Mapping[str, Any]) -> str:
-    """What flow.load_variables(value_dict) would do, as text: variables that fit, those that do not, names that only one
-    side has, with the nearest name of the other. Starts the session.
+    """Describe the effect of flow.load_variables(value_dict) as text. Start the session.
+
+    The text lists the variables that fit, variables that do not fit, and names that only one side has, with
+    the most similar name of the other side.
 
         flow.checkpoint.compare(flow.checkpoint.get("./snapshot"))
+
+    Args:
+        value_dict: {name: array or variable}.
     """
     variables = get_all_variables()
     fits = [n for n, v in value_dict.items() if n in variables and tuple(v.shape or ()) == variables[n].shape]
     lines = [f"{len(fits)} of {len(variables)} variables are loaded"]
     for name in sorted({*variables, *value_dict}.difference(fits)):
         if name in variables and name in value_dict:
-            lines.append(f"  {name}: the shape is {value_dict[name].shape}, not {variables[name].shape}: refused")
+            lines.append(f"  {name}: the shape is {value_dict[name].shape}, not {variables[name].shape}: "
+                         f"refused")
         elif name in variables:
-            lines.append(f"  {name}: keeps its value{_near(name, value_dict, variables, 'there is')}")
+            lines.append(f"  {name}: keeps its "
+                         f"value{_describe_nearest(name, value_dict, variables, 'there is')}")
         else:
-            lines.append(f"  {name}: no such variable, ignored{_near(name, variables, value_dict, 'the session has')}")
+            remark = _describe_nearest(name, variables, value_dict, "the session has")
+            lines.append(f"  {name}: no such variable, ignored{remark}")
     return "\n".join(lines)
 
 
-def _near(name: str, others: Mapping, own: Mapping, words: str) -> str:
-    """", there is 'x'" for the most similar name that only the other side has."""
+def _describe_nearest(name: str, others: Mapping, own: Mapping, words: str) -> str:
+    """Return a remark with the most similar name that only the other side has, or ""."""
     close = similar(name, [n for n in others if n not in own])
     return f" ({words} {close!r})" if close else ""

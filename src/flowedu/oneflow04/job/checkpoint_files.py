@@ -1,4 +1,4 @@
-"""Checkpoints of sessions: the files are saving/folder.py's; here is what makes an initializer of one."""
+"""Initializers that read checkpoints. saving/folder.py reads and writes the files."""
 from __future__ import annotations
 
 import os
@@ -7,17 +7,30 @@ from collections.abc import Callable
 import numpy as np
 
 from flowedu.core.values import dtype as dt
-from flowedu.saving.folder import CheckpointFileError, FileBackendVariableBlob, checked_path, is_complete, read, write
+from flowedu.saving.folder import (
+    CheckpointFileError,
+    FileBackendVariableBlob,
+    checked_path,
+    is_complete,
+    read,
+    write,
+)
 from flowedu.saving.opened import OpenFolder
 
-__all__ = ["CheckpointFileError", "FileBackendVariableBlob", "initializer_from", "is_complete", "read", "snapshot",
-           "write"]
+__all__ = ["CheckpointFileError", "FileBackendVariableBlob", "initializer_from", "is_complete", "read",
+           "snapshot", "write"]
 
 
-def initializer_from(path: str | os.PathLike | OpenFolder, name: str, otherwise: Callable | None) -> Callable | None:
-    """An initializer that gives variable `name` the value it has in checkpoint `path`; where the checkpoint lacks it,
-    `otherwise`. Raises CheckpointFileError when there is no directory `path`, and when called for another shape or
-    dtype than the checkpoint's. (An OpenFolder, so that all variables are of one checkpoint.)"""
+def initializer_from(path: str | os.PathLike | OpenFolder, name: str,
+                     otherwise: Callable | None) -> Callable | None:
+    """Return an initializer with the value of variable `name` in a checkpoint, or `otherwise` if it is missing.
+
+    An OpenFolder as `path` makes all variables come from one checkpoint.
+
+    Raises:
+        CheckpointFileError: `path` is not a directory. The initializer raises it if it is called for another
+            shape or dtype than the checkpoint has.
+    """
     opened = path if isinstance(path, OpenFolder) else snapshot(path)
     if not opened.is_file(name, "out"):
         return otherwise
@@ -28,20 +41,22 @@ def initializer_from(path: str | os.PathLike | OpenFolder, name: str, otherwise:
         if not blob.has_meta_info:
             blob = FileBackendVariableBlob(folder, dtype, tuple(shape), opened)
         if blob.shape != tuple(shape) or blob.dtype.numpy != dtype.numpy:
-            raise CheckpointFileError(f"default_initialize_with_snapshot_path: variable {name} has another shape or dtype",
+            raise CheckpointFileError(f"default_initialize_with_snapshot_path: variable {name} has another "
+                                      f"shape or dtype",
                                       expected=f"{dtype.name}{list(shape)}, as in the job", at="",
                                       got=f"{blob.dtype.name}{list(blob.shape)} in {folder}",
-                                      fix="rename the layer to start it anew, or give it the sizes of the checkpoint")
+                                      fix="rename the layer to start it anew, or give it the sizes of the "
+                                      "checkpoint")
         return blob.numpy()
 
     return initializer
 
 
 def snapshot(path: str | os.PathLike) -> OpenFolder:
-    """The directory that default_initialize_with_snapshot_path names."""
+    """Open the directory that default_initialize_with_snapshot_path names."""
     try:
         return OpenFolder(checked_path("default_initialize_with_snapshot_path", path))
     except (FileNotFoundError, NotADirectoryError):
-        raise CheckpointFileError(f"default_initialize_with_snapshot_path: Directory {path} doesn't exist!", got="nothing "
-                                  "there", expected="a directory of flow.checkpoint.save", fix="check the path",
-                                  at="") from None
+        raise CheckpointFileError(f"default_initialize_with_snapshot_path: Directory {path} doesn't exist!",
+                                  got="nothing there", expected="a directory of flow.checkpoint.save",
+                                  fix="check the path", at="") from None

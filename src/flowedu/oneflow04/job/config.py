@@ -1,6 +1,6 @@
 """flow.function_config(): the settings of one job. flow.config: the settings of the session.
 
-Every setting is a call, `config.enable_inplace(False)`; the tables are in oneflow04/job/settings.py.
+Each setting is a method, `config.enable_inplace(False)`; oneflow04/job/settings.py has the tables.
 """
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from flowedu.oneflow04.job.settings import JOB, SESSION, SWITCHES, Settable, des
 
 
 class FunctionConfig(Settable):
-    """Settings of a job, or of several: `config = flow.function_config(); config.default_data_type(flow.float)`.
+    """Settings of one or more jobs: `config = flow.function_config(); config.default_data_type(flow.float)`.
 
-    Every setting is a call that returns None; an unknown name or a value of another type is an AssertionError. A call
-    without a value means True where True or False is meant.
+    Each setting is a method that returns None. An unknown name or a value of another type raises an
+    AssertionError. For a setting of True or False, a call without a value means True.
 
-    Methods, see their own help: default_initializer_conf, default_placement_scope, default_logical_view,
-    default_distribute_strategy, static_mem_alloc_policy_white_list, and flowedu's own without_passes.
+    Methods with their own help: default_initializer_conf, default_placement_scope, default_logical_view,
+    default_distribute_strategy, static_mem_alloc_policy_white_list, and flowedu's without_passes.
 
-    Attributes: values {name: value} of what was set, "train.primary_lr" for config.train.primary_lr.
+    Attributes:
+        values: {name: value} of the settings, with "train.primary_lr" for config.train.primary_lr.
     """
 
     __slots__ = ("default_initializer", "job_type", "off", "values")
@@ -44,8 +45,8 @@ class FunctionConfig(Settable):
 
     def __setattr__(self, name: str, value) -> None:
         if name not in FunctionConfig.__slots__:
-            raise CheckError(f"function_config.{name} is not assigned to", expected="a call", got=f"{name} = {value!r}",
-                             fix=f"config.{name}({value!r})")
+            raise CheckError(f"function_config.{name} is not assigned to", expected="a call",
+                             got=f"{name} = {value!r}", fix=f"config.{name}({value!r})")
         super().__setattr__(name, value)
 
     def _store(self, name: str, value) -> None:
@@ -54,25 +55,35 @@ class FunctionConfig(Settable):
             self.values["use_tensorrt"] = True
 
     def __repr__(self) -> str:
-        return f"<function_config {', '.join(f'{k}={v!r}' for k, v in self.values.items()) or 'with nothing set'}>"
+        return (f"<function_config "
+                f"{', '.join(f'{k}={v!r}' for k, v in self.values.items()) or 'with nothing set'}>")
 
     def copy(self) -> FunctionConfig:
-        """A config of its own with the same settings."""
+        """Return a copy of the settings."""
         new = FunctionConfig()
         new.values = {k: dict(v) if isinstance(v, dict) else v for k, v in self.values.items()}
         new.default_initializer, new.off, new.job_type = self.default_initializer, self.off, self.job_type
         return new
 
-    # ---- settings that are more than a value
+    # ---- settings with their own checks
     def default_initializer_conf(self, initializer: Callable | Mapping) -> None:
-        """The initializer of variables that name none: an initializer, or OneFlow's dictionary of one."""
+        """Set the initializer of variables without one.
+
+        Args:
+            initializer: an initializer, or a dictionary in the form of OneFlow's configuration files.
+        """
         self.default_initializer = initializer_of(initializer)
 
     def default_placement_scope(self, scope: Placement | str) -> None:
-        """Where the body runs: `flow.scope.placement("cpu", "0:0-1")`, not entered. (Deprecated: the device tag alone.)"""
+        """Set the placement of the body.
+
+        Args:
+            scope: a `flow.scope.placement("cpu", "0:0-1")` that is not entered. A device tag alone is
+                deprecated.
+        """
         if isinstance(scope, str) and scope in TAGS:
-            print("WARNING: function_config.default_placement_scope takes a flow.scope.placement(tag, ids); a device tag "
-                  "alone is deprecated")
+            print("WARNING: function_config.default_placement_scope takes a flow.scope.placement(tag, ids); "
+                  "a device tag alone is deprecated")
         elif not isinstance(scope, Placement):
             raise CheckError("function_config.default_placement_scope: not a placement", got=repr(scope),
                              expected='flow.scope.placement("cpu", "0:0"), or a device tag',
@@ -80,7 +91,11 @@ class FunctionConfig(Settable):
         self.values["default_placement_scope"] = scope
 
     def default_logical_view(self, scope) -> None:
-        """The view of the body: `flow.scope.consistent_view()` (the default) or `flow.scope.mirrored_view()`."""
+        """Set the view of the body.
+
+        Args:
+            scope: `flow.scope.consistent_view()` (the default) or `flow.scope.mirrored_view()`.
+        """
         if not isinstance(scope, (consistent_view, mirrored_view)):
             raise CheckError("function_config.default_logical_view: not a view", got=repr(scope),
                              expected="flow.scope.mirrored_view() or flow.scope.consistent_view()",
@@ -88,38 +103,50 @@ class FunctionConfig(Settable):
         self.values["default_logical_view"] = scope
 
     def default_distribute_strategy(self, scope) -> None:
-        """Deprecated name of default_logical_view."""
+        """Call default_logical_view, the newer name.
+
+        Args:
+            scope: `flow.scope.consistent_view()` or `flow.scope.mirrored_view()`.
+        """
         print("WARNING: function_config.default_distribute_strategy has been deprecated. Please use "
               "function_config.default_logical_view instead.")
         self.default_logical_view(scope)
 
     @property
     def static_mem_alloc_policy_white_list(self) -> MemoryPolicies:
-        """.add(policy), .remove(policy), .has(policy), with policies such as .policy_mem_size_first(). Says once that the
-        planner has one way."""
+        """The policies of OneFlow's memory planner, which have no effect. The first change warns.
+
+        Methods are .add(policy), .remove(policy), and .has(policy), with policies such as
+        .policy_mem_size_first().
+        """
         return MemoryPolicies(self.values)
 
     static_mem_alloc_algo_white_list = static_mem_alloc_policy_white_list
 
     def without_passes(self, *names: str) -> None:
-        """Compile the job without these passes: simplify, cse, dead, norm_clip, layout, fold_norm,
-        pool_first, masked_softmax, bands, fuse (or of it fuse_add, fuse_scale), update, inplace, reuse."""
+        """Compile the job without some passes.
+
+        Args:
+            *names: simplify, cse, dead, norm_clip, layout, fold_norm, pool_first, masked_softmax, bands, fuse
+                (or its parts fuse_add and fuse_scale), update, inplace, or reuse.
+        """
         for n in names:
             if n not in PASSES:
                 raise CheckError("without_passes: unknown pass", expected=", ".join(PASSES), got=repr(n),
                                  fix="job.show() lists the passes that ran")
         self.off = names
 
-    # ---- what the job reads
+    # ---- properties that the job reads
     @property
     def passes_off(self) -> tuple[str, ...]:
-        """Passes to leave out: those of without_passes, and those that enable_inplace(False) and the like mean."""
+        """The passes to omit: those of without_passes, and those of settings such as enable_inplace(False).
+        """
         more = [p for p, name in SWITCHES.items() if self.values.get(name) is False]
         return tuple(dict.fromkeys([*self.off, *more]))
 
     @property
     def default_view(self):
-        """The view set, or None."""
+        """The view that was set, or None."""
         return self.values.get("default_logical_view")
 
 
@@ -128,32 +155,34 @@ function_config = ExecutionConfig = FunctionConfig
 
 
 class MemoryPolicies:
-    """The policies by which OneFlow planned memory. Kept, and nothing else is done with them."""
+    """The policies of OneFlow's memory planner. They are stored without effect."""
 
     _ALL = ("use_mem_size_first_algo", "use_mutual_exclusion_first_algo", "use_time_line_algo")
 
     def __init__(self, values: dict[str, Any]):
         self._values = values
 
-    def _chosen(self) -> tuple[str, ...]:
+    def _policies(self) -> tuple[str, ...]:
         return self._values.get("static_mem_alloc_policy_white_list", self._ALL[:1])
 
     def _checked(self, policy: str) -> str:
         if policy not in self._ALL:
-            raise CheckError("static_mem_alloc_policy_white_list: unknown policy", expected=", ".join(self._ALL),
+            raise CheckError("static_mem_alloc_policy_white_list: unknown policy",
+                             expected=", ".join(self._ALL),
                              got=repr(policy), fix="white_list.add(white_list.policy_mem_size_first())")
         return policy
 
     def has(self, policy: str) -> bool:
-        return self._checked(policy) in self._chosen()
+        return self._checked(policy) in self._policies()
 
     def add(self, policy: str) -> None:
         say_once("function_config.static_mem_alloc_policy_white_list", "memory is planned in one way")
-        self._values["static_mem_alloc_policy_white_list"] = tuple(dict.fromkeys([*self._chosen(), self._checked(policy)]))
+        policies = dict.fromkeys([*self._policies(), self._checked(policy)])
+        self._values["static_mem_alloc_policy_white_list"] = tuple(policies)
 
     def remove(self, policy: str) -> None:
         self._checked(policy)
-        self._values["static_mem_alloc_policy_white_list"] = tuple(p for p in self._chosen() if p != policy)
+        self._values["static_mem_alloc_policy_white_list"] = tuple(p for p in self._policies() if p != policy)
 
     def show(self) -> list[str]:
         return list(self._ALL)
@@ -169,12 +198,12 @@ class MemoryPolicies:
 
 
 class GlobalConfig(Settable):
-    """flow.config: the settings of the session, `flow.config.cpu_device_num(2)`.
+    """Settings of the session: `flow.config.cpu_device_num(2)`.
 
-    They count when the session starts, with the first call of a job or of a checkpoint function. A call after that says
-    so and returns False; flow.clear_default_session() forgets all settings.
+    They take effect when the session starts, with the first call of a job or of a checkpoint function. A
+    later call prints a warning and returns False; flow.clear_default_session() resets all settings.
 
-    Methods, see their own help: cpu_device_num, gpu_device_num, load_library, load_library_now,
+    Methods with their own help: cpu_device_num, gpu_device_num, load_library, load_library_now,
     legacy_model_io_enabled, ctrl_port.
     """
 
@@ -189,8 +218,8 @@ class GlobalConfig(Settable):
     def _running(self) -> bool:
         session = default_session()
         if session.running or session.compiling:
-            print("Nothing happened because the session is running. (Settings count before the first call of a job, or "
-                  "after flow.clear_default_session().)")
+            print("Nothing happened because the session is running. (Settings count before the first call of "
+                  "a job, or after flow.clear_default_session().)")
             return True
         return False
 
@@ -201,30 +230,48 @@ class GlobalConfig(Settable):
         default_session().config[name] = value
 
     def cpu_device_num(self, n: int):
-        """How many (virtual) CPU devices every machine has. Default 1."""
+        """Set the number of virtual CPU devices per machine.
+
+        Args:
+            n: an int from 1 to 4096; default 1.
+        """
         if self._running():
             return False
         if type(n) is not int or not 1 <= n <= 4096:
-            raise CheckError("flow.config.cpu_device_num: not a number of devices", expected="an int, 1 to 4096",
-                             got=repr(n), fix="flow.config.cpu_device_num(1)")
+            raise CheckError("flow.config.cpu_device_num: not a number of devices",
+                             expected="an int, 1 to 4096", got=repr(n), fix="flow.config.cpu_device_num(1)")
         return self._store("cpu_device_num", n)
 
     def gpu_device_num(self, n: int):
-        """How many devices every machine has. Without a GPU they are CPU devices, as in OneFlow's CPU build."""
+        """Set the number of devices per machine.
+
+        Without a GPU they are CPU devices, as in OneFlow's CPU build.
+
+        Args:
+            n: an int of 0 or more; 0 changes nothing.
+        """
         if type(n) is not int or n < 0:
-            raise CheckError("flow.config.gpu_device_num: not a number of devices", expected="an int, 0 or more",
-                             got=repr(n), fix="flow.config.gpu_device_num(1)")
-        if default_session() not in _told:
-            print("INFO: flow.config.gpu_device_num is equivalent to flow.config.cpu_device_num: devices are virtual")
-            _told.add(default_session())
+            raise CheckError("flow.config.gpu_device_num: not a number of devices",
+                             expected="an int, 0 or more", got=repr(n), fix="flow.config.gpu_device_num(1)")
+        if default_session() not in _notified:
+            print("INFO: flow.config.gpu_device_num is equivalent to flow.config.cpu_device_num: devices are "
+                  "virtual")
+            _notified.add(default_session())
         return self.cpu_device_num(n) if n else None
 
     def legacy_model_io_enabled(self) -> bool:
-        """Whether enable_legacy_model_io() was called. (Both kinds of checkpoints are read in any case.)"""
+        """Return True if enable_legacy_model_io() was called.
+
+        Both kinds of checkpoints are read in any case.
+        """
         return default_session().config.get("enable_legacy_model_io", False)
 
     def load_library(self, path: str):
-        """Make the user ops of a library available: flow.custom_op registrations under the library's name."""
+        """Make the user ops of a library available: ops that flow.custom_op registered under the library's name.
+
+        Args:
+            path: the file of the library, which is not loaded.
+        """
         if self._running():
             return False
         if not isinstance(path, (str, os.PathLike)):
@@ -236,10 +283,14 @@ class GlobalConfig(Settable):
     load_library_now = load_library
 
     def ctrl_port(self, port: int):
-        """Another way to write flow.env.ctrl_port(port)."""
+        """Call flow.env.ctrl_port(port).
+
+        Args:
+            port: an int from 1 to 65535.
+        """
         return env.ctrl_port(port)
 
 
-_told: weakref.WeakSet = weakref.WeakSet()         # sessions in which it was said that there is no GPU
+_notified: weakref.WeakSet = weakref.WeakSet()     # sessions in which gpu_device_num printed its notice
 GlobalConfig.__doc__ += "\n" + described(SESSION)
 config = GlobalConfig()

@@ -1,10 +1,10 @@
-"""flow.config.enable_debug_mode(True): every job's plan, and every train job's learning rates, as files.
+"""Log files of flow.config.enable_debug_mode(True): the plan of each job, and the learning rates of train jobs.
 
-    log/20210630_120000-4711-train_job/plan.txt               what job.show() prints
+    log/20210630_120000-4711-train_job/plan.txt               the text of job.show()
                                        train_step2lr.csv      train_step, lr
 
-The folder is below flow.env.log_dir. Lines are written in batches, at least every second of training, and the last of
-them when the job is forgotten or the program ends.
+The folder is inside flow.env.log_dir. Lines are written in batches, at least every second of training, and
+the last lines when the job is deleted or the program ends.
 """
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _logs: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def enabled() -> bool:
-    """Whether the current session is to be logged."""
+    """Return True if the current session writes logs."""
     return bool(default_session().config.get("enable_debug_mode"))
 
 
 def start(job) -> str:
-    """The job is compiled: write its plan into a new folder, whose path is printed and returned."""
+    """Write the plan of a compiled job into a new folder. Print and return the path of the folder."""
     root = os.path.abspath(env.value("log_dir", "log"))
     os.makedirs(root, exist_ok=True)
     name = f"{time.strftime('%Y%m%d_%H%M%S')}-{os.getpid()}-{job.name}"
@@ -52,8 +52,11 @@ def start(job) -> str:
 
 
 def step(job, step: int, lr: float | Sequence[float]) -> None:
-    """A train job ran with this step and this learning rate (or one per optimizer). Before start(job) it is only kept: a
-    job whose shapes vary has its first step before it has a plan."""
+    """Log the step and the learning rate (or one rate per optimizer) of a run of a train job.
+
+    Before start(job) the values are only stored: a job of varying shapes runs its first step before it has a
+    plan.
+    """
     log = _logs.get(job)
     if log is None:
         log = _logs[job] = Log(job)
@@ -61,19 +64,19 @@ def step(job, step: int, lr: float | Sequence[float]) -> None:
 
 
 def flush() -> None:
-    """Write what is waiting, of all jobs."""
+    """Write all pending lines of all jobs."""
     for log in list(_logs.values()):
         log.flush()
 
 
 class Log:
-    """A CSV file that grows, of the learning rates of one job. It holds no open file; whole lines are appended at once."""
+    """A CSV file of the learning rates of one job. The file is not kept open; whole lines are appended."""
 
     def __init__(self, owner: object):
         self.path, self.written = "", time.monotonic()
         self.lines: list[str] = []
         self._header = False
-        weakref.finalize(owner, self.flush)         # when the owner is forgotten, and at exit
+        weakref.finalize(owner, self.flush)         # when the owner is deleted, and at exit
 
     def add(self, step: int, lr: float | Sequence[float]) -> None:
         rates = lr if isinstance(lr, (list, tuple)) else [lr]
@@ -85,7 +88,10 @@ class Log:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is there. A disk that is full does not stop the training: the lines are dropped, with a word."""
+        """Write the pending lines.
+
+        If the disk is full, drop the lines and print a message; training continues.
+        """
         if not self.path or not self.lines:
             return
         lines, self.lines, self.written = self.lines, [], time.monotonic()

@@ -1,4 +1,4 @@
-"""flow.current_global_function_desc(): properties of the job whose body is running."""
+"""Properties of the job whose body is running: flow.current_global_function_desc()."""
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -11,8 +11,14 @@ from flowedu.errors import UnsupportedError
 class FunctionDesc:
     """The job that is being built.
 
-    Attributes: job_func, its name; job_config_proto, its settings by name; function_attribute; default_placement_scope,
-    default_logical_view, default_data_type, default_initializer_conf.
+    Attributes:
+        job_func: the name of the job.
+        job_config_proto: the settings by name.
+        function_attribute: the placement and the view of the body.
+        default_placement_scope: the placement of the body.
+        default_logical_view: "mirrored" or "consistent".
+        default_data_type: the dtype of config.default_data_type.
+        default_initializer_conf: the initializer of variables without one.
     """
 
     def __init__(self, context):
@@ -27,12 +33,16 @@ class FunctionDesc:
                                                   default_distribute_strategy=self.default_logical_view)
 
     def IsTrainable(self) -> bool:
-        """Whether it is a train job."""
+        """Return True for a train job."""
         return self._training
 
 
 def current_global_function_desc() -> FunctionDesc:
-    """The job whose body runs now. Raises UnsupportedError (NotImplementedError) outside of one."""
+    """Return the job whose body is running.
+
+    Raises:
+        UnsupportedError: the call is outside of a job. The error is a NotImplementedError.
+    """
     context = current()
     if not context.in_job:
         raise UnsupportedError("current_global_function_desc: not inside a job", got="a call outside",

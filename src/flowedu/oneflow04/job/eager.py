@@ -1,7 +1,7 @@
-"""Eager execution mode: a job's body runs at every call, on data, and its results can be inspected at once.
+"""Eager execution mode: the body of a job runs on data in each call, so that values can be inspected.
 
-The body is the same, and so are variables (they persist by name), namespaces, minimize, and watch. There is
-no graph, no plan, and no session to start. Arguments must have the dtype of their placeholder.
+The body is the same, and so are variables (they persist by name), namespaces, minimize, and watch. The mode
+has no graph, no plan, and no session to start. Arguments must have the dtype of their placeholder.
 """
 from __future__ import annotations
 
@@ -21,30 +21,45 @@ from flowedu.core.values.place import Place
 from flowedu.core.values.signature import MISSING, convert, leaves
 from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError, DTypeError, UnsupportedError
+from flowedu.errors.jobs import called_in_body
 from flowedu.oneflow04.job.blob import EagerConsistentBlob, MirroredBlob
 from flowedu.oneflow04.job.context import Context04
-from flowedu.oneflow04.job.values import check_returned, fed, given_back, per_device, shown
+from flowedu.oneflow04.job.values import (
+    as_numpy_dtype,
+    check_returned,
+    copy_for_caller,
+    flatten_values,
+    split_per_device,
+)
 from flowedu.ops.host import States
 from flowedu.tensor import Tensor, no_grad, tensor
 
 
 def enable_eager_execution(value: bool = True) -> None:
-    """Run jobs eagerly from now on (or, with False, compiled). Call it before the first job is defined."""
+    """Run jobs eagerly from now on, or compiled. Call it before the first job is defined.
+
+    Args:
+        value: False returns to compiled jobs.
+
+    Raises:
+        UnsupportedError: jobs are already defined.
+    """
     session = sessions.default_session()
     if session.jobs and bool(value) != session.eager:
-        raise UnsupportedError("enable_eager_execution: jobs are defined already", expected="a call before the first "
-                               "@flow.global_function", got=f"jobs {', '.join(session.jobs)}",
+        raise UnsupportedError("enable_eager_execution: jobs are defined already",
+                               expected="a call before the first @flow.global_function",
+                               got=f"jobs {', '.join(session.jobs)}",
                                fix="move it up, or call flow.clear_default_session() first")
     session.eager = bool(value)
 
 
 def eager_execution_enabled() -> bool:
-    """Whether jobs run eagerly."""
+    """Return True if jobs run eagerly."""
     return sessions.default_session().eager
 
 
 class Store:
-    """What stands in for the graph: the session's variables by name, made on first use."""
+    """A replacement for the graph: the variables of the session by name, created on first use."""
 
     def __init__(self, session):
         self.session = session
@@ -71,7 +86,7 @@ class Store:
 
 
 class Rates(list):
-    """(scheduler, host value) pairs; the value is written as soon as the pair is known."""
+    """A list of (scheduler, host value) pairs. `append` also writes the value."""
 
     def __init__(self, step: Callable[[], int]):
         super().__init__()
@@ -84,7 +99,7 @@ class Rates(list):
 
 
 class EagerContext(Context04):
-    """The surroundings of a body that runs on data."""
+    """The context of a body that runs on data."""
 
     blob_type = EagerConsistentBlob
 
@@ -100,7 +115,8 @@ class EagerContext(Context04):
     def call(self, f: Callable, args: tuple, kwargs: dict, label: str, placement: Place | None = None):
         result = f(*args, **kwargs)
         values = flat(result)
-        labels = (label,) if not isinstance(result, (list, tuple)) else tuple(f"{label}_{i}" for i in range(len(values)))
+        labels = ((label,) if not isinstance(result, (list, tuple))
+                  else tuple(f"{label}_{i}" for i in range(len(values))))
         self.blobs.update(zip(labels, values))
         return result, labels
 
@@ -123,12 +139,12 @@ class EagerContext(Context04):
 
     @staticmethod
     def _deliver(handler: Callable, tensors) -> None:
-        """Handlers are no part of the body: they may do what is done outside of jobs, such as calling one."""
+        """Call a watch handler outside of the job's context, so that it may call other jobs."""
         with use_context(EAGER), no_grad():
-            handler([shown(t).numpy().copy() for t in tensors])
+            handler([as_numpy_dtype(t).numpy().copy() for t in tensors])
 
     def finish(self) -> None:
-        """Gradients, watch_diff handlers, updates."""
+        """Compute gradients, call watch_diff handlers, and update variables."""
         if not self.training:
             return
         training, losses = self.goal
@@ -153,19 +169,23 @@ class EagerContext(Context04):
 
 
 def run(job, args: tuple) -> tuple[object, list[list], list[bool]]:
-    """One call of a job: (what the body returned, for each blob in it its arrays, whether each is dynamic)."""
+    """Run one call of a job.
+
+    Return (result of the body, arrays of each blob in it, True for each dynamic blob).
+    """
     session = job.session
     if session is not sessions.default_session() or session.jobs.get(job.name) is not job:
-        raise CheckError(f"{job.name}: the job does not belong to the current session", expected="a job defined after the "
-                         "last flow.clear_default_session(), and not replaced by one of the same name",
+        raise CheckError(f"{job.name}: the job does not belong to the current session",
+                         expected="a job defined after the last flow.clear_default_session(), and not "
+                         "replaced by one of the same name",
                          got="a job that was cleared or replaced", fix="define it again")
     if current().in_job:
-        raise sessions.called_in_body(f"job {job.name}")
+        raise called_in_body(f"job {job.name}")
     context = EagerContext(job)
     defs = job.signature.input_defs()
     trees = job.signature.check_arguments(defs, args, context.devices)
-    _check_types(job.name, leaves(defs), fed(defs, args))
-    blobs = iter([_blob(context, d, v) for d, v in zip(leaves(defs), fed(defs, trees))])
+    _check_types(job.name, leaves(defs), flatten_values(defs, args))
+    blobs = iter([_blob(context, d, v) for d, v in zip(leaves(defs), flatten_values(defs, trees))])
     arguments = [convert(d, MISSING, lambda leaf, _: next(blobs)) for d in defs]
     old = set_grad_enabled(context.training)
     try:
@@ -176,7 +196,7 @@ def run(job, args: tuple) -> tuple[object, list[list], list[bool]]:
             context.check_goal()
             returned = [context.check_blob(b) for b in leaves(result)]
             check_returned(job.name, [v for b in returned for v in b.values])
-            fetched = [[given_back(shown(v)) for v in b.values] for b in returned]
+            fetched = [[copy_for_caller(as_numpy_dtype(v)) for v in b.values] for b in returned]
             context.finish()
     finally:
         set_grad_enabled(old)
@@ -187,12 +207,12 @@ def _blob(context: EagerContext, d: ph.ArgBlobDef, value) -> JobBlob:
     if isinstance(d, ph.FixedTensorDef):
         value = context.graph.inputs[d.op_name] = tensor(value)
         return EagerConsistentBlob(value, d.op_name, "out", context)
-    values = tuple(v if d.is_tensor_list else tensor(v) for v in per_device(d, value))
+    values = tuple(v if d.is_tensor_list else tensor(v) for v in split_per_device(d, value))
     return MirroredBlob(values, d.op_name, "out", context, True)
 
 
 def _states(session, name: str) -> States:
-    """The states of the host ops of job `name`."""
+    """Return the states of the host ops of job `name`."""
     if name not in session.states:
         session.states[name] = States(eager=True)
     return session.states[name]

@@ -1,9 +1,11 @@
-"""flow.env: machines, ports and logs, and which rank this is.
+"""Machines, ports, logs, and ranks: flow.env.
 
-Job functions run in one process: several machines are simulated, as devices are. Ranks are those of flow.distributed.
+Job functions run in one process, which simulates several machines and devices. Ranks are those of
+flow.distributed.
 
-The environment is settled by `flow.env.init()` or when the session starts; later calls say so and return False.
-flow.clear_default_session() keeps its settings, and opens it for changes.
+`flow.env.init()`, or the start of the session, fixes the environment; later calls print a warning and return
+False.
+flow.clear_default_session() keeps its settings and allows changes again.
 """
 from __future__ import annotations
 
@@ -18,7 +20,14 @@ from flowedu.oneflow04.job.settings import SESSION
 
 
 class Machine(NamedTuple):
-    """One machine. The ports are those of a container's or tunnel's outer side; -1: the same as elsewhere."""
+    """One machine.
+
+    Args:
+        id: the index of the machine.
+        addr: its address.
+        ctrl_port_agent: the ctrl_port outside of its container or tunnel; -1 is the common port.
+        data_port_agent: the data_port outside of its container or tunnel; -1 is the common port.
+    """
 
     id: int
     addr: str
@@ -27,7 +36,13 @@ class Machine(NamedTuple):
 
 
 class Environment:
-    """What was set. `session`: the one that was current when the environment was settled."""
+    """The settings of the environment.
+
+    Attributes:
+        machines: the machines, the master first.
+        values: {name: value} of the settings.
+        session: the session in which the environment was fixed, or None.
+    """
 
     def __init__(self):
         self.machines: list[Machine] = [Machine(0, "127.0.0.1")]
@@ -45,14 +60,15 @@ _env = Environment()
 
 # ---- settings
 def machine(*val):
-    """The machines, the master first: `machine([{"addr": "192.168.1.1"}, {"addr": "192.168.1.2"}])`.
+    """Set the machines, the master first: `machine([{"addr": "192.168.1.1"}, {"addr": "192.168.1.2"}])`.
 
     Args:
-        val: one list or tuple, or several arguments, of host names or dictionaries with "addr" and, where needed,
-            "ctrl_port_agent" and "data_port_agent".
+        *val: one list or tuple, or several arguments, of host names or dictionaries with "addr" and
+            optionally "ctrl_port_agent" and "data_port_agent". Two or more machines need ctrl_port.
 
-    Raises: CheckError (AssertionError) for no machine, no address or one that comes twice; UnsupportedError
-    (NotImplementedError) for anything else. Two machines or more need ctrl_port.
+    Raises:
+        CheckError: no machine, no address, or an address twice. The error is an AssertionError.
+        UnsupportedError: another value. The error is a NotImplementedError.
     """
     if _too_late():
         return False
@@ -71,42 +87,68 @@ def _machine(i: int, m) -> Machine:
     if isinstance(m, str):
         m = {"addr": m}
     if not isinstance(m, dict):
-        raise UnsupportedError("flow.env.machine: not a machine", expected='a host name or {"addr": "192.168.1.1"}',
+        raise UnsupportedError("flow.env.machine: not a machine",
+                               expected='a host name or {"addr": "192.168.1.1"}',
                                got=repr(m), fix='flow.env.machine([{"addr": "192.168.1.1"}])')
     if not isinstance(m.get("addr"), str) or not m["addr"]:
-        raise CheckError("flow.env.machine: a machine has no address", expected='{"addr": "192.168.1.1"}', got=repr(m),
-                         fix='give each machine an "addr"')
+        raise CheckError("flow.env.machine: a machine has no address", expected='{"addr": "192.168.1.1"}',
+                         got=repr(m), fix='give each machine an "addr"')
     return Machine(i, m["addr"], m.get("ctrl_port_agent", -1), m.get("data_port_agent", -1))
 
 
 def ctrl_port(val: int):
-    """The port by which machines agree on what to do; the same on all. Needed when there are several."""
+    """Set the port over which machines coordinate. Required with several machines.
+
+    Args:
+        val: an int from 1 to 65535, the same on all machines.
+    """
     return _set("ctrl_port", int, val, 1, 65535)
 
 
 def data_port(val: int):
-    """The port by which machines exchange data; the same on all."""
+    """Set the port over which machines exchange data.
+
+    Args:
+        val: an int from 1 to 65535, the same on all machines.
+    """
     return _set("data_port", int, val, 1, 65535)
 
 
 def grpc_use_no_signal(val: bool = True):
-    """Deprecated: has no effect."""
-    print("WARNING: flow.env.grpc_use_no_signal is deprecated, users no longer need to set rpc use signal or not.")
+    """Print that the setting is deprecated. It has no effect.
+
+    Args:
+        val: True or False.
+    """
+    print("WARNING: flow.env.grpc_use_no_signal is deprecated, users no longer need to set rpc use signal "
+          "or not.")
     return _set("grpc_use_no_signal", bool, val)
 
 
 def log_dir(val: str):
-    """The folder of the logs that flow.config.enable_debug_mode(True) asks for. Default: log, in the current folder."""
+    """Set the folder of the logs of flow.config.enable_debug_mode(True).
+
+    Args:
+        val: a path; default: log, in the current folder.
+    """
     return _set("log_dir", str, val)
 
 
 def logtostderr(val: int):
-    """Stored."""
+    """Store the setting, which has no effect.
+
+    Args:
+        val: an int.
+    """
     return _set("logtostderr", int, val)
 
 
 def logbuflevel(val: int):
-    """Stored."""
+    """Store the setting, which has no effect.
+
+    Args:
+        val: an int.
+    """
     return _set("logbuflevel", int, val)
 
 
@@ -115,8 +157,10 @@ def _set(name: str, kind: type, value, least: int | None = None, most: int | Non
         return False
     if type(value) is not kind or least is not None and not least <= value <= most:
         limits = f", {least} to {most}" if least is not None else ""
-        raise CheckError(f"flow.env.{name}: not a value it takes", expected=f"a value of type {kind.__name__}{limits}",
-                         got=repr(value), fix=f"flow.env.{name}({ {int: 50051, bool: True, str: 'log'}[kind]!r})")
+        raise CheckError(f"flow.env.{name}: not a value it takes",
+                         expected=f"a value of type {kind.__name__}{limits}",
+                         got=repr(value),
+                         fix=f"flow.env.{name}({ {int: 50051, bool: True, str: 'log'}[kind]!r})")
     _env.values[name] = value
     return None
 
@@ -128,9 +172,13 @@ def _too_late() -> bool:
     return False
 
 
-# ---- the start
+# ---- initialization
 def init() -> bool:
-    """Settle the environment; True the first time. ValueError when several machines have no ctrl_port."""
+    """Fix the environment. Return True the first time.
+
+    Raises:
+        ArgumentError: several machines, but no ctrl_port. The error is a ValueError.
+    """
     if _too_late():
         return False
     settle()
@@ -138,81 +186,98 @@ def init() -> bool:
 
 
 def settle() -> None:
-    """What the session does when it starts: check the settings, once."""
+    """Check the settings and fix them for the current session."""
     if len(_env.machines) > 1 and "ctrl_port" not in _env.values:
-        raise ArgumentError("flow.env: several machines need a ctrl_port", expected="flow.env.ctrl_port(port), the same on "
-                            "every machine", got=f"{len(_env.machines)} machines and no ctrl_port",
+        raise ArgumentError("flow.env: several machines need a ctrl_port",
+                            expected="flow.env.ctrl_port(port), the same on every machine",
+                            got=f"{len(_env.machines)} machines and no ctrl_port",
                             fix="flow.env.ctrl_port(50051) before the first call of a job", at="")
     _env.session = weakref.ref(default_session())
 
 
 # ---- ranks
 def get_rank() -> int:
-    """The rank of this process, or thread of flow.distributed.spawn; 0 where one does the work of all virtual devices."""
+    """Return the rank of this process, or of this thread of flow.distributed.spawn.
+
+    The rank is 0 if one process does the work of all virtual devices.
+    """
     return current().rank
 
 
 def get_world_size() -> int:
-    """How many ranks there are: processes, threads or virtual devices."""
+    """Return the number of ranks: processes, threads, or virtual devices."""
     return current().size
 
 
 def get_local_rank() -> int:
-    """The number of this rank among those of its machine."""
+    """Return the index of this rank among the ranks of its machine."""
     return current().local_rank
 
 
 def get_node_size() -> int:
-    """How many machines the ranks are on."""
+    """Return the number of machines that have ranks."""
     return current().node_size
 
 
 def get_node_rank() -> int:
-    """The number of this rank's machine."""
+    """Return the index of this rank's machine."""
     return current().node_rank
 
 
 def is_multi_client() -> bool:
-    """True: each rank runs the program itself."""
+    """Return True: each rank runs the program."""
     return True
 
 
-# ---- questions
+# ---- queries
 def all_device_placement(device_type: str = "cpu"):
-    """flow.placement of all ranks, in a row."""
+    """Return a flow.placement of all ranks in one row.
+
+    Args:
+        device_type: "cpu" or "cuda".
+    """
     from flowedu.core.sbp.names import placement
     return placement.all(device_type)
 
 
 def value(name: str, default: Any = None) -> Any:
-    """What was set for `name`, such as "log_dir"."""
+    """Return a setting of flow.env.
+
+    Args:
+        name: the name of the setting, such as "log_dir".
+        default: the result if it was not set.
+    """
     return _env.values.get(name, default)
 
 
 def machine_num() -> int:
-    """How many machines there are."""
+    """Return the number of machines."""
     return len(_env.machines)
 
 
 def current_machine_id() -> int:
-    """The id of the machine this process is on: 0, since one process does the work of all."""
+    """Return 0, the id of the machine of this process. One process does the work of all machines."""
     return 0
 
 
 class Resource(SimpleNamespace):
-    """What the session has: machine_num, cpu_device_num, gpu_device_num (0), and every setting of flow.config by its
-    name, those of a group under the group's: resource.collective_boxing.enable_fusion. Unset ones are 0 or False."""
+    """The resources of the session: machine_num, cpu_device_num, gpu_device_num (0), and its settings.
+
+    Settings of a group are attributes of the group: resource.collective_boxing.enable_fusion. Unset values
+    are 0 or False.
+    """
 
     def __getattr__(self, name: str):
         if name in SESSION:
             return SESSION[name].kind()
         if any(n.startswith(f"{name}.") for n in SESSION):
-            return SimpleNamespace(**{n.split(".")[1]: s.kind() for n, s in SESSION.items() if n.startswith(f"{name}.")})
+            return SimpleNamespace(**{n.split(".")[1]: s.kind() for n, s in SESSION.items()
+                                      if n.startswith(f"{name}.")})
         raise AttributeError(f"Resource has no {name!r}")
 
 
 def current_resource() -> Resource:
-    """The machines, the devices of each, and the settings of flow.config, as they are now."""
+    """Return the machines, the devices of each, and the current settings of flow.config."""
     resource = Resource(machine_num=machine_num(), cpu_device_num=1, gpu_device_num=0)
     for name, set_to in default_session().config.items():
         group, _, last = name.rpartition(".")

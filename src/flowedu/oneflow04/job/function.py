@@ -1,4 +1,5 @@
-"""flow.global_function of 0.4: jobs with settings, sources, sizes that vary, several devices, results of any kind."""
+"""flow.global_function of 0.4: jobs with settings, sources, varying sizes, several devices, and nested results.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -13,25 +14,26 @@ from flowedu.oneflow04.job import debug
 from flowedu.oneflow04.job.blob import LocalBlob
 from flowedu.oneflow04.job.config import FunctionConfig
 from flowedu.oneflow04.job.program import Program04
-from flowedu.oneflow04.job.values import joined
+from flowedu.oneflow04.job.values import join_devices
 
 
 def global_function(type: str = "predict", function_config=None) -> Callable:
-    """Decorator that makes a function a job: `@flow.global_function("train")`.
+    """Return a decorator that turns a function into a job: `@flow.global_function("train")`.
+
+    The parameters are annotated with placeholders, the return value with tp.Numpy, tp.ListNumpy, and
+    containers of them. The body runs once, on blobs, when the session starts; a call then runs the compiled
+    plan. In eager execution mode (flow.enable_eager_execution(True)) each call runs the body on data.
 
     Args:
-        type: "predict", or "train" (the body must call an optimizer's minimize).
-        function_config: a flow.function_config().
-
-    The parameters are annotated with placeholders, the return value with tp.Numpy, tp.ListNumpy and containers of them.
-    The body runs once, on blobs, when the session starts; a call then runs the compiled plan. (In eager execution mode,
-    flow.enable_eager_execution(True), every call runs the body, on data.)
+        type: "predict", or "train", whose body must call an optimizer's minimize.
+        function_config: a flow.function_config(), or None.
     """
     if isinstance(type, FunctionConfig):
         print("global_function: pass the config as the second argument: global_function(type, config)")
         type, function_config = type.job_type or "predict", type
     if not isinstance(function_config, (FunctionConfig, NoneType)):
-        raise CheckError("global_function: function_config is not a configuration", expected="a flow.function_config()",
+        raise CheckError("global_function: function_config is not a configuration",
+                         expected="a flow.function_config()",
                          got=repr(function_config), fix='config = flow.function_config(); '
                          '@flow.global_function("predict", config)')
 
@@ -39,34 +41,38 @@ def global_function(type: str = "predict", function_config=None) -> Callable:
 
 
 def check_callback(callback) -> None:
-    """Raises CheckError (an AssertionError) unless it can be called."""
+    """Raise CheckError (an AssertionError) unless `callback` can be called."""
     if not callable(callback):
         raise CheckError("a job's callback cannot be called", expected="a function that takes the result",
                          got=repr(callback), fix="job(x)(print), say")
 
 
 class Future:
-    """Result of a job without return annotation."""
+    """The result of a job without return annotation."""
 
     def __init__(self, value):
         self._value, self._taken = value, False
 
     def get(self):
-        """The result, once."""
+        """Return the result. A second call raises CheckError."""
         if self._taken:
             raise CheckError("get: the result was taken already", expected="one get() per call of the job",
-                             got="a second one", fix="keep what the first get() returned")
+                             got="a second one", fix="store the result of the first get()")
         self._taken = True
         return self._value
 
     def async_get(self, callback: Callable) -> None:
-        """Call `callback` with the result."""
+        """Call `callback` with the result.
+
+        Args:
+            callback: a function of one argument.
+        """
         check_callback(callback)
         callback(self.get())
 
 
 class Job04(JobFunction):
-    """A job that knows what OneFlow 0.4 knew."""
+    """A job with the features of OneFlow 0.4."""
 
     program_type = Program04
 
@@ -78,19 +84,22 @@ class Job04(JobFunction):
     def call(self, args: tuple, kwargs: dict):
         if self.compiled is None or kwargs:
             if not kwargs and self.session is not None and self.session.eager:
-                from flowedu.oneflow04.job.eager import run  # eager execution mode: seldom, and much to import
+                from flowedu.oneflow04.job.eager import run  # rarely used, and slow to import
                 return self.value(*run(self, args))
             self.start(kwargs)
         if self.program.plain:
             return self(*args)
         first = self.compiled is None
         self.compiled, fetched = self.program.run(args)
-        if first and debug.enabled():                # now there is a plan to show
+        if first and debug.enabled():                # the plan exists now
             debug.start(self)
         return self.value(self.program.result, fetched, self.program.dynamic)
 
     def value(self, result, fetched: list[list], dynamic: list[bool]):
-        """What the caller gets. `fetched`: for each returned blob its arrays, one per device."""
+        """Return the result for the caller.
+
+        `fetched` has the arrays of each returned blob, one per device.
+        """
         returns = self.signature.returns
         arrays = iter(fetched)
         if result is None:
@@ -98,7 +107,8 @@ class Job04(JobFunction):
         if returns is MISSING:
             flags = iter(dynamic)
             return Future(convert(result, returns, lambda _, kind: LocalBlob(next(arrays), next(flags))))
-        value = convert(result, returns, lambda _, kind: joined(next(arrays)) if kind is Numpy else next(arrays))
+        value = convert(result, returns, lambda _, kind: join_devices(next(arrays)) if kind is Numpy
+                        else next(arrays))
         if not self.signature.calls_back:
             return value
 
@@ -108,16 +118,16 @@ class Job04(JobFunction):
         return register
 
     def _repr_html_(self) -> str | None:
-        """What a notebook shows: the plan, as soon as there is one."""
+        """Return the plan as HTML for a notebook, or None before the job is compiled."""
         from flowedu.show.notebook import plan_html
         return None if self.plan is None else plan_html(self.plan, self.argument_names())
 
     def __reduce__(self) -> str:
-        """Copies are the job itself and pickles its name, as with functions."""
+        """Return the name for pickling, so that copies are the job itself, as for functions."""
         return self.__qualname__
 
     def check(self) -> None:
-        """Check the graph and the plan of this job, as `nn.Graph.check` does for a graph. Starts the session.
+        """Check the graph and the plan of this job, as `nn.Graph.check` does for a graph. Start the session.
 
         Raises:
             GraphError: a rule is broken. (`FLOWEDU_CHECK_GRAPH=1` names the pass that broke it.)
@@ -127,26 +137,40 @@ class Job04(JobFunction):
         check_program(self.compiled.program)
 
     def profile(self, *args, repeats: int = 10):
-        """Where the time of a call goes: a flowedu.show.profile.Profile, to be printed. Variables end as they were.
+        """Measure the time of each call of the plan. Variables keep their values.
 
-        Calls the job once (which trains, if it is a training job), then times every call of its plan `repeats` times.
+        The job is called once (a training job trains one step), and then each call of its plan is timed.
+
+        Args:
+            *args: the arguments of the job.
+            repeats: the number of measurements per call.
+
+        Returns: a flowedu.show.profile.Profile, which can be printed.
         """
         from flowedu.show.profile import profile
         return profile(self._measurable(args), args, repeats)
 
     def timeline(self, *args, repeats: int = 10):
-        """When the calls of its plan run: a flowedu.show.timeline.Timeline. Otherwise as `profile`."""
+        """Measure when each call of the plan runs, as `profile`.
+
+        Args:
+            *args: the arguments of the job.
+            repeats: the number of measurements per call.
+
+        Returns: a flowedu.show.timeline.Timeline.
+        """
         from flowedu.show.timeline import timeline
         return timeline(self._measurable(args), args, repeats)
 
     def _measurable(self, args: tuple):
-        """The executor, after a call."""
+        """Call the job and return its executor."""
         self(*args)
         obstacle = self.program.obstacle()
         if obstacle is None and not self.executor.accepts(args):
             obstacle = "an argument that is no C-contiguous array of its placeholder's dtype and shape"
         if obstacle is not None:
-            raise CheckError(f"{self.name}: this job cannot be profiled", got=obstacle, expected="tp.Numpy arguments, as "
-                             "C-contiguous arrays of their dtype, one device, and nothing that runs before the plan",
+            raise CheckError(f"{self.name}: this job cannot be profiled", got=obstacle,
+                             expected="tp.Numpy arguments, as C-contiguous arrays of their dtype, one "
+                             "device, and nothing that runs before the plan",
                              fix="profile a job around the part that has arrays as arguments")
         return self.executor

@@ -21,7 +21,7 @@ from flowedu.ops.host import HostOp, States
 
 
 def needed_calls(calls: list[Call]) -> list[Call]:
-    """The host calls, and the calls that make what they read, in order."""
+    """Return the host calls and the calls that compute their inputs, in order."""
     wanted: set[GraphValue] = set()
     found = []
     for call in reversed(calls):
@@ -32,9 +32,12 @@ def needed_calls(calls: list[Call]) -> list[Call]:
 
 
 class HostPart:
-    """Runs the host calls of one job.
+    """The host calls of one job.
 
-    Attributes: calls; ahead, those that need nothing from the caller and so may be prefetched; rest.
+    Attributes:
+        calls: all calls of the host part.
+        ahead: the calls that do not depend on the caller and can be prefetched.
+        rest: the other calls.
     """
 
     def __init__(self, context, variable: Callable[[str], Tensor], depth: int):
@@ -51,7 +54,8 @@ class HostPart:
         self.prefetcher = None
 
     def run(self, feed: dict[GraphValue, Any]) -> dict[GraphValue, Any]:
-        """All results of the calls, for these arguments of the job: tensors, TensorBuffers, TensorLists."""
+        """Return the results of all calls for one set of arguments: tensors, TensorBuffers, and TensorLists.
+        """
         known = self._read() if self.ahead else {}
         if self.rest:
             known.update({v: from_numpy(a) if isinstance(a, np.ndarray) else a for v, a in feed.items()})
@@ -60,26 +64,28 @@ class HostPart:
         return known
 
     def _read(self) -> dict[GraphValue, Any]:
-        """The results of `ahead`, whichever thread asks."""
+        """Return the results of `ahead`."""
         with self.context.session.lock:
             if not self.depth:
                 return _run(self.ahead, {}, self.states[0])
             if self.prefetcher is None:
-                ahead, states = self.ahead, self.states[0]       # not self: whoever owns a Prefetcher is not for its thread
-                from flowedu.oneflow04.data.prefetch import Prefetcher  # data is imported by those who read some
+                # Without self: its thread must not keep the owner alive.
+                ahead, states = self.ahead, self.states[0]
+                from flowedu.oneflow04.data.prefetch import Prefetcher  # imported only by jobs that read data
                 self.prefetcher = Prefetcher(lambda: _run(ahead, {}, states), self.depth)
             prefetcher = self.prefetcher
         return prefetcher.get()
 
     def close(self) -> None:
-        """End the thread. Safe to call twice."""
+        """End the thread. A second call does nothing."""
         if self.prefetcher is not None:
             self.prefetcher.close()
             self.prefetcher = None
 
 
-def _run(calls: list[Call], known: dict[GraphValue, Any], states: States, variable: Callable | None = None) -> dict:
-    """`known`, with the results of the calls."""
+def _run(calls: list[Call], known: dict[GraphValue, Any], states: States,
+         variable: Callable | None = None) -> dict:
+    """Return `known` with the results of the calls."""
     def table(value: GraphValue):
         if value not in known and value.kind == "variable":
             return variable(value.name)
@@ -96,7 +102,10 @@ def _run(calls: list[Call], known: dict[GraphValue, Any], states: States, variab
 
 
 def _run_node(node, known, table) -> None:
-    """A host node by itself: no interpreter is asked, so any thread may do it. Errors tell the line of the body."""
+    """Run a host node without an interpreter, so that any thread can do it.
+
+    Errors name the line of the body.
+    """
     assert isinstance(node.op, HostOp)
     try:
         out = node.op.run(tuple(table(x) for x in node.inputs), node.attrs)

@@ -1,4 +1,7 @@
-"""Placement: on which devices something is. One process simulates them all: device i of machine m is one number."""
+"""Placements: the devices of an op or a value.
+
+One process simulates all devices and numbers them consecutively.
+"""
 from __future__ import annotations
 
 import math
@@ -13,21 +16,25 @@ _FORM = re.compile(r"@?(\d+):(\d+)(?:-(\d+))?$")
 
 
 class Placement:
-    """A device tag and the ids of devices, "machine:first-last".
+    """A device tag and device ids "machine:first-last".
 
     Args:
-        device_tag: "cpu" or "gpu" (or "cuda"). A job with ops on "gpu" runs there, if there is a GPU; without one both are
-            the same CPU devices, as in OneFlow's CPU build.
-        machine_device_ids: "0:0", "0:0-3", or a list of such texts.
-        hierarchy: the sizes of the grid they stand in, row by row: (2, 2) for 2-D SBP. Default: one row.
+        device_tag: "cpu" or "gpu" (or "cuda"). A job with ops on "gpu" runs on a GPU if the machine has one;
+            otherwise both tags mean the same CPU devices, as in OneFlow's CPU build.
+        machine_device_ids: "0:0", "0:0-3", or a list of such strings.
+        hierarchy: the sizes of the grid of devices in row-major order, such as (2, 2) for 2-D SBP; None is
+            one row.
 
-    Attributes: device_tag; pairs, (machine, device) in order; hierarchy, a tuple.
+    Attributes:
+        device_tag: the device tag.
+        pairs: a list of (machine, device), in order.
+        hierarchy: the sizes of the grid, a tuple.
     """
 
     def __init__(self, device_tag: str, machine_device_ids, hierarchy: Sequence[int] | None = None):
         if device_tag not in TAGS:
-            raise CheckError("scope.placement: unknown device tag", expected='"cpu" or "gpu"', got=repr(device_tag),
-                             fix='scope.placement("cpu", "0:0")')
+            raise CheckError("scope.placement: unknown device tag", expected='"cpu" or "gpu"',
+                             got=repr(device_tag), fix='scope.placement("cpu", "0:0")')
         texts = [machine_device_ids] if isinstance(machine_device_ids, str) else machine_device_ids
         if not isinstance(texts, (list, tuple)) or not texts:
             raise _bad_ids(machine_device_ids)
@@ -50,23 +57,28 @@ class Placement:
 
     @property
     def place(self) -> Place:
-        """Its devices, once they are located."""
+        """The devices as a Place, available after `locate`."""
         return Place(self.devices, self.hierarchy)
 
     def grid(self, hierarchy: Sequence[int] | None, what: str) -> Place:
-        """The same devices in another grid (None: its own)."""
-        return self.place if hierarchy is None else Place(self.devices, grid_of(hierarchy, len(self.devices), what))
+        """Return the same devices in another grid; None is the placement's own grid."""
+        return (self.place if hierarchy is None else Place(self.devices,
+                                                           grid_of(hierarchy, len(self.devices), what)))
 
-    def located(self, machines: int, per_machine: int) -> Placement:
-        """The same with `devices`, the numbers of its devices among all. Raises when there is no such device."""
+    def locate(self, machines: int, per_machine: int) -> Placement:
+        """Set `devices`, the indices among all devices, and return self.
+
+        Raise JobBuildAndInferError for a missing device.
+        """
         need = 1 + max(d for _, d in self.pairs)
         for m, d in self.pairs:
             if m >= machines or d >= per_machine:
                 raise JobBuildAndInferError(
-                    f"scope.placement: there is no device {m}:{d}", got=str(self), expected=f"machines 0 to {machines - 1} "
-                    f"with devices 0 to {per_machine - 1}",
-                    fix=f"flow.config.cpu_device_num({need}) before the first call gives every machine {need} virtual "
-                    "devices" if m < machines else "flow.env.machine([...]) lists the machines")
+                    f"scope.placement: there is no device {m}:{d}", got=str(self),
+                    expected=f"machines 0 to {machines - 1} with devices 0 to {per_machine - 1}",
+                    fix=f"flow.config.cpu_device_num({need}) before the first call gives every machine "
+                    f"{need} virtual devices" if m < machines
+                    else "flow.env.machine([...]) lists the machines")
         self.devices = tuple(m * per_machine + d for m, d in self.pairs)
         return self
 
@@ -76,7 +88,10 @@ class Placement:
 
 
 def grid_of(hierarchy: Sequence[int] | None, devices: int, what: str) -> tuple[int, ...]:
-    """The sizes of a grid of so many devices. None: one row. Raises CheckError where they are not."""
+    """Return the sizes of a grid of `devices` devices; None is one row.
+
+    Raise CheckError if the sizes do not match.
+    """
     if hierarchy is None:
         return (devices,)
     sizes = tuple(hierarchy) if isinstance(hierarchy, (list, tuple)) else ()
@@ -89,5 +104,6 @@ def grid_of(hierarchy: Sequence[int] | None, devices: int, what: str) -> tuple[i
 
 
 def _bad_ids(got) -> CheckError:
-    return CheckError("scope.placement: not device ids", expected='"0:0", "0:0-3" (machine:first-last) or a list of such',
+    return CheckError("scope.placement: not device ids",
+                      expected='"0:0", "0:0-3" (machine:first-last) or a list of such',
                       got=repr(got), fix='scope.placement("cpu", "0:0-1")')

@@ -25,20 +25,26 @@ from flowedu.oneflow04.job import debug
 from flowedu.oneflow04.job.blob import ConsistentBlob, MirroredBlob
 from flowedu.oneflow04.job.context import Context04
 from flowedu.oneflow04.job.host_part import HostPart
-from flowedu.oneflow04.job.values import check_returned, fed, given_back, per_device, shown
+from flowedu.oneflow04.job.values import (
+    as_numpy_dtype,
+    check_returned,
+    copy_for_caller,
+    flatten_values,
+    split_per_device,
+)
 
-KEPT = 32                # plans of a job whose shapes vary
+KEPT = 32                # plans per job of varying shapes
 
 
-class Told(Compiled):
-    """A plan, every step of which the debug mode is told, with its rates."""
+class LoggedPlan(Compiled):
+    """A plan whose steps and rates are logged in debug mode."""
 
     def link(self, session, job) -> None:
         super().link(session)
         if self.step is not None and debug.enabled():
-            self.job, self.run = job, self.told
+            self.job, self.run = job, self.run_logged
 
-    def told(self, args: tuple) -> list[np.ndarray]:
+    def run_logged(self, args: tuple) -> list[np.ndarray]:
         with self.program.lock:
             outputs = self.program.run(args)
             debug.step(self.job, int(self.step[0]) - 1, [float(rate[0]) for _, rate in self.schedules])
@@ -46,8 +52,13 @@ class Told(Compiled):
 
 
 class Program04(CompiledJob):
-    """Attributes, besides those of CompiledJob: fed, for each argument its value on each device; host, what runs
-    before the plan; varying, the inputs whose sizes vary; kept, the plans for sizes that came.
+    """The executable form of one job.
+
+    Attributes, in addition to those of CompiledJob:
+        fed: for each argument, its definition and its value on each device.
+        host: the calls that run before the plan.
+        varying: the inputs whose sizes vary.
+        kept: the cached plans by size.
     """
 
     context_type = Context04
@@ -66,9 +77,10 @@ class Program04(CompiledJob):
             blob = blob if d.distribute is None else blob.with_distribute(d.distribute)
             return context.views.cast(blob) if context.views.micro_batches > 1 else blob
         if not context.views.mirrored:
-            raise CheckError(f"{context.name}: {type(d).__name__} needs flow.scope.mirrored_view", got=repr(d),
-                             expected="tp.Numpy placeholders in a consistent view",
-                             fix="config.default_logical_view(flow.scope.mirrored_view()), or use tp.Numpy.Placeholder")
+            raise CheckError(f"{context.name}: {type(d).__name__} needs flow.scope.mirrored_view",
+                             got=repr(d), expected="tp.Numpy placeholders in a consistent view",
+                             fix="config.default_logical_view(flow.scope.mirrored_view()), or use "
+                             "tp.Numpy.Placeholder")
         devices = context.placement.devices
         values = tuple(context.graph.input(d.op_name if len(devices) == 1 else f"{d.op_name}_{i}", spec)
                        for i in range(len(devices)))
@@ -84,12 +96,13 @@ class Program04(CompiledJob):
         self._hoist()
         self.plain = self.obstacle() is None
         self.runs = 0
-        self.kept: OrderedDict[tuple, Told] = OrderedDict()
-        # Where shapes vary this one is for the largest: errors show at once, and the optimizer's variables are declared.
+        self.kept: OrderedDict[tuple, LoggedPlan] = OrderedDict()
+        # If shapes vary, this plan is for the largest. It reports errors early and declares the optimizer's
+        # variables.
         self.only = self._compile({})
 
     def obstacle(self) -> str | None:
-        """Describe why a call is more than one run of one plan on its arrays; None: it is not."""
+        """Describe why a call is more than one run of one plan on its arrays. Return None if it is not."""
         if self.host.calls:
             return "a reader or another call that runs before the plan"
         if self.varying:
@@ -99,7 +112,10 @@ class Program04(CompiledJob):
         return None if all(len(v) == 1 for v in self.fetched) else "a result on several devices"
 
     def _hoist(self) -> None:
-        """Take the host calls out of the graph; what they give that the plan reads becomes an input of it."""
+        """Remove the host calls from the graph.
+
+        Their results that the plan reads become inputs of the graph.
+        """
         context, graph = self.context, self.context.graph
         host = [c for c in context.calls if c.is_host]
         made = {r for c in host for r in c.results}
@@ -119,14 +135,15 @@ class Program04(CompiledJob):
         self.varying = [v for v in graph.inputs.values() if v in varies]
         self.direct = {v for values in self.fetched for v in values if v in made or v in context.lists}
         check_returned(context.name, self.direct)
-        # (What another call reads is copied: its result may lie in the same memory.)
+        # A value that another call reads is copied, because the result of that call may share its memory.
         fetched = Counter(v for values in self.fetched for v in values)
         used = {v for c in context.calls for v in c.inputs()} | set(graph.inputs.values())
         alone = {v for v in self.direct - used if fetched[v] == 1 and v.node is not None}
-        self.given = {v for v in alone if getattr(v.node.op.host, "anew", False)}     # the caller's, without a copy
+        # Returned without a copy.
+        self.given = {v for v in alone if getattr(v.node.op.host, "anew", False)}
 
     def _varying_values(self) -> set[GraphValue]:
-        """The values whose size may differ from call to call."""
+        """Return the values whose size may differ from call to call."""
         found = {v for d, values in self.fed if d.is_dynamic for v in values}
         for call in self.context.calls:
             if not found.isdisjoint(call.inputs()):
@@ -134,11 +151,12 @@ class Program04(CompiledJob):
             found.update(r for r in call.results if self.context.is_dynamic(r, ()))
         return found
 
-    def _compile(self, specs: dict[GraphValue, Spec]) -> Told:
+    def _compile(self, specs: dict[GraphValue, Spec]) -> LoggedPlan:
         context, table = self.context.resized(specs) if self.varying else (self.context, lambda v: v)
         with use_context(context), context.graph.building():
-            planned = [shown(table(v)) for values in self.fetched for v in values if v not in self.direct]
-        return Told(context, planned, self.off, self.session.device_count)
+            planned = [as_numpy_dtype(table(v)) for values in self.fetched for v in values
+                       if v not in self.direct]
+        return LoggedPlan(context, planned, self.off, self.session.device_count)
 
     def link(self) -> None:
         if self.varying:
@@ -151,8 +169,8 @@ class Program04(CompiledJob):
         self.host.close()
 
     # ---- running
-    def run(self, args: tuple) -> tuple[Told, list[list]]:
-        """One call: the plan that ran, and for each returned blob its arrays, one per device."""
+    def run(self, args: tuple) -> tuple[LoggedPlan, list[list]]:
+        """Run one call. Return (the plan that ran, the arrays of each returned blob, one per device)."""
         feed = self._feed(args)
         known = {**feed, **self.host.run(feed)} if self.host.calls else feed
         value = lambda v: known[v].numpy() if isinstance(known[v], Tensor) else known[v]
@@ -161,15 +179,16 @@ class Program04(CompiledJob):
             specs = {v: Spec(a.shape, as_dtype(a.dtype)) for v in self.varying for a in [value(v)]}
             with self.session.lock:
                 compiled = self._plan_for(specs)
-                compiled.program.executor.runs = self.runs     # no plan draws the random numbers of another
+                # Plans must not repeat each other's random values.
+                compiled.program.executor.runs = self.runs
                 self.runs += 1
         outputs = compiled.run(tuple(aligned_array(value(v)) for v in self.context.graph.inputs.values()))
         numbers = iter(range(len(compiled.returned)))
-        back = lambda v: value(v) if v in self.given else given_back(value(v))
+        back = lambda v: value(v) if v in self.given else copy_for_caller(value(v))
         return compiled, [[back(v) if v in self.direct else compiled.fetch(outputs, next(numbers))
                            for v in values] for values in self.fetched]
 
-    def _plan_for(self, specs: dict[GraphValue, Spec]) -> Told:
+    def _plan_for(self, specs: dict[GraphValue, Spec]) -> LoggedPlan:
         key = tuple(specs.values())
         found = self.kept.pop(key, None)
         if found is None:
@@ -181,10 +200,10 @@ class Program04(CompiledJob):
         return found
 
     def _feed(self, args: tuple) -> dict[GraphValue, object]:
-        """{input of the graph: array or TensorList}"""
+        """Return {input of the graph: array or TensorList}."""
         job, devices = self.job, self.context.devices
         trees = job.signature.check_arguments(self.defs, args, devices)
         feed = {}
-        for (d, values), array in zip(self.fed, fed(self.defs, trees)):
-            feed.update(zip(values, per_device(d, array)))
+        for (d, values), array in zip(self.fed, flatten_values(self.defs, trees)):
+            feed.update(zip(values, split_per_device(d, array)))
         return feed

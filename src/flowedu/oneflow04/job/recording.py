@@ -17,9 +17,13 @@ from flowedu.ops.host import HostOp
 
 
 class Call(NamedTuple):
-    """One call: `f` was given `args` and `kwargs` (blobs unwrapped) and gave `results`, the values.
+    """A recorded call of `f` with `args` and `kwargs` (blobs unwrapped).
 
-    labels: the names of the results; placement: where it ran; nodes: what it appended to the graph.
+    Attributes:
+        results: the values that the call returned.
+        labels: the names of the results.
+        placement: the devices of the call.
+        nodes: the nodes that the call appended to the graph.
     """
 
     f: Callable
@@ -32,7 +36,7 @@ class Call(NamedTuple):
 
     @property
     def is_host(self) -> bool:
-        """Whether it runs before the plan: it has to do with values that no plan can hold."""
+        """True if the call runs before the plan, because a plan cannot hold some of its values."""
         return any(isinstance(n.op, HostOp) for n in self.nodes)
 
     @property
@@ -41,7 +45,7 @@ class Call(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The line of the body that made it."""
+        """The line of the body that made the call."""
         return self.nodes[0].line
 
     def inputs(self) -> Iterable[GraphValue]:
@@ -49,7 +53,7 @@ class Call(NamedTuple):
 
 
 def values_in(x: Any) -> Iterable[GraphValue]:
-    """The graph values in nested lists and tuples."""
+    """Return the graph values in nested lists and tuples."""
     if isinstance(x, GraphValue):
         yield x
     elif isinstance(x, (list, tuple)):
@@ -57,24 +61,26 @@ def values_in(x: Any) -> Iterable[GraphValue]:
             yield from values_in(y)
 
 
-def swapped(x: Any, table: Callable[[GraphValue], Any]) -> Any:
-    """`x` with table(value) for every graph value in it."""
+def substitute(x: Any, table: Callable[[GraphValue], Any]) -> Any:
+    """Return `x` with each graph value replaced by table(value)."""
     if isinstance(x, GraphValue):
         return table(x)
     if isinstance(x, (list, tuple)) and any(True for _ in values_in(x)):
-        return type(x)(swapped(y, table) for y in x)
+        return type(x)(substitute(y, table) for y in x)
     return x
 
 
 def replay(call: Call, table: Callable[[GraphValue], Any]) -> tuple:
-    """Run `call` again on table(value) for each value; the results, in the order of call.results.
+    """Run `call` again on table(value) for each value. Return the results in the order of call.results.
 
-    What does not fit the values that came is told by the name of the op, and the line of the body.
+    Errors get the name of the op and the line of the body.
     """
     try:
-        return flat(call.f(*swapped(call.args, table), **{k: swapped(v, table) for k, v in call.kwargs.items()}))
+        return flat(call.f(*substitute(call.args, table), **{k: substitute(v, table)
+                                                             for k, v in call.kwargs.items()}))
     except FlowError as e:
-        e.told(problem=f"{call.labels[0]}: {e.problem}", got=f"{e.got} (sizes of this call)".strip(), at=call.line)
+        e.told(problem=f"{call.labels[0]}: {e.problem}", got=f"{e.got} (sizes of this call)".strip(),
+               at=call.line)
         raise
     except Exception as e:
         e.add_note(f"in {call.labels[0]}, made at {call.line}")

@@ -1,4 +1,4 @@
-"""flow.scope: where ops run (placement), how devices are seen (view), and how things are called (namespace)."""
+"""Placements, views, and namespaces of ops: flow.scope."""
 from __future__ import annotations
 
 from flowedu.core.layers.context import current
@@ -7,12 +7,18 @@ from flowedu.oneflow04.job.placement import Placement
 
 
 class namespace:
-    """`with flow.scope.namespace("block1"):` variables and named ops inside get the prefix "block1-"."""
+    """A context manager that adds the prefix "<name>-" to variables and named ops.
+
+    For example, `with flow.scope.namespace("block1"):`.
+
+    Args:
+        name: the prefix, a string that is not empty.
+    """
 
     def __init__(self, name: str):
         if not isinstance(name, str) or not name:
-            raise CheckError("scope.namespace: name is not a string", expected="a non-empty str", got=repr(name),
-                             fix='scope.namespace("block1")')
+            raise CheckError("scope.namespace: name is not a string", expected="a non-empty str",
+                             got=repr(name), fix='scope.namespace("block1")')
         self.name = name
 
     def __enter__(self):
@@ -24,16 +30,21 @@ class namespace:
 
 
 class placement(Placement):
-    """`with flow.scope.placement("cpu", "0:0-1"):` ops and variables made inside a job are on these devices.
+    """A context manager that places ops and variables of a job: `with flow.scope.placement("cpu", "0:0-1"):`.
 
-    The innermost one counts; inputs that are elsewhere are moved. Not entered, it is a value for
-    `config.default_placement_scope`.
+    The innermost placement counts, and inputs from other devices are moved. A placement that is not entered
+    is a value for `config.default_placement_scope`.
+
+    Args:
+        device_tag: "cpu" or "gpu" (or "cuda").
+        machine_device_ids: "0:0", "0:0-3" (machine:first-last), or a list of such strings.
+        hierarchy: the sizes of the grid of devices; None is one row.
     """
 
     def __enter__(self):
         self.context = current()
         if self.context.in_job:
-            self.context.placements.append(self.context.session.located(self))
+            self.context.placements.append(self.context.session.locate(self))
         return self
 
     def __exit__(self, *exc):
@@ -58,28 +69,36 @@ class _View:
 
 
 class consistent_view(_View):
-    """All devices as one: a blob is one logical array, however it lies on them (the default)."""
+    """A view of all devices as one: a blob is one logical array, with any layout on the devices (the default).
+    """
 
 
 class mirrored_view(_View):
-    """Every device runs the body on arrays of its own; variables are shared, their gradients summed."""
+    """A view in which every device runs the body on its own arrays.
+
+    Variables are shared, and their gradients are summed.
+    """
 
     mirrored = True
 
 
 def mirrored_view_enabled() -> bool:
-    """Whether ops run in a mirrored view here."""
+    """Return True in a mirrored view."""
     context = current()
     return context.in_job and context.views.mirrored
 
 
 def consistent_view_enabled() -> bool:
-    """Whether ops run in a consistent view here."""
+    """Return True in a consistent view."""
     return not mirrored_view_enabled()
 
 
 class Scope:
-    """What surrounds an op of a job: device_tag, placement, namespace, view."""
+    """The scope of an op of a job: device_tag, placement, namespace, and view.
+
+    Args:
+        context: the context of the job.
+    """
 
     def __init__(self, context):
         self.placement = context.placement
@@ -93,16 +112,26 @@ class Scope:
 
 
 def current_scope() -> Scope:
-    """The scope at this place of a job's body."""
+    """Return the scope at this position of a job's body.
+
+    Raises:
+        UnsupportedError: the call is outside of a job.
+    """
     context = current()
     if not context.in_job:
-        raise UnsupportedError("current_scope: not inside a job", expected="a call in the body of a job function",
-                               got="a call outside", fix="move it into the function decorated with @flow.global_function")
+        raise UnsupportedError("current_scope: not inside a job",
+                               expected="a call in the body of a job function",
+                               got="a call outside",
+                               fix="move it into the function decorated with @flow.global_function")
     return Scope(context)
 
 
 def cast_to_current_logical_view(x):
-    """`x` as a blob of the present view: itself, or split over the devices along axis 0, or joined."""
+    """Convert a blob to the current view: unchanged, split over the devices along axis 0, or joined.
+
+    Args:
+        x: a blob.
+    """
     context = current()
     if not context.in_job:
         return x

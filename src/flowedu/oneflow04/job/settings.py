@@ -1,4 +1,4 @@
-"""The settings of OneFlow 0.4, one line each.
+"""Tables of the settings of OneFlow 0.4.
 
 oneflow04/job/config.py turns them into methods: `config.train.primary_lr(0.1)`.
 
@@ -19,33 +19,35 @@ from flowedu.errors.nearest import nearest, similar
 from flowedu.errors.once import say_once
 
 REQUIRED: Any = object()
-_KINDS = {bool: ("True or False", "True"), int: ("an int", "1"), float: ("a number", "0.1"), str: ("a str", '"..."'),
+_KINDS = {bool: ("True or False", "True"), int: ("an int", "1"), float: ("a number", "0.1"),
+          str: ("a str", '"..."'),
           dict: ("a dict", "{}"), dtype: ("an element type such as flow.float", "flow.float")}
-ACTS, REFUSED, WARNS, GONE = "acts", "refused", "warns", "gone"
-_NO_CUDNN, _NO_NCCL, _NO_NET, _NO_QAT = ("there is no cuDNN", "there is no NCCL", "one machine needs no network",
-                                         "there is no quantization")
+ACTS, REFUSED = "acts", "refused"
+WARNS, GONE = "warns", "gone"
+_NO_CUDNN, _NO_NCCL = "there is no cuDNN", "there is no NCCL"
+_NO_NET, _NO_QAT = "one machine needs no network", "there is no quantization"
 _LEGACY = "WARNING: func_config.train.* has been deprecated. Please replace it by the new optimizer api."
 
 
 class UnknownSettingError(CheckError, AttributeError):
-    """There is no setting of this name. (An AttributeError too, so that hasattr gives False.)"""
+    """An unknown setting. It is also an AttributeError, so that hasattr returns False."""
 
 
 class Setting(NamedTuple):
     """One setting.
 
     Args:
-        name: with its groups, "train.primary_lr".
-        kind: the exact type of the value; for float any real number.
-        says: what it does here; of one that does nothing, why.
-        default: the value of a call without one; REQUIRED when there is none.
-        notice: printed at every call; for settings that are going away.
-        least: the smallest number it takes.
-        choices: the values it takes; () for all.
-        does: ACTS; REFUSED (all but `neutral`); WARNS (likewise, once); GONE: it did nothing in OneFlow 0.4,
-            either, and its notice says so.
-        neutral: the value that asks for what happens anyway.
-        fix: of one that is refused, what to do instead.
+        name: the name with its groups, "train.primary_lr".
+        kind: the exact type of the value; float accepts any real number.
+        says: the effect of the setting, or the reason why it has none.
+        default: the value of a call without one; REQUIRED if a value must be given.
+        notice: text printed in each call, for deprecated settings.
+        least: the smallest accepted value.
+        choices: the accepted values; () for all.
+        does: ACTS; REFUSED, which rejects all values except `neutral`; WARNS, which warns once about them; or
+            GONE for settings without effect in OneFlow 0.4, as the notice explains.
+        neutral: the value that requests the existing behaviour.
+        fix: the fix in the error of a rejected setting.
     """
 
     name: str
@@ -60,21 +62,22 @@ class Setting(NamedTuple):
     fix: str = ""
 
     def checked(self, what: str, value: Any) -> Any:
-        """`value`, or the default where it is REQUIRED; raises CheckError when it does not fit."""
+        """Return `value`, or the default if it is REQUIRED. Raise CheckError if it does not fit."""
         value = self.default if value is REQUIRED else value
         if value is not REQUIRED and self._fits(value):
             if self.does == REFUSED and value != self.neutral:
-                raise UnsupportedError(f"{what}.{self.name}({value!r}): {self.says}", got=repr(value), fix=self.fix,
-                                       expected=f"{self.neutral!r}, or no call")
+                raise UnsupportedError(f"{what}.{self.name}({value!r}): {self.says}", got=repr(value),
+                                       fix=self.fix, expected=f"{self.neutral!r}, or no call")
             return float(value) if self.kind is float else value
         words, example = _KINDS[self.kind]
         if self.choices:
             words, example = " or ".join(map(repr, self.choices)), repr(self.choices[0])
         if self.least is not None:
             words, example = f"{words} of {self.least} or more", str(max(self.least, 1))
-        raise CheckError(f"{what}.{self.name}: " + ("needs a value" if value is REQUIRED else "not a value it takes"),
-                         expected=words, got="none" if value is REQUIRED else f"{value!r}, a {type(value).__name__}",
-                         fix=f"{what}.{self.name}({example})")
+        raise CheckError(f"{what}.{self.name}: " + ("needs a value" if value is REQUIRED
+                                                    else "not a value it takes"),
+                         expected=words, got="none" if value is REQUIRED
+                         else f"{value!r}, a {type(value).__name__}", fix=f"{what}.{self.name}({example})")
 
     def _fits(self, value: Any) -> bool:
         if self.kind is float:
@@ -84,7 +87,7 @@ class Setting(NamedTuple):
 
 
 def table(*lines: Setting | Iterable[Setting]) -> dict[str, Setting]:
-    """{name: setting} of settings, single or in groups."""
+    """Return {name: setting} of settings, single or in groups."""
     flat = [s for line in lines for s in ([line] if isinstance(line, Setting) else line)]
     return {s.name: s for s in flat}
 
@@ -94,63 +97,72 @@ def _warns(kind: type, names: str, why: str, group: str = "", default: Any = REQ
     return [Setting(group + n, kind, why, default, does=WARNS) for n in names.split()]
 
 
-def _refused(names: str, why: str, fix: str, kind: type = bool) -> list[Setting]:
-    return [Setting(n, kind, why, True if kind is bool else REQUIRED, does=REFUSED, neutral=kind(), fix=fix)
-            for n in names.split()]
+def _refused(names: str, why: str, kind: type = bool) -> list[Setting]:
+    return [Setting(n, kind, why, True if kind is bool else REQUIRED, does=REFUSED, neutral=kind(),
+                    fix="leave it out") for n in names.split()]
 
 
-def _gone(names: str, default: Any = True, kind: type = bool) -> list[Setting]:
+def _retire(names: str, default: Any = True, kind: type = bool) -> list[Setting]:
     return [Setting(n, kind, "it did nothing in OneFlow 0.4, either", default,
                     f"'{n}' has been deprecated, has no effect and will be removed in the future.", does=GONE)
             for n in names.split()]
 
 
 JOB = table(
-    Setting("default_data_type", dtype, "Variables and ops take float32 unless told.", does=REFUSED, neutral=float32,
+    Setting("default_data_type", dtype, "Variables and ops take float32 unless told.", does=REFUSED,
+            neutral=float32,
             fix='placeholders and flow.get_variable(..., dtype=flow.double) say it one by one'),
-    Setting("prefetch", int, "flowedu's own: how many batches a job's data pipeline reads ahead (0: none).", least=0),
-    Setting("enable_auto_mixed_precision", bool, "Products compute in 16 bits, what needs range in float32; variables and "
-            "their gradients stay float32 (flow.amp).", True),
-    Setting("auto_mixed_precision_data_type", dtype, "flowedu's own: the 16 bits of enable_auto_mixed_precision, float16 "
-            "unless said.", choices=HALVES),
+    Setting("prefetch", int, "flowedu's own: how many batches a job's data pipeline reads ahead (0: none).",
+            least=0),
+    Setting("enable_auto_mixed_precision", bool,
+            "Products compute in 16 bits, what needs range in float32; variables and their gradients stay "
+            "float32 (flow.amp).", True),
+    Setting("auto_mixed_precision_data_type", dtype,
+            "flowedu's own: the 16 bits of enable_auto_mixed_precision, float16 unless said.",
+            choices=HALVES),
     Setting("enable_inplace", bool, "False: no op of the plan writes over its input.", True),
     Setting("enable_reused_mem", bool, "False: every value of the plan has memory of its own.", True),
     Setting("enable_fuse_add_to_output", bool, "False: additions stay ops of their own.", True),
     Setting("enable_fuse_cast_scale", bool, "False: casts and multiplications stay ops of their own.", True),
-    Setting("enable_fuse_model_update_ops", bool, "False: no update goes into the op that makes its gradient.", True),
-    Setting("enable_cudnn_fused_normalization_add_relu", bool, "False: batch norm and relu stay two ops.", True),
-    Setting("default_initialize_with_snapshot_path", str, "Variables start with the values of this checkpoint; those it "
-            "lacks, with their initializers."),
-    Setting("train.num_gradient_accumulation_steps", int, "The body runs once for each of that many micro-batches; one "
-            "update.", least=1),
+    Setting("enable_fuse_model_update_ops", bool,
+            "False: no update goes into the op that makes its gradient.", True),
+    Setting("enable_cudnn_fused_normalization_add_relu", bool, "False: batch norm and relu stay two ops.",
+            True),
+    Setting("default_initialize_with_snapshot_path", str,
+            "Variables start with the values of this checkpoint; those it lacks, with their initializers."),
+    Setting("train.num_gradient_accumulation_steps", int,
+            "The body runs once for each of that many micro-batches; one update.", least=1),
     [Setting(f"train.{name}", kind, says, notice=_LEGACY) for name, kind, says in (
         ("primary_lr", float, "Learning rate of the optimizer for flow.losses.add_loss."),
         ("secondary_lr", float, 'The same for variables whose model_name is "bias".'),
-        ("model_update_conf", dict, 'That optimizer: {"naive_conf": {}}, {"momentum_conf": {"beta": 0.9}}, ...'),
-        ("loss_scale_factor", float, "The loss is multiplied, and the gradients divided, by it, unless the optimizer "
-         "has a loss scale of its own."))],
-    _refused("enable_quantization_aware_training", "there is no quantization", "leave it out"),
-    _refused("cudnn_conv_enable_pseudo_half enable_true_half_config_when_conv", "convolutions compute in float32",
-             "leave it out"),
-    _refused("enable_ssp", "a step always sees the weights of the step before", "leave it out"),
-    _refused("tensorrt.use_fp16 tensorrt.use_int8", "there is no TensorRT, and nothing is computed in fewer bits",
-             "leave it out"),
-    _refused("tensorrt.int8_calibration", "there is no TensorRT", "leave it out", str),
-    _refused("indexed_slices_optimizer_conf", "gradients are dense: every row of a table is updated", "leave it out", dict),
+        ("model_update_conf", dict, 'That optimizer: {"naive_conf": {}}, {"momentum_conf": {"beta": '
+         '0.9}}, ...'),
+        ("loss_scale_factor", float, "The loss is multiplied, and the gradients divided, by it, unless the "
+         "optimizer has a loss scale of its own."))],
+    _refused("enable_quantization_aware_training", "there is no quantization"),
+    _refused("cudnn_conv_enable_pseudo_half enable_true_half_config_when_conv",
+             "convolutions compute in float32"),
+    _refused("enable_ssp", "a step always sees the weights of the step before"),
+    _refused("tensorrt.use_fp16 tensorrt.use_int8",
+             "there is no TensorRT, and nothing is computed in fewer bits"),
+    _refused("tensorrt.int8_calibration", "there is no TensorRT", str),
+    _refused("indexed_slices_optimizer_conf", "gradients are dense: every row of a table is updated", dict),
     Setting("optimizer_placement_optimization_mode", str, "virtual devices share one memory",
             choices=("non_distributed", "distributed_split"), does=WARNS),
     _warns(int, "optimizer_placement_optimization_threshold", "virtual devices share one memory"),
     _warns(int, "cudnn_buf_limit_mbyte cudnn_conv_force_fwd_algo cudnn_conv_force_bwd_data_algo "
            "cudnn_conv_force_bwd_filter_algo", _NO_CUDNN),
     _warns(int, "concurrency_width", "a plan is one sequence of calls"),
-    _warns(bool, "enable_cudnn cudnn_conv_heuristic_search_algo cudnn_conv_use_deterministic_algo_only", _NO_CUDNN),
+    _warns(bool, "enable_cudnn cudnn_conv_heuristic_search_algo cudnn_conv_use_deterministic_algo_only",
+           _NO_CUDNN),
     _warns(bool, "allow_cpu_return_op", "results are always on the CPU"),
     _warns(bool, "enable_non_distributed_optimizer", "virtual devices share one memory"),
     _warns(bool, "prune_parallel_cast_ops prune_cast_to_static_shape_ops prune_amp_white_identity_ops",
            "ops that do nothing are always taken out"),
     _warns(bool, "enable_gradients_stats_aggregation", "batch norm has its statistics in one op"),
     _warns(bool, "do_parallel_cast_before_widening_type_cast", "a cast is where its value is made"),
-    _warns(bool, "use_memory_allocation_algorithm_v2 enable_pseudo_chain_merge", "memory is planned in one way"),
+    _warns(bool, "use_memory_allocation_algorithm_v2 enable_pseudo_chain_merge",
+           "memory is planned in one way"),
     _warns(bool, "use_xla_jit use_tensorrt", "there is neither; flowedu's own passes run"),
     _warns(str, "ssp_partition_strategy", "enable_ssp is not there"),
     _warns(dict, "exp_run_conf", "OneFlow 0.4 does nothing with it, either"),
@@ -158,23 +170,26 @@ JOB = table(
     _warns(str, "target_backend", _NO_QAT, "qat."),
     _warns(float, "moving_min_max_momentum", _NO_QAT, "qat."),
     _warns(int, "moving_min_max_stop_update_after_iters", _NO_QAT, "qat."),
-    _gone("enable_nccl use_nccl_inter_node_communication use_boxing_v2 enable_inplace_in_reduce_struct "
+    _retire("enable_nccl use_nccl_inter_node_communication use_boxing_v2 enable_inplace_in_reduce_struct "
           "enable_all_reduce_group all_reduce_fp16 disable_all_reduce_sequence enable_keep_header_only "
           "enable_float_compute_for_half_gemm"),
-    _gone("all_reduce_group_num all_reduce_group_min_mbyte non_distributed_optimizer_group_size_mbyte", REQUIRED, int),
-    _gone("all_reduce_group_size_warmup all_reduce_lazy_ratio", REQUIRED, float),
+    _retire("all_reduce_group_num all_reduce_group_min_mbyte non_distributed_optimizer_group_size_mbyte",
+            REQUIRED, int),
+    _retire("all_reduce_group_size_warmup all_reduce_lazy_ratio", REQUIRED, float),
 )
 
 SESSION = table(
-    Setting("enable_debug_mode", bool, "Every job writes its plan, and a train job its learning rates, into a folder of "
-            "flow.env.log_dir.", True),
+    Setting("enable_debug_mode", bool, "Every job writes its plan, and a train job its learning rates, into "
+            "a folder of flow.env.log_dir.", True),
     Setting("machine_num", int, "flow.env.machine says which machines there are", least=1, does=WARNS,
             notice="flow.config.machine_num is deprecated: flow.env.machine([...]) sets the machines"),
-    Setting("enable_legacy_model_io", bool, "checkpoints have the layout of OneFlow 0.4, and both are read", True,
-            does=WARNS, neutral=False),
-    _warns(int, "comm_net_worker_num max_mdsave_worker_num compute_thread_pool_size", "flow.set_num_threads sets them"),
+    Setting("enable_legacy_model_io", bool, "checkpoints have the layout of OneFlow 0.4, and both are read",
+            True, does=WARNS, neutral=False),
+    _warns(int, "comm_net_worker_num max_mdsave_worker_num compute_thread_pool_size",
+           "flow.set_num_threads sets them"),
     _warns(int, "rdma_mem_block_mbyte rdma_recv_msg_buf_mbyte", _NO_NET),
-    _warns(int, "reserved_host_mem_mbyte reserved_device_mem_mbyte persistence_buf_byte", "memory is taken when needed"),
+    _warns(int, "reserved_host_mem_mbyte reserved_device_mem_mbyte persistence_buf_byte",
+           "memory is taken when needed"),
     _warns(int, "cudnn_buf_limit_mbyte", _NO_CUDNN),
     _warns(bool, "use_rdma", _NO_NET),
     _warns(bool, "thread_enable_local_message_queue", "a plan is one sequence of calls"),
@@ -186,17 +201,18 @@ SESSION = table(
     _warns(bool, "cudnn_conv_heuristic_search_algo cudnn_conv_use_deterministic_algo_only", _NO_CUDNN),
     _warns(bool, "nccl_use_compute_stream disable_group_boxing_by_dst_parallel", _NO_NCCL, default=False),
     _warns(bool, "enable_fusion nccl_fusion_all_reduce nccl_fusion_reduce_scatter nccl_fusion_all_gather "
-           "nccl_fusion_reduce nccl_fusion_broadcast nccl_fusion_all_reduce_use_buffer nccl_enable_all_to_all "
-           "nccl_enable_mixed_fusion", _NO_NCCL, "collective_boxing."),
-    _warns(int, "num_callback_threads nccl_num_streams nccl_fusion_threshold_mb nccl_fusion_max_ops", _NO_NCCL,
-           "collective_boxing."),
-    _warns(bool, "use_compute_stream enable_all_to_all enable_mixed_fusion fusion_all_reduce_use_buffer", _NO_NCCL,
-           "nccl."),
+           "nccl_fusion_reduce nccl_fusion_broadcast nccl_fusion_all_reduce_use_buffer "
+           "nccl_enable_all_to_all nccl_enable_mixed_fusion", _NO_NCCL, "collective_boxing."),
+    _warns(int, "num_callback_threads nccl_num_streams nccl_fusion_threshold_mb nccl_fusion_max_ops",
+           _NO_NCCL, "collective_boxing."),
+    _warns(bool, "use_compute_stream enable_all_to_all enable_mixed_fusion fusion_all_reduce_use_buffer",
+           _NO_NCCL, "nccl."),
     _warns(int, "num_streams fusion_threshold_mb fusion_max_ops", _NO_NCCL, "nccl."),
 )
 
 # settings that switch a pass off when they are False (core/graph/passes.py): {pass: setting}
-SWITCHES = {"inplace": "enable_inplace", "reuse": "enable_reused_mem", "fuse_add": "enable_fuse_add_to_output",
+SWITCHES = {"inplace": "enable_inplace", "reuse": "enable_reused_mem",
+            "fuse_add": "enable_fuse_add_to_output",
             "fuse_scale": "enable_fuse_cast_scale", "update": "enable_fuse_model_update_ops",
             "norm_clip": "enable_cudnn_fused_normalization_add_relu"}
 
@@ -208,8 +224,10 @@ ALIASES = {"enable_reuse_mem": "enable_reused_mem", "enable_qat": "enable_quanti
 
 
 class Settable:
-    """An object whose attributes are the calls of a table's settings. Subclasses have `_what`, its name in messages,
-    `_table`, and `_store(name, value)`."""
+    """Base class of objects whose methods are the settings of a table.
+
+    Subclasses have `_what`, the name in messages, `_table`, and `_store(name, value)`.
+    """
 
     __slots__ = ()
     _what = ""
@@ -221,7 +239,8 @@ class Settable:
         return _find(self, name)
 
     def __dir__(self):
-        return sorted({*super().__dir__(), *(n.split(".")[0] for n in [*self._table, *ALIASES] if n in self._table
+        return sorted({*super().__dir__(), *(n.split(".")[0] for n in [*self._table, *ALIASES]
+                                             if n in self._table
                                              or ALIASES[n] in self._table)})
 
     def _call(self, setting: Setting, value: Any):
@@ -234,7 +253,7 @@ class Settable:
 
 
 class Group:
-    """The settings that begin with one word: `config.train`."""
+    """The settings of one group, such as `config.train`."""
 
     __slots__ = ("_name", "_owner")
 
@@ -247,16 +266,18 @@ class Group:
         return _find(self._owner, f"{self._name}.{name}")
 
     def __dir__(self):
-        return [n.removeprefix(f"{self._name}.") for n in self._owner._table if n.startswith(f"{self._name}.")]
+        return [n.removeprefix(f"{self._name}.") for n in self._owner._table
+                if n.startswith(f"{self._name}.")]
 
     def __call__(self, *args):
         what = f"{self._owner._what}.{self._name}"
-        raise CheckError(f"{what}: a group of settings, not one", expected=", ".join(f"{what}.{n}" for n in dir(self)),
+        raise CheckError(f"{what}: a group of settings, not one",
+                         expected=", ".join(f"{what}.{n}" for n in dir(self)),
                          got="a call", fix=f"{what}.{dir(self)[0]}(...)")
 
 
 def _find(owner: Settable, name: str):
-    """The function that sets `name`, or the group of that name."""
+    """Return the function that sets `name`, or the group with this name."""
     setting = owner._table.get(ALIASES.get(name, name))
     if setting is not None:
         def setter(value: Any = REQUIRED):
@@ -266,7 +287,7 @@ def _find(owner: Settable, name: str):
     if any(n.startswith(f"{name}.") for n in owner._table):
         return Group(owner, name)
     known = [*owner._table, *(n for n in dir(type(owner)) if not n.startswith("_"))]
-    close = nearest(name, known) or similar(name, known)     # words of one vocabulary: what looks alike is near
+    close = nearest(name, known) or similar(name, known)     # names share words, so a weaker match also helps
     raise UnknownSettingError(f"{owner._what} has no setting {name!r}", expected="a setting of OneFlow 0.4" +
                               (f"; the nearest is {close!r}" if close else ""), got=name,
                               fix=f"{owner._what}.{close}(...)" if close else
@@ -279,10 +300,11 @@ TITLES = {ACTS: "Settings with an effect here", REFUSED: "Refused, for results w
 
 
 def described(settings: Mapping[str, Setting]) -> str:
-    """The table as text for help()."""
+    """Return a table as text for help()."""
     def line(s: Setting) -> str:
         return (f"    {s.name}({s.kind.__name__}{'' if s.default is REQUIRED else f' = {s.default}'})"
                 + (f"\n        {s.says}" if s.does != GONE else ""))
 
-    parts = {title: "\n".join(line(s) for s in settings.values() if s.does == does) for does, title in TITLES.items()}
+    parts = {title: "\n".join(line(s) for s in settings.values() if s.does == does)
+             for does, title in TITLES.items()}
     return "\n\n".join(f"{title}:\n{text}" for title, text in parts.items() if text) + "\n"

@@ -1,10 +1,12 @@
 """The two views of several devices in one job.
 
-Consistent: a blob is one logical value; distributed/spread.py lays it on the devices when the graph is complete. Mirrored:
-a blob is one value per device; a call of a front-end function in the body runs its function once for each.
+Consistent: a blob is one logical value; distributed/spread.py places it on the devices when the graph is
+complete.
+Mirrored: a blob is one value per device; a call of a front-end function in the body runs its function once
+for each.
 
-Gradient accumulation is the same thing on one device: the body runs once for each micro-batch, and the gradients of all
-of them meet at the variables.
+Gradient accumulation is the same on one device: the body runs once for each micro-batch, and the gradients of
+all micro-batches are summed at the variables.
 """
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from collections.abc import Callable, Sequence
 from flowedu.core.graph.ir import GraphValue
 from flowedu.core.job.values import flat, shaped_like
 from flowedu.core.layers.context import unique_name
-from flowedu.core.ops.define import REGISTRY
+from flowedu.core.ops.concat import concat
+from flowedu.core.ops.concat import slice as slice_op
 from flowedu.core.values.blob import BlobDef
 from flowedu.core.values.place import Place, parts
 from flowedu.errors import CheckError, UnsupportedError
@@ -23,7 +26,9 @@ from flowedu.oneflow04.job.blob import ConsistentBlob, MirroredBlob
 class Views:
     """The views of one job under construction.
 
-    Attributes: stack, whether each scope entered is mirrored; the last one counts; micro_batches.
+    Attributes:
+        stack: for each entered scope, True if it is mirrored; the last one counts.
+        micro_batches: the number of micro-batches of gradient accumulation.
     """
 
     def __init__(self, context):
@@ -31,7 +36,8 @@ class Views:
         settings = context.config.values if context.config else {}
         view = settings.get("default_logical_view") or settings.get("default_distribute_strategy")
         self.stack = [bool(getattr(view, "mirrored", False))]
-        self.micro_batches = int(settings.get("train.num_gradient_accumulation_steps", 1)) if context.training else 1
+        self.micro_batches = (int(settings.get("train.num_gradient_accumulation_steps", 1))
+                              if context.training else 1)
         if self.micro_batches > 1 and self.stack[0]:
             raise UnsupportedError("num_gradient_accumulation_steps: not in the mirrored view", got="both",
                                    expected="a job in the consistent view",
@@ -44,12 +50,14 @@ class Views:
         return self.stack[-1] or self.micro_batches > 1
 
     def places(self) -> list[Place]:
-        """Where each value of a mirrored blob is."""
+        """Return the devices of each value of a mirrored blob."""
         place = self.context.placement.place
-        return [place] * self.micro_batches if self.micro_batches > 1 else [Place((d,), (1,)) for d in place.devices]
+        return ([place] * self.micro_batches if self.micro_batches > 1
+                else [Place((d,), (1,)) for d in place.devices])
 
     # ---- a call in the mirrored view
-    def apply(self, f: Callable, args: tuple, kwargs: dict, label: str, blob_name: str, given: Sequence[BlobDef]):
+    def apply(self, f: Callable, args: tuple, kwargs: dict, label: str, blob_name: str,
+              given: Sequence[BlobDef]):
         places, per_place = self.places(), []
         for i, place in enumerate(places):
             mine = self.context.unwrap(args, kwargs, lambda b, i=i: self.pieces(b)[i])
@@ -59,28 +67,32 @@ class Views:
                  for n, values in enumerate(zip(*per_place))]
         return shaped_like(result, blobs)
 
-    def _blob(self, values: tuple[GraphValue, ...], name: str, blob_name: str, given: Sequence[BlobDef]) -> BlobDef:
+    def _blob(self, values: tuple[GraphValue, ...], name: str, blob_name: str,
+              given: Sequence[BlobDef]) -> BlobDef:
         for b in given:
             if len(b.values) == len(values) and all(x is y for x, y in zip(b.values, values)):
                 return b
         dynamic = self.context.is_dynamic(values[0], given)
         return MirroredBlob(values, name, blob_name, self.context, dynamic)
 
-    # ---- from one view to the other
+    # ---- conversions between the views
     def cast(self, blob: BlobDef) -> BlobDef:
         if self.mirrored and isinstance(blob, ConsistentBlob):
-            return MirroredBlob(self.pieces(blob), blob.op_name, blob.blob_name, self.context, blob.is_dynamic)
+            return MirroredBlob(self.pieces(blob), blob.op_name, blob.blob_name, self.context,
+                                blob.is_dynamic)
         if not self.mirrored and isinstance(blob, MirroredBlob):
             return self.consistent(blob)
         return blob
 
     def pieces(self, blob: BlobDef) -> tuple[GraphValue, ...]:
-        """One value per device: variables and constants are given to all, data is split along axis 0."""
+        """Return one value per device: variables and constants are copied to all, data is split along axis 0.
+        """
         places = self.places()
         k, value = len(places), blob.value
         if isinstance(blob, MirroredBlob):
             if len(blob.values) != k:
-                raise CheckError(f"{blob.op_name}: the blob is mirrored on {len(blob.values)} devices", got=repr(blob),
+                raise CheckError(f"{blob.op_name}: the blob is mirrored on {len(blob.values)} devices",
+                                 got=repr(blob),
                                  expected=f"one value on each of the {k} devices of this placement",
                                  fix="use it in the placement where it was made, or return it from the job")
             return blob.values
@@ -93,35 +105,37 @@ class Views:
                                  fix="change the batch size, or num_gradient_accumulation_steps")
             if not value.shape or value.shape[0] < k:
                 raise CheckError(f"{blob.op_name}: too few rows for {k} devices", got=f"shape {value.shape}",
-                                 expected=f"{k} rows or more along axis 0", fix="feed a larger batch, or use fewer devices")
+                                 expected=f"{k} rows or more along axis 0",
+                                 fix="feed a larger batch, or use fewer devices")
             self._pieces[value] = tuple(
                 self.context.call(_piece(i, k), (value,), {}, unique_name("DistributeSplit"), place)[0]
                 for i, place in enumerate(places))
         return self._pieces[value]
 
     def consistent(self, blob: BlobDef) -> ConsistentBlob:
-        """The blob as one logical value: the devices' values joined along axis 0."""
+        """Return the blob as one logical value: the values of the devices, joined along axis 0."""
         if isinstance(blob, ConsistentBlob):
             return blob
         if len(blob.values) == 1:
             value = blob.values[0]
         else:
             if blob.values not in self._joined:
-                self._joined[blob.values] = self.context.call(_join, blob.values, {}, unique_name("DistributeConcat"),
+                self._joined[blob.values] = self.context.call(_join, blob.values, {},
+                                                              unique_name("DistributeConcat"),
                                                               self.context.placement.place)[0]
             value = self._joined[blob.values]
         return ConsistentBlob(value, blob.op_name, blob.blob_name, self.context, blob.is_dynamic)
 
 
 def _join(*values):
-    return REGISTRY["concat"](*values, axis=0)
+    return concat(*values, axis=0)
 
 
 def _piece(i: int, k: int) -> Callable:
-    """The i-th of k balanced parts along axis 0."""
+    """Return a function that takes the i-th of k balanced parts along axis 0."""
     def piece(x):
         sizes = parts(x.shape[0], k)
         start = sum(sizes[:i])
-        return REGISTRY["slice"](x, start=(start, *(0,) * (x.ndim - 1)), stop=(start + sizes[i], *x.shape[1:]),
-                                 step=(1,) * x.ndim)
+        return slice_op(x, start=(start, *(0,) * (x.ndim - 1)), stop=(start + sizes[i], *x.shape[1:]),
+                        step=(1,) * x.ndim)
     return piece

@@ -1,1 +1,1 @@
-"""flow.nn of OneFlow 0.4: functions of blobs."""
+"""Functions of blobs: flow.nn of OneFlow 0.4."""

@@ -1,23 +1,32 @@
-"""OneFlow 0.4's pooling: its layouts, paddings and errors around the pooling of nn.functional."""
+"""Pooling with the layouts, paddings, and errors of OneFlow 0.4, computed by nn.functional."""
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from flowedu.errors import ArgumentError, CheckError
 from flowedu.nn.functional.pool import maxima, means
-from flowedu.nn.layout import FORMATS, channels_last, check_positive, check_rank, count_windows, to_first, to_last
+from flowedu.nn.layout import (
+    FORMATS,
+    channels_last,
+    check_positive,
+    check_rank,
+    count_windows,
+    to_first,
+    to_last,
+)
 from flowedu.ops.front import front
 from flowedu.ops.padding import pool_ints, pool_padding
 
-_MEANING = {"max": "Largest element of each window; padding never wins. The first of equal ones gets the gradient.",
-            "avg": "Mean of each window's real elements; padding does not count."}
+_SUMMARIES = {"max": "Return the largest element of each window. The first of equal elements gets the "
+              "gradient.", "avg": "Return the mean of each window. Padding does not count."}
 
 
 def _check_maxima(what, sizes, ksize, strides, pads, counts):
     for i, (n, count) in enumerate(zip(sizes, counts)):
         if pads[2 * i] >= ksize[i] or (count - 1) * strides[i] - pads[2 * i] >= n:
-            raise ArgumentError(f"{what}: a window lies wholly in the padding and has no maximum", expected="pads smaller "
-                                "than the window", got=f"pads {pads}, ksize {ksize}", fix="pad less")
+            raise ArgumentError(f"{what}: a window contains only padding and has no maximum",
+                                expected="pads smaller than the window", got=f"pads {pads}, ksize {ksize}",
+                                fix="pad less")
 
 
 def _pool(kind: str, axes: int) -> Callable:
@@ -28,7 +37,8 @@ def _pool(kind: str, axes: int) -> Callable:
         last = channels_last(what, data_format, axes, CheckError)
         check_rank(what, "input", input, FORMATS[axes][last])
         x = to_first(input) if last else input
-        ksize, strides = pool_ints(ksize, f"{what}: ksize", axes), pool_ints(strides, f"{what}: strides", axes)
+        ksize, strides = (pool_ints(ksize, f"{what}: ksize", axes),
+                          pool_ints(strides, f"{what}: strides", axes))
         check_positive(what, ksize=ksize, strides=strides)
         pads = pool_padding(padding, x.shape[2:], ksize, strides, data_format, ceil_mode)
         counts = count_windows(what, x.shape[2:], ksize, strides, pads)
@@ -38,13 +48,16 @@ def _pool(kind: str, axes: int) -> Callable:
         return to_last(y) if last else y
 
     pool.__name__ = pool.__qualname__ = pool.__wrapped__.__qualname__ = what
-    news = " [FE] OneFlow 0.4 raises NotImplementedError." if axes == 1 else ""
-    pool.__doc__ = f"""{_MEANING[kind]} Of ({", ".join(first)}), or ({", ".join(other)}) with data_format "{other}".{news}
+    note = "\n\n    Note:\n        OneFlow 0.4 raises NotImplementedError.\n    " if axes == 1 else "\n    "
+    pool.__doc__ = f"""{_SUMMARIES[kind]}
 
-    ksize, strides: an int, or a list of one int or of one per spatial axis. padding: "VALID", "SAME" (= "SAME_LOWER"),
-    "SAME_UPPER", or one entry per axis of data_format; ceil_mode counts only with the latter. As in
-    OneFlow 0.4; [FE] data_format may be in lower case.
-    """
+    Args:
+        input: a blob of shape ({", ".join(first)}), or ({", ".join(other)}) with data_format "{other}".
+        ksize: the size of a window, an int, or a list of one int or of one int per spatial axis.
+        strides: the step between windows, as ksize.
+        padding: "VALID"; "SAME", which is "SAME_LOWER"; "SAME_UPPER"; or one entry per axis of data_format.
+        data_format: "{first}" or "{other}", also in lower case.
+        ceil_mode: round the number of windows up. Applies only if padding has one entry per axis.{note}"""
     return pool
 
 

@@ -1,6 +1,7 @@
 """The names of `flow.nn` that OneFlow 0.4 has: functions of blobs (chapter 3), and records and images (chapter 7).
 
-The import adds them to `flow.nn`, which does not import them: a name of a module or of `functional` is not replaced.
+The import adds them to `flow.nn`, which does not import them: a name of a module or of `functional` is not
+replaced.
 """
 # ruff: noqa: F401, F403, I001
 from flowedu.oneflow04.nn.functions import *
@@ -17,5 +18,6 @@ from flowedu.diagnostics.lazy_imports import add_names as _add_names
 _add_names("flowedu.nn", {_name: _value for _name, _value in vars().items() if not _name.startswith("_")}, {
     "image": "flowedu.oneflow04.nn.image",
     **dict.fromkeys(("CoinFlip", "CropMirrorNormalize", "OFRecordBytesDecoder", "OFRecordImageDecoder",
-                     "OFRecordImageDecoderRandomCrop", "OFRecordRawDecoder", "OFRecordReader", "OfrecordBytesDecoder",
+                     "OFRecordImageDecoderRandomCrop", "OFRecordRawDecoder", "OFRecordReader",
+                     "OfrecordBytesDecoder",
                      "OfrecordRawDecoder", "OfrecordReader"), "flowedu.oneflow04.nn.records")})

@@ -1,1 +1,1 @@
-"""flow.optimizer: learning-rate schedules and the optimizers of job functions."""
+"""Learning-rate schedules and optimizers of job functions: flow.optimizer."""

@@ -19,7 +19,7 @@ from flowedu.oneflow04.optim.minimize import LAMB, LARS, SGD, Adam, LazyAdam, Op
 
 REQUIRED = object()
 
-# name of the rule: (how to make it, {parameter: default})
+# {name of the rule: (constructor, {parameter: default})}
 RULES: dict[str, tuple[Callable, dict]] = {
     "naive_conf": (lambda lr, **options: SGD(lr, momentum=0, **options), {}),
     "momentum_conf": (lambda lr, beta, **options: SGD(lr, momentum=beta, **options), {"beta": 0.9}),
@@ -41,8 +41,8 @@ DECAYS: dict[str, tuple[Callable, dict]] = {
     "polynomial_conf": (schedule.PolynomialScheduler, {"decay_batches": REQUIRED, "end_learning_rate": 0.0001,
                                                        "power": 1.0, "cycle": False}),
     "cosine_conf": (schedule.CosineScheduler, {"decay_batches": REQUIRED, "alpha": 0.0}),
-    "linear_cosine_conf": (schedule.LinearCosineScheduler, {"decay_batches": REQUIRED, "num_periods": 0.5, "alpha": 0.0,
-                                                            "beta": 0.001}),
+    "linear_cosine_conf": (schedule.LinearCosineScheduler, {"decay_batches": REQUIRED, "num_periods": 0.5,
+                                                            "alpha": 0.0, "beta": 0.001}),
     "piecewise_scaling_conf": (schedule.PiecewiseScalingScheduler, {"boundaries": (), "scales": REQUIRED}),
 }
 WARMUPS: dict[str, tuple[Callable, dict]] = {
@@ -50,34 +50,38 @@ WARMUPS: dict[str, tuple[Callable, dict]] = {
     "linear_conf": (warmup.linear, {"warmup_batches": REQUIRED, "start_multiplier": REQUIRED}),
 }
 CLIPS: dict[str, tuple[Callable, dict]] = {"clip_by_global_norm": (by_global_norm, {"clip_norm": REQUIRED})}
-OURS = {"decay_batches": "steps", "scales": "scale"}       # names that the schedulers spell otherwise
+OURS = {"decay_batches": "steps", "scales": "scale"}       # parameters with other names in the schedulers
 
 
 def optimizer_from_conf(values: Mapping[str, Any]) -> Optimizer:
-    """The optimizer that the settings of a FunctionConfig describe.
+    """Return the optimizer that the settings of a FunctionConfig describe.
 
     Args:
-        values: {"train.primary_lr": x, "train.secondary_lr": x (of variables with model_name "bias"; default: the same),
-            "train.model_update_conf": {...}, "train.loss_scale_factor": s}; others are ignored.
+        values: {"train.primary_lr": x, "train.secondary_lr": x (for variables with model_name "bias";
+            default: the same), "train.model_update_conf": {...}, "train.loss_scale_factor": s}; other
+            settings are ignored.
 
     Raises:
-        CheckError: something is missing, unknown, or given twice.
-        ArgumentError: a number is out of range.
+        CheckError: a setting is missing, unknown, or given twice.
+        ArgumentError: a value is out of range.
     """
     lr, conf = values.get("train.primary_lr"), values.get("train.model_update_conf")
     if lr is None or conf is None:
         lacks = "primary_lr" if lr is None else "model_update_conf"
-        raise CheckError(f"losses.add_loss: config.train.{lacks} is not set", expected="primary_lr and model_update_conf",
+        raise CheckError(f"losses.add_loss: config.train.{lacks} is not set",
+                         expected="primary_lr and model_update_conf",
                          got=", ".join(k for k in values if k.startswith("train.")) or "neither", at="",
-                         fix='config.train.primary_lr(0.1); config.train.model_update_conf({"naive_conf": {}}); and pass '
+                         fix='config.train.primary_lr(0.1); config.train.model_update_conf({"naive_conf": '
+                         '{}}); and pass '
                              "config to @flow.global_function(\"train\", config)")
     what = "train.model_update_conf"
-    _known(what, conf, (*RULES, *OTHERS))
+    _check_keys(what, conf, (*RULES, *OTHERS))
     make, options = _choice(what, {k: v for k, v in conf.items() if k not in OTHERS}, RULES)
     if "clip_conf" in conf:
         rule, given = _choice(f"{what}: clip_conf", conf["clip_conf"], CLIPS)
         options["grad_clipping"] = rule(**given)
-    optimizer = make(_scheduler(what, lr, conf), loss_scale_factor=values.get("train.loss_scale_factor"), **options)
+    optimizer = make(_scheduler(what, lr, conf), loss_scale_factor=values.get("train.loss_scale_factor"),
+                     **options)
     second = values.get("train.secondary_lr")
     if second is not None and second != lr:
         optimizer.secondary = _scheduler(what, second, conf)
@@ -95,48 +99,51 @@ def _scheduler(what: str, lr: float, conf: Mapping) -> schedule.LrScheduler:
         return schedule.PiecewiseConstantScheduler([], [lr], warm)
     rule, given = _choice(f"{what}: learning_rate_decay", conf["learning_rate_decay"], DECAYS)
     made = rule(lr, warmup=warm, **{OURS.get(k, k): v for k, v in given.items()})
-    made.base_lr = warmup.number("train", "primary_lr or secondary_lr", lr)     # warm-up goes by it, whatever the decay
+    # warm-up always uses this rate
+    made.base_lr = warmup.number("train", "primary_lr or secondary_lr", lr)
     return made
 
 
 def _decay(what: str, conf: Any) -> WeightDecay:
-    _known(what, conf, ("weight_decay_rate", "includes", "excludes"))
+    _check_keys(what, conf, ("weight_decay_rate", "includes", "excludes"))
     patterns = {}
     for side in ("includes", "excludes"):
         if side in conf:
-            _known(f"{what}: {side}", conf[side], ("pattern",))
+            _check_keys(f"{what}: {side}", conf[side], ("pattern",))
             patterns[side] = conf[side].get("pattern", [])
     if "weight_decay_rate" not in conf:
-        raise CheckError(f"{what}: weight_decay_rate is missing", expected='{"weight_decay_rate": 0.0005}', got=repr(conf),
-                         fix="add it", at="")
+        raise CheckError(f"{what}: weight_decay_rate is missing", expected='{"weight_decay_rate": 0.0005}',
+                         got=repr(conf), fix="add it", at="")
     return WeightDecay(what, conf["weight_decay_rate"], **patterns)
 
 
-def _known(what: str, conf: Any, names: tuple[str, ...]) -> None:
-    """`conf` must be a dictionary with no other keys."""
+def _check_keys(what: str, conf: Any, names: tuple[str, ...]) -> None:
+    """Raise CheckError unless `conf` is a dictionary with keys from `names` only."""
     if not isinstance(conf, Mapping):
         raise CheckError(f"{what}: not a dictionary", expected="keys " + ", ".join(names), got=repr(conf),
                          fix=f"write {{{names[0]!r}: ...}}", at="")
     unknown = [k for k in conf if k not in names]
     if unknown == ["global_norm"]:
-        raise UnsupportedError(f"{what}: global_norm is given", expected="clip_norm alone: the norm is computed",
+        raise UnsupportedError(f"{what}: global_norm is given",
+                               expected="clip_norm alone: the norm is computed",
                                got=repr(conf), fix="leave global_norm out", at="")
     if unknown:
-        raise CheckError(f"{what}: unknown {', '.join(map(repr, unknown))}", expected=", ".join(names) or "{}",
-                         got=repr(conf), fix="correct the name", at="")
+        raise CheckError(f"{what}: unknown {', '.join(map(repr, unknown))}", expected=", ".join(names)
+                         or "{}", got=repr(conf), fix="correct the name", at="")
 
 
 def _choice(what: str, conf: Any, table: Mapping[str, tuple[Callable, dict]]) -> tuple[Callable, dict]:
-    """What makes the one thing that `conf` names, and its parameters in the table's order."""
-    _known(what, conf, tuple(table))
+    """Return the constructor of the one entry that `conf` names, and its parameters in the order of the table.
+    """
+    _check_keys(what, conf, tuple(table))
     if len(conf) != 1:
         raise CheckError(f"{what}: one of its kinds", expected=" or ".join(table), got=repr(conf),
                          fix=f"write {{{next(iter(table))!r}: {{...}}}}", at="")
     (kind, given), = conf.items()
     make, defaults = table[kind]
-    _known(f"{what}: {kind}", given, tuple(defaults))
+    _check_keys(f"{what}: {kind}", given, tuple(defaults))
     missing = [k for k, v in defaults.items() if v is REQUIRED and k not in given]
     if missing:
-        raise CheckError(f"{what}: {kind} lacks {', '.join(missing)}", expected=", ".join(defaults), got=repr(given),
-                         fix="add " + ", ".join(f"{m!r}: ..." for m in missing), at="")
+        raise CheckError(f"{what}: {kind} lacks {', '.join(missing)}", expected=", ".join(defaults),
+                         got=repr(given), fix="add " + ", ".join(f"{m!r}: ..." for m in missing), at="")
     return make, {**defaults, **given}

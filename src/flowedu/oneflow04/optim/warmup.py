@@ -1,7 +1,7 @@
 """`flow.optimizer.warmup`: small learning rates for the first steps, while the weights are still random.
 
-Warm-up replaces the schedule until step `steps`; from then on the schedule goes by the absolute step, as if it had
-run all along.
+Warm-up replaces the schedule before step `steps`. After that the schedule uses the absolute step, as if there
+had been no warm-up.
 """
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flowedu.optim.checks import count, number
 
 
 class WarmupConf:
-    """Base of the warm-ups; called with (base_lr, step) for step < `steps`."""
+    """Base class of the warm-ups, called with (base_lr, step) for step < `steps`."""
 
     steps: int
 
@@ -19,7 +19,12 @@ class WarmupConf:
 
 
 class constant(WarmupConf):
-    """base_lr * multiplier, 0 < multiplier < 1, for the first `steps` steps."""
+    """The rate base_lr * multiplier for the first `steps` steps.
+
+    Args:
+        steps: the number of steps, 0 or more.
+        multiplier: the factor, between 0 and 1.
+    """
 
     def __init__(self, steps: int, multiplier: float):
         self.steps = count("warmup.constant", "steps", steps, 0)
@@ -33,11 +38,17 @@ class constant(WarmupConf):
 
 
 class linear(WarmupConf):
-    """From base_lr * start_multiplier, 0 <= start_multiplier < 1, in a straight line to base_lr at step `steps`."""
+    """A linear increase from base_lr * start_multiplier to base_lr at step `steps`.
+
+    Args:
+        steps: the number of steps, 0 or more.
+        start_multiplier: the first factor, in [0, 1).
+    """
 
     def __init__(self, steps: int, start_multiplier: float):
         self.steps = count("warmup.linear", "steps", steps, 0)
-        self.start_multiplier = number("warmup.linear", "start_multiplier", start_multiplier, least=0, below=1)
+        self.start_multiplier = number("warmup.linear", "start_multiplier", start_multiplier, least=0,
+                                       below=1)
 
     def __call__(self, base_lr: float, step: int) -> float:
         return base_lr * (self.start_multiplier + (1 - self.start_multiplier) * step / self.steps)

@@ -7,7 +7,8 @@
     ofrecord.OFRecord.FromString(data).feature["class/label"].int32_list.value[0]     # 7
 
 The classes are those of the `protobuf` package, made when they are first asked for, from
-a description that is written out below instead of a generated file. The wire format is OneFlow's record.proto:
+a description that is written out below instead of a generated file. The wire format is OneFlow's
+record.proto:
 
     message BytesList { repeated bytes value = 1; }                   // the other lists: [packed = true]
     message Feature { oneof kind { BytesList bytes_list = 1; FloatList float_list = 2; DoubleList double_list = 3;
@@ -33,10 +34,11 @@ def _messages() -> dict[str, object]:
     try:
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
     except ImportError as e:
-        raise DataError("OFRecord: the protobuf package is not installed", expected="protobuf 4.22 or newer", got=str(e),
-                        fix=install("record")) from e
+        raise DataError("OFRecord: the protobuf package is not installed", expected="protobuf 4.22 or newer",
+                        got=str(e), fix=install("record")) from e
     field = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(name="oneflow/core/record/record.proto", package="oneflow", syntax="proto2")
+    file = descriptor_pb2.FileDescriptorProto(name="oneflow/core/record/record.proto", package="oneflow",
+                                              syntax="proto2")
 
     for _, name, kind in KINDS:
         value = file.message_type.add(name=name).field.add(
