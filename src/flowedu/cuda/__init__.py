@@ -1,7 +1,7 @@
-"""flow.cuda: the GPUs of this machine, as PyTorch's programs ask for them, and kernels of one's own.
+"""GPUs of this machine, with the names of torch.cuda, and kernels written in CUDA C.
 
-FLOWEDU_CUDA=gpu|sim|off chooses where they run; without it on a GPU, if there is one. `flow.ones(3, device="cuda")` is then
-a tensor there, and ops on it are run by engine.py.
+FLOWEDU_CUDA=gpu|sim|off chooses where kernels run; by default on a GPU if one is found. `flow.ones(3,
+device="cuda")` creates a tensor there, and engine.py runs the ops on it.
 """
 from __future__ import annotations
 
@@ -15,70 +15,113 @@ from flowedu.tensor import generator as _generator
 from flowedu.tensor.device import index_of as _index_of
 from flowedu.tensor.device import usable
 
-# They bring NumPy's and PyCUDA's machinery along: imported when they are asked for.
+# These modules import NumPy and PyCUDA, so they are loaded on first use.
 __getattr__, __dir__ = _lazy_import(__name__, {
     "kernel": "flowedu.cuda.kernels", "Kernels": "flowedu.cuda.kernels",
     "profile": "flowedu.cuda.profiling", "CudaFault": "flowedu.cuda.faults",
     "OutOfMemoryError": "flowedu.errors",
     **dict.fromkeys(("CUDAGraph", "graph", "is_current_stream_capturing"), "flowedu.cuda.graphs"),
-    **dict.fromkeys(("Event", "Stream", "StreamContext", "current_stream", "default_stream", "set_stream", "stream"),
+    **dict.fromkeys(("Event", "Stream", "StreamContext", "current_stream", "default_stream", "set_stream",
+                     "stream"),
                     "flowedu.cuda.streams")})
 
 
 def is_available() -> bool:
-    """Whether kernels can run: on a GPU, or in the simulator (FLOWEDU_CUDA=sim)."""
+    """Return True if kernels can run: on a GPU, or in the simulator (FLOWEDU_CUDA=sim)."""
     return _machine.kind() != "off" and _machine.machine().count > 0
 
 
 def device_count() -> int:
-    """How many GPUs CUDA sees: 0 where there is none."""
+    """Return the number of GPUs that CUDA finds; 0 without one."""
     return _machine.machine().count if is_available() else 0
 
 
 def current_device() -> int:
-    """The index of this thread's GPU. Raises DeviceError: there is none."""
+    """Return the index of this thread's GPU.
+
+    Raises:
+        DeviceError: the machine has no GPU.
+    """
     return _machine.machine().use() if is_available() else usable("cuda").index
 
 
 def get_device_name(device: Any = None) -> str:
-    """What the device calls itself; the simulator says that it is one. Raises DeviceError: there is no GPU."""
+    """Return the name of a device, as its driver reports it.
+
+    The simulator reports "flowedu CUDA simulator (CPU)".
+
+    Args:
+        device: index, name, or flow.device of a GPU; default: the current one.
+
+    Raises:
+        DeviceError: the machine has no GPU.
+    """
     if not is_available():
         return str(usable("cuda" if device is None else device))
     return _machine.machine().name(_index_of(device))
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """(major, minor) of what the device can. Raises DeviceError: there is no GPU."""
+    """Return the compute capability of a device, as (major, minor).
+
+    Args:
+        device: index, name, or flow.device of a GPU; default: the current one.
+
+    Raises:
+        DeviceError: the machine has no GPU.
+    """
     index = _index_of(usable("cuda") if device is None else device)
     return tuple(_machine.machine().driver.Device(index).compute_capability())
 
 
 def get_device_properties(device: Any = None) -> Any:
-    """name, major, minor, total_memory, multi_processor_count and warp_size of a device. Raises DeviceError: there is no
-    GPU."""
+    """Return the name, major, minor, total_memory (bytes), multi_processor_count, and warp_size of a device.
+
+    Args:
+        device: index, name, or flow.device of a GPU; default: the current one.
+
+    Raises:
+        DeviceError: the machine has no GPU.
+    """
     from types import SimpleNamespace
 
     major, minor = get_device_capability(device)
     d = _machine.machine().driver.Device(_index_of(usable("cuda") if device is None else device))
-    of = {str(k): v for k, v in d.get_attributes().items()}
+    limits = {str(k): v for k, v in d.get_attributes().items()}
     return SimpleNamespace(name=d.name(), major=major, minor=minor, total_memory=d.total_memory(),
-                           multi_processor_count=of.get("MULTIPROCESSOR_COUNT", 1), warp_size=of.get("WARP_SIZE", 32))
+                           warp_size=limits.get("WARP_SIZE", 32),
+                           multi_processor_count=limits.get("MULTIPROCESSOR_COUNT", 1))
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether tensors of bfloat16 can be there: on every GPU, and in the simulator. Without emulation: whether the GPU
-    itself computes with them."""
+    """Return True if a GPU, or the simulator, supports tensors of bfloat16.
+
+    Args:
+        including_emulation: also count GPUs that convert to float32 to compute; default: True. With False,
+            the compute capability must be 8.0 or higher.
+    """
     return is_available() and (including_emulation or get_device_capability() >= (8, 0))
 
 
 def set_device(device: Any) -> None:
-    """Makes a device the current one of this thread. Raises DeviceError: there is no GPU, or not this one."""
+    """Make a device the current one of this thread.
+
+    Args:
+        device: index, name, or flow.device of a GPU.
+
+    Raises:
+        DeviceError: the machine has no such GPU.
+    """
     d = usable(f"cuda:{device}" if isinstance(device, int) else device)
     _machine.machine().use(d.index)
 
 
 class device:
-    """`with flow.cuda.device(1):` makes a device the current one of this thread, for the length of the block."""
+    """Context manager that makes a device the current one of this thread: `with flow.cuda.device(1):`.
+
+    Args:
+        device: index, name, or flow.device of a GPU; None: keep the current one.
+    """
 
     def __init__(self, device: Any):
         self._index = _index_of(device)
@@ -92,46 +135,72 @@ class device:
 
 
 def synchronize(device: Any = None) -> None:
-    """Waits until the device has done all that was asked of it. Raises what went wrong in a kernel meanwhile. Without a GPU
-    there is nothing to wait for."""
+    """Wait until the device has finished its queued work, and raise the errors of its kernels.
+
+    Without a GPU the function returns at once.
+
+    Args:
+        device: index, name, or flow.device of a GPU; default: the current one.
+    """
     if is_available():
         from flowedu.cuda.engine import wait
         wait(_index_of(device))
 
 
-# ---- random numbers: a seed and a count of draws, those of the CPU, so that tensors everywhere get the same numbers
+# ---- random numbers: all devices share the CPU's seed and count of draws, so that each gets the same numbers
 def manual_seed(seed: int) -> None:
-    """Seeds the generator, which all devices share: flow.manual_seed."""
+    """Seed the generator, which all devices share, like flow.manual_seed.
+
+    Args:
+        seed: int.
+    """
     _generator.manual_seed(seed)
 
 
 def manual_seed_all(seed: int) -> None:
-    """Seeds the generator, which all devices share: flow.manual_seed."""
+    """Seed the generator, which all devices share, like flow.manual_seed.
+
+    Args:
+        seed: int.
+    """
     _generator.manual_seed(seed)
 
 
 def initial_seed() -> int:
-    """The seed of the generator, which all devices share."""
+    """Return the seed of the generator, which all devices share."""
     return _generator.initial_seed()
 
 
 def get_rng_state(device: Any = "cuda") -> Any:
-    """The state of the generator, which all devices share: flow.get_rng_state."""
+    """Return the state of the generator, which all devices share, like flow.get_rng_state.
+
+    Args:
+        device: accepted for compatibility and ignored; default: "cuda".
+    """
     return _generator.get_rng_state()
 
 
 def get_rng_state_all() -> list:
-    """The state of the generator, once for each device; [] without one."""
+    """Return a list with the state of the generator, once per device; [] without a GPU."""
     return [_generator.get_rng_state() for _ in range(device_count())]
 
 
 def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
-    """Brings the generator, which all devices share, to a state of get_rng_state."""
+    """Set the state of the generator, which all devices share.
+
+    Args:
+        new_state: tensor that get_rng_state returned.
+        device: accepted for compatibility and ignored; default: "cuda".
+    """
     _generator.set_rng_state(new_state)
 
 
 def set_rng_state_all(new_states: Any) -> None:
-    """Brings the generator to the state of get_rng_state_all; [] changes nothing."""
+    """Set the state of the generator, which all devices share.
+
+    Args:
+        new_states: list that get_rng_state_all returned; [] changes nothing.
+    """
     for state in new_states:
         _generator.set_rng_state(state)
 
@@ -143,63 +212,96 @@ def _pool(device: Any):
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes of the device that tensors use; 0 without one."""
+    """Return the number of bytes that tensors use on a device; 0 without a GPU.
+
+    Args:
+        device: index, name, or flow.device of a GPU; default: the current one.
+    """
     return getattr(_pool(device), "live", 0)
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes that were taken from the device: those in use, and those kept for reuse."""
+    """Return the number of bytes allocated from the driver, in use or cached for reuse; 0 without a GPU.
+
+    Args:
+        device: index, name, or flow.device of a GPU; default: the current one.
+    """
     return getattr(_pool(device), "reserved", 0)
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes that tensors used at a time."""
+    """Return the peak of memory_allocated, in bytes.
+
+    Args:
+        device: index, name, or flow.device of a GPU; default: the current one.
+    """
     return getattr(_pool(device), "most_live", 0)
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """The most bytes that were taken from the device at a time."""
+    """Return the peak of memory_reserved, in bytes.
+
+    Args:
+        device: index, name, or flow.device of a GPU; default: the current one.
+    """
     return getattr(_pool(device), "most_reserved", 0)
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Lets the two maxima start from what is in use now."""
+    """Reset both peaks to the present values.
+
+    Args:
+        device: index, name, or flow.device of a GPU; default: the current one.
+    """
     pool = _pool(device)
     if pool is not None:
         pool.most_live, pool.most_reserved = pool.live, pool.reserved
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """Bytes, and how often memory was asked for, asked for again after the caches were freed, and not found."""
+    """Return a dict of byte counts and the numbers of allocations, allocation retries, and failures.
+
+    Args:
+        device: index, name, or flow.device of a GPU; default: the current one. Without a GPU the dict is
+            empty.
+    """
     pool = _pool(device)
     return {} if pool is None else {
         "allocated_bytes.all.current": pool.live, "allocated_bytes.all.peak": pool.most_live,
         "reserved_bytes.all.current": pool.reserved, "reserved_bytes.all.peak": pool.most_reserved,
-        "allocation.all.allocated": pool.allocations, "num_alloc_retries": pool.retries, "num_ooms": pool.failures}
+        "allocation.all.allocated": pool.allocations, "num_alloc_retries": pool.retries,
+        "num_ooms": pool.failures}
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """(free, total) bytes of the device, as its driver says. Raises DeviceError: there is no GPU."""
+    """Return the (free, total) bytes of a device, as its driver reports them.
+
+    Args:
+        device: index, name, or flow.device of a GPU; default: the current one.
+
+    Raises:
+        DeviceError: the machine has no GPU.
+    """
     m = _machine.machine()
     with m.on(_index_of(device)):
         return m.driver.mem_get_info()
 
 
 def empty_cache() -> None:
-    """Gives memory that is kept for reuse back to the devices."""
+    """Return cached memory to the devices."""
     if is_available():
         from flowedu.cuda.memory import empty_cache
         empty_cache()
 
 
-def _started() -> int:
-    """How many GPUs tensors can be on; the engine is ready for them then."""
+def _count_gpus() -> int:
+    """Return the number of GPUs that tensors can use, and start the engine."""
     if not is_available():
         return 0
     from flowedu.cuda.engine import started
     return started()
 
 
-_device.gpus = _started
+_device.gpus = _count_gpus
 _device.current = current_device
 _device.part = lambda name: import_module(f"flowedu.cuda.{name}")

@@ -14,48 +14,50 @@ from flowedu.tensor.device import device as _device
 from typing import Any
 
 def StreamContext(s: _Stream | None) -> Iterator[_Stream | None]:
-    """Inside it this thread's work is queued on a stream, whose device is the current one."""
-def current_device() -> int: """The index of this thread's GPU."""
-def current_stream(device: Any = None) -> _Stream:
-    """The stream that this thread queues work on, on a device (default: the current one)."""
-def default_stream(device: Any = None) -> _Stream: """The stream that work is queued on where nothing else is said."""
-def device_count() -> int: """How many GPUs CUDA sees: 0 where there is none."""
-def empty_cache() -> None: """Gives memory that is kept for reuse back to the devices."""
-def get_device_capability(device: Any = None) -> tuple[int, int]: """(major, minor) of what the device can."""
-def get_device_name(device: Any = None) -> str: """What the device calls itself; the simulator says that it is one."""
+    """Queue this thread's work on a stream inside a `with` block; its device becomes the current one."""
+def current_device() -> int: """Return the index of this thread's GPU."""
+def current_stream(device: Any = None) -> _Stream: """Return the stream on which this thread queues work of a device."""
+def default_stream(device: Any = None) -> _Stream: """Return the default stream of a device."""
+def device_count() -> int: """Return the number of GPUs that CUDA finds; 0 without one."""
+def empty_cache() -> None: """Return cached memory to the devices."""
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """Return the compute capability of a device, as (major, minor)."""
+def get_device_name(device: Any = None) -> str: """Return the name of a device, as its driver reports it."""
 def get_device_properties(device: Any = None) -> Any:
-    """name, major, minor, total_memory, multi_processor_count and warp_size of a device."""
+    """Return the name, major, minor, total_memory (bytes), multi_processor_count, and warp_size of a device."""
 def get_rng_state(device: Any = 'cuda') -> Any:
-    """The state of the generator, which all devices share: flow.get_rng_state."""
-def get_rng_state_all() -> list: """The state of the generator, once for each device; [] without one."""
+    """Return the state of the generator, which all devices share, like flow.get_rng_state."""
+def get_rng_state_all() -> list: """Return a list with the state of the generator, once per device; [] without a GPU."""
 def graph(cuda_graph: _CUDAGraph, pool: Any = None, stream: _Stream | None = None) -> Iterator[None]:
-    """Inside it calls on cuda are kept in the graph instead of done."""
-def initial_seed() -> int: """The seed of the generator, which all devices share."""
-def is_available() -> bool: """Whether kernels can run: on a GPU, or in the simulator (FLOWEDU_CUDA=sim)."""
+    """Record the calls of a block on cuda into a graph, instead of running them."""
+def initial_seed() -> int: """Return the seed of the generator, which all devices share."""
+def is_available() -> bool: """Return True if kernels can run: on a GPU, or in the simulator (FLOWEDU_CUDA=sim)."""
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether tensors of bfloat16 can be there: on every GPU, and in the simulator."""
-def is_current_stream_capturing() -> bool: """Whether what is queued now is kept in a graph."""
-def kernel(source: str, options: tuple[str, ...] = ...) -> _Kernels: """Compiles CUDA C and gives its kernels:"""
-def manual_seed(seed: int) -> None: """Seeds the generator, which all devices share: flow.manual_seed."""
-def manual_seed_all(seed: int) -> None: """Seeds the generator, which all devices share: flow.manual_seed."""
-def max_memory_allocated(device: Any = None) -> int: """The most bytes that tensors used at a time."""
-def max_memory_reserved(device: Any = None) -> int: """The most bytes that were taken from the device at a time."""
-def mem_get_info(device: Any = None) -> tuple[int, int]: """(free, total) bytes of the device, as its driver says."""
-def memory_allocated(device: Any = None) -> int: """Bytes of the device that tensors use; 0 without one."""
+    """Return True if a GPU, or the simulator, supports tensors of bfloat16."""
+def is_current_stream_capturing() -> bool: """Return True if work on the current stream is recorded into a graph."""
+def kernel(source: str, options: tuple[str, ...] = ...) -> _Kernels: """Compile CUDA C, and return its kernels."""
+def manual_seed(seed: int) -> None: """Seed the generator, which all devices share, like flow.manual_seed."""
+def manual_seed_all(seed: int) -> None: """Seed the generator, which all devices share, like flow.manual_seed."""
+def max_memory_allocated(device: Any = None) -> int: """Return the peak of memory_allocated, in bytes."""
+def max_memory_reserved(device: Any = None) -> int: """Return the peak of memory_reserved, in bytes."""
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """Return the (free, total) bytes of a device, as its driver reports them."""
+def memory_allocated(device: Any = None) -> int:
+    """Return the number of bytes that tensors use on a device; 0 without a GPU."""
 def memory_reserved(device: Any = None) -> int:
-    """Bytes that were taken from the device: those in use, and those kept for reuse."""
+    """Return the number of bytes allocated from the driver, in use or cached for reuse; 0 without a GPU."""
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """Bytes, and how often memory was asked for, asked for again after the caches were freed, and not found."""
+    """Return a dict of byte counts and the numbers of allocations, allocation retries, and failures."""
 def profile(file=None) -> Iterator[Profile]:
-    """Counts the loads, stores, sectors, bank conflicts, barriers, atomics and divergent branches of all kernels launched inside."""
-def reset_peak_memory_stats(device: Any = None) -> None: """Lets the two maxima start from what is in use now."""
-def set_device(device: Any) -> None: """Makes a device the current one of this thread."""
+    """Count the work of all kernels launched in the block, and print the table at the end."""
+def reset_peak_memory_stats(device: Any = None) -> None: """Reset both peaks to the present values."""
+def set_device(device: Any) -> None: """Make a device the current one of this thread."""
 def set_rng_state(new_state: Any, device: Any = 'cuda') -> None:
-    """Brings the generator, which all devices share, to a state of get_rng_state."""
-def set_rng_state_all(new_states: Any) -> None:
-    """Brings the generator to the state of get_rng_state_all; [] changes nothing."""
-def set_stream(s: _Stream) -> None: """This thread's work on the stream's device is queued on it from here on."""
+    """Set the state of the generator, which all devices share."""
+def set_rng_state_all(new_states: Any) -> None: """Set the state of the generator, which all devices share."""
+def set_stream(s: _Stream) -> None: """Queue this thread's later work of the stream's device on a stream."""
 def stream(s: _Stream | None) -> Iterator[_Stream | None]:
-    """Inside it this thread's work is queued on a stream, whose device is the current one."""
-def synchronize(device: Any = None) -> None: """Waits until the device has done all that was asked of it."""
-def usable(d: str | _device) -> _device: """Return the device if it is usable; "cuda" is this thread's current one."""
+    """Queue this thread's work on a stream inside a `with` block; its device becomes the current one."""
+def synchronize(device: Any = None) -> None:
+    """Wait until the device has finished its queued work, and raise the errors of its kernels."""
+def usable(d: str | _device) -> _device: """Return the device if it is usable; "cuda" is the current GPU of this thread."""

@@ -16,81 +16,93 @@ from flowedu.cuda import launch
 from flowedu.cuda.launch import Launch, Queued
 from flowedu.cuda.view import View
 
-ROOM = 1 << 40                                   # between invented addresses: no array is larger
+ROOM = 1 << 40                                   # distance between invented addresses; no array is larger
 BASES = (1 << 61, 3 << 60)
-MOST = 1 << 12                                   # numbers that differ from call to call
+MOST = 1 << 12                                   # limit for the values that differ from call to call
 
 _one_at_a_time = threading.Lock()
-epoch = 0                                        # what was worked out in another one holds no longer
+epoch = 0                                        # launches that were recorded in an earlier epoch are stale
 
 
 def forget() -> None:
-    """A call may queue something else from here on: another library was chosen."""
+    """Discard all recorded launches, because later calls may queue others: the library was changed."""
     global epoch
     epoch += 1
 
 
 class Again:
-    """steps: (start, its arguments before, their Struct, numbers, places, its arguments behind): numbers[place] is what was
-    given for `which` plus an offset. work: bytes of scratch, whose address is given last. held: what the steps read beside
-    that, kept as long as they are."""
+    """Recorded launches of a call, repeated with the addresses of another call.
+
+    Attributes:
+        steps: tuples (start, leading arguments, Struct, values, places, trailing arguments). For each place
+            (i, array, offset), `values[i]` is set to `addresses[array] + offset`.
+        work: bytes of scratch; its address is appended to the addresses.
+        held: other memory that the launches read, kept alive with them.
+    """
 
     __slots__ = ("held", "steps", "work")
 
     def __init__(self, steps: list[tuple], work: int, held: list):
         self.steps, self.work, self.held = steps, work, held
 
-    def __call__(self, given: list[int], stream: Any) -> None:
-        """Queue it. given: addresses of inputs and outputs, then seed and draw if there are; the list is used up."""
-        given.append(launch.scratch(stream, self.work) if self.work else 0)
-        for start, before, form, numbers, places, behind in self.steps:
-            numbers = numbers.copy()
-            for at, which, more in places:
-                numbers[at] = given[which] + more
-            if form is None:                             # no kernel: the numbers themselves are its arguments
-                start(*numbers, stream)
+    def __call__(self, addresses: list[int], stream: Any) -> None:
+        """Queue the launches. addresses (of inputs and outputs, then seed and draw) is modified."""
+        addresses.append(launch.scratch(stream, self.work) if self.work else 0)
+        for start, before, form, values, places, behind in self.steps:
+            values = values.copy()
+            for at, array, offset in places:
+                values[at] = addresses[array] + offset
+            if form is None:                             # memset or cuBLAS: the values are the arguments
+                start(*values, stream)
             else:
-                start(*before, form.pack(*numbers), *behind, stream)
+                start(*before, form.pack(*values), *behind, stream)
 
 
 def rehearsed(row: Launch, args: Sequence[View], ints: Sequence[int], reals: Sequence[float], formula: Any,
               drawn: bool) -> Again | None:
-    """What the row queues for arrays that lie like these. drawn: the first two ints are a seed and a draw, which differ
-    from call to call. None: there are too many arrays, or it reckons with addresses in another way."""
+    """Record the launches of a row for arrays with this layout. drawn: the first ints are a seed and a draw.
+
+    The result is None if there are too many arrays, or if an argument is not an address plus a fixed
+    offset.
+    """
     count = len(args) + 2 * drawn
     if count >= MOST:
         return None
-    low = [v.pointer % 16 for v in args] + [0] * (count + 1 - len(args))     # at no multiple of 16 bytes: it stays so
+    # Addresses keep their remainders modulo 16, as kernels may depend on the alignment.
+    remainders = [v.pointer % 16 for v in args] + [0] * (count + 1 - len(args))
     takes, work = ([], []), row.work(args, ints, reals)
     with _one_at_a_time:
         launch.asked = held = []
         try:
             for base, take in zip(BASES, takes):
-                tags = [base + i * ROOM + ROOM // 2 + more for i, more in enumerate(low)]
-                own = [View(t, v.dtype, v.shape, v.strides) for t, v in zip(tags, args)]
-                row(own, [*tags[len(args):count], *ints[2:]] if drawn else ints, reals, None, formula, tags[count], take)
+                tags = [base + i * ROOM + ROOM // 2 + remainder for i, remainder in enumerate(remainders)]
+                views = [View(t, v.dtype, v.shape, v.strides) for t, v in zip(tags, args)]
+                values = [*tags[len(args):count], *ints[2:]] if drawn else ints
+                row(views, values, reals, None, formula, tags[count], take)
         finally:
             launch.asked = None
     if len(takes[0]) != len(takes[1]):
         return None
-    steps = [_step(a, b, low) for a, b in zip(*takes)]
+    steps = [_make_step(a, b, remainders) for a, b in zip(*takes)]
     return None if None in steps else Again(steps, work, held)
 
 
-def _step(a: Queued, b: Queued, low: list[int]) -> tuple | None:
-    """One of Again.steps, from two takes of it. low: what the invented addresses lie above a multiple of 16."""
+def _make_step(a: Queued, b: Queued, remainders: list[int]) -> tuple | None:
+    """Return one of Again.steps from two recordings of a launch, or None if they differ otherwise."""
     if a.start != b.start:
         return None
-    if a.function is None:                               # memset, cuBLAS: addresses and numbers
-        different = [i for i, (one, other) in enumerate(zip(a.arguments, b.arguments, strict=True)) if one != other]
-        found = [(i, _which(a.arguments[i], b.arguments[i], low)) for i in different]
-        if any(which is None for _, which in found):
+    if a.function is None:                               # memset and cuBLAS: the arguments are integers
+        different = [i for i, (one, other) in enumerate(zip(a.arguments, b.arguments, strict=True))
+                     if one != other]
+        matches = [(i, _find_array(a.arguments[i], b.arguments[i], remainders)) for i in different]
+        if any(place is None for _, place in matches):
             return None
-        return a.start, (), None, list(a.arguments), [(i, *which) for i, which in found], ()
+        return a.start, (), None, list(a.arguments), [(i, *place) for i, place in matches], ()
     (grid, block, one, shared), other = a.arguments, b.arguments[2]
     if (grid, block, shared) != (*b.arguments[:2], b.arguments[3]) or len(one) != len(other) or len(one) % 8:
         return None
-    form, numbers, places, plain = "=", [], [], 0        # plain: where bytes begin that are always the same
+    form, numbers = "=", []
+    places, plain = [], 0        # plain: start of bytes that are equal in both recordings
     for at in range(0, len(one) + 8, 8):
         word = one[at:at + 8]
         if word and word == other[at:at + 8]:
@@ -99,19 +111,20 @@ def _step(a: Queued, b: Queued, low: list[int]) -> tuple | None:
             form += f"{min(at, len(one)) - plain}s"
             numbers.append(one[plain:at])
         if word:
-            which = _which(int.from_bytes(word, "little"), int.from_bytes(other[at:at + 8], "little"), low)
-            if which is None:
+            place = _find_array(int.from_bytes(word, "little"), int.from_bytes(other[at:at + 8], "little"),
+                                remainders)
+            if place is None:
                 return None
-            places.append((len(numbers), *which))
+            places.append((len(numbers), *place))
             form += "q"
             numbers.append(0)
         plain = at + 8
     return a.start, (grid, block), struct.Struct(form), numbers, places, (shared,)
 
 
-def _which(one: int, other: int, low: list[int]) -> tuple[int, int] | None:
-    """(of which array it is an address, how far behind its beginning), from the two takes' numbers; None: it is none."""
-    which, more = divmod(one - BASES[0], ROOM)
-    if not 0 <= which < len(low) or other - BASES[1] != which * ROOM + more:
+def _find_array(one: int, other: int, remainders: list[int]) -> tuple[int, int] | None:
+    """Return (array, offset from its start) of an address in both recordings, or None for other values."""
+    array, offset = divmod(one - BASES[0], ROOM)
+    if not 0 <= array < len(remainders) or other - BASES[1] != array * ROOM + offset:
         return None
-    return which, more - ROOM // 2 - low[which]
+    return array, offset - ROOM // 2 - remainders[array]

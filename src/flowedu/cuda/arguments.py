@@ -1,4 +1,4 @@
-"""The arguments of a kernel: what Python gives for each parameter of its signature, checked and turned into bytes."""
+"""Arguments of a kernel: Python values are checked against its parameters, and packed into bytes."""
 from __future__ import annotations
 
 import numpy as np
@@ -6,28 +6,31 @@ import numpy as np
 from flowedu.cuda.signature import Parameter, Signature
 from flowedu.errors import CallError, DTypeError, told_value
 
-# C's types in NumPy's; vectors by their elements.
+# NumPy types of C types. Vectors have the type of their elements.
 SCALARS = {
-    "float": "f4", "double": "f8", "half": "f2", "__half": "f2", "bool": "?", "char": "i1", "signed char": "i1",
-    "short": "i2", "short int": "i2", "int": "i4", "long": "i8", "long int": "i8", "long long": "i8", "long long int": "i8",
-    "unsigned": "u4",
-    "unsigned char": "u1", "unsigned short": "u2", "unsigned int": "u4", "unsigned long": "u8", "unsigned long long": "u8",
+    "float": "f4", "double": "f8", "half": "f2", "__half": "f2", "bool": "?", "char": "i1",
+    "signed char": "i1",
+    "short": "i2", "short int": "i2", "int": "i4", "long": "i8", "long int": "i8", "long long": "i8",
+    "long long int": "i8", "unsigned": "u4",
+    "unsigned char": "u1", "unsigned short": "u2", "unsigned int": "u4", "unsigned long": "u8",
+    "unsigned long long": "u8",
     "uchar": "u1", "ushort": "u2", "uint": "u4", "ulong": "u8", "size_t": "u8", "ptrdiff_t": "i8",
     **{f"{sign}int{bits}_t": f"{sign or 'i'}{bits // 8}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }
 VECTORS = {f"{base}{n}": (SCALARS[base], n) for n in (1, 2, 3, 4)
-           for base in ("float", "double", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")}
+           for base in ("float", "double", "char", "uchar", "short", "ushort", "int", "uint", "long",
+                        "ulong")}
 
 
 def element(kind: str) -> tuple[np.dtype, int] | None:
-    """The dtype of a C type's elements, and how many it has; None: a type that only the source knows."""
+    """Return (dtype, number of elements) of a C type, or None for a type that the source defines."""
     if kind in SCALARS:
         return np.dtype(SCALARS[kind]), 1
     return (np.dtype(VECTORS[kind][0]), VECTORS[kind][1]) if kind in VECTORS else None
 
 
 def alignment(p: Parameter, value) -> int:
-    """Where a kernel looks for an argument: at a multiple of this."""
+    """Return the alignment of an argument among the bytes of a launch."""
     known = element(p.type)
     if known is None or known[1] in (1, 3):
         return value.dtype.alignment
@@ -35,40 +38,42 @@ def alignment(p: Parameter, value) -> int:
 
 
 class Packed:
-    """The arguments of one call. `bytes` is what a launch takes; finish() copies back what the kernel may have written."""
+    """Arguments of one call. `bytes` is passed to the launch, and finish() copies written arrays back."""
 
     def __init__(self, signature: Signature, arguments: tuple, machine):
         if len(arguments) != len(signature.parameters):
-            raise CallError(f"{signature.name}: {len(arguments)} arguments for {len(signature.parameters)} parameters",
+            raise CallError(f"{signature.name}: {len(arguments)} arguments for {len(signature.parameters)} "
+                            f"parameters",
                             expected=str(signature), got=", ".join(map(told_value, arguments)) or "nothing")
         self.machine, self.back = machine, []
         self.bytes = b""
         for p, a in zip(signature.parameters, arguments):
-            value = self._array(signature, p, a) if p.is_pointer else scalar(signature, p, a)
+            value = self._find_address(signature, p, a) if p.is_pointer else scalar(signature, p, a)
             self.bytes += bytes(-len(self.bytes) % alignment(p, value)) + value.tobytes()
 
-    def _array(self, signature: Signature, p: Parameter, x):
-        """The address of an array on the device. NumPy's are copied there, and back unless the parameter is const."""
+    def _find_address(self, signature: Signature, p: Parameter, x):
+        """Return the address of an array. NumPy arrays are copied to the device, and back unless const."""
         if x is None:
             return np.uint64(0)
         if isinstance(x, np.ndarray):
             _check_dtype(signature, p, x.dtype, x.size, x)
             writes = not p.text.lstrip().startswith("const ")
             if writes and not x.flags.writeable:
-                raise DTypeError(f"{signature.name}: {p.name} is written by the kernel", got="a read-only one",
-                                 expected=f"a writable array for `{p.text}`",
+                raise DTypeError(f"{signature.name}: {p.name} is written by the kernel",
+                                 got="a read-only one", expected=f"a writable array for `{p.text}`",
                                  fix=f"x.copy(), or `const {p.text}` in the kernel")
-            return self._copied(x, writes)
+            return self._copy_to_device(x, writes)
         interface = getattr(x, "__cuda_array_interface__", None)
         if interface is not None:
             _check_dtype(signature, p, np.dtype(interface["typestr"]), int(np.prod(interface["shape"])), x)
             return np.uint64(interface["data"][0])
         if isinstance(x, (self.machine.driver.DeviceAllocation, self.machine.driver.PooledDeviceAllocation)):
             return np.uint64(int(x))
-        raise DTypeError(f"{signature.name}: {p.name} must be an array", expected=f"`{p.text}`: {_told_type(p)}",
+        raise DTypeError(f"{signature.name}: {p.name} must be an array",
+                         expected=f"`{p.text}`: {_describe_type(p)}",
                          got=told_value(x), fix="np.array([...], dtype), or an array on the device")
 
-    def _copied(self, x: np.ndarray, writes: bool):
+    def _copy_to_device(self, x: np.ndarray, writes: bool):
         if x.size == 0:
             return np.uint64(0)
         host = np.ascontiguousarray(x)
@@ -92,18 +97,19 @@ class Packed:
         self.back.clear()
 
 
-def _told_type(p: Parameter) -> str:
+def _describe_type(p: Parameter) -> str:
     known = element(p.type.rstrip("*"))
     return f"an array of {known[0].name}" if known else "an array"
 
 
 def _check_dtype(signature: Signature, p: Parameter, dtype: np.dtype, size: int, x) -> None:
     known = element(p.type[:-1])
-    if known is None:                                    # void*, float**, a type of the source's own
+    if known is None:                                    # void*, float**, or a type that the source defines
         return
     wanted, width = known
     if dtype != wanted and not (dtype.kind == "c" and dtype.itemsize == wanted.itemsize * width):
-        raise DTypeError(f"{signature.name}: {p.name} has the wrong dtype", expected=f"`{p.text}`: {_told_type(p)}",
+        raise DTypeError(f"{signature.name}: {p.name} has the wrong dtype",
+                         expected=f"`{p.text}`: {_describe_type(p)}",
                          got=told_value(x), fix=f"{p.name}.astype(np.{wanted.name})")
     if size * dtype.itemsize % (wanted.itemsize * width):
         raise DTypeError(f"{signature.name}: {p.name} ends in a part of a {p.type[:-1]}",
@@ -111,7 +117,10 @@ def _check_dtype(signature: Signature, p: Parameter, dtype: np.dtype, size: int,
 
 
 def scalar(signature: Signature, p: Parameter, x):
-    """A number as the parameter's type; a float never silently becomes an integer, nor a number too large a small one."""
+    """Convert a number to the parameter's type.
+
+    Raises DTypeError: a float would become an integer, or the number is out of range.
+    """
     known = element(p.type)
     if known is None or known[1] > 1:
         if isinstance(x, (np.void, np.ndarray, np.generic)):
@@ -127,10 +136,12 @@ def scalar(signature: Signature, p: Parameter, x):
     fits = {"f": (bool, int, float, np.floating, np.integer, np.bool_), "b": (bool, np.bool_)}.get(
         dtype.kind, (bool, int, np.integer, np.bool_))
     if not isinstance(x, fits):
-        whole = dtype.kind != "f" and isinstance(x, (float, np.floating))
-        raise DTypeError(f"{signature.name}: {p.name} must be {'an integer' if dtype.kind in 'iu' else 'a number'}",
+        truncates = dtype.kind != "f" and isinstance(x, (float, np.floating))
+        raise DTypeError(f"{signature.name}: {p.name} must be "
+                         f"{'an integer' if dtype.kind in 'iu' else 'a number'}",
                          expected=f"`{p.text}`: a {dtype.name}", got=told_value(x),
-                         fix=f"int({p.name})" if whole else "a number here; arrays go to parameters with a *")
+                         fix=f"int({p.name})" if truncates else "a number here; arrays go to parameters "
+                         "with a *")
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         if not info.min <= int(x) <= info.max:

@@ -22,19 +22,23 @@ class Matmul:
 
     @property
     def allow_tf32(self) -> bool:
-        """Whether operands of float32 products may be rounded to TF32 (10 bits behind the point), for tensor cores. Setting
-        it to True raises UnsupportedError where the current GPU has none that can: before sm_80. Without a GPU it means
-        nothing."""
+        """True if float32 operands of products may be rounded to TF32 (10 mantissa bits), for tensor cores.
+
+        Setting it to True raises UnsupportedError if the current GPU is older than sm_80. Without a GPU it
+        has no effect.
+        """
         return blas.tf32
 
     @allow_tf32.setter
     def allow_tf32(self, on: bool) -> None:
         if not isinstance(on, bool):
-            raise DTypeError("backends.cuda.matmul.allow_tf32: not a bool", expected="True or False", got=repr(on))
+            raise DTypeError("backends.cuda.matmul.allow_tf32: not a bool", expected="True or False",
+                             got=repr(on))
         capability = get_device_capability() if on and is_available() else (8, 0)
         if capability < (8, 0):
             raise UnsupportedError("backends.cuda.matmul.allow_tf32: this GPU has no tensor cores for TF32",
-                                   expected="sm_80 or newer", got="sm_{}{}".format(*capability), fix="leave it False")
+                                   expected="sm_80 or newer", got="sm_{}{}".format(*capability),
+                                   fix="leave it False")
         blas.tf32 = on
         again.forget()
 
@@ -46,15 +50,18 @@ class Cuda:
     matmul = Matmul()
 
     def preferred_blas_library(self, backend: str | None = None) -> str:
-        """Chooses what computes matrix products of float32 and float64 on a GPU, and returns the choice.
+        """Choose the library for float32 and float64 matrix products on a GPU, and return the choice.
 
         Args:
-            backend: "cublas"; "flowedu" or "default", the kernels of this package; None: nothing changes.
-        Raises UnsupportedError: cuBLAS is not installed, or this is the simulator; then nothing changes."""
+            backend: "cublas"; "flowedu" or "default", the kernels of this package; None: keep the choice.
+
+        Raises:
+            UnsupportedError: cuBLAS is not installed, or kernels run in the simulator. The choice is kept.
+        """
         if backend is not None:
             if backend not in _LIBRARIES:
-                raise ArgumentError("backends.cuda.preferred_blas_library: there is no such library", got=repr(backend),
-                                    expected=", ".join(map(repr, _LIBRARIES)))
+                raise ArgumentError("backends.cuda.preferred_blas_library: there is no such library",
+                                    got=repr(backend), expected=", ".join(map(repr, _LIBRARIES)))
             if backend == "cublas":
                 blas.library()
             blas.chosen = _LIBRARIES[backend]
@@ -63,7 +70,7 @@ class Cuda:
 
     @staticmethod
     def is_built() -> bool:
-        """Whether this build can use a GPU: always; flow.cuda.is_available() says whether there is one."""
+        """Return True: every build can use a GPU. flow.cuda.is_available() checks for one."""
         return True
 
 

@@ -15,7 +15,7 @@ from flowedu.cuda.view import View
 from flowedu.errors import KernelError, UnsupportedError
 
 NAMES = ("libcublas.so.13", "libcublas.so.12", "libcublas.so")
-LARGEST = 2 ** 31 - 1                                                # it counts in 32 bits
+LARGEST = 2 ** 31 - 1                                                # sizes are 32-bit integers
 _TF32, _DEFAULT = 3, 0                                               # cublasMath_t
 _lock = threading.Lock()
 _library: Any = None
@@ -25,33 +25,38 @@ tf32 = False                                                         # backends.
 
 
 def library() -> Any:
-    """The library, loaded when it is first asked for. FLOWEDU_CUBLAS says where it is, if not among the system's.
+    """Return cuBLAS, loaded on first use from FLOWEDU_CUBLAS or, by default, the system's libraries.
 
-    Raises UnsupportedError: it is not there, or this is the simulator, whose memory no GPU sees."""
+    Raises UnsupportedError: cuBLAS is not installed, or kernels run in the simulator, whose memory no GPU
+    can access.
+    """
     global _library
     with _lock:
         if _library is None:
             path = os.environ.get("FLOWEDU_CUBLAS")
             if machine().kind == "sim" and not path:
-                raise UnsupportedError("cuBLAS: the simulator runs what is compiled from CUDA C, cuBLAS is not",
-                                       expected="a GPU", got="FLOWEDU_CUDA=sim",
+                raise UnsupportedError("cuBLAS: the simulator runs what is compiled from CUDA C, cuBLAS "
+                                       "is not", expected="a GPU", got="FLOWEDU_CUDA=sim",
                                        fix='flow.backends.cuda.preferred_blas_library("default")')
-            _library = _loaded((path,) if path else NAMES)
+            _library = _load((path,) if path else NAMES)
         return _library
 
 
-def _loaded(names: tuple[str, ...]) -> Any:
+def _load(names: tuple[str, ...]) -> Any:
     for name in names:
         try:
-            found = ctypes.CDLL(name)
+            candidate = ctypes.CDLL(name)
         except OSError:
             continue
-        for f in ("cublasCreate_v2", "cublasSetStream_v2", "cublasSetMathMode", *_GEMM.values(), *_STRIDED.values()):
-            if not hasattr(found, f):
-                raise UnsupportedError(f"cuBLAS: {name} is another library", expected=f"a function {f}", got="none")
-        return found
+        for f in ("cublasCreate_v2", "cublasSetStream_v2", "cublasSetMathMode", *_GEMM.values(),
+                  *_STRIDED.values()):
+            if not hasattr(candidate, f):
+                raise UnsupportedError(f"cuBLAS: {name} is another library", expected=f"a function {f}",
+                                       got="none")
+        return candidate
     raise UnsupportedError("cuBLAS is not installed", expected=", ".join(names), got="none of them",
-                           fix="install CUDA's toolkit or the wheel nvidia-cublas, or set FLOWEDU_CUBLAS to its path")
+                           fix="install CUDA's toolkit or the wheel nvidia-cublas, or set FLOWEDU_CUBLAS to "
+                           "its path")
 
 
 _GEMM = {0: "cublasSgemm_v2", 1: "cublasDgemm_v2"}                   # by dtype code
@@ -60,7 +65,7 @@ _NUMBER = {0: ctypes.c_float, 1: ctypes.c_double}
 
 
 def layout(rows: int, cols: int, down: int, right: int) -> tuple[int, int] | None:
-    """(1 if the matrix lies column by column, the step between its rows or columns); None: in neither way."""
+    """Return (1 if the matrix is column-major else 0, leading dimension), or None for other strides."""
     if (right == 1 or cols == 1) and (down >= cols or rows == 1):
         return 0, max(down if rows > 1 else 0, cols, 1)
     if (down == 1 or rows == 1) and (right >= rows or cols == 1):
@@ -69,8 +74,11 @@ def layout(rows: int, cols: int, down: int, right: int) -> tuple[int, int] | Non
 
 
 class Product(NamedTuple):
-    """y = a b for each of `batches`: addresses, dtype code, sizes; of a and b whether they lie column by column, the step
-    between their rows or columns, and that from one matrix to the next."""
+    """Matrix product y = a b, for each of `batches`.
+
+    a_flip and b_flip are 1 for column-major operands, a_step and b_step are leading dimensions, and
+    a_between and b_between are the distances between the matrices of a batch.
+    """
     a: int
     b: int
     y: int
@@ -87,14 +95,14 @@ class Product(NamedTuple):
     b_between: int = 0
 
 
-def product(a: View, b: View, y: View, sizes: tuple[int, int, int], steps: tuple[int, int, int, int], batches: int,
-            between: tuple[int, int]) -> Product | None:
-    """y = a b; None: cuBLAS does not know such matrices.
+def product(a: View, b: View, y: View, sizes: tuple[int, int, int], steps: tuple[int, int, int, int],
+            batches: int, between: tuple[int, int]) -> Product | None:
+    """Return the Product y = a b, or None if cuBLAS does not support the layout or the size.
 
     Args:
         sizes: rows, depth, columns.
-        steps: of a's rows and columns, then of b's.
-        between: from one matrix of a, of b, to that of the next batch.
+        steps: strides of a's rows and columns, then of b's.
+        between: distances between the matrices of a batch, of a and of b.
     """
     rows, depth, cols = sizes
     left, right = layout(rows, depth, *steps[:2]), layout(depth, cols, *steps[2:])
@@ -103,40 +111,44 @@ def product(a: View, b: View, y: View, sizes: tuple[int, int, int], steps: tuple
     return Product(a.pointer, b.pointer, y.pointer, y.dtype.code, *sizes, *left, *right, batches, *between)
 
 
-def gemm(*numbers: Any) -> None:
-    """Queues a Product, given as its numbers and the stream. Raises KernelError: cuBLAS says that it cannot."""
-    *given, stream = numbers
-    q = Product(*given)
-    one, zero, i, p = _NUMBER[q.code](1), _NUMBER[q.code](0), ctypes.c_int, ctypes.c_void_p
+def gemm(*arguments: Any) -> None:
+    """Queue a Product, given as its fields and the stream. Raises KernelError: cuBLAS failed."""
+    *fields, stream = arguments
+    q = Product(*fields)
+    one, zero = _NUMBER[q.code](1), _NUMBER[q.code](0)
+    i, p = ctypes.c_int, ctypes.c_void_p
     handle, lib = _handle(), library()
     name = (_GEMM if q.batches == 1 else _STRIDED)[q.code]
     head = (handle, i(q.b_flip), i(q.a_flip), i(q.cols), i(q.rows), i(q.depth), ctypes.byref(one))
-    with _lock:                                                      # of a handle's stream and mode
-        _asked("cublasSetStream_v2", lib.cublasSetStream_v2(handle, p(0 if stream is None else int(stream.handle))))
-        _asked("cublasSetMathMode", lib.cublasSetMathMode(handle, i(_TF32 if tf32 else _DEFAULT)))
+    with _lock:                                                      # the handle's stream and mode are shared
+        _check_status("cublasSetStream_v2", lib.cublasSetStream_v2(handle,
+                                                                   p(0 if stream is None
+                                                                     else int(stream.handle))))
+        _check_status("cublasSetMathMode", lib.cublasSetMathMode(handle, i(_TF32 if tf32 else _DEFAULT)))
         if q.batches == 1:
-            status = getattr(lib, name)(*head, p(q.b), i(q.b_step), p(q.a), i(q.a_step), ctypes.byref(zero), p(q.y),
-                                        i(q.cols))
+            status = getattr(lib, name)(*head, p(q.b), i(q.b_step), p(q.a), i(q.a_step), ctypes.byref(zero),
+                                        p(q.y), i(q.cols))
         else:
             far = ctypes.c_longlong
             status = getattr(lib, name)(*head, p(q.b), i(q.b_step), far(q.b_between), p(q.a), i(q.a_step),
-                                        far(q.a_between), ctypes.byref(zero), p(q.y), i(q.cols), far(q.rows * q.cols),
-                                        i(q.batches))
-    _asked(name, status)
+                                        far(q.a_between), ctypes.byref(zero), p(q.y), i(q.cols),
+                                        far(q.rows * q.cols), i(q.batches))
+    _check_status(name, status)
 
 
 def _handle() -> ctypes.c_void_p:
-    """cuBLAS's own context on this thread's device."""
+    """Return the cuBLAS handle of this thread's device, created on first use."""
     lib, index = library(), machine().use()
     with _lock:
         if index not in _handles:
             handle = ctypes.c_void_p()
-            _asked("cublasCreate_v2", lib.cublasCreate_v2(ctypes.byref(handle)))
+            _check_status("cublasCreate_v2", lib.cublasCreate_v2(ctypes.byref(handle)))
             _handles[index] = handle
         return _handles[index]
 
 
-def _asked(name: str, status: int) -> None:
+def _check_status(name: str, status: int) -> None:
     if status:
         raise KernelError(f"cuBLAS: {name} failed", expected="status 0", got=f"status {status}",
-                          fix='flow.backends.cuda.preferred_blas_library("default") computes it with our kernels')
+                          fix='flow.backends.cuda.preferred_blas_library("default") computes it with our '
+                          'kernels')

@@ -1,5 +1,7 @@
-"""Nodes with 16-bit floats of which a GPU has a kernel of float32 alone: operands are cast, results rounded once. (So
-do calls outside graphs, engine.py.)"""
+"""Graph pass for nodes with 16-bit floats that have only a float32 kernel on a GPU.
+
+Operands are cast to float32, and results are rounded once. Eager calls do the same (engine.py).
+"""
 from __future__ import annotations
 
 from flowedu.core.eager.dispatch import prepare
@@ -13,18 +15,18 @@ from flowedu.errors import FlowError
 
 
 def by_float32(graph: Graph) -> str:
-    """A pass: rewrites the nodes of such calls. A value is cast once, however many read it."""
+    """Rewrite the nodes that have only a float32 kernel. A value is cast once, however many nodes read it."""
     wide: dict[GraphValue, GraphValue] = {}
     table: dict[GraphValue, GraphValue] = {}
     nodes: list[Node] = []
 
     def cast(x: GraphValue, to: dtype, node: Node) -> GraphValue:
-        nodes.append(Node(REGISTRY["cast"], [x], (to,), [Spec(x.shape, to)], f"{x.name} in {to.name}", node.line,
-                          node.placement))
+        nodes.append(Node(REGISTRY["cast"], [x], (to,), [Spec(x.shape, to)], f"{x.name} in {to.name}",
+                          node.line, node.placement))
         return nodes[-1].outputs[0]
 
     for node in graph.nodes:
-        if not _narrow(node):
+        if not _needs_float32(node):
             nodes.append(node)
             continue
         inputs = [table.get(x, x) for x in node.inputs]
@@ -41,8 +43,11 @@ def by_float32(graph: Graph) -> str:
     return f"{len(wide)} values cast to float32, whose kernels there are" if wide else ""
 
 
-def _narrow(node: Node) -> bool:
-    """Whether it reads 16-bit floats and there is a kernel of float32 alone. (Ready tells what has none at all, later.)"""
+def _needs_float32(node: Node) -> bool:
+    """Return True if the node reads 16-bit floats, and has a kernel only for float32.
+
+    Ready reports nodes without any kernel later.
+    """
     if node.op.view is not None or not any(x.dtype in HALVES for x in node.inputs):
         return False
     entry = prepare(node.op, [x.spec for x in node.inputs], node.attrs)

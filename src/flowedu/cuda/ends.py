@@ -12,28 +12,33 @@ from flowedu.cuda.machine import machine
 
 
 def spread() -> int:
-    """What offsets are multiplied by."""
+    """Return the factor by which offsets are multiplied."""
     return 2 if machine().checks else 1
 
 
 class Ends:
-    """What is born and what dies before each step of a plan. rooms: (address, bytes) of what is always there."""
+    """Arrays that start or end before each step of a plan.
 
-    def __init__(self, base: int, size: int, buffers: Iterable[Buffer], rooms: Sequence[tuple[int, int]]):
+    lasting: (address, bytes) of arrays outside the arena.
+    """
+
+    def __init__(self, base: int, size: int, buffers: Iterable[Buffer], lasting: Sequence[tuple[int, int]]):
         self.part = machine().library.cudasim_part
-        self.born: dict[int, list[tuple[int, int]]] = {}
-        self.dead: dict[int, list[tuple[int, int]]] = {}
+        self.starts: dict[int, list[tuple[int, int]]] = {}
+        self.stops: dict[int, list[tuple[int, int]]] = {}
         for b in buffers:
             if b.in_arena and b.nbytes:
-                where = base + spread() * b.offset, b.nbytes
-                self.born.setdefault(b.first, []).append(where)
-                self.dead.setdefault(b.last + 1, []).append(where)
+                region = base + spread() * b.offset, b.nbytes
+                self.starts.setdefault(b.first, []).append(region)
+                # Outputs are also read by the steps that pack them, which follow: they end when the next run
+                # starts.
+                self.stops.setdefault(0 if b.pinned else b.last + 1, []).append(region)
         self.part(base, size, False, None)
-        for address, nbytes in (r for r in rooms if r[1]):
+        for address, nbytes in (r for r in lasting if r[1]):
             self.part(address, nbytes, True, None)
 
     def before(self, step: int, stream: int) -> None:
-        for address, nbytes in self.dead.get(step, ()):
+        for address, nbytes in self.stops.get(step, ()):
             self.part(address, nbytes, False, stream)
-        for address, nbytes in self.born.get(step, ()):
+        for address, nbytes in self.starts.get(step, ()):
             self.part(address, nbytes, True, stream)

@@ -4,8 +4,8 @@ A call has an Entry, which selects a kernel of the table. The kernel is launched
 the call returns without waiting for it.
 
     memory of the outputs    memory.py
-    the kernel               table.py, by the record's kernel name and dtype; ints and reals are those of the CPU's kernel
-    values that travel       carry(): to the device, back, within it, to another one
+    the kernel               table.py, by the record's kernel name and dtype, with the ints and reals of the CPU's kernel
+    copies                   carry(): to a device, from it, within it, and between devices
 
 Errors of a kernel are raised at the next synchronization; with FLOWEDU_CUDA_BLOCKING=1 at the op itself.
 """
@@ -43,13 +43,13 @@ from flowedu.ops.checks import CHECKS, value_error
 from flowedu.tensor.interop import memory_of
 
 BLOCKING = os.environ.get("FLOWEDU_CUDA_BLOCKING", "0") not in ("", "0")
-FEW = 64                                                 # bytes that travel without waiting: an optimizer's rate, its step
-_numbers: dict[tuple[int, int, bytes], TensorBase] = {}  # {(GPU, dtype code, bits): a tensor there}
-_readers: dict[int, dict[str, Any]] = {}                 # {GPU: {name: op}}: what has read indices since somebody looked
+FEW = 64  # bytes that are copied without waiting, as for a learning rate
+_numbers: dict[tuple[int, int, bytes], TensorBase] = {}  # {(GPU, dtype code, bits): tensor on that GPU}
+_readers: dict[int, dict[str, Any]] = {}  # {GPU: {name: op}}: ops that read indices since the last look()
 
 
 class Ready:
-    """What is known of all calls with one Entry: the row of the table, and what the record packs for the kernel."""
+    """Cached data of all calls with one Entry: the row of the table, and the packed attributes."""
 
     __slots__ = ("again", "formula", "indexes", "ints", "reals", "row")
 
@@ -61,30 +61,36 @@ class Ready:
         kernel = op.name if entry.python else op.cpu
         row = TABLE.get((kernel, key.code))
         if entry.python and row is not None and row.pack is None:
-            row = None                                       # a user's op that is called as one of our kernels
+            row = None                                       # a user's op with the name of a built-in kernel
         if row is None and key in HALVES and (kernel, 0) in TABLE and not op.mutates:
-            self.row = None                                  # by way of float32
+            self.row = None                                  # computed in float32
             return
         if row is None and not entry.python and (op.cpu, key.code) not in CPU:
-            raise no_kernel(op, specs, entry.attrs, entry.specs, BY_CODE)                       # nowhere
+            raise no_kernel(op, specs, entry.attrs, entry.specs, BY_CODE)                       # on no device
         if row is None:
             raise UnsupportedError(f"{op.name}: there is no CUDA kernel for {key.name}",
                                    expected="a row of flowedu.cuda.table.TABLE" if not entry.python else
                                    "an op with a kernel; this one is a Python function of NumPy arrays",
                                    got=", ".join(map(str, specs)),
-                                   fix="compute it on the CPU: x.cpu(), and .to(\"cuda\") brings the result back")
+                                   fix="compute it on the CPU: x.cpu(), and .to(\"cuda\") brings the "
+                                   "result back")
         self.row, self.formula = row, op.program or names.get("formula")
-        self.ints, self.reals = row.pack(names) if row.pack else op.ask(op.pack, names) if op.pack else ((), ())
-        self.ints, self.reals = [int(i) for i in self.ints], [float(x) for x in self.reals]
+        ints, reals = (), ()
+        if row.pack:
+            ints, reals = row.pack(names)
+        elif op.pack:
+            ints, reals = op.ask(op.pack, names)
+        self.ints, self.reals = [int(i) for i in ints], [float(x) for x in reals]
         self.indexes = bool(op.range_help or row.pack)
-        self.again: dict[tuple, again.Again | None] = {}           # {how the arrays of a call lie: its launches}
+        self.again: dict[tuple, again.Again | None] = {}           # {layout of the arrays: launches}
 
 
 def _view(x: TensorBase) -> View:
     return View(x.address, x.dtype, x._sizes(), x.strides)
 
 
-def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], drawn: tuple[int, int] | None) -> None:
+def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase],
+           drawn: tuple[int, int] | None) -> None:
     """Start the kernel of a call. All tensors are on one device. drawn: a random op's seed and draw."""
     ready = entry.launched
     if ready is None:
@@ -103,39 +109,43 @@ def launch(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], dr
         _start(entry, ready, inputs, outputs, drawn, place)
 
 
-def _by_float32(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase], drawn: tuple[int, int] | None) -> None:
-    """A call with 16-bit floats where only float32 has a kernel: cast, computed, and rounded once, in autocast, too."""
+def _by_float32(entry: Entry, inputs: list[TensorBase], outputs: list[TensorBase],
+                drawn: tuple[int, int] | None) -> None:
+    """Compute a call with 16-bit floats by a float32 kernel, without autocast, and round the results once."""
     cast, amp = REGISTRY["cast"], set_amp(False)
     try:
         with unrecorded():
             xs = tuple([cast.call((x,), (float32,)) if x.dtype in HALVES else x for x in inputs])
-            made = entry.op.call(xs, entry.attrs) if drawn is None else call_seeded(entry.op, xs, entry.attrs, *drawn)
-            for y, z in zip(outputs, made if isinstance(made, tuple) else (made,)):
+            results = (entry.op.call(xs, entry.attrs) if drawn is None
+                       else call_seeded(entry.op, xs, entry.attrs, *drawn))
+            for y, z in zip(outputs, results if isinstance(results, tuple) else (results,)):
                 carry(cast.call((z,), (y.dtype,)) if z.dtype is not y.dtype else z, y)
     finally:
         set_amp(amp)
 
 
-def _start(entry: Entry, ready: Ready, inputs: list, outputs: list, drawn: tuple[int, int] | None, place: int) -> None:
-    """The same with the device as this thread's."""
-    given, apart, alike = [], 0, True
+def _start(entry: Entry, ready: Ready, inputs: list, outputs: list, drawn: tuple[int, int] | None,
+           place: int) -> None:
+    """Start the kernel of a call on the current device of this thread."""
+    addresses, bits, row_major = [], 0, True
     for x in inputs:
         if not x._device:
             x = _number(x, place - 1)
         elif not x._is_row_major():
-            alike = False
-        given.append(x.address)
-        apart |= x.address
+            row_major = False
+        addresses.append(x.address)
+        bits |= x.address
     for y in outputs:
-        given.append(y.address)
-        apart |= y.address
+        addresses.append(y.address)
+        bits |= y.address
     key = place + 1024 * again.epoch
-    if not alike or apart & 15:
+    if not row_major or bits & 15:
         key = key, *[(x.address & 15, x.strides) for x in (*inputs, *outputs)]
     try:
-        known = ready.again[key] if key in ready.again else _rehearse(ready, key, inputs, outputs, drawn, place)
-        if known is not None:
-            known(given if drawn is None else [*given, *drawn], current_stream(place - 1).handle)
+        launches = (ready.again[key] if key in ready.again else _rehearse(ready, key, inputs, outputs,
+                                                                          drawn, place))
+        if launches is not None:
+            launches(addresses if drawn is None else [*addresses, *drawn], current_stream(place - 1).handle)
         else:
             ready.row([_view(x) if x._device else _view(_number(x, place - 1)) for x in (*inputs, *outputs)],
                       ready.ints if drawn is None else [*drawn, *ready.ints[2:]], ready.reals,
@@ -148,28 +158,30 @@ def _start(entry: Entry, ready: Ready, inputs: list, outputs: list, drawn: tuple
         raise
 
 
-def _rehearse(ready: Ready, key: Any, inputs: list, outputs: list, drawn: Any, place: int) -> again.Again | None:
-    """What a call whose arrays lie so queues."""
-    if len(ready.again) >= 16:                               # strides that change every call must not pile up
+def _rehearse(ready: Ready, key: Any, inputs: list, outputs: list, drawn: Any,
+              place: int) -> again.Again | None:
+    """Record and cache the launches of a call for the layout of these arrays."""
+    if len(ready.again) >= 16:                               # strides may change with every call
         ready.again.clear()
     args = [_view(x if x._device else _number(x, place - 1)) for x in (*inputs, *outputs)]
-    ready.again[key] = found = again.rehearsed(ready.row, args, ready.ints, ready.reals, ready.formula, drawn is not None)
-    return found
+    launches = again.rehearsed(ready.row, args, ready.ints, ready.reals, ready.formula, drawn is not None)
+    ready.again[key] = launches
+    return launches
 
 
 def _number(x: TensorBase, index: int) -> TensorBase:
-    """A 0-d tensor of main memory, as it lies on a device: programs multiply by the same few numbers again and again."""
+    """Return a copy of a 0-d CPU tensor on a device, cached, as programs reuse the same few values."""
     key = index, x.dtype.code, bytes(memory_of(x))
-    found = _numbers.get(key)
-    if found is None:
+    copy = _numbers.get(key)
+    if copy is None:
         if len(_numbers) >= 4096:
             _numbers.clear()
-        found = _numbers[key] = copy_to_device(x, index + 1)
-    return found
+        copy = _numbers[key] = copy_to_device(x, index + 1)
+    return copy
 
 
 def wait(index: int | None) -> None:
-    """Until a device (None: the current one) has done all. Raises what went wrong in a kernel."""
+    """Wait until a device (None: the current one) has finished, and raise the errors of its kernels."""
     m = machine()
     with m.on(index) as index, check("synchronize"):
         m.driver.Context.synchronize()
@@ -177,53 +189,56 @@ def wait(index: int | None) -> None:
 
 
 def note_readers(index: int, ops: dict[str, Any]) -> None:
-    """These ops, by name, read indices on the device: an error that `look` finds may be theirs."""
+    """Note ops, by name, that read indices on the device, as the sources of errors that `look` finds."""
     if ops:
         _readers.setdefault(index, {}).update(ops)
 
 
 def readers(index: int, back: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Those noted so far, which then are none, or `back`."""
-    found, _readers[index] = _readers.get(index, {}), back or {}
-    return found
+    """Return the ops noted so far, and replace them by `back` (None: by no op)."""
+    noted, _readers[index] = _readers.get(index, {}), back or {}
+    return noted
 
 
 def numbers() -> list[TensorBase]:
-    """The numbers of main memory that launches may point to."""
+    """Return the copies of 0-d CPU tensors, whose addresses launches may contain."""
     return [*_numbers.values()]
 
 
 def look(index: int) -> None:
-    """Raises KernelError: a kernel met an index out of range, or a singular matrix, on the device, the current one, since
-    this was last asked."""
+    """Raise the error that kernels of the current device reported since the last call, if any.
+
+    These are an index out of range, a singular matrix, and a value that failed a check (ops/checks.py).
+    """
     noted = _readers.pop(index, {})
-    readers = [REGISTRY.get(name.removesuffix("_part"), op) for name, op in noted.items()]           # as users know them
-    found = fault() if readers else None
-    if found is not None and found[0] == SINGULAR:
+    # The error names the public op of a partial one.
+    readers = [REGISTRY.get(name.removesuffix("_part"), op) for name, op in noted.items()]
+    status = fault() if readers else None
+    if status is not None and status[0] == SINGULAR:
         from flowedu.ops.linalg import inverse, solve
         names = " or ".join(op.name for op in readers if op is inverse or op is solve)
         raise LinAlgError(f"{names}: the matrix is singular", expected="a matrix with an inverse",
-                          got=f"matrix {found[1]} of the batch",
+                          got=f"matrix {status[1]} of the batch",
                           fix="solve a least-squares problem instead, or add a small multiple of flow.eye(n)")
-    if found is not None and found[0] >= CHECK:
-        raise value_error(found[1], None, *CHECKS[found[0] - CHECK])
-    if found is not None:
+    if status is not None and status[0] >= CHECK:
+        raise value_error(status[1], None, *CHECKS[status[0] - CHECK])
+    if status is not None:
         readers = [op for op in readers if not callable(op.range_help)] or [REGISTRY["gather"]]
-        error = index_error(readers[-1], (), found[1])
+        error = index_error(readers[-1], (), status[1])
         if len(readers) > 1:
             names = ", ".join(op.name for op in readers)
-            error.told(problem=f"{names}: in one of these an index is out of range: {found[1]}",
+            error.told(problem=f"{names}: in one of these an index is out of range: {status[1]}",
                        fix="FLOWEDU_CUDA_BLOCKING=1 tells which, where it is called")
         raise error
 
 
-# ---- values that travel
+# ---- copies
 def carry(x: TensorBase, y: TensorBase) -> None:
     """Copy x's values into y, of the same shape and dtype; each may be anywhere, with any strides."""
     if not x._numel:
         return
     if x._device == y._device:
-        _within(x, y)
+        _copy_within(x, y)
     elif not x._is_row_major():
         carry(copy_to_device(x, x._device), y)
     elif not y._is_row_major():
@@ -233,7 +248,8 @@ def carry(x: TensorBase, y: TensorBase) -> None:
         with m.on((x._device or y._device) - 1), check("copy"):
             if not x._device:
                 s = current_stream(y._device - 1)
-                if x._numel * x.dtype.bytes <= FEW and s.handle is None:  # the driver takes such a copy before it returns
+                # A copy of so few bytes on the default stream has read them when it returns.
+                if x._numel * x.dtype.bytes <= FEW and s.handle is None:
                     m.driver.memcpy_htod_async(y.address, bytes(memory_of(x)), None)
                 else:
                     m.driver.memcpy_htod_async(y.address, memory_of(x), s.handle)
@@ -243,7 +259,7 @@ def carry(x: TensorBase, y: TensorBase) -> None:
                 s = current_stream(x._device - 1)
                 m.driver.memcpy_dtoh_async(memory_of(y), x.address, s.handle)
                 s.synchronize()
-            else:                                            # over the link, in turn with all else that both devices do
+            else:                                            # between devices, in order with the work of both
                 look(x._device - 1)
                 m.driver.memcpy_peer(y.address, x.address, x._numel * x.dtype.bytes, m.context(y._device - 1),
                                      m.context(x._device - 1))
@@ -252,17 +268,17 @@ def carry(x: TensorBase, y: TensorBase) -> None:
 
 
 def carry_into(y: TensorBase, x: TensorBase) -> None:
-    """x's values into y on the same device, by strides."""
+    """Copy x's values into y on the same device, with any strides."""
     if y._device:
-        _within(x, y)
+        _copy_within(x, y)
     else:
         from flowedu.core.eager.dispatch import copy_into
         with unrecorded():
             copy_into(tensor_alias(y), x)
 
 
-def _within(x: TensorBase, y: TensorBase) -> None:
-    """By the copy kernel of their device."""
+def _copy_within(x: TensorBase, y: TensorBase) -> None:
+    """Copy x into y by the copy kernel of their device."""
     with machine().on(x._device - 1), check("copy"):
         TABLE["copy", x.dtype.code]([_view(x), _view(y)], stream=current_stream(x._device - 1).handle)
         if BLOCKING:
@@ -270,7 +286,7 @@ def _within(x: TensorBase, y: TensorBase) -> None:
 
 
 def started() -> int:
-    """How many devices tensors can be on."""
+    """Return the number of devices that tensors can be on."""
     return machine().count
 
 

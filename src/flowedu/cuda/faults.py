@@ -4,15 +4,16 @@ from __future__ import annotations
 from flowedu.cuda.machine import machine
 from flowedu.errors import KernelError, OutOfMemoryError, user_line
 
-FOR_GRAPHS = "run the block once before it is captured, and take what waits for the device (item, cpu, print) out of it"
+FOR_GRAPHS = ("run the block once before it is captured, and take what waits for the device (item, cpu, "
+              "print) out of it")
 
 
 class CudaFault(KernelError):
-    """A kernel did what it must not; the launch was stopped. (From the simulator; a GPU says less.)
+    """Fault of a kernel that the simulator detected; it stopped the launch. A GPU reports fewer details.
 
-    Attributes: kind ("race", "outside", "unwritten", "diverged", "stuck", "lanes missing", "misaligned", ...); kernel;
-    block and thread, tuples of three; line of the source, its text as `source`; other_thread, other_line of a race or of a
-    barrier; and parameter, the name of the array that was left.
+    Attributes: kind ("race", "outside", "unwritten", "diverged", "overdue", "lanes missing", "misaligned",
+    ...); kernel; block and thread, tuples of three; line, the source line, and source, its text;
+    other_thread and other_line of a race or a barrier; parameter, the name of the array.
     """
 
     kind = kernel = source = parameter = ""
@@ -23,7 +24,7 @@ class CudaFault(KernelError):
 
 
 def raised(error: Exception, m) -> Exception:
-    """The error of PyCUDA's as one of flowedu's: what the simulator reports, or what the driver said."""
+    """Convert an error of PyCUDA to one of flowedu, with the simulator's report or the driver's message."""
     text = str(error).partition("failed: ")[2] or str(error)
     if isinstance(error, m.driver.MemoryError):
         return OutOfMemoryError("the device has no memory for this", got=text)
@@ -33,10 +34,11 @@ def raised(error: Exception, m) -> Exception:
 
 
 def reported(m) -> CudaFault:
-    """What the simulator says of the launch that failed last."""
-    rows = dict(r.split("\t", 1) for r in m.library.cudasim_report().decode(errors="replace").split("\n") if r)
-    fault = CudaFault(rows["problem"], expected=rows.get("expected", ""), got=rows.get("got", ""), fix=rows.get("fix", ""),
-                      at=rows.get("at") or None)
+    """Return the simulator's report on the last failed launch."""
+    rows = dict(r.split("\t", 1) for r in m.library.cudasim_report().decode(errors="replace").split("\n")
+                if r)
+    fault = CudaFault(rows["problem"], expected=rows.get("expected", ""), got=rows.get("got", ""),
+                      fix=rows.get("fix", ""), at=rows.get("at") or None)
     for name in ("kind", "kernel", "source", "parameter"):
         setattr(fault, name, rows.get(name, ""))
     for name in ("block", "thread", "other_thread"):
@@ -49,7 +51,7 @@ def reported(m) -> CudaFault:
 
 
 class check:
-    """Errors of the driver as flowedu's, which say what was being done."""
+    """Context manager that converts driver errors to flowedu's, with the name of the operation."""
 
     def __init__(self, what: str, at: str = ""):
         self.what, self.at = what, at
@@ -63,7 +65,7 @@ class check:
 
 
 def said(what: str, e: BaseException, at: str = "") -> None:
-    """Raises an error of the driver as flowedu's. Others it leaves alone."""
+    """Raise a driver error as flowedu's. Other exceptions are ignored."""
     if isinstance(e, machine().driver.Error):
         error = raised(e, machine())
         raise error.told(problem=f"{what}: {error.problem}", at=error.at or at or user_line()) from None

@@ -1,6 +1,8 @@
-"""CUDA graphs: work that was queued once, repeated by one call. Plans use them (plan.py), and users:
+"""CUDA graphs: work that is recorded once, and repeated by one call.
 
-    y = model(x)                      # compiles what has to be compiled
+plan.py uses them, and programs can:
+
+    y = model(x)                      # compiles the kernels
     g = flow.cuda.CUDAGraph()
     with flow.cuda.graph(g):          # calls on cuda are recorded, not run
         y = model(x)
@@ -27,8 +29,8 @@ from flowedu.cuda.streams import Stream, current_stream
 from flowedu.cuda.streams import stream as on_stream
 from flowedu.errors import ArgumentError, KernelError
 
-RELAXED = 2                             # CU_STREAM_CAPTURE_MODE_RELAXED: memory may be asked for meanwhile
-NON_BLOCKING = 1                        # CU_STREAM_NON_BLOCKING: does not wait for the default stream, nor that for it
+RELAXED = 2                             # CU_STREAM_CAPTURE_MODE_RELAXED: allows allocation meanwhile
+NON_BLOCKING = 1                        # CU_STREAM_NON_BLOCKING: no implicit order with the default stream
 LAUNCH_FAILED = 719                     # CUDA_ERROR_LAUNCH_FAILED
 
 
@@ -38,7 +40,7 @@ def _driver() -> ctypes.CDLL:
 
 
 def _call(name: str, *arguments: Any) -> None:
-    """Calls a function of the driver. Raises KernelError with what it says."""
+    """Call a function of the driver. Raises KernelError: the driver reported an error."""
     status = getattr(_driver(), name)(*arguments)
     if status == LAUNCH_FAILED and machine().library is not None:
         raise reported(machine())
@@ -46,8 +48,8 @@ def _call(name: str, *arguments: Any) -> None:
         text = ctypes.c_char_p()
         _driver().cuGetErrorString(status, ctypes.byref(text))
         raise KernelError(f"{name}: {(text.value or b'').decode(errors='replace') or f'CUDA error {status}'}",
-                          expected="work that a CUDA graph can keep: nobody waits for it or looks at its numbers",
-                          got=f"CUDA error {status}", fix=FOR_GRAPHS)
+                          expected="work that a CUDA graph can keep: nobody waits for it or looks at its "
+                          "numbers", got=f"CUDA error {status}", fix=FOR_GRAPHS)
 
 
 def _handle(s: Stream) -> ctypes.c_void_p:
@@ -55,7 +57,7 @@ def _handle(s: Stream) -> ctypes.c_void_p:
 
 
 class Sequence:
-    """What was queued on a stream from `begin` to `end`, ready to be queued again. nodes: how many pieces of work."""
+    """Work queued on a stream between `begin` and `end`, to be queued again. nodes: number of its pieces."""
 
     def __init__(self, s: Stream):
         self.stream, self.nodes, self._exec = s, 0, ctypes.c_void_p()
@@ -64,7 +66,7 @@ class Sequence:
         _call("cuStreamBeginCapture_v2", _handle(self.stream), RELAXED)
 
     def end(self, failed: bool = False) -> None:
-        """failed: nothing comes of it."""
+        """End the capture. failed: discard the work."""
         graph, count = ctypes.c_void_p(), ctypes.c_size_t()
         if failed:
             _driver().cuStreamEndCapture(_handle(self.stream), ctypes.byref(graph))
@@ -77,7 +79,7 @@ class Sequence:
             _driver().cuGraphDestroy(graph)
 
     def launch(self, s: Stream) -> None:
-        """Queues all of it on a stream."""
+        """Queue all the work on a stream."""
         _call("cuGraphLaunch", self._exec, _handle(s))
 
     def __del__(self):
@@ -86,28 +88,29 @@ class Sequence:
 
 
 def stream_apart(index: int) -> Stream:
-    """A stream of a device that can be captured whatever other threads do on the default stream meanwhile."""
+    """Return a new stream, whose capture is independent of other threads' work on the default stream."""
     return Stream(index, handle=machine().driver.Stream(NON_BLOCKING))
 
 
 def captured(queue: Callable[[Stream], None], s: Stream) -> Sequence:
-    """What `queue(s)` queues on the stream s, which is not the default one."""
-    found = Sequence(s)
-    found.begin()
+    """Return the work that `queue(s)` queues on the stream s, which must not be the default one."""
+    sequence = Sequence(s)
+    sequence.begin()
     try:
         queue(s)
     except BaseException:
-        found.end(failed=True)
+        sequence.end(failed=True)
         raise
-    found.end()
-    return found
+    sequence.end()
+    return sequence
 
 
 class CUDAGraph:
-    """Work that `with flow.cuda.graph(g):` keeps, and g.replay() repeats: on the tensors of that block, at their addresses.
+    """Work recorded by `with flow.cuda.graph(g):`, and repeated by g.replay() on the same tensors.
 
-    Memory that the block asks for stays the graph's until it goes; tensors it reads from outside must be kept by the user.
-    Numbers of Python, such as learning rates, and draws of random numbers are those of the block at every replay.
+    Memory that the block allocates belongs to the graph. The user must keep the tensors that it reads from
+    outside. Every replay uses the addresses, the Python numbers, such as learning rates, and the random
+    draws of the recording.
     """
 
     def __init__(self):
@@ -115,11 +118,11 @@ class CUDAGraph:
         self._open: Sequence | None = None
 
     def capture_begin(self) -> None:
-        """From here on what is queued on the current stream, which is not the default one, is kept."""
+        """Start to record the work of the current stream, which must not be the default one."""
         s = current_stream()
         if self._sequence is not None or self._open is not None:
-            raise ArgumentError("CUDAGraph: it is captured already", expected="a new graph", got="one with a capture",
-                                fix="g.reset(), or another flow.cuda.CUDAGraph()")
+            raise ArgumentError("CUDAGraph: it is captured already", expected="a new graph",
+                                got="one with a capture", fix="g.reset(), or another flow.cuda.CUDAGraph()")
         self._open = Sequence(s)
         self._open.begin()
         CAPTURED.add(s.cuda_stream)
@@ -127,33 +130,34 @@ class CUDAGraph:
         self._before = engine.readers(s.device_index)
 
     def capture_end(self, failed: bool = False) -> None:
-        """Keeps what was queued since capture_begin. Raises KernelError: something in between waited for the device."""
-        found, self._open = self._open, None
-        if found is None:
-            raise ArgumentError("CUDAGraph: nothing is being captured", expected="capture_begin() before it", got="none")
-        s = found.stream
+        """End the recording. Raises KernelError: the work waited for the device."""
+        sequence, self._open = self._open, None
+        if sequence is None:
+            raise ArgumentError("CUDAGraph: nothing is being captured", expected="capture_begin() before it",
+                                got="none")
+        s = sequence.stream
         CAPTURED.discard(s.cuda_stream)
         self._readers = engine.readers(s.device_index, self._before)
-        self._held = [*KEPT.values(), *engine.numbers()]             # what the kept launches point to
+        self._held = [*KEPT.values(), *engine.numbers()]             # memory that the launches read
         try:
-            found.end(failed)
-            self._sequence = None if failed else found
+            sequence.end(failed)
+            self._sequence = None if failed else sequence
         finally:
             if self._sequence is None:
                 pool(s.device_index).private.discard(s)
 
     def replay(self) -> None:
-        """Queues all of it on the current stream. Raises ArgumentError: nothing was captured yet."""
+        """Queue the work on the current stream. Raises ArgumentError: nothing was recorded."""
         if self._sequence is None:
-            raise ArgumentError("CUDAGraph.replay: nothing was captured", expected="with flow.cuda.graph(g): ... before",
-                                got="an empty graph")
+            raise ArgumentError("CUDAGraph.replay: nothing was captured",
+                                expected="with flow.cuda.graph(g): ... before", got="an empty graph")
         index = self._sequence.stream.device_index
         with machine().on(index):
             self._sequence.launch(current_stream(index))
             engine.note_readers(index, self._readers)
 
     def reset(self) -> None:
-        """Forgets what was captured, and gives its memory back."""
+        """Discard the work, and free its memory."""
         if self._sequence is not None:
             s, self._sequence = self._sequence.stream, None
             pool(s.device_index).private.discard(s)
@@ -165,12 +169,15 @@ class CUDAGraph:
 
 @contextmanager
 def graph(cuda_graph: CUDAGraph, pool: Any = None, stream: Stream | None = None) -> Iterator[None]:
-    """Inside it calls on cuda are kept in the graph instead of done.
+    """Record the calls of a block on cuda into a graph, instead of running them.
 
     Args:
-        pool: as in PyTorch; every graph has memory of its own.
-        stream: the one to capture; default: one of the graph's own.
-    Raises KernelError: something in the block waits for the device, or reads numbers of it.
+        cuda_graph: a CUDAGraph without a recording.
+        pool: accepted for compatibility and ignored; every graph has its own memory.
+        stream: stream to record; default: a new one.
+
+    Raises:
+        KernelError: the block waits for the device, or reads values from it.
     """
     with on_stream(stream or Stream()):
         cuda_graph.capture_begin()
@@ -183,5 +190,5 @@ def graph(cuda_graph: CUDAGraph, pool: Any = None, stream: Stream | None = None)
 
 
 def is_current_stream_capturing() -> bool:
-    """Whether what is queued now is kept in a graph."""
+    """Return True if work on the current stream is recorded into a graph."""
     return current_stream().cuda_stream in CAPTURED

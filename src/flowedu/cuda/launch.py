@@ -1,12 +1,14 @@
-"""How a kernel of the table is launched: the contract of _kernels/core/abi.h, on the device.
+"""Launches of kernels on the device: the contract of _kernels/core/abi.h, through TABLE.
 
     TABLE["softmax", 0](views of inputs then outputs, ints, reals, stream)
 
-`ints` and `reals` are what the record's `pack` gives, as for the CPU's kernel of this name; for "elementwise" `formula` is
-the record's program. The call returns at once: kernels are queued on the stream.
+`ints` and `reals` are the results of the record's `pack`, as for the CPU's kernel of this name. For
+"elementwise", `formula` is the record's program. The call returns at once, as kernels are queued on the
+stream.
 
-A file of launches/ says for each kernel name how: `@kernel("softmax", file="softmax.cu", types=REALS)` before a function
-that gets a Call and says how many blocks and threads run which function of the file.
+A file of launches/ registers functions for kernel names: `@kernel("softmax", file="softmax.cu",
+types=REALS)` decorates a function that receives a Call, and queues functions of the file with their numbers
+of blocks and threads.
 """
 from __future__ import annotations
 
@@ -21,50 +23,58 @@ from flowedu.cuda.modules import BY_SIZE, TYPES, WIDE, Module, module
 from flowedu.cuda.view import View
 
 REALS, NUMBERS, ALL = (0, 1), (0, 1, 2, 3), tuple(range(10))         # dtype codes
-MOST_BLOCKS = 1 << 16                                                # kernels go round again for what is left
+MOST_BLOCKS = 1 << 16  # kernels loop over the remaining elements
 TABLE: dict[tuple[str, int], Launch] = {}
 
 
-def kernel(*names: str, file: str = "", types: Sequence[int] = REALS, moved: bool = False, work: Callable | None = None,
-           pack: Callable | None = None):
-    """Enters a function of a Call in TABLE. moved: the file is compiled for the size of elements, not for their type.
-    work: a function of (Call) that says how many bytes of scratch it needs. pack: of a record whose kernel on the CPU is a
-    Python function, its ints and reals: a function of {name: input, output or attribute}."""
+def kernel(*names: str, file: str = "", types: Sequence[int] = REALS, moved: bool = False,
+           work: Callable | None = None, pack: Callable | None = None):
+    """Register a function of a Call in TABLE, for each name and dtype code.
+
+    moved: compile the file for the size of the elements, not for their type. work: function of a Call that
+    returns the bytes of scratch it needs. pack: function of {name: input, output or attribute} that returns
+    the ints and reals of a record whose CPU kernel is a Python function.
+    """
     def enter(launch: Callable[[Call], None]) -> Callable[[Call], None]:
         for name in names:
             for code in types:
                 t = BY_SIZE[BY_CODE[code].bytes] if moved else TYPES[code]
-                TABLE[name, code] = Launch(name, code, launch, file, t, "" if moved else WIDE[code], work, pack)
+                TABLE[name, code] = Launch(name, code, launch, file, t, "" if moved else WIDE[code],
+                                           work, pack)
         return launch
     return enter
 
 
 class Launch:
-    """A row of the table."""
+    """Row of the table: the launch of one kernel for one dtype."""
 
-    def __init__(self, name: str, code: int, launch: Callable, file: str, t: str, wide: str, work: Callable | None,
-                 pack: Callable | None = None):
-        self.name, self.code, self.launch, self.needs, self.pack = name, code, launch, work, pack
+    def __init__(self, name: str, code: int, launch: Callable, file: str, t: str, wide: str,
+                 work: Callable | None, pack: Callable | None = None):
+        self.name, self.code, self.launch = name, code, launch
+        self.needs, self.pack = work, pack
         self.file, self.t, self.wide = file, t, wide
 
     def work(self, args: Sequence[View], ints: Sequence[int], reals: Sequence[float]) -> int:
-        """Bytes of scratch that this call needs."""
-        own = self.needs(Call(self, args, ints, reals, None, None, 0)) if self.needs else 0
-        return own + sum([_room(v) for v in args if not v.contiguous]) if self.pack else own
+        """Return the bytes of scratch that a call needs."""
+        size = self.needs(Call(self, args, ints, reals, None, None, 0)) if self.needs else 0
+        return size + sum([_padded_bytes(v) for v in args if not v.contiguous]) if self.pack else size
 
-    def __call__(self, args: Sequence[View], ints: Sequence[int] = (), reals: Sequence[float] = (), stream: Any = None,
+    def __call__(self, args: Sequence[View], ints: Sequence[int] = (), reals: Sequence[float] = (),
+                 stream: Any = None,
                  formula: Any = None, work: int = 0, record: list[Queued] | None = None) -> None:
-        """Queues the call on a stream (a PyCUDA Stream; None: the default one).
+        """Queue the call on a stream (a PyCUDA Stream; None: the default one).
 
         Args:
-            work: the address of `self.work(...)` bytes of scratch; 0: the stream's own are used.
-            record: gets what would have been queued, which then is not.
-        Raises KernelError: a kernel does not compile, or cannot be launched. An index out of range: see `fault`.
+            work: address of `self.work(...)` bytes of scratch; 0: use the scratch of the stream.
+            record: list that receives the launches, which are then not queued.
+
+        Raises KernelError: a kernel does not compile, or cannot be launched. `fault` reports indices out of
+        range.
         """
         call = Call(self, args, ints, reals, stream, formula, work, record)
         if not work and (self.needs or self.pack):
             call.work = scratch(stream, self.work(args, ints, reals))
-        if self.pack:                            # such records take arrays of any strides, these kernels do not
+        if self.pack:                            # these records accept any strides, but the kernels do not
             call.args = [call.side_by_side(v) for v in args]
         self.launch(call)
 
@@ -73,7 +83,7 @@ class Launch:
 
 
 class Queued(NamedTuple):
-    """A launch, all but the stream: `start(*arguments, stream)`. function: PyCUDA's, of a kernel."""
+    """Launch without its stream: `start(*arguments, stream)`. function: PyCUDA's, or None if not a kernel."""
 
     function: Any
     start: Callable
@@ -81,35 +91,38 @@ class Queued(NamedTuple):
 
 
 class Call:
-    """One call of a kernel, while it is being launched."""
+    """One call of a kernel, during its launch."""
 
     __slots__ = ("args", "formula", "ints", "reals", "record", "row", "stream", "work")
 
-    def __init__(self, row: Launch, args, ints, reals, stream, formula, work: int, record: list[Queued] | None = None):
-        self.row, self.args, self.ints, self.reals = row, args, ints, reals
-        self.stream, self.formula, self.work, self.record = stream, formula, work, record
+    def __init__(self, row: Launch, args, ints, reals, stream, formula, work: int,
+                 record: list[Queued] | None = None):
+        self.row, self.args = row, args
+        self.ints, self.reals = ints, reals
+        self.stream, self.formula = stream, formula
+        self.work, self.record = work, record
 
     @property
     def name(self) -> str:
         return self.row.name
 
-    def run(self, function: str, *arguments: Any, blocks: int | tuple, threads: int | tuple = 256, shared: int = 0,
-            file: str = "", t: str = "") -> None:
-        """Queue a kernel of the file. Arguments: an int is an index_t or a pointer, a float a double, bytes a struct."""
-        self.run_of(module(file or self.row.file, t or self.row.t, self.row.wide), function, *arguments, blocks=blocks,
-                    threads=threads, shared=shared)
+    def run(self, function: str, *arguments: Any, blocks: int | tuple, threads: int | tuple = 256,
+            shared: int = 0, file: str = "", t: str = "") -> None:
+        """Queue a kernel of the file. An int is passed as an index_t or a pointer, a float as a double."""
+        self.run_of(module(file or self.row.file, t or self.row.t, self.row.wide), function, *arguments,
+                    blocks=blocks, threads=threads, shared=shared)
 
-    def run_of(self, where: Module, function: str, *arguments: Any, blocks: int | tuple, threads: int | tuple = 256,
-               shared: int = 0) -> None:
+    def run_of(self, where: Module, function: str, *arguments: Any, blocks: int | tuple,
+               threads: int | tuple = 256, shared: int = 0) -> None:
         grid = blocks if isinstance(blocks, tuple) else (blocks, 1)
         block = threads if isinstance(threads, tuple) else (threads, 1, 1)
-        found = where.function(function, arguments)
+        compiled = where.function(function, arguments)
         if self.record is None:
-            found.prepared_async_call(grid, block, self.stream, *arguments, shared_size=shared)
+            compiled.prepared_async_call(grid, block, self.stream, *arguments, shared_size=shared)
         else:
             from pycuda._pvt_struct import pack  # as prepared_async_call does
-            packed = pack(found.arg_format, *arguments)
-            self.record.append(Queued(found, found._launch_kernel, (grid, block, packed, shared)))
+            packed = pack(compiled.arg_format, *arguments)
+            self.record.append(Queued(compiled, compiled._launch_kernel, (grid, block, packed, shared)))
 
     def each(self, function: str, *arguments: Any, n: int, threads: int = 256, **where) -> None:
         """Queue a kernel with a thread for each of n elements."""
@@ -117,28 +130,28 @@ class Call:
             self.run(function, *arguments, blocks=blocks(n, threads), threads=threads, **where)
 
     def side_by_side(self, v: View) -> View:
-        """The view, or a copy of it in scratch whose elements lie side by side."""
+        """Return the view, or a contiguous copy of it in scratch."""
         if v.contiguous:
             return v
         copy = View(self.work, v.dtype, v.shape)
         TABLE["copy", v.dtype.code]([v, copy], stream=self.stream, record=self.record)
-        self.work += _room(v)
+        self.work += _padded_bytes(v)
         return copy
 
     def clear(self, pointer: int, size: int) -> None:
-        """Queue zeros for so many bytes."""
+        """Queue a fill of `size` bytes with zeros."""
         if size:
             self.other(machine().driver.memset_d8_async, pointer, 0, size)
 
     def other(self, start: Callable, *arguments: int) -> None:
-        """Queue what is no kernel of ours: `start(*arguments, stream)` does. Arguments: numbers and pointers."""
+        """Queue a function that is not a kernel: `start(*arguments, stream)`, with numbers and pointers."""
         if self.record is None:
             start(*arguments, self.stream)
         else:
             self.record.append(Queued(None, start, arguments))
 
 
-def _room(v: View) -> int:
+def _padded_bytes(v: View) -> int:
     return -(-v.size * v.dtype.bytes // 16) * 16
 
 
@@ -146,41 +159,42 @@ def blocks(n: int, threads: int = 256) -> int:
     return max(1, min(-(-n // threads), MOST_BLOCKS))
 
 
-# ---- scratch: what is queued on a stream runs in order, so one piece of memory serves all its kernels
+# ---- scratch: kernels of a stream run in order, so they share one buffer
 _scratch: dict[tuple[int, int], Any] = {}
-CAPTURED: set[int] = set()                                           # streams whose work becomes a graph (graphs.py)
+CAPTURED: set[int] = set()  # streams that are recorded into a graph (graphs.py)
 
 
 def scratch(stream: Any, size: int) -> int:
-    """The address of scratch of this size for the next kernel of the stream."""
+    """Return the address of `size` bytes of scratch for the next kernel of the stream."""
     if not size:
         return 0
     m = machine()
     key = m.use(), 0 if stream is None else int(stream.handle)
     if key[1] in CAPTURED:
-        return pool(key[0]).take(size).address       # memory of the graph; the next launch may have it, too
+        return pool(key[0]).take(size).address       # memory of the graph, which later launches may reuse
     held = _scratch.get(key)
     if held is None or held[1] < size:
-        room = -(-size // 65536) * 65536
-        _scratch[key] = held = m.driver.mem_alloc(room), room        # frees the old: waits for it
+        padded = -(-size // 65536) * 65536
+        # Freeing the old buffer waits for its kernels.
+        _scratch[key] = held = m.driver.mem_alloc(padded), padded
     address = int(held[0])
     if m.give is not None:
         m.give(address, size, key[1])
     return address
 
 
-# ---- what does not change from call to call (the rows that resize reads) is kept on the device
+# ---- constants, such as the rows that resize reads, are kept on the device
 KEPT: dict[tuple, Any] = {}
-asked: list | None = None                                            # gets what `kept` gives: somebody keeps it longer
+asked: list | None = None  # if a list, it receives the allocations of `kept`
 
 
 def kept(numbers: Sequence[int] | Sequence[float], letter: str) -> int:
-    """The address of these numbers on the device; letter: q for int64, d for double."""
+    """Return the address of constant numbers on the device; letter: q for int64, d for double."""
     m = machine()
     key = m.use(), letter, tuple(numbers)
     if key not in KEPT:
         if len(KEPT) >= 256:
-            m.driver.Context.synchronize()                           # a kernel may still read it
+            m.driver.Context.synchronize()                           # a kernel may still read the oldest one
             del KEPT[next(iter(KEPT))]
         raw = struct.pack(f"={len(numbers)}{letter}", *numbers) or bytes(8)
         KEPT[key] = m.driver.mem_alloc(len(raw))
@@ -195,7 +209,7 @@ _flags: dict[int, Any] = {}
 
 
 def flag() -> int:
-    """The address of the device's Fault (view.h)."""
+    """Return the address of the device's Fault (view.h), allocated on first use."""
     m = machine()
     index = m.use()
     if index not in _flags:
@@ -204,13 +218,15 @@ def flag() -> int:
     return int(_flags[index])
 
 
-SINGULAR, CHECK = 3, 16                                              # of view.h
+SINGULAR, CHECK = 3, 16                                              # status values of view.h
 
 
 def fault() -> tuple[int, int] | None:
-    """(status, detail) of the first kernel that met an index out of range (1, the index), a singular matrix (SINGULAR, its
-    number), or a value that a check refuses (CHECK + its number, the bits of the value) since this was last asked, or
-    None. Waits for the device."""
+    """Return (status, detail) of the first kernel fault since the last call, or None. Waits for the device.
+
+    The values are (1, the index) for an index out of range, (SINGULAR, its number) for a singular matrix,
+    and (CHECK + number of the check, bits of the value) for a value that failed a check.
+    """
     m = machine()
     index = m.use()
     if index not in _flags:

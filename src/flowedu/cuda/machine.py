@@ -22,7 +22,7 @@ SET_UP = "`make test-cuda` sets up PyCUDA and the simulator; FLOWEDU_CUDA=sim th
 
 @functools.cache
 def gpus() -> int:
-    """How many GPUs the driver of this machine has; 0 without a driver."""
+    """Return the number of GPUs that the driver finds; 0 without a driver."""
     import ctypes
 
     try:
@@ -33,49 +33,55 @@ def gpus() -> int:
 
 
 def kind() -> str:
-    """ "gpu", "sim" or "off". Raises DeviceError: FLOWEDU_CUDA has another value."""
-    said = os.environ.get("FLOWEDU_CUDA", "")
-    if said not in ("", "gpu", "sim", "off"):
-        raise DeviceError("FLOWEDU_CUDA has a value that means nothing", expected="gpu, sim or off", got=repr(said))
-    if said:
-        return said
+    """Return "gpu", "sim" or "off". Raises DeviceError: FLOWEDU_CUDA has another value."""
+    value = os.environ.get("FLOWEDU_CUDA", "")
+    if value not in ("", "gpu", "sim", "off"):
+        raise DeviceError("FLOWEDU_CUDA has a value that means nothing", expected="gpu, sim or off",
+                          got=repr(value))
+    if value:
+        return value
     import importlib.util
 
     return "gpu" if importlib.util.find_spec("pycuda") and gpus() else "off"
 
 
 class Machine:
-    """The devices, with PyCUDA's driver module as `driver`. A thread uses the primary context of one of them at a time.
+    """Devices, with PyCUDA's driver module as `driver`.
 
-    Attributes: kind, "gpu" or "sim"; library, the simulator's, or None; give, None on a GPU: how a pool tells the simulator
-    what it gives to somebody (address, bytes asked for, number of the stream), so that arrays end where they end; checks,
-    whether every kernel is checked (FLOWEDU_CUDA_CHECK=1 in the simulator).
+    A thread uses the primary context of one device at a time.
+
+    Attributes: kind, "gpu" or "sim"; library, the simulator's, or None; give, a function of the simulator,
+    or None: pools call it with (address, requested bytes, number of the stream), so that the simulator
+    checks the ends of arrays; checks, True if every kernel is checked (FLOWEDU_CUDA_CHECK=1 in the
+    simulator).
     """
 
-    def __init__(self, what: str):
+    def __init__(self, kind: str):
         from flowedu.cuda.sim.compiler import wants_checks
 
-        self.kind, self._contexts, self._limits = what, {}, {}
-        self.library = _load_simulator() if what == "sim" else None
-        self.driver = _import_driver(what)
+        self.kind, self._contexts, self._limits = kind, {}, {}
+        self.library = _load_simulator() if kind == "sim" else None
+        self.driver = _import_driver(kind)
         self.give = self.library and self.library.cudasim_give
         self.checks = self.library is not None and wants_checks()
         if self.give:
-            _pools_tell(self.driver, self.give)
+            _wrap_pools(self.driver, self.give)
         self.count = self.driver.Device.count()
         if not self.count:
-            raise DeviceError("the driver has no GPU", expected="FLOWEDU_CUDA=gpu with a GPU", got="0 devices", fix=SET_UP)
+            raise DeviceError("the driver has no GPU", expected="FLOWEDU_CUDA=gpu with a GPU",
+                              got="0 devices", fix=SET_UP)
         atexit.register(self._leave)
 
     def use(self, index: int | None = None) -> int:
-        """Makes a device the current one of this thread (None: the one it has, at first 0) and returns its index."""
+        """Make a device the current one of this thread (None: keep it; at first 0), and return its index."""
         held = thread_state.gpu
         if index is None:
             index = held.index if held else 0
         if held and held.index == index:
             return index
         if not 0 <= index < self.count:
-            raise DeviceError(f"there is no device cuda:{index}", expected=f"an index from 0 to {self.count - 1}",
+            raise DeviceError(f"there is no device cuda:{index}",
+                              expected=f"an index from 0 to {self.count - 1}",
                               got=str(index), fix="FLOWEDU_CUDA_DEVICES says how many the simulator has"
                               if self.kind == "sim" else "")
         if held:
@@ -84,13 +90,13 @@ class Machine:
         return index
 
     def context(self, index: int):
-        """The primary context of a device."""
+        """Return the primary context of a device."""
         if index not in self._contexts:
             self._contexts[index] = self.driver.Device(index).retain_primary_context()
         return self._contexts[index]
 
     def on(self, index: int | None) -> _On:
-        """`with machine.on(1) as index:` this device is this thread's inside (None: the one it has)."""
+        """Return a context manager: `with machine.on(1) as index:`. None keeps the current device."""
         return _On(self, index)
 
     def name(self, index: int | None = None) -> str:
@@ -98,14 +104,17 @@ class Machine:
             return self.driver.Device(i).name()
 
     def limits(self) -> dict[str, int]:
-        """The attributes of this thread's device by name, such as MAX_THREADS_PER_BLOCK."""
+        """Return the attributes of this thread's device by name, such as MAX_THREADS_PER_BLOCK."""
         index = self.use()
         if index not in self._limits:
             self._limits[index] = {str(k): v for k, v in self.driver.Device(index).get_attributes().items()}
         return self._limits[index]
 
     def _leave(self) -> None:
-        """A context that is still current when the process ends aborts it. What other threads' hold ends with it."""
+        """Pop this thread's context, as a context that is current when the process ends aborts it.
+
+        The contexts of other threads end with them.
+        """
         warnings.filterwarnings("ignore", ".*out-of-thread context could not be cleaned up")
         held = thread_state.gpu
         if held:
@@ -115,7 +124,7 @@ class Machine:
 
 
 class _On:
-    """A device for the length of a `with`; a class, for every launch goes through it."""
+    """Context manager that makes a device current. It is a class for speed, as every launch uses it."""
 
     __slots__ = ("before", "index", "machine")
 
@@ -131,7 +140,7 @@ class _On:
 
 
 class _Held:
-    """A context on the stack of this thread. It leaves with the thread."""
+    """Context on the stack of this thread, popped when the thread ends."""
 
     def __init__(self, driver, context, index: int):
         self.driver, self.index, self.context = driver, index, context
@@ -152,23 +161,26 @@ _machine: Machine | None = None
 
 
 def machine() -> Machine:
-    """The machine, started when it is first asked for; its device is current in this thread.
+    """Return the machine, started on first use. Its device is current in this thread.
 
-    Raises DeviceError: CUDA is off, or what it needs is not here."""
+    Raises DeviceError: CUDA is off, or a requirement is missing.
+    """
     global _machine
     with _starting:
         if _machine is None:
-            what = kind()
-            if what == "off":
-                raise DeviceError("there is no GPU", expected="a GPU and PyCUDA, or the simulator",
-                                  got="FLOWEDU_CUDA=off" if os.environ.get("FLOWEDU_CUDA") else
-                                  "no GPU" if not gpus() else "no PyCUDA", fix=SET_UP)
-            _machine = Machine(what)
+            selected = kind()
+            if selected == "off":
+                got = "no PyCUDA" if gpus() else "no GPU"
+                if os.environ.get("FLOWEDU_CUDA"):
+                    got = "FLOWEDU_CUDA=off"
+                raise DeviceError("there is no GPU", expected="a GPU and PyCUDA, or the simulator", got=got,
+                                  fix=SET_UP)
+            _machine = Machine(selected)
     _machine.use()
     return _machine
 
 
-def _import_driver(what: str):
+def _import_driver(kind: str):
     try:
         import pycuda.driver as driver
     except ImportError as e:
@@ -176,19 +188,23 @@ def _import_driver(what: str):
             raise DeviceError("there is no CUDA driver", expected="libcuda.so.1", got=str(e),
                               fix=f"install NVIDIA's driver; without a GPU {SET_UP}") from None
         if "undefined symbol" in str(e):
-            raise DeviceError("the CUDA driver is too old for this PyCUDA", expected="the driver of CUDA 13 (580 or newer)",
-                              got=str(e), fix="install a newer driver, or build PyCUDA with an older toolkit") from None
-        raise DeviceError("PyCUDA is not installed", expected="pycuda 2026.1", got=str(e), fix=SET_UP) from None
+            raise DeviceError("the CUDA driver is too old for this PyCUDA",
+                              expected="the driver of CUDA 13 (580 or newer)",
+                              got=str(e),
+                              fix="install a newer driver, or build PyCUDA with an older toolkit") from None
+        raise DeviceError("PyCUDA is not installed", expected="pycuda 2026.1", got=str(e),
+                          fix=SET_UP) from None
     try:
         driver.init()
     except driver.Error as e:
-        fix = "" if what == "sim" else f"is a driver loaded (nvidia-smi)? Without a GPU {SET_UP}"
-        raise DeviceError("the CUDA driver does not start", expected="a GPU with a driver", got=str(e), fix=fix) from None
+        fix = "" if kind == "sim" else f"is a driver loaded (nvidia-smi)? Without a GPU {SET_UP}"
+        raise DeviceError("the CUDA driver does not start", expected="a GPU with a driver", got=str(e),
+                          fix=fix) from None
     return driver
 
 
 def _load_simulator():
-    """The simulated libcuda.so.1, for all that PyCUDA will look for in it. nvcc becomes ours, too."""
+    """Load the simulated libcuda.so.1 before PyCUDA looks for it, and put its nvcc first in PATH."""
     import ctypes
     from pathlib import Path
 
@@ -197,16 +213,17 @@ def _load_simulator():
     from flowedu.cuda.toolkit import toolkit
 
     if "pycuda._driver" in sys.modules:
-        raise DeviceError("PyCUDA was imported before the simulator was there", expected="flow.cuda first, then pycuda",
-                          got="import pycuda.driver before it",
+        raise DeviceError("PyCUDA was imported before the simulator was there",
+                          expected="flow.cuda first, then pycuda", got="import pycuda.driver before it",
                           fix="call flow.cuda.is_available() before you import pycuda")
     path = library()
     if not path.exists():
-        found = toolkit()
-        if found is None:
-            raise DeviceError("the CUDA simulator is not set up", expected=str(path), got="no such file", fix=SET_UP)
+        cuda_toolkit = toolkit()
+        if cuda_toolkit is None:
+            raise DeviceError("the CUDA simulator is not set up", expected=str(path), got="no such file",
+                              fix=SET_UP)
         with waiting("compiling the CUDA simulator ..."):
-            path = build(found.headers)
+            path = build(cuda_toolkit.headers)
     os.environ["PATH"] = f"{path.parent / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
     os.environ["FLOWEDU_CUDA_PYTHON"] = sys.executable
     os.environ["FLOWEDU_CUDA_PATH"] = str(Path(__file__).parents[2])
@@ -219,20 +236,20 @@ def _load_simulator():
     return simulator
 
 
-def _pools_tell(driver, give) -> None:
-    """PyCUDA's pools, too, round up what they are asked for, and tell the simulator how much that was."""
+def _wrap_pools(driver, give) -> None:
+    """Let PyCUDA's pools, which round sizes up, report the requested bytes to the simulator."""
     device, host = driver.DeviceMemoryPool.allocate, driver.PageLockedMemoryPool.allocate
 
     @functools.wraps(device)
     def allocate(self, size):
-        found = device(self, size)
-        give(int(found), size, None)
-        return found
+        allocation = device(self, size)
+        give(int(allocation), size, None)
+        return allocation
 
     @functools.wraps(host)
     def allocate_host(self, *args, **kwargs):
-        found = host(self, *args, **kwargs)
-        give(found.ctypes.data, found.nbytes, None)
-        return found
+        allocation = host(self, *args, **kwargs)
+        give(allocation.ctypes.data, allocation.nbytes, None)
+        return allocation
 
     driver.DeviceMemoryPool.allocate, driver.PageLockedMemoryPool.allocate = allocate, allocate_host

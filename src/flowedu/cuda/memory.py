@@ -21,84 +21,87 @@ SMALLEST = 512
 
 @functools.lru_cache(maxsize=4096)
 def size_class(nbytes: int) -> int:
-    """The smallest class that holds so many bytes: 512, 640, 768, 896, 1024, 1280, ... (four to a doubling)."""
+    """Return the smallest class for so many bytes: 512, 640, 768, 896, 1024, ... (four per doubling)."""
     base = max(SMALLEST, 1 << (max(nbytes, SMALLEST) - 1).bit_length() - 1)
     step = base // 4
     return base + -(-max(nbytes - base, 0) // step) * step
 
 
 class Memory:
-    """A block of a device, as a tensor's block holds it: `address`, `size`. It goes back to its pool by itself."""
+    """Block of device memory of a tensor: `address`, `size`. It returns to its pool when deleted."""
 
     __slots__ = ("address", "allocation", "pool", "size", "stream", "users")
 
     def __init__(self, pool: Pool, allocation: Any, size: int, stream: Stream):
-        self.pool, self.allocation, self.size, self.stream = pool, allocation, size, stream
+        self.pool, self.allocation = pool, allocation
+        self.size, self.stream = size, stream
         self.address = int(allocation)
-        self.users: set[Stream] | None = None            # other streams that were told of (Tensor.record_stream)
+        self.users: set[Stream] | None = None            # other streams that use it (Tensor.record_stream)
 
     def __del__(self):
         self.pool.returned.append((self.allocation, self.size, self.stream, self.users))
 
 
 class Pool:
-    """The memory of one device."""
+    """Allocator of one device."""
 
     def __init__(self, index: int):
         self.index, self.lock, self.give = index, threading.Lock(), machine().give
-        # A stream with memory stays: the driver gives the number of one that went to another.
+        # Streams with memory are kept, as the driver reuses the handles of destroyed streams.
         self.free: dict[tuple[Stream, int], list] = {}
-        self.returned: deque = deque()                   # blocks that went; a garbage collection may add some at any moment
+        self.returned: deque = deque()  # freed blocks; garbage collection may add some at any time
         self.live = self.reserved = self.allocations = self.retries = self.failures = 0
         self.most_live = self.most_reserved = 0
-        self.private: set[Stream] = set()                # blocks freed on these stay: graphs use them (graphs.py)
+        self.private: set[Stream] = set()  # streams of graphs, whose freed blocks are kept (graphs.py)
 
     def sort_in(self) -> None:
-        """What went back since this was last called lies in the free lists."""
+        """Move the blocks that were freed since the last call to the free lists."""
         while self.returned:
             allocation, size, stream, users = self.returned.popleft()
-            for user in users or ():                     # the next owner's kernels wait for theirs
+            for user in users or ():                     # later work of `stream` waits for this user
                 stream.wait_event(user.record_event(Event()))
             self.live -= size
             self.free.setdefault((stream, size), []).append(allocation)
 
     def take(self, nbytes: int) -> Memory:
-        """A block for what is queued on the current stream. Raises OutOfMemoryError, after which one can go on."""
+        """Return a block for the current stream. Raises OutOfMemoryError, and the pool remains usable."""
         size, stream = size_class(nbytes), current_stream(self.index)
         with self.lock:
             if self.returned:
                 self.sort_in()
             held = self.free.get((stream, size))
-            allocation = held.pop() if held else self._more(size, nbytes)
+            allocation = held.pop() if held else self._allocate(size, nbytes)
             self.live += size
             self.allocations += 1
             if self.live > self.most_live:
                 self.most_live = self.live
-        if self.give is not None:                        # the simulator: the array ends before the block does
+        if self.give is not None:                        # the array may end before the block
             self.give(int(allocation), nbytes, stream.cuda_stream)
         return Memory(self, allocation, size, stream)
 
-    def _more(self, size: int, nbytes: int) -> Any:
-        """A block of the driver's; where there is none, all that lies in the free lists is given back first."""
+    def _allocate(self, size: int, nbytes: int) -> Any:
+        """Return a block of the driver. If it has no memory, all cached blocks are freed first."""
         driver = machine().driver
         try:
             allocation = driver.mem_alloc(size)
         except driver.MemoryError:
             self.retries += 1
             if self.drop():
-                return self._more(size, nbytes)
+                return self._allocate(size, nbytes)
             self.failures += 1
             unused, total = driver.mem_get_info()
             raise OutOfMemoryError(
-                "CUDA out of memory", expected=f"{nbytes:,} bytes more on cuda:{self.index}, which has {total:,}",
-                got=f"{self.live:,} bytes in tensors, {unused:,} free", fix="use smaller sizes or batches, del tensors "
-                "that are no longer needed, compute without gradients under flow.no_grad()") from None
+                "CUDA out of memory", expected=f"{nbytes:,} bytes more on cuda:{self.index}, which has "
+                f"{total:,}",
+                got=f"{self.live:,} bytes in tensors, {unused:,} free",
+                fix="use smaller sizes or batches, del tensors that are no longer needed, compute without "
+                "gradients under flow.no_grad()") from None
         self.reserved += size
         self.most_reserved = max(self.most_reserved, self.reserved)
         return allocation
 
     def drop(self) -> int:
-        """Gives everything in the free lists back to the driver; says how many bytes that were."""
+        """Free all cached blocks, and return their number of bytes."""
         lists = [key for key in self.free if key[0] not in self.private]
         freed = sum(key[1] * len(self.free[key]) for key in lists)
         if freed:
@@ -113,14 +116,14 @@ _pools: dict[int, Pool] = {}
 
 
 def pool(index: int) -> Pool:
-    """The memory of the device `index`."""
+    """Return the pool of a device."""
     if index not in _pools:
         _pools.setdefault(index, Pool(index))
     return _pools[index]
 
 
 def device_memory(nbytes: int, index: int) -> Memory:
-    """What core/eager/later/device.pxi takes memory of a GPU with."""
+    """Return a block of memory of a GPU, for core/eager/later/device.pxi."""
     held = thread_state.gpu
     if held is not None and held.index == index:
         return (_pools.get(index) or pool(index)).take(nbytes)
@@ -129,17 +132,17 @@ def device_memory(nbytes: int, index: int) -> Memory:
 
 
 def settled(index: int | None = None) -> Pool:
-    """The pool of a device (None: the current one) with every block in its place."""
-    found = pool(machine().use() if index is None else index)
-    with found.lock:
-        found.sort_in()
-    return found
+    """Return the pool of a device (None: the current one) after its freed blocks were sorted."""
+    chosen = pool(machine().use() if index is None else index)
+    with chosen.lock:
+        chosen.sort_in()
+    return chosen
 
 
 def empty_cache() -> None:
-    """Gives all memory that no tensor uses back to the driver, on all devices."""
+    """Free all memory that no tensor uses, on all devices."""
     for index in list(_pools):
         with machine().on(index):
-            found = settled(index)
-            with found.lock:
-                found.drop()
+            chosen = settled(index)
+            with chosen.lock:
+                chosen.drop()

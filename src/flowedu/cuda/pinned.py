@@ -1,5 +1,7 @@
-"""Pinned main memory: a GPU copies from and to it by itself, while the program goes on. A pool by size classes, as that of
-the devices (memory.py); a block is given to others when the copies queued from it are done.
+"""Pinned main memory, which a GPU reads and writes asynchronously.
+
+The blocks form a pool by size classes, as in memory.py. A block is reused after the copies queued from it
+have finished.
 """
 from __future__ import annotations
 
@@ -24,14 +26,14 @@ from flowedu.errors import OutOfMemoryError
 from flowedu.tensor.interop import memory_of
 
 _lock = threading.Lock()
-_free: dict[int, list] = {}                              # {size: blocks that can be had}
-_returned: deque = deque()                               # those that went; a garbage collection may add some at any moment
-_busy: list[tuple[Any, int, list[Event]]] = []           # those whose copies may not be done
+_free: dict[int, list] = {}                              # {size: free blocks}
+_returned: deque = deque()  # freed blocks; garbage collection may add some at any time
+_busy: list[tuple[Any, int, list[Event]]] = []           # freed blocks with copies that may be unfinished
 _blocks: WeakValueDictionary[int, Pinned] = WeakValueDictionary()
 
 
 class Pinned:
-    """A block of pinned memory, as an array holds it: it goes back to the pool by itself.
+    """Block of pinned memory, held by an array. It returns to the pool when deleted.
 
     Attributes: address; users, streams that copy from it or into it.
     """
@@ -47,50 +49,51 @@ class Pinned:
 
 
 def _sort_in() -> None:
-    """What went back since this was last called waits for its copies, or lies in the free lists."""
+    """Move the freed blocks to the free lists, or to _busy while their copies are unfinished."""
     while _returned:
         allocation, size, users = _returned.popleft()
         _busy.append((allocation, size, [s.record_event(Event()) for s in users]))
     waiting = [(a, size, [e for e in events if not e.query()]) for a, size, events in _busy]
-    _busy[:] = [one for one in waiting if one[2]]
+    _busy[:] = [block for block in waiting if block[2]]
     for allocation, size, events in waiting:
         if not events:
             _free.setdefault(size, []).append(allocation)
 
 
 def pinned(nbytes: int) -> Pinned:
-    """A block of at least so many bytes, contents undefined. Raises OutOfMemoryError."""
+    """Return a block of at least so many bytes, with undefined contents. Raises OutOfMemoryError."""
     size, m = size_class(nbytes), machine()
-    found = _taken(size, nbytes, m.driver)
+    block = _take(size, nbytes, m.driver)
     if m.give is not None:
-        m.give(found.address, nbytes, None)
-    return found
+        m.give(block.address, nbytes, None)
+    return block
 
 
-def _taken(size: int, nbytes: int, driver: Any) -> Pinned:
+def _take(size: int, nbytes: int, driver: Any) -> Pinned:
     with _lock:
         _sort_in()
         if _free.get(size):
             return Pinned(_free[size].pop(), size)
         for _ in range(2):
             try:
-                return Pinned(driver.pagelocked_empty((size,), np.uint8, mem_flags=driver.host_alloc_flags.PORTABLE), size)
+                return Pinned(driver.pagelocked_empty((size,), np.uint8,
+                                                      mem_flags=driver.host_alloc_flags.PORTABLE), size)
             except driver.Error as e:
-                _free.clear()                            # back to the driver, which is then asked once more
-                said = e
-    raise OutOfMemoryError("pin_memory: out of memory that can be pinned", expected=f"{nbytes:,} bytes", got=str(said),
-                           fix="pin less at a time, or leave pin_memory out")
+                _free.clear()                            # frees the cached blocks before a second attempt
+                error = e
+    raise OutOfMemoryError("pin_memory: out of memory that can be pinned", expected=f"{nbytes:,} bytes",
+                           got=str(error), fix="pin less at a time, or leave pin_memory out")
 
 
 def empty(shape: tuple[int, ...], dtype: Dtype) -> Tensor:
-    """A tensor in pinned memory, contents undefined."""
+    """Return a tensor in pinned memory, with undefined contents."""
     kind = dtype.numpy or np.dtype(np.uint16)            # bfloat16: its bits
     n = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
     return over(np.asarray(pinned(n))[:n].view(kind).reshape(shape), dtype, Tensor)
 
 
 def copied(x: Tensor) -> Tensor:
-    """x in pinned memory, row by row."""
+    """Return a contiguous copy of x in pinned memory."""
     y = empty(x._sizes(), x.dtype)
     with unrecorded():
         memory_of(y)[:] = memory_of(make_contiguous(x.detach()))[:]
@@ -98,19 +101,19 @@ def copied(x: Tensor) -> Tensor:
 
 
 def fetched(x: Tensor) -> Tensor:
-    """The values of a tensor on a GPU, row by row in pinned memory."""
+    """Return a contiguous copy of a GPU tensor in pinned memory."""
     y = empty(x._sizes(), x.dtype)
     carry(x.detach(), y)
     return y
 
 
 def block_of(x: Tensor) -> Pinned | None:
-    """The pinned block that a tensor in main memory lies in."""
+    """Return the pinned block of a tensor in main memory, or None."""
     return _blocks.get(x._block_address[0])
 
 
 def queued(x: Tensor, place: int) -> Tensor:
-    """A copy of a tensor of main memory, row by row, on a GPU. Where it is pinned nobody waits for it."""
+    """Return a contiguous copy of a CPU tensor on a GPU. The copy is asynchronous if the tensor is pinned."""
     y, block = new_on_device(x._sizes(), x.dtype, place), block_of(x)
     if block is None or not x._numel:
         carry(x, y)

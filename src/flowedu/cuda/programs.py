@@ -7,8 +7,8 @@
     extern "C" __global__ void k_flat(index_t n, const float *x0, const float *x1, float *y) ...
     extern "C" __global__ void k_strided(index_t n, Walk<3> w, const float *x0, const float *x1, float *y) ...
 
-A compiler takes half a second however short its source is, so single formulas are compiled many at a time; `together` does
-that for the chains of a plan.
+A compilation takes at least half a second, so single formulas are compiled in groups. `together` compiles
+the chains of a plan at once.
 """
 from __future__ import annotations
 
@@ -22,20 +22,22 @@ from flowedu.core.values.dtype import BY_CODE, HALVES
 from flowedu.core.values.dtype import dtype as Dtype
 from flowedu.cuda.modules import HEAD, TYPES, Module, once, text
 
-Key = tuple[Formula, tuple[int, ...]]                                # a program: formula, dtype codes of its inputs
-Place = tuple[Module, str]                                           # its module, and the name of its function there
-_chains: dict[str, Place] = {}                                       # by what they compute
+# a program: formula, dtype codes of its inputs
+Key = tuple[Formula, tuple[int, ...]]
+# Its module, and the name of its function there.
+Place = tuple[Module, str]
+_chains: dict[str, Place] = {}                                       # {name_of(program): place}
 _places: WeakKeyDictionary[Formula, dict[tuple[int, ...], Place]] = WeakKeyDictionary()
 
 
-# Between a 16-bit float and float32 (core/ops/program.pyx); there are no formulas of these.
+# Conversions between 16-bit floats and float32 (core/ops/program.pyx), which are not formulas.
 FROM = {7: "read(Half{{{}}})", 8: "read(Bfloat{{{}}})"}
 TO = {"float16": "Write<Half, float>::of({}).bits", "bfloat16": "Write<Bfloat, float>::of({}).bits"}
 CONVERSIONS = {"widen", *TO}
 
 
 def place(formula: Formula, codes: tuple[int, ...]) -> Place:
-    """Where the kernels of this program are. Raises DTypeError: there are none of these element types."""
+    """Return the module and function of a program. Raises DTypeError: unsupported element types."""
     known = _places.setdefault(formula, {})
     if codes not in known:
         single = _single(formula)
@@ -50,16 +52,17 @@ def place(formula: Formula, codes: tuple[int, ...]) -> Place:
 
 
 def together(programs: Iterable[Key]) -> None:
-    """Compile chains as one module: those of a plan, say. What is compiled already stays where it is."""
+    """Compile chains as one module, such as those of a plan. Chains that are already compiled are skipped."""
     new = {name_of(*key): key for key in programs if not _single(key[0])}
     new = {name: key for name, key in new.items() if name not in _chains}
     if new:
-        made = Module(HEAD + "\n".join([text("elementwise.h"), *(written(name, *key) for name, key in new.items())]))
-        _chains.update({name: (made, name) for name in new})
+        module = Module(HEAD + "\n".join([text("elementwise.h"), *(written(name, *key)
+                                                                   for name, key in new.items())]))
+        _chains.update({name: (module, name) for name in new})
 
 
 def _single(formula: Formula) -> str:
-    """The name of the one formula it is, operands in order; "" for a chain."""
+    """Return the name of the only formula of a program, with its operands in order; "" for a chain."""
     if len(formula.instrs) == 1 and not formula.consts:
         name, out, operands = formula.instrs[0]
         if operands == tuple(range(formula.nin)) and formula.outs == (out,):
@@ -68,12 +71,13 @@ def _single(formula: Formula) -> str:
 
 
 def _operand(formula: Formula, codes: Sequence[int]) -> int:
-    """The dtype that picks the version of a single formula."""
+    """Return the dtype code that selects the version of a single formula."""
     return codes[1 if formula.instrs[0][0] == "where" else 0]
 
 
-# Groups of formulas that are compiled together: what every model uses, and what few do.
-CHEAP = frozenset("""neg abs sign square relu add sub mul maximum minimum squared_difference relu_grad div where exp log
+# Formulas of most models, compiled as one group. Few models use the others.
+CHEAP = frozenset(
+    """neg abs sign square relu add sub mul maximum minimum squared_difference relu_grad div where exp log
     sqrt rsqrt tanh sigmoid""".split())
 
 
@@ -83,12 +87,14 @@ def _group(kind: int, code: int) -> Module:
 
 
 def _kind(name: str) -> int:
-    """Which group a formula belongs to: common ones, other functions of real numbers, all others."""
-    return 0 if name in CHEAP else 1 if (name, 1) in TILES and TILES[name, 1][1] == 1 else 2
+    """Return the group of a formula: 0 for common ones, 1 for other real functions, 2 for all others."""
+    if name in CHEAP:
+        return 0
+    return 1 if (name, 1) in TILES and TILES[name, 1][1] == 1 else 2
 
 
 def group_source(name: str, code: int) -> str:
-    """All single formulas of this element type that are compiled together with this one."""
+    """Return the source of the group of single formulas that contains `name`, for one element type."""
     parts = [text("elementwise.h")]
     for n in sorted(n for n, c in TILES if c == code and _kind(n) == _kind(name) and n not in CONVERSIONS):
         arity = TILES[n, code][2]
@@ -98,22 +104,25 @@ def group_source(name: str, code: int) -> str:
 
 
 def name_of(formula: Formula, codes: tuple[int, ...]) -> str:
-    said = repr((formula.instrs, formula.outs, sorted(formula.consts.items()), sorted(
+    key = repr((formula.instrs, formula.outs, sorted(formula.consts.items()), sorted(
         (slot, d.name) for slot, d in formula.dtypes.items()), codes))
-    return "chain_" + hashlib.sha256(said.encode()).hexdigest()[:16]
+    return "chain_" + hashlib.sha256(key.encode()).hexdigest()[:16]
 
 
 def written(name: str, formula: Formula, codes: tuple[int, ...]) -> str:
-    """The CUDA C of a program."""
+    """Return the CUDA C of a program."""
     types = formula.types(name, [BY_CODE[c] for c in codes])
     c = {slot: TYPES[t.code] for slot, t in types.items()}
-    known = {i: f"x{i}" for i in range(formula.nin)} | {s: literal(v, types[s]) for s, v in formula.consts.items()}
+    known = {i: f"x{i}" for i in range(formula.nin)} | {s: literal(v, types[s])
+                                                        for s, v in formula.consts.items()}
     lines = []
     for tile, out, operands in formula.instrs:
-        of = c[operands[1 if tile == "where" else 0]]
-        given = ", ".join(known[o] for o in operands)
-        value = FROM[types[operands[0]].code].format(given) if tile == "widen" else \
-            TO[tile].format(given) if tile in TO else f"Op<{of}>::op_{tile}({given})"
+        kind = c[operands[1 if tile == "where" else 0]]
+        arguments = ", ".join(known[o] for o in operands)
+        if tile == "widen":
+            value = FROM[types[operands[0]].code].format(arguments)
+        else:
+            value = TO[tile].format(arguments) if tile in TO else f"Op<{kind}>::op_{tile}({arguments})"
         lines.append(f"    const {c[out]} t{out} = {value};")
         known[out] = f"t{out}"
     out, ins = c[formula.outs[0]], range(formula.nin)
@@ -148,7 +157,7 @@ extern "C" __global__ void {name}_strided(index_t n, Walk<{formula.nin + 1}> w{p
 
 
 def literal(value: float, d: Dtype) -> str:
-    """A number in C, to the last bit."""
+    """Return a number in C, exact to the last bit."""
     raw = int.from_bytes(raw_number(value, d), "little")
     if d in HALVES:
         return f"(({TYPES[d.code]}){raw})"                           # bits, as in memory

@@ -26,9 +26,9 @@ from flowedu.tensor.devices import made_on
 Run = Callable[[Sequence[Tensor]], list[Tensor]]     # all parts before a hop -> all after it
 
 
-# ---- whose is which
+# ---- devices of ranks
 def place_of(p: placement, rank: int) -> int:
-    """The memory that the part of a rank lies in: 0, main memory, or 1 + the number of its GPU."""
+    """Return the memory of a rank's part: 0 for main memory, or 1 + the number of its GPU."""
     if p.type == "cpu":
         return 0
     engine = current()
@@ -36,37 +36,43 @@ def place_of(p: placement, rank: int) -> int:
 
 
 def all_of(size: int) -> int:
-    """How many ranks placement.all("cuda") has in a world of this size: a program that is alone gets one for each GPU."""
+    """Return the number of ranks of placement.all("cuda"): the world size, or one per GPU if alone."""
     return devices.gpus() or 1 if size == 1 and current().name == "virtual" else size
 
 
 def check(p: placement, what: str) -> None:
-    """Raises UnsupportedError: there is no GPU, and DeviceError: a rank has none. A program that does the work of all ranks
-    gets a rank for each GPU."""
+    """Raise UnsupportedError if no GPU is in use, and DeviceError if a rank has no GPU.
+
+    A program that does the work of all ranks gets a rank for each GPU.
+    """
     count, engine = devices.gpus(), current()
     if not count:
         raise UnsupportedError(f"{what}: no GPU is in use", expected='a placement of type "cpu"', got=repr(p),
                                fix=f'flow.placement("cpu", {p.ranks.tolist()})')
     most = max(p.devices)
     if engine.name in ("virtual", "threads") and most >= count:
-        raise DeviceError(f"{what}: rank {most} of the placement has no GPU", expected=f"ranks of 0 to {count - 1}",
+        raise DeviceError(f"{what}: rank {most} of the placement has no GPU",
+                          expected=f"ranks of 0 to {count - 1}",
                           got=repr(p), fix="FLOWEDU_CUDA_DEVICES says how many the simulator has")
     if engine.name == "virtual" and most >= engine.size:
         set_virtual_devices(count)
 
 
 def check_own(x: Tensor, p: placement, rank: int) -> None:
-    """Raises DeviceError: a rank brings as its shard what lies on the GPU of another."""
+    """Raise DeviceError if the shard of a rank is on the GPU of another rank."""
     place = place_of(p, rank)
     if rank in p.devices and x._device != place:
-        raise DeviceError(f"to_global: the shard of rank {rank} is on another rank's GPU", expected=f"cuda:{place - 1}",
+        raise DeviceError(f"to_global: the shard of rank {rank} is on another rank's GPU",
+                          expected=f"cuda:{place - 1}",
                           got=f"cuda:{x._device - 1}", fix=f'x.to("cuda:{place - 1}")')
 
 
 # ---- boxing
 def run(route: Route, parts: Sequence[Tensor], p: placement) -> Sequence[Tensor]:
-    """Route.run for parts of which some are on GPUs, to the devices of p. What happens on the way happens on the devices it
-    comes from."""
+    """Run a route to the devices of p, for parts that may be on GPUs.
+
+    Intermediate results stay on the devices of their sources.
+    """
     at = dict(zip(route.src.devices, [x._device for x in parts]))
     for hop in route.hops:
         last = hop is route.hops[-1]
@@ -77,28 +83,28 @@ def run(route: Route, parts: Sequence[Tensor], p: placement) -> Sequence[Tensor]
 
 @functools.lru_cache(maxsize=4096)
 def _program(hop: Hop, places: tuple[int, ...]) -> Run:
-    """What a hop does whose results lie in these places."""
+    """Return the function of a hop whose results belong to these places."""
     if hop.primitive is ALL_REDUCE:
-        return _all_reduced(hop, places)
+        return _make_all_reduce(hop, places)
     src, dst, shape = hop.src, hop.dst, hop.spec.shape
     held = {d: (n, src.box(shape, n)) for n, d in enumerate(src.devices)}
     reducer = src.reducer or dst.reducer or "sum"
-    made: dict[object, Callable] = {}                    # devices of one memory that need the same share what is made
+    makers: dict[object, Callable] = {}                    # devices that share a memory share equal parts
     keys = []
     for i, need in enumerate(transfer(src, dst, shape)):
         whole = dst.box(shape, i)
         keys.append((places[i], dst.slot(i), whole))
-        if keys[-1] not in made:
-            made[keys[-1]] = _brought(need, whole, held, reducer, hop.spec, places[i])
+        if keys[-1] not in makers:
+            makers[keys[-1]] = _make_part(need, whole, held, reducer, hop.spec, places[i])
 
     def program(parts):
-        found = {key: make(parts) for key, make in made.items()}
-        return [found[key] for key in keys]
+        results = {key: make(parts) for key, make in makers.items()}
+        return [results[key] for key in keys]
     return program
 
 
-def _brought(need: Need, whole: Box, held: dict, reducer: str, spec, place: int) -> Callable:
-    """One device's part: its pieces are cut out where they lie, and put together in `place`."""
+def _make_part(need: Need, whole: Box, held: dict, reducer: str, spec, place: int) -> Callable:
+    """Return the function of one device's part, which cuts and joins pieces on their devices."""
     cuts, cells = [], []
     for cell in need.cells:
         pieces = []
@@ -110,19 +116,19 @@ def _brought(need: Need, whole: Box, held: dict, reducer: str, spec, place: int)
     join = make_recipe(Need(need.counts, tuple(cells)), whole, boxes, reducer, spec)
 
     def make(parts):
-        with made_on(place):                             # what is nowhere is a constant
+        with made_on(place):                             # elements that no rank has are constants
             return join([on(c(parts), place) for c in cuts])
     return make
 
 
-def _all_reduced(hop: Hop, places: tuple[int, ...]) -> Run:
-    """The first of every group sums, and the others get what it has."""
+def _make_all_reduce(hop: Hop, places: tuple[int, ...]) -> Run:
+    """Return the function of an all-reduce: the first of every group sums, and the others copy the total."""
     number = {d: n for n, d in enumerate(hop.src.devices)}
     members = [[number[d] for d in group] for group in groups(hop.src, hop.dst, hop.spec.shape)]
     combine = REGISTRY[COMBINE[hop.src.reducer]]
 
     def program(parts):
-        made: list = [None] * len(parts)
+        results: list = [None] * len(parts)
         for group in members:
             place = parts[group[0]]._device
             total = functools.reduce(combine, [on(parts[n], place) for n in group])
@@ -130,6 +136,6 @@ def _all_reduced(hop: Hop, places: tuple[int, ...]) -> Run:
             for n in group:
                 if places[n] not in copies:
                     copies[places[n]] = on(total, places[n])
-                made[n] = copies[places[n]]
-        return made
+                results[n] = copies[places[n]]
+        return results
     return program

@@ -1,24 +1,25 @@
-"""The kernels of a CUDA source: their names and parameters, read from the text."""
+"""Kernels of a CUDA source: their names and parameters, parsed from the text."""
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-WRAP = '#line 1 "flowedu.h"\nextern "C" {\n', '\n#line 2 "flowedu.h"\n}\n'       # around what gets C's names
+WRAP = '#line 1 "flowedu.h"\nextern "C" {\n', '\n#line 2 "flowedu.h"\n}\n'       # around code with C linkage
 _COMMENTS = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.S)
 _KERNEL = re.compile(r"""__global__\s*
     (?:(?:static|inline|void|extern|__forceinline__|__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)|
         __attribute__\s*\(\(.*?\)\))\s*)*
     (?P<name>[A-Za-z_]\w*)\s*(?P<arguments><[^;{(]*>)?\s*\(""", re.X)
-_WORDS = re.compile(r"\b(?:const|volatile|struct|class|typename|__restrict__|__restrict|__grid_constant__|signed)\b")
+_WORDS = re.compile(
+    r"\b(?:const|volatile|struct|class|typename|__restrict__|__restrict|__grid_constant__|signed)\b")
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter. `type` is without const and the like: "float*", "unsigned int", "float4"."""
+    """Parameter of a kernel. `type` has no qualifiers such as const: "float*", "unsigned int", "float4"."""
     type: str
     name: str
-    text: str                        # as the source has it
+    text: str                        # as in the source
 
     @property
     def is_pointer(self) -> bool:
@@ -27,7 +28,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Signature:
-    """A kernel that can be launched: `name` is "scale" or, of an instantiated template, "scale<float>"."""
+    """Kernel that can be launched. `name` is "scale", or "scale<float>" for an instantiated template."""
     name: str
     parameters: tuple[Parameter, ...]
 
@@ -36,23 +37,23 @@ class Signature:
 
 
 def without_comments(source: str) -> str:
-    """The source with comments as blanks, and strings as they are: every character keeps its place."""
+    """Return the source with comments replaced by blanks. Strings and all positions are kept."""
     return _COMMENTS.sub(lambda m: m[0] if m[0][0] in "\"'" else re.sub(r"[^\n]", " ", m[0]), source)
 
 
 def pieces(text: str) -> list[str]:
-    """What lies between the commas that are in no brackets."""
-    found, depth, start = [], 0, 0
+    """Split a text at the commas outside of brackets."""
+    parts, depth, start = [], 0, 0
     for i, c in enumerate(text):
         depth += (c in "(<[{") - (c in ")>]}")
         if c == "," and depth == 0:
-            found.append(text[start:i])
+            parts.append(text[start:i])
             start = i + 1
-    return [p.strip() for p in [*found, text[start:]] if p.strip()]
+    return [p.strip() for p in [*parts, text[start:]] if p.strip()]
 
 
 def parameter(text: str) -> Parameter:
-    """`const float* __restrict__ x` is a float* named x; an instantiation (`float*, int`) has no names."""
+    """Parse a parameter: `const float* __restrict__ x` is a float* named x. Instantiations have no names."""
     text = " ".join(text.partition("=")[0].split())
     plain = " ".join(_WORDS.sub(" ", text).split())
     array = plain.endswith("]")
@@ -64,8 +65,8 @@ def parameter(text: str) -> Parameter:
     return Parameter(re.sub(r"\s*\*\s*", "*", kind.strip()) + ("*" if array else ""), name, text)
 
 
-def _closing(text: str, start: int) -> int:
-    """Where the bracket that is open at `start` is closed."""
+def _find_closing(text: str, start: int) -> int:
+    """Return the index of the parenthesis that closes the one before `start`."""
     depth = 1
     for i in range(start, len(text)):
         depth += (text[i] == "(") - (text[i] == ")")
@@ -75,27 +76,28 @@ def _closing(text: str, start: int) -> int:
 
 
 def signatures(source: str) -> dict[str, Signature]:
-    """The kernels of a source by name, templates only as far as they are instantiated."""
+    """Return the kernels of a source by name. Templates are included only if instantiated."""
     text, found = without_comments(source), {}
     for match in _KERNEL.finditer(text):
-        end = _closing(text, match.end())
+        end = _find_closing(text, match.end())
         before = re.split(r"[;{}]", text[:match.start()])[-1]
         if re.search(r"\btemplate\s*<", before):
             continue
         name = match["name"] + re.sub(r"\s+", " ", match["arguments"] or "")
-        own = tuple(parameter(p) for p in pieces(text[match.end():end]) if p != "void")
+        parameters = tuple(parameter(p) for p in pieces(text[match.end():end]) if p != "void")
         if name not in found or not all(p.name for p in found[name].parameters):
-            found[name] = Signature(name, _named_as(own, text, match["name"]))
+            found[name] = Signature(name, _add_names(parameters, text, match["name"]))
     return found
 
 
-def _named_as(own: tuple[Parameter, ...], text: str, name: str) -> tuple[Parameter, ...]:
-    """The parameters of an instantiation have the names that the template gives them."""
-    if all(p.name for p in own):
-        return own
+def _add_names(parameters: tuple[Parameter, ...], text: str, name: str) -> tuple[Parameter, ...]:
+    """Return the parameters of an instantiation, with the names from its template."""
+    if all(p.name for p in parameters):
+        return parameters
     for match in _KERNEL.finditer(text):
         if match["name"] == name and not match["arguments"]:
-            there = [parameter(p) for p in pieces(text[match.end():_closing(text, match.end())])]
-            if len(there) == len(own):
-                return tuple(Parameter(p.type, p.name or t.name, f"{p.text} {t.name}") for p, t in zip(own, there))
-    return own
+            template = [parameter(p) for p in pieces(text[match.end():_find_closing(text, match.end())])]
+            if len(template) == len(parameters):
+                return tuple(Parameter(p.type, p.name or t.name, f"{p.text} {t.name}")
+                             for p, t in zip(parameters, template))
+    return parameters

@@ -3,7 +3,7 @@
 launch.py describes the arguments of a Launch. The dtype is the one that also selects the CPU's version.
 """
 from flowedu.cuda.launch import TABLE, Launch, fault
-from flowedu.cuda.launches import (  # noqa: F401  (they enter themselves)
+from flowedu.cuda.launches import (  # noqa: F401  (each registers its kernels)
     checks,
     conv,
     elementwise,

@@ -1,4 +1,4 @@
-"""View: an array on the device as kernels are given it."""
+"""View: an array on the device, as it is passed to kernels."""
 from __future__ import annotations
 
 import math
@@ -17,7 +17,8 @@ class View:
 
     __slots__ = ("dtype", "pointer", "shape", "strides")
 
-    def __init__(self, pointer: int, dtype: Dtype, shape: Sequence[int], strides: Sequence[int] | None = None):
+    def __init__(self, pointer: int, dtype: Dtype, shape: Sequence[int],
+                 strides: Sequence[int] | None = None):
         self.pointer, self.dtype, self.shape = pointer, dtype, tuple(shape)
         self.strides = tuple(row_major(self.shape) if strides is None else strides)
 
@@ -39,15 +40,16 @@ class View:
         return True
 
     def band(self, axis: int, start: int, size: int) -> View:
-        """Elements start ... start + size of one axis, where they lie."""
+        """Return the elements start ... start + size of one axis, as a view of the same memory."""
         shape = (*self.shape[:axis], size, *self.shape[axis + 1:])
-        return View(self.pointer + start * self.strides[axis] * self.dtype.bytes, self.dtype, shape, self.strides)
+        return View(self.pointer + start * self.strides[axis] * self.dtype.bytes, self.dtype, shape,
+                    self.strides)
 
     def raw(self) -> bytes:
-        """The C struct (fe_view)."""
+        """Return the C struct (fe_view)."""
         pad = (0,) * (MAX_DIM - len(self.shape))
-        return _RAW.pack(self.pointer, self.dtype.code if self.dtype else 0, len(self.shape), *self.shape, *pad,
-                         *self.strides, *pad)
+        return _RAW.pack(self.pointer, self.dtype.code if self.dtype else 0, len(self.shape), *self.shape,
+                         *pad, *self.strides, *pad)
 
     def __repr__(self) -> str:
         return f"View({self.pointer:#x}, {self.dtype.name}{list(self.shape)}, strides {list(self.strides)})"

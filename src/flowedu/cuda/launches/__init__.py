@@ -1,1 +1,4 @@
-"""How the kernels of _kernels/cuda are launched, a file for each family. Importing this fills flowedu.cuda.launch.TABLE."""
+"""Launch functions of the kernels in _kernels/cuda, a file for each family. table.py imports them.
+
+Their docstrings list the ints and reals of a Call, and its arrays as `inputs -> outputs`.
+"""

@@ -8,8 +8,8 @@ from flowedu.cuda.launch import Call, blocks, kernel
 from flowedu.cuda.launches.matmul import tiles
 from flowedu.cuda.view import View
 
-FEW = 4                                # channels of a group below which loops are better than a matrix product
-NONE = (0, 0, 0, 0, 0.0, 0.0, 0.0)     # nothing is done to an output before it is stored
+FEW = 4                                # with fewer channels per group, loops are faster than a matrix product
+NONE = (0, 0, 0, 0, 0.0, 0.0, 0.0)     # no operation on an output before it is stored
 
 
 class Sizes(NamedTuple):
@@ -35,11 +35,15 @@ class Sizes(NamedTuple):
 
 
 def _read(call: Call, x: View, w: View, y: View) -> tuple[Sizes, bytes]:
-    """ints: stride h, w; pad top, bottom, left, right; dilation h, w; groups."""
+    """Return the sizes of a call, and struct Conv of conv.h.
+
+    ints: stride h, w; pad top, bottom, left, right; dilation h, w; groups.
+    """
     order = (0, 3, 1, 2) if call.name.startswith("conv2d_last") else (0, 1, 2, 3)
     (n, c, h, width), (_, o, oh, ow) = [[v.shape[d] for d in order] for v in (x, y)]
     a = call.ints
-    s = Sizes(n, c, h, width, o, oh, ow, *w.shape[2:], a[0], a[1], a[2], a[4], a[6], a[7], a[8], c // a[8], o // a[8])
+    s = Sizes(n, c, h, width, o, oh, ow, *w.shape[2:], a[0], a[1], a[2], a[4], a[6], a[7], a[8], c // a[8],
+              o // a[8])
     return s, struct.pack("=26q", *s, *[v.strides[d] for v in (x, y) for d in order])
 
 
@@ -60,7 +64,8 @@ def _forward(call: Call, finish: tuple) -> None:
     if y.size == 0:
         return
     if s.og < FEW:
-        call.each("conv_forward_direct", raw, x.pointer, w.pointer, y.pointer, *finish, n=y.size, file="conv_direct.cu")
+        call.each("conv_forward_direct", raw, x.pointer, w.pointer, y.pointer, *finish, n=y.size,
+                  file="conv_direct.cu")
     else:
         call.run("conv_forward", raw, x.pointer, w.pointer, y.pointer, *finish,
                  blocks=blocks(s.groups * tiles(s.og, s.n * s.oh * s.ow), 1))
@@ -73,16 +78,17 @@ def input_grad(call: Call) -> None:
     if dx.size == 0:
         return
     if s.cg < FEW:
-        call.each("conv_input_grad_direct", raw, dy.pointer, w.pointer, dx.pointer, n=dx.size, file="conv_direct.cu")
+        call.each("conv_input_grad_direct", raw, dy.pointer, w.pointer, dx.pointer, n=dx.size,
+                  file="conv_direct.cu")
     else:
         call.run("conv_input_grad", raw, dy.pointer, w.pointer, dx.pointer,
                  blocks=blocks(s.groups * tiles(s.cg, s.n * s.h * s.w), 1))
 
 
 def _parts(s: Sizes) -> int:
-    """Blocks that share a tile of dw: it has few tiles, each the sum over all pixels."""
-    there, pixels = s.groups * tiles(s.og, s.cg * s.kh * s.kw), s.n * s.oh * s.ow
-    return max(1, min(256 // max(there, 1), pixels // 1024))
+    """Return the number of blocks for a tile of dw: there are few tiles, each a sum over all pixels."""
+    dw_tiles, pixels = s.groups * tiles(s.og, s.cg * s.kh * s.kw), s.n * s.oh * s.ow
+    return max(1, min(256 // max(dw_tiles, 1), pixels // 1024))
 
 
 def _weight_work(call: Call) -> int:

@@ -10,60 +10,62 @@ from flowedu.cuda.modules import TYPES
 from flowedu.cuda.view import View
 
 
-def _of_part(names: dict) -> tuple:
-    """What a part of a call is told (flowedu/ops/part.py): axis, the part's first element, the size of the whole axis."""
+def _pack_part(names: dict) -> tuple:
+    """Return the ints of a partial call (ops/part.py): axis, first element, size of the whole axis."""
     return (names["axis"], names["first"], names["size"]), ()
 
 
 def _part(call: Call, x: View) -> bytes:
-    """struct Part of view.h: the axis of x that is read. Without a part it is all there is."""
+    """Return struct Part of view.h: the axis of x that is read, or a part of a longer axis."""
     rows = x.shape[call.ints[0]]
     first, size = call.ints[1:] or (0, rows)
     return struct.pack("=3q", size, first, rows)
 
 
 @kernel("gather", file="gather.cu", types=ALL, moved=True)
-@kernel("gather_part", file="gather.cu", types=ALL, moved=True, pack=_of_part)
+@kernel("gather_part", file="gather.cu", types=ALL, moved=True, pack=_pack_part)
 def gather(call: Call) -> None:
-    """ints: [axis], of a part [axis, first, size]. params, indices -> y."""
+    """ints: [axis], or [axis, first, size] for a part. params, indices -> y."""
     params, index, y = call.args
     _, _, inner = extent(params.shape, call.ints[0])
-    call.each("gather", y.size, index.size, _part(call, params), inner, params.pointer, index.raw(), y.pointer, flag(),
-              n=y.size)
+    call.each("gather", y.size, index.size, _part(call, params), inner, params.pointer, index.raw(),
+              y.pointer, flag(), n=y.size)
 
 
 @kernel("gather_grad", file="scatter.cu", types=REALS)
-@kernel("gather_part_grad", file="scatter.cu", types=NUMBERS, pack=_of_part)
+@kernel("gather_part_grad", file="scatter.cu", types=NUMBERS, pack=_pack_part)
 def gather_grad(call: Call) -> None:
-    """ints: [axis], of a part [axis, first, size]. dy, indices -> dparams."""
+    """ints: [axis], or [axis, first, size] for a part. dy, indices -> dparams."""
     dy, index, dx = call.args
     _, _, inner = extent(dx.shape, call.ints[0])
     call.clear(dx.pointer, dx.size * dx.dtype.bytes)
-    call.each("gather_grad", dy.size, index.size, _part(call, dx), inner, dy.pointer, index.raw(), dx.pointer, flag(),
-              n=dy.size)
+    call.each("gather_grad", dy.size, index.size, _part(call, dx), inner, dy.pointer, index.raw(),
+              dx.pointer, flag(), n=dy.size)
 
 
 @kernel("dim_gather", file="gather.cu", types=ALL, moved=True)
-@kernel("dim_gather_part", file="gather.cu", types=ALL, moved=True, pack=_of_part)
+@kernel("dim_gather_part", file="gather.cu", types=ALL, moved=True, pack=_pack_part)
 def dim_gather(call: Call) -> None:
-    """ints: [axis], of a part [axis, first, size]. x, index -> y."""
+    """ints: [axis], or [axis, first, size] for a part. x, index -> y."""
     x, index, y = call.args
     _, n, inner = extent(index.shape, call.ints[0])
-    call.each("dim_gather", y.size, n, _part(call, x), inner, x.pointer, index.raw(), y.pointer, flag(), n=y.size)
+    call.each("dim_gather", y.size, n, _part(call, x), inner, x.pointer, index.raw(), y.pointer, flag(),
+              n=y.size)
 
 
 @kernel("dim_gather_grad", file="scatter.cu", types=NUMBERS)
-@kernel("dim_gather_part_grad", file="scatter.cu", types=NUMBERS, pack=_of_part)
+@kernel("dim_gather_part_grad", file="scatter.cu", types=NUMBERS, pack=_pack_part)
 def dim_gather_grad(call: Call) -> None:
-    """ints: [axis], of a part [axis, first, size]. dy, index -> dx."""
+    """ints: [axis], or [axis, first, size] for a part. dy, index -> dx."""
     dy, index, dx = call.args
     _, n, inner = extent(index.shape, call.ints[0])
     call.clear(dx.pointer, dx.size * dx.dtype.bytes)
-    call.each("dim_gather_grad", dy.size, n, _part(call, dx), inner, dy.pointer, index.raw(), dx.pointer, flag(), n=dy.size)
+    call.each("dim_gather_grad", dy.size, n, _part(call, dx), inner, dy.pointer, index.raw(), dx.pointer,
+              flag(), n=dy.size)
 
 
 def _runs(v: View, index: View) -> tuple[int, int, int, int]:
-    """Of an indexed array: (runs, length of one, rows of indices, numbers in each)."""
+    """Return (runs, length of a run, rows of indices, indices in a row) of an indexed array."""
     k = index.shape[-1]
     return math.prod(v.shape[:k]), math.prod(v.shape[k:]), math.prod(index.shape[:-1]), k
 
@@ -78,7 +80,7 @@ def gather_nd(call: Call) -> None:
 
 @kernel("scatter_nd", file="scatter.cu", types=NUMBERS)
 def scatter_nd(call: Call) -> None:
-    """updates, indices -> y."""
+    """Launch scatter_nd: updates, indices -> y."""
     x, index, y = call.args
     _, inner, _, k = _runs(y, index)
     call.clear(y.pointer, y.size * y.dtype.bytes)
@@ -100,6 +102,7 @@ def scatter_nd_update(call: Call) -> None:
 
 @kernel("one_hot", file="one_hot.cu", types=(2, 3, 4, 5, 9))
 def one_hot(call: Call) -> None:
-    """reals: [on, off]. The output's dtype is looked up here."""
+    """reals: [on, off]. The kernel is compiled for the output's dtype."""
     index, y = call.args
-    call.each("one_hot", y.size, y.shape[-1], *call.reals, index.raw(), y.pointer, n=y.size, t=TYPES[y.dtype.code])
+    call.each("one_hot", y.size, y.shape[-1], *call.reals, index.raw(), y.pointer, n=y.size,
+              t=TYPES[y.dtype.code])

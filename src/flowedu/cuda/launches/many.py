@@ -1,9 +1,12 @@
-"""Tables of launches over many arrays at once (_kernels/cuda/many.h); and the norm of many gradients, which has no record:
-it is what clip_grad_norm_ asks for."""
+"""Tables of launches over many arrays at once (_kernels/cuda/many.h), and the norm of many gradients.
+
+The norm has no record. clip_grad_norm_ calls it.
+"""
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 from flowedu.core.eager.dispatch import TensorBase, new_on_device
 from flowedu.cuda.launch import MOST_BLOCKS, REALS, Call, Launch
@@ -20,19 +23,20 @@ def pieces(n: int) -> int:
 
 
 class Table:
-    """struct Table with room for `most` rows, each of which is n, first and what `form` packs."""
+    """struct Table with up to `most` rows. A row has n, the first piece, and the values that `form` packs."""
 
     def __init__(self, form: str, most: int):
-        self.form, self.most, self.rows, self.pieces, self.longest = struct.Struct("=2q" + form), most, [], 0, 0
+        self.form, self.most, self.rows = struct.Struct("=2q" + form), most, []
+        self.pieces, self.longest = 0, 0
 
-    def add(self, n: int, *more: int | float) -> None:
+    def add(self, n: int, *fields: int | float) -> None:
         self.longest = max(self.longest, min(n, BLOCK))
-        self.rows.append(self.form.pack(n, self.pieces, *more))
+        self.rows.append(self.form.pack(n, self.pieces, *fields))
         self.pieces += pieces(n)
 
     @property
     def threads(self) -> int:
-        """Of a block, which goes through a piece: whole warps, eight elements to a thread."""
+        """Threads of a block, which processes one piece: full warps, with eight elements per thread."""
         return max(-(-self.longest // 256) * 32, 32)
 
     @property
@@ -45,14 +49,15 @@ class Table:
 
 
 def _norm(call: Call) -> None:
-    """xs -> y, a number."""
+    """Launch the norm of all values: xs -> y, 0-dim."""
     *xs, y = call.args
     at, table = call.work, Table("q", 128)
     for i, x in enumerate(xs):
         table.add(x.size, x.pointer)
         if table.full or i == len(xs) - 1:
             if table.pieces:
-                call.run("square_sums", table.raw(), at, blocks=min(table.pieces, MOST_BLOCKS), threads=table.threads)
+                call.run("square_sums", table.raw(), at, blocks=min(table.pieces, MOST_BLOCKS),
+                         threads=table.threads)
             at, table = at + 8 * table.pieces, Table("q", 128)
     call.run("root", (at - call.work) // 8, call.work, y.pointer, blocks=1)
 
@@ -61,9 +66,11 @@ NORM = {code: Launch("norm_of_many", code, _norm, "norms.cu", TYPES[code], WIDE[
                      lambda call: 8 * sum(pieces(x.size) for x in call.args[:-1])) for code in REALS}
 
 
-def norm(xs: Sequence[TensorBase]) -> TensorBase | None:
-    """The root of the sum of the squares of all numbers in these tensors, 0-dim and without history; None: they are not all
-    of one real type, on one GPU, row by row."""
+def norm(xs: Sequence[TensorBase]) -> Any:
+    """Return the root of the sum of squares of all elements of the tensors, 0-dim and without history.
+
+    The result is None unless the tensors have one real dtype, are on one GPU, and are row-major.
+    """
     place, kind = xs[0]._device, xs[0].dtype
     if not place or kind.code not in NORM or not all(
             x._device == place and x.dtype is kind and x._is_row_major() for x in xs):

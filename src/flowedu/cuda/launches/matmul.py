@@ -9,8 +9,8 @@ from flowedu.cuda.machine import machine
 from flowedu.cuda.view import View
 from flowedu.cuda.walk import joined, packed
 
-TILE = 64                                                            # of product.h
-LARGE = 128                                                          # of tile.h
+TILE = 64                                                            # side of a tile in product.h
+LARGE = 128                                                          # side of a tile in tile.h
 
 
 def tiles(rows: int, cols: int, side: int = TILE) -> int:
@@ -18,36 +18,36 @@ def tiles(rows: int, cols: int, side: int = TILE) -> int:
 
 
 def _processors() -> int:
-    """Blocks that keep the device busy. Fewer large tiles than that: small ones are more."""
+    """Return the number of blocks that occupy the device. With fewer large tiles, small ones are used."""
     return machine().limits()["MULTIPROCESSOR_COUNT"]
 
 
 def _matrix(v: View, transposed: int) -> tuple[int, int, int, int]:
-    """(rows, columns, step of rows, step of columns)"""
+    """Return (rows, columns, stride of rows, stride of columns)."""
     (rows, cols), (down, right) = v.shape[-2:], v.strides[-2:]
     return (cols, rows, right, down) if transposed else (rows, cols, down, right)
 
 
 def _batches(v: View, y: View) -> list[int]:
-    """Strides over y's batch axes; v's are y's last ones, or broadcast."""
-    own = [s if n != 1 else 0 for n, s in zip(v.shape[:-2], v.strides[:-2])]
-    return [0] * (y.ndim - v.ndim) + own
+    """Return the strides of v over y's batch axes. Its own are the last of these, or broadcast."""
+    strides = [s if n != 1 else 0 for n, s in zip(v.shape[:-2], v.strides[:-2])]
+    return [0] * (y.ndim - v.ndim) + strides
 
 
 @kernel("matmul_packed_bias", "matmul_packed_residual", file="matmul.cu")
 def matmul_and_terms(call: Call) -> None:
-    """args: x, w, a bias, perhaps a residual, y."""
+    """args: x, w, a bias, an optional residual, y."""
     *_, y = call.args
     bias, *residual = call.args[2:-1]
     matmul(call)
     if y.size:
-        call.run("add_terms", y.size, bias.size, bias.pointer, residual[0].pointer if residual else 0, y.pointer,
-                 blocks=blocks(y.size))
+        call.run("add_terms", y.size, bias.size, bias.pointer, residual[0].pointer if residual else 0,
+                 y.pointer, blocks=blocks(y.size))
 
 
 @kernel("matmul", "matmul_packed", file="matmul.cu")
 def matmul(call: Call) -> None:
-    """ints: [transpose_a, transpose_b]. Of more args than a, b, y the others are not looked at."""
+    """ints: [transpose_a, transpose_b]. Other args than a, b, and y are ignored."""
     a, b, *_, y = call.args
     if y.size == 0:
         return
@@ -55,12 +55,14 @@ def matmul(call: Call) -> None:
     batches = math.prod(y.shape[:-2])
     if batches > 1 and not any(_batches(b, y)) and a_steps[0] * rows == a.strides[-3] and y.ndim == 3:
         rows, batches = rows * batches, 1                            # (n, m, k) x (k, n): one tall product
-    shape, strides = joined(y.shape[:-2], [_batches(a, y), _batches(b, y)]) if batches > 1 else ([1], [[0], [0]])
+    shape, strides = (joined(y.shape[:-2], [_batches(a, y), _batches(b, y)]) if batches > 1
+                      else ([1], [[0], [0]]))
     size = batches, packed(shape, strides), rows, cols, depth
     if blas.chosen == "cublas" and len(shape) == 1:
-        found = blas.product(a, b, y, (rows, depth, cols), (*a_steps, *b_steps), batches, (strides[0][0], strides[1][0]))
-        if found is not None:
-            call.other(blas.gemm, *found)
+        product = blas.product(a, b, y, (rows, depth, cols), (*a_steps, *b_steps), batches,
+                               (strides[0][0], strides[1][0]))
+        if product is not None:
+            call.other(blas.gemm, *product)
             return
     large = batches * tiles(rows, cols, LARGE)
     fits = call.row.t == "float" and min(rows, cols) >= LARGE and 1 in a_steps and 1 in b_steps
@@ -71,15 +73,19 @@ def matmul(call: Call) -> None:
                  blocks=blocks(large, 1), file="matmul_tiles.cu")
     else:
         by_tf32 = blas.tf32 and call.row.code == 0
-        call.run("matmul_tf32" if by_tf32 else "matmul", *size, a.pointer, *a_steps, b.pointer, *b_steps, y.pointer,
+        call.run("matmul_tf32" if by_tf32 else "matmul", *size, a.pointer, *a_steps, b.pointer, *b_steps,
+                 y.pointer,
                  blocks=blocks(batches * tiles(rows, cols), 1), file="matmul_tf32.cu" if by_tf32 else "")
 
 
 @kernel("matmul_update", file="matmul.cu")
 def matmul_update(call: Call) -> None:
-    """w -= lr * scale * (a b): args a, b, lr, w."""
+    """Subtract lr * scale * (a b) from w.
+
+    Arguments: a, b, lr, w. ints: [transpose_a, transpose_b]; reals: [scale].
+    """
     a, b, lr, w = call.args
     (rows, depth, *a_steps), (_, cols, *b_steps) = _matrix(a, call.ints[0]), _matrix(b, call.ints[1])
     if w.size:
-        call.run("matmul_update", rows, cols, depth, a.pointer, *a_steps, b.pointer, *b_steps, lr.pointer, call.reals[0],
-                 w.pointer, blocks=blocks(tiles(rows, cols), 1))
+        call.run("matmul_update", rows, cols, depth, a.pointer, *a_steps, b.pointer, *b_steps, lr.pointer,
+                 call.reals[0], w.pointer, blocks=blocks(tiles(rows, cols), 1))

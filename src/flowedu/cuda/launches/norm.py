@@ -8,18 +8,18 @@ from flowedu.cuda.launch import Call, blocks, kernel
 from flowedu.cuda.launches.reduce import extent, row_threads
 from flowedu.cuda.view import View
 
-COLUMNS = (32, 8, 1)                   # threads: channels side by side, and those that share one
+COLUMNS = (32, 8, 1)                   # threads: adjacent channels, and threads that share one
 
 
 def _norm(call: Call, x: View) -> tuple[int, int, bytes]:
-    """(channels, elements behind one, struct Norm). ints: [axis]; reals: [epsilon, low, high] or [epsilon]."""
+    """Return (channels, inner size, struct Norm). ints: [axis]; reals: [epsilon, low, high] or [epsilon]."""
     outer, channels, inner = extent(x.shape, call.ints[0])
     low, high = call.reals[1:3] if len(call.reals) > 1 else (-math.inf, math.inf)
     return channels, inner, struct.pack("=3q3d", outer, channels, inner, call.reals[0], low, high)
 
 
 def _by_channel(call: Call, name: str, channels: int, inner: int, *arguments) -> None:
-    """Queue a kernel that adds up over each channel."""
+    """Queue a kernel that computes sums over each channel."""
     if inner == 1:
         call.run(f"{name}_columns", *arguments, blocks=-(-channels // 32), threads=COLUMNS)
     else:
@@ -45,14 +45,15 @@ def batch_norm_infer(call: Call) -> None:
 @kernel("batch_norm_grad", "batch_norm_clip_grad", file="batch_norm.cu",
         work=lambda call: 16 * call.args[2].size)
 def batch_norm_grad(call: Call) -> None:
-    """dy, x, gamma, (with clipping beta,) mean, var -> dx, dgamma, dbeta."""
+    """dy, x, gamma, beta (only with clipping), mean, var -> dx, dgamma, dbeta."""
     clip = call.name == "batch_norm_clip_grad"
-    dy, x, gamma, beta, mean, var, dx, dgamma, dbeta = call.args if clip else (*call.args[:3], call.args[2], *call.args[3:])
+    dy, x, gamma, beta, mean, var, dx, dgamma, dbeta = (call.args if clip else (*call.args[:3], call.args[2],
+                                                                                *call.args[3:]))
     channels, inner, raw = _norm(call, x)
     if channels:
-        given = (raw, int(clip), *[v.pointer for v in (dy, x, gamma, beta, mean, var)])
-        _by_channel(call, "sums", channels, inner, *given, dgamma.pointer, dbeta.pointer, call.work)
-        call.each("norm_grad", *given, call.work, dx.pointer, n=x.size)
+        arguments = (raw, int(clip), *[v.pointer for v in (dy, x, gamma, beta, mean, var)])
+        _by_channel(call, "sums", channels, inner, *arguments, dgamma.pointer, dbeta.pointer, call.work)
+        call.each("norm_grad", *arguments, call.work, dx.pointer, n=x.size)
 
 
 def _rows(x: View, begin: int) -> tuple[int, int]:
@@ -64,8 +65,8 @@ def layer_norm(call: Call) -> None:
     """ints: [begin_norm_axis]; reals: [epsilon]. x, gamma, beta -> y, mean, inv_std."""
     rows, n = _rows(call.args[0], call.ints[0])
     if rows:
-        call.run("layer_norm", rows, n, call.reals[0], *[v.pointer for v in call.args], blocks=blocks(rows, 1),
-                 threads=row_threads(n))
+        call.run("layer_norm", rows, n, call.reals[0], *[v.pointer for v in call.args],
+                 blocks=blocks(rows, 1), threads=row_threads(n))
 
 
 @kernel("layer_norm_grad", file="layer_norm.cu")

@@ -1,4 +1,4 @@
-"""Launches of running results along an axis, and of sorting."""
+"""Launches of cumulative ops along an axis, and of sorting."""
 from __future__ import annotations
 
 from flowedu.cuda.launch import NUMBERS, Call, blocks, kernel
@@ -16,7 +16,8 @@ def cumsum(call: Call) -> None:
         call.run("cumsum_rows", outer, n, call.ints[1], x.pointer, y.pointer, blocks=blocks(outer, 1),
                  threads=row_threads(n))
     else:
-        call.each("cumsum_columns", outer, n, inner, call.ints[1], x.pointer, y.pointer, n=outer * inner, threads=128)
+        call.each("cumsum_columns", outer, n, inner, call.ints[1], x.pointer, y.pointer, n=outer * inner,
+                  threads=128)
 
 
 @kernel("linear_scan", file="scan.cu", types=NUMBERS)
@@ -25,20 +26,20 @@ def linear_scan(call: Call) -> None:
     a, b, h = call.args
     outer, n, inner = extent(a.shape, call.ints[0])
     if a.size:
-        call.each("linear_scan", outer, n, inner, call.ints[1], a.pointer, b.pointer, h.pointer, n=outer * inner,
-                  threads=128)
+        call.each("linear_scan", outer, n, inner, call.ints[1], a.pointer, b.pointer, h.pointer,
+                  n=outer * inner, threads=128)
 
 
-def _sorted(call: Call, down: int) -> int:
-    """Queue the sort of all rows; returns where the positions are: in one of two halves of the scratch."""
+def _sort(call: Call, down: int) -> int:
+    """Queue the sort of all rows. Returns the address of the positions, in one half of the scratch."""
     x = call.args[0]
     total, n, width = x.size, x.shape[-1], 1
-    here, there = call.work, call.work + 4 * total
-    call.each("sort_start", total, n, here, n=total)
+    source, target = call.work, call.work + 4 * total
+    call.each("sort_start", total, n, source, n=total)
     while width < n:
-        call.each("sort_merge", total, n, width, down, x.pointer, here, there, n=total)
-        here, there, width = there, here, 2 * width
-    return here
+        call.each("sort_merge", total, n, width, down, x.pointer, source, target, n=total)
+        source, target, width = target, source, 2 * width
+    return source
 
 
 def _work(call: Call) -> int:
@@ -50,11 +51,12 @@ def argsort(call: Call) -> None:
     """ints: [descending]."""
     x, y = call.args
     if x.size:
-        call.each("sort_take", y.size, x.shape[-1], x.shape[-1], _sorted(call, call.ints[0]), y.pointer, n=y.size)
+        call.each("sort_take", y.size, x.shape[-1], x.shape[-1], _sort(call, call.ints[0]), y.pointer,
+                  n=y.size)
 
 
 @kernel("top_k", file="sort.cu", types=NUMBERS, work=_work)
 def top_k(call: Call) -> None:
     x, y = call.args
     if y.size:
-        call.each("sort_take", y.size, x.shape[-1], y.shape[-1], _sorted(call, 1), y.pointer, n=y.size)
+        call.each("sort_take", y.size, x.shape[-1], y.shape[-1], _sort(call, 1), y.pointer, n=y.size)

@@ -39,7 +39,8 @@ def mask_like(call: Call) -> None:
 def randint(call: Call) -> None:
     """ints: [seed, draw, low, high]."""
     y, (seed, draw, low, high) = call.args[-1], call.ints
-    call.each("random_randint", y.size, seed, draw, low, high - low, y.pointer, n=y.size, file="random.cu", t="float")
+    call.each("random_randint", y.size, seed, draw, low, high - low, y.pointer, n=y.size, file="random.cu",
+              t="float")
 
 
 @kernel("dropout", file="random.cu")

@@ -6,16 +6,20 @@ import math
 from flowedu.cuda.launch import NUMBERS, Call, blocks, kernel
 from flowedu.cuda.walk import joined, packed
 
-FEW, LONG = 64, 8192                   # blocks that leave a device idle; elements that are worth a block of their own
+FEW, LONG = 64, 8192                   # fewer blocks leave a device idle; longer sums are split among blocks
 
 
 def extent(shape, axis: int) -> tuple[int, int, int]:
-    """An array seen along an axis: (outer, n, inner)."""
+    """Return (outer, n, inner): the number of elements before, along, and after an axis."""
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:])
 
 
 def _plan(call: Call):
-    """(outputs, elements of each, kept axes, folded axes, whether columns lie side by side, parts)"""
+    """Return (outputs, elements of each, kept axes, folded axes, columns, units, parts).
+
+    columns: True if adjacent outputs are adjacent in x; a unit is an output, or 32 columns; a unit is split
+        into parts.
+    """
     x, y = call.args
     kept = [d for d in range(x.ndim) if not call.ints[d] and x.shape[d] != 1]
     folded = [d for d in range(x.ndim) if call.ints[d] and x.shape[d] != 1]
@@ -29,7 +33,9 @@ def _plan(call: Call):
 
 def _work(call: Call) -> int:
     _, _, _, _, columns, units, parts = _plan(call)
-    return 8 * units * parts * (32 if columns else 1) + 4 * units if parts > 1 else 0
+    if parts <= 1:
+        return 0
+    return 8 * units * parts * (32 if columns else 1) + 4 * units
 
 
 @kernel("sum", "prod", "max", "min", file="reduce.cu", types=NUMBERS, work=_work)
@@ -44,12 +50,14 @@ def reduce(call: Call) -> None:
     arrived = call.work + 8 * units * parts * (32 if columns else 1)
     if parts > 1:
         call.clear(arrived, 4 * units)
-    call.run(f"{call.name}_{'columns' if columns else 'rows'}", outs, n, kept, folded, parts, x.pointer, y.pointer,
-             call.work, arrived, blocks=blocks(units * parts, 1), threads=(32, 8, 1) if columns else row_threads(n))
+    call.run(f"{call.name}_{'columns' if columns else 'rows'}", outs, n, kept, folded, parts, x.pointer,
+             y.pointer,
+             call.work, arrived, blocks=blocks(units * parts, 1), threads=(32, 8, 1) if columns
+             else row_threads(n))
 
 
 def row_threads(n: int) -> int:
-    """Threads of a block that goes through n elements: whole warps."""
+    """Return the threads of a block that processes n elements: full warps."""
     return min(max(32, -(-n // 128) * 32), 256)
 
 
@@ -59,4 +67,5 @@ def argmax(call: Call) -> None:
     x, y = call.args
     outer, n, inner = extent(x.shape, call.ints[0])
     if y.size:
-        call.run("argmax", outer, n, inner, x.pointer, y.pointer, blocks=blocks(y.size, 1), threads=row_threads(n))
+        call.run("argmax", outer, n, inner, x.pointer, y.pointer, blocks=blocks(y.size, 1),
+                 threads=row_threads(n))

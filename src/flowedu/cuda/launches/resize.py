@@ -8,7 +8,7 @@ from flowedu.cuda.view import View
 
 
 def _taps(call: Call, x: View, y: View) -> bytes:
-    """struct Taps of resize.cu. ints: interpolate, then places; reals: shares."""
+    """Return struct Taps of resize.cu. ints: interpolate, then positions; reals: weights."""
     return struct.pack("=8q", x.shape[0] * x.shape[1], *x.shape[2:], *y.shape[2:], call.ints[0],
                        kept(tuple(call.ints[1:]), "q"), kept(tuple(call.reals), "d"))
 
@@ -27,7 +27,7 @@ def resize2d_grad(call: Call) -> None:
 
 
 def _batch(call: Call, x: View, labels: View, steps: View, counts: View) -> bytes:
-    """struct Batch of ctc.cu. ints: [blank, zero_infinity]."""
+    """Return struct Batch of ctc.cu. ints: [blank, zero_infinity]."""
     return b"".join([struct.pack("=6q", *x.shape, labels.shape[1], call.ints[0], 2 * labels.shape[1] + 1),
                      labels.raw(), steps.raw(), counts.raw()])
 
@@ -39,17 +39,17 @@ def _rows(x: View, labels: View, rows: int) -> int:
 @kernel("ctc_loss", file="ctc.cu", work=lambda call: _rows(*call.args[:2], 2))
 def ctc_loss(call: Call) -> None:
     """log_probs, targets, input_lengths, target_lengths -> loss."""
-    *given, y = call.args
+    *inputs, y = call.args
     if y.size:
-        call.run("ctc_loss", _batch(call, *given), call.ints[1], given[0].pointer, y.pointer, call.work, flag(),
-                 blocks=blocks(y.size, 1), threads=64)
+        call.run("ctc_loss", _batch(call, *inputs), call.ints[1], inputs[0].pointer, y.pointer,
+                 call.work, flag(), blocks=blocks(y.size, 1), threads=64)
 
 
 @kernel("ctc_loss_grad", file="ctc.cu", work=lambda call: _rows(*call.args[1:3], call.args[1].shape[0] + 3))
 def ctc_loss_grad(call: Call) -> None:
-    """dloss, and the inputs of ctc_loss -> dlog_probs."""
-    dloss, *given, dx = call.args
+    """dloss, then the inputs of ctc_loss -> dlog_probs."""
+    dloss, *inputs, dx = call.args
     call.clear(dx.pointer, dx.size * dx.dtype.bytes)
     if dloss.size:
-        call.run("ctc_loss_grad", _batch(call, *given), dloss.pointer, given[0].pointer, dx.pointer, call.work, flag(),
-                 blocks=blocks(dloss.size, 1), threads=64)
+        call.run("ctc_loss_grad", _batch(call, *inputs), dloss.pointer, inputs[0].pointer, dx.pointer,
+                 call.work, flag(), blocks=blocks(dloss.size, 1), threads=64)

@@ -1,4 +1,4 @@
-"""Launches of softmax, log_softmax, the masked one, and of cross entropy."""
+"""Launches of softmax, log_softmax, masked_softmax, and cross entropy."""
 from __future__ import annotations
 
 import math
@@ -7,7 +7,7 @@ from flowedu.cuda.launch import Call, blocks, flag, kernel
 from flowedu.cuda.launches.reduce import extent, row_threads
 from flowedu.cuda.walk import joined, packed, spread
 
-SHORT = 1024                           # of softmax.cu: elements of a row that a warp keeps in registers
+SHORT = 1024                           # longest row that a warp keeps in registers (softmax.cu)
 
 
 @kernel("softmax", "log_softmax", "softmax_grad", "log_softmax_grad", file="softmax.cu")
@@ -27,7 +27,7 @@ def softmax(call: Call) -> None:
 
 @kernel("masked_softmax", "masked_softmax_grad", file="masked_softmax.cu")
 def masked_softmax(call: Call) -> None:
-    """x, mask -> y, or dy, y, mask -> dx. reals: [scale, fill], of the gradient [scale]."""
+    """x, mask -> y, or dy, y, mask -> dx. reals: [scale, fill], or [scale] for the gradient."""
     *xs, mask, y = call.args
     if y.size == 0:
         return
@@ -39,21 +39,21 @@ def masked_softmax(call: Call) -> None:
 
 @kernel("sparse_softmax_cross_entropy", file="cross_entropy.cu")
 def sparse(call: Call) -> None:
-    """ints: [the label that is ignored]. labels, logits -> loss, prob."""
+    """ints: [ignored label]. labels, logits -> loss, prob."""
     labels, x, loss, prob = call.args
     n = x.shape[-1]
     if loss.size:
-        call.run(call.name, loss.size, n, labels.raw(), call.ints[0], x.pointer, loss.pointer, prob.pointer, flag(),
-                 blocks=blocks(loss.size, 1), threads=row_threads(n))
+        call.run(call.name, loss.size, n, labels.raw(), call.ints[0], x.pointer, loss.pointer, prob.pointer,
+                 flag(), blocks=blocks(loss.size, 1), threads=row_threads(n))
 
 
 @kernel("sparse_softmax_cross_entropy_grad", file="cross_entropy.cu")
 def sparse_grad(call: Call) -> None:
-    """ints: [the label that is ignored]. dloss, labels, prob -> dlogits."""
+    """ints: [ignored label]. dloss, labels, prob -> dlogits."""
     dloss, labels, prob, dx = call.args
     n = prob.shape[-1]
-    call.each(call.name, math.prod(prob.shape[:-1]), n, dloss.pointer, labels.raw(), call.ints[0], prob.pointer, dx.pointer,
-              flag(),
+    call.each(call.name, math.prod(prob.shape[:-1]), n, dloss.pointer, labels.raw(), call.ints[0],
+              prob.pointer, dx.pointer, flag(),
               n=dx.size)
 
 
@@ -63,6 +63,7 @@ def distribution(call: Call) -> None:
     labels, x, loss, prob = call.args
     n = x.shape[-1]
     if loss.size:
-        call.run(call.name, loss.size, n, labels.pointer, x.pointer, loss.pointer, prob.pointer, blocks=blocks(loss.size,
-                                                                                                               1),
+        call.run(call.name, loss.size, n, labels.pointer, x.pointer, loss.pointer, prob.pointer,
+                 blocks=blocks(loss.size,
+                               1),
                  threads=row_threads(n))

@@ -18,13 +18,17 @@ from flowedu.cuda.view import View
 from flowedu.cuda.walk import packed
 from flowedu.errors import UnsupportedError
 
-ROWS = 32                                                            # of update.cu
+ROWS = 32                                                            # rows of a Table in update.cu
 _SETTINGS = struct.Struct("=4dq")                                    # struct Settings
 _NO_WALK = packed((), [()] * 5)
 
 
 class Rule(NamedTuple):
-    """A row. single: how many members, the last ones, are one number for each parameter; the others name functions."""
+    """Row of the header's table.
+
+    single: number of members, the last ones, that have one element for each parameter. loop, begin, each,
+    norms, and end name device functions.
+    """
     members: int
     loop: str
     single: int = 0
@@ -35,19 +39,19 @@ class Rule(NamedTuple):
 
 
 def _rules() -> dict[str, Rule]:
-    found = {}
-    for name, members, loop, more in re.findall(r"^ +X\((\w+), (\d+), (\w+)((?:, \.\w+ = \w+)*)\)",
-                                                text("update_adaptive.h"), re.M):
-        fields = dict(re.findall(r"\.(\w+) = (\w+)", more))
-        found[name] = Rule(int(members), loop, int(fields.pop("single", 0)), **fields)
-    return found
+    rules = {}
+    for name, members, loop, options in re.findall(r"^ +X\((\w+), (\d+), (\w+)((?:, \.\w+ = \w+)*)\)",
+                                                   text("update_adaptive.h"), re.M):
+        fields = dict(re.findall(r"\.(\w+) = (\w+)", options))
+        rules[name] = Rule(int(members), loop, int(fields.pop("single", 0)), **fields)
+    return rules
 
 
 RULES = _rules()
 
 
 def source(code: int) -> str:
-    """All rules for parameters of one element type."""
+    """Return the source of all rules, for parameters of one element type."""
     lines = []
     for name, r in RULES.items():
         lines.append(f"RULE({name}, {r.loop}, {r.begin}, {r.each}, {str(bool(r.norms)).lower()})")
@@ -77,16 +81,18 @@ def _table() -> Table:
 
 
 def _add(table: Table, arrays: Sequence[View], numbers: Sequence[View], decays: Sequence[float]) -> None:
-    """A struct Row: what changes, the two numbers that may follow, and the parameter's decays."""
+    """Add a struct Row: the arrays that change, up to two 0-dim arrays, and the parameter's decays."""
     pointers = [v.pointer for v in arrays] + [0] * (5 - len(arrays)) + [v.pointer for v in numbers]
     table.add(arrays[0].size, *pointers, *[0] * (7 - len(pointers)), *decays)
 
 
 @kernel(*RULES, work=_work)
 def update(call: Call) -> None:
-    """lr, step, then the members of each parameter. ints: [flag]; reals: scale, three numbers, then weight decay, l1 and l2
-    of each parameter."""
-    rule, tables = RULES[call.name], {}                              # {dtype code: one that has room}
+    """args: lr, step, then the members of each parameter.
+
+    ints: [flag]; reals: scale, three numbers, then weight decay, l1 and l2 of each parameter.
+    """
+    rule, tables = RULES[call.name], {}                              # {dtype code: table that is not full}
     for k, group in enumerate(_groups(call)):
         code, arrays = group[0].dtype.code, group[:rule.members - rule.single]
         if group[0].dtype not in FLOATS:
@@ -107,13 +113,14 @@ def update(call: Call) -> None:
 
 
 def _queue(call: Call, rule: Rule, code: int, table: Table, walk: bytes = _NO_WALK) -> None:
-    """The kernels of a table. walk: how its one parameter lies, if not side by side."""
+    """Queue the kernels of a table. walk: the layout of its only parameter, if that is not contiguous."""
     lr, step = call.args[:2]
-    given = (table.raw(), int(walk is _NO_WALK), walk, lr.raw(), step.pointer,
-             _SETTINGS.pack(*call.reals[:4], call.ints[0]), call.work)
+    arguments = (table.raw(), int(walk is _NO_WALK), walk, lr.raw(), step.pointer,
+                 _SETTINGS.pack(*call.reals[:4], call.ints[0]), call.work)
     where, name = _module(code), call.name
     if table.pieces:
         for function in [f"{name}_norms", name] if rule.norms else [name]:
-            call.run_of(where, function, *given, blocks=min(table.pieces, MOST_BLOCKS), threads=table.threads)
+            call.run_of(where, function, *arguments, blocks=min(table.pieces, MOST_BLOCKS),
+                        threads=table.threads)
     if rule.end:
-        call.run_of(where, f"{name}_end", *given, blocks=1, threads=32)
+        call.run_of(where, f"{name}_end", *arguments, blocks=1, threads=32)

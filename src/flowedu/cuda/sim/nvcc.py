@@ -1,4 +1,4 @@
-"""What PyCUDA calls in nvcc's place: `nvcc --cubin -I... kernel.cu` writes kernel.cubin, a module for the simulator."""
+"""Replacement of nvcc for PyCUDA: `nvcc --cubin -I... kernel.cu` writes kernel.cubin, for the simulator."""
 from __future__ import annotations
 
 import subprocess
@@ -11,17 +11,17 @@ TAKES_A_VALUE = ("-I", "-D", "-U", "-isystem", "-include")
 
 
 def kept(arguments: list[str]) -> tuple[str, ...]:
-    """The options that g++ knows, too: folders and macros."""
-    found, value = [], False
+    """Return the options that g++ supports: folders and macros."""
+    options, value = [], False
     for a in arguments:
         if value or a.startswith(TAKES_A_VALUE):
-            found.append(a)
+            options.append(a)
         value = not value and a in TAKES_A_VALUE
-    return tuple(found)
+    return tuple(options)
 
 
 def main(arguments: list[str]) -> int:
-    """Returns the exit status."""
+    """Compile a file, and return the exit status."""
     checked = "--checked" in arguments or compiler.wants_checks()
     if "--version" in arguments:
         print(f"nvcc: flowedu's CUDA simulator {compiler.identity()} {'checked' if checked else 'plain'}")
@@ -32,8 +32,10 @@ def main(arguments: list[str]) -> int:
         return 2
     options = kept(arguments)
     if "--preprocess" in arguments or "-E" in arguments:
-        return subprocess.call([*compiler.gxx(), "-E", "-P", "-w", *compiler.BEFORE, *options, "-x", "c++", files[0]])
-    out = arguments[arguments.index("-o") + 1] if "-o" in arguments else str(Path(files[0]).with_suffix(".cubin"))
+        return subprocess.call([*compiler.gxx(), "-E", "-P", "-w", *compiler.BEFORE, *options, "-x", "c++",
+                                files[0]])
+    out = (arguments[arguments.index("-o") + 1] if "-o" in arguments
+           else str(Path(files[0]).with_suffix(".cubin")))
     try:
         data = compiler.compiled(Path(files[0]).read_text(encoding="utf-8"), checked=checked, options=options)
     except compiler.CompileError as e:

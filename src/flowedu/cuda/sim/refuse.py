@@ -8,11 +8,12 @@ from pathlib import Path
 _ASSEMBLY = re.compile(r"\b(?:asm|__asm|__asm__)\b")
 _NOT_CODE = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _MARKER = re.compile(r'#\s*(?:line\s+)?(\d+)\s+"([^"]*)"((?:\s+\d)*)')
-# What kernels may call beside the simulator: CUDA's own list of C functions, and what g++ itself puts into code.
-_MATH = ("acos asin atan cos sin tan acosh asinh atanh cosh sinh tanh atan2 cbrt ceil copysign erf erfc exp exp10 exp2 "
-         "expm1 fabs fdim floor fma fmax fmin fmod frexp hypot ilogb isinf isnan finite j0 j1 jn ldexp lgamma llrint "
-         "llround log log10 log1p log2 logb lrint lround modf nan nearbyint nextafter pow remainder remquo rint round "
-         "roundeven scalbln scalbn sincos sinpi cospi sqrt tgamma trunc y0 y1 yn").split()
+# Functions that kernels may call: the simulator's, CUDA's list of C functions, and those that g++ inserts.
+_MATH = ("acos asin atan cos sin tan acosh asinh atanh cosh sinh tanh atan2 cbrt ceil copysign erf erfc exp "
+         "exp10 exp2 expm1 fabs fdim floor fma fmax fmin fmod frexp hypot ilogb isinf isnan finite j0 j1 jn "
+         "ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nan nearbyint nextafter "
+         "pow remainder remquo rint round roundeven scalbln scalbn sincos sinpi cospi sqrt tgamma trunc y0 "
+         "y1 yn").split()
 _ALLOWED = re.compile(
     rf"(?:__)?(?:{'|'.join(_MATH)})[fl]?(?:_r|_finite)?|_ZGV\w+|cudasim\w*|_ZN?K?7cudasim\w*|(?:__wrap_)?mem(?:cpy|set|move|cmp)"
     r"|str(?:cpy|len|cmp)|abs|labs|llabs|div|printf|puts|putchar|fwrite|stdout|malloc|calloc|free|_Zn[wa]m|_Zd[la]Pvm?"
@@ -21,7 +22,7 @@ _ALLOWED = re.compile(
 
 
 def find_assembly(lines: str) -> str | None:
-    """The error of the first line of the user's with inline assembly; headers of the system are left out."""
+    """Return the error of the user's first line with inline assembly, or None; system headers are skipped."""
     code = _NOT_CODE.sub(lambda m: '""' + "\n" * m[0].count("\n"), _keep_markers(lines))
     name, number, system = "kernel.cu", 0, False
     for line in code.split("\n"):
@@ -29,15 +30,15 @@ def find_assembly(lines: str) -> str | None:
             number, name, system = int(marker[1]) - 1, marker[2], "3" in marker[3]
             continue
         number += 1
-        if not system and (found := _ASSEMBLY.search(line)):
-            return (f"{name}:{number}:{found.start() + 1}: error: the simulator runs no assembly of a GPU\n"
-                    f"{number:5} | {line}\n      | {' ' * found.start()}^~~\n"
+        if not system and (match := _ASSEMBLY.search(line)):
+            return (f"{name}:{number}:{match.start() + 1}: error: the simulator runs no assembly of a GPU\n"
+                    f"{number:5} | {line}\n      | {' ' * match.start()}^~~\n"
                     "note: put it between #ifndef __CUDASIM__ and #endif, and plain CUDA C beside it\n")
     return None
 
 
 def _keep_markers(lines: str) -> str:
-    """The source with `# 7 "file" 3` as `@7@file@3@`, which is no string."""
+    """Return the source with `# 7 "file" 3` replaced by `@7@file@3@`, which contains no string."""
     def mark(m: re.Match) -> str:
         return f"@{m[1]}@{m[2]}@{m[3].replace(' ', '')}@"
 
@@ -45,18 +46,19 @@ def _keep_markers(lines: str) -> str:
 
 
 def find_host_call(made: Path, source: str) -> str | None:
-    """The error of a compiled kernel that calls what is neither the simulator's nor CUDA's.
+    """Return the error of a kernel that calls a function of neither the simulator nor CUDA, or None.
 
     Args:
-        made: the shared object; what it asks other libraries for shows what it calls.
-        source: the user's own lines, in which the call is looked for.
+        made: the shared object of the kernel. Its undefined symbols are the functions that it calls.
+        source: the user's lines, which are searched for the call.
     """
     listed = subprocess.run(["nm", "-D", "-u", str(made)], capture_output=True, encoding="utf-8").stdout
     names = [line.split()[-1].partition("@")[0] for line in listed.splitlines() if line.strip()]
     for name in names:
         if not _ALLOWED.fullmatch(name):
             plain = re.sub(r"\(.*|.*::|^__isoc\d+_", "", _demangle(name))
-            return (f'{_place(plain, source)}error: calling a __host__ function("{plain}") from a __global__ or '
+            return (f'{_place(plain, source)}error: calling a __host__ function("{plain}") from a '
+                    f'__global__ or '
                     "__device__ function is not allowed\n")
     return None
 
@@ -68,10 +70,10 @@ def _demangle(name: str) -> str:
 
 
 def _place(name: str, source: str) -> str:
-    """`kernel.cu:3:5: ` of the first call of `name`."""
+    """Return the position of the first call of `name`, as `kernel.cu:3:5: `."""
     code = _NOT_CODE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), source)
-    found = re.search(rf"\b{re.escape(name)}\s*\(", code)
-    if not found:
+    call = re.search(rf"\b{re.escape(name)}\s*\(", code)
+    if not call:
         return "kernel.cu:1:1: "
-    line = code.count("\n", 0, found.start()) + 1
-    return f"kernel.cu:{line}:{found.start() - code.rfind(chr(10), 0, found.start())}: "
+    line = code.count("\n", 0, call.start()) + 1
+    return f"kernel.cu:{line}:{call.start() - code.rfind(chr(10), 0, call.start())}: "

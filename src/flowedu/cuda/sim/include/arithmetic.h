@@ -1,4 +1,4 @@
-// Functions of numbers that CUDA has and the C library has not. The fast ones (__expf) are here as exact as the others.
+// CUDA's math functions that the C library lacks. The fast ones (__expf) are as exact as the others.
 #pragma once
 
 template <class T> inline T __ldg(const T* p) { return *p; }
@@ -61,7 +61,7 @@ inline float __frsqrt_rn(float x) { return rsqrtf(x); }
 inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 
-// Never joined to one fused operation: that is what these are for.
+// The compiler must not fuse these operations.
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off")
 inline __attribute__((noinline)) float __fadd_rn(float a, float b) { return a + b; }
@@ -87,7 +87,7 @@ inline float __uint_as_float(unsigned v) { return cudasim_bits<float>(v); }
 inline long long __double_as_longlong(double v) { return cudasim_bits<long long>(v); }
 inline double __longlong_as_double(long long v) { return cudasim_bits<double>(v); }
 
-// A GPU's conversions stop at the ends of the range; in C they are undefined there.
+// A GPU's conversions saturate. In C, values out of range are undefined.
 template <class T> inline T cudasim_clamped(double v) {
     constexpr double low = T(-1) < T(0) ? -(double)(1ull << (8 * sizeof(T) - 1)) : 0.0;
     constexpr double high = (T(-1) < T(0) ? 1.0 : 2.0) * (double)(1ull << (8 * sizeof(T) - 1));

@@ -1,9 +1,9 @@
-// Atomic operations. Only one thread runs at a time, so each is a read and a write with nothing between.
+// Atomic operations. Only one thread runs at a time, so a read and a write are atomic.
 #pragma once
 
 namespace cudasim {
 
-// Read and written as a number of the same size: the hooks of g++ leave such atomic accesses to cudasim_atomic.
+// Values are accessed as integers of their size. The hooks of g++ ignore these; cudasim_atomic checks them.
 template <size_t Size> struct Word;
 template <> struct Word<2> { typedef unsigned short type; };
 template <> struct Word<4> { typedef unsigned type; };

@@ -1,4 +1,4 @@
-// CUDA C for g++: what nvcc knows without an #include. Compiled before the user's source.
+// CUDA C for g++: the built-in names of nvcc. Included before the user's source.
 #pragma once
 #include "host.h"
 #include "machine.h"
@@ -17,10 +17,10 @@
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __grid_constant__
-#define __align__(n) __attribute__((aligned(n)))      // stands anywhere among the words of a declaration
+#define __align__(n) __attribute__((aligned(n)))      // may be anywhere in a declaration
 
-// Shared memory is static: one block runs at a time. In kernels with hooks a gap precedes each array, so that an index
-// beyond one is no index into another.
+// Shared memory is static, as one block runs at a time. With hooks, a gap precedes each array, so that an
+// index out of range does not reach another array.
 #ifdef CUDASIM_CHECKED
 #define CUDASIM_JOIN_(a, b) a##b
 #define CUDASIM_JOIN(a, b) CUDASIM_JOIN_(a, b)
@@ -61,13 +61,13 @@
 #include "warp.h"
 #include "atomics.h"
 
-// The table of kernels: translate.py writes one CUDASIM_KERNEL for each at the end of the source.
+// translate.py writes one CUDASIM_KERNEL for each kernel at the end of the source.
 namespace cudasim {
 
 template <auto Function> struct Call;
 template <class... A, void (*Function)(A...)> struct Call<Function> {
     static constexpr unsigned sizes[] = {sizeof(A)..., alignof(A)..., 0};
-    // (size, alignment) of one after the other
+    // size and alignment of each argument
     struct Pairs {
         unsigned value[2 * sizeof...(A) + 1] = {};
         constexpr Pairs() {
@@ -83,7 +83,7 @@ template <class... A, void (*Function)(A...)> struct Call<Function> {
 
 }  // namespace cudasim
 
-// A constant: nothing of a module runs when it is loaded, but what the source itself asks for.
+// The table is constant, so that loading a module runs only the source's own initializers.
 #define CUDASIM_KERNEL(function, name, parameters)                                                       \
     {(void*)function, cudasim::Call<function>::thunk, name, parameters, cudasim::Call<function>::pairs.value, \
      sizeof(cudasim::Call<function>::pairs.value) / sizeof(unsigned) / 2}

@@ -1,4 +1,4 @@
-// __half: kept in 16 bits, computed in float and rounded, as CUDA defines it.
+// __half: stored in 16 bits, computed in float and rounded, as CUDA defines it.
 #pragma once
 
 struct __half {

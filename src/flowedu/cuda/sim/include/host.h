@@ -1,4 +1,4 @@
-// What kernels have of the C and C++ libraries without an #include, and what the simulator's own headers need.
+// C and C++ headers that kernels use without an #include, and that the simulator's headers need.
 #pragma once
 #include <math.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-// What a compiled kernel and the simulator know of each other: where a thread is, and what it calls.
+// Interface of compiled kernels and the simulator: the position of a thread, and functions to call.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@ struct dim3 {
     constexpr operator uint3() const { return {x, y, z}; }
 };
 
-// One kernel of a module. `thunk` calls it with its arguments, of which it gets the addresses.
+// One kernel of a module. `thunk` calls it, given the addresses of its arguments.
 struct cudasim_kernel {
     void* function;
     void (*thunk)(void** arguments);
@@ -29,10 +29,10 @@ struct cudasim_place {
     uint3 block;
     dim3 block_dim, grid_dim;
 };
-extern cudasim_place cudasim_here;          // of the thread that runs; only one does at a time
+extern cudasim_place cudasim_here;          // of the running thread; only one runs at a time
 
-// The same by value, for kernels with hooks, in which each read of memory is looked at. To the compiler they are constants:
-// a call of a kernel is one thread, whatever runs between.
+// The same by value, for kernels with hooks, which check every read of memory. The compiler treats the
+// results as constants, as each call of a kernel is one thread.
 uint3 cudasim_thread_idx() __attribute__((const));
 uint3 cudasim_block_idx() __attribute__((const));
 uint3 cudasim_block_dim() __attribute__((const));
@@ -48,8 +48,8 @@ unsigned cudasim_match_all(unsigned mask, uint64_t value, int* all);
 int64_t cudasim_reduce(unsigned mask, int64_t value, int what);         // 0 +, 1 min, 2 max, 3 and, 4 or, 5 xor
 unsigned cudasim_lane() __attribute__((const));
 
-// Before an atomic operation: it is looked at (in kernels with hooks), and a thread that does nothing else for long makes
-// room for others, so that a lock that one of them holds is given back.
+// Called before an atomic operation: checks it (in kernels with hooks). After many such calls other threads
+// run, so that one of them can release a lock.
 void cudasim_atomic(const volatile void* address, unsigned size, int reads);
 void cudasim_fence();
 void cudasim_trap(const char* why) __attribute__((noreturn));

@@ -1,4 +1,4 @@
-// Vector types, with CUDA's alignments: a float4 is read and written as one piece of 16 bytes.
+// Vector types with CUDA's alignments: a float4 is read and written as 16 bytes at once.
 #pragma once
 
 typedef unsigned char uchar;
@@ -30,7 +30,7 @@ CUDASIM_VECTORS(ulonglong, ulonglong)
 CUDASIM_VECTORS(float, float)
 CUDASIM_VECTORS(double, double)
 
-// uint3 is in machine.h already.
+// machine.h defines uint3.
 struct uint1 { unsigned x; };
 struct alignas(8) uint2 { unsigned x, y; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };

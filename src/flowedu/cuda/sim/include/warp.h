@@ -1,4 +1,4 @@
-// Warp functions: the lanes of a mask bring values and read those of others.
+// Warp functions: the lanes of a mask exchange values.
 #pragma once
 
 namespace cudasim {
@@ -17,7 +17,7 @@ template <class T> inline T unpacked(uint64_t bits) {
 template <class T> __forceinline__ T shuffle(unsigned mask, T v, int source) {
     return unpacked<T>(cudasim_shuffle(mask, packed(v), source));
 }
-// Parts of `width` lanes: the first lane of this one's part, and its place in it.
+// For parts of `width` lanes: the first lane of this lane's part, and its position in the part.
 inline int part(int width) { return cudasim_lane() & ~(width - 1); }
 inline int within(int width) { return cudasim_lane() & (width - 1); }
 
@@ -33,7 +33,7 @@ template <class T> __forceinline__ T __shfl_down_sync(unsigned mask, T v, unsign
     return cudasim::shuffle(mask, v, (int)cudasim_lane() + (cudasim::within(width) + (int)d < width ? (int)d : 0));
 }
 template <class T> __forceinline__ T __shfl_xor_sync(unsigned mask, T v, int d, int width = 32) {
-    int source = (int)cudasim_lane() ^ d;               // lanes of an earlier part may be read, those of a later one not
+    int source = (int)cudasim_lane() ^ d;               // earlier parts may be read, later ones not
     return cudasim::shuffle(mask, v, source < cudasim::part(width) + width ? source : (int)cudasim_lane());
 }
 
@@ -50,7 +50,7 @@ template <class T> __forceinline__ unsigned __match_all_sync(unsigned mask, T v,
     *all = same;
     return lanes;
 }
-// Which lanes run together is up to the machine. Here each runs alone.
+// CUDA does not define which lanes run together. Here each runs alone.
 inline unsigned __activemask() { return 1u << cudasim_lane(); }
 
 #define CUDASIM_REDUCE(NAME, WHAT)                                                                                   \

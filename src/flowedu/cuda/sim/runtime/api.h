@@ -1,4 +1,4 @@
-// How the driver's functions are written: exported, one at a time, with words for what went wrong.
+// Definition of the driver's functions: exported, serialized, with messages for errors.
 #pragma once
 #include <cuda.h>
 
@@ -12,10 +12,10 @@ namespace sim {
 
 extern std::recursive_mutex everything;
 
-struct Context_ { int device; };                        // what a CUcontext points at
-Context_* current();                                    // of this thread; null: none
+struct Context_ { int device; };                        // target of a CUcontext
+Context_* current();                                    // this thread's context, or null
 
-// The error, with words that cuGetErrorString will give for it until the next one.
+// Returns `code`. cuGetErrorString returns `words` for it until the next error.
 CUresult error(CUresult code, std::string words);
 
 }  // namespace sim

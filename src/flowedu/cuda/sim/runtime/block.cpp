@@ -1,7 +1,7 @@
-// Runs the blocks of a launch one after the other: the order of threads, barriers, warp functions.
+// Runs the blocks of a launch in sequence: the order of threads, barriers, warp functions.
 //
-// A thread that never waits needs no stack of its own: a worker runs one thread after the other on the same stack, and only
-// when one of them waits does it keep that stack, and the next worker begins on another.
+// A thread that never waits needs no stack of its own. A worker runs thread after thread on one stack. If a
+// thread waits, it keeps the stack, and the next worker starts on another.
 #include "block.h"
 
 #include <setjmp.h>
@@ -27,13 +27,13 @@ Fault fault;
 
 namespace {
 
-Context outside;                                        // the stack of the launch itself
+Context outside;                                        // stack of the caller of the launch
 jmp_buf stopped;
 std::vector<unsigned> free_stacks;
 uint64_t blocks_left, block_turn, block_step, block_mask;
 uint32_t numbers = 0, seed_state = 0;
 
-uint32_t random_bits() {                                // the upper bits of a linear congruential sequence are good enough
+uint32_t random_bits() {                                // upper bits of a linear congruential generator
     seed_state = seed_state * 1664525u + 1013904223u;
     return seed_state >> 8;
 }
@@ -44,7 +44,7 @@ uint64_t power_above(uint64_t n) {
     return p;
 }
 
-// A walk (turn * odd + start) modulo a power of two meets every number once; those that are too large are left out.
+// The sequence turn * odd + start, modulo a power of two, is a permutation. Numbers too large are skipped.
 void shuffle_threads() {
     unsigned mask = power_above(block.size) - 1, step = random_bits() | 1, at = random_bits(), n = 0;
     for (unsigned i = 0; i <= mask; ++i, at += step)
@@ -64,7 +64,7 @@ void lay_out_threads(const dim3& d) {
     }
 }
 
-// Lays out the next block of the grid; false: there is none.
+// Prepares the next block of the grid. Returns false after the last one.
 bool next_block() {
     if (block.number && launch->checking) checks_end_block();
     if (!blocks_left) return false;
@@ -90,7 +90,7 @@ bool next_block() {
     return true;
 }
 
-// The next thread, in turn, that can run; null: all have ended or wait.
+// Returns the next thread that can run, or null if all have ended or wait.
 Thread* next_thread() {
     for (unsigned tried = 0; tried < block.size; ++tried) {
         unsigned i = block.order[block.turn];
@@ -110,8 +110,8 @@ Thread* next_thread() {
     stop(f);
 }
 
-// Nobody can go on. A barrier lets go of all who are left, so somebody waits in a warp function, for lanes that are
-// elsewhere.
+// No thread can run. A barrier releases all remaining threads, so some thread waits in a warp function, for
+// lanes that are elsewhere.
 [[noreturn]] void stuck() {
     Fault f;
     f.kind = LANES_MISSING;
@@ -140,7 +140,7 @@ void begin(Thread* t, unsigned stack) {
     cudasim_here.thread = &t->id;
 }
 
-// Gives the processor to `t`; `save` is where this one goes on later.
+// Switches to thread `t`. `save` receives the context of the current thread.
 void change_to(Thread* t, Context* save) {
     if (block.state[t->index] == NEW) {
         unsigned stack = free_stacks.back();
@@ -170,7 +170,7 @@ void release_barrier() {
     block.barrier_when = ++now;
 }
 
-// The thread that ran has left the kernel: those who wait for all that are left need not wait for it.
+// The running thread has left the kernel. Threads that wait for all remaining ones no longer wait for it.
 void end_thread() {
     block.state[here->index] = DONE;
     --block.live;
@@ -210,7 +210,7 @@ void worker() {
     cudasim_switch(&nobody, outside);
 }
 
-// The thread that runs waits until another has made it READY.
+// The running thread waits until another sets its state to READY.
 void wait(State state, const void* at, const char* what) {
     block.state[here->index] = state;
     here->waits_at = at;
@@ -243,7 +243,7 @@ void barrier(const void* at) {
     if (++block.arrived == block.live) {
         release_barrier();
         block.turn = 0;
-        if (launch->checking) make_room(at);              // so that what is reported is what the first thread does
+        if (launch->checking) make_room(at);              // so that reports are about the first thread
     } else {
         wait(AT_BARRIER, at, "__syncthreads()");
     }
@@ -257,7 +257,7 @@ Meeting& Warp::meeting(unsigned mask) {
     return *meetings.back();
 }
 
-// Brings a value to the lanes of the mask and waits for them. What they brought is in m.value[g & 1], for `g` the result.
+// Exchanges a value with the lanes of the mask, after waiting for them. Their values are m.value[result & 1].
 unsigned meet(Meeting& m, uint64_t value, const void* at, const char* what) {
     if (!(m.mask >> here->lane & 1)) not_named(m, at, what);
     if (launch->checking) checks_meeting(m, at, what);
@@ -315,8 +315,8 @@ bool run(Launch& l) {
 
 }  // namespace sim
 
-// Another order of threads and blocks, as if FLOWEDU_CUDA_SEED had said so.
+// Sets another order of threads and blocks, like FLOWEDU_CUDA_SEED.
 extern "C" __attribute__((visibility("default"))) void cudasim_seed(unsigned seed) {
     sim::setting.seed = seed;
-    sim::block.size = 0;                                    // the threads of the next launch are laid out anew
+    sim::block.size = 0;                                    // lay out the threads again in the next launch
 }

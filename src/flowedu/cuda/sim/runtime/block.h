@@ -1,4 +1,4 @@
-// The threads of the block that runs, its warps, and what they wait for.
+// The threads and warps of the running block, and their waits.
 #pragma once
 #include <memory>
 #include <vector>
@@ -8,41 +8,41 @@
 
 namespace sim {
 
-constexpr unsigned LANES = 32, MOST = 1024;             // threads of a warp, of a block
+constexpr unsigned LANES = 32, MOST = 1024;             // threads per warp and per block
 
 enum State : uint8_t { NEW, READY, AT_BARRIER, IN_WARP, DONE };     // of a thread; the middle two wait
 
-// A warp function of the lanes that one mask names: each brings a value, none goes on before all have come.
+// A call of a warp function by the lanes of one mask. Each brings a value, and waits for all others.
 struct Meeting {
     unsigned mask, arrived = 0, generation = 0;
-    unsigned present[2] = {0, 0};                       // who brought a value, this time and the time before
+    unsigned present[2] = {0, 0};                       // lanes that brought a value, now and last time
     uint64_t value[2][LANES];
-    const void* first = nullptr;                        // where the first of them called it
-    uint32_t when = 0;                                  // when they last met
+    const void* first = nullptr;                        // call site of the first lane
+    uint32_t when = 0;                                  // time of the last completed call
 };
 
 struct Warp {
-    unsigned first, lanes, live;                        // index of its first thread; masks: there at all, not yet ended
+    unsigned first, lanes, live;                        // first thread; masks: all lanes, lanes not yet ended
     std::vector<std::unique_ptr<Meeting>> meetings;
     Meeting& meeting(unsigned mask);
 };
 
-struct alignas(64) Thread {                             // one line of the cache: barriers go through all of them
-    uint3 id;                                           // first: cudasim_here.thread points at it
+struct alignas(64) Thread {                             // a cache line, as barriers visit all threads
+    uint3 id;                                           // must be first: cudasim_here.thread points to it
     unsigned index;
     uint16_t lane, stack;
     Warp* warp;
     Context context;
-    const void* waits_at;                               // where it called what it waits in
+    const void* waits_at;                               // call site of the function it waits in
     const char* waits_for;
-    int patience;                                       // accesses and atomics until others get a turn
+    int patience;                                       // accesses and atomics until other threads run
 };
 
 struct Block {
-    unsigned size = 0, live = 0, arrived = 0;           // threads; not yet ended; waiting at the barrier
-    uint32_t number = 0;                                // never the same twice, over all launches
-    const void* barrier_at = nullptr;                   // where the first of them waits
-    uint32_t barrier_when = 0;                          // when all were last there
+    unsigned size = 0, live = 0, arrived = 0;           // threads: all, not yet ended, waiting at the barrier
+    uint32_t number = 0;                                // unique over all launches
+    const void* barrier_at = nullptr;                   // call site of the first waiting thread
+    uint32_t barrier_when = 0;                          // time of the last completed barrier
     int votes[2], voted;                                // __syncthreads_count, _and, _or
     State state[MOST];
     unsigned order[MOST], turn = 0;
@@ -51,10 +51,10 @@ struct Block {
 };
 
 extern Block block;
-extern Thread* here;                                    // the thread that runs
-extern uint32_t now;                                    // counts barriers, meetings, fences and atomics of a launch
+extern Thread* here;                                    // the running thread
+extern uint32_t now;                                    // time: counts barriers, meetings, fences, atomics
 
-// Runs all blocks of a launch. Returns false when one of them went wrong; the fault is in `fault` then.
+// Runs all blocks of a launch. Returns false after an error, with the fault in `fault`.
 struct Launch;
 bool run(Launch&);
 void make_room(const void* at);                         // let other threads of the block run

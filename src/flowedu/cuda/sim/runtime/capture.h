@@ -1,4 +1,4 @@
-// Capturing: what is queued on a stream meanwhile is kept, not done. (streams.cpp)
+// Capture of streams: queued work is recorded instead of run (streams.cpp).
 #pragma once
 #include <functional>
 
@@ -6,12 +6,13 @@
 
 namespace sim {
 
-extern thread_local int captures;                       // begun in this thread, and not ended yet
+extern thread_local int captures;                       // number of open captures of this thread
 
 CUresult keep(CUstream s, std::function<CUresult()> work);
-CUresult forbidden(const char* what, bool relaxed = false);    // an error while this thread captures; relaxed: unless in that mode
+// Returns an error while this thread captures (relaxed: unless in relaxed mode).
+CUresult forbidden(const char* what, bool relaxed = false);
 
-// Work on a stream (null: the default one): done at once, or kept while the stream is captured.
+// Runs work on a stream (null: the default one) at once, or records it during a capture.
 template <class Work> CUresult queue(CUstream s, Work work) { return captures ? keep(s, work) : work(); }
 #define ON(stream, ...) queue(stream, [=] { return __VA_ARGS__; })
 

@@ -1,5 +1,6 @@
-// The hooks that g++ puts before every access (-fsanitize=thread, without its library), and what they look at: whether
-// there is memory, whether it has been written, how threads meet at barriers and in warp functions. Races: races.cpp.
+// Hooks that g++ calls before every access (-fsanitize=thread, without its library). They check that the
+// memory is allocated and written, and that threads agree on barriers and warp functions. Races are in
+// races.cpp.
 #include "checks.h"
 
 #include <string.h>
@@ -14,12 +15,12 @@ namespace sim {
 namespace {
 
 struct Watched { Image* image; Region region; };
-std::vector<Watched> watched;                           // the data of modules
-Region own;                                             // those of the module that runs
+std::vector<Watched> watched;                           // data of modules
+Region module_data;                                             // data of the running module
 
 void set_marks(const Region& r, uintptr_t a, size_t n, int m) { memset(r.mark(a), m, n); }
 
-// What is known of a module's variables, made when it first runs with checks.
+// Returns the marks of a module's variables, created when it first runs with checks.
 Region& watch(Image& image) {
     for (auto& w : watched)
         if (w.image == &image) return w.region;
@@ -31,7 +32,7 @@ Region& watch(Image& image) {
     }
     if (begin < end) {
         r.begin = begin, r.size = end - begin;
-        if (!r.watch()) r.size = 0;                     // its variables then count as no memory
+        if (!r.watch()) r.size = 0;                     // accesses to its variables are then errors
         for (auto& v : image.variables)
             if (r.size)
             set_marks(r, v.address, v.size, v.where == Variable::SHARED ? (int)IN_SHARED | FRESH :
@@ -47,10 +48,11 @@ Region& watch(Image& image) {
     stop(f);
 }
 
-// Neither the device's memory nor the running module's data: a table of constants, or nothing a kernel may touch.
+// An access outside the device's memory and the running module's data: constants may be read, everything
+// else is an error.
 void elsewhere(uintptr_t a, unsigned size, bool write, const void* at) {
     if (a >= (uintptr_t)launch->image->begin && a + size <= launch->image->end && !write) return;
-    const uintptr_t room = (uintptr_t)launch->room;     // a large struct that a thread gets by value
+    const uintptr_t room = (uintptr_t)launch->room;     // a large struct that is passed by value
     if (a >= room && a + size <= room + ROOM && !write) return;
     for (auto& w : watched)
         if (w.region.holds(a) && !(*w.region.mark(a) & IN_SHARED) && (*w.region.mark(a) & STATE) == WRITTEN) return;
@@ -59,12 +61,12 @@ void elsewhere(uintptr_t a, unsigned size, bool write, const void* at) {
 
 enum How { PLAIN, VOLATILE, RANGE, UNALIGNED };
 
-// One access of the running thread. `how`: RANGE is a copy of a struct, whose padding nobody writes.
+// One access of the running thread. RANGE is a copy of a struct, which may have unwritten padding.
 void access(uintptr_t a, unsigned size, bool write, How how, const void* at) {
-    if (stacks.holds(a) || !launch || !launch->checking || !size) return;      // its own variables
+    if (stacks.holds(a) || !launch || !launch->checking || !size) return;      // local variables
     if (--here->patience <= 0) make_room(at);
     if (how <= VOLATILE && a & (size - 1)) wrong(MISALIGNED, a, size, write, at);
-    const Region& r = memory.holds(a) ? memory : own;
+    const Region& r = memory.holds(a) ? memory : module_data;
     if (!r.holds(a) || !r.holds(a + size - 1)) return elsewhere(a, size, write, at);
     Mark* m = r.mark(a);
     int where = m[0] & ~STATE;
@@ -101,7 +103,7 @@ void unwatch(Image& image) {
 }
 
 void checks_begin_launch() {
-    own = watch(*launch->image);
+    module_data = watch(*launch->image);
     set_marks(memory, memory.begin, DYNAMIC_ROOM, NOTHING);
     races_begin_launch();
     if (launch->counting) counts_begin_launch();
@@ -111,9 +113,9 @@ void checks_end_launch() {
     if (launch->counting) counts_end_launch();
 }
 
-void checks_begin_block() {                             // nobody has written to this block's shared memory
+void checks_begin_block() {                             // this block's shared memory is unwritten
     for (auto& v : launch->image->variables)
-        if (v.where == Variable::SHARED) set_marks(own, v.address, v.size, IN_SHARED | FRESH);
+        if (v.where == Variable::SHARED) set_marks(module_data, v.address, v.size, IN_SHARED | FRESH);
     set_marks(memory, dynamic_shared, launch->dynamic, IN_SHARED | FRESH);
     if (launch->counting) counts_begin_block();
 }
@@ -168,8 +170,8 @@ bool only_orders(const char* what) { return !strcmp(what, "__syncwarp()"); }
 
 }  // namespace
 
-// __syncwarp orders memory and gives nothing back: it may be called in several places, and lanes that have left are no
-// loss.
+// __syncwarp orders memory and returns nothing. It may be called at several places, and lanes may have
+// left.
 void checks_meeting(const Meeting& m, const void* at, const char* what) {
     if (only_orders(what)) return;
     const Warp& w = *here->warp;
@@ -186,7 +188,7 @@ void checks_meeting_missed(const Meeting& m) {
 void checks_atomic(uintptr_t a, unsigned size, bool reads, const void* at) {
     if (stacks.holds(a)) return;
     if (a & (size - 1)) wrong(MISALIGNED, a, size, true, at);
-    const Region& r = memory.holds(a) ? memory : own;
+    const Region& r = memory.holds(a) ? memory : module_data;
     if (!r.holds(a)) wrong(OUTSIDE, a, size, true, at);
     Mark* m = r.mark(a);
     int state = *m & STATE;
@@ -229,7 +231,7 @@ HOOK void __tsan_func_exit() {}
 HOOK void __tsan_vptr_update(void**, void*) {}
 HOOK void __tsan_vptr_read(void**) {}
 
-// Atomic loads and stores are those of atomics.h: cudasim_atomic has looked at them already.
+// Atomic loads and stores come from atomics.h, and cudasim_atomic has checked them.
 #define RAW(BITS, T)                                                                                                 \
     HOOK T __tsan_atomic##BITS##_load(const volatile T* a, int) { return *a; }                                       \
     HOOK void __tsan_atomic##BITS##_store(volatile T* a, T v, int) { *a = v; }

@@ -1,4 +1,4 @@
-// cuMem*: allocation, copies and fills. Everything is done when the call returns, whatever the stream.
+// cuMem*: allocation, copies and fills. All are complete when the call returns, on any stream.
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 std::map<void*, size_t> registered;                     // the user's memory, pinned by cuMemHostRegister
 
-std::string told(CUdeviceptr p, size_t n) {
+std::string describe(CUdeviceptr p, size_t n) {
     auto* piece = allocation_at(p);
     std::string words = std::to_string(n) + " bytes at 0x";
     char hex[20];
@@ -30,7 +30,7 @@ std::string told(CUdeviceptr p, size_t n) {
 CUresult check(CUdeviceptr p, size_t n, const char* what) {
     if (!current()) return error(CUDA_ERROR_INVALID_CONTEXT, "no context is current in this thread");
     if (n == 0 || is_memory(p, n)) return CUDA_SUCCESS;
-    return error(CUDA_ERROR_INVALID_VALUE, std::string(what) + ": " + told(p, n));
+    return error(CUDA_ERROR_INVALID_VALUE, std::string(what) + ": " + describe(p, n));
 }
 
 CUresult to_device(CUdeviceptr to, const void* from, size_t n) {
@@ -146,16 +146,16 @@ API cuMemGetInfo(size_t* unused, size_t* total) {
 API cuMemGetAddressRange(CUdeviceptr* base, size_t* size, CUdeviceptr p) {
     ONE_AT_A_TIME;
     auto* piece = allocation_at(p);
-    if (!piece || p >= piece->first + piece->second.size) return error(CUDA_ERROR_NOT_FOUND, told(p, 0));
+    if (!piece || p >= piece->first + piece->second.size) return error(CUDA_ERROR_NOT_FOUND, describe(p, 0));
     if (base) *base = piece->first;
     if (size) *size = piece->second.size;
     return CUDA_SUCCESS;
 }
 API cuPointerGetAttribute(void* data, CUpointer_attribute what, CUdeviceptr p) {
     ONE_AT_A_TIME;
-    auto* piece = allocation_at(p);                     // all of a pool's block is the driver's
+    auto* piece = allocation_at(p);                     // a pool's block is one allocation of the driver
     bool held = memory.holds(p) && piece && p < piece->first + piece->second.size;
-    if (!held && !is_memory(p, 1)) return error(CUDA_ERROR_INVALID_VALUE, told(p, 1));
+    if (!held && !is_memory(p, 1)) return error(CUDA_ERROR_INVALID_VALUE, describe(p, 1));
     int device = device_of(p);
     if (what == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
         *(unsigned*)data = device == -1 ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;

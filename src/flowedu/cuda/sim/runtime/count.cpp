@@ -1,5 +1,5 @@
-// Counts what a warp does as a GPU would see it. Lanes run one after the other here; what they do at the same place for the
-// same time (the k-th execution by each) counts as done together.
+// Counts the operations of warps as a GPU would. Lanes run in sequence here, so the k-th executions of one
+// place by all lanes count as simultaneous.
 #include "count.h"
 
 #include <algorithm>
@@ -21,30 +21,30 @@ struct Counts {
         conflicts, barriers, atomics, divergent;
 };
 std::map<std::string, Counts> totals;
-Counts* counts = nullptr;                               // of the kernel that runs
+Counts* counts = nullptr;                               // of the running kernel
 bool active = false;
 
 enum Kind : uint8_t { GLOBAL_LOAD, GLOBAL_STORE, SHARED_LOAD, SHARED_STORE, STEP };
 
-// What the lanes of a warp did at one place, in its k-th execution by each.
+// The operations of a warp's lanes at one place, in the k-th execution by each.
 struct Together {
     unsigned lanes = 0, size = 0;
-    bool parted = false;                                // of a step: the lanes went on to different places
-    uintptr_t value[LANES];                             // an address, or where the step went on to
+    bool parted = false;                                // for a step: the lanes continued at different places
+    uintptr_t value[LANES];                             // an address, or the place after the step
 };
 struct Place {
     Kind kind;
-    unsigned done[LANES] = {};                          // how often each lane was here
-    unsigned first = 0;                                 // of the executions in `open`
-    std::deque<Together> open;                          // those to which lanes may still come
+    unsigned done[LANES] = {};                          // executions by each lane
+    unsigned first = 0;                                 // number of the first execution in `open`
+    std::deque<Together> open;                          // executions that some lanes have not reached
 };
 struct Log {
     std::unordered_map<uintptr_t, Place> places;
-    uintptr_t step[LANES];                              // the basic block that each lane is in
+    uintptr_t step[LANES];                              // the current basic block of each lane
 };
 Log logs[MOST / LANES];
 
-// 32 banks of 4 bytes: words of one bank take turns, the same word is read for all. Eight bytes: half a warp at a time.
+// 32 banks of 4 bytes: different words of a bank take turns. Words of 8 bytes: half a warp at a time.
 unsigned turns_for_banks(const Together& t) {
     unsigned words = std::max(1u, t.size / 4), group = LANES / words, more = 0;
     for (unsigned from = 0; from < LANES; from += group) {
@@ -87,12 +87,13 @@ void close(Kind kind, const Together& t) {
     }
 }
 
-// The running lane is at a place of this kind. What all lanes have passed is counted and forgotten.
+// The running lane is at a place of this kind. Executions that all lanes have finished are counted and
+// removed.
 void log(uintptr_t at, Kind kind, uintptr_t value, unsigned size) {
     unsigned lane = here->lane;
     Place& p = logs[here->index / LANES].places.try_emplace(at * 8 + kind, Place{kind}).first->second;
     unsigned k = p.done[lane]++;
-    if (k < p.first) return;                            // it came after thousands of the others' executions
+    if (k < p.first) return;                            // this lane is thousands of executions late
     while (k - p.first >= p.open.size()) p.open.emplace_back();
     Together& t = p.open[k - p.first];
     if (kind == STEP && t.lanes && t.value[__builtin_ctz(t.lanes)] != value) t.parted = true;
@@ -150,7 +151,7 @@ extern "C" __attribute__((visibility("default"))) void cudasim_profile_start() {
     active = true;
 }
 
-// A line for each kernel: its name and name=number, between tabs.
+// A line for each kernel: its name and name=count pairs, separated by tabs.
 extern "C" __attribute__((visibility("default"))) const char* cudasim_profile_stop() {
     static std::string text;
     text.clear();

@@ -1,10 +1,10 @@
-// Counters of what kernels do, warp by warp.
+// Counters of the operations of kernels, by warp.
 #pragma once
 #include <stdint.h>
 
 namespace sim {
 
-bool counting();                                        // whether anybody asked for them
+bool counting();                                        // true between cudasim_profile_start and _stop
 void counts_begin_launch();
 void counts_end_launch();
 void counts_begin_block();

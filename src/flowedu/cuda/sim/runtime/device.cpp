@@ -1,4 +1,4 @@
-// Devices, contexts, errors: what a driver keeps beside memory, modules and streams.
+// Devices, contexts, and errors of the driver.
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -15,7 +15,7 @@ namespace sim {
 std::recursive_mutex everything;
 
 namespace {
-thread_local std::vector<Context_*> contexts;           // the stack of this thread
+thread_local std::vector<Context_*> contexts;           // stack of this thread
 Context_ primary[64];
 thread_local std::string last_words;
 thread_local CUresult last_code = CUDA_SUCCESS;
@@ -82,7 +82,7 @@ API cuDeviceGetByPCIBusId(CUdevice* d, const char* s) {
 }
 API cuDeviceGetUuid(CUuuid* u, CUdevice d) { return memset(u, d, sizeof *u), CUDA_SUCCESS; }
 
-// The numbers are those of an H100 where kernels depend on them.
+// Values of an H100, for the attributes that kernels depend on.
 API cuDeviceGetAttribute(int* v, CUdevice_attribute what, CUdevice) {
     switch (what) {
         case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
@@ -128,7 +128,7 @@ API cuCtxCreate_v4(CUcontext* c, CUctxCreateParams*, unsigned, CUdevice d) {
     contexts.push_back(new Context_{d});
     return *c = (CUcontext)contexts.back(), CUDA_SUCCESS;
 }
-API cuCtxDestroy(CUcontext c) {                         // its 4 bytes stay: others may still name it
+API cuCtxDestroy(CUcontext c) {                         // not deleted, as other threads may use it
     while (!contexts.empty() && contexts.back() == (Context_*)c) contexts.pop_back();
     return CUDA_SUCCESS;
 }

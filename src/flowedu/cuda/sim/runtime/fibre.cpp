@@ -1,4 +1,4 @@
-// Fibres: x86-64 in a few lines of assembly (some 4 ns for a change), ucontext elsewhere (right, but slower).
+// Fibres: assembly on x86-64 (about 4 ns per switch), ucontext elsewhere (slower).
 #include "fibre.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 namespace sim {
 
 Stacks stacks;
-constexpr unsigned COUNT = 1024 + 1;                    // threads of a block, and one whose thread has just ended
+constexpr unsigned COUNT = 1024 + 1;                    // threads of a block, and one that has just ended
 
 bool Stacks::reserve() {
     if (base) return true;
@@ -25,7 +25,7 @@ bool Stacks::reserve() {
 
 #if defined(__x86_64__) && !defined(CUDASIM_UCONTEXT)
 
-// Pushes what a called function must keep, changes the stack, pops what the other pushed, and returns to where it was.
+// Saves the callee-saved registers, switches the stack, and restores those of the other context.
 asm(R"(
 .text
 .globl cudasim_switch
@@ -50,11 +50,10 @@ cudasim_switch:
 .size cudasim_switch, .-cudasim_switch
 )");
 
-// Stacks are a multiple of a page apart. If all began at the same place of a page, they would push each other out of the
-// cache, so each begins some lines further down.
+// Stacks are a multiple of a page apart. Starting each at another cache line avoids conflicts in the cache.
 Context fresh(unsigned stack, void (*entry)()) {
     void** top = (void**)(stacks.bottom(stack) + STACK - 64 * (stack % 61));
-    *--top = nullptr;                                   // where `entry` would return to: it never does
+    *--top = nullptr;                                   // return address of `entry`, which never returns
     *--top = (void*)entry;
     return top - 6;
 }
@@ -70,7 +69,7 @@ ucontext_t* running = nullptr;
 void forget_fibres() { running = nullptr; }
 
 Context fresh(unsigned stack, void (*entry)()) {
-    auto* c = (ucontext_t*)stacks.bottom(stack);        // at the far end of the stack itself
+    auto* c = (ucontext_t*)stacks.bottom(stack);        // stored at the far end of the stack
     getcontext(c);
     c->uc_stack.ss_sp = stacks.bottom(stack) + sizeof(ucontext_t);
     c->uc_stack.ss_size = STACK - sizeof(ucontext_t);
@@ -79,7 +78,7 @@ Context fresh(unsigned stack, void (*entry)()) {
 }
 
 extern "C" void cudasim_switch(Context* save, Context load) {
-    static ucontext_t first;                            // the stack of the launch itself
+    static ucontext_t first;                            // the stack of the launch
     ucontext_t* here = running ? running : &first;
     *save = here;
     running = load == &first ? nullptr : (ucontext_t*)load;

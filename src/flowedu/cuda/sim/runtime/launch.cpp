@@ -1,4 +1,4 @@
-// cuLaunchKernel and what belongs to a function: its limits, its arguments, and the errors of the processor.
+// cuLaunchKernel: limits and arguments of functions, and errors of the processor.
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -20,7 +20,7 @@ namespace sim {
 
 namespace {
 
-std::atomic<int64_t> started{0};                        // of the launch that runs, in ms; 0: none
+std::atomic<int64_t> started{0};                        // start of the running launch, in ms; 0: none
 std::atomic<bool> overdue{false};
 pthread_t launcher;
 struct sigaction before[NSIG];
@@ -43,10 +43,11 @@ const void* place_of(void* context) {
 #endif
 }
 
-// A kernel without hooks that touches what is no memory, divides by zero, uses up its stack, or reaches the instruction that
-// the compiler puts where it sees that the code has no meaning (a division by a constant 0): the launch ends, the
-// process goes on. Of the kernel's own code only: the simulator's must not be left in the middle.
-void caught(int signal, siginfo_t* info, void* context) {
+// Handles signals of a kernel without hooks: an invalid address, a division by zero, a stack overflow, or
+// the trap that the compiler inserts for undefined code (a division by a constant 0). The launch ends, and
+// the process continues. This applies only to the kernel's own code, as the simulator's must not be
+// interrupted.
+void handle_signal(int signal, siginfo_t* info, void* context) {
     bool ours = running && pthread_equal(pthread_self(), launcher);
     const void* at = place_of(context);
     bool in_kernel = false;
@@ -57,15 +58,15 @@ void caught(int signal, siginfo_t* info, void* context) {
     }
     if (signal == WAKE) {
         overdue = ours;
-        if (!in_kernel) return;                         // runtime code asks `overdue` itself
+        if (!in_kernel) return;                         // runtime code checks `overdue` itself
     } else if (!ours) {
-        sigaction(signal, &before[signal], nullptr);    // not ours: whoever was there before gets it when it comes again
+        sigaction(signal, &before[signal], nullptr);  // the previous handler gets the repeated signal
         return;
     }
     Fault f;
     f.kind = signal == WAKE ? OVERDUE : signal == SIGFPE ? DIVIDED : CRASHED;
     if (signal == SIGILL || signal == SIGTRAP) f.kind = UNDEFINED;
-    f.at = (const char*)at + 1;                         // all others are where a call returns to
+    f.at = (const char*)at + 1;                         // other faults have return addresses
     f.address = signal == SIGSEGV || signal == SIGBUS ? (uintptr_t)info->si_addr : 0;
     if (f.kind == CRASHED && stacks.guards(f.address)) f.kind = OVERFLOWED;
     stop(f);
@@ -86,8 +87,8 @@ void prepare_thread() {
     stack_t old;
     if (!sigaltstack(nullptr, &old) && old.ss_flags & SS_DISABLE) {
         static thread_local char room[64 << 10];
-        stack_t own = {room, 0, sizeof room};
-        sigaltstack(&own, nullptr);
+        stack_t signal_stack = {room, 0, sizeof room};
+        sigaltstack(&signal_stack, nullptr);
     }
 }
 
@@ -96,7 +97,7 @@ void prepare_process() {
     if (done) return;
     done = true;
     struct sigaction a = {};
-    a.sa_sigaction = caught;
+    a.sa_sigaction = handle_signal;
     a.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
     for (int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, WAKE}) sigaction(s, &a, &before[s]);
     if (setting.timeout > 0) std::thread(watch).detach();
@@ -106,26 +107,27 @@ CUresult bad(const Kernel& k, const std::string& words) {
     return error(CUDA_ERROR_INVALID_VALUE, std::string("kernel ") + k.entry().name + ": " + words);
 }
 
-std::string told(dim3 d) {
+std::string format(dim3 d) {
     return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) + ")";
 }
 
 CUresult check_sizes(const Kernel& k, dim3 grid, dim3 block, size_t dynamic) {
     if (!grid.x || !grid.y || !grid.z || !block.x || !block.y || !block.z)
-        return bad(k, "grid " + told(grid) + " and block " + told(block) + " must be positive");
+        return bad(k, "grid " + format(grid) + " and block " + format(block) + " must be positive");
     if ((uint64_t)block.x * block.y * block.z > MOST || block.x > MOST || block.y > MOST || block.z > 64)
-        return bad(k, "a block of " + told(block) + " threads; at most 1024 in all, and (1024, 1024, 64) along x, y, z");
+        return bad(k, "a block of " + format(block) + " threads; at most 1024 in all, and (1024, 1024, 64) along x, y, z");
     if (grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535)
-        return bad(k, "a grid of " + told(grid) + " blocks; at most (2147483647, 65535, 65535)");
-    if (size_t own = k.static_shared(); own > 48 << 10)
-        return bad(k, std::to_string(own) + " bytes of __shared__ arrays; nvcc takes at most 49152, more is dynamic");
+        return bad(k, "a grid of " + format(grid) + " blocks; at most (2147483647, 65535, 65535)");
+    if (size_t static_bytes = k.static_shared(); static_bytes > 48 << 10)
+        return bad(k, std::to_string(static_bytes) + " bytes of __shared__ arrays; nvcc takes at most 49152, "
+                   "more is dynamic");
     if (dynamic > (size_t)k.most_dynamic)
         return bad(k, std::to_string(dynamic) + " bytes of dynamic shared memory; this kernel may have " +
                    std::to_string(k.most_dynamic) + " (more by CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)");
     return CUDA_SUCCESS;
 }
 
-// The addresses of the arguments, in a buffer of our own: a kernel may not see what the caller changes meanwhile.
+// Copies the arguments to a buffer, so that the kernel does not see later changes by the caller.
 size_t place_arguments(const cudasim_kernel& e, void** params, void** extra, char* room, void** arguments) {
     const char* packed = nullptr;
     size_t length = 0, offset = 0;
@@ -160,7 +162,7 @@ CUresult start(Kernel& k, dim3 grid, dim3 block, size_t dynamic, void** params, 
     bool checking = setting.check || counting();
     std::string problem;
     if (checking && !k.checked && !make_checked(*k.module, problem)) return error(CUDA_ERROR_INVALID_IMAGE, problem);
-    if (!checking && !k.plain) checking = true;         // it was compiled with hooks alone
+    if (!checking && !k.plain) checking = true;         // only the variant with hooks exists
     Launch l;
     l.kernel = &k;
     l.image = checking ? &k.module->checked : &k.module->plain;
@@ -203,7 +205,7 @@ CUresult start(Kernel& k, dim3 grid, dim3 block, size_t dynamic, void** params, 
         checks_end_launch();
         if (both) carry_globals(k.module->checked, k.module->plain);
     }
-    fflush(stdout);                                     // what kernels printed
+    fflush(stdout);                                     // output of printf in kernels
     if (!good) compose_report();
     launch = nullptr;
     if (good) return CUDA_SUCCESS;

@@ -1,4 +1,4 @@
-// A kernel, its module, and a launch of it.
+// Kernels, modules, and launches.
 #pragma once
 #include <stdint.h>
 
@@ -11,19 +11,19 @@
 namespace sim {
 
 struct Variable {                                       // a symbol of a module's data
-    std::string name, owner;                            // of shared memory: the function, "4tile" or "5scaleIfEvPf"
+    std::string name, owner;                            // owner: a function with shared memory, "4tile"
     uintptr_t address;
     size_t size;
     enum Where { GLOBAL, CONSTANT, SHARED } where;
 };
 
-// Shared objects that g++ made of a CUDA source: `plain` as fast as can be, `checked` with hooks. The second is made when
-// it is first asked for.
+// Shared objects compiled by g++ from a CUDA source: `plain` is optimized, and `checked` has hooks. The
+// second is compiled on first use.
 struct Image {
     void* handle = nullptr;
-    std::string bytes;                                  // of the file: the lines of a fault are found in it
-    uintptr_t begin = 0, end = 0;                       // where it lies in memory
-    uintptr_t stubs = ~(uintptr_t)0, stubs_end = 0;     // jumps to other libraries, which belong to no line
+    std::string bytes;                                  // contents of the file, for the lines of faults
+    uintptr_t begin = 0, end = 0;                       // address range in memory
+    uintptr_t stubs = ~(uintptr_t)0, stubs_end = 0;     // jumps to other libraries, without source lines
     std::vector<Variable> variables;
     std::map<uintptr_t, std::string> functions;
     bool checked = false;
@@ -53,22 +53,22 @@ struct Launch {
     Image* image;
     const cudasim_kernel* entry;
     void** arguments;
-    const char* room;                                   // where these lie
+    const char* room;                                   // buffer of the arguments
     dim3 grid, block;
     size_t dynamic;
     int device;
     bool checking, counting;
     uint32_t first_block;
 };
-extern Launch* launch;                                  // the last one; null between launches
-extern bool running;                                    // its blocks run now
+extern Launch* launch;                                  // the current launch; null between launches
+extern bool running;                                    // true while its blocks run
 
 // Modules (module.cpp)
 bool load(Image& image, std::string bytes, std::string& problem);
-Image* image_at(uintptr_t address);                     // the one that an address lies in
+Image* image_at(uintptr_t address);                     // the image that contains an address, or null
 bool make_checked(Module& module, std::string& problem);
-void carry_globals(const Image& from, const Image& to); // what __device__ and __constant__ variables hold
-void unwatch(Image& image);                             // give back what is known of its data (checks.cpp)
+void carry_globals(const Image& from, const Image& to); // copies __device__ and __constant__ variables
+void unwatch(Image& image);                             // frees the marks of its data (checks.cpp)
 
 
 }  // namespace sim

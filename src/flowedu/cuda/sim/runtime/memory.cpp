@@ -1,4 +1,4 @@
-// Allocation: first fit, and a gap behind each piece, so that an access beyond its end is no access to another.
+// Allocator: first fit, with a gap after each piece, so that an access beyond it does not reach another.
 #include "memory.h"
 
 #include <string.h>
@@ -16,14 +16,14 @@ Region memory;
 uintptr_t dynamic_shared = 0;
 std::map<uintptr_t, Allocation> allocations;
 std::map<uintptr_t, size_t> parts;
-size_t used[65];                                        // the last is that of pinned memory
+size_t used[65];                                        // the last is for pinned memory
 
 namespace {
 
 constexpr size_t LINE = 256, PAGE = 4096, GIB = 1ull << 30;
-constexpr size_t LEAST = 16 << 20;                      // address space of a device that is of use
-constexpr size_t FILLED = 64 << 20;                     // larger pieces keep the zeros they come with: filling takes long
-size_t part, front;                                     // address space of each device, and before the first
+constexpr size_t LEAST = 16 << 20;                      // least useful address space of a device
+constexpr size_t FILLED = 64 << 20;                     // larger pieces stay zero, as a fill is slow
+size_t part, front;                                     // address space of each device, and before them
 std::map<uintptr_t, size_t> holes;
 bool checked = false;
 
@@ -54,8 +54,8 @@ bool Region::watch() {
     return false;
 }
 
-// Where address space is limited (ulimit -v), devices get less memory than was asked for: half of what is left stays free
-// for the rest of the process.
+// If address space is limited (ulimit -v), devices get less memory, so that half of the rest remains for
+// the process.
 bool open_memory() {
     if (memory.begin) return true;
     const size_t times = 2 * (setting.check ? 2 + sizeof(Cell) / 4 : 1);
@@ -81,7 +81,7 @@ int device_of(uintptr_t a) {
     return d == setting.devices ? -1 : d;
 }
 
-// The gap is as large as the piece: whoever computes a wrong index rarely hits another array.
+// The gap is as large as the piece, so that a wrong index rarely reaches another array.
 uintptr_t allocate(size_t size, int device) {
     if (!open_memory()) return 0;
     int owner = device < 0 ? 64 : device;
@@ -94,9 +94,9 @@ uintptr_t allocate(size_t size, int device) {
         if (length > room) holes[a + room] = length - room;
         allocations[a] = {size, room, device, size};
         used[owner] += size;
-        if (size <= FILLED) memset((void*)a, 0xff, size);       // NaN for floats: who reads it unwritten will notice
+        if (size <= FILLED) memset((void*)a, 0xff, size);  // NaN for floats, so that reads are noticed
         set_marks(a, room, NOTHING);
-        set_marks(a, size, device < 0 ? WRITTEN : FRESH);       // the host writes to pinned memory where nobody sees it
+        set_marks(a, size, device < 0 ? WRITTEN : FRESH);       // writes by the host are not observed
         return a;
     }
     return 0;
@@ -113,7 +113,7 @@ bool release(uintptr_t address, bool of_host) {
     if (end > begin + 64 * PAGE) madvise((void*)begin, end - begin, MADV_DONTNEED);
     set_marks(address, old.size, FREED);
     auto h = holes.emplace(address, old.room).first;
-    auto after = std::next(h);                          // join what is free on both sides; parts of devices stay apart
+    auto after = std::next(h);                          // merge adjacent holes of the same device
     if (after != holes.end() && h->first + h->second == after->first && device_of(after->first) == old.device) {
         h->second += after->second;
         holes.erase(after);
@@ -128,7 +128,7 @@ bool release(uintptr_t address, bool of_host) {
     return true;
 }
 
-// Pools round up, and give what came back to others: each time their array ends elsewhere, and nobody has written to it.
+// Pools round sizes up and reuse blocks. Each time the array has another end, and is unwritten.
 void give(uintptr_t address, size_t size) {
     auto it = allocations.find(address);
     if (it == allocations.end() || size > it->second.size) return;

@@ -26,7 +26,7 @@ std::string folder() {
     return t && *t ? t : "/tmp";
 }
 
-std::string write_file(const std::string& bytes, const char* suffix) {      // "" when that was not possible
+std::string write_file(const std::string& bytes, const char* suffix) {      // "" after an error
     std::string path = folder() + "/flowedu-cuda-XXXXXX" + suffix;
     int fd = mkstemps(path.data(), strlen(suffix));
     if (fd < 0) return "";
@@ -42,7 +42,7 @@ std::string write_file(const std::string& bytes, const char* suffix) {      // "
     return "";
 }
 
-// "_ZZ5tiledE2As" is `As` of the function `tiled`: what is static in a function of CUDA C is shared memory.
+// "_ZZ5tiledE2As" is `As` of the function `tiled`: static variables of functions are shared memory.
 std::string local_name(const std::string& symbol) {
     size_t e = symbol.rfind('E');
     while (e != std::string::npos && e + 1 < symbol.size() && !isdigit(symbol[e + 1])) e = e ? symbol.rfind('E', e - 1) : e;
@@ -52,7 +52,7 @@ std::string local_name(const std::string& symbol) {
     return std::string(name).substr(0, n);
 }
 
-// The symbols of the file, which has them all: those of functions, and of variables in memory that can be written to.
+// Reads the symbol table of the file: functions, and variables in writable memory.
 void read_symbols(Image& image, uintptr_t base) {
     const char* file = image.bytes.data();
     auto* head = (const Elf64_Ehdr*)file;
@@ -136,9 +136,9 @@ bool load(Image& image, std::string bytes, std::string& problem) {
 }
 
 size_t Kernel::static_shared() const {
-    std::string own = symbol.rfind("_Z", 0) == 0 ? symbol.substr(2) : std::to_string(symbol.size()) + symbol;
+    std::string function = symbol.rfind("_Z", 0) == 0 ? symbol.substr(2) : std::to_string(symbol.size()) + symbol;
     size_t bytes = 0;
-    for (auto& v : module->any().variables) bytes += v.where == Variable::SHARED && v.owner == own ? v.size : 0;
+    for (auto& v : module->any().variables) bytes += v.where == Variable::SHARED && v.owner == function ? v.size : 0;
     return bytes;
 }
 
@@ -148,30 +148,30 @@ Image* image_at(uintptr_t a) {
     return nullptr;
 }
 
-// Compiles the module's source once more, with hooks, by the program that compiled it before.
+// Compiles the module's source again, with hooks, by the same compiler.
 bool make_checked(Module& module, std::string& problem) {
     if (module.checked.handle) return true;
     Dl_info self;
     dladdr((void*)make_checked, &self);
-    std::string nvcc = self.dli_fname, source = write_file(module.source, ".cu"), made = source + ".so";
+    std::string nvcc = self.dli_fname, source = write_file(module.source, ".cu"), result = source + ".so";
     nvcc = nvcc.substr(0, nvcc.rfind('/')) + "/bin/nvcc";
     if (source.empty()) return problem = "no file can be written to " + folder(), false;
-    bool shown = isatty(2);                             // what people wait for is told them there
-    std::string command = quoted(nvcc) + " --checked --cubin " + module.options + " -o " + quoted(made) + " " + quoted(source) +
-        " ";
+    bool shown = isatty(2);                             // progress is shown in the terminal
+    std::string command = quoted(nvcc) + " --checked --cubin " + module.options + " -o " + quoted(result) + " " +
+        quoted(source) + " ";
     command = shown ? "FLOWEDU_CUDA_TERMINAL=3 " + command + "3>&2 2>&1" : command + "2>&1";
-    std::string said, bytes;
+    std::string output, bytes;
     char piece[4096];
     FILE* p = popen(command.c_str(), "r");
-    for (size_t n; p && (n = fread(piece, 1, sizeof piece, p)) > 0;) said.append(piece, n);
+    for (size_t n; p && (n = fread(piece, 1, sizeof piece, p)) > 0;) output.append(piece, n);
     int status = p ? pclose(p) : -1;
-    if (FILE* f = fopen(made.c_str(), "rb")) {
+    if (FILE* f = fopen(result.c_str(), "rb")) {
         for (size_t n; (n = fread(piece, 1, sizeof piece, f)) > 0;) bytes.append(piece, n);
         fclose(f);
     }
     unlink(source.c_str());
-    unlink(made.c_str());
-    if (status || bytes.empty()) return problem = "the variant with checks could not be compiled: " + said, false;
+    unlink(result.c_str());
+    if (status || bytes.empty()) return problem = "the variant with checks could not be compiled: " + output, false;
     return add(module, std::move(bytes), problem);
 }
 
@@ -227,12 +227,12 @@ API cuModuleUnload(CUmodule m) {
 API cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
     auto& kernels = ((Module*)m)->kernels;
     auto it = kernels.find(name);
-    if (it == kernels.end())                            // the name it has in the source will do, too
+    if (it == kernels.end())                            // also accept the name in the source
         for (it = kernels.begin(); it != kernels.end() && it->second.entry().name != std::string(name);) ++it;
     if (it == kernels.end()) {
-        std::string there;
-        for (auto& k : kernels) there += (there.empty() ? "" : ", ") + k.first;
-        return error(CUDA_ERROR_NOT_FOUND, std::string("there is no kernel ") + name + " in this module; it has " + there);
+        std::string names;
+        for (auto& k : kernels) names += (names.empty() ? "" : ", ") + k.first;
+        return error(CUDA_ERROR_NOT_FOUND, std::string("there is no kernel ") + name + " in this module; it has " + names);
     }
     return *f = (CUfunction)&it->second, CUDA_SUCCESS;
 }

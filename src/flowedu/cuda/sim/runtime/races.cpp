@@ -1,7 +1,8 @@
-// Races: two threads, the same bytes, one writes, and nothing orders them.
+// Races: two threads access the same bytes, one of them writes, and no operation orders them.
 //
-// What orders: a barrier of the block; __syncwarp of both lanes; the end of a launch; and between blocks, an atomic
-// operation of the writer's block after a fence, followed by one of the reader's block. Two atomic operations are no race.
+// Accesses are ordered by a barrier of the block; by __syncwarp of both lanes; by the end of a launch; and
+// between blocks, by an atomic operation of the writer's block after a fence, followed by one of the
+// reader's block. Two atomic operations do not race.
 #include "block.h"
 #include "checks.h"
 #include "fault.h"
@@ -11,10 +12,10 @@ namespace sim {
 
 namespace {
 
-// When a block last had a fence, last told others by an atomic operation that what came before that fence is done, and last
-// could have been told.
-struct Published { uint32_t fence = 0, done = 0, told = 0, heard = 0; };
-std::vector<Published> blocks;                          // of this launch, as far as they need it
+// Times of a block's last fence, of the last fence before an atomic operation (done) and of that operation
+// (announced), and of its last atomic operation (observed).
+struct Published { uint32_t fence = 0, done = 0, announced = 0, observed = 0; };
+std::vector<Published> blocks;                          // of this launch, created on demand
 
 Published& published(uint32_t number) {
     size_t i = number - launch->first_block;
@@ -30,14 +31,14 @@ bool met_in_warp(const Touch& before, const Thread& me) {
     return false;
 }
 
-// Whether what `before` did is certain to have happened before what this thread does now.
+// True if the access `before` is ordered before the current one.
 bool ordered(const Touch& before, bool shared) {
     if (before.block < launch->first_block) return true;
     if (before.block == block.number)
         return before.thread == here->index || before.when < block.barrier_when || met_in_warp(before, *here);
-    if (shared) return true;                            // every block has its own, one after the other at the same place
+    if (shared) return true;                            // blocks run in sequence, and each has its own
     const Published &writer = published(before.block), &reader = published(block.number);
-    return writer.done > before.when && writer.told < reader.heard;
+    return writer.done > before.when && writer.announced < reader.observed;
 }
 
 [[noreturn]] void race(const Touch& before, bool before_writes, uintptr_t a, unsigned size, bool write, const void* at) {
@@ -56,8 +57,8 @@ void races_fence() { published(block.number).fence = ++now; }
 
 void races_atomic() {
     Published& p = published(block.number);
-    p.heard = ++now;
-    if (p.fence) p.done = p.fence, p.told = now;
+    p.observed = ++now;
+    if (p.fence) p.done = p.fence, p.announced = now;
 }
 
 void check_race(const Region& region, uintptr_t a, unsigned size, bool write, bool atomic, bool shared,

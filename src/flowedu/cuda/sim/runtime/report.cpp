@@ -1,4 +1,4 @@
-// The report of a fault: the lines of the source, and the words (words.cpp) as rows for programs and as a text for people.
+// The report of a fault: source lines, and the messages of words.cpp, as rows for programs and as text.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ namespace sim {
 namespace {
 
 std::string rows, text;
-std::map<std::pair<const Image*, uintptr_t>, int> lines;        // asked for once
+std::map<std::pair<const Image*, uintptr_t>, int> lines;        // cache of line numbers
 
 std::string write_image(const Image& image) {
     const char* t = getenv("TMPDIR");
@@ -30,17 +30,18 @@ std::string write_image(const Image& image) {
     return good ? path : "";
 }
 
-// Asks addr2line, which comes with every g++: innermost first, so the first line of kernel.cu is the one that is meant.
+// Runs addr2line, a part of binutils. Its output starts with the innermost function, so the first line of
+// kernel.cu is used.
 int ask_for_line(const Image& image, uintptr_t offset) {
     std::string path = write_image(image);
     if (path.empty()) return 0;
-    char said[1024], address[32];
+    char output[1024], address[32];
     snprintf(address, sizeof address, " 0x%zx", (size_t)offset);
     std::string command = "addr2line -i -e " + quoted(path) + address + " 2>/dev/null";
     int line = 0;
     if (FILE* p = popen(command.c_str(), "r")) {
-        while (fgets(said, sizeof said, p)) {
-            const char* at = strstr(said, "kernel.cu:");
+        while (fgets(output, sizeof output, p)) {
+            const char* at = strstr(output, "kernel.cu:");
             if (at && !line) line = atoi(at + 10);
         }
         pclose(p);
@@ -49,21 +50,21 @@ int ask_for_line(const Image& image, uintptr_t offset) {
     return line;
 }
 
-// The text of a line of kernel.cu, where #line says anew how lines are counted, and of which file.
+// Returns the text of a line of kernel.cu. #line directives set the line number and the file.
 std::string source_line(const Module& module, int wanted) {
     std::istringstream all(module.source);
-    std::string line, found;
-    bool own = true;
+    std::string line, source;
+    bool in_kernel_file = true;
     for (int number = 1; std::getline(all, line); ++number) {
         if (line.rfind("#line ", 0) == 0) {
             number = atoi(line.c_str() + 6) - 1;
-            own = line.find("\"kernel.cu\"") != std::string::npos;
-        } else if (own && number == wanted) {
-            found = line;
+            in_kernel_file = line.find("\"kernel.cu\"") != std::string::npos;
+        } else if (in_kernel_file && number == wanted) {
+            source = line;
         }
     }
-    size_t from = found.find_first_not_of(" \t"), to = found.find_last_not_of(" \t\r");
-    return from == std::string::npos ? "" : found.substr(from, to - from + 1);
+    size_t from = source.find_first_not_of(" \t"), to = source.find_last_not_of(" \t\r");
+    return from == std::string::npos ? "" : source.substr(from, to - from + 1);
 }
 
 std::string place(int line) {
@@ -94,7 +95,7 @@ void forget_lines(const Image& image) {
     for (auto it = lines.begin(); it != lines.end();) it = it->first.first == &image ? lines.erase(it) : std::next(it);
 }
 
-// Called after the launch, with `launch`, `block` and `here` as they were.
+// Called after the launch, with `launch`, `block` and `here` unchanged.
 void compose_report() {
     here = &block.threads[fault.thread];
     Words w = words_for_fault();

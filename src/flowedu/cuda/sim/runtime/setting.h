@@ -1,4 +1,5 @@
-// What the environment says: FLOWEDU_CUDA_SEED, _CHECK, _DEVICES, _MEMORY (MiB of each), _TIMEOUT (seconds).
+// Settings from the environment: FLOWEDU_CUDA_SEED, _CHECK, _DEVICES, _MEMORY (MiB of each), and _TIMEOUT
+// (seconds).
 #pragma once
 #include <stddef.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
-// Words of a command line for popen.
+// Quoting of arguments for popen.
 #pragma once
 #include <string>
 
 namespace sim {
 
-// `text` as one word, whatever characters a path has.
+// Returns `text` as one shell word.
 inline std::string quoted(const std::string& text) {
     std::string word = "'";
     for (char c : text) {

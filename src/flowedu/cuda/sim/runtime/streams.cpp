@@ -1,6 +1,6 @@
-// Streams, events, and graphs: all work is done at once and in order, unless its stream is captured. Then it becomes a list
-// of what is to be done, a graph, and a launch of the graph does it. A stream that waits for an event of a captured one is
-// captured with it.
+// Streams, events, and graphs. Work runs at once and in order, unless its stream is captured. A capture
+// records the work as a list, the graph, and a launch of the graph runs it. A stream that waits for an
+// event of a captured stream is captured with it.
 #include <time.h>
 
 #include <algorithm>
@@ -19,22 +19,22 @@ namespace {
 
 struct Works {
     std::vector<std::function<CUresult()>> all;
-    size_t notes = 0;                                   // of them what a GPU would know nothing of
+    size_t notes = 0;                                   // number of entries for the simulator only
 };
 
 struct Capture {
     CUstream origin;
     CUstreamCaptureMode mode;
     Works works;
-    std::vector<CUstream> streams;                      // captured with the origin
+    std::vector<CUstream> streams;                      // captured streams, including the origin
     bool broken = false;
 };
 struct Stream { unsigned flags; };
 struct Event { timespec at{0, 0}; Capture* capture = nullptr; };
 
-std::vector<std::unique_ptr<Capture>>& open() {         // those of this thread
-    static thread_local std::vector<std::unique_ptr<Capture>> found;
-    return found;
+std::vector<std::unique_ptr<Capture>>& open() {         // open captures of this thread
+    static thread_local std::vector<std::unique_ptr<Capture>> captures_of_thread;
+    return captures_of_thread;
 }
 
 Capture* capture_of(CUstream s) {
@@ -61,13 +61,13 @@ CUresult keep(CUstream s, std::function<CUresult()> work) {
         if (c->broken) return error(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "the capture of this stream is lost");
         return c->works.all.push_back(std::move(work)), CUDA_SUCCESS;
     }
-    for (auto& c : open())                              // one that the default stream would have to wait for
+    for (auto& c : open())                              // a capture that conflicts with the default stream
         if (is_default(s) && !(((Stream*)c->origin)->flags & CU_STREAM_NON_BLOCKING))
             return broken(*c, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "work on the default stream");
     return work();
 }
 
-// What the simulator is told in the course of a stream's work.
+// Runs or records a notification to the simulator, in the order of the stream's work.
 template <class Work> void note(CUstream s, Work work) {
     ONE_AT_A_TIME;
     Capture* c = captures ? capture_of(s) : nullptr;
@@ -132,7 +132,7 @@ API cuEventElapsedTime_v2(float* ms, CUevent a, CUevent b) {
     return *ms = (to.tv_sec - from.tv_sec) * 1e3f + (to.tv_nsec - from.tv_nsec) * 1e-6f, CUDA_SUCCESS;
 }
 
-// Capturing, and the graphs that come of it
+// Captures and graphs
 API cuStreamBeginCapture(CUstream s, CUstreamCaptureMode mode) {
     if (is_default(s)) return error(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "the default stream cannot be captured");
     if (capture_of(s)) return error(CUDA_ERROR_ILLEGAL_STATE, "this stream is being captured already");
@@ -178,12 +178,12 @@ API cuGraphLaunch(CUgraphExec exec, CUstream s) {
     });
 }
 
-// For pools: what begins at this address serves an array of so many bytes from here on. In a graph one block serves several
-// arrays, in every replay anew.
+// Called by pools: the block at this address now has an array of `size` bytes. In a graph one block has
+// several arrays, in every replay.
 extern "C" __attribute__((visibility("default"))) void cudasim_give(uintptr_t address, size_t size, CUstream s) {
     note(s, [=] { return give(address, size), CUDA_SUCCESS; });
 }
-// For arenas: an array there begins to live, or lives no longer.
+// Called for arenas: the lifetime of an array starts or ends.
 extern "C" __attribute__((visibility("default"))) void cudasim_part(uintptr_t address, size_t size, bool alive, CUstream s) {
     note(s, [=] { return part_lives(address, size, alive), CUDA_SUCCESS; });
 }

@@ -1,4 +1,4 @@
-// What kernels call: barriers, warp functions, votes. How threads wait is in block.cpp.
+// Functions that kernels call: barriers, warp functions, votes. block.cpp implements the waits.
 #include <time.h>
 
 #include "block.h"
@@ -13,12 +13,12 @@ using namespace sim;
 
 namespace {
 
-struct Brought {                                        // what the lanes of a mask have brought
+struct Brought {                                        // values of the lanes of a mask
     unsigned present;
     const uint64_t* value;
 };
 
-Brought brought(unsigned mask, uint64_t value, const void* at, const char* what) {
+Brought exchange(unsigned mask, uint64_t value, const void* at, const char* what) {
     Meeting& m = here->warp->meeting(mask);
     unsigned g = meet(m, value, at, what) & 1;
     return {m.present[g], m.value[g]};
@@ -44,29 +44,29 @@ int cudasim_syncthreads_vote(int predicate, int vote) {
     block.votes[1] += 1;
     barrier(at);
     int yes = block.votes[0], all = block.votes[1];
-    block.voted = 0;                                    // nobody votes again before all have read: the next barrier
+    block.voted = 0;                                    // new votes wait until all have read: the barrier
     barrier(at);
     return vote == CUDASIM_COUNT ? yes : vote == CUDASIM_AND ? yes == all : yes > 0;
 }
 
-void cudasim_syncwarp(unsigned mask) { brought(mask, 0, CALLER, "__syncwarp()"); }
+void cudasim_syncwarp(unsigned mask) { exchange(mask, 0, CALLER, "__syncwarp()"); }
 
-// A lane that is not there gives what a GPU may give: anything. Here it is all ones, which is NaN for floats.
+// The value of a missing lane is undefined on a GPU. Here it is all ones, which is NaN for floats.
 uint64_t cudasim_shuffle(unsigned mask, uint64_t value, int source) {
-    Brought b = brought(mask, value, CALLER, "__shfl_sync()");
+    Brought b = exchange(mask, value, CALLER, "__shfl_sync()");
     return b.present >> source & 1 ? b.value[source] : ~0ull;
 }
 
 unsigned cudasim_ballot(unsigned mask, int predicate) {
-    Brought b = brought(mask, predicate != 0, CALLER, "__ballot_sync()");
-    unsigned said = 0;
+    Brought b = exchange(mask, predicate != 0, CALLER, "__ballot_sync()");
+    unsigned ballot = 0;
     for (unsigned lane = 0; lane < LANES; ++lane)
-        if (b.present >> lane & 1 && b.value[lane]) said |= 1u << lane;
-    return said;
+        if (b.present >> lane & 1 && b.value[lane]) ballot |= 1u << lane;
+    return ballot;
 }
 
 unsigned cudasim_match_any(unsigned mask, uint64_t value) {
-    Brought b = brought(mask, value, CALLER, "__match_any_sync()");
+    Brought b = exchange(mask, value, CALLER, "__match_any_sync()");
     unsigned same = 0;
     for (unsigned lane = 0; lane < LANES; ++lane)
         if (b.present >> lane & 1 && b.value[lane] == value) same |= 1u << lane;
@@ -74,7 +74,7 @@ unsigned cudasim_match_any(unsigned mask, uint64_t value) {
 }
 
 unsigned cudasim_match_all(unsigned mask, uint64_t value, int* all) {
-    Brought b = brought(mask, value, CALLER, "__match_all_sync()");
+    Brought b = exchange(mask, value, CALLER, "__match_all_sync()");
     *all = 1;
     for (unsigned lane = 0; lane < LANES; ++lane)
         if (b.present >> lane & 1 && b.value[lane] != value) *all = 0;
@@ -82,11 +82,11 @@ unsigned cudasim_match_all(unsigned mask, uint64_t value, int* all) {
 }
 
 int64_t cudasim_reduce(unsigned mask, int64_t value, int what) {
-    Brought b = brought(mask, value, CALLER, "__reduce_sync()");
+    Brought b = exchange(mask, value, CALLER, "__reduce_sync()");
     int64_t r = value;
-    bool own = true;                                    // `value` is there already: leave out this lane once
+    bool skip_own = true;                               // r starts with this lane's value, so skip it once
     for (unsigned lane = 0; lane < LANES; ++lane) {
-        if (!(b.present >> lane & 1) || (own && lane == here->lane && !(own = false))) continue;
+        if (!(b.present >> lane & 1) || (skip_own && lane == here->lane && !(skip_own = false))) continue;
         int64_t v = b.value[lane];
         r = what == 0 ? r + v : what == 1 ? (v < r ? v : r) : what == 2 ? (v > r ? v : r) : what == 3 ? (r & v)
             : what == 4 ? (r | v) : r ^ v;

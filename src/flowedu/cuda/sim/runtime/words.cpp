@@ -1,4 +1,4 @@
-// The words for each kind of fault: who did what to which array, what was expected, what to do.
+// Messages for each kind of fault: thread, array, expectation, and fix.
 #include "words.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 namespace sim {
 
-std::string told(uint3 v) {
+std::string format(uint3 v) {
     return "(" + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
 }
 
@@ -30,12 +30,12 @@ std::string mask(unsigned m) {
     snprintf(s, sizeof s, "0x%08x", m);
     return s;
 }
-std::string thread(unsigned index) { return "thread " + told(block.threads[index].id); }
+std::string thread(unsigned index) { return "thread " + format(block.threads[index].id); }
 std::string kernel() { return launch->entry->name; }
-std::string who() { return kernel() + ": " + thread(here->index) + " of block " + told(cudasim_here.block) + " "; }
+std::string who() { return kernel() + ": " + thread(here->index) + " of block " + format(cudasim_here.block) + " "; }
 std::string does(bool write) { return write ? "writes " : "reads "; }
 
-// "x" of "const float* x", for the argument that points into a piece of memory; "" when none does.
+// Returns the name, such as "x" of "const float* x", of the argument that points into an allocation, or "".
 std::string argument_into(uintptr_t begin, size_t size) {
     std::istringstream all(launch->entry->parameters);
     std::string p;
@@ -47,7 +47,7 @@ std::string argument_into(uintptr_t begin, size_t size) {
     return "";
 }
 
-// An array: its name, if there is one, and what it is called in a sentence.
+// An array, with its name (if any) and its description in a sentence.
 struct Array {
     std::string name, called;
     uintptr_t begin = 0;
@@ -69,7 +69,7 @@ void offer(Array& best, uintptr_t a, const Array& other) {
     if (best.called.empty()) best.called = best.name.empty() ? "an array that no argument points into" : best.name;
 }
 
-// The array that an address was probably meant for: the nearest.
+// Returns the array nearest to an address.
 Array array_near(uintptr_t a) {
     Array best;
     if (memory.holds(a) && a - memory.begin < DYNAMIC_ROOM) {
@@ -88,8 +88,8 @@ Array array_near(uintptr_t a) {
         if (after != allocations.end()) offer_all(after->first, after->second);
     } else {
         for (auto& v : launch->image->variables) {
-            Array own = {v.name, "", v.address, v.size, v.where == Variable::SHARED};
-            if (own.distance(a) < 4096) offer(best, a, own);
+            Array variable = {v.name, "", v.address, v.size, v.where == Variable::SHARED};
+            if (variable.distance(a) < 4096) offer(best, a, variable);
         }
     }
     return best;
@@ -152,7 +152,7 @@ Words diverged() {
 
 }  // namespace
 
-// Called after the launch, with `launch`, `block` and `here` as they were.
+// Called after the launch, with `launch`, `block` and `here` unchanged.
 Words words_for_fault() {
     const Fault& f = fault;
     Array n = array_near(f.address);

@@ -1,4 +1,4 @@
-// What is said of a fault, in parts.
+// The message of a fault, in parts.
 #pragma once
 #include <string>
 
@@ -12,6 +12,6 @@ struct Words {
 };
 Words words_for_fault();
 
-std::string told(uint3 v);                              // "(1, 0, 0)"
+std::string format(uint3 v);                              // "(1, 0, 0)"
 
 }  // namespace sim

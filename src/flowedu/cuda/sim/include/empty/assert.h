@@ -1,1 +1,1 @@
-// assert() stops the launch: cudasim.h.
+// Empty: cudasim.h defines assert(), which stops the launch.

@@ -1,1 +1,1 @@
-// What this header of CUDA has is known to the simulator without it.
+// Empty: cudasim.h defines the contents of this CUDA header.

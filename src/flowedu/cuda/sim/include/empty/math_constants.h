@@ -1,4 +1,4 @@
-// CUDA's names of numbers.
+// CUDA's names of constants.
 #pragma once
 #define CUDART_INF_F __builtin_inff()
 #define CUDART_NAN_F __builtin_nanf("")

@@ -1,5 +1,5 @@
 #pragma once
-// PyCUDA's arrays of numbers include this; complex ones are not simulated.
+// PyCUDA's arrays include this header. Complex numbers are not simulated.
 namespace pycuda {
 template <class T> struct complex { T re, im; };
 }
