@@ -1,15 +1,15 @@
-"""Mock of `import torch` and `import oneflow`: programs written for these run unchanged on flowedu.
+"""Mock of the packages torch and oneflow: programs written for them run unchanged on flowedu.
 
     import flowedu
-    flowedu.mock.enable("torch", "oneflow")      # from here on; flowedu.mock.disable() ends it
-    import torch                                 # is flowedu, and all of torch.nn, torch.utils.data ...
+    flowedu.mock.enable("torch", "oneflow")      # until flowedu.mock.disable()
+    import torch                                 # flowedu; also torch.nn, torch.utils.data, ...
 
-    with flowedu.mock.enable("torch"):           # for a while; such blocks may be nested
+    with flowedu.mock.enable("torch"):           # within the block; blocks may be nested
         import torch
 
     python -m flowedu.mock --as torch program.py --its arguments
 
-torchvision comes with torch, flowvision with oneflow: both are flowedu.vision.
+Mocking torch includes torchvision, and mocking oneflow includes flowvision. Both are flowedu.vision.
 
 A missing name raises an AttributeError or ImportError that suggests the nearest name. A summary of missing
 names is printed on stderr at exit. OneFlow's own equivalent is `oneflow.mock_torch` (0.9).
@@ -33,7 +33,7 @@ _enabled: list[Mocking] = []
 
 
 class Mocking:
-    """What `enable` returns: a context at whose end all is as before."""
+    """Result of `enable`, also a context manager that restores the original modules at its end."""
 
     def __init__(self, names: tuple[str, ...]):
         self.names = tuple(path for name in names for path in WITH[name])
@@ -49,7 +49,7 @@ class Mocking:
         return self
 
     def stop(self) -> None:
-        """As before; a second time does nothing."""
+        """Restore the original modules. A second call has no effect."""
         if not self.on:
             return
         self.on = False
@@ -72,9 +72,9 @@ def _below(names: tuple[str, ...]) -> list[str]:
 
 
 def _translate() -> None:
-    """Register the translator of calls: PyTorch's (mock/translate.py) while torch is mocked.
+    """Register the translator of invalid calls: PyTorch's (mock/translate.py) while torch is mocked.
 
-    state_dict() then has PyTorch's defaults.
+    Meanwhile, state_dict() has PyTorch's defaults.
     """
     on = any(m.on and "torch" in m.names for m in _enabled)
     register_translator(translated if on else habitual)
@@ -84,16 +84,22 @@ def _translate() -> None:
 def enable(*names: str) -> Mocking:
     """Replace `torch`, `oneflow`, their submodules, torchvision, and flowvision by flowedu in later imports.
 
-    names: "torch", "oneflow", or both (default). `disable()`, or the end of the `with` block, restores the
-    modules imported before under these names. References a program already holds do not change. ArgumentError
-    for another name.
+    `disable()` or the end of the `with` block restores the modules that were imported under these names.
+    Existing references to modules do not change.
+
+    Args:
+        *names: "torch", "oneflow", or both (default).
+
+    Raises:
+        ArgumentError: a name is not supported.
     """
     for name in names:
         if name not in NAMES:
-            whole = next((f'"{n}"' for n in NAMES if name in WITH[n]), None)
-            raise ArgumentError("mock.enable: no package that flowedu stands in for", expected='"torch" or "oneflow"',
-                                got=repr(name), fix=f"flowedu.mock.enable({whole}): {name} comes with it" if whole else
-                                'flowedu.mock.enable("torch")')
+            package = next((f'"{n}"' for n in NAMES if name in WITH[n]), None)
+            raise ArgumentError("mock.enable: no package that flowedu stands in for",
+                                expected='"torch" or "oneflow"',
+                                got=repr(name), fix='flowedu.mock.enable("torch")' if package is None else
+                                f"flowedu.mock.enable({package}): {name} comes with it")
     if not _enabled:
         atexit.unregister(report)
         atexit.register(report)
@@ -102,24 +108,24 @@ def enable(*names: str) -> Mocking:
 
 
 def disable() -> None:
-    """End what the last `enable` began. ArgumentError where none is on."""
+    """Undo the last `enable`. Raise ArgumentError if none is active."""
     if not _enabled:
-        raise ArgumentError("mock.disable: nothing is enabled", expected="flowedu.mock.enable() before", got="none",
-                            fix="leave it away")
+        raise ArgumentError("mock.disable: nothing is enabled", expected="flowedu.mock.enable() before",
+                            got="none", fix="leave it away")
     _enabled[-1].stop()
 
 
 def is_enabled(name: str = "torch") -> bool:
-    """Whether `import name` gives flowedu."""
+    """Return True if `import name` imports flowedu."""
     return any(name in mocking.names for mocking in _enabled)
 
 
 def report() -> None:
-    """Print the missing names that were used, and how often, on stderr."""
+    """Print the missing names that were used, with counts, to stderr."""
     if MISSING:
-        told = ", ".join(f"{name} ({n} times)" if n > 1 else name for name, n in MISSING.most_common(12))
+        text = ", ".join(f"{name} ({n} times)" if n > 1 else name for name, n in MISSING.most_common(12))
         rest = f" and {len(MISSING) - 12} more" if len(MISSING) > 12 else ""
-        print(f"flowedu.mock: asked for, and not there: {told}{rest}", file=sys.stderr)
+        print(f"flowedu.mock: asked for, and not there: {text}{rest}", file=sys.stderr)
 
 
 __all__ = ["enable", "disable", "is_enabled", "report", "wanted"]

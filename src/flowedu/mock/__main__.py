@@ -1,4 +1,4 @@
-"""python -m flowedu.mock [--as torch] [--as oneflow] program.py args...: run a program with flowedu in their places."""
+"""Command line: `python -m flowedu.mock [--as torch] [--as oneflow] program.py args...` runs a program."""
 from __future__ import annotations
 
 import argparse
@@ -10,20 +10,22 @@ from flowedu import mock
 
 
 def report_from_the_program(kind: type[BaseException], error: BaseException, trace) -> None:
-    """Print a traceback that begins in the program, as if Python had run it."""
-    own = trace
-    while own is not None and (own.tb_frame.f_code.co_filename in (__file__, runpy.__file__) or
-                               own.tb_frame.f_code.co_filename == "<frozen runpy>"):
-        own = own.tb_next
-    sys.__excepthook__(kind, error.with_traceback(own or trace), own or trace)
+    """Print a traceback that starts in the program, as if Python had run it directly."""
+    start = trace
+    while start is not None and (start.tb_frame.f_code.co_filename in (__file__, runpy.__file__) or
+                               start.tb_frame.f_code.co_filename == "<frozen runpy>"):
+        start = start.tb_next
+    sys.__excepthook__(kind, error.with_traceback(start or trace), start or trace)
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run the program as `python program.py` would. Its exit status is this one's."""
+    """Run the program like `python program.py`, with the same exit status."""
     parser = argparse.ArgumentParser(prog="python -m flowedu.mock", description=__doc__)
     parser.add_argument("--as", dest="names", action="append", choices=mock.NAMES,
-                        help="in whose place (default: both); torchvision comes with torch, flowvision with oneflow")
-    parser.add_argument("-m", dest="module", action="store_true", help="the program is a module's name, as with python -m")
+                        help="in whose place (default: both); torchvision comes with torch, flowvision with "
+                        "oneflow")
+    parser.add_argument("-m", dest="module", action="store_true",
+                        help="the program is a module's name, as with python -m")
     parser.add_argument("program", help="a .py file")
     parser.add_argument("args", nargs=argparse.REMAINDER, help="what the program is given")
     o = parser.parse_args(argv)

@@ -1,9 +1,10 @@
-"""Where a name of flowedu's has other arguments than PyTorch's of the same name: data for mock/translate.py, which lets a
-program's call mean what it means in PyTorch; for mock/test_mock_signatures.py, which compares every name with PyTorch's
-own signature and finds in these tables what differs; and for the page "From PyTorch" of the book.
+"""Tables of differences between the signatures of flowedu and PyTorch.
 
-Names are those below `torch`; "Tensor.x" is a method. Of a name's last part only is known who was called (`linalg.norm` is
-"norm"), so that no two names of one last part may have different rows.
+mock/translate.py uses them to translate calls, mock/test_mock_signatures.py compares them with PyTorch's
+signatures, and the page "From PyTorch" of the book lists them.
+
+Names are relative to `torch`, and "Tensor.x" is a method. Only the last part of a called name is known
+(`linalg.norm` is "norm"), so names with the same last part must have the same rows.
 """
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ ANY: Any = "any"
 class Idle(NamedTuple):
     """PyTorch argument that flowedu's function does not have.
 
-    values: those that do not change results, for which it is dropped (ANY: all); fix: replacement for other
-    values.
+    values: values without an effect on results, for which the argument is dropped (ANY: all); fix:
+    replacement for other values.
     """
 
-    names: str                       # "*": of whatever has no argument of that name
+    names: str                       # "*": all functions without an argument of that name
     argument: str
     values: Any
     why: str
@@ -37,16 +38,17 @@ class Other(NamedTuple):
     silent: bool = False
 
 
-# {names: {PyTorch's argument: flowedu's}}; "*" for a name: all that have flowedu's argument and not PyTorch's; for an
-# argument: by its place
+# {names: {PyTorch's argument: flowedu's}}. The name "*" selects all functions with flowedu's argument but not
+# PyTorch's. The argument "*" is positional.
 RENAMED: dict[str, dict[str, str]] = {
-    "*": {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"},   # NumPy's words
+    # NumPy's names
+    "*": {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"},
     "max min Tensor.max Tensor.min": {"other": "dim"},
     "atleast_1d atleast_2d atleast_3d": {"input": "*"},
     "swapaxes Tensor.swapaxes": {"axis0": "dim0", "axis1": "dim1"},
     "det inverse": {"input": "A"},
-    "linalg.norm linalg.matrix_norm linalg.cholesky_ex linalg.cond linalg.eigh linalg.eigvalsh linalg.matrix_rank "
-    "linalg.pinv linalg.solve_triangular linalg.tensorinv": {"input": "A"},
+    "linalg.norm linalg.matrix_norm linalg.cholesky_ex linalg.cond linalg.eigh linalg.eigvalsh "
+    "linalg.matrix_rank linalg.pinv linalg.solve_triangular linalg.tensorinv": {"input": "A"},
     "linalg.lstsq": {"input": "A", "b": "B"},
     "linalg.tensorsolve": {"input": "A", "other": "B"},
     "linalg.vector_norm": {"input": "x"},
@@ -62,7 +64,7 @@ RENAMED: dict[str, dict[str, str]] = {
     "result_type": {"scalar": "*", "tensor": "*", "other": "*", "scalar1": "*", "scalar2": "*"},
     "zeros ones empty rand randn Tensor.new_empty Tensor.new_ones Tensor.new_zeros": {"size": "*"},
     "Tensor.view": {"size": "*", "dtype": "*"},
-    "arange": {"end": "start"},                          # one number only: where it ends
+    "arange": {"end": "start"},                          # with one number, it is the end
     "randint randint_like": {"high": "low"},
     "repeat_interleave": {"repeats": "input"},
     "from_numpy": {"ndarray": "a"},
@@ -83,28 +85,34 @@ IDLE = (
     Idle("*", "pin_memory", ANY, "where memory lies"),
     Idle("*", "foreach", ANY, _SAME),
     Idle(" ".join(f"Tensor.{n}" for n in _CASTS.split()), "memory_format",
-         (None, "torch.preserve_format", "torch.contiguous_format"), "an order of memory that there is anyway",
-         ".contiguous(memory_format=...) behind it"),
+         (None, "torch.preserve_format", "torch.contiguous_format"),
+         "an order of memory that there is anyway", ".contiguous(memory_format=...) behind it"),
     Idle("Tensor.expand", "implicit", ANY, _SAME),
     Idle("mm bmm addmm baddbmm Tensor.mm Tensor.bmm Tensor.addmm Tensor.baddbmm", "out_dtype", (None,),
          "the result has the type of the inputs", "convert: torch.mm(a.to(dtype), b.to(dtype))"),
-    Idle("Tensor.numpy", "force", (False,), "a tensor that needs a gradient is refused", "x.detach().cpu().numpy()"),
+    Idle("Tensor.numpy", "force", (False,), "a tensor that needs a gradient is refused",
+         "x.detach().cpu().numpy()"),
     Idle("save", "_disable_byteorder_record", ANY, "nothing is pickled"),
     Idle("nn.Module.modules", "remove_duplicate", (True,), "each module is named once",
          "[m for _, m in net.named_modules(remove_duplicate=False)]"),
-    Idle("nn.Embedding", "_freeze", (False,), "the weight is trained", "nn.Embedding.from_pretrained(weight, freeze=True)"),
+    Idle("nn.Embedding", "_freeze", (False,), "the weight is trained",
+         "nn.Embedding.from_pretrained(weight, freeze=True)"),
     Idle("nn.SyncBatchNorm", "process_group", (None,), "statistics are those of all ranks", "leave it out"),
     Idle("nn.TransformerEncoder", "enable_nested_tensor", ANY, _SAME),
     Idle("nn.TransformerEncoder", "mask_check", ANY, _SAME),
-    Idle("nn.functional.multi_head_attention_forward", "static_k", (None,), "keys are computed", "give them as key"),
-    Idle("nn.functional.multi_head_attention_forward", "static_v", (None,), "values are computed", "give them as value"),
+    Idle("nn.functional.multi_head_attention_forward", "static_k", (None,), "keys are computed",
+         "give them as key"),
+    Idle("nn.functional.multi_head_attention_forward", "static_v", (None,), "values are computed",
+         "give them as value"),
     Idle("nn.utils.rnn.pad_sequence", "padding_side", ("right",), "what is short is filled behind",
          "torch.nn.utils.rnn.pad_sequence([x.flip(0) for x in xs]).flip(0)"),
-    *(Idle(" ".join(f"autograd.{n}" for n in names.split()), argument, values, "PyTorch's insides, or how it is checked",
-           "leave it out") for names, argument, values in (
-        ("gradcheck gradgradcheck", "check_undefined_grad", ANY), ("gradcheck gradgradcheck", "check_grad_dtypes", ANY),
+    *(Idle(" ".join(f"autograd.{n}" for n in names.split()), argument, values,
+           "PyTorch's insides, or how it is checked", "leave it out") for names, argument, values in (
+        ("gradcheck gradgradcheck", "check_undefined_grad", ANY), ("gradcheck gradgradcheck",
+                                                                   "check_grad_dtypes", ANY),
         ("gradcheck gradgradcheck", "check_batched_grad", ANY), ("gradcheck gradgradcheck", "fast_mode", ANY),
-        ("gradcheck gradgradcheck", "masked", (None, False)), ("gradcheck", "check_batched_forward_grad", ANY),
+        ("gradcheck gradgradcheck", "masked", (None, False)), ("gradcheck", "check_batched_forward_grad",
+                                                               ANY),
         ("gradcheck", "check_forward_ad", (False,)), ("gradcheck", "check_backward_ad", (True,)),
         ("gradgradcheck", "check_fwd_over_rev", (False,)), ("gradgradcheck", "check_rev_over_rev", (True,)),
         ("gradgradcheck", "gen_non_contig_grad_outputs", ANY), ("gradgradcheck", "nondet_tol", ANY))),
@@ -125,9 +133,9 @@ IDLE = (
     Idle("distributed.reduce", "group_dst", (None,), "dst counts among all ranks", "dst=..."),
 )
 
-# {names: PyTorch's arguments in their places}, where flowedu takes fewer by place
+# {names: PyTorch's positional arguments, in order}, where flowedu has fewer
 PLACES: dict[str, str] = {
-    "allclose isclose": "input other rtol atol equal_nan",                    # OneFlow's: atol first
+    "allclose isclose": "input other rtol atol equal_nan",                    # OneFlow: atol first
     "Tensor.allclose Tensor.isclose": "other rtol atol equal_nan",
     "nn.functional.gumbel_softmax": "logits tau hard eps dim",                # dim first
     "nn.functional.max_pool1d nn.functional.max_pool2d nn.functional.max_pool3d":                # return_indices first
@@ -154,49 +162,61 @@ PLACES: dict[str, str] = {
     "distributions.Distribution.expand": "batch_shape _instance",
 }
 
-# names that behave as PyTorch's under torch, in addition to the modules that mock/names.py replaces; flowedu's behavior
+# names that behave like PyTorch's under torch, in addition to the modules in mock/names.py
 FACES = (
-    Other("argsort argwhere clamp clip concat diag eye flatten gather masked_fill matmul linalg.matmul nonzero ones "
-          "ones_like reshape sort squeeze stack swapaxes transpose tril triu where zeros zeros_like", "all",
-          "OneFlow 0.4's function of blobs too, where the arguments are its", "tensors only", "one name, two meanings"),
-    Other("tensor as_tensor", "dtype", "float32 of a list with NumPy's float64 in it", "float64", "OneFlow's", True),
-    Other("range", "all", "OneFlow 0.4's, of blobs, without its end", "with its end, float32", "one name, two meanings"),
+    Other("argsort argwhere clamp clip concat diag eye flatten gather masked_fill matmul linalg.matmul "
+          "nonzero ones ones_like reshape sort squeeze stack swapaxes transpose tril triu where zeros "
+          "zeros_like", "all",
+          "OneFlow 0.4's function of blobs too, where the arguments are its", "tensors only",
+          "one name, two meanings"),
+    Other("tensor as_tensor", "dtype", "float32 of a list with NumPy's float64 in it", "float64", "OneFlow's",
+          True),
+    Other("range", "all", "OneFlow 0.4's, of blobs, without its end", "with its end, float32",
+          "one name, two meanings"),
     Other("nn.functional losses", "size_average, reduce", "not there: reduction comes at once",
           "before reduction, the old words for it", "OneFlow 0.9 has left them out"),
-    Other("nn.functional.softmax log_softmax softmin", "_stacklevel", "not there", "before dtype", "by place only"),
+    Other("nn.functional.softmax log_softmax softmin", "_stacklevel", "not there", "before dtype",
+          "by place only"),
     Other("nn.RMSNorm", "eps", "1e-5", "None: the dtype's own", "OneFlow's", True),
     Other("nn.Module.state_dict", "keep_vars", "True: the parameters themselves",
           "False: detached tensors over their memory", "OneFlow's; `+=` into a parameter is an error"),
-    Other("optim, optim.lr_scheduler", "defaults, places, clocks", "OneFlow's", "PyTorch's", "see the table below", True),
-    Other("linalg.pinv", "hermitian", "the gradient of the symmetric matrix that is read", "mixed with the other triangle",
-          "finite differences of symmetric changes agree", True),
+    Other("optim, optim.lr_scheduler", "defaults, places, clocks", "OneFlow's", "PyTorch's",
+          "see the table below", True),
+    Other("linalg.pinv", "hermitian", "the gradient of the symmetric matrix that is read",
+          "mixed with the other triangle", "finite differences of symmetric changes agree", True),
     Other("cholesky_inverse cholesky_solve", "gradient", "0 of the triangle that is not read", "not 0",
           "finite differences agree", True),
     Other("linalg.svdvals linalg.matrix_rank linalg.cond linalg.pinv linalg.svd", "batches",
-          "NaN of a matrix with infinities or NaNs, the others as alone", "may be an error for the whole batch",
-          "matrices of a batch are independent"),
-    Other("load save onnx.export nn.parallel.DistributedDataParallel", "all", "OneFlow's", "PyTorch's", "other things"),
+          "NaN of a matrix with infinities or NaNs, the others as alone",
+          "may be an error for the whole batch", "matrices of a batch are independent"),
+    Other("load save onnx.export nn.parallel.DistributedDataParallel", "all", "OneFlow's", "PyTorch's",
+          "other things"),
     Other("distributions.Bernoulli distributions.Binomial distributions.Categorical distributions.Geometric "
-          "distributions.Multinomial distributions.OneHotCategorical", "probs", "taken as they are: log(0) is -inf",
-          "at least the dtype's eps: log(0) is -15.94", "log-densities of small probabilities are exact", True),
+          "distributions.Multinomial distributions.OneHotCategorical", "probs",
+          "taken as they are: log(0) is -inf",
+          "at least the dtype's eps: log(0) is -15.94", "log-densities of small probabilities are exact",
+          True),
 )
 
-OTHERS = (
-    Other("nn.PoissonNLLLoss.forward", "log_input, places", "input", "log_input", "by place they are the same"),
-    Other("nn.RMSNorm.forward", "x", "input", "x", "by place they are the same"),
-    Other("std var std_mean var_mean Tensor.std Tensor.var", "places", "dim, unbiased; a bool in dim's place is unbiased",
-          "two signatures", "each call means the same"),
-    Other("hamming_window", "places", "window_length, periodic, alpha, beta", "alpha by name in one of its signatures",
-          "each call means the same"),
-    Other("randint", "places", "(low, high, size), or (high, size)", "two signatures", "each call means the same"),
-    Other("nn.utils.rnn.PackedSequence", "batch_sizes", "must be given", "may be a pair's second",
-          "pack_padded_sequence makes it"),
-    Other("nn.functional.multi_head_attention_forward", "places", "no static_k, static_v before the last two",
-          "static_k, static_v", "give the last two by name"),
-    Other("backends.cudnn.flags", "places", "by name only", "by place", "settings of a library that is not used"),
-    Other("distributed.init_process_group", "places", "store and what follows by name, not read", "by place",
-          "ranks find each other as the launcher says"),
-    Other("nn.parallel.DistributedDataParallel",
-          "skip_all_reduce_unused_params, bucket_cap_mb_list, batched_grad_copy, forward_sync_buffers, places", "not there",
-          "options of 2.13", "how it is computed, not what"),
-)
+OTHERS = ((
+     Other("nn.PoissonNLLLoss.forward", "log_input, places", "input", "log_input",
+           "by place they are the same"),
+     Other("nn.RMSNorm.forward", "x", "input", "x", "by place they are the same"),
+     Other("std var std_mean var_mean Tensor.std Tensor.var", "places",
+           "dim, unbiased; a bool in dim's place is unbiased", "two signatures", "each call means the same"),
+     Other("hamming_window", "places", "window_length, periodic, alpha, beta",
+           "alpha by name in one of its signatures", "each call means the same"),
+     Other("randint", "places", "(low, high, size), or (high, size)", "two signatures",
+           "each call means the same"),
+     Other("nn.utils.rnn.PackedSequence", "batch_sizes", "must be given", "may be a pair's second",
+           "pack_padded_sequence makes it"),
+     Other("nn.functional.multi_head_attention_forward", "places",
+           "no static_k, static_v before the last two", "static_k, static_v", "give the last two by name"),
+     Other("backends.cudnn.flags", "places", "by name only", "by place",
+           "settings of a library that is not used"),
+     Other("distributed.init_process_group", "places", "store and what follows by name, not read", "by place",
+           "ranks find each other as the launcher says"),
+     Other("nn.parallel.DistributedDataParallel",
+           "skip_all_reduce_unused_params, bucket_cap_mb_list, batched_grad_copy, forward_sync_buffers, "
+           "places", "not there", "options of 2.13", "how it is computed, not what"),
+ ))

@@ -1,22 +1,24 @@
-"""Tables from paths of torch and oneflow to modules of flowedu, for paths that differ."""
+"""Tables of paths in torch and oneflow whose modules in flowedu have other paths."""
 from __future__ import annotations
 
-# mocked package: the path of its names below flowedu; and arguments of `enable`, with the packages that each mocks
+# {mocked package: path of its names in flowedu}, and {argument of `enable`: packages that it mocks}
 ROOTS = {"torch": "", "oneflow": "", "torchvision": "vision", "flowvision": "vision"}
 WITH = {"torch": ("torch", "torchvision"), "oneflow": ("oneflow", "flowvision")}
 
-# as programs compare it: what flowedu's names are closest to
+# the versions that flowedu resembles most, for programs that compare versions
 VERSIONS = {"torch": "2.5.0+flowedu", "torchvision": "0.20.0+flowedu", "oneflow": "1.0.0+flowedu",
             "flowvision": "0.2.0+flowedu"}
 
-# internal packages, hidden from users of torch and oneflow, where torch.ops, torch.fft, oneflow.core mean something else
-HOUSE = {"array_api", "diagnostics", "core", "errors", "aliases", "fast", "fft", "learn", "mock", "oneflow04", "ops",
-         "saving", "show"}
+# internal packages, hidden because torch.ops, torch.fft, oneflow.core, ... have other meanings
+HOUSE = {"array_api", "diagnostics", "core", "errors", "aliases", "fast", "fft", "mock", "oneflow04", "ops",
+         "saving", "show", "swap"}
 
 _HERE = "flowedu.mock.insides"
+_TABLES = f"{_HERE}.tables"
 _LAYERS = "flowedu.nn.modules"
 
-# path below torch or oneflow: the module that has its names (first; flowedu's own of the same path comes after it)
+# {path in torch or oneflow: module with its names, or a table of insides/tables.py}, searched before
+# flowedu's module of the same path
 INSIDES = {
     "": f"{_HERE}.top",
     "vision.transforms.transforms": "flowedu.vision.transforms",
@@ -31,29 +33,30 @@ INSIDES = {
     "accelerator": f"{_HERE}.accelerator",
     **dict.fromkeys(("amp", "amp.autocast_mode", "amp.grad_scaler"), f"{_HERE}.amp"),
     **dict.fromkeys(("cuda.amp", "cuda.amp.autocast_mode", "cuda.amp.grad_scaler"), f"{_HERE}.cuda_amp"),
-    "backends.cudnn": f"{_HERE}.cudnn",
-    "backends.mps": f"{_HERE}.absent",
-    **dict.fromkeys((f"backends.{name}" for name in ("mkl", "mkldnn", "openmp", "opt_einsum")), f"{_HERE}.absent_library"),
-    **dict.fromkeys(("compiler", "_dynamo"), f"{_HERE}.compiler"),
-    "cpu": f"{_HERE}.cpu",
+    "backends.cudnn": f"{_TABLES}:cudnn",
+    "backends.mps": f"{_TABLES}:absent",
+    **dict.fromkeys((f"backends.{name}" for name in ("mkl", "mkldnn", "openmp", "opt_einsum")),
+                    f"{_TABLES}:absent_library"),
+    **dict.fromkeys(("compiler", "_dynamo"), f"{_TABLES}:compiler"),
+    "cpu": f"{_TABLES}:cpu",
     **dict.fromkeys(("cpu.amp", "cpu.amp.autocast_mode", "cpu.amp.grad_scaler"), f"{_HERE}.cpu_amp"),
     "autograd.anomaly_mode": "flowedu.autograd.anomaly",
     "autograd.grad_mode": "flowedu.tensor.modes",
     "nn.utils.clip_grad": "flowedu.nn.utils",
     "utils.data._utils.collate": "flowedu.utils.data.collate",
-    "boxing.nccl": f"{_HERE}.nccl",
-    "compatible": f"{_HERE}.compatible",
+    "boxing.nccl": f"{_TABLES}:nccl",
+    "compatible": f"{_TABLES}:compatible",
     **dict.fromkeys((f"distributions.{name}" for name in (
-        "bernoulli beta binomial categorical cauchy chi2 dirichlet distribution exponential gamma geometric gumbel "
-        "half_cauchy half_normal independent kl laplace log_normal mixture_same_family multinomial multivariate_normal "
-        "normal one_hot_categorical pareto poisson relaxed_bernoulli relaxed_categorical studentT transformed_distribution "
-        "uniform weibull").split()), "flowedu.distributions"),
+        "bernoulli beta binomial categorical cauchy chi2 dirichlet distribution exponential gamma geometric "
+        "gumbel half_cauchy half_normal independent kl laplace log_normal mixture_same_family multinomial "
+        "multivariate_normal normal one_hot_categorical pareto poisson relaxed_bernoulli relaxed_categorical "
+        "studentT transformed_distribution uniform weibull").split()), "flowedu.distributions"),
     "framework.dtype": "flowedu",
     "framework.tensor": f"{_HERE}.top",
-    "fx": f"{_HERE}.fx",
+    "fx": f"{_TABLES}:fx",
     "jit": f"{_HERE}.jit",
-    "mps": f"{_HERE}.absent",
-    "xpu": f"{_HERE}.absent",
+    "mps": f"{_TABLES}:absent",
+    "xpu": f"{_TABLES}:absent",
     "nn.attention": f"{_HERE}.attention",
     "nn.common_types": f"{_HERE}.common_types",
     "nn.modules.module": "flowedu.nn",
@@ -62,8 +65,8 @@ INSIDES = {
     "nn.optimizer.optimizer": "flowedu.optim",
     "nn.parameter": "flowedu.nn",
     **{f"nn.modules.{torchs}": f"{_LAYERS}.{ours}" for torchs, ours in {
-        "batchnorm": "norm", "instancenorm": "norm", "normalization": "norm", "adaptive": "loss", "pooling": "pool",
-        "rnn": "rnn", "flatten": "linear", "upsampling": "upsampling"}.items()},
+        "batchnorm": "norm", "instancenorm": "norm", "normalization": "norm", "adaptive": "loss",
+        "pooling": "pool", "rnn": "rnn", "flatten": "linear", "upsampling": "upsampling"}.items()},
     "nn.modules.container": "flowedu.nn",
     "nn.modules.sparse": "flowedu.nn",
     "nn.modules.transformer": "flowedu.nn",
@@ -74,17 +77,19 @@ INSIDES = {
     "utils.hooks": "flowedu.nn",
     "utils._pytree": f"{_HERE}.pytree",
     "utils.model_zoo": f"{_HERE}.model_zoo",
-    "version": f"{_HERE}.version",
+    "version": f"{_TABLES}:version",
 }
 
-# the same for torch alone, before those above: names that flowedu has as OneFlow has them, with other arguments
+# the same for torch only, searched first: names with OneFlow's arguments in flowedu
 TORCHS = {
     "": f"{_HERE}.torch_top",
-    "backends.cuda": f"{_HERE}.torch_cuda_backend",
+    "backends.cuda": f"{_TABLES}:torch_cuda_backend",
     "cuda": f"{_HERE}.torch_cuda",
-    **dict.fromkeys(("distributed.algorithms", "distributed.algorithms.join", "distributed.algorithms.ddp_comm_hooks"),
+    **dict.fromkeys(("distributed.algorithms", "distributed.algorithms.join",
+                     "distributed.algorithms.ddp_comm_hooks"),
                     f"{_HERE}.torch_join"),
-    **dict.fromkeys((f"distributed.algorithms.ddp_comm_hooks.{n}" for n in ("default_hooks", "powerSGD_hook")),
+    **dict.fromkeys((f"distributed.algorithms.ddp_comm_hooks.{n}" for n in ("default_hooks",
+                                                                            "powerSGD_hook")),
                     f"{_HERE}.torch_comm_hooks"),
     "functional": "flowedu",
     "hub": f"{_HERE}.torch_hub",
@@ -107,8 +112,8 @@ TORCHS = {
     "onnx": f"{_HERE}.torch_onnx",
     "optim": f"{_HERE}.torch_optimizers",
     **{f"optim.{n}": f"{_HERE}.torch_optimizers" for n in (
-        "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "optimizer", "radam", "rmsprop", "rprop",
-        "sgd")},
+        "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "optimizer", "radam", "rmsprop",
+        "rprop", "sgd")},
     "optim.lr_scheduler": f"{_HERE}.torch_schedules",
     "serialization": f"{_HERE}.torch_top",
 }

@@ -20,42 +20,45 @@ def _by_name(table: Mapping[str, object]) -> dict[str, object]:
 
 
 def _short(name: str) -> str:
-    """nn.functional.normalize -> normalize, nn.Embedding.from_pretrained -> Embedding.from_pretrained."""
+    """Shorten a name: nn.functional.normalize -> normalize, nn.Embedding.from_pretrained stays a method."""
     parts = name.split(".")
     return ".".join(parts[-2:] if len(parts) > 1 and parts[-2][0].isupper() else parts[-1:])
 
 
 _RENAMED, _PLACES = _by_name(RENAMED), _by_name(PLACES)
-_IDLE: dict[tuple[str, str], Idle] = {(_short(n), row.argument): row for row in IDLE for n in row.names.split()}
+_IDLE: dict[tuple[str, str], Idle] = {(_short(n), row.argument): row for row in IDLE
+                                      for n in row.names.split()}
 
 
 def translated(function, args: tuple, kwargs: dict) -> tuple[object] | None:
-    """(what function(*args, **kwargs) is in PyTorch,); None: nothing is known of such a call.
+    """Return (result of the call with PyTorch's meaning,), or None if the call cannot be translated.
 
-    function: the PublicFunction that was called and failed with a TypeError. UnsupportedError for an argument that changes
-    something and cannot be followed.
+    function: the PublicFunction whose call raised a TypeError. Arguments that would change the result and
+    are not supported raise UnsupportedError.
     """
     try:
         signature = inspect.signature(function.function)
     except (TypeError, ValueError):
         return None
-    if binds(signature, args, kwargs):                   # the error came from within
+    if binds(signature, args, kwargs):                   # the signature fits; the error was raised inside
         return None
     parameters = signature.parameters
     names, hidden = _names(function, args), int(function.owner is not None)
-    own, given = list(args), dict(kwargs)
-    _by_place(names, own, given, parameters, hidden)
-    _rename(names, own, given, parameters)
-    for argument in [k for k in given if k not in parameters]:
+    positional, keywords = list(args), dict(kwargs)
+    _by_place(names, positional, keywords, parameters, hidden)
+    _rename(names, positional, keywords, parameters)
+    for argument in [k for k in keywords if k not in parameters]:
         row = next((_IDLE[n, argument] for n in (*names, "*") if (n, argument) in _IDLE), None)
         if row is not None:
-            _leave(names[0], row, given.pop(argument))
-    if "out" in given and "out" not in parameters and function.owner is None:
-        out = given.pop("out")
-        return (again(function, own, given) if out is None else into(out, function, own, given, parameters),)
-    if given.keys() == kwargs.keys() and len(own) == len(args):
+            _leave(names[0], row, keywords.pop(argument))
+    if "out" in keywords and "out" not in parameters and function.owner is None:
+        out = keywords.pop("out")
+        if out is None:
+            return (again(function, positional, keywords),)
+        return (into(out, function, positional, keywords, parameters),)
+    if keywords.keys() == kwargs.keys() and len(positional) == len(args):
         return habitual(function, args, kwargs)
-    return (again(function, own, given),)
+    return (again(function, positional, keywords),)
 
 
 def _names(function, args: tuple) -> list[str]:
@@ -67,35 +70,37 @@ def _names(function, args: tuple) -> list[str]:
     return list(dict.fromkeys(("Tensor" if k.__name__ == "TensorBase" else k.__name__) + last for k in kinds))
 
 
-def _by_place(names: list[str], own: list, given: dict, parameters: Mapping, hidden: int) -> None:
+def _by_place(names: list[str], positional: list, keywords: dict, parameters: Mapping, hidden: int) -> None:
     """Turn excess positional arguments into keyword arguments by PyTorch's positions."""
     places = next((_PLACES[n].split() for n in names if n in _PLACES), None)
     most = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters.values())
-    if places is not None and len(own) > most and len(own) - hidden <= len(places):
+    if places is not None and len(positional) > most and len(positional) - hidden <= len(places):
         both = zip(places, [*parameters][hidden:most])
-        first = next((i for i, (theirs, here) in enumerate(both) if theirs != here), most - hidden)
-        for name, value in zip(places[first:], own[hidden + first:]):
-            given.setdefault(name, value)
-        del own[hidden + first:]
+        first = next((i for i, (theirs, ours) in enumerate(both) if theirs != ours), most - hidden)
+        for name, value in zip(places[first:], positional[hidden + first:]):
+            keywords.setdefault(name, value)
+        del positional[hidden + first:]
 
 
-def _rename(names: list[str], own: list, given: dict, parameters: Mapping) -> None:
+def _rename(names: list[str], positional: list, keywords: dict, parameters: Mapping) -> None:
     for name in (*names, "*"):
         for theirs, ours in _RENAMED.get(name, {}).items():
-            taken = ours in given or ours in [*parameters][:len(own)]
+            taken = ours in keywords or ours in [*parameters][:len(positional)]
             known = (ours == "*" or ours in parameters) and (name != "*" or theirs not in parameters)
-            if theirs in given and known and not taken:
-                value = given.pop(theirs)
+            if theirs in keywords and known and not taken:
+                value = keywords.pop(theirs)
                 if ours != "*":
-                    given[ours] = value
+                    keywords[ours] = value
                 elif value is not None:
-                    own.append(value)
+                    positional.append(value)
 
 
 def _leave(name: str, row: Idle, value) -> None:
-    """Nothing, where the argument changes nothing with this value."""
-    if row.values is not ANY and not any(value is v or type(value) is type(v) and value == v or repr(value) == v or
+    """Drop an argument: raise UnsupportedError if this value would have an effect."""
+    if row.values is not ANY and not any(value is v or type(value) is type(v) and value == v
+                                         or repr(value) == v or
                                          str(value).replace("flowedu.", "torch.") == v for v in row.values):
         known = " or ".join(str(v) for v in row.values)
-        raise UnsupportedError(f"{name}: {row.argument} cannot be followed", expected=f"{row.argument}={known}: {row.why}",
+        raise UnsupportedError(f"{name}: {row.argument} cannot be followed",
+                               expected=f"{row.argument}={known}: {row.why}",
                                got=told_value(value), fix=row.fix)

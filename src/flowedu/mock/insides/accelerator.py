@@ -1,11 +1,11 @@
-"""accelerator: a GPU if flowedu has one, under torch's newest names."""
+"""accelerator: torch's device-independent names for the GPU, if one is available."""
 from __future__ import annotations
 
 from flowedu import cuda, device
 
 
 def is_available() -> bool:
-    """Whether there is a GPU (flow.cuda.is_available())."""
+    """Return flow.cuda.is_available()."""
     return cuda.is_available()
 
 
@@ -15,7 +15,7 @@ def current_accelerator(check_available: bool = False):
 
 
 def device_count() -> int:
-    """How many GPUs there are."""
+    """Return the number of GPUs."""
     return cuda.device_count()
 
 

@@ -1,4 +1,4 @@
-"""amp with PyTorch's interface: flow.amp, disabled with a warning for an unavailable device."""
+"""amp with PyTorch's interface: flow.amp, disabled with a warning if the device is not available."""
 from __future__ import annotations
 
 import warnings
@@ -18,20 +18,20 @@ def _on(what: str, device, enabled: bool) -> bool:
     """Return True if `what` is enabled on `device`; warn if it is not available. Raises ArgumentError."""
     kind = str(device).partition(":")[0]
     if kind not in _KINDS:
-        raise ArgumentError(f"{what}: there is no such kind of device", expected=" or ".join(map(repr, _KINDS)),
-                            got=repr(device), fix=f'{what}("cpu")')
+        raise ArgumentError(f"{what}: there is no such kind of device",
+                            expected=" or ".join(map(repr, _KINDS)), got=repr(device), fix=f'{what}("cpu")')
     if not enabled or kind == "cpu":
         return bool(enabled)
     if kind != "cuda" or not cuda.is_available():
         file, line = user_place() or (__file__, 1)
-        warnings.warn_explicit(f"{what}: {kind} is not available, so it is switched off", UserWarning, file, line,
-                               registry=_SAID.setdefault(file, {}))
+        warnings.warn_explicit(f"{what}: {kind} is not available, so it is switched off", UserWarning,
+                               file, line, registry=_SAID.setdefault(file, {}))
         return False
     return True
 
 
 class autocast(own.autocast):  # noqa: N801
-    """A context, or a decorator, in which layers compute in 16 bits."""
+    """Context manager or decorator in which layers compute in 16 bits."""
 
     def __init__(self, device_type: str, dtype=None, enabled: bool = True, cache_enabled: bool | None = None):
         kind = str(device_type).partition(":")[0]
@@ -41,7 +41,7 @@ class autocast(own.autocast):  # noqa: N801
 
 
 class GradScaler(own.GradScaler):
-    """flow.amp.GradScaler."""
+    """flow.amp.GradScaler with PyTorch's signature."""
 
     def __init__(self, device: str = "cuda", init_scale: float = 2.0 ** 16, growth_factor: float = 2.0,
                  backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True):
@@ -50,7 +50,7 @@ class GradScaler(own.GradScaler):
 
 
 def custom_fwd(fwd: Callable | None = None, *, device_type: str = "cuda", cast_inputs=None) -> Callable:
-    """fwd of an autograd.Function, or a decorator: inside autocast it runs outside of it, on inputs of type cast_inputs."""
+    """Decorate the forward of an autograd.Function: within autocast, cast its inputs and disable autocast."""
     if fwd is None:
         return lambda f: custom_fwd(f, device_type=device_type, cast_inputs=cast_inputs)
     if cast_inputs is None:
@@ -67,7 +67,7 @@ def custom_fwd(fwd: Callable | None = None, *, device_type: str = "cuda", cast_i
 
 
 def custom_bwd(bwd: Callable | None = None, *, device_type: str = "cuda") -> Callable:
-    """bwd, or a decorator that returns it: nothing of backward is cast."""
+    """Return bwd, or a decorator that returns it: the backward pass is never cast."""
     return bwd if bwd is not None else lambda f: f
 
 
@@ -78,17 +78,17 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Whether this line runs inside autocast."""
+    """Return True within autocast."""
     return is_autocast_enabled()
 
 
 def is_autocast_cache_enabled() -> bool:
-    """True: parameters are cast once in a block."""
+    """Return True: parameters are cast once per block."""
     return True
 
 
 def get_autocast_gpu_dtype():
-    """float16."""
+    """Return float16."""
     return float16
 
 

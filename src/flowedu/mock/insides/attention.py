@@ -7,12 +7,13 @@ from enum import Enum
 
 
 class SDPBackend(Enum):
-    """PyTorch's kernels."""
+    """Names of PyTorch's attention kernels."""
 
-    ERROR, MATH, FLASH_ATTENTION, EFFICIENT_ATTENTION, CUDNN_ATTENTION = -1, 0, 1, 2, 3
+    ERROR, MATH, FLASH_ATTENTION = -1, 0, 1
+    EFFICIENT_ATTENTION, CUDNN_ATTENTION = 2, 3
 
 
 @contextlib.contextmanager
 def sdpa_kernel(backends=None, set_priority: bool = False) -> Iterator[None]:
-    """Nothing is other inside."""
+    """Return a context manager without an effect."""
     yield

@@ -1,4 +1,4 @@
-"""cpu.amp: the older spelling, without the device."""
+"""cpu.amp: older names of torch.amp, without the argument for the device."""
 from __future__ import annotations
 
 from flowedu import bfloat16
@@ -6,14 +6,14 @@ from flowedu.mock.insides import amp
 
 
 class autocast(amp.autocast):  # noqa: N801
-    """amp.autocast("cpu", ...)."""
+    """Equivalent of amp.autocast("cpu", ...)."""
 
     def __init__(self, dtype=bfloat16, enabled: bool = True, cache_enabled: bool = True):
         super().__init__("cpu", dtype, enabled, cache_enabled)
 
 
 class GradScaler(amp.GradScaler):
-    """amp.GradScaler("cpu", ...)."""
+    """Equivalent of amp.GradScaler("cpu", ...)."""
 
     def __init__(self, init_scale: float = 2.0 ** 16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
                  growth_interval: int = 2000, enabled: bool = True):

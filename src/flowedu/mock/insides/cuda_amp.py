@@ -1,4 +1,4 @@
-"""cuda.amp: the older spelling, without the device."""
+"""cuda.amp: older names of torch.amp, without the argument for the device."""
 from __future__ import annotations
 
 from flowedu import float16
@@ -7,14 +7,14 @@ from flowedu.mock.insides.amp import custom_bwd, custom_fwd  # noqa: F401
 
 
 class autocast(amp.autocast):  # noqa: N801
-    """amp.autocast("cuda", ...)."""
+    """Equivalent of amp.autocast("cuda", ...)."""
 
     def __init__(self, enabled: bool = True, dtype=float16, cache_enabled: bool = True):
         super().__init__("cuda", dtype, enabled, cache_enabled)
 
 
 class GradScaler(amp.GradScaler):
-    """amp.GradScaler("cuda", ...)."""
+    """Equivalent of amp.GradScaler("cuda", ...)."""
 
     def __init__(self, init_scale: float = 2.0 ** 16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
                  growth_interval: int = 2000, enabled: bool = True):

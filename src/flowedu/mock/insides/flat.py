@@ -1,4 +1,4 @@
-"""_utils: several tensors as one of one axis, and back."""
+"""_utils: concatenation of tensors to one flat tensor, and back."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,5 +11,5 @@ def _flatten_dense_tensors(tensors: Sequence[flow.Tensor]) -> flow.Tensor:
 
 
 def _unflatten_dense_tensors(flat: flow.Tensor, tensors: Sequence[flow.Tensor]) -> tuple[flow.Tensor, ...]:
-    """Parts of `flat` with the shapes of tensors."""
+    """Split `flat` into tensors with the shapes of `tensors`."""
     return tuple(part.reshape(t.shape) for part, t in zip(flat.split([t.numel() for t in tensors]), tensors))

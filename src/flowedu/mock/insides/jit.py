@@ -1,21 +1,21 @@
-"""jit: a function stays the Python function it is. A compiled network is an nn.Graph."""
+"""jit: functions remain Python functions, without an effect. nn.Graph compiles networks."""
 from __future__ import annotations
 
 from flowedu.nn import Module
 
 
 def script(obj, *args, **kwargs):
-    """obj: nothing is compiled."""
+    """Return obj, without compiling it."""
     return obj
 
 
 def ignore(drop=False, **kwargs):
-    """Return the decorated function; with a flag for `drop`, return a decorator that does so."""
+    """Return the decorated function; with a bool argument, return a decorator."""
     return drop if callable(drop) else lambda f: f
 
 
 def unused(fn):
-    """fn."""
+    """Return fn."""
     return fn
 
 
@@ -23,7 +23,7 @@ export = script_method = _script_if_tracing = script_if_tracing = _overload = _o
 
 
 def is_scripting() -> bool:
-    """False: nothing is ever compiled from Python's source."""
+    """Return False: flowedu does not compile Python source."""
     return False
 
 
@@ -31,30 +31,30 @@ is_tracing = is_scripting
 
 
 def trace(func, example_inputs=None, *args, **kwargs):
-    """func: nothing is recorded. flow.nn.Graph records a network."""
+    """Return func, without tracing it. flow.nn.Graph traces networks."""
     return func
 
 
 class Final:
-    """Final[int]: int."""
+    """Annotation: Final[int] is int."""
 
     def __class_getitem__(cls, kind):
         return kind
 
 
 class ScriptModule(Module):
-    """A Module. What `script` gives is none."""
+    """Base class for isinstance checks; `script` does not return instances."""
 
 
 class ScriptFunction:
-    """Nothing is an instance of it."""
+    """Class without instances, for isinstance checks."""
 
 
 def annotate(the_type, the_value):
-    """the_value."""
+    """Return the_value."""
     return the_value
 
 
 def Attribute(value, type):  # noqa: N802
-    """value."""
+    """Return value."""
     return value

@@ -1,5 +1,6 @@
-"""torchvision.models' names of weights, VGG16_Weights.IMAGENET1K_V1: each means the file of that model in the cache folder
-(vision/models/weights.py).
+"""Names of weights in torchvision.models, such as VGG16_Weights.IMAGENET1K_V1.
+
+Each name selects the model's file in the cache folder (vision/models/weights.py).
 """
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ class _Weights(Enum):
                           T.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))])
 
 
-def _named(model: str, second: bool) -> type[_Weights]:
+def _make_enum(model: str, second: bool) -> type[_Weights]:
     names = ["IMAGENET1K_V1", *["IMAGENET1K_V2"] * second]
     return _Weights(f"{model}_Weights", {**dict(zip(names, names)), "DEFAULT": names[-1]}, module=__name__)
 
@@ -26,5 +27,5 @@ __all__ = []
 for _model, _second in (("AlexNet", False), ("MobileNet_V2", True), ("ResNet18", False), ("ResNet34", False),
                         ("ResNet50", True), ("ResNet101", True), ("ResNet152", True),
                         *((f"VGG{d}{bn}", False) for d in (11, 13, 16, 19) for bn in ("", "_BN"))):
-    globals()[f"{_model}_Weights"] = _named(_model, _second)
+    globals()[f"{_model}_Weights"] = _make_enum(_model, _second)
     __all__.append(f"{_model}_Weights")

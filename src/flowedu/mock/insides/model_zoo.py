@@ -1,7 +1,7 @@
-"""utils.model_zoo: hub's, under its older name."""
+"""utils.model_zoo: older names of functions of torch.hub."""
 from flowedu.mock.insides.torch_hub import load_state_dict_from_url
 
 
 def load_url(url: str, *args, **kwargs):
-    """ArgumentError: flowedu opens no connections."""
+    """Raise ArgumentError: flowedu does not download models."""
     load_state_dict_from_url(url)

@@ -16,22 +16,22 @@ _dtype = dtype
 
 
 def compile(model=None, **options):
-    """The model: it runs as it is. A compiled network is an nn.Graph, whose gradient comes from its own step."""
+    """Return the model unchanged. To compile a network, use nn.Graph, which includes the backward pass."""
     return model if model is not None else lambda f: f
 
 
 def is_complex(input: Tensor) -> bool:
-    """False: there are no complex tensors."""
+    """Return False: flowedu has no complex tensors."""
     return False
 
 
 def is_storage(obj) -> bool:
-    """False: storages are no objects that users see."""
+    """Return False: flowedu has no public storage class."""
     return False
 
 
 def _assert(condition, message: str) -> None:
-    """AssertionError(message) unless the condition holds."""
+    """Raise AssertionError(message) if the condition is false."""
     assert condition, message
 
 
@@ -40,14 +40,14 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """'highest'."""
+    """Return 'highest'."""
     return "highest"
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Nothing: the same seed and as many threads give the same bits here anyway."""
+    """Do nothing: results are deterministic for a given seed and number of threads."""
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """True."""
+    """Return True."""
     return True

@@ -1,2 +1,2 @@
-"""nn.modules.conv: the class that all convolutions are of, as programs that walk over modules ask for it."""
+"""nn.modules.conv: base class of all convolutions, for programs that check module types."""
 from flowedu.nn.modules.conv import _Conv as _ConvNd  # noqa: F401

@@ -1,4 +1,4 @@
-"""utils.data: names that PyTorch has in addition to flowedu's."""
+"""utils.data: names of PyTorch that flow.utils.data does not have."""
 from __future__ import annotations
 
 from flowedu.errors import ArgumentError
@@ -6,12 +6,13 @@ from flowedu.utils.data import Dataset
 
 
 class StackDataset(Dataset):
-    """Item i is the tuple, or with names the dict, of the items i of several data sets of one length."""
+    """Data set of tuples (or dicts, with keyword arguments) of the items of several data sets."""
 
     def __init__(self, *args, **kwargs):
         if bool(args) == bool(kwargs):
-            raise ArgumentError("StackDataset: data sets in order, or by name", expected="StackDataset(a, b) or "
-                                "StackDataset(x=a, y=b)", got="both" if args else "none", fix="StackDataset(a, b)")
+            raise ArgumentError("StackDataset: data sets in order, or by name",
+                                expected="StackDataset(a, b) or StackDataset(x=a, y=b)", got="both" if args
+                                else "none", fix="StackDataset(a, b)")
         self.datasets = args or kwargs
         lengths = {len(d) for d in (args or kwargs.values())}
         if len(lengths) > 1:

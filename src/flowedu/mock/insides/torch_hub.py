@@ -1,4 +1,4 @@
-"""hub: nothing is fetched from a network."""
+"""hub: functions that raise an error, because flowedu does not download models."""
 from __future__ import annotations
 
 import os
@@ -7,37 +7,38 @@ from typing import NoReturn
 
 from flowedu.errors import ArgumentError, left_out
 
-HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")         # of a file's name: resnet18-f37072fd.pth
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")         # hash in a file name, such as resnet18-f37072fd.pth
 
 
-def _refused(what: str, wanted: object) -> NoReturn:
-    raise ArgumentError(f"hub.{what}: flowedu fetches nothing from a network", expected="a file on this machine",
-                        got=repr(wanted)[:80], fix=left_out.NAMED["hub"].told())
+def _refuse(what: str, request: object) -> NoReturn:
+    raise ArgumentError(f"hub.{what}: flowedu fetches nothing from a network",
+                        expected="a file on this machine",
+                        got=repr(request)[:80], fix=left_out.NAMED["hub"].told())
 
 
 def load(repo_or_dir, model=None, *args, **kwargs) -> NoReturn:
     """Raise ArgumentError: flowedu opens no connections and does not run a hubconf.py."""
-    _refused("load", repo_or_dir)
+    _refuse("load", repo_or_dir)
 
 
 def help(github, model=None, *args, **kwargs) -> NoReturn:  # noqa: A001
     """ArgumentError, as `load`."""
-    _refused("help", github)
+    _refuse("help", github)
 
 
 def list(github, *args, **kwargs) -> NoReturn:  # noqa: A001
     """ArgumentError, as `load`."""
-    _refused("list", github)
+    _refuse("list", github)
 
 
 def load_state_dict_from_url(url: str, model_dir=None, map_location=None, **options) -> NoReturn:
     """ArgumentError, as `load`."""
-    _refused("load_state_dict_from_url", url)
+    _refuse("load_state_dict_from_url", url)
 
 
 def download_url_to_file(url: str, dst: str, hash_prefix=None, progress: bool = True) -> NoReturn:
     """ArgumentError, as `load`."""
-    _refused("download_url_to_file", url)
+    _refuse("download_url_to_file", url)
 
 
 _folder = os.path.join(os.path.expanduser(os.environ.get("TORCH_HOME", "~/.cache/torch")), "hub")
@@ -49,6 +50,6 @@ def get_dir() -> str:
 
 
 def set_dir(d: str) -> None:
-    """Kept, without effect."""
+    """Set the folder, which has no effect."""
     global _folder
     _folder = d

@@ -1,4 +1,4 @@
-"""Methods that write a tensor, as functions: torch.sigmoid_(x) is x.sigmoid_()."""
+"""In-place methods as functions: torch.sigmoid_(x) is x.sigmoid_()."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""distributed.algorithms: Join, for ranks with unequally many batches. (Hooks: torch_comm_hooks.py.)"""
+"""distributed.algorithms: Join, for ranks with different numbers of batches.
+
+Hooks: torch_comm_hooks.py.
+"""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,7 +13,7 @@ __all__ = ["Join"]
 
 
 class Join:
-    """With one DistributedDataParallel: its join(). UnsupportedError for more, or others."""
+    """The join() of one DistributedDataParallel. Other arguments raise UnsupportedError."""
 
     def __init__(self, joinables: Sequence[DistributedDataParallel], enable: bool = True,
                  throw_on_early_termination: bool = False, **kwargs):
@@ -18,7 +21,8 @@ class Join:
             raise UnsupportedError("Join: this cannot be joined", expected="[a DistributedDataParallel]",
                                    got=f"[{', '.join(type(j).__name__ for j in joinables)}]",
                                    fix="one module that holds all others, in one DistributedDataParallel")
-        self._context = joinables[0].join(enable=enable, throw_on_early_termination=throw_on_early_termination, **kwargs)
+        self._context = joinables[0].join(enable=enable,
+                                          throw_on_early_termination=throw_on_early_termination, **kwargs)
 
     def __enter__(self) -> None:
         self._context.__enter__()

@@ -1,8 +1,9 @@
-"""random as PyTorch has it: the default generator of random numbers."""
+"""random: functions of the default generator of random numbers."""
 import flowedu as flow
 from flowedu import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: F401
 
 
-def fork_rng(devices=None, enabled: bool = True, _caller: str = "fork_rng", _devices_kw: str = "devices", device_type=None):
-    """flow.fork_rng(devices, enabled). device_type: which generators of devices are kept; the CPU's always is."""
+def fork_rng(devices=None, enabled: bool = True, _caller: str = "fork_rng", _devices_kw: str = "devices",
+             device_type=None):
+    """Return flow.fork_rng(devices, enabled). device_type has no effect: the CPU has the only generator."""
     return flow.fork_rng(devices, enabled)

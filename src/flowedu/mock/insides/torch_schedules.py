@@ -9,7 +9,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from flowedu.mock.insides.torch_cycles import ChainedScheduler, CyclicLR, OneCycleLR, ReduceLROnPlateau, SequentialLR
+from flowedu.mock.insides.torch_cycles import (
+    ChainedScheduler,
+    CyclicLR,
+    OneCycleLR,
+    ReduceLROnPlateau,
+    SequentialLR,
+)
 from flowedu.mock.insides.torch_schedule import LRScheduler, _LRScheduler
 from flowedu.optim import lr_scheduler as ours
 from flowedu.optim import rates
@@ -17,12 +23,12 @@ from flowedu.optim.base import Optimizer
 from flowedu.optim.checks import count, number
 
 __all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR",
-           "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR",
-           "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR", "_LRScheduler"]
+           "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR",
+           "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR", "_LRScheduler"]
 
 
 class LambdaLR(ours.LambdaLR, LRScheduler):
-    """base_lr * lr_lambda(step). lr_lambda: a function, or a list with one per group."""
+    """Rate base_lr * lr_lambda(step). lr_lambda: a function, or a list with one per group."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Callable | Sequence[Callable], last_epoch: int = -1,
                  verbose: bool = False):
@@ -33,14 +39,15 @@ class LambdaLR(ours.LambdaLR, LRScheduler):
 
 
 class MultiplicativeLR(ours.MultiplicativeLR, LRScheduler):
-    """In every step times lr_lambda(step). lr_lambda: a function, or a list with one per group."""
+    """Multiply the rate by lr_lambda(step) in every step. lr_lambda: a function or one per group."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Callable | Sequence[Callable], last_epoch: int = -1,
                  verbose: bool = False):
         super().__init__(optimizer, lr_lambda, last_epoch, verbose)
 
     def get_lr(self) -> list[float]:
-        return self.same() if self._is_initial else [lr * f(self.last_epoch) for lr, f in zip(self.same(), self.lr_lambdas)]
+        return (self.same() if self._is_initial
+                else [lr * f(self.last_epoch) for lr, f in zip(self.same(), self.lr_lambdas)])
 
 
 class StepLR(LRScheduler):
@@ -50,11 +57,13 @@ class StepLR(LRScheduler):
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1,
                  verbose: bool = False):
-        self.step_size, self.gamma = count("StepLR", "step_size", step_size, 1), number("StepLR", "gamma", gamma)
+        self.step_size, self.gamma = (count("StepLR", "step_size", step_size, 1),
+                                      number("StepLR", "gamma", gamma))
         super().__init__(optimizer, last_epoch, verbose)
 
     def get_lr(self) -> list[float]:
-        return self.same() if self.last_epoch == 0 or self.last_epoch % self.step_size else self.times(self.gamma)
+        return (self.same() if self.last_epoch == 0 or self.last_epoch % self.step_size
+                else self.times(self.gamma))
 
 
 class MultiStepLR(LRScheduler):
@@ -62,8 +71,8 @@ class MultiStepLR(LRScheduler):
 
     formula = ours.MultiStepLR
 
-    def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1,
-                 verbose: bool = False):
+    def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1,
+                 last_epoch: int = -1, verbose: bool = False):
         self.milestones, self.gamma = Counter(milestones), number("MultiStepLR", "gamma", gamma)
         super().__init__(optimizer, last_epoch, verbose)
 
@@ -71,16 +80,17 @@ class MultiStepLR(LRScheduler):
         return self.times(self.gamma ** self.milestones.get(self.last_epoch, 0))
 
     def lr_at(self, base_lr: float, step: int, group: int = 0) -> float:
-        return rates.exponential(base_lr, self.gamma, sum(n for at, n in self.milestones.items() if at <= step))
+        return rates.exponential(base_lr, self.gamma, sum(n for at, n in self.milestones.items()
+                                                          if at <= step))
 
 
 class ConstantLR(LRScheduler):
-    """`factor` times the rate for the first total_iters steps."""
+    """Multiply the rate by `factor` during the first total_iters steps."""
 
     formula = ours.ConstantLR
 
-    def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1,
-                 verbose: bool = False):
+    def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5,
+                 last_epoch: int = -1, verbose: bool = False):
         self.factor = number("ConstantLR", "factor", factor, least=0, below=math.nextafter(1, 2))
         self.total_iters = count("ConstantLR", "total_iters", total_iters, 0)
         super().__init__(optimizer, last_epoch, verbose)
@@ -94,13 +104,14 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """A straight line from start_factor to end_factor times the rate, in total_iters steps."""
+    """Change the factor of the rate linearly from start_factor to end_factor in total_iters steps."""
 
     formula = ours.LinearLR
 
-    def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5,
-                 last_epoch: int = -1, verbose: bool = False):
-        self.start_factor = number("LinearLR", "start_factor", start_factor, above=0, below=math.nextafter(1, 2))
+    def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0,
+                 total_iters: int = 5, last_epoch: int = -1, verbose: bool = False):
+        self.start_factor = number("LinearLR", "start_factor", start_factor, above=0,
+                                   below=math.nextafter(1, 2))
         self.end_factor = number("LinearLR", "end_factor", end_factor, least=0, below=math.nextafter(1, 2))
         self.total_iters = count("LinearLR", "total_iters", total_iters, 1)
         super().__init__(optimizer, last_epoch, verbose)
@@ -128,7 +139,7 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """b * (1 - n/total_iters)^power, n at most total_iters."""
+    """Rate base_lr * (1 - n / total_iters)^power in step n, with n at most total_iters."""
 
     formula = ours.PolynomialLR
     end_learning_rate, cycle = 0.0, False                 # further parameters of OneFlow's formula
@@ -149,11 +160,12 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine down to eta_min at step T_max, half a cosine up again to step 2 T_max, and so on."""
+    """Cosine wave from the initial rate to eta_min in T_max steps, back in T_max steps, and so on."""
 
     formula = ours.CosineAnnealingLR
 
-    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1, verbose: bool = False):
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1,
+                 verbose: bool = False):
         self.T_max = count("CosineAnnealingLR", "T_max", T_max, 1)
         self.eta_min = number("CosineAnnealingLR", "eta_min", eta_min)
         super().__init__(optimizer, last_epoch, verbose)
@@ -164,20 +176,22 @@ class CosineAnnealingLR(LRScheduler):
             return self.same()
         if self._step_count == 1 and n > 0:
             return [rates.half_cosine(b, n, self.T_max, low) for b in self.base_lrs]
-        if (n - 1 - self.T_max) % (2 * self.T_max) == 0:  # the step before was at the bottom
+        if (n - 1 - self.T_max) % (2 * self.T_max) == 0:  # the previous step was at the minimum
             return [lr + (b - low) * (1 - math.cos(part)) / 2 for b, lr in zip(self.base_lrs, self.same())]
         factor = (1 + math.cos(part * n)) / (1 + math.cos(part * (n - 1)))
         return [factor * (lr - low) + low for lr in self.same()]
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half a cosine down to eta_min in T_0 steps, then the next from above, T_mult times as long, and so on. step(epoch)
-    may go to a part of a step."""
+    """Half a cosine from the initial rate to eta_min in T_0 steps, repeated at T_mult times the length.
+
+    step(epoch) accepts a fraction of a step.
+    """
 
     decay_rate, restart_limit = 1.0, 0                    # further parameters of OneFlow's formula
 
-    def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1,
-                 verbose: bool = False):
+    def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0,
+                 last_epoch: int = -1, verbose: bool = False):
         what = "CosineAnnealingWarmRestarts"
         self.T_0, self.T_mult = count(what, "T_0", T_0, 1), count(what, "T_mult", T_mult, 1)
         self.T_i, self.T_cur, self.eta_min = self.T_0, last_epoch, number(what, "eta_min", eta_min)
@@ -190,13 +204,14 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return ours.CosineAnnealingWarmRestarts.get_lr(self, base_lr, step)
 
     def step(self, epoch: float | None = None) -> None:
-        """Go on by one step, or to `epoch`, and set the rates."""
+        """Advance by one step, or to `epoch`, and set the rates."""
         if epoch is None and self.last_epoch >= 0:
             epoch, self.T_cur = self.last_epoch + 1, self.T_cur + 1
             if self.T_cur >= self.T_i:
                 self.T_cur, self.T_i = self.T_cur % self.T_i, self.T_i * self.T_mult
         else:
-            epoch = number("CosineAnnealingWarmRestarts.step", "epoch", 0 if epoch is None else epoch, least=0)
+            epoch = number("CosineAnnealingWarmRestarts.step", "epoch", 0 if epoch is None else epoch,
+                           least=0)
             self.T_cur, self.T_i = epoch, self.T_0
             while self.T_cur >= self.T_i:
                 self.T_cur, self.T_i = self.T_cur - self.T_i, self.T_i * self.T_mult

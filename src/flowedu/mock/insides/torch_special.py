@@ -1,4 +1,4 @@
-"""special: functions that are also at the top, under SciPy's names."""
+"""special: functions that torch also has at its top level, under SciPy's names."""
 from flowedu import digamma, erf, erfc, erfinv, exp2, expm1, log1p, logit, logsumexp, round, sinc, xlogy  # noqa: F401
 from flowedu.nn.functional import log_softmax, softmax  # noqa: F401
 

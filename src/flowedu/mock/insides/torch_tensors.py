@@ -1,4 +1,4 @@
-"""FloatTensor and the like, which in PyTorch are classes: FloatTensor([1, 2]), isinstance(x, FloatTensor)."""
+"""FloatTensor and other tensor types, as classes: FloatTensor([1, 2]), isinstance(x, FloatTensor)."""
 from __future__ import annotations
 
 import flowedu as flow
@@ -6,26 +6,36 @@ from flowedu import Tensor
 from flowedu.errors import ArgumentError
 
 
-class _Kind(type):
-    """Metaclass of tensor types: a call creates a Tensor; instances are CPU tensors of its dtype."""
+class _TensorType(type):
+    """Metaclass of tensor types: a call creates a Tensor; instances are tensors of its dtype on its device."""
 
     def __call__(cls, *args, device=None) -> Tensor:
-        return cls._make(*args, device=device)
+        return cls._make(*args, device=cls._device if device is None else device)
 
     def __instancecheck__(cls, x) -> bool:
-        return isinstance(x, Tensor) and x.dtype is cls.dtype and x.device.type == "cpu"
+        return isinstance(x, Tensor) and x.dtype is cls.dtype and x.device.type == cls._device
 
 
-NAMES = ("FloatTensor", "DoubleTensor", "HalfTensor", "BFloat16Tensor", "IntTensor", "LongTensor", "ShortTensor",
-         "CharTensor", "ByteTensor", "BoolTensor")
-for _name in NAMES:
-    _make = getattr(flow, _name)
-    globals()[_name] = _Kind(_name, (), {"_make": staticmethod(_make), "dtype": _make.dtype, "__doc__": _make.__doc__,
-                                         "__module__": __name__})
+NAMES = ("FloatTensor", "DoubleTensor", "HalfTensor", "BFloat16Tensor", "IntTensor", "LongTensor",
+         "ShortTensor", "CharTensor", "ByteTensor", "BoolTensor")
+
+
+def _make_types(module: str, device: str) -> dict[str, type]:
+    """Return {name: tensor type} for the tensors of a device."""
+    types: dict[str, type] = {}
+    for name in NAMES:
+        make = getattr(flow, name)
+        types[name] = _TensorType(name, (), {"_make": staticmethod(make), "_device": device,
+                                             "dtype": make.dtype,
+                                             "__doc__": make.__doc__, "__module__": module})
+    return types
+
+
+globals().update(_make_types(__name__, "cpu"))
 
 
 def typename(obj) -> str:
-    """The class of an object with its module; of a tensor what type() gives."""
+    """Return the module and class of an object, or x.type() of a tensor."""
     if isinstance(obj, Tensor):
         return obj.type()
     cls = obj if isinstance(obj, type) else type(obj)
@@ -33,22 +43,26 @@ def typename(obj) -> str:
 
 
 def set_default_tensor_type(t) -> None:
-    """set_default_dtype(t.dtype): t is FloatTensor or DoubleTensor, or its name."""
+    """Call set_default_dtype(t.dtype). t: FloatTensor, DoubleTensor, or its name."""
     name = t if isinstance(t, str) else f"{t.__module__}.{t.__name__}"
     last = name.rpartition(".")[2]
     if last not in ("FloatTensor", "DoubleTensor") or ".cuda." in name:
-        raise ArgumentError("set_default_tensor_type: no default of this kind", expected="FloatTensor or DoubleTensor",
-                            got=name, fix='torch.set_default_dtype(torch.float64); tensors are made with device="cuda"')
+        raise ArgumentError("set_default_tensor_type: no default of this kind",
+                            expected="FloatTensor or DoubleTensor",
+                            got=name, fix='torch.set_default_dtype(torch.float64); tensors are made with '
+                            'device="cuda"')
     flow.set_default_dtype(getattr(flow, last).dtype)
 
 
 def get_default_device():
-    """device("cpu")."""
+    """Return device("cpu")."""
     return flow.device("cpu")
 
 
 def set_default_device(device) -> None:
-    """Nothing for the CPU, which is the default. ArgumentError for another."""
+    """Accept the CPU, the only default device. Raise ArgumentError for others."""
     if device is not None and flow.device(device).type != "cpu":
-        raise ArgumentError("set_default_device: tensors are made on the CPU where nothing is said", expected='"cpu"',
-                            got=repr(device), fix='model.to("cuda"), and device="cuda" where tensors are made')
+        raise ArgumentError("set_default_device: tensors are made on the CPU where nothing is said",
+                            expected='"cpu"',
+                            got=repr(device),
+                            fix='model.to("cuda"), and device="cuda" where tensors are made')

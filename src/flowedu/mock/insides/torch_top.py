@@ -1,8 +1,8 @@
-"""Names at the top of torch with PyTorch's semantics.
+"""Top-level names of torch with PyTorch's semantics.
 
 load and save have PyTorch's arguments (the second argument of load is the device, not the rank that reads).
-range includes its end. Functions that OneFlow 0.4 also had for blobs (oneflow04/names.py) take tensors only.
-Tensor types have their names.
+range includes its end. Functions that OneFlow 0.4 also had for blobs (oneflow04/names.py) accept tensors
+only. Tensor types such as FloatTensor are included.
 """
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from flowedu.tensor.scatters import gather, masked_fill  # noqa: F401
 from flowedu.tensor.search import argsort, argwhere, nonzero, sort  # noqa: F401
 from flowedu.tensor.shapes import flatten, reshape, squeeze, swapaxes, transpose  # noqa: F401
 
-# libraries use these in tables at import; using one in flowedu raises an error that suggests a dtype
+# Libraries use these in tables at import. Using one in flowedu raises an error that suggests a dtype.
 uint16, uint32, uint64 = map(np.dtype, (np.uint16, np.uint32, np.uint64))
 
 
 def range(start=0, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False) -> flow.Tensor:  # noqa: A001
-    """start, start + step ... up to end, which is among them: float32 unless dtype says otherwise. range(end): from 0."""
+    """Return start, start + step, ..., including end; float32 by default. range(end) starts at 0."""
     start, end = (0, start) if end is None else (start, end)
     count = math.floor((end - start) / step) + 1
     y = flow.arange(max(count, 0), dtype=flow.float64, device=device) * step + start
@@ -41,26 +41,28 @@ def range(start=0, end=None, step=1, *, dtype=None, device=None, requires_grad: 
 
 
 def _wide(data: Any, dtype: flow.dtype | None) -> flow.dtype | None:
-    """dtype; where none is given, float64 for a list that has numbers of NumPy's of that type."""
-    def found(x) -> bool:
-        return any(map(found, x)) if isinstance(x, (list, tuple)) else type(x) is np.float64
+    """Return dtype; if it is None, return float64 for a list that contains numpy.float64 numbers."""
+    def has_float64(x) -> bool:
+        return any(map(has_float64, x)) if isinstance(x, (list, tuple)) else type(x) is np.float64
 
-    return flow.float64 if dtype is None and isinstance(data, (list, tuple)) and found(data) else dtype
+    return flow.float64 if dtype is None and isinstance(data, (list, tuple)) and has_float64(data) else dtype
 
 
-def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_memory: bool = False) -> flow.Tensor:
-    """A tensor with a copy of data. Of a list with NumPy's float64 in it, float64 unless dtype says otherwise."""
-    return flow.tensor(data, dtype=_wide(data, dtype), device=device, requires_grad=requires_grad, pin_memory=pin_memory)
+def tensor(data, *, dtype=None, device=None, requires_grad: bool = False,
+           pin_memory: bool = False) -> flow.Tensor:
+    """Return a tensor with a copy of data. A list with numpy.float64 numbers gives float64 by default."""
+    return flow.tensor(data, dtype=_wide(data, dtype), device=device, requires_grad=requires_grad,
+                       pin_memory=pin_memory)
 
 
 def as_tensor(data, dtype=None, device=None) -> flow.Tensor:
-    """The tensor itself, one over the array's memory, or a new one from numbers and lists, as `tensor` makes it."""
+    """Return a tensor unchanged, a tensor that shares an array's memory, or `tensor` of other data."""
     return flow.as_tensor(data, _wide(data, dtype), device)
 
 
 def asarray(obj, *, dtype=None, device=None, copy: bool | None = None,
             requires_grad: bool | None = None) -> flow.Tensor:
-    """as_tensor(obj); copy: memory of its own in any case."""
+    """Return as_tensor(obj). copy=True always copies the data."""
     x = as_tensor(obj, dtype, device)
     x = x.detach().clone() if copy else x
     return x.requires_grad_() if requires_grad else x
@@ -78,8 +80,10 @@ strided = layout()
 
 def save(obj: Any, f: str | os.PathLike | IO[bytes], pickle_module=None, pickle_protocol: int = 2,
          _use_new_zipfile_serialization: bool = True) -> None:
-    """flow.save(obj, f), where f becomes one file, of flowedu's own format; also one that is open for writing bytes.
-    Nothing is pickled, so the pickle arguments have no effect."""
+    """Save obj with flow.save as one file in flowedu's format. f: a path, or a file open for writing bytes.
+
+    Nothing is pickled, so the pickle arguments have no effect.
+    """
     if not isinstance(f, (str, os.PathLike)) or saver_for(type(obj)) is not None:
         flow.save(obj, f)
     else:
@@ -88,23 +92,23 @@ def save(obj: Any, f: str | os.PathLike | IO[bytes], pickle_module=None, pickle_
 
 def load(f: str | os.PathLike | IO[bytes], map_location: Any = None, pickle_module=None, *,
          weights_only: bool | None = None, mmap: bool | None = None, **pickle_load_args) -> Any:
-    """flow.load(f, map_location=map_location).
+    """Return flow.load(f, map_location=map_location).
 
-    weights_only: without effect; loading never executes code. map_location: a device, or as in PyTorch a
-    {device: device} or a function, applied to "cpu", where tensors are saved. mmap, pickle_module: without
-    effect.
+    map_location: a device, or as in PyTorch a dict {device: device} or a function, applied to "cpu", the
+    device of saved tensors. weights_only has no effect, because loading never executes code; nor do mmap
+    and pickle_module.
     """
     if isinstance(map_location, dict):
         map_location = map_location.get("cpu")
     elif callable(map_location) and not isinstance(map_location, flow.device):
-        place = map_location(None, "cpu")                 # lambda storage, location: storage, or a storage elsewhere
+        place = map_location(None, "cpu")                 # a function of (storage, location)
         map_location = place if isinstance(place, (str, flow.device)) else None
     return flow.load(f, map_location=map_location)
 
 
-def _shown() -> str:
-    """What flowedu's kernels were built with."""
+def _show_config() -> str:
+    """Return the version and the number of threads."""
     return f"flowedu {flow.__version__}, {flow.get_num_threads()} threads"
 
 
-__config__ = types.SimpleNamespace(show=_shown, parallel_info=_shown)
+__config__ = types.SimpleNamespace(show=_show_config, parallel_info=_show_config)

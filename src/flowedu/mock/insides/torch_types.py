@@ -1,4 +1,4 @@
-"""types, and the names that programs import from torch.functional: type aliases, and functions that are also at the top."""
+"""types and functional: type aliases, and functions that are also at the top level of torch."""
 from __future__ import annotations
 
 import builtins

@@ -1,4 +1,4 @@
-"""torchvision.transforms.v2: the same transforms, and the two that replace ToTensor in its recipes."""
+"""torchvision.transforms.v2: the same transforms, and ToImage and ToDtype, which replace ToTensor."""
 from __future__ import annotations
 
 from flowedu import Tensor
@@ -8,7 +8,7 @@ from flowedu.vision.transforms.fixed import Transform
 
 
 class ToImage(Transform):
-    """Convert a Pillow image or an ndarray (H, W, C) to a tensor (C, H, W) of the same values; keep a tensor."""
+    """Conversion of a Pillow image or ndarray (H, W, C) to a tensor (C, H, W). Tensors are unchanged."""
 
     def forward(self, img):
         if isinstance(img, Tensor):
@@ -17,7 +17,7 @@ class ToImage(Transform):
 
 
 class ToDtype(Transform):
-    """Convert a tensor to another dtype; scale: integers use their full range, floats 0 to 1. Keep other images."""
+    """Conversion of a tensor to another dtype. scale: integers use their full range, floats 0 to 1."""
 
     shown = ("dtype", "scale")
 

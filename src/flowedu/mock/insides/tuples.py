@@ -19,7 +19,7 @@ _single, _pair, _triple, _quadruple = (_ntuple(n, name) for n, name in enumerate
 
 
 def _reverse_repeat_tuple(t: Sequence, n: int) -> tuple:
-    """(1, 2), 2 -> (2, 2, 1, 1): how `pad` wants what is given by axis."""
+    """Convert sizes per axis to the order of `pad`: (1, 2), 2 -> (2, 2, 1, 1)."""
     return tuple(x for x in reversed(t) for _ in range(n))
 
 

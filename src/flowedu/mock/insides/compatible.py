@@ -1,1 +1,0 @@
-"""compatible: compatible.single_client is oneflow itself, which has the names of both 0.4 and 1.0."""
