@@ -1,8 +1,8 @@
-"""From a bare TypeError or AttributeError to an error that names the function, the argument, and the user's line.
+"""Conversion of a TypeError or AttributeError to an error with the function, the argument, and the user's line.
 
-Runs only when a call of a public function has failed (diagnostics/function.pyx). Two kinds of mistakes come here: arguments
-that the function does not have, before its first line ran; and arguments of a type that some line inside cannot work with.
-Errors of the user's own code, called back by ours, are left alone.
+It runs only after a call of a public function has failed (diagnostics/function.pyx). It handles arguments
+that do not fit the signature, and arguments of a type that some line inside the function cannot process.
+Errors in the user's code, which flowedu calls, do not change.
 """
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _UNEXPECTED = re.compile(r"(?:([\w.<>]+)\(\) )?got an unexpected keyword argumen
 
 
 def explained(function, args: list, kwargs: dict, error: Exception) -> FlowError | None:
-    """Return the exception to raise instead of `error` of function(*args, **kwargs); None: `error` itself."""
-    if ours(sys._getframe(1)):                           # the function that the user called will say it
+    """Return a better exception than `error` for function(*args, **kwargs), or None to raise `error`."""
+    if ours(sys._getframe(1)):                           # the function that the user called raises it
         return None
     return reworded(function, args, kwargs, error)
 
@@ -36,17 +36,17 @@ def reworded(function, args: list, kwargs: dict, error: Exception) -> FlowError 
     signature = _signature(function, args, kwargs)
     if signature is None:
         return None
-    given = _given(signature, args, kwargs)[function.owner is not None:]
+    bound = _bind(signature, args, kwargs)[function.owner is not None:]
     if isinstance(error, NotATensorError):
-        return _tell_whose(name, given, error)
+        return _tell_whose(name, bound, error)
     if isinstance(error, FlowError):
-        return _wrong_type(name, given, error)
+        return _wrong_type(name, bound, error)
     hidden = int(function.owner is not None)
-    return _wrong_call(name, signature, args, kwargs, error, hidden) or _wrong_type(name, given, error)
+    return _wrong_call(name, signature, args, kwargs, error, hidden) or _wrong_type(name, bound, error)
 
 
 def misfit(name: str, function, args: tuple, kwargs: dict) -> CallError | None:
-    """The error for a call that does not fit the signature of a function or bound method; None: it does fit."""
+    """Return the error for a call that does not fit the signature of a function or bound method, or None."""
     try:
         signature = inspect.signature(function)
         signature.bind(*args, **kwargs)
@@ -58,7 +58,7 @@ def misfit(name: str, function, args: tuple, kwargs: dict) -> CallError | None:
 
 
 def raise_misfit(module, args: tuple, kwargs: dict, error: TypeError) -> None:
-    """Raise a clearer error if `error`, caught by the caller of module.forward, means that the arguments do not fit."""
+    """Raise a clearer error if `error` means that the arguments do not fit module.forward."""
     if error.__traceback__.tb_next is None:              # no line of forward ran
         clearer = misfit(f"{type(module).__name__}.forward", module.forward, args, kwargs)
         if clearer is not None:
@@ -66,7 +66,7 @@ def raise_misfit(module, args: tuple, kwargs: dict, error: TypeError) -> None:
 
 
 def _inside(error: BaseException) -> bool:
-    """Whether no line of the user's own was running when the error came up."""
+    """Return True if no line of the user's code was running when the error was raised."""
     step = error.__traceback__
     while step is not None:
         frame = step.tb_frame
@@ -78,10 +78,11 @@ def _inside(error: BaseException) -> bool:
 
 
 def _signature(function, args: list, kwargs: dict) -> inspect.Signature | None:
-    """Return the signature of the function, or of the one of two that this call meant."""
+    """Return the signature of the function, or of its older meaning if the call selects that."""
     choice = function.choice
     try:
-        return inspect.signature(choice.choose(tuple(args), kwargs) if choice is not None else function.function)
+        return inspect.signature(choice.choose(tuple(args), kwargs) if choice is not None
+                                 else function.function)
     except (TypeError, ValueError):
         return None
 
@@ -91,21 +92,26 @@ def _name(function, args: list) -> str:
     name = function.name
     if function.owner is None:
         return name
-    owner = type(args[0]).__name__ if args and isinstance(args[0], function.owner) else function.owner.__name__
+    owner = (type(args[0]).__name__ if args and isinstance(args[0], function.owner)
+             else function.owner.__name__)
     return owner if name in ("__init__", "__new__") else f"{owner}.{name}"
 
 
 # ---- arguments that the function does not have
-def _wrong_call(name: str, signature, args: list, kwargs: dict, error: Exception, hidden: int = 0) -> CallError | None:
-    """The error for a call that does not fit the signature. hidden: how many parameters the user does not write (self)."""
+def _wrong_call(name: str, signature, args: list, kwargs: dict, error: Exception,
+                hidden: int = 0) -> CallError | None:
+    """Return the error for a call that does not fit the signature.
+
+    `hidden` counts parameters that users do not write (self).
+    """
     if not isinstance(error, TypeError):
         return None
     parameters = list(signature.parameters.values())
-    shown, own = parameters[hidden:], args[hidden:]
-    more = dict(expected=f"{name}({_parameters(shown)})", got=f"{name}({_arguments(own, kwargs)})")
+    shown, shown_args = parameters[hidden:], args[hidden:]
+    more = dict(expected=f"{name}({_parameters(shown)})", got=f"{name}({_arguments(shown_args, kwargs)})")
     unknown = [k for k in kwargs if k not in signature.parameters]
     inner = _UNEXPECTED.search(str(error))
-    if inner and inner[2] in kwargs:                     # also where the function passed it on
+    if inner and inner[2] in kwargs:                     # also for a keyword that the function passed on
         unknown = [inner[2]]
     elif any(p.kind is p.VAR_KEYWORD for p in parameters) or error.__traceback__ is not None:
         unknown = []
@@ -114,22 +120,25 @@ def _wrong_call(name: str, signature, args: list, kwargs: dict, error: Exception
         known += [n for n in _names_inside(error, inner) if n not in known]
         free = [n for n in known if n not in kwargs]
         close = nearest(unknown[0], free) or nearest(unknown[0], known)
-        return _said(f"{name}: there is no argument {unknown[0]!r}", fix=f"{close}=..." if close else
-                     "leave it out; " + (f"there are: {', '.join(known)}" if known else "it takes none"), **more)
-    if error.__traceback__ is not None and binds(signature, args, kwargs):      # the call itself was right
+        others = f"there are: {', '.join(known)}" if known else "it takes none"
+        return _call_error(f"{name}: there is no argument {unknown[0]!r}",
+                           fix=f"{close}=..." if close else f"leave it out; {others}", **more)
+    if error.__traceback__ is not None and binds(signature, args, kwargs):      # the call fits the signature
         return None
     places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if len(args) > len(places) and not any(p.kind is p.VAR_POSITIONAL for p in parameters):
         named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-        return _said(f"{name}: {len(own)} arguments, where at most {len(places) - hidden} have a place",
-                     fix=f"by name: {named[0]}=..." if named else "leave out the last", **more)
+        most = len(places) - hidden
+        return _call_error(f"{name}: {len(shown_args)} arguments, where at most {most} have a place",
+                           fix=f"by name: {named[0]}=..." if named else "leave out the last", **more)
     for p in places[:len(args)]:
         if p.name in kwargs:
-            return _said(f"{name}: the argument {p.name!r} is given twice, by its place and by name",
-                         fix=f"leave out one of the two {p.name!r}", **more)
+            return _call_error(f"{name}: the argument {p.name!r} is given twice, by its place and by name",
+                               fix=f"leave out one of the two {p.name!r}", **more)
     for p in parameters[len(args):]:
         if p.default is p.empty and p.name not in kwargs and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-            return _said(f"{name}: the argument {p.name!r} is missing", fix=f"{name}({_parameters(shown, True)})", **more)
+            return _call_error(f"{name}: the argument {p.name!r} is missing",
+                               fix=f"{name}({_parameters(shown, True)})", **more)
     return None
 
 
@@ -141,22 +150,23 @@ def binds(signature, args: list, kwargs: dict) -> bool:
     return True
 
 
-def _said(problem: str, **more: str) -> CallError:
+def _call_error(problem: str, **more: str) -> CallError:
     error = CallError(problem, **more)
     error.__cause__, error.__suppress_context__ = None, True
     return error
 
 
 def _parameters(parameters: list[inspect.Parameter], required: bool = False) -> str:
-    """`input, dim=None, *, keepdim=False`; required: only those without default."""
+    """Return `input, dim=None, *, keepdim=False`; with `required`, only parameters without default."""
     plain = [p.replace(annotation=p.empty) for p in parameters]
     if required:
-        return ", ".join(p.name for p in plain if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
+        return ", ".join(p.name for p in plain if p.default is p.empty
+                         and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
     return str(inspect.Signature(plain))[1:-1]
 
 
 def _arguments(args: list, kwargs: dict) -> str:
-    """The call as it was made, in few words: `float32[2, 3], dim=0`."""
+    """Return a short form of the arguments of a call: `float32[2, 3], dim=0`."""
     def short(x) -> str:
         text = told_value(x)
         return text.split(" ", 2)[2] if isinstance(x, (bool, int, float, str)) else text
@@ -165,24 +175,24 @@ def _arguments(args: list, kwargs: dict) -> str:
 
 
 def _names_inside(error: Exception, inner: re.Match | None) -> list[str]:
-    """The parameters of the function that refused a keyword, where another one had passed it on."""
+    """Return the parameters of an inner function that raised the error for a keyword passed on to it."""
     if inner is None or error.__traceback__ is None:
         return []
     step = error.__traceback__
     while step.tb_next is not None:
         step = step.tb_next
-    found = None
+    target = None
     for part in (inner[1] or "").split("."):
-        found = getattr(found, part, None) if found is not None else step.tb_frame.f_globals.get(part)
+        target = getattr(target, part, None) if target is not None else step.tb_frame.f_globals.get(part)
     try:
-        return [n for n in inspect.signature(found).parameters if n != "self"] if found is not None else []
+        return [n for n in inspect.signature(target).parameters if n != "self"] if target is not None else []
     except (TypeError, ValueError):
         return []
 
 
 # ---- arguments of a type that does not work
-def _given(signature, args: list, kwargs: dict) -> list[tuple[inspect.Parameter, object]]:
-    """(parameter, value) of every argument the user wrote."""
+def _bind(signature, args: list, kwargs: dict) -> list[tuple[inspect.Parameter, object]]:
+    """Return (parameter, value) for every argument of the call."""
     try:
         bound = signature.bind_partial(*args, **kwargs)
     except TypeError:
@@ -190,57 +200,68 @@ def _given(signature, args: list, kwargs: dict) -> list[tuple[inspect.Parameter,
     return [(signature.parameters[name], value) for name, value in bound.arguments.items()]
 
 
-def _place(x, given: list) -> tuple[str, inspect.Parameter] | None:
-    """Which argument x is, or in which list: ("other", its parameter), ("tensors[1]", ...)."""
-    for p, value in given:
+def _place(x, bound: list) -> tuple[str, inspect.Parameter] | None:
+    """Return (name, parameter) of the argument or element that is x: ("other", p), ("tensors[1]", p)."""
+    for p, value in bound:
         if value is x:
             return p.name, p
-        inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
-        for i, y in enumerate(inner):
+        items = value.values() if isinstance(value, dict) else value
+        if not isinstance(value, (dict, list, tuple)):
+            items = ()
+        for i, y in enumerate(items):
             if y is x:
                 return f"{p.name}[{i}]", p
     return None
 
 
-def _tell_whose(name: str, given: list, error: NotATensorError) -> NotATensorError | None:
-    """The error of an op inside, with the name of the user's function and argument."""
-    found = _place(error.culprit, given)
-    if found is None:
-        return _wrong_type(name, given, error)           # something inside made another thing of it
-    return error.told(problem=f"{name}: {found[0]} is not a tensor", fix=error.fix if "wrap it" not in error.fix else
-                      f"wrap it: flow.tensor({found[0]})").with_traceback(None)
+def _tell_whose(name: str, bound: list, error: NotATensorError) -> NotATensorError | None:
+    """Return the error of an inner op, renamed to the user's function and argument."""
+    target = _place(error.culprit, bound)
+    if target is None:
+        return _wrong_type(name, bound, error)           # the value was converted inside
+    fix = f"wrap it: flow.tensor({target[0]})" if "wrap it" in error.fix else error.fix
+    return error.told(problem=f"{name}: {target[0]} is not a tensor", fix=fix).with_traceback(None)
 
 
-def _wrong_type(name: str, given: list, error: Exception) -> FlowError | None:
-    """The error for an argument of a type that some line inside could not work with."""
-    found, culprit = None, getattr(error, "obj", None)
+def _wrong_type(name: str, bound: list, error: Exception) -> FlowError | None:
+    """Return the error for an argument of a type that some line inside could not process."""
+    target, culprit = None, getattr(error, "obj", None)
     if isinstance(error, AttributeError) and not isinstance(culprit, (TensorBase, types.ModuleType)):
-        found = _place(culprit, given)
-    if found is None:
-        misfits = [(p.name, p, v) for p, v in given if not fits(v, p)] or _accused(given, error)
+        target = _place(culprit, bound)
+    if target is None:
+        arguments = _list_arguments(bound)
+        misfits = [a for a in arguments if not fits(a[2], a[1])] or _find_accused(arguments, error)
         if not misfits:
             return None
         place, p, culprit = misfits[0]
-        found = place, p
-    place, p = found
+        target = place, p
+    place, p = target
     if wants_tensor(p):
         better = NotATensorError(name, culprit, place)
     else:
         better = CallError(f"{name}: {place} is of a type that does not work here",
-                           expected=of_type(p) or f"what the docstring of {name} says", got=told_value(culprit),
-                           fix=retyped(name, place, culprit, p))
+                           expected=of_type(p) or f"a value that the docstring of {name} says",
+                           got=told_value(culprit), fix=retyped(name, place, culprit, p))
     better.__cause__ = error
     return better
 
 
-def _accused(given: list, error: Exception) -> list[tuple[str, inspect.Parameter, object]]:
-    """The arguments without annotation, of a type that Python's TypeError names: `'str' object cannot be ...`."""
+def _list_arguments(bound: list) -> list[tuple[str, inspect.Parameter, object]]:
+    """Return (place, parameter, value) per argument. Values of *args are separate: ("sizes[0]", p, value)."""
+    arguments = []
+    for p, value in bound:
+        if p.kind is p.VAR_POSITIONAL:
+            arguments += [(f"{p.name.rstrip('_')}[{i}]", p, v) for i, v in enumerate(value)]
+        else:
+            arguments.append((p.name, p, value))
+    return arguments
+
+
+def _find_accused(arguments: list, error: Exception) -> list[tuple[str, inspect.Parameter, object]]:
+    """Return arguments without annotation whose type is in the TypeError, such as `'str' object cannot`."""
     kinds = re.findall(r"'(\w+)'", str(error)) if isinstance(error, TypeError) else []
-    for kind in (str, dict, set, complex, float):        # int is mostly the other side of the comparison
-        for p, value in given:
-            if kind.__name__ in kinds and not wants_tensor(p):
-                parts = enumerate(value) if p.kind is p.VAR_POSITIONAL else [(None, value)]
-                found = [(p.name if i is None else f"{p.name.rstrip('_')}[{i}]", p, v) for i, v in parts if type(v) is kind]
-                if found:
-                    return found
+    for kind in (str, dict, set, complex, float):        # int is usually the other operand
+        accused = [(place, p, v) for place, p, v in arguments if type(v) is kind and not wants_tensor(p)]
+        if accused and kind.__name__ in kinds:
+            return accused
     return []

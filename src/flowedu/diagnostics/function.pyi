@@ -2,7 +2,7 @@
 from typing import Any
 
 class PublicFunction:
-    """`function` for users: the same signature, text and result. owner: the class it is a method of; name: what users call it, if not its own name; choice: between it and the older meaning of the name, or None."""
+    """A public function with the signature, docstring, and result of `function`."""
     def __copy__(self): ...
     def __deepcopy__(self, memo): ...
     def __getattr__(self, name: str, /) -> Any: ...
@@ -18,6 +18,6 @@ class PublicFunction:
     @property
     def owner(self) -> Any: ...
 def register_explainer(f) -> None:
-    """f(function, args, kwargs, error) says what to raise instead of a TypeError or AttributeError; None: that error."""
+    """Register f(function, args, kwargs, error), which returns a better error than `error` or None."""
 def register_translator(f) -> None:
-    """f(function, args, kwargs): a tuple of what a call is answered that does not fit the function's signature; None: it is an error."""
+    """Register f(function, args, kwargs) for calls that do not fit the function's signature, or None."""

@@ -1,11 +1,11 @@
 """PublicFunction: the wrapper of a public function that turns a wrong call into a detailed error.
 
-Only C code can catch a TypeError raised while arguments are bound, before the function's first line, without
-slowing correct calls. A call through the wrapper costs 20 ns more. It costs 100 ns less if the function is
-one op of its arguments and declares this (its attribute `quick`). diagnostics/explain.py writes the error of
-a failed call.
+Only C code can catch a TypeError that is raised while arguments are bound, before the function's first
+line, without slowing correct calls. The wrapper adds 20 ns to a call. It saves 100 ns if the function is
+one op of its arguments and declares this in its attribute `quick`. diagnostics/explain.py creates the error
+of a failed call.
 
-A name may also have an older meaning. Then the wrapper has a `choice` (oneflow04/names.py), which selects the
+If a name also has an older meaning, the wrapper has a `choice` (oneflow04/names.py) that selects the
 function of a call. The wrapper skips the choice if the first argument is a tensor and the others are
 ordinary.
 """
@@ -19,7 +19,7 @@ cdef extern from "Python.h":
     """
     typedef PyObject *(*fe_vectorcall)(PyObject *, PyObject **, size_t, PyObject *);
     #define FE_OFFSET offsetof(struct __pyx_obj_7flowedu_11diagnostics_8function_PublicFunction, vectorcall)
-    static void fe_callable(PyTypeObject *type, size_t offset) {     /* Cython has no word for this */
+    static void fe_callable(PyTypeObject *type, size_t offset) {     /* no Cython syntax for this */
         type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
         type->tp_vectorcall_offset = offset;
         type->tp_call = PyVectorcall_Call;
@@ -39,22 +39,28 @@ cdef extern from "Python.h":
     void PyErr_SetObject(object, object) noexcept
     int PyException_SetTraceback(PyObject *, PyObject *) noexcept
 
-cdef object explain = None           # explain(function, args, kwargs, error): what to raise instead, or None
-cdef object translate = None         # translate(function, args, kwargs): (the answer,) of a call that did not fit, or None
+cdef object explain = None           # explain(function, args, kwargs, error) -> a better error, or None
+cdef object translate = None         # translate(function, args, kwargs) -> (result,), or None
 
 
 cdef class PublicFunction:
-    """`function` for users: the same signature, text and result. owner: the class it is a method of; name: what users call
-    it, if not its own name; choice: between it and the older meaning of the name, or None."""
+    """A public function with the signature, docstring, and result of `function`.
+
+    Args:
+        function: the wrapped function.
+        owner: the class of a method, or None.
+        name: the public name; default: the function's name.
+        choice: the choice between the function and an older meaning of the name, or None.
+    """
 
     cdef fe_vectorcall vectorcall
     cdef readonly object function
     cdef readonly object owner, name, choice
-    cdef OpBase op                   # None, or the op that the function is, of `inputs` tensors of a code below `below`
-    cdef int inputs, below, rank     # and of so many axes, or of any number (-1)
-    cdef list attrs                  # its attributes, by the number of axes; None: the op's defaults
-    cdef size_t most                 # with a choice: how many arguments the function takes,
-    cdef tuple sure                  # and with a second of which types a call is its own; None: of any
+    cdef OpBase op                   # op for `inputs` tensors with dtype codes < `below`, or None
+    cdef int inputs, below, rank     # rank: required number of axes, or -1
+    cdef list attrs                  # the op's attributes, indexed by rank; None: defaults
+    cdef size_t most                 # with a choice: maximum number of arguments
+    cdef tuple sure                  # with a choice: second-argument types that exclude the older meaning
     cdef dict __dict__
     cdef object __weakref__
 
@@ -80,8 +86,9 @@ cdef class PublicFunction:
 
     @property
     def __wrapped__(self):
-        """As if the skin were not there: inside it is what the function itself wraps. (Of two, help() shows the older.)"""
-        return self.choice.older if self.choice is not None else getattr(self.function, "__wrapped__", self.function)
+        """Return the innermost function, or with a choice the older function, which help() shows."""
+        return (self.choice.older if self.choice is not None else getattr(self.function, "__wrapped__",
+                                                                          self.function))
 
     @property
     def __doc__(self):
@@ -104,36 +111,46 @@ fe_callable(<PyTypeObject *>PublicFunction, FE_OFFSET)
 
 
 def register_explainer(f) -> None:
-    """f(function, args, kwargs, error) says what to raise instead of a TypeError or AttributeError; None: that error."""
+    """Register f(function, args, kwargs, error), which returns a better error than `error` or None.
+
+    `error` is the TypeError or AttributeError of a call.
+    """
     global explain
     explain = f
 
 
 def register_translator(f) -> None:
-    """f(function, args, kwargs): a tuple of what a call is answered that does not fit the function's signature; None: it is
-    an error. None instead of f: every such call is (mock/translate.py has one for programs of another library)."""
+    """Register f(function, args, kwargs) for calls that do not fit the function's signature, or None.
+
+    f returns (result,), or None to raise the error. mock/translate.py registers one for other libraries'
+    programs.
+    """
     global translate
     translate = f
 
 
-cdef object answer(PublicFunction self, PyObject **args):
-    cdef tuple attrs = self.op.defaults if self.attrs is None else <tuple>self.attrs[(<TensorBase>args[0]).v.ndim]
+cdef object call_op(PublicFunction self, PyObject **args):
+    cdef tuple attrs = self.op.defaults if self.attrs is None else \
+        <tuple>self.attrs[(<TensorBase>args[0]).v.ndim]
     return self.op.call((<object>args[0],) if self.inputs == 1 else (<object>args[0], <object>args[1]), attrs)
 
 
-cdef object chosen(PublicFunction self, PyObject **args, size_t n, PyObject *names):
-    """The answer of the function that the call means."""
-    given, keywords = told(args, n, names)
-    return self.choice.choose(given, keywords)(*given, **keywords)
+cdef object call_choice(PublicFunction self, PyObject **args, size_t n, PyObject *names):
+    """Call the function or its older meaning, as `choice` selects."""
+    positional, keywords = call_arguments(args, n, names)
+    return self.choice.choose(positional, keywords)(*positional, **keywords)
 
 
-cdef tuple told(PyObject **args, size_t n, PyObject *names):
-    """(args, kwargs) of a call."""
-    given = tuple([<object>args[i] for i in range(n)])
-    return given, {} if names == NULL else {name: <object>args[n + i] for i, name in enumerate(<tuple><object>names)}
+cdef tuple call_arguments(PyObject **args, size_t n, PyObject *names):
+    """Return (args, kwargs) of a call."""
+    positional = tuple([<object>args[i] for i in range(n)])
+    if names == NULL:
+        return positional, {}
+    return positional, {name: <object>args[n + i] for i, name in enumerate(<tuple><object>names)}
 
-ctypedef PyObject *(*c_function)(PublicFunction, PyObject **) noexcept      # as C sees it: NULL, and an error is set
-ctypedef PyObject *(*c_chosen)(PublicFunction, PyObject **, size_t, PyObject *) noexcept
+
+ctypedef PyObject *(*c_function)(PublicFunction, PyObject **) noexcept      # returns NULL if an error is set
+ctypedef PyObject *(*c_call_choice)(PublicFunction, PyObject **, size_t, PyObject *) noexcept
 
 
 cdef PyObject *call(PyObject *callable, PyObject **args, size_t nargsf, PyObject *names) noexcept:
@@ -141,9 +158,9 @@ cdef PyObject *call(PyObject *callable, PyObject **args, size_t nargsf, PyObject
     cdef size_t n = PyVectorcall_NARGS(nargsf)
     cdef PyObject *result
     if self.inputs and names == NULL and plain(self, args, n):
-        result = (<c_function>answer)(self, args)
+        result = (<c_function>call_op)(self, args)
     elif self.choice is not None and (names != NULL or not newer(self, args, n)):
-        result = (<c_chosen>chosen)(self, args, n, names)
+        result = (<c_call_choice>call_choice)(self, args, n, names)
     else:
         result = PyObject_Vectorcall(<PyObject *>self.function, args, nargsf, names)
     if result == NULL and (PyErr_ExceptionMatches(TypeError) or PyErr_ExceptionMatches(AttributeError)):
@@ -152,7 +169,7 @@ cdef PyObject *call(PyObject *callable, PyObject **args, size_t nargsf, PyObject
 
 
 cdef inline bint plain(PublicFunction self, PyObject **args, size_t n) noexcept:
-    """Whether these are the tensors for which the function is its op."""
+    """Return True if the arguments are tensors for which the function only calls its op."""
     cdef int i
     if n != <size_t>self.inputs:
         return False
@@ -165,14 +182,16 @@ cdef inline bint plain(PublicFunction self, PyObject **args, size_t n) noexcept:
 
 
 cdef inline bint newer(PublicFunction self, PyObject **args, size_t n) noexcept:
-    """Whether a call of positional arguments can mean but the function itself, and not the older one."""
+    """Return True if a call with positional arguments cannot have the older meaning."""
     if n == 0 or n > self.most or not isinstance(<object>args[0], TensorBase):
         return False
-    return n == 1 or self.sure is None or type(<object>args[1]) in self.sure and no_odd_items(<object>args[1])
+    if n == 1 or self.sure is None:
+        return True
+    return type(<object>args[1]) in self.sure and has_only_ints(<object>args[1])
 
 
-cdef inline bint no_odd_items(x) noexcept:
-    """Whether x is no tuple or list, or one of ints."""
+cdef inline bint has_only_ints(x) noexcept:
+    """Return True if x is a nonempty tuple or list of ints, or any other type."""
     if not isinstance(x, (tuple, list)):
         return True
     for y in x:
@@ -182,25 +201,25 @@ cdef inline bint no_odd_items(x) noexcept:
 
 
 cdef PyObject *reword(PublicFunction self, PyObject **args, size_t n, PyObject *names) noexcept:
-    """Put what `explain` says in place of the error that is set; NULL. Or the answer, where the call can be translated."""
+    """Return the result of a translated call, or replace the error by that of `explain` and return NULL."""
     cdef PyObject *kind
     cdef PyObject *error
     cdef PyObject *trace
-    better = answered = None
+    better = translated = None
     PyErr_Fetch(&kind, &error, &trace)
     PyErr_NormalizeException(&kind, &error, &trace)
     if trace != NULL:
         PyException_SetTraceback(error, trace)
     try:
-        given, keywords = told(args, n, names)
+        positional, keywords = call_arguments(args, n, names)
         if translate is not None and isinstance(<object>error, TypeError):
-            answered = translate(self, given, keywords)
-        if answered is None:
-            better = explain(self, list(given), keywords, <object>error)
+            translated = translate(self, positional, keywords)
+        if translated is None:
+            better = explain(self, list(positional), keywords, <object>error)
     except Exception as worse:
         worse.__context__ = <object>error
         better = worse
-    if better is None and answered is None:
+    if better is None and translated is None:
         PyErr_Restore(kind, error, trace)
         return NULL
     Py_XDECREF(kind)
@@ -209,5 +228,5 @@ cdef PyObject *reword(PublicFunction self, PyObject **args, size_t n, PyObject *
     if better is not None:
         PyErr_SetObject(type(better), better)
         return NULL
-    Py_INCREF(answered[0])
-    return <PyObject *>answered[0]
+    Py_INCREF(translated[0])
+    return <PyObject *>translated[0]

@@ -1,8 +1,8 @@
-"""Advice for calls in the form of OneFlow or NumPy, such as `keepdims=` for keepdim.
+"""Translation of calls in the form of OneFlow or NumPy, such as `keepdims=` for keepdim.
 
-Others are `size=` for separate sizes, `out=` where OneFlow has it, and `flow.add` of many. Only calls that
-would raise an error reach this module; valid calls are not checked and cost nothing. mock/translate.py covers
-PyTorch's names.
+Other forms are `size=` for separate sizes, `out=` where OneFlow has it, and `flow.add` of several tensors.
+Only calls that would raise an error reach this module, so valid calls have no overhead. mock/translate.py
+handles PyTorch's names.
 """
 from __future__ import annotations
 
@@ -22,34 +22,36 @@ OUT = frozenset("normal quantile tensordot".split())
 
 
 def habitual(function, args: tuple, kwargs: dict) -> tuple[object] | None:
-    """(what function(*args, **kwargs) means,); None: nothing is known of such a call.
+    """Return (result of the translated call,), or None for an unknown form of a call.
 
-    function: the PublicFunction that was called and failed with a TypeError.
+    `function` is the PublicFunction whose call raised a TypeError.
     """
-    name, given = function.name, dict(kwargs)
+    name, keywords = function.name, dict(kwargs)
     if name == "add" and function.owner is None and not kwargs:
-        many = args[0] if len(args) == 1 else args
-        if isinstance(many, (tuple, list)) and many and all(isinstance(x, TensorBase) for x in many):
-            return (functools.reduce(operator.add, many),)
+        tensors = args[0] if len(args) == 1 else args
+        if isinstance(tensors, (tuple, list)) and tensors and all(isinstance(x, TensorBase) for x in tensors):
+            return (functools.reduce(operator.add, tensors),)
     try:
         signature = inspect.signature(function.function)
     except (TypeError, ValueError):
         return None
-    if explain.binds(signature, args, kwargs):           # the error came from within
+    if explain.binds(signature, args, kwargs):           # the signature fits; the error was raised inside
         return None
     parameters = signature.parameters
-    if name in SIZED and "size" in given and len(args) == (function.owner is not None):
-        args = *args, given.pop("size")
-    if "keepdims" in given and "keepdim" in parameters and "keepdim" not in given:
-        given["keepdim"] = given.pop("keepdims")
-    if "out" in given and name in OUT and function.owner is None:
-        out = given.pop("out")
-        return (again(function, args, given) if out is None else into(out, function, args, given, parameters),)
-    return None if given.keys() == kwargs.keys() else (again(function, args, given),)
+    if name in SIZED and "size" in keywords and len(args) == (function.owner is not None):
+        args = *args, keywords.pop("size")
+    if "keepdims" in keywords and "keepdim" in parameters and "keepdim" not in keywords:
+        keywords["keepdim"] = keywords.pop("keepdims")
+    if "out" in keywords and name in OUT and function.owner is None:
+        out = keywords.pop("out")
+        if out is None:
+            return (again(function, args, keywords),)
+        return (into(out, function, args, keywords, parameters),)
+    return None if keywords.keys() == kwargs.keys() else (again(function, args, keywords),)
 
 
 def again(function: Callable, args, kwargs: dict):
-    """Call the function as intended; its errors have the text of any call."""
+    """Call the function with translated arguments, with the usual error reports."""
     try:
         return function(*args, **kwargs)
     except (TypeError, AttributeError) as e:
@@ -60,7 +62,7 @@ def again(function: Callable, args, kwargs: dict):
 
 
 def into(out, function: Callable, args: list, kwargs: dict, parameters: Mapping):
-    """out with the result in it. out: a tensor, or a tuple or list of as many as the function gives."""
+    """Write the result of a call to `out`, a tensor or a list of tensors, and return `out`."""
     values = [*args, *kwargs.values()]
     values += [y for x in values if isinstance(x, (tuple, list)) for y in x]
     tensors = [x for x in values if isinstance(x, TensorBase)]
@@ -70,7 +72,8 @@ def into(out, function: Callable, args: list, kwargs: dict, parameters: Mapping)
             raise CallError(f"{function.name}: out is not a tensor", expected="a tensor", got=told_value(x),
                             fix="out=flow.empty_like(...)")
     if is_grad_enabled() and any(x.requires_grad for x in (*tensors, *outs)):
-        raise UnsupportedError(f"{function.name}: with out= there is no gradient, and an argument requires one",
+        raise UnsupportedError(f"{function.name}: with out= there is no gradient, and an argument "
+                               f"requires one",
                                expected="tensors that require none", got="requires_grad=True",
                                fix="leave out= out, or call it under flow.no_grad()")
     if not tensors and "dtype" in parameters:
@@ -78,8 +81,10 @@ def into(out, function: Callable, args: list, kwargs: dict, parameters: Mapping)
     result = again(function, args, kwargs)
     results = list(result) if isinstance(result, (tuple, list)) else [result]
     if len(results) != len(outs):
-        raise CallError(f"{function.name}: out must have as many tensors as the result", expected=str(len(results)),
-                        got=str(len(outs)), fix="out=(values, indices)" if len(results) == 2 else "out=tensor")
+        raise CallError(f"{function.name}: out must have as many tensors as the result",
+                        expected=str(len(results)),
+                        got=str(len(outs)), fix="out=(values, indices)" if len(results) == 2
+                        else "out=tensor")
     for x, y in zip(outs, results):
         _put(function.name, x, y)
     return out if len(outs) == 1 or not hasattr(result, "_fields") else type(result)(*outs)
@@ -90,8 +95,9 @@ def _put(name: str, out, y) -> None:
         raise CallError(f"{name}: the result does not fit the type of out", expected=f"out of {y.dtype}",
                         got=str(out.dtype), fix=f"out.to({y.dtype}) before")
     if out.shape != y.shape:
-        if out.numel() or getattr(out, "is_lazy", False):       # in a graph its memory cannot be exchanged
-            raise CallError(f"{name}: the result does not fit the shape of out", expected=f"out of shape {tuple(y.shape)}",
+        if out.numel() or getattr(out, "is_lazy", False):       # memory of a graph's value cannot be replaced
+            raise CallError(f"{name}: the result does not fit the shape of out",
+                            expected=f"out of shape {tuple(y.shape)}",
                             got=str(tuple(out.shape)), fix=f"out=flow.empty{tuple(y.shape)}")
         out.data = y.to(out.dtype)
         return

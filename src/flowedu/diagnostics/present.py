@@ -1,7 +1,7 @@
-"""Give the functions of a public module, and the methods of its classes, their skin (diagnostics/function.pyx); and let a
-name that a module does not have be answered with the nearest one.
+"""Wrappers for the public functions and methods (diagnostics/function.pyx), and suggestions for unknown names.
 
-Inside the package functions are called without it: each module imports from where a function is defined.
+Code inside the package calls functions without wrappers, because modules import from the file that defines a
+function.
 """
 from __future__ import annotations
 
@@ -13,32 +13,41 @@ from flowedu.aliases import alias
 from flowedu.diagnostics import explain, habits, lazy_imports
 from flowedu.diagnostics.function import PublicFunction, register_explainer, register_translator
 
-_COMPILED = type(register_explainer)                     # a function of a Cython module
-_AS_IT_IS = {"forward", "build"}                         # what users define, and modules call
+_COMPILED = type(register_explainer)                     # type of functions in Cython modules
+_AS_IT_IS = {"forward", "build"}                         # methods that users define and modules call
+# Modules that `import flowedu` imports. diagnostics/lazy_imports.py wraps the others on first use.
 PUBLIC = """flowedu nn nn.functional nn.init nn.utils nn.utils.rnn linalg math layers losses optim optim.lr_scheduler
     optimizer random regularizers autograd cuda utils vision models deprecated unittest advanced
-    oneflow04.job.env oneflow04.job.scope distribute"""      # and what is imported later (diagnostics/lazy_imports.py)
+    oneflow04.job.env oneflow04.job.scope distribute"""
 _skins: dict[tuple[object, str, bool], PublicFunction] = {}
 _classes: set[type] = set()
-_choice: Callable = lambda path, value: None             # oneflow04/names.py has the one that is used
+_choice: Callable = lambda path, value: None             # replaced by oneflow04/names.py
 
 
 def register_choices(f: Callable) -> None:
-    """f(path, value): the choice between `value`, found at a public path such as "nn.MSELoss", and what else the name
-    means; None: nothing else."""
+    """Register a function f(path, value) for names with two meanings.
+
+    It returns the choice between `value`, found at a public path such as "nn.MSELoss", and the other meaning
+    of the name, or None if the name has one meaning.
+    """
     global _choice
     _choice = f
 
 
 def present_all() -> None:
-    """Present the public modules that `import flowedu` imports."""
+    """Wrap the functions of the public modules that `import flowedu` imports."""
     for name in PUBLIC.split():
         present(importlib.import_module("flowedu" if name == "flowedu" else f"flowedu.{name}"))
 
 
 def present(value, name: str | None = None, path: str = ""):
-    """A public function with its skin; a class or a module of ours, changed in place. name: what users call it; path: where
-    below flowedu they find it."""
+    """Return a public function with its wrapper. A class or a module of flowedu is changed in place.
+
+    Args:
+        value: the object.
+        name: the public name.
+        path: the path below flowedu.
+    """
     if not _is_ours(value):
         return value
     if isinstance(value, (types.FunctionType, _COMPILED)):
@@ -60,12 +69,12 @@ def present(value, name: str | None = None, path: str = ""):
 
 
 def _present_module(module: types.ModuleType) -> None:
-    own, inside = vars(module), alias(module.__name__).partition(".")[2]
-    for name, x in list(own.items()):
+    contents, inside = vars(module), alias(module.__name__).partition(".")[2]
+    for name, x in list(contents.items()):
         if name[0] != "_" and not isinstance(x, types.ModuleType):
-            own[name] = present(x, name, f"{inside}.{name}".lstrip("."))
-    if "__getattr__" not in own:
-        own["__getattr__"] = lazy_imports.lazy_import(module.__name__, {})[0]
+            contents[name] = present(x, name, f"{inside}.{name}".lstrip("."))
+    if "__getattr__" not in contents:
+        contents["__getattr__"] = lazy_imports.lazy_import(module.__name__, {})[0]
 
 
 def _is_ours(value) -> bool:
@@ -74,10 +83,11 @@ def _is_ours(value) -> bool:
 
 
 def _present_class(cls: type) -> None:
-    """Give the methods of one class their skin."""
+    """Wrap the methods of one class."""
     _classes.add(cls)
     for name, method in list(vars(cls).items()):
-        if isinstance(method, types.FunctionType) and (name == "__init__" or name[0] != "_" and name not in _AS_IT_IS):
+        if (isinstance(method, types.FunctionType) and (name == "__init__" or name[0] != "_"
+                                                        and name not in _AS_IT_IS)):
             setattr(cls, name, PublicFunction(method, cls, name))
 
 

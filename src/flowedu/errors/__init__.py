@@ -22,13 +22,18 @@ def _plain(size: re.Match) -> str:
     return f"({size[1]},)" if size[1] and "," not in size[1] else f"({size[1]})"
 
 
-_OURS: set[str] = set()                           # files of ours that were met: every node of a graph asks, frame by frame
-_RANKS: dict[str, int] = {}                       # other files that were met, with _rank of each
+# cache: files of flowedu, since every node of a graph looks at frames
+_OURS: set[str] = set()
+_RANKS: dict[str, int] = {}                       # cache: the _rank of other files
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 
 
 def ours(frame) -> bool:
-    """Whether a frame runs flowedu's own code."""
+    """Return True if a frame runs flowedu's own code.
+
+    Args:
+        frame: Python frame object.
+    """
     file = frame.f_code.co_filename
     if file.startswith((_PACKAGE, "<frozen")):
         _OURS.add(file)
@@ -39,7 +44,8 @@ def ours(frame) -> bool:
 def _rank(frame) -> int:
     """Return 0 for a frame of the user's own code, 1 for an installed package, 2 for the standard library.
 
-    Methods that `dataclass` and `namedtuple` write have no file, although their module has one. They count as 2.
+    Methods that `dataclass` and `namedtuple` write have no file, although their module has one. They count as
+    2.
     """
     file = frame.f_code.co_filename
     if file.startswith("<"):
@@ -69,20 +75,29 @@ def _innermost(frame, rank: int = 2) -> tuple[int, str, int] | None:
 
 
 def user_place(frame=None) -> tuple[str, int] | None:
-    """Return (file, line) of the user's call: the innermost frame of the user's own code, from `frame` (default: here).
+    """Return (file, line) of the user's call: the innermost frame of the user's own code.
 
-    Standard library and installed packages, which may call flowedu on the user's behalf, are skipped. In a thread that
-    runs nothing of the user, it is the line where the main thread is. If that does not help either, it is the innermost
-    frame of an installed package, then of the standard library. None: there is no frame outside flowedu.
+    Standard library and installed packages, which may call flowedu on the user's behalf, are skipped. In a
+    thread that runs nothing of the user, it is the line where the main thread is. If that does not help
+    either, it is the innermost frame of an installed package, then of the standard library. The result is
+    None without a frame outside flowedu.
+
+    Args:
+        frame: Python frame to start from; default: the caller's.
     """
     best = _innermost(frame or sys._getframe(1))
     if (best is None or best[0]) and threading.current_thread() is not threading.main_thread():
-        best = _innermost(sys._current_frames().get(threading.main_thread().ident), best[0] - 1 if best else 2) or best
+        best = (_innermost(sys._current_frames().get(threading.main_thread().ident), best[0] - 1 if best
+                           else 2) or best)
     return best and best[1:]
 
 
 def told_line(place: tuple[str, int] | None) -> str:
-    """`file.py:12: source text` of a place; empty for None."""
+    """Return `file.py:12: source text` for a place; "" for None.
+
+    Args:
+        place: (file, line number), as user_place returns it, or None.
+    """
     import linecache
 
     if place is None:
@@ -93,23 +108,31 @@ def told_line(place: tuple[str, int] | None) -> str:
 
 
 def user_line(frame=None) -> str:
-    """The user's own line: `file.py:12: source text` of the innermost frame outside flowedu."""
+    """Return `file.py:12: source text` of the innermost frame outside flowedu.
+
+    Args:
+        frame: Python frame to start from; default: the caller's.
+    """
     return told_line(user_place(frame or sys._getframe(1)))
 
 
 class FlowError(Exception):
-    """Base of all errors flowedu raises on purpose.
+    """Base class of all errors that flowedu raises on purpose.
 
     Args:
         problem: one sentence, starting with the name of the op or function.
-        expected, got: what the function takes and what came (shapes in axis letters where they help).
+        expected: the accepted values, shapes in axis letters if this helps.
+        got: the value that was passed.
         fix: the smallest change that works.
-        at: the user's line; found by itself when not given.
+        at: the user's line; None finds it.
     """
 
-    def __init__(self, problem: str, *, expected: str = "", got: str = "", fix: str = "", at: str | None = None):
-        problem, expected, got, fix = (_SIZE.sub(_plain, t) if "Size(" in t else t for t in (problem, expected, got, fix))
-        self.problem, self.expected, self.got, self.fix = problem, expected, got, fix
+    def __init__(self, problem: str, *, expected: str = "", got: str = "", fix: str = "",
+                 at: str | None = None):
+        problem, expected, got, fix = (_SIZE.sub(_plain, t) if "Size(" in t else t
+                                       for t in (problem, expected, got, fix))
+        self.problem, self.expected = problem, expected
+        self.got, self.fix = got, fix
         self.at = user_line() if at is None else at
         super().__init__(self._text())
 
@@ -118,7 +141,10 @@ class FlowError(Exception):
         return "\n".join([self.problem, *(f"  {label + ':':<10}{text}" for label, text in parts if text)])
 
     def told(self, **changed: str) -> FlowError:
-        """This error with other words for `problem`, `expected`, `got`, `fix` or `at`, where somebody knows more."""
+        """Set other texts for `problem`, `expected`, `got`, `fix`, or `at`, in a caller with more information.
+
+        Return the error.
+        """
         vars(self).update(changed)
         self.args = (self._text(),)
         return self
@@ -128,45 +154,58 @@ class FlowError(Exception):
 
 
 def _rebuilt(cls: type, args: tuple, attributes: dict) -> FlowError:
-    """An error that comes from another process, as it was raised there."""
+    """Return an error from another process, as it was raised there."""
     error = cls.__new__(cls, *args)
     vars(error).update(attributes)
     return error
 
 
 class ShapeError(FlowError, ValueError, RuntimeError):
-    """Shapes or ranks do not fit. (ValueError in OneFlow 0.4, RuntimeError in PyTorch and later OneFlows.)"""
+    """Shapes or ranks that do not fit.
+
+    A ValueError as in OneFlow 0.4, and a RuntimeError as in PyTorch and later OneFlow.
+    """
 
 
 class AxisError(ShapeError, IndexError):
-    """An axis or an index is out of range."""
+    """An axis or an index out of range."""
 
 
 class DTypeError(FlowError, TypeError, RuntimeError):
-    """A dtype does not fit. (TypeError in OneFlow 0.4, RuntimeError in PyTorch and later OneFlows.)"""
+    """A dtype that does not fit.
+
+    A TypeError as in OneFlow 0.4, and a RuntimeError as in PyTorch and later OneFlow.
+    """
 
 
 def either(words: Sequence[str]) -> str:
-    """["a", "b", "c"] as "a, b or c"."""
+    """Return ["a", "b", "c"] as "a, b or c"."""
     return " or ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 class NotATensorError(DTypeError):
-    """An argument that must be a tensor is something else.
+    """An argument that must be a tensor, but is not.
 
-    Attributes: culprit, that argument, so that the function the user called can say which of its own it is.
+    Attributes:
+        culprit: the argument, so that a public function can name its own parameter.
     """
 
     def __init__(self, what: str, x, name: str = "input"):
         remedy = f"wrap it: flow.tensor({name if name.isidentifier() else 'x'})"
         if x is None or isinstance(x, str):
-            remedy = "look at what made it: it returned None" if x is None else "use numbers: flow.tensor([1.0, 2.0])"
-        super().__init__(f"{what}: {name} is not a tensor", expected="a flow.Tensor", got=told_value(x), fix=remedy)
+            remedy = ("look at what made it: it returned None" if x is None
+                      else "use numbers: flow.tensor([1.0, 2.0])")
+        super().__init__(f"{what}: {name} is not a tensor", expected="a flow.Tensor", got=told_value(x),
+                         fix=remedy)
         self.culprit = x
 
 
 def told_value(x) -> str:
-    """A value in a few words: `the int 2`, `a list of 3`, `float32[2, 3]`, `float32 NumPy array of shape (2, 3)`."""
+    """Describe a value: `the int 2`, `a list of 3`, `float32[2, 3]`, `float32 NumPy array of shape (2, 3)`.
+
+    Args:
+        x: any object.
+    """
     kind, home = type(x).__name__, type(x).__module__.partition(".")[0]
     if x is None:
         return "None"
@@ -182,39 +221,40 @@ def told_value(x) -> str:
     if isinstance(getattr(x, "shape", None), tuple) and hasattr(x, "dtype"):
         numbers = f"{getattr(x.dtype, 'name', x.dtype)}{list(x.shape)}"
         return numbers if home == "flowedu" else f"a {home}.{kind}, {numbers}"
-    return f"the function {getattr(x, '__name__', kind)}" if callable(x) and not hasattr(x, "forward") else f"a {kind}"
+    return (f"the function {getattr(x, '__name__', kind)}" if callable(x) and not hasattr(x, "forward")
+            else f"a {kind}")
 
 
 class ArgumentError(FlowError, ValueError, RuntimeError):
-    """An attribute has a value the op does not take."""
+    """An argument with a value that the op does not accept."""
 
 
 class CheckError(FlowError, AssertionError):
-    """A condition OneFlow checks by `assert`."""
+    """A condition that OneFlow checks with `assert`."""
 
 
 class HyperparameterError(ArgumentError, CheckError):
-    """An option of an optimizer is out of range. (OneFlow asserts these, PyTorch raises ValueError.)"""
+    """An option of an optimizer out of range. OneFlow asserts these, PyTorch raises ValueError."""
 
 
 class StateError(ArgumentError):
-    """A state_dict does not fit the object it is loaded into."""
+    """A state_dict that does not fit the object it is loaded into."""
 
 
 class CallError(FlowError, TypeError):
-    """A call has other arguments than the function takes."""
+    """A call with other arguments than the function accepts."""
 
 
 class UnsupportedError(FlowError, NotImplementedError):
-    """Something OneFlow refuses with NotImplementedError."""
+    """A feature that flowedu does not have. OneFlow raises NotImplementedError."""
 
 
 class JobBuildAndInferError(FlowError, RuntimeError):
-    """A job could not be compiled."""
+    """A job that cannot be compiled."""
 
 
 class GraphError(FlowError, RuntimeError):
-    """Wrong use of a graph's life: called before it is built, inputs or variables that changed."""
+    """A wrong use of a graph: a call before it is built, or inputs or variables that changed."""
 
 
 class GraphAttributeError(FlowError, AttributeError):
@@ -222,30 +262,35 @@ class GraphAttributeError(FlowError, AttributeError):
 
 
 class KernelError(FlowError, RuntimeError):
-    """A kernel met a value it cannot work with, such as a label outside its range."""
+    """A value that a kernel cannot process, such as a label outside its range."""
 
 
 class LinAlgError(KernelError):
-    """A matrix is singular, not positive definite, or LAPACK finds no answer. (flow.linalg.LinAlgError, as in PyTorch.)"""
+    """A matrix that is singular or not positive definite, or a LAPACK routine that does not converge."""
 
 
 class OutOfMemoryError(FlowError, MemoryError, RuntimeError):
-    """There is no memory for an array, or no machine could have so much. (RuntimeError in PyTorch and OneFlow.)"""
+    """A failed allocation of memory. It is a RuntimeError, as in PyTorch and OneFlow."""
 
 
 class GradientError(FlowError, RuntimeError):
-    """Backward was asked for where there is nothing to differentiate, or twice."""
+    """A backward pass without a differentiable value, or a second backward pass."""
 
 
 def no_gradient(op: str, line: str | None) -> GradientError:
-    """The error for a backward pass that reaches a call of an op without gradient rules; `line`: of the call."""
-    return GradientError(f"backward: {op} has no gradient", expected="ops with a gradient rule between the loss and the "
-                         "tensors that require grad", got=f"a call of {op}, which has none", at=line,
-                         fix="give it one: custom_op(..., backward=...), define(..., grad=...); or call it on x.detach()")
+    """Return the error for a backward pass that reaches an op without gradient rules.
+
+    `line` is the line of its call.
+    """
+    return GradientError(f"backward: {op} has no gradient",
+                         expected="ops with a gradient rule between the loss and the tensors that require "
+                         "grad", got=f"a call of {op}, which has none", at=line,
+                         fix="give it one: custom_op(..., backward=...), define(..., grad=...); or call it "
+                         "on x.detach()")
 
 
 class LazyTensorError(FlowError, RuntimeError, AssertionError):
-    """Numbers were asked of a tensor of a graph that is being built."""
+    """A request for the data of a tensor of a graph that is being built."""
 
 
 class DeviceError(FlowError, RuntimeError):
@@ -253,26 +298,26 @@ class DeviceError(FlowError, RuntimeError):
 
 
 class CommError(FlowError, RuntimeError):
-    """Ranks that cannot meet: they called different collectives, or one has ended; or a wait that took too long."""
+    """Ranks that called different collectives, a rank that has ended, or a wait that took too long."""
 
 
 class CheckpointError(FlowError, RuntimeError):
-    """A checkpoint is missing, damaged or does not fit."""
+    """A checkpoint that is missing, damaged, or does not fit."""
 
 
 class DataError(FlowError, RuntimeError):
-    """A data file is missing, damaged, or could not be fetched."""
+    """A data file that is missing or damaged, or that could not be downloaded."""
 
 
 class MissingAttributeError(FlowError, AttributeError):
-    """An attribute is not there, or cannot be set yet."""
+    """An attribute that is missing, or that cannot be set yet."""
 
 
 class NameKeyError(FlowError, KeyError):
-    """A name that is missing, taken, or cannot be used."""
+    """A name that is missing, taken, or invalid."""
 
     __str__ = Exception.__str__
 
 
 class OutOfRangeError(KernelError, IndexError):
-    """A class or an index names nothing. (IndexError in PyTorch.)"""
+    """A class or an index out of range. It is an IndexError, as in PyTorch."""

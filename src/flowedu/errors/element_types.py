@@ -28,27 +28,39 @@ def mixed(fix: str, *types) -> str:
 
 
 def refused(what: str, there: Sequence[str], got: str, before: str = "") -> DTypeError:
-    """The error. what: the op; there: the names of the types that work; before: words in front of them."""
+    """Return the error for an unsupported dtype.
+
+    Args:
+        what: the op.
+        there: the names of the supported dtypes.
+        got: the dtype that was passed.
+        before: text before the names.
+    """
     best = next((t for t in ("float32", "int64", *there) if t in there), "")
     if not there:
-        return DTypeError(f"{what}: no kernel for this element type", got=got, expected="an op that has a kernel",
+        return DTypeError(f"{what}: no kernel for this element type", got=got,
+                          expected="an op that has a kernel",
                           fix="look for the kernel's name in flowedu._kernels.TABLE")
-    module = ", a module with model.float()" if "float16" in got and best == "float32" else ""  # its weights are halves
+    # Its weights are halves.
+    module = ", a module with model.float()" if "float16" in got and best == "float32" else ""
     return DTypeError(f"{what}: no kernel for this element type", expected=before + either(there), got=got,
                       fix=f"convert with flow.cast(x, flow.{best}){module}")
 
 
 def no_kernel(op, specs: Sequence, attrs: tuple, outs: Sequence, types: Sequence) -> DTypeError:
-    """Return the error of a call (a record, the Specs of its inputs and outputs, its attributes) without a
-    kernel.
+    """Return the error of a call without a kernel.
 
-    The message lists those of `types` with which the same call has a kernel. Indices and masks keep theirs.
+    A call is a record, the Specs of its inputs and outputs, and its attributes. The message lists those of
+    `types` with which the same call has a kernel. Indices and masks keep their dtypes.
     """
     came, there = op.leading(specs, outs, op.bind(specs, attrs)), []
-    kept = [op.domain.get(op.inputs[0 if op.variadic else i], "").startswith(("index", "mask")) for i in range(len(specs))]
+    kept = [op.domain.get(op.inputs[0 if op.variadic else i], "").startswith(("index", "mask"))
+            for i in range(len(specs))]
     for t in types:
         again = [type(s)(s.shape, t) if s.dtype is came and not k else s for s, k in zip(specs, kept)]
-        given = attrs if specs else tuple(t if a is came else a for a in attrs)
+        given = attrs
+        if not specs:
+            given = tuple(t if a is came else a for a in attrs)
         with suppress(FlowError):
             made = op.infer(again, given)
             if op.kernel_for(again, made, op.bind(again, given, outs=made))[0] is not None:

@@ -8,16 +8,18 @@ from flowedu.errors.element_types import HOLDS
 from flowedu.errors.left_out import left_out
 from flowedu.errors.oneflow04 import REASONS
 
-# name, or path where the name alone is ambiguous ("x.": of a module's object): the replacement
+# {name, or path if the name alone is ambiguous ("x." for an object of a module): the replacement}
 ON_DEVICE = {
     "autocast_mode": "flow.amp", "get_autocast_dtype": "flow.amp.get_autocast_dtype",
     "GradScaler": "flow.amp.GradScaler",
     "profiler":
-        "graph.profile(x), of an nn.Graph or a job, prints where a compiled step spends its time, graph.timeline(x) "
-        "draws it; cProfile shows the rest",
-    **dict.fromkeys(("ldl_factor", "ldl_solve"), "flow.linalg.lu_factor, which needs no symmetry; of a positive definite "
-                    "matrix flow.linalg.cholesky"),
-    "multiprocessing": "flow.utils.data.DataLoader(num_workers=2) and python -m flowedu.distributed.launch start them",
+        "graph.profile(x), of an nn.Graph or a job, prints where a compiled step spends its time, "
+    "graph.timeline(x) draws it; cProfile shows the rest",
+    **dict.fromkeys(("ldl_factor", "ldl_solve"),
+                    "flow.linalg.lu_factor, which needs no symmetry; of a positive definite matrix "
+                    "flow.linalg.cholesky"),
+    "multiprocessing": "flow.utils.data.DataLoader(num_workers=2) and python -m flowedu.distributed.launch "
+    "start them",
     **{name: f"there is no {name}: flow.{there} holds its numbers{' up to 2**63 - 1' * (name == 'uint64')}"
        for name, there in HOLDS.items()},
     "set_default_tensor_type": "flow.set_default_dtype(flow.float64)",
@@ -36,8 +38,9 @@ ON_DEVICE = {
 
 
 def elsewhere(prefix: str, name: str) -> str | None:
-    """Return the replacement of a missing name; prefix: the text before it in a program ("flow.linalg.",
-    "x.").
+    """Return the replacement of a missing name.
+
+    prefix: the text before the name in a program ("flow.linalg.", "x.").
     """
     import numpy as np
 
@@ -46,6 +49,7 @@ def elsewhere(prefix: str, name: str) -> str | None:
     if found or prefix not in ("flow.", "flow.linalg."):
         return found
     home = np.linalg if prefix == "flow.linalg." else np
-    there = name[0] != "_" and callable(getattr(home, name, None)) and not isinstance(getattr(home, name), type)
+    there = (name[0] != "_" and callable(getattr(home, name, None))
+             and not isinstance(getattr(home, name), type))
     home = "np.linalg" if home is np.linalg else "np"
     return f"NumPy has one, without a gradient: {home}.{name}, of x.numpy()" if there else None

@@ -1,18 +1,23 @@
 """Packages that only parts of flowedu need: the extras of pyproject.toml, and the command that installs one.
 
-The command names packages, not `flowedu[plot]`: flowedu itself comes from a folder, not from an index.
+The command names packages, not `flowedu[plot]`, because flowedu itself is installed from a folder, not from
+an index.
 """
 from __future__ import annotations
 
 import re
 
-# extra of pyproject.toml: the modules that it installs
+# {extra of pyproject.toml: the modules that it installs}
 EXTRAS = {"plot": ("matplotlib",), "image": ("PIL",), "record": ("google.protobuf",), "onnx": ("onnx",),
-          "safetensors": ("safetensors",), "tensorboard": ("tensorboard",), "cuda": ("pycuda",), "mpi": ("mpi4py",)}
+          "safetensors": ("safetensors",), "tensorboard": ("tensorboard",), "cuda": ("pycuda",),
+          "mpi": ("mpi4py",)}
 
 
 def requirements(extra: str) -> list[str]:
-    """What pyproject.toml says of an extra, as pip reads it: ["matplotlib>=3.8"]. Empty: flowedu was never installed."""
+    """Return the requirements of an extra in pip's form: ["matplotlib>=3.8"].
+
+    Empty if flowedu is not installed.
+    """
     import importlib.metadata  # imported here, because it takes a tenth of import flowedu
     try:
         lines = importlib.metadata.requires("flowedu") or ()
@@ -23,7 +28,7 @@ def requirements(extra: str) -> list[str]:
 
 
 def install(extra: str) -> str:
-    """The command that installs an extra: `pip install "matplotlib>=3.8"`."""
+    """Return the command that installs an extra: `pip install "matplotlib>=3.8"`."""
     if extra == "cuda":                                      # no wheel: tools/setup_cuda.py makes one
         return "make test-cuda (in flowedu's checkout)"
     words = [f'"{r}"' if re.search(r"[<>=! ]", r) else r for r in requirements(extra)]

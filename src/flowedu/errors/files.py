@@ -1,11 +1,11 @@
-"""Files that are written whole or not at all, for every writer of the library.
+"""Files that are written completely or not at all, for every writer of the library.
 
     with replacing(path) as f:                   # .NAME.0123456789ab.part, in the same folder
         f.write(data)
-    # now it is `path`; after an exception the old file is still there
+    # now it is `path`; after an exception the old file is unchanged
 
-Each call has a temporary name of its own, so that several threads and processes may write one path: the last one stays. An
-OSError names the path that the caller gave, and has an errno.
+Each call has its own temporary name, so that several threads and processes may write one path: the last one
+remains. An OSError names the path that the caller gave, and has an errno.
 """
 from __future__ import annotations
 
@@ -18,33 +18,38 @@ from typing import IO
 
 
 def temporary_name(path: str | os.PathLike) -> Path:
-    """A new hidden name in the folder of `path`. Long names are cut, since a name has at most 255 bytes."""
+    """Return a new hidden name in the folder of `path`.
+
+    Long names are cut, since a name has at most 255 bytes.
+    """
     path = Path(path)
     return path.with_name(f".{path.name[:50]}.{os.urandom(6).hex()}.part")
 
 
 @contextlib.contextmanager
 def naming(path: str | os.PathLike, temporary: str | os.PathLike) -> Iterator[None]:
-    """Raise an OSError about `temporary`, its contents, or an open file as one about `path`."""
+    """Raise an OSError about `temporary`, its contents, or an open file as an OSError about `path`."""
     try:
         yield
     except OSError as error:
         name = error.filename
-        if isinstance(name, (str, bytes, os.PathLike)) and not os.fsdecode(name).startswith(os.fspath(temporary)):
+        if (isinstance(name, (str, bytes, os.PathLike))
+            and not os.fsdecode(name).startswith(os.fspath(temporary))):
             raise
         raise OSError(error.errno or errno.EIO, error.strerror or str(error), os.fspath(path)) from None
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike, sync: bool = False, keep_empty: bool = True) -> Iterator[IO[bytes]]:
-    """Open a new file that takes the place of `path` at the end of the with block, unless that raises.
+    """Open a new file that replaces `path` at the end of the with block, unless the block raises.
 
     Args:
         path: the file, or a link to it; parent folders are created.
-        sync: wait until the content is on the disk before the file takes its place.
-        keep_empty: False: a file into which nothing was written changes nothing.
+        sync: wait until the content is on the disk before the file replaces `path`.
+        keep_empty: False changes nothing if the new file is empty.
 
-    Raises: OSError that names `path` (or the parent that cannot be created).
+    Raises:
+        OSError: with the name `path` (or the parent that cannot be created).
     """
     target = Path(os.path.realpath(path))
     if target.is_dir():
@@ -69,7 +74,7 @@ def replacing(path: str | os.PathLike, sync: bool = False, keep_empty: bool = Tr
 
 
 def write_text(path: str | os.PathLike, text: str) -> Path:
-    """Write a text file in UTF-8, whole or not at all."""
+    """Write a text file in UTF-8, completely or not at all."""
     with replacing(path) as f:
         f.write(text.encode())
     return Path(path)

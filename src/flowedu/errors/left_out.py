@@ -1,6 +1,7 @@
 """Table of the features that flowedu does not have.
 
-docs/missing.md shows it, and the error for a missing name of `flow`, `torch`, or `oneflow` quotes its row (elsewhere.py).
+docs/missing.md shows it, and the error for a missing name of `flow`, `torch`, or `oneflow` quotes its row
+(elsewhere.py).
 """
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ LEFT_OUT = (
         "every kernel would need another dtype",
         "keep real and imaginary parts as two tensors"),
     Row("complex Fourier transforms, and transforms of several axes",
-        "stft istft fft.ifft fft.hfft fft.ihfft fft.fft2 fft.ifft2 fft.rfft2 fft.irfft2 fft.fftn fft.ifftn fft.rfftn "
-        "fft.irfftn",
+        "stft istft fft.ifft fft.hfft fft.ihfft fft.fft2 fft.ifft2 fft.rfft2 fft.irfft2 fft.fftn fft.ifftn "
+        "fft.rfftn fft.irfftn",
         "flowedu has no complex numbers; frequencies are stored as pairs of shape (..., 2)",
         "flow.fft.rfft, irfft, and fft along one axis; flow.fft.mul multiplies pairs"),
     Row("eigenvalues of nonsymmetric matrices",
@@ -37,7 +38,8 @@ LEFT_OUT = (
     Row("sparse tensors and gradients",
         "sparse sparse_coo_tensor sparse_csr_tensor sparse_coo optim.SparseAdam",
         "the size of their memory depends on the data, so no memory plan can place them",
-        "dense tensors (the gradient of nn.Embedding is dense); for the edges of a graph, x.index_add or x.scatter_add"),
+        "dense tensors (the gradient of nn.Embedding is dense); for the edges of a graph, x.index_add or "
+        "x.scatter_add"),
     Row("nested tensors",
         "nested jagged",
         "every op would need a second layout",
@@ -49,15 +51,17 @@ LEFT_OUT = (
         "float32 or bfloat16; or flow.onnx.export, and quantize the ONNX file"),
     Row("compilers of Python",
         "jit compile fx export library",
-        "flowedu records a network while it runs and never reads its source (torch.jit.script returns its argument)",
-        "flow.nn.Graph compiles a network: subclass it and define build(); print(graph) shows the recorded ops"),
+        "flowedu records a network while it runs and never reads its source "
+        "(in flowedu.mock, torch.jit.script returns its argument)",
+        "flow.nn.Graph compiles a network: subclass it and define build(); print(graph) shows the "
+        "recorded ops"),
     Row("forward-mode derivatives of torch.autograd",
         "forward_ad",
         "the course teaches reverse mode; flow.func has forward mode",
         "flow.func: jvp, jacfwd, hessian"),
     Row("downloads of weights and programs",
         "hub",
-        "flowedu opens no connections and never executes a hubconf.py",
+        "flowedu downloads only data sets, on request, and never executes a hubconf.py",
         "download the weights yourself, store them as .safetensors or .npz, and pass that path to flow.load"),
     Row("pickled models",
         "",
@@ -72,8 +76,8 @@ LEFT_OUT = (
         "only CUDA C is compiled while a program runs",
         "flow.custom_op in NumPy, flow.cuda.kernel in CUDA C, or a Cython kernel"),
     Row("other interfaces for distributed models",
-        "distributed.rpc distributed.fsdp distributed.FullyShardedDataParallel distributed.tensor distributed.pipelining "
-        "distributed.device_mesh distributed.elastic",
+        "distributed.rpc distributed.fsdp distributed.FullyShardedDataParallel distributed.tensor "
+        "distributed.pipelining distributed.device_mesh distributed.elastic",
         "global tensors cover these uses",
         "model.to_global(placement, sbp); python -m flowedu.distributed.launch starts ranks"),
     Row("newer optimizers",
@@ -88,8 +92,8 @@ LEFT_OUT = (
         "one_embedding",
         "its tables are stored on disks and remote machines",
         "nn.Embedding, distributed with to_global"),
-    Row("about 60 of the 645 names of OneFlow 0.4, for example `serving`, `saved_model`, `summary`, `tensorrt`",
-        "",
+    Row("about 60 of the 645 names of OneFlow 0.4, for example `serving`, `saved_model`, `summary`, "
+        "`tensorrt`", "",
         "`src/flowedu/errors/oneflow04.py` has a reason for each name",
         "the error for such a name names the substitute"),
     Row("unsigned integers of more than 8 bits",

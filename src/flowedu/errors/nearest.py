@@ -6,23 +6,27 @@ from collections.abc import Callable, Iterable
 from flowedu.errors import MissingAttributeError, told_line, user_place
 from flowedu.errors.elsewhere import elsewhere
 
-FEW = 24                                             # names that a message tells
+FEW = 24                                             # names that a message lists
 
 # Names of NumPy, TensorFlow and other libraries, and their names in flowedu.
-ALIASES = {"axis": ("dim",), "axes": ("dim", "dims", "axis", "perm"), "dims": ("dim",), "dim": ("axis", "dims"),
-           "keepdims": ("keepdim",), "keepdim": ("keepdims",), "x": ("input",), "y": ("other", "target"), "a": ("input",),
+ALIASES = {"axis": ("dim",), "axes": ("dim", "dims", "axis", "perm"), "dims": ("dim",),
+           "dim": ("axis", "dims"),
+           "keepdims": ("keepdim",), "keepdim": ("keepdims",), "x": ("input",), "y": ("other", "target"),
+           "a": ("input",),
            "lr": ("learning_rate",), "learning_rate": ("lr",), "in_channel": ("in_channels",), "p": ("rate",),
-           "filters": ("out_channels",), "units": ("out_features",), "use_bias": ("bias",), "strides": ("stride",),
-           "activation": ("nonlinearity",), "weights": ("weight",), "label": ("target",), "labels": ("target",),
+           "filters": ("out_channels",), "units": ("out_features",), "use_bias": ("bias",),
+           "strides": ("stride",),
+           "activation": ("nonlinearity",), "weights": ("weight",), "label": ("target",),
+           "labels": ("target",),
            "bs": ("batch_size",), "workers": ("num_workers",), "decay": ("weight_decay",), "rate": ("p",)}
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the name in `names` that `name` probably means; None: no candidate.
+    """Return the name in `names` that `name` probably means, or None.
 
-    Letters say little of a meaning: dsplit is no typo of split, nor RAdam of Adam. So what counts is a name
-    of another habit (ALIASES), the same but for case and underscores, or one slip of a finger, in a long name
-    two, after its first letter.
+    Similar letters do not imply a similar meaning: dsplit is not a typo of split, nor RAdam of Adam. So a
+    candidate is a name of another library (ALIASES), the same name except for case and underscores, or a name
+    with one typo (two in a long name) after its first letter.
     """
     names = list(names)
     for other in ALIASES.get(name, ()):
@@ -31,14 +35,18 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     plain = {n.lower().replace("_", ""): n for n in reversed(names)}
     if name.lower().replace("_", "") in plain:
         return plain[name.lower().replace("_", "")]
-    close = [(slips(name, n), len(n) == len(name) and sorted(n) != sorted(name), n)   # another letter is rarer
+    # a wrong letter is rarer
+    close = [(slips(name, n), len(n) == len(name) and sorted(n) != sorted(name), n)
              for n in names if abs(len(n) - len(name)) < 3 and _alike(name, n)]
     return min([c for c in close if c[0] <= (2 if len(name) > 9 else 1)], default=(None,))[-1]
 
 
 def _alike(name: str, other: str) -> bool:
-    """Whether `name` may be a slip of `other`: in a short one only letters that changed places, came twice or are missing.
-    A digit is never one: vgg13 is not vgg11."""
+    """Return True if `name` may be a typo of `other`.
+
+    In a short name only exchanged, doubled, or missing letters count. A digit is never a typo: vgg13 is not
+    vgg11.
+    """
     if [c for c in name if c.isdigit()] != [c for c in other if c.isdigit()]:
         return False
     if name[:1] != other[:1] and name[:2] != other[1::-1]:
@@ -49,7 +57,8 @@ def _alike(name: str, other: str) -> bool:
 
 
 def slips(a: str, b: str) -> int:
-    """How many letters were left out, put in, taken for another or exchanged with the next, at least, to make a of b."""
+    """Return the number of typos between a and b: removed, inserted, replaced, or exchanged letters.
+    """
     before, last = [], list(range(len(b) + 1))
     for i, c in enumerate(a):
         row = [i + 1]
@@ -62,14 +71,15 @@ def slips(a: str, b: str) -> int:
 
 
 def similar(name: str, names: Iterable[str]) -> str | None:
-    """The most similar of names that users made up themselves, such as those of variables."""
+    """Return the most similar of names that users chose, such as those of variables."""
     import difflib
     close = difflib.get_close_matches(name, list(names), 1)
     return close[0] if close else None
 
 
 def _ours(prefix: str) -> str:
-    """`torch.linalg.` of a program for torch is `flow.linalg.`, `torchvision.` is `flow.vision.`."""
+    """Return `flow.linalg.` for the prefix `torch.linalg.` of a program, and `flow.vision.` for `torchvision.`.
+    """
     home, _, rest = prefix.partition(".")
     if home in ("torchvision", "flowvision"):
         return f"flow.vision.{rest}"
@@ -77,12 +87,16 @@ def _ours(prefix: str) -> str:
 
 
 class UnknownNameError(MissingAttributeError):
-    """A name that a module or an object does not have. The text is made when it is read: `hasattr` stays cheap."""
+    """A name that a module or an object does not have.
+
+    The text is created when it is read, so that `hasattr` is fast.
+    """
 
     def __init__(self, owner: str, name: str, names: Callable[[], Iterable[str]], prefix: str = ""):
         """Set owner, a description of the object; prefix: the text before the name in a program: "flow."."""
         Exception.__init__(self)
-        self.missing, self._owner, self._names, self._prefix, self._place = name, owner, names, prefix, user_place()
+        self.missing, self._owner, self._names = name, owner, names
+        self._prefix, self._place = prefix, user_place()
 
     def __getattr__(self, attribute: str):
         if attribute not in ("problem", "expected", "got", "fix", "at"):
@@ -91,9 +105,12 @@ class UnknownNameError(MissingAttributeError):
         there = elsewhere(_ours(prefix), name)
         close = None if there else nearest(name, names)
         self.problem = f"{self._owner} has no attribute {name!r}"
-        self.expected = f"perhaps {close!r}" if close else f"one of {', '.join(names)}" if 0 < len(names) <= FEW else ""
+        self.expected = f"one of {', '.join(names)}" if 0 < len(names) <= FEW else ""
+        if close:
+            self.expected = f"perhaps {close!r}"
         self.got, self.at = repr(name), told_line(self._place)
-        self.fix = there or (f"{prefix}{close}" if close else f"dir({prefix.rstrip('.') or 'x'}) lists the names there are")
+        self.fix = (there or (f"{prefix}{close}" if close else f"dir({prefix.rstrip('.') or 'x'}) lists the "
+                              f"names there are"))
         return vars(self)[attribute]
 
     def __str__(self) -> str:

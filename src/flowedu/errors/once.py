@@ -1,4 +1,4 @@
-"""Options taken for the sake of programs written for OneFlow or PyTorch that do nothing here say so, once each."""
+"""Warnings, once per process, for options of OneFlow or PyTorch that have no effect in flowedu."""
 from __future__ import annotations
 
 import warnings
@@ -7,17 +7,23 @@ told: set[str] = set()
 
 
 class OptionWarning(UserWarning):
-    """An option was taken and does nothing."""
+    """An option without effect."""
 
 
 def say_once(option: str, why: str, level: int = 3) -> None:
-    """Warn that `option` does nothing, and why, unless that was said in this process. level: frames up to the user's."""
+    """Warn once per process that `option` has no effect, and why.
+
+    `level` is the number of frames up to the user's.
+    """
     if option not in told:
         told.add(option)
         warnings.warn(f"{option} does nothing here: {why}. (Said once.)", OptionWarning, stacklevel=level + 1)
 
 
 def inert(option: str, value, neutral, why: str) -> None:
-    """say_once for a parameter whose value is not `neutral`; called by the function that has it."""
+    """Warn once about a parameter without effect if its value is not `neutral`.
+
+    The function with the parameter calls this.
+    """
     if value is not neutral and value != neutral:
         say_once(option, why, 4)

@@ -16,8 +16,8 @@ def make_lookup(homes: Mapping[str, str], types: Mapping[str, str]) -> Callable[
 
     Args:
         homes: {name: "module:function" or "module"} of the parts that the package contains.
-        types: the annotations of the module. A missing part is None if its type includes None; otherwise the lookup
-            raises UnsupportedError.
+        types: the annotations of the module. A missing part is None if its type includes None; otherwise the
+            lookup raises UnsupportedError.
     """
     def look_up(name: str) -> Any:
         if name in homes:
@@ -27,7 +27,8 @@ def make_lookup(homes: Mapping[str, str], types: Mapping[str, str]) -> Callable[
             raise AttributeError(f"flowedu.core.extensions declares no attribute {name!r}")
         if types[name].endswith("| None"):
             return None
-        raise UnsupportedError(f"{name}: not in this package", expected="an extension beside flowedu.core that does it",
+        raise UnsupportedError(f"{name}: not in this package",
+                               expected="an extension of flowedu.core that does it",
                                got="none", fix="install all of flowedu")
 
     return look_up

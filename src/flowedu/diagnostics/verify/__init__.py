@@ -1,11 +1,12 @@
-"""Verifier of graphs and plans, for engineers who write passes and planners of their own.
+"""Verifier of graphs and plans, for the development of passes and planners.
 
-    FLOWEDU_CHECK_GRAPH=1    check every graph after each pass, and every plan                (graphs.py, plans.py)
-    FLOWEDU_CHECK_GRAPH=2    also run the first step with and without each pass, and compare  (compare.py)
+    FLOWEDU_CHECK_GRAPH=1    check every graph after each pass, and every plan (graphs.py, plans.py)
+    FLOWEDU_CHECK_GRAPH=2    also run the first step with and without each pass, and compare (compare.py)
     graph.check()            do this once, for a graph that has been called; job.check() likewise
 
-core/graph calls `pass_checks`, `checked_plan` and `make_executor` when it compiles a graph. Calls of a compiled graph are
-not affected. An error names the pass or planner, the node, and the user's line that made the node.
+core/graph calls `pass_checks`, `checked_plan`, and `make_executor` when it compiles a graph. Calls of a
+compiled graph are not affected. Errors include the pass or planner, the node, and the user's line that
+created the node.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ register_fields(check_level=None)     # the level inside `at_level`
 
 
 def level() -> int:
-    """Return the level of checks: 0 nothing, 1 graphs and plans, 2 also results.
+    """Return the level of checks: 0 (none), 1 (graphs and plans), or 2 (also results).
 
     Raises ArgumentError for another value.
     """
@@ -50,13 +51,13 @@ def level() -> int:
 
 
 def at_level(number: int) -> AbstractContextManager:
-    """Inside, graphs that this thread compiles are checked as with FLOWEDU_CHECK_GRAPH=number."""
+    """Return a context manager that sets the level of checks for graphs of this thread."""
     return during(check_level=number)
 
 
 @contextmanager
 def pass_checks(call: tuple[Graph, Callable]) -> Iterator[None]:
-    """Around one pass over one graph, given as (graph, pass): the checks after it. At level 0 nothing happens."""
+    """Check a graph after one pass over it, given as (graph, pass). At level 0 this does nothing."""
     (graph, f), number = call, level()
     if not number:
         yield
@@ -67,29 +68,33 @@ def pass_checks(call: tuple[Graph, Callable]) -> Iterator[None]:
     try:
         yield
     except Exception as e:
-        raise GraphError(f"{who}: raised {type(e).__name__}", expected="a pass that rewrites graph.nodes", got=str(e),
-                         fix=CORRECT, at="") from e
+        raise GraphError(f"{who}: raised {type(e).__name__}", expected="a pass that rewrites graph.nodes",
+                         got=str(e), fix=CORRECT, at="") from e
     check_graph(graph, who, before)
     if number == 2:
         compare.remember(graph, who)
 
 
 def checked_plan(plan: Plan) -> Plan:
-    """The plan itself, after its checks."""
+    """Check the plan and return it."""
     if level():
         check_plan(plan)
     return plan
 
 
 def make_executor(plan: Plan, threads: int = 0) -> Executor:
-    """The executor of a plan on the CPU. At level 2 its first run compares the results of all passes."""
+    """Return the executor of a plan on the CPU.
+
+    At level 2 its first run compares the results of all passes.
+    """
     return (compare.ComparingExecutor if level() == 2 else Executor)(plan, threads=threads)
 
 
 def check_compiled(compiled, args: tuple, kwargs: dict) -> None:
-    """Check a compiled nn.Graph: all passes once more, on the graph as traced, and its plan.
+    """Check a compiled nn.Graph: run all passes again on the graph as traced, and check its plan.
 
-    With the arguments of a call, also compare the results of one step with and without each pass."""
+    If arguments are given, also compare the results of one step with and without each pass.
+    """
     if compiled.spread is not None:
         for rank, program in compiled.spread.programs.programs.items():
             check_program(program, compiled.spread.lower(rank).graph)
@@ -104,9 +109,9 @@ def check_program(program: Program, traced: Graph | None = None, arguments: tupl
     """Check a program's graph and plan.
 
     Args:
-        program: the program, linked.
-        traced: a copy of its graph from before the passes, which are then checked one by one.
-        arguments: of a step on the CPU, which is compared with and without each pass.
+        program: the linked program.
+        traced: a copy of its graph before the passes, for a check of each pass; default: None.
+        arguments: arguments of a step on the CPU, for a comparison of the results with and without each pass.
 
     Raises:
         GraphError: a rule is broken.

@@ -1,15 +1,15 @@
 """Comparison of the results of one step with and without each pass.
 
-Each pass leaves a copy of the graph as it was then. The first step runs all copies, on copies of the variables and with the
-same random numbers, and compares each with the one before it.
+After each pass, a copy of the graph is stored. The first step runs all copies, with copies of the variables
+and the same random numbers, and compares the results of consecutive copies.
 
-Passes may change the order of additions, so results may differ by rounding. How far rounding errors spread is measured: the
-step as it was traced runs a second time, with every floating point input and variable changed by one rounding, eps. For a
-graph of n nodes, each of which rounds its results, results may differ by
+Passes may change the order of additions, so results may differ by rounding errors. To estimate these
+errors, the traced step runs a second time, with every floating point input and variable changed by one
+rounding, eps. For a graph of n nodes, each of which rounds its results, results may differ by
 
     FACTOR * n * (eps * largest magnitude of the result + largest change by the rounded inputs)
 
-eps is that of the coarsest dtype in the graph. Integers must be equal, unless rounded inputs change them.
+eps is that of the coarsest dtype in the graph. Integers must be equal, unless the rounded inputs change them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EPS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16"
 
 
 class Stage(NamedTuple):
-    """A copy of a graph. who: the pass that made it; empty for the graph as traced."""
+    """A copy of a graph. `who` is the pass that created it, or "" for the graph as traced."""
 
     who: str
     graph: Graph
@@ -47,7 +47,7 @@ stages: WeakKeyDictionary[Graph, list[Stage]] = WeakKeyDictionary()
 def copy_graph(
     graph: Graph, calls: Sequence[tuple[Node, Sequence[GraphValue]]], outputs: Sequence[GraphValue]
 ) -> Graph:
-    """A graph with the sources of `graph` and copies of these nodes, given with their inputs, which passes may rewrite."""
+    """Return a graph with the sources of `graph` and copies of nodes, which passes may rewrite."""
     new, table = Graph(graph.name), {}
     new.inputs, new.variables, new.hosts = dict(graph.inputs), dict(graph.variables), dict(graph.hosts)
     new.training, new.keeps = graph.training, graph.keeps
@@ -68,7 +68,7 @@ def copy_graph(
 
 
 def remember(graph: Graph, who: str = "") -> None:
-    """Keep a copy of the graph as `who` left it; without `who`, as traced, if it is the first."""
+    """Store a copy of the graph after the pass `who`, or as traced (no `who`) if no copy exists yet."""
     kept = stages.setdefault(graph, [])
     if who or not kept:
         kept.append(Stage(who, copy_graph(graph, [(n, n.inputs) for n in graph.nodes], graph.outputs)))
@@ -87,13 +87,13 @@ class ComparingExecutor(Executor):
 def compare_stages(
     executor: Executor, kept: Sequence[Stage], arguments: tuple, make: Callable = Executor
 ) -> None:
-    """Run one step of each stage, and compare its results with those of the stage before it.
+    """Run one step of each stage and compare its results with the previous stage.
 
     Args:
-        executor: that of the last stage, for its variables and the number of the run. They are not changed.
-        kept: the graph as traced, then as each pass left it.
-        arguments: of the step.
-        make: the class of the executors.
+        executor: executor of the last stage. Its variables and run number do not change.
+        kept: the graph as traced, and after each pass.
+        arguments: arguments of the step.
+        make: class of the executors.
 
     Raises:
         GraphError: a pass, or the planner, changed the results.
@@ -120,7 +120,7 @@ def compare_stages(
 
 
 class Step:
-    """One step of a program, which any of its stages can make. See `compare_stages`."""
+    """One step of a program that can run each stage. See `compare_stages`."""
 
     def __init__(self, executor: Executor, arguments: tuple, make: Callable):
         self.executor, self.arguments, self.make = executor, arguments, make
@@ -134,18 +134,21 @@ class Step:
         self.written = {n.inputs[k] for n in plan.graph.nodes for k in n.mutates}
 
     def run(self, graph: Graph, eps: float = 0.0, memory_passes: bool = False) -> dict[str, np.ndarray]:
-        """{output or variable: its value after the step}. eps: change floating point inputs by so much, relatively."""
+        """Return {output or variable: its value after the step}.
+
+        `eps` is a relative change of floating point inputs.
+        """
         graph = copy_graph(graph, [(n, n.inputs) for n in graph.nodes], graph.outputs)
         arrays = {
-            v: t if v.kind == "host" else _nudged(copy_of(detach(t)), eps) for v, t in self.arrays.items()
+            v: t if v.kind == "host" else _perturbed(copy_of(detach(t)), eps) for v, t in self.arrays.items()
         }
         plan = make_plan(graph, arrays, threads=self.executor.nt, inplace=memory_passes, reuse=memory_passes)
         executor = self.make(plan, threads=self.executor.nt)
         executor.as_tensors, executor.runs = self.executor.as_tensors, self.runs
-        results = executor.run(tuple([_nudged(x, eps) for x in self.arguments]))
-        found = {f"output {i}": _numbers(x, v.dtype) for i, (x, v) in enumerate(zip(results, graph.outputs))}
-        found.update({v.name: _numbers(arrays[v], v.dtype) for v in self.written})
-        return found
+        results = executor.run(tuple([_perturbed(x, eps) for x in self.arguments]))
+        values = {f"output {i}": _numbers(x, v.dtype) for i, (x, v) in enumerate(zip(results, graph.outputs))}
+        values.update({v.name: _numbers(arrays[v], v.dtype) for v in self.written})
+        return values
 
 
 def _specs(graph: Graph) -> list:
@@ -154,8 +157,8 @@ def _specs(graph: Graph) -> list:
     ]
 
 
-def _nudged(x, eps: float):
-    """A tensor or array whose elements are changed by `eps` relatively, up and down by turns."""
+def _perturbed(x, eps: float):
+    """Return a copy of x whose elements are changed by the factors 1 + eps and 1 - eps, alternately."""
     kind = x.dtype if isinstance(x, Tensor) else None
     if not eps or (kind.name if kind is not None else str(x.dtype)) not in EPS:
         return x
@@ -165,7 +168,7 @@ def _nudged(x, eps: float):
 
 
 def _numbers(x, kind: dt.dtype | None) -> np.ndarray:
-    """A tensor or array as an ndarray of a dtype of NumPy's."""
+    """Return a tensor or array as an ndarray of a NumPy dtype."""
     if isinstance(x, Tensor):
         return (x if kind.numpy is not None else REGISTRY["cast"](detach(x), dtype=dt.float32)).numpy().copy()
     if kind is not None and kind.numpy is None:  # bfloat16, as its 16 bits
@@ -204,7 +207,7 @@ def _check_close(stage: Stage, name: str, before: np.ndarray, now: np.ndarray, b
 
 
 def _line(graph: Graph, name: str) -> str:
-    """The line of the node that makes an output or writes a variable."""
+    """Return the line of the node that computes an output or writes a variable."""
     if name.startswith("output "):
         node = graph.outputs[int(name.removeprefix("output "))].node
         return node.line if node is not None else ""

@@ -10,18 +10,22 @@ from flowedu.core.graph.ir import Graph, GraphValue, Node
 from flowedu.core.values.spec import Spec
 from flowedu.errors import FlowError, GraphError
 
-CORRECT = "correct the pass, or leave it out: config.disable_pass(name) of a graph, config.without_passes(name) of a job"
+CORRECT = ("correct the pass, or leave it out: config.disable_pass(name) of a graph, "
+           "config.without_passes(name) of a job")
 
-# {graph: {node: (op, inputs, attrs, Specs of inputs, Specs of outputs) of the call that was last inferred}}
+# {graph: {node: (op, inputs, attrs, input Specs, output Specs) of its last inference}}
 _inferred: WeakKeyDictionary[Graph, dict[Node, tuple]] = WeakKeyDictionary()
 
 
 class Interface:
-    """Everything of a graph that a pass must preserve.
+    """The properties of a graph that a pass must preserve.
 
-    Attributes: sources, the inputs, variables and host values; outputs, the Specs of the outputs; writes, {variable:
-    number of nodes that write it}; effects, the nodes that write variables or have other effects, in order; open,
-    values that nodes read and no node of the graph computes (a job computes them before its plan runs).
+    Attributes:
+        sources: the inputs, variables, and host values.
+        outputs: the Specs of the outputs.
+        writes: {variable: number of nodes that write it}.
+        effects: the nodes that write variables or have other effects, in order.
+        open: values that nodes read but do not compute. A job computes them before its plan runs.
     """
 
     def __init__(self, graph: Graph):
@@ -29,9 +33,9 @@ class Interface:
         self.specs = {value: value.spec for value in self.sources.values()}
         self.outputs = [value.spec for value in graph.outputs]
         self.effects = [node for node in graph.nodes if node.op.effect or node.op.mutates is not None]
-        self.writes = Counter(name for node in self.effects for name in _written(node))
+        self.writes = Counter(name for node in self.effects for name in _find_written_names(node))
         self.messages = Counter(node.op.name for node in self.effects if node.op.effect)
-        self.lines = {name: node.line for node in self.effects for name in _written(node)}
+        self.lines = {name: node.line for node in self.effects for name in _find_written_names(node)}
         self.open = {x for node in graph.nodes for x in node.inputs}.difference(
             self.sources.values(), *[node.outputs for node in graph.nodes]
         )
@@ -42,19 +46,22 @@ def _sources(graph: Graph) -> dict[tuple[str, str], GraphValue]:
     return {(table, name): value for table in tables for name, value in getattr(graph, table).items()}
 
 
-def _written(node: Node) -> list[str]:
+def _find_written_names(node: Node) -> list[str]:
     return [node.inputs[k].name for k in node.mutates if k < len(node.inputs)]
 
 
 def fault(
     who: str, problem: str, *, expected: str, got: str, line: str = "", fix: str = CORRECT
 ) -> GraphError:
-    """The error for a graph or plan that breaks a rule; `who`: the pass or planner that made it."""
+    """Return the error for a graph or plan that breaks a rule.
+
+    `who` is the pass or planner that created it.
+    """
     return GraphError(f"{who}: {problem}", expected=expected, got=got, fix=fix, at=line)
 
 
 def check_graph(graph: Graph, who: str, before: Interface | None = None) -> None:
-    """Check the rules that every graph follows, and, given the interface it had before a pass, that the pass preserved it.
+    """Check the rules for all graphs and, if `before` is given, that a pass preserved the interface.
 
     Args:
         graph: the graph after the pass.
@@ -62,7 +69,7 @@ def check_graph(graph: Graph, who: str, before: Interface | None = None) -> None
         before: the graph's interface before the pass.
 
     Raises:
-        GraphError: a rule is broken. The message names the pass, the node, and the line that made the node.
+        GraphError: a rule is broken. The message contains the pass, the node, and the line that created it.
     """
     names = _check_order(graph, who, before.open if before is not None else set())
     known = _inferred.setdefault(graph, {})
@@ -83,7 +90,7 @@ def check_graph(graph: Graph, who: str, before: Interface | None = None) -> None
 def _check_order(graph: Graph, who: str, known: Collection[GraphValue]) -> Counter[str]:
     """Check that values are defined before they are read, and that no node is listed twice.
 
-    Returns: how often each name occurs.
+    Returns: the number of occurrences of each name.
     """
     listed, known = set(graph.nodes), {*known, *_sources(graph).values()}
     seen: set[Node] = set()
@@ -115,7 +122,7 @@ def _check_order(graph: Graph, who: str, known: Collection[GraphValue]) -> Count
             raise _unknown(
                 who, f"output {i} of the graph is", value, listed, value.node.line if value.node else ""
             )
-    # Kernels made by `fuse` have the name of their ops, which several may share.
+    # Kernels of `fuse` have the names of their ops, so several may have the same name.
     return Counter([node.name for node in graph.nodes if "formula" not in node.op.attr_index])
 
 
@@ -143,7 +150,7 @@ def _unknown(who: str, subject: str, value: GraphValue, listed: set[Node], line:
 
 
 def _check_call(node: Node, who: str, known: dict[Node, tuple]) -> None:
-    """Check that a node's output Specs are those that its op infers from its inputs.
+    """Check that the output Specs of a node equal the Specs that its op infers from the inputs.
 
     Each call is inferred once.
     """
@@ -179,7 +186,7 @@ def _infer(node: Node, who: str, inputs: Sequence[Spec], outputs: Sequence[Spec]
 
 
 def _check_interface(graph: Graph, who: str, before: Interface) -> None:
-    """Check that inputs, variables, outputs, updates and other effects are those from before the pass."""
+    """Check that the pass preserved inputs, variables, outputs, updates, and other effects."""
     now = Interface(graph)
     if now.sources != before.sources or now.specs != before.specs:
         changed = {
@@ -213,7 +220,7 @@ def _check_interface(graph: Graph, who: str, before: Interface) -> None:
 
 
 def _check_effects(who: str, before: Interface, now: Interface) -> None:
-    """Check that no update or other effect is lost, made twice, or moved to the other side of another effect."""
+    """Check that no update or other effect is lost, duplicated, or moved across another effect."""
     for name in before.writes.keys() | now.writes.keys():
         if before.writes[name] != now.writes[name]:
             raise fault(

@@ -1,4 +1,4 @@
-"""Checks of a plan: every value is computed before it is read, and no buffer is overwritten while its value is needed."""
+"""Checks of a plan: values are computed before they are read, and buffers are not overwritten too early."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check_plan(plan: Plan) -> None:
     """Check that the steps of a plan compute its graph, and that its buffers are placed correctly.
 
     Raises:
-        GraphError: a rule is broken. The message names the planner, the step or buffer, and the line that made the node.
+        GraphError: a rule is broken. The message contains planner, step or buffer, and the node's line.
     """
     planner = f'planner "{planning.make_plan.__code__.co_name}"'
     replay = Replay(plan, planner)
@@ -36,17 +36,18 @@ def check_plan(plan: Plan) -> None:
 
 # ---- steps
 class Replay:
-    """A walk over the steps of a plan that follows what each buffer holds, without computing anything.
+    """A traversal of the steps of a plan that tracks the contents of each buffer, without computing anything.
 
-    Attributes: contents, {buffer: the node whose result it holds}, for memory outside the arena the buffer itself; lives,
-    {arena buffer: (first step, last step) in which it is used}.
+    Attributes:
+        contents: {buffer: node whose result it contains}, or the buffer itself for memory outside the arena.
+        lives: {arena buffer: (first step, last step) of its use}.
     """
 
     def __init__(self, plan: Plan, who: str):
         self.plan, self.who = plan, who
         self.value_at = {id(region): value for value, region in plan.where.items()}
         self.contents: dict[Buffer, object] = {b: b for b in plan.buffers if not b.in_arena}
-        self.copies: dict[int, object] = {}  # {id of a packed region: the values copied to it}
+        self.copies: dict[int, object] = {}  # {id of a packed region: values copied to it}
         self.lives: dict[Buffer, tuple[int, int]] = {}
 
     def fault(self, problem: str, line: str, *, expected: str, got: str, fix: str = STEPS) -> GraphError:
@@ -78,7 +79,7 @@ class Replay:
                 self.contents[region.buffer] = self.copies[id(region)] = self.contents[reads[0].buffer]
 
     def _origin(self, value: GraphValue) -> object:
-        """The contents of a buffer that holds `value`, or a value that it is a view of."""
+        """Return the contents of the buffer of `value`, or of the value that it is a view of."""
         b = self.plan.where[value].buffer
         while b.in_arena and value.node.op.view is not None:
             value = value.node.inputs[0]
@@ -86,7 +87,7 @@ class Replay:
         return value.node if b.in_arena else b
 
     def _check_region(self, region: Region, step: Step) -> None:
-        """Check that a region is inside its buffer. (The size of a tensor's memory is not known here.)"""
+        """Check that a region is inside its buffer. The size of a tensor's memory is not known here."""
         if 0 in region.spec.shape or region.buffer.array is not None:
             return
         extents = [(n - 1) * s for n, s in zip(region.spec.shape, region.strides)]
@@ -121,7 +122,7 @@ class Replay:
             )
 
     def _check_write(self, region: Region, step: Step, reads: Sequence[Region]) -> None:
-        """Check that a step writes into the arena, and into the buffer of an input only where its op allows that."""
+        """Check that a step writes to the arena, and to the buffer of an input only if its op allows this."""
         b = region.buffer
         if not b.in_arena:
             raise self.fault(
@@ -194,7 +195,7 @@ class Replay:
 
 
 def _buffers(step: Step) -> list[Buffer]:
-    """The arena buffers that a step uses."""
+    """Return the arena buffers that a step uses."""
     used = [region.buffer for region in step.places] + ([step.scratch] if step.scratch is not None else [])
     return [b for b in used if b.in_arena]
 
@@ -213,7 +214,7 @@ def _line(step: Step) -> str:
 
 # ---- memory
 def _check_lifetimes(plan: Plan, who: str, lives: dict[Buffer, tuple[int, int]]) -> None:
-    """Check that each buffer is reserved from the step that writes it to the last that reads it."""
+    """Check that each buffer is reserved from the step that writes it to the last step that reads it."""
     listed = set(plan.buffers)
     for b, (first, last) in lives.items():
         if b not in listed:
@@ -247,8 +248,8 @@ def _check_places(plan: Plan, who: str) -> None:
             got=f"{plan.arena!r} bytes",
             fix="return the end of the last buffer, b.offset + rounded(b.nbytes)",
         )
-    live: list[tuple[int, int, Buffer]] = []  # (offset, number, buffer), sorted; none of them overlap
-    ends: list[tuple[int, int, Buffer]] = []  # (last step, number, buffer) of the same, a heap
+    live: list[tuple[int, int, Buffer]] = []  # (offset, number, buffer), sorted, without overlap
+    ends: list[tuple[int, int, Buffer]] = []  # heap of (last step, number, buffer) of the same buffers
     for number, b in enumerate(sorted((b for b in plan.buffers if b.in_arena), key=lambda b: b.first)):
         if b.offset < 0 or b.offset % ALIGN or b.offset + b.nbytes > plan.arena:
             raise fault(
@@ -283,5 +284,5 @@ def _check_apart(plan: Plan, who: str, a: Buffer, b: Buffer) -> None:
 
 
 def _line_of(plan: Plan, b: Buffer) -> str:
-    """The line of the node that first uses a buffer."""
+    """Return the line of the node that first uses a buffer."""
     return next((_line(s) for s in plan.steps if s.scratch is b or any(r.buffer is b for r in s.places)), "")
