@@ -8,15 +8,15 @@
                                                                           dim: 512
                                                                         }
                                                                         data_type: kFloat
-    write(path, {name: array})      all or nothing; texts={"state.json": "..."} adds files of text
+    write(path, {name: array})      atomic; texts={"state.json": "..."} adds text files
     read(path) -> {name: FileBackendVariableBlob}
 
 `write` fills a hidden directory next to `path` and renames it at the end, so that neither a crash nor Ctrl-C
-leaves half a checkpoint at `path`; a killed process leaves only that hidden directory, `.NAME.partial-...`.
-Nothing here reads it, and the next `write` into the same parent removes it (saving/partial.py). `read` checks
-every file's size but loads no data; `.numpy()` of an entry loads it, and returns the data from the time of
-`read`, even if another checkpoint has replaced the directory since (saving/opened.py). Nothing in a
-checkpoint is ever executed or unpickled: a bad file can only raise CheckpointFileError.
+leaves an incomplete checkpoint at `path`. A killed process leaves only the hidden directory,
+`.NAME.partial-...`, which the next `write` into the same parent removes (saving/partial.py). `read` checks
+every file's size but loads no data. `.numpy()` of an entry loads the data as of the time of `read`, even if
+another checkpoint has replaced the directory since (saving/opened.py). Nothing in a checkpoint is executed or
+unpickled, so a bad file can only raise CheckpointFileError.
 """
 from __future__ import annotations
 
@@ -32,24 +32,26 @@ from flowedu.saving.partial import filling, is_partial
 from flowedu.saving.variable import DATA, META, CheckpointFileError, FileBackendVariableBlob, write_variable
 
 _DONE = "snapshot_done"
-_OURS = {_DONE, "state.json", "model.mlir", "pickled_data"}  # files next to variables; with others no directory is replaced
+_OURS = {_DONE, "state.json", "model.mlir", "pickled_data"}  # a directory with other files is not replaced
 _NONE: Mapping = MappingProxyType({})
 T = TypeVar("T")
 
 
 def write(path: str | os.PathLike, variables: Mapping[str, Any], texts: Mapping[str, str] = _NONE,
           replace: bool = False) -> None:
-    """Writes a checkpoint directory.
+    """Write a checkpoint directory.
 
     Args:
-        path: does not exist yet, or is an empty directory; parents are made.
-        variables: {name: ndarray, or an object whose `.numpy()` gives one, asked for one at a time}.
+        path: a path that does not exist, or an empty directory. Parents are created.
+        variables: {name: ndarray, or an object whose `.numpy()` returns one, called for one at a time}.
         texts: {file name: content}, UTF-8, next to the variables.
-        replace: `path` may be an old checkpoint. It stays as it is until the new one is complete, and nothing of it is in
-            the new one. A directory with anything else in it is refused.
+        replace: allow `path` to be an old checkpoint, which is replaced when the new one is complete. A
+            directory with other contents raises an error.
 
-    Raises: CheckpointFileError (also an AssertionError) when `path` is taken or a name or value does not fit; OSError
-    when the disk is full, say. In every case `path` is what it was before.
+    Raises:
+        CheckpointFileError: `path` exists, or a name or value is not supported. The error is also an
+            AssertionError.
+        OSError: for example, the disk is full. `path` does not change if an error is raised.
     """
     target = Path(os.path.realpath(checked_path("checkpoint.save", path)))
     _check_free(target, path, replace)
@@ -68,9 +70,9 @@ def write(path: str | os.PathLike, variables: Mapping[str, Any], texts: Mapping[
 
 
 def read(path: str | os.PathLike) -> dict[str, FileBackendVariableBlob] | FileBackendVariableBlob:
-    """The variables of a checkpoint directory by name, without their data; other files in it are ignored.
+    """Return the variables of a checkpoint directory by name, without their data.
 
-    A directory that holds one variable (`out` and `meta`) gives that variable alone.
+    Other files are ignored. For a directory of one variable (`out` and `meta`), return that variable.
     """
     checked_path("checkpoint.get", path)
     return opened(path, lambda folder: read_opened(path, folder))
@@ -84,7 +86,8 @@ def opened(path: str | os.PathLike, read: Callable[[OpenFolder], T]) -> T:
     try:
         return whole(path, read)
     except (FileNotFoundError, NotADirectoryError):
-        raise CheckpointFileError(f"Directory {path} doesn't exist!", expected="a directory of flow.checkpoint.save",
+        raise CheckpointFileError(f"Directory {path} doesn't exist!",
+                                  expected="a directory of flow.checkpoint.save",
                                   got="a file" if os.path.exists(path) else "nothing there",
                                   fix=f"check the path; the current directory is {os.getcwd()}") from None
 
@@ -96,52 +99,62 @@ def read_opened(path: str | os.PathLike,
     names = [n for n in folder.names() if folder.is_file(n, DATA)]
     if is_partial(path) or not names and not folder.is_file(_DONE):
         inside = [n for n in folder.names() if folder.is_file(n, _DONE) and not is_partial(n)]
-        raise CheckpointFileError(f"{path}: not a checkpoint", expected="directories of variables, each with a file out",
+        raise CheckpointFileError(f"{path}: not a checkpoint",
+                                  expected="directories of variables, each with a file out",
                                   got="a save that was interrupted" if is_partial(path) else "none",
-                                  fix=f"{os.path.join(path, inside[-1])} is one" if inside else "check the path")
+                                  fix=f"{os.path.join(path, inside[-1])} is one" if inside
+                                  else "check the path")
     return {name: FileBackendVariableBlob(os.path.join(path, name), folder=folder) for name in names}
 
 
 def is_complete(path: str | os.PathLike) -> bool:
-    """Whether `path` is a checkpoint whose save came to its end."""
+    """Return True if `path` is a checkpoint whose save was completed.
+
+    Args:
+        path: folder, str or path-like object.
+    """
     return os.path.isfile(os.path.join(path, _DONE)) and not is_partial(path)
 
 
 def checked_path(what: str, path: Any) -> Any:
     if not isinstance(path, (str, os.PathLike)):
-        raise CheckpointFileError(f"{what}: not a path", expected="a str", got=repr(path), fix=f'{what}("./snapshot")')
+        raise CheckpointFileError(f"{what}: not a path", expected="a str", got=repr(path),
+                                  fix=f'{what}("./snapshot")')
     return path
 
 
 def _check_free(target: Path, path: Any, replace: bool = False) -> None:
     where = "checkpoint.save: "
     if target.exists() and not target.is_dir():
-        raise CheckpointFileError(f"{where}{path} is a file", expected="a path that is free, or an empty directory",
+        raise CheckpointFileError(f"{where}{path} is a file",
+                                  expected="a path that is free, or an empty directory",
                                   got="a file", fix="choose another path")
     if target.is_dir() and any(target.iterdir()):
         if not replace:
             raise CheckpointFileError(f"{where}Non-empty directory {path} already exists!",
                                       expected="a path that is free, or an empty directory",
-                                      got=f"{len(os.listdir(target))} entries in it", fix="choose another path")
-        foreign = sorted(e.name for e in os.scandir(target) if not _written_here(e))
+                                      got=f"{len(os.listdir(target))} entries in it",
+                                      fix="choose another path")
+        foreign = sorted(e.name for e in os.scandir(target) if not _may_be_checkpoint(e))
         if foreign:
             raise CheckpointFileError(f"{where}directory {path} holds files that are no checkpoint's", fix="choose another "
                                       "path, or remove it", got=", ".join(foreign[:3]) + ", ..." * (len(foreign) > 3),
                                       expected="a path that is free, an empty directory, or an old checkpoint")
     if target == Path(os.path.realpath(os.getcwd())):
-        raise CheckpointFileError(f"{where}{path} is the current directory", expected="a directory of its own",
+        raise CheckpointFileError(f"{where}{path} is the current directory",
+                                  expected="a directory of its own",
                                   got="the current directory", fix="save into a new directory in it")
 
 
-def _written_here(entry: os.DirEntry) -> bool:
-    """Whether a checkpoint may have such an entry: a text, or a directory of one variable."""
+def _may_be_checkpoint(entry: os.DirEntry) -> bool:
+    """Return True if a checkpoint can contain the entry: a text file, or the directory of a variable."""
     if entry.is_dir(follow_symlinks=False):
         return {DATA} <= set(os.listdir(entry.path)) <= {DATA, META}
     return entry.name in _OURS
 
 
 def _check_name(name: Any) -> None:
-    """A variable's name becomes the name of a directory: it must not lead out of the checkpoint."""
+    """Check that the name of a variable is valid as the name of a directory inside the checkpoint."""
     try:
         ok = (isinstance(name, str) and name not in ("", ".", _DONE) and ".." not in name
               and not re.search(r"[/\\\0]", name) and len(name.encode()) <= 255)
@@ -149,5 +162,5 @@ def _check_name(name: Any) -> None:
         ok = False
     if not ok:
         raise CheckpointFileError("checkpoint.save: a variable's name cannot be the name of a directory",
-                                  expected='text without "/", "\\" and "..", at most 255 bytes', got=repr(name),
-                                  fix='rename the variable; "-" joins the parts of a name')
+                                  expected='text without "/", "\\" and "..", at most 255 bytes',
+                                  got=repr(name), fix='rename the variable; "-" joins the parts of a name')

@@ -1,4 +1,4 @@
-"""Files of other programs: .safetensors and .npz are read; pickles are refused, with a way out."""
+"""Files of other programs. .safetensors and .npz are supported; pickles raise an error with advice."""
 from __future__ import annotations
 
 import io
@@ -18,8 +18,11 @@ _WAY_OUT = ("in {}: np.savez('state.npz', **{{k: v{}.numpy() for k, v in model.s
 
 
 def read_file(path: str | os.PathLike | io.BytesIO) -> dict[str, Any]:
-    """{name: array, or a tensor of bfloat16} of a .safetensors or .npz file, or of the bytes of the latter. Raises
-    CheckpointFileError."""
+    """Return {name: array, or a tensor of bfloat16} of a .safetensors or .npz file, or of its bytes.
+
+    Raises:
+        CheckpointFileError: the file is missing, damaged, or of another format.
+    """
     import zipfile
     inside = isinstance(path, io.BytesIO)
     name, file = ("the BytesIO", path) if inside else (os.fspath(path),) * 2
@@ -27,28 +30,32 @@ def read_file(path: str | os.PathLike | io.BytesIO) -> dict[str, Any]:
         if name.endswith(".safetensors"):
             return _safetensors(name)
         if name.endswith(".safetensors.index.json"):
-            return _sharded(name)
+            return _read_shards(name)
         if zipfile.is_zipfile(file) and not any(n.endswith(".pkl") for n in zipfile.ZipFile(file).namelist()):
             if inside:
                 file.seek(0)
             with np.load(file, allow_pickle=False) as arrays:
-                found = {k: arrays[k] for k in arrays.files}
-            odd = [k for k, a in found.items() if not isinstance(a, np.ndarray) or a.dtype.kind not in "biuf"]
+                contents = {k: arrays[k] for k in arrays.files}
+            odd = [k for k, a in contents.items()
+                   if not isinstance(a, np.ndarray) or a.dtype.kind not in "biuf"]
             if odd:
                 raise ValueError(f"{odd[0]} is not an array of numbers")
-            return found
+            return contents
     except CheckpointFileError:
         raise
     except Exception as e:
-        raise CheckpointFileError(f"flow.load: {name} cannot be read", expected="a whole .safetensors or .npz file",
-                                  got=f"{type(e).__name__}: {e}"[:200], fix="it is damaged: take another copy") from None
-    raise CheckpointFileError(f"flow.load: {name} is no file that is read without running what is in it", got="a pickle of "
-                              "PyTorch, or something else", expected="a directory of flow.save, .safetensors or .npz",
+        raise CheckpointFileError(f"flow.load: {name} cannot be read",
+                                  expected="a whole .safetensors or .npz file",
+                                  got=f"{type(e).__name__}: {e}"[:200],
+                                  fix="it is damaged: take another copy") from None
+    raise CheckpointFileError(f"flow.load: {name} is no file that is read without running what is in it",
+                              got="a pickle of PyTorch, or something else",
+                              expected="a directory of flow.save, .safetensors or .npz",
                               fix=_WAY_OUT.format("PyTorch", ".detach()"))
 
 
-def _sharded(name: str) -> dict[str, Any]:
-    """The tensors of several .safetensors files, of which an index says {"weight_map": {tensor: file name}}."""
+def _read_shards(name: str) -> dict[str, Any]:
+    """Return the tensors of several .safetensors files, from an index {"weight_map": {tensor: file name}}."""
     with open(name, encoding="utf-8") as f:
         shards = json.load(f)["weight_map"]
     arrays: dict[str, Any] = {}
@@ -60,9 +67,9 @@ def _sharded(name: str) -> dict[str, Any]:
     return arrays
 
 
-# its words for element types, and in what NumPy reads them: bfloat16 as its bits
-_NUMBERS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
-            "U8": "u1", "BOOL": "?"}
+# {name of a dtype in the format: NumPy dtype}; bfloat16 is read as bits
+_NUMBERS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2",
+            "I8": "i1", "U8": "u1", "BOOL": "?"}
 
 
 def _safetensors(name: str) -> dict[str, Any]:
@@ -70,25 +77,29 @@ def _safetensors(name: str) -> dict[str, Any]:
     try:
         from safetensors import deserialize
     except ImportError:
-        raise CheckpointFileError(f"flow.load: {name} needs the package safetensors", expected="it, to read its files",
+        raise CheckpointFileError(f"flow.load: {name} needs the package safetensors",
+                                  expected="it, to read its files",
                                   got="not installed", fix=install("safetensors")) from None
     with open(name, "rb") as f:
-        found = dict(deserialize(f.read()))
-    odd = [f"{k} is {x['dtype']}" for k, x in found.items() if x["dtype"] not in _NUMBERS]
+        contents = dict(deserialize(f.read()))
+    odd = [f"{k} is {x['dtype']}" for k, x in contents.items() if x["dtype"] not in _NUMBERS]
     if odd:
-        raise CheckpointFileError(f"flow.load: {name} cannot be read", expected=", ".join(_NUMBERS), got=odd[0],
-                                  fix="store the model in float32, float16 or bfloat16")
-    arrays = {k: np.frombuffer(bytearray(x["data"]), _NUMBERS[x["dtype"]]).reshape(x["shape"]) for k, x in found.items()}
-    return {k: of_bits(a) if found[k]["dtype"] == "BF16" else a for k, a in arrays.items()}
+        raise CheckpointFileError(f"flow.load: {name} cannot be read", expected=", ".join(_NUMBERS),
+                                  got=odd[0], fix="store the model in float32, float16 or bfloat16")
+    arrays = {k: np.frombuffer(bytearray(x["data"]), _NUMBERS[x["dtype"]]).reshape(x["shape"])
+              for k, x in contents.items()}
+    return {k: of_bits(a) if contents[k]["dtype"] == "BF16" else a for k, a in arrays.items()}
 
 
 def refuse_directory(path: str | os.PathLike, opened: OpenFolder) -> None:
-    """Raise CheckpointFileError for a directory that is none of flow.save's; return otherwise."""
+    """Raise CheckpointFileError for a directory that flow.save did not write."""
     if opened.is_file("pickled_data"):
-        raise CheckpointFileError(f"flow.load: {path} is a pickle of OneFlow, and reading a pickle would run what is in it",
-                                  expected="a directory of flowedu's flow.save, with state.json", got="pickled_data",
-                                  fix=_WAY_OUT.format("OneFlow", "")
+        raise CheckpointFileError(f"flow.load: {path} is a pickle of OneFlow, and reading a pickle would run "
+                                  f"what is in it",
+                                  expected="a directory of flowedu's flow.save, with state.json",
+                                  got="pickled_data", fix=_WAY_OUT.format("OneFlow", "")
                                   + "; flow.load of one of its tensor_<n> directories works")
     if opened.is_file("model.mlir"):
-        raise CheckpointFileError(f"flow.load: {path} is a graph, not a state", expected="a directory with state.json",
+        raise CheckpointFileError(f"flow.load: {path} is a graph, not a state",
+                                  expected="a directory with state.json",
                                   got="model.mlir", fix="flow.load_graph(path)")

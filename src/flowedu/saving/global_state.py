@@ -1,4 +1,4 @@
-"""flow.save and flow.load of global tensors: one rank has the file, all ranks call.
+"""flow.save and flow.load of global tensors. One rank accesses the file, and all ranks call the function.
 
 The file contains logical values, so a checkpoint can be loaded under any other placement and sbp:
 model.load_state_dict converts the loaded values to the layout of each parameter.
@@ -28,37 +28,40 @@ _TYPES = {d.name: d for d in dt.dtypes()}
 
 
 def save_global(obj: Any, path: str | os.PathLike, rank: int | None) -> None:
-    """Collect every global tensor's logical value on `rank` (default 0), which writes the file.
+    """Collect the logical values of global tensors on `rank` (default: 0), which writes the file.
 
-    Returns on all ranks when the file is written; an error of that rank is raised on all.
+    Return on all ranks when the file is written. An error of that rank is raised on all ranks.
     """
-    rank = _checked("flow.save: global_dst_rank", 0 if rank is None else rank)
+    rank = _check_rank("flow.save: global_dst_rank", 0 if rank is None else rank)
 
     def collected(t: Tensor) -> Tensor:
         if t.global_layout is None:
             return t
-        whole = logical(t)
+        value = logical(t)
         if isinstance(t, Parameter):
-            return Parameter(whole, t.requires_grad)
-        return whole.detach().requires_grad_(t.requires_grad) if t.is_leaf else whole.detach()
+            return Parameter(value, t.requires_grad)
+        return value.detach().requires_grad_(t.requires_grad) if t.is_leaf else value.detach()
 
-    whole = mapped(obj, collected)
-    _on(rank, lambda: state.save(whole, path))
+    value = mapped(obj, collected)
+    _run_on(rank, lambda: state.save(value, path))
 
 
 def load_global(path: str | os.PathLike, rank: int, map_location: Any = None) -> Any:
-    """What `rank` reads at `path`, on all ranks: tensors with placement("cpu", [rank]) and sbp broadcast; with
-    map_location "cuda" on that rank's GPU."""
+    """Return the object that `rank` reads from `path` on all ranks.
+
+    The tensors have placement("cpu", [rank]) and sbp broadcast; with map_location "cuda" they are on that
+    rank's GPU.
+    """
     kind = "cuda" if str(map_location).startswith("cuda") else "cpu"
-    rank = _checked("flow.load: global_src_rank", rank, kind)
+    rank = _check_rank("flow.load: global_src_rank", rank, kind)
     tensors: dict[str, Any] = {}
 
     def read() -> list:
-        found = state.load(path, map_location=None if kind == "cuda" else map_location)
-        tree = state._Encoder(tensors).encode(found, "state")
+        content = state.load(path, map_location=None if kind == "cuda" else map_location)
+        tree = state._Encoder(tensors).encode(content, "state")
         return [tree, {n: [list(t.shape), _type(t).name] for n, t in tensors.items()}]
 
-    tree, specs = _on(rank, read)
+    tree, specs = _run_on(rank, read)
     global_layout = layout_of(placement(kind, [rank]), (BROADCAST,))
 
     class Decoder(state._Decoder):
@@ -67,8 +70,8 @@ def load_global(path: str | os.PathLike, rank: int, map_location: Any = None) ->
 
         def tensor(self, x):
             shape, kind = specs[x["tensor"]]
-            own = tensors.get(x["tensor"])
-            parts = {} if own is None else {rank: labelled(own, None)}
+            tensor = tensors.get(x["tensor"])
+            parts = {} if tensor is None else {rank: labelled(tensor, None)}
             t = assemble(Spec(tuple(shape), _TYPES[kind]), global_layout, parts)
             if x.get("parameter"):
                 return Parameter(t, bool(x.get("requires_grad")))
@@ -78,12 +81,12 @@ def load_global(path: str | os.PathLike, rank: int, map_location: Any = None) ->
 
 
 def tree_of(obj: Any, rank: int, kept: bool) -> Any:
-    """Return the object of `rank`; on the other ranks its tensors are replaced by empty ones.
+    """Return the object of `rank`. On other ranks, empty tensors replace its tensors.
 
-    kept: this rank keeps its own obj. All ranks call this function.
+    With `kept`, this rank keeps its own object. All ranks call this function.
     """
     tensors: dict[str, Any] = {}
-    tree = _on(rank, lambda: state._Encoder(tensors).encode(obj, "state"))
+    tree = _run_on(rank, lambda: state._Encoder(tensors).encode(obj, "state"))
 
     class Decoder(state._Decoder):
         def variable(self, name):
@@ -99,10 +102,10 @@ def _type(t: Any) -> dt.dtype:
     return t.dtype if isinstance(t, Tensor) else dt.as_dtype(t.dtype)
 
 
-def _on(rank: int, f) -> Any:
-    """Return f()'s result on `rank`, as JSON encodes it, on all ranks.
+def _run_on(rank: int, f) -> Any:
+    """Call f() on `rank` and return its result, encoded as JSON, on all ranks.
 
-    An error there is raised everywhere.
+    An error on `rank` is raised on all ranks.
     """
     engine = current()
     if len(engine.owned) == engine.size:
@@ -113,16 +116,18 @@ def _on(rank: int, f) -> Any:
             result = f()
         except (FlowError, OSError) as e:
             error = e
-    found = engine.comm(engine.rank).all_gather_object([json.dumps(result), None if error is None else str(error)])
+    content = [json.dumps(result), None if error is None else str(error)]
+    answers = engine.comm(engine.rank).all_gather_object(content)
     if error is not None:
         raise error
-    said = found[rank]
-    if said[1] is not None:
-        raise CheckpointFileError(f"rank {rank} could not read or write: {said[1]}", fix="see the message of that rank")
-    return result if engine.rank == rank else json.loads(said[0])
+    answer = answers[rank]
+    if answer[1] is not None:
+        raise CheckpointFileError(f"rank {rank} could not read or write: {answer[1]}",
+                                  fix="see the message of that rank")
+    return result if engine.rank == rank else json.loads(answer[0])
 
 
-def _checked(what: str, rank: int, kind: str = "cpu") -> int:
+def _check_rank(what: str, rank: int, kind: str = "cpu") -> int:
     p = placement(kind, [rank])
     check_placement(p, what)
     return rank

@@ -1,9 +1,9 @@
 """flow.save(graph, path) and flow.load_graph(path): a graph without the code of its model.
 
-    path/model.mlir        the forward graph as text: one op a line, in the syntax of MLIR, attributes as JSON
+    path/model.mlir        the forward graph as text: one op per line, in MLIR syntax, attributes as JSON
     path/<variable>/       meta and out, as in every checkpoint
 
-The text is read by two regular expressions; ops are looked up in the registry. Nothing in it is executed.
+Two regular expressions parse the text; ops are looked up in the registry. Nothing in it is executed.
 """
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from flowedu.tensor.device import device_of, place_of
 from flowedu.tensor.kept import Kept, find_kept
 
 TEXT = "model.mlir"
-SHORT = {dt.float32: "f32", dt.float64: "f64", dt.float16: "f16", dt.int8: "si8", dt.uint8: "ui8", dt.int16: "si16",
-         dt.int32: "si32", dt.int64: "si64", dt.bool_: "i1", dt.bfloat16: "bf16"}
+SHORT = {dt.float32: "f32", dt.float64: "f64", dt.float16: "f16", dt.int8: "si8", dt.uint8: "ui8",
+         dt.int16: "si16", dt.int32: "si32", dt.int64: "si64", dt.bool_: "i1", dt.bfloat16: "bf16"}
 LONG = {v: k for k, v in SHORT.items()}
 NAMED = {d.name: d for d in SHORT}
 LINE = re.compile(r'^\s*(?:(?P<results>%[\w, %]+) = )?"flowedu\.(?P<op>\w+)"\((?P<inputs>[%\w, ]*)\) '
@@ -36,29 +36,36 @@ HEAD = re.compile(r'^\s*flowedu\.job @(?P<name>\w+) attributes (?P<attrs>\{.*\})
 
 
 class ProxyState(OrderedDict):
-    """The state_dict of a proxy. flow.save refuses it: a graph's state is more than its modules'."""
+    """The state_dict of a proxy. flow.save rejects it, because a graph has more state than its modules."""
 
 
 def refuse_proxy_state(state, path) -> None:
-    """flow.save(graph.model.state_dict(), path): half the state of a graph, and almost always a slip."""
-    raise CheckError("flow.save: this state_dict is that of a module inside an nn.Graph (a proxy), not the graph's",
+    """Raise an error for flow.save(graph.model.state_dict(), path).
+
+    The state of the modules is only a part of the state of a graph.
+    """
+    raise CheckError("flow.save: this state_dict is that of a module inside an nn.Graph (a proxy), not the "
+                     "graph's",
                      expected="the graph's own state", got="graph.<module>.state_dict()", fix="flow.save("
-                     "graph.state_dict(), path), which keeps the optimizers' states too; or save the module's own")
+                     "graph.state_dict(), path), which keeps the optimizers' states too; or save the "
+                     "module's own")
 
 
 # ---- to text
 def forward_part(compiled) -> tuple[list, list[GraphValue]]:
-    """(operators that the outputs need, variables these read) of a compiled nn.Graph, as it was traced."""
+    """Return (operators that the outputs need, variables they read) of a compiled nn.Graph as traced."""
     if compiled.owner.config.accumulation > 1:
-        raise UnsupportedError(f"nn.Graph {compiled.owner.name}: a graph with gradient accumulation cannot be saved or "
-                               "exported", expected="a graph that computes its outputs in one go", got="micro-batches",
+        raise UnsupportedError(f"nn.Graph {compiled.owner.name}: a graph with gradient accumulation cannot "
+                               f"be saved or exported",
+                               expected="a graph that computes its outputs in one go", got="micro-batches",
                                fix="make a graph over the same modules that only predicts")
     if compiled.spread is not None:
-        raise UnsupportedError(f"nn.Graph {compiled.owner.name}: a graph of global tensors cannot be saved or exported",
+        raise UnsupportedError(f"nn.Graph {compiled.owner.name}: a graph of global tensors cannot be saved "
+                               f"or exported",
                                expected="a graph on one device", got="parameters or inputs on a placement",
                                fix="load the state into local modules, and make a graph over those")
     forward = [o for o in compiled.operators[:compiled.graph.forward] if not o.node.mutates]
-    needed = _needed(forward, compiled.fetched)
+    needed = _find_needed(forward, compiled.fetched)
     forward = [o for o in forward if o.node in needed]
     read = dict.fromkeys(x for o in forward for x in o.inputs if x.kind == "variable")
     read.update(dict.fromkeys(v for v in compiled.fetched if v.kind == "variable"))
@@ -66,7 +73,7 @@ def forward_part(compiled) -> tuple[list, list[GraphValue]]:
 
 
 def to_text(compiled) -> tuple[str, list[str]]:
-    """The forward graph of a compiled nn.Graph, and the names of its variables."""
+    """Return the forward graph of a compiled nn.Graph as text, and the names of its variables."""
     graph, owner = compiled.graph, compiled.owner
     forward, read = forward_part(compiled)
     names: dict[GraphValue, str] = {}
@@ -79,7 +86,8 @@ def to_text(compiled) -> tuple[str, list[str]]:
         types = ", ".join(_type(x.spec) for x in inputs)
         results = ", ".join(_type(y.spec) for y in outputs)
         text = json.dumps(attrs, default=_plain)
-        lines.append(f'    {left} = "flowedu.{op}"({", ".join(names[x] for x in inputs)}) {text} : ({types}) -> {results}')
+        lines.append(f'    {left} = "flowedu.{op}"({", ".join(names[x] for x in inputs)}) {text} : ({types}) '
+                     f'-> {results}')
 
     for value in graph.inputs.values():
         emit("input", (), {"op_name": value.name}, (value,))
@@ -95,13 +103,13 @@ def to_text(compiled) -> tuple[str, list[str]]:
                       f"    flowedu.return {result}", "  }", "}", ""]), [v.name for v in read]
 
 
-def _needed(operators, outputs) -> set:
-    wanted, found = set(outputs), set()
+def _find_needed(operators, outputs) -> set:
+    needed, nodes = set(outputs), set()
     for o in reversed(operators):
-        if any(y in wanted for y in o.node.outputs):
-            found.add(o.node)
-            wanted.update(o.inputs)
-    return found
+        if any(y in needed for y in o.node.outputs):
+            nodes.add(o.node)
+            needed.update(o.inputs)
+    return nodes
 
 
 def _type(spec: Spec) -> str:
@@ -115,7 +123,7 @@ def _plain(x):
 
 
 def _tree(tree):
-    """The containers of the outputs: a number is a place in the list of results."""
+    """Return the containers of the outputs; an int is the index of a result."""
     if isinstance(tree, dict):
         return {"dict": [[k, _tree(v)] for k, v in tree.items()]}
     if isinstance(tree, (list, tuple)):
@@ -124,11 +132,20 @@ def _tree(tree):
 
 
 def save_graph(graph, path) -> None:
-    """Write a called graph for deployment: its forward part and the variables that reads, not the optimizers' states."""
+    """Write a called graph for deployment: its forward part and the variables that it reads.
+
+    Args:
+        graph: nn.Graph that was called once.
+        path: folder to write; an existing checkpoint is replaced.
+
+    Raises:
+        GraphError: the graph was not compiled yet.
+    """
     from flowedu.saving.folder import write
     if graph._compiled is None:
-        raise GraphError("flow.save: graph must be compiled first", expected="a graph that was called once", got="a new "
-                         "graph", fix="call it on a batch, or on zeros of the batch's shape, then save it")
+        raise GraphError("flow.save: graph must be compiled first", expected="a graph that was called once",
+                         got="a new graph", fix="call it on a batch, or on zeros of the batch's shape, then "
+                         "save it")
     graph._compiled.sync()
     (text, names), tensors = to_text(graph._compiled), graph._compiled.tracer.variables
     write(path, {n: tensors[n] for n in names}, texts={TEXT: text}, replace=True)
@@ -136,9 +153,17 @@ def save_graph(graph, path) -> None:
 
 # ---- from text
 class LoadedGraph:
-    """A saved graph, ready to be called like the nn.Graph it was.
+    """A saved graph that is called like the original nn.Graph.
 
-    Attributes: name; inputs {name: Spec}; outputs, Specs; variables {name: tensor}, which may be written between calls.
+    Args:
+        path: the directory that flow.save(graph, path) wrote.
+        device: the device of the variables; None is the CPU.
+
+    Attributes:
+        name: the name of the graph.
+        inputs: {name: Spec}.
+        outputs: the Specs of the outputs.
+        variables: {name: tensor}. The tensors may be modified between calls.
     """
 
     def __init__(self, path, device=None):
@@ -156,8 +181,9 @@ class LoadedGraph:
             self.program.link({v: self.variables[n] for n, v in self.graph.variables.items()})
             self.program.before += (Kept(self.program, weights).look,) if weights else ()
         except Exception as e:
-            raise CheckpointError(f"flow.load_graph: {file} describes a graph that cannot run", expected="what flow.save "
-                                  "wrote", got=f"{type(e).__name__}: {e}"[:200], fix="save the graph again") from e
+            raise CheckpointError(f"flow.load_graph: {file} describes a graph that cannot run",
+                                  expected="what flow.save wrote", got=f"{type(e).__name__}: {e}"[:200],
+                                  fix="save the graph again") from e
 
     def _read(self, path, folder):
         from flowedu.saving.folder import read_opened
@@ -169,53 +195,59 @@ class LoadedGraph:
             return *self._parse(f.read().decode("utf-8", "replace"), stored, file), file
 
     def _parse(self, text: str, stored: dict, where: str):
-        graph, values, tree, name = None, {}, None, ""
+        graph, values = None, {}
+        tree, name = None, ""
         for number, line in enumerate(text.splitlines(), 1):
             try:
-                if found := HEAD.match(line):
-                    name, tree = found["name"], json.loads(found["attrs"])["outputs"]
+                if match := HEAD.match(line):
+                    name, tree = match["name"], json.loads(match["attrs"])["outputs"]
                     graph = Graph(name)
-                elif found := LINE.match(line):
-                    self._line(graph, values, found, stored)
+                elif match := LINE.match(line):
+                    self._line(graph, values, match, stored)
                 elif line.strip().startswith("flowedu.return"):
-                    graph.outputs = [values[v.strip()] for v in line.split("flowedu.return", 1)[1].split(",") if v.strip()]
+                    graph.outputs = [values[v.strip()] for v in line.split("flowedu.return", 1)[1].split(",")
+                                     if v.strip()]
                 elif line.strip() not in ("module {", "}", ""):
                     raise ValueError("not a line of a graph")
             except Exception as e:
-                raise CheckpointError(f"flow.load_graph: {where}, line {number} cannot be read", expected='%2 = '
-                                      '"flowedu.op"(%0, %1) {attributes} : (types) -> type', got=f"{line.strip()[:100]} "
-                                      f"({e})", fix="the file is damaged, or from another version; save the graph again"
+                raise CheckpointError(f"flow.load_graph: {where}, line {number} cannot be read",
+                                      expected='%2 = "flowedu.op"(%0, %1) {attributes} : (types) -> type',
+                                      got=f"{line.strip()[:100]} ({e})",
+                                      fix="the file is damaged, or from another version; save the graph again"
                                       ) from e
         if graph is None or not graph.outputs:
-            raise CheckpointError(f"flow.load_graph: {where} is cut off", expected='a job that ends in "flowedu.return"',
+            raise CheckpointError(f"flow.load_graph: {where} is cut off",
+                                  expected='a job that ends in "flowedu.return"',
                                   got=f"{len(text)} characters", fix="save the graph again")
         if not _fits(tree, len(graph.outputs)):
-            raise CheckpointError(f"flow.load_graph: {where} does not say what the graph returns", got=f"{tree!r}"[:100],
-                                  expected=f'"outputs": containers of numbers from 0 to {len(graph.outputs) - 1}',
-                                  fix="save the graph again")
+            raise CheckpointError(f"flow.load_graph: {where} does not say what the graph returns",
+                                  got=f"{tree!r}"[:100],
+                                  expected=f'"outputs": containers of numbers from 0 to '
+                                  f'{len(graph.outputs) - 1}', fix="save the graph again")
         return graph, tree, name
 
-    def _line(self, graph: Graph, values: dict, found, stored: dict) -> None:
-        attrs = json.loads(found["attrs"], object_hook=_special)
+    def _line(self, graph: Graph, values: dict, match, stored: dict) -> None:
+        attrs = json.loads(match["attrs"], object_hook=_special)
         label = attrs.pop("op_name")
         if not isinstance(label, str):
             raise ValueError(f"{label!r} is no name")
-        inputs = [values[v.strip()] for v in found["inputs"].split(",") if v.strip()]
-        names = [v.strip() for v in found["results"].split(",")]
-        if found["op"] in ("input", "variable"):
-            *shape, short = found["types"].strip()[7:-1].split("x")
+        inputs = [values[v.strip()] for v in match["inputs"].split(",") if v.strip()]
+        names = [v.strip() for v in match["results"].split(",")]
+        if match["op"] in ("input", "variable"):
+            *shape, short = match["types"].strip()[7:-1].split("x")
             spec = Spec(tuple(map(int, shape)), LONG[short])
-            if found["op"] == "variable":
+            if match["op"] == "variable":
                 tensor = self.variables[label] = stored[label].tensor().to(device_of(self.place))
                 if tensor.spec != spec:
                     raise ValueError(f"variable {label} is {tensor.spec} on disk, {spec} in the text")
-            values[names[0]] = getattr(graph, found["op"])(label, spec)
+            values[names[0]] = getattr(graph, match["op"])(label, spec)
             return
-        op = REGISTRY[found["op"]]
+        op = REGISTRY[match["op"]]
         if op.mutates:
             raise ValueError(f"{op.name} would write its inputs")
-        outputs = graph.append(op, inputs, op.complete({k: _tuples(v) for k, v in attrs.items()}), reseed=False)
-        if (types := ", ".join(_type(y.spec) for y in outputs)) != found["types"].strip():
+        outputs = graph.append(op, inputs, op.complete({k: _tuples(v) for k, v in attrs.items()}),
+                               reseed=False)
+        if (types := ", ".join(_type(y.spec) for y in outputs)) != match["types"].strip():
             raise ValueError(f"the result is {types}")
         if len(names) != len(outputs):
             raise ValueError(f"there are {len(outputs)} results")
@@ -223,27 +255,36 @@ class LoadedGraph:
         values.update(zip(names, outputs))
 
     def __call__(self, *args: Tensor):
-        """Run the graph on tensors in the order of `inputs` (containers are flattened); return build's
-        result.
+        """Run the graph and return the result of build.
+
+        Args:
+            *args: tensors in the order of `inputs`; containers are flattened.
         """
-        given = [x for _, x in io.leaves("", args, {}) if x is not None]
+        tensors = [x for _, x in io.leaves("", args, {}) if x is not None]
         specs = list(self.inputs.items())
-        if len(given) != len(specs):
-            raise GraphError(f"{self.name}: wrong number of inputs", expected=", ".join(f"{n} {s}" for n, s in specs),
-                             got=f"{len(given)} inputs")
-        for x, (name, spec) in zip(given, specs):
+        if len(tensors) != len(specs):
+            raise GraphError(f"{self.name}: wrong number of inputs",
+                             expected=", ".join(f"{n} {s}" for n, s in specs), got=f"{len(tensors)} inputs")
+        for x, (name, spec) in zip(tensors, specs):
             if not isinstance(x, Tensor) or x.spec != spec:
-                raise GraphError(f"{self.name}: input {name} does not fit", expected=str(spec), fix="the graph was saved "
-                                 "for one batch size", got=str(getattr(x, "spec", type(x).__name__)))
+                raise GraphError(f"{self.name}: input {name} does not fit", expected=str(spec),
+                                 fix="the graph was saved for one batch size",
+                                 got=str(getattr(x, "spec", type(x).__name__)))
             if x._device != self.place:
-                raise DeviceError(f"{self.name}: input {name} is on another device than the graph", got=str(x.device),
-                                  expected=str(device_of(self.place)), fix=f'x.to("{device_of(self.place)}"), or '
-                                  f'flow.load_graph(path, "{x.device}")')
-        inputs = tuple(x if x.is_contiguous() else x.contiguous() for x in given)
+                raise DeviceError(f"{self.name}: input {name} is on another device than the graph",
+                                  got=str(x.device),
+                                  expected=str(device_of(self.place)),
+                                  fix=f'x.to("{device_of(self.place)}"), or flow.load_graph(path, '
+                                  f'"{x.device}")')
+        inputs = tuple(x if x.is_contiguous() else x.contiguous() for x in tensors)
         return _fill(self._tree, self.program.run(inputs))
 
     def check(self) -> None:
-        """Check the graph and its plan, as `nn.Graph.check` does. Raises GraphError: a rule is broken."""
+        """Check the graph and its plan, as `nn.Graph.check` does.
+
+        Raises:
+            GraphError: a rule is broken.
+        """
         from flowedu.diagnostics.verify import check_program
         check_program(self.program)
 
@@ -253,9 +294,9 @@ class LoadedGraph:
 
 
 def _no_graph(path, got: str) -> CheckpointError:
-    return CheckpointError(f"flow.load_graph: {path} holds no graph", expected=f"a directory with {TEXT}, written "
-                           "by flow.save(graph, path)", got=got, fix="flow.load reads "
-                           "states; save the graph itself to load it without its code")
+    return CheckpointError(f"flow.load_graph: {path} holds no graph",
+                           expected=f"a directory with {TEXT}, written by flow.save(graph, path)", got=got,
+                           fix="flow.load reads states; save the graph itself to load it without its code")
 
 
 def _special(d: dict):
@@ -267,12 +308,13 @@ def _tuples(x):
 
 
 def _fits(tree, count: int) -> bool:
-    """Whether `_fill` can make it of that many results."""
+    """Return True if `_fill` can create the tree from `count` results."""
     if isinstance(tree, dict) and len(tree) == 1:
         (kind, items), = tree.items()
         if kind == "dict":
-            return isinstance(items, list) and all(isinstance(pair, list) and len(pair) == 2 and isinstance(
-                pair[0], (str, int, float)) and _fits(pair[1], count) for pair in items)
+            return isinstance(items, list) and all(
+                isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], (str, int, float))
+                and _fits(pair[1], count) for pair in items)
         return kind in ("tuple", "list") and isinstance(items, list) and all(_fits(v, count) for v in items)
     return tree is None or type(tree) is int and 0 <= tree < count
 
@@ -287,7 +329,14 @@ def _fill(tree, results: list):
 
 
 def load_graph(path, device=None) -> LoadedGraph:
-    """What flow.save(graph, path) wrote, as something to call, on a device (None: the CPU). Needs no code of the model."""
+    """Load a graph that flow.save(graph, path) wrote. The code of the model is not needed.
+
+    Args:
+        path: the directory.
+        device: the device of the variables; None is the CPU.
+
+    Returns: a LoadedGraph, which can be called.
+    """
     return LoadedGraph(path, device)
 
 

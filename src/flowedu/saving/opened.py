@@ -1,11 +1,11 @@
-"""OpenFolder: reads a directory as it was when it was opened, even if a save replaces it meanwhile.
+"""OpenFolder: a directory whose contents stay readable, even if a save replaces it meanwhile.
 
     with OpenFolder("c") as folder:
         with folder.open("w", "out") as f: ...       # c/w/out
 
-Files are opened relative to the directory itself, not by its path. A reader holds a shared lock, and
-`saving/partial.py` removes a replaced directory only when no reader has it open. On systems without such
-locks, `whole` reads again.
+Files are opened relative to the directory's descriptor, not by path. A reader holds a shared lock, and
+saving/partial.py removes a replaced directory only when no reader has it open. On systems without such locks,
+`whole` reads again.
 """
 from __future__ import annotations
 
@@ -20,37 +20,38 @@ from typing import Any, BinaryIO, TypeVar
 
 from flowedu.saving import partial
 
-_RELATIVE = os.open in os.supports_dir_fd           # not on Windows: there everything goes by the path
+_RELATIVE = os.open in os.supports_dir_fd           # False on Windows, where files are opened by path
 _TRIES = 100
 T = TypeVar("T")
 
 
 class OpenFolder:
-    """The directory that is at `path` now, open until this object is freed, or until the end of a with block.
+    """The directory at `path`, which stays open until this object is deleted or the with block ends.
 
-    Raises: OSError if no readable directory exists.
+    Raises:
+        OSError: `path` is not a readable directory.
     """
 
     def __init__(self, path: str | os.PathLike):
         self.path = Path(path)
-        self.fd = _opened(self.path)
+        self.fd = _open_locked(self.path)
         self._close = weakref.finalize(self, _let_go, self.fd, self.path)
 
     def open(self, *parts: str) -> BinaryIO:
-        """The file with this relative name, to be read."""
+        """Open the file with this relative name for reading."""
         return open(os.path.join(*self._from(parts)), "rb", opener=self._open)
 
     def is_file(self, *parts: str) -> bool:
-        return self._is(stat.S_ISREG, parts)
-
-    def is_folder(self, *parts: str) -> bool:
-        return self._is(stat.S_ISDIR, parts)
+        try:
+            return stat.S_ISREG(os.stat(os.path.join(*self._from(parts)), dir_fd=self.fd).st_mode)
+        except (OSError, ValueError):
+            return False
 
     def names(self) -> list[str]:
         return sorted(os.listdir(self.path if self.fd is None else self.fd))
 
     def replaced(self) -> bool:
-        """Whether something else, or nothing, is at the path now."""
+        """Return True if the path now refers to another directory or does not exist."""
         return self.fd is not None and not partial.leads_to(self.path, self.fd)
 
     def _from(self, parts: tuple[str, ...]) -> tuple:
@@ -59,12 +60,6 @@ class OpenFolder:
     def _open(self, name: str, flags: int) -> int:
         return os.open(name, flags, dir_fd=self.fd)
 
-    def _is(self, kind: Callable[[int], bool], parts: tuple[str, ...]) -> bool:
-        try:
-            return kind(os.stat(os.path.join(*self._from(parts)), dir_fd=self.fd).st_mode)
-        except (OSError, ValueError):
-            return False
-
     def __enter__(self) -> OpenFolder:
         return self
 
@@ -72,14 +67,17 @@ class OpenFolder:
         self._close()
 
     def __deepcopy__(self, memo: dict) -> OpenFolder:
-        return self                                  # there is one such directory
+        return self                                  # copies share the open directory
 
     def __reduce__(self):
         return OpenFolder, (self.path,)
 
 
 def whole(path: str | os.PathLike, read: Callable[[OpenFolder], T]) -> T:
-    """read(folder at `path`), and again when that fails because the folder was replaced and removed under the reader."""
+    """Return read(folder at `path`).
+
+    Read again if this fails because the folder was replaced and removed meanwhile.
+    """
     for _ in range(_TRIES):
         folder = OpenFolder(path)
         try:
@@ -87,12 +85,12 @@ def whole(path: str | os.PathLike, read: Callable[[OpenFolder], T]) -> T:
         except Exception:
             if not folder.replaced():
                 raise
-    with OpenFolder(path) as folder:                 # a save without a pause: let its error be seen
+    with OpenFolder(path) as folder:                 # the folder is replaced continually: raise the error
         return read(folder)
 
 
-def _opened(path: Path) -> int | None:
-    """A descriptor with a shared lock of the directory that is at `path` when this returns."""
+def _open_locked(path: Path) -> int | None:
+    """Open and lock (shared) the directory that is at `path` when this function returns."""
     if not _RELATIVE:
         os.scandir(path).close()
         return None
@@ -100,10 +98,10 @@ def _opened(path: Path) -> int | None:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             partial.lock(fd, shared=True)
-        except BlockingIOError:                      # the writer is about to unlock, or it is being removed
+        except BlockingIOError:                      # a writer is about to unlock or remove it
             if partial.leads_to(path, fd):
                 time.sleep(0.005)
-        except OSError:                              # there are no locks
+        except OSError:                              # the system has no locks
             return fd
         except BaseException:
             os.close(fd)
@@ -112,11 +110,11 @@ def _opened(path: Path) -> int | None:
             if partial.leads_to(path, fd):
                 return fd
         os.close(fd)
-    return os.open(path, os.O_RDONLY | os.O_DIRECTORY)     # locked for other reasons
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY)     # another program holds a lock
 
 
 def _let_go(fd: int | None, path: Path) -> None:
-    """Close the directory; the last who does that removes it when it is not at its path any more."""
+    """Close the directory, and remove it if this is the last reader and it has been replaced."""
     if fd is None:
         return
     left = not partial.leads_to(path, fd)

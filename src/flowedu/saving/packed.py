@@ -1,10 +1,13 @@
-"""A checkpoint directory in one file: a zip of what flow.save writes, for io.BytesIO, open(path, "wb"), and torch.save.
+"""Checkpoints in one file, a zip archive of the directory that flow.save writes.
+
+This format is used for streams (io.BytesIO, open(path, "wb")) and by torch.save.
 
     pack(lambda folder: flow.save(state, folder), stream)
     pack_file(lambda stream: flow.save(state, stream), path)
-    with unpacked(stream or path) as folder: ...             # the directory again, for as long as that takes
+    with unpacked(stream or path) as folder: ...             # a temporary directory
 
-Nothing in it is compressed, so that what is read is never larger than the file; the same state gives the same bytes.
+The archive is not compressed, so that its contents are never larger than the file. Equal states give equal
+bytes.
 """
 from __future__ import annotations
 
@@ -26,33 +29,41 @@ MARK = "state.json"
 
 def is_stream(f: Any) -> bool:
     """Return True for an open file, False for a path."""
-    return not isinstance(f, (str, bytes, os.PathLike)) and callable(getattr(f, "write", None) or getattr(f, "read", None))
+    return (not isinstance(f, (str, bytes, os.PathLike)) and callable(getattr(f, "write", None)
+                                                                      or getattr(f, "read", None)))
 
 
 def pack(write: Callable[[Path], None], f: IO[bytes]) -> None:
-    """What write(directory) leaves in a new directory, as one zip, at the end of the stream f. Nothing where it leaves
-    nothing (a rank that does not write). CheckpointFileError: f takes text."""
-    with tempfile.TemporaryDirectory() as place, tempfile.TemporaryFile() as whole:
+    """Call write(directory) with a new directory and append its contents to the stream f as one zip archive.
+
+    If the directory stays empty (on a rank that does not write), nothing is written. A text stream raises
+    CheckpointFileError.
+    """
+    with tempfile.TemporaryDirectory() as place, tempfile.TemporaryFile() as archive:
         folder = Path(place, "state")
         write(folder)
         if not folder.exists():
             return
-        with zipfile.ZipFile(whole, "w") as z:
+        with zipfile.ZipFile(archive, "w") as z:
             for file in sorted(p for p in folder.rglob("*") if p.is_file()):
                 entry = zipfile.ZipInfo(file.relative_to(folder).as_posix(), (1980, 1, 1, 0, 0, 0))
                 with file.open("rb") as source, z.open(entry, "w", force_zip64=True) as target:
                     shutil.copyfileobj(source, target)
-        whole.seek(0)
+        archive.seek(0)
         try:
-            shutil.copyfileobj(whole, f)
+            shutil.copyfileobj(archive, f)
         except TypeError:
-            raise CheckpointFileError("flow.save: the file takes text", expected="a file of bytes", got=repr(f)[:80],
-                                      fix='open(path, "wb"), or io.BytesIO()') from None
+            raise CheckpointFileError("flow.save: the file takes text", expected="a file of bytes",
+                                      got=repr(f)[:80], fix='open(path, "wb"), or io.BytesIO()') from None
 
 
 def pack_file(write: Callable[[IO[bytes]], None], path: str | os.PathLike) -> None:
-    """The file at `path` that write(stream) fills; until it is whole what was there stays. Parents are made. Where
-    nothing is written nothing is changed."""
+    """Write the file at `path` with write(stream).
+
+    An old file stays until the new one is complete; parents are created.
+
+    If nothing is written, nothing changes.
+    """
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise CheckpointFileError(f"{path} is a directory", expected="the path of a file", got="a directory",
@@ -62,16 +73,18 @@ def pack_file(write: Callable[[IO[bytes]], None], path: str | os.PathLike) -> No
 
 
 def rest(f: IO[bytes]) -> io.BytesIO:
-    """Return the remaining bytes of the stream. CheckpointFileError: none, or text."""
+    """Return the remaining bytes of the stream. Raise CheckpointFileError for text or an empty stream."""
     data = f.read()
     if not data or not isinstance(data, bytes):
-        raise CheckpointFileError(f"flow.load: {name_of(f)} has nothing to read", expected="the bytes of flow.save",
-                                  got="text" if data else "its end", fix='f.seek(0) before, of a file opened with "rb"')
+        raise CheckpointFileError(f"flow.load: {name_of(f)} has nothing to read",
+                                  expected="the bytes of flow.save",
+                                  got="text" if data else "its end",
+                                  fix='f.seek(0) before, of a file opened with "rb"')
     return io.BytesIO(data)
 
 
 def is_packed(f: Any) -> bool:
-    """Whether the file at this path, or in these bytes, is what `pack` writes."""
+    """Return True if `pack` wrote the file at this path, or the bytes of this stream."""
     try:
         with zipfile.ZipFile(f) as z:
             return MARK in z.namelist()
@@ -81,13 +94,17 @@ def is_packed(f: Any) -> bool:
 
 @contextlib.contextmanager
 def unpacked(f: Any) -> Iterator[Path]:
-    """Yield a temporary directory with the contents of the file. CheckpointFileError: it is damaged."""
+    """Yield a temporary directory with the contents of the file.
+
+    Raise CheckpointFileError if it is damaged.
+    """
     with tempfile.TemporaryDirectory() as place:
         try:
             with zipfile.ZipFile(f) as z:
                 entries = z.infolist()
                 for e in entries:
-                    if e.compress_type != zipfile.ZIP_STORED or e.header_offset and e is entries[0] or e.is_dir():
+                    if (e.compress_type != zipfile.ZIP_STORED or e.header_offset and e is entries[0]
+                        or e.is_dir()):
                         raise ValueError(f"entry {e.filename!r} is not as flow.save writes it")
                 z.extractall(place)
         except Exception as e:                       # damaged bytes make zipfile raise many classes
@@ -98,5 +115,5 @@ def unpacked(f: Any) -> Iterator[Path]:
 
 
 def name_of(f: Any) -> str:
-    """Return a name for messages."""
+    """Return the name of a path or stream for messages."""
     return f"the {type(f).__name__}" if is_stream(f) else os.fspath(f)

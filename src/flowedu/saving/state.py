@@ -7,8 +7,8 @@
 
 For an open file (io.BytesIO, open(path, "wb")) the same content is one zip file (saving/packed.py).
 
-OneFlow has a pickle, `pickled_data`, instead of state.json. Loading a pickle runs code, so flowedu does not
-use one.
+OneFlow writes a pickle, `pickled_data`, instead of state.json. Loading a pickle runs code, so flowedu does
+not use pickles.
 """
 from __future__ import annotations
 
@@ -42,34 +42,42 @@ _DTYPES = {d.name: d for d in dt.dtypes()}
 
 
 def register_saver(cls: type, function: Callable[[Any, Any], None]) -> None:
-    """flow.save gives objects of class `cls` to `function(object, path)`."""
+    """Make flow.save pass objects of class `cls` to `function(object, path)`.
+
+    Args:
+        cls: the class; objects of subclasses are also passed.
+        function: a function of the object and the path.
+    """
     _SAVERS[cls] = function
 
 
 def saver_for(cls: type) -> Callable[[Any, Any], None] | None:
     """Return the function registered for `cls` or the nearest of its base classes."""
-    if "flowedu.core.trace.graph" in sys.modules:            # perhaps a graph: their saver registers itself
+    if "flowedu.core.trace.graph" in sys.modules:            # graphs may need the saver of saving.graph
         importlib.import_module("flowedu.saving.graph")
     return next((_SAVERS[c] for c in cls.__mro__ if c in _SAVERS), None)
 
 
 def save(obj: Any, path: str | os.PathLike | IO[bytes], global_dst_rank: int | None = None) -> None:
-    """Write a state (nested dicts, lists and tuples of tensors, arrays, numbers and strings) into the directory `path`, or
-    into a file that is open for writing bytes.
+    """Write a state into the directory `path`, or into a file that is open for writing bytes.
 
-    An old state at `path` is replaced, and stays until the new one is complete; parents are made. A compiled nn.Graph is
-    written for deployment. A flat dict of NumPy arrays makes a checkpoint of job functions, as flow.checkpoint.save does.
+    An old state at `path` is replaced when the new one is complete. Parent directories are created. A
+    compiled nn.Graph is written for deployment. A flat dict of NumPy arrays is written as a checkpoint of
+    job functions, like flow.checkpoint.save does.
 
     Args:
-        global_dst_rank: of a state with global tensors: the rank that gets their logical values and writes (default 0). All
-            ranks must call, and go on when it is written.
+        obj: nested dicts, lists, and tuples of tensors, arrays, numbers, and strings; or a compiled nn.Graph.
+        path: a directory, or a file open for writing bytes.
+        global_dst_rank: for a state with global tensors, the rank that collects their logical values and
+            writes; None is 0. All ranks must call, and continue when the state is written.
 
     Raises:
-        CheckpointFileError (also an AssertionError): an object that is no state, a path that is taken by something else.
+        CheckpointFileError: the object is not a state, or `path` is not a state that can be replaced. The
+            error is also an AssertionError.
     """
     saver = saver_for(type(obj))
     if packed.is_stream(path) and saver is None:
-        return packed.pack(lambda there: _write(obj, there, global_dst_rank), path)
+        return packed.pack(lambda directory: _write(obj, directory, global_dst_rank), path)
     if saver is not None:
         return saver(obj, folder.checked_path("flow.save", path))
     folder.checked_path("flow.save", path)
@@ -79,32 +87,37 @@ def save(obj: Any, path: str | os.PathLike | IO[bytes], global_dst_rank: int | N
 
 
 def _write(obj: Any, path: str | os.PathLike, rank: int | None = None, named: bool = False) -> None:
-    """Write the directory of a state. named: the path was given by name, so it is not confused with the
-    object to save.
-    """
+    """Write the directory of a state. named: `path` was a keyword argument, so the order is not checked."""
     if holds_global(obj):
         return save_global(obj, path, rank)
     if callable(getattr(obj, "state_dict", None)):
         name = type(obj).__name__
-        raise CheckpointFileError(f"flow.save: a {name} is not saved, its state is", expected="what state_dict() gives",
+        raise CheckpointFileError(f"flow.save: a {name} is not saved, its state is",
+                                  expected="what state_dict() gives",
                                   got=f"a {name}", fix=f"flow.save({name.lower()}.state_dict(), path), then "
                                   "load_state_dict(flow.load(path))")
     tensors: dict[str, Any] = {}
     tree = _Encoder(tensors).encode(obj, "state")
     if named and not isinstance(obj, Mapping) and not any(isinstance(t, Tensor) for t in tensors.values()):
-        raise CheckpointFileError("flow.save: no tensors in it", expected="a dict, or tensors in lists and tuples",
-                                  got=f"{type(obj).__name__} {obj!r}"[:80], fix="flow.save(model.state_dict(), path)")
-    return folder.write(path, tensors, {FILE: json.dumps({"format": FORMAT, "data": tree}, indent=1)}, replace=True)
+        raise CheckpointFileError("flow.save: no tensors in it",
+                                  expected="a dict, or tensors in lists and tuples",
+                                  got=f"{type(obj).__name__} {obj!r}"[:80],
+                                  fix="flow.save(model.state_dict(), path)")
+    return folder.write(path, tensors, {FILE: json.dumps({"format": FORMAT, "data": tree}, indent=1)},
+                        replace=True)
 
 
 def _is_checkpoint(obj: Any) -> bool:
-    """Whether this is what OneFlow 0.4 saves: arrays by name, none of them a tensor."""
+    """Return True for a state in the form of OneFlow 0.4: named arrays without tensors."""
     arrays = (np.ndarray, np.generic, folder.FileBackendVariableBlob)
     return isinstance(obj, Mapping) and len(obj) > 0 and all(isinstance(v, arrays) for v in obj.values())
 
 
 class _Encoder:
-    """Objects to what JSON holds. Tensors go into `tensors` by number; one that occurs twice is written once."""
+    """Converts objects to JSON values.
+
+    Tensors are stored in `tensors` by index; a repeated tensor is stored once.
+    """
 
     def __init__(self, tensors: dict[str, Any]):
         self.tensors, self.known = tensors, {}
@@ -128,12 +141,15 @@ class _Encoder:
         if isinstance(x, tuple) and not hasattr(x, "_fields"):
             return {"tuple": [self.encode(v, f"{where}[{i}]") for i, v in enumerate(x)]}
         if kind is OrderedDict or isinstance(x, dict) and not isinstance(x, OrderedDict):
-            pairs = [[self.encode(k, f"a key of {where}"), self.encode(v, f"{where}[{k!r}]")] for k, v in x.items()]
+            pairs = [[self.encode(k, f"a key of {where}"), self.encode(v, f"{where}[{k!r}]")]
+                     for k, v in x.items()]
             extra = getattr(x, "_metadata", None)
             return {"ordered" if kind is OrderedDict else "dict": pairs,
                     **({} if extra is None else {"_metadata": self.encode(extra, f"{where}._metadata")})}
-        raise CheckpointFileError(f"flow.save: {where} is no part of a state", got=f"{kind.__module__}.{kind.__qualname__}",
-                                  expected="tensors, arrays, numbers, strings, None, and dicts, lists and tuples of them",
+        raise CheckpointFileError(f"flow.save: {where} is no part of a state",
+                                  got=f"{kind.__module__}.{kind.__qualname__}",
+                                  expected="tensors, arrays, numbers, strings, None, and dicts, lists and "
+                                  "tuples of them",
                                   fix=f"save its state_dict(): flow.save({{...: {where}.state_dict()}}, path)"
                                   if hasattr(x, "state_dict") else "leave it out, or save what it is made of")
 
@@ -142,12 +158,12 @@ class _Encoder:
             raise CheckpointFileError(f"flow.save: {where} is lazy: a value of an nn.Graph, without data",
                                       expected="an eager tensor", got="a lazy tensor",
                                       fix="save graph.state_dict(), outside build()")
-        found = {"tensor": self.stored(x)}
+        result = {"tensor": self.stored(x)}
         if isinstance(x, Parameter):
-            found["parameter"] = True
+            result["parameter"] = True
         if x.requires_grad:
-            found["requires_grad"] = True
-        return found
+            result["requires_grad"] = True
+        return result
 
     def stored(self, x: Any) -> str:
         name, _ = self.known.setdefault(id(x), (f"tensor_{len(self.known)}", x))
@@ -162,23 +178,24 @@ def load(path: str | os.PathLike | IO[bytes], global_src_rank: int | None = None
     | path | result |
     |---|---|
     | a directory of flow.save(state, path) | the state |
-    | an open file of flow.save(state, file), from where it is read, or its path | the state |
+    | an open file of flow.save(state, file), at the current position, or its path | the state |
     | a checkpoint of job functions | {name: variable on disk}, for flow.load_variables |
-    | a directory of one variable, as in both | that variable on disk |
+    | a directory of one variable in either | that variable on disk |
     | a file .safetensors (needs the package safetensors) or .npz | {name: tensor} |
     | a file .safetensors.index.json, which lists the shards in the same directory | {name: tensor} |
 
-    Pickles (directories of OneFlow, .pt files of PyTorch) are refused with a way out.
+    Pickles (directories of OneFlow, .pt files of PyTorch) are refused with advice.
 
     Args:
-        map_location: the device tensors go to; default: the CPU.
-        global_src_rank: read on this rank alone. The tensors are global ones, broadcast on a placement of
-            that rank; all
-            ranks must call.
-        support_pytorch_format: files of PyTorch are refused whatever it says.
+        path: the path, or an open file.
+        global_src_rank: read on this rank only. The tensors are global, broadcast on a placement of that
+            rank, and all ranks must call. None reads on each calling rank.
+        map_location: the device of the tensors; None is the CPU.
+        support_pytorch_format: has no effect; files of PyTorch are always refused.
 
     Raises:
-        CheckpointFileError (also an AssertionError): nothing there, damaged, or of another format.
+        CheckpointFileError: the file is missing, damaged, or of another format. The error is also an
+            AssertionError.
     """
     stream = packed.is_stream(path)
     if not stream:
@@ -190,11 +207,11 @@ def load(path: str | os.PathLike | IO[bytes], global_src_rank: int | None = None
         file = packed.rest(path) if stream else path
         if not packed.is_packed(file):
             return {name: move(as_tensor(a)) for name, a in read_file(file).items()}
-        with packed.unpacked(file) as there:
+        with packed.unpacked(file) as directory:
             try:
-                return folder.opened(there, lambda f: _read(packed.name_of(path), f, move))
-            except CheckpointFileError as e:               # without the name of the temporary folder
-                raise e.told(problem=e.problem.replace(os.fspath(there), packed.name_of(path))) from None
+                return folder.opened(directory, lambda f: _read(packed.name_of(path), f, move))
+            except CheckpointFileError as e:               # replaces the name of the temporary folder
+                raise e.told(problem=e.problem.replace(os.fspath(directory), packed.name_of(path))) from None
     return folder.opened(path, lambda f: _read(path, f, move))
 
 
@@ -203,17 +220,19 @@ def _read(path: str | os.PathLike, opened: OpenFolder, move: Callable) -> Any:
         refuse_directory(path, opened)
         return folder.read_opened(path, opened)
     if folder.is_partial(path):
-        return folder.read_opened(path, opened)      # which says so
+        return folder.read_opened(path, opened)      # raises the error
     try:
         with opened.open(FILE) as f:
-            found = json.loads(f.read().decode("utf-8"))
-        if found["format"] != FORMAT:
-            raise ValueError(f"format {found['format']!r}")
-        return _Decoder(opened, move).decode(found["data"])
+            result = json.loads(f.read().decode("utf-8"))
+        if result["format"] != FORMAT:
+            raise ValueError(f"format {result['format']!r}")
+        return _Decoder(opened, move).decode(result["data"])
     except FlowError:
         raise
-    except Exception as e:                           # a damaged structure makes the decoder raise many classes
-        raise CheckpointFileError(f"flow.load: {Path(path, FILE)} cannot be read", got=f"{type(e).__name__}: {e}"[:200],
+    # a damaged structure makes the decoder raise many classes
+    except Exception as e:
+        raise CheckpointFileError(f"flow.load: {Path(path, FILE)} cannot be read",
+                                  got=f"{type(e).__name__}: {e}"[:200],
                                   expected=f"the structure of a state, {FORMAT!r}",
                                   fix="it is damaged: take another copy") from None
 
@@ -230,10 +249,11 @@ class _Decoder:
         kind = next(iter(x), None)
         value = x[kind]
         if kind in ("dict", "ordered"):
-            made = (dict if kind == "dict" else OrderedDict)((self.decode(k), self.decode(v)) for k, v in value)
+            cls = dict if kind == "dict" else OrderedDict
+            mapping = cls((self.decode(k), self.decode(v)) for k, v in value)
             if "_metadata" in x and kind == "ordered":
-                made._metadata = self.decode(x["_metadata"])
-            return made
+                mapping._metadata = self.decode(x["_metadata"])
+            return mapping
         if kind == "tuple":
             return tuple(self.decode(v) for v in value)
         if kind == "float":

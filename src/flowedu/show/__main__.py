@@ -1,7 +1,7 @@
-"""Shows the plans of a script's jobs: `python -m flowedu.show script.py [job ...] [--memory FOLDER]`.
+"""Printer for the plans of a script's jobs: `python -m flowedu.show script.py [job ...] [--memory FOLDER]`.
 
-The script runs until it first calls a job (or asks for the variables): by then all its jobs are defined. They are
-compiled, their plans are printed, and the script goes no further: nothing is trained, nothing is written.
+The script runs until it calls a job or reads the variables for the first time. By then all its jobs are
+defined. They are compiled and their plans are printed. The script does not continue, so nothing is trained.
 """
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from flowedu.show.picture import draw_memory
 
 
 class Compiled(BaseException):
-    """Ends the script. Not an Exception, so that no `except Exception` of the script holds it."""
+    """Exception that ends the script. A BaseException, so that `except Exception` does not catch it."""
 
 
 class PlanOnly(type(sessions.default_session())):
-    """A session that stops where others start to run."""
+    """Session that stops the script at the point where other sessions start to run."""
 
-    def start(self, *what: str) -> None:
-        super().start(*what)
+    def start(self, *reason: str) -> None:
+        super().start(*reason)
         raise Compiled
 
 
-def compiled_jobs(script: str | os.PathLike, arguments: list[str] = ()) -> dict[str, object]:
-    """{name: job} of all jobs that `script` defines before its first call of one, with their plans."""
+def compiled_jobs(script: str | os.PathLike) -> dict[str, object]:
+    """Return {name: job} for the jobs that `script` defines before it first calls one. They are compiled."""
     folder = str(Path(script).resolve().parent)
     old = sys.argv, sys.path[:], sessions.default_session()
-    sys.argv, sys.path[0:0] = [str(script), *arguments], [folder]
+    sys.argv, sys.path[0:0] = [str(script)], [folder]
     sessions.use_session(PlanOnly())
     try:
         runpy.run_path(str(script), run_name="__main__")
-        if sessions.default_session().jobs:                 # all defined, none called
+        if sessions.default_session().jobs:                 # the script defines jobs but calls none
             sessions.default_session().start()
     except Compiled:
         pass
@@ -48,7 +48,8 @@ def compiled_jobs(script: str | os.PathLike, arguments: list[str] = ()) -> dict[
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m flowedu.show", description="Print the plans of a script's jobs.")
+    parser = argparse.ArgumentParser(prog="python -m flowedu.show",
+                                     description="Print the plans of a script's jobs.")
     parser.add_argument("script")
     parser.add_argument("job", nargs="*", help="names of jobs (default: all)")
     parser.add_argument("--memory", metavar="FOLDER", help="also draw each plan's memory to FOLDER/<job>.png")
@@ -71,7 +72,8 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.job or jobs:
         print(jobs[name].show())
         if options.memory:
-            path = draw_memory(jobs[name].plan, Path(options.memory) / f"{name}.png", jobs[name].argument_names())
+            path = draw_memory(jobs[name].plan, Path(options.memory) / f"{name}.png",
+                               jobs[name].argument_names())
             print(f"its memory over time: {path}")
         print()
     return 0

@@ -1,4 +1,4 @@
-"""python -m flowedu: prints the version, the compute devices of this machine, and the installed extras."""
+"""Output of `python -m flowedu`: the version, the devices of this machine, and the installed extras."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -9,28 +9,28 @@ import platform
 from flowedu.errors.extras import EXTRAS, install
 
 
-def _there(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:                                    # its parent is not there
+    except ModuleNotFoundError:                                    # the parent package is missing
         return False
 
 
 def processors() -> int:
-    """How many this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def about() -> dict[str, str]:
-    """What `python -m flowedu` prints: {line's name: text}."""
+    """Return the lines that `python -m flowedu` prints, as {label: text}."""
     import numpy
 
     import flowedu as flow
     from flowedu import _kernels
 
     built = [isa for isa in _kernels.ORDER if "matmul" in _kernels.compiled(isa)]
-    found = {name: all(map(_there, modules)) for name, modules in EXTRAS.items()}
-    missing = [name for name, there in found.items() if not there]
+    installed = {name: all(map(_is_installed, modules)) for name, modules in EXTRAS.items()}
+    missing = [name for name, complete in installed.items() if not complete]
     return {
         "flowedu": f"{flow.__version__}, {os.path.dirname(flow.__file__)}",
         "Python": f"{platform.python_version()}, NumPy {numpy.__version__}, "
@@ -39,13 +39,13 @@ def about() -> dict[str, str]:
         "instruction set": f"{_kernels.ISA}, of {', '.join(built)} that are built (FLOWEDU_ISA)",
         "threads": f"{flow.get_num_threads()} (FLOWEDU_NUM_THREADS)",
         "GPU": flow.cuda.get_device_name() if flow.cuda.is_available() else "none in use (FLOWEDU_CUDA)",
-        "extras": ", ".join(name for name, there in found.items() if there) or "none",
+        "extras": ", ".join(name for name, complete in installed.items() if complete) or "none",
         "not installed": "; ".join(f"{name}: {install(name)}" for name in missing),
     }
 
 
 def main() -> None:
-    """Print it."""
+    """Print the lines of about()."""
     for name, text in about().items():
         if text:
             print(f"{name:16}{text}")

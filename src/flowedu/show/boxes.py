@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 
 @dataclass(eq=False)
 class Box:
-    """One box: an op, an input, a variable or an output. `module`: the part of the model it belongs to, ("features", "0").
-    `reads`: boxes above; `layer`, `x`: where it is, `x` in boxes."""
+    """One box: an op, an input, a variable, or an output.
+
+    Attributes: module, the path of its submodule, such as ("features", "0"); reads, the boxes of its inputs;
+    layer, its row from the top; x, its horizontal position in units of boxes.
+    """
 
     title: str
     subtitle: str

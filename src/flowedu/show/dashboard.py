@@ -10,13 +10,14 @@ from flowedu.show.notebook import PAGE
 from flowedu.show.svg import Drawing, element
 
 COLORS = ("#1f5fa8", "#c0502a", "#3c7d3c", "#7a4fa3", "#8c6d1f", "#a33b6f", "#3b8f8f", "#555555")
-WIDTH, HEIGHT, LEFT, TOP, LEGEND = 560, 260, 80, 34, 16
+WIDTH, HEIGHT, LEFT = 560, 260, 80
+TOP, LEGEND = 34, 16
 
 Line = Mapping[int, float]
 
 
 def chart(title: str, lines: Mapping[str, Line]) -> Drawing:
-    """Lines over steps: {name: {step: value}}. Values that are not finite leave a gap in their line."""
+    """Draw lines over steps: {name: {step: value}}. A value that is not finite leaves a gap in its line."""
     d = Drawing(WIDTH, HEIGHT + LEGEND * len(lines), title)
     d.text(WIDTH / 2, 20, title)
     finite = {name: {s: v for s, v in line.items() if math.isfinite(v)} for name, line in lines.items()}
@@ -43,7 +44,7 @@ def chart(title: str, lines: Mapping[str, Line]) -> Drawing:
 
 
 def _pieces(line: Line) -> list[list[tuple[int, float]]]:
-    """The points in the order of steps, cut where a value is not finite."""
+    """Sort the points by step, and split them at values that are not finite."""
     pieces: list[list[tuple[int, float]]] = [[]]
     for step in sorted(line):
         if math.isfinite(line[step]):
@@ -54,7 +55,8 @@ def _pieces(line: Line) -> list[list[tuple[int, float]]]:
 
 
 def page(title: str, runs: Mapping[str, Mapping[str, Line]], path: Path) -> Path:
-    """Write the page. runs: {run: {tag: {step: value}}}."""
-    tags = dict.fromkeys(tag for found in runs.values() for tag in found)
-    charts = [chart(tag, {run: found[tag] for run, found in runs.items() if tag in found}).svg() for tag in tags]
+    """Write a page with the charts of all tags. runs: {run: {tag: {step: value}}}."""
+    tags = dict.fromkeys(tag for by_tag in runs.values() for tag in by_tag)
+    charts = [chart(tag, {run: by_tag[tag] for run, by_tag in runs.items() if tag in by_tag}).svg()
+              for tag in tags]
     return write_text(path, PAGE.format("\n".join([element("h1", title), *charts])))

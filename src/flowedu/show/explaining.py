@@ -1,4 +1,4 @@
-"""flow.explain: the reason for the layout of a value, and the bytes that were moved for it."""
+"""flow.explain: the reason for the layout of a value, and the bytes moved for it."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,11 +12,12 @@ from flowedu.show.choice import size
 
 
 def explain(x, *args, **kwargs) -> None:
-    """Print which signatures there were, what each would have moved, which one won and because of what.
+    """Print the candidate signatures, the bytes that each would move, the choice, and the reason for it.
 
     Args:
-        x: a global tensor: the op that made it. A function or an op: it is called with the other arguments, and every op
-            in it is explained. A compiled nn.Graph: a table of all its ops, with the bytes of a step.
+        x: a global tensor (explains the op that computed it), a function or an op (calls it with the other
+            arguments and explains every op in it), or a compiled nn.Graph (prints a table of its ops with the
+            bytes per step).
 
         flow.explain(x @ w)
         flow.explain(model, x)
@@ -26,15 +27,16 @@ def explain(x, *args, **kwargs) -> None:
 
 
 def explanation(x, *args, **kwargs) -> str:
-    """The text that flow.explain prints."""
+    """Return the text that flow.explain prints."""
     if isinstance(x, Tensor):
         return _tensor(x)
     if callable(getattr(x, "explain", None)):
         return x.explain()
     if isinstance(x, (Op, Callable)):
         return _calls(x, args, kwargs)
-    raise CallError("explain: not something that is spread over devices", expected="a global tensor, a function with its "
-                    "arguments, or a compiled nn.Graph", got=type(x).__name__, fix="flow.explain(flow.matmul, x, w)")
+    raise CallError("explain: not something that is spread over devices",
+                    expected="a global tensor, a function with its arguments, or a compiled nn.Graph",
+                    got=type(x).__name__, fix="flow.explain(flow.matmul, x, w)")
 
 
 def _tensor(x: Tensor) -> str:
@@ -42,12 +44,13 @@ def _tensor(x: Tensor) -> str:
         return "a local tensor: it lies on one device, and nothing was chosen"
     origin = None if x.rare is None or x.rare.parts is None else x.rare.parts.origin
     if origin is None or isinstance(origin, Route) and not origin.bytes:
-        return f"{x.global_layout.layout}: as it was asked for (made so, or to_global), or it lies on one device"
+        return (f"{x.global_layout.layout}: as it was asked for (made so, or to_global), or it lies on one "
+                f"device")
     if isinstance(origin, Route):
         kinds = {"P": "partial sums", "Pmax": "partial maxima", "Pmin": "partial minima"}
         of = next((f" of {kinds[s]}" for s in origin.src.sbp if s in kinds), "")
-        asked = "the layout that to_global asked for, or, of a gradient, that of its parameter"
-        return f"{origin.describe()}\n because: {origin.name}{of} brings the value to {asked}"
+        target = "the layout that to_global asked for, or, of a gradient, that of its parameter"
+        return f"{origin.describe()}\n because: {origin.name}{of} brings the value to {target}"
     return origin.explain()
 
 
@@ -57,5 +60,6 @@ def _calls(f, args: tuple, kwargs: dict) -> str:
     if not choices:
         return "no global tensor was computed with: nothing was chosen"
     total = sum(c.bytes for c in choices)
-    said = [c.explain() for c in choices]
-    return "\n".join([*said, f"{len(choices)} ops, {size(total)} moved between devices"] if len(said) > 1 else said)
+    texts = [c.explain() for c in choices]
+    return "\n".join([*texts, f"{len(choices)} ops, {size(total)} moved between devices"] if len(texts) > 1
+                     else texts)

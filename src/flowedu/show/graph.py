@@ -1,10 +1,10 @@
-"""Diagram of a graph (SVG, no other program needed): one box per op, layer by layer from the inputs down.
+"""SVG diagram of a graph: one box per op, in layers from the inputs down.
 
 A diagram with more than BOXES boxes shows parts of the model instead (collapse.py), and a second file shows
 all boxes.
 
-    layout   every box in the layer after its deepest input; in each layer ordered by the mean position of its inputs
-    svg      boxes and lines; hovering over a box shows its name, its values, and the user's line
+    layout    puts each box in the layer after its deepest input, and orders a layer by the mean position of inputs
+    drawing   draws boxes and lines; hovering over a box shows its name, its values, and the user's line
 """
 from __future__ import annotations
 
@@ -13,63 +13,73 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from flowedu.core.graph.ir import GraphValue, Node
-from flowedu.core.trace.names import op_type
+from flowedu.core.trace.tracer import op_type
 from flowedu.fast.ops.fused import fused
 from flowedu.show.boxes import Box
 from flowedu.show.collapse import collapsed
 from flowedu.show.svg import BOXES, Drawing
 
-WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 150, 34, 14, 34, 20
+WIDTH, HEIGHT, GAP_X = 150, 34, 14
+GAP_Y, MARGIN = 34, 20
 LINK = "#0b5cad"
-COLORS = {"input": "#ffffff", "variable": "#fff3c4", "forward": "#cfe3f2", "backward": "#f6d2ad", "update": "#d8ecc8",
-          "output": "#ffffff"}
+COLORS = {"input": "#ffffff", "variable": "#fff3c4", "forward": "#cfe3f2", "backward": "#f6d2ad",
+          "update": "#d8ecc8", "output": "#ffffff"}
 
 
-def boxes(nodes: Sequence[Node], outputs: Sequence[tuple[str, GraphValue]], part: Callable[[Node], str]) -> list[Box]:
-    """The boxes of a node list. part(node): "forward", "backward" or "update". outputs: (name, value) pairs."""
-    made: list[Box] = []
+def boxes(nodes: Sequence[Node], outputs: Sequence[tuple[str, GraphValue]],
+          part: Callable[[Node], str]) -> list[Box]:
+    """Return the boxes of a node list.
+
+    Args:
+        outputs: (name, value) pairs.
+        part: node -> "forward", "backward", or "update".
+    """
+    result: list[Box] = []
     of: dict[GraphValue, Box] = {}
 
     def source(v: GraphValue) -> Box:
-        if v not in of:                                  # an input, a variable, a number of the host
+        if v not in of:                                  # an input, a variable, or a host scalar
             kind = "input" if v.kind == "input" else "variable"
             of[v] = Box(v.name, _spec(v), kind, f"{v.kind} {v.name}\n{v.spec}")
-            made.append(of[v])
+            result.append(of[v])
         return of[v]
 
     for node in nodes:
-        values = [x for x in node.inputs if x.kind == "node"] if node.mutates else node.inputs   # not every optimizer state
+        # An update does not show its variables and optimizer states as inputs.
+        values = [x for x in node.inputs if x.kind == "node"] if node.mutates else node.inputs
         reads = list(dict.fromkeys(source(x) for x in values))
         label = op_type(node) if node.op is not fused else node.name
         tip = "\n".join([node.name, *(f"reads {x.name} {x.spec}" for x in node.inputs),
                          *(f"gives {y.name} {y.spec}" for y in node.outputs), node.line])
         written = [node.inputs[k].name for k in node.mutates]
-        below = f"writes {written[0] if len(written) == 1 else f'{len(written)} variables'}" if written else \
-            ", ".join(_spec(y) for y in node.outputs[:1])
+        subtitle = ", ".join(_spec(y) for y in node.outputs[:1])
+        if written:
+            subtitle = f"writes {written[0]}" if len(written) == 1 else f"writes {len(written)} variables"
         module = node.name.rpartition("-")[0].rpartition("-")[0]
-        box = Box(label, below, part(node), tip, tuple(module.split(".")) if module else (), reads)
-        made.append(box)
+        box = Box(label, subtitle, part(node), tip, tuple(module.split(".")) if module else (), reads)
+        result.append(box)
         of.update(dict.fromkeys(node.outputs, box))
-    made += [Box(name, _spec(v), "output", f"output {name}\n{v.spec}", reads=[source(v)]) for name, v in outputs]
-    return made
+    result += [Box(name, _spec(v), "output", f"output {name}\n{v.spec}", reads=[source(v)])
+               for name, v in outputs]
+    return result
 
 
-def layout(made: Sequence[Box]) -> list[list[Box]]:
-    """Give every box its layer and place; the layers."""
-    for box in made:
+def layout(all_boxes: Sequence[Box]) -> list[list[Box]]:
+    """Set the layer and position of every box, and return the layers."""
+    for box in all_boxes:
         box.layer = 1 + max((r.layer for r in box.reads), default=-1)
     first: dict[int, int] = {}
-    for box in made:
+    for box in all_boxes:
         for r in box.reads:
             first[id(r)] = min(first.get(id(r), box.layer), box.layer)
-    for box in made:                                     # what has no inputs comes just before its first reader
+    for box in all_boxes:                                # a box without inputs goes above its first reader
         if not box.reads and id(box) in first:
             box.layer = max(first[id(box)] - 1, 0)
-    layers: list[list[Box]] = [[] for _ in range(1 + max((b.layer for b in made), default=-1))]
-    for box in made:
+    layers: list[list[Box]] = [[] for _ in range(1 + max((b.layer for b in all_boxes), default=-1))]
+    for box in all_boxes:
         layers[box.layer].append(box)
     readers: dict[int, list[Box]] = {}
-    for box in made:
+    for box in all_boxes:
         for r in box.reads:
             readers.setdefault(id(r), []).append(box)
     for sweep in range(4):
@@ -87,23 +97,25 @@ def _mean(others: Sequence[Box], default: float) -> float:
     return sum(o.x for o in others) / len(others) if others else default
 
 
-def drawing(title: str, made: Sequence[Box], beside: tuple[str, str] = ("", "")) -> Drawing:
-    """The picture. beside: the file it leads to, and in which words."""
-    layers = layout(made)
+def drawing(title: str, all_boxes: Sequence[Box], beside: tuple[str, str] = ("", "")) -> Drawing:
+    """Draw boxes, with an optional link: `beside` is its file name and text."""
+    layers = layout(all_boxes)
     columns = max((len(layer) for layer in layers), default=1)
     width = 2 * MARGIN + columns * (WIDTH + GAP_X)
-    d = Drawing(max(width, 2 * MARGIN + 10 * len(title)), 2 * MARGIN + 50 + len(layers) * (HEIGHT + GAP_Y), title)
+    d = Drawing(max(width, 2 * MARGIN + 10 * len(title)), 2 * MARGIN + 50 + len(layers) * (HEIGHT + GAP_Y),
+                title)
     at = lambda b: (d.width / 2 + b.x * (WIDTH + GAP_X), MARGIN + 50 + b.layer * (HEIGHT + GAP_Y))
     d.text(MARGIN, MARGIN + 4, title, 14, "start")
     if beside[0]:
         with d.group(href=beside[0]):
             d.text(MARGIN, MARGIN + 24, beside[1], 12, "start", LINK)
-    gaps = [sorted({at(b)[0] + side * (WIDTH + GAP_X) / 2 for b in layer for side in (-1, 1)}) for layer in layers]
-    for b in made:
+    gaps = [sorted({at(b)[0] + side * (WIDTH + GAP_X) / 2 for b in layer for side in (-1, 1)})
+            for layer in layers]
+    for b in all_boxes:
         x, y = at(b)
         for r in b.reads:
             d.path(*_edge(at(r), (x, y), gaps[r.layer + 1:b.layer]), fill="none", stroke="#9a9a9a")
-    for b in made:
+    for b in all_boxes:
         x, y = at(b)
         with d.group(b.tip):
             d.box(x - WIDTH / 2, y, WIDTH, HEIGHT, "", COLORS[b.kind], line="#555555",
@@ -113,8 +125,9 @@ def drawing(title: str, made: Sequence[Box], beside: tuple[str, str] = ("", ""))
     return d
 
 
-def _edge(start: tuple[float, float], end: tuple[float, float], between: Sequence[Sequence[float]]) -> list[tuple]:
-    """The path from a box down to one in a later layer, through gaps of those in between."""
+def _edge(start: tuple[float, float], end: tuple[float, float],
+          between: Sequence[Sequence[float]]) -> list[tuple]:
+    """Return the path from a box to one in a later layer, through the gaps of the layers in between."""
     (x0, y), (x1, last) = start, end
     x, y = x0, y + HEIGHT
     steps: list[tuple] = [("M", (x, y))]
@@ -136,17 +149,18 @@ def _spec(v: GraphValue) -> str:
 
 
 def graph_boxes(compiled, optimized: bool) -> tuple[str, list[Box]]:
-    """The title of a compiled nn.Graph's picture and a box for each op, as it was traced or after the passes."""
+    """Return the title and the boxes of a compiled nn.Graph's diagram, as traced or after the passes."""
     traced = {y.name for o in compiled.operators[:compiled.graph.forward] for y in o.node.outputs}
     names = [n for n, text in compiled.outputs if text is not None]
-    if optimized and compiled.spread is not None:              # what the first rank of this process does
+    if optimized and compiled.spread is not None:              # the first rank of this process
         g, program = compiled.spread.ranks[compiled.spread.engine.rank], compiled.spread.first
         mine = [i for i in range(len(names)) if compiled.where[i] in g.outputs]
         nodes, names = program.graph.nodes, [names[i] for i in mine]
         values = [program.graph.outputs[g.outputs.index(compiled.where[i])] for i in mine]
     elif optimized:
         program = compiled.program
-        nodes, values = program.graph.nodes, [program.graph.outputs[i] for i in compiled.where[:len(compiled.fetched)]]
+        nodes, values = (program.graph.nodes, [program.graph.outputs[i]
+                                               for i in compiled.where[:len(compiled.fetched)]])
     else:
         nodes, values = [_Traced(o) for o in compiled.operators], compiled.fetched
 
@@ -155,20 +169,22 @@ def graph_boxes(compiled, optimized: bool) -> tuple[str, list[Box]]:
             return "update"
         return "forward" if any(y.name in traced for y in node.outputs) else "backward"
 
-    made = boxes(nodes, list(zip(names, values)), part)
-    count = sum(b.kind in ("forward", "backward", "update") for b in made)
-    return f"{compiled.owner.name}, {'after the passes' if optimized else 'as traced'}: {count} ops", made
+    result = boxes(nodes, list(zip(names, values)), part)
+    count = sum(b.kind in ("forward", "backward", "update") for b in result)
+    return f"{compiled.owner.name}, {'after the passes' if optimized else 'as traced'}: {count} ops", result
 
 
 def graph_svg(compiled) -> str:
-    """The picture of a compiled nn.Graph as it was traced, in at most BOXES boxes."""
+    """Draw a compiled nn.Graph as traced, in at most BOXES boxes, and return the SVG text."""
     title, made = graph_boxes(compiled, False)
     return drawing(title, collapsed(made, BOXES)).svg()
 
 
 def draw_graph(compiled, path: str | os.PathLike, optimized: bool) -> Path:
-    """Write the picture of a compiled nn.Graph, as it was traced or after the passes, to `path` (.svg). If that is more
-    than BOXES boxes, it shows parts of the model, and leads to a file beside it, `...-all.svg`, with a box for each op."""
+    """Draw a compiled nn.Graph, as traced or after the passes, to `path` (.svg).
+
+    With more than BOXES boxes, it shows parts of the model and links to `...-all.svg`, which shows all ops.
+    """
     title, made = graph_boxes(compiled, optimized)
     path = Path(path)
     if len(made) <= BOXES:
@@ -179,9 +195,10 @@ def draw_graph(compiled, path: str | os.PathLike, optimized: bool) -> Path:
 
 
 class _Traced:
-    """A node with the inputs it had before the passes."""
+    """Node with the inputs it had before the passes."""
 
     def __init__(self, operator):
         node = operator.node
-        self.op, self.name, self.line, self.outputs = node.op, node.name, node.line, node.outputs
+        self.op, self.name = node.op, node.name
+        self.line, self.outputs = node.line, node.outputs
         self.inputs, self.mutates = operator.inputs, node.mutates

@@ -1,5 +1,7 @@
-"""print(graph), in OneFlow 0.9's layout: modules with parameters and buffers; after the first call also inputs, outputs and
-operators."""
+"""Text of print(graph), in OneFlow 0.9's layout.
+
+It lists modules with their parameters and buffers; after the first call also inputs, outputs, and operators.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +20,7 @@ from flowedu.tensor.device import device_of
 
 
 class Where:
-    """Where the values of a compiled graph lie, as operators show it."""
+    """Placements and layouts of a compiled graph's values, as operator lines show them."""
 
     def __init__(self, compiled):
         self.spread = None if compiled is None else compiled.spread
@@ -26,8 +28,8 @@ class Where:
 
     def placement(self, *values: GraphValue) -> str:
         layouts = {} if self.spread is None else self.spread.inferred.layouts
-        found = next((layouts[v][0] for v in values if v in layouts), None)      # of the first that lies somewhere
-        ranks = found and np.array(found.devices).reshape(found.hierarchy).tolist()
+        layout = next((layouts[v][0] for v in values if v in layouts), None)
+        ranks = layout and np.array(layout.devices).reshape(layout.hierarchy).tolist()
         return f'placement=(flowedu.placement(type="{self.type}", ranks={ranks or [0]}))'
 
     def meta(self, value: GraphValue) -> str:
@@ -38,7 +40,7 @@ class Where:
 
 
 def describe(graph, stacks: bool = False) -> str:
-    """The text of print(graph). stacks: with the line of the user's code each operator comes from."""
+    """Return the text of print(graph). stacks: add the line of user code to each operator."""
     compiled = graph._compiled
     lines = [repr(graph.config)]
     if compiled is not None:
@@ -55,13 +57,15 @@ def describe(graph, stacks: bool = False) -> str:
         lines += [f"(OPERATOR: {n}() -> ({n}/out:{where.meta(v)}), {where.placement(v)})"
                   for n, v in compiled.graph.inputs.items()]
         lines += [_operator(o, stacks, where) for o in owned.get(None, [])]
-        lines += [f"(OPERATOR: {n}({_lbn(v)}:{where.meta(v)}) -> ({n}/out:{where.meta(v)}), {where.placement(v)})"
+        lines += [f"(OPERATOR: {n}({_lbn(v)}:{where.meta(v)}) -> ({n}/out:{where.meta(v)}), "
+                  f"{where.placement(v)})"
                   for (n, _), v in zip([o for o in compiled.outputs if o[1] is not None], compiled.fetched)]
         lines += [line("OUTPUT", n, t) for n, t in compiled.outputs]
     return f"(GRAPH:{graph.name}:{graph.class_name}): (\n{_indented(lines)}\n)"
 
 
-def _block(block: ModuleBlock, compiled, used: set[int], owned: dict, stacks: bool, where: Where) -> list[str]:
+def _block(block: ModuleBlock, compiled, used: set[int], owned: dict, stacks: bool,
+           where: Where) -> list[str]:
     module, inner = block.origin, list(block.inputs)
     for kind, table in (("PARAMETER", module._parameters), ("BUFFER", module._buffers)):
         for key, t in table.items():
@@ -73,13 +77,14 @@ def _block(block: ModuleBlock, compiled, used: set[int], owned: dict, stacks: bo
     for child in block.children.values():
         inner += _block(child, compiled, used, owned, stacks, where)
     inner += block.outputs
-    operators = _with_variables(block, owned.get(id(block), []), stacks, where) if compiled is not None else []
+    operators = (_with_variables(block, owned.get(id(block), []), stacks, where) if compiled is not None
+                 else [])
     inner.append(_parenthesised(f"({block.handle_repr})", operators))
     return [_parenthesised(f"(MODULE:{block.path}:{module._shallow_repr()})", inner)]
 
 
 def _with_variables(block: ModuleBlock, operators: list, stacks: bool, where: Where) -> list[str]:
-    """The block's operators in order, its variables where they are first used."""
+    """List the block's operators in order, with each variable where it is first used."""
     table, lines, seen = {o.node: o for o in operators}, [], set()
     for item in block.nodes:
         if isinstance(item, GraphValue):
@@ -93,14 +98,17 @@ def _with_variables(block: ModuleBlock, operators: list, stacks: bool, where: Wh
 def _operator(o, stacks: bool, where: Where) -> str:
     node: Node = o.node
     inputs = ", ".join(f"{_lbn(v)}:({where.meta(v)})" for v in o.inputs)
-    outputs = ", ".join(f"{node.name}/{output_name(node, i)}:({where.meta(v)})" for i, v in enumerate(node.outputs))
+    outputs = ", ".join(f"{node.name}/{output_name(node, i)}:({where.meta(v)})"
+                        for i, v in enumerate(node.outputs))
     line = f", location=(Python Stack[-1]: {node.line})" if stacks and node.line else ""
-    return f"(OPERATOR: {node.name}({inputs}) -> ({outputs}), {where.placement(*node.outputs, *o.inputs)}{line})"
+    return (f"(OPERATOR: {node.name}({inputs}) -> ({outputs}), "
+            f"{where.placement(*node.outputs, *o.inputs)}{line})")
 
 
 def _lbn(value: GraphValue) -> str:
-    """`model-matmul-0/out_0`: the logical name of a value."""
-    return f"{value.node.name}/{output_name(value.node, value.index)}" if value.node is not None else f"{value.name}/out"
+    """Return the logical name of a value, such as `model-matmul-0/out_0`."""
+    return (f"{value.node.name}/{output_name(value.node, value.index)}" if value.node is not None
+            else f"{value.name}/out")
 
 
 def _parenthesised(head: str, inner: Iterable[str]) -> str:
@@ -112,24 +120,27 @@ def _indented(lines: Iterable[str]) -> str:
     return "\n".join("  " + line for text in lines for line in text.split("\n"))
 
 
-# ---- what the compiler did
+# ---- compiler report and timing
 def report(compiled, times: Sequence[str]) -> str:
-    """times: more lines, on where the time of the first call went."""
+    """Describe passes and memory of a compiled graph. times: lines about the duration of the first call."""
     if compiled.spread is not None:
         return "\n".join([*aligned([*compiled.spread.report, *times]), text(compiled.spread)])
     plan = compiled.program.plan
     saved = 100 * (1 - plan.arena / plan.sum_bytes) if plan.sum_bytes else 0.0
     where = [f"device {device_of(compiled.program.place)}"] if compiled.program.place else []
     memory = (f"memory {plan.arena / 1e6:.2f} MB for {len(plan.buffers)} buffers; without sharing "
-              f"{plan.sum_bytes / 1e6:.2f} MB ({saved:.0f} % saved), at least {plan.bound_bytes / 1e6:.2f} MB")
+               f"{plan.sum_bytes / 1e6:.2f} MB ({saved:.0f} % saved), at least {plan.bound_bytes / 1e6:.2f} "
+               f"MB")
     return "\n".join(aligned([*plan.report, *where, memory, *times]))
 
 
 def measurable(compiled, args: tuple, kwargs: dict, what: str) -> tuple:
-    """(executor, its arguments) of a call, for show/profile.py and show/timeline.py, of which `what` is one."""
+    """Return (executor, its arguments) for show/profile.py or show/timeline.py. what: which, for errors."""
     if compiled.spread is not None:
-        raise UnsupportedError(f"{what}: not for graphs of global tensors", expected="a graph on one device", got="one on "
-                               f"{len(compiled.spread.inferred.everywhere.devices)}", fix="graph.explain() has the bytes")
+        raise UnsupportedError(f"{what}: not for graphs of global tensors", expected="a graph on one device",
+                               got="one on "
+                               f"{len(compiled.spread.inferred.everywhere.devices)}",
+                               fix="graph.explain() has the bytes")
     program = compiled.program
     if program.stale():
         program.lay_out()
@@ -137,9 +148,12 @@ def measurable(compiled, args: tuple, kwargs: dict, what: str) -> tuple:
 
 
 def profile(compiled, args: tuple, kwargs: dict, repeats: int = 5) -> str:
-    """Calls by time. Every call runs alone, so that the sum is more than a step takes; no variable changes."""
-    found = measured(*measurable(compiled, args, kwargs, "profile"), repeats)
+    """Return a table of the slowest calls.
+
+    Each call is timed alone, so their sum is more than the time of a step. Variables do not change.
+    """
+    timings = measured(*measurable(compiled, args, kwargs, "profile"), repeats)
     lines = [f"{'call':32s} {'op':24s} {'us':>10s} {'share':>7s}"]
-    lines += [f"{t.name[:32]:32s} {t.op[:24]:24s} {t.seconds * 1e6:10.1f} {t.seconds / found.seconds:7.1%}"
-              for t in sorted(found, key=lambda t: -t.seconds)[:30]]
-    return "\n".join([*lines, f"{len(found)} calls, {found.seconds * 1e3:.3f} ms"])
+    lines += [f"{t.name[:32]:32s} {t.op[:24]:24s} {t.seconds * 1e6:10.1f} {t.seconds / timings.seconds:7.1%}"
+              for t in sorted(timings, key=lambda t: -t.seconds)[:30]]
+    return "\n".join([*lines, f"{len(timings)} calls, {timings.seconds * 1e3:.3f} ms"])

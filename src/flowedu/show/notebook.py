@@ -16,24 +16,25 @@ from flowedu.core.eager.tensor import Tensor, attach
 from flowedu.core.graph.plan import Plan
 from flowedu.errors import ArgumentError
 
-MOST = 12                     # rows or columns of a tensor that is shown as a table
+MOST = 12                     # most rows or columns of a tensor shown as a table
 CELL = "text-align: right; padding: 1px 6px"
 PAGE = '<!DOCTYPE html>\n<html><head><meta charset="utf-8"/></head>\n<body>\n{}\n</body></html>\n'
 
 
-def html_table(rows: Sequence[Sequence[str]], head: Sequence[str] = (), under: str = "", left: int = 0) -> str:
-    """A table in HTML. head: titles of the columns. under: lines below it. left: of how many columns to the left a row has
-    titles."""
+def html_table(rows: Sequence[Sequence[str]], head: Sequence[str] = (), under: str = "",
+               left: int = 0) -> str:
+    """Return an HTML table. head: column titles. under: text below it. left: header cells per row."""
     from flowedu.show.svg import element
 
     put = lambda cells, tag, more="": "".join(element(tag, c, style=CELL + more) for c in cells)
     lines = [f"<thead><tr>{put(head, 'th')}</tr></thead>"] if head else []
-    lines += [f"<tr>{put(row[:left], 'th')}{put(row[left:], 'td', '; white-space: pre')}</tr>" for row in rows]
+    lines += [f"<tr>{put(row[:left], 'th')}{put(row[left:], 'td', '; white-space: pre')}</tr>"
+              for row in rows]
     return "\n".join(["<table>", *lines, "</table>", *([element("pre", under)] if under else [])])
 
 
 def tensor_html(t: Tensor) -> str | None:
-    """A vector or a matrix of at most MOST rows and columns as a table; None for others, whose text says more."""
+    """Return a vector or matrix of at most MOST rows and columns as a table, or None for other tensors."""
     small = 1 <= t.ndim <= 2 and t.numel() and max(t.shape) <= MOST
     if not small or getattr(t, "is_lazy", False) or t.global_layout is not None:
         return None
@@ -49,11 +50,11 @@ def tensor_html(t: Tensor) -> str | None:
 
 
 def plan_html(plan: Plan, arguments: Mapping[str, str] = {}) -> str:
-    """The table of show/plan.py. arguments: {name of an input: the user's name for it}."""
+    """Return the table of show/plan.py as HTML. arguments: {name of an input: the user's name for it}."""
     from flowedu.show.plan import HEAD, LEGEND, memory_line, passes, rows, shorten
 
-    cells = [[str(r.number) if r.number >= 0 else "", r.op, r.result, r.shape, shorten(r.reads), r.home, f"{r.nbytes:,}",
-              f"{r.live:,}" if r.number >= 0 else ""] for r in rows(plan, arguments)]
+    cells = [[str(r.number) if r.number >= 0 else "", r.op, r.result, r.shape, shorten(r.reads), r.home,
+              f"{r.nbytes:,}", f"{r.live:,}" if r.number >= 0 else ""] for r in rows(plan, arguments)]
     return html_table(cells, HEAD, "\n".join([*passes(plan), "", LEGEND, memory_line(plan)]), 1)
 
 
@@ -62,25 +63,26 @@ attach(Plan, {"_repr_html_": plan_html})
 
 
 def show(thing: Any, path: str | os.PathLike | None = None) -> Path | None:
-    """Show a graph, a plan, a job, a route, a timeline or a tensor: in a notebook as a picture or a table, elsewhere as
-    text.
+    """Show an object as a diagram or a table in a notebook, and as text elsewhere.
 
     Args:
-        thing: what to show; an nn.Graph after its first call.
-        path: a file to write instead, .svg (a picture) or .html (a page with the picture or the table); its folder is made.
+        thing: a graph (an nn.Graph after its first call), plan, job, route, timeline, or tensor.
+        path: file to write instead: .svg (diagram) or .html (page with the diagram or table). Its folder is
+            created.
 
     Returns: the path of the file, if one was written.
 
-    Errors: ArgumentError for what has no picture of that kind.
+    Raises:
+        ArgumentError: `thing` has no diagram or table for this kind of file.
     """
-    words = _text(thing)                                           # a job that was never called gets its plan so
+    text = _text(thing)                                           # compiles a job that was never called
     if path is not None:
-        return _written(thing, Path(path))
+        return _write(thing, Path(path))
     if _in_notebook():
         from IPython.display import display
         display(thing)
     else:
-        print(words)
+        print(text)
     return None
 
 
@@ -88,33 +90,37 @@ def _text(thing: Any) -> str:
     if isinstance(thing, Plan):
         from flowedu.show.plan import describe
         return describe(thing)
-    for name in ("show", "describe"):                              # of a job, of a route
+    for name in ("show", "describe"):                              # of jobs and of routes
         if callable(method := getattr(type(thing), name, None)):
             return method(thing)
     return str(thing)
 
 
-def _asked(thing: Any, name: str) -> str | None:
-    """What a notebook would get."""
+def _representation(thing: Any, name: str) -> str | None:
+    """Return the representation that a notebook would show, or None if there is no method `name`."""
     return method(thing) if (method := getattr(type(thing), name, None)) else None
 
 
-def _written(thing: Any, path: Path) -> Path:
+def _write(thing: Any, path: Path) -> Path:
     from flowedu.errors.files import write_text
 
     if path.suffix not in (".svg", ".html"):
         raise ArgumentError("show: path", expected="a file that ends in .svg or .html", got=str(path))
-    found = _asked(thing, "_repr_svg_") or (_asked(thing, "_repr_html_") if path.suffix == ".html" else None)
-    if not found:
-        table = " (it is a table: .html)" if _asked(thing, "_repr_html_") else ""
+    content = _representation(thing, "_repr_svg_")
+    if not content and path.suffix == ".html":
+        content = _representation(thing, "_repr_html_")
+    if not content:
+        table = " (it is a table: .html)" if _representation(thing, "_repr_html_") else ""
         kind = type(thing).__name__
         raise ArgumentError(f"show: there is no such image of this {kind}", got=f"{path}{table}",
-                            expected="an nn.Graph that was called, a route, a timeline; for .html also a plan, a job or a "
-                            f"tensor of at most {MOST} rows and columns", fix="flow.show(thing) prints it as text")
-    return write_text(path, found if path.suffix == ".svg" else PAGE.format(found))
+                            expected="an nn.Graph that was called, a route, a timeline; for .html also a "
+                            "plan, a job or a "
+                            f"tensor of at most {MOST} rows and columns",
+                            fix="flow.show(thing) prints it as text")
+    return write_text(path, content if path.suffix == ".svg" else PAGE.format(content))
 
 
 def _in_notebook() -> bool:
-    """Whether a kernel of Jupyter runs this. (IPython in a terminal shows no pictures.)"""
+    """Return True if a Jupyter kernel runs this code. IPython in a terminal cannot show diagrams."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     return getattr(shell, "kernel", None) is not None

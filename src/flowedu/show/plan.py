@@ -1,4 +1,4 @@
-"""A plan as text: its calls in order, their inputs, outputs, and offsets, and the memory saved by sharing.
+"""Text of a plan: its calls in order, their inputs, outputs, and offsets, and the memory saved by sharing.
 
 `rows(plan)` returns the plan as data; `describe(plan)` prints it. show/picture.py draws it.
 """
@@ -15,7 +15,7 @@ from flowedu.fast.ops.fused import fused
 from flowedu.fast.ops.matmul_update import matmul_update
 
 HEAD = ("step", "op", "result", "shape", "reads", "memory", "bytes", "live")
-CAPS = {"op": 20, "result": 22, "reads": 32}          # widest columns; what is longer is cut
+CAPS = {"op": 20, "result": 22, "reads": 32}          # maximum column widths; longer text is cut
 LEGEND = """%n: the result of step n, which has no name of its own.  @n: offset in the arena; with * the result took
 the memory of an input that nobody reads later.  live: how much of the arena holds what is needed now or later."""
 
@@ -39,45 +39,49 @@ class Row:
 
 
 def rows(plan: Plan, arguments: Mapping[str, str] = {}) -> list[Row]:
-    """The calls of a plan. A value goes by its own name, also where it took over the memory of another one.
+    """Return the calls of a plan. A value keeps its own name if it reuses the memory of another value.
 
     Args:
         arguments: {name of an input: the user's name for it}.
     """
-    name, live, found = Names(plan, arguments), live_bytes(plan), []
+    name, live, table = Names(plan, arguments), live_bytes(plan), []
     for i, (step, part) in enumerate(zip(plan.steps, parts(plan))):
         ins, outs = split(step)
-        node, first = step.node, len(found)
-        if node is None:                                        # a copy that the plan put in: "pack x"
+        node, first = step.node, len(table)
+        if node is None:                                        # a copy inserted by the planner: "pack x"
             result = name.packed(outs[0].buffer)
-            found.append(Row(i, part, "pack", result, outs[0].spec.nbytes, shape(outs[0]), [result.removesuffix(" packed")],
-                             home(outs[0])))
+            table.append(Row(i, part, "pack", result, outs[0].spec.nbytes, shape(outs[0]),
+                             [result.removesuffix(" packed")], home(outs[0])))
         elif node.mutates:
             written = [node.inputs[k] for k in node.mutates]
-            found.append(Row(i, part, node.op.name, f"({len(written)} variables)" if written[1:] else name(written[0]),
-                             sum(x.spec.nbytes for x in written), home="(their own)",
+            table.append(Row(i, part, node.op.name, f"({len(written)} variables)" if written[1:]
+                             else name(written[0]), sum(x.spec.nbytes for x in written), home="(their own)",
                              reads=[name(x) for k, x in enumerate(node.inputs) if k not in node.mutates]))
         else:
-            op = step.name if node.op is fused else node.op.name     # a fused call is named after its members
+            # a fused call has the names of its members
+            op = step.name if node.op is fused else node.op.name
             reads = [name.packed(p.buffer) or name(x) for x, p in zip(node.inputs, ins)]
             for k, (y, p) in enumerate(zip(node.outputs, outs)):
                 star = "*" if step.inplace and k == 0 else ""
-                found.append(Row(i if k == 0 else -1, part, "" if k else op, name(y), p.spec.nbytes, shape(p),
+                table.append(Row(i if k == 0 else -1, part, "" if k else op, name(y), p.spec.nbytes, shape(p),
                                  [] if k else reads, home(p) + star))
         if step.scratch is not None:
-            found.append(Row(-1, part, "", "(scratch)", step.scratch.nbytes, home=f"@{step.scratch.offset:,}"))
-        for row in found[first:]:
+            table.append(Row(-1, part, "", "(scratch)", step.scratch.nbytes,
+                             home=f"@{step.scratch.offset:,}"))
+        for row in table[first:]:
             row.live = live[i]
-    return found
+    return table
 
 
 def describe(plan: Plan, arguments: Mapping[str, str] = {}) -> str:
-    """The plan as a table, what the passes did above it, the memory below. `arguments`: see rows."""
+    """Format a plan as a table, with the passes above it and the memory below it. arguments: see rows."""
     table, peak = rows(plan, arguments), max(live_bytes(plan), default=0)
     unit, scale = ("MB", 1e6) if peak >= 1e6 else ("kB", 1e3)
     titles = {**dict(zip(HEAD, HEAD)), "live": f"{unit} live"}
-    cells = [dict(zip(HEAD, (str(r.number), r.op, r.result, r.shape, shorten(r.reads), r.home, f"{r.nbytes:,}",
-                             f"{r.live / scale:.2f}" + (" peak" if r.live == peak else "     ")))) for r in table]
+    cells = [dict(zip(HEAD, (str(r.number), r.op, r.result, r.shape, shorten(r.reads), r.home,
+                             f"{r.nbytes:,}",
+                             f"{r.live / scale:.2f}" + (" peak" if r.live == peak else "     "))))
+             for r in table]
     for r, c in zip(table, cells):
         if r.number < 0:
             c["step"] = c["live"] = ""
@@ -95,44 +99,49 @@ def describe(plan: Plan, arguments: Mapping[str, str] = {}) -> str:
             part = r.part
             lines.append(f"---- {part}")
         lines.append(line(c))
-    outside = {kind: sum(b.nbytes for b in plan.buffers if b.kind == kind) for kind in ("variable", "input", "const")}
+    outside = {kind: sum(b.nbytes for b in plan.buffers if b.kind == kind)
+               for kind in ("variable", "input", "const")}
     return "\n".join([*lines, "", LEGEND, memory_line(plan), "outside the arena: " + ", ".join(
         f"{kind}s {n:,} bytes" for kind, n in outside.items() if n)])
 
 
 def memory_line(plan: Plan) -> str:
-    """Peak against the sum and the lower bound."""
+    """Compare the size of the arena with the sum of all buffers and with the lower bound."""
     share = plan.arena / plan.sum_bytes if plan.sum_bytes else 1.0
-    return (f"arena {plan.arena:,} bytes, {share:.0%} of the {plan.sum_bytes:,} it would take without sharing; "
-            f"at most {plan.bound_bytes:,} live at once")
+    return (f"arena {plan.arena:,} bytes, {share:.0%} of the {plan.sum_bytes:,} it would take without "
+            f"sharing; at most {plan.bound_bytes:,} live at once")
 
 
 def passes(plan: Plan) -> list[str]:
-    """What the passes did, and the decisions that making the plan itself took: one line each."""
+    """Return one line for each pass, and one for each kind of decision made while planning."""
     kinds = [b.kind for b in plan.buffers]
-    own = [("fold", kinds.count("const"), "constants computed once, while planning"),
-           ("inplace", sum(s.inplace for s in plan.steps), "results took the memory of an input that dies there"),
-           ("pack", sum(s.node is None for s in plan.steps), "strided inputs copied, for kernels that cannot read them")]
-    return [f"  {line}" for line in aligned([*plan.report, *(f"{name} {n:4d} {what}" for name, n, what in own if n)])]
+    planning = [("fold", kinds.count("const"), "constants computed once, while planning"),
+           ("inplace", sum(s.inplace for s in plan.steps),
+            "results took the memory of an input that dies there"),
+           ("pack", sum(s.node is None for s in plan.steps),
+            "strided inputs copied, for kernels that cannot read them")]
+    return [f"  {line}" for line in aligned([*plan.report, *(f"{name} {n:4d} {what}"
+                                                             for name, n, what in planning if n)])]
 
 
 def aligned(report: Sequence[str]) -> list[str]:
-    """What each pass did, with the names in a column of their own; those that changed nothing in one line at the end."""
+    """Align the names of the passes in a column. Passes that changed nothing share one line at the end."""
     split = [line.rstrip().partition(" ") for line in report]
-    idle = [name for name, _, said in split if re.fullmatch(r" *(\d+) -> +\1 nodes", said)]
+    idle = [name for name, _, outcome in split if re.fullmatch(r" *(\d+) -> +\1 nodes", outcome)]
     width = max((len(name) for name, _, _ in split if name not in idle), default=0)
-    return [*(f"{name:{width}s} {said}" for name, _, said in split if name not in idle),
+    return [*(f"{name:{width}s} {outcome}" for name, _, outcome in split if name not in idle),
             *([f"nothing to do for {', '.join(idle)}"] if idle else [])]
 
 
-# ---- what a plan knows, in the words of a reader
+# ---- names, parts, and memory of a plan
 class Names:
-    """What to call a value: its name, the user's name of an argument, grad(w), or %n for the result of step n."""
+    """Display names of values: their own name, the user's name of an argument, grad(w), or %n for step n."""
 
     def __init__(self, plan: Plan, arguments: Mapping[str, str]):
         self.values = {x.name: x for node in plan.graph.nodes for x in node.inputs}
         self.names = {**arguments, "System-Train-LearningRate": "lr"}
-        self.names.update((v, "step") for v in plan.graph.variables if v.startswith("System-Train-TrainStep-"))
+        self.names.update((v, "step") for v in plan.graph.variables
+                          if v.startswith("System-Train-TrainStep-"))
         for number, step in enumerate(plan.steps):
             if step.node is None:
                 continue
@@ -148,50 +157,57 @@ class Names:
 
     def __call__(self, value: GraphValue) -> str:
         known = self.names.get(value.name)
-        if known is None and base(value) is not value:      # a view costs nothing and has no row: name what it shows
+        if known is None and base(value) is not value:      # a view has no row of its own: name its base
             return f"{self(base(value))} (view)"
         return known or value.name
 
     def packed(self, buffer: Buffer) -> str:
-        """The name of a copy that the plan put in; empty for other buffers."""
-        source = self.values.get(buffer.name.removesuffix(" packed")) if buffer.name.endswith(" packed") else None
+        """Return the name of a copy inserted by the planner, or "" for other buffers."""
+        source = (self.values.get(buffer.name.removesuffix(" packed")) if buffer.name.endswith(" packed")
+                  else None)
         return f"{self(source)} packed" if source else ""
 
 
 def split(step: Step) -> tuple[list[Region], list[Region]]:
-    """The places a step reads, and those it writes."""
+    """Return (regions that a step reads, regions that it writes)."""
     n = len(step.places) - len(step.entry.specs)
     return step.places[:n], step.places[n:]
 
 
 def is_update(step: Step) -> bool:
-    """Whether a step is an optimizer's."""
+    """Return True for a step of an optimizer."""
     return step.node is not None and (step.node.op.group is not None or step.node.op is matmul_update)
 
 
 def parts(plan: Plan) -> list[str]:
-    """Of each step, whether it is forward, backward or update.
+    """Return "forward", "backward", or "update" for each step.
 
-    Backward and optimizer are appended after the body has run: they share a line, and it is no line of the body. All
-    writing of variables comes last in a plan, the moving means of a batch normalisation too.
+    The backward pass and the optimizer are appended after the body has run. They share a line of user code
+    that no op of the body has. Steps that write variables come last, such as those for batch norm's running
+    statistics.
     """
     lines = {s.node.line for s in plan.steps if is_update(s)}
-    found = ["forward" if s.node is None else "update" if s.node.mutates else
-             "backward" if s.node.line in lines else "forward" for s in plan.steps]
-    for i in reversed(range(len(found) - 1)):
-        if plan.steps[i].node is None:                          # a copy belongs to the call it is made for
-            found[i] = found[i + 1]
-    return found
+
+    def part_of(step):
+        if step.node is not None and step.node.mutates:
+            return "update"
+        return "backward" if step.node is not None and step.node.line in lines else "forward"
+
+    result = [part_of(s) for s in plan.steps]
+    for i in reversed(range(len(result) - 1)):
+        if plan.steps[i].node is None:                          # a copy belongs to the call that reads it
+            result[i] = result[i + 1]
+    return result
 
 
 def live_bytes(plan: Plan) -> list[int]:
-    """Bytes of the arena in use at each step. No placement can need less than their maximum."""
+    """Return the bytes of the arena in use at each step. No memory plan can need less than their maximum."""
     return [sum(rounded(b.nbytes) for b in plan.buffers if b.in_arena and b.first <= i <= b.last)
             for i in range(len(plan.steps))]
 
 
 def saved_for_backward(plan: Plan) -> set[Buffer]:
-    """Buffers that the forward part writes and the backward part reads: why training needs more memory."""
+    """Return the buffers written in the forward part and read in the backward part."""
     where = parts(plan)
     if "backward" not in where:
         return set()
@@ -212,6 +228,7 @@ def cut(text: str, width: int) -> str:
 
 
 def shorten(reads: Sequence[str]) -> str:
-    """One text for what is read; many gradients become a count."""
+    """Join the names of inputs. Three or more gradients become a count."""
     grads = [r for r in reads if r.startswith("grad(")]
-    return ", ".join(reads if len(grads) < 3 else [*[r for r in reads if r not in grads], f"{len(grads)} gradients"])
+    return ", ".join(reads if len(grads) < 3 else [*[r for r in reads if r not in grads], f"{len(grads)} "
+                                                   f"gradients"])

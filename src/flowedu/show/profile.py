@@ -1,7 +1,7 @@
-"""Where the time of a plan goes: `job.profile(x, y)` prints its calls, the slowest first.
+"""Time of each call of a plan: `job.profile(x, y)` prints the calls, slowest first.
 
-Every call is timed by itself, the least of several runs. The sum is a little more than a run takes, which needs no Python
-between calls.
+Each call is timed separately; its time is the minimum of several runs. The sum is a little more than the time
+of a run, because a run executes no Python between calls.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from flowedu.show.plan import CAPS, cut, parts, shape, split
 
 @dataclass
 class Timing:
-    """One call. part: "forward", "backward" or "update". nbytes: what it reads and writes."""
+    """One call. part: "forward", "backward", or "update". nbytes: bytes that it reads and writes."""
 
     name: str
     op: str
@@ -28,19 +28,19 @@ class Timing:
 
 
 def place_of_plan(executor) -> int:
-    """The device that a plan runs on (Block.device): 0 is the CPU."""
+    """Return the device that a plan runs on (Block.device; 0 is the CPU)."""
     return getattr(executor, "place", 0)
 
 
 def describe_lanes(threads: int, place: int) -> str:
-    """`2 threads`, or `cuda:0`."""
+    """Format the threads or the device of a run: `2 threads` or `cuda:0`."""
     return device_name(place) if place else f"{threads} thread{'s' * (threads > 1)}"
 
 
 class Profile(list):
-    """The Timings of a plan's calls, in the order they run; printed, a table with the slowest first.
+    """Timings of a plan's calls, in execution order. Prints as a table, slowest first.
 
-    Attributes: seconds, their sum; threads of the CPU; place, the device (Block.device).
+    Attributes: seconds, the sum of all calls; threads, of the CPU; place, the device (Block.device).
     """
 
     def __init__(self, timings: Sequence[Timing], threads: int, place: int = 0):
@@ -49,35 +49,40 @@ class Profile(list):
         self.threads, self.seconds = threads, sum(t.seconds for t in timings)
 
     def by_op(self) -> dict[str, float]:
-        """{op: seconds}, the slowest first."""
-        found: dict[str, float] = {}
+        """Return {op: seconds}, slowest first."""
+        totals: dict[str, float] = {}
         for t in self:
-            found[t.op] = found.get(t.op, 0.0) + t.seconds
-        return dict(sorted(found.items(), key=lambda item: -item[1]))
+            totals[t.op] = totals.get(t.op, 0.0) + t.seconds
+        return dict(sorted(totals.items(), key=lambda item: -item[1]))
 
     def __repr__(self) -> str:
         total = max(self.seconds, 1e-12)
-        lines = [f"{len(self)} calls, {1e3 * self.seconds:.3f} ms on {describe_lanes(self.threads, self.place)}", "",
+        lines = [f"{len(self)} calls, {1e3 * self.seconds:.3f} ms on "
+                 f"{describe_lanes(self.threads, self.place)}", "",
                  f"{'op':{CAPS['op']}s} {'calls':>6s} {'ms':>9s} {'share':>6s}"]
         for op, seconds in self.by_op().items():
             calls = sum(t.op == op for t in self)
-            lines.append(f"{cut(op, CAPS['op']):{CAPS['op']}s} {calls:6d} {1e3 * seconds:9.3f} {seconds / total:6.1%}")
-        lines += ["", f"{'call':{CAPS['reads']}s} {'op':{CAPS['op']}s} {'part':9s} {'shape':>18s} {'us':>9s} {'GB/s':>6s}"]
+            lines.append(f"{cut(op, CAPS['op']):{CAPS['op']}s} {calls:6d} {1e3 * seconds:9.3f} "
+                         f"{seconds / total:6.1%}")
+        lines += ["", f"{'call':{CAPS['reads']}s} {'op':{CAPS['op']}s} {'part':9s} {'shape':>18s} {'us':>9s} "
+                  f"{'GB/s':>6s}"]
         for t in sorted(self, key=lambda t: -t.seconds)[:20]:
-            lines.append(f"{cut(t.name, CAPS['reads']):{CAPS['reads']}s} {cut(t.op, CAPS['op']):{CAPS['op']}s} {t.part:9s} "
-                         f"{t.shape:>18s} {1e6 * t.seconds:9.1f} {t.nbytes / max(t.seconds, 1e-9) / 1e9:6.1f}")
+            lines.append(f"{cut(t.name, CAPS['reads']):{CAPS['reads']}s} "
+                         f"{cut(t.op, CAPS['op']):{CAPS['op']}s} {t.part:9s} {t.shape:>18s} "
+                         f"{1e6 * t.seconds:9.1f} {t.nbytes / max(t.seconds, 1e-9) / 1e9:6.1f}")
         return "\n".join([*lines, *(["..."] if len(self) > 20 else [])])
 
 
 def profile(executor: Executor, arguments: tuple, repeats: int = 10) -> Profile:
-    """Time every call of a plan on these arguments (arrays that `executor.accepts`). Variables end as they were."""
+    """Time each call of a plan on arrays that `executor.accepts`. Variables keep their values."""
     plan = executor.plan
-    kept = [(b.array, copy_of(b.array.detach())) for b in plan.buffers if b.kind == "variable" and b.array is not None]
+    originals = [(b.array, copy_of(b.array.detach())) for b in plan.buffers if b.kind == "variable"
+                 and b.array is not None]
     try:
         seconds = executor.times(arguments, repeats)
     finally:
-        for live, before in kept:
-            copy_into(tensor_alias(live), before)
+        for array, original in originals:
+            copy_into(tensor_alias(array), original)
     timings = []
     for step, part, s in zip(plan.steps, parts(plan), seconds):
         ins, outs = split(step)

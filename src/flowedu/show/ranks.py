@@ -9,8 +9,10 @@ from flowedu.core.layers.parameter import Parameter
 
 @dataclass
 class Memory:
-    """Bytes one rank needs. arena: the peak of what a step computes; parameters; states, what optimizers remember; other
-    variables and constants."""
+    """Bytes of memory that one rank needs.
+
+    Attributes: arena, the peak of a step; parameters; states, of optimizers; other, variables and constants.
+    """
 
     arena: int
     parameters: int
@@ -23,7 +25,7 @@ class Memory:
 
 
 def memory(view) -> dict[int, Memory]:
-    """What each owned rank of a GlobalView (distributed/graph/view.py) needs."""
+    """Return the memory of each owned rank of a GlobalView (distributed/graph/view.py)."""
     variables = view.tracer.variables
     parameters = {n for n, t in variables.items() if isinstance(t, Parameter)}
     return of_programs(view.programs, parameters, {n for n, t in variables.items()
@@ -31,19 +33,20 @@ def memory(view) -> dict[int, Memory]:
 
 
 def of_programs(ranks, parameters: Container[str] = (), states: Container[str] = ()) -> dict[int, Memory]:
-    """What every rank needs. parameters, states: names of variables."""
-    found = {}
+    """Return the memory of each rank. parameters, states: names of variables."""
+    result = {}
     for rank, program in ranks.programs.items():
         size = {"parameters": 0, "states": 0, "other": 0}
         for b in program.plan.buffers:
             if b.kind in ("variable", "const"):
-                size["parameters" if b.name in parameters else "states" if b.name in states else "other"] += b.nbytes
-        found[rank] = Memory(program.plan.arena, **size)
-    return found
+                kind = "states" if b.name in states else "other"
+                size["parameters" if b.name in parameters else kind] += b.nbytes
+        result[rank] = Memory(program.plan.arena, **size)
+    return result
 
 
 def text(view) -> str:
-    """Bytes and memory, rank by rank."""
+    """Format the bytes moved per step, and the memory of each rank."""
     lines = [f"moved in one step: {view.bytes:,} bytes"]
     for r, m in memory(view).items():
         lines.append(f"rank {r}: {m.total:,} bytes: arena {m.arena:,}, parameters {m.parameters:,}, states "

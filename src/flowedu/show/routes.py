@@ -1,10 +1,9 @@
-"""A route in words, with the costs of the alternatives."""
+"""Text of a route, with the costs of the alternatives."""
 from __future__ import annotations
 
 from itertools import groupby
 
 from flowedu.core.sbp.boxing.algebra import ANY, Hop, Route, via
-from flowedu.core.sbp.boxing.geometry import merge_axes
 from flowedu.core.sbp.boxing.primitives import DIRECT, PRIMITIVES, stops
 from flowedu.core.sbp.boxing.primitives import route as route_of
 from flowedu.core.sbp.sbp import Layout, pretty
@@ -13,7 +12,7 @@ from flowedu.core.values.spec import Spec
 
 
 def describe(route: Route) -> str:
-    """Path, bytes, and who sends what to whom."""
+    """Format a route: its path, bytes, and messages."""
     lines = [f"{route.src} -> {route.dst}: {route.name}, {route.bytes} bytes"]
     for h in route.hops:
         lines.append(f"  {h}")
@@ -23,7 +22,7 @@ def describe(route: Route) -> str:
 
 
 def hop(h: Hop) -> str:
-    """From where to where, how, and bytes."""
+    """Format a hop: source, destination, primitive, and bytes."""
     if h.src.devices == h.dst.devices and h.src.hierarchy == h.dst.hierarchy:
         text = f"{pretty(h.src.sbp)} -> {h.dst}"
     elif len(h.src.hierarchy) == len(h.dst.hierarchy) == 1:
@@ -35,13 +34,13 @@ def hop(h: Hop) -> str:
 
 
 def explain_route(src: Layout, dst: Layout, spec: Spec, most: int = 6) -> str:
-    """The route, and what the other ways would have cost.
+    """Format the route from `src` to `dst`, and the bytes that other routes would move.
 
     Args:
-        most: how many other ways to list, the cheapest first.
+        most: maximum number of other routes to list, cheapest first.
     """
     best = route_of(src, dst, spec)
-    a, b = merge_axes(src.plain, spec.shape), merge_axes(dst.plain, spec.shape)
+    a, b = src.plain, dst.plain
     others: dict[str, int] = {}
     if not best.hops:
         return best.describe()

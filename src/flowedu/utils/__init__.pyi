@@ -1,2 +1,4 @@
 """Written by `make stubs`: do not edit."""
-from flowedu.utils import checkpoint as checkpoint, data as data, global_view as global_view, tensorboard as tensorboard
+from flowedu.utils import (
+    checkpoint as checkpoint, data as data, download as download, global_view as global_view, pictures as pictures,
+    tensorboard as tensorboard)

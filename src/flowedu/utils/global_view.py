@@ -1,5 +1,4 @@
-"""flow.utils.global_view: to_global and to_local for whole states: nested dicts, lists and tuples of tensors; global_mode,
-in which new tensors are global."""
+"""flow.utils.global_view: to_global and to_local for nested states, and global_mode."""
 from __future__ import annotations
 
 import warnings
@@ -16,16 +15,18 @@ from flowedu.tensor.globals import holds_global, tree_of
 
 
 def to_global(input, placement=None, sbp=None, warn_on_non_tensor_leaf: bool = True):
-    """Every tensor in `input` as a global one; the containers are new ones of the same kind.
+    """Convert every tensor in a nested structure to a global tensor.
+
+    All ranks must call this function. Ranks outside the placement may pass any value, such as None; they get
+    the structure from the placement's first rank. A state that only one rank has loaded thus becomes global
+    on all ranks.
 
     Args:
-        input: a tensor, a module (its tensors are exchanged), or a nested dict, list or tuple with tensors in it.
-        placement: flow.placement, for all of them.
-        sbp: for all of them; or a function of (input, tensor) that says which, to shard a checkpoint, say.
-        warn_on_non_tensor_leaf: warn where there are other leaves, which are left as they are.
-
-    Where the placement leaves ranks out, those may pass anything (None, say): they get what its first rank has, so that a
-    state which one rank has loaded becomes a global one everywhere. All ranks call.
+        input: a tensor, a module (its tensors are replaced), or a nested dict, list, or tuple with tensors.
+        placement: flow.placement of all tensors.
+        sbp: sbp of all tensors, or a function from (input, tensor) to an sbp, for example to shard a
+            checkpoint.
+        warn_on_non_tensor_leaf: warn about leaves that are not tensors. They are returned unchanged.
     """
     if callable(getattr(input, "_apply", None)):
         return input.to_global(placement, (lambda t: sbp(input, t)) if _is_function(sbp) else sbp)
@@ -35,45 +36,57 @@ def to_global(input, placement=None, sbp=None, warn_on_non_tensor_leaf: bool = T
         input = tree_of(input, placement.devices[0], engine.rank in placement.devices)
     choose = (lambda t: sbp(input, t)) if _is_function(sbp) else lambda t: sbp
     others = set()
-    found = mapped(input, lambda t: t.to_global(placement, choose(t)), lambda x: others.add(type(x).__name__))
+    result = mapped(input, lambda t: t.to_global(placement, choose(t)),
+                    lambda x: others.add(type(x).__name__))
     if others and warn_on_non_tensor_leaf:
-        warnings.warn(f"global_view.to_global: leaves that are no tensors stay as they are: {', '.join(sorted(others))}",
-                      stacklevel=2)
-    return found
+        warnings.warn(f"global_view.to_global: leaves that are no tensors stay as they are: "
+                      f"{', '.join(sorted(others))}", stacklevel=2)
+    return result
 
 
 def to_local(input, *, copy: bool = False):
-    """Every global tensor in `input` as this rank's shard."""
+    """Convert every global tensor in a nested structure to this rank's shard.
+
+    Args:
+        input: a tensor, a module, or a nested dict, list, or tuple with tensors.
+        copy: return copies instead of views of the shards.
+    """
     if callable(getattr(input, "_apply", None)):
         return input.to_local()
     return mapped(input, lambda t: t.to_local(copy=copy) if t.is_global else t)
 
 
 class global_mode(during):
-    """Context manager: what makes tensors makes global ones, where placement and sbp are not said; `x.device` of a global
-    tensor is its placement's kind of device. A program for one device then runs on several.
+    """Context manager in which creation functions without placement and sbp create global tensors.
+
+    In this mode, `x.device` of a global tensor is the type of its placement's devices, so that a program for
+    one device runs on several.
 
         with global_mode(True, placement=P, sbp=flow.sbp.broadcast):
             noise = flow.randn(2, 3, device=model.weight.device)      # on P's ranks
 
     Args:
-        enabled: False: tensors are local ones again, inside a mode that is on.
-        placement, sbp: of what is made. A device= that is given says the kind of device, on the same ranks.
+        enabled: create global tensors; False creates local tensors inside an enabled mode.
+        placement: devices of new tensors; default: None. An argument device= selects another type of device
+            on the same ranks.
+        sbp: layout of new tensors; default: None.
     """
 
     def __init__(self, enabled: bool, placement=None, sbp=None):
         if enabled and (placement is None or sbp is None):
             raise CheckError("global_mode: a mode that is on needs placement and sbp", expected="both",
                              got=f"placement={placement!r}, sbp={sbp!r}",
-                             fix='global_mode(True, placement=flow.placement("cpu", [0, 1]), sbp=flow.sbp.broadcast)')
+                             fix='global_mode(True, placement=flow.placement("cpu", [0, 1]), '
+                             'sbp=flow.sbp.broadcast)')
         super().__init__(global_mode=Spread(placement, as_sbp(sbp, len(placement.hierarchy), "global_mode"))
                          if enabled else None)
 
 
 class current_global_mode:
-    """The global mode that is on here.
+    """Active global mode.
 
-    Attributes: is_enabled; placement; sbp, a tuple with one for each axis of the placement's hierarchy. None: none is on.
+    Attributes: is_enabled; placement; sbp, a tuple with one entry per axis of the placement's hierarchy.
+    placement and sbp are None outside a global mode.
     """
 
     def __init__(self):
@@ -83,7 +96,13 @@ class current_global_mode:
 
 
 def mapped(x, f: Callable[[Tensor], Tensor], other: Callable | None = None):
-    """`x` with f of every tensor in it. other: told of every leaf that is none."""
+    """Apply a function to every tensor of a nested structure and return the new structure.
+
+    Args:
+        x: tensor, or nested mappings, lists, tuples, and named tuples.
+        f: function of a tensor that returns its replacement.
+        other: function called with each leaf that is neither a tensor nor None; default: None, no call.
+    """
     if isinstance(x, Tensor):
         return f(x)
     if isinstance(x, Mapping):
@@ -102,6 +121,7 @@ def _is_function(sbp) -> bool:
     if sbp is not None and callable(sbp) and not hasattr(sbp, "text"):
         return True
     if isinstance(sbp, str):
-        raise CallError("global_view: sbp is a text", expected="flow.sbp.broadcast, a list of those, or a function",
+        raise CallError("global_view: sbp is a text",
+                        expected="flow.sbp.broadcast, a list of those, or a function",
                         got=repr(sbp), fix="flow.sbp.split(0)")
     return False

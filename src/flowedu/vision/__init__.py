@@ -9,5 +9,5 @@ from flowedu.diagnostics.lazy_imports import lazy_import
 
 __all__ = ["datasets", "io", "models", "ops", "transforms", "utils"]
 
-# The parts are imported when they are asked for: most programs have no pictures.
+# The parts are imported at their first use, because most programs need no images.
 __getattr__, __dir__ = lazy_import(__name__, {name: f"{__name__}.{name}" for name in __all__})

@@ -1,4 +1,4 @@
-"""flow.utils.data: data sets, samplers, and DataLoader, which makes batches of them in worker processes."""
+"""flow.utils.data: data sets, samplers, and DataLoader, which can create batches in worker processes."""
 from flowedu.utils.data.buckets import BucketSampler
 from flowedu.utils.data.collate import default_collate, default_convert
 from flowedu.utils.data.dataset import (
@@ -11,9 +11,9 @@ from flowedu.utils.data.sampler import (
     BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler)
 from flowedu.utils.data.worker import WorkerInfo, get_worker_info
 
-__all__ = ["BatchSampler", "BucketSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler",
-           "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler", "Subset", "SubsetRandomSampler",
-           "TensorDataset", "WeightedRandomSampler", "WorkerInfo", "default_collate", "default_convert", "distributed",
-           "get_worker_info", "random_split"]
+__all__ = ["BatchSampler", "BucketSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset",
+           "DistributedSampler", "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler",
+           "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "WorkerInfo",
+           "default_collate", "default_convert", "distributed", "get_worker_info", "random_split"]
 
 imported(__name__)

@@ -1,4 +1,4 @@
-"""Batches of items of similar size: padded to the largest of each batch, they are little padding."""
+"""Batches of items with similar sizes, which need little padding."""
 from __future__ import annotations
 
 import math
@@ -7,53 +7,58 @@ from collections.abc import Iterator, Sequence
 from flowedu.errors import ArgumentError, told_value
 from flowedu.tensor.generator import Generator
 from flowedu.tensor.random import randperm
-from flowedu.utils.data.sampler import Sampler, drawn_seed, positive
+from flowedu.utils.data.sampler import Sampler, draw_seed, positive
 
 Size = tuple[int, ...]
 
 
 def similar(sizes: Sequence[Size], count: int) -> list[list[int]]:
-    """Which items go together: lists of `count` indices into sizes (the last may be shorter), each index in one of them.
+    """Return lists of `count` indices of items with similar sizes (the last list may be shorter).
 
-    Sorted along one axis and cut into bands of several batches, and each band sorted along the other axis: items of a batch
-    are then alike along both. With as many bands as there are batches in each, neither axis is favoured.
+    The items are sorted along one axis and cut into bands of several batches. Each band is sorted along the
+    other axis, so that the items of a batch are similar along both axes. The number of bands is close to the
+    number of batches per band, so neither axis is favored.
     """
     batches = -(-len(sizes) // count)
-    wide = max(1, round(batches / max(1, math.isqrt(batches)))) * count        # items of a band
-    found = []
+    width = max(1, round(batches / max(1, math.isqrt(batches)))) * count        # items per band
+    candidates = []
     for first, second in ((0, -1), (-1, 0)):
         order = sorted(range(len(sizes)), key=lambda i: sizes[i][first])
-        bands = [sorted(order[at:at + wide], key=lambda i: sizes[i][second]) for at in range(0, len(order), wide)]
+        bands = [sorted(order[at:at + width], key=lambda i: sizes[i][second])
+                 for at in range(0, len(order), width)]
         order = [i for band in bands for i in band]
-        found.append([order[at:at + count] for at in range(0, len(order), count)])
-    return min(found, key=lambda made: padding(sizes, made))
+        candidates.append([order[at:at + count] for at in range(0, len(order), count)])
+    return min(candidates, key=lambda candidate: padding(sizes, candidate))
 
 
 def padding(sizes: Sequence[Size], batches: Sequence[Sequence[int]]) -> int:
-    """How many elements of batches, each padded to its largest along every axis, belong to no item."""
-    return sum(len(b) * math.prod(max(axis) for axis in zip(*(sizes[i] for i in b))) - sum(math.prod(sizes[i]) for i in b)
+    """Return the number of padding elements if each batch is padded to its largest size along every axis."""
+    return sum(len(b) * math.prod(max(axis) for axis in zip(*(sizes[i] for i in b))) - sum(math.prod(sizes[i])
+                                                                                           for i in b)
                for b in batches if len(b))
 
 
 class BucketSampler(Sampler):
-    """A batch_sampler for items of different sizes: a batch has items of similar size.
+    """Batch sampler that groups items of similar size.
 
     Args:
-        sizes: of each item, (height, width) or a number; any number of axes.
-        batch_size: items in a batch.
-        shuffle: batches come in a new order at every iteration. What is in a batch stays.
-        drop_last: leave out a batch that is shorter.
-        generator: default: a new one each time, whose seed follows flow.manual_seed.
+        sizes: size of each item, a number or a tuple such as (height, width).
+        batch_size: number of items in a batch.
+        shuffle: reorder the batches at every iteration; default: False. Each batch keeps its items.
+        drop_last: drop an incomplete last batch; default: False.
+        generator: generator of the order; default: a new one each time, seeded from flow.manual_seed.
 
-    Raises ArgumentError: sizes are not whole numbers of 0 or more, or have different numbers of axes.
+    Raises:
+        ArgumentError: sizes are not integers >= 0, or have different numbers of axes.
     """
 
-    def __init__(self, sizes: Sequence[Size | int], batch_size: int, shuffle: bool = False, drop_last: bool = False,
-                 generator: Generator | None = None):
+    def __init__(self, sizes: Sequence[Size | int], batch_size: int, shuffle: bool = False,
+                 drop_last: bool = False, generator: Generator | None = None):
         try:
             self.sizes = [tuple(map(int, s)) if hasattr(s, "__len__") else (int(s),) for s in sizes]
         except (TypeError, ValueError) as error:
-            raise ArgumentError("BucketSampler: sizes are no sizes", expected="(height, width) of each item, or a number",
+            raise ArgumentError("BucketSampler: sizes are no sizes",
+                                expected="(height, width) of each item, or a number",
                                 got=str(error)) from None
         odd = next((s for s in self.sizes if not s or len(s) != len(self.sizes[0]) or min(s) < 0), None)
         if odd is not None:
@@ -68,7 +73,7 @@ class BucketSampler(Sampler):
     def __iter__(self) -> Iterator[list[int]]:
         if not self.shuffle:
             return iter(self.batches)
-        generator = self.generator or Generator().manual_seed(drawn_seed())
+        generator = self.generator or Generator().manual_seed(draw_seed())
         return (self.batches[i] for i in randperm(len(self.batches), generator=generator).tolist())
 
     def __len__(self) -> int:

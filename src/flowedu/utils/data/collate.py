@@ -1,4 +1,4 @@
-"""From a list of items to a batch."""
+"""Collation: conversion of a list of items to a batch."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,48 +13,56 @@ from flowedu.tensor.joining import stack
 
 
 def default_collate(batch: Sequence) -> Any:
-    """The items of a batch, put together by what the first of them is.
+    """Combine the items of a batch into one object. The type of the first item selects the conversion.
 
     | items | batch |
     |---|---|
     | tensors, arrays | one tensor, with a new first axis |
     | floats | a tensor of float64 |
-    | bools, ints | a tensor of bool or int64; with floats behind the first, of flow.get_default_dtype() |
-    | strings, bytes | as they are |
+    | bools, ints | a tensor of bool or int64; with floats after the first item, of flow.get_default_dtype() |
+    | strings, bytes | unchanged |
     | dicts, named tuples | a dict or named tuple of batches |
     | tuples, lists | a list of batches |
 
-    Raises: ShapeError (a RuntimeError): items of different shapes or lengths. CallError (a TypeError): other items.
+    Args:
+        batch: list of items.
+
+    Raises:
+        ShapeError (a RuntimeError): the items have different shapes or lengths.
+        CallError (a TypeError): the items have an unsupported type.
     """
     first = batch[0]
     if isinstance(first, Tensor):
-        return _stacked(batch)
+        return _stack(batch)
     if isinstance(first, (np.ndarray, np.generic)):
         if first.dtype.kind in "SUO":
             raise CallError(f"default_collate: batch must contain numbers; found an array of {first.dtype}",
-                            expected="arrays of numbers", got=str(first.dtype), fix="return str, or pass collate_fn")
-        return _stacked([from_numpy(_plain(x)) for x in batch])
+                            expected="arrays of numbers", got=str(first.dtype),
+                            fix="return str, or pass collate_fn")
+        return _stack([from_numpy(_to_shareable(x)) for x in batch])
     if isinstance(first, (bool, int, float)):
         return _numbers(batch)
     if isinstance(first, (str, bytes)):
         return batch
     if isinstance(first, Mapping):
-        made = {k: default_collate([item[k] for item in batch]) for k in first}
-        return _as(type(first), made)
+        result = {k: default_collate([item[k] for item in batch]) for k in first}
+        return _to_mapping(type(first), result)
     if isinstance(first, (tuple, list)):
         if any(len(item) != len(first) for item in batch):
             raise ShapeError("default_collate: each element in list of batch should be of equal size",
                              expected=f"{len(first)} parts, as in the first item",
-                             got=", ".join(str(len(x)) for x in batch[:9]), fix="pass collate_fn, which may pad")
+                             got=", ".join(str(len(x)) for x in batch[:9]),
+                             fix="pass collate_fn, which may pad")
         parts = [default_collate(part) for part in zip(*batch)]
         return type(first)(*parts) if hasattr(first, "_fields") else parts
-    raise CallError("default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
+    raise CallError("default_collate: batch must contain tensors, numpy arrays, numbers, dicts or "
+                    "lists; found "
                     f"{type(first).__name__}", expected="such items", got=repr(first)[:80],
                     fix="convert them in the data set (an image: transforms.ToTensor()), or pass collate_fn")
 
 
 def _numbers(batch: Sequence) -> Tensor:
-    """Return numbers as a tensor, whose dtype is PyTorch's."""
+    """Return numbers as a tensor with the dtype that PyTorch's collation chooses."""
     if isinstance(batch[0], float):
         return tensor(list(batch), dtype=dt.float64)
     if any(isinstance(x, float) for x in batch):
@@ -63,42 +71,46 @@ def _numbers(batch: Sequence) -> Tensor:
 
 
 def default_convert(data: Any) -> Any:
-    """Arrays become tensors, also in containers; everything else stays. (What batch_size=None does to an item.)"""
+    """Convert arrays to tensors, also inside containers. DataLoader(batch_size=None) applies it to items.
+
+    Args:
+        data: item, or a nested container of items.
+    """
     number = lambda x: isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind not in "SUO"
-    return _each(data, lambda x: from_numpy(_plain(x)) if number(x) else x)
+    return _map_leaves(data, lambda x: from_numpy(_to_shareable(x)) if number(x) else x)
 
 
 def pinned(batch: Any) -> Any:
-    """The batch with all that can be in pinned memory there: tensors, also in containers, and what has a pin_memory()."""
-    return _each(batch, lambda x: x.pin_memory() if hasattr(x, "pin_memory") else x)
+    """Return the batch with its tensors, and objects with a method pin_memory(), in pinned memory."""
+    return _map_leaves(batch, lambda x: x.pin_memory() if hasattr(x, "pin_memory") else x)
 
 
-def _each(data: Any, one: Callable[[Any], Any]) -> Any:
-    """`one` of everything in a nested dict, list or tuple."""
+def _map_leaves(data: Any, one: Callable[[Any], Any]) -> Any:
+    """Apply `one` to everything in a nested dict, list, or tuple."""
     if isinstance(data, Mapping):
-        return _as(type(data), {k: _each(v, one) for k, v in data.items()})
+        return _to_mapping(type(data), {k: _map_leaves(v, one) for k, v in data.items()})
     if isinstance(data, tuple) and hasattr(data, "_fields"):
-        return type(data)(*[_each(v, one) for v in data])
+        return type(data)(*[_map_leaves(v, one) for v in data])
     if type(data) in (list, tuple):
-        return type(data)(_each(v, one) for v in data)
+        return type(data)(_map_leaves(v, one) for v in data)
     return one(data)
 
 
-def _as(kind: type, made: dict) -> Any:
+def _to_mapping(kind: type, items: dict) -> Any:
     try:
-        return made if kind is dict else kind(made)
-    except TypeError:                                # a kind of dict that is not made from a dict
-        return made
+        return items if kind is dict else kind(items)
+    except TypeError:                                # the mapping type's constructor does not take a dict
+        return items
 
 
-def _plain(a: Any) -> np.ndarray:
-    """An array a tensor can lie over: this machine's byte order, no negative strides."""
+def _to_shareable(a: Any) -> np.ndarray:
+    """Return an array that a tensor can share: native byte order, no negative strides."""
     a = np.asarray(a)
     a = a if a.dtype.isnative else a.astype(a.dtype.newbyteorder("="))
     return a.copy() if any(s < 0 or s % a.itemsize for s in a.strides) else a
 
 
-def _stacked(items: Sequence[Tensor]) -> Tensor:
+def _stack(items: Sequence[Tensor]) -> Tensor:
     first = items[0]
     shape, kind = tuple(first.shape), first.dtype
     for i, x in enumerate(items):

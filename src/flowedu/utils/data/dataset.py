@@ -1,4 +1,4 @@
-"""Data sets with items by index (Dataset), or as a stream (IterableDataset)."""
+"""Data sets with indexed items (Dataset) or a stream of items (IterableDataset)."""
 from __future__ import annotations
 
 import itertools
@@ -15,41 +15,48 @@ from flowedu.tensor.random import randperm
 
 
 class Dataset:
-    """Items by number. Write `__getitem__(index)` and, for samplers, `__len__()`.
+    """Data set with indexed items. Define `__getitem__(index)` and, for samplers, `__len__()`.
 
-    A method `__getitems__(indices)`, if there is one, is asked for all items of a batch at once.
+    An optional method `__getitems__(indices)` returns all items of a batch at once.
     """
 
-    __class_getitem__ = classmethod(GenericAlias)         # Dataset[int], in programs with types
+    __class_getitem__ = classmethod(GenericAlias)         # Dataset[int] in annotations
 
     def __getitem__(self, index: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__}.__getitem__ is not defined: a Dataset gives items by number")
+        raise NotImplementedError(f"{type(self).__name__}.__getitem__ is not defined: a Dataset gives items "
+                                  f"by number")
 
     def __add__(self, other: Dataset) -> ConcatDataset:
         return ConcatDataset([self, other])
 
 
 class IterableDataset(Dataset):
-    """One item after the other. Write `__iter__()`.
+    """Data set as a stream of items. Define `__iter__()`.
 
-    In a DataLoader with workers every worker iterates over a copy of its own: split the work by get_worker_info(), or each
-    item comes as often as there are workers.
+    In a DataLoader with workers, every worker iterates over its own copy. Split the items according to
+    get_worker_info(); otherwise each item is returned once per worker.
     """
 
     def __iter__(self) -> Iterator:
-        raise NotImplementedError(f"{type(self).__name__}.__iter__ is not defined: an IterableDataset gives an iterator")
+        raise NotImplementedError(f"{type(self).__name__}.__iter__ is not defined: an IterableDataset gives "
+                                  f"an iterator")
 
     def __add__(self, other: Dataset) -> ChainDataset:
         return ChainDataset([self, other])
 
 
 class TensorDataset(Dataset):
-    """Item i is (t[i] of each tensor)."""
+    """Data set of tuples. Item i contains t[i] of each tensor t.
+
+    Args:
+        *tensors: tensors whose first axes have the same size.
+    """
 
     def __init__(self, *tensors: Tensor):
         sizes = [len(t) for t in tensors]
         if len(set(sizes)) > 1:
-            raise CheckError("TensorDataset: Size mismatch between tensors", expected="one size of the first axis",
+            raise CheckError("TensorDataset: Size mismatch between tensors",
+                             expected="one size of the first axis",
                              got=", ".join(map(str, sizes)), fix="give every tensor one row per item")
         self.tensors = tensors
 
@@ -57,7 +64,7 @@ class TensorDataset(Dataset):
         return tuple(t[index] for t in self.tensors)
 
     def __getbatch__(self, indices: Sequence[int]) -> list[Tensor]:
-        """What default_collate makes of these items, in one step."""
+        """Return default_collate of these items, computed in one step."""
         with no_grad():
             rows = tensor(list(indices))
             return [t[rows] for t in self.tensors]
@@ -67,13 +74,17 @@ class TensorDataset(Dataset):
 
 
 class ConcatDataset(Dataset):
-    """The items of several data sets, one set after the other."""
+    """Concatenation of several data sets.
+
+    Args:
+        datasets: data sets with a length.
+    """
 
     def __init__(self, datasets: Iterable[Dataset]):
         self.datasets = list(datasets)
         if not self.datasets:
-            raise CheckError("ConcatDataset: datasets should not be an empty iterable", expected="at least one data set",
-                             got="none", fix="ConcatDataset([a, b])")
+            raise CheckError("ConcatDataset: datasets should not be an empty iterable",
+                             expected="at least one data set", got="none", fix="ConcatDataset([a, b])")
         for d in self.datasets:
             if isinstance(d, IterableDataset):
                 raise CheckError("ConcatDataset does not support IterableDataset", got=type(d).__name__,
@@ -86,14 +97,19 @@ class ConcatDataset(Dataset):
     def __getitem__(self, index: int) -> Any:
         n = len(self)
         if not -n <= index < n:
-            raise AxisError("ConcatDataset: the index is out of range", expected=f"-{n} to {n - 1}", got=str(index))
+            raise AxisError("ConcatDataset: the index is out of range", expected=f"-{n} to {n - 1}",
+                            got=str(index))
         index %= n
         i = bisect_right(self.cumulative_sizes, index)
         return self.datasets[i][index - (self.cumulative_sizes[i - 1] if i else 0)]
 
 
 class ChainDataset(IterableDataset):
-    """The items of several iterable data sets, one set after the other."""
+    """Concatenation of several iterable data sets.
+
+    Args:
+        datasets: iterable data sets.
+    """
 
     def __init__(self, datasets: Iterable[Dataset]):
         self.datasets = datasets
@@ -106,37 +122,45 @@ class ChainDataset(IterableDataset):
 
 
 class Subset(Dataset):
-    """The items `indices` of a data set."""
+    """Part of a data set.
+
+    Args:
+        dataset: data set.
+        indices: indices of the items.
+    """
 
     def __init__(self, dataset: Dataset, indices: Sequence[int]):
         self.dataset, self.indices = dataset, indices
 
     def __getitem__(self, index: Any) -> Any:
-        return self.dataset[[self.indices[i] for i in index] if isinstance(index, list) else self.indices[index]]
+        return self.dataset[[self.indices[i] for i in index] if isinstance(index,
+                                                                           list) else self.indices[index]]
 
     def __len__(self) -> int:
         return len(self.indices)
 
 
-def random_split(dataset: Dataset, lengths: Sequence[int | float], generator: Generator | None = None) -> list[Subset]:
-    """Subsets of these lengths, of items in random order.
+def random_split(dataset: Dataset, lengths: Sequence[int | float],
+                 generator: Generator | None = None) -> list[Subset]:
+    """Split a data set randomly into subsets.
 
     Args:
-        lengths: numbers of items, which add up to len(dataset); or parts (floats), which add up to 1: what is left over
-            when they are rounded down goes to the first subsets, one item each.
-        generator: default: that of flow.manual_seed.
+        dataset: data set with a length.
+        lengths: numbers of items that sum to len(dataset), or fractions that sum to 1. Fractions are rounded
+            down; the remaining items go to the first subsets, one each.
+        generator: generator of the order; default: the one of flow.manual_seed.
     """
     n = len(dataset)
     if any(isinstance(x, float) for x in lengths):
         if not math.isclose(sum(lengths), 1) or any(not 0 <= x <= 1 for x in lengths):
-            raise ArgumentError("random_split: the parts do not add up to 1", expected="1", got=str(sum(lengths)),
-                                fix="random_split(dataset, [0.8, 0.2])")
+            raise ArgumentError("random_split: the parts do not add up to 1", expected="1",
+                                got=str(sum(lengths)), fix="random_split(dataset, [0.8, 0.2])")
         lengths = [math.floor(n * x) for x in lengths]
         for i in range(n - sum(lengths)):
             lengths[i % len(lengths)] += 1
     if sum(lengths) != n:
-        raise ArgumentError("random_split: Sum of input lengths does not equal the length of the input dataset!",
-                            expected=str(n), got=f"{list(lengths)}, which is {sum(lengths)}",
+        raise ArgumentError("random_split: Sum of input lengths does not equal the length of the input "
+                            "dataset!", expected=str(n), got=f"{list(lengths)}, which is {sum(lengths)}",
                             fix=f"random_split(dataset, [{n - n // 5}, {n // 5}])")
     order, ends = randperm(n, generator=generator).tolist(), list(itertools.accumulate(lengths))
     return [Subset(dataset, order[end - length:end]) for end, length in zip(ends, lengths)]

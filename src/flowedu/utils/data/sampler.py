@@ -1,4 +1,4 @@
-"""Samplers: in which order the items of a data set come."""
+"""Samplers, which determine the order of the items of a data set."""
 from __future__ import annotations
 
 import itertools
@@ -13,14 +13,14 @@ from flowedu.tensor.generator import Generator, default_generator
 from flowedu.tensor.random import multinomial, randint, randperm
 
 
-def drawn_seed(generator: Generator | None = None) -> int:
-    """A seed that follows the generator (default: that of flow.manual_seed), and another one at every call."""
+def draw_seed(generator: Generator | None = None) -> int:
+    """Draw a new seed from the generator (default: flow's default generator)."""
     seed, draw = (generator or default_generator).next()
     return int(np.random.SeedSequence([seed, draw]).generate_state(1, np.uint64)[0] >> 1)
 
 
 def positive(what: str, name: str, value) -> int:
-    """`value` as an int of 1 or more; ArgumentError (a ValueError) otherwise."""
+    """Return `value` if it is an int >= 1; otherwise raise ArgumentError (a ValueError)."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not (
             1 <= value <= sys.maxsize):
         raise ArgumentError(f"{what}: {name} should be a positive integer value, but got {name}={value!r}",
@@ -29,19 +29,28 @@ def positive(what: str, name: str, value) -> int:
 
 
 class Sampler:
-    """Numbers of items in some order. Write `__iter__()`, and `__len__()` if it is known."""
+    """Iterable of indices. Define `__iter__()`, and `__len__()` if the length is known.
 
-    __class_getitem__ = classmethod(GenericAlias)         # Sampler[int], in programs with types
+    Args:
+        data_source: accepted for compatibility; default: None.
+    """
+
+    __class_getitem__ = classmethod(GenericAlias)         # Sampler[int] in annotations
 
     def __init__(self, data_source: Sized | None = None):
         pass
 
     def __iter__(self) -> Iterator[int]:
-        raise NotImplementedError(f"{type(self).__name__}.__iter__ is not defined: a sampler gives numbers of items")
+        raise NotImplementedError(f"{type(self).__name__}.__iter__ is not defined: a sampler gives numbers "
+                                  f"of items")
 
 
 class SequentialSampler(Sampler):
-    """0, 1, 2, ..."""
+    """Sampler of the indices 0, 1, 2, ... in order.
+
+    Args:
+        data_source: data set with a length.
+    """
 
     def __init__(self, data_source: Sized):
         self.data_source = data_source
@@ -57,22 +66,25 @@ _PART = 1 << 16
 
 
 class RandomSampler(Sampler):
-    """A new random order at every iteration.
+    """Sampler with a new random order at every iteration.
 
     Args:
-        replacement: whether an item may come more than once.
-        num_samples: how many in one iteration; default: len(data_source). More than there are: one order after the other.
-        generator: default: a new one each time, whose seed follows flow.manual_seed.
+        data_source: data set with a length.
+        replacement: allow repeated items; default: False.
+        num_samples: number of indices per iteration; default: len(data_source). Larger numbers concatenate
+            several orders.
+        generator: generator of the order; default: a new one each time, seeded from flow.manual_seed.
     """
 
     def __init__(self, data_source: Sized, replacement: bool = False, num_samples: int | None = None,
                  generator: Generator | None = None):
         if not isinstance(replacement, bool):
             raise ArgumentError("RandomSampler: replacement should be a boolean value, but got "
-                                f"replacement={replacement!r}", expected="True or False", got=repr(replacement),
-                                fix="replacement=True")
+                                f"replacement={replacement!r}", expected="True or False",
+                                got=repr(replacement), fix="replacement=True")
         self.data_source, self.replacement, self.generator = data_source, replacement, generator
-        self._num_samples = None if num_samples is None else positive("RandomSampler", "num_samples", num_samples)
+        self._num_samples = (None if num_samples is None else positive("RandomSampler", "num_samples",
+                                                                       num_samples))
 
     @property
     def num_samples(self) -> int:
@@ -80,10 +92,11 @@ class RandomSampler(Sampler):
 
     def __iter__(self) -> Iterator[int]:
         n, count = len(self.data_source), self.num_samples
-        generator = self.generator or Generator().manual_seed(drawn_seed())
-        if self.replacement:                             # in parts: num_samples may be "for ever", 1e10 say
+        generator = self.generator or Generator().manual_seed(draw_seed())
+        if self.replacement:                             # in chunks, because num_samples may be 1e10
             parts = (min(_PART, count - done) for done in range(0, count, _PART))
-            return itertools.chain.from_iterable(randint(0, n, (k,), generator=generator).tolist() for k in parts)
+            return itertools.chain.from_iterable(randint(0, n, (k,), generator=generator).tolist()
+                                                 for k in parts)
         orders = (randperm(n, generator=generator).tolist() for _ in itertools.count())
         return itertools.islice(itertools.chain.from_iterable(orders), count) if n else iter(())
 
@@ -92,7 +105,12 @@ class RandomSampler(Sampler):
 
 
 class SubsetRandomSampler(Sampler):
-    """These numbers, in a new random order at every iteration."""
+    """Sampler of given indices, in a new random order at every iteration.
+
+    Args:
+        indices: indices.
+        generator: generator of the order; default: the one of flow.manual_seed.
+    """
 
     def __init__(self, indices: Sequence[int], generator: Generator | None = None):
         self.indices, self.generator = indices, generator
@@ -105,7 +123,14 @@ class SubsetRandomSampler(Sampler):
 
 
 class WeightedRandomSampler(Sampler):
-    """num_samples numbers, each i with a probability that goes by weights[i]."""
+    """Sampler of random indices with given weights.
+
+    Args:
+        weights: weight of each index. The weights need not sum to 1.
+        num_samples: number of indices per iteration.
+        replacement: allow repeated indices; default: True.
+        generator: generator of the indices; default: the one of flow.manual_seed.
+    """
 
     def __init__(self, weights: Sequence[float], num_samples: int, replacement: bool = True,
                  generator: Generator | None = None):
@@ -115,19 +140,27 @@ class WeightedRandomSampler(Sampler):
         self.replacement, self.generator = replacement, generator
 
     def __iter__(self) -> Iterator[int]:
-        return iter(multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator).tolist())
+        return iter(multinomial(self.weights, self.num_samples, self.replacement,
+                                generator=self.generator).tolist())
 
     def __len__(self) -> int:
         return self.num_samples
 
 
 class BatchSampler(Sampler):
-    """Lists of batch_size numbers of another sampler. drop_last: leave out a last list that is shorter."""
+    """Sampler of lists of indices.
+
+    Args:
+        sampler: iterable of indices.
+        batch_size: number of indices per list.
+        drop_last: drop an incomplete last list.
+    """
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool):
         self.sampler, self.batch_size = sampler, positive("BatchSampler", "batch_size", batch_size)
         if not isinstance(drop_last, bool):
-            raise ArgumentError(f"BatchSampler: drop_last should be a boolean value, but got drop_last={drop_last!r}",
+            raise ArgumentError(f"BatchSampler: drop_last should be a boolean value, but got "
+                                f"drop_last={drop_last!r}",
                                 expected="True or False", got=repr(drop_last), fix="drop_last=True")
         self.drop_last = drop_last
 

@@ -1,12 +1,12 @@
 """Transfer of batches from a worker to the main process: large arrays by shared memory, others by pipe.
 
-    outbox.pack(batch)      in the worker: copies the arrays into a slot, a file in memory (/dev/shm); returns a message
-    inbox.unpack(message)   in the main process: the batch, its arrays over the slot: no second copy
+    outbox.pack(batch)      worker: copies the arrays to a slot (a file in /dev/shm); returns a message
+    inbox.unpack(message)   main process: returns the batch, whose arrays are views of the slot (no copy)
 
-When the last array over a slot is freed, the slot can be reused: `inbox.freed` is sent back to the worker
-with the next task. So the number of slots equals the number of batches alive at once, and their pages,
-touched once, are reused. The main process removes a slot's name when it first opens the slot, so that no file
-remains, however the processes end.
+When the last view of a slot is deleted, the slot can be reused. The main process sends the list of free slots
+(`inbox.freed`) to the worker with the next task. The number of slots is thus the number of batches alive at
+once, and their memory pages are reused. The main process unlinks a slot's file when it first opens the slot,
+so that no file remains if a process is killed.
 """
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ import numpy as np
 
 from flowedu.tensor import Tensor, from_numpy
 
-SMALL = 1 << 16                                    # bytes; below, a pipe is as fast
+SMALL = 1 << 16                                    # bytes; a pipe is as fast for smaller arrays
 ALIGN = 64
 
 
 def folder() -> str:
-    """A new folder for slots, in memory where the system has that."""
+    """Create and return a folder for slots, in /dev/shm if the system has it."""
     memory = "/dev/shm"
-    return tempfile.mkdtemp(prefix=f"flowedu-{os.getpid()}-", dir=memory if os.access(memory, os.W_OK) else None)
+    return tempfile.mkdtemp(prefix=f"flowedu-{os.getpid()}-", dir=memory if os.access(memory, os.W_OK)
+                            else None)
 
 
 class _Pickler(pickle.Pickler):
-    """Tensors as arrays, whose bytes travel apart."""
+    """Pickler that converts tensors to arrays. The bytes of arrays are sent separately."""
 
     def reducer_override(self, obj: Any) -> Any:
         if type(obj) is Tensor and obj.is_eager and not obj.requires_grad and obj.dtype.numpy is not None:
@@ -42,7 +43,7 @@ class _Pickler(pickle.Pickler):
 
 
 class Outbox:
-    """The worker's end."""
+    """Worker's end of the transfer."""
 
     def __init__(self, place: str, number: int):
         self.place, self.number = place, number
@@ -50,7 +51,7 @@ class Outbox:
         self.free: set[int] = set()
 
     def pack(self, obj: Any) -> tuple:
-        """A message for the pipe. Raises what pickle raises for objects that cannot travel."""
+        """Return a message for the pipe; raise pickle's errors for objects that cannot be pickled."""
         parts: list[pickle.PickleBuffer] = []
         stream = io.BytesIO()
         _Pickler(stream, protocol=5, buffer_callback=parts.append).dump(obj)
@@ -68,7 +69,7 @@ class Outbox:
         return data, number, path, places
 
     def _slot(self, size: int) -> tuple[int, str | None] | None:
-        """(a free slot with `size` bytes, its path if it is new); None: there is no memory for one."""
+        """Return (a free slot of `size` bytes, its path if it is new), or None if no memory is available."""
         fits = [n for n in self.free if len(self.slots[n]) >= size]
         if fits:
             return min(fits, key=lambda n: len(self.slots[n])), None
@@ -77,7 +78,7 @@ class Outbox:
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             try:
-                if hasattr(os, "posix_fallocate"):      # no room: an error now, not a crash when it is written
+                if hasattr(os, "posix_fallocate"):      # allocates now; a later write could crash (SIGBUS)
                     os.posix_fallocate(fd, 0, size)
                 else:
                     os.ftruncate(fd, size)
@@ -92,11 +93,14 @@ class Outbox:
 
 
 class _Leased(np.ndarray):
-    """All bytes of a slot. Arrays over it keep it alive; NumPy does not look through a class of its own."""
+    """Array of all bytes of a slot, which its views keep alive.
+
+    NumPy collapses the bases of a view only for the same class, so views have this subclass as base.
+    """
 
 
 class Inbox:
-    """The main process's end, for one worker."""
+    """Main process's end of the transfer, for one worker."""
 
     def __init__(self):
         self.slots: dict[int, mmap.mmap] = {}
@@ -104,7 +108,7 @@ class Inbox:
         self.freed: list[int] = []
 
     def unpack(self, message: tuple) -> Any:
-        """The batch of a message of Outbox.pack."""
+        """Return the batch of a message of Outbox.pack."""
         data, number, path, places = message
         if number is None:
             return pickle.loads(data, buffers=places)
@@ -122,5 +126,5 @@ class Inbox:
         return pickle.loads(data, buffers=[leased[start:start + size] for start, size in places])
 
     def take_freed(self) -> list[int]:
-        """The slots that became free since the last call."""
+        """Return the slots that were freed since the last call."""
         return [self.freed.pop() for _ in range(len(self.freed))]

@@ -22,14 +22,21 @@ from flowedu.tensor.generator import manual_seed
 from flowedu.utils.data.transfer import Outbox
 
 BATCH, END, ERROR = "batch", "end", "error"
-# They mean something to the loops and generators they pass, and would end an epoch as if it were whole.
+# Loops and generators treat these exceptions as a normal end, so an error would end the epoch silently.
 ENDS = StopIteration, StopAsyncIteration, GeneratorExit
 _info: WorkerInfo | None = None
 
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """Attributes: id, 0 to num_workers - 1; num_workers; seed, of this worker in this epoch; dataset, its own copy."""
+    """Data of a worker process.
+
+    Args:
+        id: index of the worker, 0 to num_workers - 1.
+        num_workers: number of workers.
+        seed: seed of this worker in this epoch.
+        dataset: the worker's own copy of the dataset.
+    """
 
     id: int
     num_workers: int
@@ -38,20 +45,20 @@ class WorkerInfo:
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Which worker process this is; None in the main process. For an IterableDataset that splits its items."""
+    """Return the data of this worker process, or None in the main process."""
     return _info
 
 
 class Ended(Exception):
-    """An iterable data set has no more items."""
+    """Signal that an iterable data set has no more items."""
 
 
 @dataclass(frozen=True)
 class Fetch:
-    """How a batch is made of what a sampler gives.
+    """Callable state that creates a batch from the indices of a sampler.
 
-    Attributes: dataset; iterable: it gives one item after the other; batched: False: single items; collate; drop_last;
-    plain: collate is default_collate.
+    Attributes: dataset; iterable, True for a stream of items; batched, False for single items; collate;
+    drop_last; plain, True if collate is default_collate.
     """
 
     dataset: Any
@@ -62,17 +69,17 @@ class Fetch:
     plain: bool
 
     def start(self) -> Iterator | None:
-        """What `batch` needs for one epoch."""
+        """Return the argument `items` of `batch` for one epoch."""
         return iter(self.dataset) if self.iterable else None
 
     def batch(self, items: Iterator | None, indices: Any) -> Any:
-        """The batch of these indices. Raises Ended when an iterable data set has no more."""
+        """Return the batch of these indices; raise Ended at the end of an iterable data set."""
         if not self.iterable:
             return self._by_number(indices)
-        found = list(islice(items, indices if self.batched else 1))
-        if not found or self.batched and len(found) < indices and self.drop_last:
+        chunk = list(islice(items, indices if self.batched else 1))
+        if not chunk or self.batched and len(chunk) < indices and self.drop_last:
             raise Ended
-        return self.collate(found if self.batched else found[0])
+        return self.collate(chunk if self.batched else chunk[0])
 
     def _by_number(self, indices: Any) -> Any:
         if not self.batched:
@@ -84,20 +91,23 @@ class Fetch:
         return self.collate([self.dataset[i] for i in indices])
 
 
-def run(pipe, others: Sequence, place: str, number: int, count: int, fetch: Fetch, init: Callable | None) -> None:
-    """The main function of worker `number` of `count`.
+def run(pipe, others: Sequence, place: str, number: int, count: int, fetch: Fetch,
+        init: Callable | None) -> None:
+    """Run worker `number` of `count`.
 
-    In come (epoch, seed), which begins an epoch; (epoch, task, indices, freed slots); None, the end. Out go (epoch, task,
-    BATCH, message), (epoch, task, END, None) and (epoch, task, ERROR, what `described` gives).
+    The worker receives (epoch, seed) to start an epoch, (epoch, task, indices, freed slots) for a batch, and
+    None to stop. It sends (epoch, task, BATCH, message), (epoch, task, END, None), or (epoch, task, ERROR,
+    result of `described`).
     """
     global _info
-    signal.signal(signal.SIGINT, signal.SIG_IGN)     # Ctrl-C: the main process ends us
-    for other in others:                             # of the main process; fork gave us copies
+    signal.signal(signal.SIGINT, signal.SIG_IGN)     # on Ctrl-C, the main process ends the workers
+    for other in others:                             # the main process's pipe ends, inherited by fork
         other.close()
     set_num_threads(1)
     tasks: queue.SimpleQueue = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(pipe, tasks, os.getppid(), place), daemon=True).start()
-    outbox, items, error, epoch, begun = Outbox(place, number), None, None, -1, False
+    outbox, items, error = Outbox(place, number), None, None
+    epoch, begun = -1, False
     owner = os.getpid()
     while (task := tasks.get()) is not None:
         if len(task) == 2:
@@ -129,19 +139,19 @@ def run(pipe, others: Sequence, place: str, number: int, count: int, fetch: Fetc
         _end_copy(owner)
         try:
             pipe.send((epoch, which, kind, content))
-        except OSError:                              # the main process is gone
+        except OSError:                              # the main process has ended
             return
     pipe.close()
 
 
 def _end_copy(owner: int) -> None:
-    """End a copy of the worker that a data set made by os.fork and let return: two processes cannot share the pipe."""
+    """Exit if this process is a child that the data set forked: two processes cannot share the pipe."""
     if os.getpid() != owner:
         os._exit(0)
 
 
 def _listen(pipe, tasks: queue.SimpleQueue, parent: int, place: str) -> None:
-    """Take messages out of the pipe as they come, so that the main process never waits; end when it is gone."""
+    """Receive messages immediately, so that the main process never blocks. Exit when the pipe is closed."""
     try:
         while True:
             while not pipe.poll(1.0):
@@ -157,14 +167,14 @@ def _listen(pipe, tasks: queue.SimpleQueue, parent: int, place: str) -> None:
 
 
 def _seed(seed: int, base: int, number: int) -> None:
-    """Every worker its own random numbers, the same for the same base seed."""
+    """Seed all random generators of a worker from the base seed."""
     random.seed(seed)
     manual_seed(seed)
     np.random.seed(np.random.SeedSequence([base, number]).generate_state(8))       # noqa: NPY002
 
 
 def described(error: BaseException, number: int) -> tuple[bytes | None, str]:
-    """(the exception as a pickle that can be read, or None; where it came from, as text)"""
+    """Return (pickled exception or None if it cannot be pickled, its traceback as text)."""
     text = "".join(traceback.format_exception(error)).rstrip()
     text = f"Caught {type(error).__name__} in DataLoader worker process {number}.\nOriginal {text}"
     error.__traceback__ = error.__cause__ = error.__context__ = None
@@ -176,8 +186,11 @@ def described(error: BaseException, number: int) -> tuple[bytes | None, str]:
 
 
 def raised(data: bytes | None, text: str) -> Exception:
-    """The exception of `described`, with that text as a note; DataError (a RuntimeError) where it could not travel, or
-    would end the loop over the batches."""
+    """Return the exception that `described` pickled, with the text as a note.
+
+    A DataError (a RuntimeError) replaces exceptions that cannot be pickled or that would end the loop over
+    the batches.
+    """
     try:
         error = None if data is None else pickle.loads(data)
     except Exception:
@@ -190,11 +203,13 @@ def raised(data: bytes | None, text: str) -> Exception:
 
 
 def no_end(error: BaseException) -> DataError:
-    """What a loop must not take for its end, as an error, with `error` as its cause."""
+    """Return a DataError that replaces an exception in ENDS, which a loop would treat as its normal end."""
     name = type(error).__name__
-    wrong = DataError(f"DataLoader: {name} came out of the data set, collate_fn, sampler, pin_memory or worker_init_fn"
-                      + "".join("\n" + note for note in getattr(error, "__notes__", ())), expected="batches to the end: "
-                      "only the iterator of an IterableDataset or sampler says where that is", got=repr(error),
+    wrong = DataError(f"DataLoader: {name} came out of the data set, collate_fn, sampler, pin_memory or "
+                      f"worker_init_fn"
+                      + "".join("\n" + note for note in getattr(error, "__notes__", ())),
+                      expected="batches to the end: only the iterator of an IterableDataset or sampler says "
+                      "where that is", got=repr(error),
                       fix="next(it, None) does not raise at the end of `it`; or catch it where it is raised")
     wrong.__cause__ = error
     return wrong

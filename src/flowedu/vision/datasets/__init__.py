@@ -1,6 +1,6 @@
 """Labelled image datasets: `datasets.CIFAR10("data", transform=transforms.ToTensor(), download=True)[0]`.
 
-Names, arguments, and the layout of files are torchvision's (flowvision has the same).
+Names, arguments, and file layouts are those of torchvision and flowvision.
 """
 from flowedu.diagnostics.lazy_imports import imported
 from flowedu.vision.datasets.base import VisionDataset

@@ -22,31 +22,34 @@ def _image():
 
 
 def picture(pixels: np.ndarray):
-    """uint8 (H, W) or (H, W, C) as a Pillow image; without Pillow, the array itself."""
+    """Return uint8 pixels (H, W) or (H, W, C) as a Pillow image, or unchanged without Pillow."""
     image = _image()
     return pixels if image is None else image.fromarray(np.ascontiguousarray(pixels))
 
 
 class VisionDataset(Dataset):
-    """Pairs (picture, label). Subclasses define __len__ and raw(index) -> (picture, label).
+    """Data set of (image, label) pairs.
+
+    Subclasses define __len__ and raw(index), which returns (image, label).
 
     Args:
-        root: the folder of the files.
-        transforms: (picture, label) -> (picture, label); or give the two of them alone:
-        transform: picture -> what the network gets, e.g. transforms.ToTensor().
-        target_transform: label -> label.
+        root: folder of the files; default: None.
+        transforms: function of (image, label) that returns (image, label); default: the following two.
+        transform: function of the image, such as transforms.ToTensor(); default: none.
+        target_transform: function of the label; default: none.
     """
 
     def __init__(self, root: str | os.PathLike | None = None, transforms: Callable | None = None,
                  transform: Callable | None = None, target_transform: Callable | None = None):
         if transforms is not None and (transform is not None or target_transform is not None):
-            raise ArgumentError(f"{type(self).__name__}: Only transforms or transform/target_transform can be passed as "
-                                "argument", expected="one of the two", got="both", fix="leave transforms out")
+            raise ArgumentError(f"{type(self).__name__}: Only transforms or transform/target_transform can "
+                                f"be passed as argument", expected="one of the two", got="both",
+                                fix="leave transforms out")
         self.root = None if root is None else Path(root).expanduser()
         self.transforms, self.transform, self.target_transform = transforms, transform, target_transform
 
     def raw(self, index: int):
-        """(picture, label) as they are in the files."""
+        """Return (image, label) as stored in the files."""
         raise NotImplementedError
 
     def __getitem__(self, index: int):
@@ -60,7 +63,7 @@ class VisionDataset(Dataset):
         return img, target
 
     def extra_repr(self) -> str:
-        """A line more in the repr, such as "Split: Train"."""
+        """Return an additional line of the repr, such as "Split: Train"."""
         return ""
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Files of datasets: fetched from the first server that answers, and taken out of archives one by one."""
+"""Dataset files: download from the first available server, and extraction from archives."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -6,16 +6,16 @@ from pathlib import Path
 
 from flowedu.errors import DataError
 from flowedu.errors.files import replacing
-from flowedu.oneflow04.data.download import fetch
+from flowedu.utils.download import fetch
 
-LARGEST = 1 << 29           # bytes of one file in an archive: three times the largest that a dataset here has
+LARGEST = 1 << 29           # bytes of one file in an archive: three times the largest file of these datasets
 
 
 def fetch_first(urls: Iterable[str], path: Path, sha256: str | None, instead: str) -> Path:
-    """Fetch `path` from the first of `urls` that gives the right bytes, with a progress bar.
+    """Download `path` from the first of `urls` with the right content, with a progress bar.
 
     Raises:
-        DataError: none did; `instead` names the data that need no network.
+        DataError: none is available; `instead` names data that need no network.
     """
     last = None
     for url in urls:
@@ -27,33 +27,34 @@ def fetch_first(urls: Iterable[str], path: Path, sha256: str | None, instead: st
 
 
 def extract(archive: Path, names: Iterable[str], folder: Path) -> None:
-    """Copy the files with these names (without their folders) out of a .tar.gz into `folder`; nothing else is written.
+    """Extract the files with these names from a .tar.gz into `folder`, without their folders.
 
-    Each gets a temporary name first, so that a file that is there is whole. Raises DataError.
+    Each file gets a temporary name first, so that existing files are complete. Raises DataError.
     """
     import shutil
     import tarfile
 
-    wanted = set(names)
+    missing = set(names)
     remove = f"remove {archive} and fetch it again with download=True"
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with tarfile.open(archive, "r|gz") as tar:
             for member in tar:
                 name = member.name.rsplit("/", 1)[-1]
-                if name not in wanted or not member.isfile():
+                if name not in missing or not member.isfile():
                     continue
                 if member.size > LARGEST:
-                    raise DataError(f"extract: {name} in {archive} is too large", expected=f"at most {LARGEST:,} bytes",
+                    raise DataError(f"extract: {name} in {archive} is too large",
+                                    expected=f"at most {LARGEST:,} bytes",
                                     got=f"{member.size:,} bytes", fix=remove)
                 with tar.extractfile(member) as source, replacing(folder / name) as out:
                     shutil.copyfileobj(source, out, 1 << 20)
-                wanted.discard(name)
-                if not wanted:
+                missing.discard(name)
+                if not missing:
                     return
     except DataError:
         raise
-    except Exception as e:              # of a damaged file tarfile raises TypeError and ValueError, too
+    except Exception as e:              # for damaged files, tarfile also raises TypeError and ValueError
         raise DataError(f"extract: cannot read {archive}", got=f"{type(e).__name__}: {e}", fix=remove) from e
     raise DataError(f"extract: {archive} does not have all files", expected=", ".join(sorted(names)),
-                    got="not there: " + ", ".join(sorted(wanted)), fix=remove)
+                    got="not there: " + ", ".join(sorted(missing)), fix=remove)

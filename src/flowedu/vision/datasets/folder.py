@@ -1,4 +1,4 @@
-"""Pictures in folders: root/cat/1.png, root/dog/2.png."""
+"""Images in one folder per class: root/cat/1.png, root/dog/2.png."""
 from __future__ import annotations
 
 import os
@@ -6,18 +6,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from flowedu.errors import ArgumentError, DataError
-from flowedu.oneflow04.image.decode import pillow
+from flowedu.utils.pictures import pillow
 from flowedu.vision.datasets.base import VisionDataset
 
 IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 
 
 class MissingFilesError(DataError, FileNotFoundError):
-    """Folders without pictures."""
+    """Error: folders without images."""
 
 
 def find_classes(directory: str | os.PathLike) -> tuple[list[str], dict[str, int]]:
-    """(names of the folders in it, sorted; {name: number}). Raises MissingFilesError (a FileNotFoundError)."""
+    """Return (sorted folder names, {name: number}); raise MissingFilesError if none exists.
+    """
     try:
         classes = sorted(e.name for e in os.scandir(directory) if e.is_dir())
     except OSError as e:
@@ -31,43 +32,56 @@ def find_classes(directory: str | os.PathLike) -> tuple[list[str], dict[str, int
 
 
 def default_loader(path: str):
-    """The picture in a file, in colour (Pillow)."""
+    """Return the image in a file as an RGB Pillow image."""
     try:
         with open(path, "rb") as f:
             return pillow()[0].open(f).convert("RGB")
-    except (OSError, SyntaxError) as e:     # Pillow raises either for bytes that are no picture
+    except (OSError, SyntaxError) as e:     # Pillow raises either for other data than images
         raise DataError(f"{path} is not an image, or is damaged", got=f"{type(e).__name__}: {e}") from e
 
 
 class DatasetFolder(VisionDataset):
-    """Files in one folder for each class. loader(path) gives the sample. extensions, or is_valid_file(path), say which
-    files count. Attributes: classes, class_to_idx, samples [(path, number)], targets. `d[i]` is (sample, int)."""
+    """Files in one folder per class; `d[i]` is (sample, int).
+
+    Attributes: classes, class_to_idx, samples [(path, number)], targets.
+
+    Args:
+        root: folder of the class folders.
+        loader: function that reads a file.
+        extensions: endings of the files that count; default: None, use is_valid_file.
+        transform: function of the image, such as transforms.ToTensor(); default: none.
+        target_transform: function of the label; default: none.
+        is_valid_file: function that returns True for files that count; default: None.
+        allow_empty: accept classes without files.
+    """
 
     def __init__(self, root: str | os.PathLike, loader: Callable, extensions: Sequence[str] | None = None,
                  transform: Callable | None = None, target_transform: Callable | None = None,
                  is_valid_file: Callable | None = None, allow_empty: bool = False):
         super().__init__(root, transform=transform, target_transform=target_transform)
         if (extensions is None) == (is_valid_file is None):
-            raise ArgumentError("DatasetFolder: Both extensions and is_valid_file cannot be None or not None at the same "
-                                "time", expected="one of the two", got="both" if extensions else "none")
+            raise ArgumentError("DatasetFolder: Both extensions and is_valid_file cannot be None or not None "
+                                "at the same time", expected="one of the two", got="both" if extensions
+                                else "none")
         valid = is_valid_file or (lambda path: path.lower().endswith(tuple(extensions)))
         self.loader, self.extensions = loader, extensions
         self.classes, self.class_to_idx = self.find_classes(self.root)
         self.samples: list[tuple[str, int]] = []
         for name in self.classes:
-            here = [os.path.join(folder, f) for folder, _, files in sorted(os.walk(self.root / name, followlinks=True))
-                    for f in sorted(files)]
-            here = [p for p in here if valid(p)]
-            if not here and not allow_empty:
+            walk = sorted(os.walk(self.root / name, followlinks=True))
+            paths = [os.path.join(folder, f) for folder, _, files in walk for f in sorted(files)]
+            paths = [p for p in paths if valid(p)]
+            if not paths and not allow_empty:
                 raise MissingFilesError(f"{type(self).__name__}: Found no valid file for the classes {name}",
-                                        expected="files that end in " + ", ".join(extensions) if extensions else
+                                        expected="files that end in " + ", ".join(extensions) if extensions
+                                        else
                                         "files that is_valid_file takes", got=f"none in {self.root / name}",
                                         fix="put some there; or allow_empty=True lets it be")
-            self.samples += [(p, self.class_to_idx[name]) for p in here]
+            self.samples += [(p, self.class_to_idx[name]) for p in paths]
         self.targets = [n for _, n in self.samples]
 
     def find_classes(self, directory) -> tuple[list[str], dict[str, int]]:
-        """What the classes are; subclasses may say otherwise."""
+        """Return the classes; subclasses may override this."""
         return find_classes(directory)
 
     def __len__(self) -> int:
@@ -79,10 +93,21 @@ class DatasetFolder(VisionDataset):
 
 
 class ImageFolder(DatasetFolder):
-    """Pictures in one folder for each class: root/dog/1.png. Needs Pillow."""
+    """Images in one folder per class, such as root/dog/1.png. It needs Pillow.
 
-    def __init__(self, root: str | os.PathLike, transform: Callable | None = None, target_transform: Callable | None = None,
-                 loader: Callable = default_loader, is_valid_file: Callable | None = None, allow_empty: bool = False):
-        super().__init__(root, loader, IMG_EXTENSIONS if is_valid_file is None else None, transform, target_transform,
-                         is_valid_file, allow_empty)
+    Args:
+        root: folder of the class folders.
+        transform: function of the image, such as transforms.ToTensor(); default: none.
+        target_transform: function of the label; default: none.
+        loader: function that reads a file.
+        is_valid_file: function that returns True for files that count; default: by their endings.
+        allow_empty: accept classes without files.
+    """
+
+    def __init__(self, root: str | os.PathLike, transform: Callable | None = None,
+                 target_transform: Callable | None = None,
+                 loader: Callable = default_loader, is_valid_file: Callable | None = None,
+                 allow_empty: bool = False):
+        super().__init__(root, loader, IMG_EXTENSIONS if is_valid_file is None else None, transform,
+                         target_transform, is_valid_file, allow_empty)
         self.imgs = self.samples

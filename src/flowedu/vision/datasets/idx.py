@@ -17,7 +17,7 @@ _LARGEST = 1 << 33
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """The array in an IDX file; packed by gzip if the name ends in .gz. Raises DataError."""
+    """Return the array in an IDX file, compressed with gzip if the name ends in .gz. Raises DataError."""
     import gzip
 
     remove = f"remove {path} and fetch it again with download=True"
@@ -25,17 +25,20 @@ def read_idx(path: Path) -> np.ndarray:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as f:
             magic = f.read(4)
             if len(magic) != 4 or magic[:2] != b"\0\0" or magic[2] not in _TYPES:
-                raise DataError(f"{path} is not an IDX file", expected="the bytes 00 00, an element type, a rank",
+                raise DataError(f"{path} is not an IDX file",
+                                expected="the bytes 00 00, an element type, a rank",
                                 got=magic.hex(" ") or "an empty file", fix=remove)
             dtype, sizes = np.dtype(_TYPES[magic[2]]), f.read(4 * magic[3])
             shape = tuple(np.frombuffer(sizes, ">u4").tolist()) if len(sizes) == 4 * magic[3] else ()
             total = prod(shape) * dtype.itemsize
             if len(sizes) != 4 * magic[3] or total > _LARGEST:
-                raise DataError(f"{path} has no sensible sizes", expected=f"{magic[3]} sizes", got=str(shape), fix=remove)
-            data = f.read(total + 1)        # one more, to see that nothing follows
+                raise DataError(f"{path} has no sensible sizes", expected=f"{magic[3]} sizes", got=str(shape),
+                                fix=remove)
+            data = f.read(total + 1)        # one more byte, to check that nothing follows
     except (OSError, EOFError, zlib.error) as e:
         raise DataError(f"{path} cannot be read", got=f"{type(e).__name__}: {e}", fix=remove) from e
     if len(data) != total:
-        raise DataError(f"{path} does not have the elements that its header promises", expected=f"{total:,} bytes for "
-                        f"{shape}", got=f"{len(data):,} bytes" if len(data) < total else "more", fix=remove)
+        raise DataError(f"{path} does not have the elements that its header promises",
+                        expected=f"{total:,} bytes for {shape}", got=f"{len(data):,} bytes"
+                        if len(data) < total else "more", fix=remove)
     return np.frombuffer(data, dtype).astype(dtype.newbyteorder("="), copy=True).reshape(shape)

@@ -1,8 +1,8 @@
-"""Reads the pickles of CIFAR without unpickling: no name in a file is looked up, nothing in it is called.
+"""Safe reader of CIFAR's pickles, which neither imports names nor calls functions that a file contains.
 
-A pickle is a program for a machine with a stack. The files of CIFAR-10 and CIFAR-100 (written by Python 2's cPickle,
-protocol 2) need 24 of its 68 instructions: numbers, strings, lists, tuples, one dictionary, and for an array the three
-names below, each in one fixed use, which are read as data here. Anything else is refused.
+A pickle is a program for a stack machine. The files of CIFAR-10 and CIFAR-100 (written by Python 2's cPickle,
+protocol 2) need 24 of its 68 instructions: numbers, strings, lists, tuples, one dictionary, and for an array
+the three names below. Each name has one fixed use and is treated as data. Anything else raises an error.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Name(tuple):
 
 
 class _DType:
-    """What stands for a dtype."""
+    """Placeholder of a dtype."""
 
     def __init__(self, code: bytes):
         if code not in _TYPES:
@@ -33,19 +33,20 @@ class _DType:
 
 
 class _Array:
-    """What stands for an array until the end."""
+    """Placeholder of an array, which is created at the end."""
 
     value: np.ndarray | None = None
 
 
 class _Machine:
-    """Runs the instructions. Every method named op_XX does the one of that byte."""
+    """Interpreter of the instructions; method op_XX executes the byte XX."""
 
     def __init__(self, data: bytes):
-        self.data, self.at, self.stack, self.memo = data, 0, [], {}
+        self.data, self.at = data, 0
+        self.stack, self.memo = [], {}
 
     def take(self, n: int) -> bytes:
-        """The next n bytes."""
+        """Return the next n bytes."""
         if n < 0 or self.at + n > len(self.data):
             raise ValueError("the file ends too early")
         self.at += n
@@ -59,7 +60,7 @@ class _Machine:
         return self.take(end + 1 - self.at)[:-1]
 
     def above_mark(self) -> list:
-        """Everything on the stack above the mark; takes the mark away, too."""
+        """Remove and return everything on the stack above the mark, and remove the mark."""
         i = len(self.stack) - 1
         while self.stack[i] is not _MARK:
             i -= 1
@@ -80,14 +81,15 @@ class _Machine:
             code = self.take(1)
             op = _OPS.get(code)
             if op is None:
-                raise ValueError(f"the instruction {code!r} at byte {self.at - 1} is not one that CIFAR's files have")
+                raise ValueError(f"the instruction {code!r} at byte {self.at - 1} is not one that CIFAR's "
+                                 f"files have")
             if op is _STOP:
                 return self.stack.pop()
-            made = op(self)
-            if made is not None:
-                push(made[0])
+            pushed = op(self)
+            if pushed is not None:
+                push(pushed[0])
 
-    # ---- instructions: what they return (in a tuple of one) goes on the stack
+    # ---- instructions, whose result (in a 1-tuple) is pushed on the stack
     def proto(self):
         if self.number("B") != 2:
             raise ValueError("the protocol is not 2")
@@ -106,16 +108,18 @@ class _Machine:
         return (items,)
 
     def name(self):
-        found = _Name((self.line(), self.line()))
-        if found not in _NAMES:
-            raise ValueError(f"it names {b'.'.join(found).decode(errors='replace')}, which no file of CIFAR does")
-        return (found,)
+        result = _Name((self.line(), self.line()))
+        if result not in _NAMES:
+            name = b".".join(result).decode(errors="replace")
+            raise ValueError(f"it names {name}, which no file of CIFAR does")
+        return (result,)
 
     def call(self):
         arguments, function = self.stack.pop(), self.stack.pop()
         if function == (b"numpy", b"dtype") and len(arguments) == 3:
             return (_DType(arguments[0]),)
-        if function == (b"numpy.core.multiarray", b"_reconstruct") and arguments == ((b"numpy", b"ndarray"), (0,), b"b"):
+        if (function == (b"numpy.core.multiarray", b"_reconstruct") and arguments == ((b"numpy", b"ndarray"),
+                                                                                      (0,), b"b")):
             return (_Array(),)
         raise ValueError("it calls something")
 
@@ -127,9 +131,11 @@ class _Machine:
             return
         array = self.top(_Array)
         _, shape, dtype, columns_first, data = state
-        if type(dtype) is not _DType or not all(type(n) is int and n >= 0 for n in shape) or type(data) is not bytes:
+        if (type(dtype) is not _DType or not all(type(n) is int and n >= 0 for n in shape)
+            or type(data) is not bytes):
             raise ValueError("an array without a shape, a type or data")
-        array.value = np.frombuffer(data, f"<{dtype.code.decode()}").reshape(shape, order="F" if columns_first else "C")
+        array.value = np.frombuffer(data, f"<{dtype.code.decode()}").reshape(shape, order="F" if columns_first
+                                                                             else "C")
 
     def append(self):
         item = self.stack.pop()
@@ -162,7 +168,8 @@ _OPS = {
     b"\x88": lambda m: (True,), b"\x89": lambda m: (False,),
     b"J": lambda m: (m.number("<i"),), b"K": lambda m: (m.number("B"),), b"M": lambda m: (m.number("<H"),),
     b"U": lambda m: (m.take(m.number("B")),), b"T": lambda m: (m.take(m.number("<i")),),
-    b"q": lambda m: m.put("B"), b"r": lambda m: m.put("<I"), b"h": lambda m: m.get("B"), b"j": lambda m: m.get("<I"),
+    b"q": lambda m: m.put("B"), b"r": lambda m: m.put("<I"), b"h": lambda m: m.get("B"),
+    b"j": lambda m: m.get("<I"),
     b"\x85": lambda m: m.tuple_of(1), b"\x86": lambda m: m.tuple_of(2), b"\x87": lambda m: m.tuple_of(3),
     b"t": lambda m: (tuple(m.above_mark()),),
     b"c": _M.name, b"R": _M.call, b"b": _M.build,
@@ -171,16 +178,20 @@ _OPS = {
 
 
 def read_pickled(path: Path) -> dict[str, Any]:
-    """The dictionary in a file of CIFAR: names -> int, bytes, list of them, or ndarray. Raises DataError for any other
-    file; nothing in a file can make it do more than that."""
+    """Return the dictionary in a file of CIFAR: names to int, bytes, lists of them, or ndarrays.
+
+    Raises DataError for any other file.
+    """
     try:
-        found = _Machine(path.read_bytes()).run()
-        if type(found) is not dict:
+        result = _Machine(path.read_bytes()).run()
+        if type(result) is not dict:
             raise ValueError("it is not a dictionary")
-        return {k.decode("ascii"): _plain(v) for k, v in found.items()}
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError, OSError, struct.error, OverflowError) as e:
-        raise DataError(f"{path} is not a file of CIFAR, or is damaged (nothing is unpickled)", expected="a pickle as "
-                        "on www.cs.toronto.edu/~kriz/cifar.html", got=str(e) if isinstance(e, ValueError) else
+        return {k.decode("ascii"): _plain(v) for k, v in result.items()}
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, OSError, struct.error,
+            OverflowError) as e:
+        raise DataError(f"{path} is not a file of CIFAR, or is damaged (nothing is unpickled)",
+                        expected="a pickle as on www.cs.toronto.edu/~kriz/cifar.html",
+                        got=str(e) if isinstance(e, ValueError) else
                         f"{type(e).__name__}: {e}", fix="remove it and use download=True") from e
 
 

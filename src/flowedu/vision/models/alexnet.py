@@ -2,11 +2,17 @@
 from __future__ import annotations
 
 from flowedu import nn
-from flowedu.vision.models.weights import finished
+from flowedu.vision.models.weights import model_function
 
 
 class AlexNet(nn.Module):
-    """x (N, 3, H, W) -> (N, num_classes). H and W of 63 or more. width_mult: times as many channels."""
+    """AlexNet: (N, 3, H, W) to (N, num_classes), with H and W of 63 or more.
+
+    Args:
+        num_classes: number of classes.
+        width_mult: factor of the number of channels.
+        dropout: dropout probability.
+    """
 
     def __init__(self, num_classes: int = 1000, dropout: float = 0.5, width_mult: float = 1.0):
         super().__init__()
@@ -30,19 +36,26 @@ class AlexNet(nn.Module):
         return self.classifier(self.avgpool(self.features(x)).flatten(1))
 
 
-def alexnet(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> AlexNet:
-    """61,100,840 parameters."""
-    return finished(AlexNet(**kwargs), "alexnet", pretrained or weights is not None)
+@model_function
+def alexnet(**kwargs) -> AlexNet:
+    """Return an AlexNet with 61,100,840 parameters."""
+    return AlexNet(**kwargs)
 
 
 class LeNet5(nn.Module):
-    """x (N, in_channels, 28, 28) -> (N, num_classes). image_size: 28, or 32 for the paper's size and CIFAR's."""
+    """LeNet-5: (N, in_channels, image_size, image_size) to (N, num_classes).
+
+    Args:
+        num_classes: number of classes.
+        in_channels: number of channels of the images.
+        image_size: 28, or 32 for the paper's and CIFAR's size.
+    """
 
     def __init__(self, num_classes: int = 10, in_channels: int = 1, image_size: int = 28):
         super().__init__()
         self.features = nn.Sequential(
-            nn.Conv2d(in_channels, 6, kernel_size=5, padding=(32 - image_size) // 2), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Conv2d(6, 16, kernel_size=5), nn.ReLU(), nn.MaxPool2d(2))
+            nn.Conv2d(in_channels, 6, kernel_size=5, padding=(32 - image_size) // 2), nn.ReLU(),
+            nn.MaxPool2d(2), nn.Conv2d(6, 16, kernel_size=5), nn.ReLU(), nn.MaxPool2d(2))
         self.classifier = nn.Sequential(nn.Linear(16 * 5 * 5, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
                                         nn.Linear(84, num_classes))
 
@@ -50,6 +63,7 @@ class LeNet5(nn.Module):
         return self.classifier(self.features(x).flatten(1))
 
 
-def lenet5(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> LeNet5:
-    """61,706 parameters."""
-    return finished(LeNet5(**kwargs), "lenet5", pretrained or weights is not None)
+@model_function
+def lenet5(**kwargs) -> LeNet5:
+    """Return a LeNet-5 with 61,706 parameters."""
+    return LeNet5(**kwargs)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from flowedu import nn
-from flowedu.vision.models.weights import finished
+from flowedu.vision.models.weights import model_function
 
 
 def _conv(inp: int, out: int, kernel: int, stride: int = 1) -> nn.Conv2d:
@@ -10,7 +10,18 @@ def _conv(inp: int, out: int, kernel: int, stride: int = 1) -> nn.Conv2d:
 
 
 class BasicBlock(nn.Module):
-    """Two 3x3 convolutions."""
+    """Residual block of two 3 x 3 convolutions.
+
+    Args:
+        inplanes: number of input channels.
+        planes: number of output channels.
+        stride: stride of the first convolution; default: 1.
+        downsample: module that converts the input to the shape of the output; default: None, add the input
+            itself.
+
+    Shape:
+        (N, inplanes, H, W) to (N, planes, H / stride, W / stride).
+    """
 
     expansion = 1
 
@@ -27,7 +38,18 @@ class BasicBlock(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """1x1, 3x3 (with the stride), 1x1 to four times the channels."""
+    """Residual block of 1 x 1, 3 x 3 (with the stride), and 1 x 1 convolutions, to four times the channels.
+
+    Args:
+        inplanes: number of input channels.
+        planes: number of channels of the 3 x 3 convolution; the output has 4 * planes.
+        stride: stride of the 3 x 3 convolution; default: 1.
+        downsample: module that converts the input to the shape of the output; default: None, add the input
+            itself.
+
+    Shape:
+        (N, inplanes, H, W) to (N, 4 * planes, H / stride, W / stride).
+    """
 
     expansion = 4
 
@@ -46,10 +68,14 @@ class Bottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
-    """x (N, 3, H, W) -> (N, num_classes).
+    """Residual network: (N, 3, H, W) to (N, num_classes).
 
-    Args: block, BasicBlock or Bottleneck; layers, how many in each of the four stages; zero_init_residual, let every block
-    begin as "add nothing"; width_mult, times as many channels.
+    Args:
+        block: BasicBlock or Bottleneck.
+        layers: number of blocks in each of the four stages.
+        num_classes: number of classes.
+        zero_init_residual: initialize every block so that it adds 0.
+        width_mult: factor of the number of channels.
     """
 
     def __init__(self, block: type, layers, num_classes: int = 1000, zero_init_residual: bool = False,
@@ -87,26 +113,31 @@ class ResNet(nn.Module):
         return self.fc(self.avgpool(x).flatten(1))
 
 
-def resnet18(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> ResNet:
-    """11,689,512 parameters."""
-    return finished(ResNet(BasicBlock, (2, 2, 2, 2), **kwargs), "resnet18", pretrained or weights is not None)
+@model_function
+def resnet18(**kwargs) -> ResNet:
+    """Return a ResNet-18 with 11,689,512 parameters."""
+    return ResNet(BasicBlock, (2, 2, 2, 2), **kwargs)
 
 
-def resnet34(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> ResNet:
-    """21,797,672 parameters."""
-    return finished(ResNet(BasicBlock, (3, 4, 6, 3), **kwargs), "resnet34", pretrained or weights is not None)
+@model_function
+def resnet34(**kwargs) -> ResNet:
+    """Return a ResNet-34 with 21,797,672 parameters."""
+    return ResNet(BasicBlock, (3, 4, 6, 3), **kwargs)
 
 
-def resnet50(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> ResNet:
-    """25,557,032 parameters."""
-    return finished(ResNet(Bottleneck, (3, 4, 6, 3), **kwargs), "resnet50", pretrained or weights is not None)
+@model_function
+def resnet50(**kwargs) -> ResNet:
+    """Return a ResNet-50 with 25,557,032 parameters."""
+    return ResNet(Bottleneck, (3, 4, 6, 3), **kwargs)
 
 
-def resnet101(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> ResNet:
-    """44,549,160 parameters."""
-    return finished(ResNet(Bottleneck, (3, 4, 23, 3), **kwargs), "resnet101", pretrained or weights is not None)
+@model_function
+def resnet101(**kwargs) -> ResNet:
+    """Return a ResNet-101 with 44,549,160 parameters."""
+    return ResNet(Bottleneck, (3, 4, 23, 3), **kwargs)
 
 
-def resnet152(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> ResNet:
-    """60,192,808 parameters."""
-    return finished(ResNet(Bottleneck, (3, 8, 36, 3), **kwargs), "resnet152", pretrained or weights is not None)
+@model_function
+def resnet152(**kwargs) -> ResNet:
+    """Return a ResNet-152 with 60,192,808 parameters."""
+    return ResNet(Bottleneck, (3, 8, 36, 3), **kwargs)

@@ -1,8 +1,8 @@
-"""VGG (Simonyan and Zisserman, 2014): 3x3 convolutions, one after the other."""
+"""VGG (Simonyan and Zisserman, 2014): a sequence of 3 x 3 convolutions."""
 from __future__ import annotations
 
 from flowedu import nn
-from flowedu.vision.models.weights import finished
+from flowedu.vision.models.weights import model_function
 
 # channels of the convolutions of each stage; a pool ends a stage
 STAGES = {11: ((64,), (128,), (256, 256), (512, 512), (512, 512)),
@@ -12,10 +12,14 @@ STAGES = {11: ((64,), (128,), (256, 256), (512, 512), (512, 512)),
 
 
 class VGG(nn.Module):
-    """x (N, 3, H, W) -> (N, num_classes). H and W of 32 or more.
+    """VGG network: (N, 3, H, W) to (N, num_classes), with H and W of 32 or more.
 
-    Args: depth, 11, 13, 16 or 19 layers with weights; batch_norm, one after every convolution; width_mult, times as many
-    channels, in the hidden layers of the classifier, too.
+    Args:
+        depth: 11, 13, 16, or 19 layers with weights.
+        batch_norm: add a batch norm after every convolution.
+        num_classes: number of classes.
+        dropout: dropout probability.
+        width_mult: factor of the number of channels, also in the hidden layers of the classifier.
     """
 
     def __init__(self, depth: int, batch_norm: bool = False, num_classes: int = 1000, dropout: float = 0.5,
@@ -49,41 +53,49 @@ class VGG(nn.Module):
         return self.classifier(self.avgpool(self.features(x)).flatten(1))
 
 
-def vgg11(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> VGG:
-    """132,863,336 parameters."""
-    return finished(VGG(11, **kwargs), "vgg11", pretrained or weights is not None)
+@model_function
+def vgg11(**kwargs) -> VGG:
+    """Return a VGG-11 with 132,863,336 parameters."""
+    return VGG(11, **kwargs)
 
 
-def vgg11_bn(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> VGG:
-    """132,868,840 parameters."""
-    return finished(VGG(11, True, **kwargs), "vgg11_bn", pretrained or weights is not None)
+@model_function
+def vgg11_bn(**kwargs) -> VGG:
+    """Return a VGG-11 with batch norm and 132,868,840 parameters."""
+    return VGG(11, True, **kwargs)
 
 
-def vgg13(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> VGG:
-    """133,047,848 parameters."""
-    return finished(VGG(13, **kwargs), "vgg13", pretrained or weights is not None)
+@model_function
+def vgg13(**kwargs) -> VGG:
+    """Return a VGG-13 with 133,047,848 parameters."""
+    return VGG(13, **kwargs)
 
 
-def vgg13_bn(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> VGG:
-    """133,053,736 parameters."""
-    return finished(VGG(13, True, **kwargs), "vgg13_bn", pretrained or weights is not None)
+@model_function
+def vgg13_bn(**kwargs) -> VGG:
+    """Return a VGG-13 with batch norm and 133,053,736 parameters."""
+    return VGG(13, True, **kwargs)
 
 
-def vgg16(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> VGG:
-    """138,357,544 parameters."""
-    return finished(VGG(16, **kwargs), "vgg16", pretrained or weights is not None)
+@model_function
+def vgg16(**kwargs) -> VGG:
+    """Return a VGG-16 with 138,357,544 parameters."""
+    return VGG(16, **kwargs)
 
 
-def vgg16_bn(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> VGG:
-    """138,365,992 parameters."""
-    return finished(VGG(16, True, **kwargs), "vgg16_bn", pretrained or weights is not None)
+@model_function
+def vgg16_bn(**kwargs) -> VGG:
+    """Return a VGG-16 with batch norm and 138,365,992 parameters."""
+    return VGG(16, True, **kwargs)
 
 
-def vgg19(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> VGG:
-    """143,667,240 parameters."""
-    return finished(VGG(19, **kwargs), "vgg19", pretrained or weights is not None)
+@model_function
+def vgg19(**kwargs) -> VGG:
+    """Return a VGG-19 with 143,667,240 parameters."""
+    return VGG(19, **kwargs)
 
 
-def vgg19_bn(pretrained: bool = False, progress: bool = True, *, weights=None, **kwargs) -> VGG:
-    """143,678,248 parameters."""
-    return finished(VGG(19, True, **kwargs), "vgg19_bn", pretrained or weights is not None)
+@model_function
+def vgg19_bn(**kwargs) -> VGG:
+    """Return a VGG-19 with batch norm and 143,678,248 parameters."""
+    return VGG(19, True, **kwargs)

@@ -1,4 +1,5 @@
-"""Building blocks of vision networks: convolution with norm and activation, squeeze and excitation, ..."""
+"""Building blocks of vision networks, such as Conv2dNormActivation and SqueezeExcitation.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -10,20 +11,29 @@ from flowedu.tensor import Tensor
 
 
 class Conv2dNormActivation(nn.Sequential):
-    """Convolution, norm, activation; what is None is left out. padding None: so much that stride 1 keeps the size.
+    """Convolution, norm, and activation: (N, in_channels, H, W) to (N, out_channels, H', W').
 
-    x (N, in_channels, H, W) -> (N, out_channels, H', W'). bias None: only without a norm. Attribute: out_channels.
+    Attributes: out_channels.
+
+    Args:
+        in_channels, out_channels: numbers of channels.
+        kernel_size, stride, dilation, groups: see Conv2d.
+        padding: see Conv2d; default: preserves the size at stride 1.
+        norm_layer: function of the number of channels; None: no norm.
+        activation_layer: function that returns the activation; None: no activation.
+        inplace: argument of the activation; None: not passed.
+        bias: add a bias to the convolution; default: only without a norm.
     """
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: int | tuple[int, int] = 3, stride=1, padding=None,
-                 groups: int = 1, norm_layer: Callable[..., nn.Module] | None = nn.BatchNorm2d,
-                 activation_layer: Callable[..., nn.Module] | None = nn.ReLU, dilation: int | tuple[int, int] = 1,
-                 inplace: bool | None = True, bias: bool | None = None):
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int | tuple[int, int] = 3, stride=1,
+                 padding=None, groups: int = 1, norm_layer: Callable[..., nn.Module] | None = nn.BatchNorm2d,
+                 activation_layer: Callable[..., nn.Module] | None = nn.ReLU,
+                 dilation: int | tuple[int, int] = 1, inplace: bool | None = True, bias: bool | None = None):
         if padding is None:
             two = [v if isinstance(v, (tuple, list)) else (v, v) for v in (kernel_size, dilation)]
             padding = tuple((k - 1) // 2 * d for k, d in zip(*two))
-        layers: list[nn.Module] = [nn.Conv2d(in_channels, out_channels, kernel_size, stride, padding, dilation, groups,
-                                             norm_layer is None if bias is None else bias)]
+        layers: list[nn.Module] = [nn.Conv2d(in_channels, out_channels, kernel_size, stride, padding,
+                                             dilation, groups, norm_layer is None if bias is None else bias)]
         if norm_layer is not None:
             layers.append(norm_layer(out_channels))
         if activation_layer is not None:
@@ -33,13 +43,22 @@ class Conv2dNormActivation(nn.Sequential):
 
 
 class SqueezeExcitation(nn.Module):
-    """Each channel is scaled by what the means of all channels say of it (Hu et al., 2018). (N, C, H, W) -> the same."""
+    """Scaling of each channel by a function of the means of all channels (Hu et al., 2018).
 
-    def __init__(self, input_channels: int, squeeze_channels: int, activation: Callable[..., nn.Module] = nn.ReLU,
+    Args:
+        input_channels: number of channels C of (N, C, H, W).
+        squeeze_channels: number of hidden features.
+        activation: activation of the hidden features.
+        scale_activation: activation of the scales.
+    """
+
+    def __init__(self, input_channels: int, squeeze_channels: int,
+                 activation: Callable[..., nn.Module] = nn.ReLU,
                  scale_activation: Callable[..., nn.Module] = nn.Sigmoid):
         super().__init__()
         self.avgpool = nn.AdaptiveAvgPool2d(1)
-        self.fc1, self.fc2 = nn.Conv2d(input_channels, squeeze_channels, 1), nn.Conv2d(squeeze_channels, input_channels, 1)
+        self.fc1, self.fc2 = (nn.Conv2d(input_channels, squeeze_channels, 1),
+                              nn.Conv2d(squeeze_channels, input_channels, 1))
         self.activation, self.scale_activation = activation(), scale_activation()
 
     def forward(self, input: Tensor) -> Tensor:
@@ -47,14 +66,25 @@ class SqueezeExcitation(nn.Module):
 
 
 class MLP(nn.Sequential):
-    """Linear, norm, activation, dropout for each of hidden_channels; the last has no norm and no activation."""
+    """Linear, norm, activation, and dropout for each of hidden_channels; the last has no norm and activation.
+
+    Args:
+        in_channels: number of features of the input.
+        hidden_channels: numbers of features of the layers.
+        norm_layer: function of the number of features; None: no norm.
+        activation_layer: function that returns the activation; None: no activation.
+        inplace: argument of activation and dropout; None: not passed.
+        bias: add biases.
+        dropout: dropout probability.
+    """
 
     def __init__(self, in_channels: int, hidden_channels: Sequence[int],
                  norm_layer: Callable[..., nn.Module] | None = None,
                  activation_layer: Callable[..., nn.Module] | None = nn.ReLU, inplace: bool | None = None,
                  bias: bool = True, dropout: float = 0.0):
         if not hidden_channels:
-            raise ArgumentError("MLP: hidden_channels is empty", expected="widths, the output's last", got="[]")
+            raise ArgumentError("MLP: hidden_channels is empty", expected="widths, the output's last",
+                                got="[]")
         options = {} if inplace is None else {"inplace": inplace}
         layers: list[nn.Module] = []
         for width in hidden_channels[:-1]:
@@ -64,11 +94,16 @@ class MLP(nn.Sequential):
             layers += [activation_layer(**options)] if activation_layer is not None else []
             layers.append(nn.Dropout(dropout, **options))
             in_channels = width
-        super().__init__(*layers, nn.Linear(in_channels, hidden_channels[-1], bias=bias), nn.Dropout(dropout, **options))
+        super().__init__(*layers, nn.Linear(in_channels, hidden_channels[-1], bias=bias),
+                         nn.Dropout(dropout, **options))
 
 
 class Permute(nn.Module):
-    """x.permute(dims)."""
+    """Permutation of the axes, x.permute(dims).
+
+    Args:
+        dims: order of the axes.
+    """
 
     def __init__(self, dims: Sequence[int]):
         super().__init__()
@@ -79,7 +114,12 @@ class Permute(nn.Module):
 
 
 class FrozenBatchNorm2d(nn.Module):
-    """A batch norm whose statistics and parameters are buffers: it never learns. (N, C, H, W) -> the same."""
+    """Batch norm of (N, C, H, W) whose statistics and parameters are buffers, which never change.
+
+    Args:
+        num_features: number of channels C.
+        eps: number added to the variance.
+    """
 
     def __init__(self, num_features: int, eps: float = 1e-5):
         super().__init__()
@@ -93,8 +133,14 @@ class FrozenBatchNorm2d(nn.Module):
 
 
 def stochastic_depth(input: Tensor, p: float, mode: str, training: bool = True) -> Tensor:
-    """While training: 0 with the probability p, else input / (1 - p) (Huang et al., 2016). mode: "batch", all of it or
-    nothing; "row", each row by itself. Otherwise the input."""
+    """Zero the input with probability p in training, or else divide it by 1 - p (Huang et al., 2016).
+
+    Args:
+        input: tensor (N, ...).
+        p: probability.
+        mode: "batch", the whole input at once, or "row", each row separately.
+        training: False returns the input.
+    """
     if not 0.0 <= p <= 1.0:
         raise ArgumentError("stochastic_depth: p is no probability", expected="0 to 1", got=repr(p))
     if mode not in ("batch", "row"):
@@ -102,12 +148,17 @@ def stochastic_depth(input: Tensor, p: float, mode: str, training: bool = True) 
     if not training or p == 0.0:
         return input
     shape = [input.shape[0] if mode == "row" else 1] + [1] * (input.ndim - 1)
-    kept = flow.bernoulli(flow.full(shape, 1.0 - p, device=input.device)).to(input.dtype)
-    return input * (kept / (1.0 - p) if p < 1.0 else kept)
+    mask = flow.bernoulli(flow.full(shape, 1.0 - p, device=input.device)).to(input.dtype)
+    return input * (mask / (1.0 - p) if p < 1.0 else mask)
 
 
 class StochasticDepth(nn.Module):
-    """stochastic_depth as a module."""
+    """stochastic_depth as a layer.
+
+    Args:
+        p: probability.
+        mode: "batch" or "row".
+    """
 
     def __init__(self, p: float, mode: str):
         super().__init__()

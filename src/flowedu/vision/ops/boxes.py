@@ -1,4 +1,4 @@
-"""Boxes: how large, how far they overlap, and which of many that overlap to keep. Rows (x1, y1, x2, y2), unless said."""
+"""Bounding boxes: areas, overlaps, and non-maximum suppression. Rows are (x1, y1, x2, y2) by default."""
 from __future__ import annotations
 
 import numpy as np
@@ -11,23 +11,33 @@ FORMS = ("xyxy", "xywh", "cxcywh")
 
 
 def checked(what: str, boxes, name: str = "boxes") -> Tensor:
-    """A tensor (N, 4). Errors: NotATensorError, ShapeError."""
+    """Return boxes after checking that they are a tensor (N, 4); raise NotATensorError or ShapeError."""
     if not isinstance(boxes, Tensor):
         raise NotATensorError(what, boxes, name)
     if boxes.ndim != 2 or boxes.shape[1] != 4:
-        raise ShapeError(f"{what}: {name} are no boxes", expected="(N, 4): x1, y1, x2, y2", got=str(tuple(boxes.shape)),
-                         fix=f"{name}.view(-1, 4)")
+        raise ShapeError(f"{what}: {name} are no boxes", expected="(N, 4): x1, y1, x2, y2",
+                         got=str(tuple(boxes.shape)), fix=f"{name}.view(-1, 4)")
     return boxes
 
 
 def box_area(boxes: Tensor) -> Tensor:
-    """(N,): width times height of boxes (N, 4)."""
+    """Return the areas (N,) of boxes.
+
+    Args:
+        boxes: (N, 4).
+    """
     x1, y1, x2, y2 = _wide(checked("box_area", boxes)).unbind(1)
     return (x2 - x1) * (y2 - y1)
 
 
 def box_convert(boxes: Tensor, in_fmt: str, out_fmt: str) -> Tensor:
-    """Boxes (N, 4) in another form: "xyxy" corners, "xywh" a corner and the size, "cxcywh" the middle and the size."""
+    """Convert boxes to another format.
+
+    Args:
+        boxes: (N, 4).
+        in_fmt: "xyxy" (corners), "xywh" (corner and size), or "cxcywh" (center and size).
+        out_fmt: the same.
+    """
     checked("box_convert", boxes)
     for name, form in (("in_fmt", in_fmt), ("out_fmt", out_fmt)):
         if form not in FORMS:
@@ -48,13 +58,25 @@ def box_convert(boxes: Tensor, in_fmt: str, out_fmt: str) -> Tensor:
 
 
 def box_iou(boxes1: Tensor, boxes2: Tensor) -> Tensor:
-    """(N, M): area of the intersection over that of the union, of boxes (N, 4) and (M, 4). NaN of two without area."""
+    """Return the intersection over union (N, M) of all pairs of boxes; NaN for two boxes without area.
+
+    Args:
+        boxes1: (N, 4).
+        boxes2: (M, 4).
+    """
     inter, union = _overlap("box_iou", boxes1, boxes2)
     return inter / union
 
 
 def generalized_box_iou(boxes1: Tensor, boxes2: Tensor) -> Tensor:
-    """(N, M): box_iou less the share of the smallest box around both that neither fills (Rezatofighi et al., 2019)."""
+    """Return the generalized IoU (N, M) of all pairs of boxes (Rezatofighi et al., 2019).
+
+    It is box_iou minus the uncovered share of the smallest box around both.
+
+    Args:
+        boxes1: (N, 4).
+        boxes2: (M, 4).
+    """
     inter, union = _overlap("generalized_box_iou", boxes1, boxes2)
     a, b = _wide(boxes1).unsqueeze(1), _wide(boxes2).unsqueeze(0)
     size = (flow.maximum(a[..., 2:], b[..., 2:]) - flow.minimum(a[..., :2], b[..., :2])).clamp(min=0)
@@ -63,7 +85,7 @@ def generalized_box_iou(boxes1: Tensor, boxes2: Tensor) -> Tensor:
 
 
 def _overlap(what: str, boxes1: Tensor, boxes2: Tensor) -> tuple[Tensor, Tensor]:
-    """(N, M) areas of intersections and unions."""
+    """Return the areas (N, M) of intersections and unions."""
     a, b = _wide(checked(what, boxes1, "boxes1")), _wide(checked(what, boxes2, "boxes2"))
     low = flow.maximum(a[:, None, :2], b[None, :, :2])
     size = (flow.minimum(a[:, None, 2:], b[None, :, 2:]) - low).clamp(min=0)
@@ -72,13 +94,19 @@ def _overlap(what: str, boxes1: Tensor, boxes2: Tensor) -> tuple[Tensor, Tensor]
 
 
 def _wide(boxes: Tensor) -> Tensor:
-    """As numbers whose products fit."""
-    return boxes if boxes.dtype.is_floating_point and boxes.dtype is not flow.float16 else \
-        boxes.float() if boxes.dtype.is_floating_point else boxes.long()
+    """Return boxes in a dtype that can represent their products."""
+    if not boxes.dtype.is_floating_point:
+        return boxes.long()
+    return boxes.float() if boxes.dtype is flow.float16 else boxes
 
 
 def clip_boxes_to_image(boxes: Tensor, size: tuple[int, int]) -> Tensor:
-    """Boxes (N, 4) cut off at the edges of a picture of `size` (height, width)."""
+    """Clip boxes at the edges of an image.
+
+    Args:
+        boxes: (N, 4).
+        size: (height, width) of the image.
+    """
     checked("clip_boxes_to_image", boxes)
     x1, y1, x2, y2 = boxes.unbind(1)
     height, width = size
@@ -86,36 +114,62 @@ def clip_boxes_to_image(boxes: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 def remove_small_boxes(boxes: Tensor, min_size: float) -> Tensor:
-    """Numbers (int64) of the boxes whose width and height are min_size or more."""
+    """Return the int64 indices of boxes that are large enough.
+
+    Args:
+        boxes: (N, 4).
+        min_size: smallest width and height.
+    """
     a = checked("remove_small_boxes", boxes).detach().cpu().numpy()
     return from_numpy(np.flatnonzero((a[:, 2] - a[:, 0] >= min_size) & (a[:, 3] - a[:, 1] >= min_size)))
 
 
 def masks_to_boxes(masks: Tensor) -> Tensor:
-    """(N, 4) float32: the first and last columns and rows of each mask (N, H, W) that are not 0. Of an empty mask:
-    ShapeError."""
+    """Return the float32 boxes (N, 4) around the nonzero elements of masks.
+
+    Args:
+        masks: (N, H, W).
+    """
     if not isinstance(masks, Tensor):
         raise NotATensorError("masks_to_boxes", masks, "masks")
     a = masks.detach().cpu().numpy() != 0
     if a.ndim != 3 or not a.any((1, 2)).all():
-        raise ShapeError("masks_to_boxes: not every mask has a box", expected="(N, H, W), each with one that is not 0",
+        raise ShapeError("masks_to_boxes: not every mask has a box",
+                         expected="(N, H, W), each with one that is not 0",
                          got=f"{tuple(masks.shape)}", fix="masks[masks.flatten(1).any(1)]")
-    found = [(x[0], y[0], x[-1], y[-1]) for y, x in ((np.flatnonzero(m.any(1)), np.flatnonzero(m.any(0))) for m in a)]
-    return from_numpy(np.array(found, np.float32).reshape(-1, 4))
+    boxes = []
+    for m in a:
+        y, x = np.flatnonzero(m.any(1)), np.flatnonzero(m.any(0))
+        boxes.append((x[0], y[0], x[-1], y[-1]))
+    return from_numpy(np.array(boxes, np.float32).reshape(-1, 4))
 
 
 def nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
-    """Which boxes to keep, int64, the best first: of those that overlap by more than iou_threshold the one of the highest
-    score. boxes: (N, 4); scores: (N,)."""
-    return _kept("nms", boxes, scores, None, iou_threshold)
+    """Return the int64 indices of the boxes to keep, the best first (non-maximum suppression).
+
+    Of boxes that overlap by more than iou_threshold, the one with the highest score is kept.
+
+    Args:
+        boxes: (N, 4).
+        scores: (N,).
+        iou_threshold: largest overlap.
+    """
+    return _suppress("nms", boxes, scores, None, iou_threshold)
 
 
 def batched_nms(boxes: Tensor, scores: Tensor, idxs: Tensor, iou_threshold: float) -> Tensor:
-    """nms among boxes of the same class alone. idxs: (N,), the class of each."""
-    return _kept("batched_nms", boxes, scores, idxs, iou_threshold)
+    """Return the indices of non-maximum suppression among boxes of the same class; see nms.
+
+    Args:
+        boxes: (N, 4).
+        scores: (N,).
+        idxs: (N,), class of each box.
+        iou_threshold: largest overlap.
+    """
+    return _suppress("batched_nms", boxes, scores, idxs, iou_threshold)
 
 
-def _kept(what: str, boxes: Tensor, scores: Tensor, classes: Tensor | None, threshold: float) -> Tensor:
+def _suppress(what: str, boxes: Tensor, scores: Tensor, classes: Tensor | None, threshold: float) -> Tensor:
     checked(what, boxes)
     for name, x in (("scores", scores), ("idxs", classes)):
         if x is not None and (not isinstance(x, Tensor) or tuple(x.shape) != (len(boxes),)):
@@ -125,13 +179,13 @@ def _kept(what: str, boxes: Tensor, scores: Tensor, classes: Tensor | None, thre
     order = np.argsort(-scores.detach().cpu().numpy().astype(np.float64), kind="stable")
     kind = np.zeros(len(a)) if classes is None else classes.cpu().numpy()
     area = box_area(boxes).detach().cpu().numpy()
-    kept = []
+    indices = []
     while order.size:
         best, order = order[0], order[1:]
-        kept.append(best)
+        indices.append(best)
         size = np.minimum(a[best, 2:], a[order, 2:]) - np.maximum(a[best, :2], a[order, :2])
         inter = np.clip(size, 0, None).prod(1)
-        with np.errstate(invalid="ignore"):              # of two without area
+        with np.errstate(invalid="ignore"):              # boxes without area
             over = (inter / (area[best] + area[order] - inter)).astype(np.float64) > threshold
         order = order[~(over & (kind[best] == kind[order]))]
-    return from_numpy(np.array(kept, np.int64))
+    return from_numpy(np.array(indices, np.int64))

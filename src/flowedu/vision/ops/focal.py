@@ -8,13 +8,18 @@ from flowedu.tensor import Tensor
 
 def sigmoid_focal_loss(inputs: Tensor, targets: Tensor, alpha: float = 0.25, gamma: float = 2,
                        reduction: str = "none") -> Tensor:
-    """(1 - p)^gamma times the cross entropy of sigmoid(inputs), p the probability of the target (Lin et al., 2017).
+    """Return (1 - p)^gamma times the cross entropy of sigmoid(inputs), with p = P(target) (Lin et al., 2017).
 
-    inputs, targets: of one shape, targets 0 or 1 in the inputs' dtype. alpha: the weight of targets 1, and 1 - alpha of
-    targets 0; negative: none. reduction: "none", "mean" or "sum".
+    Args:
+        inputs: logits, of any shape.
+        targets: 0 or 1, same shape and dtype.
+        alpha: weight of targets 1; targets 0 have 1 - alpha; negative: no weights.
+        gamma: exponent.
+        reduction: "none", "mean", or "sum".
     """
     if reduction not in ("none", "mean", "sum"):
-        raise ArgumentError("sigmoid_focal_loss: reduction", expected='"none", "mean" or "sum"', got=repr(reduction))
+        raise ArgumentError("sigmoid_focal_loss: reduction", expected='"none", "mean" or "sum"',
+                            got=repr(reduction))
     p = inputs.sigmoid()
     loss = F.binary_cross_entropy_with_logits(inputs, targets, reduction="none") * \
         (1 - (p * targets + (1 - p) * (1 - targets))) ** gamma

@@ -1,7 +1,7 @@
-"""RoIAlign (He et al., 2017): the part of a feature map below a box, at a size of one's own, by bilinear samples.
+"""RoIAlign (He et al., 2017): the part of a feature map in a box, resampled to a fixed size.
 
-A sample's weights in y and in x are apart, and so are the means over samples: the part is Y @ features @ X^T, with a matrix
-for the rows and one for the columns of each box.
+Bilinear weights in y and in x are independent, as are the means over samples: the part is Y @ features @ X^T,
+with a matrix for the rows and one for the columns of each box.
 """
 from __future__ import annotations
 
@@ -19,51 +19,56 @@ from flowedu.vision.ops.boxes import checked
 
 def roi_align(input: Tensor, boxes: Tensor | Sequence[Tensor], output_size: int | tuple[int, int],
               spatial_scale: float = 1.0, sampling_ratio: int = -1, aligned: bool = False) -> Tensor:
-    """(K, C, *output_size): of each of K boxes the features below it. The gradient goes to the features, not to the boxes.
+    """Return the features (K, C, *output_size) in each of K boxes; boxes get no gradient.
 
     Args:
         input: (N, C, H, W).
-        boxes: (K, 5), the number of the picture and x1, y1, x2, y2; or a list of N tensors (L, 4).
-        spatial_scale: from the boxes' coordinates to those of the features: 1/16 of features 16 times smaller.
-        sampling_ratio: samples in y and in x for each element; 0 or less: as many as pixels lie below it.
-        aligned: pixels are points in the middle of squares, so boxes are moved by half a pixel.
+        boxes: (K, 5), the index of the image and x1, y1, x2, y2; or a list of N tensors (L, 4).
+        output_size: an int or (height, width).
+        spatial_scale: ratio of the coordinates of the features to those of the boxes, such as 1/16.
+        sampling_ratio: samples per element along each axis; 0 or less: one per pixel.
+        aligned: treat pixels as centers of squares, which moves boxes by half a pixel.
 
-    Errors: NotATensorError, ShapeError, ArgumentError.
+    Raises:
+        NotATensorError, ShapeError, ArgumentError: arguments that do not fit.
     """
     if not isinstance(input, Tensor):
         raise NotATensorError("roi_align", input, "input")
     if input.ndim != 4:
-        raise ShapeError("roi_align: these are no feature maps", expected="(N, C, H, W)", got=str(tuple(input.shape)),
-                         fix="input.unsqueeze(0)")
+        raise ShapeError("roi_align: these are no feature maps", expected="(N, C, H, W)",
+                         got=str(tuple(input.shape)), fix="input.unsqueeze(0)")
     rows = _rows(boxes, input.shape[0])
     size = (output_size, output_size) if isinstance(output_size, int) else tuple(output_size)
     parts: dict[int, Tensor] = {}
     for image in np.unique(rows[:, 0]).astype(int):
         mine = np.flatnonzero(rows[:, 0] == image)
-        y, x = (_weights(rows[mine], axis, input.shape[3 - axis], size[1 - axis], spatial_scale, sampling_ratio, aligned)
+        y, x = (_weights(rows[mine], axis, input.shape[3 - axis], size[1 - axis], spatial_scale,
+                         sampling_ratio, aligned)
                 for axis in (1, 0))
         y, x = (from_numpy(w[:, None]).to(device=input.device, dtype=input.dtype) for w in (y, x))
-        found = y.matmul(input[int(image)].unsqueeze(0)).matmul(x.transpose(2, 3))
-        parts.update(zip(mine.tolist(), found.unbind(0)))
+        values = y.matmul(input[int(image)].unsqueeze(0)).matmul(x.transpose(2, 3))
+        parts.update(zip(mine.tolist(), values.unbind(0)))
     if not parts:
         return input.new_zeros((0, input.shape[1], *size))
     return flow.stack([parts[k] for k in range(len(rows))])
 
 
 def _rows(boxes, pictures: int) -> np.ndarray:
-    """(K, 5) in float64: the number of the picture, and the box."""
+    """Return (K, 5) in float64: the index of the image, and the box."""
     if isinstance(boxes, (list, tuple)):
         if len(boxes) != pictures:
-            raise ShapeError("roi_align: not as many lists of boxes as images", expected=f"{pictures} tensors (L, 4)",
+            raise ShapeError("roi_align: not as many lists of boxes as images",
+                             expected=f"{pictures} tensors (L, 4)",
                              got=f"{len(boxes)}", fix="an empty tensor (0, 4) for an image without boxes")
         arrays = [checked("roi_align", b).detach().cpu().numpy().astype(np.float64) for b in boxes]
-        return np.concatenate([np.c_[np.full(len(a), float(i)), a] for i, a in enumerate(arrays)]) if arrays else \
+        return np.concatenate([np.c_[np.full(len(a), float(i)), a]
+                               for i, a in enumerate(arrays)]) if arrays else \
             np.zeros((0, 5))
     if not isinstance(boxes, Tensor):
         raise NotATensorError("roi_align", boxes, "boxes")
     if boxes.ndim != 2 or boxes.shape[1] != 5:
-        raise ShapeError("roi_align: boxes", expected="(K, 5): the image's index, x1, y1, x2, y2; or a list of (L, 4)",
-                         got=str(tuple(boxes.shape)))
+        raise ShapeError("roi_align: boxes", expected="(K, 5): the image's index, x1, y1, x2, y2; or a list "
+                         "of (L, 4)", got=str(tuple(boxes.shape)))
     a = boxes.detach().cpu().numpy().astype(np.float64)
     if len(a) and not ((a[:, 0] >= 0) & (a[:, 0] < pictures)).all():
         raise ArgumentError("roi_align: a box of a missing image", expected=f"numbers 0 to {pictures - 1}",
@@ -72,26 +77,34 @@ def _rows(boxes, pictures: int) -> np.ndarray:
 
 
 def _weights(rows, axis: int, extent: int, bins: int, scale: float, ratio: int, aligned: bool) -> np.ndarray:
-    """(K, bins, extent) for one axis (0: x, 1: y): what each pixel counts in each element, of all samples' mean."""
+    """Return the weights (K, bins, extent) of the pixels along one axis (0: x, 1: y), averaged over samples.
+    """
     shift = 0.5 if aligned else 0.0
     start, end = rows[:, 1 + axis] * scale - shift, rows[:, 3 + axis] * scale - shift
-    found = np.zeros((len(rows), bins, extent))
+    values = np.zeros((len(rows), bins, extent))
     for k, (low, length) in enumerate(zip(start, end - start)):
         step = (length if aligned else max(length, 1.0)) / bins
         count = ratio if ratio > 0 else max(math.ceil(step), 0)
         for b, i in np.ndindex(bins, count):
             at = low + (b + (i + 0.5) / count) * step
-            if -1.0 <= at <= extent:                     # others are 0
+            if -1.0 <= at <= extent:                     # other weights are 0
                 at = min(max(at, 0.0), extent - 1.0)
                 left = int(at)
-                found[k, b, left] += (1 - (at - left)) / count
+                values[k, b, left] += (1 - (at - left)) / count
                 if at > left:
-                    found[k, b, left + 1] += (at - left) / count
-    return found
+                    values[k, b, left + 1] += (at - left) / count
+    return values
 
 
 class RoIAlign(nn.Module):
-    """roi_align as a module: (input, rois) -> (K, C, *output_size)."""
+    """roi_align as a layer: (input, rois) to (K, C, *output_size).
+
+    Args:
+        output_size: an int or (height, width).
+        spatial_scale: ratio of the coordinates of the features to those of the boxes.
+        sampling_ratio: samples per element along each axis; 0 or less: one per pixel.
+        aligned: treat pixels as centers of squares.
+    """
 
     def __init__(self, output_size: int | tuple[int, int], spatial_scale: float, sampling_ratio: int,
                  aligned: bool = False):

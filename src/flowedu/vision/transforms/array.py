@@ -14,7 +14,7 @@ from flowedu.vision.transforms.resample import InterpolationMode, nearest, weigh
 
 
 def dimensions(img: np.ndarray) -> tuple[int, int, int]:
-    """(channels, height, width)."""
+    """Return (channels, height, width)."""
     return img.shape[2] if img.ndim == 3 else 1, img.shape[0], img.shape[1]
 
 
@@ -51,10 +51,12 @@ def resize(img: np.ndarray, height: int, width: int, mode: InterpolationMode, an
     if mode is InterpolationMode.NEAREST:
         return img[nearest(h, height, True)][:, nearest(w, width, True)]
     flat = img.reshape(h, w, -1)
-    if w != width:          # across first, and rounded in between, as Pillow does
-        flat = rounded(np.einsum("ow,hwc->hoc", weights(w, width, mode, antialias), flat, optimize=True), img.dtype)
+    if w != width:          # columns first, then rounding, as in Pillow
+        flat = rounded(np.einsum("ow,hwc->hoc", weights(w, width, mode, antialias), flat, optimize=True),
+                       img.dtype)
     if h != height:
-        flat = rounded(np.einsum("oh,hwc->owc", weights(h, height, mode, antialias), flat, optimize=True), img.dtype)
+        flat = rounded(np.einsum("oh,hwc->owc", weights(h, height, mode, antialias), flat, optimize=True),
+                       img.dtype)
     return flat.reshape(height, width, *img.shape[2:])
 
 
@@ -71,7 +73,7 @@ def pad(img: np.ndarray, left: int, top: int, right: int, bottom: int, fill, mod
 def grayscale(img: np.ndarray, channels: int) -> np.ndarray:
     if dimensions(img)[0] == 1:
         grey = img.reshape(img.shape[:2])
-    elif img.dtype == np.uint8:         # Pillow's integers: the weights times 2**16
+    elif img.dtype == np.uint8:         # Pillow's integer weights, times 2**16
         total = img[..., :3].astype(np.uint32) @ np.array([19595, 38470, 7471], np.uint32)
         grey = ((total + 0x8000) >> 16).astype(np.uint8)
     else:
@@ -103,7 +105,8 @@ def saturation(img: np.ndarray, factor: float) -> np.ndarray:
 
 
 def hue(img: np.ndarray, factor: float) -> np.ndarray:
-    """As the tensors' hue; Pillow's has steps of 1/255."""
+    """Shift the hue as for tensors; Pillow's hue has steps of 1/255."""
     if dimensions(img)[0] == 1:
         return img
-    return tensor.hue(from_numpy(np.ascontiguousarray(img.transpose(2, 0, 1))), factor).numpy().transpose(1, 2, 0)
+    return tensor.hue(from_numpy(np.ascontiguousarray(img.transpose(2, 0, 1))),
+                      factor).numpy().transpose(1, 2, 0)

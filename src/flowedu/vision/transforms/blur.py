@@ -12,7 +12,7 @@ from flowedu.vision.transforms.tensor import through_float
 
 @lru_cache(maxsize=256)
 def matrix(size: int, kernel: int, sigma: float) -> np.ndarray:
-    """float32. kernel: how many pixels, an odd number, at most 2 * size - 1."""
+    """Return the float32 matrix of a blur. `kernel` is an odd number of pixels, at most 2 * size - 1."""
     half = kernel // 2
     x = np.arange(-half, half + 1)
     w = np.exp(-0.5 * (x / sigma) ** 2)
@@ -24,10 +24,11 @@ def matrix(size: int, kernel: int, sigma: float) -> np.ndarray:
 
 
 def blurred(img: Tensor, kernel: tuple[int, int], sigma: tuple[float, float]) -> Tensor:
-    """A tensor (..., C, H, W). kernel, sigma: of x, of y."""
+    """Blur a tensor (..., C, H, W). `kernel` and `sigma` are (of x, of y)."""
     h, w = img.shape[-2:]
     if kernel[0] > 2 * w - 1 or kernel[1] > 2 * h - 1:
-        raise ArgumentError("gaussian_blur: the kernel reaches beyond the image's reflection", got=repr(kernel),
+        raise ArgumentError("gaussian_blur: the kernel reaches beyond the image's reflection",
+                            got=repr(kernel),
                             expected=f"at most {2 * w - 1} and {2 * h - 1} for {w} x {h} pixels")
 
     def product(x: Tensor) -> Tensor:

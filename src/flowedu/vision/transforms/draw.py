@@ -1,4 +1,5 @@
-"""The random choices of the transforms. They come from flow's default generator, so that flow.manual_seed repeats them."""
+"""Random choices of the transforms, from flow's default generator, so that flow.manual_seed reproduces them.
+"""
 from __future__ import annotations
 
 import math
@@ -9,7 +10,7 @@ _64 = (1 << 64) - 1
 
 
 def uniform(low: float = 0.0, high: float = 1.0) -> float:
-    """A number in [low, high): number n of SplitMix64's row for the seed. (An op for one number takes far longer.)"""
+    """Return a number in [low, high) from SplitMix64, because an op for one number is far slower."""
     seed, n = default_generator.next()
     z = (seed + n * 0x9E3779B97F4A7C15) & _64
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _64
@@ -18,7 +19,7 @@ def uniform(low: float = 0.0, high: float = 1.0) -> float:
 
 
 def log_uniform(low: float, high: float) -> float:
-    """A number in [low, high) whose logarithm is uniform: 1/2 is as likely as 2."""
+    """Return a number in [low, high) whose logarithm is uniform: 1/2 is as likely as 2."""
     return math.exp(uniform(math.log(low), math.log(high)))
 
 
@@ -28,11 +29,11 @@ def whole(low: int, high: int) -> int:
 
 
 def chance(p: float) -> bool:
-    """True with probability p."""
+    """Return True with probability p."""
     return uniform() < p
 
 
 def order(n: int) -> list[int]:
-    """The numbers 0 to n - 1 in random order."""
+    """Return the integers 0 to n - 1 in random order."""
     keys = [uniform() for _ in range(n)]
     return sorted(range(n), key=keys.__getitem__)

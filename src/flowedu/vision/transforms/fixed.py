@@ -10,8 +10,10 @@ from flowedu.vision.transforms.resample import InterpolationMode, check_mode
 
 
 class Transform(Module):
-    """A picture in, a picture out: a Module, so that nn.Sequential takes it, which needs no super().__init__(). Subclasses
-    define forward and say in `shown` which attributes to print."""
+    """Base class of transforms: a Module from image to image that does not need super().__init__().
+
+    Subclasses define forward, and list the printed attributes in `shown`.
+    """
 
     shown: tuple[str, ...] = ()
 
@@ -29,20 +31,24 @@ def _short(value) -> str:
 
 
 def check_callable(what: str, f) -> Callable:
-    """`f` if it can be called. Raises CallError (a TypeError)."""
+    """Return f if it is callable; raise CallError (a TypeError) otherwise."""
     if not callable(f):
-        raise CallError(f"{what}: this cannot be called", expected="a transform or a function", got=repr(f)[:60],
-                        fix="put the class's parentheses: ToTensor()")
+        raise CallError(f"{what}: this cannot be called", expected="a transform or a function",
+                        got=repr(f)[:60], fix="put the class's parentheses: ToTensor()")
     return f
 
 
 class Compose(Transform):
-    """One transform after the other."""
+    """Sequence of transforms.
+
+    Args:
+        transforms: transforms, in order.
+    """
 
     def __init__(self, transforms: Sequence[Callable]):
         if callable(transforms) and not isinstance(transforms, Iterable):
-            raise CallError("Compose: transforms is one transform", expected="a list of them", got=repr(transforms)[:60],
-                            fix="Compose([...])")
+            raise CallError("Compose: transforms is one transform", expected="a list of them",
+                            got=repr(transforms)[:60], fix="Compose([...])")
         self.transforms = [check_callable("Compose", t) for t in transforms]
 
     def forward(self, img):
@@ -56,7 +62,11 @@ class Compose(Transform):
 
 
 class Lambda(Transform):
-    """Any function as a transform."""
+    """Function as a transform.
+
+    Args:
+        lambd: function of the image.
+    """
 
     def __init__(self, lambd: Callable):
         self.lambd = check_callable("Lambda", lambd)
@@ -69,21 +79,25 @@ class Lambda(Transform):
 
 
 class ToTensor(Transform):
-    """A Pillow image or an ndarray (H, W, C) of uint8 0 to 255 as a float32 tensor (C, H, W) of 0 to 1."""
+    """Conversion of a Pillow image or ndarray (H, W, C) of uint8 to a float32 tensor (C, H, W) in 0 to 1."""
 
     def forward(self, pic):
         return F.to_tensor(pic)
 
 
 class PILToTensor(Transform):
-    """A Pillow image as a tensor (C, H, W) of the same numbers."""
+    """Conversion of a Pillow image to a tensor (C, H, W) with the same values."""
 
     def forward(self, pic):
         return F.pil_to_tensor(pic)
 
 
 class ConvertImageDtype(Transform):
-    """A tensor in another dtype, scaled to its range."""
+    """Conversion of a tensor to another dtype, scaled to its range.
+
+    Args:
+        dtype: dtype.
+    """
 
     shown = ("dtype",)
 
@@ -95,7 +109,11 @@ class ConvertImageDtype(Transform):
 
 
 class ToPILImage(Transform):
-    """A tensor (C, H, W) or an ndarray (H, W, C) as a Pillow image."""
+    """Conversion of a tensor (C, H, W) or ndarray (H, W, C) to a Pillow image.
+
+    Args:
+        mode: Pillow's mode; default: by the number of channels.
+    """
 
     def __init__(self, mode: str | None = None):
         self.mode = mode
@@ -108,7 +126,13 @@ class ToPILImage(Transform):
 
 
 class Normalize(Transform):
-    """(x - mean) / std for each channel."""
+    """Normalization (x - mean) / std for each channel.
+
+    Args:
+        mean: number per channel.
+        std: number per channel.
+        inplace: write into the tensor.
+    """
 
     shown = ("mean", "std")
 
@@ -120,11 +144,19 @@ class Normalize(Transform):
 
 
 class Resize(Transform):
-    """See functional.resize."""
+    """Resizing; see functional.resize.
+
+    Args:
+        size: (height, width), or the size of the shorter side.
+        interpolation: an InterpolationMode.
+        max_size: largest size of the longer side; default: no limit.
+        antialias: use all pixels when the image shrinks.
+    """
 
     shown = ("size", "interpolation", "max_size", "antialias")
 
-    def __init__(self, size: int | Sequence[int], interpolation: InterpolationMode = InterpolationMode.BILINEAR,
+    def __init__(self, size: int | Sequence[int],
+                 interpolation: InterpolationMode = InterpolationMode.BILINEAR,
                  max_size: int | None = None, antialias: bool = True):
         F.pair("Resize", "size", size)
         self.size, self.interpolation = size, check_mode("Resize", interpolation)
@@ -135,7 +167,11 @@ class Resize(Transform):
 
 
 class CenterCrop(Transform):
-    """The middle of a picture."""
+    """Central region of an image.
+
+    Args:
+        size: (height, width), or an int.
+    """
 
     shown = ("size",)
 
@@ -147,7 +183,13 @@ class CenterCrop(Transform):
 
 
 class Pad(Transform):
-    """More on the sides: see functional.pad."""
+    """Padding of the sides; see functional.pad.
+
+    Args:
+        padding: one number, (left and right, top and bottom), or (left, top, right, bottom).
+        fill: constant of mode "constant".
+        padding_mode: "constant", "edge", "reflect", or "symmetric".
+    """
 
     shown = ("padding", "fill", "padding_mode")
 
@@ -159,7 +201,11 @@ class Pad(Transform):
 
 
 class Grayscale(Transform):
-    """Grey, with 1 or 3 channels."""
+    """Conversion to gray.
+
+    Args:
+        num_output_channels: 1, or 3 equal channels.
+    """
 
     shown = ("num_output_channels",)
 

@@ -1,4 +1,4 @@
-"""Conversion of float images (..., 3, H, W) between RGB and hue, saturation, value, made of ops."""
+"""Conversion of float images (..., 3, H, W) between RGB and HSV, made of ops."""
 from __future__ import annotations
 
 from flowedu.tensor import Tensor
@@ -7,7 +7,7 @@ from flowedu.tensor.joining import stack
 
 
 def to_hsv(img: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(h, s, v), as torchvision has them: grey has hue 0, black saturation 0."""
+    """Return (h, s, v) as in torchvision: gray has hue 0, black has saturation 0."""
     r, g, b = img.unbind(-3)
     top, low = maximum(maximum(r, g), b), minimum(minimum(r, g), b)
     range_, one = top - low, top * 0 + 1
@@ -18,9 +18,7 @@ def to_hsv(img: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def to_rgb(h: Tensor, s: Tensor, v: Tensor) -> Tensor:
-    """Convert back to RGB. Each channel is full for a third of the circle, and rises and falls within a
-    sixth.
-    """
+    """Convert back to RGB. Each channel is at its maximum for a third of the circle, with ramps of 1/6."""
     def channel(first: int) -> Tensor:
         k = (h * 6 + first) % 6
         return v - v * s * minimum(k, 4 - k).clamp(0, 1)

@@ -1,16 +1,16 @@
-"""Transforms of Pillow images. array.py and tensor.py have the same functions for the other two kinds."""
+"""Transforms of Pillow images; array.py and tensor.py contain the same functions for the other two kinds."""
 from __future__ import annotations
 
 import numpy as np
 
 from flowedu.errors.once import inert
-from flowedu.oneflow04.image.decode import pillow
+from flowedu.utils.pictures import pillow
 from flowedu.vision.transforms import array
 from flowedu.vision.transforms.resample import InterpolationMode
 
 
 def dimensions(img) -> tuple[int, int, int]:
-    """(channels, height, width)."""
+    """Return (channels, height, width)."""
     return len(img.getbands()), img.height, img.width
 
 
@@ -34,8 +34,10 @@ def resize(img, height: int, width: int, mode: InterpolationMode, antialias: boo
 def pad(img, left: int, top: int, right: int, bottom: int, fill, mode: str):
     image = pillow()[0]
     if mode == "constant":
-        fill = tuple(fill) * len(img.getbands()) if isinstance(fill, (tuple, list)) and len(fill) == 1 else fill
-        fill = (fill,) * len(img.getbands()) if isinstance(fill, (int, float)) and len(img.getbands()) > 1 else fill
+        fill = (tuple(fill) * len(img.getbands()) if isinstance(fill, (tuple, list)) and len(fill) == 1
+                else fill)
+        fill = ((fill,) * len(img.getbands()) if isinstance(fill, (int, float)) and len(img.getbands()) > 1
+                else fill)
         out = image.new(img.mode, (img.width + left + right, img.height + top + bottom),
                         tuple(fill) if isinstance(fill, (tuple, list)) else fill)
         if img.mode == "P":
@@ -72,6 +74,7 @@ def hue(img, factor: float):
     if img.mode in ("L", "1", "I", "F"):
         return img
     h, s, v = img.convert("HSV").split()
-    turn = int(factor * 255) % 256                         # whole steps, towards 0, as torchvision's
+    # Integer steps, rounded towards 0, as in torchvision.
+    turn = int(factor * 255) % 256
     h = pillow()[0].fromarray((np.asarray(h) + np.uint8(turn)).astype(np.uint8))
     return pillow()[0].merge("HSV", (h, s, v)).convert(img.mode)

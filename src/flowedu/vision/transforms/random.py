@@ -1,4 +1,4 @@
-"""Transforms with chance. flow.manual_seed(n) makes their choices the same again."""
+"""Random image transforms. `flow.manual_seed(n)` makes them reproducible."""
 from __future__ import annotations
 
 import math
@@ -25,21 +25,33 @@ class _Flip(Transform):
 
 
 class RandomHorizontalFlip(_Flip):
-    """Left and right exchanged, with probability p."""
+    """Horizontal flip with probability p.
+
+    Args:
+        p: probability.
+    """
 
     def forward(self, img):
         return F.hflip(img) if draw.chance(self.p) else img
 
 
 class RandomVerticalFlip(_Flip):
-    """Upside down, with probability p."""
+    """Vertical flip with probability p.
+
+    Args:
+        p: probability.
+    """
 
     def forward(self, img):
         return F.vflip(img) if draw.chance(self.p) else img
 
 
 class RandomGrayscale(Transform):
-    """Grey (with as many channels as before), with probability p."""
+    """Conversion to gray, with an unchanged number of channels, with probability p.
+
+    Args:
+        p: probability.
+    """
 
     shown = ("p",)
 
@@ -51,28 +63,36 @@ class RandomGrayscale(Transform):
 
 
 class RandomCrop(Transform):
-    """A piece of `size` from anywhere.
+    """Region of a fixed size at a random position.
 
-    padding: what to put around the picture first (see functional.pad; fill and padding_mode as there). pad_if_needed: put
-    as much around it as the size needs. Raises ArgumentError (a ValueError) for a picture that is too small.
+    Args:
+        size: (height, width), or an int.
+        padding: padding added first, see functional.pad; default: none.
+        pad_if_needed: pad images that are too small.
+        fill: constant of the padding.
+        padding_mode: mode of the padding.
+
+    Raises:
+        ArgumentError (a ValueError): an image that is too small.
     """
 
     shown = ("size", "padding")
 
-    def __init__(self, size: int | Sequence[int], padding: int | Sequence[int] | None = None, pad_if_needed: bool = False,
-                 fill=0, padding_mode: str = "constant"):
-        self.size, self.padding, self.pad_if_needed = F.pair("RandomCrop", "size", size), padding, pad_if_needed
+    def __init__(self, size: int | Sequence[int], padding: int | Sequence[int] | None = None,
+                 pad_if_needed: bool = False, fill=0, padding_mode: str = "constant"):
+        self.size, self.padding, self.pad_if_needed = (F.pair("RandomCrop", "size", size), padding,
+                                                       pad_if_needed)
         self.fill, self.padding_mode = fill, padding_mode
 
     @staticmethod
     def get_params(img, output_size: tuple[int, int]) -> tuple[int, int, int, int]:
-        """(top, left, height, width) of a piece."""
+        """Return (top, left, height, width) of a random region."""
         _, h, w = F.get_dimensions(img)
         height, width = output_size
         if height > h or width > w:
-            raise ArgumentError(f"RandomCrop: Required crop size {(height, width)} is larger than input image size "
-                                f"{(h, w)}", expected=f"at most {(h, w)}", got=str((height, width)),
-                                fix="pad_if_needed=True, or padding=...")
+            raise ArgumentError(f"RandomCrop: Required crop size {(height, width)} is larger than input "
+                                f"image size {(h, w)}", expected=f"at most {(h, w)}",
+                                got=str((height, width)), fix="pad_if_needed=True, or padding=...")
         return draw.whole(0, h - height + 1), draw.whole(0, w - width + 1), height, width
 
     def forward(self, img):
@@ -81,30 +101,38 @@ class RandomCrop(Transform):
         if self.pad_if_needed:
             _, h, w = F.get_dimensions(img)
             across, down = max(self.size[1] - w, 0), max(self.size[0] - h, 0)
-            if across or down:          # on both sides, as torchvision does: so that the picture moves about
+            if across or down:          # on both sides, as in torchvision, so that all positions are possible
                 img = F.pad(img, (across, down), self.fill, self.padding_mode)
         return F.crop(img, *self.get_params(img, self.size))
 
 
 class RandomResizedCrop(Transform):
-    """A piece with a random part of the area (`scale`) and a random shape (`ratio`, width / height), made `size`."""
+    """Region with a random share of the area and a random shape, resized.
+
+    Args:
+        size: (height, width) of the result, or an int.
+        scale: range of the share of the area.
+        ratio: range of width / height.
+        interpolation: an InterpolationMode.
+        antialias: use all pixels when the region shrinks.
+    """
 
     shown = ("size", "scale", "ratio", "interpolation", "antialias")
 
     def __init__(self, size: int | Sequence[int], scale: tuple[float, float] = (0.08, 1.0),
-                 ratio: tuple[float, float] = (3 / 4, 4 / 3), interpolation: InterpolationMode = InterpolationMode.BILINEAR,
-                 antialias: bool = True):
+                 ratio: tuple[float, float] = (3 / 4, 4 / 3),
+                 interpolation: InterpolationMode = InterpolationMode.BILINEAR, antialias: bool = True):
         self.size = F.pair("RandomResizedCrop", "size", size)
         for name, (low, high) in (("scale", scale), ("ratio", ratio)):
             if not 0 < low <= high or name == "scale" and high > 1:
-                raise ArgumentError(f"RandomResizedCrop: {name} does not fit", got=repr((low, high)), expected="(low, high)"
-                                    " with 0 < low <= high" + " <= 1" * (name == "scale"))
+                raise ArgumentError(f"RandomResizedCrop: {name} does not fit", got=repr((low, high)),
+                                    expected="(low, high) with 0 < low <= high" + " <= 1" * (name == "scale"))
         self.scale, self.ratio, self.antialias = tuple(scale), tuple(ratio), antialias
         self.interpolation = check_mode("RandomResizedCrop", interpolation)
 
     @staticmethod
     def get_params(img, scale: tuple[float, float], ratio: tuple[float, float]) -> tuple[int, int, int, int]:
-        """(top, left, height, width) of a piece; after ten that do not fit, the middle."""
+        """Return (top, left, height, width) of a random region, or of the center if ten do not fit."""
         _, h, w = F.get_dimensions(img)
         for _ in range(10):
             area, shape = h * w * draw.uniform(*scale), draw.log_uniform(*ratio)
@@ -125,9 +153,13 @@ class RandomResizedCrop(Transform):
 
 
 class ColorJitter(Transform):
-    """Brightness, contrast and saturation times a random factor each, and the hue turned, in random order.
+    """Random changes of brightness, contrast, saturation, and hue, in random order.
 
-    Each is a number x, for factors from max(0, 1 - x) to 1 + x, or (low, high); hue: from -x to x, at most 0.5.
+    Args:
+        brightness: (low, high) of the factor, or x for the range from max(0, 1 - x) to 1 + x.
+        contrast: the same.
+        saturation: the same.
+        hue: (low, high) of the shift, or x for the range from -x to x, at most 0.5.
     """
 
     shown = ("brightness", "contrast", "saturation", "hue")
@@ -135,14 +167,14 @@ class ColorJitter(Transform):
     def __init__(self, brightness=0.0, contrast=0.0, saturation=0.0, hue=0.0):
         low, high = hue if isinstance(hue, (tuple, list)) else (-hue, hue)
         if not -0.5 <= low <= high <= 0.5:
-            raise ArgumentError("ColorJitter: hue does not fit", expected="a number from 0 to 0.5, or (low, high)",
-                                got=repr(hue))
+            raise ArgumentError("ColorJitter: hue does not fit",
+                                expected="a number from 0 to 0.5, or (low, high)", got=repr(hue))
         self.hue = None if low == high == 0 else (low, high)
-        for name, given in (("brightness", brightness), ("contrast", contrast), ("saturation", saturation)):
-            low, high = given if isinstance(given, (tuple, list)) else (max(0.0, 1.0 - given), 1.0 + given)
+        for name, value in (("brightness", brightness), ("contrast", contrast), ("saturation", saturation)):
+            low, high = value if isinstance(value, (tuple, list)) else (max(0.0, 1.0 - value), 1.0 + value)
             if not 0 <= low <= high:
-                raise ArgumentError(f"ColorJitter: {name} does not fit", expected="a number of 0 or more, or (low, high)",
-                                    got=repr(given))
+                raise ArgumentError(f"ColorJitter: {name} does not fit",
+                                    expected="a number of 0 or more, or (low, high)", got=repr(value))
             setattr(self, name, None if low == high == 1 else (low, high))
 
     def forward(self, img):
@@ -153,15 +185,20 @@ class ColorJitter(Transform):
 
 
 class GaussianBlur(Transform):
-    """A Gaussian blur whose width is drawn from sigma, (low, high), or is a number."""
+    """Gaussian blur with a random width.
+
+    Args:
+        kernel_size: odd number of pixels, or (of x, of y).
+        sigma: (low, high) of the standard deviation, or a number.
+    """
 
     shown = ("kernel_size", "sigma")
 
     def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0)):
         low, high = sigma if isinstance(sigma, (tuple, list)) else (sigma, sigma)
         if not 0 < low <= high:
-            raise ArgumentError("GaussianBlur: sigma does not fit", expected="a number above 0, or (low, high)",
-                                got=repr(sigma))
+            raise ArgumentError("GaussianBlur: sigma does not fit",
+                                expected="a number above 0, or (low, high)", got=repr(sigma))
         self.kernel_size, self.sigma = kernel_size, (low, high)
 
     def forward(self, img):
@@ -169,7 +206,12 @@ class GaussianBlur(Transform):
 
 
 class RandomApply(Transform):
-    """All of `transforms` with probability p, else none."""
+    """All transforms with probability p, or none.
+
+    Args:
+        transforms: transforms, in order.
+        p: probability.
+    """
 
     def __init__(self, transforms: Sequence[Callable], p: float = 0.5):
         self.transforms, self.p = Compose(transforms), _probability("RandomApply", p)
@@ -182,7 +224,11 @@ class RandomApply(Transform):
 
 
 class RandomChoice(Transform):
-    """One of `transforms`, each equally likely."""
+    """One random transform of several.
+
+    Args:
+        transforms: transforms.
+    """
 
     def __init__(self, transforms: Sequence[Callable]):
         self.transforms = [check_callable("RandomChoice", t) for t in transforms]
@@ -195,7 +241,11 @@ class RandomChoice(Transform):
 
 
 class RandomOrder(RandomChoice):
-    """All of `transforms`, in random order."""
+    """All transforms in random order.
+
+    Args:
+        transforms: transforms.
+    """
 
     def forward(self, img):
         for i in draw.order(len(self.transforms)):

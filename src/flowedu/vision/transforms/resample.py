@@ -17,7 +17,11 @@ from flowedu.oneflow04.image.resample import taps
 
 
 class InterpolationMode(Enum):
-    """How to find a colour between pixels. The last three are Pillow's, and always widen their filter."""
+    """Interpolation between pixels. The last three are Pillow's, and always widen their filter.
+
+    Args:
+        value: "nearest", "bilinear", "bicubic", "box", "hamming", or "lanczos".
+    """
 
     NEAREST = "nearest"
     BILINEAR = "bilinear"
@@ -27,11 +31,12 @@ class InterpolationMode(Enum):
     LANCZOS = "lanczos"
 
 
-_BY_PIL_NUMBER = dict(enumerate(InterpolationMode[name] for name in "NEAREST LANCZOS BILINEAR BICUBIC BOX HAMMING".split()))
+_BY_PIL_NUMBER = dict(enumerate(InterpolationMode[name]
+                                for name in "NEAREST LANCZOS BILINEAR BICUBIC BOX HAMMING".split()))
 
 
 def check_mode(what: str, mode) -> InterpolationMode:
-    """An InterpolationMode from one, from its name, or from Pillow's number. Raises ArgumentError."""
+    """Return an InterpolationMode from one, its name, or Pillow's number; raise ArgumentError."""
     if isinstance(mode, InterpolationMode):
         return mode
     try:
@@ -46,9 +51,10 @@ def _triangle(x: np.ndarray) -> np.ndarray:
 
 
 def _cubic(x: np.ndarray) -> np.ndarray:
-    """Keys' kernel with a = -0.5, Pillow's choice."""
+    """Return Keys' kernel with a = -0.5, Pillow's choice."""
     x = np.abs(x)
-    return np.where(x < 1, (1.5 * x - 2.5) * x * x + 1, np.where(x < 2, ((-0.5 * x + 2.5) * x - 4) * x + 2, 0))
+    return np.where(x < 1, (1.5 * x - 2.5) * x * x + 1, np.where(x < 2, ((-0.5 * x + 2.5) * x - 4) * x + 2,
+                                                                 0))
 
 
 def _box(x: np.ndarray) -> np.ndarray:
@@ -70,7 +76,7 @@ _FILTERS = {InterpolationMode.BILINEAR: (_triangle, 1.0), InterpolationMode.BICU
 
 @lru_cache(maxsize=512)
 def weights(source: int, target: int, mode: InterpolationMode, antialias: bool) -> np.ndarray:
-    """The (target, source) matrix, float32. mode: any but NEAREST."""
+    """Return the float32 matrix (target, source) of a mode other than NEAREST."""
     out = np.zeros((target, source))
     if not antialias and mode in (InterpolationMode.BILINEAR, InterpolationMode.BICUBIC):
         index, part = taps(source, target, mode.value)
@@ -90,18 +96,24 @@ def weights(source: int, target: int, mode: InterpolationMode, antialias: bool) 
 
 
 def nearest(source: int, target: int, centred: bool) -> np.ndarray:
-    """Which input pixel each output pixel takes. centred: the one under the middle of the output pixel (Pillow's rule),
-    else the one under its left edge (the rule of interpolate(mode="nearest"))."""
+    """Return the input pixel of each output pixel.
+
+    With `centred` it is the pixel under the center of the output pixel (Pillow's rule), otherwise the pixel
+    under its left edge (the rule of interpolate(mode="nearest")).
+    """
     if not centred:
         return np.arange(target) * source // target
     step = source / target
-    at = np.cumsum(np.r_[0.5 * step, np.full(target - 1, step)])                # Pillow also adds up: equal at the borders
+    # Sums like Pillow, for equal rounding.
+    at = np.cumsum(np.r_[0.5 * step, np.full(target - 1, step)])
     return np.minimum(at.astype(np.intp), source - 1)
 
 
 def new_size(height: int, width: int, size: int | tuple[int, int], max_size: int | None) -> tuple[int, int]:
-    """(height, width) for `size`: that pair itself, or a number for the shorter side, the other one in proportion and
-    both smaller again when the longer side would be more than max_size."""
+    """Return (height, width) for `size`: this pair, or a number for the shorter side.
+
+    The other side is in proportion, and both are smaller if the longer side would exceed max_size.
+    """
     if not isinstance(size, int):
         return size
     short, long = min(height, width), max(height, width)

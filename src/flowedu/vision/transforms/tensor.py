@@ -11,7 +11,7 @@ GREY = (0.2989, 0.587, 0.114)           # torchvision's weights for tensors
 
 
 def dimensions(img: Tensor) -> tuple[int, int, int]:
-    """(channels, height, width)."""
+    """Return (channels, height, width)."""
     return img.shape[-3] if img.ndim > 2 else 1, img.shape[-2], img.shape[-1]
 
 
@@ -39,9 +39,7 @@ def _take(img: Tensor, dim: int, index: np.ndarray) -> Tensor:
 
 
 def through_float(img: Tensor, f) -> Tensor:
-    """Apply f to the image as floats; integer results are rounded (halves to even) and clipped to their
-    range.
-    """
+    """Apply f to the image as floats. Integer results are rounded (half to even) and clipped."""
     if img.dtype.is_floating_point:
         return f(img)
     limits = np.iinfo(img.dtype.numpy)
@@ -68,8 +66,9 @@ def pad(img: Tensor, left: int, top: int, right: int, bottom: int, fill, mode: s
         from flowedu.nn import functional
         if not isinstance(fill, (tuple, list)):
             return functional.pad(img, (left, right, top, bottom), "constant", fill)
-        colour = from_numpy(np.array(fill, img.dtype.numpy).reshape(-1, 1, 1))      # around a hole of zeros
-        hole = 1 - functional.pad(img[..., :1, :, :].detach() * 0 + 1, (left, right, top, bottom), "constant", 0)
+        colour = from_numpy(np.array(fill, img.dtype.numpy).reshape(-1, 1, 1))      # added to zero padding
+        hole = 1 - functional.pad(img[..., :1, :, :].detach() * 0 + 1, (left, right, top, bottom),
+                                  "constant", 0)
         return functional.pad(img, (left, right, top, bottom), "constant", 0) + colour * hole
     for dim, low, high in ((-2, top, bottom), (-1, left, right)):
         if low or high:

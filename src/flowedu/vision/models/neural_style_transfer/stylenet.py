@@ -1,5 +1,4 @@
-"""The network of "Perceptual Losses for Real-Time Style Transfer" (Johnson et al., 2016): smaller, five residual blocks,
-larger again."""
+"""Style-transfer network (Johnson et al., 2016): downsampling, five residual blocks, upsampling."""
 from __future__ import annotations
 
 from flowedu import nn
@@ -10,9 +9,10 @@ STYLES = ("sketch", "candy", "mosaic", "rain_princess", "udnie")
 
 
 class ConvLayer(nn.Module):
-    """A convolution that sees the mirrored picture beyond its edge; upsample: on a picture so many times larger."""
+    """Convolution with reflection padding; `upsample` enlarges the image first by this factor."""
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: int, stride: int, upsample: int | None = None):
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int, stride: int,
+                 upsample: int | None = None):
         super().__init__()
         if upsample:
             self.interpolate = nn.UpsamplingNearest2d(scale_factor=upsample)
@@ -25,11 +25,11 @@ class ConvLayer(nn.Module):
 
 
 class UpsampleConvLayer(ConvLayer):
-    """A ConvLayer with upsample: its results have no chequered pattern, as those of ConvTranspose2d do."""
+    """ConvLayer with upsample, which avoids the checkerboard artifacts of ConvTranspose2d."""
 
 
 class ResidualBlock(nn.Module):
-    """Two convolutions whose result is added."""
+    """Two convolutions with a residual connection."""
 
     def __init__(self, channels: int):
         super().__init__()
@@ -44,7 +44,13 @@ class ResidualBlock(nn.Module):
 
 
 class NeuralStyleTransfer(nn.Module):
-    """x (N, 3, H, W) of 0 to 255 -> the same shape and range. H and W: multiples of 4."""
+    """Style-transfer network: (N, 3, H, W) with values 0 to 255 to the same shape and range.
+
+    H and W are multiples of 4.
+
+    Args:
+        width_mult: factor of the number of channels.
+    """
 
     def __init__(self, width_mult: float = 1.0):
         super().__init__()
@@ -72,7 +78,18 @@ class NeuralStyleTransfer(nn.Module):
 
 def neural_style_transfer(pretrained: bool = False, progress: bool = True, style_model: str = "sketch",
                           **kwargs) -> NeuralStyleTransfer:
-    """1,679,235 parameters. style_model: which weights pretrained=True reads. Raises ArgumentError, CheckpointError."""
+    """Return a style-transfer network with 1,679,235 parameters.
+
+    Args:
+        pretrained: load the weights from the cache folder; see models.weights.
+        progress: ignored.
+        style_model: name of the weights.
+        **kwargs: arguments of the class.
+
+    Raises:
+        ArgumentError, CheckpointError: the style or its weights are unknown.
+    """
     if style_model not in STYLES:
-        raise ArgumentError("neural_style_transfer: unknown style_model", expected=", ".join(STYLES), got=repr(style_model))
+        raise ArgumentError("neural_style_transfer: unknown style_model", expected=", ".join(STYLES),
+                            got=repr(style_model))
     return finished(NeuralStyleTransfer(**kwargs), f"neural_style_transfer_{style_model}", pretrained)
