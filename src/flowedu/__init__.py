@@ -1,14 +1,15 @@
 """flowedu: the ideas of OneFlow in a core of 13,000 lines that you can read. `import flowedu as flow`.
 
-The folders of the package form three groups. `core` and `_kernels/core` are the course. `tensor`, `autograd`, `nn`,
-`optim`, `utils`, `distributed`, `distributions`, `vision`, `models`, `mock`, and `oneflow04` contain the names that users
-type. The other folders serve these two. This file collects the public names: the tables of the two generations are
-`oneflow04/public.py` and `tensor/public.py`.
+The folders of the package form three groups. `core` and `_kernels/core` are the course. `tensor`, `autograd`,
+`nn`, `optim`, `utils`, `distributed`, `distributions`, `vision`, `models`, `mock`, and `oneflow04` contain
+the names that users type. The other folders serve these two. This file collects the public names: the tables
+of the two generations are `oneflow04/public.py` and `tensor/public.py`.
 """
 import os as _os
 from math import e, inf, nan, pi
 
-from flowedu import aliases                             # first: what is imported by another path than where it lives
+# first: what is imported by another path than where it lives
+from flowedu import aliases
 
 from flowedu.fast import kernels as _fast_kernels     # before anything is computed
 
@@ -23,7 +24,12 @@ from flowedu.nn import amp
 from flowedu.oneflow04.nn import public as _nn_names
 
 # records and passes that know special kernels
-from flowedu.fast import operators as _fast_operators, ops as _fast_ops, passes as _fast, tensors as _fast_tensors
+from flowedu.fast import (
+    operators as _fast_operators,
+    ops as _fast_ops,
+    passes as _fast,
+    tensors as _fast_tensors,
+)
 from flowedu.core.extensions import homes as _extension_homes
 
 # tensors and training. Names of both generations are those of tensors
@@ -42,11 +48,11 @@ __getattr__, __dir__ = _lazy_import(__name__, {
     "core": "flowedu.core", "data": "flowedu.data", "checkpoint": "flowedu.oneflow04.job.checkpoint",
     "train": "flowedu.oneflow04.job.train",
     "custom": "flowedu.oneflow04.custom", "experimental": "flowedu.oneflow04.experimental",
-    **dict.fromkeys(("consistent_user_op_builder", "consistent_user_op_module_builder", "custom_op", "user_op_builder",
-                     "user_op_module_builder"), "flowedu.oneflow04.custom"),
+    **dict.fromkeys(("consistent_user_op_builder", "consistent_user_op_module_builder", "custom_op",
+                     "user_op_builder", "user_op_module_builder"), "flowedu.oneflow04.custom"),
     # chapter 5
-    "load": "flowedu.saving", "save": "flowedu.saving", "saving": "flowedu.saving", "load_graph": "flowedu.saving.graph",
-    "onnx": "flowedu.onnx", "distributions": "flowedu.distributions",
+    "load": "flowedu.saving", "save": "flowedu.saving", "saving": "flowedu.saving",
+    "load_graph": "flowedu.saving.graph", "onnx": "flowedu.onnx", "distributions": "flowedu.distributions",
     "array_api": "flowedu.tensor.array_api", "autocast": "flowedu.nn.amp", "fft": "flowedu.tensor.fft",
     "func": "flowedu.autograd.func", "vmap": "flowedu.autograd.func",
     "nms": "flowedu.vision.ops.top", "roi_align": "flowedu.vision.ops.top",
@@ -66,7 +72,8 @@ __getattr__, __dir__ = _lazy_import(__name__, {
     # programs written for torch and oneflow
     "mock": "flowedu.mock",
 })
-_PARTS = {"diagnostics", "aliases", "fast", "oneflow04", "saving"}         # of the house, which users need not know
+# Of the house, which users need not know.
+_PARTS = {"diagnostics", "aliases", "fast", "oneflow04", "saving"}
 __all__ = [_name for _name in __dir__() if not _name.startswith("_") and _name not in _PARTS]
 
 # the functions behind the extension points of core/extensions.py
@@ -103,8 +110,9 @@ _extension_homes.update(
 
 __version__ = "0.1.0"
 
-if _os.environ.get("FLOWEDU_HOLES"):     # a folder of answers to the exercises: they run in the places of the library's own
-    from flowedu.learn.install import install as _install
-    _install(_os.environ["FLOWEDU_HOLES"])
+# a folder of answers to the exercises, which replace functions of the library
+if _os.environ.get("FLOWEDU_HOLES"):
+    import importlib as _importlib
+    _importlib.import_module("flowedu_course.install").install(_os.environ["FLOWEDU_HOLES"])
 
 _present_all()                # last: from here on a wrong call of any of these says what is wrong

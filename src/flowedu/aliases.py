@@ -1,8 +1,9 @@
-"""Aliases: paths by which programs import modules that live deeper in the package. `import flowedu.typing` is
-flowedu/oneflow04/typing.py.
+"""Aliases: paths by which programs import modules that are deeper in the package.
 
-An alias is the module itself under a second name, so nothing is loaded twice, and nothing before somebody asks. Inside the
-package a module is imported from where it lives.
+`import flowedu.typing` imports flowedu/oneflow04/typing.py.
+
+An alias is the module itself under a second name, so nothing is loaded twice, and nothing before its first
+use. Inside the package a module is imported from its own location.
 """
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ ALIASES = {
     "unittest": "oneflow04.unittest",
 }
 _PACKAGE = __name__.rpartition(".")[0]
-_present: Callable = lambda module: module  # diagnostics/lazy_imports.py says what is done with a module users import
+# diagnostics/lazy_imports.py says what is done with a module users import
+_present: Callable = lambda module: module
 
 
 def register_presenter(f: Callable) -> None:
@@ -51,8 +53,8 @@ def register_presenter(f: Callable) -> None:
     _present = f
 
 
-def _moved(path: str, table: dict[str, str]) -> str | None:
-    """The path with its beginning, as long as possible, replaced by what the table says; None: nothing of it is there."""
+def _replace_prefix(path: str, table: dict[str, str]) -> str | None:
+    """Replace the longest beginning of the path that `table` lists; None if it lists none."""
     if not path.startswith(_PACKAGE + "."):
         return None
     head, rest = path[len(_PACKAGE) + 1:], ""
@@ -63,13 +65,16 @@ def _moved(path: str, table: dict[str, str]) -> str | None:
 
 
 def home(path: str) -> str | None:
-    """Where the module of a public path lives: flowedu.data.mnist may be flowedu.oneflow04.data.mnist. None: there."""
-    return _moved(path, ALIASES)
+    """Where the module of a public path lives: flowedu.data.mnist may be flowedu.oneflow04.data.mnist.
+
+    None: there.
+    """
+    return _replace_prefix(path, ALIASES)
 
 
 def alias(module: str) -> str:
-    """The path by which users import a module: the way back from `home`."""
-    return _moved(module, {there: path for path, there in ALIASES.items()}) or module
+    """Return the path by which users import a module: the inverse of `home`."""
+    return _replace_prefix(module, {there: path for path, there in ALIASES.items()}) or module
 
 
 class _Loader:

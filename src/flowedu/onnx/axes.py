@@ -1,12 +1,12 @@
-"""Models with inputs of any size: dynamic_axes of onnx.export.
+"""ONNX models with inputs of any size: the argument dynamic_axes of onnx.export.
 
-A graph has fixed sizes. So the model is exported at two sizes, and the files are compared. Where they are the
-same, the size does not matter. Where a Reshape differs in one number, that becomes -1 ("infer"); where a
-shape or the end of a slice differs and is the size, it is read from the input when the model runs. Anything
-else is refused.
+A graph has fixed sizes, so the model is exported at two sizes, and the two files are compared. Equal parts do
+not depend on the size. If one number in the shape of a Reshape differs, it becomes -1 (inferred). If a shape
+or the end of a slice differs and equals the size, it is read from the input at run time. Any other difference
+raises UnsupportedError.
 
-The result is then compared with exports at other sizes, larger and smaller ones: a number that matches at two
-sizes by coincidence, such as n // 2, is rejected as well.
+The result is then compared with exports at other sizes, both larger and smaller. This also rejects a number
+that matches at two sizes by coincidence, such as n // 2.
 """
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from flowedu.errors import ArgumentError, UnsupportedError
 from flowedu.tensor import Tensor
 from flowedu.tensor.creation import arange, from_numpy
 
-SHAPES = {"Reshape": (1,), "Expand": (1,), "Slice": (1, 2)}           # which inputs of an op are sizes
+SHAPES = {"Reshape": (1,), "Expand": (1,), "Slice": (1, 2)}           # indices of the inputs that are sizes
 
 
 class Sizes:
-    """The two sizes of each axis that has a name: the given one and a smaller one, or two others where it is small.
+    """Two sizes for each named axis: its size in `args` and a smaller one, or two others if it is small.
 
-    Attributes: of {name: (size, size)}, no two alike; at {name: (input, axis)}, where it is read.
+    Attributes: of, {name: (size, size)}, all different; at, {name: (input, axis)}, where the size is read.
     """
 
     def __init__(self):
@@ -40,40 +40,47 @@ class Sizes:
         return self.of[symbol]
 
     def probes(self) -> list[list[dict[str, int]]]:
-        """Sizes to compare at: of each list the first that the model takes. Several axes are tried in mixed sizes, too."""
+        """Return lists of sizes to compare at. From each list, the first one that the model accepts is used.
+
+        Two or more axes are also combined in mixed sizes.
+        """
         large: list[dict[str, int]] = [{}, {}, {}, {}]
         for i, (symbol, pair) in enumerate(self.of.items()):
             twice = 2 * max(pair) + 1 + 2 * i
-            for sizes, n in zip(large, (max(twice, 33 + 2 * i), twice, max(pair) + 1 + i, max(2, min(pair) // 2 + i))):
+            for sizes, n in zip(large, (max(twice, 33 + 2 * i), twice, max(pair) + 1 + i,
+                                        max(2, min(pair) // 2 + i))):
                 sizes[symbol] = n
-        found = [large, [dict.fromkeys(self.of, n) for n in (1, 2, 3)]]
+        candidates = [large, [dict.fromkeys(self.of, n) for n in (1, 2, 3)]]
         for parity in (0, 1) if len(self.of) > 1 else ():
-            found.append([{s: n if i % 2 == parity else 1 for i, (s, n) in enumerate(large[0].items())}])
-        return found
+            candidates.append([{s: n if i % 2 == parity else 1 for i, (s, n) in enumerate(large[0].items())}])
+        return candidates
 
     def read(self, a: np.ndarray, b: np.ndarray) -> list[str | int] | None:
-        """Numbers that are a at the first sizes and b at the second, with names in their place; None: there are none."""
+        """Return `a`, with size names for elements that differ in `b`, or None if no size matches."""
         known = {pair: symbol for symbol, pair in self.of.items()}
-        found = [int(x) if x == y else known.get((int(x), int(y))) for x, y in zip(a, b)] if a.shape == b.shape else [None]
-        return None if None in found else found
+        if a.shape != b.shape:
+            return None
+        sizes = [int(x) if x == y else known.get((int(x), int(y))) for x, y in zip(a, b)]
+        return None if None in sizes else sizes
 
 
 def symbols(axes: Mapping[str, Any], names: Sequence[str]) -> dict[str, dict[int, str]]:
-    """dynamic_axes, {name: {axis: what it is called}} or {name: [axis]}, as the first. Raises ArgumentError."""
-    found = {}
-    for name, given in axes.items():
+    """Convert dynamic_axes from {name: [axis]} to {name: {axis: symbol}}. Raises ArgumentError."""
+    result = {}
+    for name, spec in axes.items():
         if names and name not in names:
             raise ArgumentError(f"onnx.export: dynamic_axes has {name!r}, which is no input and no output",
                                 expected=", ".join(names), got=repr(name), fix=f"input_names=[{name!r}, ...]")
-        found[name] = dict(given) if isinstance(given, Mapping) else {axis: f"{name}_dynamic_axes_{axis}" for axis in given}
-    return found
+        result[name] = (dict(spec) if isinstance(spec, Mapping) else {axis: f"{name}_dynamic_axes_{axis}"
+                                                                      for axis in spec})
+    return result
 
 
 def resized(args: tuple, kwargs: dict, names: Sequence[str], axes: dict[str, dict[int, str]],
             pick: Callable[[str, int, tuple[str, int]], int]) -> tuple:
-    """(args, kwargs) with other sizes along the axes that have a name, by repeating elements.
+    """Return (args, kwargs) with other sizes along the named axes, by repeating elements.
 
-    pick: (name of the axis, its size, (input, axis)) -> the other size.
+    pick: (name of the axis, its size, (input, axis)) -> the new size.
     """
     left = iter(names)
 
@@ -92,15 +99,16 @@ def resized(args: tuple, kwargs: dict, names: Sequence[str], axes: dict[str, dic
     return tuple(map(of, args)), {k: of(x) for k, x in kwargs.items()}
 
 
-Export = tuple[Any, dict[str, str]]            # an onnx.ModelProto, and {name of a node: the user's line}
-Rules = dict[tuple[int, int], Any]             # {(node, input): a shape with -1, or numbers and names of sizes}
+Export = tuple[Any, dict[str, str]]            # an onnx.ModelProto, and {name of a node: line of user code}
+# {(node, input): a shape with -1, or numbers and names of sizes}
+Rules = dict[tuple[int, int], Any]
 
 
 def merged(models: Sequence[Export], axes: dict[str, dict[int, str]], sizes: Sizes) -> tuple[Any, Rules]:
-    """Return the first of two models of two sizes, freed from its size, and how its constants follow from the sizes.
+    """Return the first of two exports without its fixed sizes, and the rules that compute its constants.
 
     Raises:
-        UnsupportedError: a constant does not follow.
+        UnsupportedError: a constant does not follow from the sizes.
     """
     import onnx
 
@@ -109,27 +117,27 @@ def merged(models: Sequence[Export], axes: dict[str, dict[int, str]], sizes: Siz
     numbers, others = _numbers(onnx, one), _numbers(onnx, other)
     new: list = []                                                    # nodes that read sizes
     rules: Rules = {}
-    refused = _unlike(one, other, numbers, others)
-    for k, (a, b) in enumerate(zip(one.node, other.node)) if not refused else ():
+    rejected = _different_nodes(one, other, numbers, others)
+    for k, (a, b) in enumerate(zip(one.node, other.node)) if not rejected else ():
         for i, (x, y) in enumerate(zip(a.input, b.input)):
             if x not in numbers or _same(numbers[x], others[y]):
                 continue
             pair, name = (numbers[x], others[y]), f"{a.name}_sizes_{i}"
             is_shape = i in SHAPES.get(a.op_type, ())
-            rest = _rest(*pair) if is_shape and a.op_type == "Reshape" else None
+            rest = _infer_shape(*pair) if is_shape and a.op_type == "Reshape" else None
             read = sizes.read(*pair) if is_shape else None
             if rest is not None:
                 one.initializer.append(onnx.numpy_helper.from_array(rest, name))
                 rules[k, i] = rest
             elif read is not None:
-                _reading(onnx, one, new, read, sizes, name)
+                _append_size_nodes(onnx, one, new, read, sizes, name)
                 rules[k, i] = read
             else:
-                refused.append(a.name)
+                rejected.append(a.name)
                 continue
             a.input[i] = name
-    if refused:
-        raise _refusal(refused, {**more, **lines})
+    if rejected:
+        raise _dynamic_axes_error(rejected, {**more, **lines})
     nodes = [*new, *one.node]
     del one.node[:]
     one.node.extend(nodes)
@@ -148,50 +156,52 @@ def _numbers(onnx, graph) -> dict[str, np.ndarray]:
     return {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
 
 
-def _unlike(one, other, numbers: Mapping, others: Mapping) -> list[str]:
-    """Names of the nodes of `one` that are other ones in `other`; constants may differ in their values."""
-    found = []
+def _different_nodes(one, other, numbers: Mapping, others: Mapping) -> list[str]:
+    """Return the names of nodes that differ between the two graphs. Values of constants may differ."""
+    names = []
     for a, b in zip(one.node, other.node):
-        if a.op_type != b.op_type or list(a.attribute) != list(b.attribute) or len(a.input) != len(b.input) or any(
-                (x in numbers) != (y in others) or x not in numbers and x != y for x, y in zip(a.input, b.input)):
-            found.extend([a.name, b.name][:1 + (a.op_type != b.op_type)])
-    if not found and len(one.node) != len(other.node):
+        if (a.op_type != b.op_type or list(a.attribute) != list(b.attribute) or len(a.input) != len(b.input)
+                or any((x in numbers) != (y in others) or x not in numbers and x != y
+                       for x, y in zip(a.input, b.input))):
+            names.extend([a.name, b.name][:1 + (a.op_type != b.op_type)])
+    if not names and len(one.node) != len(other.node):
         longer = max((one.node, other.node), key=len)
-        found.append(longer[min(len(one.node), len(other.node))].name)
-    return found
+        names.append(longer[min(len(one.node), len(other.node))].name)
+    return names
 
 
 def check(probe: Export, base: Export, rules: Rules, sizes: Mapping[str, int]) -> None:
-    """Compare an export at `sizes` with one at another size, `base`, whose constants `rules` replace.
+    """Compare an export at `sizes` with `base`, one at another size, after `rules` replaced its constants.
 
     Raises:
-        UnsupportedError: the model at these sizes is another one.
+        UnsupportedError: the nodes or the constants differ.
     """
     import onnx
 
     (model, lines), (other, more) = probe, base
     numbers, others = _numbers(onnx, model.graph), _numbers(onnx, other.graph)
-    refused = _unlike(model.graph, other.graph, numbers, others)
+    rejected = _different_nodes(model.graph, other.graph, numbers, others)
     shapes: dict[str, list[int]] = {}
-    for k, (a, b) in enumerate(zip(model.graph.node, other.graph.node)) if not refused else ():
+    for k, (a, b) in enumerate(zip(model.graph.node, other.graph.node)) if not rejected else ():
         for i, (x, y) in enumerate(zip(a.input, b.input)):
             if x not in numbers:
                 continue
             want = _constant(others[y], rules.get((k, i)), sizes, numbers[x])
             if _same(numbers[x], want):
                 continue
-            if a.op_type == "Slice" and i in (1, 2):             # bounds behind the end are those of the end
+            if a.op_type == "Slice" and i in (1, 2):             # bounds past the end mean the end
                 shapes = shapes or _shapes(onnx, model)
                 bound = np.array([shapes[a.input[0]][d] for d in numbers[a.input[3]]], np.int64)
                 if _same(np.minimum(numbers[x], bound), np.minimum(want, bound)):
                     continue
-            refused.append(a.name)
-    if refused:
-        raise _refusal(refused, {**more, **lines}, ", ".join(f"{name} = {n}" for name, n in sizes.items()))
+            rejected.append(a.name)
+    if rejected:
+        raise _dynamic_axes_error(rejected, {**more, **lines}, ", ".join(f"{name} = {n}"
+                                                                         for name, n in sizes.items()))
 
 
 def _constant(other: np.ndarray, rule, sizes: Mapping[str, int], value: np.ndarray) -> np.ndarray:
-    """The constant at `sizes`; -1 in a shape fits the number in `value`."""
+    """Return the constant at `sizes`. A -1 in a shape matches any number in `value`."""
     if rule is None:
         return other
     if isinstance(rule, list):
@@ -200,7 +210,7 @@ def _constant(other: np.ndarray, rule, sizes: Mapping[str, int], value: np.ndarr
 
 
 def agrees(model, args: tuple, kwargs: dict, eager: Callable[[tuple, dict], list[Tensor] | None]) -> bool:
-    """True if the file computes what the module computes, of these arguments times random numbers around 1."""
+    """Return True if the file and the module agree on these arguments times random numbers around 1."""
     from onnx.reference import ReferenceEvaluator
 
     rng = np.random.default_rng(0)
@@ -215,10 +225,11 @@ def agrees(model, args: tuple, kwargs: dict, eager: Callable[[tuple, dict], list
         want = [y.detach().numpy() for y in eager(args, kwargs) or ()]
         tensors = [x.numpy() for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
         got = ReferenceEvaluator(model).run(None, dict(zip([x.name for x in model.graph.input], tensors)))
-    except Exception:                              # the evaluator's own: it cannot run this model
+    except Exception:                              # the evaluator cannot run this model
         return False
     return len(got) == len(want) > 0 and all(a.shape == b.shape and np.allclose(
-        a, b, rtol=1e-3, atol=1e-5 * max(1.0, np.abs(b).max(initial=0.0)), equal_nan=True) for a, b in zip(got, want))
+        a, b, rtol=1e-3, atol=1e-5 * max(1.0, np.abs(b).max(initial=0.0)), equal_nan=True)
+                                             for a, b in zip(got, want))
 
 
 def _shapes(onnx, model) -> dict[str, list[int]]:
@@ -228,16 +239,17 @@ def _shapes(onnx, model) -> dict[str, list[int]]:
             t.name: list(t.dims) for t in graph.initializer}
 
 
-def _refusal(names: Sequence[str], lines: Mapping[str, str], at: str = "") -> UnsupportedError:
+def _dynamic_axes_error(names: Sequence[str], lines: Mapping[str, str], at: str = "") -> UnsupportedError:
     return UnsupportedError(
-        "onnx.export: dynamic_axes cannot be followed: its numbers depend on the size" + (f" (seen at {at})" if at else ""),
+        "onnx.export: dynamic_axes cannot be followed: its numbers depend on the size"
+        + (f" (seen at {at})" if at else ""),
         expected="ops whose constants do not follow from the size", got=", ".join(names)[:200],
         at=next((lines[n] for n in names if n in lines), ""),
         fix="leave dynamic_axes out, and export once for each size, each to its own file")
 
 
-def _reading(onnx, graph, nodes: list, numbers: list[str | int], sizes: Sizes, name: str) -> None:
-    """Append nodes whose result, `name`, are the numbers; names among them are sizes of inputs."""
+def _append_size_nodes(onnx, graph, nodes: list, numbers: list[str | int], sizes: Sizes, name: str) -> None:
+    """Append nodes that compute `name`, a vector. Names among `numbers` are sizes of inputs."""
     parts = []
     for k, n in enumerate(numbers):
         parts.append(f"{name}_{k}")
@@ -245,7 +257,8 @@ def _reading(onnx, graph, nodes: list, numbers: list[str | int], sizes: Sizes, n
             graph.initializer.append(onnx.numpy_helper.from_array(np.array([n], np.int64), parts[-1]))
         else:
             source, axis = sizes.at[n]
-            nodes.append(onnx.helper.make_node("Shape", [source], [parts[-1]], name=parts[-1], start=axis, end=axis + 1))
+            nodes.append(onnx.helper.make_node("Shape", [source], [parts[-1]], name=parts[-1], start=axis,
+                                               end=axis + 1))
     nodes.append(onnx.helper.make_node("Concat", parts, [name], name=name, axis=0))
 
 
@@ -253,26 +266,27 @@ def _same(a: np.ndarray, b: np.ndarray) -> bool:
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-def _rest(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
-    """A shape that fits where a and b do; None: there is none."""
+def _infer_shape(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    """Return a shape with a -1 that fits both `a` and `b`, or None."""
     if a.shape != b.shape or np.count_nonzero(a != b) != 1 or not a.all() or not b.all():
         return None
     return np.where(a == b, a, -1)
 
 
-def exported(export: Callable[[tuple, dict], Export], eager: Callable[[tuple, dict], list[Tensor] | None], args: tuple,
-             kwargs: dict, names: Sequence[str], axes: dict[str, dict[int, str]]):
-    """Return the model with free sizes.
+def exported(export: Callable[[tuple, dict], Export], eager: Callable[[tuple, dict], list[Tensor] | None],
+             args: tuple, kwargs: dict, names: Sequence[str], axes: dict[str, dict[int, str]]):
+    """Return the ONNX model with free sizes.
 
     Args:
-        export: (args, kwargs) -> the model of one size.
-        eager: (args, kwargs) -> results of the module; None if it raises.
+        export: (args, kwargs) -> the ONNX model at these sizes.
+        eager: (args, kwargs) -> results of the module, or None if it raises.
 
     Raises:
-        UnsupportedError: the model is another one at another size, or takes no other sizes to compare at.
+        UnsupportedError: the model differs at another size, or accepts no other size to compare at.
     """
     sizes = Sizes()
-    first, base = (export(*resized(args, kwargs, names, axes, lambda *axis, i=i: sizes.pair(*axis)[i])) for i in range(2))
+    first, base = (export(*resized(args, kwargs, names, axes, lambda *axis, i=i: sizes.pair(*axis)[i]))
+                   for i in range(2))
     model, rules = merged([first, base], axes, sizes)
     checked = not sizes.of
     for candidates in sizes.probes():
@@ -283,13 +297,14 @@ def exported(export: Callable[[tuple, dict], Export], eager: Callable[[tuple, di
             try:
                 check(export(*call), base, rules, probe)
             except UnsupportedError:
-                # An axis of size 1 may be traced in another way, to the same end: a slice of all, a sum of one.
+                # An axis of size 1 may be traced to other nodes with the same result, such as a sum of one.
                 if 1 not in probe.values() or not agrees(model, *call, eager):
                     raise
             checked = True
             break
     if not checked:
-        raise UnsupportedError("onnx.export: dynamic_axes cannot be followed: the model takes no sizes to compare at",
-                               expected="a model that takes a third size", got=str(sizes.of),
-                               fix="leave dynamic_axes out, and export once for each size, each to its own file")
+        raise UnsupportedError("onnx.export: dynamic_axes cannot be followed: the model takes no sizes to "
+                               "compare at", expected="a model that takes a third size", got=str(sizes.of),
+                               fix="leave dynamic_axes out, and export once for each size, each to its "
+                               "own file")
     return model

@@ -1,6 +1,6 @@
-"""flow.onnx.export(model, path): a module, or the forward part of a called nn.Graph, as an ONNX model for other runtimes.
+"""`flow.onnx.export`, which writes a module or the forward part of a called nn.Graph as an ONNX model.
 
-Needs the package onnx. The rules of the single ops are in ops.py.
+Needs the package onnx. ops.py has the translation rule of each op.
 """
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ from flowedu.saving.graph import forward_part
 from flowedu.tensor import Tensor, from_numpy
 from flowedu.tensor.bfloat16 import bits_of
 
-TYPES = {"float32": "FLOAT", "float64": "DOUBLE", "float16": "FLOAT16", "bfloat16": "BFLOAT16", "int8": "INT8",
-         "uint8": "UINT8", "int16": "INT16", "int32": "INT32", "int64": "INT64", "bool": "BOOL", "char": "INT8"}
+TYPES = {"float32": "FLOAT", "float64": "DOUBLE", "float16": "FLOAT16", "bfloat16": "BFLOAT16",
+         "int8": "INT8",
+         "uint8": "UINT8", "int16": "INT16", "int32": "INT32", "int64": "INT64", "bool": "BOOL",
+         "char": "INT8"}
 
 
 def _numbers(x: Tensor) -> np.ndarray:
@@ -42,10 +44,10 @@ def _onnx():
 
 
 class Builder:
-    """An ONNX graph in the making: nodes, and the numbers they need.
+    """ONNX graph under construction: its nodes and constants.
 
-    Attributes: names {value: its name there}; op, out, line: name of the record, Spec of the first output, and the user's
-    line of the node at hand; lines {name of an ONNX node: the user's line}.
+    Attributes: names, {value: its ONNX name}; op, out, line: record name, Spec of the first output, and line
+    of user code of the current node; lines, {name of an ONNX node: line of user code}.
     """
 
     dtypes = {d.name: d for d in dt.dtypes()}
@@ -62,8 +64,9 @@ class Builder:
         return getattr(self.onnx.TensorProto, TYPES[name])
 
     def add(self, kind: str, inputs: Sequence[str], results: int = 1, boolean: bool = False, **attrs):
-        """Append a node; the name of its result (or a list of them)."""
-        names = [f"{self.op}_{kind.lower()}_{len(self.nodes)}" + (f"_{i}" if i else "") for i in range(results)]
+        """Append a node, and return the name of its result, or a list of names for several results."""
+        names = [f"{self.op}_{kind.lower()}_{len(self.nodes)}" + (f"_{i}" if i else "")
+                 for i in range(results)]
         self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), names, name=names[0], **attrs))
         self.lines[names[0]] = self.line
         if boolean:
@@ -71,14 +74,16 @@ class Builder:
         return names if results > 1 else names[0]
 
     def array(self, a: np.ndarray, name: str = "") -> str:
-        """A constant of the model; uint16: the bits of bfloat16. Equal ones are stored once."""
+        """Return the name of a constant; equal ones are stored once. uint16: the bits of bfloat16."""
         key = (a.dtype.name, a.shape, a.tobytes())
         if name or key not in self.known:
             name = name or f"constant_{len(self.known)}"
             self.known.setdefault(key, name)
-            self.numbers.append(self.onnx.helper.make_tensor(name, self.type("bfloat16"), a.shape, a.tobytes(), raw=True)
+            self.numbers.append(self.onnx.helper.make_tensor(name, self.type("bfloat16"), a.shape,
+                                                             a.tobytes(), raw=True)
                                 if a.dtype == np.uint16 else
-                                self.onnx.numpy_helper.from_array(np.ascontiguousarray(a).reshape(a.shape), name))
+                                self.onnx.numpy_helper.from_array(np.ascontiguousarray(a).reshape(a.shape),
+                                                                  name))
             return name
         return self.known[key]
 
@@ -102,74 +107,81 @@ class Builder:
         return self.cast(x, dtype) if x in self.booleans and dtype.name != "bool" else x
 
     def node(self, operator) -> None:
-        """One of our nodes, by its rule."""
+        """Translate a node of the graph by the rule of its op."""
         node = operator.node
-        op, self.op, self.out, self.line = node.op, node.op.name, node.outputs[0].spec, node.line
+        op, self.op = node.op, node.op.name
+        self.out, self.line = node.outputs[0].spec, node.line
         names = [self.names[x] for x in operator.inputs]
         if None in names:
             raise UnsupportedError(f"onnx.export: {op.name} reads a result that is not written yet", at="")
         specs = [x.spec for x in operator.inputs]
         if op.program is not None and op not in RULES:
-            found = elementwise(self, op, specs, names)
+            results = elementwise(self, op, specs, names)
         elif op in RULES:
-            found = RULES[op](self, dict(zip(op.attrs, node.attrs)), specs, names)
+            results = RULES[op](self, dict(zip(op.attrs, node.attrs)), specs, names)
         else:
             raise UnsupportedError(f"onnx.export: {op.name} has no rule", at="")
-        found = found if isinstance(found, list) else [found]
-        if found[0] in self.booleans and self.out.dtype.name != "bool":
-            found[0] = self.cast(found[0], self.out.dtype)
-        self.names.update(zip(node.outputs, found))
+        results = results if isinstance(results, list) else [results]
+        if results[0] in self.booleans and self.out.dtype.name != "bool":
+            results[0] = self.cast(results[0], self.out.dtype)
+        self.names.update(zip(node.outputs, results))
 
 
 def export(model: TracedGraph | Module, path: str | os.PathLike | IO[bytes], *, args: Tensor | Sequence = (),
            kwargs: Mapping[str, Any] | None = None, input_names: Sequence[str] | None = None,
            output_names: Sequence[str] | None = None, dynamic_axes: Mapping[str, Any] | None = None,
            opset: int | None = None) -> None:
-    """Write a module, as it is in eval(), or a called nn.Graph as an ONNX model, checked by onnx before it takes its place
-    at `path`, or is written into a file that is open for bytes.
+    """Write a module, in eval() mode, or a called nn.Graph as an ONNX model. onnx checks the model first.
 
-    Of a training graph only the forward part is written, in the mode it was traced in: eval() on the modules first.
+    Only the forward part of a training graph is written, in the mode in which it was traced. Call eval() on
+    its modules before its first call. Random ops draw new numbers in each run, from the generator of the
+    runtime.
 
     Args:
-        args, kwargs: what a module is called with, once; a tensor, or a sequence of arguments. The sizes in the file are
-            theirs. (A graph has been called.)
-        input_names, output_names: names in the model, in the order in which the tensors go in and come out; default
-            INPUT_0, INPUT_1, ... and OUTPUT_0, ...
-        dynamic_axes: of a module: {name: {axis: its name}} or {name: [axis]}: axes whose size is free when the file is
-            used, where the model allows it. The model is traced at four sizes or more, among them 1 if it takes it,
-            and what depends on the size is refused (axes.py).
-        opset: the version of ONNX's ops, 18 by default; onnx's converter writes another one, where it can.
+        path: path of the file, or a file opened for writing bytes.
+        args, kwargs: arguments of one call of a module: a tensor or a sequence of arguments. The file has the
+            sizes of these tensors. Not allowed for graphs.
+        input_names, output_names: names of inputs and outputs in the model, in order. Default: INPUT_0,
+            INPUT_1, ... and OUTPUT_0, ...
+        dynamic_axes: axes of a module's inputs and outputs that may have any size when the file is used, as
+            {name: {axis: its name}} or {name: [axis]}. The model is traced at four sizes or more, including 1
+            if it accepts that. Ops that cannot follow the size are rejected (axes.py).
+        opset: version of ONNX's ops, 18 by default. onnx's converter writes other versions, if it can.
 
-    Numbers drawn at random are drawn anew by each run of the model, by the generator of what runs it.
-
-    Raises UnsupportedError where the rules of onnx/ops.py do not write an op yet: it lists them all; or where a size cannot
-    be free, or the opset not be had. CallError, ArgumentError: not such arguments. GraphError: a graph that was not called.
+    Raises:
+        UnsupportedError: ops without a rule in onnx/ops.py (all are listed), axes that cannot be dynamic, or
+            an opset that onnx cannot write.
+        CallError, ArgumentError: the arguments are invalid.
+        GraphError: the graph was not called yet.
     """
     onnx = _onnx()
     names = input_names, output_names
     if isinstance(model, Module):
         from flowedu.onnx import module
-        made = module.model_of(model, args, kwargs, names, dynamic_axes)
+        proto = module.model_of(model, args, kwargs, names, dynamic_axes)
     elif not isinstance(model, TracedGraph):
-        raise CallError("onnx.export: not an nn.Graph and no module", expected="an nn.Module, or an nn.Graph that was "
-                        "called once", got=type(model).__name__, fix='export(model, "model.onnx", args=batch)')
+        raise CallError("onnx.export: not an nn.Graph and no module",
+                        expected="an nn.Module, or an nn.Graph that was called once",
+                        got=type(model).__name__, fix='export(model, "model.onnx", args=batch)')
     elif dynamic_axes or kwargs or isinstance(args, Tensor) or len(args):
-        raise CallError("onnx.export: a graph is of one size, that of its first call", expected="a graph alone",
+        raise CallError("onnx.export: a graph is of one size, that of its first call",
+                        expected="a graph alone",
                         got="dynamic_axes" if dynamic_axes else "args", fix="give the module, with args=")
     else:
-        made = model_of(model, names)
-    _write(path, (made if opset in (None, OPSET) else _converted(onnx, made, opset)).SerializeToString())
+        proto = model_of(model, names)
+    _write(path, (proto if opset in (None, OPSET) else _convert(onnx, proto, opset)).SerializeToString())
 
 
-def _converted(onnx, model, opset: int):
-    """The model in another version of the ops."""
+def _convert(onnx, model, opset: int):
+    """Return the model in another opset."""
     try:
-        made = onnx.version_converter.convert_version(model, opset)
-        onnx.checker.check_model(made, full_check=True)
-        return made
-    except Exception as e:                         # of onnx's converter, in C++: whatever it raises
-        raise UnsupportedError(f"onnx.export: the model cannot be written in opset {opset}", expected=f"{OPSET}, or one "
-                               "that onnx's converter reaches", got=" ".join(str(e).split())[:200],
+        converted = onnx.version_converter.convert_version(model, opset)
+        onnx.checker.check_model(converted, full_check=True)
+        return converted
+    except Exception as e:                         # onnx's C++ converter raises various types
+        raise UnsupportedError(f"onnx.export: the model cannot be written in opset {opset}",
+                               expected=f"{OPSET}, or one that onnx's converter reaches",
+                               got=" ".join(str(e).split())[:200],
                                fix=f"leave opset out: the file has opset {OPSET}") from None
 
 
@@ -178,8 +190,8 @@ def model_of(graph: TracedGraph, names: tuple[Sequence[str] | None, Sequence[str
     """Return a called graph as a checked onnx.ModelProto. Raises as export does.
 
     Args:
-        names: of inputs, of outputs.
-        lines: filled with {name of an ONNX node: the user's line}.
+        names: names of the inputs, names of the outputs.
+        lines: filled with {name of an ONNX node: line of user code}.
     """
     onnx = _onnx()
     if graph._compiled is None:
@@ -201,17 +213,18 @@ def model_of(graph: TracedGraph, names: tuple[Sequence[str] | None, Sequence[str
     kept, consumers = {o.node for o in operators}, compiled.graph.consumers()
     for o in operators:
         try:
-            if o.node.op is REGISTRY["batch_norm"] and any(
-                    n not in kept for y in o.node.outputs for n in consumers.get(y, ())):      # it moves running statistics
+            if o.node.op is REGISTRY["batch_norm"] and any(      # it updates running statistics
+                    n not in kept for y in o.node.outputs for n in consumers.get(y, ())):
                 raise UnsupportedError("onnx.export: batch_norm in training", at="")
             b.node(o)
         except UnsupportedError as e:
-            told = f"{e.problem.removeprefix('onnx.export: ')} ({o.node.name}, {o.node.line})"
-            refused.setdefault(o.node.op.name, told)
+            reason = f"{e.problem.removeprefix('onnx.export: ')} ({o.node.name}, {o.node.line})"
+            refused.setdefault(o.node.op.name, reason)
             b.names.update(dict.fromkeys(o.node.outputs, "?"))
     if refused:
-        raise UnsupportedError("onnx.export does not write yet: " + ", ".join(sorted(refused)), expected="ops that have a "
-                               "rule: flowedu.onnx.ops.RULES", got="; ".join(refused.values()), fix=_instead(set(refused)))
+        raise UnsupportedError("onnx.export does not write yet: " + ", ".join(sorted(refused)),
+                               expected="ops that have a rule: flowedu.onnx.ops.RULES",
+                               got="; ".join(refused.values()), fix=_suggest_fix(set(refused)))
     b.op = "output"
     for name, value in zip(outs, compiled.fetched):
         b.nodes.append(helper.make_node("Identity", [b.names[value]], [name], name=name))
@@ -226,24 +239,24 @@ def model_of(graph: TracedGraph, names: tuple[Sequence[str] | None, Sequence[str
     return model
 
 
-def _instead(refused: set[str]) -> str:
-    """What helps: eval() leaves out what only training needs, and that alone."""
+def _suggest_fix(refused: set[str]) -> str:
+    """Return the fix of the error. eval() only omits ops that training needs."""
     training = refused & {"random_mask_like", "batch_norm", "batch_norm_clip"}
     rest = sorted(refused - training)
     return "; ".join(filter(None, (
-        "model.eval() before the first call leaves out dropout and batch norm's statistics" if training else "",
-        f"compute {', '.join(rest)} outside the graph, before or after the model" if rest else "")))
+        "model.eval() before the first call leaves out dropout and batch norm's statistics" if training
+        else "", f"compute {', '.join(rest)} outside the graph, before or after the model" if rest else "")))
 
 
-def _names(what: str, given: Sequence[str] | None, kind: str, n: int) -> list[str]:
-    names = [f"{kind}_{i}" for i in range(n)] if given is None else list(given)
+def _names(argument: str, names: Sequence[str] | None, kind: str, n: int) -> list[str]:
+    names = [f"{kind}_{i}" for i in range(n)] if names is None else list(names)
     if len(names) != n or len(set(names)) != n:
-        raise ArgumentError(f"onnx.export: {what}", expected=f"{n} different names", got=repr(names))
+        raise ArgumentError(f"onnx.export: {argument}", expected=f"{n} different names", got=repr(names))
     return names
 
 
 def _write(path: str | os.PathLike | IO[bytes], data: bytes) -> None:
-    """Write into an open file, or a new file that is there whole or not at all."""
+    """Write `data` to an open file, or atomically to a path."""
     if callable(getattr(path, "write", None)):
         path.write(data)
         return

@@ -1,4 +1,4 @@
-"""Export of a module as an ONNX model: a graph of it, at the sizes of one call, or at several if sizes are free."""
+"""Export of a module as an ONNX model: traced at the sizes of one call, or at several for dynamic axes."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -27,10 +27,11 @@ class _Exported(Graph):
 
 def model_of(module: Module, args: Tensor | Sequence, kwargs: Mapping[str, Any] | None, names: Names,
              dynamic_axes: Mapping[str, Any] | None = None):
-    """A checked onnx.ModelProto of what `module` computes in eval(); its modes come back as they were. See export()."""
+    """Return a checked onnx.ModelProto of `module` in eval() mode; modes are restored. See export()."""
     args, kwargs = (args,) if isinstance(args, Tensor) else tuple(args), dict(kwargs or {})
     if not args and not kwargs:
-        raise CallError("onnx.export: a module is written at the sizes of a call", expected="args=, what it is called with",
+        raise CallError("onnx.export: a module is written at the sizes of a call",
+                        expected="args=, what it is called with",
                         got="no arguments", fix='export(model, "model.onnx", args=batch)')
     training = {m: m.training for m in module.modules()}
     try:
@@ -51,13 +52,15 @@ def _of_call(module: Module, args: tuple, kwargs: dict, names: Names, lines: dic
 
 
 def _with_axes(module: Module, args: tuple, kwargs: dict, names: Names, axes: Mapping[str, Any]):
-    given = [*args, *kwargs.values()]
-    if not all(x is None or isinstance(x, (Tensor, bool, int, float, str)) for x in given):
+    arguments = [*args, *kwargs.values()]
+    if not all(x is None or isinstance(x, (Tensor, bool, int, float, str)) for x in arguments):
         raise UnsupportedError("onnx.export: dynamic_axes cannot be followed: tensors lie in lists or dicts",
-                               expected="tensors as arguments", got=", ".join(type(x).__name__ for x in given),
-                               fix="leave dynamic_axes out, and export once for each size, each to its own file")
-    inputs = names[0] or [f"INPUT_{i}" for i in range(sum(isinstance(x, Tensor) for x in given))]
-    found = free.symbols(axes, [*inputs, *(names[1] or [])])
+                               expected="tensors as arguments",
+                               got=", ".join(type(x).__name__ for x in arguments),
+                               fix="leave dynamic_axes out, and export once for each size, each to its "
+                               "own file")
+    inputs = names[0] or [f"INPUT_{i}" for i in range(sum(isinstance(x, Tensor) for x in arguments))]
+    named_axes = free.symbols(axes, [*inputs, *(names[1] or [])])
 
     def export(args: tuple, kwargs: dict) -> free.Export:
         lines: dict[str, str] = {}
@@ -67,8 +70,9 @@ def _with_axes(module: Module, args: tuple, kwargs: dict, names: Names, axes: Ma
         try:
             with no_grad(), fork_rng():
                 out = module(*args, **kwargs)
-        except Exception:                         # the module's own: it does not take this size
+        except Exception:                         # the module does not accept this size
             return None
-        return [x for _, x in io.leaves("", out if type(out) is tuple else (out,), {}) if isinstance(x, Tensor)]
+        return [x for _, x in io.leaves("", out if type(out) is tuple else (out,),
+                                        {}) if isinstance(x, Tensor)]
 
-    return free.exported(export, eager, args, kwargs, inputs, found)
+    return free.exported(export, eager, args, kwargs, inputs, named_axes)

@@ -29,20 +29,23 @@ def rule(*names: str):
 
 # ---- elementwise: tile -> ONNX op of the same operands
 PLAIN = {n: n.capitalize() for n in (
-    "add sub mul div neg pow abs sign relu exp log sqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh "
-    "atanh erf ceil floor round sigmoid softplus").split()} | {"maximum": "Max", "minimum": "Min"}
-TESTS = {"equal": "Equal", "eq": "Equal", "less": "Less", "lt": "Less", "less_equal": "LessOrEqual", "le": "LessOrEqual",
+    "add sub mul div neg pow abs sign relu exp log sqrt reciprocal sin cos tan asin acos atan sinh cosh tanh "
+    "asinh acosh atanh erf ceil floor round sigmoid softplus").split()} | {"maximum": "Max", "minimum": "Min"}
+TESTS = {"equal": "Equal", "eq": "Equal", "less": "Less", "lt": "Less", "less_equal": "LessOrEqual",
+         "le": "LessOrEqual",
          "greater": "Greater", "gt": "Greater", "greater_equal": "GreaterOrEqual", "ge": "GreaterOrEqual"}
-BOOLEAN = {"logical_and": "And", "both": "And", "logical_or": "Or", "either": "Or", "logical_xor": "Xor", "differ": "Xor"}
+BOOLEAN = {"logical_and": "And", "both": "And", "logical_or": "Or", "either": "Or", "logical_xor": "Xor",
+           "differ": "Xor"}
 BITS = {"bit_and": "BitwiseAnd", "bit_or": "BitwiseOr", "bit_xor": "BitwiseXor"}
 
 
 def tile(b, name: str, x: list[str], spec) -> str:
-    """One instruction of a formula. spec: of the operands."""
+    """Translate one instruction of a formula. spec: Spec of the operands."""
     one = lambda value: b.number(value, spec.dtype)
     if name in PLAIN:
         return b.add(PLAIN[name], [b.as_number(v, spec.dtype) for v in x])
-    if name in TESTS and TESTS[name] != "Equal" and spec.dtype.name == "bool":       # which have no order there
+    # ONNX cannot order booleans
+    if name in TESTS and TESTS[name] != "Equal" and spec.dtype.name == "bool":
         x = [b.cast(v, dt.int32) for v in x]
     if name in TESTS:
         return b.add(TESTS[name], x, boolean=True)
@@ -86,7 +89,7 @@ def tile(b, name: str, x: list[str], spec) -> str:
     if name in ("floordiv", "mod") and spec.dtype.is_floating_point:
         whole = b.add("Floor", [b.add("Div", x)])
         return whole if name == "floordiv" else b.add("Sub", [x[0], b.add("Mul", [whole, x[1]])])
-    if name in ("floordiv", "mod"):                          # ONNX's Mod of integers has the sign of the divisor, as ours
+    if name in ("floordiv", "mod"):         # as in ONNX, an integer mod has the sign of the divisor
         rest = b.add("Mod", x)
         return rest if name == "mod" else b.add("Div", [b.add("Sub", [x[0], rest]), x[1]])
     if name in BITS and spec.dtype.name != "bool":
@@ -116,7 +119,7 @@ GATES = {"swish": lambda b, x, one: b.add("Sigmoid", [x]),
 
 
 def hypot(b, x: str, y: str, one) -> str:
-    """sqrt(x * x + y * y), both divided by the larger one where it is a positive number."""
+    """Return sqrt(x * x + y * y), scaled by the larger magnitude where that is positive and finite."""
     size = b.add("Max", [b.add("Abs", [x]), b.add("Abs", [y])])
     above, below = (b.add(n, [size, one(v)], boolean=True) for n, v in (("Greater", 0), ("Less", math.inf)))
     usual = b.add("And", [above, below], boolean=True)
@@ -126,7 +129,7 @@ def hypot(b, x: str, y: str, one) -> str:
 
 
 def elementwise(b, op, specs, names: list[str]) -> str:
-    """A whole formula, instruction by instruction."""
+    """Translate a formula, instruction by instruction."""
     program, spec = op.program, specs[-1] if op is REGISTRY["where"] else specs[0]
     slots = dict(enumerate(names)) | {i: b.number(v, spec.dtype) for i, v in program.consts.items()}
     for name, out, operands in program.instrs:
@@ -135,9 +138,9 @@ def elementwise(b, op, specs, names: list[str]) -> str:
 
 
 def filled_with(b, x: str) -> float | None:
-    """The number that a constant has everywhere; None of what is no such constant."""
-    made = next((n for n in b.nodes if x in n.output and n.op_type == "Expand"), None)
-    number = None if made is None else next((t for t in b.numbers if t.name == made.input[0]), None)
+    """Return the number that fills the constant `x`, or None if `x` is not such a constant."""
+    node = next((n for n in b.nodes if x in n.output and n.op_type == "Expand"), None)
+    number = None if node is None else next((t for t in b.numbers if t.name == node.input[0]), None)
     return None if number is None else float(b.onnx.numpy_helper.to_array(number))
 
 
@@ -148,8 +151,9 @@ def bias_add(b, a, s, x):
     return b.add("Add", [x[0], b.reshaped(x[1], shape)])
 
 
-# ---- shapes and places
-@rule("identity", "contiguous", "distribute_hint", "recompute", "within", "require")     # a file has no checks of values
+# ---- shapes
+# Value checks are not exported.
+@rule("identity", "contiguous", "distribute_hint", "recompute", "within", "require")
 def same(b, a, s, x):
     return x[0]
 
@@ -203,29 +207,29 @@ def range_(b, a, s, x):
     return b.array((a["start"] + a["step"] * np.arange(a["size"])).astype(a["dtype"].numpy))
 
 
-# ---- random numbers: drawn anew by each run of the model, by the generator of whoever runs it
-def drawn(b, kind: str, shape, dtype, **attrs) -> str:
+# ---- random numbers: the runtime draws new ones in each run
+def draw(b, kind: str, shape, dtype, **attrs) -> str:
     y = b.add(kind, [], shape=list(shape) or [1], dtype=b.type(dtype.name), **attrs)
     return y if shape else b.reshaped(y, ())
 
 
 @rule("random_uniform")
 def random_uniform(b, a, s, x):
-    return drawn(b, "RandomUniform", a["shape"], a["dtype"], low=float(a["low"]), high=float(a["high"]))
+    return draw(b, "RandomUniform", a["shape"], a["dtype"], low=float(a["low"]), high=float(a["high"]))
 
 
 @rule("random_normal")
 def random_normal(b, a, s, x):
-    return drawn(b, "RandomNormal", a["shape"], a["dtype"], mean=float(a["mean"]), scale=float(a["std"]))
+    return draw(b, "RandomNormal", a["shape"], a["dtype"], mean=float(a["mean"]), scale=float(a["std"]))
 
 
 @rule("random_randint")
 def random_randint(b, a, s, x):
-    y = drawn(b, "RandomUniform", a["shape"], b.dtypes["float64"], low=float(a["low"]), high=float(a["high"]))
+    y = draw(b, "RandomUniform", a["shape"], b.dtypes["float64"], low=float(a["low"]), high=float(a["high"]))
     return b.cast(b.add("Floor", [y]), b.dtypes["int64"])
 
 
-# ---- places
+# ---- indexing
 @rule("gather")
 def gather(b, a, s, x):
     return b.add("Gather", x, axis=a["axis"])
@@ -248,15 +252,18 @@ def scatter_nd_update(b, a, s, x):
 
 @rule("one_hot")
 def one_hot(b, a, s, x):
-    there = b.add("Equal", [b.reshaped(b.cast(x[0], b.dtypes["int64"]), (*s[0].shape, 1)), b.ints(range(a["depth"]))])
-    return b.add("Where", [there, b.number(a["on_value"], b.out.dtype), b.number(a["off_value"], b.out.dtype)])
+    is_hit = b.add("Equal", [b.reshaped(b.cast(x[0], b.dtypes["int64"]), (*s[0].shape, 1)),
+                             b.ints(range(a["depth"]))])
+    return b.add("Where", [is_hit, b.number(a["on_value"], b.out.dtype),
+                           b.number(a["off_value"], b.out.dtype)])
 
 
 @rule("argsort", "top_k")
 def places(b, a, s, x):
     k = a.get("k", s[0].shape[-1])
     largest = int(a.get("descending", True))
-    return b.cast(b.add("TopK", [x[0], b.ints([k])], 2, axis=-1, largest=largest, sorted=1)[1], b.dtypes["int32"])
+    return b.cast(b.add("TopK", [x[0], b.ints([k])], 2, axis=-1, largest=largest, sorted=1)[1],
+                  b.dtypes["int32"])
 
 
 @rule("argmax")
@@ -285,15 +292,16 @@ def det(b, a, s, x):
 
 @rule("matmul")
 def matmul(b, a, s, x):
-    def turned(name, spec, flag):
+    def transposed(name, spec, flag):
         perm = [*range(spec.ndim - 2), spec.ndim - 1, spec.ndim - 2]
         return b.add("Transpose", [name], perm=perm) if flag else name
-    return b.add("MatMul", [turned(x[0], s[0], a["transpose_a"]), turned(x[1], s[1], a["transpose_b"])])
+    return b.add("MatMul", [transposed(x[0], s[0], a["transpose_a"]),
+                            transposed(x[1], s[1], a["transpose_b"])])
 
 
 # ---- layers
 def _pads(p) -> list[int]:
-    return [p[0], p[2], p[1], p[3]]                      # ours: top, bottom, left, right
+    return [p[0], p[2], p[1], p[3]]                      # from top, bottom, left, right
 
 
 @rule("conv2d")
@@ -305,23 +313,25 @@ def conv2d(b, a, s, x):
 @rule("conv2d_input_grad")
 def conv_transpose(b, a, s, x):
     p, k = _pads(a["pads"]), s[1].shape[2:]
-    out = [n - ((s[0].shape[2 + i] - 1) * a["strides"][i] + (k[i] - 1) * a["dilations"][i] + 1 - p[i] - p[i + 2])
+    out = [n - ((s[0].shape[2 + i] - 1) * a["strides"][i] + (k[i] - 1) * a["dilations"][i] + 1
+                - p[i] - p[i + 2])
            for i, n in enumerate(a["hw"])]
-    return b.add("ConvTranspose", x, strides=list(a["strides"]), pads=p, dilations=list(a["dilations"]), group=a["groups"],
-                 output_padding=out)
+    return b.add("ConvTranspose", x, strides=list(a["strides"]), pads=p, dilations=list(a["dilations"]),
+                 group=a["groups"], output_padding=out)
 
 
 @rule("max_pool2d")
 def max_pool(b, a, s, x):
-    return [b.add("MaxPool", x, kernel_shape=list(a["ksize"]), strides=list(a["strides"]), pads=_pads(a["pads"])), None]
+    return [b.add("MaxPool", x, kernel_shape=list(a["ksize"]), strides=list(a["strides"]),
+                  pads=_pads(a["pads"])), None]
 
 
 @rule("avg_pool2d")
 def avg_pool(b, a, s, x):
     if any(p >= k for p, k in zip(a["pads"], (a["ksize"][0],) * 2 + (a["ksize"][1],) * 2)):
         raise UnsupportedError("onnx.export: average pooling with a padding as large as its window", at="")
-    return b.add("AveragePool", x, kernel_shape=list(a["ksize"]), strides=list(a["strides"]), pads=_pads(a["pads"]),
-                 count_include_pad=0)
+    return b.add("AveragePool", x, kernel_shape=list(a["ksize"]), strides=list(a["strides"]),
+                 pads=_pads(a["pads"]), count_include_pad=0)
 
 
 @rule("batch_norm_infer")
@@ -337,7 +347,7 @@ def batch_norm(b, a, s, x):
 
 @rule("batch_norm")
 def batch_statistics(b, a, s, x):
-    """Of a layer without running statistics. One that keeps them is in training: export() refuses it."""
+    """Normalize with batch statistics. export() rejects a layer in training that has running statistics."""
     rest, shape = [i for i in range(s[0].ndim) if i != a["axis"] % s[0].ndim], list(s[0].shape)
     for i in rest:
         shape[i] = 1
@@ -388,12 +398,15 @@ def dropout(b, a, s, x):
 @rule("resize2d")
 def resize(b, a, s, x):
     near = a["mode"] == "nearest"
-    how = "asymmetric" if near else "align_corners" if a["align_corners"] else "half_pixel"
-    exact = all(n * f == out for n, f, out in zip(s[0].shape[2:], a["scale"], a["size"])) or how == "align_corners"
+    how = "align_corners" if a["align_corners"] else "half_pixel"
+    if near:
+        how = "asymmetric"
+    exact = (all(n * f == out for n, f, out in zip(s[0].shape[2:], a["scale"], a["size"]))
+             or how == "align_corners")
     fits = all(int(n * f) == out for n, f, out in zip(s[0].shape[2:], a["scale"], a["size"]))
     if not exact and not fits:
         raise UnsupportedError("onnx.export: resize2d whose size and scale contradict each other", at="")
     sizes = b.ints([*s[0].shape[:2], *a["size"]]) if exact else ""
     scales = "" if exact else b.array(np.array([1, 1, *a["scale"]], np.float32))
-    return b.add("Resize", [x[0], "", scales, *([sizes] if exact else [])], mode="nearest" if near else "linear",
-                 coordinate_transformation_mode=how, nearest_mode="floor")
+    return b.add("Resize", [x[0], "", scales, *([sizes] if exact else [])], mode="nearest" if near
+                 else "linear", coordinate_transformation_mode=how, nearest_mode="floor")
