@@ -58,7 +58,8 @@ def _optim() -> str:
         for row in differences:
             rows.setdefault(tuple(row), []).append(name)
     return _table(("in", "argument", "`flow`", "`torch`"), (
-        (", ".join(map(_code, names)), _code(parameter) if parameter else "", ours or "not there", theirs or "not there")
+        (", ".join(map(_code, names)), _code(parameter) if parameter else "", ours or "not there",
+         theirs or "not there")
         for (parameter, ours, theirs), names in rows.items()))
 
 
@@ -76,4 +77,5 @@ def _code(text: str) -> str:
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines) + "\n"
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |"
+                     for line in lines) + "\n"

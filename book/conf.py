@@ -1,4 +1,7 @@
-"""How Sphinx makes the book: `make book`. Its source folder is the repository; it reads the lessons where they are."""
+"""How Sphinx makes the book: `make book`.
+
+Its source folder is the repository; it reads the lessons where they are.
+"""
 import sys
 from pathlib import Path
 
@@ -14,9 +17,10 @@ import tables  # noqa: E402
 project, author, copyright = "flowedu", "the authors of flowedu", "the authors of flowedu, Apache-2.0"
 root_doc = "book/index"
 extensions = ["myst_parser"]
-include_patterns = ["book/*.md", "book/reference/*.md", "docs/*.md", "chapters/*/*.md", "chapters/glossary.md",
+include_patterns = ["book/*.md", "book/reference/*.md", "docs/*.md", "chapters/*/*.md",
+                    "chapters/glossary.md",
                     "chapters/syllabus.md", "chapters/exam.md", "chapters/projects.md"]
-exclude_patterns = [".*", "build", "src", "tests", "tools", "benchmarks", "work"]
+exclude_patterns = [".*", "build", "src", "course", "tests", "tools", "benchmarks", "work"]
 myst_heading_anchors = 4
 myst_links_external_new_tab = False
 suppress_warnings: list[str] = []

@@ -14,14 +14,14 @@ import defaults
 import names
 import records
 
-from flowedu.learn.blocks import pages
 from flowedu.mock.differences import ANY, FACES, IDLE, OTHERS, PLACES, RENAMED
 from flowedu.mock.differs_optim import DIFFERS
+from flowedu_course.blocks import pages
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted((ROOT / "book" / "reference" / "examples").glob("*.txt"))
-# words: of names without docstring; chapters: {name, or file of the package: its page}; none: what is left out stands for;
-# the longest that fits counts
+# words: of names without docstring; chapters: {name, or file of the package: its page}; none: what is left
+# out stands for; the longest that fits counts
 TABLES = tomllib.loads((ROOT / "book" / "reference" / "words.toml").read_text(encoding="utf-8"))
 LINES = 3                                      # of pages that use a name
 
@@ -68,9 +68,11 @@ def signature(x: Any) -> str:
         if inspect.isclass(x) and str(found) == "(*args, **kwargs)" and "__init__" in vars(x):
             found = inspect.signature(x.__init__)
             found = found.replace(parameters=[*found.parameters.values()][1:])
-        parts = [p.replace(annotation=_hint(p.annotation), default=p.default if p.default is p.empty else _shown(p.default))
+        parts = [p.replace(annotation=_hint(p.annotation), default=p.default if p.default is p.empty
+                           else _shown(p.default))
                  for p in found.parameters.values()]
-        return str(found.replace(parameters=parts, return_annotation=_hint(found.return_annotation))).replace("'", '"')
+        return str(found.replace(parameters=parts,
+                                 return_annotation=_hint(found.return_annotation))).replace("'", '"')
     return ""
 
 
@@ -93,8 +95,8 @@ def _shown(default: Any) -> _Word:
 
 
 def _hint(annotation: Any) -> Any:
-    """An annotation without quotation marks."""
-    return _Word(annotation) if isinstance(annotation, str) else annotation
+    """An annotation without quotation marks, and without the module name of dtype."""
+    return _Word(annotation.replace("dt.dtype", "dtype")) if isinstance(annotation, str) else annotation
 
 
 # ---- what it is
@@ -142,7 +144,8 @@ def facts(path: str, x: Any) -> dict[str, str]:
 def source(x: Any) -> tuple[str, int]:
     """(file below the repository, line); of Cython's the file alone."""
     inner = inspect.unwrap(getattr(x, "function", x)) if kind(x) == "function" else x
-    inner = inner if inspect.ismodule(inner) or inspect.isclass(inner) or inspect.isroutine(inner) else type(inner)
+    inner = (inner if inspect.ismodule(inner) or inspect.isclass(inner) or inspect.isroutine(inner)
+             else type(inner))
     home = inner.__name__ if inspect.ismodule(inner) else \
         getattr(inner, "__module__", None) or getattr(inner, "__objclass__", type(None)).__module__
     code = getattr(inner, "__code__", None)
@@ -150,8 +153,9 @@ def source(x: Any) -> tuple[str, int]:
     own = Path(getattr(code, "co_filename", ""))
     for file in (own, base.with_suffix(".py"), base.with_suffix(".pyx"), base / "__init__.py"):
         if file.is_file() and file.is_relative_to(ROOT):
-            line = code.co_firstlineno if code is not None and file.suffix == ".py" else 1 if inspect.ismodule(inner) else \
-                _line(file, inner.__qualname__.partition(".")[0])
+            line = (code.co_firstlineno if code is not None and file.suffix == ".py" else 1
+                    if inspect.ismodule(inner) else \
+                 _line(file, inner.__qualname__.partition(".")[0]))
             return str(file.relative_to(ROOT)), line
     return "", 0
 
@@ -167,7 +171,8 @@ def _tree(file: Path) -> ast.Module | None:
 @functools.cache
 def _line(file: Path, name: str) -> int:
     """Where a class is defined."""
-    found = re.search(rf"^\s*(?:cdef |cpdef )?class {re.escape(name)}\b", file.read_text(encoding="utf-8"), re.M)
+    found = re.search(rf"^\s*(?:cdef |cpdef )?class {re.escape(name)}\b", file.read_text(encoding="utf-8"),
+                      re.M)
     return found.string.count("\n", 0, found.end()) + 1 if found else 1
 
 
@@ -178,7 +183,8 @@ def _raised(file: Path) -> dict[str, tuple[set[str], set[str]]]:
     for node in (_tree(file) or ast.Module([], [])).body:
         for top in (node, *(node.body if isinstance(node, ast.ClassDef) else ())):
             if isinstance(top, (ast.FunctionDef, ast.ClassDef)):
-                called = {n.func.id for n in ast.walk(top) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+                called = {n.func.id for n in ast.walk(top) if isinstance(n, ast.Call)
+                          and isinstance(n.func, ast.Name)}
                 errors = {c for c in called if c.endswith("Error")}
                 found[top.name] = errors, called - errors
     return found
@@ -221,7 +227,8 @@ def chapter(path: str, x: Any, op: Any) -> str:
 def _lessons() -> dict[str, set[str]]:
     """{page: the dotted words of its code}."""
     code = re.compile(r"^```python[^\n]*\n(.*?)^```$", re.M | re.S)
-    return {f"{c.name}/{p.stem}": {w for b in code.findall(p.read_text(encoding="utf-8")) for w in re.findall(r"[\w.]+", b)}
+    return {f"{c.name}/{p.stem}": {w for b in code.findall(p.read_text(encoding="utf-8"))
+                                   for w in re.findall(r"[\w.]+", b)}
             for c in sorted((ROOT / "chapters").glob("[0-9]*_*")) for p in pages(c)}
 
 
@@ -255,8 +262,8 @@ def _different() -> dict[str, list[str]]:
             f"{row.argument}: {row.ours}; PyTorch: {row.theirs}")
     for which, rows in DIFFERS.items():
         for row in rows:
-            say(which, (f"`{row.parameter}`: " if row.parameter else "") + f"{row.oneflow or 'not there'}; PyTorch: "
-                f"{row.torch or 'not there'}")
+            say(which, (f"`{row.parameter}`: " if row.parameter else "") + f"{row.oneflow or 'not there'}; "
+                f"PyTorch: {row.torch or 'not there'}")
     return found
 
 
@@ -275,6 +282,7 @@ def examples() -> dict[str, str]:
 def examples_of(file: Path) -> dict[str, str]:
     """Those of one file."""
     found: dict[str, str] = {}
-    for heading, body in re.findall(r"^# ([^\n]+)\n(.*?)(?=^# |\Z)", file.read_text(encoding="utf-8"), re.M | re.S):
+    for heading, body in re.findall(r"^# ([^\n]+)\n(.*?)(?=^# |\Z)", file.read_text(encoding="utf-8"),
+                                    re.M | re.S):
         found.update(dict.fromkeys(heading.split(), body.strip() + "\n"))
     return found

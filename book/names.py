@@ -40,7 +40,8 @@ def listed(words: list[str]) -> list[str]:
     for word in words:
         home, _, last = word.rpartition(".")
         found += [word] if last != "*" else sorted(
-            (n for n in public() if n.rpartition(".")[0] == home and n not in said), key=lambda n: (n.lower(), n))
+            (n for n in public() if n.rpartition(".")[0] == home and n not in said),
+            key=lambda n: (n.lower(), n))
     return found
 
 
@@ -61,7 +62,8 @@ def value(path: str) -> Any:
     for name in path.split("."):
         found = getattr(found, name)
     later = getattr(found, "later", None) if callable(found) and not isinstance(found, type) else None
-    if isinstance(later, str):                                   # tensor/globals.py: imported when it is first called
+    # tensor/globals.py: imported when it is first called
+    if isinstance(later, str):
         module, _, name = later.rpartition(".")
         return getattr(importlib.import_module(f"flowedu.{module}"), name)
     return found
@@ -79,6 +81,7 @@ def originals() -> dict[str, str]:
     first = {}
     for names in same.values():
         own = getattr(value(names[0]), "__name__", "")
-        best = min(names, key=lambda n: (n.rpartition(".")[2] != own, n.startswith("Tensor."), n.count("."), len(n), n))
+        best = min(names, key=lambda n: (n.rpartition(".")[2] != own, n.startswith("Tensor."), n.count("."),
+                                         len(n), n))
         first.update(dict.fromkeys(names, best))
     return first

@@ -1,5 +1,7 @@
 """The block ```{names}: an entry (entries.py) for each of its names, as Sphinx's domain of Python has them, so that search
-and other books (objects.inv) find them. Docstrings are plain text; nothing in them means anything to a markup."""
+and other books (objects.inv) find them. Docstrings are plain text; nothing in them means anything to a
+markup.
+"""
 from __future__ import annotations
 
 import os
@@ -14,7 +16,8 @@ from sphinx import addnodes
 from sphinx.domains.python import PyClasslike, PyFunction, PyModule, PyVariable
 from sphinx.util.docutils import SphinxDirective
 
-KINDS = {"function": (PyFunction, "py:function"), "class": (PyClasslike, "py:class"), "data": (PyVariable, "py:data")}
+KINDS = {"function": (PyFunction, "py:function"), "class": (PyClasslike, "py:class"),
+         "data": (PyVariable, "py:data")}
 CODE = re.compile(r"`([^`]+)`")
 
 
@@ -45,10 +48,11 @@ class Names(SphinxDirective):
 
     def made(self, cls: type, name: str, signature: str, options: dict) -> list[nodes.Node]:
         """What a directive of Sphinx's own makes."""
-        self.env.ref_context["py:module"] = "flowedu"                   # where the words of annotations are looked for
+        # Where the words of annotations are looked for.
+        self.env.ref_context["py:module"] = "flowedu"
         try:
-            found = cls(name, [signature], options, StringList(), self.lineno, self.content_offset, self.block_text,
-                        self.state, self.state_machine).run()
+            found = cls(name, [signature], options, StringList(), self.lineno, self.content_offset,
+                        self.block_text, self.state, self.state_machine).run()
         finally:
             self.env.ref_context.pop("py:module", None)
         for ref in [r for n in found for r in n.findall(addnodes.pending_xref)]:
@@ -78,8 +82,10 @@ class Names(SphinxDirective):
         if what in ("Chapter", "Used in"):
             parts: list[nodes.Node] = []
             for page in said.split():
-                ref = addnodes.pending_xref("", nodes.inline("", page), refdomain="std", reftype="doc", refexplicit=True,
-                                            reftarget=f"/chapters/{page}", refdoc=self.env.docname, refwarn=True)
+                ref = addnodes.pending_xref("", nodes.inline("", page), refdomain="std", reftype="doc",
+                                            refexplicit=True,
+                                            reftarget=f"/chapters/{page}", refdoc=self.env.docname,
+                                            refwarn=True)
                 parts += [ref, nodes.Text(" ")]
             return parts
         return inline(said)
@@ -102,7 +108,8 @@ class Names(SphinxDirective):
 
 def inline(text: str) -> list[nodes.Node]:
     """Words, with what stands between backticks as code."""
-    return [nodes.literal("", part) if i % 2 else nodes.Text(part) for i, part in enumerate(CODE.split(text)) if part]
+    return [nodes.literal("", part) if i % 2 else nodes.Text(part) for i, part in enumerate(CODE.split(
+        text)) if part]
 
 
 def paragraphs(text: str) -> list[nodes.Node]:

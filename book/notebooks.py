@@ -1,8 +1,9 @@
 """The lessons, and the whole programs of the gallery, as Jupyter notebooks: `make notebooks` writes build/notebooks.
 
-A page is a notebook: each Python block a cell, with what it printed when it was run for the book; all else is text. Blocks
-that must fail have the tag `raises-exception`, those that need a GPU `skip-execution`, which nbclient knows. A program that
-does not ask where its file lies is one, too: its first words as text, then a cell for its imports and one a definition.
+A page is a notebook: each Python block a cell, with what it printed when it was run for the book; all else is
+text. Blocks that must fail have the tag `raises-exception`, those that need a GPU `skip-execution`, which
+nbclient knows. A program that does not ask where its file lies is one, too: its first words as text, then a
+cell for its imports and one a definition.
 """
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ ROOT = pages.ROOT
 OUT = ROOT / "build" / "notebooks"
 GALLERY = ROOT / "chapters" / "gallery"
 BESIDE = ("curves",)                           # what programs of the gallery import lies beside them
-PROGRAMS = [p for p in sorted(GALLERY.glob("*.py")) if p.stem not in BESIDE and "__file__" not in p.read_text("utf-8")]
+PROGRAMS = [p for p in sorted(GALLERY.glob("*.py")) if p.stem not in BESIDE
+            and "__file__" not in p.read_text("utf-8")]
 LINK = re.compile(r"\]\(([^)#:\s]+)((?:#[^)\s]*)?\))")
 ARGUMENTS = "parse_args("                      # a notebook has no command line
 HERE = 'Its arguments stand in the last cell: `["--quick"]` here, `[]` for the whole of it.'
@@ -40,7 +42,8 @@ def notebook(cells: Iterable[dict], tongue: str = "en") -> dict:
     """nbformat 4.5. The kernel is that of the environment that flowedu is installed in."""
     named = [{**cell, "id": f"cell-{i}"} for i, cell in enumerate(cells)]
     python = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    return {"cells": named, "metadata": {"kernelspec": python, "language_info": {"name": "python"}, "language": tongue},
+    return {"cells": named, "metadata": {"kernelspec": python, "language_info": {"name": "python"},
+                                         "language": tongue},
             "nbformat": 4, "nbformat_minor": 5}
 
 
@@ -62,7 +65,8 @@ def of_page(path: Path, printed: Iterable[str | None], out: Path = OUT) -> dict:
         if part.kind == "code":
             cells += [text_cell(words)] * bool(words.strip())
             words = ""
-            cells.append(code_cell(part.text, part.printed, [tag for w, tag in TAGS.items() if f"{w}=" in part.words]))
+            cells.append(code_cell(part.text, part.printed, [tag for w, tag in TAGS.items()
+                                                             if f"{w}=" in part.words]))
         else:
             words += f"```text\n{part.text}```" if part.kind == "output" else linked(part.text, path, out)
     cells += [text_cell(words)] * bool(words.strip())
@@ -85,7 +89,8 @@ def of_program(path: Path) -> dict:
     """The notebook of a program: its lines, but for the arguments, which come from no command line."""
     source = path.read_text(encoding="utf-8")
     first, *rest = ast.parse(source).body
-    cells, lines = [text_cell(f"# {path.stem}\n\n{ast.literal_eval(first.value)}\n{HERE}")], source.splitlines()
+    cells, lines = [
+        text_cell(f"# {path.stem}\n\n{ast.literal_eval(first.value)}\n{HERE}")], source.splitlines()
     starts = [min([n.lineno, *(d.lineno for d in getattr(n, "decorator_list", ()))]) for n in rest]
     whole = (ast.FunctionDef, ast.ClassDef, ast.If)
     cuts = [s for s, n, before in zip(starts, rest, [None, *rest]) if before is None or isinstance(n, whole)
@@ -103,9 +108,11 @@ def write_all(out: Path, printed: dict[Path, list[str | None]]) -> list[Path]:
     for name in BESIDE:
         (out / GALLERY.name).mkdir(parents=True, exist_ok=True)
         shutil.copy(GALLERY / f"{name}.py", out / GALLERY.name)
-    return [write_text(path, json.dumps(book, ensure_ascii=False, indent=1) + "\n") for path, book in made.items()]
+    return [write_text(path, json.dumps(book, ensure_ascii=False,
+                                        indent=1) + "\n") for path, book in made.items()]
 
 
 if __name__ == "__main__":
     count = len(write_all(OUT, outputs.all_outputs([*pages.ENGLISH, *pages.OWN], outputs.KEPT)))
-    print(f"{count} notebooks are in {OUT.relative_to(ROOT)}: open them with Jupyter or an editor, on the Python of .venv")
+    print(f"{count} notebooks are in {OUT.relative_to(ROOT)}: open them with Jupyter or an editor, on the "
+          f"Python of .venv")

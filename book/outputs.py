@@ -17,7 +17,7 @@ from pathlib import Path
 from tqdm.auto import tqdm
 
 from flowedu.errors.files import write_text
-from flowedu.learn.lesson import run_lesson
+from flowedu_course.lesson import run_lesson
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "build" / "book" / "outputs"
@@ -29,22 +29,30 @@ LIMIT = 300                                    # seconds for a page
 def record(page: Path, out: Path) -> None:
     """Run a page and write what its Python blocks print, in order; None for one that was left out."""
     printed: list[str | None] = []
-    run_lesson(page, lambda text: printed.append(None if text.startswith(f"{page}:") and ": left out: " in text
+    run_lesson(page, lambda text: printed.append(None if text.startswith(f"{page}:")
+                                                 and ": left out: " in text
                                                  else text.replace(f"{ROOT}/", "")))
     write_text(out, json.dumps(printed))
 
 
 def all_outputs(pages: list[Path], kept: Path) -> dict[Path, list[str | None]]:
-    """{page: what its Python blocks print}. kept: the folder of what is known. Raises RuntimeError: a lesson fails."""
-    library = _digest(sorted(f for f in (ROOT / "src").rglob("*") if f.suffix in (".py", ".so", ".cu", ".h")))
+    """{page: what its Python blocks print}. kept: the folder of what is known.
+
+    Raises RuntimeError: a lesson fails.
+    """
+    sources = (f for part in ("src", "course") for f in (ROOT / part).rglob("*"))
+    library = _digest(sorted(f for f in sources if f.suffix in (".py", ".so", ".cu", ".h")))
     cuda = _cuda()
     files = {p: kept / f"{p.parent.name}-{p.stem}-{_key(p, library + cuda)}.json" for p in pages}
-    workers = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    workers = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+                  or 1)
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         missing = [p for p, f in files.items() if not f.exists()]
-        missing.sort(key=lambda p: "needs=" not in p.read_text(encoding="utf-8"))          # the slow ones first
+        # The slow ones first.
+        missing.sort(key=lambda p: "needs=" not in p.read_text(encoding="utf-8"))
         ran = pool.map(_run, missing, [files[p] for p in missing], [cuda] * len(missing))
-        failed = [text for text in tqdm(ran, "running the lessons", len(missing), unit="page", disable=None) if text]
+        failed = [text for text in tqdm(ran, "running the lessons", len(missing), unit="page", disable=None)
+                  if text]
     if failed:
         raise RuntimeError("\n".join(failed))
     for old in set(kept.glob("*.json")) - {g for f in files.values() for g in (f, f.with_suffix(DRAWN))}:

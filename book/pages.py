@@ -1,6 +1,7 @@
 """Lessons as pages of the book: the output of each block behind it, exercises, links between languages.
 
-The pages are those of chapters/; what is added here is added while Sphinx reads them, and no second copy is written.
+The pages are those of chapters/; what is added here is added while Sphinx reads them, and no second copy is
+written.
 """
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from flowedu.learn import course
-from flowedu.learn.blocks import BLOCK, block_of, pages, unbroken
-from flowedu.learn.language import tr
+from flowedu_course import course
+from flowedu_course.blocks import BLOCK, block_of, pages, unbroken
+from flowedu_course.language import tr
 
 ROOT = Path(__file__).resolve().parents[1]
 LESSONS = sorted((ROOT / "chapters").glob("*/*.md"))
@@ -24,7 +25,8 @@ LONG = 30                                      # lines after which an output scr
 TRY = {"01_blob": ("strides", "Shape and strides"), "04_job_functions": ("arena", "Place an arena yourself"),
        "06_sbp": ("boxing", "From one layout to another")}          # {chapter: (widget, title)}
 LANGUAGES = {"": "English", ".zh": "中文"}
-TONGUES = re.compile(rf"^\[(?:{'|'.join(LANGUAGES.values())})\]\([\w.]+\)\n+", re.MULTILINE)   # for readers of the file
+# For readers of the file.
+TONGUES = re.compile(rf"^\[(?:{'|'.join(LANGUAGES.values())})\]\([\w.]+\)\n+", re.MULTILINE)
 SAID = {"": ("Exercises in the library itself", "Try it", "not run here: it needs", "Stars: ", " for ", "; ",
              "Where it is explained"),
         ".zh": ("练习：库里的函数", "动手试试", "这里没有运行：需要", "星：", " 颗：", "；", "在哪里讲到")}
@@ -83,7 +85,8 @@ def with_pictures(text: str, made: Mapping[str, str]) -> str:
     def raw(match: re.Match) -> str:
         whole = made[match[1]]
         body = re.search(r"<body>\n(.*)</body>", whole, re.DOTALL)
-        return f"```{{raw}} html\n<div class=\"picture\">\n{(body[1] if body else whole).strip()}\n</div>\n```"
+        return (f"```{{raw}} html\n<div "
+                f"class=\"picture\">\n{(body[1] if body else whole).strip()}\n</div>\n```")
 
     return PICTURE.sub(raw, text)
 
@@ -139,8 +142,8 @@ def exercise(hole: course.Hole, tongue: str = "") -> str:
     """An exercise as its work file words it: the task, an example, never the answer."""
     into, (*_, stars, each, then, where) = tongue.removeprefix(".") or "en", SAID[tongue]
     about = tr("{about}, {points} points", into, about=tr(hole.about, into), points=hole.points)
-    lines = ["", f"### {hole.id} {_plain(tr(hole.title, into))}", "", f"`make check EX={hole.id}` · {about}", "",
-             _plain(unbroken(tr(hole.task, into).strip())), ""]
+    lines = ["", f"### {hole.id} {_plain(tr(hole.title, into))}", "", f"`make check EX={hole.id}` · {about}",
+             "", _plain(unbroken(tr(hole.task, into).strip())), ""]
     if hole.example:
         lines += [FENCE + "text", tr(hole.example, into).strip(), FENCE, ""]
     if hole.stars:

@@ -32,7 +32,8 @@ def record(function: Any) -> Op | None:
     kept = {x.name: x for x in inspect.getclosurevars(inner).nonlocals.values() if isinstance(x, OpBase)}
     if len(kept) == 1:
         return next(iter(kept.values()))
-    return next((op for op in _called(inner) if op.name == inner.__name__ or op.name.endswith(inner.__name__)), None)
+    return next((op for op in _called(inner) if op.name == inner.__name__
+                 or op.name.endswith(inner.__name__)), None)
 
 
 def _called(function: Any) -> list[Op]:
@@ -85,7 +86,8 @@ def facts(op: Op) -> dict[str, str]:
         said["Axes"] = "each element by itself" + ("; shapes broadcast" if len(op.inputs) > 1 else "")
     elif axes := equation(op):
         fixed = isinstance(op.made[1].axes, str)
-        said["Axes"] = f"`{axes}`" + ("" if fixed else " (of the record's first example; other shapes, other letters)")
+        said["Axes"] = f"`{axes}`" + ("" if fixed else " (of the record's first example; other shapes, other "
+                                      "letters)")
     if types := element_types(op):
         said["dtypes"] = ", ".join(types)
     elif op.view is not None:

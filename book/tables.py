@@ -17,8 +17,10 @@ from flowedu.errors.files import write_text
 
 SHAPE = (12, 12)                               # 2, 3 and 4 devices cut it evenly
 DEVICES = (2, 3, 4)
-DARK = re.compile(r"@media \(prefers-color-scheme: dark\) \{.*?\n\}\n?", re.DOTALL)       # widgets stand on white
-LAYOUTS = {"S(0)": flow.sbp.split(0), "S(1)": flow.sbp.split(1), "B": flow.sbp.broadcast, "P": flow.sbp.partial_sum}
+# Widgets stand on white.
+DARK = re.compile(r"@media \(prefers-color-scheme: dark\) \{.*?\n\}\n?", re.DOTALL)
+LAYOUTS = {"S(0)": flow.sbp.split(0), "S(1)": flow.sbp.split(1), "B": flow.sbp.broadcast,
+           "P": flow.sbp.partial_sum}
 
 
 def boxing() -> dict[str, Any]:
@@ -28,10 +30,12 @@ def boxing() -> dict[str, Any]:
     routes = {}
     for k, (a, src), n, (b, dst) in product(DEVICES, LAYOUTS.items(), DEVICES, LAYOUTS.items()):
         r = flow.boxing.route(SHAPE, places[n], dst, src=(places[k], src))
-        routes[f"{k} {a} {n} {b}"] = {"bytes": r.bytes, "hops": [{"name": h.name, "bytes": h.bytes} for h in r.hops],
+        routes[f"{k} {a} {n} {b}"] = {"bytes": r.bytes, "hops": [{"name": h.name, "bytes": h.bytes}
+                                                                 for h in r.hops],
                                       "picture": DARK.sub("", r.draw())}
     flow.distributed.set_virtual_devices(1)
-    return {"shape": SHAPE, "bytes": SHAPE[0] * SHAPE[1] * 4, "devices": DEVICES, "layouts": [*LAYOUTS], "routes": routes}
+    return {"shape": SHAPE, "bytes": SHAPE[0] * SHAPE[1] * 4, "devices": DEVICES, "layouts": [*LAYOUTS],
+            "routes": routes}
 
 
 class Step(nn.Graph):
@@ -39,7 +43,8 @@ class Step(nn.Graph):
 
     def __init__(self):
         super().__init__()
-        self.model = nn.Sequential(nn.Linear(12, 40), nn.GELU(), nn.Linear(40, 24), nn.Tanh(), nn.Linear(24, 4))
+        self.model = nn.Sequential(nn.Linear(12, 40), nn.GELU(), nn.Linear(40, 24), nn.Tanh(),
+                                   nn.Linear(24, 4))
         self.add_optimizer(flow.optim.SGD(self.model.to(nn.Module).parameters(), lr=0.1))
 
     def build(self, x):

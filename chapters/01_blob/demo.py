@@ -1,22 +1,23 @@
-"""Chapter 1's demo: one block of memory seen through three pairs of strides, and what reusing memory is worth."""
+"""Demo of chapter 1: draws three views of one block of memory, and measures the time that reusing memory saves."""
 import argparse
 import time
 from pathlib import Path
 
 import flowedu as flow
 from flowedu.fast.memory import set_cache
-from flowedu.learn.demo import opening
 from flowedu.show.svg import FILLS, GREY, Drawing
+from flowedu_course.demo import opening
 
 CELL = 40
 
 
 def draw_view(d: Drawing, left: float, top: float, title: str, t, base) -> None:
-    """One view as a grid; a cell's colour says which row of the block it came from."""
+    """Draw one view as a grid. The colour of a cell is that of its row in `base`."""
     numbers = t.numpy()
     offset = (t.address - base.address) // base.dtype.bytes
     d.text(left, top - 42, title, 17, "start")
-    d.text(left, top - 22, f"shape {tuple(t.shape)}   strides {t.strides}   offset {offset}", 13, "start", GREY)
+    d.text(left, top - 22, f"shape {tuple(t.shape)}   strides {t.strides}   offset {offset}", 13,
+           "start", GREY)
     for i in range(t.shape[0]):
         for j in range(t.shape[1]):
             n = int(numbers[i, j])
@@ -24,20 +25,21 @@ def draw_view(d: Drawing, left: float, top: float, title: str, t, base) -> None:
 
 
 def picture(path: Path) -> Path:
-    """The block on top, three views of it below."""
+    """Draw the block and, below it, three views of the block."""
     t = flow.tensor([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]], dtype=flow.float32)
     d = Drawing(900, 370)
     d.text(30, 30, "the block: 12 cells of 4 bytes", 17, "start")
     for n in range(12):
         d.box(30 + n * CELL, 42, CELL, CELL, str(n), FILLS[n // 4])
-    d.text(30 + 12 * CELL + 16, 67, "cell of [i, j] = offset + i * strides[0] + j * strides[1]", 13, "start", GREY)
+    d.text(30 + 12 * CELL + 16, 67, "cell of [i, j] = offset + i * strides[0] + j * strides[1]", 13,
+           "start", GREY)
     for left, title, seen in ((30, "t", t), (330, "t.T", t.T), (610, "t[1:, ::2]", t[1:, ::2])):
         draw_view(d, left, 190, title, seen, t)
     return d.save(path)
 
 
 def fill_time(reuse: bool) -> float:
-    """Seconds a relu of 12 million numbers takes when its result gets memory that was (not) just freed."""
+    """Return the seconds of a relu of 12 million elements, with or without reuse of freed memory."""
     set_cache(reuse)
     x = flow.zeros((12_000_000,))
     best = 1e9
@@ -58,8 +60,8 @@ def main() -> None:
     path = picture(out / "strides.svg")
     print(f"one block, three views: {path}")
     fresh, reused = fill_time(False), fill_time(True)
-    print(f"relu of 12 million numbers: {fresh * 1e3:.1f} ms into fresh memory, {reused * 1e3:.1f} ms into memory "
-          f"that was just freed ({fresh / reused:.1f} times faster)")
+    print(f"relu of 12 million elements: {fresh * 1e3:.1f} ms with new memory, {reused * 1e3:.1f} ms with "
+          f"reused memory ({fresh / reused:.1f} times faster)")
 
 
 if __name__ == "__main__":

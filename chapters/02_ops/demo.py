@@ -1,18 +1,18 @@
-"""Chapter 2's demo: the tape of a small expression, and what an interpreter sees of a forward and a backward pass."""
+"""Demo of chapter 2: draws the tape of a small expression, and prints the ops of its forward and backward pass."""
 import argparse
 from pathlib import Path
 
 import flowedu as flow
 from flowedu.core.eager.dispatch import TapeNode
 from flowedu.core.ops.call import call_below, interpreter
-from flowedu.learn.demo import opening
 from flowedu.show.svg import FILLS, GREY, Drawing
+from flowedu_course.demo import opening
 
 WIDTH, HEIGHT, ACROSS, DOWN = 150, 54, 205, 96      # of a box; from one box to the next
 
 
 class Names:
-    """An interpreter that writes down which ops were called, and lets the one below do the work."""
+    """An interpreter that records the names of the called ops and passes each call on."""
 
     def __init__(self):
         self.seen = []
@@ -23,7 +23,7 @@ class Names:
 
 
 def reachable(node) -> list:
-    """All nodes and leaf tensors of the tape below `node`, earliest first."""
+    """Return all nodes and leaf tensors that `node` depends on, in the order of their creation."""
     order, seen = [], set()
 
     def visit(n):
@@ -39,17 +39,17 @@ def reachable(node) -> list:
 
 
 def where_true(node: TapeNode) -> list[str]:
-    """Names of the values that the op's gradient asked for."""
+    """Return the names of the values that the node keeps for the gradient of its op."""
     op = node.op
     return [op.inputs[i] if i >= 0 else op.outputs[~i] for i in op.saved]
 
 
 def places(order: list) -> dict:
-    """{id: (x, y)}: a node stands one column right of the last of its inputs."""
+    """Return {id: (x, y)}. A node is one column to the right of its rightmost input."""
     column = {}
     for n in order:
         column[id(n)] = max((column[id(e)] + 1 for e in getattr(n, "edges", ()) if e is not None), default=0)
-    for n in reversed(order):                           # a leaf moves right, next to its first reader
+    for n in reversed(order):                           # move a leaf next to its first reader
         if not isinstance(n, TapeNode):
             readers = [m for m in order if isinstance(m, TapeNode) and any(n is e for e in m.edges)]
             column[id(n)] = min(column[id(m)] for m in readers) - 1
@@ -62,18 +62,19 @@ def places(order: list) -> dict:
 
 
 def picture(result, names: dict, path: Path) -> Path:
-    """Draw the tape behind `result`. names: {id of a leaf tensor: what to call it}."""
+    """Draw the tape of `result`. names: {id of a leaf tensor: its name}."""
     order = reachable(result.grad_fn)
     spots = places(order)
-    d = Drawing(int(max(x for x, _ in spots.values())) + WIDTH + 30, int(max(y for _, y in spots.values())) + 130)
+    d = Drawing(int(max(x for x, _ in spots.values())) + WIDTH + 30,
+                int(max(y for _, y in spots.values())) + 130)
     d.text(30, 36, "the tape of  h = sigmoid(x @ w + b);  loss = (h * h + h).sum()", 17, "start")
-    d.text(30, 60, "an arrow points to where an input came from: backward follows it, and adds up the gradients of "
-           "all arrows into a box", 13, "start", GREY)
+    d.text(30, 60, "an arrow leads from a call to the origin of an input; backward follows the arrows, and "
+           "adds the gradients of all arrows into a box", 13, "start", GREY)
     for n in order:
         edges = [e for e in getattr(n, "edges", ()) if e is not None]
         for i, e in enumerate(edges):
             (x1, y1), (x2, y2) = spots[id(n)], spots[id(e)]
-            if x1 - x2 > ACROSS:                        # over the heads of what stands in between
+            if x1 - x2 > ACROSS:                        # above the boxes in between
                 d.line((x1 + 30, y1), (x1 + 30, y1 - 18), (x2 + WIDTH - 30, y1 - 18))
                 d.arrow(x2 + WIDTH - 30, y1 - 18, x2 + WIDTH - 30, y2, GREY)
             else:
@@ -83,11 +84,12 @@ def picture(result, names: dict, path: Path) -> Path:
         x, y = spots[id(n)]
         if isinstance(n, TapeNode):
             d.box(x, y, WIDTH, HEIGHT, f"{n.op.name}\n{list(n.entry.specs[0].shape)}", FILLS[0])
-            d.text(x + WIDTH / 2, y + HEIGHT + 17, "keeps " + (" and ".join(where_true(n)) or "nothing"), 12, color=GREY)
+            d.text(x + WIDTH / 2, y + HEIGHT + 17, "keeps " + (" and ".join(where_true(n)) or "nothing"), 12,
+                   color=GREY)
         else:
             d.box(x, y, WIDTH, HEIGHT, f"{names[id(n)]}\n{list(n.shape)}", FILLS[1])
-    d.text(30, d.height - 18, "orange: yours, with requires_grad; .grad arrives here.   blue: one recorded call; what "
-           "it keeps is named as in the op's record", 13, "start", GREY)
+    d.text(30, d.height - 18, "orange: a tensor with requires_grad, which receives .grad.   blue: a recorded "
+           "call, with the names of the values that it keeps", 13, "start", GREY)
     return d.save(path)
 
 
@@ -106,7 +108,7 @@ def main() -> None:
         loss.backward()
     print("forward: ", " ".join(forward.seen))
     print("backward:", " ".join(backward.seen))
-    print(f"the tape in between: {path}")
+    print(f"the tape: {path}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Milestone 2: two spirals are told apart by a network whose gradients are yours: the rules, the walk, and what adds up."""
+"""Milestone 2: trains a network to separate two spirals, with your gradients and your backward pass."""
 import time
 
 import numpy as np
@@ -11,16 +11,17 @@ POINTS, HIDDEN, STEPS, RATE, WANTED = 200, 24, 600, 0.02, 0.97
 
 
 def spirals(rng):
-    """Points (n, 2) on two spirals, and which one each is on (n, 1)."""
+    """Return points (n, 2) on two spirals, and the spiral of each point, 0 or 1 (n, 1)."""
     turn = np.sqrt(rng.random(POINTS)) * 2 * np.pi
     which = rng.integers(0, 2, POINTS)
     angle = turn + np.pi * which
-    points = np.stack([np.cos(angle), np.sin(angle)], 1) * turn[:, None] / 3 + rng.normal(0, 0.03, (POINTS, 2))
+    points = np.stack([np.cos(angle), np.sin(angle)],
+                      1) * turn[:, None] / 3 + rng.normal(0, 0.03, (POINTS, 2))
     return points.astype(np.float32), which.astype(np.float32)[:, None]
 
 
 def network(x, w1, b1, w2, b2, w3, b3):
-    """A number for each point: above 0 it is the second spiral's."""
+    """Return a logit for each point, which is positive for the second spiral."""
     return ((x @ w1 + b1).tanh() @ w2 + b2).tanh() @ w3 + b3
 
 
@@ -29,13 +30,16 @@ def main() -> None:
     points, which = spirals(rng)
     x, y = flow.tensor(points), flow.tensor(which)
     shapes = [(2, HIDDEN), (HIDDEN,), (HIDDEN, HIDDEN), (HIDDEN,), (HIDDEN, 1), (1,)]
-    weights = [flow.tensor(rng.normal(0, 1 / np.sqrt(s[0]), s) * (len(s) > 1), dtype=flow.float32) for s in shapes]
-    means = [np.zeros((2, *s), np.float32) for s in shapes]                            # of gradients, and of their squares
+    weights = [flow.tensor(rng.normal(0, 1 / np.sqrt(s[0]), s) * (len(s) > 1), dtype=flow.float32)
+               for s in shapes]
+    # Of gradients and of their squares.
+    means = [np.zeros((2, *s), np.float32) for s in shapes]
     start = time.perf_counter()
     for step in range(1, STEPS + 1):
         with interpreter(Recorder()) as recorder:
             z = network(x, *weights)
-            loss = (flow.ops.REGISTRY["softplus"](z) - z * y).mean()                # -log of the right spiral's sigmoid
+            # -log of the probability of the right spiral
+            loss = (flow.ops.REGISTRY["softplus"](z) - z * y).mean()
         gradients = reverse(recorder.calls, [(loss, flow.ones(tuple(loss.shape)))], weights)
         for w, g, m in zip(weights, gradients, means):
             g = g.numpy()
@@ -45,12 +49,12 @@ def main() -> None:
         if step % 200 == 0:
             print(f"step {step}: loss {loss.item():.3f}", flush=True)
     right = float(((network(x, *weights).sigmoid().numpy() > 0.5) == (which > 0.5)).mean())
-    print(f"{right:.1%} of {POINTS} points after {STEPS} steps in {time.perf_counter() - start:.0f} s; "
-          f"a step is {len(recorder.calls)} calls forward")
+    print(f"{right:.1%} of {POINTS} points are right after {STEPS} steps in "
+          f"{time.perf_counter() - start:.0f} s; the forward pass has {len(recorder.calls)} calls")
     if right < WANTED:
-        print(f"milestone 2 missed: {right:.1%} of the points, {WANTED:.0%} are wanted")
+        print(f"milestone 2 missed: {right:.1%} of the points are right, expected {WANTED:.0%}")
         raise SystemExit(1)
-    print("milestone 2 reached: the network learns by gradients of your own")
+    print("milestone 2 reached: the network learned with your gradients")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Chapter 3's demo: a small convolutional network trained by hand on real digits; its filters, and what they see."""
+"""Demo of chapter 3: trains a small convolutional network on digits, and draws its filters and activations."""
 import argparse
 import time
 from pathlib import Path
@@ -7,27 +7,29 @@ import numpy as np
 
 import flowedu as flow
 from flowedu.core.layers.context import EAGER
-from flowedu.learn.demo import opening
+from flowedu_course.demo import opening
 
 FILTERS, EPOCHS, RATE = 8, 8, 0.3
 
 
 def features(x):
-    """What the eight filters see in pictures x."""
+    """Return the activations of the eight filters for images x."""
     return flow.layers.conv2d(x, FILTERS, 5, padding="SAME", activation=flow.math.relu, name="conv")
 
 
 def network(x):
-    """Ten numbers per picture: the largest says which digit it is."""
+    """Return ten logits per image."""
     h = flow.nn.max_pool2d(features(x), 4, 4, "VALID")
-    return flow.layers.dense(flow.flatten(h, 1), 10, kernel_initializer=flow.xavier_uniform_initializer(), name="out")
+    return flow.layers.dense(flow.flatten(h, 1), 10, kernel_initializer=flow.xavier_uniform_initializer(),
+                             name="out")
 
 
 def train(images, labels) -> float:
-    """One pass of gradient descent over all batches; the mean loss."""
+    """Run one epoch of gradient descent, and return the mean loss."""
     total = 0.0
     for x, y in zip(images, labels):
-        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(flow.tensor(y), network(flow.tensor(x))).mean()
+        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(flow.tensor(y),
+                                                                network(flow.tensor(x))).mean()
         loss.backward()
         for v in EAGER.variables.values():
             v.numpy()[...] -= RATE * v.grad.numpy()
@@ -43,7 +45,7 @@ def accuracy(images, labels) -> float:
 
 
 def picture(digit: np.ndarray, path: Path) -> None:
-    """The filters in the first row; in the second, what each of them sees in a digit."""
+    """Draw the filters in the first row, and their activations for a digit in the second row."""
     import matplotlib
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
@@ -58,7 +60,8 @@ def picture(digit: np.ndarray, path: Path) -> None:
         axes[1, i + 1].imshow(seen[i], cmap="gray")
     axes[1, 0].imshow(digit[0], cmap="gray")
     axes[1, 0].set_title("a digit", fontsize=10)
-    axes[0, 4].set_title("the eight 5 x 5 filters (blue adds, red subtracts), and below what each sees", fontsize=10)
+    axes[0, 4].set_title("the eight 5 x 5 filters (blue: positive, red: negative), and their activations",
+                         fontsize=10)
     for a in axes.flat:
         a.axis("off")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,17 +76,18 @@ def main() -> None:
     opening(__file__)
     flow.random.seed(0)
     (images, labels), (test_images, test_labels) = flow.data.load_mnist()
-    images, labels = images[:60], labels[:60]           # 6,000 pictures, also where the full set is at hand
+    images, labels = images[:60], labels[:60]           # 6,000 images, also of the full data set
     start = time.perf_counter()
     for epoch in range(EPOCHS):
         loss = train(images, labels)
         print(f"epoch {epoch + 1}: loss {loss:.3f}, test accuracy {accuracy(test_images, test_labels):.3f}")
     count = sum(v.numpy().size for v in EAGER.variables.values())
-    print(f"{count:,} numbers in {len(EAGER.variables)} variables, trained in {time.perf_counter() - start:.1f} s")
+    print(f"{count:,} weights in {len(EAGER.variables)} variables, trained in "
+          f"{time.perf_counter() - start:.1f} s")
     try:
         picture(test_images[0][0], out / "filters.png")
     except ImportError:
-        print("no picture: it needs matplotlib (pip install matplotlib)")
+        print("nothing drawn: this needs matplotlib (pip install matplotlib)")
     else:
         print(f"filters and activations: {out / 'filters.png'}")
 

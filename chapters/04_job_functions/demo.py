@@ -1,10 +1,11 @@
-"""Chapter 4's demo, the main job: LeNet as a job function, trained on handwritten digits, saved, loaded again, looked at.
+"""Demo of chapter 4: trains LeNet as a job function on handwritten digits, saves and reloads it, and draws the results.
 
     python chapters/04_job_functions/demo.py [--epochs 8] [--seed 0] [--threads N] [--out FOLDER] [--quick]
 
-Ctrl-C stops it; the checkpoint of the last whole epoch stays. `python -m flowedu.show` with this file prints the plans.
+Ctrl-C stops the training and keeps the checkpoint of the last complete epoch. `python -m flowedu.show` with
+this file prints the plans.
 """
-# ruff: noqa: E402    (the clock starts before the imports: they are part of what one waits for)
+# ruff: noqa: E402    (the measured time includes the imports)
 import time
 
 LAUNCHED = time.perf_counter()
@@ -19,7 +20,7 @@ from tqdm.auto import tqdm
 
 import flowedu as flow
 import flowedu.typing as tp
-from flowedu.learn.demo import opening
+from flowedu_course.demo import opening
 
 BATCH = 100
 Images = tp.Numpy.Placeholder((BATCH, 1, 28, 28))
@@ -27,7 +28,7 @@ Labels = tp.Numpy.Placeholder((BATCH,), flow.int32)
 
 
 def lenet(data, train=False):
-    """Logits (BATCH, 10). A plain Python function: the two jobs below call it, each while it is compiled."""
+    """Return logits (BATCH, 10). Both jobs below call this function while they are compiled."""
     initializer = flow.truncated_normal(0.1)
     conv1 = flow.layers.conv2d(data, 32, 5, padding="SAME", activation=flow.nn.relu, name="conv1",
                                kernel_initializer=initializer)
@@ -36,14 +37,18 @@ def lenet(data, train=False):
                                kernel_initializer=initializer)
     pool2 = flow.nn.max_pool2d(conv2, ksize=2, strides=2, padding="SAME", name="pool2", data_format="NCHW")
     reshape = flow.reshape(pool2, [pool2.shape[0], -1])
-    hidden = flow.layers.dense(reshape, 512, activation=flow.nn.relu, kernel_initializer=initializer, name="dense1")
+    hidden = flow.layers.dense(reshape, 512, activation=flow.nn.relu, kernel_initializer=initializer,
+                               name="dense1")
     if train:
         hidden = flow.nn.dropout(hidden, rate=0.5, name="dropout")
     return flow.layers.dense(hidden, 10, kernel_initializer=initializer, name="dense2")
 
 
 def define_train_job(steps, on_gradient):
-    """The job that takes one step on one batch. The rate falls to a fifth for the last quarter of the steps."""
+    """Define the job of one training step.
+
+    In the last quarter of the steps, the rate is a fifth of the first rate.
+    """
 
     @flow.global_function("train")
     def train_job(images: Images, labels: Labels) -> tp.Numpy:
@@ -58,7 +63,10 @@ def define_train_job(steps, on_gradient):
 
 
 def define_eval_job():
-    """The job that reads digits. Its layers have the names of train_job's, and so the same variables."""
+    """Define the prediction job.
+
+    Its layers have the same names as in train_job, so they share the variables.
+    """
 
     @flow.global_function("predict")
     def eval_job(images: Images) -> tp.Numpy:
@@ -68,7 +76,7 @@ def define_eval_job():
 
 
 class History:
-    """What training was like: one number per step, and one accuracy per epoch."""
+    """Losses and gradient norms of all steps, and the test accuracy of each epoch."""
 
     def __init__(self):
         self.losses, self.gradients, self.accuracies = [], [], []
@@ -84,10 +92,11 @@ class History:
 
 
 def train_epoch(train_job, images, labels, rng, history, title) -> None:
-    """All batches once, in a new order."""
+    """Train on all batches in random order."""
     order = rng.permutation(len(images)).reshape(-1, BATCH)
     start = time.perf_counter()
-    with tqdm(total=order.size, desc=title, unit=" images", leave=False, disable=None) as bar:    # None: where it is seen
+    # None: only in a terminal
+    with tqdm(total=order.size, desc=title, unit=" images", leave=False, disable=None) as bar:
         for chosen in order:
             history.losses.append(float(train_job(images[chosen], labels[chosen]).mean()))
             bar.set_postfix(loss=f"{np.mean(history.losses[-20:]):.3f}", refresh=False)
@@ -96,13 +105,13 @@ def train_epoch(train_job, images, labels, rng, history, title) -> None:
 
 
 def evaluate(eval_job, images, labels):
-    """(accuracy, logits) over batches of test images."""
+    """Return (accuracy, logits) of the test images."""
     logits = np.concatenate([eval_job(batch) for batch in images])
     return float((logits.argmax(axis=1) == labels.reshape(-1)).mean()), logits
 
 
 class Checkpoints:
-    """The newest checkpoint in a folder. A new one is whole before the older ones go."""
+    """A folder with the newest checkpoint. Older checkpoints are deleted after the new one is complete."""
 
     def __init__(self, folder: Path):
         self.folder, self.run, self.newest = folder, time.strftime("%Y%m%d-%H%M%S"), None
@@ -117,11 +126,11 @@ class Checkpoints:
 
 
 def train(options, images, labels, test, history, checkpoints):
-    """Returns (train_job, logits of the test images) after the last epoch."""
+    """Run all epochs, and return (train_job, logits of the test images)."""
     steps = options.epochs * (len(images) // BATCH)
     train_job, eval_job = define_train_job(steps, history.on_gradient), define_eval_job()
     rng = np.random.default_rng(options.seed)
-    flow.get_all_variables()                                    # starts the session: both jobs are compiled now
+    flow.get_all_variables()                                    # starts the session, which compiles both jobs
     print(f"training starts {time.perf_counter() - LAUNCHED:.2f} s after launch: {options.epochs} epochs of "
           f"{len(images):,} images on {flow.get_num_threads()} threads, seed {options.seed}")
     for epoch in range(1, options.epochs + 1):
@@ -136,21 +145,23 @@ def train(options, images, labels, test, history, checkpoints):
 
 
 def load_again(path: Path, test):
-    """(accuracy, logits) of a session that knows nothing but the checkpoint."""
+    """Return (accuracy, logits) of a new session with the variables of the checkpoint."""
     flow.clear_default_session()
     eval_job = define_eval_job()
-    flow.load_variables(flow.checkpoint.get(str(path)))         # optimizer state is in it too: ignored, nobody asks for it
+    flow.load_variables(flow.checkpoint.get(str(path)))         # the state of the optimizer is ignored
     return evaluate(eval_job, *test)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Train LeNet on handwritten digits as a job function.")
     parser.add_argument("--epochs", type=int, help="default: 8, with --quick 1")
-    parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same run, number for number")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
+    parser.add_argument("--seed", type=int, default=0, help="runs with the same seed are bitwise equal")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0))
+                        if hasattr(os, "sched_getaffinity")
                         else os.cpu_count() or 1, help="default: one per core")
-    parser.add_argument("--out", type=Path, default=Path("build/chapter-4"), help="folder for pictures and checkpoint")
-    parser.add_argument("--quick", action="store_true", help="1,000 images only, to see that it runs")
+    parser.add_argument("--out", type=Path, default=Path("build/chapter-4"),
+                        help="folder for drawings and the checkpoint")
+    parser.add_argument("--quick", action="store_true", help="only 1,000 images, as a test")
     options = parser.parse_args()
     if options.epochs is None:
         options.epochs = 1 if options.quick else 8
@@ -166,7 +177,7 @@ def main() -> int:
 
 
 def run(options, history: History, checkpoints: Checkpoints) -> int:
-    """Everything: train, draw, load again, summary."""
+    """Train, draw the results, reload the checkpoint, and print a summary."""
     flow.random.seed(options.seed)
     flow.set_num_threads(options.threads)
     (images, labels), test = flow.data.load_mnist(BATCH, BATCH)
@@ -175,7 +186,7 @@ def run(options, history: History, checkpoints: Checkpoints) -> int:
         images, labels, test = images[:1000], labels[:1000], (test[0][:2], test[1][:2])
     train_job, logits = train(options, images, labels, test, history, checkpoints)
 
-    import pictures  # only now: matplotlib takes most of a second to import
+    import pictures  # late, because importing matplotlib takes most of a second
 
     plan, names = train_job.plan, train_job.argument_names()
     drawn = [pictures.curves(history, len(images) // BATCH, options.out / "training.png"),
@@ -186,11 +197,11 @@ def run(options, history: History, checkpoints: Checkpoints) -> int:
     same = np.array_equal(again, logits)
 
     print(f"""
-test accuracy    {history.accuracies[-1]:.2%} of {test[1].size:,} digits it had not seen
+test accuracy    {history.accuracies[-1]:.2%} of {test[1].size:,} test images
 training         {history.seconds:.1f} s, {history.images_per_second:,.0f} images/s
 memory of a step {plan.arena / 1e6:.1f} MB in one arena; without sharing {plan.sum_bytes / 1e6:.1f} MB
-loaded again     {accuracy:.2%} from {checkpoints.newest}: logits {'equal bit for bit' if same else 'DIFFER'}
-pictures         {', '.join(str(p) for p in drawn)}""")
+reloaded         {accuracy:.2%} from {checkpoints.newest}: logits {'equal bit for bit' if same else 'DIFFER'}
+drawings         {', '.join(str(p) for p in drawn)}""")
     return 0 if same else 1
 
 

@@ -1,4 +1,4 @@
-"""Milestone 4: LeNet learns to read digits as a job function, and its memory is drawn, yours beside the library's."""
+"""Milestone 4: trains LeNet as a job function with your passes and planner, and draws your plan and the library's."""
 import argparse
 import os
 import subprocess
@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 
 import flowedu as flow
-from flowedu.learn import course
-from flowedu.learn.exercises import load
 from flowedu.show.picture import draw_memory
+from flowedu_course import course
+from flowedu_course.exercises import load
 
 WANTED, EPOCHS = 0.97, 6
 demo = load(Path(__file__).with_name("demo.py"))
 
 
 def plan_of(path: Path) -> str:
-    """The plan of a training step: drawn, and in one line."""
+    """Draw the plan of a training step, and return a line about it."""
     flow.clear_default_session()
     job = demo.define_train_job(100, lambda gradient: None)
     flow.get_all_variables()
@@ -27,14 +27,14 @@ def plan_of(path: Path) -> str:
         draw_memory(plan, str(path), job.argument_names())
         where = str(path)
     except ImportError:
-        where = "no picture: it needs matplotlib (pip install matplotlib)"
+        where = "nothing drawn: this needs matplotlib (pip install matplotlib)"
     flow.clear_default_session()
     sizes = f"an arena of {plan.arena / 1e6:.2f} MB, bound {plan.bound_bytes / 1e6:.2f} MB"
     return f"{len(plan.steps)} calls, {sizes}   {where}"
 
 
 def library(path: Path) -> str:
-    """The same plan by the library's own lines: in a process without answers."""
+    """Return the line about the plan of the library, which is computed in a process without answers."""
     if course.student(course.HOME):
         return "not in this tree"
     env = {k: v for k, v in os.environ.items() if k != "FLOWEDU_HOLES"}
@@ -43,10 +43,11 @@ def library(path: Path) -> str:
 
 
 def train() -> float:
-    """Accuracy on digits it has not seen, after at most EPOCHS epochs."""
+    """Train for at most EPOCHS epochs, and return the accuracy on test images."""
     flow.random.seed(0)
     (images, labels), test = flow.data.load_mnist(demo.BATCH, demo.BATCH)
-    images, labels = images[:60].reshape(-1, 1, 28, 28), labels[:60].reshape(-1)      # 6,000, also of the full set
+    # 6,000, also of the full data set
+    images, labels = images[:60].reshape(-1, 1, 28, 28), labels[:60].reshape(-1)
     history, rng = demo.History(), np.random.default_rng(0)
     train_job = demo.define_train_job(EPOCHS * len(images) // demo.BATCH, history.on_gradient)
     eval_job = demo.define_eval_job()
@@ -63,15 +64,15 @@ def train() -> float:
 def main() -> None:
     out = Path("build/milestone-4")
     out.mkdir(parents=True, exist_ok=True)
-    print("this plan:     ", plan_of(out / "memory.png"))
-    print("the library's: ", library(out / "memory_library.png"), flush=True)
+    print("your plan:         ", plan_of(out / "memory.png"))
+    print("the library's plan:", library(out / "memory_library.png"), flush=True)
     start = time.perf_counter()
     accuracy = train()
     print(f"trained in {time.perf_counter() - start:.0f} s")
     if accuracy < WANTED:
-        print(f"milestone 4 missed: {accuracy:.1%} of the digits, {WANTED:.0%} are wanted")
+        print(f"milestone 4 missed: {accuracy:.1%} of the digits are right, expected {WANTED:.0%}")
         raise SystemExit(1)
-    print("milestone 4 reached: a function became a plan, and the plan reads digits")
+    print("milestone 4 reached: LeNet learned with your plan")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The pictures of chapter 4's demo."""
+"""Drawings of the demo of chapter 4."""
 from pathlib import Path
 
 import numpy as np
@@ -16,16 +16,17 @@ def save(figure: Figure, path: Path) -> Path:
 
 
 def smooth(numbers, width: int = 15) -> np.ndarray:
-    """Mean over the last `width` numbers."""
+    """Return the mean of each element and the `width` - 1 elements before it."""
     sums = np.cumsum([0.0, *numbers])
     return np.array([(sums[i] - sums[max(i - width, 0)]) / min(i, width) for i in range(1, len(sums))])
 
 
 def curves(history, steps_per_epoch: int, path: Path) -> Path:
-    """Loss and gradient of each step, test accuracy after each epoch."""
+    """Draw the loss and the gradient norm of each step, and the test accuracy of each epoch."""
     figure = Figure(figsize=(10, 7), layout="constrained")
     top, middle, bottom = figure.subplots(3, 1, sharex=True)
-    for axes, numbers, label in ((top, history.losses, "loss"), (bottom, history.gradients, "norm of d loss / d logits")):
+    for axes, numbers, label in ((top, history.losses, "loss"), (bottom, history.gradients,
+                                                                 "norm of d loss / d logits")):
         axes.plot(numbers, color="#a9cbe3", linewidth=0.8)
         axes.plot(smooth(numbers), color="#1f5f99")
         axes.set(ylabel=label, yscale="log")
@@ -33,7 +34,8 @@ def curves(history, steps_per_epoch: int, path: Path) -> Path:
     middle.plot(ends, [100 * a for a in history.accuracies], "o-", color="#b03a2e")
     middle.set(ylabel="test accuracy (%)")
     for x, a in zip(ends, history.accuracies):
-        middle.annotate(f"{100 * a:.1f}", (x, 100 * a), xytext=(0, 6), textcoords="offset points", ha="center", fontsize=8)
+        middle.annotate(f"{100 * a:.1f}", (x, 100 * a), xytext=(0, 6), textcoords="offset points",
+                        ha="center", fontsize=8)
     middle.margins(y=0.25)
     bottom.set_xlabel("step")
     top.set_title("training: each step (light) and the mean of 15 (dark)")
@@ -41,7 +43,7 @@ def curves(history, steps_per_epoch: int, path: Path) -> Path:
 
 
 def misread(images: np.ndarray, labels: np.ndarray, logits: np.ndarray, path: Path, most: int = 40) -> Path:
-    """The digits read wrongly, the most confident mistakes first."""
+    """Draw the misclassified digits, the most confident errors first."""
     images, labels, guesses = images.reshape(-1, 28, 28), labels.reshape(-1), logits.argmax(axis=1)
     exps = np.exp(logits - logits.max(axis=1, keepdims=True))
     sure = exps.max(axis=1) / exps.sum(axis=1)
@@ -54,13 +56,16 @@ def misread(images: np.ndarray, labels: np.ndarray, logits: np.ndarray, path: Pa
         axes.axis("off")
     for axes, i in zip(figure.axes, wrong[:most]):
         axes.imshow(images[i], cmap="gray_r")
-        axes.set_title(f"{labels[i]} read as {guesses[i]}\n{sure[i]:.0%} sure", fontsize=8)
-    figure.suptitle(f"{len(wrong)} of {len(labels):,} test digits are read wrongly")
+        axes.set_title(f"{labels[i]} as {guesses[i]}\nprobability {sure[i]:.0%}", fontsize=8)
+    figure.suptitle(f"{len(wrong)} of {len(labels):,} test digits are misclassified")
     return save(figure, path)
 
 
 def filters(weight: np.ndarray, path: Path) -> Path:
-    """The first layer's kernels (filters, 1, height, width): blue pulls down, red pushes up."""
+    """Draw the kernels of the first layer (filters, 1, height, width).
+
+    Blue is negative, and red is positive.
+    """
     figure = Figure(figsize=(8, 4.4), layout="constrained")
     limit = float(np.abs(weight).max())
     for axes, kernel in zip(figure.subplots(4, -(-len(weight) // 4)).flat, weight):

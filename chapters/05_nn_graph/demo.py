@@ -3,8 +3,8 @@
     python chapters/05_nn_graph/demo.py [--data FOLDER] [--steps 30] [--epochs 2] [--width 1.0] [--threads N]
                                         [--out FOLDER] [--quick]
 
-With the original files of CIFAR-10 under FOLDER (cifar-10-batches-py/...) it trains on those. Without them it draws
-pictures of ten kinds on the fly, in the same format, and says so.
+With the original files of CIFAR-10 under FOLDER (cifar-10-batches-py/...) it trains on those. Without them it
+draws pictures of ten kinds on the fly, in the same format, and says so.
 """
 import argparse
 import copy
@@ -18,8 +18,8 @@ from tqdm.auto import tqdm
 
 import flowedu as flow
 from flowedu import nn
-from flowedu.learn.demo import opening
 from flowedu.vision import datasets, models, transforms
+from flowedu_course.demo import opening
 
 BATCH = 64
 
@@ -106,8 +106,9 @@ def run(options) -> None:
     print("\n loss of step     " + "".join(f"{i:>9d}" for i in range(5)))
     print("   eager          " + "".join(f"{v:>9.4f}" for v in eager[:5]))
     print("   graph          " + "".join(f"{v:>9.4f}" for v in static[:5]))
-    print(f"   largest difference over the first 5: {max(abs(a - b) for a, b in zip(eager[:5], static[:5])):.1e} "
-          "(rounding, which 52 batch norms amplify at every step)")
+    print(f"   largest difference over the first 5: "
+          f"{max(abs(a - b) for a, b in zip(eager[:5], static[:5])):.1e} (rounding, which 52 batch norms "
+          f"amplify at every step)")
     ms, graph_ms = (1e3 * float(np.median(s[1:])) for s in (slow, fast))
     print(f" a step: eager {ms:.1f} ms, graph {graph_ms:.1f} ms, {ms / graph_ms:.2f} times as fast "
           f"(the first call, which compiles: {fast[0]:.2f} s)\n")
@@ -115,7 +116,8 @@ def run(options) -> None:
     compared = list(static)
 
     options.out.mkdir(parents=True, exist_ok=True)
-    graph = Train(compiled, loss_fn, flow.optim.SGD(compiled.parameters(), lr=options.lr, momentum=0.9, weight_decay=1e-4))
+    graph = Train(compiled, loss_fn, flow.optim.SGD(compiled.parameters(), lr=options.lr, momentum=0.9,
+                                                    weight_decay=1e-4))
     for epoch in range(1, options.epochs + 1):
         losses, seconds = run_steps(f"epoch {epoch}/{options.epochs}", graph, loader)
         compiled.eval()
@@ -132,7 +134,8 @@ def run(options) -> None:
     flow.save(graph.state_dict(), state)
     flow.save(predict, options.out / "1" / "model")
     loaded, x = flow.load_graph(options.out / "1" / "model"), batches[0][0]
-    print("the saved graph, without the model's code, gives the same logits:", bool((loaded(x) == predict(x)).all()))
+    print("the saved graph, without the model's code, gives the same logits:",
+          bool((loaded(x) == predict(x)).all()))
     draw(graph, eager, compared, static[len(compared):], options)
 
 
@@ -146,7 +149,8 @@ def draw(graph: Train, eager: list[float], static: list[float], trained: list[fl
         left.plot(static, label="graph", linewidth=1)
         left.plot(eager, label="eager", linestyle="--", linewidth=1)
         left.set(xlabel="step", ylabel="loss",
-                 title="The same model, the same batches: the same\nbut for rounding, which batch norms amplify")
+                 title="The same model, the same batches: the same\nbut for rounding, which batch norms "
+                 "amplify")
         left.legend()
         right.plot(trained, linewidth=1)
         right.set(xlabel="step", title="Training the graph")
@@ -165,10 +169,13 @@ def main() -> int:
     parser.add_argument("--width", type=float, help="width multiplier (default 1.0, with --quick 0.35)")
     parser.add_argument("--lr", type=float, default=0.02)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0))
+                        if hasattr(os, "sched_getaffinity")
                         else os.cpu_count() or 1, help="default: one per core")
-    parser.add_argument("--out", type=Path, default=Path("build/chapter-5"), help="folder for pictures and states")
-    parser.add_argument("--quick", action="store_true", help="a small net on few pictures, to see that it runs")
+    parser.add_argument("--out", type=Path, default=Path("build/chapter-5"),
+                        help="folder for pictures and states")
+    parser.add_argument("--quick", action="store_true",
+                        help="a small net on few pictures, to see that it runs")
     options = parser.parse_args()
     quick = options.quick
     options.steps = options.steps or (6 if quick else 30)

@@ -10,9 +10,9 @@ import numpy as np
 
 import flowedu as flow
 from flowedu import nn
-from flowedu.learn import course
-from flowedu.learn.exercises import load
 from flowedu.vision import models
+from flowedu_course import course
+from flowedu_course.exercises import load
 
 WANTED, STEPS, WIDTH = 2.2, 100, 0.35              # loss (guessing: 2.3); batches of 64, of 156 in an epoch
 WHAT = "a step", "cut in 4, nothing kept", "inference"
@@ -57,7 +57,8 @@ def library() -> list[str]:
     if course.student(course.HOME):
         return ["not in this tree"] * len(WHAT)
     env = {k: v for k, v in os.environ.items() if k != "FLOWEDU_HOLES"}
-    done = subprocess.run([sys.executable, __file__, "--sizes"], env=env, capture_output=True, encoding="utf-8", check=True)
+    done = subprocess.run([sys.executable, __file__, "--sizes"], env=env, capture_output=True,
+                          encoding="utf-8", check=True)
     return done.stdout.splitlines()
 
 

@@ -14,7 +14,8 @@ from flowedu.show.svg import FILLS, GREY, Drawing
 
 PARTS, SCALE = 65536, 16                           # the loss is divided by this; multiplied with 2 ** this
 LOW, HIGH, STEP = -44, 22, 2                       # powers of two: from, to, a bar
-SMALLEST, LARGEST = -25, 16                        # float16: below the one all is 0, from the other on infinite
+# float16: below the one all is 0, from the other on infinite
+SMALLEST, LARGEST = -25, 16
 
 
 def gradients() -> np.ndarray:
@@ -41,15 +42,18 @@ def lost(found: np.ndarray, moved: int = 0) -> float:
 def draw(path: Path) -> Path:
     """Two histograms over powers of two, one above the other."""
     found = gradients()
-    d = Drawing(760, 420, "Sizes of gradients before and after the loss is multiplied by 65,536, beside what float16 holds")
+    d = Drawing(760, 420, "Sizes of gradients before and after the loss is multiplied by 65,536, beside what "
+                "float16 holds")
     x = lambda power: 40 + (power - LOW) * 680 / (HIGH - LOW)
     for row, (moved, what) in enumerate(((0, "as they are"), (SCALE, "loss multiplied by 65,536"))):
         top, floor = 40 + 190 * row, 190 + 190 * row
         d.add("rect", x=x(LOW), y=top, width=x(SMALLEST) - x(LOW), height=floor - top, fill=FILLS[3])
         d.add("rect", x=x(SMALLEST), y=top, width=x(LARGEST) - x(SMALLEST), height=floor - top, fill=FILLS[2])
         d.add("rect", x=x(LARGEST), y=top, width=x(HIGH) - x(LARGEST), height=floor - top, fill=FILLS[3])
-        counts, edges = np.histogram(np.log2(np.abs(found[found != 0])) + moved, np.arange(LOW, HIGH + 1, STEP))
-        bars = [f"M{x(e) + 1:.1f} {floor}v{-110 * n / counts.max():.1f}h{680 * STEP / (HIGH - LOW) - 2:.1f}V{floor}z"
+        counts, edges = np.histogram(np.log2(np.abs(found[found != 0])) + moved,
+                                     np.arange(LOW, HIGH + 1, STEP))
+        bars = [f"M{x(e) + 1:.1f} "
+                f"{floor}v{-110 * n / counts.max():.1f}h{680 * STEP / (HIGH - LOW) - 2:.1f}V{floor}z"
                 for n, e in zip(counts, edges) if n]
         d.add("path", d="".join(bars), fill="#2a6f97")
         d.text(x(LOW) + 8, top + 18, f"{what}: {lost(found, moved):.0%} become 0", 14, anchor="start")

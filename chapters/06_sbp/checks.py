@@ -8,7 +8,7 @@ import flowedu as flow
 from flowedu.core.sbp.sbp import pretty
 from flowedu.core.sbp.signature import signatures
 from flowedu.core.values.spec import Spec
-from flowedu.learn.exercises import Wrong, expect
+from flowedu_course.exercises import Wrong, expect
 
 
 def said(signature):
@@ -67,13 +67,15 @@ def check_softmax(f):
         def all_reduce(arrays, op, asked=asked):
             asked.append(op)
             if any(np.shape(a) != (4, 1) for a in arrays):
-                raise Wrong(f"all_reduce of {[np.shape(a) for a in arrays]}", "one number for each row is enough")
+                raise Wrong(f"all_reduce of {[np.shape(a) for a in arrays]}",
+                            "one number for each row is enough")
             return (np.max if op == "max" else np.sum)(arrays, 0)
         got = f(np.split(x, cuts, 1), all_reduce)
         if not isinstance(got, (list, tuple)) or len(got) != len(cuts) + 1:
             raise Wrong(f"softmax gives {got!r}", f"a list of {len(cuts) + 1} arrays, one for each device")
         for d, (a, b) in enumerate(zip(got, np.split(soft(x), cuts, 1))):
-            expect(f"device {d} has", a, b, "exp(x - the largest of the whole row) / the sum over the whole row")
+            expect(f"device {d} has", a, b,
+                   "exp(x - the largest of the whole row) / the sum over the whole row")
         if len(asked) > 2:
             raise Wrong(f"{len(asked)} all-reduces: {asked}", "the largest of each row, then the sum: two")
 
@@ -105,20 +107,24 @@ def derived(equation, inputs, rank):
     left, arrow, out = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if not arrow or [len(t) for t in terms] != [a.ndim for a in inputs] or len(out) != rank:
-        raise Wrong(f"{equation!r} does not fit", "a letter for each axis: 'mk,kn->mn' for two matrices and their product")
+        raise Wrong(f"{equation!r} does not fit",
+                    "a letter for each axis: 'mk,kn->mn' for two matrices and their product")
     sizes = {}
     for t, a in zip(terms, inputs):
         for letter, n in zip(t, a.shape):
             if sizes.setdefault(letter, n) != n:
-                raise Wrong(f"{equation!r}: axis {letter} has the sizes {sizes[letter]} and {n}", "two axes, two letters")
+                raise Wrong(f"{equation!r}: axis {letter} has the sizes {sizes[letter]} and {n}",
+                            "two axes, two letters")
     small = sorted({c for c in left + out if c.islower()})
-    return {tuple(f"S{t.index(c)}" if c in t else "B" for t in terms) + (f"S{out.index(c)}" if c in out else "P",)
+    return {tuple(f"S{t.index(c)}" if c in t else "B" for t in terms) + (f"S{out.index(c)}" if c in out
+                                                                         else "P",)
             for c in small}
 
 
 def check_axes(f):
     given = f()
-    if not isinstance(given, dict) or set(given) != set(OPS) or not all(isinstance(e, str) for e in given.values()):
+    if (not isinstance(given, dict) or set(given) != set(OPS) or not all(isinstance(e, str)
+                                                                         for e in given.values())):
         raise Wrong(f"axes gives {given!r}", "{'norm': '...->...', 'attention': ..., 'gram': ...}")
     rng = np.random.default_rng(0)
     for name, (function, shapes) in OPS.items():

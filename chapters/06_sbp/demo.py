@@ -1,8 +1,12 @@
-"""Chapter 6's demo: three networks under nine plans, on four devices. The losses are the same, the bills are not.
+"""Chapter 6's demo: three networks under nine plans, on four devices.
 
-    python chapters/06_sbp/demo.py [--full] [--steps 10] [--networks lenet gpt] [--threads N] [--out FOLDER] [--quick]
+The losses are the same, the bills are not.
 
-The devices are virtual: one process with a thread for each. Every byte that is counted is one that a network would carry.
+    python chapters/06_sbp/demo.py [--full] [--steps 10] [--networks lenet gpt] [--threads N] [--out FOLDER]
+    [--quick]
+
+The devices are virtual: one process with a thread for each. Every byte that is counted is one that a network
+    would carry.
 """
 import argparse
 import os
@@ -15,7 +19,7 @@ from tqdm.auto import tqdm
 
 import flowedu as flow
 from flowedu import nn
-from flowedu.learn.demo import opening
+from flowedu_course.demo import opening
 
 PLANS = ("one device", "data", "tensor", "hybrid 2x2", "pipeline", "ZeRO 1", "ZeRO 2", "ZeRO 3", "automatic")
 
@@ -38,7 +42,8 @@ def cut_weights(net: Network, model: nn.Module, before=()) -> None:
     """The tensor parallel plan of a network. before: sbp along the grid's other axes."""
     for name, how in net.cut.items():
         def sbp(p, how=how):
-            along = flow.sbp.split(0) if how != INPUTS else flow.sbp.split(1) if p.ndim > 1 else flow.sbp.broadcast
+            along = (flow.sbp.split(0) if how != INPUTS else flow.sbp.split(1) if p.ndim > 1
+                     else flow.sbp.broadcast)
             return (*before, along)
         model.get_submodule(name).to_global(sbp=sbp)
 
@@ -63,7 +68,8 @@ def laid_out(net: Network, plan: str):
         at, sbp = flow.placement("cpu", [0, 1, 2, 3]), B
         cut_weights(net, model.to_global(at, B))
     else:
-        at, sbp = (flow.placement("cpu", [0]), B) if plan == "one device" else (flow.placement("cpu", [0, 1, 2, 3]), rows)
+        at, sbp = ((flow.placement("cpu", [0]), B) if plan == "one device"
+                   else (flow.placement("cpu", [0, 1, 2, 3]), rows))
         model.to_global(at, B)
     graph = Train(net, model)
     if plan.startswith("ZeRO"):
@@ -78,15 +84,20 @@ def train(net: Network, plan: str, data) -> tuple[Train, list[float], float]:
     """(graph, losses, seconds of a step)."""
     graph, x_at, y_at = laid_out(net, plan)
     losses, start = [], 0.0
-    for x, y in tqdm(data, desc=f"{plan:10}", unit=" steps", leave=False, disable=None):       # None: where it is seen
-        loss = graph(flow.tensor(x, placement=x_at[0], sbp=x_at[1]), flow.tensor(y, placement=y_at[0], sbp=y_at[1]))
+    # None: where it is seen
+    for x, y in tqdm(data, desc=f"{plan:10}", unit=" steps", leave=False, disable=None):
+        loss = graph(flow.tensor(x, placement=x_at[0], sbp=x_at[1]),
+                     flow.tensor(y, placement=y_at[0], sbp=y_at[1]))
         losses.append(float(loss.numpy().mean()))
         start = start or time.perf_counter()                     # the first step compiles
     return graph, losses, (time.perf_counter() - start) / max(1, len(data) - 1)
 
 
 def show(net: Network, steps: int):
-    """Train under every plan and print both tables. Returns (names, bytes in a step, memory of the fullest device)."""
+    """Train under every plan and print both tables.
+
+    Returns (names, bytes in a step, memory of the fullest device).
+    """
     data = list(net.batches(steps))
     size = sum(p.numel() for p in net.make().parameters())
     print(f"\n{net.title}: {size:,} parameters ({net.dtype}), batches of {len(data[0][0])}")
@@ -101,7 +112,8 @@ def show(net: Network, steps: int):
     print(f"  largest difference from one device: {worst:.1e} of the loss\n")
     print(f"  {'':12}{'moved':>14}   {'memory of the fullest device, in bytes':>48}")
     parts = ("activations", "parameters", "states")
-    print(f"  {'plan':12}{'in a step':>14}   {'all':>12}" + "".join(f"{n:>12}" for n in parts) + f"{'ms a step':>12}")
+    print(f"  {'plan':12}{'in a step':>14}   {'all':>12}" + "".join(f"{n:>12}"
+                                                                    for n in parts) + f"{'ms a step':>12}")
     names, moved, memory = list(results), [], []
     for plan, (graph, _, seconds) in results.items():
         fullest = max(graph.memory().values(), key=lambda m: m.total)
@@ -144,13 +156,15 @@ def main() -> int:
     parser.add_argument("--steps", type=int, help="default 10, with --full 20, with --quick 4")
     parser.add_argument("--networks", nargs="+", choices=("lenet", "mobilenet", "gpt"),
                         help="default lenet and gpt, with --full all")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0))
+                        if hasattr(os, "sched_getaffinity")
                         else os.cpu_count() or 1, help="default: one per core")
     parser.add_argument("--out", type=Path, default=Path("build/chapter-6"), help="folder for pictures")
     parser.add_argument("--quick", action="store_true", help="4 steps, to see that it runs")
     options = parser.parse_args()
     options.steps = options.steps or (4 if options.quick else 20 if options.full else 10)
-    options.networks = options.networks or (["lenet", "mobilenet", "gpt"] if options.full else ["lenet", "gpt"])
+    options.networks = (options.networks or (["lenet", "mobilenet", "gpt"] if options.full
+                                             else ["lenet", "gpt"]))
     if options.steps < 1 or options.threads < 1:
         parser.error("--steps and --threads must be 1 or more")
     opening(__file__, options.quick)

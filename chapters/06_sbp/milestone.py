@@ -7,7 +7,7 @@ import numpy as np
 
 import flowedu as flow
 from flowedu.distributed.ring import ring_all_reduce
-from flowedu.learn.exercises import load
+from flowedu_course.exercises import load
 
 PLANS, STEPS = ("one device", "data", "tensor", "pipeline", "ZeRO 2"), 10
 sys.path.insert(0, str(Path(__file__).parent))     # networks.py, which the demo imports

@@ -16,8 +16,9 @@ UNITS, INPUTS = "units", "inputs"       # a weight (out, in) is cut along out, w
 @dataclass
 class Network:
     """title; make() -> the model, the same weights each time; batches(steps) -> (inputs, labels) as arrays; rule, the
-    optimizer of its parameters; cut, {module: UNITS or INPUTS} of the tensor parallel plan; micro, batches in one step of a
-    pipeline; dtype of its parameters."""
+    optimizer of its parameters; cut, {module: UNITS or INPUTS} of the tensor parallel plan; micro, batches in
+    one step of a pipeline; dtype of its parameters.
+    """
 
     title: str
     make: Callable[[], nn.Module]
@@ -47,8 +48,9 @@ def digits(steps: int, batch: int = 60):
         yield images[i % len(images)], labels[i % len(images)].astype(np.int64)
 
 
-# ---- MobileNetV2 on drawn pictures. In float64: at every step its 52 batch norms amplify rounding, and each way to share
-# the work out rounds otherwise. Whole batches also in the pipeline, since a batch norm sees what it is given.
+# ---- MobileNetV2 on drawn pictures. In float64: at every step its 52 batch norms amplify rounding, and each
+# way to share the work out rounds otherwise. Whole batches also in the pipeline, since a batch norm sees what
+# it is given.
 def mobilenet() -> nn.Module:
     whole = models.mobilenet_v2(num_classes=10, width_mult=0.25, dropout=0.0)
     f = whole.features
@@ -83,7 +85,8 @@ class Head(nn.Module):
 
 
 def gpt(vocab: int = 64, d: int = 64, length: int = 32) -> nn.Module:
-    return parts(a=Embed(vocab, d, length), b=Block(d, 4, 0.0, True), c=Block(d, 4, 0.0, True), d=Head(d, vocab))
+    return parts(a=Embed(vocab, d, length), b=Block(d, 4, 0.0, True), c=Block(d, 4, 0.0, True),
+                 d=Head(d, vocab))
 
 
 def counting(steps: int, batch: int = 16, length: int = 32, vocab: int = 64):
@@ -106,15 +109,16 @@ def seeded(make: Callable[[], nn.Module]) -> Callable[[], nn.Module]:
 
 
 def convolutions() -> dict[str, str]:
-    return {name: UNITS for name, m in mobilenet().named_modules() if isinstance(m, nn.Conv2d) and m.groups == 1}
+    return {name: UNITS for name, m in mobilenet().named_modules() if isinstance(m, nn.Conv2d)
+            and m.groups == 1}
 
 
 def networks() -> dict[str, Network]:
     mlps = {f"{block}.mlp.{i}": how for block in "bc" for i, how in ((0, UNITS), (2, INPUTS))}
     return {
         "lenet": Network("LeNet on digits", seeded(lenet), digits, adam(1e-3), {"c.0": UNITS, "d.0": INPUTS}),
-        "mobilenet": Network("MobileNetV2 (a quarter as wide) on drawn pictures", seeded(mobilenet), pictures, adam(1e-3),
-                             convolutions(), 1, "float64"),
+        "mobilenet": Network("MobileNetV2 (a quarter as wide) on drawn pictures", seeded(mobilenet), pictures,
+                             adam(1e-3), convolutions(), 1, "float64"),
         "gpt": Network("GPT (two blocks) on sequences that count", seeded(gpt), counting, adam(1e-3),
                        {**mlps, "d.word": UNITS}),
     }

@@ -37,7 +37,8 @@ def draw_plans(found: Sequence[tuple], path: Path) -> Path:
     import matplotlib
     from matplotlib.figure import Figure
 
-    style = {"svg.fonttype": "none", "svg.hashsalt": "chapter 6", "font.size": 10, "font.family": "sans-serif"}
+    style = {"svg.fonttype": "none", "svg.hashsalt": "chapter 6", "font.size": 10,
+             "font.family": "sans-serif"}
     with matplotlib.rc_context(style):
         figure = Figure(figsize=(10, 3.4 * len(found)), layout="constrained", facecolor="white")
         lines = figure.subplots(len(found), 2, squeeze=False)

@@ -2,8 +2,8 @@
 
     python chapters/07_tensor_buffer/demo.py [--epochs 3] [--seed 0] [--threads N] [--out FOLDER] [--quick]
 
-The digits of chapter 4 are drawn anew, each in a size of its own (20 to 60 pixels a side, not square), and stored as PNG
-or JPEG files, in memory. What the job is fed with are the bytes of these files.
+The digits of chapter 4 are drawn anew, each in a size of its own (20 to 60 pixels a side, not square), and
+stored as PNG or JPEG files, in memory. What the job is fed with are the bytes of these files.
 """
 import argparse
 import io
@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 
 import flowedu as flow
 import flowedu.typing as tp
-from flowedu.learn.demo import opening
+from flowedu_course.demo import opening
 
 BATCH = 100
 SIZE = 28                                           # what every picture is resized to
@@ -31,7 +31,8 @@ def draw_anew(images: np.ndarray, rng) -> list[bytes]:
     for i, image in enumerate(images):
         width, height = (int(n) for n in rng.integers(20, 61, 2))
         out = io.BytesIO()
-        picture = Image.fromarray((image[0] * 255).astype(np.uint8)).resize((width, height), Image.Resampling.BICUBIC)
+        picture = Image.fromarray((image[0] * 255).astype(np.uint8)).resize((width, height),
+                                                                            Image.Resampling.BICUBIC)
         picture.save(out, "JPEG" if i % 2 else "PNG", quality=85)
         files.append(out.getvalue())
     return files
@@ -41,8 +42,10 @@ def draw_anew(images: np.ndarray, rng) -> list[bytes]:
 def pixels(files):
     """The data pipeline: bytes of files, a tensor list, to float32 (BATCH, 1, SIZE, SIZE)."""
     buffers = flow.tensor_list_to_tensor_buffer(files)                          # (BATCH,) of bytes
-    pictures = flow.image.decode(buffers, color_space="GRAY")                   # (BATCH,) of (height, width, 1), uint8
-    resized, _, _ = flow.image.Resize(pictures, target_size=(SIZE, SIZE), channels=1)       # (BATCH, SIZE, SIZE, 1)
+    # (BATCH,) of (height, width, 1), uint8
+    pictures = flow.image.decode(buffers, color_space="GRAY")
+    # (BATCH, SIZE, SIZE, 1)
+    resized, _, _ = flow.image.Resize(pictures, target_size=(SIZE, SIZE), channels=1)
     return flow.image.CropMirrorNormalize(resized, color_space="GRAY", mean=[MEAN], std=[STD])
 
 
@@ -63,13 +66,15 @@ def lenet(x, train=False):
 def define_jobs(most_bytes: int):
     """(train_job, eval_job). Both take the files of a batch as one tensor list."""
     config = flow.function_config()
-    config.default_logical_view(flow.scope.mirrored_view())                     # tensor lists are fed device by device
+    # Tensor lists are fed device by device.
+    config.default_logical_view(flow.scope.mirrored_view())
     Files = tp.ListListNumpy.Placeholder((BATCH, most_bytes), flow.int8)
     Labels = tp.ListNumpy.Placeholder((BATCH,), flow.int32)
 
     @flow.global_function("train", config)
     def train_job(files: Files, labels: Labels) -> tp.ListNumpy:
-        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, lenet(pixels(files), train=True), name="loss")
+        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, lenet(pixels(files), train=True),
+                                                                name="loss")
         flow.optimizer.Adam(flow.optimizer.PiecewiseConstantScheduler([], [1e-3])).minimize(loss)
         return loss
 
@@ -89,7 +94,8 @@ def batch(files: list[bytes], chosen) -> list[list[np.ndarray]]:
 def train_epoch(train_job, files, labels, rng, title: str) -> tuple[float, float]:
     """All files once, in a new order: (mean loss, files per second)."""
     order, losses, start = rng.permutation(len(files)).reshape(-1, BATCH), [], time.perf_counter()
-    with tqdm(total=order.size, desc=title, unit=" files", leave=False, disable=None) as bar:     # None: where it is seen
+    # None: where it is seen
+    with tqdm(total=order.size, desc=title, unit=" files", leave=False, disable=None) as bar:
         for chosen in order:
             losses.append(float(train_job(batch(files, chosen), [labels[chosen]])[0].mean()))
             bar.set_postfix(loss=f"{np.mean(losses[-20:]):.3f}", refresh=False)
@@ -114,14 +120,15 @@ def run(options) -> None:
     test_labels = test_labels.reshape(-1)[:options.count // 5]
     files, test_files = draw_anew(images, rng), draw_anew(test_images, rng)
     lengths = [len(f) for f in files + test_files]
-    print(f"{len(lengths):,} files of {min(lengths)} to {max(lengths)} bytes, {sum(lengths) / 1e6:.1f} MB together")
+    print(f"{len(lengths):,} files of {min(lengths)} to {max(lengths)} bytes, {sum(lengths) / 1e6:.1f} MB "
+          f"together")
 
     train_job, eval_job = define_jobs(max(lengths))
     for epoch in range(1, options.epochs + 1):
         title = f"epoch {epoch}/{options.epochs}"
         loss, speed = train_epoch(train_job, files, labels, rng, title)
-        print(f"{title}   loss {loss:.4f}   test accuracy {accuracy(eval_job, test_files, test_labels):.2%}   "
-              f"{speed:,.0f} files/s")
+        print(f"{title}   loss {loss:.4f}   test accuracy "
+              f"{accuracy(eval_job, test_files, test_labels):.2%}   {speed:,.0f} files/s")
 
     start = time.perf_counter()
     decoded = flow.image.decode(flow.TensorBuffer(files[:500]), color_space="GRAY")
@@ -142,8 +149,10 @@ def run(options) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Train on picture files of any size.")
     parser.add_argument("--epochs", type=int, help="default: 3, with --quick 1")
-    parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same run, number for number")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
+    parser.add_argument("--seed", type=int, default=0,
+                        help="the same seed gives the same run, number for number")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0))
+                        if hasattr(os, "sched_getaffinity")
                         else os.cpu_count() or 1, help="default: one per core")
     parser.add_argument("--out", type=Path, default=Path("build/chapter-7"), help="folder for pictures")
     parser.add_argument("--quick", action="store_true", help="1,000 files only, to see that it runs")

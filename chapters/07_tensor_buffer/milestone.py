@@ -7,9 +7,9 @@ import numpy as np
 
 import flowedu as flow
 import flowedu.typing as tp
-from flowedu.learn.exercises import load
 from flowedu.utils.data import BucketSampler
 from flowedu.utils.data.buckets import padding
+from flowedu_course.exercises import load
 
 WANTED, EPOCHS, FILES = 0.9, 3, 3000
 demo = load(Path(__file__).with_name("demo.py"))
@@ -42,7 +42,8 @@ def aligned(files, batches) -> int:
     seen = 0
     for chosen in batches:
         (out,) = look(demo.batch(files, chosen))
-        (alone,) = look(demo.batch(files, chosen[:1] * len(chosen)))             # the first, with nothing larger beside it
+        # The first, with nothing larger beside it.
+        (alone,) = look(demo.batch(files, chosen[:1] * len(chosen)))
         if not np.isclose(out[0].sum(), alone[0].sum()):
             print("milestone 7 missed: a picture is not whole in its batch")
             raise SystemExit(1)
@@ -65,11 +66,12 @@ def main() -> None:
     given = [list(range(i, i + 24)) for i in range(0, len(some), 24)]
     similar = list(BucketSampler(sizes, 24))
     pixels = [aligned(some, batches) for batches in (given, similar)]
-    print(f"aligned batches of 24: {pixels[0]:,} pixels as they come, {pixels[1]:,} with similar ones together; "
-          f"padding {padding(sizes, similar) / padding(sizes, given):.0%} of it")
+    print(f"aligned batches of 24: {pixels[0]:,} pixels as they come, {pixels[1]:,} with similar ones "
+          f"together; padding {padding(sizes, similar) / padding(sizes, given):.0%} of it")
     print(f"{time.perf_counter() - start:.0f} s")
     if found < WANTED or pixels[1] >= pixels[0]:
-        print(f"milestone 7 missed: {found:.1%} of the digits where {WANTED:.0%} are wanted, or batches that pad as before")
+        print(f"milestone 7 missed: {found:.1%} of the digits where {WANTED:.0%} are wanted, or batches that "
+              f"pad as before")
         raise SystemExit(1)
     print("milestone 7 reached: files of any size, in lists, tensors and batches of your own")
 

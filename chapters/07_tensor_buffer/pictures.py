@@ -16,7 +16,8 @@ def memory(buffer: flow.TensorBuffer, path: Path) -> Path:
     d.text(left, 34, f"TensorBuffer: {n} allocations, in the order of their addresses", 18, "start")
     cell, blocks = width / n, buffer.memory()
     for i, b in enumerate(blocks):
-        d.box(left + i * cell, 56, cell - 8, 62, f"{i}\n{shape(b)}\n{b.address:#x}", FILLS[i % len(FILLS)], 13)
+        d.box(left + i * cell, 56, cell - 8, 62, f"{i}\n{shape(b)}\n{b.address:#x}", FILLS[i % len(FILLS)],
+              13)
     order = sorted(range(n), key=lambda i: blocks[i].address)
     gap = 26
     scale = (width - gap * (n - 1)) / sum(b.nbytes for b in blocks)
@@ -33,7 +34,9 @@ def memory(buffer: flow.TensorBuffer, path: Path) -> Path:
         x += w + gap
 
     top = 380
-    d.text(left, top, f"TensorList: one allocation of {tensors.nbytes} bytes at {tensors.data.ctypes.data:#x}", 18, "start")
+    d.text(left, top,
+           f"TensorList: one allocation of {tensors.nbytes} bytes at {tensors.data.ctypes.data:#x}", 18,
+           "start")
     d.text(left, top + 40, "offsets", 13, "start")
     x = left
     scale = width / max(tensors.nbytes, 1)
@@ -47,7 +50,8 @@ def memory(buffer: flow.TensorBuffer, path: Path) -> Path:
     d.text(x, top + 40, str(tensors.offsets[-1]), 13, "end")
     for i, line in enumerate((
             "The buffer: any tensor can be replaced by a larger one; to copy it all, follow every pointer.",
-            "The list: one copy takes it all, and reading runs straight ahead; a tensor that grows moves all behind it.")):
+            "The list: one copy takes it all, and reading runs straight ahead; a tensor that grows moves all "
+            "behind it.")):
         d.text(left, top + 150 + 24 * i, line, 14, "start")
     return d.save(path)
 
@@ -58,7 +62,8 @@ def shape(block) -> str:
 
 def size(n: int) -> str:
     """A number of bytes in few letters."""
-    return f"{n:,} bytes" if n < 10_000 else f"{n / 1024:,.0f} kB" if n < 10_000_000 else f"{n / 2**20:,.0f} MB"
+    return (f"{n:,} bytes" if n < 10_000 else f"{n / 1024:,.0f} kB" if n < 10_000_000
+            else f"{n / 2**20:,.0f} MB")
 
 
 def seen(buffer: flow.TensorBuffer, side: int, path: Path) -> Path:
@@ -71,8 +76,8 @@ def seen(buffer: flow.TensorBuffer, side: int, path: Path) -> Path:
     aligned = flow.image.batch_align(buffer, (64, 64, 1), flow.uint8, ALIGNMENT).numpy()
     rows = ((list(buffer), "as decoded: every one has a size of its own"),
             (resized, f"Resize: all {side} x {side}; what was narrow is stretched"),
-            (aligned, f"batch_align: all {aligned.shape[1]} x {aligned.shape[2]}, the largest rounded up to a multiple of "
-                      f"{ALIGNMENT}; zeros to the right and below"))
+            (aligned, f"batch_align: all {aligned.shape[1]} x {aligned.shape[2]}, the largest rounded up to "
+             f"a multiple of {ALIGNMENT}; zeros to the right and below"))
     most = max(64, *(max(a.shape[:2]) for a in buffer))
     figure = Figure(figsize=(1.6 * len(buffer), 5.8), layout="constrained")
     for part, (items, title) in zip(figure.subfigures(len(rows), 1), rows):
@@ -80,7 +85,8 @@ def seen(buffer: flow.TensorBuffer, side: int, path: Path) -> Path:
         for axes, a in zip(part.subplots(1, len(items)), items):
             axes.imshow(a[:, :, 0], cmap="gray_r", vmin=0, vmax=255, extent=(0, a.shape[1], a.shape[0], 0))
             axes.set(xlim=(-1, most + 1), ylim=(most + 1, -1))
-            axes.add_patch(matplotlib.patches.Rectangle((0, 0), a.shape[1], a.shape[0], fill=False, color="#1f5f99"))
+            axes.add_patch(matplotlib.patches.Rectangle((0, 0), a.shape[1], a.shape[0], fill=False,
+                                                        color="#1f5f99"))
             axes.set_title(f"{a.shape[0]} x {a.shape[1]}", fontsize=8)
             axes.axis("off")
     path.parent.mkdir(parents=True, exist_ok=True)

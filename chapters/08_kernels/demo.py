@@ -1,9 +1,11 @@
 """Chapter 8's demo: LeNet, trained on kernels in CUDA C, beside the same training on the CPU; then what the kernels did.
 
-    FLOWEDU_CUDA=sim python chapters/08_kernels/demo.py [--steps 30] [--batch 20] [--seed 0] [--threads N] [--out FOLDER]
+    FLOWEDU_CUDA=sim python chapters/08_kernels/demo.py [--steps 30] [--batch 20] [--seed 0] [--threads N]
+    [--out FOLDER]
                                                         [--quick]
 
-Without FLOWEDU_CUDA=sim it wants a GPU. `make chapter-8` chooses. The simulator counts what kernels do; a GPU has the time.
+Without FLOWEDU_CUDA=sim it wants a GPU. `make chapter-8` chooses. The simulator counts what kernels do; a GPU
+has the time.
 """
 import argparse
 import io
@@ -17,17 +19,18 @@ from tqdm.auto import tqdm
 import flowedu as flow
 from flowedu import nn
 from flowedu.cuda.machine import kind
-from flowedu.learn.demo import opening
+from flowedu_course.demo import opening
 
-IMAGES = 1                                          # in the step that is counted: counting takes a second for each
+# In the step that is counted: counting takes a second for each.
+IMAGES = 1
 
 
 def said_first(options) -> None:
     """Where it runs, and how long that takes."""
     print(f"cuda is {flow.cuda.get_device_name()}")
     if kind() == "sim":
-        print(f"this takes about {5 + options.steps * options.batch // 80} s in the simulator, and the first time some "
-              "minutes more: the kernels are compiled, and kept", flush=True)
+        print(f"this takes about {5 + options.steps * options.batch // 80} s in the simulator, and the first "
+              f"time some minutes more: the kernels are compiled, and kept", flush=True)
 
 
 def batches(options) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -62,7 +65,8 @@ class Training:
 
 def run(options) -> int:
     if not flow.cuda.is_available():
-        print("no GPU here, and FLOWEDU_CUDA=sim was not chosen: `make chapter-8` sets up the simulator, and chooses it")
+        print("no GPU here, and FLOWEDU_CUDA=sim was not chosen: `make chapter-8` sets up the simulator, and "
+              "chooses it")
         return 2
     opening(__file__, options.quick)
     flow.set_num_threads(options.threads)
@@ -71,14 +75,16 @@ def run(options) -> int:
     cpu, cuda = Training("cpu", options.seed), Training("cuda", options.seed)
     cuda.step(*data[0])                             # kernels are compiled now
     cuda = Training("cuda", options.seed)
-    for images, labels in tqdm(data, desc="steps", unit=" steps", leave=False, disable=None):     # None: where it is seen
+    # None: where it is seen
+    for images, labels in tqdm(data, desc="steps", unit=" steps", leave=False, disable=None):
         cpu.step(images, labels)
         cuda.step(images, labels)
 
     print(f"\n{'step':>4}  {'loss on the CPU':>16}  {'on cuda':>10}  {'difference':>11}")
     shown = sorted({0, *range(0, options.steps, max(1, options.steps // 5)), options.steps - 1})
     for i in shown:
-        print(f"{i:4}  {cpu.losses[i]:16.6f}  {cuda.losses[i]:10.6f}  {abs(cpu.losses[i] - cuda.losses[i]):11.1e}")
+        print(f"{i:4}  {cpu.losses[i]:16.6f}  {cuda.losses[i]:10.6f}  "
+              f"{abs(cpu.losses[i] - cuda.losses[i]):11.1e}")
     most = max(abs(a - b) for a, b in zip(cpu.losses, cuda.losses))
     print(f"largest difference of {options.steps} losses: {most:.1e}")
     here, there = (1e3 * t.seconds / options.steps for t in (cpu, cuda))
@@ -87,7 +93,8 @@ def run(options) -> int:
     if kind() == "sim":
         counted(cuda, data[0], options.out)
     else:
-        print("what kernels read is counted by the simulator (FLOWEDU_CUDA=sim); on a GPU by Nsight Compute, ncu")
+        print("what kernels read is counted by the simulator (FLOWEDU_CUDA=sim); on a GPU by Nsight "
+              "Compute, ncu")
     if most > 1e-4:
         print("CPU and cuda DIFFER")
         return 1
@@ -103,7 +110,8 @@ def counted(training: Training, batch, out: Path) -> None:
     with flow.cuda.profile(table) as profile:
         training.step(*(a[:IMAGES] for a in batch))
     print(table.getvalue(), end="")
-    print("\nsectors/access: pieces of 32 bytes that 32 threads touch at once; 4 is the least for 32 floats, 32 the most")
+    print("\nsectors/access: pieces of 32 bytes that 32 threads touch at once; 4 is the least for 32 floats, "
+          "32 the most")
     print("picture:", pictures.traffic(profile.kernels, out / "kernels.svg"))
 
 
@@ -111,8 +119,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Train LeNet on kernels in CUDA C, beside the CPU.")
     parser.add_argument("--steps", type=int, help="default: 30, with --quick 4; on a GPU 300")
     parser.add_argument("--batch", type=int, default=20, help="images of a step")
-    parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same run, number for number")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
+    parser.add_argument("--seed", type=int, default=0,
+                        help="the same seed gives the same run, number for number")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0))
+                        if hasattr(os, "sched_getaffinity")
                         else os.cpu_count() or 1, help="of the CPU's kernels; default: one per core")
     parser.add_argument("--out", type=Path, default=Path("build/chapter-8"), help="folder for the picture")
     parser.add_argument("--quick", action="store_true", help="4 steps only, to see that it runs")

@@ -7,7 +7,8 @@ from pathlib import Path
 from flowedu.show.svg import FILLS, GREY, INK, Drawing
 
 HOT, COLD = "#f4a259", "white"
-PEAK, BANDWIDTH = 67e12, 4.8e12        # of an H200, by its data sheet: float32 operations and bytes of memory, a second
+# Of an H200, by its data sheet: float32 operations and bytes of memory, a second.
+PEAK, BANDWIDTH = 67e12, 4.8e12
 
 
 def threads(path: Path) -> Path:
@@ -25,8 +26,8 @@ def threads(path: Path) -> Path:
                 d.box(68 + i * 68, 178, 56, 36, f"z[{i}]", FILLS[b], 13)
             else:
                 d.text(x + size / 2 - 2, 140, f"i = {i}", 13, color=GREY)
-    d.text(40, 240, "i = blockIdx.x * blockDim.x + threadIdx.x; the last two find i < n false and do nothing", 13, "start",
-           GREY)
+    d.text(40, 240, "i = blockIdx.x * blockDim.x + threadIdx.x; the last two find i < n false and do nothing",
+           13, "start", GREY)
     return d.save(path)
 
 
@@ -52,7 +53,8 @@ def sectors(path: Path) -> Path:
 def banks(path: Path) -> Path:
     """A tile of 4 x 4 with four banks: where a column lies, without and with a column more."""
     d = Drawing(820, 300)
-    for k, (width, title) in enumerate(((4, "rows of 4: a column lies in one bank"), (5, "rows of 5: in four"))):
+    for k, (width, title) in enumerate(((4, "rows of 4: a column lies in one bank"),
+                                        (5, "rows of 5: in four"))):
         left = 40 + 400 * k
         d.text(left, 34, title, 16, "start")
         for b in range(4):
@@ -114,7 +116,8 @@ def accesses(c: dict[str, int]) -> int:
 def roofline(points: dict[str, float], path: Path) -> Path:
     """{kernel: operations for each byte}: how fast it may be at most, by memory or by arithmetic."""
     d = Drawing(900, 420)
-    low, high, bottom, top = -2, 3, 10.5, 14.2                           # powers of ten: operations a byte, a second
+    # Powers of ten: operations a byte, a second.
+    low, high, bottom, top = -2, 3, 10.5, 14.2
 
     def at(intensity: float) -> tuple[float, float]:
         speed = min(PEAK, BANDWIDTH * intensity)

@@ -8,9 +8,9 @@ import numpy as np
 import flowedu as flow
 from flowedu import nn
 from flowedu.core.ops.define import REGISTRY
-from flowedu.learn import course, kernels
-from flowedu.learn.fallback import times
-from flowedu.learn.swap import whose
+from flowedu.swap import whose
+from flowedu_course import course, kernels
+from flowedu_course.fallback import times
 
 WANTED, STEPS = 0.9, 180
 NAMES = {"matmul": "8.6", "softmax": "8.2", "argmax": "8.4", "cumsum": "8.3"}
@@ -23,7 +23,10 @@ def digits():
 
 
 def trained(images: np.ndarray, labels: np.ndarray) -> nn.Sequential:
-    """784 -> 64 -> 10, after STEPS steps. The products forward are your kernel's; those back have transposed operands."""
+    """784 -> 64 -> 10, after STEPS steps.
+
+    The products forward are your kernel's; those back have transposed operands.
+    """
     flow.manual_seed(0)
     model = nn.Sequential(nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
     optimizer, rng = flow.optim.Adam(model.parameters(), lr=2e-3), np.random.default_rng(0)
@@ -64,10 +67,12 @@ def on_the_cpu() -> tuple[bool, list[np.ndarray], np.ndarray]:
         own = looked_at(parts, others, right)
     accuracy, most = mine[1][-1] / len(others), float(np.abs(mine[0] - own[0]).max())
     for name, id in NAMES.items():
-        print(f"  {name:8s} {f'yours ran {ran[name]:,} times' if ran[name] else f'the library (yours is {id})'}")
+        print(f"  {name:8s} "
+              f"{f'yours ran {ran[name]:,} times' if ran[name] else f'the library (yours is {id})'}")
     took = f"{1e3 * mine[2]:.1f} ms; by the library in {1e3 * own[2]:.1f} ms"
     print(f"{len(others):,} others: {accuracy:.1%} right, in {took}")
-    print(f"largest difference of a probability: {most:.1e}; hits counted alike: {np.array_equal(mine[1], own[1])}")
+    print(f"largest difference of a probability: {most:.1e}; hits counted alike: "
+          f"{np.array_equal(mine[1], own[1])}")
     return accuracy >= WANTED and most < 1e-4 and np.array_equal(mine[1], own[1]), parts, others[:20]
 
 
@@ -85,8 +90,8 @@ def in_cuda(parts: list[np.ndarray], images: np.ndarray) -> bool:
     got = softmax(product(np.maximum(product(images, w1) + b1, 0), w2) + b2)
     want = looked_at(parts, images, np.zeros(len(images), np.int64))[0]
     same = np.allclose(got, want, atol=1e-4)
-    print(f"in CUDA C ({flow.cuda.get_device_name()}): {len(images)} digits through {', '.join(h.short for h in holes)}: "
-          f"{'the same' if same else 'OTHER'} probabilities")
+    print(f"in CUDA C ({flow.cuda.get_device_name()}): {len(images)} digits through "
+          f"{', '.join(h.short for h in holes)}: {'the same' if same else 'OTHER'} probabilities")
     return same
 
 

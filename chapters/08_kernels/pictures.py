@@ -9,13 +9,16 @@ ROW, LEFT, WIDTH, MOST = 30, 330, 560, 18
 def traffic(kernels: dict[str, dict[str, int]], path: Path) -> Path:
     """What each kernel moves between the GPU's memory and its threads: the bytes they asked for, and those that come along.
 
-    kernels: as in the result of flow.cuda.profile. Memory answers in sectors of 32 bytes; what of a sector nobody asked for
-    comes along in vain. The kernels that move most come first."""
-    moved = {name: (c["global_bytes"], max(32 * c["sectors"], c["global_bytes"])) for name, c in kernels.items()}
+    kernels: as in the result of flow.cuda.profile. Memory answers in sectors of 32 bytes; what of a sector
+    nobody asked for comes along in vain. The kernels that move most come first.
+    """
+    moved = {name: (c["global_bytes"], max(32 * c["sectors"], c["global_bytes"]))
+             for name, c in kernels.items()}
     order = sorted(moved, key=lambda name: -moved[name][1])[:MOST]
     d = Drawing(LEFT + WIDTH + 260, 110 + ROW * len(order))
     d.text(30, 36, "Bytes between memory and threads, of each kernel in one step", 18, "start")
-    for x, fill, words in ((30, FILLS[0], "asked for"), (150, FILLS[1], "came along, in sectors of 32 bytes")):
+    for x, fill, words in ((30, FILLS[0], "asked for"), (150, FILLS[1],
+                                                         "came along, in sectors of 32 bytes")):
         d.box(x, 54, 18, 18, fill=fill)
         d.text(x + 26, 68, words, 13, "start")
     scale = WIDTH / max((moved[name][1] for name in order), default=1)

@@ -27,7 +27,8 @@ def reverse(records, seeds, targets, visit=None):
         if not any(asked):
             continue
         other = visit(call) if visit else None
-        found = input_gradients(call if other is None else other, [grads.get(id(y)) for y in call.outputs], asked)
+        found = input_gradients(call if other is None else other, [grads.get(id(y)) for y in call.outputs],
+                                asked)
         for x, g in zip(call.inputs, found):
             if g is not None:
                 come(x, g)

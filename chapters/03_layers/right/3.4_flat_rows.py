@@ -5,7 +5,8 @@ def forward(x, gamma, beta, begin_norm_axis, epsilon):
     inv_std = ((away ** 2).sum(1) / rows.shape[1] + epsilon) ** -0.5
     y = np.einsum("ij,i,j->ij", away, inv_std, gamma.reshape(-1)) + beta.reshape(-1)
     front = x.shape[:begin_norm_axis]
-    return y.reshape(x.shape).astype(x.dtype), mean.reshape(front).astype(x.dtype), inv_std.reshape(front).astype(x.dtype)
+    return (y.reshape(x.shape).astype(x.dtype), mean.reshape(front).astype(x.dtype),
+            inv_std.reshape(front).astype(x.dtype))
 
 
 def backward(dy, x, gamma, mean, inv_std, begin_norm_axis):
@@ -14,4 +15,5 @@ def backward(dy, x, gamma, mean, inv_std, begin_norm_axis):
     r = inv_std.reshape(-1, 1)
     hat, g = (rows - mean.reshape(-1, 1)) * r, d * gamma.reshape(1, -1)
     dx = (n * g - g.sum(1, keepdims=True) - hat * np.einsum("ij,ij->i", g, hat)[:, None]) * r / n
-    return dx.reshape(x.shape), np.einsum("ij,ij->j", d, hat).reshape(gamma.shape), d.sum(0).reshape(gamma.shape)
+    return (dx.reshape(x.shape), np.einsum("ij,ij->j", d, hat).reshape(gamma.shape),
+            d.sum(0).reshape(gamma.shape))

@@ -8,5 +8,6 @@ def get_variable(self, name, spec, initializer, trainable, regularizer=None, reu
         made.requires_grad = trainable and spec.dtype.is_floating_point
         self.variables[name] = made
     if self.variables[name].spec != spec:
-        raise CheckError(f"variable {name}: {self.variables[name].spec} is there", expected=str(spec), got=str(self.variables[name].spec))
+        raise CheckError(f"variable {name}: {self.variables[name].spec} is there", expected=str(spec),
+                         got=str(self.variables[name].spec))
     return self.variables[name]

@@ -1,9 +1,11 @@
 def place(buffers):
     """The largest first, each into the smallest gap that is large enough; of equal ones the longest life first."""
     done = []
-    for b in sorted((b for b in buffers if b.in_arena), key=lambda b: (rounded(b.nbytes), b.last - b.first, -b.first),
+    for b in sorted((b for b in buffers if b.in_arena), key=lambda b: (rounded(b.nbytes), b.last - b.first,
+                                                                       -b.first),
                     reverse=True):
-        taken = sorted((o.offset, o.offset + rounded(o.nbytes)) for o in done if o.last >= b.first and o.first <= b.last)
+        taken = sorted((o.offset, o.offset + rounded(o.nbytes)) for o in done if o.last >= b.first
+                       and o.first <= b.last)
         gaps, end = [], 0
         for start, stop in taken:
             if start - end >= rounded(b.nbytes):

@@ -1,3 +1,3 @@
 # building.replayed
 def replay(call, table):
-    return flat(call.f(*swapped(call.args, table), **call.kwargs))
+    return flat(call.f(*substitute(call.args, table), **call.kwargs))

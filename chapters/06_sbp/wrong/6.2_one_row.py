@@ -5,6 +5,7 @@ def boxes(sbp, hierarchy, shape):
         box = [(0, n) for n in shape]
         for s in sbp:
             if split_axis(s) is not None:
-                box[split_axis(s)] = bounds(shape[split_axis(s)], len(list(itertools.product(*map(range, hierarchy)))))[i]
+                box[split_axis(s)] = bounds(shape[split_axis(s)],
+                                            len(list(itertools.product(*map(range, hierarchy)))))[i]
         found.append(tuple(box))
     return tuple(found)

@@ -1,5 +1,6 @@
 # boxing.dual
 def backward(self, node, douts):
-    g = box_like(douts[0], with_texts(self.global_layout, ["B" if s == "P" else s for s in self.global_layout.layout.sbp]))
+    g = box_like(douts[0], with_texts(self.global_layout, ["B" if s == "P" else s
+                                                           for s in self.global_layout.layout.sbp]))
     parts = [on(p, self.place) for p in parts_of(g).values()]
     return [labelled(sum(parts[1:], parts[0]), None)]
