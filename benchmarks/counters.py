@@ -1,7 +1,8 @@
-"""What kernels of the GPU load, store and wait for, at fixed sizes, counted in the simulator: `make counters`.
+"""Counts of loads, stores, and waits of the GPU kernels at fixed sizes, from the simulator: `make counters`.
 
-The numbers are the same on every machine, so two versions of a kernel can be compared without a GPU. A warp that reads 32
-neighbouring floats touches 4 sectors of 32 bytes; above that it moves bytes that nobody asked for.
+The counts are the same on every machine, so two versions of a kernel can be compared without a GPU. A warp
+that reads 32 adjacent floats touches 4 sectors of 32 bytes. With more sectors, it moves bytes that it does
+not use.
 """
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ import os
 
 import numpy as np
 
-# What is called, with x, y: 128 x 256 floats; v: 256; p: 8 x 16 x 16 x 16 pictures, w: 16 x 16 x 3 x 3; i: 128 places.
+# Calls with x, y: 128 x 256 floats; v: 256 floats; p: 8 x 16 x 16 x 16 images; w: 16 x 16 x 3 x 3; i: 128
+# indices.
 CALLS = """
 x + y
 x + v
@@ -49,26 +51,29 @@ F.dropout(x, 0.5, True)
 flow.linalg.inv(x[:, :128].reshape(8, 16, 128)[:, :, :16].contiguous())
 """.strip().splitlines()
 
-# Of these the way back, too.
+# Calls whose backward pass is also counted.
 LEARNT = ("flow.softmax(x, 1)", "F.cross_entropy(x, i)", "F.layer_norm(x, (256,))", "x @ y.t()",
-          "F.conv2d(p, w, padding=1)", "F.max_pool2d(p, 2)", "x[i]", "F.batch_norm(p, None, None, training=True)")
+          "F.conv2d(p, w, padding=1)", "F.max_pool2d(p, 2)", "x[i]",
+          "F.batch_norm(p, None, None, training=True)")
 OPTIMIZERS = ("SGD(ps, 0.1)", "Adam(ps, 0.1)", "LAMB(ps, 0.1)")
-HEAD = ("kernel", "launches", "bytes", "sectors/access", "loads", "stores", "shared", "conflicts", "barriers", "atomics",
-        "divergent")
+HEAD = ("kernel", "launches", "bytes", "sectors/access", "loads", "stores", "shared", "conflicts", "barriers",
+        "atomics", "divergent")
 
 
 def operands(flow) -> dict:
     rng = np.random.default_rng(0)
     made = {n: flow.tensor(rng.standard_normal(s, dtype=np.float32), device="cuda", requires_grad=True)
-            for n, s in {"x": (128, 256), "y": (128, 256), "v": (256,), "p": (8, 16, 16, 16), "w": (16, 16, 3, 3)}.items()}
-    return {**made, "i": flow.tensor(rng.integers(0, 128, 128), device="cuda"), "F": flow.nn.functional, "flow": flow}
+            for n, s in {"x": (128, 256), "y": (128, 256), "v": (256,), "p": (8, 16, 16, 16),
+                         "w": (16, 16, 3, 3)}.items()}
+    return {**made, "i": flow.tensor(rng.integers(0, 128, 128), device="cuda"), "F": flow.nn.functional,
+            "flow": flow}
 
 
 def line(name: str, c: dict[str, int]) -> tuple:
     accesses = c["global_loads"] + c["global_stores"]
     return (name, c["launches"], c["global_bytes"], f"{c['sectors'] / accesses:.2f}" if accesses else "-",
-            c["global_loads"], c["global_stores"], c["shared_loads"] + c["shared_stores"], c["conflicts"], c["barriers"],
-            c["atomics"], c["divergent"])
+            c["global_loads"], c["global_stores"], c["shared_loads"] + c["shared_stores"], c["conflicts"],
+            c["barriers"], c["atomics"], c["divergent"])
 
 
 def table(rows: list[tuple]) -> str:

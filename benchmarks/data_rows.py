@@ -1,6 +1,8 @@
-"""The data pipeline: a batch of pictures from an OFRecord file, decoded, resized and normalised, against Pillow by hand
-and PyTorch's DataLoader. The resizing differs in a grey level or two, more where it shrinks: flowedu follows OpenCV, as
-OneFlow does."""
+"""Rows of the data pipeline, compared with Pillow by hand and PyTorch's DataLoader.
+
+A batch of images is read from an OFRecord file, decoded, resized, and normalized. Results differ by one or
+two gray levels, and by more when images shrink, because flowedu resizes like OpenCV, as OneFlow does.
+"""
 from __future__ import annotations
 
 import io
@@ -20,8 +22,8 @@ except ImportError:
     torch, Dataset = None, object
 
 MEAN, STD = 127.0, 50.0
-BATCHES = 4         # of photos in a call
-READ_AHEAD = 0.5    # seconds: by then a contender has read ahead all it may, and leaves the processor to the next one
+BATCHES = 4         # batches of photos per call
+READ_AHEAD = 0.5    # seconds until a contender has filled its read-ahead buffer and leaves the processor
 
 
 def _by_hand(content: bytes, size: int) -> np.ndarray:
@@ -32,7 +34,7 @@ def _by_hand(content: bytes, size: int) -> np.ndarray:
 
 
 class _Pictures(Dataset):
-    """What DataLoader takes: one picture and its label at a time."""
+    """Dataset for DataLoader, with one image and its label per item."""
 
     def __init__(self, contents, labels, size):
         self.contents, self.labels, self.size = contents, labels, size
@@ -49,17 +51,21 @@ def _digits() -> list[np.ndarray]:
 
 
 def _photos() -> list[np.ndarray]:
-    """Pictures of 320x240 as smooth, and JPEG files of them about as long, as those of photos."""
+    """Return random 320x240 images that are as smooth as photos, with JPEG files of about the same size."""
     from PIL import Image
     rough = np.random.default_rng(0).integers(0, 256, (128, 30, 40, 3), dtype=np.uint8)
     return [np.asarray(Image.fromarray(a).resize((320, 240), Image.Resampling.BICUBIC)) for a in rough]
 
 
 def data_pipeline(photos: bool = False):
-    """A row's contenders; PyTorch's DataLoader with no processes of its own and with two. photos: 64 coloured pictures of
-    320x240, made 224x224, four batches in a call; else 100 grey ones of 28x28, made 32x32."""
+    """Return the contenders of a row, with PyTorch's DataLoader without and with two worker processes.
+
+    photos: 64 color images of 320x240, resized to 224x224, four batches per call; else 100 gray 28x28 images,
+    resized to 32x32.
+    """
     from PIL import Image
-    pictures, batch, size, space, channels = (_photos(), 64, 224, "RGB", 3) if photos else (_digits(), 100, 32, "GRAY", 1)
+    pictures, batch, size, space, channels = ((_photos(), 64, 224, "RGB", 3) if photos
+                                              else (_digits(), 100, 32, "GRAY", 1))
     contents, labels = [], np.arange(len(pictures), dtype=np.int32)
     for picture in pictures:
         Image.fromarray(picture).save(f := io.BytesIO(), "JPEG")
@@ -84,15 +90,16 @@ def data_pipeline(photos: bool = False):
         i = next(start)
         return np.stack([_by_hand(c, size) for c in contents[i:i + batch]]), labels[i:i + batch]
 
-    found = {"flowedu": lambda _=folder: job(), "Pillow by hand": by_hand}       # the folder lives as long as the job
+    found = {"flowedu": lambda _=folder: job(), "Pillow by hand": by_hand}      # keeps the folder of the job
     if torch:
         for workers in (0, 2):
-            loader = DataLoader(_Pictures(contents, labels, size), batch, sampler=itertools.cycle(range(len(pictures))),
-                                num_workers=workers)
+            loader = DataLoader(_Pictures(contents, labels, size), batch,
+                                sampler=itertools.cycle(range(len(pictures))), num_workers=workers)
             found[f"torch, {workers} workers" if workers else "torch, no workers"] = iter(loader).__next__
     results = {name: f() for name, f in found.items()}
     for images, numbers in results.values():
         np.testing.assert_allclose(images, results["Pillow by hand"][0], atol=(12 if photos else 2.5) / STD)
         np.testing.assert_array_equal(numbers, results["Pillow by hand"][1])
-    # What was read ahead before the clock started must not count: the call that warms up takes more batches than are ready.
+    # Batches that were read ahead before the clock started must not count, so the warm-up call takes more
+    # than are ready.
     return {name: lambda f=f: [f() for _ in range(BATCHES)] for name, f in found.items()} if photos else found

@@ -1,11 +1,12 @@
-"""What each rank does for dist_rows.py: one collective, by our ways and by the raw one, interleaved. Rank 0 prints the
-seconds per call as JSON: {way: [...]}.
+"""Program of each rank for dist_rows.py, which times one collective in several ways, interleaved.
 
-    python -m flowedu.distributed.launch --nproc_per_node 2 [--engine threads] dist_ranks.py all_reduce BYTES ROUNDS
+    python -m flowedu.distributed.launch --nproc_per_node 2 [--engine threads] dist_ranks.py all_reduce BYTES
+    ROUNDS
 
-Ways: "comm", the communicator's own call with a new result; "out", the same into an array that is there; "perform", a
-boxing route on arrays; "to_global", a global tensor's method; "raw", mpi4py's call on arrays that are there, or between
-threads plain NumPy on one of them.
+Rank 0 prints the seconds per call as JSON: {way: [...]}. Ways: "comm" calls the communicator with a new
+result; "out" does so with a given result array; "perform" runs a boxing route on arrays; "to_global" calls
+the method of a global tensor; "raw" calls mpi4py with a given result array, or, between threads, NumPy in one
+thread.
 """
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from launched import calls_of, timed
 
 
 def ways(kind: str, nbytes: int) -> dict:
-    """{way: a function that does it once}. nbytes: of the array each rank gives."""
+    """Return {way: function that runs the collective once}. nbytes: size of the array of each rank."""
     engine = current()
     comm, devices = engine.comm(engine.rank), tuple(range(engine.size))
     n = nbytes // 4
@@ -50,7 +51,7 @@ def ways(kind: str, nbytes: int) -> dict:
         by_hand = (lambda: np.add(*others, out=mine)) if reduces else (lambda: np.stack(others, out=mine))
         by_hand()
         found["raw"] = by_hand if engine.rank == 0 else lambda: None
-    for name, f in found.items():                          # refuse to time what is not the same
+    for name, f in found.items():                          # time only functions with the same result
         y = f()
         if y is not None and name != "raw" and (engine.name == "mpi" or engine.rank == 0):
             y = y.to_local().numpy() if name == "to_global" else y

@@ -1,7 +1,8 @@
-"""Several devices: collectives and boxing against mpi4py's own, LeNet data parallel, and what a global op costs.
+"""Rows of several devices: collectives, data parallel LeNet, and the cost of a global op.
 
-Collectives run in processes of their own (dist_ranks.py), all ways of one size interleaved; the launcher gives each rank
-one thread, so these rows are measured once, whatever --threads says.
+Collectives and boxing are compared with mpi4py. Collectives run in separate processes (dist_ranks.py), with
+all ways of one size interleaved. The launcher gives each rank one thread, so these rows are measured once,
+independent of --threads.
 """
 from __future__ import annotations
 
@@ -30,24 +31,26 @@ PEER = {"mpi": "mpi4py", "threads": "NumPy"}
 
 @functools.cache
 def _measured(engine: str, kind: str, nbytes: int, rounds: int) -> dict[str, list[float]]:
-    """Seconds per call of each way, measured side by side on two ranks."""
+    """Return the seconds per call of each way, interleaved on two ranks."""
     return json.loads(launch(engine, RANKS, kind, nbytes, rounds))
 
 
 @functools.cache
 def _dtensor(kind: str, nbytes: int, rounds: int) -> dict[str, list[float]]:
-    """The same of PyTorch's DTensor, in two processes over gloo (MPI's do not serve it); nothing without PyTorch."""
+    """Return the seconds of PyTorch's DTensor in two processes over gloo; {} without PyTorch."""
     if find_spec("torch") is None:
         return {}
     command = [sys.executable, str(DTENSOR), kind, str(nbytes), str(rounds)]
-    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8", check=True, timeout=600).stdout)
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8", check=True,
+                                     timeout=600).stdout)
 
 
 def _collectives(Row, engine: str, goal: float) -> list:
     names = {("all_reduce", "out"): "all_reduce, out=", ("all_reduce", "comm"): "all_reduce",
              ("all_reduce", "perform"): "boxing P -> B", ("all_reduce", "to_global"): "P -> B, to_global",
              ("all_gather", "out"): "all_gather, out=", ("all_gather", "comm"): "all_gather",
-             ("all_gather", "perform"): "boxing S(0) -> B", ("all_gather", "to_global"): "S(0) -> B, to_global"}
+             ("all_gather", "perform"): "boxing S(0) -> B", ("all_gather",
+                                                             "to_global"): "S(0) -> B, to_global"}
     found = []
     for (kind, way), name in names.items():
         for size, nbytes in SIZES.items():
@@ -66,7 +69,8 @@ def _empty_script(rounds: int) -> dict[str, list[float]]:
         script.write_text("")
         for _ in range(rounds):
             for name, f in (("flowedu", lambda: launch("mpi", script)),
-                            ("python", lambda: subprocess.run([sys.executable, "-c", "import flowedu"], check=True))):
+                            ("python", lambda: subprocess.run([sys.executable, "-c", "import flowedu"],
+                                                              check=True))):
                 start = time.perf_counter()
                 f()
                 times[name].append(time.perf_counter() - start)
@@ -75,14 +79,17 @@ def _empty_script(rounds: int) -> dict[str, list[float]]:
 
 # ---- training
 def _placed():
-    """The two virtual devices. This process has two from here on: what is local does not see them."""
+    """Give this process two virtual devices and return their placement. Local tensors are not affected."""
     set_virtual_devices(2)
     return flow.placement("cpu", [0, 1])
 
 
 def lenet():
-    """A training step of LeNet: two virtual devices with a half of the batch each, as a graph, eagerly, and as a job; and
-    one device with as many threads."""
+    """Return training steps of LeNet on two virtual devices and on one device.
+
+    They run as graph, eagerly, and as job. Each of the two devices has half the batch, and one device has the
+    same number of threads.
+    """
     B, S0 = flow.sbp.broadcast, flow.sbp.split(0)
     r = np.random.default_rng(1)
     x, y = r.standard_normal((100, 1, 28, 28)).astype(np.float32), r.integers(0, 10, 100)
@@ -96,7 +103,8 @@ def lenet():
         if parallel:
             model = model.to_global(place, B)
             given = tuple(flow.tensor(a, placement=place, sbp=S0) for a in (x, y))
-        step = (twins.graph_step if graph else _eager)(flow, model, flow.optim.SGD(model.parameters(), lr=1e-3), loss)
+        step = (twins.graph_step if graph else _eager)(flow, model,
+                                                       flow.optim.SGD(model.parameters(), lr=1e-3), loss)
         found[name] = functools.partial(step, *given)
     value = lambda t: t.numpy().item()
     losses = {name: [value(f()) for _ in range(3)] for name, f in found.items()}
@@ -112,7 +120,7 @@ def _eager(flow, model, optimizer, loss):
 
 
 def _on_both():
-    """The settings of a job on two devices: the batch is split over them."""
+    """Return the config of a job on two devices, which splits the batch over them."""
     flow.config.cpu_device_num(2)
     config = flow.function_config()
     config.default_placement_scope(flow.scope.placement("cpu", "0:0-1"))
@@ -121,15 +129,15 @@ def _on_both():
 
 # ---- one op
 def _op(f, shape):
-    """A call on local tensors, on global ones of one device, and on global ones of two."""
+    """Return calls of f on local tensors, and on global tensors on one device and on two."""
     a, b = np.random.default_rng(0).standard_normal((2, *shape)).astype(np.float32)
     both, one = _placed(), flow.placement("cpu", [0])
     found, results = {}, []
     for name, given in (("flowedu", {"placement": one, "sbp": flow.sbp.broadcast}), ("without", {}),
                         ("2 devices", {"placement": both, "sbp": flow.sbp.split(0)})):
         x = flow.tensor(a, **given)
-        y = flow.tensor(b, **given) if f is _add or not given else flow.tensor(b, placement=given["placement"],
-                                                                               sbp=flow.sbp.broadcast)
+        y = flow.tensor(b, **given) if f is _add or not given else flow.tensor(
+            b, placement=given["placement"], sbp=flow.sbp.broadcast)
         found[name] = functools.partial(f, x, y)
         results.append(found[name]().numpy())
     for z in results[1:]:
@@ -146,13 +154,16 @@ def _matmul(x, y):
 
 
 def rows(Row) -> list:
-    """`target`: the ratio to the peer, or to the same without devices; 0: none."""
+    """Return the rows. `target`: ratio to the peer, or to the same call without devices; 0 for no target."""
     overhead = 1 / 1.5
     found = [
         Row("LeNet batch 100 on 2 virtual devices", lambda threads: lenet(), 0, rounds=20),
-        Row("global add on one device, 4x4", lambda threads: _op(_add, (4, 4)), overhead, inner=20000, rounds=20),
-        Row("global add on one device, 1 MB", lambda threads: _op(_add, (512, 512)), 0.95, inner=500, rounds=20),
-        Row("global matmul on one device, 512", lambda threads: _op(_matmul, (512, 512)), 0.95, inner=20, rounds=20),
+        Row("global add on one device, 4x4", lambda threads: _op(_add, (4, 4)), overhead, inner=20000,
+            rounds=20),
+        Row("global add on one device, 1 MB", lambda threads: _op(_add, (512, 512)), 0.95, inner=500,
+            rounds=20),
+        Row("global matmul on one device, 512", lambda threads: _op(_matmul, (512, 512)), 0.95, inner=20,
+            rounds=20),
         *_collectives(Row, "threads", 0)]
     if not has_mpi():
         return [*found, Row("mpi: left out, pip install mpi4py mpich", None, 0, timed=lambda rounds: {})]

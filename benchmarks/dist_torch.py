@@ -1,9 +1,12 @@
-"""PyTorch's side of dist_rows.py's rows of global tensors: a DTensor redistributed, Partial or Shard(0) to Replicate, over
-gloo, in two processes of its own. Rank 0 prints the seconds per call as JSON: {"torch": [...]}.
+"""PyTorch's part of the rows of global tensors in dist_rows.py: redistribution of a DTensor.
+
+It runs over gloo in two processes.
 
     python dist_torch.py all_reduce|all_gather BYTES ROUNDS [RANK FILE]
 
-Without RANK it starts both ranks. Each has one thread, as ours; they meet by a file, and leave nothing behind.
+The DTensor goes from Partial or Shard(0) to Replicate. Rank 0 prints the seconds per call as JSON: {"torch":
+[...]}. Without RANK, the program starts both ranks. Each has one thread, like flowedu's ranks. They
+rendezvous by a temporary file.
 """
 from __future__ import annotations
 

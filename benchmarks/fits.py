@@ -1,4 +1,4 @@
-"""How a measured value grows with a size: a constant, and a power of the size."""
+"""Fit of a measured value over a size, by a constant plus a power of the size."""
 from __future__ import annotations
 
 import math
@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-TOLERANCE = 0.3          # memory that is farther away may take twice as long over ten times the size; 2 = 10 ** 0.3
-CONSTANTS = 200          # tried, from nothing to the smallest value
+TOLERANCE = 0.3          # slower levels of memory may double the time over ten times the size: 2 = 10 ** 0.3
+CONSTANTS = 200          # number of constants that are tried, from 0 to the smallest value
 
 
 class Fit(NamedTuple):
-    """value = constant + factor * size ** exponent. of: how many of the larger sizes the exponent was taken from."""
+    """A fit, value = constant + factor * size ** exponent. of: how many of the largest sizes it uses."""
 
     exponent: float
     factor: float
@@ -23,16 +23,17 @@ class Fit(NamedTuple):
         return self.constant + self.factor * size ** self.exponent
 
     def exceeds(self, nature: float) -> bool:
-        """Whether it grows faster than it has to."""
+        """Return True if the exponent is larger than `nature` by more than TOLERANCE."""
         return self.exponent > nature + TOLERANCE
 
 
 def fit(sizes: Sequence[float], values: Sequence[float]) -> Fit | None:
-    """Least squares of logarithms. None where fewer than four values are above zero.
+    """Fit a constant and a power by least squares of logarithms. None for fewer than four values above zero.
 
-    A constant part would hide the power at small sizes. It is the one with which a power explains all values best; it is
-    subtracted, and the exponent is that of the larger half of the sizes (three or more). A point counts as much as the
-    power is in it: what is left of a value that is nearly all constant is noise.
+    A constant part would hide the power at small sizes. The fit subtracts the constant with which a power
+    matches all values best, and takes the exponent from the larger half of the sizes (at least three). The
+    weight of a point is the share of the power in it, because the remainder of a value that is nearly all
+    constant is noise.
     """
     points = sorted((n, v) for n, v in zip(sizes, values) if n > 0 and v > 0)
     if len(points) < 4:
@@ -45,7 +46,7 @@ def fit(sizes: Sequence[float], values: Sequence[float]) -> Fit | None:
 
 
 def _line(n: np.ndarray, v: np.ndarray, constant: float) -> tuple[float, float, float]:
-    """(slope, shift, weighted squares left) of log(v - constant) over log(n)."""
+    """Return (slope, shift, weighted squared error) of a line through log(v - constant) over log(n)."""
     x, y, weight = np.log(n), np.log(v - constant), ((v - constant) / v) ** 2
     mean = lambda a: (weight * a).sum() / weight.sum()
     dx, dy = x - mean(x), y - mean(y)

@@ -1,4 +1,4 @@
-"""Functions of a million float32: one call of each kind, and a chain of eight, eagerly and as a graph's one pass."""
+"""Rows of functions on a million float32 values: single calls, and a chain of eight, eager and as a graph."""
 from __future__ import annotations
 
 import functools
@@ -12,7 +12,7 @@ SIZE = 1 << 20                     # 4 MB
 
 
 def chain(lib, x, y):
-    """Eight passes, if each is one."""
+    """Compute eight functions, which need eight passes over memory unless they are fused."""
     return lib.tanh(lib.log1p(lib.sqrt(lib.log(lib.exp(x) + y)) / y)) * x
 
 
@@ -52,7 +52,7 @@ def contenders(f, threads: int, graph: bool = False):
 
 
 def rows(row) -> list:
-    """Those of the table; a graph's chain is one pass over memory."""
+    """Return the rows. A graph runs the chain in one pass over memory."""
     make = functools.partial
     return [row("functions: a chain of 8 over 4 MB", make(contenders, chain), 1.5, inner=3),
             row("graph: the chain of 8 over 4 MB", make(contenders, chain, graph=True), 1.5, inner=3),

@@ -1,10 +1,13 @@
-"""flowedu and its peers on a GPU, side by side: `make bench-gpu`, or `python benchmarks/gpu.py [--quick] [rows ...]`.
+"""Compare flowedu with its peers on a GPU (`make bench-gpu`).
 
-As in run.py all contenders of a row run in this one process, in turns, and first have to compute the same. Work is queued:
-a timing queues some steps and waits once. A memory-bound kernel is compared with a copy that moves as many bytes.
+    python benchmarks/gpu.py [--quick] [rows ...]
 
-Without a GPU there is nothing to measure, and it says so. `--simulate --quick` runs the same code in the simulator, on tiny
-sizes: its times mean nothing.
+As in run.py, all contenders of a row run interleaved in one process, after a check that they compute the same
+result. A timing queues some steps and waits once. A memory-bound kernel is compared with a copy that moves
+the same number of bytes.
+
+Without a GPU, the program exits with a message. `--simulate --quick` runs the same code in the simulator on
+tiny sizes, whose times have no meaning.
 """
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ except ImportError:
 
 
 class Sizes(NamedTuple):
-    """What is measured; `small` for the simulator."""
+    """Sizes of the rows; smaller ones are used in the simulator."""
 
     product: int = 4096
     elements: int = 1 << 26
@@ -37,7 +40,7 @@ class Sizes(NamedTuple):
     batch: int = 100
     pictures: int = 64
     length: int = 128
-    steps: int = 20                   # queued for one timing
+    steps: int = 20                   # steps queued per timing
 
 
 SMALL = Sizes(32, 1 << 10, 64, 2, 1, 8, 1)
@@ -48,7 +51,7 @@ def f32(*shape: int) -> np.ndarray:
 
 
 def agree(contenders: dict[str, Callable], tolerance: float = 2e-3) -> dict[str, Callable]:
-    """The same, if they compute the same."""
+    """Return the contenders after a check that they compute the same result."""
     found = {name: np.asarray(f().detach().cpu()) for name, f in contenders.items() if "copy" not in name}
     for name, value in found.items():
         np.testing.assert_allclose(value, found["flowedu"], rtol=tolerance, atol=tolerance, err_msg=name)
@@ -57,14 +60,14 @@ def agree(contenders: dict[str, Callable], tolerance: float = 2e-3) -> dict[str,
 
 # ---- one kernel
 def product(n: int) -> dict[str, Callable]:
-    """n x n times n x n by our kernel, by cuBLAS as we call it, and as PyTorch calls it; nobody rounds to TF32."""
+    """Return n x n matrix products by our kernel, by cuBLAS, and by PyTorch, all without rounding to TF32."""
     import flowedu as flow
     from flowedu.cuda import blas
     a, b = f32(n, n), f32(n, n) / n
     x, y = flow.tensor(a, device="cuda"), flow.tensor(b, device="cuda")
     found = {"flowedu": lambda: x @ y}
     z = flow.empty(n, n, device="cuda")
-    with contextlib.suppress(flow.errors.UnsupportedError):       # it is not installed
+    with contextlib.suppress(flow.errors.UnsupportedError):       # cuBLAS is not installed
         blas.library()
         addresses = [t.data_ptr() for t in (x, y, z)]
         found["cuBLAS"] = lambda: (blas.gemm(*addresses, 0, n, n, n, 0, n, 0, n, 1, 0, 0, None), z)[1]
@@ -75,9 +78,10 @@ def product(n: int) -> dict[str, Callable]:
     return agree(found)
 
 
-# Those that memory decides: the call, in both libraries, and how many arrays of the size of x it reads and writes.
+# Memory-bound calls: the call in both libraries, and how many arrays of the size of x it reads and writes.
 BOUND = {"relu": ("lib.relu(x)", 2), "sum of all": ("x.sum()", 1), "sum of rows": ("x.sum(1)", 1),
-         "sum of columns": ("x.sum(0)", 1), "softmax": ("lib.softmax(x, 1)", 2), "transpose": ("x.t().contiguous()", 2),
+         "sum of columns": ("x.sum(0)", 1), "softmax": ("lib.softmax(x, 1)", 2),
+         "transpose": ("x.t().contiguous()", 2),
          "layer norm": ("lib.nn.functional.layer_norm(x, (x.shape[1],))", 2), "exp": ("lib.exp(x)", 2)}
 
 
@@ -101,13 +105,14 @@ def bound(text: str, arrays: int, sizes: Sizes) -> dict[str, Callable]:
 
 # ---- a training step of a model
 def training(build: Callable, batch: Callable, optimizer: Callable, loss: Callable) -> dict[str, Callable]:
-    """As nn.Graph (where graphs run on a GPU) and eagerly; PyTorch eagerly, compiled, and captured as a CUDA graph."""
+    """Return training steps as nn.Graph and eagerly, and of PyTorch eagerly, compiled, and as CUDA graph."""
     import flowedu as flow
     flow.manual_seed(0)
     x, y = batch()
     model, second = build(flow), build(flow)
     second.load_state_dict({n: t.detach().clone() for n, t in model.state_dict().items()})
-    peers = {name: twin(build, model) for name in ("torch eager", "torch compile", "torch CUDA graph")} if torch else {}
+    peers = ({name: twin(build, model) for name in ("torch eager", "torch compile", "torch CUDA graph")}
+             if torch else {})
     model, second = model.cuda(), second.cuda()
     ours = flow.tensor(x, device="cuda"), flow.tensor(y, device="cuda")
     by_hand = twins.eager_step(second, optimizer(flow, second.parameters()), loss(flow))
@@ -115,7 +120,7 @@ def training(build: Callable, batch: Callable, optimizer: Callable, loss: Callab
     found = {"flowedu": lambda: graph(*ours), "our eager": lambda: by_hand(*ours)}
     try:
         graph(*ours)
-        by_hand(*ours)                                            # as many steps
+        by_hand(*ours)                                            # so both did the same number of steps
     except flow.errors.FlowError as e:
         print(f"  (no graph on this device: {str(e).splitlines()[0]})")
         found = {"flowedu": found["our eager"]}
@@ -133,7 +138,7 @@ def twin(build: Callable, model):
 
 
 def peer(name: str, net, x, y, optimizer: Callable, loss: Callable) -> Callable:
-    """A step of PyTorch's, after one that warms it up."""
+    """Return a training step of PyTorch that is warmed up."""
     captured = name.endswith("graph")
     more = {"capturable": True} if captured and optimizer is adamw else {}
     rule, forward = optimizer(torch, net.parameters(), **more), lambda x, y: loss(torch)(net(x), y)
@@ -153,7 +158,7 @@ def peer(name: str, net, x, y, optimizer: Callable, loss: Callable) -> Callable:
     kept = {k: v.clone() for k, v in net.state_dict().items()}
     aside = torch.cuda.Stream()
     with torch.cuda.stream(aside):
-        for _ in range(3):                                        # as its manual asks for, before a capture
+        for _ in range(3):                                        # PyTorch requires warm-up before a capture
             step()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
@@ -181,7 +186,7 @@ def labelled(classes: int, *shape: int) -> Callable:
 
 
 def rows(s: Sizes, small: bool) -> list[Row]:
-    """The table. `target`: the ratio to the best peer (to the copy) that the project sets itself."""
+    """Return the rows. `target`: the project's goal for the ratio to the best peer, or to the copy."""
     cross, squared = (lambda lib: lib.nn.functional.cross_entropy), (lambda lib: lib.nn.functional.mse_loss)
     width, heads = (16, 2) if small else (256, 4)
 
@@ -194,17 +199,20 @@ def rows(s: Sizes, small: bool) -> list[Row]:
     models = [("MLP 784-512-10", lambda lib: twins.mlp(lib, (784, hidden, 10)), flat, sgd, cross, 1.0),
               ("LeNet", twins.lenet, labelled(10, s.batch, 1, 28, 28), sgd, cross, 1.0),
               ("MobileNetV2", twins.mobilenet, labelled(1000, s.pictures, 3, side, side), sgd, cross, 0),
-              ("GPT block", gpt, lambda: (f32(2, s.length, width), f32(2, s.length, width)), adamw, squared, 0)]
-    if small:                          # hours of a simulator
+              ("GPT block", gpt, lambda: (f32(2, s.length, width), f32(2, s.length, width)), adamw,
+               squared, 0)]
+    if small:                          # the simulator would take hours
         models = [models[0], models[3]]
     return [Row(f"product of {s.product} x {s.product}", lambda _: product(s.product), 0.9),
-            *[Row(f"{name}, {s.elements} elements", lambda _, text=text, arrays=arrays: bound(text, arrays, s), 0.9)
+            *[Row(f"{name}, {s.elements} elements",
+                  lambda _, text=text, arrays=arrays: bound(text, arrays, s), 0.9)
               for name, (text, arrays) in BOUND.items()],
-            *[Row(f"{name}, training step", lambda _, m=m: training(*m), target) for name, *m, target in models]]
+            *[Row(f"{name}, training step", lambda _, m=m: training(*m), target)
+              for name, *m, target in models]]
 
 
 def queued(row: Row, steps: int, wait: Callable) -> Row:
-    """The same with so many steps queued for a timing, and one wait."""
+    """Return the row with `steps` calls queued per timing, and one wait at the end."""
     def make(threads: int) -> dict[str, Callable]:
         def several(f: Callable) -> Callable:
             def run():
@@ -220,14 +228,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rows", nargs="*", help="rows to run (default: all)")
     parser.add_argument("--quick", action="store_true", help="few rounds: a smoke test, not a measurement")
-    parser.add_argument("--simulate", action="store_true", help="tiny sizes in the simulator: times mean nothing")
+    parser.add_argument("--simulate", action="store_true",
+                        help="tiny sizes in the simulator: times mean nothing")
     options = parser.parse_args()
     if options.simulate:
         os.environ["FLOWEDU_CUDA"] = "sim"
     import flowedu as flow
     from flowedu.cuda.machine import kind
     if not flow.cuda.is_available() or kind() == "sim" and not options.simulate:
-        print("bench-gpu: there is no GPU here: nothing was measured (--simulate --quick tries the code in the simulator)")
+        print("bench-gpu: there is no GPU here: nothing was measured (--simulate --quick tries the code in "
+              "the simulator)")
         return
     sizes = SMALL if options.simulate else Sizes()
 
@@ -238,7 +248,8 @@ def main() -> None:
 
     print(f"{datetime.date.today()}  {flow.cuda.get_device_name()}, "
           f"{'PyTorch ' + torch.__version__ if torch else 'no PyTorch with CUDA here'}{busy()}")
-    print("our time; then others' time / ours (above 1: we are faster), of minima (of medians), the fastest peer first")
+    print("our time; then others' time / ours (above 1: we are faster), of minima (of medians), the fastest "
+          "peer first")
     for row in rows(sizes, options.simulate):
         if not options.rows or any(r in row.name for r in options.rows):
             times = measure(queued(row, sizes.steps, wait), 2 if options.quick else row.rounds)

@@ -1,6 +1,8 @@
-"""bfloat16 beside float32: inference of models compiled by nn.Graph, and what autocast costs where little is computed.
+"""Rows of bfloat16 and float32: inference, and the cost of autocast in a small step.
 
-"flowedu" is bfloat16 (or autocast), "our float32" the same without; PyTorch computes in bfloat16, too.
+The models of inference are compiled by nn.Graph.
+
+"flowedu" uses bfloat16 or autocast, and "our float32" does not. PyTorch also computes in bfloat16.
 """
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ def words(n: int, length: int, width: int) -> np.ndarray:
 
 
 def inference(build, batch, threads, images=False):
-    """Outputs of a batch, in evaluation mode. A tenth of the largest is what bfloat16 may differ by, after 50 layers."""
+    """Return contenders that compute the outputs of a batch in evaluation mode.
+
+    After 50 layers, bfloat16 outputs may differ by a tenth of the largest output.
+    """
     flow.manual_seed(0)
     x, wide = flow.tensor(batch()), build(flow).eval()
     narrow = build(flow).eval()
@@ -42,12 +47,13 @@ def inference(build, batch, threads, images=False):
         found[f"torch {way.name}, bfloat16"] = forward
     want = graphs[0](x).numpy()
     for name, f in found.items():
-        np.testing.assert_allclose(f().float().numpy(), want, rtol=0, atol=0.1 * np.abs(want).max(), err_msg=name)
+        np.testing.assert_allclose(f().float().numpy(), want, rtol=0, atol=0.1 * np.abs(want).max(),
+                                   err_msg=name)
     return found
 
 
 def small_step(threads):
-    """A training step by hand with autocast around the forward pass, and without."""
+    """Return training steps by hand, with and without autocast around the forward pass."""
     x, y = np.random.default_rng(1).standard_normal((8, 4)).astype(np.float32), np.arange(8) % 3
 
     def step(lib, cast):
@@ -75,10 +81,13 @@ def block(length: int, width: int, lib):
 
 def rows(Row) -> list:
     def row(name, build, batch, **more):
-        return Row(f"bfloat16: {name}, inference", functools.partial(inference, build, batch, **more), 0, rounds=15)
+        return Row(f"bfloat16: {name}, inference", functools.partial(inference, build, batch, **more), 0,
+                   rounds=15)
 
     return [row("MobileNetV2 batch 64 of 32x32", twins.mobilenet, lambda: pictures(64, 32), images=True),
             row("MobileNetV2 batch 8 of 224x224", twins.mobilenet, lambda: pictures(8, 224), images=True),
-            row("GPT block batch 4, length 128", functools.partial(block, 128, 256), lambda: words(4, 128, 256)),
-            row("GPT block width 1024, one word", functools.partial(block, 1, 1024), lambda: words(1, 1, 1024)),
+            row("GPT block batch 4, length 128", functools.partial(block, 128, 256),
+                lambda: words(4, 128, 256)),
+            row("GPT block width 1024, one word", functools.partial(block, 1, 1024),
+                lambda: words(1, 1, 1024)),
             Row("autocast: MLP 4-16-3 batch 8, training step by hand", small_step, 0, inner=200)]

@@ -1,7 +1,9 @@
-"""Inference of models people deploy: batches and pictures of the usual sizes, against PyTorch's ways and the runtimes.
+"""Rows of inference: models in common use, against PyTorch and runtimes.
 
-`share` of a row says how near to the machine's limit we are: the time that its multiply-adds, or reading its weights,
-would take at the speed measured here, divided by ours.
+Batches and images have the usual sizes.
+
+`share` of a row is the fraction of the machine's peak speed: the time that its multiply-adds, or reading its
+weights, would take at the measured peak, divided by our time.
 """
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ import twins
 
 
 def inference(build, shape, threads, images=True):
-    """Logits of one batch, in evaluation mode."""
+    """Return contenders that compute the logits of one batch in evaluation mode."""
     flow.manual_seed(0)
     x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
     model, given = build(flow).eval(), flow.tensor(x)
@@ -36,7 +38,7 @@ def inference(build, shape, threads, images=True):
 
 
 def multiply_adds(model, shape) -> tuple[float, int]:
-    """(floating-point operations of the convolutions and products, bytes of the weights) of one call."""
+    """Return (floating-point operations of convolutions and products, bytes of the weights) of one call."""
     flops, weights = 0.0, sum(p.numel() * 4 for p in model.parameters())
 
     def count(module, given, out):
@@ -56,7 +58,7 @@ def multiply_adds(model, shape) -> tuple[float, int]:
 
 @functools.cache
 def limits(threads: int) -> tuple[float, float]:
-    """(floating-point operations, bytes read) a second: a product of 1,536 squared, a sum over 256 MB."""
+    """Measure (FLOP, bytes read) per second, by a 1536 x 1536 product and a sum over 256 MB."""
     flow.set_num_threads(threads)
     a, big = flow.ones(1536, 1536), flow.ones(1 << 26)
     product, total = lambda: a @ a, lambda: big.sum()
@@ -73,7 +75,7 @@ def quickest(f, rounds: int = 12) -> float:
 
 
 def share(build, shape, threads: int, ours: float) -> str:
-    """How much of the machine's speed a row reaches, by what limits it."""
+    """Return the share of the machine's peak speed that a row reaches, with the limiting resource."""
     flops, weights = multiply_adds(build(flow).eval(), shape)
     speed, bandwidth = limits(threads)
     by = {"arithmetic": flops / speed, "reading weights": weights / bandwidth if weights > 40e6 else 0.0}
@@ -89,7 +91,8 @@ MODELS = {
     "ResNet-18, 1 of 224x224": (twins.resnet18, (1, 3, 224, 224)),
     "ResNet-18, 8 of 224x224": (twins.resnet18, (8, 3, 224, 224)),
     "small ViT, 8 of 64x64": (twins.small_vit, (8, 3, 64, 64)),
-    "MLP 1024-4096-4096-1000, batch 1": (functools.partial(twins.mlp, sizes=(1024, 4096, 4096, 1000)), (1, 1024)),
+    "MLP 1024-4096-4096-1000, batch 1": (functools.partial(twins.mlp, sizes=(1024, 4096, 4096, 1000)),
+                                         (1, 1024)),
 }
 
 

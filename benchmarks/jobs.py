@@ -1,4 +1,4 @@
-"""The models of twins.py once more, as job functions; `start` are the arrays of the model's parameters, in their order."""
+"""The models of twins.py as job functions. `start` has the arrays of the model's parameters in order."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ GPT = ("norm1", "norm2", "qkv", "proj", "fc", "out")             # parts in the 
 
 
 def constant(array: np.ndarray) -> Callable:
-    """An initializer that gives this array."""
+    """Return an initializer with the values of an array."""
     return lambda shape, dtype, seed: array.reshape(shape)
 
 
@@ -24,7 +24,7 @@ def sgd(rate: float):
 
 def classifier(network: Callable, x: np.ndarray, y: np.ndarray | None,
                settings: Callable = flow.function_config) -> Callable:
-    """A job over network(images) -> logits: a training step of SGD when there are labels, else the logits."""
+    """Return a job over network(images) -> logits: a training step of SGD with labels, inference without."""
     flow.clear_default_session()
     if y is None:
         @flow.global_function("predict")
@@ -35,7 +35,8 @@ def classifier(network: Callable, x: np.ndarray, y: np.ndarray | None,
     y = y.astype(np.int32)
 
     @flow.global_function("train", settings())
-    def train(images: tp.Numpy.Placeholder(x.shape), labels: tp.Numpy.Placeholder(y.shape, flow.int32)) -> tp.Numpy:
+    def train(images: tp.Numpy.Placeholder(x.shape),
+              labels: tp.Numpy.Placeholder(y.shape, flow.int32)) -> tp.Numpy:
         loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, network(images))
         sgd(1e-3).minimize(loss)
         return loss
@@ -102,7 +103,7 @@ def mobilenet(start, x, y=None):
 
 
 def gpt_block(start, x, target, heads: int = 4):
-    """A training step of AdamW on the mean squared error."""
+    """Return a training step of AdamW on the mean squared error."""
     batch, length, width = x.shape
     arrays = iter(start)
     w = {f"{name}-{kind}": next(arrays) for name in GPT for kind in ("weight", "bias")}
@@ -112,8 +113,10 @@ def gpt_block(start, x, target, heads: int = 4):
     def train(x: tp.Numpy.Placeholder(x.shape), target: tp.Numpy.Placeholder(x.shape)) -> tp.Numpy:
         variable = lambda n: flow.get_variable(n, w[n].shape, initializer=constant(w[n]))
         norm = lambda h, n: F.layer_norm(h, variable(f"{n}-weight"), variable(f"{n}-bias"), 2, 2)
-        linear = lambda h, n: flow.matmul(h, variable(f"{n}-weight"), transpose_b=True) + variable(f"{n}-bias")
-        split = lambda h: flow.transpose(flow.reshape(h, [batch, length, heads, width // heads]), [0, 2, 1, 3])
+        linear = lambda h, n: flow.matmul(h, variable(f"{n}-weight"),
+                                          transpose_b=True) + variable(f"{n}-bias")
+        split = lambda h: flow.transpose(flow.reshape(h, [batch, length, heads, width // heads]),
+                                         [0, 2, 1, 3])
         position = flow.range(length)
         hidden = flow.math.less(flow.reshape(position, [length, 1]), position)
         qkv = linear(norm(x, "norm1"), "qkv")

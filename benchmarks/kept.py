@@ -1,4 +1,4 @@
-"""Results in a file: JSON, written under a temporary name and renamed: a run that is stopped leaves the last one whole."""
+"""Results in a JSON file, which is replaced in one step, so a stopped run keeps the last results."""
 from __future__ import annotations
 
 import json
@@ -18,12 +18,12 @@ def write(path: Path, text: str) -> Path:
 
 
 def save(path: Path, found: dict) -> Path:
-    """Lists of numbers stand on one line, so that two runs can be compared line by line."""
+    """Write results to a file, with a list of numbers on one line so that `diff` can compare two runs."""
     return write(path, _text(found) + "\n")
 
 
 def load(path: Path) -> dict:
-    """What `save` wrote; nothing where there is no such file."""
+    """Return the results in a file, or {} if it does not exist."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

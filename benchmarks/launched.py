@@ -1,4 +1,4 @@
-"""Scripts on two ranks of this machine: processes where there is MPI, else threads; and how a rank measures."""
+"""Run scripts on two ranks, which are processes with MPI and threads without, and time calls on a rank."""
 from __future__ import annotations
 
 import os
@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 
 def has_mpi() -> bool:
-    """Whether ranks can be processes here."""
+    """Return True if ranks can be processes on this machine."""
     from flowedu.distributed.launch import mpiexec
     from flowedu.errors import CommError
     try:
@@ -20,9 +20,10 @@ def has_mpi() -> bool:
 
 
 def launch(engine: str, *args) -> str:
-    """What a script on two ranks prints."""
+    """Run a script on two ranks and return its output."""
     env = {k: v for k, v in os.environ.items() if k not in ("FLOWEDU_NUM_THREADS", "OMP_NUM_THREADS")}
-    command = [sys.executable, "-m", "flowedu.distributed.launch", "--nproc_per_node", "2", "--engine", engine]
+    command = [sys.executable, "-m", "flowedu.distributed.launch", "--nproc_per_node", "2",
+               "--engine", engine]
     done = subprocess.run([*command, *map(str, args)], capture_output=True,
                           encoding="utf-8", stdin=subprocess.DEVNULL, env=env,
                           timeout=600)
@@ -32,12 +33,12 @@ def launch(engine: str, *args) -> str:
 
 
 def calls_of(nbytes: int) -> int:
-    """How many calls are timed at once."""
+    """Return the number of calls per timing."""
     return max(1, min(300, (100 << 20) // max(nbytes, 1) // 30))
 
 
 def timed(f: Callable[[], object], calls: int, barrier: Callable[[], object]) -> float:
-    """Seconds per call of f, which all ranks call; after some calls to warm up."""
+    """Return the seconds per call of f, which all ranks call, after some warm-up calls."""
     barrier()
     for _ in range(max(2, calls // 10)):
         f()

@@ -1,6 +1,9 @@
-"""Peak memory of training, flowedu against PyTorch, each in a process of its own: `python benchmarks/memory.py`.
+"""Comparison of the peak memory of training with PyTorch's, each in a separate process.
 
-Peak: of the whole process. Growth: what the training steps added to the process that had the model and one batch.
+    python benchmarks/memory.py
+
+Peak: memory of the whole process. Growth: memory that the training steps added after the model and one batch
+existed.
 """
 from __future__ import annotations
 
@@ -12,17 +15,18 @@ from pathlib import Path
 
 import numpy as np
 
-CASES = {"LeNet batch 100": ("lenet", (100, 1, 28, 28), 10), "MobileNetV2 batch 64": ("mobilenet", (64, 3, 32, 32), 1000)}
+CASES = {"LeNet batch 100": ("lenet", (100, 1, 28, 28), 10),
+         "MobileNetV2 batch 64": ("mobilenet", (64, 3, 32, 32), 1000)}
 STEPS = 5
 
 
 def peak() -> float:
-    """MB this process has had at most."""
+    """Return the peak memory of this process in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def train(library: str, build: str, shape: tuple, classes: int) -> None:
-    """Some steps of SGD; prints growth and peak."""
+    """Run some steps of SGD and print growth and peak."""
     import twins
     r = np.random.default_rng(0)
     x, y = r.standard_normal(shape).astype(np.float32), r.integers(0, classes, shape[0])

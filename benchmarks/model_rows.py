@@ -1,4 +1,4 @@
-"""Models as nn.Graph, as jobs and eagerly, against PyTorch in its best way and, for inference, against runtimes."""
+"""Rows of models as nn.Graph, as jobs, and eagerly, against PyTorch and, for inference, against runtimes."""
 from __future__ import annotations
 
 import functools
@@ -32,22 +32,23 @@ def arrays(model) -> list[np.ndarray]:
 
 
 def number(value) -> float:
-    """The loss, whichever library it comes from; jobs give one for every sample."""
+    """Return the loss of any library as a number. Jobs return one loss per sample."""
     return float(np.mean(value.detach().numpy() if hasattr(value, "detach") else value))
 
 
 def named_job(job, *given) -> dict:
-    """None: what a job has no layers for, modules being the other generation's."""
+    """Return {"job": call}, or {} for models without a job, because jobs lack some layers."""
     return {} if job is None else {"job": job(*given)}
 
 
 def training(build, job, batch, threads, optimizer=sgd, loss=cross_entropy, images=False):
-    """A training step. build(lib) -> model; job(start, x, y) -> a call, or None; batch() -> arrays (x, y)."""
+    """Return training steps. build(lib) -> model; job(start, x, y) -> call or None; batch() -> (x, y)."""
     flow.manual_seed(0)
     x, y = batch()
     build_ours = functools.partial(build, fused=True) if getattr(build, "has_fused", False) else build
     model = build_ours(flow)
-    found = {**peers.training(build, model, x, y, optimizer, loss, images), **named_job(job, arrays(model), x, y)}
+    found = {**peers.training(build, model, x, y, optimizer, loss, images),
+             **named_job(job, arrays(model), x, y)}
     second = build_ours(flow)
     second.load_state_dict({n: t.detach().clone() for n, t in model.state_dict().items()})
     ours = flow.tensor(x), flow.tensor(y)
@@ -63,7 +64,7 @@ def training(build, job, batch, threads, optimizer=sgd, loss=cross_entropy, imag
 
 
 def inference(build, job, batch, threads, images=False):
-    """Logits of a batch, in evaluation mode."""
+    """Return contenders that compute the logits of a batch in evaluation mode."""
     flow.manual_seed(0)
     x, _ = batch()
     model, given = build(flow).eval(), flow.tensor(x)
@@ -94,7 +95,7 @@ def sequences(batch, length):
 
 
 def steps_of_rows():
-    """(64 steps, 32 rows, 64 numbers), and what 128 outputs should be."""
+    """Return inputs of shape (64 steps, 32 rows, 64) and targets of shape (64, 32, 128)."""
     r = np.random.default_rng(1)
     return [r.standard_normal((64, 32, n)).astype(np.float32) for n in (64, 128)]
 
@@ -112,22 +113,25 @@ def rows(Row) -> list:
         return Row(name, functools.partial(kind, build, job, batch, **more), target, inner, rounds)
 
     tiny, mlp = (lambda lib: twins.mlp(lib, (4, 16, 3))), (lambda lib: twins.mlp(lib, (784, 512, 10)))
-    flat4, flat, digits, images = (labelled(*a) for a in (((8, 4), 3), ((100, 784), 10), ((100, 1, 28, 28), 10),
-                                                         ((64, 3, 32, 32), 1000)))
+    flat4, flat, digits, images = (labelled(*a) for a in (((8, 4), 3), ((100, 784), 10),
+                                                          ((100, 1, 28, 28), 10), ((64, 3, 32, 32), 1000)))
     return [
         row("MLP 4-16-3 batch 8, training step", training, tiny, jobs.mlp, flat4, 5, inner=1000),
         row("MLP 784-512-10 batch 100, training step", training, mlp, jobs.mlp, flat, 1.3, inner=20),
         row("LeNet batch 100, training step", training, twins.lenet, jobs.lenet, digits, 1.1, images=True),
-        row("LeNet batch 100, inference", inference, twins.lenet, jobs.lenet, digits, 1.1, inner=2, images=True),
-        row("MobileNetV2 batch 64 of 32x32, training step", training, twins.mobilenet, jobs.mobilenet, images, 1.3,
-            rounds=15, images=True),
-        row("MobileNetV2 batch 64 of 32x32, inference", inference, twins.mobilenet, jobs.mobilenet, images, 1.0,
+        row("LeNet batch 100, inference", inference, twins.lenet, jobs.lenet, digits, 1.1, inner=2,
             images=True),
+        row("MobileNetV2 batch 64 of 32x32, training step", training, twins.mobilenet, jobs.mobilenet,
+            images, 1.3, rounds=15, images=True),
+        row("MobileNetV2 batch 64 of 32x32, inference", inference, twins.mobilenet, jobs.mobilenet,
+            images, 1.0, images=True),
         *(row(f"GPT block batch {batch}, length {length}, training step", training, gpt_block(length),
-              jobs.gpt_block if length == 128 else None, functools.partial(sequences, batch, length), 1.5, rounds=rounds,
+              jobs.gpt_block if length == 128 else None, functools.partial(sequences, batch, length), 1.5,
+              rounds=rounds,
               optimizer=adamw, loss=squared_error) for batch, length, rounds in ((4, 128, 20), (1, 2048, 6))),
         *(row(f"{kind} 64-128 batch 32, 64 steps, training step", training,
               functools.partial(twins.recurrent, kind=kind), None, steps_of_rows, 1.3, loss=squared_error)
           for kind in ("LSTM", "GRU", "RNN")),
-        row("LSTM 64-128 batch 32, 64 steps, inference", inference, twins.recurrent, None, steps_of_rows, 1.0, inner=2),
+        row("LSTM 64-128 batch 32, 64 steps, inference", inference, twins.recurrent, None, steps_of_rows, 1.0,
+            inner=2),
     ]

@@ -1,8 +1,8 @@
-"""What a row is compared with: PyTorch in each of its ways, and the runtimes people deploy with, where they are installed.
+"""Peers of a row: PyTorch in several ways, and inference runtimes, if they are installed.
 
-PyTorch's ways are what its own performance guide recommends on a processor: channels-last memory for pictures, fused
-optimizers, `scaled_dot_product_attention`, `torch.compile`, and for inference `torch.jit.freeze` with
-`optimize_for_inference`. The fastest is the peer that counts.
+PyTorch's performance guide recommends these ways for CPUs: channels-last memory for images,
+fused optimizers, `scaled_dot_product_attention`, `torch.compile`, and for inference `torch.jit.freeze` with
+`optimize_for_inference`. The fastest one counts.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ try:
 except ImportError:
     torch = None
 
-QUICK = os.environ.get("FLOWEDU_BENCH_COMPILE") == "0"        # compiling takes a minute a row
+QUICK = os.environ.get("FLOWEDU_BENCH_COMPILE") == "0"        # compiling takes a minute per row
 
 
 @dataclass(frozen=True)
@@ -37,19 +37,20 @@ class Way:
 
 
 TRAINING = (Way("eager"), Way("fused", fused=True), Way("channels-last", last=True, fused=True),
-            Way("compile", fused=True, compiled=True), Way("compile, channels-last", last=True, fused=True, compiled=True))
+            Way("compile", fused=True, compiled=True), Way("compile, channels-last", last=True, fused=True,
+                                                           compiled=True))
 INFERENCE = (Way("eager"), Way("channels-last", last=True), Way("compile", compiled=True),
              Way("compile, channels-last", last=True, compiled=True), Way("frozen", frozen=True),
              Way("frozen, channels-last", last=True, frozen=True))
 
 
 def ways(all_ways: tuple[Way, ...], images: bool) -> list[Way]:
-    """Those that make sense for this model here."""
+    """Return the ways that apply to this model on this machine."""
     return [w for w in all_ways if torch and (images or not w.last) and not (w.compiled and QUICK)]
 
 
 def twin(build: Callable, model, way: Way):
-    """The PyTorch twin of a flowedu model, with its weights."""
+    """Return the PyTorch version of a flowedu model, with the same weights."""
     peer = build(torch, fused=way.fused) if getattr(build, "has_fused", False) else build(torch)
     peer.train(model.training)
     twins.share_weights(model, peer, torch.tensor)
@@ -61,8 +62,9 @@ def given(x: np.ndarray, way: Way):
     return tensor.contiguous(memory_format=torch.channels_last) if way.last else tensor
 
 
-def training(build: Callable, model, x, y, optimizer: Callable, loss: Callable, images: bool) -> dict[str, Callable]:
-    """name -> a training step. model: ours, from which every twin takes its first weights."""
+def training(build: Callable, model, x, y, optimizer: Callable, loss: Callable,
+             images: bool) -> dict[str, Callable]:
+    """Return {name: training step}. model: the flowedu model, whose weights are copied."""
     found = {}
     for way in ways(TRAINING, images):
         peer = twin(build, model, way)
@@ -83,13 +85,14 @@ def training(build: Callable, model, x, y, optimizer: Callable, loss: Callable, 
     return found
 
 
-def inference(build: Callable, model, graph, x: np.ndarray, images: bool, threads: int) -> dict[str, Callable]:
-    """name -> the outputs of a batch, in evaluation mode. graph: ours of the model, called once."""
+def inference(build: Callable, model, graph, x: np.ndarray, images: bool,
+              threads: int) -> dict[str, Callable]:
+    """Return {name: call that computes a batch in evaluation mode}. graph: flowedu's, already called once."""
     found = {}
     for way in ways(INFERENCE, images):
         net, tx = twin(build, model, way), given(x, way)
         with torch.inference_mode(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")                       # torch.jit is on its way out, and often the fastest
+            warnings.simplefilter("ignore")                       # torch.jit is deprecated, but often fastest
             if way.frozen:
                 net = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(net, tx)))
             elif way.compiled:
@@ -104,7 +107,7 @@ def inference(build: Callable, model, graph, x: np.ndarray, images: bool, thread
 
 
 def runtimes(graph, x: np.ndarray, threads: int) -> dict[str, Callable]:
-    """onnxruntime and OpenVINO on what flow.onnx.export wrote, where they are installed."""
+    """Return {name: call} of onnxruntime and OpenVINO, if installed, on the file of flow.onnx.export."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "model.onnx")
@@ -130,7 +133,8 @@ def runtimes(graph, x: np.ndarray, threads: int) -> dict[str, Callable]:
         else:
             core = openvino.Core()
             compiled = core.compile_model(core.read_model(file), "CPU", {
-                "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"})
+                "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY",
+                "INFERENCE_PRECISION_HINT": "f32"})
             request = compiled.create_infer_request()
             found["OpenVINO"] = lambda: request.infer([x])[0]
     return found

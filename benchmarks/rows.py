@@ -1,4 +1,4 @@
-"""What the benchmark measures. Each row builds the same computation for flowedu and its peers, where they are installed."""
+"""Rows of the benchmark. Each builds the same computation for flowedu and the peers that are installed."""
 from __future__ import annotations
 
 import contextlib
@@ -27,7 +27,7 @@ except ImportError:
 
 
 def versions() -> str:
-    """Of everything that takes part."""
+    """Return the versions of NumPy and of the installed peers."""
     found = {"numpy": np.__version__}
     for name in ("torch", "onnxruntime", "openvino", "mpi4py"):
         with contextlib.suppress(metadata.PackageNotFoundError):
@@ -36,13 +36,13 @@ def versions() -> str:
 
 
 def peer_threads(n: int) -> None:
-    """PyTorch's threads follow ours. (NumPy's OpenBLAS keeps its own.)"""
+    """Set PyTorch's number of threads to flowedu's. NumPy's OpenBLAS keeps its own."""
     if torch:
         torch.set_num_threads(n)
 
 
 def agree(a, b, tol: float = 2e-3) -> None:
-    """Refuse to time two things that do not compute the same."""
+    """Raise AssertionError if two contenders do not compute the same result."""
     np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=tol, atol=tol)
 
 
@@ -90,7 +90,7 @@ def eager_backward():
 
 
 def numpy_by_hand(threads: int):
-    """The MLP's training step in NumPy, whose OpenBLAS takes all processors: only beside one of ours that may, too."""
+    """Return a training step of the MLP in NumPy. OpenBLAS uses all processors, so flowedu must as well."""
     r = rng()
     x, y = r.standard_normal((100, 784)).astype(np.float32), r.integers(0, 10, 100)
     flow.manual_seed(0)
@@ -118,20 +118,22 @@ def numpy_by_hand(threads: int):
 
 
 def all_rows() -> list[Row]:
-    """The table, in order. `target` is the ratio to the best peer that the project sets itself."""
+    """Return all rows in the order of the table. `target`: goal for the ratio to the best peer."""
     pictures = find_spec("PIL") and find_spec("google")
     return [
         Row("eager add, 4x4", lambda threads: eager_add(), 3, inner=20000, rounds=30),
-        Row("eager relu(x@w+b).sum() + backward, 8x16x16", lambda threads: eager_backward(), 5, inner=2000, rounds=30),
+        Row("eager relu(x@w+b).sum() + backward, 8x16x16", lambda threads: eager_backward(), 5, inner=2000,
+            rounds=30),
         *function_rows(Row),
         *model_rows(Row),
         *inference_rows(Row),
         *half_rows(Row),
         Row("job: MLP 784-512-10 training, by hand in NumPy", numpy_by_hand, 1.0, inner=20, threads=(2,)),
-        Row("job: MLP training step, two things watched", lambda threads: watched_step(), 0.9, inner=20, rounds=40),
-        *([Row("data: 100 JPEGs read and resized", lambda threads: data_pipeline(), 1, inner=12, rounds=10, threads=(2,),
-               settle=READ_AHEAD),
-           Row("data: 4 x 64 JPEGs of 320x240 made 224x224", lambda threads: data_pipeline(photos=True), 1, rounds=10,
-               threads=(2,), settle=READ_AHEAD)] if pictures else []),
+        Row("job: MLP training step, two things watched", lambda threads: watched_step(), 0.9, inner=20,
+            rounds=40),
+        *([Row("data: 100 JPEGs read and resized", lambda threads: data_pipeline(), 1, inner=12, rounds=10,
+               threads=(2,), settle=READ_AHEAD),
+           Row("data: 4 x 64 JPEGs of 320x240 made 224x224", lambda threads: data_pipeline(photos=True), 1,
+               rounds=10, threads=(2,), settle=READ_AHEAD)] if pictures else []),
         *dist_rows(Row),
     ]

@@ -1,10 +1,13 @@
-"""flowedu and its peers, side by side: `make bench`, or `python benchmarks/run.py [--threads 1 2] [--quick] [rows ...]`.
+"""Compare the speed of flowedu and its peers (`make bench`).
 
-With `--chart FILE.svg` the results are put into FILE.json, too, beside those of other rows that were measured on this
-machine before, and all of them are drawn (charts.py); `--redraw` only draws what is there.
+    python benchmarks/run.py [--threads 1 2] [--quick] [rows ...]
 
-All contenders of a row run in this one process, interleaved, many rounds; the table gives minima and medians and the
-ratio peer time / our time (above 1: we are faster). Every row first checks that the contenders compute the same thing.
+With `--chart FILE.svg` the results are also merged into FILE.json, which has earlier results of other rows on
+this machine, and all of them are drawn (charts.py). `--redraw` only draws the results in the file.
+
+All contenders of a row run in this process, interleaved, in many rounds. The table has minima, medians, and
+the ratio peer time / our time (above 1: flowedu is faster). Every row first checks that the contenders
+compute the same result.
 """
 from __future__ import annotations
 
@@ -23,33 +26,34 @@ from pathlib import Path
 import charts
 import kept
 
-# The last contender's idle threads still spin for a while and would slow the next one down: those of NumPy's OpenBLAS
-# for some 0.1 s (our MLP step then takes twice as long), others for a few milliseconds.
+# The idle threads of the previous contender still spin for a while and would slow the next one down. Those of
+# NumPy's OpenBLAS spin for about 0.1 s, in which our MLP step takes twice as long, and others for a few
+# milliseconds.
 SETTLE = 0.02
 SETTLE_NUMPY = 0.25
 WARM = 0.03
 
 
-OURS = ("flowedu", "job", "our eager")              # the rest are peers, or the same without a feature
+OURS = ("flowedu", "job", "our eager")              # other names are peers, or flowedu without a feature
 
 
 @dataclass
 class Row:
-    """One line of the table: make(threads) -> name -> a function that does the work once."""
+    """One line of the table. make(threads) returns {name: function that does the work once}."""
 
     name: str
     make: Callable[[int], dict[str, Callable[[], object]]] | None
-    target: float                     # ratio to the best peer that this project wants to reach; 0: none
-    inner: int = 1                    # calls per timing, so that a timing is never below some microseconds
+    target: float                     # the project's goal for the ratio to the best peer; 0: none
+    inner: int = 1                    # calls per timing, so that a timing takes at least some microseconds
     rounds: int = 30
-    threads: tuple[int, ...] = ()     # numbers of threads it is run with; empty: all that are asked for
-    timed: Callable[[int], dict[str, list[float]]] | None = None      # in processes of their own: rounds -> timings
-    settle: float = SETTLE            # seconds of rest before each contender; more where others still read ahead by then
-    share: Callable[[int, float], str] | None = None                  # (threads, our time) -> how near to the limit we are
+    threads: tuple[int, ...] = ()     # numbers of threads of this row; empty: all requested ones
+    timed: Callable[[int], dict[str, list[float]]] | None = None      # rounds -> timings from other processes
+    settle: float = SETTLE            # seconds of rest before each contender; more if they read ahead
+    share: Callable[[int, float], str] | None = None                  # (threads, our time) -> share of peak
 
 
 def measure(row: Row, rounds: int, threads: int = 0) -> dict[str, list[float]]:
-    """Interleaved timings of a row's contenders, in seconds per call."""
+    """Return interleaved timings of a row's contenders, in seconds per call."""
     if row.timed is not None:
         return row.timed(rounds)
     contenders = row.make(threads)
@@ -79,7 +83,7 @@ def unit(seconds: float) -> str:
 
 
 def processor() -> str:
-    """The processor's name."""
+    """Return the name of the processor."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
@@ -90,7 +94,7 @@ def processor() -> str:
 
 
 def busy() -> str:
-    """A warning when something else is using the machine: ratios then mean little."""
+    """Return a warning if other programs use the machine, which makes ratios unreliable, else ""."""
     try:
         load = os.getloadavg()[0]
     except OSError:
@@ -100,28 +104,28 @@ def busy() -> str:
 
 @dataclass(frozen=True)
 class Result:
-    """What a row gave."""
+    """The timings of a row."""
 
     name: str
     target: float
     times: dict[str, list[float]]
 
     def ratio(self, peer: str) -> tuple[float, float]:
-        """The peer's time over ours: of minima, of medians."""
+        """Return peer time / our time, of the minima and of the medians."""
         ours, theirs = self.times["flowedu"], self.times[peer]
         return min(theirs) / min(ours), statistics.median(theirs) / statistics.median(ours)
 
     def peers(self) -> list[str]:
-        """The fastest first."""
+        """Return the names of the peers, the fastest first."""
         return sorted((n for n in self.times if n not in OURS), key=lambda n: min(self.times[n]))
 
     def kept(self, quick: bool) -> dict:
-        """What is saved: of every contender the least and the median, in seconds."""
+        """Return the data for the file: minimum and median of every contender in seconds."""
         return {"date": str(datetime.date.today()), "quick": quick, "times": {
             name: [float(f"{f(t):.6g}") for f in (min, statistics.median)] for name, t in self.times.items()}}
 
     def line(self) -> str:
-        """For the terminal: our time, then everybody's ratio, the fastest peer first."""
+        """Return the line for the terminal: our time, then the ratios, the fastest peer first."""
         if not self.times:
             return self.name
         cells = [f"{self.name:48s} {unit(min(self.times['flowedu'])):>10s}"]
@@ -134,7 +138,8 @@ class Result:
 def markdown(results: dict[str, dict[int, Result]]) -> str:
     """Return the table of docs/speed.md: for each number of threads the best peer and PyTorch eager."""
     counts = sorted({n for by in results.values() for n in by})
-    head = [f"{n} thread{'s' if n > 1 else ''}: {what}" for n in counts for what in ("best peer", "PyTorch eager")]
+    head = [f"{n} thread{'s' if n > 1 else ''}: {what}" for n in counts
+            for what in ("best peer", "PyTorch eager")]
     lines = [f"| | {' | '.join(head)} | our time |", "|---" * (len(head) + 2) + "|"]
     for name, by in results.items():
         if not any(peer.startswith("torch") for result in by.values() for peer in result.times):
@@ -151,17 +156,18 @@ def markdown(results: dict[str, dict[int, Result]]) -> str:
     return "\n".join(lines)
 
 
-def merged(path: Path, here: dict[str, str], results: dict[str, dict[int, Result]], order: list[str], quick: bool,
-           anew: bool = False) -> dict:
-    """Save results beside those that the file has of other rows, in the order of the table, and return all of them.
+def merged(path: Path, here: dict[str, str], results: dict[str, dict[int, Result]], order: list[str],
+           quick: bool, anew: bool = False) -> dict:
+    """Merge results into those of other rows in the file, in the order of the table, and return all of them.
 
-    here: the machine, the versions; what was measured elsewhere or against others is not mixed with these. quick: of few
-    rounds. anew: forget what the file has.
+    here: machine and versions; results of another machine or of other versions are refused. quick: measured
+    with few rounds. anew: discard the results in the file.
     """
     found = {} if anew else kept.load(path)
     other = [f"{what} {found[what]}" for what in here if found and found.get(what) != here[what]]
     if other:
-        raise SystemExit(f"{path} has results of {'; '.join(other)}: --anew forgets them, or name another file")
+        raise SystemExit(f"{path} has results of {'; '.join(other)}: --anew forgets them, or name "
+                         f"another file")
     rows = {name: dict(by) for name, by in found.get("rows", {}).items()}
     for name, by in results.items():
         rows.setdefault(name, {}).update({str(n): result.kept(quick) for n, result in by.items()})
@@ -178,9 +184,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--quick", action="store_true", help="few rounds: a smoke test, not a measurement")
     parser.add_argument("--markdown", action="store_true", help="also print the table of docs/speed.md")
-    parser.add_argument("--chart", type=Path, metavar="FILE.svg", help="draw the ratios; results are kept in FILE.json")
+    parser.add_argument("--chart", type=Path, metavar="FILE.svg",
+                        help="draw the ratios; results are kept in FILE.json")
     parser.add_argument("--anew", action="store_true", help="with --chart: forget what FILE.json has")
-    parser.add_argument("--redraw", action="store_true", help="with --chart: measure nothing, draw what FILE.json has")
+    parser.add_argument("--redraw", action="store_true",
+                        help="with --chart: measure nothing, draw what FILE.json has")
     options = parser.parse_args()
     if (options.anew or options.redraw) and not options.chart:
         parser.error("--anew and --redraw are about --chart FILE.svg: name the file")
@@ -201,7 +209,8 @@ def main() -> None:
     from rows import all_rows, peer_threads, versions
 
     print(f"{datetime.date.today()}  {processor()}, {os.cpu_count()} cores  {versions()}{busy()}")
-    print("our time; then others' time / ours (above 1: we are faster), of minima (of medians), the fastest peer first")
+    print("our time; then others' time / ours (above 1: we are faster), of minima (of medians), the fastest "
+          "peer first")
     table = all_rows()
     rows = [row for row in table if not options.rows or any(r in row.name for r in options.rows)]
     results: dict[str, dict[int, Result]] = {}
@@ -210,7 +219,8 @@ def main() -> None:
         here = [row for row in rows if row.timed is None and threads in (row.threads or (threads,))]
         flow.set_num_threads(threads)
         peer_threads(threads)
-        print(f"\n{threads} thread{'s' if threads > 1 else ''}" if here else "")
+        title = f"\n{threads} thread{'s' if threads > 1 else ''}"
+        print(title if here else "")
         for row in here:
             result = Result(row.name, row.target, measure(row, 4 if options.quick else row.rounds, threads))
             results.setdefault(row.name, {})[threads] = result
@@ -227,7 +237,8 @@ def main() -> None:
         print("\n" + markdown(results))
     if options.chart:
         here = {"machine": processor(), "versions": versions()}
-        found = merged(file, here, {**results, **ranks}, [row.name for row in table], options.quick, options.anew)
+        found = merged(file, here, {**results, **ranks}, [row.name for row in table], options.quick,
+                       options.anew)
         print("\nkept and drawn:", file, charts.draw_ratios(found, options.chart))
 
 

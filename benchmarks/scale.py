@@ -1,10 +1,13 @@
-"""How time and memory grow: `make bench-scale`, or `python benchmarks/scale.py [--quick] [--threads N] [rows ...]`.
+"""Measure how time and memory grow with the size of a program (`make bench-scale`).
 
-A row changes one size: the batch, a width, a depth, a length, the number of ops or of parameters. To what it measures a
-constant and a power are fitted (fits.py), and the power is compared with the one it has by nature (scale_rows.py). Then
-one training step on many devices, as the cost model of chapter 6 predicts it (scale_devices.py).
+    python benchmarks/scale.py [--quick] [--threads N] [rows ...]
 
-Table on the terminal; numbers and a picture in build/bench-scale (--out).
+A row changes one size: the batch, a width, a depth, a length, or the number of ops or parameters. A constant
+and a power are fitted to each quantity (fits.py), and the exponent is compared with the expected one
+(scale_rows.py). The last part is one training step on many devices, as predicted by the cost model of chapter
+6 (scale_devices.py).
+
+The table is printed; data and a chart are written to build/bench-scale (--out).
 """
 from __future__ import annotations
 
@@ -29,27 +32,28 @@ from run import busy, processor, unit
 from scale_rows import MEMORY, Sweep, sweeps
 
 DEVICES = (8, 64, 1024)
-AGAIN = 3                          # more rounds for what looks worse than it has to be
-REPEATED = 0.5                     # seconds at most that repeating what is quick takes
+AGAIN = 3                          # extra rounds for rows that grow faster than expected
+REPEATED = 0.5                     # most seconds for repeating quick measurements
 
 
 def said(quantity: str, value: float) -> str:
-    """A value with its unit."""
+    """Return a value with its unit as text."""
     if quantity not in MEMORY:
         return unit(value) if value < 1 else f"{value:.2f} s"
     return f"{value / 1e3:.1f} KB" if value < 1e6 else f"{value / 1e6:.1f} MB"
 
 
 def measure(sweep: Sweep, quick: bool, limit: float, largest: int, bar) -> tuple[list[int], list[dict], str]:
-    """(sizes, what was measured at each, why larger ones were not). limit: seconds for a round of all of them.
+    """Return (sizes, measurements of each size, reason why larger sizes are missing).
 
-    Of several rounds the least counts: what else runs on the machine disturbs neighbouring sizes alike, but not each round.
-    What then looks worse than it has to be gets some more. Python's collector of circles rests meanwhile, as in run.py: it
-    visits all that lives, whoever made it.
+    limit: seconds for a round of all sizes. The minimum of several rounds counts, because other programs
+    disturb adjacent sizes alike, but not every round. Rows that then grow faster than expected get extra
+    rounds. Garbage collection is disabled meanwhile, as in run.py, because its time depends on all objects of
+    the process.
     """
     sizes = [n for n in (sweep.sizes[:sweep.quick] if quick else sweep.sizes) if n <= largest]
     with suppress(Exception):
-        sweep.measure(sizes[0])                                # what is imported or made once
+        sweep.measure(sizes[0])                                # one-time imports and allocations
     found, why = _first_round(sweep, sizes, limit, bar)
     bar.update(sweep.rounds * (len(sizes) - len(found)))
     sizes = sizes[:len(found)]
@@ -66,7 +70,7 @@ def measure(sweep: Sweep, quick: bool, limit: float, largest: int, bar) -> tuple
 
 
 def _first_round(sweep: Sweep, sizes: list[int], limit: float, bar) -> tuple[list[dict], str]:
-    """What was measured, up to the size that would take too long or fails, and a word on that."""
+    """Return the measurements up to the size that takes too long or fails, and the reason."""
     found: list[dict] = []
     spent: list[float] = []
     begin = time.perf_counter()
@@ -78,7 +82,7 @@ def _first_round(sweep: Sweep, sizes: list[int], limit: float, bar) -> tuple[lis
         start = time.perf_counter()
         try:
             found.append(sweep.measure(n))
-        except Exception as e:                                 # a finding, too: the other rows go on
+        except Exception as e:                                 # also a result; the other rows continue
             return found, f"FAILS at {n:,}: {type(e).__name__}: {e}"
         once = sum(v for q, v in found[-1].items() if q not in MEMORY)
         spent.append(max(once, time.perf_counter() - start - REPEATED))
@@ -87,13 +91,13 @@ def _first_round(sweep: Sweep, sizes: list[int], limit: float, bar) -> tuple[lis
 
 
 def _next(spent: list[float], sizes: list[int]) -> float:
-    """Seconds that the next size will take about: it grows as the last did, and not less than the size."""
+    """Estimate the seconds of the next size, which grow at the last rate and at least linearly."""
     n = len(spent)
     return spent[-1] * max(sizes[n] / sizes[n - 1], spent[-1] / spent[-2])
 
 
 def curves(sweep: Sweep, sizes: list[int], found: list[dict]) -> list[dict]:
-    """What is kept of a row: a curve for each quantity."""
+    """Return the data of a row: a curve for each quantity."""
     made = []
     for quantity in found[0] if found else ():
         values = [float(f"{f[quantity]:.6g}") for f in found]
@@ -108,18 +112,22 @@ def curves(sweep: Sweep, sizes: list[int], found: list[dict]) -> list[dict]:
 
 
 def verdict(curve: dict) -> str:
-    """Whether it grows faster than it has to, in words."""
+    """Return in words whether a curve grows faster than expected."""
     if curve["exponent"] is None:
         return "too few sizes to say"
-    n = curve["nature"]
+    expected = "linear" if curve["nature"] == 1 else f"its nature, {curve['nature']}"
     if curve["worse"]:
-        return f"WORSE than {'linear' if n == 1 else f'its nature, {n}'}"
-    return "nothing worse than linear" if n == 1 else f"nothing worse than its nature, {n}"
+        return f"WORSE than {expected}"
+    return f"nothing worse than {expected}"
 
 
 def show(sweep: Sweep, sizes: list[int], made: list[dict], why: str) -> None:
-    tqdm.write(f"\n{sweep.axis}: {sweep.name}, {sizes[0]:,} to {sizes[-1]:,}" + (f"   ({why})" if why else "")
-               if sizes else f"\n{sweep.axis}: {sweep.name}   ({why})")
+    title = f"\n{sweep.axis}: {sweep.name}"
+    if sizes:
+        title += f", {sizes[0]:,} to {sizes[-1]:,}"
+    if why or not sizes:
+        title += f"   ({why})"
+    tqdm.write(title)
     for c in made:
         grows = "" if c["exponent"] is None else f"n^{c['exponent']:.2f}"
         first, last = (said(c["quantity"], c["values"][i]) for i in (0, -1))
@@ -128,7 +136,7 @@ def show(sweep: Sweep, sizes: list[int], made: list[dict], why: str) -> None:
 
 # ---- devices
 def on_devices(size: scale_devices.Size, devices: Iterable[int], rounds: int, bar) -> dict:
-    """Predicted and measured, plan by plan."""
+    """Return predictions and measurements of each plan."""
     flow.set_num_threads(1)
     bar.set_postfix_str("one device")
     one = scale_devices.measured("data", size, rounds)
@@ -145,19 +153,19 @@ def on_devices(size: scale_devices.Size, devices: Iterable[int], rounds: int, ba
             found["seconds"] = scale_devices.seconds(found, alone, two["speed"])
             predicted.setdefault(plan, {})[str(k)] = {n: float(f"{v:.6g}") for n, v in found.items()}
             bar.update()
-    return {"size": size._asdict(), "engine": engine, "alone": alone, "speed": two["speed"], "measured": two["plans"],
-            "predicted": predicted}
+    return {"size": size._asdict(), "engine": engine, "alone": alone, "speed": two["speed"],
+            "measured": two["plans"], "predicted": predicted}
 
 
 def show_devices(found: dict) -> None:
     size, many = found["size"], [int(k) for k in next(iter(found["predicted"].values()))][1:]
     ranks = "processes" if found["engine"] == "mpi" else "threads"
     one = found["alone"]
-    print(f"\ndevices: a training step (Adam) of {size['depth']} layers of {size['width']:,} x {size['width']:,}, batch "
-          f"{size['batch']:,}, one thread a device;\n"
+    print(f"\ndevices: a training step (Adam) of {size['depth']} layers of {size['width']:,} x "
+          f"{size['width']:,}, batch {size['batch']:,}, one thread a device;\n"
           f"  pipelines: {size['micro']} micro-batches, at most a stage for each layer\n"
-          f"  one device: {said('step', one['seconds'])}, {said('memory', one['memory'])}; two {ranks} send each other "
-          f"{found['speed'] / 1e9:.2f} GB/s, taken for the network's speed, too\n"
+          f"  one device: {said('step', one['seconds'])}, {said('memory', one['memory'])}; two {ranks} send "
+          f"each other {found['speed'] / 1e9:.2f} GB/s, taken for the network's speed, too\n"
           f"  predicted by chapter 6's cost model: seconds, MB that a device sends, MB it needs;\n"
           "  measured: seconds, MB that the process grows by")
     print(f"  {'':10s}{'2: predicted':>22s}{'measured':>20s}" + "".join(f"{k:>22,}" for k in many))
@@ -170,12 +178,16 @@ def show_devices(found: dict) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("rows", nargs="*", help="rows to measure, by a part of their names; devices (default: all)")
+    parser.add_argument("rows", nargs="*",
+                        help="rows to measure, by a part of their names; devices (default: all)")
     parser.add_argument("--quick", action="store_true", help="fewer and smaller sizes: half a minute")
-    parser.add_argument("--threads", type=int, default=1, help="default 1: with more, small sizes use fewer of them")
-    parser.add_argument("--limit", type=float, help="seconds for one row, after which larger sizes are left out")
+    parser.add_argument("--threads", type=int, default=1,
+                        help="default 1: with more, small sizes use fewer of them")
+    parser.add_argument("--limit", type=float,
+                        help="seconds for one row, after which larger sizes are left out")
     parser.add_argument("--largest", type=int, default=1 << 62, help="leave out larger sizes")
-    parser.add_argument("--out", type=Path, default=Path("build/bench-scale"), help="folder for scale.json and scale.svg")
+    parser.add_argument("--out", type=Path, default=Path("build/bench-scale"),
+                        help="folder for scale.json and scale.svg")
     options = parser.parse_args()
     flow.set_num_threads(options.threads)
     rows = [s for s in sweeps() if not options.rows or any(r in f"{s.axis}: {s.name}" for r in options.rows)]
@@ -184,11 +196,13 @@ def main() -> None:
     many = [k for k in DEVICES if k <= size.batch]
     print(f"{datetime.date.today()}  {processor()}, {os.cpu_count()} cores, {options.threads} thread"
           f"{'s' if options.threads > 1 else ''}{busy()}\n"
-          "the least and the greatest size; the exponent of the size, fitted to the larger ones without a constant part")
+          "the least and the greatest size; the exponent of the size, fitted to the larger ones without a "
+          "constant part")
     limit = options.limit or (3.0 if options.quick else 75.0)
-    found = {"date": str(datetime.date.today()), "machine": processor(), "threads": options.threads, "quick": options.quick,
-             "curves": []}
-    total = sum(s.rounds * len([n for n in (s.sizes[:s.quick] if options.quick else s.sizes) if n <= options.largest])
+    found = {"date": str(datetime.date.today()), "machine": processor(), "threads": options.threads,
+             "quick": options.quick, "curves": []}
+    total = sum(s.rounds * len([n for n in (s.sizes[:s.quick] if options.quick else s.sizes)
+                                if n <= options.largest])
                 for s in rows) + devices * (1 + len(scale_devices.PLANS) * (1 + len(many)))
     failed = []
     gc.disable()
@@ -200,7 +214,7 @@ def main() -> None:
             show(sweep, sizes, made, why)
             found["curves"] += made
             failed += [f"{sweep.axis}, {sweep.name}: {why}"] if why.startswith("FAILS") else []
-            sweep.measure = None                               # and the graphs that it kept
+            sweep.measure = None                               # frees its graphs
         if devices:
             bar.set_description("devices")
             found["devices"] = on_devices(size, many, 2 if options.quick else 4, bar)

@@ -1,12 +1,16 @@
-"""A training step on many devices, plan by plan: what chapter 6's cost model says of it, beside what two processes take.
+"""Predicted time of a training step on many devices, compared with two processes.
 
-The model counts: bytes that layouts move (core/sbp/choose.py), elements that calls touch (core/ops/axes.py, as the search
-of distributed/auto weighs them), bytes of a rank's memory plan. Nothing of it knows seconds, so these are measured: the
-step on one device, how many bytes a second two processes send each other, and, to compare, the step of two.
+The prediction uses the cost model of chapter 6.
 
-    seconds = one device's * share of its work * waiting of a pipeline + bytes that a device sends / bytes a second
+The model counts bytes that boxing moves (core/sbp/choose.py), elements that calls touch (core/ops/axes.py,
+with the weights of distributed/auto), and bytes of a rank's memory plan. It has no seconds, so these are
+measured: a step on one device, the bytes per second between two processes, and, for comparison, a step on two
+processes.
 
-As a script, on ranks of the launcher, it measures: scale_devices.py WIDTH DEPTH BATCH MICRO ROUNDS.
+    seconds = seconds on one device * share of its work * waiting in a pipeline + bytes sent / bytes per
+    second
+
+As a script on ranks of the launcher, it measures: scale_devices.py WIDTH DEPTH BATCH MICRO ROUNDS.
 """
 from __future__ import annotations
 
@@ -33,7 +37,7 @@ PLANS = ("data", "tensor", "pipeline", "ZeRO 1", "ZeRO 2", "ZeRO 3")
 
 
 class Size(NamedTuple):
-    """Layers of width x width, on a batch of rows, in so many micro-batches where there is a pipeline."""
+    """Sizes of a model: `depth` layers of width x width, and the number of micro-batches of a pipeline."""
 
     width: int = 1024
     depth: int = 8
@@ -54,12 +58,19 @@ class Train(nn.Graph):
 
 
 def stages(size: Size, devices: int) -> int:
-    """A layer for each device, or for each row of devices that then divide the batch."""
+    """Return the number of pipeline stages. With more devices than layers, a stage splits its batch."""
     return min(size.depth, devices)
 
 
+def _tensor_parallel_sbp(p, layer: int):
+    """Return the SBP of a parameter: even layers are split by outputs, odd ones by inputs."""
+    if layer % 2 == 0:
+        return flow.sbp.split(0)
+    return flow.sbp.split(1) if p.ndim == 2 else flow.sbp.broadcast
+
+
 def laid_out(plan: str, size: Size, devices: int):
-    """(graph, its inputs) of one plan. The whole plan is where things lie."""
+    """Return (graph, inputs) of one plan, which is given by placements and SBP signatures only."""
     split, whole = flow.sbp.split, flow.sbp.broadcast
     flow.manual_seed(0)
     layers = [nn.Sequential(nn.Linear(size.width, size.width), nn.ReLU()) for _ in range(size.depth)]
@@ -80,7 +91,7 @@ def laid_out(plan: str, size: Size, devices: int):
         model.to_global(at, whole)
         if plan == "tensor":
             for i, layer in enumerate(layers):
-                layer.to_global(sbp=lambda p, i=i: split(0) if i % 2 == 0 else split(1) if p.ndim == 2 else whole)
+                layer.to_global(sbp=lambda p, i=i: _tensor_parallel_sbp(p, i))
         graph = Train(model)
         if plan.startswith("ZeRO"):
             graph.config.enable_zero(True, stage=int(plan[-1]))
@@ -89,9 +100,9 @@ def laid_out(plan: str, size: Size, devices: int):
     return graph, [flow.tensor(a, placement=place, sbp=sbp) for a, (place, sbp) in zip((x, y), ends)]
 
 
-# ---- what the model says
+# ---- predictions
 class _Alone(VirtualComm):
-    """The end of the one rank that is there: it hears what it says itself, and parts from elsewhere are zeros."""
+    """Communicator of the only existing rank. It receives its own messages, and zeros from other ranks."""
 
     def all_gather_object(self, x):
         return [x] * self.size
@@ -107,7 +118,7 @@ class _Alone(VirtualComm):
 
 
 class _Imagined(VirtualEngine):
-    """A world of `k` ranks of which the first is here. It compiles what it would run, and cannot run it."""
+    """Engine for `k` ranks of which only rank 0 exists. It can compile programs but not run them."""
 
     def __init__(self, k: int):
         super().__init__(k)
@@ -119,15 +130,19 @@ class _Imagined(VirtualEngine):
 
 @contextmanager
 def imagined(devices: int):
-    """A world to compile in. Who sends what to whom is not worked out: all pairs of a thousand devices take minutes, and
-    how many bytes there are is known without."""
+    """Context manager for compiling on `devices` imagined devices.
+
+    Routes have one message with the right number of bytes, because listing all pairs of 1,000 devices takes
+    minutes.
+    """
     with use(_Imagined(devices)), \
-            patch.object(Route, "messages", lambda route: [(0, 1, route.bytes // devices)] if route.bytes else []):
+            patch.object(Route, "messages", lambda route: [(0, 1, route.bytes // devices)] if route.bytes
+                         else []):
         yield
 
 
 def predicted(plan: str, size: Size, devices: int) -> dict[str, float]:
-    """bytes that a device sends, work of the device that has most, waiting (1: none), memory of the first device."""
+    """Return bytes sent per device, work of the busiest device, waiting (1: none), and memory of device 0."""
     with imagined(devices):
         graph, inputs = laid_out(plan, size, devices)
         graph._compile(*inputs)
@@ -139,7 +154,7 @@ def predicted(plan: str, size: Size, devices: int) -> dict[str, float]:
 
 
 def worked(rows: Iterable, rank: int) -> int:
-    """Elements that one rank touches in a step."""
+    """Return the number of elements that one rank touches in a step."""
     total = 0
     for row in rows:
         if row.node is None or row.op == "parallel_cast" or rank not in row.devices:
@@ -149,20 +164,21 @@ def worked(rows: Iterable, rank: int) -> int:
             call = row.calls[i]
             total += work(call.op, call.ins, call.outs, call.attrs)
         else:
-            ins = [Spec(at.local_shape(x.shape, at.devices.index(rank)) if rank in at.devices else (0,) * x.ndim, x.dtype)
+            ins = [Spec(at.local_shape(x.shape, at.devices.index(rank)) if rank in at.devices
+                        else (0,) * x.ndim, x.dtype)
                    for x, at in zip(row.node.inputs, row.reads)]
             total += work(row.node.op, ins, [y.spec for y in row.node.outputs], row.node.attrs)
     return total
 
 
 def seconds(found: dict[str, float], alone: dict[str, float], speed: float) -> float:
-    """Of a step. alone: of one device, with its seconds; speed: bytes a second."""
+    """Return the predicted seconds of a step. alone: data of one device; speed: bytes per second."""
     return alone["seconds"] * found["work"] / alone["work"] * found["waiting"] + found["sent"] / speed
 
 
-# ---- what is measured
+# ---- measurements
 def measured(plan: str, size: Size, rounds: int) -> dict[str, float]:
-    """seconds and memory of a step on the ranks that are here, as this rank sees it."""
+    """Return seconds and memory of a step on the existing ranks, measured on this rank."""
     before = resident()
     graph, inputs = laid_out(plan, size, current().size)
     times = []
@@ -174,11 +190,11 @@ def measured(plan: str, size: Size, rounds: int) -> dict[str, float]:
     return {"seconds": statistics.median(times[1:]), "memory": resident() - before}
 
 
-kept: list = []          # graphs: each then needs memory of its own
+kept: list = []          # keeps graphs alive, so that each allocates its own memory
 
 
 def speed(size: Size, rounds: int) -> float:
-    """Bytes a second that each of two ranks sends the other: an all-reduce of a layer's weights."""
+    """Return the bytes per second between two ranks, measured by an all-reduce of a layer's weights."""
     engine = current()
     comm, a = engine.comm(engine.rank), np.ones(size.width * size.width, np.float32)
     out, times = np.empty_like(a), []

@@ -1,7 +1,8 @@
-"""What scale.py measures: for each size of a row, seconds and bytes of what it does.
+"""Rows of scale.py, which measure seconds and bytes for each size.
 
-`nature` says how a quantity has to grow at least: a layer of width n has n * n weights, in attention each of n words looks
-at n (what it sees need not be kept). Nothing else has a reason to grow faster than linearly.
+`nature` is the expected exponent of a quantity: a layer of width n has n * n weights, and attention compares
+each of n words with n words, but need not store the result. All other quantities are expected to grow
+linearly at most.
 """
 from __future__ import annotations
 
@@ -22,16 +23,19 @@ from flowedu.core.trace import tracer
 from flowedu.diagnostics import verify
 from flowedu.fast.memory import memory_stats
 
-STEP = 0.05                       # seconds that one size is repeated for at least, in each round
-NOTICED = 1 << 20                 # bytes that a process grows by at least, to say that it has grown
+STEP = 0.05                       # least seconds for repeating one size in each round
+NOTICED = 1 << 20                 # least growth of a process in bytes that counts
 MEMORY = ("memory", "graph's memory")          # quantities in bytes; the others are seconds
 Measured = dict[str, float]
 
 
 @dataclass
 class Sweep:
-    """A row: measure(size) -> {quantity: value}. axis: what the size is. nature: {quantity: its exponent}, those left out
-    have 1. quick: how many of the sizes are measured then. rounds: how often all sizes are measured."""
+    """A row of scale.py.
+
+    measure: size -> {quantity: value}. axis: name of the size. nature: {quantity: expected exponent}, 1 by
+    default. quick: number of sizes with --quick. rounds: how often all sizes are measured.
+    """
 
     name: str
     axis: str
@@ -43,7 +47,7 @@ class Sweep:
 
 
 def quickest(f: Callable[[], object], least: float = STEP) -> float:
-    """Seconds of a call: the least of many."""
+    """Return the least seconds of many calls."""
     f()
     best, end = float("inf"), time.perf_counter() + least
     while True:
@@ -65,14 +69,14 @@ def sgd(parameters):
 
 
 def classes(model, x: np.ndarray, many: int, graph: bool = True) -> Measured:
-    """A training step of a classifier."""
+    """Measure a training step of a classifier."""
     y = np.arange(len(x)) % many
     make = twins.graph_step if graph else lambda flow, *parts: twins.eager_step(*parts)
     return stepped(make(flow, model, sgd(model.parameters()), nn.functional.cross_entropy), x, y, graph)
 
 
 def numbers(model, x: np.ndarray, y: np.ndarray) -> Measured:
-    """A training step of a regression, as a graph."""
+    """Measure a training step of a regression as a graph."""
     return stepped(twins.graph_step(flow, model, sgd(model.parameters()), nn.functional.mse_loss), x, y)
 
 
@@ -83,7 +87,7 @@ def stepped(step, x: np.ndarray, y: np.ndarray, graph: bool = True) -> Measured:
 
 
 def planned(graph) -> int:
-    """Bytes of a graph's plan: its arena, variables and constants."""
+    """Return the bytes of a graph's plan: arena, variables, and constants."""
     plan = graph._compiled.program.plan
     return plan.arena + sum(b.nbytes for b in plan.buffers if b.kind in ("variable", "const"))
 
@@ -115,7 +119,7 @@ def steps(n: int) -> Measured:
 
 # ---- ops
 class Chain(nn.Module):
-    """n ops, one after the other, behind one that has a weight."""
+    """Model with a chain of n ops after a multiplication by a weight."""
 
     def __init__(self, n: int):
         super().__init__()
@@ -129,7 +133,7 @@ class Chain(nn.Module):
 
 
 class Reads(Chain):
-    """One weight that n ops read."""
+    """Model with one weight that n ops read."""
 
     def forward(self, x):
         y = x * self.weight
@@ -139,7 +143,7 @@ class Reads(Chain):
 
 
 class Many(nn.Module):
-    """n parameters of 64 numbers."""
+    """Model with n parameters of 64 elements."""
 
     def __init__(self, n: int):
         super().__init__()
@@ -154,7 +158,7 @@ class Many(nn.Module):
 
 @contextmanager
 def stages(found: Measured):
-    """What compiling calls, timed by name. (Tracing is what is left of the whole.)"""
+    """Context manager that times the stages of compilation by name. The remaining time is tracing."""
     with ExitStack() as stack:
         for name, where, function in (("derivative", tracer, "reverse"), ("passes", program, "run_passes"),
                                       ("plan", program, "make_plan"), ("executor", verify, "make_executor")):
@@ -171,7 +175,7 @@ def stages(found: Measured):
 
 
 def resident() -> int:
-    """Bytes of this process that are in memory; 0 where the system does not say."""
+    """Return the resident bytes of this process, or 0 if the system does not report them."""
     try:
         with open("/proc/self/statm", encoding="utf-8") as f:
             return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -180,7 +184,7 @@ def resident() -> int:
 
 
 class Compiled:
-    """Compiles model(size) and runs it once. Graphs are kept: each size then needs memory of its own."""
+    """Measurement that compiles model(size) and runs it once. It keeps the graphs, so none reuses memory."""
 
     def __init__(self, model: Callable[[int], nn.Module]):
         self.model, self.kept = model, []
@@ -207,7 +211,7 @@ class Compiled:
 
 
 def eager_ops(n: int) -> Measured:
-    """A chain recorded on the tape, and its backward pass; of many the quickest."""
+    """Measure the least time of a chain of eager ops and of its backward pass."""
     model, x = Chain(n), flow.ones(8)
     found = {"forward": float("inf"), "backward": float("inf"), "memory": 0}
     end = time.perf_counter() + STEP
@@ -225,7 +229,7 @@ def eager_ops(n: int) -> Measured:
 
 
 def eager_updates(n: int) -> Measured:
-    """Steps of Adam over n parameters that have gradients, and of what is done before the next."""
+    """Measure a step of Adam over n parameters, state_dict, and zero_grad."""
     model = Many(n)
     rule = flow.optim.Adam(model.parameters(), lr=1e-3)
     for p in model.parameters():
@@ -237,8 +241,9 @@ def eager_updates(n: int) -> Measured:
 
 
 def sweeps() -> list[Sweep]:
-    """All rows, in order."""
-    tens = tuple(sorted((*powers(10, 0, 5), *(3 * n for n in powers(10, 0, 4)))))             # 1, 3, 10 ... 100,000
+    """Return all rows in order."""
+    # 1, 3, 10 ... 100,000
+    tens = tuple(sorted((*powers(10, 0, 5), *(3 * n for n in powers(10, 0, 4)))))
     fine = powers(4, 0, 7)
     return [
         Sweep("MLP, training graph", "batch", fine, batch, quick=6),

@@ -1,7 +1,8 @@
-"""Models written once for two libraries: `lib` is flowedu or torch. The weights of the first are copied into the second."""
+"""Models for two libraries: `lib` is flowedu or torch. share_weights copies weights to the second."""
 from __future__ import annotations
 
-MOBILENET = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+MOBILENET = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2),
+             (6, 320, 1, 1))
 
 
 def mlp(lib, sizes):
@@ -13,8 +14,10 @@ def mlp(lib, sizes):
 
 def lenet(lib):
     nn = lib.nn
-    return nn.Sequential(nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 5, padding=2),
-                         nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3136, 512), nn.ReLU(), nn.Linear(512, 10))
+    return nn.Sequential(nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
+                         nn.Conv2d(32, 64, 5, padding=2),
+                         nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3136, 512), nn.ReLU(),
+                         nn.Linear(512, 10))
 
 
 def mobilenet(lib, classes=1000):
@@ -61,12 +64,12 @@ def resnet18(lib, classes=1000):
 
     stages = [Block(i, o, s) if j == 0 else Block(o, o, 1)
               for i, o, s in ((64, 64, 1), (64, 128, 2), (128, 256, 2), (256, 512, 2)) for j in range(2)]
-    return nn.Sequential(*conv(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1), *stages, nn.AdaptiveAvgPool2d(1),
-                         nn.Flatten(), nn.Linear(512, classes))
+    return nn.Sequential(*conv(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1), *stages,
+                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, classes))
 
 
 def small_vit(lib, size=64, patch=8, width=192, heads=3, depth=6, classes=1000):
-    """Patches of a picture as words; blocks without a mask; the mean of the words is classified."""
+    """Return a vision transformer: patches as tokens, blocks without a mask, classifier of the mean token."""
     nn = lib.nn
     words = (size // patch) ** 2
 
@@ -79,7 +82,8 @@ def small_vit(lib, size=64, patch=8, width=192, heads=3, depth=6, classes=1000):
 
         def forward(self, x):
             b, t, d = x.shape
-            q, k, v = (h.reshape(b, t, heads, d // heads).transpose(1, 2) for h in self.qkv(self.ln1(x)).split(d, 2))
+            q, k, v = (h.reshape(b, t, heads, d // heads).transpose(1, 2)
+                       for h in self.qkv(self.ln1(x)).split(d, 2))
             y = nn.functional.scaled_dot_product_attention(q, k, v)
             x = x + self.proj(y.transpose(1, 2).reshape(b, t, d))
             return x + self.out(self.act(self.fc(self.ln2(x))))
@@ -100,7 +104,7 @@ def small_vit(lib, size=64, patch=8, width=192, heads=3, depth=6, classes=1000):
 
 
 def gpt_block(lib, length, width, heads, fused=False):
-    """Pre-norm, causal self-attention, an MLP of 4 times the width with exact GELU. fused: attention as one op."""
+    """Return a pre-norm block of causal self-attention and an MLP of 4 times the width with exact GELU."""
     nn = lib.nn
 
     class Block(nn.Module):
@@ -113,7 +117,8 @@ def gpt_block(lib, length, width, heads, fused=False):
 
         def forward(self, x):
             b, t, d = x.shape
-            q, k, v = (h.reshape(b, t, heads, d // heads).transpose(1, 2) for h in self.qkv(self.ln1(x)).split(d, 2))
+            q, k, v = (h.reshape(b, t, heads, d // heads).transpose(1, 2)
+                       for h in self.qkv(self.ln1(x)).split(d, 2))
             if fused:
                 y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
             else:
@@ -126,7 +131,7 @@ def gpt_block(lib, length, width, heads, fused=False):
 
 
 def recurrent(lib, kind="LSTM", size=64, hidden=128):
-    """All outputs of one layer."""
+    """Return a module with one recurrent layer that returns all outputs."""
     class Outputs(lib.nn.Module):
         def __init__(self):
             super().__init__()
@@ -139,13 +144,13 @@ def recurrent(lib, kind="LSTM", size=64, hidden=128):
 
 
 def share_weights(source, target, tensor) -> None:
-    """Parameters and buffers of `source` (flowedu) into `target` (torch), in order."""
+    """Copy parameters and buffers of `source` (flowedu) to `target` (torch), in order."""
     for a, b in zip((*source.parameters(), *source.buffers()), (*target.parameters(), *target.buffers())):
         b.data.copy_(tensor(a.detach().numpy()))
 
 
 def graph_step(flow, model, optimizer, loss):
-    """A training step compiled: flow is flowedu."""
+    """Return a compiled training step. flow: flowedu."""
     class Train(flow.nn.Graph):
         def __init__(self):
             super().__init__()
@@ -173,7 +178,7 @@ def predictor(flow, model):
 
 
 def eager_step(model, optimizer, loss):
-    """The same by hand, for both libraries."""
+    """Return an eager training step, for both libraries."""
     def step(x, y):
         value = loss(model(x), y)
         optimizer.zero_grad()

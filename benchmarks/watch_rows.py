@@ -1,4 +1,4 @@
-"""What looking costs: a training step whose logits and whose weight's gradient are watched, against the same without."""
+"""Row of the cost of watching: a training step with and without watched logits and a watched gradient."""
 from __future__ import annotations
 
 import numpy as np
@@ -10,7 +10,7 @@ BATCH = 100
 
 
 def watched_step():
-    """A row's contenders: "flowedu" watches, "without" does not."""
+    """Return the contenders of a row: "flowedu" watches, "without" does not."""
     r = np.random.default_rng(0)
     x, y = r.standard_normal((BATCH, 784)).astype(np.float32), r.integers(0, 10, BATCH).astype(np.int32)
     w = (r.standard_normal((512, 784)) / 28).astype(np.float32)
@@ -18,7 +18,8 @@ def watched_step():
     flow.clear_default_session()
 
     def define(name: str, watch: bool):
-        def job(images: tp.Numpy.Placeholder((BATCH, 784)), labels: tp.Numpy.Placeholder((BATCH,), flow.int32)) -> tp.Numpy:
+        def job(images: tp.Numpy.Placeholder((BATCH, 784)),
+                labels: tp.Numpy.Placeholder((BATCH,), flow.int32)) -> tp.Numpy:
             first = lambda shape, dtype, seed: w
             h = flow.layers.dense(images, 512, flow.nn.relu, kernel_initializer=first, name=f"{name}1")
             logits = flow.layers.dense(h, 10, kernel_initializer=flow.truncated_normal(0.1), name=f"{name}2")
@@ -26,7 +27,8 @@ def watched_step():
             flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(loss)
             if watch:
                 flow.watch(logits, lambda a: seen.append(a.shape))
-                flow.watch_diff(flow.get_variable(f"{name}2-weight", (10, 512)), lambda a: seen.append(a.shape))
+                flow.watch_diff(flow.get_variable(f"{name}2-weight", (10, 512)),
+                                lambda a: seen.append(a.shape))
             return loss
 
         job.__name__ = name

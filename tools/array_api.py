@@ -2,9 +2,10 @@
 
     python tools/array_api.py [--suite FOLDER] [--only flowedu] [--examples 20] [pytest's arguments]
 
-The suite is searched in the folder of --suite or FLOWEDU_ARRAY_API_TESTS, then in build/array-api-tests, then among
-installed packages. Without it nothing is run, and the exit status is 0. tests/array_api/xfails.txt lists the expected
-failures, with reasons. PyTorch and NumPy, both through array-api-compat, are run for comparison where they are installed.
+The suite is searched in the folder of --suite or FLOWEDU_ARRAY_API_TESTS, then in build/array-api-tests, then
+among installed packages. Without it, nothing runs, and the exit status is 0. tests/array_api/xfails.txt lists
+the expected failures with reasons. PyTorch and NumPy, both through array-api-compat, also run for comparison
+if they are installed.
 """
 from __future__ import annotations
 
@@ -19,8 +20,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 HERE = ROOT / "tests" / "array_api"
-PINNED = "55fcc60"                       # the commit that xfails.txt was written for
-LIBRARIES = {"flowedu": "flowedu.array_api", "torch": "array_api_compat.torch", "numpy": "array_api_compat.numpy"}
+PINNED = "55fcc60"                       # the commit to which xfails.txt applies
+LIBRARIES = {"flowedu": "flowedu.array_api", "torch": "array_api_compat.torch",
+             "numpy": "array_api_compat.numpy"}
 MISSING = """array API: the suite data-apis/array-api-tests is not here, so nothing was tested. To get it:
   git clone --recursive https://github.com/data-apis/array-api-tests build/array-api-tests
   git -C build/array-api-tests checkout {pinned} && git -C build/array-api-tests submodule update
@@ -28,7 +30,7 @@ or FLOWEDU_ARRAY_API_TESTS=/path/to/it"""
 
 
 def find_suite(folder: str | None) -> Path | None:
-    """Return the folder of the suite: the one that holds array_api_tests/ and array-api/; None where there is none."""
+    """Return the folder of the suite, which contains array_api_tests/ and array-api/, or None."""
     places = [Path(p) for p in (folder, os.environ.get("FLOWEDU_ARRAY_API_TESTS")) if p]
     places.append(ROOT / "build" / "array-api-tests")
     spec = importlib.util.find_spec("array_api_tests")
@@ -39,8 +41,9 @@ def find_suite(folder: str | None) -> Path | None:
 
 
 def find_commit(suite: Path) -> str:
-    """Return the commit of the suite's folder; "unknown" where it is no checkout."""
-    run = subprocess.run(["git", "-C", str(suite), "rev-parse", "--short=7", "HEAD"], capture_output=True, encoding="utf-8")
+    """Return the commit of the suite's folder, or "unknown" if it is not a checkout."""
+    run = subprocess.run(["git", "-C", str(suite), "rev-parse", "--short=7", "HEAD"], capture_output=True,
+                         encoding="utf-8")
     return run.stdout.strip() or "unknown"
 
 
@@ -48,13 +51,17 @@ def run_suite(suite: Path, library: str, examples: int, arguments: list[str], lo
     """Run the suite on one library; return {"counts": {outcome: number}, "wrong": ids of failures}."""
     with tempfile.TemporaryDirectory() as d:
         report = Path(d, "report.json")
-        env = {**os.environ, "ARRAY_API_TESTS_MODULE": LIBRARIES[library], "FLOWEDU_ARRAY_API_REPORT": str(report),
-               "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]), "PYTHONDONTWRITEBYTECODE": "1"}
+        env = {**os.environ, "ARRAY_API_TESTS_MODULE": LIBRARIES[library],
+               "FLOWEDU_ARRAY_API_REPORT": str(report),
+               "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]),
+               "PYTHONDONTWRITEBYTECODE": "1"}
         if library == "flowedu":
             env |= {"FLOWEDU_ARRAY_API_XFAILS": str(HERE / "xfails.txt"),
                     "ARRAY_API_TESTS_SKIP_DTYPES": "complex64,complex128,uint16,uint32,uint64"}
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "suite_plugin", "-p", "no:cacheprovider", "--tb=short",
-                   f"--max-examples={examples}", "--derandomize", "--disable-deadline", *arguments, "array_api_tests"]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "suite_plugin", "-p", "no:cacheprovider",
+                   "--tb=short",
+                   f"--max-examples={examples}", "--derandomize", "--disable-deadline", *arguments,
+                   "array_api_tests"]
         with log.open("w", encoding="utf-8") as out:
             subprocess.run(command, cwd=suite, env=env, stdout=out, stderr=subprocess.STDOUT)
         if not report.exists():

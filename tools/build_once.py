@@ -1,9 +1,10 @@
-"""setuptools' `build_ext` that compiles what changed, and nothing twice.
+"""A `build_ext` command for setuptools that compiles only changed extensions, and each only once.
 
-What an extension is made of is told by those who read it: Cython writes the files a .pyx needs (.dep), the C compiler those
-a C file includes (.d). What was made is kept with the digest of the *contents* of all these, of the commands and of the
-tools. Dates do not count, so a checkout that is copied, moved or cloned over itself compiles nothing, and a line changed in
-a header compiles what includes it. `make`, `pip install -e .` and `pip wheel .` all come here and share what is kept.
+Cython lists the files that a .pyx includes (.dep), and the C compiler the includes of a C file (.d). Each
+result is stored with a digest of the contents of these files, the commands, and the versions of the tools.
+Dates do not count, so a checkout that is copied, moved, or cloned again compiles nothing, and a change of a
+header compiles the files that include it. `make`, `pip install -e .`, and `pip wheel .` all use this command
+and share the results.
 """
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ import numpy
 from setuptools import Extension
 from setuptools.command.build_ext import build_ext
 
-# Where these lie does not matter: pip builds beside a NumPy and a Cython of its own.
+# Digests are independent of these paths, because pip builds with its own copies of NumPy and Cython.
 PLACES = {"@NUMPY": os.path.dirname(numpy.__file__), "@CYTHON": os.path.dirname(Cython.__file__)}
 
 
@@ -42,7 +43,7 @@ def _placed(text: str) -> str:
 
 @functools.cache
 def _content(path: str) -> str:
-    """A digest of one file; of one that is not there, a text no digest equals."""
+    """Return the digest of a file, or "not there" if it is missing."""
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError:
@@ -50,13 +51,13 @@ def _content(path: str) -> str:
 
 
 def _digest(command: Iterable[Any], files: Iterable[str]) -> str:
-    """Of a command and of what the files say."""
+    """Return the digest of a command and of the contents of files."""
     lines = [repr(command), *sorted(f"{f} {_content(f)}" for f in files)]
     return hashlib.sha256(_placeless("\n".join(lines)).encode()).hexdigest()
 
 
 def _fresh(made: Path, command: Any) -> bool:
-    """Whether this was made by this command of files that say what they say now."""
+    """Return True if `made` is the result of this command on the current contents of its files."""
     kept = made.with_name(made.name + ".digest")
     if not (made.is_file() and kept.is_file()):
         return False
@@ -65,16 +66,17 @@ def _fresh(made: Path, command: Any) -> bool:
 
 
 def _keep(made: Path, rule: Path, command: Any) -> None:
-    """Beside what was made: its digest, and the files on the right side of the make rule that the compiler wrote."""
+    """Write the digest of a result, and the files in the make rule of the compiler, next to the result."""
     text = rule.read_text(encoding="utf-8").partition(": ")[2].replace("\\\n", " ").replace("\\ ", "\0")
     here = str(Path.cwd()) + os.sep
     files = [_placeless(os.path.abspath(word.replace("\0", " "))).removeprefix(here) for word in text.split()]
-    made.with_name(made.name + ".digest").write_text("\n".join([_digest(command, map(_placed, files)), *files]), "utf-8")
+    made.with_name(made.name + ".digest").write_text("\n".join([_digest(command, map(_placed, files)),
+                                                                *files]), "utf-8")
     rule.unlink()
 
 
 def _cythonize(pyx: str, name: str, c_file: Path, options: dict) -> None:
-    """One .pyx to C, in a process of its own. Raises RuntimeError: Cython has said what is wrong with it."""
+    """Translate one .pyx to C, in a worker process. Raises RuntimeError after Cython's messages."""
     from Cython.Compiler import Options
     from Cython.Compiler.Main import compile as to_c
 
@@ -86,7 +88,7 @@ def _cythonize(pyx: str, name: str, c_file: Path, options: dict) -> None:
 
 
 def _copy(src: Path, dst: Path) -> None:
-    """Under a temporary name, then renamed: a process that has the old one loaded goes on with it."""
+    """Copy a file under a temporary name and rename it, so that running processes keep the old one."""
     if dst.is_file() and dst.read_bytes() == src.read_bytes():
         return
     dst.parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +99,7 @@ def _copy(src: Path, dst: Path) -> None:
 
 
 def _progress(total: int, what: str):
-    """A bar on file descriptor 3, where tools/quietly passes a terminal on; else no sign."""
+    """Return a progress bar on file descriptor 3, the terminal passed by tools/quietly, or None."""
     try:
         from tqdm import tqdm
         out = os.fdopen(os.dup(3), "w", encoding="utf-8")
@@ -108,8 +110,7 @@ def _progress(total: int, what: str):
 
 
 class BuildOnce(build_ext):
-    """`folder` is where what was made is kept; `cython` are the options for Cython, given an extension. The setup script
-    sets both, by a subclass."""
+    """Build command for setup.py, which defines `folder` for results and `cython` for Cython's options."""
 
     folder = Path("build/kernels")
 
@@ -120,7 +121,7 @@ class BuildOnce(build_ext):
         with ProcessPoolExecutor(self._jobs()) as pool:
             self._to_c(pool)
         stale = [ext for ext in self.extensions if not _fresh(self._made(ext), self._command(ext))]
-        # those with the most C first, or the last one keeps one processor busy alone
+        # Start with the largest C files; otherwise, the last one could run alone for a long time.
         stale.sort(key=lambda ext: -self._c_file(ext).stat().st_size * (1 + len(ext.extra_compile_args)))
         bar = _progress(len(stale), "compiling the kernels") if stale else None
         with ThreadPoolExecutor(self._jobs()) as pool:
@@ -133,7 +134,7 @@ class BuildOnce(build_ext):
             _copy(self._made(ext), Path(self.build_lib, self._file(ext)))
 
     def copy_extensions_to_source(self) -> None:
-        """What is the same stays as it is, with its date."""
+        """Copy changed extensions into the source tree. Unchanged files keep their dates."""
         build_py = self.get_finalized_command("build_py")
         for ext in self.extensions:
             inplace, regular = self._get_inplace_equivalent(build_py, ext)
@@ -148,7 +149,8 @@ class BuildOnce(build_ext):
                 todo[c_file] = (pyx, self._module(ext), options, command)
         bar = _progress(len(todo), "Cython to C") if todo else None
         runs = {c: pool.submit(_cythonize, pyx, name, c, options)
-                for c, (pyx, name, options, _) in sorted(todo.items(), key=lambda it: -Path(it[1][0]).stat().st_size)}
+                for c, (pyx, name, options, _) in sorted(todo.items(),
+                                                         key=lambda it: -Path(it[1][0]).stat().st_size)}
         for c_file, run in runs.items():
             run.result()
             _keep(c_file, c_file.with_name(c_file.name + ".dep"), todo[c_file][3])
@@ -171,9 +173,10 @@ class BuildOnce(build_ext):
         _keep(made, rule, self._command(ext))
 
     def _command(self, ext: Extension) -> list:
-        return [sys.version, sysconfig.get_platform(), self.compiler.compiler_so, self.compiler.linker_so,
-                _version(self.compiler.compiler_so[0]), ext.define_macros, ext.include_dirs, ext.extra_compile_args,
-                ext.extra_link_args]
+        return ([sys.version, sysconfig.get_platform(), self.compiler.compiler_so, self.compiler.linker_so,
+                 _version(
+                     self.compiler.compiler_so[0]), ext.define_macros, ext.include_dirs,
+                 ext.extra_compile_args, ext.extra_link_args])
 
     def _jobs(self) -> int:
         return self.parallel if isinstance(self.parallel, int) and self.parallel > 1 else os.cpu_count() or 1
@@ -186,7 +189,7 @@ class BuildOnce(build_ext):
 
     @staticmethod
     def _module(ext: Extension) -> str:
-        """The module whose C this is: an extension compiled for several instruction sets has one."""
+        """Return the name of the C module, which the extensions for several instruction sets share."""
         return ext.sources[0].removeprefix("src/").removesuffix(".pyx").replace("/", ".")
 
     def _c_file(self, ext: Extension) -> Path:
@@ -195,4 +198,5 @@ class BuildOnce(build_ext):
 
 @functools.cache
 def _version(compiler: str) -> str:
-    return subprocess.run([compiler, "--version"], capture_output=True, encoding="utf-8").stdout.partition("\n")[0]
+    return subprocess.run([compiler, "--version"], capture_output=True,
+                          encoding="utf-8").stdout.partition("\n")[0]

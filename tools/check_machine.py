@@ -1,7 +1,7 @@
 # ruff: noqa: UP031, UP036
-"""`check_machine.py [python] [compiler]`: is what we need here? One clear line instead of pip's wall of text.
+"""`check_machine.py [python] [compiler]`: check the requirements, and report a missing one in one line.
 
-Runs before anything is installed, maybe by an old Python: plain code only.
+This runs before the installation, possibly under an old Python, so it uses only basic syntax.
 """
 import os
 import sys

@@ -41,7 +41,10 @@ class Sentence(NamedTuple):
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences of a text that have at least three words. Code in backquotes counts as one word."""
+    """Return the sentences of a text that have at least three words.
+
+    Code in backquotes counts as one word.
+    """
     text = re.sub(r"`[^`\n]*`", "X", text)
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
     sentences = []
@@ -65,7 +68,8 @@ def read_errors(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
         if not ERROR_CALL.search(getattr(node.func, "attr", getattr(node.func, "id", ""))):
             continue
         for argument in [*node.args, *(k.value for k in node.keywords)]:
-            constants = [n.value for n in ast.walk(argument) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+            constants = [n.value for n in ast.walk(argument) if isinstance(n, ast.Constant)
+                         and isinstance(n.value, str)]
             yield node.lineno, " X ".join(constants)
 
 
@@ -119,7 +123,7 @@ def kind_of(path: str, part: str) -> str | None:
     if part == "error":
         return "errors"
     if part == "first":
-        return "first lines" if path.startswith("src/") else None
+        return "first lines" if path.startswith(("src/", "course/")) else None
     return "core" if "flowedu/core/" in path or "_kernels/core/" in path else "library"
 
 
@@ -161,7 +165,8 @@ def lower_limits(rates: dict[str, tuple[int, float]]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Count sentences that are hard to read.")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a limit of tools/prose.toml is exceeded")
+    parser.add_argument("--check", action="store_true",
+                        help="exit with 1 if a limit of tools/prose.toml is exceeded")
     parser.add_argument("--lower", action="store_true", help="lower the limits to the present rates")
     parser.add_argument("--show", metavar="PATH", help="list the sentences of a file or folder")
     options = parser.parse_args()
@@ -178,8 +183,10 @@ def main() -> int:
         exceeded = rate_of_kind > limit
         failed |= exceeded
         if exceeded or not options.check:
-            note = f"   expected: at most {limit}; fix: python tools/check_prose.py --show FILE" if exceeded else ""
-            print(f"{kind:12} {count:6} sentences, {rate_of_kind:6.1f} of 1,000 with a pattern, limit {limit}{note}")
+            note = (f"   expected: at most {limit}; fix: python tools/check_prose.py --show FILE" if exceeded
+                    else "")
+            print(f"{kind:12} {count:6} sentences, {rate_of_kind:6.1f} of 1,000 with a pattern, limit "
+                  f"{limit}{note}")
     return int(options.check and failed)
 
 

@@ -1,6 +1,6 @@
 """Check the subject of a commit message: `area: imperative summary`, at most 72 characters.
 
-    python tools/check_subject.py FILE       FILE: the message, as git's hook commit-msg passes it
+    python tools/check_subject.py FILE       FILE: file with the message, as passed to git's hook commit-msg
 """
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 
 LONGEST = 72
 FORM = re.compile(r"(?P<area>\w[\w./-]*(?:, [\w./-]+)*): (?P<verb>[\w`.-]+)(?: .*)?")
-IRREGULAR = {"added", "made", "built", "wrote", "kept", "took", "left", "gave"}          # past tense without -ed
+# Past tense without -ed.
+IRREGULAR = {"added", "made", "built", "wrote", "kept", "took", "left", "gave"}
 IMPERATIVE = {"embed", "feed", "need", "proceed", "shed", "speed", "bring", "string", "ring", "spring"}
 
 
@@ -22,7 +23,8 @@ def problems(message: str) -> list[str]:
         found.append(f"the subject has {len(subject)} characters; expected: at most {LONGEST}")
     match = FORM.fullmatch(subject)
     if match is None:
-        return [*found, f"the subject is {subject!r}; expected: 'area: imperative summary', as in 'conv: fold batch norm'"]
+        return [*found, f"the subject is {subject!r}; expected: 'area: imperative summary', as in 'conv: "
+                f"fold batch norm'"]
     verb = match["verb"]
     if verb in IRREGULAR or verb not in IMPERATIVE and re.search(r"[a-z](?:ed|ing)$", verb):
         found.append(f"{verb!r} is not an imperative; expected: 'fix', not 'fixed' or 'fixing'")

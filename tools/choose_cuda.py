@@ -1,5 +1,7 @@
-"""`choose_cuda.py`: prints where `make chapter-N` runs CUDA kernels: gpu, if there is one, else sim; and says so when it is
-the simulator. What FLOWEDU_CUDA says stays."""
+"""`choose_cuda.py`: print where `make chapter-N` runs CUDA kernels: "gpu" if the machine has one, else "sim".
+
+A note on stderr reports the simulator. FLOWEDU_CUDA overrides the choice.
+"""
 from __future__ import annotations
 
 import os

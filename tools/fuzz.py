@@ -1,11 +1,12 @@
-"""make fuzz: random calls of every public function, Tensor method, functional and module with nonsense, in child processes.
+"""Call public functions, Tensor methods, and modules with random arguments (`make fuzz`).
 
-    make fuzz ARGS="--seconds 120 --seed 1"        # or --calls 5000; --show 17 prints and makes call number 17 alone
+    make fuzz ARGS="--seconds 120 --seed 1"        # or --calls 5000; --show 17 prints and runs only call 17
 
-A finding is a crash, a call that does not end, or an interpreter's error (SystemError, RecursionError). Each is printed
-as one line that reproduces it. Exceptions that are neither of flowedu.errors nor a TypeError are counted as poor
-messages; --strict makes them findings, too. Call number i of a seed is always the same; time only decides where the
-list ends. Exit status 1: there were findings.
+Calls run in child processes. A finding is a crash, a call that does not end, or an error of the interpreter
+(SystemError, RecursionError). Each is printed as one line that reproduces it. Exceptions that are neither of
+flowedu.errors nor a TypeError are counted as poor messages; with --strict, they are findings. Call number i
+of a seed is always the same, and time only limits the number of calls. The exit status is 1 if there are
+findings.
 """
 from __future__ import annotations
 
@@ -19,32 +20,33 @@ import subprocess
 import sys
 import time
 
-ROOM = 1 << 30            # bytes a child may have beyond what it uses after the import
+ROOM = 1 << 30            # bytes a child may allocate beyond its memory after the import
 GRAVE = ("did not end", "the process died", "SystemError", "RecursionError")
-LIMIT = 20.0              # seconds a call may take, on a busy machine, too
+LIMIT = 20.0              # seconds per call, enough for a busy machine
 
 TENSORS = ["flow.ones(2, 3)", "flow.ones(3)", "flow.tensor(2.0)", "flow.arange(6)", "flow.tensor([0, 1])",
            "flow.ones(0)", "flow.ones(2, 0, 3)", "flow.tensor([True, False])", "flow.ones(1, 2, 4, 4)",
-           "flow.ones(1, 2, 3, 3, 3)", "flow.randn(4, 4)[:, ::2]", "flow.ones(3, 2).t()", "flow.ones(2, 3).half()",
-           "flow.ones(2, 3).bfloat16()", "flow.ones(2, 3, dtype=flow.float64)", "flow.ones(2, 3).to(flow.int8)",
+           "flow.ones(1, 2, 3, 3, 3)", "flow.randn(4, 4)[:, ::2]", "flow.ones(3, 2).t()",
+           "flow.ones(2, 3).half()",
+           "flow.ones(2, 3).bfloat16()", "flow.ones(2, 3, dtype=flow.float64)",
+           "flow.ones(2, 3).to(flow.int8)",
            "flow.ones(2, 3).to(flow.uint8)", "flow.tensor([float('nan'), float('inf'), -1.0])",
            "flow.ones(1).expand(3, 4)", "flow.ones(2, 3, requires_grad=True)", "flow.tensor([2**62, -2**62])",
            "flow.tensor([-1, 5])", "flow.ones(2, 3, 4)"]
-INTS = ["0", "1", "2", "3", "-1", "-2", "7", "2**31", "2**32", "2**62", "2**63 - 1", "2**63", "-2**63", "-2**31",
-        "10**30"]
+INTS = ["0", "1", "2", "3", "-1", "-2", "7", "2**31", "2**32", "2**62", "2**63 - 1", "2**63", "-2**63",
+        "-2**31", "10**30"]
 NUMBERS = ["0.0", "0.5", "-1.5", "float('nan')", "float('inf')", "-float('inf')", "1e300", "1e-300", "True"]
 LISTS = ["()", "[]", "(1,)", "(0, 1)", "(2, 3)", "(2, -1)", "[1, 1]", "(2**62, 2)", "(0, 2**62)", "(1, 1, 1)",
          "(0.5, 2)", "[None]", "['x']", "(1,) * 30", "[[1, 2], [3]]", "(-1, -1)"]
 OTHERS = ["None", "'x'", "''", "'mean'", "'sum'", "object()", "np.ones(2)", "np.float32(2)", "flow.float32",
-          "flow.int8", "{}", "[flow.ones(2, 3)] * 2", "(flow.ones(2), flow.ones(3))", "slice(None)", "b'x'", "1j",
-          "lambda x: x", "range(3)", "flow.char", "flow.record", "flow.tensor_buffer"]
-SIZED = ("dim", "axis", "axes", "n", "k", "size", "shape", "num", "kernel_size", "stride", "padding", "dilation",
-         "groups", "start", "end", "steps", "offset", "bins", "repeats", "sections", "features", "channels", "depth",
-         "shift", "length")
-NUMERIC = ("p", "eps", "alpha", "beta", "value", "low", "high", "mean", "std", "momentum", "slope", "min", "max",
-           "weight_decay")
-# What these do is no computation: they end the process, talk to others, write files, or change what later calls do; or they
-# make as many layers as they are told to.
+          "flow.int8", "{}", "[flow.ones(2, 3)] * 2", "(flow.ones(2), flow.ones(3))", "slice(None)",
+          "b'x'", "1j", "lambda x: x", "range(3)", "flow.char", "flow.record", "flow.tensor_buffer"]
+SIZED = ("dim", "axis", "axes", "n", "k", "size", "shape", "num", "kernel_size", "stride", "padding",
+         "dilation", "groups", "start", "end", "steps", "offset", "bins", "repeats", "sections", "features",
+         "channels", "depth", "shift", "length")
+NUMERIC = ("p", "eps", "alpha", "beta", "value", "low", "high", "mean", "std", "momentum", "slope", "min",
+           "max", "weight_decay")
+# These functions end the process, communicate, write files, change later calls, or create many layers.
 LEFT_OUT = set("""Transformer TransformerDecoder TransformerEncoder clear_default_session empty_cache enable_eager_execution
     from_dlpack global_function load load_graph
     manual_seed register_hook save save_graph seed set_cache set_default_dtype set_default_tensor_type
@@ -53,14 +55,15 @@ LEFT_OUT = set("""Transformer TransformerDecoder TransformerEncoder clear_defaul
 
 
 def targets(flow) -> list[tuple[str, object]]:
-    """(source text, function): "flow.add", "flow.nn.functional.pad", "{x}.add_", "flow.nn.Linear"."""
+    """Return [(source text, function)], such as "flow.nn.functional.pad", "{x}.add_", "flow.nn.Linear"."""
     found = {}
-    for prefix, space in (("flow", flow), ("flow.nn.functional", flow.nn.functional), ("flow.linalg", flow.linalg),
-                          ("flow.nn.init", flow.nn.init)):
+    for prefix, space in (("flow", flow), ("flow.nn.functional", flow.nn.functional),
+                          ("flow.linalg", flow.linalg), ("flow.nn.init", flow.nn.init)):
         for name in dir(space):
             f = getattr(space, name, None)
             home = getattr(getattr(f, "function", f), "__module__", None) or ""
-            if not name.startswith("_") and name not in LEFT_OUT and not inspect.isclass(f) and callable(f) and \
+            if not name.startswith("_") and name not in LEFT_OUT and not inspect.isclass(f) and callable(
+                    f) and \
                     home.startswith(("flowedu.tensor", "flowedu.nn")):
                 found[f"{prefix}.{name}"] = f
     for name in dir(flow.Tensor):
@@ -70,22 +73,27 @@ def targets(flow) -> list[tuple[str, object]]:
             found[f"{{x}}.{name}"] = f
     for name in dir(flow.nn):
         c = getattr(flow.nn, name)
-        if inspect.isclass(c) and issubclass(c, flow.nn.Module) and name not in LEFT_OUT | {"Module", "Graph"}:
+        if (inspect.isclass(c) and issubclass(c, flow.nn.Module) and name not in LEFT_OUT
+            | {"Module", "Graph"}):
             found[f"flow.nn.{name}"] = c
     return sorted(found.items())
 
 
 def argument(rng: random.Random, name: str) -> str:
-    """A value for a parameter of this name: often what fits, sometimes anything."""
-    sized = name in SIZED or any(name.endswith((f"_{w}", f"{w}_size")) or name.startswith(f"{w}_") for w in SIZED)
-    likely = INTS[:7] + LISTS[:6] if sized else NUMBERS + INTS[:5] if name in NUMERIC else TENSORS
+    """Return a value for a parameter of this name: often a plausible one, sometimes an arbitrary one."""
+    sized = (name in SIZED or any(name.endswith((f"_{w}", f"{w}_size")) or name.startswith(f"{w}_")
+                                  for w in SIZED))
+    if sized:
+        likely = INTS[:7] + LISTS[:6]
+    else:
+        likely = NUMBERS + INTS[:5] if name in NUMERIC else TENSORS
     if rng.random() < 0.65:
         return rng.choice(likely)
     return rng.choice(rng.choice([INTS, INTS, NUMBERS, LISTS, TENSORS, OTHERS]))
 
 
 def call_text(table, seed: int, number: int) -> str:
-    """The source of call `number`."""
+    """Return the source text of call `number`."""
     rng = random.Random(seed * 1_000_003 + number)
     path, f = table[number % len(table)] if number < len(table) else rng.choice(table)
     method = path.startswith("{x}")
@@ -96,7 +104,8 @@ def call_text(table, seed: int, number: int) -> str:
     args = []
     named = False
     for p in parameters:
-        if p.kind is p.VAR_KEYWORD or p.name in ("device", "placement", "sbp", "out", "generator", "pin_memory"):
+        if (p.kind is p.VAR_KEYWORD or p.name in ("device", "placement", "sbp", "out", "generator",
+                                                  "pin_memory")):
             named |= p.kind is not p.KEYWORD_ONLY
             continue
         if p.kind is p.VAR_POSITIONAL:
@@ -115,9 +124,9 @@ def call_text(table, seed: int, number: int) -> str:
     return text
 
 
-# ---- the child: makes calls, and says which one it is at
+# ---- the child process: runs calls, and prints each one before it runs
 def verdict(text: str, space: dict, own: type) -> str:
-    """What was wrong with this call; empty: nothing."""
+    """Run a call and return a description of its fault, or ""."""
     try:
         result = eval(text, space)
         for t in result if isinstance(result, (tuple, list)) else (result,):
@@ -156,13 +165,15 @@ def child(seed: int, first: int, last: int) -> None:
             sys.stdout.write(f"! {wrong}\n".replace("\n", " ").rstrip() + "\n")
 
 
-# ---- the parent: watches
+# ---- the parent process
 def watch(seed: int, calls: int, seconds: float, bar) -> tuple[int, list[tuple[str, str]]]:
-    """(how many calls were made, [(call, what was wrong)])."""
+    """Run calls in child processes and return (number of calls, [(call, fault)])."""
     found, number, end = [], 0, time.monotonic() + seconds
     while number < calls and time.monotonic() < end:
-        p = subprocess.Popen([sys.executable, __file__, "--child", str(number), "--seed", str(seed), "--calls", str(calls)],
-                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+        p = subprocess.Popen([sys.executable, __file__, "--child", str(number), "--seed", str(seed),
+                              "--calls", str(calls)],
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                             env={**os.environ, "PYTHONUNBUFFERED": "1"})
         text, buffer, hung = "", b"", False
         os.set_blocking(p.stdout.fileno(), False)
         last = time.monotonic()
@@ -222,8 +233,8 @@ def main() -> int:
         if kind not in seen:
             seen.add(kind)
             print(f"{text}\n    {wrong}")
-    print(f"{made} calls, seed {options.seed}: {len(found)} findings in {len({k[0] for k in seen})} functions, "
-          f"{len(poor)} poor messages")
+    print(f"{made} calls, seed {options.seed}: {len(found)} findings in {len({k[0] for k in seen})} "
+          f"functions, {len(poor)} poor messages")
     return 1 if found else 0
 
 

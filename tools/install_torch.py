@@ -1,8 +1,8 @@
-"""`install_torch.py torch==VERSION`: PyTorch for the benchmarks, but never gigabytes of CUDA by accident.
+"""`install_torch.py torch==VERSION`: install PyTorch for the benchmarks, but without CUDA libraries.
 
-The extra `bench` asks for torch. On Linux the default wheel pulls in the CUDA libraries, several GB that a CPU
-benchmark never touches. So pip is first asked what it would install; when CUDA is in the list we leave torch out and
-say how to get the small wheel. The benchmarks then compare with NumPy alone.
+The extra `bench` requires torch. On Linux, the default wheel depends on the CUDA libraries, several GB that a
+CPU benchmark does not use. So this script first runs pip with --dry-run. If CUDA is in the list, it leaves
+torch out and prints how to install the small wheel. The benchmarks then compare with NumPy only.
 """
 import hashlib
 import importlib.util
@@ -13,33 +13,35 @@ import sys
 import tempfile
 from pathlib import Path
 
-REFUSED = Path(sys.prefix, "stamps", "torch-refused")    # what was asked for when we left torch out
+REFUSED = Path(sys.prefix, "stamps", "torch-refused")    # hash of the last request that left torch out
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "-q"]
 
 
 def resolve(requirement: str) -> list[str] | None:
-    """Names of the packages pip would install; None when it finds no such torch."""
+    """Return the names of the packages that pip would install, or None if it does not find this torch."""
     with tempfile.TemporaryDirectory() as d:
         report = Path(d, "report.json")
         run = subprocess.run([*PIP, "--dry-run", "--report", str(report), requirement], capture_output=True)
         if run.returncode != 0:
             return None
-        return [item["metadata"]["name"].lower() for item in json.loads(report.read_text(encoding="utf-8"))["install"]]
+        return [item["metadata"]["name"].lower() for item in json.loads(report.read_text(
+            encoding="utf-8"))["install"]]
 
 
 def main(requirement: str) -> None:
     if importlib.util.find_spec("torch"):
         return
-    # Asking pip takes seconds: ask again only when the question or the place to look changed.
+    # pip takes seconds, so run it again only if the requirement or the package index changed.
     places = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("PIP_")]
-    question = hashlib.sha256(" ".join([requirement, *places]).encode()).hexdigest()    # a place may hold a password
+    question = hashlib.sha256(" ".join([requirement, *places]).encode()).hexdigest()    # hides a password
     if REFUSED.exists() and REFUSED.read_text(encoding="utf-8") == question:
         print(f"{requirement} was left out (remove {REFUSED} to ask pip again): comparing with NumPy only")
         return
     print(f"installing {requirement} into .venv ...")
     names = resolve(requirement)
     if names is None:
-        print(f"  pip finds no {requirement} here: comparing with NumPy only (another version: make bench TORCH=...)")
+        print(f"  pip finds no {requirement} here: comparing with NumPy only (another version: make bench "
+              f"TORCH=...)")
         return
     cuda = [n for n in names if n.startswith(("nvidia-", "cuda-")) or n == "triton"]
     if cuda:

@@ -1,8 +1,8 @@
-"""Cut the subset of MNIST that ships with the package: `python tools/make_mnist_subset.py path/to/mnist.npz`.
+"""Write the subset of MNIST in the package: `python tools/make_mnist_subset.py path/to/mnist.npz`.
 
-The choice is a rule without chance: of every digit, 600 training and 100 test pictures at equal distances through the
-file. (The two halves of MNIST's test set come from different writers, so its first 1,000 pictures would not be a fair
-sample.) The pictures stay in the file's order, which mixes the digits; batches are therefore mixed as well.
+The choice is deterministic: 600 training and 100 test images of every digit, equally spaced in the file. (The
+two halves of MNIST's test set come from different writers, so its first 1,000 images would not be a fair
+sample.) The images keep the order of the file, in which digits are mixed, so batches are mixed as well.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PER_DIGIT = {"train": 600, "test": 100}
 
 
 def choose(labels: np.ndarray, per_digit: int) -> np.ndarray:
-    """Indices of `per_digit` pictures of every digit, equally spaced among that digit's, in ascending order."""
+    """Return the indices of `per_digit` equally spaced images of every digit, in ascending order."""
     chosen = []
     for digit in range(10):
         where = np.flatnonzero(labels == digit)
@@ -35,7 +35,7 @@ def cut(source: str | Path) -> dict[str, np.ndarray]:
 
 
 def content_hash(arrays: dict[str, np.ndarray]) -> str:
-    """SHA-256 over pixels and labels: unlike the file's own hash it does not depend on the version of zlib."""
+    """Return the SHA-256 of pixels and labels. A hash of the file would depend on the version of zlib."""
     digest = hashlib.sha256()
     for key in ("x_train", "y_train", "x_test", "y_test"):
         digest.update(np.ascontiguousarray(arrays[key]))
@@ -43,7 +43,8 @@ def content_hash(arrays: dict[str, np.ndarray]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", help="the full mnist.npz (python -m flowedu.data mnist)")
     parser.add_argument("--out", default=TARGET, type=Path, help="default: the package's own copy")
     args = parser.parse_args()

@@ -1,11 +1,15 @@
-"""`mutants.py [--only TEXT] [--jobs N]`: do the tests notice when the library is wrong? (make mutants)
+"""Check that tests fail when a fault is planted in the library (`make mutants`).
 
-A row of tests/mutants/*.toml plants one fault: in `file` the text `before`, which stands there once, becomes `after`; the
-tests named by `tests` must then fail, of these only what `make test` runs. Rows run in copies of this folder, on the base
-instruction set, as on a machine without PyTorch (unless the row says `needs`); first each selection of tests must pass on
-the faultless copy. A fault no test notices is a survivor: write the law that kills it.
+    python tools/mutants.py [--only TEXT] [--jobs N]
 
-Fields: about (a few words), file, before, after, tests (arguments of pytest), and, where needed, needs = ["torch"].
+A row of tests/mutants/*.toml plants one fault: it replaces the text `before`, which `file` contains once, by
+`after`. The tests in `tests` must then fail; tests that `make test` leaves out do not count. Rows run in
+copies of this folder, on the base instruction set, as on a machine without PyTorch, unless the row `needs`
+it. Each selection of tests must first pass on a faultless copy. A fault that no test detects is a survivor:
+write a law that detects it.
+
+Fields: about (a few words), file, before, after, tests (arguments of pytest), and, if necessary, needs =
+["torch"].
 """
 from __future__ import annotations
 
@@ -26,7 +30,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TABLES = ROOT / "tests" / "mutants"
-LIMIT = 600                                      # seconds for one run of tests; a fault may cause an endless loop
+# Seconds for one run of tests; a fault may cause an endless loop.
+LIMIT = 600
 COMPILED = {".pyx", ".pxd", ".pxi", ".h"}
 
 
@@ -47,7 +52,7 @@ class Mutant:
 
 
 def read_mutants(folder: Path = TABLES) -> list[Mutant]:
-    """All rows, in the order of the tables. Raises KeyError or TypeError for a row with other fields."""
+    """Return all rows in the order of the tables. Raises KeyError or TypeError for other fields."""
     return [Mutant(table=path.stem, **row) for path in sorted(folder.glob("*.toml"))
             for row in tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]]
 
@@ -57,43 +62,47 @@ class Copy:
 
     def __init__(self, at: Path):
         self.at = at
-        names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
-                               capture_output=True, encoding="utf-8", check=True).stdout.split("\0")
+        names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                               cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout.split("\0")
         built = [str(p.relative_to(ROOT)) for p in (ROOT / "src").rglob("*.so")]
         for name in {*names, *built} - {""}:
             if (ROOT / name).is_file():
                 target = at / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, target)
-        if (kept := ROOT / "build" / "kernels").is_dir():        # what is built stays up to date
+        if (kept := ROOT / "build" / "kernels").is_dir():        # so that only planted faults are compiled
             shutil.copytree(kept, at / "build" / "kernels")
 
     def run(self, tests: str, needs: list[str], planted: str = "") -> tuple[int, str]:
-        """pytest's exit status (1: tests failed) and the end of its output; a run past the limit counts as failed."""
+        """Return pytest's exit status (1: tests failed) and the end of its output. A timeout is a failure."""
         absent = {"torch", "mpi4py"} - set(needs)
-        env = {**os.environ, "PYTHONPATH": str(self.at / "src"), "FLOWEDU_ISA": "base",
-               "PYTHONDONTWRITEBYTECODE": "1", "FLOWEDU_WITHOUT": " ".join(absent), "HYPOTHESIS_PROFILE": "ci"}
-        env.pop("CI", None)                                  # a fresh machine's tests, not CI's list of skips
+        env = {**os.environ, "PYTHONPATH": f"{self.at / 'src'}{os.pathsep}{self.at / 'course'}",
+               "FLOWEDU_ISA": "base",
+               "PYTHONDONTWRITEBYTECODE": "1", "FLOWEDU_WITHOUT": " ".join(absent),
+               "HYPOTHESIS_PROFILE": "mutant"}
+        env.pop("CI", None)                                  # in CI, a skipped test would fail
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow",
                    *shlex.split(tests)]
         try:
-            done = subprocess.run(command, cwd=self.at, env=env, capture_output=True, encoding="utf-8", timeout=LIMIT)
+            done = subprocess.run(command, cwd=self.at, env=env, capture_output=True, encoding="utf-8",
+                                  timeout=LIMIT)
         except subprocess.TimeoutExpired:
             return 1, f"no end within {LIMIT} s"
         out = done.stdout + done.stderr
-        # a fault can make the test files themselves unreadable, or kill the interpreter: noticed, too
+        # A fault that breaks the import of the test files, or crashes the interpreter, is also detected.
         if planted and (done.returncode in (2, 3, 4) or done.returncode < 0):
             return 1, out[-2000:]
         return done.returncode, out[-2000:]
 
     def build(self) -> str:
-        """Compile what changed, for the base instruction set; the compiler's words when it fails."""
+        """Compile changed files for the base instruction set. Return the error output, or ""."""
         done = subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=self.at,
-                              env={**os.environ, "FLOWEDU_BUILD_ISA": "base"}, capture_output=True, encoding="utf-8")
+                              env={**os.environ, "FLOWEDU_BUILD_ISA": "base"}, capture_output=True,
+                              encoding="utf-8")
         return "" if done.returncode == 0 else done.stdout[-1000:] + done.stderr[-1000:]
 
     def bring_back_what_was_built(self) -> None:
-        """The faultless kernels once more, with their dates; compiling them again would take as long as before."""
+        """Restore the faultless kernels with their dates, which is faster than to compile them again."""
         for folder, pattern in (("src", "*.so"), ("build", "*")):
             for path in (self.at / folder).rglob(pattern):
                 good = ROOT / path.relative_to(self.at)
@@ -101,7 +110,7 @@ class Copy:
                     shutil.copy2(good, path)
 
     def try_out(self, m: Mutant) -> str:
-        """"killed", "survived", or what is wrong with the row."""
+        """Return "killed", "survived", or a description of an error in the row."""
         path = self.at / m.file
         text = path.read_text(encoding="utf-8")
         if text.count(m.before) != 1:
@@ -120,7 +129,7 @@ class Copy:
 
 
 def trouble(rows: list[Mutant], copies: queue.Queue, jobs: int, bar) -> dict[tuple, str]:
-    """Selections of tests that do not pass on the faultless copies."""
+    """Return {selection of tests: output} for selections that do not pass on the faultless copies."""
     found: dict[tuple, str] = {}
 
     def check(key):

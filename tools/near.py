@@ -3,12 +3,12 @@
     python tools/near.py src/flowedu/core/sbp/boxing/geometry.py   run them (make test-near FILE=...)
     python tools/near.py --record                                  measure tests/near.json again (about 20 minutes)
 
-`tests/near.json` has a list of test files for each Python file of the library. Recording runs the fast tests with
-`coverage`, with one context for each test file. The list of a source file first covers the executed lines in little time:
-the next test file is always the one that covers most new lines per second. After that come the test files that have most of
-their lines in the source file, until the list takes SECONDS. Compiled files have no lines to record.
-Their tests, and the tests of files that only long tests execute, are up to eight test files that contain the name of the
-file or of its folder.
+`tests/near.json` has a list of test files for each Python file of the library. --record runs the fast tests
+with `coverage`, with one context for each test file. The list of a source file first covers the executed
+lines in little time: the next test file is always the one that covers most new lines per second. After that
+come the test files that have most of their lines in the source file, until the list takes SECONDS. Compiled
+files have no lines to record. Their tests, and the tests of files that only long tests execute, are up to
+eight test files that contain the name of the file or of its folder.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 MAP = ROOT / "tests" / "near.json"
-SECONDS = 30                                        # of one process, with coverage: a run takes less
+SECONDS = 30                                        # in one process with coverage; a normal run takes less
 EXAMPLE = "make test-near FILE=src/flowedu/core/sbp/boxing/geometry.py"
 
 
@@ -35,7 +35,8 @@ class Recorder:
 
         self.seconds: dict[str, float] = defaultdict(float)
         self.folder = folder
-        self.coverage = coverage.Coverage(data_file=str(folder / f"lines.{os.getpid()}"), source=[str(ROOT / "src")],
+        self.coverage = coverage.Coverage(data_file=str(folder / f"lines.{os.getpid()}"),
+                                          source=[str(ROOT / "src"), str(ROOT / "course")],
                                           config_file=False, messages=False)
 
     def pytest_sessionstart(self, session) -> None:
@@ -59,7 +60,10 @@ def pytest_configure(config) -> None:
 
 
 def choose_tests(lines: dict[str, set[int]], totals: dict[str, int], seconds: dict[str, float]) -> list[str]:
-    """Return test files for one source file. lines: executed lines of it by test file; totals: of all source files."""
+    """Return test files for one source file.
+
+    lines: {test file: executed lines of the source file}; totals: executed lines of all source files.
+    """
     chosen: list[str] = []
     missing, left = set().union(*lines.values()), float(SECONDS)
     affordable = {test for test in lines if seconds[test] <= SECONDS}
@@ -106,7 +110,8 @@ def record() -> None:
     for tests in lines.values():
         for test, numbers in tests.items():
             totals[test] += len(numbers)
-    nearest = {source: choose_tests(tests, totals, seconds) for source, tests in sorted(lines.items()) if tests}
+    nearest = {source: choose_tests(tests, totals, seconds) for source, tests in sorted(lines.items())
+               if tests}
     draft = MAP.with_suffix(".new")
     draft.write_text(json.dumps(nearest, indent=1) + "\n", encoding="utf-8")
     draft.replace(MAP)
@@ -127,10 +132,12 @@ def find_tests(path: Path) -> list[str]:
     for word in (module, path.stem, path.parent.name):
         if not tests:
             command = ["git", "grep", "-liwF", "-e", word, "--", "tests/*/test_*.py"]
-            tests = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8").stdout.splitlines()[:8]
+            tests = subprocess.run(command, cwd=ROOT, capture_output=True,
+                                   encoding="utf-8").stdout.splitlines()[:8]
     tests = [test for test in tests if (ROOT / test).is_file()]
     if not tests:
-        sys.exit(f"test-near: no test is recorded for {name}\n  fix: make test, or python tools/near.py --record")
+        sys.exit(f"test-near: no test is recorded for {name}\n  fix: make test, or python tools/near.py "
+                 f"--record")
     return tests
 
 

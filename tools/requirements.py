@@ -1,7 +1,7 @@
-"""`requirements.py NAME...`: what pip must install, read from pyproject.toml, one for each line.
+"""`requirements.py NAME...`: print requirements from pyproject.toml, one per line.
 
-NAME is `build` (to compile), `base` (to run) or an extra (`test`, `lint`, ...). So pyproject.toml stays the only
-list, and the Makefile can install an extra without building the package again.
+NAME is `build` (to compile), `base` (to run), or an extra (`test`, `lint`, ...). The Makefile uses this to
+install an extra without building the package again, so that pyproject.toml is the only list.
 """
 import sys
 import tomllib

@@ -1,4 +1,4 @@
-"""Write the table of lines per folder into ARCHITECTURE.md.
+"""Count the lines of each folder for the table in ARCHITECTURE.md.
 
     python tools/sizes.py            write the table
     python tools/sizes.py --check    exit with 1 if a number is off by more than a tenth and 200 lines
@@ -7,6 +7,7 @@ Lines are all lines of Python, Cython, C, C++, and CUDA C that git tracks: code,
 """
 from __future__ import annotations
 
+import argparse
 import re
 import subprocess
 import sys
@@ -18,17 +19,17 @@ PAGE = ROOT / "ARCHITECTURE.md"
 SOURCES = {".py", ".pyx", ".pxd", ".pxi", ".h", ".hpp", ".cpp", ".cu"}
 GROUPS = {
     "the core": ("core", "_kernels/core"),
-    "names for users": ("tensor", "autograd", "nn", "optim", "utils", "distributed", "oneflow04", "distributions", "vision",
-                        "models", "mock"),
-    "internals": ("ops", "fast", "_kernels/ops", "_kernels/fast", "_kernels/cuda", "cuda", "saving", "onnx", "show",
-                         "errors", "diagnostics", "learn"),
+    "names for users": ("tensor", "autograd", "nn", "optim", "utils", "distributed", "oneflow04",
+                        "distributions", "vision", "models", "mock"),
+    "internals": ("ops", "fast", "_kernels/ops", "_kernels/fast", "_kernels/cuda", "cuda", "saving",
+                  "onnx", "show", "errors", "diagnostics", "swap"),
 }
 HEAD = "| group | folders of `src/flowedu/`, with lines | lines |\n|---|---|---|\n"
 TABLE = re.compile(re.escape(HEAD) + r"(?:\|.*\n)+")
 
 
 def count_lines(folder: str) -> int:
-    """Return the lines of a folder's sources, those of its subfolders included."""
+    """Return the number of lines of the sources in a folder and its subfolders."""
     command = ["git", "ls-files", "-z", folder]
     listed = subprocess.run(command, cwd=PACKAGE, capture_output=True, encoding="utf-8", check=True).stdout
     files = [PACKAGE / name for name in listed.split("\0") if Path(name).suffix in SOURCES]
@@ -46,19 +47,25 @@ def make_table() -> str:
 
 
 def differences(stated: str, actual: str) -> list[str]:
-    """Return the folders whose stated lines are off by more than a tenth and 200 lines, or which one table lacks."""
-    read = lambda table: {name: int(n.replace(",", "")) for name, n in re.findall(r"`([\w/]+)/` ([\d,]+)", table)}
+    """Describe folders that only one table has, or whose lines differ by more than a tenth and 200 lines."""
+    read = lambda table: {name: int(n.replace(",", ""))
+                          for name, n in re.findall(r"`([\w/]+)/` ([\d,]+)", table)}
     old, new = read(stated), read(actual)
-    return [f"{name}: stated {old.get(name)}, counted {new.get(name)}" for name in sorted(old.keys() | new.keys())
+    return [f"{name}: stated {old.get(name)}, counted {new.get(name)}" for name in sorted(
+        old.keys() | new.keys())
             if name not in old or name not in new or abs(old[name] - new[name]) > max(200, new[name] / 10)]
 
 
-def main(arguments: list[str]) -> int:
+def main() -> int:
     """Write or check the table; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true",
+                        help="write nothing; exit with 1 if a folder is off by a tenth and 200 lines")
+    options = parser.parse_args()
     text = PAGE.read_text(encoding="utf-8")
     table = make_table()
     stated, = TABLE.findall(text)
-    if "--check" in arguments:
+    if options.check:
         print("\n".join(wrong := differences(stated, table)))
         return int(bool(wrong))
     PAGE.write_text(TABLE.sub(lambda _: table, text), encoding="utf-8")
@@ -66,4 +73,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -1,7 +1,8 @@
-"""What a stub says of one callable: its parameters, their types and what it returns, read from the live function.
+"""Signature of one callable in a stub: parameters, types, and result, read from the live function.
 
-Types are those of annotations, or of the C declarations that Cython writes into docstrings. What neither says is not said;
-but for what ops return, which is a tensor, unless RETURNS knows better (tests/structure/test_stubs.py compares with calls).
+Types come from annotations, or from the C declarations that Cython writes into docstrings. Without either, a
+parameter has no type. An op without a return annotation returns a tensor, or the type in RETURNS
+(tests/tensor/test_stub_types.py compares with calls).
 """
 from __future__ import annotations
 
@@ -17,17 +18,21 @@ from collections.abc import Callable
 import numpy
 
 import flowedu as flow
+from flowedu.tensor import types as argument_types
 
-# Whose functions give a tensor where nothing else is written.
-OPS = tuple(f"flowedu.{name}" for name in """tensor. nn.functional. nn.init. ops. core.eager.tensor.""".split()) + tuple(
-    f"flowedu.oneflow04.{name}." for name in """array_ops buffers distribute gradients image index_ops linalg losses math
+# Functions of these modules return a tensor unless they have a return annotation or a row in RETURNS.
+OPS = tuple(f"flowedu.{name}"
+            for name in """tensor. nn.functional. nn.init. ops. core.eager.tensor.""".split()) + tuple(
+                f"flowedu.oneflow04.{name}."
+                for name in """array_ops buffers distribute gradients image index_ops linalg losses math
     matrix_ops nn pads shape_ops sort_ops unique variables""".split())
 _PAIRS = "cummax cummin kthvalue mode sort topk triangular_solve svd qr slogdet"
 RETURNS = {
     **{name: f"return_types.{name}" for name in _PAIRS.split()},
     **dict.fromkeys("std_mean var_mean aminmax".split(), "tuple[Tensor, Tensor]"),
-    **dict.fromkeys("split chunk tensor_split unbind meshgrid hsplit vsplit dsplit tensor_buffer_to_tensor_list "
-                    "tensor_buffer_to_list_of_tensors tensor_list_split identity_n".split(), "tuple[Tensor, ...]"),
+    **dict.fromkeys("split chunk tensor_split unbind meshgrid hsplit vsplit dsplit "
+                    "tensor_buffer_to_tensor_list tensor_buffer_to_list_of_tensors tensor_list_split "
+                    "identity_n".split(), "tuple[Tensor, ...]"),
     **dict.fromkeys("unique unique_consecutive moments object_bbox_flip image_random_crop".split(), "Any"),
     **dict.fromkeys("allclose equal can_cast is_tensor check_meta_consistency is_grad_enabled has_threads "
                     "is_inference_mode_enabled".split(), "bool"),
@@ -36,19 +41,26 @@ RETURNS = {
     "broadcast_tensors": "list[Tensor]", "broadcast_shapes": "tuple[int, ...]", "set_num_threads": "None",
     "item": "Any", "tolist": "Any", "size": "Any", "stride": "Any",
 }
-# Where what is given decides what is returned: (parameters before the rest of the signature, what they give), in turn.
+# Overloads, for functions whose arguments determine the type of the result: (types of arguments, result) of
+# each.
 BRANCHES = {
-    **dict.fromkeys(("max", "min", "median"), (({"dim": "Tensor | None"}, "Tensor"), ({"dim!": "int"}, "return_types.{}"))),
-    "where": (({"input": "None", "other": "None"}, "tuple[Tensor, ...]"), ({"input!": "Any", "other!": "Any"}, "Tensor")),
-    "nonzero": (({"as_tuple": "Literal[False]"}, "Tensor"), ({"as_tuple!": "Literal[True]"}, "tuple[Tensor, ...]")),
+    **dict.fromkeys(("max", "min", "median"), (({"dim": "Tensor | None"}, "Tensor"),
+                                               ({"dim!": "int"}, "return_types.{}"))),
+    "where": (({"input": "None", "other": "None"}, "tuple[Tensor, ...]"), ({"input!": "Any", "other!": "Any"},
+                                                                           "Tensor")),
+    "nonzero": (({"as_tuple": "Literal[False]"}, "Tensor"), ({"as_tuple!": "Literal[True]"},
+                                                             "tuple[Tensor, ...]")),
 }
 _C_TYPES = {"int64_t": "int", "size_t": "int", "bint": "bool", "double": "float", "ndarray": "np.ndarray"}
 _SPACES = (typing, collections.abc)
+ALIASES = frozenset(typing.get_type_hints(argument_types))       # names of types that are not classes
 
 
 class Names:
-    """The names that one stub imports: `of(x)` is what to write for a class. taken: names that the stub itself defines, in
-    whose place a class has an underscore before its own."""
+    """Imported names of one stub. `of` returns the name to write for a class.
+
+    taken: names that the stub defines; imported classes of these names get an underscore.
+    """
 
     def __init__(self, module: str, taken: set[str]):
         self.module, self.taken, self.needed = module, taken, {}
@@ -62,14 +74,14 @@ class Names:
 
 
 def home(kind: type) -> tuple[str, str] | None:
-    """(module, name) by which a class can be imported."""
+    """Return (module, name) by which a class can be imported, or None."""
     module, name = getattr(kind, "__module__", None), getattr(kind, "__qualname__", "")
     there = sys.modules.get(module) if isinstance(module, str) else None
     return (module, name) if getattr(there, name, None) is kind else None
 
 
 def _class(name: str, space: dict):
-    """What a name of an annotation means where it is written; None: nobody knows."""
+    """Return the object that a name in an annotation refers to, or None if it is unknown."""
     found = space.get(name, numpy if name == "np" else getattr(builtins, name, None))
     for where in (*_SPACES, flow, flow.nn, flow.optim):
         found = found if found is not None else getattr(where, name, None)
@@ -77,12 +89,14 @@ def _class(name: str, space: dict):
 
 
 class _Rewrite(ast.NodeTransformer):
-    """An annotation as a stub writes it: every class by a name that the stub imports, `Any` for what is none."""
+    """Transformer of annotations that replaces classes by imported names, and other objects by `Any`."""
 
     def __init__(self, names: Names, space: dict):
         self.names, self.space = names, space
 
     def _named(self, found, node) -> ast.expr:
+        if isinstance(node, ast.Name) and node.id in ALIASES and found is getattr(argument_types, node.id):
+            return ast.Name(self.names.of(argument_types.__name__, node.id))
         if found is flow.float32.__class__ or isinstance(found, type):
             place = home(found)
             if place and (place[0] in ("builtins", "collections.abc") or place[0].startswith("flowedu")):
@@ -117,19 +131,24 @@ class _Rewrite(ast.NodeTransformer):
 
 
 def annotation(given, space: dict, names: Names) -> str:
-    """The text of an annotation in a stub."""
-    text = given if isinstance(given, str) else "None" if given in (None, type(None)) else inspect.formatannotation(given)
+    """Return the text of an annotation in a stub."""
+    if isinstance(given, str):
+        text = given
+    else:
+        text = "None" if given in (None, type(None)) else inspect.formatannotation(given)
     if isinstance(given, type):
         space, text = {**space, given.__name__: given}, given.__name__
     try:
         tree = ast.parse(text, mode="eval")
     except SyntaxError:
         return names.of("typing", "Any")
-    return ast.unparse(ast.fix_missing_locations(_Rewrite(names, {**space, "return_types": flow.return_types}).visit(tree)))
+    return ast.unparse(ast.fix_missing_locations(_Rewrite(names,
+                                                          {**space,
+                                                           "return_types": flow.return_types}).visit(tree)))
 
 
 def _declared(f: Callable) -> tuple[dict[str, str], str]:
-    """Of a compiled function: the types of its arguments and of its result, as the first line of its docstring has them."""
+    """Return ({argument: type}, type of result) from the first line of a compiled function's docstring."""
     first = (f.__doc__ or "").partition("\n")[0]
     found = re.match(r"[\w.]+\((.*)\)(?: -> (.+))?$", first)
     if not found:
@@ -139,7 +158,7 @@ def _declared(f: Callable) -> tuple[dict[str, str], str]:
 
 
 def signature(f: Callable) -> inspect.Signature | None:
-    """A signature with the types that C declares; None: not even Python knows it."""
+    """Return the signature with the types that C declares, or None if it cannot be determined."""
     types, result = _declared(f) if type(f).__name__ != "function" else ({}, "")
     try:
         found = inspect.signature(f)
@@ -158,12 +177,15 @@ def signature(f: Callable) -> inspect.Signature | None:
 
 
 def _default(value) -> str:
-    simple = value is None or isinstance(value, (bool, int, str)) or isinstance(value, float) and value - value == 0
-    return repr(value) if simple and type(value) in (bool, int, float, str, type(None)) and len(repr(value)) < 30 else "..."
+    simple = (value is None or isinstance(value, (bool, int, str)) or isinstance(value, float)
+              and value - value == 0)
+    return (repr(value) if simple and type(value) in (bool, int, float, str, type(None))
+            and len(repr(value)) < 30 else "...")
 
 
-def parameters(sig: inspect.Signature, space: dict, names: Names, method: bool, chosen: dict[str, str]) -> str:
-    """The text between the parentheses. chosen: types of this branch; a name with "!" has no default in it."""
+def parameters(sig: inspect.Signature, space: dict, names: Names, method: bool,
+               chosen: dict[str, str]) -> str:
+    """Return the text between the parentheses. chosen: types of this overload; "!" removes a default."""
     rows, after_star = [], False
     required = {name.rstrip("!") for name in chosen if name.endswith("!")}
     chosen = {name.rstrip("!"): kind for name, kind in chosen.items()}
@@ -184,14 +206,15 @@ def parameters(sig: inspect.Signature, space: dict, names: Names, method: bool, 
         else:
             text += f": {kind}" if kind else ""
         rows.append(text)
-        if p.kind is p.POSITIONAL_ONLY and (i + 1 == len(params) or params[i + 1].kind is not p.POSITIONAL_ONLY):
+        if (p.kind is p.POSITIONAL_ONLY and (i + 1 == len(params)
+                                             or params[i + 1].kind is not p.POSITIONAL_ONLY)):
             rows.append("/")
     return ", ".join(rows)
 
 
 def returned(f: Callable, name: str, sig: inspect.Signature) -> str:
-    """What is written behind the arrow, before it is rewritten; "": nothing."""
-    if sig.return_annotation is not sig.empty:
+    """Return the annotation of the result before it is rewritten, or ""."""
+    if sig.return_annotation not in (sig.empty, "Any"):
         return sig.return_annotation if isinstance(sig.return_annotation, str) else inspect.formatannotation(
             sig.return_annotation)
     module = getattr(f, "__module__", None) or ""
@@ -205,4 +228,4 @@ def returned(f: Callable, name: str, sig: inspect.Signature) -> str:
                 return RETURNS[known]
         if (module + ".").startswith(OPS) and not name.startswith("__"):
             return "Tensor"
-    return ""
+    return "" if sig.return_annotation is sig.empty else "Any"
