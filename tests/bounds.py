@@ -1,7 +1,8 @@
-"""Bounds for what tests sample or train, computed from the size of the sample.
+"""Bounds for samples and results of training in tests, computed from the size of the sample.
 
-A training rounds differently with each vector width and number of threads, which acts as another seed does.
-So tests compare with a guesser or with the standard error, and not with a figure that one machine has given.
+A training run rounds differently with each vector width and number of threads, which has the effect of
+another seed. So tests compare with random guessing or with the standard error, and not with a figure measured
+on one machine.
 """
 import math
 
@@ -19,7 +20,8 @@ def standard_error(p: float, n: int) -> float:
 def assert_rate(hits, p: float, draws: int | None = None) -> None:
     """Raise AssertionError unless the share of true elements fits probability `p`.
 
-    draws: the number of independent draws behind `hits`, where several elements share one; default: the number of elements.
+    draws: number of independent draws, if several elements of `hits` share one; default: the number of
+    elements.
     """
     hits = np.asarray(hits, bool)
     error = SIGMAS * standard_error(p, draws or hits.size)
@@ -37,8 +39,8 @@ def assert_std(x, std: float, kurtosis: float = 3.0) -> None:
     """Raise AssertionError unless the standard deviation of a sample fits `std`.
 
     kurtosis: the fourth central moment over std ** 4; 3 for a normal distribution, and 1.8 for a uniform one.
-    The variance of a sample of n has the standard error std ** 2 * sqrt((kurtosis - 1) / n), and its root half
-    of that, relatively.
+    The variance of a sample of n has the standard error std ** 2 * sqrt((kurtosis - 1) / n), and its root
+    half of that, relatively.
     """
     x = np.asarray(x, np.float64)
     error = SIGMAS * std * math.sqrt((kurtosis - 1) / x.size) / 2
@@ -46,20 +48,21 @@ def assert_std(x, std: float, kurtosis: float = 3.0) -> None:
 
 
 def most_by_guessing(n: int, classes: int) -> float:
-    """Return the largest accuracy on n examples that a guesser reaches, but for 1 of 10**9 guessers."""
+    """Return an accuracy on n examples that random guessing exceeds with probability 1e-9 at most."""
     p = 1 / classes
     return p + SIGMAS * standard_error(p, n)
 
 
 def assert_learned(losses, classes: int) -> None:
-    """Raise AssertionError unless the last losses are below that of guessing among `classes`.
+    """Raise AssertionError unless the last losses are below the loss of guessing among `classes`.
 
     No prediction that ignores its input has a smaller expected cross-entropy than log(classes) on balanced
     classes. The last fifth of the losses must be below that by SIGMAS standard errors of their mean.
     """
     last = np.asarray(losses, np.float64)[-max(3, len(losses) // 5):]
     error = SIGMAS * last.std(ddof=1) / math.sqrt(last.size)
-    assert last.mean() + error < math.log(classes), f"{last.mean():g} +- {error:g}, guessing: {math.log(classes):g}"
+    assert last.mean() + error < math.log(
+        classes), f"{last.mean():g} +- {error:g}, guessing: {math.log(classes):g}"
 
 
 def assert_as_accurate(found: float, other: float, n: int) -> None:

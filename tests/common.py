@@ -1,4 +1,7 @@
-"""What several test files share: jobs made from plain functions, errors that must say everything, and places to run in."""
+"""Helpers for several test files: jobs from plain functions, error messages, other people's programs, and
+folders.
+"""
+import ast
 import importlib.util
 import inspect
 import sys
@@ -13,21 +16,40 @@ import flowedu.typing as tp
 from flowedu.core.values.dtype import as_dtype
 from flowedu.errors import FlowError, KernelError
 
-HANGS = 600     # seconds after which something hangs, on however slow a machine: where all is well nobody waits for them
+HANGS = 600     # seconds until a test counts as hanging, on any machine; passing tests never wait this long
 
 
 def load_tool(name: str) -> ModuleType:
     """Return a new module that runs the file tools/NAME.py."""
     path = Path(__file__).parents[1] / "tools" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"tools_{name}", path)
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)        # dataclasses look their module up
+    # dataclasses look up their module in sys.modules
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+def read_definitions(program: str, *names: str, edit: tuple[str, str] = ("", ""), **namespace) -> list:
+    """Execute functions and classes of tests/programs/PROGRAM.py, and return them.
+
+    The rest of the program is not run: `namespace` holds the global names that the definitions use. `edit` is
+    a pair (old, new) of text to replace in the program.
+    """
+    path = PROGRAMS / f"{program}.py"
+    text = path.read_text(encoding="utf-8")
+    assert edit[0] in text
+    tree = ast.parse(text.replace(*edit) if edit[0] else text)
+    tree.body = [node for node in tree.body if getattr(node, "name", "") in names]
+    exec(compile(tree, str(path), "exec"), namespace)
+    return [namespace[name] for name in names]
+
+
 @pytest.fixture(autouse=True)
 def fresh_session():
-    """Every test starts without jobs, variables, seed and threads of an earlier one. Import it to use it."""
+    """Start every test without jobs, variables, seeds, and threads of an earlier one. Import it to use it."""
     flow.clear_default_session()
     flow.random.seed(None)
     flow.set_num_threads(1)
@@ -39,8 +61,9 @@ def fresh_session():
 
 @pytest.fixture
 def clean(tmp_path, monkeypatch):
-    """An empty folder, and threads that do not wait for each other: tests run side by side. (A page's session, and the
-    registry: lesson.fresh, own_registry.)"""
+    """Use an empty folder and one thread, because tests run in parallel. (lesson.fresh and own_registry
+    isolate a page's session and the registry.)
+    """
     monkeypatch.chdir(tmp_path)
     threads = flow.get_num_threads()
     flow.set_num_threads(1)
@@ -49,7 +72,7 @@ def clean(tmp_path, monkeypatch):
 
 
 def job(body, *examples, returns=tp.Numpy, type="predict", config=None, name="job"):
-    """`body` as a job whose placeholders have the shapes and dtypes of the example arrays."""
+    """Define `body` as a job whose placeholders have the shapes and dtypes of the example arrays."""
     def fn(*blobs):
         return body(*blobs)
 
@@ -62,7 +85,7 @@ def job(body, *examples, returns=tp.Numpy, type="predict", config=None, name="jo
 
 
 def run(body, *arrays, **options):
-    """The result of `body` as a job on these arrays, in a session of its own."""
+    """Return the result of `body` as a job on these arrays, in a separate session."""
     flow.clear_default_session()
     return job(body, *arrays, **options)(*arrays)
 
@@ -72,7 +95,7 @@ def constant_rate(rate):
 
 
 def constant(value):
-    """An initializer for the array `value`."""
+    """Return an initializer for the array `value`."""
     return lambda shape, dtype, seed: np.broadcast_to(np.asarray(value, dtype.numpy), shape)
 
 
@@ -81,8 +104,9 @@ def f32(*shape, seed=0):
 
 
 def few(rows, quick, simulated=lambda row: False):
-    """Rows for `parametrize`, of many alike: `make test` runs those with `quick(row)`, `make test-all` the others, too;
-    those with `simulated(row)` where there is the simulator of a GPU."""
+    """Return similar rows for `parametrize`: `make test` runs those with `quick(row)`, and `make test-all`
+    runs all of them. Rows with `simulated(row)` run only with the GPU simulator.
+    """
     def marks(row):
         return [*[pytest.mark.slow] * (not quick(row)), *[pytest.mark.simulator] * simulated(row)]
 
@@ -90,8 +114,9 @@ def few(rows, quick, simulated=lambda row: False):
 
 
 class refused:
-    """`with refused(ValueError, "word"):` the block raises a FlowError of this kind whose message says what was expected,
-    what came, and how to mend it, names the line of the test, and has all these words."""
+    """Context manager `with refused(ValueError, "word"):` that expects a FlowError of this type. Its message
+    must have the expected value, the received value, a fix, the line of the test, and all these words.
+    """
 
     def __init__(self, error, *words, at=True, fix=True):
         self.error, self.words, self.at, self.fix = error, words, at, fix
@@ -106,9 +131,10 @@ class refused:
         if caught:
             e = self.info.value
             assert isinstance(e, FlowError), f"not one of ours: {e!r}"
-            got = e.got or isinstance(e, KernelError)              # those have the index in the first line
+            got = e.got or isinstance(e, KernelError)  # KernelErrors have the index in the first line
             assert e.problem and e.expected and got and (e.fix or not self.fix), f"incomplete message: {e}"
-            assert not self.at or e.at.startswith(("test_", "common.py")), f"does not name the user's line: {e}"
+            assert not self.at or e.at.startswith(("test_",
+                                                   "common.py")), f"does not name the user's line: {e}"
             for word in self.words:
                 assert word in str(e), f"{word!r} is not in: {e}"
         return caught

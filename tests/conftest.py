@@ -1,13 +1,15 @@
-"""Settings for all tests: how many examples hypothesis draws, no network, no files of the user.
+"""Settings for all tests: hypothesis profiles, no network, and no files of the user.
 
 Profiles (HYPOTHESIS_PROFILE=name; `ci` when CI is set, else `dev`):
-    dev    8 examples, new ones on every run: quick, and finds new bugs over time
-    ci     50 examples, the same on every run: a red build is never bad luck (planted faults are looked for so, too)
-    debug  10 examples, the same on every run: for the sanitizer build (make test-debug)
+    dev    8 examples, new ones in every run: quick, and finds new bugs over time
+    ci     25 examples, the same in every run: reproducible
+    mutant 50 examples, the same in every run: `make mutants`
+    debug  10 examples, the same in every run: for the sanitizer build (make test-debug)
     deep   1,000 examples: before a release
 """
 import functools
 import gc
+import importlib.util
 import os
 import signal
 import socket
@@ -19,47 +21,52 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from frontier import chapter_of, first_chapter
-from markers import torch_tests
+from markers import repeated_combinations, torch_tests
 
-# FLOWEDU_WITHOUT="torch mpi4py": as on a machine that has not installed these.
+# FLOWEDU_WITHOUT="torch mpi4py" hides these packages, as on a machine without them.
 for absent in os.environ.get("FLOWEDU_WITHOUT", "").split():
     sys.modules[absent] = None
 
-# What a shell starts in the background ignores Ctrl-C, and so would all that tests start and interrupt.
+# Background jobs of a shell ignore Ctrl-C, and so would the processes that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Students' texts are compared in English, whichever language who runs the tests speaks.
+# Tests compare the English texts for students in any locale.
 os.environ["FLOWEDU_LANG"] = "en"
 
-# Tests run side by side: a thread each. Laws about threads set their own number.
+# Tests run in parallel with one thread each. Tests of threads set their own number.
 os.environ.setdefault("FLOWEDU_NUM_THREADS", "1")
 
-# Every graph and plan that a test compiles is checked.
+# Check every graph and plan that a test compiles.
 os.environ.setdefault("FLOWEDU_CHECK_GRAPH", "1")
 
-# A deadline would fail on a busy machine, not on a wrong result.
+# A deadline would fail on a busy machine, not because of a wrong result.
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 settings.register_profile("dev", max_examples=8, **COMMON)
-settings.register_profile("ci", max_examples=50, derandomize=True, database=None, print_blob=True, **COMMON)
-settings.register_profile("debug", max_examples=10, derandomize=True, database=None, print_blob=True, **COMMON)
+for name, examples in {"ci": 25, "mutant": 50, "debug": 10}.items():
+    settings.register_profile(name, max_examples=examples, derandomize=True, database=None, print_blob=True,
+                              **COMMON)
 settings.register_profile("deep", max_examples=1000, **COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
 
 pytest_plugins = ["skips"]
-TURNS = 8                                           # parts of the slow parametrized tests; CI runs one of them
+TURNS = 16  # parts of the slow parametrized tests; CI runs one of them
 
 
 def pytest_addoption(parser):
-    parser.addoption("--upto", type=int, default=0, help="run only tests that need exercises of chapters 1 to this one")
+    parser.addoption("--upto", type=int, default=0,
+                     help="run only tests that need exercises of chapters 1 to this one")
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "chapter(n): needs the exercises of chapters 1 to n (else: tests/frontier.py)")
+    config.addinivalue_line("markers",
+                            "chapter(n): needs the exercises of chapters 1 to n (else: tests/frontier.py)")
     config.addinivalue_line("markers", "slow: long, or one of many alike: in `make test-all` only")
-    config.addinivalue_line("markers", "simulator: needs the simulator of a GPU, which `make test-all` sets up")
-    config.addinivalue_line("markers", "peer: compares with another library where it is installed (PyTorch, ...)")
+    config.addinivalue_line("markers", "simulator: needs the simulator of a GPU, which `make test-all` "
+                            "sets up")
+    config.addinivalue_line("markers",
+                            "peer: compares with another library where it is installed (PyTorch, ...)")
     if os.environ.get("FLOWEDU_DEBUG") == "1":
         import flowedu
 
@@ -67,18 +74,21 @@ def pytest_configure(config):
             pytest.exit(f"FLOWEDU_DEBUG=1, but the tests import {flowedu.__file__}: use `make test-debug`", 3)
         from flowedu.fast.memory import set_cache
 
-        set_cache(False)        # every array its own malloc, so that the sanitizer sees where it ends
+        set_cache(False)        # allocate every array separately, so that the sanitizer finds its bounds
 
 
-@pytest.hookimpl(tryfirst=True)                     # before -m chooses
+@pytest.hookimpl(tryfirst=True)                     # before -m deselects
 def pytest_collection_modifyitems(config, items):
-    """Every test that needs PyTorch is marked `torch`, whether or not somebody thought of it; --upto chooses by
-    chapters."""
+    """Mark every test that needs PyTorch as `torch`, and deselect tests by chapter for --upto."""
     for item in items:
         if getattr(item, "originalname", None) in torch_tests(item.path):
             item.add_marker("torch")
     if os.environ.get("CI"):
         _keep(config, items, _its_turn)
+    elif config.option.markexpr:
+        turn = _turn() if importlib.util.find_spec("flowedu_course") else 0
+        for item in repeated_combinations(items, turn):
+            item.add_marker("slow")
     if upto := config.getoption("--upto"):
         _keep(config, items, lambda item: _chapter(item) <= upto)
 
@@ -97,38 +107,41 @@ def pytest_runtest_setup(item):
 
 @functools.cache
 def without_simulator() -> str:
-    from flowedu.learn import course, kernels
+    from flowedu_course import course, kernels
     return kernels.missing(next(h for h in course.holes() if h.language == "cuda"))
 
 
 @functools.cache
 def _turn() -> int:
-    from flowedu.learn.teach.frontier import commit
+    from flowedu_course.teach.frontier import commit
     return int(commit()[:12] or "0", 16) % TURNS
 
 
 def _its_turn(item) -> bool:
     """Return True if CI runs this test. Slow tests that repeat a law over many parameters are split into TURNS parts, and
-    the commit chooses the part. `make test-all` outside CI runs all of them."""
+    the commit chooses the part. `make test-all` outside CI runs all of them.
+    """
     repeats = hasattr(item, "callspec") and item.get_closest_marker("slow")
     return not repeats or zlib.crc32(item.nodeid.encode()) % TURNS == _turn()
 
 
 def pytest_collection_finish(session):
-    """What 40,000 tests are made of stays: nobody needs to search it for garbage again and again."""
+    """Freeze the objects of 40,000 collected tests, so that garbage collections do not traverse them
+    again.
+    """
     gc.collect()
     gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item, nextitem):
-    """Neither what a file's tests have left in caches."""
+    """Freeze the cached objects that the tests of a finished file left behind."""
     if nextitem is not None and nextitem.path != item.path:
         pytest_collection_finish(item.session)
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Files of later chapters are not even imported, unless a test in them says that it is of an earlier one."""
+    """Do not import files of later chapters, unless they contain a test of an earlier one."""
     upto = config.getoption("--upto")
     if upto and collection_path.suffix == ".py" and collection_path.name.startswith("test_"):
         file = str(collection_path.relative_to(Path(__file__).parents[1]))
@@ -149,7 +162,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1", "", None)
 
 @pytest.fixture(autouse=True, scope="session")
 def no_network():
-    """A test that reaches for the network fails at once and says so; servers on this machine are allowed."""
+    """Make network access fail immediately with a clear error; servers on this machine are allowed."""
     connect, resolve = socket.socket.connect, socket.getaddrinfo
 
     def refuse(host):
@@ -168,7 +181,8 @@ def no_network():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", local_connect)
         patch.setattr(socket, "getaddrinfo", local_resolve)
-        for name in ("http_proxy", "https_proxy", "all_proxy"):     # a proxy on this machine is a way out, too
+        # a local proxy would also allow network access
+        for name in ("http_proxy", "https_proxy", "all_proxy"):
             patch.delenv(name, raising=False)
             patch.delenv(name.upper(), raising=False)
         yield
@@ -176,7 +190,7 @@ def no_network():
 
 @pytest.fixture(autouse=True, scope="session")
 def own_cache(tmp_path_factory):
-    """An empty cache folder, so that results do not depend on what the user has downloaded."""
+    """Use an empty cache folder, so that results do not depend on the user's downloads."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FLOWEDU_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
@@ -184,7 +198,9 @@ def own_cache(tmp_path_factory):
 
 @pytest.fixture
 def world():
-    """world(k): this process has k virtual devices until the test ends. Under the launcher they are what it started."""
+    """Return a function world(k) that sets k virtual devices until the test ends. Under the launcher, the
+    devices are its ranks.
+    """
     from flowedu.core.sbp.ranks import current, set_virtual_devices
 
     if current().name == "mpi":

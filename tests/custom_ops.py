@@ -1,9 +1,9 @@
-"""Ops in Python that several test files use, and a registry that forgets them. Import `own_registry` to use it."""
+"""Python ops for several test files, and the fixture `own_registry`, which removes them after a test."""
 import numpy as np
 import pytest
 
 import flowedu as flow
-import flowedu.nn.graph.unroll  # noqa: F401  (defines a record: there before a test's own are taken away again)
+import flowedu.nn.graph.unroll  # noqa: F401  (defines a record, which must be registered before tests start)
 from flowedu._kernels import TABLE
 from flowedu.core.ops.define import REGISTRY
 from flowedu.custom.libraries import LIBRARIES
@@ -12,7 +12,7 @@ from flowedu.ops.custom.record import CUSTOM
 
 @pytest.fixture(autouse=True)
 def own_registry():
-    """Ops that a test registers are gone after it: the laws must not meet them."""
+    """Restore the registries after a test, so that laws do not run on the ops that it registered."""
     before = [(table, dict(table)) for table in (REGISTRY, CUSTOM, LIBRARIES, TABLE)]
     yield
     for table, old in before:
@@ -25,16 +25,16 @@ def cube():
 
 
 def leaky():
-    @flow.custom_op("leaky", backward=lambda dy, y, slope: np.where(y > 0, dy, dy * y.dtype.type(slope)), sbp="ab->ab",
-                    examples=[dict(shapes=[(6, 12)]), dict(shapes=[(6, 12)], slope=0.5)])
+    @flow.custom_op("leaky", backward=lambda dy, y, slope: np.where(y > 0, dy, dy * y.dtype.type(slope)),
+                    sbp="ab->ab", examples=[dict(shapes=[(6, 12)]), dict(shapes=[(6, 12)], slope=0.5)])
     def leaky(x, *, slope=0.25):
         return np.where(x > 0, x, x * x.dtype.type(slope))
     return leaky
 
 
 def affine():
-    return flow.custom_op("affine", lambda x, w, b: x * w + b, sbp="ab,b,b->ab", linear=[("x", "b"), ("w", "b")],
-                          examples=[dict(shapes=[(6, 12), (12,), (12,)])],
+    return flow.custom_op("affine", lambda x, w, b: x * w + b, sbp="ab,b,b->ab",
+                          linear=[("x", "b"), ("w", "b")], examples=[dict(shapes=[(6, 12), (12,), (12,)])],
                           backward=lambda dy, x, w: (dy * w, (dy * x).sum(0), dy.sum(0)))
 
 

@@ -1,11 +1,19 @@
-"""Which tests compare with PyTorch: those that import it, or whose helpers in the same file do."""
+"""Marks that follow from the tests themselves.
+
+torch_tests finds the tests that compare with PyTorch, because they or helpers in the same file import it.
+repeated_combinations finds combinations of parameters that add no new value of a parameter.
+"""
 import ast
 import functools
+import zlib
+from collections.abc import Iterable
 from pathlib import Path
+
+FEW = 24                        # cases of one function that always run
 
 
 def imports_torch(node: ast.AST) -> bool:
-    """Whether the code imports torch, or asks pytest to skip without it."""
+    """Return True if the code imports torch or calls pytest.importorskip with it."""
     for n in ast.walk(node):
         if isinstance(n, ast.Call) and getattr(n.func, "attr", getattr(n.func, "id", "")) == "importorskip":
             name = n.args[0].value if n.args and isinstance(n.args[0], ast.Constant) else ""
@@ -20,7 +28,7 @@ def imports_torch(node: ast.AST) -> bool:
 
 @functools.cache
 def torch_tests(file: Path) -> frozenset[str]:
-    """The names of the functions of a file that need PyTorch; all of them when the file itself imports it."""
+    """Return the names of the functions of a file that need PyTorch: all, if the file itself imports it."""
     if "torch" not in (text := file.read_text(encoding="utf-8")):
         return frozenset()
     top = ast.parse(text).body
@@ -33,3 +41,26 @@ def torch_tests(file: Path) -> frozenset[str]:
             isinstance(n, ast.Name) and n.id in found for n in ast.walk(node))}:
         found |= more
     return frozenset(found)
+
+
+def repeated_combinations(items: Iterable, turn: int) -> list:
+    """Return the tests whose parameter values all occur in other combinations.
+
+    A function with several `parametrize` marks and more than FEW cases runs for every combination. The result
+    leaves out enough of them that every value of every parameter runs once. `turn` varies which ones.
+    """
+    families: dict[str, list] = {}
+    for item in items:
+        if hasattr(item, "callspec"):
+            families.setdefault(item.nodeid.split("[")[0], []).append(item)
+
+    repeated = []
+    for family in families.values():
+        if len(family) > FEW:
+            seen: set[tuple[int, str]] = set()
+            for item in sorted(family, key=lambda item: zlib.crc32(f"{turn} {item.nodeid}".encode())):
+                values = set(enumerate(item.callspec._idlist))      # one id per `parametrize`
+                if values <= seen:
+                    repeated.append(item)
+                seen |= values
+    return repeated

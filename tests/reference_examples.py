@@ -1,4 +1,4 @@
-"""Runs the examples of the reference, book/reference/examples/*.txt."""
+"""Run the examples of the reference, book/reference/examples/*.txt."""
 import doctest
 import re
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 
 import flowedu as flow
-from flowedu.learn.lesson import fresh
 from flowedu.oneflow04.job import env
+from flowedu_course.lesson import fresh
 
 
 def wrong(text: str, name: str) -> str:
-    """What differs when the lines of an example are typed; "" where nothing does."""
+    """Run the lines of an example and return the differences from its output, or ""."""
     said: list[str] = []
     space = {"flow": flow, "np": np, "nn": flow.nn, "F": flow.nn.functional}
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE, verbose=False)
@@ -23,7 +23,7 @@ def wrong(text: str, name: str) -> str:
 
 
 def differences(file: Path, monkeypatch) -> str:
-    """Of all examples of a file, which leave nothing behind: to be called in a folder of its own."""
+    """Return the differences of all examples of a file. Call it in an empty folder; the state is restored."""
     monkeypatch.setattr(env, "_env", env.Environment())
     with fresh():
         return "\n".join(filter(None, (wrong(text, name) for name, text in re.findall(

@@ -1,4 +1,4 @@
-"""In CI a skipped test is a failure, unless tests/skips.toml says why it may be skipped. (A plugin of pytest.)"""
+"""Pytest plugin for CI: a skipped test is a failure, unless tests/skips.toml has a reason for it."""
 import os
 import tomllib
 from pathlib import Path
@@ -18,7 +18,7 @@ def reason_of(report) -> str:
 
 
 class Skips:
-    """Gathers what was skipped, in this process and in those that pytest-xdist starts, and judges it at the end."""
+    """Plugin that collects skipped tests from all processes of pytest-xdist and checks them at the end."""
 
     def __init__(self, config):
         self.config, self.seen = config, {}
@@ -29,7 +29,7 @@ class Skips:
 
     pytest_collectreport = pytest_runtest_logreport
 
-    @pytest.hookimpl(optionalhook=True)              # there is no such hook without pytest-xdist
+    @pytest.hookimpl(optionalhook=True)              # a hook of pytest-xdist
     def pytest_testnodedown(self, node):
         self.seen.update(getattr(node, "workeroutput", {}).get("skips", {}))
 

@@ -1,4 +1,4 @@
-"""Where the texts of a picture that flowedu drew lie, measured as a browser would with DejaVu Sans."""
+"""Positions of the texts in an SVG file of flowedu, measured with DejaVu Sans as in a browser."""
 import re
 import xml.etree.ElementTree as ElementTree
 from functools import cache
@@ -19,7 +19,7 @@ class Text(NamedTuple):
 
 @cache
 def font(mono: bool):
-    """At 100 pixels."""
+    """Return DejaVu Sans, or its monospaced version, at 100 pixels."""
     import matplotlib
     from PIL import ImageFont
     name = "DejaVuSansMono.ttf" if mono else "DejaVuSans.ttf"
@@ -27,10 +27,11 @@ def font(mono: bool):
 
 
 def texts(root: ElementTree.Element) -> list[Text]:
-    """All of them. A rule for a class gives a size as `font: 600 13px ...` or `font-size: 13px`."""
+    """Return all texts. A CSS rule of a class has the size as `font: 600 13px ...` or `font-size: 13px`."""
     sizes = {name: float(size) for rule in root.iter(SVG + "style")
              for name, size in re.findall(r"\.([\w-]+) *\{[^}]*?font[^}]*?([\d.]+)px", rule.text or "")}
-    usual = re.search(r"text *\{[^}]*?font[^}]*?([\d.]+)px", "".join(rule.text or "" for rule in root.iter(SVG + "style")))
+    usual = re.search(r"text *\{[^}]*?font[^}]*?([\d.]+)px", "".join(rule.text or ""
+                                                                     for rule in root.iter(SVG + "style")))
     found = []
     for e in root.iter(SVG + "text"):
         size = float(e.get("font-size") or sizes.get(e.get("class")) or (usual[1] if usual else 16))
@@ -43,7 +44,7 @@ def texts(root: ElementTree.Element) -> list[Text]:
 
 
 def misplaced(picture: Path | ElementTree.Element) -> list[str]:
-    """Texts that leave the page or lie on each other. Of pictures that matplotlib drew, none: it measures."""
+    """Describe texts that leave the page or overlap. Returns [] for files of matplotlib."""
     root = ElementTree.parse(picture).getroot() if isinstance(picture, Path) else picture
     if not root.get("font-family"):
         return []
@@ -52,11 +53,12 @@ def misplaced(picture: Path | ElementTree.Element) -> list[str]:
     bad = [f"leaves the page: {t}" for t in found if t.left < 0 or t.top < 0 or t.right > w or t.bottom > h]
     found.sort(key=lambda t: t.top)
     rows: list[list[Text]] = []
-    for t in found:                                     # only near ones are compared: large pictures have thousands
+    for t in found:                                     # compare only close texts: large files have thousands
         if not rows or t.top > rows[-1][0].top + 30:
             rows.append([])
         rows[-1].append(t)
     near = [row + following for row, following in zip(rows, [*rows[1:], []])]
     bad += sorted({f"on each other: {a} {b}" for row in near for a, b in combinations(row, 2)
-                   if min(a.right, b.right) > max(a.left, b.left) + 1 and min(a.bottom, b.bottom) > max(a.top, b.top) + 1})
+                   if min(a.right, b.right) > max(a.left, b.left) + 1
+                   and min(a.bottom, b.bottom) > max(a.top, b.top) + 1})
     return bad

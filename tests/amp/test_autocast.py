@@ -1,4 +1,4 @@
-"""autocast: which type each op computes in, in every mode; what nests, what is kept, what is refused."""
+"""autocast: the dtype in which each op computes in every mode, nesting, caching of casts, and errors."""
 import threading
 
 import numpy as np
@@ -17,22 +17,25 @@ from flowedu.nn.amp.lists import AS_FIRST, MIXED, NARROW, WIDE
 HALVES = (flow.float16, flow.bfloat16)
 
 
-def test_the_lists_name_ops_once():
+def test_the_lists_name_each_op_once():
     named = [*NARROW, *WIDE, *AS_FIRST, *MIXED]
     assert len(named) == len({*named}) and {*named} <= {*REGISTRY.values()}
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
-def test_types_inside_a_block(half):
+def test_dtypes_inside_a_block(half):
     x, w, b = flow.randn(2, 3, 6, 6), flow.randn(4, 3, 3, 3), flow.randn(4)
     with amp.autocast("cpu", dtype=half):
         y = F.conv2d(x, w, b)
         assert y.dtype is half and F.linear(x, flow.randn(5, 6), flow.randn(5)).dtype is half
-        assert (x @ x).dtype is half and flow.matmul(x, x).dtype is half and (x.half() @ x.bfloat16()).dtype is half
+        assert (x @ x).dtype is half and flow.matmul(x, x).dtype is half and (
+            x.half() @ x.bfloat16()).dtype is half
         assert F.relu(y).dtype is half and (y + y).dtype is half and (y + 1.0).dtype is half
         assert (y + x[:, :1, :4, :4]).dtype is flow.float32
-        assert F.softmax(y, 1).dtype is F.layer_norm(y, (4,)).dtype is y.exp().dtype is y.sum().dtype is flow.float32
-        assert F.cross_entropy(y.flatten(1), flow.tensor([0, 1])).dtype is F.mse_loss(y, y).dtype is flow.float32
+        assert F.softmax(y, 1).dtype is F.layer_norm(
+            y, (4,)).dtype is y.exp().dtype is y.sum().dtype is flow.float32
+        assert F.cross_entropy(y.flatten(1),
+                               flow.tensor([0, 1])).dtype is F.mse_loss(y, y).dtype is flow.float32
         assert F.batch_norm(y, training=True).dtype is half and F.max_pool2d(y, 2).dtype is half
         assert F.scaled_dot_product_attention(x, x, x).dtype is half
         assert (x.double() @ x.double()).dtype is flow.float64 and flow.arange(3).dtype is flow.int64
@@ -41,13 +44,13 @@ def test_types_inside_a_block(half):
 
 def model():
     flow.manual_seed(0)
-    return nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 8),
-                         nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 5))
+    return nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                         nn.Linear(36, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 5))
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
-def test_eager_and_a_graph_train_alike(half):
-    """The same casts: a graph with enable_amp gives the numbers of the block, step by step."""
+def test_eager_and_a_graph_train_equally(half):
+    """Both insert the same casts: a graph with enable_amp equals the autocast block, step by step."""
     rng = np.random.default_rng(0)
     x, y = flow.tensor(rng.normal(size=(6, 1, 8, 8)).astype("f4")), flow.tensor(rng.integers(0, 5, 6))
 
@@ -79,12 +82,12 @@ def test_eager_and_a_graph_train_alike(half):
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
-def test_gradients_are_those_of_float32_but_for_rounding(half):
+def test_gradients_equal_float32_up_to_rounding(half):
     x, y = flow.randn(6, 1, 8, 8), flow.tensor([0, 1, 2, 3, 4, 0])
     one, other = model(), model()
     F.cross_entropy(one(x), y).backward()
     with amp.autocast("cpu", dtype=half):
-        F.cross_entropy(other(x), y).backward()                      # inside: nothing of backward is cast
+        F.cross_entropy(other(x), y).backward()  # inside the block, backward casts nothing
     for a, b in zip(one.parameters(), other.parameters()):
         room = 40 * (2 ** -10 if half is flow.float16 else 2 ** -7)
         assert b.grad.dtype is flow.float32
@@ -92,7 +95,7 @@ def test_gradients_are_those_of_float32_but_for_rounding(half):
 
 
 @given(st.lists(st.sampled_from(["float16", "bfloat16", "off", "float32", "raises"]), min_size=1, max_size=5))
-def test_blocks_nest_and_come_back(kinds):
+def test_blocks_nest_and_restore(kinds):
     x, seen = flow.ones(2, 2), []
 
     def inside(rest):
@@ -117,7 +120,7 @@ def test_blocks_nest_and_come_back(kinds):
     assert all(got is want[kind] for got, kind in seen) and not amp.is_autocast_enabled()
 
 
-def test_a_block_is_of_its_thread_and_a_decorator():
+def test_a_block_is_thread_local_and_a_decorator():
     x, found = flow.ones(2, 2), []
     with amp.autocast("cpu"):
         t = threading.Thread(target=lambda: found.append((x @ x).dtype))
@@ -134,7 +137,7 @@ def test_a_block_is_of_its_thread_and_a_decorator():
     assert amp.get_autocast_dtype("cpu") is flow.bfloat16 and amp.get_autocast_dtype("cuda") is flow.float16
 
 
-def test_parameters_are_cast_once_in_a_block_and_after_they_were_written(monkeypatch):
+def test_parameters_are_cast_once_in_a_block_and_again_after_a_write(monkeypatch):
     layer, x, casts = nn.Linear(3, 3), flow.ones(2, 3), []
     inner = type(REGISTRY["cast"]).call
 
@@ -164,7 +167,8 @@ def test_misuse(call):
     assert e.value.expected and e.value.fix
 
 
-def test_float16_loses_small_gradients_and_bfloat16_precision():
-    """What the scaler is for: 1e-8 is 0 in float16; 1 + 2^-9 is 1 in bfloat16."""
+def test_float16_loses_small_gradients_and_bfloat16_loses_precision():
+    """The reason for a scaler: 1e-8 is 0 in float16, and 1 + 2^-9 is 1 in bfloat16."""
     assert flow.tensor(1e-8).half().item() == 0.0 and flow.tensor(1e-8).bfloat16().float().item() > 0
-    assert flow.tensor(1 + 2 ** -9).bfloat16().float().item() == 1.0 and flow.tensor(1 + 2 ** -9).half().item() > 1.0
+    assert (flow.tensor(1 + 2 ** -9).bfloat16().float().item() == 1.0
+            and flow.tensor(1 + 2 ** -9).half().item() > 1.0)

@@ -1,4 +1,4 @@
-"""Every layer and loss inside autocast, with inputs of either type: forward, backward."""
+"""Every layer and loss inside autocast, with inputs of either dtype: forward and backward."""
 import warnings
 
 import numpy as np
@@ -26,7 +26,7 @@ def narrow(x, half):
 
 
 def answers(module, xs) -> tuple[list, list]:
-    """(what it gives, gradients of a sum of it by all floating inputs and parameters)"""
+    """Return (results, gradients of their sum for all floating inputs and parameters)."""
     leaves = [x.clone().requires_grad_() if x.dtype.is_floating_point else x for x in xs]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -40,7 +40,7 @@ def answers(module, xs) -> tuple[list, list]:
 def near(got, want, half, roundings=64) -> None:
     for g, w in zip(got, want, strict=True):
         assert (g is None) == (w is None)
-        if w is None or not w.dtype.is_floating_point:                      # places of maxima may be others
+        if w is None or not w.dtype.is_floating_point:                      # maxima may be at other indices
             continue
         a, b = (t.detach().float().numpy() for t in (g, w))
         assert a.shape == b.shape
@@ -57,7 +57,7 @@ def test_every_layer(case, half):
     rounded = [narrow(x, half) for x in xs]
     want, gradients = answers(module, [x.float() if x.dtype is half else x for x in rounded])
 
-    for inputs in (xs, rounded):                                            # whatever came out of the layer before
+    for inputs in (xs, rounded):  # inputs of either dtype, as a previous layer may return
         module, _ = layer(text, specs)
         with flow.amp.autocast("cpu", dtype=half):
             got, found = answers(module, inputs)

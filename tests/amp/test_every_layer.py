@@ -1,5 +1,6 @@
-"""model.half(), model.bfloat16(): every layer and loss goes forward, backward and takes a step in 16 bits, near the float32
-layer with the same numbers."""
+"""model.half(), model.bfloat16(): every layer and loss runs forward, backward, and a step in 16 bits, close
+to the same layer in float32.
+"""
 import re
 
 import numpy as np
@@ -23,25 +24,29 @@ REST = [
     ("nn.BCELoss()", *UNITS), ("nn.BCEWithLogitsLoss()", (3, 4), ("unit", (3, 4))),
     ("nn.KLDivLoss(reduction='batchmean')", (3, 4), ("simplex", (3, 4))),
     ("nn.PoissonNLLLoss()", (3, 4), ("positive", (3, 4))),
-    ("nn.GaussianNLLLoss()", *PAIR, ("positive", (3, 4))), ("nn.MarginRankingLoss(0.3)", (7,), (7,), ("sign", (7,))),
+    ("nn.GaussianNLLLoss()", *PAIR, ("positive", (3, 4))), ("nn.MarginRankingLoss(0.3)", (7,), (7,),
+                                                            ("sign", (7,))),
     ("nn.HingeEmbeddingLoss()", (7,), ("sign", (7,))), ("nn.SoftMarginLoss()", (3, 4), ("sign", (3, 4))),
-    ("nn.CosineEmbeddingLoss()", (5, 3), (5, 3), ("sign", (5,))), ("nn.TripletMarginLoss()", (5, 3), (5, 3), (5, 3)),
-    ("nn.MultiLabelSoftMarginLoss()", (3, 4), ("unit", (3, 4))), ("nn.CombinedMarginLoss(1.0, 0.2, 0.1)", ("unit", (6, 4)),
-                                                                    CLASSES),
+    ("nn.CosineEmbeddingLoss()", (5, 3), (5, 3), ("sign", (5,))), ("nn.TripletMarginLoss()", (5, 3), (5, 3),
+                                                                   (5, 3)),
+    ("nn.MultiLabelSoftMarginLoss()", (3, 4), ("unit", (3, 4))), ("nn.CombinedMarginLoss(1.0, 0.2, 0.1)",
+                                                                  ("unit", (6, 4)), CLASSES),
     ("nn.MultiMarginLoss()", (6, 4), CLASSES), ("nn.MultiLabelMarginLoss()", (6, 4), ("int", 4, (6, 4))),
     ("nn.MultiheadAttention(6, 2)", ROW, ROW, ROW), ("nn.TransformerEncoderLayer(6, 2, 8, dropout=0.0)", ROW),
     ("nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 8, 0.0), 2, nn.LayerNorm(6))", ROW),
-    ("nn.TransformerDecoderLayer(6, 2, 8, dropout=0.0)", ROW, ROW), ("nn.Transformer(6, 2, 1, 1, 8, 0.0)", ROW, ROW),
+    ("nn.TransformerDecoderLayer(6, 2, 8, dropout=0.0)", ROW, ROW), ("nn.Transformer(6, 2, 1, 1, 8, 0.0)",
+                                                                     ROW, ROW),
     ("nn.TransformerDecoder(nn.TransformerDecoderLayer(6, 2, 8, 0.0), 2)", ROW, ROW),
     ("nn.QuickGELU()", (3, 5)), ("nn.RReLU(0.2, 0.2)", (3, 5)), ("nn.SyncBatchNorm(4)", IMAGE),
     ("nn.MaxUnpool1d(2)", LINE, ("int", 9, LINE)), ("nn.MaxUnpool2d(2)", IMAGE, ("int", 9, IMAGE)),
     ("nn.MaxUnpool3d(2)", VOLUME, ("int", 9, VOLUME)),
-    *[(f"nn.{n}(0.0)", s) for n, s in (("Dropout", ROW), ("Dropout1d", LINE), ("Dropout2d", IMAGE), ("Dropout3d", VOLUME),
-                                       ("AlphaDropout", ROW))],
+    *[(f"nn.{n}(0.0)", s) for n, s in (("Dropout", ROW), ("Dropout1d", LINE), ("Dropout2d", IMAGE),
+                                       ("Dropout3d", VOLUME), ("AlphaDropout", ROW))],
 ]
-REFUSED = {"CTCLoss"}                                      # log probabilities are float32 (PyTorch's, too)
+REFUSED = {"CTCLoss"}                                      # log probabilities are float32 (as in PyTorch)
 RECORDS = {"CoinFlip", "CropMirrorNormalize", *(f"{o}{n}" for o in ("OFRecord", "Ofrecord") for n in (
-    "Reader", "RawDecoder", "BytesDecoder")), "OFRecordImageDecoder", "OFRecordImageDecoderRandomCrop"}     # no numbers yet
+    "Reader", "RawDecoder", "BytesDecoder")), "OFRecordImageDecoder",
+    "OFRecordImageDecoderRandomCrop"}                      # no floating input
 HOLDERS = {"Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"}
 CASES = [*LAYERS, *RECURRENT, *REST]
 
@@ -51,7 +56,7 @@ def flat(y) -> list:
 
 
 def made(text: str, half=None):
-    """The layer with numbers that `half` holds."""
+    """Build the layer with values that `half` represents exactly."""
     flow.manual_seed(0)
     m = eval(text, {"nn": nn})
     with flow.no_grad():
@@ -61,7 +66,7 @@ def made(text: str, half=None):
 
 
 def trained(m, xs) -> tuple[list, list, list]:
-    """(results, gradients of inputs and parameters, parameters after a step)"""
+    """Return (results, gradients of inputs and parameters, parameters after a step)."""
     ys = [y for y in flat(m(*xs)) if y.dtype.is_floating_point]
     rng = np.random.default_rng(3)
     weights = [flow.tensor(rng.choice([0.5, 1.0], tuple(y.shape)).astype("f4")) for y in ys]
@@ -97,20 +102,21 @@ def test_a_layer_in_16_bits_is_near_the_one_in_float32(case, half):
 def test_every_layer_has_a_case():
     named = {n for text, *_ in CASES for n in re.findall(r"nn\.(\w+)\(", text)}
     layers = {n for n, x in vars(nn).items() if isinstance(x, type) and issubclass(x, nn.Module)}
-    layers = {n for n in layers if not n.startswith("Lazy")}                   # become those layers at their first input
+    layers = {n for n in layers if not n.startswith("Lazy")}  # they become those layers at their first input
     assert layers - RECORDS == named | REFUSED | HOLDERS
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
-def test_what_is_refused_says_so(half):
+def test_unsupported_layers_raise(half):
     with pytest.raises(FlowError) as e:
-        nn.CTCLoss()(flow.zeros(5, 2, 3).to(half), flow.ones(2, 2).long(), flow.tensor([5, 5]), flow.tensor([2, 2]))
+        nn.CTCLoss()(flow.zeros(5, 2, 3).to(half), flow.ones(2, 2).long(), flow.tensor([5, 5]),
+                     flow.tensor([2, 2]))
     assert e.value.expected
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
 def test_running_statistics_stay_float32(half):
-    """Sums of a batch are float32's, and a tenth of a small change is not lost."""
+    """Batch sums are accumulated in float32, so a tenth of a small change is not lost."""
     m = nn.BatchNorm2d(2)
     m.weight.data, m.bias.data = m.weight.data.to(half), m.bias.data.to(half)
     for _ in range(20):

@@ -1,4 +1,6 @@
-"""GradScaler: its rule by a model of it, the steps it takes by those of float32, its state by PyTorch's."""
+"""GradScaler: its update rule against a model, its steps against float32 steps, and its state against
+PyTorch's.
+"""
 import math
 
 import numpy as np
@@ -13,7 +15,7 @@ from flowedu.errors import FlowError
 
 
 def scaling(scaler):
-    """A scaler that has scaled a loss."""
+    """Return a scaler that has scaled a loss."""
     scaler.scale(flow.ones(()))
     return scaler
 
@@ -24,17 +26,20 @@ def with_gradients(values, lr=1.0):
     return p, flow.optim.SGD([p], lr=lr)
 
 
-@given(overflows=st.lists(st.booleans(), max_size=12), interval=st.integers(1, 4), growth=st.sampled_from([2.0, 3.0]),
-       backoff=st.sampled_from([0.5, 0.25]))
+@given(overflows=st.lists(st.booleans(), max_size=12), interval=st.integers(1, 4),
+       growth=st.sampled_from([2.0, 3.0]), backoff=st.sampled_from([0.5, 0.25]))
 def test_the_rule(overflows, interval, growth, backoff):
-    """An overflow: no step, the scale falls. `interval` good steps in a row: it grows."""
+    """An overflow skips the step and lowers the scale. After `interval` good steps in a row, the scale
+    grows.
+    """
     scaler = scaling(amp.GradScaler(8.0, growth, backoff, interval))
     scale, good = 8.0, 0
     for overflow in overflows:
         p, optimizer = with_gradients([math.inf if overflow else scale, 0.0, -scale])
         scaler.step(optimizer)
         scaler.update()
-        np.testing.assert_allclose(p.detach().numpy(), [1, 1, 1] if overflow else [0, 1, 2], rtol=0, atol=1e-6)
+        np.testing.assert_allclose(p.detach().numpy(), [1, 1, 1] if overflow else [0, 1, 2], rtol=0,
+                                   atol=1e-6)
         scale, good = (scale * backoff, 0) if overflow else (scale, good + 1)
         if good == interval:
             scale, good = scale * growth, 0
@@ -43,7 +48,7 @@ def test_the_rule(overflows, interval, growth, backoff):
 
 @pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan])
 @pytest.mark.parametrize("half", [flow.float32, flow.float16, flow.bfloat16], ids=repr)
-def test_any_element_that_is_no_number_is_found(bad, half):
+def test_any_non_finite_element_is_detected(bad, half):
     for place in range(3):
         values = [1.0, 1.0, 1.0]
         values[place] = bad
@@ -53,10 +58,11 @@ def test_any_element_that_is_no_number_is_found(bad, half):
         scaler, optimizer = scaling(amp.GradScaler()), flow.optim.Adam([p])
         scaler.step(optimizer)
         scaler.update()
-        assert flow.equal(p.detach(), state) and scaler.get_scale() == 2.0 ** 15 and not optimizer.state.get(p)
+        assert (flow.equal(p.detach(), state) and scaler.get_scale() == 2.0 ** 15
+                and not optimizer.state.get(p))
 
 
-def test_large_gradients_whose_sum_overflows_are_no_overflow():
+def test_finite_gradients_whose_sum_overflows_are_accepted():
     p, optimizer = with_gradients([3e38, 3e38, 3e38])
     scaler = scaling(amp.GradScaler(init_scale=1.0))
     scaler.step(optimizer)
@@ -65,7 +71,7 @@ def test_large_gradients_whose_sum_overflows_are_no_overflow():
 
 
 @pytest.mark.parametrize("clip", [False, True])
-def test_scaled_steps_are_the_steps(clip):
+def test_scaled_steps_equal_unscaled_steps(clip):
     """Powers of two change no bit."""
     def trained(scaler):
         flow.manual_seed(0)
@@ -86,8 +92,8 @@ def test_scaled_steps_are_the_steps(clip):
         np.testing.assert_array_equal(a, b)
 
 
-def test_float16_trains_with_a_scale_and_not_without():
-    """Gradients of 1e-8 are 0 in float16; scaled they are not."""
+def test_float16_trains_only_with_a_scale():
+    """Gradients of 1e-8 are 0 in float16, unless they are scaled."""
     def moved(scaler):
         flow.manual_seed(0)
         m = nn.Linear(4, 1, bias=False)
@@ -108,13 +114,13 @@ def test_float16_trains_with_a_scale_and_not_without():
     lambda s, o: s.step(o, closure=lambda: 1), lambda s, o: s.scale("loss"),
     lambda s, o: s.load_state_dict({}), lambda s, o: amp.GradScaler(growth_factor=0.5),
     lambda s, o: amp.GradScaler(backoff_factor=2.0), lambda s, o: amp.GradScaler(init_scale=-1.0)])
-def test_calls_out_of_order_say_what_to_do(call):
+def test_calls_out_of_order_raise_with_a_fix(call):
     with pytest.raises(FlowError) as e:
         call(scaling(amp.GradScaler()), with_gradients([1.0, 1.0, 1.0])[1])
     assert e.value.expected and e.value.fix
 
 
-def test_states_come_back_and_several_optimizers_share_a_scale():
+def test_states_are_restored_and_several_optimizers_share_a_scale():
     a = scaling(amp.GradScaler(init_scale=4.0, growth_interval=3))
     good, bad = with_gradients([4.0, 4.0, 4.0]), with_gradients([math.nan, 1.0, 1.0])
     for _, optimizer in (good, bad):
@@ -124,7 +130,8 @@ def test_states_come_back_and_several_optimizers_share_a_scale():
     b = amp.GradScaler()
     b.load_state_dict(a.state_dict())
     assert b.state_dict() == a.state_dict()
-    assert amp.GradScaler(enabled=False).state_dict() == {} and amp.GradScaler(enabled=False).get_scale() == 1.0
+    assert (amp.GradScaler(enabled=False).state_dict() == {}
+            and amp.GradScaler(enabled=False).get_scale() == 1.0)
 
 
 def test_a_static_scale_never_changes():
@@ -138,7 +145,7 @@ def test_a_static_scale_never_changes():
 
 
 @pytest.mark.torch
-def test_pytorchs_scaler_goes_the_same_way():
+def test_the_scale_equals_pytorchs():
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(0)
     ours, theirs = amp.GradScaler(1024.0, 2.0, 0.5, 3), torch.amp.GradScaler("cpu", 1024.0, 2.0, 0.5, 3)

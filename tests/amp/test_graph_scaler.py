@@ -1,5 +1,6 @@
-"""set_grad_scaler: a graph's steps are those of the eager loop with the same scaler; an overflow leaves out the
-step, halves the scale, and changes nothing else; states come back."""
+"""set_grad_scaler: a graph's steps equal those of the eager loop with the same scaler. An overflow skips the
+step, halves the scale, and changes nothing else; states are restored.
+"""
 import numpy as np
 import pytest
 
@@ -11,7 +12,8 @@ from flowedu.errors import FlowError
 OPTIMIZERS = {
     "SGD": lambda p: flow.optim.SGD(p, lr=0.1),
     "momentum": lambda p: flow.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01),
-    "clipped": lambda p: flow.optim.SGD([{"params": [*p], "clip_grad_max_norm": 0.5, "clip_grad_norm_type": 2.0}], lr=0.1),
+    "clipped": lambda p: flow.optim.SGD([{"params": [*p], "clip_grad_max_norm": 0.5,
+                                          "clip_grad_norm_type": 2.0}], lr=0.1),
     "Adam": lambda p: flow.optim.Adam(p, lr=0.01, amsgrad=True),
     "LAMB": lambda p: flow.optim.LAMB(p, lr=0.01),
     "RMSprop": lambda p: flow.optim.RMSprop(p, lr=0.01, centered=True),
@@ -23,7 +25,7 @@ SCALERS = {
     "other factors": lambda: amp.GradScaler(2.0 ** 8, 4.0, 0.25, 3),
     "off": lambda: amp.GradScaler(enabled=False),
 }
-BAD = (1, 4, 5)                                            # steps with an input that float16 cannot square
+BAD = (1, 4, 5)  # steps with an input whose square overflows float16
 DATA = np.random.default_rng(0).normal(size=(9, 8, 3)).astype("f4")
 for _i in BAD:
     DATA[_i, 2, 1] = np.inf
@@ -100,13 +102,14 @@ def test_a_graph_trains_as_the_eager_loop_does(name, scaler, half):
     for a, b in zip(trained(eagerly), trained(in_a_graph), strict=True):
         assert a[:2] == b[:2]
         for x, y in zip(a[2:], b[2:], strict=True):
-            near = 5e-4 if name == "masters" else 1e-6         # sums of a plan are in another order; bfloat16 rounds them
+            # plans add in another order, and bfloat16 rounds the sums
+            near = 5e-4 if name == "masters" else 1e-6
             np.testing.assert_allclose(x, y, rtol=1e-4, atol=near)
 
 
 @pytest.mark.parametrize("how", [eagerly, in_a_graph])
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_an_overflow_changes_nothing_but_the_scale(name, how):
+def test_an_overflow_changes_only_the_scale(name, how):
     net, scaler, seen = Net(), amp.GradScaler(2.0 ** 10), []
     optimizer = OPTIMIZERS[name](net.parameters())
     how(net, optimizer, scaler, DATA, None, lambda: seen.append(everything(net, optimizer, scaler)))
@@ -122,7 +125,7 @@ def test_an_overflow_changes_nothing_but_the_scale(name, how):
     assert all(np.isfinite(x).all() for x in seen[-1][2:])
 
 
-def test_schedules_and_other_optimizers_count_steps_that_were_made():
+def test_schedules_and_other_optimizers_count_only_taken_steps():
     net = Net()
     first = flow.optim.SGD(net.body[0].parameters(), lr=1.0)
     second = flow.optim.SGD(net.body[2].parameters(), lr=1.0)
@@ -137,7 +140,7 @@ def test_schedules_and_other_optimizers_count_steps_that_were_made():
         assert first.param_groups[0]["lr"] == 0.5 ** (made // 2)
 
 
-def test_micro_batches_are_scaled_alike():
+def test_micro_batches_are_scaled_equally():
     found = []
     class Mean(Net):
         def forward(self, x):
@@ -154,7 +157,7 @@ def test_micro_batches_are_scaled_alike():
         np.testing.assert_array_equal(a, b)
 
 
-def test_a_state_comes_back_and_eager_steps_go_on_with_the_same_scaler():
+def test_a_state_is_restored_and_eager_steps_continue_with_the_same_scaler():
     def new():
         net = Net()
         return net, flow.optim.Adam(net.parameters(), lr=0.01), amp.GradScaler(2.0 ** 10, growth_interval=3)
@@ -191,7 +194,7 @@ def test_a_rule_that_changes_is_followed():
     assert scaler.get_scale() == 32.0
 
 
-def test_a_scale_beyond_float32_stays():
+def test_a_scale_at_the_float32_limit_is_kept():
     net, scaler = Net(), amp.GradScaler(2.0 ** 127, growth_interval=1)
     step = Step(net, flow.optim.SGD(net.parameters(), lr=0.0), scaler)
     x = DATA[0] * 2.0 ** -20
@@ -201,7 +204,7 @@ def test_a_scale_beyond_float32_stays():
         assert np.isfinite(scaler.get_scale())
 
 
-def test_misuse_says_what_to_do():
+def test_misuse_raises_with_a_fix():
     net = Net()
 
     class Bare(nn.Graph):
@@ -223,7 +226,7 @@ def test_misuse_says_what_to_do():
         assert e.value.expected and e.value.fix
 
 
-def test_float16_learns_in_a_graph_with_a_scaler_what_it_loses_without():
+def test_float16_trains_in_a_graph_only_with_a_scaler():
     """Gradients of 1e-8 are 0 in float16."""
     class Tiny(nn.Module):
         def __init__(self):

@@ -1,5 +1,7 @@
-"""Master weights: a training of 16-bit parameters is one of float32 weights that are rounded for the forward pass, bit for
-bit, by every rule of both generations, eagerly, in a graph and in a job; small steps add up; states come back."""
+"""Master weights: training 16-bit parameters equals, bit for bit, training float32 weights that are rounded
+for the forward pass. Covers every optimizer of both generations, eagerly, in a graph, and in a job; small
+steps; saved states.
+"""
 import numpy as np
 import pytest
 
@@ -27,13 +29,13 @@ INPUTS = np.random.default_rng(0).normal(size=(8, 4, 3)).astype("f4")
 
 
 def start(half, seed=1):
-    """Numbers that 16 bits hold."""
+    """Return values that 16 bits represent exactly."""
     rng = np.random.default_rng(seed)
     return [flow.tensor(rng.normal(size=s).astype("f4")).to(half).float() for s in ((3, 3), (3,))]
 
 
 class Affine(nn.Module):
-    """Parameters of `dtype`, that compute in `half`."""
+    """Affine layer with parameters of `dtype` that computes in `half`."""
 
     def __init__(self, half, dtype):
         super().__init__()
@@ -52,7 +54,7 @@ def eagerly(model, optimizer, inputs):
 
 
 def in_a_graph(model, optimizer, inputs, state=None) -> dict:
-    """Its state afterwards; `state`: of a graph to go on from."""
+    """Train and return the final state; `state`: a graph state to continue from."""
     class Step(nn.Graph):
         def __init__(self):
             super().__init__()
@@ -84,7 +86,7 @@ def equal(a, b):
 @pytest.mark.parametrize("half", HALVES, ids=repr)
 @pytest.mark.parametrize("how", [eagerly, in_a_graph])
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_a_training_is_that_of_float32_weights_rounded_for_the_forward_pass(name, how, half):
+def test_training_equals_float32_weights_rounded_for_the_forward_pass(name, how, half):
     narrow, wide = Affine(half, half), Affine(half, flow.float32)
     mine = OPTIMIZERS[name](narrow.parameters(), master_weights=True)
     how(narrow, mine, INPUTS)
@@ -96,8 +98,8 @@ def test_a_training_is_that_of_float32_weights_rounded_for_the_forward_pass(name
 
 
 @pytest.mark.parametrize("how", [eagerly, in_a_graph])
-def test_small_steps_add_up_and_stand_still_without(how):
-    """1e-4 is less than half the distance from 1.0 to its neighbours in bfloat16: 2^-8 below it."""
+def test_small_steps_accumulate_only_with_master_weights(how):
+    """1e-4 is less than half the distance from 1.0 to its neighbor in bfloat16, which is 2^-8 below."""
     class Sum(nn.Module):
         def __init__(self):
             super().__init__()
@@ -108,14 +110,16 @@ def test_small_steps_add_up_and_stand_still_without(how):
 
     for wants in (True, False):
         model = Sum()
-        how(model, flow.optim.SGD(model.parameters(), lr=1e-4, master_weights=wants), np.zeros((100, 4), "f4"))
-        assert model.w.float().tolist() == [flow.tensor(1 - 100 * 1e-4).bfloat16().float().item() if wants else 1.0] * 4
+        how(model, flow.optim.SGD(model.parameters(), lr=1e-4, master_weights=wants),
+            np.zeros((100, 4), "f4"))
+        assert model.w.float().tolist() == [flow.tensor(1 - 100 * 1e-4).bfloat16().float().item() if wants
+                                            else 1.0] * 4
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize("how", [eagerly, in_a_graph])
-def test_saved_and_loaded_a_training_goes_on(name, how, half, tmp_path):
+def test_training_continues_from_a_saved_state(name, how, half, tmp_path):
     one, other = Affine(half, half), Affine(half, half)
     first, second = (OPTIMIZERS[name](m.parameters(), master_weights=True) for m in (one, other))
     eagerly(one, first, INPUTS[:4])
@@ -129,7 +133,7 @@ def test_saved_and_loaded_a_training_goes_on(name, how, half, tmp_path):
           numbers(second.state[p]["master_weight"] for p in other.parameters()))
 
 
-def test_a_graphs_state_has_the_copies_and_takes_them():
+def test_a_graphs_state_includes_master_weights():
     def trained(inputs, state=None):
         model = Affine(flow.bfloat16, flow.bfloat16)
         optimizer = flow.optim.Adam(model.parameters(), lr=0.01, master_weights=True)
@@ -139,11 +143,12 @@ def test_a_graphs_state_has_the_copies_and_takes_them():
     assert half["model.w-master"].dtype is half["model.w-m"].dtype is flow.float32
     again = trained(INPUTS[4:], half)
     assert {*again} == {*whole}
-    equal(*(numbers([s[n] for n in s if n.startswith("model.")] + [*s["model"].values()]) for s in (again, whole)))
+    equal(*(numbers([s[n] for n in s if n.startswith("model.")] + [*s["model"].values()])
+            for s in (again, whole)))
 
 
-def test_what_is_written_into_a_parameter_is_trained_on_from():
-    """The parameter is the copy rounded; where it is not, it was written, and counts."""
+def test_training_continues_from_values_written_to_a_parameter():
+    """A parameter that differs from its rounded master weight was written, and replaces the master weight."""
     a, b = Affine(flow.bfloat16, flow.bfloat16), Affine(flow.bfloat16, flow.bfloat16)
     one, other = (flow.optim.SGD(m.parameters(), lr=0.05, master_weights=True) for m in (a, b))
     eagerly(a, one, INPUTS[:3])
@@ -154,23 +159,26 @@ def test_what_is_written_into_a_parameter_is_trained_on_from():
     equal(numbers(a.parameters()), numbers(b.parameters()))
 
 
-def test_parameters_of_more_bits_have_no_copy_and_an_option_may_come_later():
+def test_wider_parameters_have_no_master_weights_and_the_option_may_be_set_later():
     class Mixed(nn.Module):
         def __init__(self):
             super().__init__()
-            self.a, self.b, self.c = (nn.Parameter(flow.ones(3).to(t)) for t in (flow.bfloat16, flow.float32, flow.float64))
+            self.a, self.b, self.c = (nn.Parameter(flow.ones(3).to(t))
+                                      for t in (flow.bfloat16, flow.float32, flow.float64))
 
         def forward(self, x):
             return ((self.a.double() * self.b.double() * self.c + x.double()) ** 2).sum()
 
     xs = np.linspace(-1, 1, 18).reshape(6, 3).astype("f4")
-    for make in (lambda p, **o: flow.optim.Adam(p, lr=0.1, **o), lambda p, **o: flow.optim.SGD(p, lr=0.1, **o)):
+    for make in (lambda p, **o: flow.optim.Adam(p, lr=0.1, **o),
+                 lambda p, **o: flow.optim.SGD(p, lr=0.1, **o)):
         found = []
         for how in (eagerly, in_a_graph):
             m = Mixed()
             o = make(m.parameters(), master_weights=True)
             how(m, o, xs)
-            assert "master_weight" in o.state[m.a] and all("master_weight" not in o.state.get(p, {}) for p in (m.b, m.c))
+            assert ("master_weight" in o.state[m.a] and all("master_weight" not in o.state.get(p, {})
+                                                            for p in (m.b, m.c)))
             found.append(numbers(m.parameters()))
         equal(*found)
         late = Mixed()
@@ -181,7 +189,7 @@ def test_parameters_of_more_bits_have_no_copy_and_an_option_may_come_later():
         assert {t.dtype for t in o.state[late.a].values()} == {flow.float32}
 
 
-def test_a_step_inside_autocast_writes_the_parameters_themselves():
+def test_a_step_inside_autocast_writes_the_parameters():
     for wants in (True, False):
         m = Affine(flow.bfloat16, flow.bfloat16)
         o = flow.optim.SGD([{"params": [m.w]}, {"params": [m.b]}], lr=0.5, momentum=0.9, master_weights=wants)
@@ -205,7 +213,7 @@ JOBS = {
 
 
 def in_a_job(name, half, kind, eager, **options):
-    """The variables, after a training in `half` of variables of type `kind`."""
+    """Return the variables after training in `half` with variables of type `kind`."""
     flow.clear_default_session()
     flow.enable_eager_execution(eager)
     first = [t.numpy() for t in start(half)]
@@ -228,7 +236,7 @@ def in_a_job(name, half, kind, eager, **options):
 @pytest.mark.parametrize("half", HALVES, ids=repr)
 @pytest.mark.parametrize("name", JOBS)
 @pytest.mark.parametrize("eager", [False, True], ids=["compiled", "eager"])
-def test_of_a_jobs_variables_likewise(name, eager, half):
+def test_master_weights_of_job_variables(name, eager, half):
     narrow = in_a_job(name, half, half, eager, master_weights=True)
     wide = in_a_job(name, half, flow.float32, eager)
     for n in ("w", "b"):
@@ -246,7 +254,7 @@ def test_misuse(call):
     assert "float32 cop" in e.value.expected
 
 
-def test_a_state_that_does_not_fit_says_what_it_lacks():
+def test_an_incompatible_state_names_the_missing_entries():
     p = nn.Parameter(flow.ones(3).bfloat16())
     o = flow.optim.SGD([p], lr=0.1, momentum=0.9, master_weights=True)
     p.grad = flow.ones(3).bfloat16()
@@ -260,8 +268,8 @@ def test_a_state_that_does_not_fit_says_what_it_lacks():
 
 @pytest.mark.parametrize("how", ["eager", "graph"])
 @pytest.mark.parametrize("name", ["SGD", "Adam"])
-def test_global_parameters_likewise(name, how, world):
-    """Copies lie as their parameters do."""
+def test_master_weights_of_global_parameters(name, how, world):
+    """Master weights have the layout of their parameters."""
     world(2)
     place, everywhere = flow.placement("cpu", ranks=[0, 1]), flow.sbp.broadcast
     plain = Affine(flow.bfloat16, flow.bfloat16)
@@ -298,5 +306,6 @@ def test_global_parameters_likewise(name, how, world):
             copy = optimizer.state[p]["master_weight"]
             assert copy.sbp == p.sbp and copy.dtype is flow.float32
             np.testing.assert_allclose(copy.numpy(), own.state[q]["master_weight"].numpy(),
-                                       rtol=2e-2, atol=5e-3)                  # parts are rounded before they are summed
-            assert flow.equal(flow.tensor(copy.numpy()).bfloat16().float(), flow.tensor(p.detach().float().numpy()))
+                                       rtol=2e-2, atol=5e-3)  # parts are rounded before they are summed
+            assert flow.equal(flow.tensor(copy.numpy()).bfloat16().float(),
+                              flow.tensor(p.detach().float().numpy()))

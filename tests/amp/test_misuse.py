@@ -1,5 +1,6 @@
-"""Bad input of half precision: errors say what was expected, what came, and what to do; where float32 meets 16-bit floats
-that is autocast, inside which the same call computes."""
+"""Misuse of half precision: errors contain expected, got, and a fix. Where float32 and 16-bit floats are
+mixed, the fix is autocast, inside which the same call works.
+"""
 import pytest
 
 import flowedu as flow
@@ -10,7 +11,7 @@ from flowedu.errors import FlowError
 
 HALVES = (flow.float16, flow.bfloat16)
 A, B, V = flow.ones(2, 3), flow.ones(3, 2), flow.ones(1, 2, 6, 6)
-# {call: f(type)}, where float32 meets that type
+# {call: f(dtype)}, which mixes float32 with that dtype
 MIXED = {
     "@": lambda t: A @ B.to(t),
     "matmul": lambda t: flow.matmul(A.to(t), B),
@@ -35,7 +36,7 @@ MIXED = {
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
 @pytest.mark.parametrize("name", [n for n in MIXED if n != "MultiheadAttention" or hasattr(nn, n)])
-def test_mixed_types_are_refused_and_autocast_is_the_remedy(name, half):
+def test_mixed_dtypes_are_refused_and_autocast_fixes_the_call(name, half):
     with pytest.raises(FlowError) as e:
         MIXED[name](half)
     assert "flow.amp.autocast" in e.value.fix and e.value.expected and e.value.got
@@ -44,7 +45,7 @@ def test_mixed_types_are_refused_and_autocast_is_the_remedy(name, half):
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
-def test_autocast_is_no_remedy_for_float64(half):
+def test_autocast_is_not_recommended_for_float64(half):
     with pytest.raises(FlowError) as e:
         A.double() @ B.to(half)
     assert "autocast" not in e.value.fix
@@ -59,14 +60,14 @@ class Predict(nn.Graph):
 @pytest.mark.parametrize("call", [
     lambda t: amp.autocast("cpu", dtype=t), lambda t: Predict().config.enable_amp(dtype=t),
     lambda t: flow.function_config().auto_mixed_precision_data_type(t)])
-def test_a_type_without_16_bits(call, dtype):
+def test_ops_without_16_bit_kernels(call, dtype):
     with pytest.raises(FlowError) as e:
         call(dtype)
     assert "float16" in e.value.expected and "bfloat16" in e.value.expected and e.value.got and e.value.fix
 
 
 @pytest.mark.parametrize("device", ["tpu", "meta", "", None, 0, "cpu0"])
-def test_a_kind_of_device_that_is_not_there(device):
+def test_an_unknown_device_type(device):
     with pytest.raises(FlowError) as e:
         amp.autocast(device)
     assert "'cpu'" in e.value.expected and repr(device) in e.value.got and "autocast" in e.value.fix
@@ -74,11 +75,11 @@ def test_a_kind_of_device_that_is_not_there(device):
 
 @pytest.mark.skipif(flow.cuda.is_available(), reason="there is a GPU")
 @pytest.mark.parametrize("device", ["cuda", "cuda:1", flow.device("cuda")])
-def test_a_gpu_that_is_not_there(device):
+def test_a_missing_gpu(device):
     with pytest.raises(FlowError, match="no GPU") as e:
         amp.autocast(device)
     assert 'autocast("cpu")' in e.value.fix
-    with amp.autocast(device, enabled=False):                  # as programs that ask for one only where there is one
+    with amp.autocast(device, enabled=False):  # as in programs that enable autocast only if a GPU exists
         assert (A @ B).dtype is flow.float32
 
 
@@ -105,8 +106,8 @@ def test_a_scaler_that_is_called_in_another_order(call, words):
     assert off.step(optimizer) is None and off.update() is None and off.unscale_(optimizer) is None
 
 
-def test_labels_in_float32_meet_logits_of_a_job_in_mixed_precision():
-    """Blobs are never promoted, but there autocast casts."""
+def test_float32_labels_with_logits_of_a_mixed_precision_job():
+    """Blobs are never promoted, but autocast casts them."""
     import flowedu.typing as tp
     from common import constant
 

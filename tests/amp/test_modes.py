@@ -1,5 +1,7 @@
-"""Mixed precision is one thing in every mode: tensors in autocast, an nn.Graph with enable_amp, a job with
-enable_auto_mixed_precision, compiled and eager, give the same bits, weights and all; and cast what many read once."""
+"""Mixed precision is the same in every mode: tensors in autocast, an nn.Graph with enable_amp, and jobs with
+enable_auto_mixed_precision, compiled and eager, give the same bits, including the weights. A value with
+several readers is cast once.
+"""
 from collections import Counter
 
 import numpy as np
@@ -22,7 +24,7 @@ RATE = 2.0 ** -4
 
 
 def network(conv, x, k, kb, w, b):
-    """`w` is read twice, and so is what the first product gives."""
+    """Compute with `w` read twice, and the result of the first product read twice."""
     y = flow.math.relu(flow.nn.bias_add(conv(x, k), kb, "NCHW"))
     y = flow.math.reduce_mean(y, axis=[2, 3])
     y = flow.matmul(y, w)
@@ -83,7 +85,8 @@ def a_job(half, eager=False, config=None, **options):
     config.auto_mixed_precision_data_type(half)
 
     @flow.global_function("train", config)
-    def train(x: tp.Numpy.Placeholder(X.shape[1:]), labels: tp.Numpy.Placeholder((8,), flow.int32)) -> tp.Numpy:
+    def train(x: tp.Numpy.Placeholder(X.shape[1:]),
+              labels: tp.Numpy.Placeholder((8,), flow.int32)) -> tp.Numpy:
         own = {n: flow.get_variable(n, a.shape, initializer=constant(a)) for n, a in START.items()}
         y = network(lambda x, k: flow.nn.conv2d(x, k, strides=1, padding="VALID"), x, **own)
         loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, y)
@@ -103,22 +106,22 @@ def with_a_job(half, eager=False, **options):
 def test_every_mode_gives_the_same_bits(half):
     losses, weights = with_tensors(half)
     for other in (with_a_graph(half), with_a_job(half), with_a_job(half, eager=True)):
-        np.testing.assert_allclose(other[0], losses, rtol=1e-6)         # a mean is summed otherwise
+        np.testing.assert_allclose(other[0], losses, rtol=1e-6)         # a mean is summed in another order
         for a, b in zip(other[1], weights, strict=True):
             assert a.dtype == np.float32
             np.testing.assert_array_equal(a, b)
 
 
 def casts(plan) -> Counter:
-    """How many casts of each variable a plan computes."""
+    """Return the number of computed casts of each variable in a plan."""
     return Counter(x.name.rpartition(".")[2] for n in plan.graph.nodes for x in n.inputs
                    if n.op.name == "cast" and x.kind == "variable")
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
 @pytest.mark.parametrize("without", ["", "cse"])
-def test_what_many_read_is_cast_once(half, without):
-    """A parameter while the graph is made; and every other value by the pass cse."""
+def test_a_value_with_several_readers_is_cast_once(half, without):
+    """Casts of parameters are shared while the graph is built, all others by the pass cse."""
     step, config = Step(half), flow.function_config()
     if without:
         step.config.disable_pass(without)
@@ -151,7 +154,7 @@ def test_a_job_without_the_setting_computes_in_float32():
 
 @pytest.mark.parametrize("eager", [False, True], ids=["compiled", "eager"])
 @pytest.mark.parametrize("half", HALVES, ids=repr)
-def test_what_a_job_returns_and_shows_is_in_16_bits_or_in_float32_where_numpy_has_none(half, eager):
+def test_jobs_return_16_bits_or_float32_where_numpy_has_no_such_dtype(half, eager):
     flow.clear_default_session()
     flow.enable_eager_execution(eager)
     config, seen = flow.function_config(), []
@@ -175,8 +178,8 @@ def test_what_a_job_returns_and_shows_is_in_16_bits_or_in_float32_where_numpy_ha
 
 
 @pytest.mark.parametrize("eager", [False, True], ids=["compiled", "eager"])
-def test_a_gradient_that_float16_cannot_hold_is_an_overflow_of_a_dynamic_scale(eager):
-    """The step is left out and the scale halved; float32 holds the same gradient."""
+def test_a_gradient_beyond_float16_is_an_overflow_of_a_dynamic_scale(eager):
+    """The step is skipped and the scale halved; the gradient fits in float32."""
     policy = flow.optimizer.loss_scale.dynamic_loss_scale(2.0 ** 30)
     _, weights = with_a_job(flow.float16, eager, loss_scale_policy=policy)
     big = [v for n, v in flow.get_all_variables().items() if n.endswith("LossScale")]
@@ -189,8 +192,8 @@ def test_a_gradient_that_float16_cannot_hold_is_an_overflow_of_a_dynamic_scale(e
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
 @pytest.mark.parametrize("scale", ["static", "dynamic"])
-def test_a_scale_that_is_a_power_of_two_changes_no_bit(half, scale):
-    """Where nothing leaves the type."""
+def test_a_power_of_two_scale_changes_no_bit(half, scale):
+    """Holds as long as no value overflows or underflows."""
     policy = getattr(flow.optimizer.loss_scale, f"{scale}_loss_scale")(2.0 ** 4)
     for a, b in zip(with_a_job(half, loss_scale_policy=policy)[1], with_a_job(half)[1]):
         np.testing.assert_array_equal(a, b)
@@ -198,7 +201,7 @@ def test_a_scale_that_is_a_power_of_two_changes_no_bit(half, scale):
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
 def test_a_checkpoint_holds_variables_of_16_bits(half, tmp_path):
-    """With their copies in float32: what goes on from it is what went on."""
+    """The checkpoint includes float32 master weights, so training continues unchanged."""
     def job(path=None):
         flow.clear_default_session()
         config = flow.function_config()
@@ -228,7 +231,8 @@ def test_a_checkpoint_holds_variables_of_16_bits(half, tmp_path):
     job()(x)
     flow.load_variables(flow.checkpoint.get(path))
     loaded = variables()
-    assert {*kept} >= {"w", "w-master", "w-m", "w-v"} and kept["w"].dtype == (np.float16 if half is flow.float16 else "f4")
+    assert ({*kept} >= {"w", "w-master", "w-m", "w-v"}
+            and kept["w"].dtype == (np.float16 if half is flow.float16 else "f4"))
     for name in kept:
         np.testing.assert_array_equal(again[name], whole[name])
         np.testing.assert_array_equal(loaded[name], kept[name])

@@ -1,4 +1,6 @@
-"""16-bit floats beside the ops: the default type, random streams, files, ONNX, DLPack, NumPy, Python kernels, clipping."""
+"""16-bit floats outside of ops: default dtype, random streams, files, ONNX, DLPack, NumPy, Python kernels,
+clipping.
+"""
 import copy
 import pickle
 
@@ -29,11 +31,13 @@ def default(half):
     flow.set_default_dtype(flow.float32)
 
 
-# ---- the default type
+# ---- the default dtype
 @BOTH
-def test_what_has_no_type_of_its_own_has_the_default(half, default):
-    for x in (flow.tensor([1.5]), flow.ones(2), flow.rand(2), flow.randn(2), flow.full((2,), 1.5), flow.arange(0.0, 3.0),
-              flow.linspace(0, 1, 3), flow.eye(2), flow.tensor([1, 2]) / 2, flow.sqrt(flow.tensor([4])), flow.Tensor(2, 3)):
+def test_untyped_values_have_the_default_dtype(half, default):
+    for x in (flow.tensor([1.5]), flow.ones(2), flow.rand(2), flow.randn(2), flow.full((2,), 1.5),
+              flow.arange(0.0, 3.0),
+              flow.linspace(0, 1, 3), flow.eye(2), flow.tensor([1, 2]) / 2, flow.sqrt(flow.tensor([4])),
+              flow.Tensor(2, 3)):
         assert x.dtype is half
     for m, x in ((nn.Linear(3, 2), flow.ones(4, 3)), (nn.Conv2d(1, 2, 3), flow.ones(1, 1, 4, 4)),
                  (nn.LayerNorm(3), flow.ones(2, 3)), (nn.LSTM(3, 2), flow.ones(2, 1, 3)),
@@ -52,14 +56,14 @@ FILLS = {
     "normal_": lambda x: x.normal_(1.0, 2.0), "uniform_": lambda x: x.uniform_(-1, 1),
     "exponential_": lambda x: x.exponential_(2.0), "random_": lambda x: x.random_(3, 100),
     "bernoulli_": lambda x: x.bernoulli_(0.4), "trunc_normal_": lambda x: x.trunc_normal_(),
-    **{f"{n}_": getattr(nn.init, f"{n}_") for n in ("kaiming_normal", "kaiming_uniform", "xavier_normal", "xavier_uniform",
-                                                   "orthogonal")},
+    **{f"{n}_": getattr(nn.init, f"{n}_") for n in ("kaiming_normal", "kaiming_uniform", "xavier_normal",
+                                                    "xavier_uniform", "orthogonal")},
 }
 
 
 @BOTH
 @pytest.mark.parametrize("name", FILLS)
-def test_a_stream_is_that_of_float32_rounded(name, half):
+def test_a_stream_is_the_rounded_float32_stream(name, half):
     x, y, after = flow.zeros(6, 5, dtype=half), flow.zeros(6, 5), []
     for t in (x, y):
         flow.manual_seed(7)
@@ -69,7 +73,7 @@ def test_a_stream_is_that_of_float32_rounded(name, half):
 
 
 @BOTH
-def test_drawn_tensors_likewise(half):
+def test_random_tensors_are_rounded_float32_tensors(half):
     for f in (flow.randn, flow.rand, lambda *s, dtype: flow.normal(0.0, 2.0, s, dtype=dtype),
               lambda *s, dtype: flow.randint(0, 200, s, dtype=dtype),
               lambda *s, dtype: flow.rand_like(flow.ones(*s, dtype=dtype)),
@@ -96,10 +100,11 @@ def test_files_and_copies_keep_every_bit(half, tmp_path):
 
 
 @BOTH
-def test_a_safetensors_file_gives_its_types(half, tmp_path):
+def test_a_safetensors_file_keeps_dtypes(half, tmp_path):
     x = drawn(half, (3, 4))
     bits = x.numpy() if half is flow.float16 else (x.float().numpy().view("u4") >> 16).astype("<u2")
-    head = b'{"w":{"dtype":"%s","shape":[3,4],"data_offsets":[0,24]},' % (b"F16" if half is flow.float16 else b"BF16")
+    head = b'{"w":{"dtype":"%s","shape":[3,4],"data_offsets":[0,24]},' % (b"F16" if half is flow.float16
+                                                                          else b"BF16")
     head += b'"n":{"dtype":"I64","shape":[2],"data_offsets":[24,40]}}'
     path = tmp_path / "m.safetensors"
     path.write_bytes(len(head).to_bytes(8, "little") + head + bits.tobytes() + np.array([3, 4]).tobytes())
@@ -128,7 +133,9 @@ def test_a_saved_graph_gives_the_same_bits(half, tmp_path):
 
 @BOTH
 def test_onnx(half, tmp_path):
-    """The file has the types and the numbers; float16 runs in onnxruntime, whose CPU part computes nothing in bfloat16."""
+    """The file has the dtypes and values. onnxruntime runs float16; its CPU provider computes nothing in
+    bfloat16.
+    """
     onnx = pytest.importorskip("onnx")
     g, x = Net(half), drawn(half, (3, 4))
     y = g(x)
@@ -171,7 +178,7 @@ def test_pytorch_shares_the_memory(half):
     assert x[1, 1].item() == 2.0 and same(flow.from_dlpack(t), x)
 
 
-def test_numpy_has_bfloat16_by_ml_dtypes():
+def test_numpy_bfloat16_from_ml_dtypes():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     for x in (drawn(flow.bfloat16), drawn(flow.bfloat16).t()[1:, ::2], drawn(flow.bfloat16)[:0],
               flow.tensor(1.5).bfloat16()):
@@ -182,11 +189,11 @@ def test_numpy_has_bfloat16_by_ml_dtypes():
         if a.size:
             a[...] = 2
             assert x.float().min().item() == x.float().max().item() == 2.0, "the same memory"
-    a = drawn(flow.bfloat16).numpy()                              # the tensor is gone, the memory is not
+    a = drawn(flow.bfloat16).numpy()                              # the tensor is freed, but not its memory
     np.testing.assert_array_equal(a.astype("f4"), drawn(flow.bfloat16).float().numpy())
 
 
-def test_without_ml_dtypes_numpy_has_none(monkeypatch):
+def test_bfloat16_to_numpy_without_ml_dtypes_raises(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ml_dtypes", None)
     with pytest.raises(FlowError, match="NumPy has no bfloat16") as e:
         drawn(flow.bfloat16).numpy()
@@ -194,7 +201,7 @@ def test_without_ml_dtypes_numpy_has_none(monkeypatch):
 
 
 @BOTH
-def test_a_function_in_python_gets_float16_as_it_is_and_bfloat16_in_float32(half):
+def test_a_python_function_gets_float16_unchanged_and_bfloat16_as_float32(half):
     seen = []
 
     @flow.custom_op(f"plus_{half.name}", replace=True)
@@ -214,8 +221,8 @@ def test_a_function_in_python_gets_float16_as_it_is_and_bfloat16_in_float32(half
 @BOTH
 @pytest.mark.parametrize("size", [1e-4, 1.0, 1e4])
 @pytest.mark.parametrize("kind", [2.0, 1.0, float("inf")])
-def test_a_norm_is_that_of_float32(half, size, kind):
-    """float16 holds no square above 65504, nor one below 6e-8."""
+def test_a_norm_is_computed_in_float32(half, size, kind):
+    """float16 cannot hold squares above 65504 or below 6e-8."""
     grads = [drawn(half, (5, 7)) * size, drawn(half, (9,)) * size]
     ps = [nn.Parameter(flow.zeros_like(g)) for g in grads]
     for p, g in zip(ps, grads):

@@ -1,4 +1,6 @@
-"""Plans of graphs with 16-bit floats: the passes of float32, half the memory for activations, and no other numbers."""
+"""Plans of graphs with 16-bit floats: the passes of float32, half the memory for activations, and the same
+values.
+"""
 import sys
 
 import numpy as np
@@ -15,13 +17,14 @@ def predictor(model):
 
 
 def inverted() -> flow.nn.Module:
-    """What MobileNetV2 is made of."""
+    """Block of MobileNetV2."""
     nn = flow.nn
 
     def conv(i, o, k, groups=1):
         return [nn.Conv2d(i, o, k, padding=k // 2, groups=groups, bias=False), nn.BatchNorm2d(o)]
 
-    return nn.Sequential(*conv(8, 48, 1), nn.ReLU6(), *conv(48, 48, 3, 48), nn.ReLU6(), *conv(48, 16, 1), *conv(16, 96, 1),
+    return nn.Sequential(*conv(8, 48, 1), nn.ReLU6(), *conv(48, 48, 3, 48), nn.ReLU6(), *conv(48, 16, 1),
+                         *conv(16, 96, 1),
                          nn.ReLU6(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(96, 10))
 
 
@@ -55,24 +58,25 @@ def plan_of(name: str, dtype):
 
 
 def shape_of(plan) -> list:
-    """The ops of a plan, in order."""
+    """Return the ops of a plan, in order."""
     return [step.node.op.name if step.node is not None else "pack" for step in plan.steps]
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
 @pytest.mark.parametrize("name", MODELS)
-def test_plans_are_those_of_float32_and_activations_take_half(name, half, monkeypatch):
-    monkeypatch.setattr(sys.modules["flowedu.fast.passes.packed"], "FEW", 1_000_000)    # packed are float32's weights alone
+def test_plans_equal_float32_with_half_the_activation_memory(name, half, monkeypatch):
+    # only float32 weights are packed
+    monkeypatch.setattr(sys.modules["flowedu.fast.passes.packed"], "FEW", 1_000_000)
     wide, narrow = plan_of(name, flow.float32), plan_of(name, half)
     assert shape_of(narrow) == shape_of(wide)
     activations = [sum(b.nbytes for b in plan.buffers if b.kind == "temp") for plan in (wide, narrow)]
-    assert activations[0] / 2 <= activations[1] <= 0.51 * activations[0]             # statistics of layer norm stay
+    assert activations[0] / 2 <= activations[1] <= 0.51 * activations[0]  # layer norm statistics stay float32
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
 @pytest.mark.parametrize("name", MODELS)
-def test_a_graph_is_the_model_within_roundings(name, half):
-    """What passes join is rounded once, not after each op."""
+def test_a_graph_equals_the_model_within_roundings(name, half):
+    """Fused ops are rounded once, instead of after each op."""
     model, x = made(name, half)
     got, want = bits(predictor(model)(x)), bits(model(x))
     assert np.abs(got - want).max() <= 4 * EPSILON[half] * np.abs(want).max()
@@ -85,8 +89,8 @@ def test_a_graph_is_the_model_within_roundings(name, half):
     lambda x, y: (x * 0.3 + y).relu().exp() - x, lambda x, y: F.relu6(x * y) / (y * y + 1.7),
     lambda x, y: flow.where(x > y, x * 1.1, y - 0.9), lambda x, y: F.gelu(x + y[:1]) * y.sigmoid(),
     lambda x, y: ((x + y) * (x + y)).float() * 0.1, lambda x, y: (x + 1).sum(0) * 3])
-def test_a_chain_in_one_kernel_gives_the_bits_of_its_ops(half, chain):
-    """Each rounds its result; so does the kernel that joins them."""
+def test_a_fused_chain_equals_its_ops_bit_for_bit(half, chain):
+    """Each op rounds its result, and so does the fused kernel."""
     r = np.random.default_rng(0)
     x, y = (flow.tensor(r.normal(size=(40, 300)).astype("f4")).to(half) for _ in range(2))
 
@@ -103,8 +107,8 @@ def test_a_chain_in_one_kernel_gives_the_bits_of_its_ops(half, chain):
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
-def test_casts_stay_where_somebody_reads_them(half):
-    """A value that is wanted in float32 is computed there."""
+def test_casts_with_readers_are_kept(half):
+    """A value that is read in float32 is computed in float32."""
     x = flow.tensor(np.random.default_rng(0).normal(size=(5, 7)).astype("f4")).to(half)
 
     class G(flow.nn.Graph):

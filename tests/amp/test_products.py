@@ -1,4 +1,6 @@
-"""Products of 16-bit floats: whatever the sizes and strides, float32's sums, rounded once; scratch is a few panels."""
+"""Matrix products of 16-bit floats: for all sizes and strides, float32 sums rounded once; scratch is a few
+panels.
+"""
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from amp.test_slices import scratch, threads  # noqa: F401  (a fixture)
 from flowedu.core.ops.define import REGISTRY
 from flowedu.core.values.spec import Spec
 
-# around the sizes of blocks (256 x 256 x 512), of few rows (8), and of their blocks (1024 columns, 2048 deep)
+# around the block sizes (256 x 256 x 512), small row counts (8), and their blocks (1024 columns, 2048 deep)
 SIZES = [(1, 1, 1), (3, 5, 2), (1, 2050, 1030), (7, 2049, 66), (8, 300, 1025), (9, 513, 300), (257, 100, 259),
          (300, 1030, 40), (256, 512, 256), (2, 0, 3), (0, 4, 3)]
 LAYOUTS = {"as it is": lambda x: x, "transposed": lambda x: x.t().contiguous().t(),
@@ -20,7 +22,7 @@ def drawn(shape, half, seed):
 
 
 def check(got, a, b, half):
-    """Within a rounding of the result, and what float32 sums may lose."""
+    """Assert equality within a rounding of the result plus the error of float32 sums."""
     a, b = (bits(x).astype("f8") for x in (a, b))
     want, room = a @ b, np.abs(a) @ np.abs(b)
     assert got.dtype is half and tuple(got.shape) == want.shape
@@ -39,8 +41,10 @@ def test_any_sizes_and_strides(size, layouts, half, threads):  # noqa: F811
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
-@pytest.mark.parametrize("shapes", [((4, 70, 40), (40, 600)), ((2, 3, 5, 300), (300, 400)), ((5, 6, 7), (5, 7, 8)),
-                                    ((2, 1, 33, 20), (3, 20, 17)), ((2, 300, 64), (2, 64, 300)), ((64, 1, 40), (40, 90))],
+@pytest.mark.parametrize("shapes", [((4, 70, 40), (40, 600)), ((2, 3, 5, 300), (300, 400)),
+                                    ((5, 6, 7), (5, 7, 8)),
+                                    ((2, 1, 33, 20), (3, 20, 17)), ((2, 300, 64), (2, 64, 300)),
+                                    ((64, 1, 40), (40, 90))],
                          ids=str)
 def test_batches(shapes, half, threads):  # noqa: F811
     a, b = drawn(shapes[0], half, 0), drawn(shapes[1], half, 1)
@@ -52,7 +56,7 @@ def test_batches(shapes, half, threads):  # noqa: F811
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
-def test_gradients_of_a_layer_are_products(half):
+def test_gradients_of_a_linear_layer(half):
     layer, x = flow.nn.Linear(300, 70).to(half), drawn((40, 300), half, 0).requires_grad_()
     layer(x).sum().backward()
     ones = flow.ones(40, 70).to(half)
@@ -61,7 +65,7 @@ def test_gradients_of_a_layer_are_products(half):
 
 
 def test_scratch_is_a_few_panels():
-    """However large the operands are; of few rows, hardly any."""
+    """Scratch does not grow with the operands; for few rows it is smaller still."""
     op = REGISTRY["matmul"]
     for m, k, n in ((4096, 4096, 4096), (1 << 16, 1 << 10, 1 << 16), (1, 1 << 14, 1 << 16)):
         for count in (1, 2):

@@ -1,5 +1,7 @@
-"""The rest of the table of 16-bit floats: jobs and global tensors give the bits of eager calls. (Eager calls, the tape and
-graphs: test_every_op.py; a GPU: tests/cuda/test_halves.py.) The book's page has the same lists of what is refused."""
+"""The rest of the table of 16-bit floats: jobs and global tensors equal eager calls to the bit.
+(test_every_op.py tests eager calls, the tape, and graphs; tests/cuda/test_halves.py tests GPUs.) The
+book's page lists the same unsupported ops.
+"""
 import re
 from pathlib import Path
 
@@ -19,7 +21,7 @@ PAGE = Path(__file__).parents[2] / "book" / "half_precision.md"
 
 @pytest.mark.parametrize(("case", "half"), pairs(lambda op: op is not cast))
 def test_a_job_gives_the_same_bits(case, half):
-    """(NumPy has no bfloat16: the job casts what comes in and goes out.)"""
+    """NumPy has no bfloat16, so the job casts its inputs and results."""
     op, example = case
     attrs = attributes(op, example)
     narrow, _ = rounded(drawn(op, example), half)
@@ -27,7 +29,8 @@ def test_a_job_gives_the_same_bits(case, half):
 
     def call(*values):
         given = [cast.call((v,), (x.dtype,)) if x.dtype is half else v for v, x in zip(values, narrow)]
-        found = [cast.call((y,), (flow.float32,)) if y.dtype is half else y for y in flat(op.call(tuple(given), attrs))]
+        found = [cast.call((y,), (flow.float32,)) if y.dtype is half else y
+                 for y in flat(op.call(tuple(given), attrs))]
         return tuple(found) if len(found) > 1 else found[0]
 
     def body(*blobs):
@@ -42,7 +45,9 @@ def test_a_job_gives_the_same_bits(case, half):
 
 @pytest.mark.parametrize(("case", "half"), pairs(lambda op: op is not cast))
 def test_global_tensors_give_the_same_bits(case, half, world):
-    """Where every device has all: to the bit. Where each has some rows sums may be added in another order."""
+    """Identical to the bit if every device holds all data. If devices hold rows, sums may be added in another
+    order.
+    """
     world(2)
     op, example = case
     attrs = attributes(op, example)
@@ -50,7 +55,8 @@ def test_global_tensors_give_the_same_bits(case, half, world):
     want = flat(op.call(tuple(narrow), attrs))
     both = flow.placement("cpu", [0, 1])
     for split in (False, True):
-        rows = [flow.sbp.split(0) if split and x.ndim and x.shape[0] > 1 else flow.sbp.broadcast for x in narrow]
+        rows = [flow.sbp.split(0) if split and x.ndim and x.shape[0] > 1 else flow.sbp.broadcast
+                for x in narrow]
         given = [flow.tensor(bits(x), dtype=x.dtype, placement=both, sbp=s) for x, s in zip(narrow, rows)]
         found = flat(op.call(tuple(given), attrs))
         for got, y in zip(found, want, strict=True):
@@ -59,11 +65,12 @@ def test_global_tensors_give_the_same_bits(case, half, world):
             if not split or not y.dtype.is_floating_point:
                 np.testing.assert_array_equal(bits(got), bits(y))
             else:
-                room = 4 * EPSILON[half] * max(1.0, float(np.abs(bits(y)).max(initial=0, where=np.isfinite(bits(y)))))
+                room = 4 * EPSILON[half] * max(1.0, float(np.abs(bits(y)).max(initial=0,
+                                                                              where=np.isfinite(bits(y)))))
                 np.testing.assert_allclose(bits(got), bits(y), rtol=4 * EPSILON[half], atol=room)
 
 
-def test_the_page_has_every_op_that_is_refused_or_listed():
+def test_the_page_lists_every_unsupported_op():
     lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
     rows = [re.findall(r"`(\w+)`", line) for line in lines if line.startswith("| `")]
     named = [re.findall(r"`(\w+)`", line.rsplit("|", 2)[1]) for line in lines]

@@ -1,5 +1,6 @@
-"""Whole trainings: LeNet on real digits and a small GPT learn in bfloat16 what they learn in float32, and in float16 with a
-scaler; without one float16 learns nothing where gradients are small for a good reason."""
+"""Complete trainings: LeNet on real digits and a small GPT learn as well in bfloat16, and in float16 with a
+scaler, as in float32. Without a scaler, float16 learns nothing if gradients are small.
+"""
 import numpy as np
 import pytest
 
@@ -17,7 +18,8 @@ STEPS, BATCH = 120, 32
 
 def lenet():
     flow.manual_seed(0)
-    return nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(),
+    return nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5),
+                         nn.ReLU(),
                          nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 84), nn.ReLU(), nn.Linear(84, 10))
 
 
@@ -34,7 +36,9 @@ def accuracy(model, dtype=flow.float32) -> float:
 
 
 def trained(half=None, scaler=None, weight=1.0) -> float:
-    """Accuracy after a training in autocast; weight: of the loss, for which the rate makes up."""
+    """Return the accuracy after training in autocast; weight: factor of the loss, for which the rate
+    compensates.
+    """
     model, scaler = lenet(), scaler or amp.GradScaler(enabled=False)
     optimizer = flow.optim.SGD(model.parameters(), lr=0.05 / weight, momentum=0.9)
     for x, y in batches():
@@ -49,19 +53,19 @@ def trained(half=None, scaler=None, weight=1.0) -> float:
 
 @pytest.fixture(scope="module")
 def reached() -> float:
-    """In float32."""
+    """Return the accuracy of float32 training."""
     found = trained()
     assert found > most_by_guessing(len(TESTED), 10)
     return found
 
 
 @pytest.mark.parametrize("half", [flow.bfloat16, flow.float16], ids=repr)
-def test_lenet_learns_in_autocast_what_it_learns_in_float32(half, reached):
+def test_lenet_learns_in_autocast_as_in_float32(half, reached):
     found = trained(half, amp.GradScaler() if half is flow.float16 else None)
     assert_as_accurate(found, reached, len(TESTED))
 
 
-def test_lenet_all_of_whose_numbers_are_bfloat16(reached):
+def test_lenet_entirely_in_bfloat16(reached):
     model = lenet().bfloat16()
     optimizer = flow.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, master_weights=True)
     for x, y in batches():
@@ -71,9 +75,10 @@ def test_lenet_all_of_whose_numbers_are_bfloat16(reached):
     assert_as_accurate(accuracy(model, flow.bfloat16), reached, len(TESTED))
 
 
-def test_float16_without_a_scale_learns_nothing_of_a_small_loss(reached):
-    """A loss that is a millionth of a sum, as one of several goals, or one in square metres of what is millimetres large:
-    float32 and bfloat16 do not mind; in float16 its gradients are 0."""
+def test_float16_without_a_scale_does_not_train_on_a_small_loss(reached):
+    """The loss is weighted by a millionth, like one of several goals, or one in m^2 for errors of
+    millimeters. float32 and bfloat16 still train; in float16 the gradients are 0.
+    """
     small = 1e-6
     for half, scaler in ((None, None), (flow.bfloat16, None), (flow.float16, amp.GradScaler(2.0 ** 24))):
         assert_as_accurate(trained(half, scaler, weight=small), reached, len(TESTED))
@@ -104,7 +109,7 @@ def last_losses(losses) -> float:
 
 
 def eagerly(half=None, scaler=None, whole=False) -> float:
-    """whole: all of the model's numbers are `half`; else autocast."""
+    """Train; whole: the entire model is in `half`, else in autocast."""
     model, scaler, losses = gpt(), scaler or amp.GradScaler(enabled=False), []
     model = model.to(half) if whole else model
     optimizer = flow.optim.AdamW(model.parameters(), lr=5e-3, master_weights=whole)
@@ -128,7 +133,8 @@ def in_a_graph(half, scaler) -> float:
         def __init__(self):
             super().__init__()
             self.model = model
-            groups = [{"params": [*model.parameters()], "clip_grad_max_norm": 1.0, "clip_grad_norm_type": 2.0}]
+            groups = [{"params": [*model.parameters()], "clip_grad_max_norm": 1.0,
+                       "clip_grad_norm_type": 2.0}]
             self.add_optimizer(flow.optim.AdamW(groups, lr=5e-3))
             self.config.enable_amp(True, dtype=half)
             self.set_grad_scaler(scaler)
@@ -159,8 +165,10 @@ def lost() -> float:
 
 @pytest.mark.parametrize("train", [
     lambda: eagerly(flow.bfloat16), lambda: eagerly(flow.bfloat16, whole=True),
-    lambda: eagerly(flow.float16, amp.GradScaler()), lambda: eagerly(flow.float16, amp.GradScaler(), whole=True),
-    lambda: in_a_graph(flow.bfloat16, amp.GradScaler(enabled=False)), lambda: in_a_graph(flow.float16, amp.GradScaler())],
+    lambda: eagerly(flow.float16, amp.GradScaler()), lambda: eagerly(flow.float16, amp.GradScaler(),
+                                                                     whole=True),
+    lambda: in_a_graph(flow.bfloat16, amp.GradScaler(enabled=False)),
+    lambda: in_a_graph(flow.float16, amp.GradScaler())],
     ids=["bfloat16", "bfloat16 all", "float16", "float16 all", "bfloat16 graph", "float16 graph"])
-def test_a_small_gpt_learns_what_it_learns_in_float32(train, lost):
+def test_a_small_gpt_learns_as_in_float32(train, lost):
     assert train() < lost * 1.15 + 0.02

@@ -4,10 +4,10 @@ from pathlib import Path
 
 
 def read_xfails(path: Path) -> dict[str, tuple[str, bool]]:
-    """Return {pattern of test ids: (reason, True if every case must fail)} of a file of expected failures.
+    """Return {pattern of test ids: (reason, True if every case must fail)} from a file of expected failures.
 
-    A line is `pattern  # reason`; in a pattern only `*` is special. A line that begins with `~` names cases that fail for
-    some of the inputs that may be drawn, so they may pass, too.
+    A line is `pattern  # reason`; in a pattern only `*` is special. A line that begins with `~` names cases
+    that fail only for some random inputs, so they may also pass.
     """
     rows = {}
     for line in path.read_text(encoding="utf-8").splitlines():

@@ -1,7 +1,7 @@
 """Calls of SciPy, scikit-learn, and einops on tensors, compared with the same calls on NumPy's arrays.
 
-Run as a program by test_libraries.py, in a process of its own: `python libraries.py scipy` prints {call: what is wrong} as
-JSON. SciPy reads SCIPY_ARRAY_API when it is imported.
+test_libraries.py runs this as a program in a separate process, because SciPy reads SCIPY_ARRAY_API when it is
+imported. `python libraries.py scipy` prints {call: problem} as JSON.
 """
 import json
 import os
@@ -63,7 +63,7 @@ def evaluate(call: str, names: dict, arrays: dict):
 
 
 def compare(calls: str, *namespaces: dict) -> dict[str, str]:
-    """Return {call: what is wrong} for calls that do not give the same on tensors as on arrays."""
+    """Return {call: problem} for calls whose results on tensors differ from those on arrays."""
     wrong = {}
     tensors = {name: flow.tensor(a) for name, a in ARRAYS.items()}
     for names in namespaces:
@@ -76,7 +76,7 @@ def compare(calls: str, *namespaces: dict) -> dict[str, str]:
                 continue
             if expected.ndim and not isinstance(result, flow.Tensor):
                 wrong[call] = f"a {type(result).__name__}"
-            # the same float64 algorithms on at most 200 numbers below 100, some of which divide or iterate to 1e-8
+            # Both run the same float64 algorithms on at most 200 values below 100. Some iterate to 1e-8.
             elif not np.allclose(np.asarray(result), expected, rtol=1e-6, atol=1e-8):
                 wrong[call] = "other numbers"
     return wrong
@@ -94,7 +94,7 @@ def run_scipy() -> dict[str, str]:
         special,
         stats,
     )
-    from scipy.optimize import elementwise  # noqa: F401  (a submodule that has to be imported)
+    from scipy.optimize import elementwise  # noqa: F401  (loads the submodule)
     return compare(SCIPY, {m.__name__.rpartition(".")[2]: m for m in (
         cluster, differentiate, integrate, ndimage, optimize, signal, spatial, special, stats)})
 
@@ -112,7 +112,8 @@ def run_sklearn() -> dict[str, str]:
     )
     sklearn.set_config(array_api_dispatch=True)
     return compare(SKLEARN, {m.__name__.rpartition(".")[2]: m for m in (
-        decomposition, discriminant_analysis, linear_model, metrics, mixture, model_selection, preprocessing)})
+        decomposition, discriminant_analysis, linear_model, metrics, mixture, model_selection,
+        preprocessing)})
 
 
 def run_einops() -> dict[str, str]:
@@ -137,7 +138,8 @@ def run_einops() -> dict[str, str]:
     expected = einops.reduce(block, "a b c -> (b a)", "mean")
     if not np.allclose(Graph()(tensors["block"]).numpy(), expected, rtol=1e-12):
         wrong["graph"] = "other numbers"
-    by_hand = np.broadcast_to((block.sum((0, 2)) * 8)[None, :, None], block.shape)      # d/dx of sum((2 sum x) ** 2)
+    # d/dx of sum((2 sum x) ** 2)
+    by_hand = np.broadcast_to((block.sum((0, 2)) * 8)[None, :, None], block.shape)
     if not np.allclose(gradient(tensors["block"]).numpy(), by_hand, rtol=1e-12):
         wrong["gradient"] = "other numbers"
     return wrong

@@ -1,7 +1,7 @@
-"""A pytest plugin for runs of the suite data-apis/array-api-tests, used by tools/array_api.py; not for the other tests.
+"""Pytest plugin of tools/array_api.py for runs of the suite data-apis/array-api-tests.
 
-It marks the cases of xfails.txt, writes the counts of a run to a file, and makes the suite importable without complex
-dtypes.
+It marks the cases of xfails.txt, writes the counts of a run to a file, and makes the suite importable without
+complex dtypes.
 """
 import builtins
 import importlib.util
@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from expected import matches, read_xfails  # a file beside this one
+from expected import matches, read_xfails  # expected.py in this folder
 
 
 class _RealDtypes:
-    """Import hook for array_api_tests.dtype_helpers, which computes the widest complex dtype; float64 where none exists."""
+    """Import hook for array_api_tests.dtype_helpers, whose widest complex dtype becomes float64 here."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):

@@ -1,4 +1,4 @@
-"""Libraries written for the array API standard, and einops, give the same on tensors as on NumPy's arrays."""
+"""Libraries for the array API standard, and einops, give the same results on tensors as on NumPy arrays."""
 import json
 import subprocess
 import sys
@@ -15,7 +15,7 @@ def wrong_calls(library: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("library", ["scipy", "sklearn", "einops"])
-def test_the_same_as_on_arrays(library):
+def test_library_calls_give_the_same_on_tensors_and_arrays(library):
     pytest.importorskip(library)
     assert wrong_calls(library) == {}
 

@@ -1,4 +1,4 @@
-"""flow.array_api against NumPy, whose own namespace follows the same standard, and what the standard asks of tensors."""
+"""flow.array_api compared with NumPy, which follows the same standard, and its methods of tensors."""
 import inspect
 import itertools
 from pathlib import Path
@@ -14,9 +14,10 @@ xp = flow.array_api
 DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "float32", "float64")
 INTS, FLOATS = DTYPES[1:6], DTYPES[6:]
 NAN, INF = float("nan"), float("inf")
-needs_numpy2 = pytest.mark.skipif(not hasattr(np, "cumulative_sum"), reason="needs NumPy 2.1, which follows the standard")
+needs_numpy2 = pytest.mark.skipif(not hasattr(np, "cumulative_sum"),
+                                  reason="needs NumPy 2.1, which follows the standard")
 
-# arrays that the calls below use, and calls that must give the same in both namespaces
+# Arrays of the calls below, and calls that give the same results in both namespaces.
 ARRAYS = {
     "a": [[1.5, -2.0, 0.0], [4.0, 0.25, -1.0]], "b": [[2.0], [-0.5]], "v": [3.0, 1.0, 2.0], "s": 2.5,
     "i": [[3, 1, 2], [2, 2, 1]], "j": [2, 0, 1], "m": [[True, False, True], [False, False, True]],
@@ -73,12 +74,14 @@ def test_sorting_keeps_equal_elements_in_order():
     x = xp.asarray([2.0, 1.0, 2.0, NAN, 1.0])
     assert xp.argsort(x).numpy().tolist() == [1, 4, 0, 2, 3]
     order = xp.argsort(x[:3], descending=True)
-    assert order.numpy().tolist() == [0, 2, 1] and xp.sort(x[:3], descending=True).numpy().tolist() == [2.0, 2.0, 1.0]
+    assert (order.numpy().tolist() == [0, 2, 1] and xp.sort(x[:3],
+                                                            descending=True).numpy().tolist() == [2.0,
+                                                                                                  2.0, 1.0])
 
 
 @needs_numpy2
 @pytest.mark.parametrize("call", CALLS)
-def test_the_same_as_numpy(call):
+def test_results_match_numpy(call):
     """Values, shapes, and dtypes; the default floating dtype is float64 for the test, as in NumPy."""
     flow.set_default_dtype(flow.float64)
     try:
@@ -89,7 +92,7 @@ def test_the_same_as_numpy(call):
     assert tuple(result.shape) == expected.shape
     if expected.dtype != np.uint64:
         assert result.dtype.name == expected.dtype.name
-    # the functions here round a few times at most, on numbers below 100: 1e-12 is 4,500 units in the last place of 1.0
+    # The functions round a few times at most, on values below 100. 1e-12 is 4,500 ulp of 1.0.
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-12, atol=1e-12)
 
 
@@ -103,7 +106,8 @@ def kinds_of(name: str) -> list[tuple[str, ...]]:
         return [INTS]
     if name.startswith("logical"):
         return [("bool",)]
-    return [FLOATS] if name in ("atan2", "copysign", "divide", "hypot", "logaddexp", "nextafter") else [INTS, FLOATS]
+    return ([FLOATS] if name in ("atan2", "copysign", "divide", "hypot", "logaddexp", "nextafter")
+            else [INTS, FLOATS])
 
 
 @pytest.mark.parametrize("name", BINARY)
@@ -132,10 +136,12 @@ def test_numbers_take_the_dtype_of_the_array(name):
 
 def test_info_describes_the_namespace():
     info = xp.__array_namespace_info__()
-    assert info.capabilities() == {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 8}
+    assert info.capabilities() == {"boolean indexing": True, "data-dependent shapes": True,
+                                   "max dimensions": 8}
     assert info.default_device() in info.devices() and xp.ones(1).device == info.default_device()
     assert set(info.dtypes()) == set(DTYPES) and info.dtypes(kind="complex floating") == {}
-    kinds = ("bool", "signed integer", "unsigned integer", "integral", "real floating", "numeric", ("bool", "integral"))
+    kinds = ("bool", "signed integer", "unsigned integer", "integral", "real floating", "numeric",
+             ("bool", "integral"))
     for kind in kinds:
         chosen = info.dtypes(kind=kind)
         assert {n for n in DTYPES if xp.isdtype(getattr(xp, n), kind)} == set(chosen)
@@ -161,15 +167,15 @@ def test_limits_name_their_dtype(kind):
             expected(kind).bits, expected(kind).min, expected(kind).max)
 
 
-def test_can_cast_is_promotion():
+def test_can_cast_follows_promotion():
     for one, two in itertools.product(DTYPES, repeat=2):
         if np.dtype(one).kind == np.dtype(two).kind:
             assert xp.can_cast(getattr(xp, one), getattr(xp, two)) == np.can_cast(one, two)
     assert xp.can_cast(xp.ones(1, dtype=xp.int8), xp.int16) and not xp.can_cast(xp.float32, xp.int64)
 
 
-# ---- what the standard asks of tensors
-def test_tensors_know_their_namespace():
+# ---- methods of tensors in the standard
+def test_tensors_return_their_namespace():
     x = flow.ones(2)
     assert x.__array_namespace__() is xp is x.__array_namespace__(api_version="2023.12")
     assert xp.__array_api_version__ == "2025.12"
@@ -186,7 +192,7 @@ def test_to_device():
 
 
 @pytest.mark.parametrize("take", [flow.from_dlpack, xp.from_dlpack])
-def test_from_dlpack_copies_where_it_is_asked_to(take):
+def test_from_dlpack_copies_on_request(take):
     source = np.arange(3.0)
     for copy, shared in ((None, True), (False, True), (True, False)):
         for device in (None, "cpu", flow.device("cpu")):
@@ -194,7 +200,7 @@ def test_from_dlpack_copies_where_it_is_asked_to(take):
             assert np.shares_memory(x.numpy(), source) == shared and x.numpy().tolist() == [0.0, 1.0, 2.0]
 
 
-def test_asarray_copies_where_it_is_asked_to():
+def test_asarray_copies_on_request():
     x, a = flow.ones(3), np.ones(3, np.float32)
     for source in (x, a):
         for copy, shared in ((None, True), (False, True), (True, False)):
@@ -209,8 +215,10 @@ def test_asarray_copies_where_it_is_asked_to():
 @pytest.mark.parametrize("call, error", [
     (lambda x: xp.squeeze(x, 0), ShapeError), (lambda x: xp.nonzero(xp.asarray(1)), AxisError),
     (lambda x: xp.cumulative_sum(x), ShapeError), (lambda x: xp.take(x, xp.asarray([0])), ShapeError),
-    (lambda x: xp.broadcast_shapes((2,), (3,)), ValueError), (lambda x: xp.expand_dims(x, axis=5), IndexError),
-    (lambda x: xp.expand_dims(x, axis=(0, 0)), ValueError), (lambda x: xp.reshape(x.mT, (6,), copy=False), ValueError)])
+    (lambda x: xp.broadcast_shapes((2,), (3,)), ValueError), (lambda x: xp.expand_dims(x, axis=5),
+                                                              IndexError),
+    (lambda x: xp.expand_dims(x, axis=(0, 0)), ValueError), (lambda x: xp.reshape(x.mT, (6,), copy=False),
+                                                             ValueError)])
 def test_wrong_calls_are_refused(call, error):
     with pytest.raises(error):
         call(xp.ones((2, 3)))
@@ -228,18 +236,19 @@ def test_functions_have_gradients_and_run_in_graphs():
     x = flow.tensor([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]], requires_grad=True)
     loss(x).backward()
     assert flow.isfinite(x.grad).all() and (x.grad != 0).all()
-    # both run the same kernels on the same numbers; sums of six float32 numbers below 20 may be ordered differently:
-    # 6 * 20 * 2**-24 < 1e-5
+    # Both run the same kernels on the same values. Sums of six float32 values below 20 may be ordered
+    # differently, and 6 * 20 * 2**-24 < 1e-5.
     np.testing.assert_allclose(G()(x.detach()).numpy(), loss(x).detach().numpy(), atol=1e-5)
 
 
-def test_diagonals_far_away_are_empty():
+def test_diagonals_outside_the_matrix_are_empty():
     for k in (2 ** 40, -2 ** 40, 2 ** 70, -2 ** 70):
         x = xp.ones((2, 3))
-        assert not xp.any(xp.eye(2, 3, k=k)) and bool(xp.any(xp.tril(x, k=k))) == (k > 0) == (not xp.any(xp.triu(x, k=k)))
+        assert (not xp.any(xp.eye(2, 3, k=k))
+                and bool(xp.any(xp.tril(x, k=k))) == (k > 0) == (not xp.any(xp.triu(x, k=k))))
 
 
-def test_the_module_is_thin():
-    """It renames and reorders arguments; what computes belongs to the functions it calls."""
+def test_the_module_has_at_most_300_lines():
+    """The module only renames and reorders arguments. Computations belong in the functions that it calls."""
     lines = Path(inspect.getfile(xp)).read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 300

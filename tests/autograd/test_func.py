@@ -37,7 +37,8 @@ def network(m, f, t):
     def of_weights(weights, x, y):
         return ((f.functional_call(net, weights, (x,)) - y) ** 2).sum()
 
-    return f.grad(of_weights)(weights, t(X), t(Y)), f.vmap(f.grad(of_weights), (None, 0, 0))(weights, t(X), t(Y))
+    return (f.grad(of_weights)(weights, t(X), t(Y)), f.vmap(f.grad(of_weights),
+                                                            (None, 0, 0))(weights, t(X), t(Y)))
 
 
 # m: the package, f: its func, t: its tensor
@@ -53,8 +54,9 @@ PROGRAMS = {
     "per sample, what is differentiated shared": lambda m, f, t: f.vmap(
         lambda x, y: f.grad(lambda w: loss(m)(w, x, y))(t(W)))(t(X), t(Y)),
     "grad of vmap": lambda m, f, t: f.grad(lambda x: f.vmap(waves(m))(x).sum())(t(X)),
-    "two vmaps": lambda m, f, t: f.vmap(f.vmap(f.grad(lambda a, b: (m.sin(a) * b).sum()), (None, 0)), (0, None))(
-        t(X), t(X)),
+    "two vmaps": lambda m, f, t: f.vmap(f.vmap(f.grad(lambda a, b: (m.sin(a) * b).sum()), (None, 0)),
+                                        (0, None))(
+                                            t(X), t(X)),
     "vjp": lambda m, f, t: f.vjp(lambda x, w: (m.sin(x) @ w, w * 2), t(X), t(W))[1]((t(Y), t(W))),
     "vjp, the value": lambda m, f, t: f.vjp(lambda x: m.sin(x) * x, t(V))[0],
     "jvp": lambda m, f, t: f.jvp(lambda x, w: m.tanh(x @ w), (t(X), t(W)), (t(X) * 2, t(W))),
@@ -81,21 +83,22 @@ def alike(got, want):
 
 @pytest.mark.torch
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_as_in_pytorch(name):
+def test_results_equal_pytorchs(name):
     torch = pytest.importorskip("torch")
     alike(PROGRAMS[name](flow, flow.func, flow.tensor), PROGRAMS[name](torch, torch.func, torch.tensor))
 
 
-def test_under_the_name_of_torch():
+def test_the_torch_func_alias():
     with flow.mock.enable("torch"):
         import torch
         from torch.func import grad, vmap
         assert torch.vmap is vmap is flow.vmap and torch.func.grad is grad
-        alike(vmap(grad(waves(torch)))(torch.tensor(X)), flow.func.grad(lambda x: waves(flow)(x))(flow.tensor(X)))
+        alike(vmap(grad(waves(torch)))(torch.tensor(X)),
+              flow.func.grad(lambda x: waves(flow)(x))(flow.tensor(X)))
 
 
-# ---- the same by formulas
-def test_of_waves_by_hand():
+# ---- comparison with formulas
+def test_derivatives_of_waves():
     x = flow.tensor(V)
     s, c = np.sin(V), np.cos(V)
     first, second = s * s + 2 * s * c * V, 4 * s * c + 2 * V * (c * c - s * s)
@@ -111,7 +114,7 @@ def test_of_waves_by_hand():
     np.testing.assert_allclose(rate.numpy(), 3 * V ** 2 * X[0], rtol=1e-12)
 
 
-def test_gradients_per_sample_are_those_of_each_sample():
+def test_per_sample_gradients_equal_single_sample_gradients():
     per_sample = flow.vmap(flow.func.grad(loss(flow)), (None, 0, 0))(*map(flow.tensor, (W, X, Y)))
     for k in range(len(X)):
         w = flow.tensor(W, requires_grad=True)
@@ -119,7 +122,7 @@ def test_gradients_per_sample_are_those_of_each_sample():
         np.testing.assert_allclose(per_sample[k].numpy(), w.grad.numpy(), rtol=1e-9)
 
 
-def test_of_a_convolution_per_sample():
+def test_per_sample_gradients_of_a_convolution():
     rng = np.random.default_rng(1)
     net = nn.Sequential(nn.Conv2d(2, 3, 3, padding=1), nn.GroupNorm(1, 3), nn.ReLU(), nn.Flatten(),
                         nn.Linear(48, 2)).double()
@@ -127,19 +130,21 @@ def test_of_a_convolution_per_sample():
     weights = {k: p.detach() for k, p in net.named_parameters()}
 
     def of_weights(weights, x, y):
-        return nn.functional.cross_entropy(flow.func.functional_call(net, weights, (x.unsqueeze(0),)), y.unsqueeze(0))
+        return nn.functional.cross_entropy(flow.func.functional_call(net, weights, (x.unsqueeze(0),)),
+                                           y.unsqueeze(0))
 
     got = flow.vmap(flow.func.grad(of_weights), (None, 0, 0))(weights, x, y)
     for k in range(3):
         net.zero_grad()
         nn.functional.cross_entropy(net(x[k:k + 1]), y[k:k + 1]).backward()
         for name, p in net.named_parameters():
-            np.testing.assert_allclose(got[name][k].numpy(), p.grad.numpy(), rtol=1e-8, atol=1e-12, err_msg=name)
+            np.testing.assert_allclose(got[name][k].numpy(), p.grad.numpy(), rtol=1e-8, atol=1e-12,
+                                       err_msg=name)
 
 
-# ---- together with the tape
+# ---- interaction with the tape
 @pytest.mark.parametrize("vmapped", [False, True])
-def test_what_is_captured_gets_its_gradient_from_outside(vmapped):
+def test_captured_tensors_get_gradients_from_outside(vmapped):
     x, c = flow.tensor(X if vmapped else V), flow.tensor(V, requires_grad=True)
     f = flow.func.grad(lambda x: (x * c).sin().sum())
     (flow.vmap(f) if vmapped else f)(x).sum().backward()
@@ -148,16 +153,17 @@ def test_what_is_captured_gets_its_gradient_from_outside(vmapped):
     np.testing.assert_allclose(c.grad.numpy(), want.sum(0) if vmapped else want, rtol=1e-9)
 
 
-def test_nothing_is_left_on_the_tape_where_nothing_asks():
+def test_no_tape_is_recorded_without_requires_grad():
     x = flow.tensor(V)
-    found = [flow.func.grad(waves(flow))(x), *flow.func.grad_and_value(waves(flow))(x), flow.func.hessian(waves(flow))(x),
+    found = [flow.func.grad(waves(flow))(x), *flow.func.grad_and_value(waves(flow))(x),
+             flow.func.hessian(waves(flow))(x),
              *leaves(flow.func.jvp(flow.sin, (x,), (x,))), flow.func.vjp(flow.sin, x)[0]]
     assert not any(y.requires_grad for y in found) and not x.requires_grad and x.grad is None
     y = flow.tensor(V, requires_grad=True)
     assert flow.func.grad(waves(flow))(y).requires_grad and y.grad is None
 
 
-def test_no_grad_inside_ends_a_path():
+def test_no_grad_inside_cuts_a_path():
     def half(x):
         with flow.no_grad():
             y = x * 2
@@ -188,17 +194,19 @@ def test_functional_call_leaves_the_module_alone():
     apart = flow.func.functional_call(m, {"a.weight": new}, (x,), tie_weights=False)
     np.testing.assert_allclose(apart.detach().numpy(), (m.b(x @ new.T) * 2).detach().numpy(), rtol=1e-5)
     with pytest.raises(ZeroDivisionError):
-        flow.func.functional_call(m, {"a.weight": new}, (x,), {"more": type("", (), {"__radd__": lambda *_: 1 / 0})()})
+        flow.func.functional_call(m, {"a.weight": new}, (x,),
+                                  {"more": type("", (), {"__radd__": lambda *_: 1 / 0})()})
     assert m.a.weight is m.b.weight and all((t.numpy() == before[k]).all() for k, t in m.state_dict().items())
     with refused(KeyError, "unknown weight"):
         flow.func.functional_call(m, {"weight": new}, (x,))
     with refused(KeyError, "no scale"):
-        flow.func.functional_call(m, {k: v for k, v in m.state_dict().items() if k != "scale"}, (x,), strict=True)
+        flow.func.functional_call(m, {k: v for k, v in m.state_dict().items() if k != "scale"}, (x,),
+                                  strict=True)
     with refused(ValueError, "given twice"):
         flow.func.functional_call(m, ({"scale": new}, {"scale": new}), (x,))
 
 
-def test_an_ensemble_at_once():
+def test_an_ensemble_in_one_call():
     models = [nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU()).eval() for _ in range(3)]
     parameters, buffers = flow.func.stack_module_state(models)
     x = flow.tensor(X, dtype=flow.float32)
@@ -210,7 +218,7 @@ def test_an_ensemble_at_once():
         flow.func.stack_module_state([nn.Linear(2, 2), nn.ReLU()])
 
 
-def test_what_is_refused():
+def test_invalid_calls_are_refused():
     x = flow.tensor(V)
     with refused(ValueError, "one number", "(3,)"):
         flow.func.grad(flow.sin)(x)

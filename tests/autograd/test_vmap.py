@@ -25,20 +25,24 @@ def changed(x):
 
 
 MLP = nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.LayerNorm(5), nn.Linear(5, 1)).double()
-# (a function of one sample, its arguments, which of their axes is the batch's)
+# (a function of one sample, its arguments, their batch axes)
 CALLS = {
     "sum": (lambda x: x.sum(), (X,), 0), "matmul": (lambda x, w: x @ w, (X, W), (0, None)),
     "max": (lambda x: x.max(0).values, (X,), 0), "slices": (lambda x: x[1:, ::2], (X,), 0),
-    "gather": (lambda x: x[[0, 2]], (X,), 0), "in place": (changed, (X,), 0), "var": (lambda x: x.var(0), (X,), 0),
+    "gather": (lambda x: x[[0, 2]], (X,), 0), "in place": (changed, (X,), 0),
+    "var": (lambda x: x.var(0), (X,), 0),
     "cat": (lambda x: flow.cat([x, x * 2], 1), (X,), 0), "the second axis": (lambda x: x.cumsum(0), (X,), 1),
-    "the last axis": (lambda x: x.softmax(0), (X,), -1), "einsum": (lambda x, w: flow.einsum("ij,jk->ki", x, w), (X, W),
-                                                                    (0, None)),
+    "the last axis": (lambda x: x.softmax(0), (X,), -1),
+    "einsum": (lambda x, w: flow.einsum("ij,jk->ki", x, w), (X, W),
+               (0, None)),
     "convolution": (lambda x, k: F.conv2d(x, k, padding=1), (IMAGE, KERNEL[0]), (0, None)),
     "kernels": (lambda x, k: F.conv2d(x, k, padding=1), (IMAGE[0], KERNEL), (None, 0)),
-    "both": (lambda x, k: F.conv2d(x, k), (IMAGE, KERNEL), 0), "pooling": (lambda x: F.max_pool2d(x, 2), (IMAGE,), 0),
+    "both": (lambda x, k: F.conv2d(x, k), (IMAGE, KERNEL), 0), "pooling": (lambda x: F.max_pool2d(x, 2),
+                                                                           (IMAGE,), 0),
     "classes": (F.cross_entropy, (X, flow.tensor(RNG.integers(0, 4, (5, 3)))), 0),
     "a class": (F.cross_entropy, (X[:, 0], flow.tensor(RNG.integers(0, 4, 5))), 0),
-    "sort": (lambda x: x.sort(-1).indices, (X,), 0), "modules": (MLP, (X,), 0), "a vector": (MLP, (X[:, 0],), 0),
+    "sort": (lambda x: x.sort(-1).indices, (X,), 0), "modules": (MLP, (X,), 0),
+    "a vector": (MLP, (X[:, 0],), 0),
     "attention": (lambda q: F.scaled_dot_product_attention(q, q, q), (IMAGE[:, 0],), 0),
     "embedding": (lambda i: F.embedding(i, W), (flow.tensor([[0, 1], [2, 3]]),), 0),
     "dot": (flow.dot, (X[:, 0], X[:, 1]), 0),
@@ -55,7 +59,7 @@ def one_by_one(f, args, dims):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_it_is_the_stack_of_single_calls(name):
+def test_vmap_equals_the_stack_of_single_calls(name):
     f, args, dims = CALLS[name]
     want = flow.stack(one_by_one(f, args, dims)).detach().numpy()
     for chunk in (None, 1, 3):
@@ -66,7 +70,7 @@ def test_it_is_the_stack_of_single_calls(name):
 
 @settings(max_examples=20)
 @given(st.integers(0, 2), st.integers(0, 2), st.integers(-3, 2))
-def test_axes_come_and_go_where_they_are_asked_for(one, other, out):
+def test_batch_axes_follow_in_dims_and_out_dims(one, other, out):
     a, b = X.movedim(0, one), {"key": [X.movedim(0, other), 3]}
     got = flow.vmap(lambda x, more: (x + more["key"][0] * more["key"][1], {"sum": x.sum()}),
                     (one, {"key": [other, None]}), (out, 0))(a, b)
@@ -74,7 +78,7 @@ def test_axes_come_and_go_where_they_are_asked_for(one, other, out):
     np.testing.assert_allclose(got[1]["sum"].numpy(), X.numpy().sum((1, 2)), rtol=1e-12)
 
 
-def test_results_without_the_batch_are_repeated_or_left_alone():
+def test_unbatched_results_are_repeated_or_returned_unchanged():
     y, z = flow.vmap(lambda x: (W, W), out_dims=(0, None))(X)
     np.testing.assert_array_equal(y.numpy(), np.stack([W.numpy()] * 5))
     assert z is W
@@ -82,7 +86,7 @@ def test_results_without_the_batch_are_repeated_or_left_alone():
         flow.vmap(lambda x: x, out_dims=None)(X)
 
 
-def test_gradients_go_through():
+def test_gradients_through_vmap():
     x, w = (flow.tensor(t.numpy(), requires_grad=True) for t in (X, W))
     flow.vmap(lambda x: flow.tanh(x @ w).sum() ** 2)(x).sum().backward()
     a, b = (flow.tensor(t.numpy(), requires_grad=True) for t in (X, W))
@@ -96,11 +100,11 @@ def test_in_a_graph():
         def build(self, x):
             return flow.vmap(lambda row: flow.vmap(lambda e: (row * e).sum())(row))(x)
 
-    np.testing.assert_allclose(Pairs()(X[:, 0]).numpy(), X[:, 0].numpy() * X[:, 0].numpy().sum(1, keepdims=True),
-                               rtol=1e-12)
+    np.testing.assert_allclose(Pairs()(X[:, 0]).numpy(),
+                               X[:, 0].numpy() * X[:, 0].numpy().sum(1, keepdims=True), rtol=1e-12)
 
 
-def test_random_numbers_are_asked_for():
+def test_random_ops_follow_the_randomness_argument():
     def drops(x):
         return F.dropout(flow.ones_like(x)) + 0 * x, flow.randn(4)
 
@@ -110,11 +114,12 @@ def test_random_numbers_are_asked_for():
     assert (same.numpy() == same[0].numpy()).all() and (numbers.numpy() == numbers[0].numpy()).all()
     flow.manual_seed(0)
     other, numbers = flow.vmap(drops, randomness="different")(X)
-    assert len(np.unique(other.numpy().reshape(5, -1), axis=0)) == len(np.unique(numbers.numpy(), axis=0)) == 5
+    assert len(np.unique(other.numpy().reshape(5, -1), axis=0)) == len(np.unique(numbers.numpy(),
+                                                                                 axis=0)) == 5
     assert numbers.shape == (5, 4)
 
 
-def test_what_is_refused():
+def test_invalid_calls_are_refused():
     with refused(flow.errors.LazyTensorError, "vmap", "flow.where"):
         flow.vmap(lambda x: x if x.sum() > 0 else -x)(X)
     with refused(ValueError, "sizes [4, 5]"):
@@ -138,7 +143,9 @@ def test_what_is_refused():
 
 
 def test_ops_with_an_effect_are_refused_before_they_run():
-    """An op that has to run once for each sample: a message, a counter, a file. One that only is `fresh` has none."""
+    """An op with side effects must run once per sample: a message, a counter, a file. An op that is only
+    `fresh` has none.
+    """
     calls = []
 
     def count(x):
@@ -157,19 +164,20 @@ def test_ops_with_an_effect_are_refused_before_they_run():
                 with refused(NotImplementedError, "vmap: count has an effect"):
                     flow.vmap(f, randomness=randomness)(X)
     assert not calls
-    for op in loud:                            # of what is not the batch's, it runs once
+    for op in loud:                            # unbatched inputs run once
         flow.vmap(lambda x, op=op: x + op(flow.ones(4, dtype=flow.float64)).sum())(X)
     assert calls == [(4,), (4,)]
     np.testing.assert_array_equal(flow.vmap(record(fresh=True))(X).numpy(), 2 * X.numpy())
 
 
 RANDOM = {name: op for name, op in REGISTRY.items() if op.random and op.cpu is not None}
-OPTIONS = {"random_uniform": dict(shape=(4,), dtype=flow.float64), "random_normal": dict(shape=(4,), dtype=flow.float64),
+OPTIONS = {"random_uniform": dict(shape=(4,), dtype=flow.float64),
+           "random_normal": dict(shape=(4,), dtype=flow.float64),
            "random_randint": dict(shape=(4,), high=1000), "random_mask_like": dict(rate=0.5)}
 
 
 @pytest.mark.parametrize("name", RANDOM)
-def test_every_random_op_draws_as_it_is_asked_to(name):
+def test_every_random_op_follows_the_randomness_argument(name):
     draw = lambda x: RANDOM[name](*[x.sum(1)] * len(RANDOM[name].inputs), **OPTIONS[name], seed=1, draw=0)
     with refused(NotImplementedError, f"vmap: {name} draws random numbers", "randomness='different'"):
         flow.vmap(draw)(flow.ones(40, 4, 2))
@@ -184,7 +192,7 @@ MUTATING = [name for name, op in REGISTRY.items() if op.mutates]
 
 @pytest.mark.parametrize("name", MUTATING)
 def test_every_op_that_writes_is_refused(name):
-    """By its record, whatever else is wrong with the call."""
+    """The registry entry determines this, before any other check of the call."""
     op = REGISTRY[name]
     inputs = [X] * max(len(op.inputs), 1)
     with refused(NotImplementedError, f"vmap: {name} has an effect"):

@@ -1,4 +1,4 @@
-"""The benchmarks are programs: their files import each other from their folder."""
+"""Fixtures for benchmarks/, whose files are programs that import each other from their folder."""
 import importlib
 import sys
 from pathlib import Path
@@ -9,13 +9,13 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 def pytest_ignore_collect(collection_path, config):
-    """An installed package has none."""
+    """Skip these tests with an installed package, which has no folder benchmarks/."""
     return None if FOLDER.exists() else True
 
 
 @pytest.fixture
 def program(monkeypatch):
-    """Import one of their files by name. None stays: others have files of these names."""
+    """Import files of benchmarks/ by name, and unload them at the end, because other modules share names."""
     monkeypatch.syspath_prepend(FOLDER)
     before = {*sys.modules}
     yield importlib.import_module

@@ -1,4 +1,4 @@
-"""scale.py says how a thing grows: the fit finds the power that is there, and the prediction is what devices would do."""
+"""Tests of benchmarks/scale.py: exponents of growth, verdicts, and predictions for many devices."""
 import json
 import subprocess
 import sys
@@ -23,19 +23,20 @@ def fits(program):
 
 
 # ---- the fit
-def test_a_power_is_found_behind_a_constant_and_noise(fits):
+def test_fit_finds_the_exponent_despite_a_constant_and_noise(fits):
     @given(st.floats(0.3, 2.5), st.floats(0, 1), st.integers(6, 10), st.integers(0, 2 ** 32 - 1))
     def law(power, share, many, seed):
         n = 4.0 ** np.arange(many)
-        constant = share * n[-4] ** power                    # the larger sizes stand out of it
+        constant = share * n[-4] ** power                    # the three largest sizes exceed it
         v = (constant + n ** power) * np.exp(0.01 * np.random.default_rng(seed).standard_normal(many))
         assert abs(fits.fit(n, v).exponent - power) < 0.15
         exact = fits.fit(n, constant + n ** power)
-        assert abs(exact.exponent - power) < 0.05 and exact.at(n[-1]) == pytest.approx(constant + n[-1] ** power, rel=0.1)
+        assert (abs(exact.exponent - power) < 0.05
+                and exact.at(n[-1]) == pytest.approx(constant + n[-1] ** power, rel=0.1))
     law()
 
 
-def test_what_grows_faster_is_told_from_what_does_not(fits):
+def test_growth_above_the_expected_order_is_detected(fits):
     n = 10.0 ** np.arange(6)
     for v, nature, worse in ((3 + n, 1, False), (3 + n * np.log2(n + 1), 1, False), (1e4 + n ** 2, 1, True),
                              (5 + n ** 2, 2, False), (n + n ** 2 / 1e3, 1, True), (5 + n ** 1.5, 1, True),
@@ -43,7 +44,7 @@ def test_what_grows_faster_is_told_from_what_does_not(fits):
         assert fits.fit(n, v).exceeds(nature) is worse, v
 
 
-def test_few_sizes_and_zeros_are_no_curve(fits):
+def test_fit_returns_none_for_few_sizes_or_zeros(fits):
     assert fits.fit([1, 2, 4], [1, 2, 4]) is None and fits.fit([1, 2, 4, 8, 16], [0, 0, 0, 1, 2]) is None
 
 
@@ -52,28 +53,29 @@ def made_up(program, measure, sizes=(1, 10, 100, 1000, 10000)):
     return program("scale_rows").Sweep("made up", "n", sizes, measure, {"square": 2}, rounds=2)
 
 
-def test_a_row_says_of_each_quantity_whether_it_is_worse_than_its_nature(program):
+def test_each_quantity_of_a_row_has_a_verdict(program):
     scale = program("scale")
     row = made_up(program, lambda n: {"step": 1e-6 * (5 + n), "square": 1e-12 * n * n, "bad": 1e-12 * n * n,
                                       "memory": 7 + n * n})
     sizes, found, why = scale.measure(row, False, 1e9, 1 << 60, BAR)
     assert sizes == [*row.sizes] and why == ""
     curves = {c["quantity"]: c for c in scale.curves(row, sizes, found)}
-    assert {q for q, c in curves.items() if c["worse"]} == {"bad", "memory"} and curves["memory"]["unit"] == "bytes"
+    assert ({q for q, c in curves.items() if c["worse"]} == {"bad", "memory"}
+            and curves["memory"]["unit"] == "bytes")
     said = {q: scale.verdict(c) for q, c in curves.items()}
     assert said == {"step": "nothing worse than linear", "square": "nothing worse than its nature, 2",
                     "bad": "WORSE than linear", "memory": "WORSE than linear"}
 
 
-def test_of_several_rounds_the_least_counts(program):
+def test_the_fastest_of_several_rounds_counts(program):
     scale, calls = program("scale"), iter(range(100, 0, -1))
     row = made_up(program, lambda n: {"step": next(calls)}, (1, 2))
     assert scale.measure(row, False, 1e9, 1 << 60, BAR) == ([1, 2], [{"step": 97}, {"step": 96}], "")
     assert scale.measure(row, False, 1e9, 0, BAR) == ([], [], "no size is that small")
 
 
-def test_what_looks_worse_is_measured_again(program):
-    """Something else ran on the machine whenever the largest was measured; not the fourth time."""
+def test_a_worse_measurement_is_repeated(program):
+    """Another process disturbs the first three measurements of the largest size, but not the fourth."""
     scale, calls = program("scale"), []
 
     def disturbed(n):
@@ -84,7 +86,7 @@ def test_what_looks_worse_is_measured_again(program):
     assert calls.count(10000) == 4 and not scale.curves(row, sizes, found)[0]["worse"]
 
 
-def test_what_would_take_too_long_or_fails_is_left_out_and_told(program):
+def test_slow_and_failing_programs_are_left_out_and_reported(program):
     scale = program("scale")
     slow = made_up(program, lambda n: {"step": float(n)})
     assert scale.measure(slow, False, 200, 1 << 60, BAR) == (
@@ -98,16 +100,24 @@ def test_what_would_take_too_long_or_fails_is_left_out_and_told(program):
     assert sizes == [1, 10] and len(found) == 2 and why == "FAILS at 100: RecursionError: too deep"
 
 
-def test_it_runs_and_writes_what_it_prints(tmp_path):
-    done = subprocess.run([sys.executable, FOLDER / "scale.py", "--quick", "--largest", "8", "--out", tmp_path, "--",
-                           "batch: MLP, training", "chain of ops"], capture_output=True, encoding="utf-8", timeout=HANGS)
+def test_scale_writes_the_curves_that_it_prints(tmp_path):
+    done = subprocess.run([sys.executable, FOLDER / "scale.py", "--quick", "--largest", "8", "--out",
+                           tmp_path, "--",
+                           "batch: MLP, training", "chain of ops"], capture_output=True, encoding="utf-8",
+                          timeout=HANGS)
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "scale.json").read_text(encoding="utf-8"))
-    assert {(c["axis"], c["quantity"]) for c in found["curves"]} >= {("batch", "step"), ("batch", "memory"), *(
-        ("ops", q) for q in ("trace", "derivative", "passes", "plan", "first run", "forward", "backward"))}
+    assert {(c["axis"], c["quantity"]) for c in found["curves"]} >= {("batch", "step"), ("batch", "memory"),
+                                                                     *(
+                                                                         ("ops", q)
+                                                                         for q in ("trace", "derivative",
+                                                                                   "passes", "plan",
+                                                                                   "first run", "forward",
+                                                                                   "backward"))}
     for c in found["curves"]:
         assert c["quantity"] in done.stdout and max(c["sizes"]) <= 8 and len(c["sizes"]) == len(c["values"])
-    assert (tmp_path / "scale.svg").read_text(encoding="utf-8").startswith("<?xml") and not [*tmp_path.glob("*.part")]
+    assert (tmp_path / "scale.svg").read_text(encoding="utf-8").startswith("<?xml") and not [*tmp_path.glob(
+        "*.part")]
 
 
 # ---- devices
@@ -115,8 +125,8 @@ PLANS = ("data", "tensor", "pipeline", "ZeRO 1", "ZeRO 2", "ZeRO 3")
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_the_prediction_is_what_that_many_devices_would_say(program, world, plan):
-    """Compiled for ranks that are not there, a plan moves the bytes and needs the memory that it does where they are."""
+def test_the_prediction_matches_a_run_on_that_many_devices(program, world, plan):
+    """A plan compiled for missing ranks sends and allocates as many bytes as one that runs on them."""
     devices = program("scale_devices")
     size = devices.Size(16, 4, 16, 4)
     said = devices.predicted(plan, size, 4)
@@ -127,7 +137,7 @@ def test_the_prediction_is_what_that_many_devices_would_say(program, world, plan
     assert said["memory"] == graph.memory()[0].total
 
 
-def test_more_devices_never_have_more_work_each(program):
+def test_work_per_device_falls_with_more_devices(program):
     devices = program("scale_devices")
     size = devices.Size(16, 4, 16, 4)
     alone = devices.predicted("data", size, 1)
@@ -138,4 +148,4 @@ def test_more_devices_never_have_more_work_each(program):
     assert devices.predicted("pipeline", size, 16)["waiting"] == (4 + 4 - 1) / 4
     found = {"work": alone["work"] / 2, "waiting": 1.5, "sent": 10}
     assert devices.seconds(found, {**alone, "seconds": 4.0}, 5.0) == 4 / 2 * 1.5 + 10 / 5
-    assert flow.tensor([1.0]).global_layout is None                      # and the world is the one it was
+    assert flow.tensor([1.0]).global_layout is None                      # the world of ranks is restored

@@ -1,4 +1,6 @@
-"""A real browser without a window, driven over two pipes (Chrome's DevTools protocol); no network, no other package."""
+"""Headless browser driven through two pipes with Chrome's DevTools protocol, without network access or other
+packages.
+"""
 import fcntl
 import json
 import os
@@ -22,7 +24,9 @@ def found() -> str:
 
 
 class Browser:
-    """`with Browser(folder) as b:` one page. folder: an empty one for the browser's own files."""
+    """One page in a browser: `with Browser(folder) as b:`. `folder` is an empty folder for the browser's own
+    files.
+    """
 
     def __init__(self, folder: Path):
         self.folder, self.number, self.faults, self.asked = folder, 0, [], []
@@ -31,9 +35,10 @@ class Browser:
     def __enter__(self):
         theirs_in, self.out = os.pipe()
         self.into, theirs_out = os.pipe()
-        ends = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (theirs_in, theirs_out)]        # out of the way of 3 and 4
+        # move them away from 3 and 4
+        ends = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (theirs_in, theirs_out)]
         rules = "--host-resolver-rules=MAP * ~NOTFOUND"
-        self.process = subprocess.Popen(                        # it reads from 3 and writes to 4
+        self.process = subprocess.Popen(                        # the browser reads from 3 and writes to 4
             [found(), *FLAGS, rules, f"--user-data-dir={self.folder}", "about:blank"], pass_fds=(3, 4),
             preexec_fn=lambda: [os.dup2(fd, n) for n, fd in enumerate(ends, 3)], stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, start_new_session=True)
@@ -47,7 +52,7 @@ class Browser:
         return self
 
     def __exit__(self, *_):
-        os.close(self.out)                                      # the browser ends when its pipe does
+        os.close(self.out)                                      # the browser exits when its pipe is closed
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
@@ -57,7 +62,7 @@ class Browser:
 
     # ---- the protocol
     def send(self, method: str, **parameters):
-        """A command; its result. Raises RuntimeError: the browser refuses."""
+        """Run a command and return its result; raise RuntimeError if the browser refuses."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
         if self.session:
@@ -71,7 +76,7 @@ class Browser:
                 return got["result"]
 
     def next(self):
-        """The next message. Events that say something went wrong, and what was asked of the network, are kept."""
+        """Return the next message, and record events that report errors or network requests."""
         end = time.monotonic() + HANGS
         while b"\0" not in self.waiting:
             if not select.select([self.into], [], [], max(0, end - time.monotonic()))[0]:
@@ -97,7 +102,7 @@ class Browser:
             time.sleep(0.02)
 
     def js(self, expression: str):
-        """The value of a JavaScript expression."""
+        """Return the value of a JavaScript expression."""
         got = self.send("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in got, got
         return got["result"].get("value")
@@ -106,7 +111,7 @@ class Browser:
         return self.js(f"document.querySelector({json.dumps(selector)}).textContent")
 
     def drag(self, selector: str, dx: float, dy: float) -> None:
-        """With the mouse: from the middle of an element, in three moves."""
+        """Drag with the mouse from the middle of an element, in three moves."""
         self.js(f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center'}})")
         x, y = self.js(f"(r => [r.x + r.width / 2, r.y + r.height / 2])"
                        f"(document.querySelector({json.dumps(selector)}).getBoundingClientRect())")
@@ -122,11 +127,11 @@ class Browser:
             self.send("Input.dispatchKeyEvent", type=kind, key=name)
 
     def choose(self, selector: str, value: str) -> None:
-        """An option of a menu, as if picked."""
+        """Select an option of a menu, as a user would."""
         self.js(f"(m => {{ m.value = {json.dumps(value)}; m.dispatchEvent(new Event('change', {{bubbles: true}})); }})"
                 f"(document.querySelector({json.dumps(selector)}))")
 
 
 def numbers(text: str) -> list[int]:
-    """Whole numbers in a text, commas between thousands allowed."""
+    """Return the integers in a text, which may have commas between thousands."""
     return [int(n.replace(",", "")) for n in re.findall(r"\d[\d,]*", text)]

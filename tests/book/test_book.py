@@ -1,10 +1,10 @@
-"""The book: pages of chapters/ with what their code prints, exercises with their texts and without answers; reading it
-needs no network."""
+"""The book: pages of chapters/ with the output of their code, exercises with their tasks and without answers.
+Reading it needs no network.
+"""
 import importlib.util
 import io
 import itertools
 import json
-import os
 import re
 import subprocess
 import sys
@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from common import HANGS
-from flowedu.learn import course
-from flowedu.learn.blocks import blocks, unbroken
-from flowedu.learn.language import tr
+from flowedu_course import course
+from flowedu_course.blocks import blocks, unbroken
+from flowedu_course.language import tr
 
 from .browser import Browser, found
 
@@ -63,12 +63,14 @@ def lesson(tmp_path):
     return path
 
 
-def test_outputs_stand_behind_their_blocks(lesson):
+def test_outputs_follow_their_blocks(lesson):
     text = pages.page(lesson, ["1\n`````\n", "", None])
-    said = [(b.language, b.text) for b in blocks(re.sub("`{8}{code-block} text\n:class: printed\n", "```out", text)
+    said = [(b.language, b.text) for b in blocks(re.sub("`{8}{code-block} text\n:class: printed\n",
+                                                        "```out", text)
                                                 .replace("`" * 8, "```"))]
     assert "\n1\n`````\n" + "`" * 8 in text and text.count("{code-block} text") == 2
-    assert text.index("print(1)") < text.index("`````") < text.index("x = 3") < text.index("not run here: it needs sim")
+    assert text.index("print(1)") < text.index("`````") < text.index("x = 3") < text.index("not run here: it "
+                                                                                           "needs sim")
     assert "..." not in text and "a = 1" in text and said[0] == ("python", "print(1)\n")
     assert text.rstrip().endswith("a = 1\n```")                       # a chapter without exercises
 
@@ -83,7 +85,7 @@ COMMAND = re.compile(r"(\$ )?(make|python|pip|git|bash|cd|mpiexec|echo)\b")
 
 
 @pytest.mark.parametrize("path", BOOK, ids=lambda p: f"{p.parent.name}/{p.name}")
-def test_what_is_typed_into_a_shell_is_coloured_as_such(path):
+def test_shell_commands_are_highlighted_as_shell(path):
     inside = False
     for line, following in itertools.pairwise(path.read_text(encoding="utf-8").splitlines()):
         if line.startswith("```"):
@@ -92,22 +94,24 @@ def test_what_is_typed_into_a_shell_is_coloured_as_such(path):
                 assert line == ("```console" if following.startswith("$ ") else "```bash"), following
 
 
-def test_what_has_no_language_is_no_python():
-    """That is Sphinx's own default, and drawings are full of its words."""
-    assert re.search(r'^highlight_language = "text"$', (ROOT / "book" / "conf.py").read_text(encoding="utf-8"), re.M)
+def test_blocks_without_a_language_are_plain_text():
+    """Sphinx would highlight text blocks as Python by default, and drawings contain many Python keywords."""
+    assert re.search(r'^highlight_language = "text"$',
+                     (ROOT / "book" / "conf.py").read_text(encoding="utf-8"), re.M)
 
 
-def test_where_a_line_ends_chinese_has_no_blank():
+def test_joined_chinese_lines_have_no_blank():
     assert unbroken("在第一步\n之前，\n`x` 是 x。\n  是") == "在第一步之前，`x` 是 x。是"
     assert unbroken("> 是\n> **值**\n> 它") == "> 是**值**它"
     for same in ("one\ntwo", "中文\n\n段落", "中文\n- 一项", "中文 `x`\n中文", "| 表 |\n| 表 |", "中文\n    画",
-                 "中\n## 题", "- 一\n- 二", "**值。**\n它"):           # of the last the bold type would not end
+                 "中\n## 题", "- 一\n- 二", "**值。**\n它"):           # in the last one, the bold text would not end
         assert unbroken(same) == same
 
 
-@pytest.mark.parametrize("path", [p for p in LESSONS if p.name.endswith(".zh.md")], ids=lambda p: p.parent.name + p.name)
+@pytest.mark.parametrize("path", [p for p in LESSONS if p.name.endswith(".zh.md")],
+                         ids=lambda p: p.parent.name + p.name)
 def test_a_chinese_page_has_no_stray_blanks(path):
-    """Nor loses a letter."""
+    """No Chinese character is lost."""
     count = sum(b.language == "python" for b in blocks(path.read_text(encoding="utf-8")))
     text = pages.page(path, [""] * count)
     assert not re.findall(r"[\u4e00-\u9fff，。；：、]\n[\u4e00-\u9fff]", text)
@@ -125,7 +129,7 @@ def test_a_language_is_offered_once(path):
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_who_waits_for_the_book_sees_how_far_it_is(terminal, lesson, tmp_path, monkeypatch):
+def test_building_the_book_shows_progress_on_a_terminal(terminal, lesson, tmp_path, monkeypatch):
     err = type("Terminal", (io.StringIO,), {"isatty": lambda self: terminal})()
     monkeypatch.setattr(sys, "stderr", err)
     monkeypatch.setattr(outputs, "_run", lambda page, out, cuda: outputs.write_text(out, "[]") and "")
@@ -133,7 +137,7 @@ def test_who_waits_for_the_book_sees_how_far_it_is(terminal, lesson, tmp_path, m
     assert ("1/1" in err.getvalue()) == terminal == bool(err.getvalue())
 
 
-def test_languages_lead_to_each_other(lesson):
+def test_the_languages_link_each_other(lesson):
     other = lesson.with_name("README.zh.md")
     other.write_text(PAGE, encoding="utf-8")
     assert "[中文](README.zh.md)" in pages.page(lesson, ["", "", ""])
@@ -152,7 +156,7 @@ def test_an_exercise_shows_its_task_and_no_answer(hole):
     assert not any(tr(hint, "zh") in text for hint in hole.hints)
 
 
-def test_what_a_page_prints_is_kept(lesson, tmp_path, monkeypatch):
+def test_output_of_a_page_is_cached(lesson, tmp_path, monkeypatch):
     kept, ran = tmp_path / "kept", []
 
     def run(page, out, cuda):
@@ -173,8 +177,9 @@ def test_what_a_page_prints_is_kept(lesson, tmp_path, monkeypatch):
         outputs.all_outputs([lesson], kept)
 
 
-def test_a_page_is_run_apart(lesson, tmp_path):
-    lesson.write_text("```python\nprint('here', globals().get('__file__', ''))\n```\n```python needs=cuda\n1\n```\n")
+def test_a_page_runs_in_a_separate_process(lesson, tmp_path):
+    lesson.write_text("```python\nprint('here', globals().get('__file__', ''))\n```\n```python "
+                      "needs=cuda\n1\n```\n")
     assert outputs._run(lesson, tmp_path / "out.json") == ""
     first, second = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert first == "here \n" and second is None
@@ -183,13 +188,14 @@ def test_a_page_is_run_apart(lesson, tmp_path):
 
 
 # ---- the whole
-@pytest.mark.skipif(not importlib.util.find_spec("sphinx"), reason="Sphinx is not here: make book installs it")
-def test_the_book_is_whole_and_stays_at_home(tmp_path):
-    """No warnings (-W); every page, exercise and widget; no file from the network; no answer."""
-    done = subprocess.run([sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", "-d", tmp_path / "trees",
-                           "-c", ROOT / "book", ROOT, tmp_path / "html"], capture_output=True,
-                          encoding="utf-8", timeout=HANGS,
-                          env={**os.environ, "PYTHONPATH": str(ROOT / "src")})
+@pytest.mark.skipif(not importlib.util.find_spec("sphinx"),
+                    reason="Sphinx is not here: make book installs it")
+def test_the_book_is_complete_and_self_contained(tmp_path):
+    """The build has no warnings (-W), all pages, exercises, and widgets, no files from the network, and no
+    answers.
+    """
+    done = subprocess.run(["make", "-s", "book", f"BOOK={tmp_path}"], cwd=ROOT, capture_output=True,
+                          encoding="utf-8", timeout=HANGS)
     assert done.returncode == 0, done.stderr + done.stdout
     html = {p: p.read_text(encoding="utf-8") for p in (tmp_path / "html").rglob("*.html")}
     for p in LESSONS:
@@ -201,16 +207,19 @@ def test_the_book_is_whole_and_stays_at_home(tmp_path):
             assert not re.match("(https?:)?//", url), f"{path.name} loads {url}"
         assert str(ROOT) not in text, f"{path}: a path of this machine"
     for style in (tmp_path / "html").rglob("*.css"):
-        assert not re.search(r"url\([\"']?(https?:)?//|@import [\"']?(https?:)?//", style.read_text("utf-8")), style
+        assert not re.search(r"url\([\"']?(https?:)?//|@import [\"']?(https?:)?//",
+                             style.read_text("utf-8")), style
     for chapter in course.chapters():
-        text = unescape(re.sub("<[^>]+>", "", html[tmp_path / "html" / "chapters" / chapter.folder.name / "README.html"]))
+        text = unescape(re.sub("<[^>]+>", "",
+                               html[tmp_path / "html" / "chapters" / chapter.folder.name / "README.html"]))
         assert all(f"{h.id} " in text and f"make check EX={h.id}" in text for h in chapter.holes)
     for name in ("strides", "boxing", "arena"):
         assert f'id="{name}"' in html[tmp_path / "html" / "book" / f"{name}.html"]
         assert (tmp_path / "html" / "_static" / f"{name}.js").exists()
     inventory = zlib.decompress((tmp_path / "html" / "objects.inv").read_bytes().split(b"\n", 4)[4]).decode()
     listed = {line.split()[0] for line in inventory.splitlines()}
-    assert not [n for n in (ROOT / "tests" / "public_names.txt").read_text("utf-8").split() if f"flowedu.{n}" not in listed]
+    assert not [n for n in (ROOT / "tests"
+                            / "public_names.txt").read_text("utf-8").split() if f"flowedu.{n}" not in listed]
     copied = {p.name for p in (tmp_path / "html").rglob("*")}
     assert not copied & {"solutions.py", "stubs", "wrong"} and (tmp_path / "html" / "index.html").exists()
     if found():
@@ -218,7 +227,7 @@ def test_the_book_is_whole_and_stays_at_home(tmp_path):
 
 
 def searched(folder: Path) -> None:
-    """The search of the book finds something, opened as a file."""
+    """Check that the search of the book finds a word when it is opened as a file."""
     with Browser(folder / "profile") as b:
         b.open(folder / "html" / "search.html", "?q=strides")
         end = time.monotonic() + HANGS

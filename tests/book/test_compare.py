@@ -1,4 +1,6 @@
-"""The page "From PyTorch": each difference that the library knows of stands there, and what the page prints is so."""
+"""The page "From PyTorch" lists every difference that the library declares, and its printed output is
+true.
+"""
 import importlib
 import re
 import sys
@@ -7,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flowedu.learn.lesson import run_lesson
 from flowedu.mock import differences as table
 from flowedu.mock.differs_optim import DIFFERS
+from flowedu_course.lesson import run_lesson
 
 BOOK = Path(__file__).parents[2] / "book"
 sys.path.insert(0, str(BOOK))
@@ -25,9 +27,11 @@ def test_every_difference_has_a_row(text):
     rows = [line for line in text.splitlines() if line.startswith("|")]
     found = lambda *words: any(all(w in row for w in words) for row in rows)
     for names, pairs in table.RENAMED.items():
-        assert all(found(*(f"`{n}`" for n in names.split() if n != "*"), f"`{theirs}`") for theirs in pairs), names
+        assert all(found(*(f"`{n}`" for n in names.split() if n != "*"), f"`{theirs}`")
+                   for theirs in pairs), names
     for row in table.IDLE:
-        assert found(*(f"`{n}`" for n in row.names.split() if n != "*"), f"`{row.argument}`", row.why, row.fix), row
+        assert found(*(f"`{n}`" for n in row.names.split() if n != "*"), f"`{row.argument}`", row.why,
+                     row.fix), row
     for row in (*table.FACES, *table.OTHERS):
         assert found(row.argument, row.ours, row.theirs, row.why), row
     for name, differences in DIFFERS.items():
@@ -36,13 +40,14 @@ def test_every_difference_has_a_row(text):
         assert found(*(f"`{n}`" for n in names.split()), ", ".join(places.split()))
 
 
-def test_the_tables_are_tables(text):
+def test_the_tables_are_well_formed(text):
     assert not re.search(r"^% ", text, re.M)
     for rows in re.findall(r"(?:^\|.*\n)+", text, re.M):
-        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows.splitlines()}) == 1 and rows.count("\n") > 3, rows
+        assert (len({len(re.findall(r"(?<!\\)\|", row)) for row in rows.splitlines()}) == 1
+                and rows.count("\n") > 3), rows
 
 
-def test_what_the_page_says_happens():
+def test_the_examples_of_the_page_are_true():
     printed = []
     run_lesson(PAGE, printed.append)
     numbers = [float(n) for n in re.findall(r"\d+\.", "".join(printed).replace("flowedu.float32", ""))]

@@ -1,4 +1,6 @@
-"""The book's page of pictures: each is made by a block of the page, can be read, and stands where the page names it."""
+"""The book's page of images: each is written by a block of the page, is readable, and appears where the page
+names it.
+"""
 import re
 import sys
 from pathlib import Path
@@ -7,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 from common import clean  # noqa: F401
-from flowedu.learn.lesson import run_lesson
 from flowedu.show.svg import BOXES
+from flowedu_course.lesson import run_lesson
 from svg_text import misplaced
 
 ROOT = Path(__file__).parents[2]
@@ -24,10 +26,11 @@ SVG = "{http://www.w3.org/2000/svg}"
 def made(clean, tmp_path, monkeypatch):  # noqa: F811
     monkeypatch.chdir(tmp_path)
     assert run_lesson(PAGE) == len(re.findall("^```python", PAGE.read_text(encoding="utf-8"), re.M))
-    return {p.name: p.read_text(encoding="utf-8") for p in tmp_path.iterdir() if p.suffix in (".svg", ".html")}
+    return {p.name: p.read_text(encoding="utf-8") for p in tmp_path.iterdir()
+            if p.suffix in (".svg", ".html")}
 
 
-def test_a_picture_stands_where_the_page_names_it(made):
+def test_an_image_appears_where_the_page_names_it(made):
     text = PAGE.read_text(encoding="utf-8")
     named = pages.PICTURE.findall(text)
     assert sorted(named) == sorted(made) and len(named) == text.count("\n## ") > 4
@@ -43,12 +46,13 @@ def test_a_picture_stands_where_the_page_names_it(made):
             assert len(boxes) <= BOXES and not misplaced(picture), name
 
 
-def test_what_a_page_draws_is_kept_with_what_it_prints(tmp_path, monkeypatch):
-    """... and goes with it: the second time another page is asked for."""
+def test_images_of_a_page_are_cached_with_its_output(tmp_path, monkeypatch):
+    """A cached page restores its images together with its output, also after another page was requested."""
     monkeypatch.setattr(outputs, "_cuda", lambda: "off")
     first, second, kept = (tmp_path / n for n in ("first.md", "second.md", "kept"))
     for path in (first, second):
-        lines = ["from flowedu.errors.files import write_text", f"print(write_text('{path.stem}.svg', 'drawn'))"]
+        lines = ["from flowedu.errors.files import write_text",
+                 f"print(write_text('{path.stem}.svg', 'drawn'))"]
         path.write_text("\n".join(["```python", *lines, "```", ""]), encoding="utf-8")
     assert outputs.all_outputs([first], kept) == {first: ["first.svg\n"]}
     assert outputs.pictures(first, kept) == {"first.svg": "drawn"}

@@ -1,4 +1,6 @@
-"""The widgets of the book, in a real browser: what is dragged with the mouse changes what is said, and it is true."""
+"""The widgets of the book in a real browser: dragging with the mouse changes the displayed text, and the text
+is true.
+"""
 import random
 import re
 import sys
@@ -34,16 +36,17 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def opened(browser, written, tmp_path):
-    """opened("strides"): the page, as the book has it, without the book around."""
+    """Return a function that opens a widget by name, without the surrounding page of the book."""
     def open_page(name):
-        raw = re.search(r"```\{raw\} html\n(.*?)```", (ROOT / "book" / f"{name}.md").read_text("utf-8"), re.DOTALL)[1]
+        raw = re.search(r"```\{raw\} html\n(.*?)```", (ROOT / "book" / f"{name}.md").read_text("utf-8"),
+                        re.DOTALL)[1]
         for file in re.findall(r'"\.\./_static/([^"]+)"', raw):
             home = written if file.endswith("-table.js") else WIDGETS
             raw = raw.replace(f"../_static/{file}", (home / file).as_uri())
         page = tmp_path / f"{name}.html"
         style = (WIDGETS / "book.css").as_uri()
-        page.write_text(f'<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="{style}"><body>{raw}</body>',
-                        encoding="utf-8")
+        page.write_text(f'<!doctype html><meta charset="utf-8"><link rel="stylesheet" '
+                        f'href="{style}"><body>{raw}</body>', encoding="utf-8")
         browser.faults.clear()
         browser.asked.clear()
         browser.open(page)
@@ -62,7 +65,7 @@ def test_a_widget_is_small_and_plain(path):
 
 # ---- strides
 def view(b):
-    """The cells that the view shows, in rows."""
+    """Return the cells that the view shows, as a matrix."""
     flat = b.js("[...document.querySelectorAll('.view text')].map(t => Number(t.textContent))")
     rows, columns = state(b)[:2]
     return np.array(flat, int).reshape(rows, columns)
@@ -89,7 +92,8 @@ def test_numbers_are_dragged_and_keys_change_them(opened):
     b = opened("strides")
     b.drag("[data-name='column stride']", 16, 0)
     b.drag("[data-name='columns']", -48, 0)
-    assert state(b) == [4, 3, 6, 2, 0] and view(b)[1].tolist() == [6, 8, 10] and "not contiguous" in b.text(".said")
+    assert (state(b) == [4, 3, 6, 2, 0] and view(b)[1].tolist() == [6, 8, 10]
+            and "not contiguous" in b.text(".said"))
     b.drag("[data-name='offset']", 16, 0)
     assert view(b)[0].tolist() == [1, 3, 5] and b.text(".code") == "cell of [i, j] = 1 + i * 6 + j * 2"
     b.drag("[data-name='row stride']", -6 * 16, 0)
@@ -100,17 +104,19 @@ def test_numbers_are_dragged_and_keys_change_them(opened):
     assert state(b)[0] == 0 and "size 0" in b.text(".said")
 
 
-def test_what_lies_outside_is_said(opened):
+def test_cells_outside_the_memory_are_reported(opened):
     b = opened("strides")
     b.drag("[data-name='offset']", 16, 0)
-    assert "cell 24 lies outside" in b.text(".said") and "bad" in b.js("document.querySelector('.said').className")
-    red = b.js("[...document.querySelectorAll('.view rect')].filter(r => r.getAttribute('stroke') === '#c02f1d').length")
+    assert ("cell 24 lies outside" in b.text(".said")
+            and "bad" in b.js("document.querySelector('.said').className"))
+    red = b.js("[...document.querySelectorAll('.view rect')].filter(r => r.getAttribute('stroke') === "
+               "'#c02f1d').length")
     assert red == 1
 
 
 # ---- boxing
-def test_every_route_is_the_librarys(opened):
-    """Some of them: bytes, hops and the picture."""
+def test_routes_match_the_library(opened):
+    """Compare bytes, hops, and the image of some routes."""
     b, draw = opened("boxing"), random.Random(0)
     flow.distributed.set_virtual_devices(4)
     try:
@@ -129,7 +135,7 @@ def test_every_route_is_the_librarys(opened):
         flow.distributed.set_virtual_devices(1)
 
 
-def test_a_cell_of_the_table_is_a_choice(opened):
+def test_a_cell_of_the_table_selects_a_route(opened):
     b = opened("boxing")
     b.js("document.querySelector('[data-to=\"4 S(1)\"]').click()")
     assert b.js("[...document.querySelectorAll('select')].map(s => s.value)") == ["P", "2", "S(1)", "4"]
@@ -155,16 +161,19 @@ def test_the_library_meets_the_bound_and_stacking_does_not(opened):
 
 
 def test_rectangles_are_dragged(opened):
-    """Onto the lowest: it lives at the same step, and that is said; back up again, and all is as before."""
+    """Dragging onto the lowest rectangle reports an overlap at a shared step; dragging back restores the
+    original text.
+    """
     b = opened("arena")
     before, pixels = b.text(".said"), 520 / sum(x["bytes"] for x in tables.arena()["buffers"])
     size = tables.arena()["buffers"][0]["bytes"] * pixels
     b.drag("[data-buffer='1']", 0, size)
-    assert "live together and overlap" in b.text(".said") and "bad" in b.js("document.querySelector('.said').className")
+    assert ("live together and overlap" in b.text(".said")
+            and "bad" in b.js("document.querySelector('.said').className"))
     b.drag("[data-buffer='1']", 0, -size)
     assert b.text(".said") == before
     last = len(tables.arena()["buffers"]) - 1
-    b.drag(f"[data-buffer='{last}']", 0, -5000)                  # no higher than all of them together
+    b.drag(f"[data-buffer='{last}']", 0, -5000)                  # not above the sum of all sizes
     assert b.text(".said") == before
     b.drag(f"[data-buffer='{last}']", 0, 64 * pixels)
     b.key("ArrowUp")

@@ -1,4 +1,4 @@
-"""Chapter 4: the lesson, the main job, and what plans look like to a reader."""
+"""Chapter 4: the lesson, the main job, and the display of plans."""
 import os
 import re
 import signal
@@ -15,10 +15,10 @@ import flowedu as flow
 import flowedu.typing as tp
 from common import HANGS
 from flowedu.core.job.session import default_session
-from flowedu.learn.lesson import run_lesson
 from flowedu.show import __main__ as show
 from flowedu.show.picture import draw_memory
 from flowedu.show.plan import LEGEND, aligned, describe, live_bytes, parts, rows, saved_for_backward
+from flowedu_course.lesson import run_lesson
 
 CHAPTER = Path(__file__).parents[2] / "chapters" / "04_job_functions"
 B = 8
@@ -37,7 +37,8 @@ def fresh_session():
 
 def network(x, train=False):
     init = flow.truncated_normal(0.3)
-    h = flow.layers.conv2d(x, 4, 3, padding="SAME", activation=flow.nn.relu, name="conv", kernel_initializer=init)
+    h = flow.layers.conv2d(x, 4, 3, padding="SAME", activation=flow.nn.relu, name="conv",
+                           kernel_initializer=init)
     h = flow.nn.max_pool2d(h, 2, 2, "SAME", name="pool")
     h = flow.reshape(h, [h.shape[0], -1])
     if train:
@@ -49,7 +50,8 @@ def define(name="train_job", off=(), dropout=True):
     config = flow.function_config()
     config.without_passes(*off)
 
-    def job(images: tp.Numpy.Placeholder((B, 1, 6, 6)), labels: tp.Numpy.Placeholder((B,), flow.int32)) -> tp.Numpy:
+    def job(images: tp.Numpy.Placeholder((B, 1, 6, 6)),
+            labels: tp.Numpy.Placeholder((B,), flow.int32)) -> tp.Numpy:
         loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, network(images, dropout), name="loss")
         flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(loss)
         return loss
@@ -66,11 +68,12 @@ def data(seed=0):
 # ---- the lesson (its exercises: tests/learn/test_holes.py)
 def test_the_lesson_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert sum(run_lesson(CHAPTER / page) for page in ("README.md", "plan.md", "sessions.md", "recipe.md")) > 20
+    assert sum(run_lesson(CHAPTER / page) for page in ("README.md", "plan.md", "sessions.md",
+                                                       "recipe.md")) > 20
     assert (tmp_path / "build/chapter-4/lesson_memory.png").stat().st_size > 5000
 
 
-# ---- reading a plan
+# reading a plan
 def test_a_plan_shows_every_call_under_the_names_of_its_values():
     job = define()
     job(*data())
@@ -79,14 +82,14 @@ def test_a_plan_shows_every_call_under_the_names_of_its_values():
     by_result = {r.result: r for r in table}
     assert by_result["conv"].reads == ["images", "conv-weight"]
     assert by_result["pool-first"].reads == ["conv"]                  # max pooling moved before bias and relu
-    assert by_result["pool"].op == "bias_add+relu"                    # took over pool-first's memory, not its name
+    assert by_result["pool"].op == "bias_add+relu"  # reuses the memory of pool-first, not its name
     assert by_result["pool"].home == by_result["pool-first"].home + "*"
     assert by_result["grad(conv-weight)"].shape == "4x1x3x3"
     assert {r.part for r in table} == {"forward", "backward", "update"}
     assert table[-1].reads[:2] == ["lr", "step"]
-    assert table[-1].result == "(8 variables)"                        # 4 weights, 4 momentums
-    for line in ("plan of train_job", "---- backward", "---- update", LEGEND, f"arena {job.plan.arena:,} bytes",
-                 "4 gradients", "pool (view)"):
+    assert table[-1].result == "(8 variables)"                        # 4 weights, 4 momentum buffers
+    for line in ("plan of train_job", "---- backward", "---- update", LEGEND,
+                 f"arena {job.plan.arena:,} bytes", "4 gradients", "pool (view)"):
         assert line in text
     assert max(map(len, text.splitlines())) <= 140
 
@@ -100,10 +103,13 @@ def test_the_live_column_peaks_at_the_lower_bound():
     assert sum(step.inplace for step in job.plan.steps) == job.show().count("*  ")
 
 
-@given(st.dictionaries(st.from_regex(r"[a-z_]{1,24}", fullmatch=True), min_size=1, max_size=9, values=st.tuples(
-    st.integers(0, 9999), st.integers(0, 9999), st.sampled_from(["", "2 of them"]))))
-def test_what_passes_did_is_a_table(passes):
-    """Of any names: a column of names, one of numbers; who did nothing is in no row, but named."""
+@given(st.dictionaries(st.from_regex(r"[a-z_]{1,24}", fullmatch=True), min_size=1, max_size=9,
+                       values=st.tuples(
+                           st.integers(0, 9999), st.integers(0, 9999), st.sampled_from(["", "2 of them"]))))
+def test_effects_of_passes_are_shown_as_a_table(passes):
+    """For any names: one column of names and one of numbers; passes without effect have no row and are only
+    listed.
+    """
     lines = aligned([f"{name} {a:4d} -> {b:4d} nodes  {said}" for name, (a, b, said) in passes.items()])
     rows = [line for line in lines if " nodes" in line]
     assert len({line.index(" -> ") for line in rows}) <= 1
@@ -123,7 +129,7 @@ def test_parts_come_in_order_and_predict_jobs_have_one():
     assert saved_for_backward(read.plan) == set()
     assert "----" not in read.show()
     saved = {b.name for b in saved_for_backward(job.plan)}
-    assert {"pool-first", "pool-first.index"} <= saved                # "pool" lies in the memory of the former
+    assert {"pool-first", "pool-first.index"} <= saved  # "pool" is stored in the memory of the former
     assert "conv" not in saved
 
 
@@ -133,7 +139,7 @@ def _reader():
     return read
 
 
-def test_a_strided_input_that_is_packed_shows_up():
+def test_packing_of_a_strided_input_is_shown():
     @flow.global_function()
     def job(x: tp.Numpy.Placeholder((4, 6))) -> tp.Numpy:
         return flow.math.reduce_sum(flow.nn.softmax(flow.transpose(x, perm=[1, 0])), axis=[0])
@@ -157,7 +163,7 @@ def test_tuple_arguments_are_numbered():
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
-def test_the_memory_picture(tmp_path, suffix):
+def test_the_memory_image(tmp_path, suffix):
     job = define()
     job(*data())
     path = draw_memory(job.plan, tmp_path / "deep" / f"memory.{suffix}", job.argument_names())
@@ -176,7 +182,8 @@ def test_a_plan_without_an_arena_can_be_drawn(tmp_path):
     assert "plan of job" in job.show()
 
 
-OFF = [(), ("fuse",), ("inplace",), ("reuse",), ("cse", "dead"), ("simplify", "cse", "dead", "fuse", "inplace", "reuse")]
+OFF = [(), ("fuse",), ("inplace",), ("reuse",), ("cse", "dead"), ("simplify", "cse", "dead", "fuse",
+                                                                  "inplace", "reuse")]
 
 
 def test_passes_do_not_change_results():
@@ -230,7 +237,7 @@ def test_show_compiles_a_script_without_running_it(tmp_path, capsys, first, last
     assert (tmp_path / "m" / "triple.png").exists()
 
 
-def test_show_says_what_it_misses(tmp_path, capsys):
+def test_show_reports_missing_input(tmp_path, capsys):
     script = tmp_path / "script.py"
     assert show.main([str(script)]) == 2
     assert "no script at" in capsys.readouterr().out
@@ -260,12 +267,14 @@ def contents(folder: Path) -> dict:
 
 
 @pytest.mark.slow
-def test_the_main_job_is_reproducible_and_leaves_its_pictures(tmp_path):
-    runs = [demo(tmp_path / str(i), "--quick", "--threads", "1", "--seed", seed) for i, seed in enumerate("778")]
+def test_the_main_job_is_reproducible_and_writes_its_images(tmp_path):
+    runs = [demo(tmp_path / str(i), "--quick", "--threads", "1", "--seed", seed)
+            for i, seed in enumerate("778")]
     texts = [r.communicate(timeout=HANGS)[0] for r in runs]
     assert [r.returncode for r in runs] == [0, 0, 0], texts
     assert "logits equal bit for bit" in texts[0]
-    assert {p.name for p in (tmp_path / "0").glob("*.png")} == {"training.png", "misread.png", "filters.png", "memory.png"}
+    assert {p.name for p in (tmp_path / "0").glob("*.png")} == {"training.png", "misread.png", "filters.png",
+                                                                "memory.png"}
     a, b, c = (contents(tmp_path / str(i)) for i in range(3))
     assert a == b
     assert a["conv1-weight/out"] != c["conv1-weight/out"]
@@ -273,7 +282,7 @@ def test_the_main_job_is_reproducible_and_leaves_its_pictures(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is another signal here")
-def test_ctrl_c_leaves_the_last_checkpoint_whole(tmp_path):
+def test_ctrl_c_leaves_the_last_checkpoint_intact(tmp_path):
     process = demo(tmp_path, "--quick", "--epochs", "1000", "--threads", "1")
     seen = []
     for line in process.stdout:
@@ -298,8 +307,8 @@ def test_ctrl_c_leaves_the_last_checkpoint_whole(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_main_job_reads_97_percent(tmp_path):
+def test_the_main_job_classifies_97_percent(tmp_path):
     process = demo(tmp_path)
     text = process.communicate(timeout=6 * HANGS)[0]
     assert process.returncode == 0, text
-    assert float(re.search(r"([\d.]+)% of 1,000 digits", text)[1]) >= 97
+    assert float(re.search(r"([\d.]+)% of 1,000 test images", text)[1]) >= 97

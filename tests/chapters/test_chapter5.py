@@ -1,21 +1,21 @@
-"""Chapter 5's picture shows what the code finds."""
+"""The image of chapter 5 shows the values that the code computes."""
 import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-from flowedu.learn import exercises
+from flowedu_course import exercises
 
 CHAPTER = Path(__file__).parents[2] / "chapters" / "05_nn_graph"
 
 
 def shares(path: Path) -> tuple[list[str], list[int]]:
-    """(its texts without the shares, the shares in %)"""
+    """Return (the texts without the shares, the shares in %)."""
     texts = [e.text for e in ElementTree.parse(path).iter() if e.tag.endswith("text")]
     return [re.sub(r"\d+%", "%", t) for t in texts], [int(n) for t in texts for n in re.findall(r"(\d+)%", t)]
 
 
 def test_the_histogram_of_gradients_is_the_one_of_the_lesson(tmp_path):
-    """Most gradients are 0 in float16 before the loss is scaled, none or hardly one after."""
+    """Most gradients are 0 in float16 before the loss is scaled, and almost none afterwards."""
     code = vars(exercises.load(CHAPTER / "pictures.py"))
     words, now = shares(code["draw"](tmp_path / "halves.svg"))
     there, said = shares(CHAPTER / "pictures" / "halves.svg")

@@ -1,4 +1,6 @@
-"""flow.random.CoinFlip: fair as asked, reproducible, and its own for every op and run of a job."""
+"""flow.random.CoinFlip: the given probability, reproducibility, and independence of ops and of the runs of a
+job.
+"""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,7 +24,7 @@ def test_coins_follow_the_seed(n, seed):
     assert flow.random.CoinFlip(n, probability=1).numpy().all()
 
 
-def test_coins_are_fair_as_asked_and_follow_the_global_seed():
+def test_coins_have_the_given_probability_and_follow_the_global_seed():
     flow.random.seed(1)
     a, b = (flow.random.CoinFlip(10_000, probability=0.3).numpy() for _ in range(2))
     assert abs(a.mean() - 0.3) < 0.025 and not np.array_equal(a, b)      # 5 standard deviations
@@ -34,14 +36,15 @@ def test_coins_are_fair_as_asked_and_follow_the_global_seed():
 
 
 @pytest.mark.parametrize("eager_job", [False, True], ids=["no job", "eager job"])
-def test_after_the_global_seed_eager_ops_draw_anew(eager_job):
-    """Also those that keep a generator: coins with a seed of their own, and pieces of pictures."""
+def test_setting_the_global_seed_restarts_eager_ops(eager_job):
+    """Includes ops that keep a generator: coins with their own seed, and random image crops."""
     flow.enable_eager_execution(eager_job)
     picture = np.arange(3000, dtype=np.uint8).reshape(50, 20, 3)
 
     def draw():
         crop = flow.image.random_crop(flow.TensorBuffer([picture]))
-        found.append([flow.random.CoinFlip(60).numpy().tobytes(), flow.random.CoinFlip(60, 3).numpy().tobytes(),
+        found.append([flow.random.CoinFlip(60).numpy().tobytes(),
+                      flow.random.CoinFlip(60, 3).numpy().tobytes(),
                       getattr(crop, "value", crop)[0].tobytes()])
 
     found = []
@@ -57,7 +60,7 @@ def test_after_the_global_seed_eager_ops_draw_anew(eager_job):
         assert runs[0][0][i] != runs[0][1][i], "and every call draws other numbers"
 
 
-def test_a_compiled_job_goes_on_with_its_seeds():
+def test_a_compiled_job_keeps_its_seeds():
     def coins(reseed):
         flow.clear_default_session()
         flow.random.seed(4)
@@ -92,4 +95,4 @@ def test_coins_of_a_job_differ_from_run_to_run_and_op_to_op():
 
     first = runs(0)
     assert len({tuple(c) for c in first}) == 10
-    assert runs(3) == first                     # what others draw meanwhile makes no difference
+    assert runs(3) == first                     # unaffected by random numbers drawn elsewhere

@@ -28,7 +28,8 @@ class Program:
             values.append(getattr(flow, name)(values[i], values[j]))
         for i, x in enumerate(values):
             for factor in self.hooks.get(i, ()):
-                x.register_hook(lambda g, i=i, factor=factor: (log.append(("hook", i, factor)), g * factor)[1])
+                x.register_hook(lambda g, i=i, factor=factor: (log.append(("hook", i, factor)),
+                                                               g * factor)[1])
             if i < LEAVES:
                 x.register_post_accumulate_grad_hook(lambda t, i=i: log.append(("after", i)))
             elif i in self.retained:
@@ -42,12 +43,13 @@ def programs(draw):
             draw(st.integers(0, LEAVES + k - 1))) for k in range(VALUES)]
     size = LEAVES + VALUES
     indices = st.integers(0, size - 1)
-    return Program(ops, draw(st.dictionaries(indices, st.lists(st.sampled_from([2.0, -3.0, 0.5]), max_size=2), max_size=4)),
+    return Program(ops, draw(st.dictionaries(indices, st.lists(st.sampled_from([2.0, -3.0, 0.5]), max_size=2),
+                                             max_size=4)),
                    draw(st.sets(indices)), draw(st.lists(indices, min_size=1, max_size=2)))
 
 
 def reference(program: Program, create_graph: bool):
-    """Gradients of all leaves by backward() without inputs, and the log of the hooks."""
+    """Return the gradients of all leaves by backward() without inputs, and the log of the hooks."""
     values, log = program.run()
     outs = [values[i] for i in program.roots]
     flow.autograd.backward(outs, [flow.ones_like(y) for y in outs], create_graph=create_graph)
@@ -81,13 +83,13 @@ def test_backward_with_inputs_is_backward_restricted_to_them(program, data, crea
 
 @pytest.mark.parametrize("create_graph", [False, True])
 @given(program=programs(), data=st.data())
-def test_grad_returns_what_backward_adds(program, data, create_graph):
+def test_grad_returns_the_gradients_that_backward_accumulates(program, data, create_graph):
     wanted = data.draw(st.lists(st.integers(0, LEAVES - 1), min_size=1, max_size=3))
     grads, log = reference(program, create_graph)
     values, grad_log = program.run()
     outs = [values[i] for i in program.roots]
-    results = flow.autograd.grad(outs, [values[i] for i in wanted], [flow.ones_like(y) for y in outs], allow_unused=True,
-                                 create_graph=create_graph)
+    results = flow.autograd.grad(outs, [values[i] for i in wanted], [flow.ones_like(y) for y in outs],
+                                 allow_unused=True, create_graph=create_graph)
     for i, g in zip(wanted, results):
         assert same(g, grads[i])
     assert all(x.grad is None for x in values[:LEAVES])
@@ -97,7 +99,9 @@ def test_grad_returns_what_backward_adds(program, data, create_graph):
 
 @given(program=programs(), data=st.data())
 def test_inner_values_as_inputs(program, data):
-    """The gradient of an inner value is the one that retain_grad leaves there, whether or not it is retained, once."""
+    """The gradient of an inner value equals the one that retain_grad stores, retained or not, and is
+    delivered once.
+    """
     inner = data.draw(st.lists(st.integers(LEAVES, LEAVES + VALUES - 1), min_size=1, max_size=3))
     everything = Program(program.ops, program.hooks, set(range(LEAVES + VALUES)), program.roots)
     values, _ = everything.run()
@@ -113,12 +117,15 @@ def test_inner_values_as_inputs(program, data):
 
     values, _ = program.run()
     outs = [values[i] for i in program.roots]
-    results = flow.autograd.grad(outs, [values[i] for i in inner], [flow.ones_like(y) for y in outs], allow_unused=True)
+    results = flow.autograd.grad(outs, [values[i] for i in inner], [flow.ones_like(y) for y in outs],
+                                 allow_unused=True)
     assert all(same(a, b) for a, b in zip(results, expected))
 
 
 def test_gradients_of_the_three_ways_may_be_written():
-    """A `.grad` shares no memory with another gradient: an in-place change of one leaves the others alone."""
+    """A `.grad` shares no memory with another gradient, so an in-place change of one does not affect the
+    others.
+    """
     for way, twice in itertools.product(("backward", "inputs"), (False, True)):
         x = flow.tensor([1.0, 2.0], requires_grad=True)
         y = flow.tensor([3.0, 4.0], requires_grad=True)

@@ -15,7 +15,7 @@ SHAPES = st.lists(st.integers(0, 6), max_size=4).map(tuple)
 SEEDS = st.integers(0, 2**32)
 FLOATS = st.floats(-1e3, 1e3)
 SIZES = st.floats(0, 1e3)
-N = 40_000  # draws for the statistics below; a mean is then known to 5 / sqrt(N) = 2.5% of the deviation
+N = 40_000  # draws per statistic; the error of a mean is about 5 / sqrt(N) = 2.5% of the deviation
 
 RANDOM = [
     init.random_uniform_initializer(-2, 3), init.random_uniform_initializer(-2, 3, dt.int32),
@@ -29,8 +29,9 @@ FIXED = [init.zeros_initializer(), init.ones_initializer(), init.constant_initia
 
 
 @pytest.mark.parametrize("initializer", RANDOM + FIXED + [init.empty_initializer()], ids=repr)
-@given(shape=SHAPES.filter(len), seed=SEEDS, d=st.sampled_from([dt.float32, dt.float64, dt.float16, dt.int32]))
-def test_shape_dtype_and_the_seed_alone_decide(initializer, shape, seed, d):
+@given(shape=SHAPES.filter(len), seed=SEEDS, d=st.sampled_from([dt.float32, dt.float64, dt.float16,
+                                                                dt.int32]))
+def test_values_depend_only_on_shape_dtype_and_seed(initializer, shape, seed, d):
     a = initializer(shape, d, seed)
     assert a.shape == shape and a.dtype == d.numpy and a.flags.writeable and a.flags.c_contiguous
     if not isinstance(initializer, init.Empty):
@@ -84,10 +85,10 @@ def close(got, mean, std):
     assert got[1] == pytest.approx(std, rel=0.03)
 
 
-CUT = 0.87962566103423978  # deviation of a unit normal that is cut at 2
+CUT = 0.87962566103423978  # deviation of a unit normal truncated at 2
 
 
-def test_the_cut_constant_is_that_of_theory():
+def test_the_cut_constant_matches_theory():
     phi, inside = math.exp(-2) / math.sqrt(2 * math.pi), math.erf(2 / math.sqrt(2))
     assert math.sqrt(1 - 4 * phi / inside) == pytest.approx(CUT, rel=1e-12)
     assert init._CUT_STD == CUT
@@ -103,7 +104,8 @@ def test_mean_and_deviation():
 FANS = {  # shape, data_format: fan_in, fan_out, written out by hand
     ((200, 100), ""): (100, 200), ((200, 100), "NHWC"): (100, 200), ((300,), ""): (1, 300),
     ((32, 16, 5, 3), "NCHW"): (16 * 5 * 3, 32 * 5 * 3), ((32, 16, 5, 3), ""): (16 * 5 * 3, 32 * 5 * 3),
-    ((32, 5, 3, 16), "NHWC"): (16 * 5 * 3, 32 * 5 * 3), ((8, 4, 7), "NCW"): (28, 56), ((8, 7, 4), "NWC"): (28, 56),
+    ((32, 5, 3, 16), "NHWC"): (16 * 5 * 3, 32 * 5 * 3), ((8, 4, 7), "NCW"): (28, 56),
+    ((8, 7, 4), "NWC"): (28, 56),
     ((8, 4, 2, 3, 5), "NCDHW"): (120, 240), ((8, 2, 3, 5, 4), "NDHWC"): (120, 240)}
 
 
@@ -122,7 +124,8 @@ def test_variance_scaling(mode, distribution):
     fan = {"fan_in": 1000, "fan_out": 4000, "fan_avg": 2500}[mode.lower()]
     make = init.variance_scaling_initializer(3.0, mode, distribution, "NCHW")
     close(moments(make, shape), 0, math.sqrt(3 / fan))
-    limit = {"truncated_normal": 2 * math.sqrt(3 / fan) / CUT, "random_uniform": math.sqrt(9 / fan)}.get(distribution)
+    limit = {"truncated_normal": 2 * math.sqrt(3 / fan) / CUT,
+             "random_uniform": math.sqrt(9 / fan)}.get(distribution)
     x = np.abs(make(shape, dt.float64, 1)).max()
     assert limit is None or 0.98 * limit < x <= limit
 
@@ -138,7 +141,8 @@ def test_xavier():
 
 
 @pytest.mark.parametrize("nonlinearity, slope, gain", [
-    ("relu", 0, math.sqrt(2)), ("leaky_relu", 0.0, math.sqrt(2)), ("leaky_relu", 1.0, 1.0), ("tanh", 0, 5 / 3),
+    ("relu", 0, math.sqrt(2)), ("leaky_relu", 0.0, math.sqrt(2)), ("leaky_relu", 1.0, 1.0),
+    ("tanh", 0, 5 / 3),
     ("sigmoid", 0, 1), ("linear", 0, 1), (None, 0, 1), ("leaky_relu", 0.5, math.sqrt(1.6))])
 @pytest.mark.parametrize("mode, fan", [("fan_in", 1000), ("fan_out", 4000), ("fan_avg", 2500)])
 def test_kaiming(nonlinearity, slope, gain, mode, fan):
@@ -166,7 +170,7 @@ def test_numpy_scalars_are_numbers():
 
 
 @pytest.mark.parametrize("initializer", RANDOM + FIXED + [init.empty_initializer()], ids=repr)
-def test_repr_is_the_call_that_makes_it(initializer):
+def test_repr_is_the_constructor_call(initializer):
     assert eval(repr(initializer), vars(init)) == initializer
 
 
@@ -223,17 +227,18 @@ def test_messages(call, error, word):
     wrong(error, call, word)
 
 
-# --- regularizers ----------------------------------------------------------------------------------------------------
+# --- regularizers
+# ----------------------------------------------------------------------------------------------------
 
 @given(st.floats(0, 10), st.floats(0, 10), st.lists(st.floats(-5, 5), min_size=1))
-def test_the_gradient_is_that_of_the_penalty(l1, l2, ws):
+def test_the_gradient_equals_that_of_the_penalty(l1, l2, ws):
     assume(all(abs(w) > 1e-3 or w == 0 for w in ws))
     r, w, h = reg.l1_l2(l1, l2), np.array(ws), 1e-6
 
     def penalty(w):
         return l1 * np.abs(w) + l2 * w * w / 2
 
-    slope = (penalty(w + h) - penalty(w - h)) / (2 * h)  # at 0: 0, as |w| is even
+    slope = (penalty(w + h) - penalty(w - h)) / (2 * h)  # 0 at w = 0, because |w| is even
     g = r.gradient(w)
     assert np.allclose(0 if g is None else g, slope, rtol=1e-5, atol=1e-6)
 

@@ -1,4 +1,4 @@
-"""Running jobs for long costs nothing: neither memory nor open files nor threads grow."""
+"""Long runs of jobs leak neither memory nor open files nor threads."""
 import ctypes
 import gc
 import itertools
@@ -21,57 +21,68 @@ OBJECT = 16             # bytes, at least, of a Python object
 
 
 class Mallinfo(ctypes.Structure):
-    """What glibc tells of malloc."""
+    """Result struct of glibc's mallinfo2."""
 
-    _fields_ = [(n, ctypes.c_size_t) for n in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+    _fields_ = [(n, ctypes.c_size_t) for n in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks "
+                "fordblks keepcost"
                 .split()]
 
 
 try:
     mallinfo = ctypes.CDLL(None).mallinfo2
     mallinfo.restype = Mallinfo
-except AttributeError:              # another libc, or an old one
+except AttributeError:              # another libc, or an old glibc
     mallinfo = Mallinfo
 
 
 def memory():
-    """(resident bytes, bytes that malloc gave out, bytes of Python's small objects). Free memory of earlier tests can hide
-    a leak from the first, not from the others."""
+    """Return (resident bytes, bytes handed out by malloc, bytes of Python's small objects). Memory freed by
+    earlier tests can hide a leak from the first measure, but not from the other two.
+    """
     gc.collect()
     m = mallinfo()
-    return np.array([int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * PAGE, m.uordblks + m.hblkhd,
-                     sys.getallocatedblocks() * OBJECT])
+    return np.array([int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * PAGE,
+                     m.uordblks + m.hblkhd, sys.getallocatedblocks() * OBJECT])
 
 
 def used():
-    """(open file descriptors, threads of Python, threads of the process)."""
+    """Return (open file descriptors, Python threads, threads of the process)."""
     return len(os.listdir("/proc/self/fd")), threading.active_count(), len(os.listdir("/proc/self/task"))
 
 
-def leaks(call, times, warm_up) -> bool:
-    """Whether `call(i)` keeps an object, or the memory of one, in most of `times` calls; files and threads must not grow
-    at all.
+def growth(call, times, warm_up) -> np.ndarray:
+    """Return the least growth, over ten stretches of `times / 10` calls, of each number that `memory` returns.
 
-    Allocators round and keep: the smallest growth over three stretches counts, which a real leak has in each of them.
+    An object that every call keeps adds to the same number in every stretch. Allocators round and reuse, so a
+    number that grows in nine stretches of ten is no leak. Open files and threads may not grow at all.
     """
     for i in range(warm_up):
         call(i)
-    before, found = used(), []
-    for _ in range(3):
+    before, stretches = used(), []
+    for _ in range(10):
         start = memory()
-        for i in range(times // 3):
+        for i in range(times // 10):
             call(i)
-        found.append((memory() - start).max())
+        stretches.append(memory() - start)
     assert all(now <= then for now, then in zip(used(), before)), "files or threads grew"
-    return min(found) > 4096 + times // 3 * OBJECT * 0.7
+    return np.min(stretches, axis=0)
+
+
+def leaks(call, times, warm_up) -> bool:
+    """True if most calls of `call(i)` keep an object or the memory of one. 4,096 bytes are one page."""
+    least = growth(call, times, warm_up)
+    print("least growth in bytes:", dict(zip(("resident", "malloc", "objects"), least.tolist())))
+    return least.max() > 4096 + times // 10 * OBJECT * 0.7
 
 
 def train_job(watch=None):
-    """A small net with dropout, momentum and a schedule; optionally watched."""
+    """Build a small net with dropout, momentum, and a schedule, optionally watched."""
     def body(a, labels):
-        h = flow.layers.dense(a, 16, flow.nn.relu, kernel_initializer=flow.random_normal_initializer(), name="h")
+        h = flow.layers.dense(a, 16, flow.nn.relu, kernel_initializer=flow.random_normal_initializer(),
+                              name="h")
         h = flow.nn.dropout(h, 0.3)
-        logits = flow.layers.dense(h, 4, kernel_initializer=flow.random_normal_initializer(stddev=0.1), name="o")
+        logits = flow.layers.dense(h, 4, kernel_initializer=flow.random_normal_initializer(stddev=0.1),
+                                   name="o")
         loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
         flow.optimizer.SGD(flow.optimizer.CosineScheduler(0.1, 100)).minimize(loss)
         if watch:
@@ -88,8 +99,9 @@ def draws():
 
 
 @pytest.mark.parametrize("leak", [lambda: bytearray(os.urandom(100)), lambda: np.empty(100, np.uint8), object,
-                                  lambda: ctypes.CDLL(None).malloc(100)], ids=["bytes", "array", "object", "malloc"])
-def test_the_measure_sees_a_leak(leak):
+                                  lambda: ctypes.CDLL(None).malloc(100)],
+                         ids=["bytes", "array", "object", "malloc"])
+def test_the_measurement_detects_a_leak(leak):
     kept = []
     assert leaks(lambda i: kept.append(leak()), 10_000, 2000)
 
@@ -124,7 +136,7 @@ def test_predictions_in_containers_and_futures():
 
 
 def test_refused_calls():
-    """An error holds frames and arguments; it must let go of them."""
+    """An error holds frames and arguments, which must be released with it."""
     same = job(lambda a: a + 1, f32(64, 64))
     bad = f32(64, 63)
 
@@ -155,14 +167,14 @@ def test_two_hundred_checkpoints(tmp_path):
 
 
 def test_sessions_one_after_the_other():
-    """A cleared session leaves nothing: notebooks and tests make hundreds."""
+    """A cleared session keeps no memory; notebooks and tests create hundreds of sessions."""
     draw = draws()
 
     def call(i):
         flow.clear_default_session()
         train_job()(*draw())
 
-    # Caches of bounded size fill during the first calls: of blocks of memory, of choices of kernels, and of allocators.
+    # Bounded caches fill during the first calls: memory blocks, kernel choices, and allocators.
     assert not leaks(call, 90, 250)
 
 

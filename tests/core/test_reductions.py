@@ -1,4 +1,6 @@
-"""flow.math.reduce_*: over any axes, of any array, what NumPy says; but the shape () is (1,)."""
+"""flow.math.reduce_* over any axes of any array against NumPy; a scalar result has shape (1,) instead of
+().
+"""
 import itertools
 import warnings
 
@@ -19,11 +21,12 @@ def logsumexp(a, **axes):
 
 
 REFERENCE = {
-    "sum": np.sum, "mean": np.mean, "min": np.min, "max": np.max, "prod": np.prod, "std": np.std, "variance": np.var,
-    "any": mask(np.any), "all": mask(np.all), "euclidean_norm": lambda a, **axes: np.sqrt((a * a).sum(**axes)),
-    "logsumexp": logsumexp}
+    "sum": np.sum, "mean": np.mean, "min": np.min, "max": np.max, "prod": np.prod, "std": np.std,
+    "variance": np.var,
+    "any": mask(np.any), "all": mask(np.all),
+    "euclidean_norm": lambda a, **axes: np.sqrt((a * a).sum(**axes)), "logsumexp": logsumexp}
 FLOATS_ONLY = ("euclidean_norm", "logsumexp")
-FLOATS = ("mean", "std", "variance")                   # of integers too
+FLOATS = ("mean", "std", "variance")                   # also of integers
 SHAPES = [(), (1,), (5,), (2, 3), (3, 1, 4)]
 
 
@@ -32,18 +35,19 @@ def function(name):
 
 
 def axes_of(rank):
-    """Every way to say which axes."""
+    """Return every way to specify axes."""
     sets = [list(c) for n in range(rank + 1) for c in itertools.combinations(range(rank), n)]
     return [None, *range(-rank, rank), *sets, *map(tuple, sets), [i - rank for i in reversed(range(rank))]]
 
 
 def wanted(name, a, axis, keepdims):
-    y = np.asarray(REFERENCE[name](a, axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=keepdims))
+    y = np.asarray(REFERENCE[name](a, axis=tuple(axis) if isinstance(axis, list) else axis,
+                                   keepdims=keepdims))
     return y.reshape(y.shape or (1,))
 
 
 def cases(name):
-    """(array, axis, keepdims)"""
+    """Yield (array, axis, keepdims) cases."""
     kinds = "float32 float64" if name in FLOATS_ONLY else "float32 float64 int32 int64"
     for dtype in kinds.split() + (["int8", "uint8", "bool"] if name in ("any", "all") else []):
         for shape in SHAPES:
@@ -53,7 +57,8 @@ def cases(name):
 
 def agree(name, got, want, a, axis):
     assert got.shape == want.shape
-    itself = name == "mean" and a.ndim and axis in ([], ())           # over no axes: the input, as OneFlow has it
+    # over no axes the result is the input, as in OneFlow
+    itself = name == "mean" and a.ndim and axis in ([], ())
     real = name in FLOATS and a.dtype.kind == "i" and not itself
     assert got.dtype == (np.int8 if name in ("any", "all") else np.float32 if real else a.dtype)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
@@ -83,16 +88,17 @@ def test_in_jobs(name, devices):
 
 @pytest.mark.parametrize("name", REFERENCE)
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 3)])
-def test_of_nothing(name, shape):
-    """Sums are 0, products 1, means nan; there is no largest element."""
+def test_reductions_of_empty_arrays(name, shape):
+    """Sums are 0, products 1, means nan; max and min raise."""
     a = np.zeros(shape, np.float32)
     for axis in axes_of(len(shape)):
         over = axis if isinstance(axis, (list, tuple)) else range(len(shape)) if axis is None else [axis]
-        if name in ("min", "max", "logsumexp") and any(shape[i] == 0 for i in over) and np.sum(a, axis=tuple(over)).size:
+        if (name in ("min", "max", "logsumexp") and any(shape[i] == 0 for i in over)
+            and np.sum(a, axis=tuple(over)).size):
             with refused(ShapeError, "zero elements"):
                 function(name)(flow.from_numpy(a), axis)
             continue
-        with warnings.catch_warnings(action="ignore"):                     # NumPy's, on means of nothing
+        with warnings.catch_warnings(action="ignore"):                     # NumPy warns about empty means
             want = np.zeros(np.sum(a, axis=tuple(over)).shape, np.float32) if name in ("min", "max") else \
                 wanted(name, a, axis, False)
         agree(name, function(name)(flow.from_numpy(a), axis, False).numpy(), want, a, axis)
@@ -102,7 +108,8 @@ def test_nan_and_infinity():
     a = np.array([[np.nan, 1], [np.inf, 1], [-np.inf, -np.inf], [np.inf, -np.inf], [1000, 1000]], np.float32)
     with np.errstate(all="ignore"):
         want = {n: wanted(n, a, 1, False) for n in REFERENCE}
-    want["logsumexp"] = np.array([np.nan, np.inf, -np.inf, np.inf, 1000 + np.log(2)], np.float32)       # no overflow
+    # logsumexp does not overflow
+    want["logsumexp"] = np.array([np.nan, np.inf, -np.inf, np.inf, 1000 + np.log(2)], np.float32)
     want["std"][4], want["variance"][4] = 0, 0
     for name in REFERENCE:
         for got in (function(name)(flow.tensor(a), 1).numpy(), run(lambda x, n=name: function(n)(x, 1), a)):
@@ -110,21 +117,23 @@ def test_nan_and_infinity():
 
 
 def test_a_variance_does_not_cancel():
-    """E[x^2] - E[x]^2 would be off by more than the result."""
+    """Computing E[x^2] - E[x]^2 would lose the result to cancellation."""
     x = f32(1000) + 1e4
-    np.testing.assert_allclose(flow.math.reduce_variance(flow.tensor(x)).numpy(), [x.astype(float).var()], rtol=1e-3)
+    np.testing.assert_allclose(flow.math.reduce_variance(flow.tensor(x)).numpy(), [x.astype(float).var()],
+                               rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", [n for n in REFERENCE if n not in ("any", "all")])
 def test_gradients(name):
-    """Against PyTorch, ties of min and max aside."""
+    """Compare with PyTorch, except for ties of min and max."""
     torch = pytest.importorskip("torch")
     x = np.random.default_rng(0).permutation(24).reshape(2, 3, 4) / 8 + 0.1
     t = torch.tensor(x, requires_grad=True)
     mine = flow.tensor(x, requires_grad=True)
     for axis in (1, (0, 2)):
         theirs = {"min": torch.amin, "max": torch.amax, "variance": lambda a, d: a.var(d, unbiased=False),
-                  "std": lambda a, d: a.std(d, unbiased=False), "euclidean_norm": lambda a, d: a.square().sum(d).sqrt(),
+                  "std": lambda a, d: a.std(d, unbiased=False),
+                  "euclidean_norm": lambda a, d: a.square().sum(d).sqrt(),
                   "prod": lambda a, d: a.prod(d) if isinstance(d, int) else a.prod(2).prod(0)}
         y = theirs.get(name, getattr(torch, name, None))(t, axis)
         weights = np.cos(np.arange(y.numel())).reshape(tuple(y.shape))
@@ -134,14 +143,14 @@ def test_gradients(name):
 
 
 @pytest.mark.parametrize("axis", [2, -3, [0, 2], 1.0, True, "0", [None], [[0]]])
-def test_axes_that_are_none(axis):
+def test_invalid_axes_are_refused(axis):
     x = flow.tensor(f32(2, 3))
     for name in REFERENCE:
         with refused(CheckError, f"math.reduce_{name}: axis is out of range"):
             function(name)(x, axis)
 
 
-def test_numbers_of_numpy_are_axes():
+def test_numpy_integers_are_valid_axes():
     x = f32(2, 3)
     np.testing.assert_allclose(flow.math.reduce_sum(flow.tensor(x), np.int64(1)).numpy(), x.sum(1), rtol=1e-6)
 

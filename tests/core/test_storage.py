@@ -1,4 +1,4 @@
-"""Memory: what is shared with NumPy, what is a copy, and that blocks come back."""
+"""Memory: sharing with NumPy, copies, and reuse of freed blocks."""
 import gc
 
 import numpy as np
@@ -18,7 +18,7 @@ ARRAYS = st.sampled_from(TYPES).flatmap(
 
 @pytest.fixture(autouse=True, scope="module")
 def quick_collections():
-    """What other tests left is not looked through again at each gc.collect() here."""
+    """Freeze objects of earlier tests, so that gc.collect() here does not scan them again."""
     gc.collect()
     gc.freeze()
     yield
@@ -30,7 +30,8 @@ def live():
     return flow.memory_stats()["live"]
 
 
-# --- sharing ---------------------------------------------------------------------------------------------------------
+# --- sharing
+# ---------------------------------------------------------------------------------------------------------
 
 @given(ARRAYS)
 def test_tensor_copies_and_from_numpy_shares(a):
@@ -69,12 +70,12 @@ def test_views_share_memory_both_ways():
     assert not np.shares_memory(t.permute(2, 1, 0).contiguous().numpy(), t.numpy())
 
 
-def test_memory_lives_as_long_as_anyone_looks_at_it():
+def test_memory_lives_as_long_as_any_view():
     t = flow.tensor(f32(100))
     a, want = t.numpy(), t.numpy().copy()
     del t
     gc.collect()
-    others = [flow.tensor(f32(100, seed=i)) for i in range(5)]      # would take the block if it were free
+    others = [flow.tensor(f32(100, seed=i)) for i in range(5)]      # would reuse the block if it were free
     np.testing.assert_array_equal(a, want)
     b = f32(50)
     kept = flow.from_numpy(b)
@@ -85,7 +86,7 @@ def test_memory_lives_as_long_as_anyone_looks_at_it():
     assert len(others) == 5
 
 
-def test_what_cannot_be_shared_is_refused():
+def test_arrays_that_cannot_be_shared_are_refused():
     with refused(ValueError, fix=False):
         flow.from_numpy(np.zeros((1,) * 9, np.float32))
     with refused(TypeError):
@@ -94,10 +95,12 @@ def test_what_cannot_be_shared_is_refused():
     with pytest.raises(ValueError, match="whole elements"):
         flow.from_numpy(odd)
     with pytest.raises(BufferError):
-        np.frombuffer(flow.tensor(f32(4, 4)).transpose(1, 0), np.float32)      # asks for one run of bytes
+        # np.frombuffer needs contiguous memory
+        np.frombuffer(flow.tensor(f32(4, 4)).transpose(1, 0), np.float32)
 
 
-# --- the allocator ---------------------------------------------------------------------------------------------------
+# --- the allocator
+# ---------------------------------------------------------------------------------------------------
 
 def test_freed_blocks_are_used_again():
     flow.empty_cache()
@@ -115,7 +118,7 @@ def test_freed_blocks_are_used_again():
 
 
 @given(st.lists(st.integers(0, 5000), max_size=30), st.randoms())
-def test_live_bytes_count_what_is_alive(sizes, rng):
+def test_live_bytes_equal_the_size_of_living_tensors(sizes, rng):
     start = live()
     held = []
     for n in sizes:
@@ -132,7 +135,8 @@ def test_live_bytes_count_what_is_alive(sizes, rng):
     assert live() == start
 
 
-# --- leaks -----------------------------------------------------------------------------------------------------------
+# --- leaks
+# -----------------------------------------------------------------------------------------------------------
 
 def test_eager_training_leaks_nothing():
     def step():
@@ -140,7 +144,8 @@ def test_eager_training_leaks_nothing():
         loss.backward()
         w.grad = b.grad = None
 
-    x, w, b = flow.tensor(f32(8, 16)), flow.tensor(f32(16, 4), requires_grad=True), flow.tensor(f32(4), requires_grad=True)
+    x, w, b = (flow.tensor(f32(8, 16)), flow.tensor(f32(16, 4), requires_grad=True),
+               flow.tensor(f32(4), requires_grad=True))
     step()
     start = live()
     for _ in range(20):
@@ -148,7 +153,7 @@ def test_eager_training_leaks_nothing():
     assert live() == start
 
 
-def test_a_graph_nobody_walks_back_is_freed_with_its_result():
+def test_a_graph_without_backward_is_freed_with_its_result():
     w = flow.tensor(f32(100), requires_grad=True)
     start = live()
     y = w
@@ -159,7 +164,7 @@ def test_a_graph_nobody_walks_back_is_freed_with_its_result():
     assert live() == start
 
 
-def test_a_very_long_chain_is_freed_and_walked_without_trouble():
+def test_a_very_long_chain_is_freed_and_traversed():
     w = flow.tensor(f32(1), requires_grad=True)
     start = live()
     y = w
@@ -176,7 +181,7 @@ def test_a_very_long_chain_is_freed_and_walked_without_trouble():
     assert live() == start
 
 
-def test_sessions_come_and_go():
+def test_sessions_are_freed():
     def once():
         flow.clear_default_session()
         def body(a):
@@ -196,8 +201,8 @@ def test_sessions_come_and_go():
 
 
 @pytest.mark.parametrize("case", thin(cases(lambda op: bool(op.rules) and not op.random)), ids=label)
-def test_backward_frees_what_forward_saved(case):
-    """After backward: nothing but the inputs and their gradients, for every op, run after run."""
+def test_backward_frees_saved_tensors(case):
+    """After backward, only the inputs and their gradients stay allocated, for every op and in every run."""
     op, example = case
     attrs, rng = attributes(op, example), np.random.default_rng(0)
     types = types_of(op, example, np.float64)

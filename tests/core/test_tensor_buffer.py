@@ -1,4 +1,4 @@
-"""TensorBuffers, TensorLists and the ops between them: eagerly and in jobs."""
+"""TensorBuffers, TensorLists, and the ops between them, eagerly and in jobs."""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,12 +14,13 @@ from flowedu.ops.host import HOST
 __all__ = ["fresh_session"]
 
 TYPES = [np.float32, np.float64, np.int32, np.int64, np.uint8, np.int8, np.bool_]
-any_array = st.sampled_from(TYPES).flatmap(lambda t: arrays(t, array_shapes(min_dims=0, max_dims=3, max_side=4)))
+any_array = st.sampled_from(TYPES).flatmap(lambda t: arrays(t, array_shapes(min_dims=0, max_dims=3,
+                                                                            max_side=4)))
 
 
 @st.composite
 def equal_rank(draw):
-    """Arrays of one rank and dtype, of different shapes; empty ones too."""
+    """Draw arrays of one rank and dtype with different shapes, including empty ones."""
     rank, kind = draw(st.integers(1, 4)), draw(st.sampled_from(TYPES))
     shapes = draw(st.lists(st.tuples(*[st.integers(0, 5)] * rank), min_size=1, max_size=6))
     return [draw(arrays(kind, s)) for s in shapes]
@@ -31,20 +32,23 @@ def same(a, b):
 
 # ---- TensorBuffer
 @given(st.lists(any_array, max_size=6))
-def test_a_buffer_gives_back_what_went_in(items):
+def test_a_buffer_returns_the_stored_arrays(items):
     buffer = flow.TensorBuffer(items)
-    assert buffer.shape == (len(items),) and buffer.dtype is flow.tensor_buffer and buffer.size == len(buffer) == len(items)
+    assert (buffer.shape == (len(items),) and buffer.dtype is flow.tensor_buffer
+            and buffer.size == len(buffer) == len(items))
     assert all(same(a, b) for a, b in zip(buffer, items)) and buffer.nbytes == sum(a.nbytes for a in items)
     assert same_blocks(buffer, items)
 
 
 def same_blocks(container, items):
-    return [(m.shape, m.dtype.numpy, m.nbytes) for m in container.memory()] == [(a.shape, a.dtype, a.nbytes) for a in items]
+    return [(m.shape, m.dtype.numpy, m.nbytes) for m in container.memory()] == [(a.shape, a.dtype, a.nbytes)
+                                                                                for a in items]
 
 
 @given(st.lists(any_array, min_size=1, max_size=6))
-def test_every_tensor_of_a_buffer_has_memory_of_its_own(items):
-    blocks = sorted(m for m in flow.TensorBuffer([a[...] for a in items]).memory() if m.nbytes)      # views: copied
+def test_every_tensor_of_a_buffer_has_separate_memory(items):
+    # views are copied
+    blocks = sorted(m for m in flow.TensorBuffer([a[...] for a in items]).memory() if m.nbytes)
     assert all(a.address + a.nbytes <= b.address for a, b in zip(blocks, blocks[1:]))
 
 
@@ -68,7 +72,7 @@ def test_indexing_a_buffer():
         flow.TensorBuffer([f32(1)])[1]
 
 
-def test_a_buffer_says_what_it_is():
+def test_repr_and_attributes_of_a_buffer():
     bytes_ = np.zeros((2, 3), np.uint8)
     assert repr(flow.TensorBuffer([bytes_, f32(1)])) == "TensorBuffer(shape=(2,): uint8[2, 3], float32[1])"
     assert repr(flow.TensorBuffer([f32(1)] * 5)).endswith("float32[1], ...)")
@@ -82,15 +86,16 @@ def test_a_buffer_says_what_it_is():
 
 # ---- TensorList
 @given(equal_rank())
-def test_a_list_gives_back_what_went_in(items):
+def test_a_list_returns_the_stored_arrays(items):
     tensors = flow.TensorList(items)
     assert len(tensors) == len(items) and all(same(a, b) for a, b in zip(tensors, items))
     assert tensors[-1].shape == items[-1].shape and same_blocks(tensors, items)
-    assert tensors.shape == (sum(a.shape[0] for a in items), *np.array([a.shape for a in items])[:, 1:].max(axis=0))
+    assert tensors.shape == (sum(a.shape[0] for a in items),
+                             *np.array([a.shape for a in items])[:, 1:].max(axis=0))
 
 
 @given(equal_rank())
-def test_a_list_lies_in_one_piece_without_gaps(items):
+def test_a_list_is_contiguous_without_gaps(items):
     tensors = flow.TensorList(items)
     blocks = tensors.memory()
     assert blocks[0].address == tensors.data.ctypes.data and tensors.data.flags.owndata
@@ -144,23 +149,25 @@ def test_list_to_buffer_and_back(shapes, data):
 
 
 def test_a_list_is_cast_and_an_array_counts_as_a_list_of_its_rows():
-    floats = flow.tensor_buffer_to_tensor_list(flow.TensorBuffer([np.array([1, 2], np.int64)]), (4,), flow.float32)
+    floats = flow.tensor_buffer_to_tensor_list(flow.TensorBuffer([np.array([1, 2], np.int64)]), (4,),
+                                               flow.float32)
     assert same(floats[0], np.array([[1, 2]], np.float32))
     x = f32(3, 2)
     assert all(same(a, b) for a, b in zip(flow.tensor_list_to_tensor_buffer(flow.tensor(x)), x))
     assert [t.shape for t in flow.tensor_list_split(flow.tensor(x))] == [(2,)] * 3
 
 
-def test_a_generated_buffer_holds_what_was_asked():
+def test_a_generated_buffer_holds_the_requested_values():
     buffer = flow.gen_tensor_buffer([2, 2], [(2, 1), (1, 2), (2, 4), (4, 2)], [0.0, 1.0, 2.0, 3.0])
     static = flow.tensor_buffer_to_list_of_tensors(buffer[1], (8,), flow.float)
     assert [t.shape for t in static] == [(8,)] * 2 and [float(t.mean()) for t in static] == [2, 3]
-    for t, v, s in zip(flow.tensor_buffer_to_list_of_tensors(buffer, (100, 100), flow.float, True), range(4), (2, 2, 8, 8)):
+    for t, v, s in zip(flow.tensor_buffer_to_list_of_tensors(buffer, (100, 100), flow.float, True), range(4),
+                       (2, 2, 8, 8)):
         assert t.dtype is flow.float32 and t.numel() == s and (t.numpy() == v).all()
     assert flow.gen_tensor_buffer([1], [(3,)], [7], flow.int64)[0].dtype == np.int64
 
 
-def test_results_do_not_share_memory_with_what_they_came_from():
+def test_results_do_not_share_memory_with_inputs():
     buffer = flow.TensorBuffer([f32(2, 3)])
     before = buffer[0].copy()
     for y in (flow.tensor_buffer_to_list_of_tensors(buffer, (2, 3), flow.float)[0],
@@ -184,7 +191,8 @@ def test_errors_name_the_instance():
     with refused(DTypeError, "instance 1", "uint8", "float32"):
         flow.tensor_buffer_to_tensor(mixed[1::2], flow.float32, (2, 3))
     with refused(ShapeError, "instance 2", "at most 5", "(3, 2)"):
-        flow.tensor_buffer_to_tensor_list(flow.TensorBuffer([f32(1, 5), f32(2, 1), f32(3, 2)]), (1, 5), flow.float32)
+        flow.tensor_buffer_to_tensor_list(flow.TensorBuffer([f32(1, 5), f32(2, 1), f32(3, 2)]), (1, 5),
+                                          flow.float32)
     with refused(ShapeError, "instance 0", "rank 2"):
         flow.tensor_buffer_to_tensor_list(mixed, (6,), flow.float32)
     with refused(ShapeError, "instance 0", "6 elements", "dynamic_out=True"):
@@ -204,7 +212,8 @@ one = flow.TensorBuffer([f32(3)])
     (lambda: flow.tensor_to_tensor_buffer(flow.tensor(f32(2, 3)), 2), ArgumentError, ("instance_dims", "2")),
     (lambda: flow.tensor_to_tensor_buffer(f32(2, 3), 1), DTypeError, ("flow.tensor",)),
     (lambda: flow.tensor_to_tensor_buffer([1.0], 0), DTypeError, ("list",)),
-    (lambda: flow.tensor_buffer_to_tensor(flow.tensor(f32(2)), flow.float, (3,)), DTypeError, ("to_tensor_buffer",)),
+    (lambda: flow.tensor_buffer_to_tensor(flow.tensor(f32(2)), flow.float, (3,)), DTypeError,
+     ("to_tensor_buffer",)),
     (lambda: flow.tensor_buffer_to_tensor(one, flow.float, 3), ArgumentError, ("instance_shape",)),
     (lambda: flow.tensor_buffer_to_tensor(one, flow.record, (3,)), DTypeError, ("record",)),
     (lambda: flow.gen_tensor_buffer([2], [(1,)], [0.0]), ArgumentError, ("2", "1 shapes")),
@@ -212,9 +221,10 @@ one = flow.TensorBuffer([f32(3)])
     (lambda: flow.gen_tensor_buffer([1], [(1,)], [0.0], flow.uint8), DTypeError, ("uint8",)),
     (lambda: flow.tensor_list_split(one), DTypeError, ("tensor_buffer_to_list",)),
     (lambda: flow.tensor_list_to_tensor_buffer(one), DTypeError, ("tensor list",)),
-    (lambda: flow.tensor_buffer_to_tensor_list(flow.TensorBuffer(one, (1, 1)), (3,), flow.float), ShapeError, ("(N,)",)),
+    (lambda: flow.tensor_buffer_to_tensor_list(flow.TensorBuffer(one, (1, 1)), (3,), flow.float), ShapeError,
+     ("(N,)",)),
 ])
-def test_wrong_arguments_are_told(call, error, words):
+def test_wrong_arguments_raise_with_these_words(call, error, words):
     with refused(error, *words):
         call()
 
@@ -239,7 +249,7 @@ def test_a_round_trip_in_a_job():
         assert same(job(x), x)
 
 
-def test_lists_go_in_and_out_of_a_job_and_their_sizes_may_vary():
+def test_a_job_accepts_and_returns_lists_of_varying_sizes():
     @flow.global_function(function_config=mirrored())
     def job(x: tp.ListListNumpy.Placeholder((3, 6, 5))) -> tp.ListListNumpy:
         buffer = flow.tensor_list_to_tensor_buffer(x)
@@ -251,7 +261,8 @@ def test_lists_go_in_and_out_of_a_job_and_their_sizes_may_vary():
     for sizes in (((6, 5), (1, 1), (2, 4)), ((3, 3),) * 3, ((5, 6), (1, 30), (1, 1))):
         items = [f32(1, *s, seed=i) for i, s in enumerate(sizes)]
         (out,) = job([items])
-        assert [type(a) for a in out] == [np.ndarray] * 3 and all(same(a, b.astype(np.float64)) for a, b in zip(out, items))
+        assert ([type(a) for a in out] == [np.ndarray] * 3 and all(same(a, b.astype(np.float64))
+                                                                   for a, b in zip(out, items)))
 
 
 def test_a_generated_buffer_in_a_job():
@@ -264,7 +275,8 @@ def test_a_generated_buffer_in_a_job():
         return [b * 2 for b in blobs]
 
     got = [a for (a,) in job()]
-    assert [a.shape for a in got] == [(2, 1), (1, 2), (2, 4), (4, 2)] and [a.max() for a in got] == [0, 2, 4, 6]
+    assert ([a.shape for a in got] == [(2, 1), (1, 2), (2, 4), (4, 2)]
+            and [a.max() for a in got] == [0, 2, 4, 6])
 
 
 def test_the_blobs_of_a_list_can_be_computed_with():
@@ -287,7 +299,7 @@ def test_a_buffer_cannot_leave_a_job_or_be_computed_with():
         job(f32(2, 3))
 
 
-def test_a_wrong_dtype_is_found_while_the_job_is_built():
+def test_a_wrong_dtype_is_reported_while_the_job_is_built():
     @flow.global_function()
     def job(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
         return flow.tensor_buffer_to_tensor(x, flow.float, (3,))
@@ -296,8 +308,8 @@ def test_a_wrong_dtype_is_found_while_the_job_is_built():
         job(f32(2, 3))
 
 
-# ---- every host op of this package promises the shape it gives
-def test_shapes_promised_while_building_are_those_that_come():
+# ---- every host op of this package returns the shape that it infers
+def test_inferred_shapes_match_results():
     buffer = flow.TensorBuffer([f32(2, 3) for _ in range(6)], (2, 3))
     row = buffer[0]
     cases = {"tensor_to_tensor_buffer": ([flow.tensor(f32(2, 3, 4))], {"instance_dims": 1}),

@@ -1,4 +1,6 @@
-"""Variables, their names, and the layers made of them: shapes, defaults, sharing, batch norm's two faces."""
+"""Variables, their names, and the layers that create them: shapes, defaults, sharing, and both modes of batch
+norm.
+"""
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ ones = flow.ones_initializer()
 
 
 def names_of(body, *arrays, **options):
-    """{variable: shape} after a run of `body`."""
+    """Return {variable: shape} after a run of `body`."""
     run(body, *arrays, **options)
     return {n: v.shape for n, v in flow.get_all_variables().items()}
 
@@ -25,9 +27,10 @@ def train(y, **options):
     return y
 
 
-# --- get_variable ----------------------------------------------------------------------------------------------------
+# --- get_variable
+# ----------------------------------------------------------------------------------------------------
 
-def test_get_variable_gives_a_named_array_of_a_shape():
+def test_get_variable_returns_a_named_array_of_a_shape():
     got = run(lambda a: flow.get_variable("v", [2, 3], initializer=constant(np.arange(6).reshape(2, 3))), x)
     assert got.dtype == np.float32
     np.testing.assert_array_equal(got, np.arange(6).reshape(2, 3))
@@ -39,16 +42,17 @@ def test_get_variable_gives_a_named_array_of_a_shape():
 
 @pytest.mark.parametrize("call", [
     lambda: flow.get_variable(3, (2,), initializer=ones), lambda: flow.get_variable("v", initializer=ones),
-    lambda: flow.get_variable("v", 3, initializer=ones), lambda: flow.get_variable("v", (-1,), initializer=ones)])
+    lambda: flow.get_variable("v", 3, initializer=ones),
+    lambda: flow.get_variable("v", (-1,), initializer=ones)])
 def test_get_variable_refuses(call):
     with refused(AssertionError, "get_variable"):
         run(lambda a: call(), x)
 
 
-def test_asking_again_gives_the_same_variable_or_is_refused():
+def test_get_variable_twice_returns_the_same_variable_or_raises():
     def body(a):
         v = flow.get_variable("v", (2,), initializer=ones)
-        w = flow.get_variable("v", (5,), flow.double, flow.zeros_initializer())       # all this is ignored
+        w = flow.get_variable("v", (5,), flow.double, flow.zeros_initializer())  # the initializer is ignored
         return v + w
 
     np.testing.assert_array_equal(run(body, x), [2, 2])
@@ -56,7 +60,7 @@ def test_asking_again_gives_the_same_variable_or_is_refused():
         run(lambda a: [flow.get_variable("v", (2,), initializer=ones, reuse=r) for r in (True, False)][1], x)
 
 
-def test_an_initializer_must_come_from_somewhere():
+def test_a_missing_initializer_is_refused():
     with refused(flow.JobBuildAndInferError, "'v' has no initializer"):
         run(lambda a: flow.get_variable("v", (2,)), x)
     config = flow.function_config()
@@ -82,7 +86,7 @@ def test_jobs_that_disagree_on_a_variable_are_refused(shape, dtype):
 
 
 def test_initial_values_follow_the_seed_and_differ_by_name():
-    """Also for names that agree in their first letters."""
+    """Includes names with a common prefix."""
     def values(seed):
         flow.random.seed(seed)
         normal = flow.random_normal_initializer()
@@ -106,7 +110,8 @@ def test_random_seed_of_a_variable():
     assert not (value(3) == value(4)).any()
 
 
-# --- names -----------------------------------------------------------------------------------------------------------
+# --- names
+# -----------------------------------------------------------------------------------------------------------
 
 def test_names_of_layers_and_namespaces():
     def body(a):
@@ -117,8 +122,8 @@ def test_names_of_layers_and_namespaces():
             b = b + flow.get_variable("v", (2,), initializer=ones)
         return flow.layers.dense(b, 2)
 
-    assert list(names_of(body, x)) == ["net-d-weight", "net-d-bias", "net-block-n-beta", "net-block-n-gamma", "net-v",
-                                       "Dense-weight", "Dense-bias"]
+    assert list(names_of(body, x)) == ["net-d-weight", "net-d-bias", "net-block-n-beta", "net-block-n-gamma",
+                                       "net-v", "Dense-weight", "Dense-bias"]
 
 
 def test_ops_inside_layers_are_named_after_them():
@@ -167,14 +172,17 @@ def test_explicit_variable_names_replace_the_default():
     assert list(names_of(body, image)) == ["s-kernel", "s-offset", "s-g", "s-b", "s-mm", "s-mv"]
 
 
-# --- dense -----------------------------------------------------------------------------------------------------------
+# --- dense
+# -----------------------------------------------------------------------------------------------------------
 
 def test_dense_computes_x_times_w_transposed_plus_b():
     w, b = f32(5, 3, seed=1), f32(5, seed=2)
-    layer = lambda a, **more: flow.layers.dense(a, 5, kernel_initializer=constant(w), bias_initializer=constant(b), **more)
+    layer = lambda a, **more: flow.layers.dense(a, 5, kernel_initializer=constant(w),
+                                                bias_initializer=constant(b), **more)
     np.testing.assert_allclose(run(layer, x), x @ w.T + b, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(run(lambda a: layer(a, use_bias=False), x), x @ w.T, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(run(lambda a: layer(a, activation=flow.math.tanh), x), np.tanh(x @ w.T + b), rtol=1e-5)
+    np.testing.assert_allclose(run(lambda a: layer(a, activation=flow.math.tanh), x), np.tanh(x @ w.T + b),
+                               rtol=1e-5)
     deep = f32(2, 2, 4, 3)
     np.testing.assert_allclose(run(layer, deep), deep @ w.T + b, rtol=1e-5, atol=1e-5)
 
@@ -195,13 +203,17 @@ def test_dense_refuses(body, error):
         run(body, x)
 
 
-# --- conv2d ----------------------------------------------------------------------------------------------------------
+# --- conv2d
+# ----------------------------------------------------------------------------------------------------------
 
 def test_conv2d_shapes_of_weights():
     conv = flow.layers.conv2d
-    assert names_of(lambda a: conv(a, 4, (3, 2)), image) == {"Conv2d-weight": (4, 3, 3, 2), "Conv2d-bias": (4,)}
-    assert names_of(lambda a: conv(a, 6, 3, groups=3, use_bias=False), image) == {"Conv2d-weight": (6, 1, 3, 3)}
-    assert names_of(lambda a: conv(a, 4, 3, data_format="NHWC"), f32(2, 6, 6, 3))["Conv2d-weight"] == (4, 3, 3, 3)
+    assert names_of(lambda a: conv(a, 4, (3, 2)), image) == {"Conv2d-weight": (4, 3, 3, 2),
+                                                             "Conv2d-bias": (4,)}
+    assert names_of(lambda a: conv(a, 6, 3, groups=3, use_bias=False),
+                    image) == {"Conv2d-weight": (6, 1, 3, 3)}
+    assert names_of(lambda a: conv(a, 4, 3, data_format="NHWC"), f32(2, 6, 6,
+                                                                     3))["Conv2d-weight"] == (4, 3, 3, 3)
     assert run(lambda a: conv(a, 4, 3), image).shape == (2, 4, 4, 4)
     assert run(lambda a: conv(a, 4, 3, 2, "SAME", data_format="NHWC"), f32(2, 6, 6, 3)).shape == (2, 3, 3, 4)
 
@@ -229,7 +241,8 @@ def test_conv2d_refuses_groups_of_nhwc_and_unknown_formats():
         run(lambda a: flow.layers.conv2d(a, 6, data_format="CHWN"), image)
 
 
-# --- batch normalization ---------------------------------------------------------------------------------------------
+# --- batch normalization
+# ---------------------------------------------------------------------------------------------
 
 def batch_norm(a, mean, var, gamma, beta, eps, axis):
     shape = [-1 if i == axis else 1 for i in range(a.ndim)]
@@ -257,13 +270,16 @@ def test_batch_norm_trains_on_the_batch_and_predicts_with_moving_statistics(axis
     mean, var = np.zeros(n), np.ones(n)
     for _ in range(3):
         got = trained(a)
-        np.testing.assert_allclose(got, batch_norm(a, a.mean(over), a.var(over), g, b, eps, axis % 3), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(got, batch_norm(a, a.mean(over), a.var(over), g, b, eps, axis % 3),
+                                   rtol=1e-4, atol=1e-5)
         mean, var = (momentum * m + (1 - momentum) * s for m, s in ((mean, a.mean(over)), (var, a.var(over))))
         v = flow.get_all_variables()
         np.testing.assert_allclose(v["BatchNorm-moving_mean"].numpy(), mean, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(v["BatchNorm-moving_variance"].numpy(), var, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(predict(a), batch_norm(a, mean, var, g, b, eps, axis % 3), rtol=1e-3, atol=1e-4)
-    assert list(v)[:4] == ["BatchNorm-gamma", "BatchNorm-beta", "BatchNorm-moving_mean", "BatchNorm-moving_variance"]
+        np.testing.assert_allclose(predict(a), batch_norm(a, mean, var, g, b, eps, axis % 3), rtol=1e-3,
+                                   atol=1e-4)
+    assert list(v)[:4] == ["BatchNorm-gamma", "BatchNorm-beta", "BatchNorm-moving_mean",
+                           "BatchNorm-moving_variance"]
 
 
 def test_batch_norm_in_a_predict_job_ignores_training():
@@ -285,7 +301,7 @@ def test_batch_norm_can_be_frozen(options):
     assert v["BatchNorm-gamma"].trainable is options.get("trainable", True)
 
 
-def test_batch_norm_updates_even_when_nobody_uses_the_result():
+def test_batch_norm_updates_when_its_result_is_unused():
     def body(a):
         flow.layers.batch_normalization(a, 1)
         return train(flow.layers.dense(flow.reshape(a, [2, -1]), 2, name="d"))
@@ -303,13 +319,14 @@ def test_batch_norm_without_center_or_scale():
 
 def test_batch_norm_and_relu():
     y = image / np.float32(np.sqrt(1 + 1e-3))
-    np.testing.assert_allclose(run(lambda a: flow.layers.batch_normalization_relu(a, 1), image), np.maximum(y, 0),
-                               rtol=1e-5)
+    np.testing.assert_allclose(run(lambda a: flow.layers.batch_normalization_relu(a, 1), image),
+                               np.maximum(y, 0), rtol=1e-5)
     np.testing.assert_allclose(run(lambda a: flow.layers.batch_normalization_add_relu(a, a, 1), image),
                                np.maximum(y + image, 0), rtol=1e-5, atol=1e-6)
 
 
-# --- layer norm ------------------------------------------------------------------------------------------------------
+# --- layer norm
+# ------------------------------------------------------------------------------------------------------
 
 @given(st.sampled_from([(1, -1), (1, 1), (2, -1), (-1, -1), (2, 2), (0, 0)]), st.booleans(), st.booleans())
 def test_layer_norm(begins, center, scale):
@@ -317,13 +334,15 @@ def test_layer_norm(begins, center, scale):
     over = tuple(range(norm % 3, 3))
     want = (a - a.mean(over, keepdims=True)) / np.sqrt(a.var(over, keepdims=True) + 1e-5)
     flow.clear_default_session()
-    layer = job(lambda t: flow.layers.layer_norm(t, center, scale, begin_norm_axis=norm, begin_params_axis=params), a)
+    layer = job(lambda t: flow.layers.layer_norm(t, center, scale, begin_norm_axis=norm,
+                                                 begin_params_axis=params), a)
     np.testing.assert_allclose(layer(a), want, rtol=1e-4, atol=1e-5)
     assert {n: v.shape for n, v in flow.get_all_variables().items()} == {
         f"LayerNorm-{n}": a.shape[params % 3:] for n, there in (("beta", center), ("gamma", scale)) if there}
     flow.load_variables({f"LayerNorm-{n}": f32(*a.shape[params % 3:], seed=3) for n in ("beta", "gamma")})
     g = f32(*a.shape[params % 3:], seed=3)
-    np.testing.assert_allclose(layer(a), want * (g if scale else 1) + (g if center else 0), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(layer(a), want * (g if scale else 1) + (g if center else 0), rtol=1e-4,
+                               atol=1e-5)
 
 
 def test_trainable_false_keeps_a_layer_as_it_is():
@@ -335,11 +354,12 @@ def test_trainable_false_keeps_a_layer_as_it_is():
     before = {n: v.numpy() for n, v in flow.get_all_variables().items()}
     step(x)
     after = {n: v.numpy() for n, v in flow.get_all_variables().items()}
-    assert (before["fixed-weight"] == after["fixed-weight"]).all() and (before["fixed-bias"] == after["fixed-bias"]).all()
+    assert (before["fixed-weight"] == after["fixed-weight"]).all() and (
+        before["fixed-bias"] == after["fixed-bias"]).all()
     assert not (before["learns-weight"] == after["learns-weight"]).all()
 
 
-def test_layers_work_eagerly_too():
+def test_layers_work_eagerly():
     t = flow.tensor(x)
     y = flow.layers.dense(t, 2, kernel_initializer=ones, name="eager")
     np.testing.assert_allclose(y.numpy(), x.sum(1, keepdims=True).repeat(2, 1), rtol=1e-5)

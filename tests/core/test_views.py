@@ -1,4 +1,6 @@
-"""Views and placements on virtual devices: however a job lies on them, it computes what one device computes."""
+"""Views and placements on virtual devices: a job returns the same result as on one device, under any
+distribution.
+"""
 import contextlib
 
 import numpy as np
@@ -19,7 +21,9 @@ def weights(seed, scale=0.1):
 
 
 def lenet(images, labels, units=None, places=None):
-    """Loss of LeNet (and an update). units: how dense1's rows are distributed; places: of the two halves."""
+    """Return the loss of LeNet, with an update. units: distribution of dense1's rows; places: placements of
+    the two halves.
+    """
     def at(i):
         return flow.scope.placement("gpu", places[i]) if places else contextlib.nullcontext()
 
@@ -33,7 +37,8 @@ def lenet(images, labels, units=None, places=None):
         flat = flow.reshape(features, [-1, 8 * 49])
     with at(1):
         more = {"model_distribute": units} if units is not None else {}
-        hidden = flow.layers.dense(flat, 32, activation=flow.nn.relu, name="dense1", kernel_initializer=weights(3), **more)
+        hidden = flow.layers.dense(flat, 32, activation=flow.nn.relu, name="dense1",
+                                   kernel_initializer=weights(3), **more)
         logits = flow.layers.dense(hidden, 10, name="dense2", kernel_initializer=weights(4))
         loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits, name="loss")
         flow.optimizer.SGD(constant_rate(0.05)).minimize(loss)
@@ -41,12 +46,13 @@ def lenet(images, labels, units=None, places=None):
 
 
 def whole(devices=1, **how):
-    """Losses of a job in the consistent view."""
+    """Return the losses of a job in the consistent view."""
     flow.clear_default_session()
     flow.config.gpu_device_num(devices)
 
     @flow.global_function("train")
-    def train(x: tp.Numpy.Placeholder((BATCH, 1, 28, 28)), y: tp.Numpy.Placeholder((BATCH,), flow.int32)) -> tp.Numpy:
+    def train(x: tp.Numpy.Placeholder((BATCH, 1, 28, 28)),
+              y: tp.Numpy.Placeholder((BATCH,), flow.int32)) -> tp.Numpy:
         return lenet(x, y, **how)
     return np.array([train(IMAGES[i % 5], LABELS[i % 5]) for i in range(STEPS)]), train
 
@@ -92,7 +98,8 @@ def test_consistent(devices, one_device):
     assert "x=S(0), w=B -> y=S(0)" in text and "all-reduce" in text and "bytes" in text
 
 
-@pytest.mark.parametrize("cut", [lambda a: [a[:6], a[6:]], lambda a: [a[:1], a[1:]], lambda a: np.array_split(a, 3)],
+@pytest.mark.parametrize("cut", [lambda a: [a[:6], a[6:]], lambda a: [a[:1], a[1:]],
+                                 lambda a: np.array_split(a, 3)],
                          ids=["even", "uneven", "three"])
 def test_mirrored(cut, one_device):
     same(mirrored(len(cut(IMAGES[0])), cut), one_device)
@@ -117,12 +124,13 @@ def test_hybrid_of_two_placements_with_two_devices_each(one_device):
     same(whole(4, places=["0:0-1", "0:2-3"], units=flow.distribute.split(0))[0], one_device)
 
 
-def test_machines_are_simulated_too(one_device, monkeypatch):
+def test_machines_are_simulated(one_device, monkeypatch):
     monkeypatch.setattr(env, "_env", env.Environment())
     flow.env.machine([{"addr": "10.0.0.1"}, {"addr": "10.0.0.2"}])
     flow.env.ctrl_port(50051)
     @flow.global_function("train")
-    def train(x: tp.Numpy.Placeholder((BATCH, 1, 28, 28)), y: tp.Numpy.Placeholder((BATCH,), flow.int32)) -> tp.Numpy:
+    def train(x: tp.Numpy.Placeholder((BATCH, 1, 28, 28)),
+              y: tp.Numpy.Placeholder((BATCH,), flow.int32)) -> tp.Numpy:
         return lenet(x, y, places=[["0:0", "1:0"], "1:0"])
     same(np.array([train(IMAGES[i % 5], LABELS[i % 5]) for i in range(STEPS)]), one_device)
 
@@ -131,7 +139,8 @@ def test_numpy_arguments_are_split_in_the_mirrored_view_and_joined_when_returned
     flow.config.gpu_device_num(2)
 
     @flow.global_function("train", mirrored_config())
-    def train(x: tp.Numpy.Placeholder((BATCH, 1, 28, 28)), y: tp.Numpy.Placeholder((BATCH,), flow.int32)) -> tp.Numpy:
+    def train(x: tp.Numpy.Placeholder((BATCH, 1, 28, 28)),
+              y: tp.Numpy.Placeholder((BATCH,), flow.int32)) -> tp.Numpy:
         assert isinstance(x, flow.ConsistentBlob)
         loss = lenet(x, y)
         assert isinstance(loss, flow.MirroredBlob) and loss.shape == (BATCH // 2,)
@@ -191,7 +200,7 @@ def test_views_may_be_mixed():
         with flow.scope.mirrored_view():
             assert flow.scope.mirrored_view_enabled() and flow.current_scope().view == "mirrored"
             m = flow.cast_to_current_logical_view(x) * 2.0
-            mean = flow.math.reduce_mean(m, axis=0, keepdims=True)        # of each half
+            mean = flow.math.reduce_mean(m, axis=0, keepdims=True)        # mean of each half
         assert flow.scope.consistent_view_enabled()
         return flow.cast_to_current_logical_view(m) + x, flow.math.reduce_mean(m, axis=0), mean
 
@@ -199,7 +208,8 @@ def test_views_may_be_mixed():
     y, mean, halves = job(x)
     np.testing.assert_allclose(y, 3 * x, rtol=1e-6)
     np.testing.assert_allclose(mean, 2 * x.mean(0), rtol=1e-5)
-    np.testing.assert_allclose(halves, [2 * x[:3].mean(0, keepdims=True), 2 * x[3:].mean(0, keepdims=True)], rtol=1e-5)
+    np.testing.assert_allclose(halves, [2 * x[:3].mean(0, keepdims=True), 2 * x[3:].mean(0, keepdims=True)],
+                               rtol=1e-5)
 
 
 def test_list_numpy_in_the_consistent_view_is_the_logical_value():
@@ -236,7 +246,7 @@ def test_device_count_is_read_when_the_session_starts():
         seen.append(x.parallel_size)
         return x
 
-    flow.config.gpu_device_num(3)              # surprise 5: after the definition, before the first call
+    flow.config.gpu_device_num(3)              # surprise 5: set after the definition, before the first call
     job(f32(4, 2))
     assert seen == [3]
 
@@ -255,7 +265,7 @@ def test_devices_that_do_not_exist(ids, words):
 
 
 @pytest.mark.parametrize("ids", ["0", "a:b", "0:3-1", [], 7, ["0:0", "0:0"]])
-def test_ids_that_are_none(ids):
+def test_invalid_device_ids_are_refused(ids):
     with refused(AssertionError):
         flow.scope.placement("cpu", ids)
 
@@ -271,7 +281,7 @@ def test_a_batch_smaller_than_the_devices():
         job(f32(2, 2))
 
 
-def test_batch_norm_statistics_are_those_of_the_whole_batch_in_the_consistent_view():
+def test_batch_norm_uses_the_whole_batch_in_the_consistent_view():
     def run(devices):
         flow.clear_default_session()
         flow.config.gpu_device_num(devices)
@@ -290,7 +300,7 @@ def test_batch_norm_statistics_are_those_of_the_whole_batch_in_the_consistent_vi
 
 
 @pytest.mark.parametrize("devices", [2, 3])
-def test_dropout_drops_the_same_on_any_number_of_devices(devices):
+def test_dropout_masks_do_not_depend_on_the_number_of_devices(devices):
     def run(n):
         flow.clear_default_session()
         flow.random.seed(3)

@@ -1,5 +1,6 @@
-"""What the chapters teach, with core alone: nothing here needs more of flowedu than flowedu.core. test_deletion.py runs
-this file in a package from which everything else was taken away."""
+"""The topics of the chapters with core alone: nothing here needs more than flowedu.core. test_deletion.py
+runs this file in a package that contains nothing else.
+"""
 import numpy as np
 import pytest
 
@@ -45,7 +46,7 @@ def loss_of(y):
 
 
 def by_hand(net, x):
-    """The gradients of loss_of(net(x)), in NumPy."""
+    """Compute the gradients of loss_of(net(x)) in NumPy."""
     w0, w1, b0, b1 = (p.numpy() for p in (net.w0, net.w1, net.b0, net.b1))
     h = x @ w0 + b0
     a = np.maximum(h, 0)
@@ -135,13 +136,16 @@ def test_chapter_6_every_layout_gives_the_same(x_sbp, w_sbp):
 
 @pytest.mark.parametrize("x_sbp", [split(0), BROADCAST])
 def test_chapter_6_a_graph_runs_on_every_rank(x_sbp):
-    """Each rank has a graph of its own; where they need each other's parts they meet. Core alone says what is missing."""
+    """Each rank has its own graph, and ranks exchange the parts they need; core alone reports what is
+    missing.
+    """
     set_virtual_devices(2)
     on = placement("cpu", [0, 1])
     net, x = Net(), numbers(6, 4, seed=3)
     want = net(x).numpy()
     for name, cut in (("w0", split(1)), ("b0", split(0)), ("w1", split(0)), ("b1", BROADCAST)):
-        setattr(net, name, Parameter(to_global(to_global(getattr(net, name).detach(), on, BROADCAST), on, cut)))
+        setattr(net, name, Parameter(to_global(to_global(getattr(net, name).detach(), on, BROADCAST),
+                                               on, cut)))
 
     class CourseSpread(TracedGraph):
         def __init__(self):
@@ -162,7 +166,7 @@ def test_chapter_6_a_graph_runs_on_every_rank(x_sbp):
         np.testing.assert_allclose(logical(graph(x)).numpy(), want, rtol=1e-4, atol=1e-5)
 
 
-def test_chapter_6_ranks_that_wait_in_vain_are_told():
+def test_chapter_6_a_deadlock_of_ranks_is_reported():
     engine, part = VirtualEngine(2), np.ones(3, np.float32)
     summing = route(layout("P", (0, 1)), layout("B", (0, 1)), Spec((3,), dt.float32))
     summed = engine.run({r: lambda comm: summing.perform(comm, part) for r in range(2)})
@@ -185,7 +189,9 @@ def test_chapter_7_buffers_of_any_shape():
 
 
 def test_chapter_8_cuda_computes_what_the_cpu_does():
-    """The same records, other kernels: losses, gradients, parameters. Core has but the place that flowedu.cuda fills."""
+    """Losses, gradients, and parameters are the same with the CUDA kernels; core only contains the hook that
+    flowedu.cuda fills.
+    """
     flow, cuda = pytest.importorskip("flowedu"), pytest.importorskip("flowedu.cuda", reason="core is alone")
     if not cuda.is_available():
         pytest.skip("no GPU, and FLOWEDU_CUDA=sim was not chosen")

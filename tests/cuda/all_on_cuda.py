@@ -1,5 +1,6 @@
-"""`with everything_on_cuda(modules):` what tests make inside, and what these modules of tests have made, lies on cuda;
-numpy() copies from there."""
+"""Context manager `everything_on_cuda(modules)`: places the tensors that tests create, and those of the given
+test modules, on cuda; numpy() copies them to the CPU.
+"""
 from contextlib import contextmanager
 
 import pytest
@@ -8,8 +9,8 @@ import flowedu as flow
 from flowedu import nn
 from flowedu.core.eager.tensor import Tensor
 
-MAKERS = ("tensor", "from_numpy", "ones", "zeros", "arange", "full", "randn", "rand", "empty", "eye", "tril", "linspace",
-          "randint")
+MAKERS = ("tensor", "from_numpy", "ones", "zeros", "arange", "full", "randn", "rand", "empty", "eye", "tril",
+          "linspace", "randint")
 
 
 def moved(t):
@@ -18,7 +19,8 @@ def moved(t):
 
 
 def maker(f):
-    return lambda *args, **options: moved(f(*args, **options)) if "device" not in options else f(*args, **options)
+    return lambda *args, **options: moved(f(*args, **options)) if "device" not in options else f(*args,
+                                                                                                 **options)
 
 
 def born_there(init, cls):
@@ -30,7 +32,8 @@ def born_there(init, cls):
 
 
 def read(numpy):
-    return lambda t: numpy(t.detach().cpu()).copy() if t.is_eager and t.global_layout is None and t._device else numpy(t)
+    return lambda t: numpy(
+        t.detach().cpu()).copy() if t.is_eager and t.global_layout is None and t._device else numpy(t)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Kernels as they should be: right under every order of threads."""
+"""Correct kernels, with the same results for every order of threads."""
 
 SGEMM = """
 #define TILE 16

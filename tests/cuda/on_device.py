@@ -1,4 +1,6 @@
-"""Calls of the table for tests: arrays go to the device as they lie in memory, results come back."""
+"""Helpers that run calls of the kernel table: they copy arrays to the device with their memory layout and
+return the results.
+"""
 from __future__ import annotations
 
 import ctypes
@@ -15,7 +17,7 @@ from flowedu.cuda.table import TABLE, View, fault
 
 
 class Held:
-    """An array on the device: `view`, and its memory."""
+    """An array on the device: its memory and a `view` of it."""
 
     def __init__(self, a: np.ndarray, dtype=None):
         driver = machine().driver
@@ -28,7 +30,7 @@ class Held:
         self.view = View(int(self.memory) + a.ctypes.data - low, dtype or as_dtype(a.dtype), a.shape, strides)
 
     def read(self) -> np.ndarray:
-        """What is there now, in an array that lies in memory as the first one did."""
+        """Return the current values in an array with the original memory layout."""
         room = bytearray(max(self.bytes, 1))
         if self.bytes:
             machine().driver.memcpy_dtoh(memoryview(room)[:self.bytes], self.memory)
@@ -37,7 +39,7 @@ class Held:
 
 
 class Room:
-    """Memory for a result that nobody has written yet."""
+    """Uninitialized device memory for a result."""
 
     def __init__(self, spec: Spec):
         self.spec = spec
@@ -52,31 +54,34 @@ class Room:
 
 
 def key_of(op: Op, names: dict, specs, outs) -> tuple[str, int]:
-    """The row of the table that computes a call."""
+    """Return the key of the kernel table for a call."""
     source = op.key or (op.inputs[0] if op.inputs and not op.variadic else None)
     key = names[source] if source else (specs[0] if specs else outs[0])
     return op.cpu or op.name, key.dtype.code
 
 
 def raw(cast: Op, x: np.ndarray, *dtypes) -> np.ndarray:
-    """Numbers as the CPU casts them to these element types, one after the other; bfloat16 as 16 bits."""
+    """Cast values on the CPU to each of these dtypes in turn; bfloat16 is returned as 16-bit integers."""
     t = flow.from_numpy(np.array(x))
     for d in dtypes:
         t = cast(t, dtype=d)
-    if t.dtype.numpy is None:                                        # the upper half of a float
+    if t.dtype.numpy is None:                                        # the upper half of a float32
         return (cast(t, dtype=flow.float32).numpy().view(np.uint32) >> 16).astype(np.uint16)
     return t.numpy()
 
 
 def launched(op: Op, arrays, attrs, dtypes=None) -> list[np.ndarray]:
-    """Outputs of a call on the device; of an op that writes its inputs, those as they are afterwards.
+    """Run a call on the device and return its outputs, or, for an op that mutates its inputs, the inputs
+    afterwards.
 
-    dtypes: those of the inputs, where they are not the arrays' own (bfloat16 lies in uint16)."""
+    dtypes: those of the inputs if they differ from the arrays' own (bfloat16 is stored in uint16).
+    """
     specs = [Spec(a.shape, d) for a, d in zip(arrays, dtypes or [as_dtype(a.dtype) for a in arrays])]
     outs = op.infer(specs, attrs)
     names = op.bind(specs, attrs, outs=outs)
     row = TABLE[key_of(op, names, specs, outs)]
-    ints, reals = row.pack(names) if row.pack else check_limits(op, *op.ask(op.pack, names)) if op.pack else ((), ())
+    ints, reals = (row.pack(names) if row.pack else check_limits(op, *op.ask(op.pack, names)) if op.pack
+                   else ((), ()))
     dense = [(op.inputs[0] if op.variadic else op.inputs[i]) in op.contiguous for i in range(len(arrays))]
     held = [Held(np.array(a, order="C") if d else a, s.dtype) for a, d, s in zip(arrays, dense, specs)]
     rooms = [Room(s) for s in outs]

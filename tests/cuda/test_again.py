@@ -1,4 +1,6 @@
-"""Calls whose launches were worked out before: other addresses, streams, devices, seeds; and when that is not possible."""
+"""Repeated calls that reuse a recorded launch with other addresses, streams, devices, and seeds, and calls
+that cannot be reused.
+"""
 import gc
 
 import numpy as np
@@ -12,8 +14,10 @@ from flowedu.cuda.launch import Launch
 from flowedu.cuda.view import View
 
 
-def test_addresses_are_told_from_numbers():
-    """Also where a number looks like one that was invented: it is the same in both takes."""
+def test_addresses_are_distinguished_from_numbers():
+    """A number that looks like a placeholder address is recognized as a number, because it is the same in
+    both recordings.
+    """
     x, y = View(256, float32, (8,)), View(512, float32, (8,))
     odd = BASES[0] + ROOM // 2
 
@@ -28,34 +32,38 @@ def test_addresses_are_told_from_numbers():
     assert clear[4] == [(0, 0, 0)] and [which for _, which, _ in third] == [2]
 
 
-def test_what_reckons_with_addresses_is_not_kept():
+def test_launches_that_compute_with_addresses_are_not_cached():
     x = View(256, float32, (8,))
 
     def row(call):
         call.each("fill", 8, call.args[0].pointer // 2, call.args[0].pointer, n=8)
 
-    assert rehearsed(Launch("half", 2, row, "copy.cu", "uint32_t", "", None), [x], (), (), None, False) is None
+    assert rehearsed(Launch("half", 2, row, "copy.cu", "uint32_t", "", None), [x], (), (), None,
+                     False) is None
     lengths = iter((1, 2))
 
     def other(call):
         for _ in range(next(lengths)):
             call.clear(call.args[0].pointer, 8)
 
-    assert rehearsed(Launch("changing", 2, other, "copy.cu", "uint32_t", "", None), [x], (), (), None, False) is None
+    assert rehearsed(Launch("changing", 2, other, "copy.cu", "uint32_t", "", None), [x], (), (), None,
+                     False) is None
 
 
-def test_views_that_lie_otherwise_are_other_calls():
+def test_views_with_other_layouts_are_other_calls():
     base = flow.tensor(np.arange(64, dtype=np.float32)).cuda()
     for _ in range(2):
         for first, step in ((0, 1), (1, 1), (2, 3), (4, 1), (3, 1)):
             part = base[first:first + 10 * step:step]
-            np.testing.assert_array_equal((part + part).cpu().numpy(), 2 * np.arange(first, first + 10 * step, step))
+            np.testing.assert_array_equal((part + part).cpu().numpy(),
+                                          2 * np.arange(first, first + 10 * step, step))
     square = base.reshape(8, 8)
     for _ in range(2):
-        np.testing.assert_array_equal((square + square.t()).cpu().numpy(), (lambda a: a + a.T)(np.arange(64).reshape(8, 8)))
+        np.testing.assert_array_equal((square + square.t()).cpu().numpy(),
+                                      (lambda a: a + a.T)(np.arange(64).reshape(8, 8)))
 
 
-def test_strides_that_change_every_call_do_not_pile_up():
+def test_changing_strides_do_not_fill_the_cache():
     base = flow.ones(40, 40).cuda()
     for k in range(1, 30):
         x = base.as_strided((3, 3), (k, 1))
@@ -64,13 +72,13 @@ def test_strides_that_change_every_call_do_not_pile_up():
     assert kept and max(len(e.again) for e in kept) <= 16
 
 
-def test_what_resize_reads_is_kept_as_long_as_the_call():
+def test_constants_of_resize_live_as_long_as_the_call():
     x = np.random.default_rng(0).standard_normal((1, 1, 4, 4)).astype(np.float32)
     call = lambda t: flow.nn.functional.interpolate(t, size=(7, 5), mode="bilinear", align_corners=False)
     want = call(flow.tensor(x)).numpy()
     there = flow.tensor(x).cuda()
     np.testing.assert_allclose(call(there).cpu().numpy(), want, rtol=1e-6)
-    launch.KEPT.clear()                                    # as many other calls would have it
+    launch.KEPT.clear()                                    # as if many other calls had evicted it
     gc.collect()
     others = [flow.zeros(64, device="cuda") for _ in range(50)]
     np.testing.assert_allclose(call(there).cpu().numpy(), want, rtol=1e-6)
@@ -91,7 +99,8 @@ def test_on_other_streams():
     x = flow.ones(1000, 30).cuda()
     for _ in range(2):
         with flow.cuda.stream(flow.cuda.Stream()) as s:
-            y = flow.linalg.inv(flow.eye(5, device="cuda")).sum() + x.sum(1)[3]      # with scratch of the stream's own
+            # with scratch memory of the stream
+            y = flow.linalg.inv(flow.eye(5, device="cuda")).sum() + x.sum(1)[3]
         s.synchronize()
         assert float(y) == 35
 

@@ -1,4 +1,6 @@
-"""flow.cuda.kernel checks what it is given: the source, the shape of threads, and each argument against the signature."""
+"""flow.cuda.kernel checks its arguments: the source, the grid and block sizes, and each value against the
+kernel's signature.
+"""
 import numpy as np
 import pytest
 from pycuda import gpuarray
@@ -29,17 +31,17 @@ def ks():
     return flow.cuda.kernel(SOURCE)
 
 
-def test_arrays_go_there_and_come_back(ks):
+def test_arrays_are_copied_to_the_device_and_back(ks):
     x, y = np.arange(100, dtype=np.float32), np.zeros(100, np.float32)
     ks("scale", 4, 32)(x, y, 2, np.int32(100))
     np.testing.assert_array_equal(y, 2 * x)
-    turned = np.zeros((20, 10), np.float32).T                              # not contiguous: copied back to its own places
+    turned = np.zeros((20, 10), np.float32).T  # not contiguous: copied back to the original positions
     ks("scale", 2, 100)(x[:0:-1].copy(), turned, 1.5, 50)
     assert turned.flatten()[:50].tolist() == (1.5 * x[:49:-1]).tolist()
 
 
 def test_arrays_on_the_device(ks):
-    class Other:                                                           # of another library
+    class Other:                                                           # an array of another library
         def __init__(self, array):
             self.array, self.__cuda_array_interface__ = array, array.__cuda_array_interface__
 
@@ -66,13 +68,16 @@ def test_numbers_of_every_kind(ks):
 
 x = np.zeros(4, np.float32)
 WRONG = {
-    "few": (CallError, ("scale", 1, 1), (x, x, 1.0), ["3 arguments for 4 parameters", "scale(const float* __restrict__ x"]),
+    "few": (CallError, ("scale", 1, 1), (x, x, 1.0), ["3 arguments for 4 parameters",
+                                                      "scale(const float* __restrict__ x"]),
     "int for an array": (DTypeError, ("scale", 1, 1), (x, 3, 1.0, 4),
                          ["y must be an array", "float *y", "float32", "the int 3"]),
     "dtype": (DTypeError, ("scale", 1, 1), (x.astype(float), x, 1.0, 4),
               ["x has the wrong dtype", "float32", "float64", "astype"]),
-    "float for int": (DTypeError, ("scale", 1, 1), (x, x, 1.0, 4.0), ["n must be an integer", "the float 4.0", "int(n)"]),
-    "array for float": (DTypeError, ("scale", 1, 1), (x, x, x, 4), ["factor must be a number", "array of shape (4,)"]),
+    "float for int": (DTypeError, ("scale", 1, 1), (x, x, 1.0, 4.0), ["n must be an integer", "the float 4.0",
+                                                                      "int(n)"]),
+    "array for float": (DTypeError, ("scale", 1, 1), (x, x, x, 4), ["factor must be a number",
+                                                                    "array of shape (4,)"]),
     "large int": (DTypeError, ("scale", 1, 1), (x, x, 1.0, 2**31), ["n does not fit", "2147483647"]),
     "list": (DTypeError, ("scale", 1, 1), ([1.0], x, 1.0, 1), ["x must be an array", "a list of 1"]),
     "name": (NameKeyError, ("scales", 1, 1), (), ["no kernel 'scales'", "did you mean 'scale'?"]),
@@ -86,7 +91,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_named(ks, name):
+def test_wrong_arguments_are_named(ks, name):
     error, launch, arguments, words = WRONG[name]
     with pytest.raises(error) as e:
         ks(*launch)(*arguments)

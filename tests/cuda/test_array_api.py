@@ -1,4 +1,4 @@
-"""flow.array_api on a GPU: the results are on the device of the arrays, and are those of the CPU."""
+"""flow.array_api on a GPU: results are on the device of the arrays and equal those of the CPU."""
 import numpy as np
 import pytest
 
@@ -25,14 +25,16 @@ def test_results_are_on_the_device_of_the_arrays(call):
 
     device = xp.__array_namespace_info__().devices()[1]
     result, expected = evaluate(device), evaluate("cpu")
-    assert result.device == device and expected.device == flow.device("cpu") and result.dtype is expected.dtype
-    # float32 sums of at most 6 numbers below 10 in another order: 6 * 10 * 2**-24 < 1e-5
+    assert (result.device == device and expected.device == flow.device("cpu")
+            and result.dtype is expected.dtype)
+    # float32 sums of at most 6 values below 10 in another order: the error is below 6 * 10 * 2**-24 < 1e-5.
     np.testing.assert_allclose(result.cpu().numpy(), expected.numpy(), atol=1e-5)
 
 
 def test_copies_between_devices():
     x = flow.ones(2, device="cuda")
-    assert x.to_device("cpu").device == flow.device("cpu") and x.to_device("cpu").to_device("cuda").device == x.device
+    assert (x.to_device("cpu").device == flow.device("cpu") and x.to_device("cpu").to_device("cuda").device
+            == x.device)
     assert flow.from_dlpack(x, device="cpu").device == flow.device("cpu")
     with pytest.raises(BufferError, match="copy=False"):
         flow.from_dlpack(x, device="cpu", copy=False)

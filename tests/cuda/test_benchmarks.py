@@ -1,4 +1,4 @@
-"""The benchmarks of the GPU run: in the simulator, on tiny sizes. Without a GPU they say so."""
+"""The GPU benchmarks run in the simulator with tiny sizes, and print a message without a GPU."""
 import os
 import re
 import subprocess
@@ -9,7 +9,8 @@ import pytest
 from cuda_common import in_simulator
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
-pytestmark = [in_simulator, pytest.mark.skipif(not FOLDER.exists(), reason="an installed package has no benchmarks")]
+pytestmark = [in_simulator, pytest.mark.skipif(not FOLDER.exists(),
+                                               reason="an installed package has no benchmarks")]
 
 
 def said(file, *arguments, **environment):
@@ -28,15 +29,16 @@ def test_without_a_gpu_nothing_is_measured(cuda):
 
 def test_every_row_runs_in_the_simulator():
     out = said("gpu.py", "--simulate", "--quick", FLOWEDU_CUDA="off")
-    for row in ("product of", "relu", "sum of all", "sum of rows", "sum of columns", "softmax", "transpose", "layer norm",
-                "exp", "MLP", "GPT block"):
+    for row in ("product of", "relu", "sum of all", "sum of rows", "sum of columns", "softmax", "transpose",
+                "layer norm", "exp", "MLP", "GPT block"):
         assert re.search(rf"^{row}.* \d+\.\d\d (us|ms)", out, re.M), (row, out)
     assert len(re.findall(r"copy \d", out)) == 8
 
 
-def test_counters_are_those_worked_out_by_hand():
+def test_counters_match_hand_computed_values():
     out = said("counters.py", "x + y", "x.sum(0)", "step of SGD")
     lines = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.startswith("  ")}
-    # 32768 floats, four to a thread, three arrays: 256 warps load two and store one, 16 sectors each
-    assert lines["add_float32_flat"] == ["1", str(3 * 4 * 32768), "16.00", "512", "256", "0", "0", "0", "0", "0"]
+    # 32768 floats, four per thread, three arrays: 256 warps load two vectors and store one, 16 sectors each.
+    assert lines["add_float32_flat"] == ["1", str(3 * 4 * 32768), "16.00", "512", "256", "0", "0", "0",
+                                         "0", "0"]
     assert lines["sgd_update"][0] == "1" and lines["sum_columns"][2] == "4.00"

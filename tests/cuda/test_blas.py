@@ -1,5 +1,6 @@
-"""cuBLAS as an option: the arguments it gets, told by a small library with its functions that takes them as its manual says
-(on the simulator's memory, which a processor can read). On a GPU the same laws hold with the real one, if it is there."""
+"""The cuBLAS option: a small fake library with the documented interface checks the arguments, using simulator
+memory that the CPU can read. On a GPU, the same tests run with the real library if it is installed.
+"""
 import ctypes
 import io
 import os
@@ -59,17 +60,18 @@ GEMM(double, cublasDgemm_v2, cublasDgemmStridedBatched)
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    """The path of the small library."""
+    """Compile the fake library and return its path."""
     folder = tmp_path_factory.mktemp("blas")
     (folder / "fake.c").write_text(FAKE, encoding="utf-8")
-    subprocess.run([*os.environ.get("CC", "gcc").split(), "-O1", "-shared", "-fPIC", "fake.c", "-o", "libfake.so"],
+    subprocess.run([*os.environ.get("CC", "gcc").split(), "-O1", "-shared", "-fPIC", "fake.c", "-o",
+                    "libfake.so"],
                    cwd=folder, check=True)
     return str(folder / "libfake.so")
 
 
 @pytest.fixture
 def chosen(library, monkeypatch):
-    """cuBLAS is chosen; the library's own view of what it was asked."""
+    """Select cuBLAS and return the fake library, which records its calls."""
     monkeypatch.setenv("FLOWEDU_CUBLAS", library)
     monkeypatch.setattr(blas, "_library", None)
     monkeypatch.setattr(blas, "_handles", {})
@@ -84,7 +86,9 @@ def number(lib, name):
 
 
 def matrix(rng, rows, cols, dtype, layout):
-    """On the CPU, and on cuda: row by row, column by column, or the inner part of a larger one of either kind."""
+    """Create a matrix on the CPU and on cuda: row-major, column-major, or the inner part of a larger matrix
+    of either order.
+    """
     a = rng.standard_normal((rows, cols)).astype(dtype)
     room = np.zeros((rows + 3, cols + 2) if layout < 4 else (cols + 3, rows + 2), dtype)
     inner = room[1:1 + rows, :cols] if layout < 4 else room[1:1 + cols, :rows].T
@@ -99,9 +103,9 @@ sizes = st.integers(1, 6)
 
 
 @settings(max_examples=60)
-@given(m=sizes, k=sizes, n=sizes, layouts=st.tuples(*[st.sampled_from([0, 1, 4, 5])] * 2), seed=st.integers(0, 99),
-       dtype=st.sampled_from([np.float32, np.float64]))
-def test_matrices_however_they_lie(library, m, k, n, layouts, seed, dtype):
+@given(m=sizes, k=sizes, n=sizes, layouts=st.tuples(*[st.sampled_from([0, 1, 4, 5])] * 2),
+       seed=st.integers(0, 99), dtype=st.sampled_from([np.float32, np.float64]))
+def test_matrices_of_any_layout(library, m, k, n, layouts, seed, dtype):
     rng = np.random.default_rng(seed)
     (a, x), (b, y) = matrix(rng, m, k, dtype, layouts[0]), matrix(rng, k, n, dtype, layouts[1])
     with pytest.MonkeyPatch.context() as patch:
@@ -112,7 +116,7 @@ def test_matrices_however_they_lie(library, m, k, n, layouts, seed, dtype):
         try:
             asked = number(ctypes.CDLL(library), "products")
             before = asked.value
-            for _ in range(2):                            # the second time by what was worked out the first time
+            for _ in range(2):                            # the second run reuses the recorded launch
                 np.testing.assert_allclose((x @ y).cpu().numpy(), (a @ b).numpy(), rtol=1e-5, atol=1e-5)
             assert asked.value == before + 2
         finally:
@@ -121,18 +125,23 @@ def test_matrices_however_they_lie(library, m, k, n, layouts, seed, dtype):
     assert asked.value == before + 2
 
 
-@pytest.mark.parametrize("left, right, many", [((3, 4, 5), (3, 5, 2), 3), ((3, 4, 5), (5, 2), 1), ((3, 4, 5), (1, 5, 2), 1),
-                                               ((2, 3, 4, 5), (2, 3, 5, 6), 6), ((2, 1, 4, 5), (1, 3, 5, 6), 6),
-                                               ((4, 0), (0, 3), 0), ((0, 4), (4, 3), 0), ((1, 4, 5), (3, 5, 2), 3)])
+@pytest.mark.parametrize("left, right, many", [((3, 4, 5), (3, 5, 2), 3), ((3, 4, 5), (5, 2), 1),
+                                               ((3, 4, 5), (1, 5, 2), 1),
+                                               ((2, 3, 4, 5), (2, 3, 5, 6), 6),
+                                               ((2, 1, 4, 5), (1, 3, 5, 6), 6),
+                                               ((4, 0), (0, 3), 0), ((0, 4), (4, 3), 0),
+                                               ((1, 4, 5), (3, 5, 2), 3)])
 def test_batches(chosen, left, right, many):
-    """Those that lie at even steps, in one call; others, and products over nothing, are left to our own kernel."""
+    """Batches with constant strides take one call; others, and products with an inner size of zero, use our
+    own kernel.
+    """
     rng = np.random.default_rng(0)
     a, b = flow.tensor(rng.standard_normal(left)), flow.tensor(rng.standard_normal(right))
     before = number(chosen, "products").value
     got = a.cuda() @ b.cuda()
     assert number(chosen, "products").value == before + many
     np.testing.assert_allclose(got.cpu().numpy(), (a @ b).numpy(), rtol=1e-12, atol=1e-12)
-    if len(left) == 4 and left[1] > 1:                    # batches that change places lie at two different steps
+    if len(left) == 4 and left[1] > 1:                    # swapped batch axes have two different strides
         before = number(chosen, "products").value
         got = REGISTRY["matmul"](a.cuda().transpose(0, 1), b.cuda().transpose(0, 1).contiguous())
         assert number(chosen, "products").value == before
@@ -151,7 +160,7 @@ def test_gradients_and_streams(chosen):
     np.testing.assert_allclose(*found, rtol=1e-10)
 
 
-def test_tf32_is_asked_for(chosen):
+def test_tf32_is_requested(chosen):
     a = flow.ones(2, 2).cuda()
     for on, mode in ((False, 0), (True, 3)):
         flow.backends.cuda.matmul.allow_tf32 = on
@@ -162,7 +171,7 @@ def test_tf32_is_asked_for(chosen):
         flow.backends.cuda.matmul.allow_tf32 = 1
 
 
-def test_what_cublas_cannot_is_told(chosen):
+def test_errors_of_cublas_are_reported(chosen):
     a = flow.ones(2, 2).cuda()
     number(chosen, "fails").value = 1
     try:
@@ -173,7 +182,7 @@ def test_what_cublas_cannot_is_told(chosen):
     assert (a @ a).cpu().numpy().tolist() == [[2, 2], [2, 2]]
 
 
-def test_a_library_that_is_not_there(monkeypatch):
+def test_a_missing_library_is_reported(monkeypatch):
     monkeypatch.setattr(blas, "_library", None)
     monkeypatch.delenv("FLOWEDU_CUBLAS", raising=False)
     choose = flow.backends.cuda.preferred_blas_library
@@ -188,9 +197,9 @@ def test_a_library_that_is_not_there(monkeypatch):
     assert choose() == "flowedu"
 
 
-# ---- tensor cores, which the simulator does with shuffles
+# Tensor cores, which the simulator emulates with shuffles.
 def rounded(a):
-    """Float32 rounded to TF32."""
+    """Round float32 values to TF32."""
     return ((a.view(np.uint32) + 0x1000) & ~np.uint32(0x1FFF)).view(np.float32)
 
 
@@ -201,10 +210,11 @@ def tf32():
     flow.backends.cuda.matmul.allow_tf32 = False
 
 
-@pytest.mark.parametrize("m, n, k", [(64, 64, 16), (65, 63, 17), (130, 70, 40), (1, 3, 8), (16, 8, 8), (2, 5, 0)])
+@pytest.mark.parametrize("m, n, k", [(64, 64, 16), (65, 63, 17), (130, 70, 40), (1, 3, 8), (16, 8, 8),
+                                     (2, 5, 0)])
 @pytest.mark.parametrize("flip", [(False, False), (True, False), (False, True), (True, True)])
 def test_products_of_tensor_cores(tf32, m, n, k, flip):
-    """Those of the rounded operands, as precise as float32 is."""
+    """The results are the products of the rounded operands, with the precision of float32."""
     rng = np.random.default_rng(m)
     a, b = rng.standard_normal((m, k), dtype=np.float32), rng.standard_normal((k, n), dtype=np.float32)
     x, y = (flow.tensor(v.T.copy()).cuda().t() if f else flow.tensor(v).cuda() for v, f in zip((a, b), flip))
@@ -212,29 +222,32 @@ def test_products_of_tensor_cores(tf32, m, n, k, flip):
     got = (x @ y).cpu().numpy()
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * max(k, 1) ** 0.5)
     if k > 8:
-        assert np.abs(got - a.astype(np.float64) @ b).max() > 1e-4          # it did round
+        assert np.abs(got - a.astype(np.float64) @ b).max() > 1e-4          # the operands were rounded
         flow.backends.cuda.matmul.allow_tf32 = False
-        np.testing.assert_allclose((x @ y).cpu().numpy(), a.astype(np.float64) @ b, rtol=1e-4, atol=1e-5 * k ** 0.5)
+        np.testing.assert_allclose((x @ y).cpu().numpy(), a.astype(np.float64) @ b, rtol=1e-4,
+                                   atol=1e-5 * k ** 0.5)
 
 
 def test_batches_and_doubles(tf32):
     rng = np.random.default_rng(0)
-    a, b = rng.standard_normal((3, 20, 30), dtype=np.float32), rng.standard_normal((3, 30, 10), dtype=np.float32)
+    a, b = (rng.standard_normal((3, 20, 30), dtype=np.float32),
+            rng.standard_normal((3, 30, 10), dtype=np.float32))
     got = (flow.tensor(a).cuda() @ flow.tensor(b).cuda()).cpu().numpy()
-    np.testing.assert_allclose(got, rounded(a).astype(np.float64) @ rounded(b).astype(np.float64), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(got, rounded(a).astype(np.float64) @ rounded(b).astype(np.float64), rtol=1e-4,
+                               atol=1e-4)
     got = (flow.tensor(a).double().cuda() @ flow.tensor(b).double().cuda()).cpu().numpy()
     np.testing.assert_allclose(got, a.astype(np.float64) @ b, rtol=1e-12, atol=1e-12)
 
 
 def test_lanes_read_shared_memory_without_conflicts(tf32):
-    """Of operands that lie so that a strip is written without conflicts, too."""
+    """This includes operands whose layout lets a strip be written without conflicts."""
     x = flow.ones(64, 64).cuda()
     with flow.cuda.profile(io.StringIO()) as p:
         x.t() @ x
     assert p["matmul_tf32"]["conflicts"] == 0 and p["matmul_tf32"]["barriers"] == 2 * 64 // 16
 
 
-def test_an_old_gpu_has_no_tensor_cores_for_it(monkeypatch):
+def test_an_old_gpu_does_not_use_tensor_cores(monkeypatch):
     monkeypatch.setattr(backends, "get_device_capability", lambda: (7, 5))
     with pytest.raises(UnsupportedError, match=r"no tensor cores for TF32(.|\n)*sm_75"):
         flow.backends.cuda.matmul.allow_tf32 = True

@@ -1,5 +1,6 @@
-"""An array ends where it ends, to the byte, whoever's memory it is: a forgotten `if (i < n)` is reported at the first
-element beyond the end, and a kernel that has it is never reported."""
+"""Array bounds are exact to the byte for memory of any origin: a missing `if (i < n)` is reported at the
+first element beyond the end, and a correct kernel is never reported.
+"""
 import gc
 
 import numpy as np
@@ -37,7 +38,7 @@ def source():
 
 
 class At:
-    """Memory of the device as an array of anybody's."""
+    """Device memory as an array of any library."""
 
     def __init__(self, address, n, dtype, owner):
         self.owner = owner
@@ -53,14 +54,15 @@ def bytes_of(take):
 
 
 def makers():
-    """{whose memory: function of (n, dtype)}."""
+    """Return {origin of the memory: function of (n, dtype)}."""
     import pycuda.driver as drv
     from pycuda import gpuarray, tools
 
     pool, host = tools.DeviceMemoryPool(), tools.PageLockedMemoryPool()
-    machine().keep = (pool, host)                        # they must go before the context does
+    machine().keep = (pool, host)                        # these must be freed before the context
     return {
-        "tensor": lambda n, dtype: flow.empty(n, dtype=flow.from_numpy(np.zeros(1, dtype)).dtype, device="cuda"),
+        "tensor": lambda n, dtype: flow.empty(n, dtype=flow.from_numpy(np.zeros(1, dtype)).dtype,
+                                              device="cuda"),
         "scratch": bytes_of(lambda n: scratch(None, n)),
         "mem_alloc": bytes_of(drv.mem_alloc),
         "gpuarray": gpuarray.empty,
@@ -85,7 +87,9 @@ def reported(call, *arguments):
 
 
 def law(source, y, n, t, blocks=(32, 64, 256)):
-    """All that must and must not be reported of an array of n elements, in memory that has been written or not."""
+    """Check the reported and unreported accesses to an array of n elements, in memory that is or is not
+    initialized.
+    """
     width, z = np.dtype(TYPES[t]).itemsize, np.zeros(1, TYPES[t])
     for block in blocks:
         grid = -(-n // block)
@@ -103,21 +107,21 @@ def law(source, y, n, t, blocks=(32, 64, 256)):
     source(f"get_{t}", 1, 1)(y, z, n - 1)
 
 
-def test_a_tensor_ends_where_it_ends(source, made):
+def test_bounds_of_a_tensor_are_exact(source, made):
     for n in (*range(1, 201), *FEW):
         law(source, made["tensor"](n, np.float32), n, "float", [(32, 64, 96, 128, 256)[n % 5]])
 
 
-@pytest.mark.parametrize("whose", ["tensor", "scratch", "mem_alloc", "gpuarray", "gpuarray of a pool", "pool", "pinned",
-                                   "pinned pool", "managed"])
-def test_so_does_what_others_give(whose, source, made):
+@pytest.mark.parametrize("whose", ["tensor", "scratch", "mem_alloc", "gpuarray", "gpuarray of a pool", "pool",
+                                   "pinned", "pinned pool", "managed"])
+def test_bounds_of_memory_from_other_libraries_are_exact(whose, source, made):
     for i, n in enumerate(FEW):
         t = [*TYPES][i % 3]
         law(source, made[whose](n, TYPES[t]), n, t, [(32, 256)[i % 2]])
 
 
-def test_what_is_given_again_has_the_size_of_the_new_owner(source, made):
-    """Larger and smaller, one after the other in one block of the pool."""
+def test_reused_memory_has_the_size_of_the_new_owner(source, made):
+    """Allocate larger and smaller arrays in turn in one block of the pool."""
     for whose in ("tensor", "pool", "scratch", "pinned pool"):
         addresses = set()
         for n in (100, 97, 128, 1, 99, 128):
@@ -125,17 +129,19 @@ def test_what_is_given_again_has_the_size_of_the_new_owner(source, made):
             addresses.add(y.__cuda_array_interface__["data"][0])
             law(source, y, n, "float", [32])
             del y
-            gc.collect()                                 # errors hold the frames that they went through
+            gc.collect()                                 # exceptions keep their stack frames alive
         assert len(addresses) < 6, whose
 
 
-def test_an_array_of_numpys_ends_where_it_ends(source):
+def test_bounds_of_a_numpy_array_are_exact(source):
     for n in FEW[:8]:
         law(source, np.zeros(n, np.float32), n, "float", [32])
 
 
-def test_neighbours_are_told_apart(source, made):
-    """The first element beyond one array is no element of another, and it is told as the first's."""
+def test_adjacent_arrays_are_distinguished(source, made):
+    """The first element beyond one array belongs to no other array and is reported as beyond the first
+    one.
+    """
     for whose in ("tensor", "pool"):
         y, x = made[whose](128, np.float32), made[whose](128, np.float32)
         for a in (y, x):
@@ -143,7 +149,9 @@ def test_neighbours_are_told_apart(source, made):
 
 
 def test_a_view_is_a_part_of_its_tensor(source):
-    """A kernel gets an address: what it may touch is all of the tensor's memory, not only what the view shows."""
+    """A kernel gets an address, so it may access all of the tensor's memory, not only the elements of the
+    view.
+    """
     b = flow.zeros(100, device="cuda")
     source("put_float", 1, 1)(b[:64], 64)
     source("put_float", 1, 1)(b[36:], -1)
@@ -153,7 +161,7 @@ def test_a_view_is_a_part_of_its_tensor(source):
     reported(source("put_float", 1, 1), b[36:], -37)
 
 
-def test_memory_that_is_given_again_has_not_been_written(source):
+def test_reused_memory_is_uninitialized(source):
     y = flow.ones(100, device="cuda")
     del y
     y = flow.empty(100, device="cuda")
@@ -162,8 +170,8 @@ def test_memory_that_is_given_again_has_not_been_written(source):
     assert e.value.kind == "unwritten" and e.value.parameter == "y"
 
 
-def test_a_graph_that_gives_memory_again_keeps_each_size(source):
-    """Inside a graph one block serves tensors of several sizes, in every replay."""
+def test_a_graph_that_reuses_memory_keeps_each_size(source):
+    """Inside a graph, one block holds tensors of several sizes in every replay."""
     x = flow.ones(128, device="cuda")
 
     def work():
@@ -183,7 +191,7 @@ def test_a_graph_that_gives_memory_again_keeps_each_size(source):
         law(source, y, 97, "float", [32])
 
 
-def test_copies_end_there_too():
+def test_bounds_of_copies_are_exact():
     drv = machine().driver
     y = flow.zeros(60, device="cuda")
     with pytest.raises(drv.LogicError, match="240 bytes"):

@@ -1,4 +1,4 @@
-"""Chapter 8 where CUDA is: its lessons run whole, its holes are what they claim to be, and the demo trains."""
+"""Chapter 8 with CUDA: its lessons run completely, its exercises are consistent, and the demo trains."""
 import os
 import re
 import subprocess
@@ -12,13 +12,13 @@ from cuda_common import in_simulator
 
 import flowedu as flow
 from common import clean  # noqa: F401
-from course.test_course import test_chapter_8_cuda_computes_what_the_cpu_does  # noqa: F401  (skipped there without CUDA)
+from course.test_course import test_chapter_8_cuda_computes_what_the_cpu_does  # noqa: F401  (needs CUDA)
 from custom_ops import own_registry  # noqa: F401
 from flowedu.cuda.machine import kind, machine
-from flowedu.learn import authors, course, kernels
-from flowedu.learn.blocks import blocks
-from flowedu.learn.lesson import run_lesson
-from flowedu.learn.runner import Runner
+from flowedu_course import authors, course, kernels
+from flowedu_course.blocks import blocks
+from flowedu_course.lesson import run_lesson
+from flowedu_course.runner import Runner
 from svg_text import misplaced
 
 CHAPTER = Path(__file__).parents[2] / "chapters" / "08_kernels"
@@ -27,16 +27,17 @@ LESSONS = sorted(CHAPTER.glob("*.md"))
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda p: p.name)
 def test_every_block_runs_and_prints_what_it_promises(lesson, clean):  # noqa: F811
-    here = ("", "cuda", kind())                         # on a GPU, what only the simulator does is left out
+    here = ("", "cuda", kind())                         # on a GPU, blocks for the simulator are left out
     found = [b for b in blocks(lesson.read_text(encoding="utf-8")) if b.language == "python"]
     assert run_lesson(lesson) == sum(b.word("needs") in here for b in found)
 
 
 @in_simulator
 @pytest.mark.parametrize("hole", [h for h in course.holes() if h.language == "cuda"], ids=lambda h: h.id)
-def test_a_hole_is_what_it_claims_to_be(hole, tmp_path):
-    """The answer has all stars, every wrong one dies by the law it names (where the simulator is, test_holes.py does so,
-    too)."""
+def test_an_exercise_is_consistent(hole, tmp_path):
+    """The answer has all stars, and every wrong answer fails the law it names; with the simulator,
+    test_holes.py also checks this.
+    """
     assert kernels.missing(hole) == ""
     assert list(authors.problems(hole, Runner(course.HOME, tmp_path))) == []
 
@@ -59,18 +60,20 @@ def checked(hole, tmp_path, changes=(), text=""):
 
 @in_simulator
 def test_a_race_names_both_lines(tmp_path):
-    """The specification's own example."""
+    """The example of the specification."""
     second = "        __syncthreads();                                  /* and may be"
     right, said = checked(PRODUCT, tmp_path, [(second, "/*")])
     assert not right and "law 2 of 4: no race" in said
     assert re.search(r"block \(0, 0\), thread \(\d+, \d+\) reads what thread \(\d+, \d+\) writes", said)
-    assert re.search(r"line 1[67] +for \(int s = 0;", said) and re.search(r"it is   [ab]_tile\[\d+\]\[\d+\]", said)
+    assert (re.search(r"line 1[67] +for \(int s = 0;", said) and re.search(r"it is   [ab]_tile\[\d+\]\[\d+\]",
+                                                                           said))
     assert "(the other)" in said and "a __syncthreads() belongs between the two" in said
 
 
 @in_simulator
 @pytest.mark.parametrize("hole, changes, words", [
-    (SUM, [("if (threadIdx.x == 0)", "if (threadIdx.x == 0) for (;;) if (n < 0) break; else")], ("has not ended",)),
+    (SUM, [("if (threadIdx.x == 0)", "if (threadIdx.x == 0) for (;;) if (n < 0) break; else")],
+     ("has not ended",)),
     (SUM, [("sum, step);", "sum, step)")], ("does not compile", "line 7 ")),
     (SUM, [("void row_sum", "void row_sums")], ("no kernel 'row_sum'",)),
     (SUM, [("threadIdx.x; j < n; j += 64",
@@ -78,21 +81,23 @@ def test_a_race_names_both_lines(tmp_path):
      ("1 of 3 stars", "neighbours read neighbours")),
     (TRANSPOSE, [("[33]", "[32]")], ("2 of 3 stars", "no bank conflicts")),
     (TRANSPOSE, [("        tile[threadIdx.y][threadIdx.x] = x[",
-                  "        y[(left + threadIdx.x) * rows + top + threadIdx.y] = tile[threadIdx.y][threadIdx.x] = x["),
+                  "        y[(left + threadIdx.x) * rows + top + threadIdx.y] = "
+                  "tile[threadIdx.y][threadIdx.x] = x["),
                  ("    if (left + threadIdx.y < cols", "    if (0 && left + threadIdx.y < cols")],
      ("1 of 3 stars", "rows are written")),
     (SOFTMAX, [("            own[i] = lane",
-                "            if (lane + 32 * i < n) top = max(top, x[r * n + lane + 32 * i]);\n            own[i] = lane")],
+                "            if (lane + 32 * i < n) top = max(top, x[r * n + lane + 32 * i]);\n            "
+                "own[i] = lane")],
      ("2 of 3 stars", "reads of an element 2")),
 ])
-def test_what_a_kernel_is_told(hole, changes, words, tmp_path):
+def test_messages_for_wrong_kernels(hole, changes, words, tmp_path):
     _, said = checked(hole, tmp_path, changes)
     assert all(w in said for w in words), said
 
 
 @in_simulator
 def test_the_library_runs_on_answers(tmp_path):
-    """FLOWEDU_HOLES: a step of the ladder is the student's."""
+    """With FLOWEDU_HOLES, one step of the ladder runs the student's kernel."""
     runner = Runner(course.HOME, tmp_path)
     runner.start(8)
     runner.file(SUM).write_text(kernels.answer(SUM), encoding="utf-8")
@@ -100,7 +105,7 @@ def test_the_library_runs_on_answers(tmp_path):
     done = subprocess.run([sys.executable, "-c", """
 import numpy as np
 from flowedu.cuda.lessons import LADDERS
-from flowedu.learn.swap import whose
+from flowedu.swap import whose
 ladder = LADDERS["product"]
 a, b = ladder.inputs(5, 6, 7)
 yours, own = ladder["shared"](a, b), ladder["naive"](a, b)
@@ -110,9 +115,10 @@ print(np.allclose(yours, 2 * (a @ b), atol=1e-4), np.allclose(own, a @ b, atol=1
 
 
 def demo(folder, *options, **environment):
-    there = {**os.environ, "FLOWEDU_NUM_THREADS": "1", "PYTHONPATH": str(Path(flow.__file__).parents[1]), **environment}
-    return subprocess.run([sys.executable, CHAPTER / "demo.py", "--threads", "1", "--out", folder, *options], cwd=folder,
-                          capture_output=True, encoding="utf-8", timeout=900, env=there)
+    there = {**os.environ, "FLOWEDU_NUM_THREADS": "1", "PYTHONPATH": str(Path(flow.__file__).parents[1]),
+             **environment}
+    return subprocess.run([sys.executable, CHAPTER / "demo.py", "--threads", "1", "--out", folder, *options],
+                          cwd=folder, capture_output=True, encoding="utf-8", timeout=900, env=there)
 
 
 def test_the_demo_trains_as_the_cpu_does(tmp_path):
@@ -125,17 +131,18 @@ def test_the_demo_trains_as_the_cpu_does(tmp_path):
     if "simulator" in flow.cuda.get_device_name():
         assert re.search(r"^conv_forward +2 ", done.stdout, re.MULTILINE)
         kinds = [e.tag.rpartition("}")[2] for e in ElementTree.parse(tmp_path / "kernels.svg").getroot()]
-        assert kinds.count("rect") > 10 and kinds.count("text") > 20 and not misplaced(tmp_path / "kernels.svg")
+        assert (kinds.count("rect") > 10 and kinds.count("text") > 20
+                and not misplaced(tmp_path / "kernels.svg"))
 
 
-def test_the_demo_says_so_where_cuda_is_off(tmp_path):
+def test_the_demo_reports_that_cuda_is_off(tmp_path):
     done = demo(tmp_path, FLOWEDU_CUDA="off")
     assert done.returncode == 2 and "FLOWEDU_CUDA=sim" in done.stdout and not done.stderr
 
 
 @in_simulator
-def test_a_seed_is_an_order_of_threads():
-    """What an answer is judged under; afterwards the order is the plain one again."""
+def test_a_seed_determines_the_order_of_threads():
+    """Answers are judged under a seeded order of threads; afterwards the default order is restored."""
     orders, library = [], machine().library
     comes = flow.cuda.kernel("""__global__ void k(int *next, int *order) {
         order[atomicAdd(next, 1)] = blockIdx.x * 8 + threadIdx.x;
@@ -146,4 +153,5 @@ def test_a_seed_is_an_order_of_threads():
         comes("k", 4, 8)(next_, order)
         orders.append(order.tolist())
     assert all(sorted(o) == list(range(32)) for o in orders)
-    assert orders[0] == orders[4] == list(range(32)) and orders[1] == orders[3] and len({*map(tuple, orders)}) == 3
+    assert (orders[0] == orders[4] == list(range(32)) and orders[1] == orders[3]
+            and len({*map(tuple, orders)}) == 3)

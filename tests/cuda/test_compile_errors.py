@@ -1,4 +1,4 @@
-"""What is said of CUDA C that does not compile shows the user's own line, and the mark stands under what is wrong."""
+"""Compile errors of CUDA C show the user's own line, with the marker under the fault."""
 import re
 
 import pytest
@@ -10,7 +10,8 @@ from flowedu.cuda.source import prepared
 
 pytestmark = in_simulator
 
-# All that moves lines and words: headers, macros of one line and of two, shared and constant memory, comments of two lines.
+# A source with everything that moves lines and columns: headers, macros of one and two lines, shared and
+# constant memory, and comments of two lines.
 RIGHT = """#include <stdint.h>
 #include <math.h>
 #define N 32
@@ -36,7 +37,7 @@ __global__ void k(float* __restrict__ y, int n) {
 }
 """
 WRONG = "undeclared_name"
-# {line: what is put there in the place of what}
+# {line: (original text, faulty text)}
 PLANTS = {12: ("2 * x", f"2 * {WRONG}"), 17: ("threadIdx.x;", f"{WRONG};"), 18: ("y[i]", f"{WRONG}[i]"),
           19: ("more[1]", f"more[{WRONG}]"), 22: ("% N]) + N", f"% N]) + N + {WRONG}")}
 
@@ -50,7 +51,7 @@ def planted(k):
 
 
 def shown(text):
-    """[(number of the line, its text, the line of marks under it)] of what g++ says of kernel.cu."""
+    """Return [(line number, its text, the marker line below it)] from g++'s messages about kernel.cu."""
     return [(int(n), words, marks) for n, words, marks in
             re.findall(r"^kernel\.cu:\d+:\d+: (?:fatal )?error: .*\n *(\d+) \| (.*)\n +\| (.*)$", text, re.M)]
 
@@ -61,7 +62,7 @@ def fails(source):
     return e.value
 
 
-def test_the_right_one_compiles():
+def test_the_source_without_faults_compiles():
     assert flow.cuda.kernel(RIGHT)("k", 1, 32)
 
 
@@ -73,33 +74,35 @@ def test_the_line_is_the_users_and_the_mark_is_under_the_fault(k):
     number, words, marks = shown(e.got)[0]
     assert (number, words) == (k, line)
     assert line[marks.index("^"):].startswith(WRONG), e
-    assert e.got.startswith("kernel.cu"), e              # nothing before what is meant
+    assert e.got.startswith("kernel.cu"), e              # nothing precedes the location
 
 
-def test_every_fault_of_a_source_is_shown_so():
-    """All at once, as PyCUDA compiles it and as flowedu does."""
+def test_every_fault_of_a_source_is_shown():
+    """All faults at once are reported, whether PyCUDA or flowedu compiles the source."""
     source = RIGHT
     for k, (before, after) in PLANTS.items():
         lines = source.split("\n")
         lines[k - 1] = lines[k - 1].replace(before, after.replace(WRONG, f"{WRONG}_{k}"))
         source = "\n".join(lines)
-    for text in (source, prepared(source), f'#line 1 "flowedu.h"\ntypedef float T;\n#line 1 "kernel.cu"\n{source}'):
+    for text in (source, prepared(source),
+                 f'#line 1 "flowedu.h"\ntypedef float T;\n#line 1 "kernel.cu"\n{source}'):
         with pytest.raises(compiler.CompileError) as e:
             compiler.compiled(text)
         found = shown(str(e.value))
         assert [n for n, *_ in found] == [*PLANTS], e.value
         for k, words, marks in found:
-            assert words == source.split("\n")[k - 1] and words[marks.index("^"):].startswith(f"{WRONG}_{k}"), e.value
+            assert (words == source.split("\n")[k - 1]
+                    and words[marks.index("^"):].startswith(f"{WRONG}_{k}")), e.value
 
 
 @pytest.mark.parametrize(("before", "after", "k"), [
     ("#include <math.h>", "#include <no_such_header.h>", 2), ("#define N 32", "#defin N 32", 3),
-    ("((x) * (x))", f"((x) * ({WRONG}))", 4), ("float tile[N];", "float tile[N]", 17), ("twice(tile", "twice(tile[", 22),
-    ("extern __shared__ float room", "extern __shared__ flaot room", 9),
+    ("((x) * (x))", f"((x) * ({WRONG}))", 4), ("float tile[N];", "float tile[N]", 17),
+    ("twice(tile", "twice(tile[", 22), ("extern __shared__ float room", "extern __shared__ flaot room", 9),
     ("static __constant__ float", "static __constant__ flaot", 10), ("% N]) + N;\n}\n", "% N]) + N;\n", 22),
     ("int n) {", "int n)", 15)])
 def test_faults_of_other_kinds(before, after, k):
-    """Directives, what a macro brings with it, declarations, brackets."""
+    """Faults in directives, macro expansions, declarations, and brackets."""
     source = RIGHT.replace(before, after)
     assert source != RIGHT
     e = fails(source)
@@ -110,9 +113,9 @@ def test_faults_of_other_kinds(before, after, k):
 
 
 def test_headers_of_c_and_cplusplus():
-    """What cudasim.h has already comes no second time, and what it has not comes."""
-    headers = ("stdint.h stddef.h math.h stdio.h stdlib.h string.h limits.h float.h cmath cstdint utility type_traits "
-               "limits algorithm")
+    """Headers that cudasim.h already includes are not included twice, and all others are included."""
+    headers = ("stdint.h stddef.h math.h stdio.h stdlib.h string.h limits.h float.h cmath cstdint utility "
+               "type_traits limits algorithm")
     includes = "".join(f"#include <{h}>\n" for h in headers.split())
     body = "__global__ void k(float* y) { y[0] = std::max(FLT_MAX, fabsf(-1)) + INT_MAX + (float)M_PI; }"
     assert flow.cuda.kernel(includes + body)("k", 1, 1)
@@ -121,6 +124,7 @@ def test_headers_of_c_and_cplusplus():
 
 
 def test_a_long_text_keeps_its_beginning():
-    e = fails("__global__ void k(float* y) {\n" + "".join(f"    y[{i}] = {WRONG}_{i};\n" for i in range(100)) + "}\n")
+    e = fails("__global__ void k(float* y) {\n" + "".join(f"    y[{i}] = {WRONG}_{i};\n"
+                                                          for i in range(100)) + "}\n")
     assert e.got.startswith("kernel.cu: In function") and "kernel.cu:2:" in e.got and len(e.got) < 2100
     assert e.got.endswith("\n...")

@@ -1,4 +1,4 @@
-"""What flow.cuda.profile counts, against numbers worked out by hand."""
+"""The counters of flow.cuda.profile against hand-computed values."""
 import io
 
 import cuda_kernels as kernels
@@ -36,11 +36,14 @@ f32 = lambda *shape: np.ones(shape, np.float32)
 
 @pytest.mark.parametrize("stride, sectors", [(1, 4), (2, 8), (8, 32), (16, 32)])
 def test_sectors_of_a_copy(stride, sectors):
-    """32 floats lie in 4 sectors of 32 bytes, every second float in 8, every eighth in one of its own."""
+    """32 floats occupy 4 sectors of 32 bytes; every second float, 8 sectors; every eighth float, one sector
+    each.
+    """
     c = counted(COPY, "copy", 2, 64, f32(128 * stride), f32(128 * stride), stride)
     assert (c["global_loads"], c["global_stores"], c["launches"]) == (4, 4, 1)        # 2 blocks of 2 warps
     assert c["sectors"] == (4 + 4) * sectors and c["global_bytes"] == 2 * 128 * 4
-    assert not any(c[n] for n in ("shared_loads", "shared_stores", "conflicts", "barriers", "atomics", "divergent"))
+    assert not any(c[n] for n in ("shared_loads", "shared_stores", "conflicts", "barriers", "atomics",
+                                  "divergent"))
 
 
 def test_wide_and_common_accesses():
@@ -52,7 +55,9 @@ def test_wide_and_common_accesses():
 
 @pytest.mark.parametrize("pad, conflicts", [(0, 32 * 31), (1, 0)])
 def test_bank_conflicts_of_a_transpose(pad, conflicts):
-    """A column of a 32x32 tile lies in one bank: 32 turns instead of 1, for each of 32 warps. Rows of 33 floats: none."""
+    """A column of a 32x32 tile is in one bank, so each of 32 warps needs 32 accesses in place of 1; rows of
+    33 floats avoid this.
+    """
     c = counted(kernels.TRANSPOSE, f"transpose<{pad}>", 1, (32, 32), f32(32, 32), f32(32, 32), 32, 32)
     assert c["conflicts"] == conflicts and c["barriers"] == 1
     assert c["shared_loads"] == c["shared_stores"] == c["global_loads"] == c["global_stores"] == 32
@@ -60,7 +65,9 @@ def test_bank_conflicts_of_a_transpose(pad, conflicts):
 
 
 def test_the_work_of_matrix_products():
-    """Of 32x32 matrices: naive, 32 warps load twice in each of 32 steps; tiled, in each of 2 steps, 4 blocks of 8 warps."""
+    """For 32x32 matrices: naive, 32 warps load twice in each of 32 steps; tiled, 4 blocks of 8 warps load
+    twice in each of 2 steps.
+    """
     a = f32(32, 32)
     naive = counted(kernels.SGEMM, "naive", (1, 1), (32, 32), a, a, f32(32, 32), 32, 32, 32)
     assert naive["global_loads"] == 32 * 2 * 32 and naive["global_stores"] == 32 and naive["divergent"] == 0
@@ -79,8 +86,9 @@ __global__ void k(int* y, int n) {
     assert counted(source, "k", 1, 64, y, 40)["atomics"] == 40 + 64 * 3 - 16
     assert list(y) == [40, 64 * 3 - 16]
     assert counted(source, "k", 1, 64, y, 64)["divergent"] == 1           # the loop in the first warp
-    assert counted(source, "k", 1, 64, y, 40)["divergent"] == 2           # and the `if` in the second
-    assert counted(source, "k", 1, 64, y, 32)["divergent"] == 1           # whole warps part from one another: no matter
+    assert counted(source, "k", 1, 64, y, 40)["divergent"] == 2           # and the `if` in the second warp
+    # divergence between whole warps is not counted
+    assert counted(source, "k", 1, 64, y, 32)["divergent"] == 1
 
 
 def test_several_kernels_and_launches():

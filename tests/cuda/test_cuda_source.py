@@ -1,4 +1,6 @@
-"""What flow.cuda reads from a CUDA source, and what it answers where CUDA is off: all without PyCUDA and the simulator."""
+"""Parsing of CUDA sources by flow.cuda and its behavior when CUDA is off, without PyCUDA and the
+simulator.
+"""
 import numpy as np
 import pytest
 
@@ -36,17 +38,19 @@ def number(kind, x):
     return scalar(Signature("k", (p,)), p, x)
 
 
-def test_numbers_become_the_parameter_s_type():
+def test_numbers_are_converted_to_the_parameter_type():
     assert number("int", np.int64(7)).dtype == np.int32 and number("float", 1).dtype == np.float32
     assert number("float4", (1, 2, 3, 4)).tobytes() == np.arange(1, 5, dtype=np.float32).tobytes()
-    assert alignment(Parameter("float4", "v", ""), None) == 16 and alignment(Parameter("double2", "v", ""), None) == 16
-    for kind, wrong in (("int", 1.5), ("int", 2**31), ("unsigned int", -1), ("float", "1"), ("float4", (1, 2)),
-                        ("pair", 3)):
+    assert (alignment(Parameter("float4", "v", ""), None) == 16 and alignment(Parameter("double2", "v", ""),
+                                                                              None) == 16)
+    for kind, wrong in (("int", 1.5), ("int", 2**31), ("unsigned int", -1), ("float", "1"),
+                        ("float4", (1, 2)), ("pair", 3)):
         with pytest.raises(DTypeError, match=f"k: v .*\\n(.|\\n)*`{kind} v`"):
             number(kind, wrong)
 
 
-def test_the_translation_keeps_lines_and_knows_shared_memory():
+def test_the_translation_keeps_lines_and_handles_shared_memory():
+    """The C++ compiler reports errors by line, so a translated line keeps its number."""
     text = translate("extern __shared__ float s[];\nstatic __shared__ int n;\n__constant__ const int c = 1;\n"
                      "__global__ void k(int* x) {}\n", variant="plain")
     lines = text.split("\n")
@@ -55,17 +59,18 @@ def test_the_translation_keeps_lines_and_knows_shared_memory():
     assert 'CUDASIM_KERNEL((k), "k", "int* x")' in text
 
 
-def test_which_toolkit(monkeypatch, tmp_path):
+def test_the_toolkit_is_found(monkeypatch, tmp_path):
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
     assert candidates()[0] == tmp_path
     monkeypatch.setenv("CUDA_HOME", "")
     assert all("nvidia" in p.parts for p in candidates())
 
 
-def test_off_is_off(monkeypatch):
+def test_functions_when_cuda_is_off(monkeypatch):
     monkeypatch.setenv("FLOWEDU_CUDA", "off")
-    assert not flow.cuda.is_available() and flow.cuda.device_count() == 0 and flow.cuda.memory_allocated() == 0
-    if flow.cuda.machine._machine is None:              # under `make test` nobody has started one
+    assert (not flow.cuda.is_available() and flow.cuda.device_count() == 0
+            and flow.cuda.memory_allocated() == 0)
+    if flow.cuda.machine._machine is None:              # under `make test`, no machine has been started
         with pytest.raises(DeviceError, match="make test-cuda"):
             flow.cuda.kernel("__global__ void k() {}")
     monkeypatch.setenv("FLOWEDU_CUDA", "perhaps")

@@ -1,4 +1,4 @@
-"""The simulator under PyCUDA: what programs do with a driver that they know nothing special about."""
+"""The simulator under PyCUDA: typical uses of a CUDA driver by programs that are unaware of the simulator."""
 import numpy as np
 import pycuda.driver as drv
 import pytest
@@ -84,13 +84,15 @@ def test_wrong_copies_and_launches_are_refused():
     f = SourceModule("__global__ void f(int* x) { }").get_function("f")
     with pytest.raises(drv.Error, match="at most 1024"):
         f(a, block=(2000, 1, 1), grid=(1, 1))
-    big = SourceModule("__global__ void f(float* x) { __shared__ float s[12800]; s[threadIdx.x] = x[0]; x[0] = s[0]; }")
+    big = SourceModule("__global__ void f(float* x) { __shared__ float s[12800]; s[threadIdx.x] = x[0]; x[0] "
+                       "= s[0]; }")
     assert big.get_function("f").shared_size_bytes == 51200
     with pytest.raises(drv.Error, match="51200 bytes of __shared__ arrays"):
         big.get_function("f")(a, block=(1, 1, 1), grid=(1, 1))
     with pytest.raises(drv.Error, match="too few bytes of arguments"):
         f(block=(1, 1, 1), grid=(1, 1))
-    with pytest.raises(drv.LaunchError, match=r"(?s)thread \(25, 0, 0\).*beyond the end of x.*kernel\.cu:\d+: x\["):
+    with pytest.raises(drv.LaunchError,
+                       match=r"(?s)thread \(25, 0, 0\).*beyond the end of x.*kernel\.cu:\d+: x\["):
         f = SourceModule("__global__ void f(int* x) {\n x[threadIdx.x] = 1; }").get_function("f")
         f(a, block=(32, 1, 1), grid=(1, 1))
 
@@ -117,7 +119,7 @@ print(n[0], y[:2], p["f"]["global_stores"], p["f"]["sectors"])
 
 @in_simulator
 def test_a_module_without_hooks_can_be_profiled():
-    """It is compiled once more, with hooks, and what its variables hold goes there and comes back."""
+    """The module is compiled again with hooks, and its variables are copied to the new module and back."""
     assert alone(PROFILED, FLOWEDU_CUDA_CHECK="0") == "3 [3. 4.] 2 6\n"
 
 
@@ -168,7 +170,7 @@ print(all(good), len(good))
 """
 
 
-def test_python_threads_launch_side_by_side():
+def test_python_threads_launch_concurrently():
     assert alone(THREADS) == "True 80\n"
 
 
@@ -198,7 +200,7 @@ print(*x)
 @in_simulator
 @pytest.mark.parametrize("checked", ["0", "1"])
 def test_the_process_survives(checked):
-    """Without checks the processor notices what it cannot do; nothing hangs, and the next launch is right."""
+    """Without checks, the CPU traps invalid operations; nothing hangs, and the next launch is right."""
     said = alone(CRASHES, FLOWEDU_CUDA_CHECK=checked, FLOWEDU_CUDA_TIMEOUT="1").splitlines()
     assert said[0] in ("crashed 2", "outside 2") and said[1] == "divided 2"
     assert said[2] == "overdue 2" and said[3] == "overdue 2" and said[4] == "overflowed 1"
@@ -215,20 +217,22 @@ except RuntimeError as e:
 """
 
 
-def test_off_and_not_set_up():
+def test_errors_when_cuda_is_off_or_not_installed():
     assert alone(OFF, FLOWEDU_CUDA="off") == "False 0\nTrue\n"
     said = alone(OFF, FLOWEDU_CUDA="no")
     assert "gpu, sim or off" in said and "'no'" in said
 
 
 @in_simulator
-def test_the_simulator_says_what_it_is():
+def test_the_simulator_identifies_itself():
     assert flow.cuda.is_available() and "simulator" in flow.cuda.get_device_name()
     flow.cuda.synchronize()
 
 
 @in_simulator
-def test_the_race_in_pycuda_s_own_sum_is_seen():
-    """Its last steps count on a warp running in step, without __syncwarp: no GPU since Volta promises that."""
+def test_the_race_in_pycudas_sum_is_detected():
+    """Its last steps rely on warp-synchronous execution without __syncwarp, which no GPU since Volta
+    guarantees.
+    """
     with pytest.raises(drv.LaunchError, match=r"(?s)reduce_kernel.*a race in shared memory.*smem\[tid\]"):
         gpuarray.sum(gpuarray.to_gpu(np.arange(1000, dtype=np.float32)))

@@ -1,4 +1,4 @@
-"""Tensors on cuda: where they are, what they refuse, devices that meet, training."""
+"""Tensors on cuda: placement, refused operations, operations across devices, and training."""
 import copy
 import pickle
 
@@ -13,14 +13,16 @@ def f32(*shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
 
 
-# ---- where
-def test_a_tensor_says_where_it_is():
+# placement
+def test_a_tensor_reports_its_device():
     x = flow.tensor([1.0, 2.0], device="cuda")
-    assert x.is_cuda and not x.is_cpu and x.get_device() == 0 and x.device == flow.device("cuda:0") == flow.device("cuda")
+    assert (x.is_cuda and not x.is_cpu and x.get_device() == 0
+            and x.device == flow.device("cuda:0") == flow.device("cuda"))
     assert "device='cuda:0'" in repr(x) and repr(x).startswith("tensor([1., 2.]")
     y = x.cpu()
     assert y.device == flow.device("cpu") and y.tolist() == [1, 2] and y.cpu() is y
-    assert x.cuda() is x and x.to("cuda") is x and x.to(x) is x and x.to(flow.float32) is x and y.to(x).is_cuda
+    assert (x.cuda() is x and x.to("cuda") is x and x.to(x) is x and x.to(flow.float32) is x
+            and y.to(x).is_cuda)
     assert x.to("cuda", copy=True) is not x and x.to("cpu", flow.int64).tolist() == [1, 2]
     assert [x.item() for x in x] == [1.0, 2.0] and float(x.sum()) == 3.0 and bool(x[0]) and int(x[1]) == 2
     assert f"{x.sum():.1f}" == "3.0" and len(x) == 2
@@ -29,12 +31,14 @@ def test_a_tensor_says_where_it_is():
 @pytest.mark.parametrize("make", [
     lambda d: flow.zeros(3, device=d), lambda d: flow.ones(2, 2, dtype=flow.int64, device=d),
     lambda d: flow.full((3,), 2.5, device=d),
-    lambda d: flow.arange(5, device=d), lambda d: flow.linspace(0, 1, 5, device=d), lambda d: flow.eye(3, device=d),
+    lambda d: flow.arange(5, device=d), lambda d: flow.linspace(0, 1, 5, device=d),
+    lambda d: flow.eye(3, device=d),
     lambda d: flow.tensor([[1, 2]], device=d), lambda d: flow.as_tensor(np.arange(3.0), device=d),
     lambda d: flow.zeros_like(flow.ones(3, device=d)), lambda d: flow.ones_like(flow.zeros(2), device=d),
     lambda d: flow.full_like(flow.ones(3, device=d), 2), lambda d: flow.ones(3, device=d).new_zeros(2),
     lambda d: flow.ones(3, device=d).new_tensor([1.0]), lambda d: flow.ones(3, device=d).new_full((2,), 7),
-    lambda d: flow.zeros(3, dtype=flow.float16, device=d), lambda d: flow.zeros(3, dtype=flow.bfloat16, device=d)])
+    lambda d: flow.zeros(3, dtype=flow.float16, device=d),
+    lambda d: flow.zeros(3, dtype=flow.bfloat16, device=d)])
 def test_creation(make):
     there, here = make("cuda"), make("cpu")
     assert there.is_cuda and not here.is_cuda and there.dtype is here.dtype
@@ -42,7 +46,8 @@ def test_creation(make):
 
 
 @pytest.mark.parametrize("draw", [lambda d: flow.rand(40, device=d), lambda d: flow.randn(40, device=d),
-                                  lambda d: flow.randint(0, 100, (40,), device=d), lambda d: flow.randperm(40, device=d),
+                                  lambda d: flow.randint(0, 100, (40,), device=d),
+                                  lambda d: flow.randperm(40, device=d),
                                   lambda d: flow.zeros(40, device=d).uniform_(),
                                   lambda d: flow.zeros(40, device=d).normal_(),
                                   lambda d: flow.nn.functional.dropout(flow.ones(40, device=d)),
@@ -58,10 +63,11 @@ def test_random_numbers_are_those_of_the_cpu(draw):
     np.testing.assert_allclose(found[1].cpu().numpy(), found[0].numpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_what_reads_memory_refuses_or_brings_it():
+def test_reading_device_memory_is_refused_or_copies():
     x = flow.tensor([[1.0, 2.0], [3.0, 4.0]], device="cuda")
     for read in (lambda: x.numpy(), lambda: np.asarray(x), lambda: x.detach().numpy()):
-        with pytest.raises(TypeError, match=r"can't convert cuda:0 device type tensor to numpy(.|\n)*x\.cpu\(\)"):
+        with pytest.raises(TypeError,
+                           match=r"can't convert cuda:0 device type tensor to numpy(.|\n)*x\.cpu\(\)"):
             read()
     for read in (lambda: memoryview(x), lambda: np.frombuffer(x)):
         with pytest.raises(BufferError, match=r"x\.cpu\(\)"):
@@ -71,13 +77,15 @@ def test_what_reads_memory_refuses_or_brings_it():
     again = pickle.loads(pickle.dumps(x))
     assert again.tolist() == x.tolist() and not again.is_cuda
     twin = copy.deepcopy(x)
-    assert twin.is_cuda and twin.tolist() == x.tolist() and not twin.shares_block(x) and copy.copy(x).shares_block(x)
+    assert (twin.is_cuda and twin.tolist() == x.tolist() and not twin.shares_block(x)
+            and copy.copy(x).shares_block(x))
     assert flow.equal(x, twin) and flow.allclose(x, twin)
 
 
-def test_a_kernel_of_ones_own_takes_it():
+def test_custom_kernels_accept_tensors():
     x = flow.arange(8, dtype=flow.float32, device="cuda")
-    add = flow.cuda.kernel("__global__ void add(float* x, int n) { if (threadIdx.x < n) x[threadIdx.x] += 1; }")
+    add = flow.cuda.kernel("__global__ void add(float* x, int n) { if (threadIdx.x < n) x[threadIdx.x] "
+                           "+= 1; }")
     add("add", 1, 32)(x, 8)
     assert x.tolist() == [*range(1, 9)]
     with pytest.raises(AttributeError, match="not on a GPU"):
@@ -97,14 +105,15 @@ def test_saving(tmp_path):
             place = target.weight.device
             target.load_state_dict(state)
             assert target.weight.device == place
-            np.testing.assert_array_equal(target.weight.detach().cpu().numpy(), model.weight.detach().cpu().numpy())
+            np.testing.assert_array_equal(target.weight.detach().cpu().numpy(),
+                                          model.weight.detach().cpu().numpy())
 
 
-# ---- devices that meet
-def test_tensors_apart():
+# operations across devices
+def test_ops_on_different_devices_are_refused():
     x, y = flow.ones(3, device="cuda"), flow.ones(3)
-    for call in (lambda: x + y, lambda: y * x, lambda: flow.cat([x, y]), lambda: flow.where(x > 0, x, y), lambda: x @ y,
-                 lambda: x.add_(y), lambda: flow.nn.functional.linear(x, flow.ones(2, 3))):
+    for call in (lambda: x + y, lambda: y * x, lambda: flow.cat([x, y]), lambda: flow.where(x > 0, x, y),
+                 lambda: x @ y, lambda: x.add_(y), lambda: flow.nn.functional.linear(x, flow.ones(2, 3))):
         with pytest.raises(DeviceError, match=r'(?i)same device(.|\n)*is on cuda:0(.|\n)*x\.to\("cuda:0"\)'):
             call()
     with pytest.raises(DeviceError, match="x is on cuda:0, y is on cpu"):
@@ -112,7 +121,7 @@ def test_tensors_apart():
     assert x.tolist() == [1, 1, 1] and x._version == 0
 
 
-def test_numbers_and_0d_tensors_join():
+def test_numbers_and_0d_tensors_combine_with_any_device():
     x, s = flow.tensor([1.0, 2.0], device="cuda"), flow.tensor(3.0)
     for y in (x * 3, 3 * x, x * s, s * x, x * s.double()):
         assert y.is_cuda and y.tolist() == [3, 6]
@@ -154,8 +163,10 @@ def test_copies_cross_devices():
     assert x.is_cuda and (x + 1).tolist() == [2, 2]
 
 
-def test_a_graph_is_on_one_device_for_good():
-    """The one of its first call; what else plans on cuda do is in test_plans.py."""
+def test_a_graph_stays_on_one_device():
+    """A graph stays on the device of its first call; test_plans.py tests other properties of plans on
+    cuda.
+    """
     class Graph(flow.nn.Graph):
         def __init__(self, m):
             super().__init__()
@@ -171,7 +182,8 @@ def test_a_graph_is_on_one_device_for_good():
     g, m = None, flow.nn.Linear(2, 2)
     g = Graph(m)
     want = g(flow.ones(1, 2)).tolist()
-    with pytest.raises(DeviceError, match="another device than the graph(.|\n)*expected: cpu(.|\n)*got: +cuda:0"):
+    with pytest.raises(DeviceError, match="another device than the graph(.|\n)*expected: cpu(.|\n)*got: "
+                       "+cuda:0"):
         g(flow.ones(1, 2, device="cuda"))
     m.cuda()
     with pytest.raises(UnsupportedError, match="weight is on cuda:0, and this runs on the CPU"):
@@ -207,14 +219,17 @@ def test_lenet_learns_as_on_the_cpu():
     np.testing.assert_allclose(there, here, rtol=1e-4, atol=1e-4)
 
 
-OPTIMIZERS = {"SGD": {"lr": 0.1}, "Momentum": {"lr": 0.1, "momentum": 0.9, "nesterov": True}, "Adam": {"lr": 0.01},
-              "AdamW": {"lr": 0.01, "weight_decay": 0.1}, "LAMB": {"lr": 0.01}, "RMSprop": {"lr": 0.01, "centered": True},
-              "Adagrad": {"lr": 0.1}, "Adadelta": {"lr": 1.0}}
+OPTIMIZERS = {"SGD": {"lr": 0.1}, "Momentum": {"lr": 0.1, "momentum": 0.9, "nesterov": True},
+              "Adam": {"lr": 0.01},
+              "AdamW": {"lr": 0.01, "weight_decay": 0.1}, "LAMB": {"lr": 0.01},
+              "RMSprop": {"lr": 0.01, "centered": True}, "Adagrad": {"lr": 0.1}, "Adadelta": {"lr": 1.0}}
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_optimizers(name):
-    """Parameters, states and what load_state_dict brings over lie on the parameters' devices, which may be several."""
+    """Parameters, states, and loaded state dicts are on the parameters' devices, of which there may be
+    several.
+    """
     kind = getattr(flow.optim, name.replace("Momentum", "SGD"))
     found, states = [], []
     for devices in (("cpu", "cpu"), ("cuda", "cuda"), ("cuda", "cpu")):
@@ -254,15 +269,17 @@ def test_modules_move():
     ids = [id(p) for p in m.parameters()]
     m.cuda()
     assert ids == [id(p) for p in m.parameters()]
-    assert all(t.is_cuda for t in (*m.parameters(), *m.buffers())) and all(p.grad.is_cuda for p in m.parameters())
+    assert (all(t.is_cuda for t in (*m.parameters(), *m.buffers())) and all(p.grad.is_cuda
+                                                                            for p in m.parameters()))
     m(flow.ones(2, 1, 5, 5, device="cuda")).sum().backward()
     assert m[1].num_batches_tracked.item() == 2
     m.to("cpu")
     assert not any(t.is_cuda for t in (*m.parameters(), *m.buffers()))
-    assert flow.nn.BatchNorm2d(3, device="cuda").running_mean.is_cuda and flow.nn.Linear(2, 2, device="cuda").weight.is_cuda
+    assert (flow.nn.BatchNorm2d(3, device="cuda").running_mean.is_cuda
+            and flow.nn.Linear(2, 2, device="cuda").weight.is_cuda)
 
 
-def test_backward_notices_what_was_changed():
+def test_backward_detects_modified_tensors():
     w = flow.ones(3, device="cuda", requires_grad=True)
     y = w * 2
     z = y.exp()

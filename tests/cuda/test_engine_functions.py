@@ -1,5 +1,6 @@
-"""What users type, on cuda: every line of tests/tensor/cases.py gives the numbers and gradients it gives on the CPU; random
-programs of views and writes in place do, step by step."""
+"""User-level calls on cuda: every line of tests/tensor/cases.py has the values and gradients of the CPU, and
+so does every step of random programs of views and in-place writes.
+"""
 import functools
 
 import numpy as np
@@ -14,7 +15,7 @@ from tensor.inputs import INPUTS, split
 
 
 def leaves(place):
-    """The inputs of the lines on a device, as float32 where they are floats: that is what kernels are there for first."""
+    """Return the inputs of the lines on a device, floats as float32, the dtype that most kernels support."""
     found = {}
     for name, a in INPUTS.items():
         t = flow.tensor(a.astype(np.float32) if a.dtype == np.float64 else a).to(place)
@@ -23,21 +24,22 @@ def leaves(place):
 
 
 def flat(out):
-    """The tensors and other values of a result, in order."""
+    """Return the tensors and other values of a result as a flat list."""
     if isinstance(out, (tuple, list)):
         return [y for x in out for y in flat(x)]
     return [out]
 
 
 class Module:
-    """flow, whose creation functions make tensors on a device."""
+    """The flow module with creation functions that create tensors on a device."""
 
     def __init__(self, place):
         self.place = place
 
     def __getattr__(self, name):
         f = getattr(flow, name)
-        makes = name in ("tensor", "zeros", "arange", "full", "eye", "linspace", "logspace") or name.endswith("Tensor")
+        makes = (name in ("tensor", "zeros", "arange", "full", "eye", "linspace", "logspace")
+                 or name.endswith("Tensor"))
         return functools.partial(f, device=self.place) if makes else f
 
 
@@ -63,12 +65,13 @@ def same(got, want):
     np.testing.assert_allclose(a, b, rtol=2e-3 if want.dtype is flow.float16 else 2e-4, atol=2e-4)
 
 
-FFT = ["m.fft.fft(a, norm='ortho')", "m.fft.irfft(m.fft.rfft(B, dim=1), 3, 1)", "m.fft.mul(m.fft.rfft(a), m.fft.rfft(b))"]
+FFT = ["m.fft.fft(a, norm='ortho')", "m.fft.irfft(m.fft.rfft(B, dim=1), 3, 1)",
+       "m.fft.mul(m.fft.rfft(a), m.fft.rfft(b))"]
 LINES = list(dict.fromkeys(EVERY + CASTS + OURS + FFT))
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_a_line_means_on_cuda_what_it_means_on_the_cpu(line):
+def test_a_line_has_the_same_results_on_cuda_and_cpu(line):
     text, _ = split(line.replace("dtype=m.float64", "dtype=m.float32"))
     try:
         want, grads = outcome(text, "cpu")
@@ -87,8 +90,9 @@ def test_a_line_means_on_cuda_what_it_means_on_the_cpu(line):
         same(theirs[name], grads[name])
 
 
-@pytest.mark.parametrize("line", [c for c in CREATION if c.startswith("m.") and c.endswith(")") and "_like" not in c])
-def test_what_is_made_there_is_what_is_made_here(line):
+@pytest.mark.parametrize("line", [c for c in CREATION if c.startswith("m.") and c.endswith(")")
+                                  and "_like" not in c])
+def test_creation_on_cuda_matches_the_cpu(line):
     text, _ = split(line)
     there = eval(text[:-1] + ", device='cuda')", {"m": flow, "np": np})
     here = eval(text, {"m": flow, "np": np})

@@ -1,5 +1,6 @@
-"""Law: a call on cuda is the call on the CPU, its gradient the CPU's gradient, whatever the memory layout; what has no
-kernel says so."""
+"""Calls on cuda have the values and gradients of the CPU for any memory layout, and ops without a kernel
+raise an error.
+"""
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,21 +20,21 @@ from laws.draws import EXACT, agree, most_terms
 from laws.test_gradients import learnable, setup
 
 few = settings(max_examples=5)
-MODULES = {"flowedu.core.ops", "flowedu.ops"}           # records of this package: other tests define ops of their own
+MODULES = {"flowedu.core.ops", "flowedu.ops"}  # records of this package; other tests define their own ops
 
-# Ops whose kernel on the CPU is a Python function of NumPy arrays.
+# Ops whose CPU kernel is a Python function of NumPy arrays.
 PYTHON = [op for op in REGISTRY.values() if op.cpu is None and op.view is None]
 
 
 def key(op, specs, outs, attrs):
-    """The row of the table of a call."""
+    """Return the key of the kernel table for a call."""
     names = op.bind(specs, attrs, outs=outs)
     source = op.key or (op.inputs[0] if op.inputs and not op.variadic else None)
     return op.cpu or op.name, (names[source] if source else (specs[0] if specs else outs[0])).dtype.code
 
 
 def missing():
-    """{kernel name: names of the dtypes it is missing for} among all calls that the laws draw."""
+    """Return {kernel name: names of the dtypes without a kernel} for all calls that the laws draw."""
     found = {}
     for op, e in cases(lambda op: op.view is None and op.name not in NO_KERNEL):
         for t in FLOATS if op.float_only else FLOATS + INTS:
@@ -48,7 +49,7 @@ def missing():
     return found
 
 
-def test_what_has_no_kernel():
+def test_ops_without_a_kernel_are_listed():
     """Both lists may only shrink."""
     of_the_cpu = [op for op in REGISTRY.values() if op.cpu and op.name in NO_KERNEL]
     assert set(NO_KERNEL) == {op.name for op in (*PYTHON, *of_the_cpu) if (op.cpu or op.name, 0) not in TABLE}
@@ -59,7 +60,9 @@ CALLS = cases(lambda op: op.ref is not None and not op.mutates and op.name not i
 
 
 def uploaded(a: np.ndarray, layout: int, requires_grad: bool = False):
-    """A tensor on cuda with these numbers: row by row, column by column, or every second of others."""
+    """Copy these values to cuda in row-major order, in column-major order, or as every second element of a
+    larger tensor.
+    """
     if layout == 1:
         t = flow.tensor(np.array(a.T, order="C")).cuda().permute(*reversed(range(a.ndim)))
     elif layout == 2 and a.ndim:
@@ -79,9 +82,10 @@ def results(out):
 @few
 @given(data=st.data(), layout=st.integers(0, 2))
 def test_cuda_is_cpu(case, data, layout):
-    """Values, and gradients where the record has a rule."""
+    """Compare values, and gradients where the record has a rule."""
     op, example = case
-    arrays, attrs = data.draw(call(op, example, dtypes=(np.float32,) if op.float_only else (np.float32, np.int64)))
+    arrays, attrs = data.draw(call(op, example, dtypes=(np.float32,) if op.float_only
+                                   else (np.float32, np.int64)))
     arrays = [np.array(a, order="C") for a in arrays]
     which = learnable(op, arrays) if op.rules else []
     here = [flow.tensor(a, requires_grad=i in which) for i, a in enumerate(arrays)]
@@ -92,7 +96,7 @@ def test_cuda_is_cpu(case, data, layout):
             got = op.call((), attrs)
     else:
         want, got = op.call(tuple(here), attrs), op.call(tuple(there), attrs)
-    with flow.no_grad():                                   # the second time: by what was worked out the first time
+    with flow.no_grad():                                   # the second run reuses the recorded launch
         second = op.call(tuple(uploaded(a, layout) for a in arrays), attrs) if arrays else got
     for a, b in zip(results(second), results(got), strict=True):
         agree(a.cpu().numpy(), b.detach().cpu().numpy(), False, most_terms(op, arrays))
@@ -117,7 +121,9 @@ def test_cuda_is_cpu(case, data, layout):
             else:
                 assert there[i].grad.is_cuda
                 np.testing.assert_allclose(there[i].grad.cpu().numpy(), here[i].grad.numpy(), rtol=2e-4,
-                                           atol=2e-4 * max(1.0, float(np.abs(here[i].grad.numpy()).max(initial=0))))
+                                           atol=2e-4 * max(1.0,
+                                                           float(np.abs(here[i].grad.numpy()).max(
+                                                               initial=0))))
 
 
 RULES = cases(lambda op: bool(op.rules) and op.name not in NO_KERNEL)
@@ -127,7 +133,7 @@ RULES = cases(lambda op: bool(op.rules) and op.name not in NO_KERNEL)
 @settings(max_examples=3)
 @given(data=st.data())
 def test_second_gradients_are_those_of_the_cpu(case, data):
-    """The derivative of <gradient, direction>, in float64."""
+    """Compare the derivative of <gradient, direction> in float64."""
     op, example = case
     arrays, attrs, rng, weights = setup(data, op, example)
     which = learnable(op, arrays)
@@ -152,8 +158,8 @@ def test_second_gradients_are_those_of_the_cpu(case, data):
                                        atol=1e-8 * max(1.0, float(np.abs(want).max(initial=0))))
 
 
-def test_an_op_without_a_kernel_says_what_to_do():
-    """One of a user's own, in Python; also where it is called as a kernel of ours is."""
+def test_an_op_without_a_kernel_reports_a_fix():
+    """A custom op in Python raises, even if it has the name of one of our kernels."""
     for name in ("my_op_of_this_law", "fill"):
         op = Op(read(f"{name}(x) -> y"), Meaning("a->a", lambda x: x + 1))
         with pytest.raises(UnsupportedError, match=rf"{name}: there is no CUDA kernel(.|\n)*x\.cpu\(\)"):
@@ -162,13 +168,13 @@ def test_an_op_without_a_kernel_says_what_to_do():
 
 
 @pytest.mark.parametrize("name", ["inverse", "solve"])
-def test_a_singular_matrix_is_told_when_the_device_is_waited_for(name):
+def test_a_singular_matrix_is_reported_at_synchronization(name):
     a = flow.tensor(np.stack([np.eye(3), np.ones((3, 3)), np.zeros((3, 3))]).astype(np.float32)).cuda()
     y = REGISTRY[name](*[a, a][:len(REGISTRY[name].inputs)])
     with pytest.raises(KernelError, match=f"{name}: the matrix is singular(.|\n)*matrix [12] of the batch"):
         y.cpu()
     assert REGISTRY["det"](a).cpu().numpy().tolist() == [1, 0, 0]
-    flow.cuda.synchronize()                                          # told once
+    flow.cuda.synchronize()                                          # reported only once
 
 
 @pytest.mark.parametrize("shape", [(0, 3, 3), (2, 0, 0), (0, 0), (1, 1), (2, 40, 40)])
@@ -181,23 +187,26 @@ def test_matrices_of_any_size(shape):
     for k in (0, 1, 5):
         b = np.random.default_rng(1).standard_normal((*shape[:-1], k))
         y = REGISTRY["solve"](t.permute(*range(len(shape) - 2), -1, -2), flow.tensor(b).cuda())
-        np.testing.assert_allclose(y.cpu().numpy(), np.linalg.solve(np.swapaxes(a, -1, -2), b), rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(y.cpu().numpy(), np.linalg.solve(np.swapaxes(a, -1, -2), b), rtol=1e-7,
+                                   atol=1e-7)
     assert n == shape[-2]
 
 
-def test_a_determinant_too_small_for_a_number_is_no_singular_matrix():
+def test_an_underflowing_determinant_is_not_a_singular_matrix():
     a = flow.tensor(np.eye(40) * 1e-10).cuda()
     np.testing.assert_allclose(REGISTRY["inverse"](a).cpu().numpy(), np.eye(40) * 1e10)
 
 
 @pytest.mark.parametrize("n", [1, 33, 300])
-def test_places_in_long_rows(n):
+def test_indices_in_long_rows(n):
     rng = np.random.default_rng(n)
     x = rng.integers(0, 9, (3, n)).astype(np.float32)
     x[1, ::5] = np.nan
     rows = np.sort(x, -1)
-    for name, arrays, attrs in (("mode_place", [x], {}), ("extreme_place", [x], {"axis": 1, "smallest": True}),
-                                ("searchsorted", [rows, x], {"right": True}), ("searchsorted", [rows[1], x], {})):
+    for name, arrays, attrs in (("mode_place", [x], {}), ("extreme_place", [x],
+                                                          {"axis": 1, "smallest": True}),
+                                ("searchsorted", [rows, x], {"right": True}),
+                                ("searchsorted", [rows[1], x], {})):
         want = REGISTRY[name](*map(flow.tensor, arrays), **attrs)
         got = REGISTRY[name](*[flow.tensor(a).cuda() for a in arrays], **attrs)
         np.testing.assert_array_equal(got.cpu().numpy(), want.numpy(), err_msg=name)
@@ -205,9 +214,10 @@ def test_places_in_long_rows(n):
         REGISTRY["searchsorted"](flow.tensor(rows[0]).cuda(), flow.tensor([1]).cuda())
 
 
-def test_the_largest_pivot_is_taken():
-    for a in (np.eye(5)[::-1].copy(), np.array([[1e-20, 1.0], [1.0, 1.0]]), np.array([[0, 2.0, 1], [1, 1, 1], [4, -1, 0]]),
-              np.roll(np.eye(70), 35, 0)):
+def test_lu_uses_the_largest_pivot():
+    for a in (np.eye(5)[::-1].copy(), np.array([[1e-20, 1.0], [1.0, 1.0]]),
+              np.array([[0, 2.0, 1], [1, 1, 1], [4, -1, 0]]), np.roll(np.eye(70), 35, 0)):
         t = flow.tensor(a).cuda()
-        np.testing.assert_allclose(REGISTRY["inverse"](t).cpu().numpy(), np.linalg.inv(a), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(REGISTRY["inverse"](t).cpu().numpy(), np.linalg.inv(a), rtol=1e-12,
+                                   atol=1e-12)
         np.testing.assert_allclose(REGISTRY["det"](t).cpu().numpy(), np.linalg.det(a), rtol=1e-12)

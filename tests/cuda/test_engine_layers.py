@@ -1,11 +1,11 @@
-"""Every layer of nn on cuda gives the outputs, gradients and running statistics it gives on the CPU."""
+"""Every layer of nn has the same outputs, gradients, and running statistics on cuda and on the CPU."""
 import copy
 
 import numpy as np
 import pytest
 
 import flowedu as flow
-from flowedu import nn  # noqa: F401  (the cases name it)
+from flowedu import nn  # noqa: F401  (used by the cases)
 from flowedu.core.values.dtype import FLOATS
 from nn.cases import LAYERS, RECURRENT, array
 
@@ -24,11 +24,12 @@ def tensors(specs, place):
 
 
 def close(a, b, what):
-    np.testing.assert_allclose(a.detach().cpu().numpy(), b.detach().numpy(), rtol=5e-4, atol=5e-4, err_msg=what)
+    np.testing.assert_allclose(a.detach().cpu().numpy(), b.detach().numpy(), rtol=5e-4, atol=5e-4,
+                               err_msg=what)
 
 
 @pytest.mark.parametrize("case", LAYERS + RECURRENT, ids=lambda c: f"{c[0]} {c[1]}")
-def test_a_layer_on_cuda_is_that_on_the_cpu(case):
+def test_a_layer_on_cuda_matches_the_cpu(case):
     text, *specs = case
     flow.manual_seed(1)
     here = eval(text, {"nn": flow.nn, "flow": flow, "np": np})

@@ -10,7 +10,7 @@ from flowedu.errors import KernelError
 
 
 # ---- memory
-def test_a_loop_does_not_grow():
+def test_memory_of_a_loop_does_not_grow():
     x = flow.ones(1000, device="cuda")
     flow.cuda.empty_cache()
 
@@ -43,8 +43,10 @@ def test_memory_is_counted():
     del y
     assert flow.cuda.memory_allocated() == before and flow.cuda.max_memory_allocated() >= before + (1 << 20)
     after = flow.cuda.memory_stats()
-    assert after["allocation.all.allocated"] > stats["allocation.all.allocated"] and after["num_ooms"] == stats["num_ooms"]
-    assert flow.cuda.mem_get_info()[1] > 1 << 20 and flow.cuda.max_memory_reserved() >= flow.cuda.memory_reserved()
+    assert (after["allocation.all.allocated"] > stats["allocation.all.allocated"]
+            and after["num_ooms"] == stats["num_ooms"])
+    assert (flow.cuda.mem_get_info()[1] > 1 << 20
+            and flow.cuda.max_memory_reserved() >= flow.cuda.memory_reserved())
 
 
 OUT_OF_MEMORY = """
@@ -69,16 +71,20 @@ def test_out_of_memory_can_be_survived():
 
 
 @pytest.mark.parametrize("script", [
-    "x = flow.ones(3, device='cuda'); y = (x + 1).sum()", "s = flow.cuda.Stream(); e = flow.cuda.Event(); e.record(s)",
-    "m = flow.nn.Linear(2, 2).cuda(); l = m(flow.ones(1, 2, device='cuda')).sum(); l.backward(); flow.cuda.empty_cache()"])
-def test_a_process_ends_in_peace(script):
+    "x = flow.ones(3, device='cuda'); y = (x + 1).sum()",
+    "s = flow.cuda.Stream(); e = flow.cuda.Event(); e.record(s)",
+    "m = flow.nn.Linear(2, 2).cuda(); l = m(flow.ones(1, 2, device='cuda')).sum(); l.backward(); "
+    "flow.cuda.empty_cache()"])
+def test_a_process_exits_cleanly(script):
     assert alone(f"import flowedu as flow\n{script}\nprint('done')") == "done\n"
 
 
 # ---- streams
 def test_streams_and_events():
-    assert flow.cuda.current_stream() == flow.cuda.default_stream() and flow.cuda.current_stream().cuda_stream == 0
-    s, start, end = flow.cuda.Stream(), flow.cuda.Event(enable_timing=True), flow.cuda.Event(enable_timing=True)
+    assert (flow.cuda.current_stream() == flow.cuda.default_stream()
+            and flow.cuda.current_stream().cuda_stream == 0)
+    s, start, end = (flow.cuda.Stream(), flow.cuda.Event(enable_timing=True),
+                     flow.cuda.Event(enable_timing=True))
     x = flow.ones(100, device="cuda")
     with flow.cuda.stream(s):
         assert flow.cuda.current_stream() == s and s.cuda_stream != 0
@@ -136,12 +142,13 @@ except RuntimeError as e: print(e.problem)
 
 @in_simulator
 def test_two_devices():
-    assert alone(DEVICES, FLOWEDU_CUDA_DEVICES="2") == "x is on cuda:1, y is on cuda:0\nthere is no device cuda:2\n"
+    assert alone(DEVICES,
+                 FLOWEDU_CUDA_DEVICES="2") == "x is on cuda:1, y is on cuda:0\nthere is no device cuda:2\n"
 
 
 # ---- errors
 @pytest.mark.parametrize("read", [lambda y: y.cpu(), lambda y: y.tolist(), lambda y: flow.cuda.synchronize()])
-def test_an_index_out_of_range_is_told_when_somebody_waits(read):
+def test_an_index_out_of_range_is_reported_at_synchronization(read):
     rows = flow.ones(4, 3, device="cuda")
     y = REGISTRY['gather'](rows, flow.tensor([0, 7], device="cuda"), axis=0)
     with pytest.raises(KernelError, match="gather: an index is out of range: 7"):
@@ -165,7 +172,7 @@ def test_without_a_gpu():
         "no GPU: this machine computes on the CPU only, and flow.cuda.is_available() is False\n")
 
 
-def test_what_devices_say_of_themselves():
+def test_device_properties():
     p = flow.cuda.get_device_properties(0)
     assert p.name == flow.cuda.get_device_name() and p.total_memory > 0 and p.warp_size == 32
     assert flow.cuda.get_device_capability() == (p.major, p.minor)
@@ -184,8 +191,10 @@ def test_what_devices_say_of_themselves():
     assert flow.equal(a, flow.rand(3, device="cuda"))
 
 
-def test_a_stream_with_memory_stays():
-    """Of one that went the driver gives the number to another, which must not get memory that kernels of the first read."""
+def test_a_stream_that_owns_memory_is_not_destroyed():
+    """The driver reuses the number of a destroyed stream; the new stream must not get memory that kernels of
+    the old one read.
+    """
     with flow.cuda.stream(flow.cuda.Stream()) as s:
         number = s.cuda_stream
         x = flow.ones(1000, device="cuda")

@@ -1,4 +1,6 @@
-"""Memory of GPUs that other libraries have, and ours in their hands; pinned memory; layouts that stay as they are."""
+"""Exchange of GPU memory with other libraries in both directions, pinned memory, and layouts that copies
+preserve.
+"""
 import gc
 import weakref
 
@@ -17,12 +19,13 @@ DTYPES = [flow.float32, flow.float64, flow.float16, flow.int32, flow.int64, flow
 
 
 def drawn(shape, dtype, seed=0):
-    return flow.tensor(np.random.default_rng(seed).integers(0, 2 if dtype is flow.bool else 100, shape)).to(dtype)
+    return flow.tensor(np.random.default_rng(seed).integers(0, 2 if dtype is flow.bool else 100,
+                                                            shape)).to(dtype)
 
 
 @st.composite
 def views(draw):
-    """A tensor on cuda: any dtype, any strides that are not negative."""
+    """Draw a tensor on cuda of any dtype with any non-negative strides."""
     shape = tuple(draw(st.lists(st.integers(0, 4), max_size=4)))
     x = drawn(shape, draw(st.sampled_from(DTYPES))).cuda()
     for _ in range(draw(st.integers(0, 2))):
@@ -34,7 +37,7 @@ def views(draw):
 
 
 class Foreign:
-    """An array of another library's, which says of it what it is told to."""
+    """An array of another library with configurable attributes of its interface."""
 
     def __init__(self, keeps, **changed):
         self.keeps, self.__cuda_array_interface__ = keeps, {**keeps.__cuda_array_interface__, **changed}
@@ -63,7 +66,7 @@ def test_a_write_shows_on_both_sides():
         assert x.sum().item() == before + 6
 
 
-def test_bfloat16_goes_by_dlpack():
+def test_bfloat16_is_exchanged_by_dlpack():
     x = flow.arange(4, device="cuda").to(flow.bfloat16)
     same(flow.from_dlpack(x), x)
     assert not hasattr(x, "__cuda_array_interface__")
@@ -87,14 +90,15 @@ def test_arrays_of_pycuda(dtype):
     assert copy.is_cuda and copy.data_ptr() != theirs.ptr and copy.tolist() == x.tolist()
 
 
-def test_who_looks_keeps_the_memory():
-    for over in (flow.from_dlpack, lambda x: flow.from_dlpack(x.__dlpack__()), lambda x: flow.as_tensor(Foreign(x))):
+def test_importers_keep_the_memory_alive():
+    for over in (flow.from_dlpack, lambda x: flow.from_dlpack(x.__dlpack__()),
+                 lambda x: flow.as_tensor(Foreign(x))):
         x = flow.arange(1000, device="cuda")
         seen = weakref.ref(x)
         y = over(x)
         z = y[10:]
         del x, y
-        flow.zeros(1000, dtype=flow.int64, device="cuda")    # would take memory that was given back
+        flow.zeros(1000, dtype=flow.int64, device="cuda")    # would reuse freed memory
         assert seen() is not None and z[0].item() == 10
         del z
         gc.collect()
@@ -103,7 +107,7 @@ def test_who_looks_keeps_the_memory():
     seen, capsule = weakref.ref(x), x.__dlpack__()
     del x
     assert seen() is not None
-    del capsule                                              # nobody took it
+    del capsule                                              # the capsule was never consumed
     assert seen() is None
 
 
@@ -126,7 +130,7 @@ def test_streams(monkeypatch):
     assert x.__cuda_array_interface__["stream"] == 1
     for stream in (None, 1, -1):
         x.__dlpack__(stream=stream)
-    assert not waits                                         # the default stream waits by itself
+    assert not waits                                         # the default stream synchronizes implicitly
     with flow.cuda.stream(s):
         assert x.__cuda_array_interface__["stream"] == s.cuda_stream
         x.__dlpack__(stream=s.cuda_stream)
@@ -153,7 +157,7 @@ def test_streams(monkeypatch):
     assert waits[-2:] == [s.cuda_stream, 1]
 
 
-def test_where_it_is_wanted():
+def test_arrays_are_moved_to_the_requested_device():
     x = flow.arange(3, device="cuda")
     y = flow.from_dlpack(x.__dlpack__(dl_device=(1, 0)))
     assert not y.is_cuda and y.tolist() == [0, 1, 2]
@@ -171,13 +175,13 @@ def test_where_it_is_wanted():
     ({"typestr": "<c8"}, DTypeError, "typestr"), ({"strides": (-4,)}, ShapeError, "strides"),
     ({"strides": (3,)}, ShapeError, "strides"), ({"shape": (1,) * 9, "strides": None}, ShapeError, "8 axes"),
     ({"data": (4096, False)}, DeviceError, "not memory of a GPU")])
-def test_what_is_no_tensor(changed, error, words):
+def test_invalid_arrays_are_refused(changed, error, words):
     with pytest.raises(error, match=words):
         flow.as_tensor(Foreign(flow.ones(3, device="cuda"), **changed))
 
 
 @pytest.mark.skipif(flow.cuda.device_count() < 2, reason="two GPUs, or the simulator")
-def test_its_device_is_found():
+def test_the_device_of_an_array_is_detected():
     x = flow.arange(3, device="cuda:1")
     for y in (flow.from_dlpack(x), flow.as_tensor(Foreign(x))):
         same(y, x)
@@ -191,7 +195,8 @@ def test_pinned_memory():
     assert y.is_pinned() and not x.is_pinned() and y.tolist() == x.tolist() and y.pin_memory() is y
     assert y[1:].is_pinned() and not y.cuda().is_pinned() and not flow.ones(3).is_pinned()
     assert flow.ones(2, 2).T.to(flow.bfloat16).pin_memory().float().tolist() == [[1, 1], [1, 1]]
-    assert flow.empty(3, pin_memory=True).is_pinned() and flow.tensor([1, 2], pin_memory=True).tolist() == [1, 2]
+    assert (flow.empty(3, pin_memory=True).is_pinned() and flow.tensor([1, 2],
+                                                                       pin_memory=True).tolist() == [1, 2])
     assert flow.zeros(0).pin_memory().is_pinned() and flow.tensor(3.0).pin_memory().item() == 3
     for there in (x.cuda(), flow.ones(4, placement=flow.placement("cpu", [0]), sbp=flow.sbp.broadcast)):
         with pytest.raises(ArgumentError, match="only dense CPU tensors can be pinned"):
@@ -199,11 +204,11 @@ def test_pinned_memory():
 
 
 @pytest.mark.parametrize("pin, non_blocking, waits", [(True, True, 0), (True, False, 1), (False, True, 1)])
-def test_only_what_is_pinned_is_not_waited_for(monkeypatch, pin, non_blocking, waits):
+def test_only_pinned_non_blocking_copies_do_not_wait(monkeypatch, pin, non_blocking, waits):
     found = []
     real = Stream.synchronize
     monkeypatch.setattr(Stream, "synchronize", lambda s: found.append(s) or real(s))
-    x = flow.arange(48).reshape(12, 4).float()             # a few bytes are never waited for
+    x = flow.arange(48).reshape(12, 4).float()             # very small copies never wait
     x = x.pin_memory() if pin else x
     room = flow.zeros(12, 4, device="cuda")
     for go in (lambda t: t.to("cuda", non_blocking=non_blocking), lambda t: t.cuda(non_blocking=non_blocking),
@@ -217,7 +222,7 @@ def test_only_what_is_pinned_is_not_waited_for(monkeypatch, pin, non_blocking, w
 
 
 def test_a_pinned_block_waits_for_its_copies(monkeypatch):
-    """It is not given to others while a GPU may still read it, and given again afterwards."""
+    """The block is not reused while a GPU may still read it, and is reused afterwards."""
     done = False
     monkeypatch.setattr(flow.cuda.Event, "query", lambda e: done)
     s = flow.cuda.Stream()
@@ -262,8 +267,8 @@ def test_saved_on_the_cpu():
 
 # ---- layouts
 @given(st.permutations(range(4)), st.booleans())
-def test_what_lies_without_gaps_stays_as_it_lies(order, tracked):
-    """channels_last and all other orders of the axes, there and back."""
+def test_copies_keep_dense_layouts(order, tracked):
+    """Copies keep channels_last and every other order of the axes in both directions."""
     x = flow.arange(120).float().reshape(2, 3, 4, 5).permute(*order).detach()
     x.requires_grad = tracked
     y = x.to("cuda")
@@ -275,7 +280,7 @@ def test_what_lies_without_gaps_stays_as_it_lies(order, tracked):
         np.testing.assert_array_equal(x.grad.numpy(), 2 * x.detach().numpy())
 
 
-def test_the_rest_comes_row_by_row():
+def test_other_layouts_become_row_major():
     x = flow.arange(24).reshape(4, 6)
     for y in (x[:, ::2], x.T[::2], x[:1].expand(4, 6)):
         z = y.cuda()
@@ -284,9 +289,11 @@ def test_the_rest_comes_row_by_row():
 
 def test_channels_last():
     x = flow.ones(2, 3, 4, 5).to(memory_format=flow.channels_last)
-    for y in (x.cuda(), x.to("cuda", memory_format=flow.channels_last), x.pin_memory().cuda(), x.cuda().cpu()):
+    for y in (x.cuda(), x.to("cuda", memory_format=flow.channels_last), x.pin_memory().cuda(),
+              x.cuda().cpu()):
         assert y.is_contiguous(memory_format=flow.channels_last) or y.is_contiguous()
     assert x.cuda().is_contiguous(memory_format=flow.channels_last)
     m = flow.nn.Conv2d(3, 2, 3).to(memory_format=flow.channels_last).cuda()
     assert m.weight.is_contiguous(memory_format=flow.channels_last)
-    np.testing.assert_allclose(m(x.cuda()).detach().cpu().numpy(), m.cpu()(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(m(x.cuda()).detach().cpu().numpy(), m.cpu()(x).detach().numpy(), rtol=1e-4,
+                               atol=1e-5)

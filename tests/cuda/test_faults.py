@@ -1,5 +1,6 @@
-"""Faults that a GPU hides, one of each kind: the report names kernel, block, thread and line, and a mended kernel, in five
-orders of threads, gives no report."""
+"""One example of each kind of fault that a GPU hides: the report names kernel, block, thread, and line, and
+the mended kernel has no report in five orders of threads.
+"""
 import numpy as np
 import pytest
 from cuda_common import alone, faulty, in_simulator, line_with
@@ -9,8 +10,8 @@ import flowedu as flow
 pytestmark = in_simulator
 f32 = lambda *shape: np.ones(shape, np.float32)
 
-# name: (source, grid, block, arguments, the words of the line at fault, what the fault says of itself). What MENDED says
-# is put in the place of the fault; the kernel is right then.
+# name: (source, grid, block, arguments, words of the faulty line, description of the fault). MENDED has the
+# correction of each fault.
 FAULTS = {
     "barrier some threads skip": ("""
 __global__ void k(float* x) {
@@ -38,15 +39,16 @@ __global__ void k(const float* x, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i <= n) y[i] = 2;
     float v = x[0];
-}""", 4, 32, [f32(10), f32(100), 100], "y[i] = 2", dict(kind="outside", block=(3, 0, 0), thread=(4, 0, 0), parameter="y")),
+}""", 4, 32, [f32(10), f32(100), 100], "y[i] = 2", dict(kind="outside", block=(3, 0, 0), thread=(4, 0, 0),
+                                                        parameter="y")),
     "before the beginning": ("""
 __global__ void k(const float* x, float* y) {
     y[threadIdx.x] =
         x[(int)threadIdx.x - 1];
 }""", 1, 32, [f32(32), f32(32)], "x[(int)", dict(kind="outside", thread=(0, 0, 0), parameter="x")),
     "atomic beyond the end": ("""
-__global__ void k(int* bins) { atomicAdd(&bins[threadIdx.x], 1); }""", 1, 9, [np.zeros(8, np.int32)], "atomicAdd",
-        dict(kind="outside", thread=(8, 0, 0), parameter="bins")),
+__global__ void k(int* bins) { atomicAdd(&bins[threadIdx.x], 1); }""", 1, 9, [np.zeros(8, np.int32)],
+                              "atomicAdd", dict(kind="outside", thread=(8, 0, 0), parameter="bins")),
     "beyond a shared array": ("""
 __global__ void k(float* y) {
     __shared__ float a[32];
@@ -187,7 +189,7 @@ def test_a_fault_is_reported(name):
 
 
 def run_mended(name):
-    """The kernel without its fault."""
+    """Run the kernel without its fault."""
     source, grid, block, arguments, *_ = FAULTS[name]
     wrong, right = MENDED[name]
     assert wrong in source, name
@@ -197,13 +199,14 @@ def run_mended(name):
 @pytest.mark.parametrize("seed", range(5))
 def test_mended_kernels_give_no_report(seed):
     assert {*MENDED} == {*FAULTS}
-    script = "import flowedu as flow; flow.cuda.is_available(); import test_faults as t; [*map(t.run_mended, t.MENDED)]"
+    script = ("import flowedu as flow; flow.cuda.is_available(); import test_faults as t; "
+              "[*map(t.run_mended, t.MENDED)]")
     alone(script, FLOWEDU_CUDA_SEED=str(seed))
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_faults_are_seen_in_other_orders_too(seed):
-    """Which thread is named may be another. Its array is the same; who races may find nothing written yet."""
+def test_faults_are_detected_in_other_thread_orders(seed):
+    """Another thread may be named, with the same array; a race may read memory that is not written yet."""
     script = """
 import flowedu as flow
 flow.cuda.is_available()
@@ -218,12 +221,13 @@ print("seen")
     assert alone(script, FLOWEDU_CUDA_SEED=str(seed)) == "seen\n"
 
 
-def test_memory_that_was_given_back_and_memory_of_the_host():
+def test_freed_memory_and_host_memory_are_faults():
     import pycuda.driver as drv
 
     class At:
         def __init__(self, address):
-            self.__cuda_array_interface__ = {"typestr": "<f4", "shape": (4,), "data": (address, False), "version": 3}
+            self.__cuda_array_interface__ = {"typestr": "<f4", "shape": (4,), "data": (address, False),
+                                             "version": 3}
 
     array, host = drv.mem_alloc(64), f32(4)
     address = int(array)
@@ -233,8 +237,8 @@ def test_memory_that_was_given_back_and_memory_of_the_host():
     assert "no memory of the device" in faulty(source, "k", 1, 1, At(host.ctypes.data)).problem
 
 
-def test_what_a_fault_says():
-    """The whole text, once: what, where, expected, got, what to do."""
+def test_text_of_a_fault():
+    """Check one complete message: problem, location, expected, got, and fix."""
     source, *rest = FAULTS["beyond the end"]
     grid, block, arguments, *_ = rest
     text = str(faulty(source, "k", grid, block, *arguments))
@@ -242,7 +246,8 @@ def test_what_a_fault_says():
                            "  at:       kernel.cu:4: if (i <= n) y[i] = 2;\n  expected: y has 400 bytes\n"
                            "  got:      4 bytes at 0x") and text.endswith(", byte 400 from its beginning")
     race = str(faulty(FAULTS["race of a write"][0], "k", 1, 64, f32(64)))
-    assert "a race in shared memory" in race and "the other at kernel.cu:" in race and "fix:      __syncthreads()" in race
+    assert ("a race in shared memory" in race and "the other at kernel.cu:" in race
+            and "fix:      __syncthreads()" in race)
 
 
 NO_FAULTS = {
@@ -273,7 +278,7 @@ __global__ void k(int* x, int* y) {
 
 
 @pytest.mark.parametrize("name", NO_FAULTS)
-def test_what_is_no_fault(name):
+def test_valid_kernels_raise_no_fault(name):
     from pycuda import gpuarray
 
     dtype, source = NO_FAULTS[name]

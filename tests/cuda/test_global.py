@@ -1,4 +1,6 @@
-"""Global tensors on several GPUs: parts lie on their devices, boxing and ops are those of the CPU, part by part."""
+"""Global tensors on several GPUs: each part is on its device, and boxing and ops match the CPU part by
+part.
+"""
 from contextlib import suppress
 
 import numpy as np
@@ -37,16 +39,18 @@ def cuda(*ranks):
 
 
 def lay(kind, at):
-    return layout_of(flow.placement(kind, np.array(at.devices).reshape(at.hierarchy).tolist()), tuple(map(of_text, at.sbp)))
+    return layout_of(flow.placement(kind, np.array(at.devices).reshape(at.hierarchy).tolist()),
+                     tuple(map(of_text, at.sbp)))
 
 
 def laid(kind, at, parts, shape, dtype):
-    there = {d: flow.tensor(p, device="cpu" if kind == "cpu" else f"cuda:{d}") for d, p in zip(at.devices, parts)}
+    there = {d: flow.tensor(p, device="cpu" if kind == "cpu" else f"cuda:{d}")
+             for d, p in zip(at.devices, parts)}
     return assemble(Spec(shape, as_dtype(dtype)), lay(kind, at), there)
 
 
 def where(x):
-    """The device of every part."""
+    """Return {rank: device of its part}."""
     return {rank: str(part.device) for rank, part in x.parts.items()}
 
 
@@ -55,24 +59,29 @@ def numbers(x):
 
 
 def on_their_devices(x):
-    return all(at == ("cpu:0" if x.placement.type == "cpu" else f"cuda:{rank}") for rank, at in where(x).items())
+    return all(at == ("cpu:0" if x.placement.type == "cpu" else f"cuda:{rank}")
+               for rank, at in where(x).items())
 
 
 # ---- boxing
 @settings(max_examples=60)
 @given(pairs(PLACES), st.sampled_from([("cuda", "cuda"), ("cpu", "cuda"), ("cuda", "cpu")]),
        st.sampled_from([np.float32, np.int64, np.float16]), st.integers(0, 9))
-def test_boxing_is_that_of_the_cpu(pair, kinds, dtype, seed):
-    """Part by part, to the bit: between any two layouts, on the same devices or others, on GPUs and off them."""
+def test_boxing_matches_the_cpu(pair, kinds, dtype, seed):
+    """Parts are equal to the bit for any two layouts, on the same or other devices, on GPUs and between GPU
+    and CPU.
+    """
     shape, src, dst = pair
     given = scatter(values(shape, dtype, seed), src, np.random.default_rng(seed))
     x, y = laid(kinds[0], src, given, shape, dtype), laid("cpu", src, given, shape, dtype)
-    want, got = (t.to_global(lay(kind, dst).placement, lay(kind, dst).sbp) for t, kind in ((y, "cpu"), (x, kinds[1])))
-    assert on_their_devices(x) and on_their_devices(got) and got.placement.type == kinds[1] and got.sbp == want.sbp
+    want, got = (t.to_global(lay(kind, dst).placement, lay(kind, dst).sbp)
+                 for t, kind in ((y, "cpu"), (x, kinds[1])))
+    assert (on_their_devices(x) and on_their_devices(got) and got.placement.type == kinds[1]
+            and got.sbp == want.sbp)
     for rank, part in numbers(want).items():
         np.testing.assert_array_equal(numbers(got)[rank], part)
     for part, before in zip(numbers(x).values(), given):
-        np.testing.assert_array_equal(part, before)          # what was given stays as it was
+        np.testing.assert_array_equal(part, before)          # the input is unchanged
     if route(src, dst, x.spec).hops:
         assert not any(a.shares_block(b) for a in got.parts.values() for b in x.parts.values())
 
@@ -80,7 +89,7 @@ def test_boxing_is_that_of_the_cpu(pair, kinds, dtype, seed):
 @settings(max_examples=20)
 @given(pairs(PLACES), st.booleans())
 def test_gradients_of_boxing(pair, home):
-    """They come back to the device and the layout they came from, as on the CPU."""
+    """Gradients return to the original device and layout, as on the CPU."""
     shape, src, dst = pair
     given, found = scatter(values(shape, np.float32), src, np.random.default_rng(0)), {}
     for kind in ("cpu", "cuda"):
@@ -91,7 +100,7 @@ def test_gradients_of_boxing(pair, home):
         found[kind] = x.grad
     assert found["cuda"].placement == lay("cuda", src).placement and on_their_devices(found["cuda"])
     np.testing.assert_array_equal(found["cuda"].numpy(), found["cpu"].numpy())
-    if not home:                                         # on one placement a gradient stays as it lies
+    if not home:                                         # on one placement, a gradient keeps its layout
         assert found["cuda"].sbp == found["cpu"].sbp
         for rank, part in numbers(found["cpu"]).items():
             np.testing.assert_array_equal(numbers(found["cuda"])[rank], part)
@@ -102,8 +111,8 @@ CALLS = cases(lambda op: not op.mutates and not op.random and op.name not in NO_
 
 
 @pytest.mark.parametrize("case", CALLS, ids=label)
-def test_ops_are_those_of_the_cpu(case):
-    """Under legal signatures: values, their layouts, and gradients."""
+def test_ops_match_the_cpu(case):
+    """Compare values, layouts, and gradients under legal signatures."""
     op, example = case
     rng = np.random.default_rng(7)
     arrays = [drawn(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
@@ -117,7 +126,8 @@ def test_ops_are_those_of_the_cpu(case):
             assert all(map(on_their_devices, there))
             for x in (*here, *there):
                 x.requires_grad = x.dtype.is_floating_point and bool(op.rules)
-            want, got = (y if isinstance(y := op.call(tuple(xs), attrs), tuple) else (y,) for xs in (here, there))
+            want, got = (y if isinstance(y := op.call(tuple(xs), attrs), tuple) else (y,)
+                         for xs in (here, there))
             terms = most_terms(op, arrays)
             for a, b in zip(got, want, strict=True):
                 assert on_their_devices(a) and a.sbp == b.sbp and a.placement.type == "cuda"
@@ -134,16 +144,18 @@ def test_ops_are_those_of_the_cpu(case):
                         np.testing.assert_allclose(y.grad.numpy(), x.grad.numpy(), rtol=3e-4, atol=3e-4 * top)
 
 
-# ---- what users do
+# user-level operations
 def given_to(x, sbp=None, ranks=(0, 1)):
     return flow.tensor(x, placement=cuda(*ranks), sbp=sbp or split(0))
 
 
 def test_creation():
-    for make in (lambda **k: flow.ones(5, 4, **k), lambda **k: flow.full((5, 4), 2, **k), lambda **k: flow.eye(5, 4, **k),
+    for make in (lambda **k: flow.ones(5, 4, **k), lambda **k: flow.full((5, 4), 2, **k),
+                 lambda **k: flow.eye(5, 4, **k),
                  lambda **k: flow.arange(20, **k).reshape(5, 4), lambda **k: flow.randn(5, 4, **k),
                  lambda **k: flow.randint(0, 9, (5, 4), **k)):
-        for p, sbp in ((cuda(0, 1), split(0)), (cuda(1, 3), B), (cuda([0, 1], [2, 3]), [split(0), P]), (cuda(2), B)):
+        for p, sbp in ((cuda(0, 1), split(0)), (cuda(1, 3), B), (cuda([0, 1], [2, 3]), [split(0), P]),
+                       (cuda(2), B)):
             flow.manual_seed(3)
             x = make(placement=p, sbp=sbp)
             flow.manual_seed(3)
@@ -157,14 +169,15 @@ def test_creation():
 def test_to_and_from_local():
     for device in ("cpu", "cuda:0", "cuda:3"):
         x = flow.arange(6, device=device).float().reshape(2, 3).requires_grad_()
-        y = x.to_global(cuda(0, 1), split(0))                # the shard of every rank of this process
+        y = x.to_global(cuda(0, 1), split(0))                # the shards of all ranks of this process
         assert on_their_devices(y) and y.tolist() == x.tolist() * 2
         (y * flow.tensor([[1.0], [2], [3], [4]], placement=cuda(0, 1), sbp=B)).sum().backward()
         assert x.grad.device == x.device and x.grad.tolist() == [[4] * 3, [6] * 3]
     y = given_to(np.arange(6.0))
     for rank in (0, 1):
         part = y.to_local(rank=rank)
-        assert part.device == flow.device("cuda", rank) and part.tolist() == [3 * rank, 3 * rank + 1, 3 * rank + 2]
+        assert (part.device == flow.device("cuda", rank) and part.tolist() == [3 * rank, 3 * rank + 1,
+                                                                               3 * rank + 2])
         assert part.shares_block(y.parts[rank])
     z = y.requires_grad_().to_local(rank=1)
     (z * z).sum().backward()
@@ -173,8 +186,10 @@ def test_to_and_from_local():
     assert on_their_devices(back) and back.tolist() == [2, 2]
 
 
-def test_there_and_back():
-    """x.to("cuda"), x.cuda(), x.cpu(): the same ranks' devices of another kind, recorded."""
+def test_device_transfers_keep_the_ranks():
+    """x.to("cuda"), x.cuda(), and x.cpu() move to the other kind of device of the same ranks and are
+    differentiable.
+    """
     for p, sbp in ((flow.placement("cpu", [0, 2]), split(0)), (flow.placement("cpu", [1]), B),
                    (flow.placement("cpu", [[0, 1], [2, 3]]), [B, split(1)])):
         x = flow.tensor(np.arange(12.0).reshape(3, 4), placement=p, sbp=sbp, requires_grad=True)
@@ -215,27 +230,31 @@ def test_writing_in_place():
     for ranks in ((0, 1), (1,)):
         z, one = given_to(np.zeros(4), ranks=(0, 1)), given_to(np.ones(4), ranks=ranks, sbp=B)
         z.data = one
-        assert z.tolist() == z.numpy().tolist() == [1] * 4 and on_their_devices(z) and (z + z).tolist() == [2] * 4
+        assert (z.tolist() == z.numpy().tolist() == [1] * 4 and on_their_devices(z)
+                and (z + z).tolist() == [2] * 4)
 
 
-OPTIMIZERS = {"SGD": {"lr": 0.1}, "Adam": {"lr": 0.01}, "LAMB": {"lr": 0.01}, "RMSprop": {"lr": 0.01, "centered": True}}
+OPTIMIZERS = {"SGD": {"lr": 0.1}, "Adam": {"lr": 0.01}, "LAMB": {"lr": 0.01},
+              "RMSprop": {"lr": 0.01, "centered": True}}
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize("weights", [B, split(0)], ids=["data parallel", "model parallel"])
 def test_training(name, weights):
-    """A module on two GPUs learns as on the CPU; states lie as their parameters."""
+    """A module on two GPUs trains as on the CPU; states have the layout of their parameters."""
     if name == "LAMB" and weights is not B:
         return
     found = []
     for kind in ("cpu", "cuda"):
         p = flow.placement(kind, [0, 1])
         flow.manual_seed(1)
-        m = flow.nn.Sequential(flow.nn.Linear(6, 8), flow.nn.ReLU(), flow.nn.Dropout(0.1), flow.nn.Linear(8, 4)).to_global(
-            p, B).to_global(p, weights)
+        m = flow.nn.Sequential(flow.nn.Linear(6, 8), flow.nn.ReLU(), flow.nn.Dropout(0.1),
+                               flow.nn.Linear(8, 4)).to_global(
+                                   p, B).to_global(p, weights)
         opt = getattr(flow.optim, name)(m.parameters(), **OPTIMIZERS[name])
         rng, losses = np.random.default_rng(0), []
-        x = flow.tensor(rng.standard_normal((5, 6)).astype(np.float32), placement=p, sbp=split(0) if weights is B else B)
+        x = flow.tensor(rng.standard_normal((5, 6)).astype(np.float32), placement=p,
+                        sbp=split(0) if weights is B else B)
         for _ in range(3):
             loss = m(x).square().mean()
             loss.backward()
@@ -271,13 +290,13 @@ def test_graphs_are_on_the_cpu():
         def build(self, x):
             return x.to_global(cuda(0, 1), B)
 
-    with pytest.raises(UnsupportedError, match=r"inside build lies on the CPU"):
+    with pytest.raises(UnsupportedError, match=r"inside build are on the CPU"):
         Graph()(flow.ones(4, placement=flow.placement("cpu", [0, 1]), sbp=B))
     with pytest.raises(UnsupportedError, match=r'type="cuda"(.|\n)*runs on the CPU'):
         Graph()(flow.ones(4, placement=cuda(0, 1), sbp=B))
 
 
-def test_what_is_not_there():
+def test_missing_devices_are_reported():
     with pytest.raises(DeviceError, match=r"rank 7 of the placement has no GPU(.|\n)*ranks of 0 to 3"):
         flow.ones(4, placement=cuda(0, 7), sbp=B)
     with pytest.raises(DeviceError, match="rank 4"):
@@ -301,16 +320,17 @@ def test_an_index_outside_of_a_table_that_is_split():
         y = flow.nn.functional.embedding(words(0, bad), table)
         with pytest.raises(KernelError, match=rf"gather: an index is out of range: {bad}"):
             y.numpy()
-        for device in range(2):                          # each that met it tells it
+        for device in range(2):                          # every device that found it reports it
             with suppress(KernelError):
                 flow.cuda.synchronize(device)
     assert table.sum().item() == 45
 
 
-def test_a_program_that_does_all_the_work_gets_a_rank_for_each_gpu(world):
+def test_a_single_process_program_gets_a_rank_for_each_gpu(world):
     for k, n in ((1, flow.cuda.device_count()), (2, 2)):
         world(k)
-        assert flow.placement.all("cuda") == cuda(*range(n)) and flow.placement.all("cpu").ranks.tolist() == [*range(k)]
+        assert (flow.placement.all("cuda") == cuda(*range(n))
+                and flow.placement.all("cpu").ranks.tolist() == [*range(k)])
     world(1)
     x = flow.ones(4, placement=cuda(0, 2), sbp=split(0))
     assert flow.env.get_world_size() == flow.cuda.device_count() and on_their_devices(x)

@@ -1,4 +1,4 @@
-"""Ranks that each have a GPU: messages between them go by way of pinned memory. On threads, and on processes with MPI."""
+"""Ranks with one GPU each, which exchange messages through pinned memory, as threads and as MPI processes."""
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -24,7 +24,7 @@ def same(x, y):
 
 
 def collectives(k, dtype):
-    """Every collective with tensors of a GPU: what it does with the CPU's."""
+    """Compare every collective on GPU tensors with the same one on CPU tensors."""
     r = flow.env.get_rank()
     device = f"cuda:{r % flow.cuda.device_count()}"
     every = [mine(i, "cpu", dtype) for i in range(k)]
@@ -41,7 +41,7 @@ def collectives(k, dtype):
     comm.all_gather_into_tensor(whole, own())
     same(whole, flow.stack(every))
     same(comm.broadcast(own().T.contiguous().T, k - 1), every[-1])
-    same(comm.broadcast(own() if r == 0 else room(), 0), every[0])       # nobody reads what only is room
+    same(comm.broadcast(own() if r == 0 else room(), 0), every[0])       # uninitialized memory is never read
     same(comm.reduce(own(), 0), total if r == 0 else every[r])
     same(comm.reduce_scatter(room(), [own() for _ in range(k)]), total)
     same(comm.scatter(room(), [x.to(device) for x in every] if r == 0 else None), every[r])
@@ -65,7 +65,7 @@ def test_collectives(dtype):
 @given(st.sampled_from([B, P, split(0), split(1)]), st.sampled_from([B, P, split(0), split(1)]),
        st.sampled_from([("cuda", "cuda"), ("cpu", "cuda"), ("cuda", "cpu")]), st.integers(3, 7))
 def test_boxing_between_ranks(src, dst, kinds, n):
-    """Every rank has its part on its GPU; the value stays."""
+    """Every rank has its part on its GPU, and the value is preserved."""
     a = np.arange(n * 4, dtype=np.float32).reshape(n, 4)
 
     def program():
@@ -79,7 +79,8 @@ def test_boxing_between_ranks(src, dst, kinds, n):
     found = spawn(program, 3)
     assert all(values == a.tolist() for values, _ in found)
     parts = [p for _, p in found]
-    whole = sum(parts) if dst is P else parts[0] if dst is B else np.concatenate(parts, axis=int(dst.text[1:]))
+    whole = (sum(parts) if dst is P else parts[0] if dst is B
+             else np.concatenate(parts, axis=int(dst.text[1:])))
     np.testing.assert_array_equal(whole, a)
 
 
@@ -92,16 +93,16 @@ def test_shards_of_ranks():
             x = w.to_global(p, split(0))
             (x * x).sum().to_global(sbp=B).to_local().backward()
             assert x.to_local().device == flow.device("cuda", r) and w.grad.device == w.device
-            assert x.shape == (4, 3) and w.grad.tolist() == [[4 * r] * 3] * 2           # both ranks' losses
+            assert x.shape == (4, 3) and w.grad.tolist() == [[4 * r] * 3] * 2  # the losses of both ranks
         y = flow.full((2,), float(r), device=f"cuda:{r}").to_global(p, B)
-        assert y.to_local().tolist() == [0, 0]                   # rank 0's numbers win
+        assert y.to_local().tolist() == [0, 0]                   # rank 0's values are used
         with pytest.raises(DeviceError, match=rf"rank {r} is on another rank's GPU(.|\n)*cuda:{r}"):
             flow.ones(2, device=f"cuda:{1 - r}").to_global(p, split(0))
     spawn(program, 2)
 
 
 def test_data_parallel():
-    """DistributedDataParallel with a module on each rank's GPU: the gradients of the CPU."""
+    """DistributedDataParallel with the module on each rank's GPU has the gradients of the CPU."""
     a = np.random.default_rng(0).standard_normal((4, 5)).astype(np.float32)
 
     def program(kind):
@@ -127,7 +128,7 @@ def test_data_parallel():
 
 @mpi
 def test_processes(tmp_path):
-    """Two processes, each with its simulated GPUs: collectives, global tensors, gradients."""
+    """Two processes with simulated GPUs run collectives, global tensors, and gradients."""
     said = launch(tmp_path, """
         import sys
         import flowedu as flow

@@ -1,5 +1,6 @@
-"""The tests of nn.Graph, once more with all tensors and modules on cuda: training, schedules, states, watching,
-micro-batches, what goes in and out, the life of a graph."""
+"""The nn.Graph tests with all tensors and modules on cuda: training, schedules, states, watching,
+micro-batches, inputs and outputs, and the life cycle of a graph.
+"""
 import pytest
 from all_on_cuda import everything_on_cuda
 
@@ -8,8 +9,9 @@ from flowedu.cuda.plan import DeviceExecutor
 from graph import making, test_inputs, test_life, test_repeat, test_state, test_training, test_watching
 
 MODULES = (making, test_inputs, test_life, test_repeat, test_state, test_training, test_watching)
-OTHERWISE = {"test_what_lazy_tensors_tell",              # the device, too
-             "test_checkpointing_needs_less_memory", "test_accumulation_needs_less_memory"}     # as on the CPU: slow
+OTHERWISE = {"test_attributes_of_lazy_tensors",              # it also prints the device
+             # slow, and the same as on the CPU
+             "test_checkpointing_needs_less_memory", "test_accumulation_needs_less_memory"}
 for module in MODULES[1:]:
     globals().update({n: f for n, f in vars(module).items() if n.startswith("test_") and n not in OTHERWISE})
 

@@ -1,4 +1,4 @@
-"""Texts about a graph on a GPU name the GPU: print(graph), timeline, profile, errors."""
+"""Texts about a graph on a GPU name the GPU: print(graph), timeline, profile, and errors."""
 import re
 
 import pytest
@@ -24,7 +24,7 @@ def made(device):
     return Train(model, flow.optim.SGD(model.parameters(), lr=0.1)), flow.ones(2, 4, device=device)
 
 
-def test_a_graph_on_a_gpu_is_printed_so():
+def test_a_graph_on_a_gpu_is_printed_with_its_device():
     graph, x = made("cuda:0")
     for _ in range(2):
         text = re.sub(r",\n +", ", ", repr(graph))
@@ -33,11 +33,13 @@ def test_a_graph_on_a_gpu_is_printed_so():
         assert 'type="cpu"' not in text
         graph(x)
     operators = re.findall(r"\(OPERATOR: .*", text)
-    assert operators and all('placement=(flowedu.placement(type="cuda", ranks=[0]))' in line for line in operators)
+    assert (operators and all('placement=(flowedu.placement(type="cuda", ranks=[0]))' in line
+                              for line in operators))
     for measured in (graph.timeline(x), graph.profile(x)):
         assert " ms" in repr(measured) and "thread" not in repr(measured)
     assert " ms on cuda:0" in repr(graph.timeline(x))
-    names = [e["args"]["name"] for e in graph.timeline(x).chrome()["traceEvents"] if e["name"] == "thread_name"]
+    names = [e["args"]["name"] for e in graph.timeline(x).chrome()["traceEvents"]
+             if e["name"] == "thread_name"]
     assert names == ["cuda:0"]
     with pytest.raises(flow.errors.GraphError) as e:
         graph(flow.ones(3, 4, device="cuda:0"))

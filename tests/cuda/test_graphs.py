@@ -1,4 +1,6 @@
-"""CUDA graphs: what is captured is not done, what is replayed is done again, and what a capture forbids is an error."""
+"""CUDA graphs: captured work does not run, a replay runs it again, and operations that cannot be captured
+raise.
+"""
 import gc
 import io
 
@@ -20,7 +22,7 @@ def s():
 
 
 def kept(s, *works):
-    """A graph of this work on the stream s."""
+    """Capture a graph of this work on stream s."""
     return captured(lambda _: [w() for w in works], s)
 
 
@@ -54,7 +56,7 @@ def test_a_replay_repeats_what_was_captured():
 
 
 def test_gradients_are_replayed():
-    """forward and backward; the update after each replay is the optimizer's own."""
+    """The graph contains forward and backward; the optimizer updates after each replay."""
     def made():
         flow.manual_seed(0)
         m = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)).cuda()
@@ -79,12 +81,12 @@ def test_gradients_are_replayed():
         np.testing.assert_allclose(loss.item(), want.item(), rtol=1e-5)
 
 
-def test_memory_of_a_graph_stays_with_it():
+def test_memory_of_a_graph_is_not_reused():
     x = flow.ones(1000).cuda()
     (x + 1).exp().sum()
     g = flow.cuda.CUDAGraph()
     with flow.cuda.graph(g):
-        y = (x + 1).exp().sum()                         # two results in between, and scratch
+        y = (x + 1).exp().sum()                         # two intermediate results, and scratch memory
     flow.cuda.empty_cache()
     others = [flow.full((1000,), 5.0).cuda() for _ in range(8)]
     g.replay()
@@ -98,7 +100,7 @@ def test_memory_of_a_graph_stays_with_it():
 
 @pytest.mark.parametrize("rate", [0.0, 0.5])
 def test_a_plan_is_one_call(rate, monkeypatch):
-    """From its second run on; each step that draws random numbers is a call of its own."""
+    """From the second run on, the plan is one call, plus one for each step that draws random numbers."""
     class G(nn.Graph):
         def __init__(self):
             super().__init__()
@@ -118,7 +120,8 @@ def test_a_plan_is_one_call(rate, monkeypatch):
     monkeypatch.setattr(graphs.Sequence, "launch", lambda self, s: calls.append("graph"))
     monkeypatch.setattr(type(executor), "_repeat", lambda self, i, stream: calls.append(i))
     g(x)
-    assert calls == ["graph"] if not rate else [c for c in calls if c != "graph"] == apart and calls.count("graph") == 3
+    assert (calls == ["graph"] if not rate else [c for c in calls if c != "graph"] == apart
+            and calls.count("graph") == 3)
 
 
 @in_simulator
@@ -156,7 +159,7 @@ def test_plans_can_be_captured():
     np.testing.assert_allclose(y.tolist(), (model(x).relu() * 2).tolist(), rtol=1e-5)
 
 
-def test_an_index_out_of_range_in_a_replay_is_told():
+def test_an_index_out_of_range_in_a_replay_is_reported():
     ids, table = flow.tensor([0, 1]).cuda(), flow.ones(3, 2).cuda()
     gathered = lambda: nn.functional.embedding(ids, table)
     gathered()
@@ -171,9 +174,9 @@ def test_an_index_out_of_range_in_a_replay_is_told():
         y.cpu()
 
 
-# ---- what is refused
-WAITS = {"item": lambda x: x.sum().item(), "cpu": lambda x: x.cpu(), "cuda": lambda x: flow.arange(1234.0).cuda(),
-         "synchronize": lambda x: flow.cuda.synchronize(),
+# operations that a capture refuses
+WAITS = {"item": lambda x: x.sum().item(), "cpu": lambda x: x.cpu(),
+         "cuda": lambda x: flow.arange(1234.0).cuda(), "synchronize": lambda x: flow.cuda.synchronize(),
          "stream": lambda x: flow.cuda.current_stream().synchronize(),
          "query": lambda x: flow.cuda.current_stream().query(),
          "event": lambda x: flow.cuda.current_stream().record_event().synchronize(),
@@ -181,7 +184,7 @@ WAITS = {"item": lambda x: x.sum().item(), "cpu": lambda x: x.cpu(), "cuda": lam
 
 
 @pytest.mark.parametrize("name", WAITS)
-def test_nobody_waits_inside(name):
+def test_synchronization_inside_a_capture_is_refused(name):
     x = flow.ones(3).cuda()
     x.sum().item()
     g = flow.cuda.CUDAGraph()
@@ -193,7 +196,7 @@ def test_nobody_waits_inside(name):
 
 
 @in_simulator
-def test_a_lost_capture_is_told_at_its_end(s):
+def test_a_lost_capture_is_reported_at_its_end(s):
     with pytest.raises(KernelError, match="lost"):
         def swallow(_):
             with pytest.raises(machine().driver.Error):
@@ -234,19 +237,21 @@ def test_streams_that_wait_for_a_captured_one_are_captured_with_it(s):
     g.launch(s)
     s.synchronize()
     assert x.cpu().numpy().view(np.int32).tolist() == [2] * 4
-    fill(3, other)                                      # its own again
+    fill(3, other)                                      # this stream's own work again
     other.synchronize()
     assert x.cpu().numpy().view(np.int32).tolist() == [3] * 4
 
 
 @in_simulator
 def test_a_fault_in_a_replay_is_reported():
-    source = "__global__ void read(const float* x, const long long* i, float* y) { y[threadIdx.x] = x[i[threadIdx.x]]; }"
+    source = ("__global__ void read(const float* x, const long long* i, float* y) { y[threadIdx.x] = "
+              "x[i[threadIdx.x]]; }")
     f = flow.cuda.kernel(source).function("read")
     s = flow.cuda.Stream()
     x, y, i = flow.ones(4).cuda(), flow.zeros(1).cuda(), flow.zeros(1, dtype=flow.int64).cuda()
     f.prepare("PPP")
-    g = captured(lambda _: f.prepared_async_call((1, 1), (1, 1, 1), s.handle, x.address, i.address, y.address), s)
+    g = captured(lambda _: f.prepared_async_call((1, 1), (1, 1, 1), s.handle, x.address, i.address,
+                                                 y.address), s)
     g.launch(s)
     assert y.item() == 1
     i.fill_(1 << 30)
@@ -255,7 +260,7 @@ def test_a_fault_in_a_replay_is_reported():
     assert e.value.kernel == "read" and e.value.kind == "outside"
 
 
-def test_graphs_go():
+def test_graphs_are_freed():
     x = flow.ones(3).cuda()
     x + 1
     for _ in range(3):

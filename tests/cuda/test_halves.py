@@ -1,4 +1,6 @@
-"""16-bit floats on a device: elementwise programs read and write them, other ops go by way of float32; as on the CPU."""
+"""16-bit floats on a device: elementwise programs read and write them, and other ops use float32 internally,
+as on the CPU.
+"""
 import numpy as np
 import pytest
 from no_kernel import NO_KERNEL
@@ -13,19 +15,24 @@ HALVES = (flow.float16, flow.bfloat16)
 X = np.random.default_rng(0).normal(size=(6, 8)).astype("f4")
 CALLS = {"a chain": lambda x, w: (x * 2 + x.exp()).tanh(),
          "a row": lambda x, w: x + x[:1], "a column": lambda x, w: x * x[:, :1],
-         "comparison": lambda x, w: x > 0, "where": lambda x, w: flow.where(x > 0, x, -x), "matmul": lambda x, w: x @ w,
-         "transposed": lambda x, w: x.t() + 1, "sum": lambda x, w: x.sum(1), "softmax": lambda x, w: F.softmax(x, 1),
-         "layer norm": lambda x, w: F.layer_norm(x, (8,)), "gelu": lambda x, w: F.gelu(x), "cast": lambda x, w: x.float(),
+         "comparison": lambda x, w: x > 0, "where": lambda x, w: flow.where(x > 0, x, -x),
+         "matmul": lambda x, w: x @ w,
+         "transposed": lambda x, w: x.t() + 1, "sum": lambda x, w: x.sum(1),
+         "softmax": lambda x, w: F.softmax(x, 1),
+         "layer norm": lambda x, w: F.layer_norm(x, (8,)), "gelu": lambda x, w: F.gelu(x),
+         "cast": lambda x, w: x.float(),
          "mean": lambda x, w: x.mean(1), "mse": lambda x, w: F.mse_loss(x, x * 2),
          "einsum": lambda x, w: flow.einsum("...i,...i->...", x, x), "cat": lambda x, w: flow.cat([x, x * 2]),
-         "norm": lambda x, w: F.batch_norm(x, None, None, training=True), "sort": lambda x, w: flow.sort(x, 1)[0],
-         "index": lambda x, w: x[[0, -1]], "loss": lambda x, w: F.cross_entropy(x, flow.arange(6).to(x.device)),
+         "norm": lambda x, w: F.batch_norm(x, None, None, training=True),
+         "sort": lambda x, w: flow.sort(x, 1)[0],
+         "index": lambda x, w: x[[0, -1]],
+         "loss": lambda x, w: F.cross_entropy(x, flow.arange(6).to(x.device)),
          "conv": lambda x, w: F.conv2d(x.reshape(1, 1, 6, 8), w[:4, :2].reshape(2, 1, 2, 2))}
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
 @pytest.mark.parametrize("name", CALLS)
-def test_values_and_gradients_are_the_cpus(name, half):
+def test_values_and_gradients_match_the_cpu(name, half):
     found = []
     for place in ("cpu", "cuda"):
         x = flow.tensor(X).to(half).to(place).requires_grad_()
@@ -35,7 +42,8 @@ def test_values_and_gradients_are_the_cpus(name, half):
         if y.dtype.is_floating_point:
             y.float().sum().backward()
             assert x.grad.dtype is half
-        found.append((y.float().detach().cpu().numpy(), None if x.grad is None else x.grad.float().cpu().numpy()))
+        found.append((y.float().detach().cpu().numpy(), None if x.grad is None
+                      else x.grad.float().cpu().numpy()))
     (a, da), (b, db) = found
     room = 4 * (2 ** -10 if half is flow.float16 else 2 ** -7)
     np.testing.assert_allclose(b, a, rtol=room, atol=room)
@@ -45,7 +53,7 @@ def test_values_and_gradients_are_the_cpus(name, half):
 
 @pytest.mark.parametrize(("case", "half"), pairs(lambda op: op.name not in NO_KERNEL and op.name != "cast"))
 def test_every_op(case, half):
-    """A few roundings from the CPU's, as float32's kernels are."""
+    """Results are within a few roundings of the CPU's, as for float32 kernels."""
     op, example = case
     attrs = attributes(op, example)
     narrow, _ = rounded(drawn(op, example), half)
@@ -61,8 +69,8 @@ def test_every_op(case, half):
 @pytest.mark.parametrize("half", HALVES, ids=repr)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("amp", [False, True], ids=["as they are", "autocast"])
-def test_a_graph_gives_what_eager_calls_give(name, half, amp):
-    """Whatever the graph computes: where there is a kernel of float32 alone, the plan has casts. Inside autocast, too."""
+def test_a_graph_matches_eager_calls(name, half, amp):
+    """Where only a float32 kernel exists, the plan contains casts; autocast is also tested."""
     x, w = flow.tensor(X), flow.tensor(X.T[:, :3].copy())
     x, w = (t.cuda() if amp else t.to(half).cuda() for t in (x, w))
 
@@ -89,11 +97,12 @@ def test_a_value_is_cast_once_for_all_its_readers():
 
     g = G()
     g(flow.tensor(X).half().cuda())
-    assert sum(node.op.name == "cast" and node.attrs == (flow.float32,) for node in g._compiled.program.graph.nodes) == 1
+    assert sum(node.op.name == "cast" and node.attrs == (flow.float32,)
+               for node in g._compiled.program.graph.nodes) == 1
 
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
-def test_nan_infinity_and_what_is_too_large(half):
+def test_nan_infinity_and_overflow(half):
     x = flow.tensor([float("nan"), float("inf"), -1e30, 1e-30, 0.0]).to(half)
     np.testing.assert_array_equal((x.to("cuda") * 1.0).float().cpu().numpy(), (x * 1.0).float().numpy())
 
@@ -108,7 +117,7 @@ def test_updates_of_parameters_in_16_bits_are_refused():
 
 @pytest.mark.parametrize("half", HALVES, ids=repr)
 def test_a_program_with_autocast_and_a_scaler_trains_as_on_the_cpu(half):
-    """As it is typed: the losses of both places, an overflow in the second step."""
+    """Compare the losses of a typical program on both devices, with an overflow in the second step."""
     losses = []
     for place in ("cpu", "cuda"):
         flow.manual_seed(0)

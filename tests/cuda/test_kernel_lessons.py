@@ -1,5 +1,6 @@
-"""The ladders of chapter 8: every step gives the right numbers at ragged sizes, without a fault in any order of threads,
-and does less than the step before."""
+"""The ladders of chapter 8: every step is correct at ragged sizes, has no fault in any order of threads, and
+does less work than the step before.
+"""
 import functools
 import inspect
 import io
@@ -18,10 +19,12 @@ SIZES = {
     "sum": [(0,), (1,), (255,), (256,), (5000,), (16 * 256 + 1,)],
     "softmax": [(1, 1), (3, 31), (5, 33), (2, 1000), (9, 1024), (4, 128)],
     "transpose": [(1, 1), (31, 33), (64, 32), (1, 100), (70, 5)],
-    "convolution": [(1, 1, 3, 3, 1, 3, 3), (2, 3, 7, 9, 5, 3, 2), (1, 20, 5, 5, 17, 1, 1), (3, 2, 6, 6, 33, 5, 6)],
+    "convolution": [(1, 1, 3, 3, 1, 3, 3), (2, 3, 7, 9, 5, 3, 2), (1, 20, 5, 5, 17, 1, 1),
+                    (3, 2, 6, 6, 33, 5, 6)],
     "attention": [(1, 1, 1), (33, 31, 5), (5, 70, 64), (40, 3, 33), (64, 64, 32)],
 }
-CASES = [(name, step.name, size) for name, ladder in LADDERS.items() for step in ladder.steps for size in SIZES[name]]
+CASES = [(name, step.name, size) for name, ladder in LADDERS.items() for step in ladder.steps
+         for size in SIZES[name]]
 
 
 def check(name, step, size):
@@ -53,7 +56,7 @@ def test_every_file_of_the_lessons_is_a_step():
     assert {s.file for ladder in LADDERS.values() for s in ladder.steps} == files
 
 
-# ---- what the counters say. (ladder, step): {counter: at most this part of what the step before counts}
+# counters, {(ladder, step): {counter: maximum ratio to the step before}}
 LESS = {
     ("product", "shared"): dict(global_bytes=1 / 8, global_loads=1 / 8),
     ("product", "registers"): dict(global_bytes=1 / 4, shared_loads=1 / 3),
@@ -86,23 +89,27 @@ def later_steps():
 def test_a_step_does_less_than_the_one_before(name, before, step):
     old, new = counts(name)[before], counts(name)[step]
     for counter, part in LESS[name, step].items():
-        assert new[counter] <= part * old[counter], f"{counter}: {old[counter]} -> {new[counter]}\n{table(counts(name))}"
+        assert (new[counter] <= part
+                * old[counter]), f"{counter}: {old[counter]} -> {new[counter]}\n{table(counts(name))}"
 
 
 @in_simulator
 @pytest.mark.parametrize("name, step", [(n, s.name) for n, ladder in LADDERS.items() for s in ladder.steps
                                         if (n, s.name) != ("transpose", "tile")])
-def test_banks_are_not_in_the_way(name, step):
-    """Conflicts are the point of one step, and next to nothing in all others."""
+def test_bank_conflicts_are_rare(name, step):
+    """Bank conflicts are the subject of one step and nearly absent from all others."""
     c = counts(name)[step]
     assert c["conflicts"] <= 0.05 * (c["shared_loads"] + c["shared_stores"])
 
 
 @in_simulator
-def test_bytes_of_the_matrix_products_are_those_worked_out_by_hand():
-    """n^3 products: each takes two numbers; a block's tile of t x t results needs each number once for t results."""
+def test_bytes_of_the_matrix_products_match_hand_computed_values():
+    """Each of n^3 products reads two values; a block's tile of t x t results reads each value once for t
+    results.
+    """
     n, stored = 128, 4 * 128 ** 2
-    for step, tile in (("naive", 1), ("shared", 16), ("registers", 128), ("vectors", 128), ("double", 128), ("async", 128)):
+    for step, tile in (("naive", 1), ("shared", 16), ("registers", 128), ("vectors", 128), ("double", 128),
+                       ("async", 128)):
         assert counts("product")[step]["global_bytes"] == 4 * 2 * n ** 3 // tile + stored, step
 
 
@@ -115,10 +122,12 @@ def test_bytes_of_rows_and_of_attention():
     assert counts("attention")["online"]["global_bytes"] == 4 * (2 * n * width + blocks * 2 * n * width)
 
 
-# ---- what of it the library has
+# ladder steps in the library
 @pytest.mark.parametrize("n", [1, 32, 33, 1000, 1024, 1025])
 def test_the_librarys_softmax_of_short_and_of_long_rows(n):
-    """Up to 1024 elements a warp takes a row, beyond a block does; also of rows of nothing but -inf, and with a NaN."""
+    """A warp computes a row of up to 1024 elements and a block a longer one; rows with only -inf, and with
+    NaN, are included.
+    """
     x = LADDERS["softmax"].inputs(7, n)[0]
     x[1], x[2, n // 2], x[3, 0], x[4] = -np.inf, np.nan, np.inf, 1e30
     for f in ("softmax", "log_softmax"):
@@ -148,9 +157,9 @@ def test_the_librarys_kernels_are_as_good_as_a_step_of_the_ladder():
 
 
 @in_simulator
-def test_counters_do_not_hang_on_the_order_of_threads():
-    script = ("import json, flowedu as flow; flow.cuda.is_available(); from flowedu.cuda.lessons import LADDERS; "
-              "print(json.dumps(LADDERS['attention'].counts(40, 33, 20)))")
+def test_counters_do_not_depend_on_the_order_of_threads():
+    script = ("import json, flowedu as flow; flow.cuda.is_available(); from flowedu.cuda.lessons import "
+              "LADDERS; print(json.dumps(LADDERS['attention'].counts(40, 33, 20)))")
     found = [json.loads(alone(script, FLOWEDU_CUDA_SEED=seed)) for seed in "01"]
     assert found[0] == found[1]
 
@@ -163,5 +172,5 @@ def test_a_table_has_a_line_for_each_step():
     assert len({len(line) for line in lines}) == 1 and "2,000" in lines[1] and "0.5" in lines[1]
 
 
-def test_the_steps_say_why():
+def test_the_steps_have_explanations():
     assert all(s.why and inspect.isfunction(s._launch) for ladder in LADDERS.values() for s in ladder.steps)

@@ -1,4 +1,6 @@
-"""Kernels against NumPy: matrix products, row sums, softmax, histograms, transposes, of sizes that fit no block."""
+"""Kernels against NumPy: matrix products, row sums, softmax, histograms, and transposes, of sizes that are no
+multiple of a block.
+"""
 import cuda_kernels as kernels
 import numpy as np
 import pytest
@@ -55,7 +57,8 @@ def test_histogram_with_atomics(n, nb):
 @given(st.integers(1, 70), st.integers(1, 70))
 def test_transpose_of_a_template(pad, rows, cols):
     x, y = normal(rows, cols), np.zeros((cols, rows), np.float32)
-    flow.cuda.kernel(kernels.TRANSPOSE)(f"transpose<{pad}>", (-(-cols // 32), -(-rows // 32)), (32, 32))(x, y, rows, cols)
+    flow.cuda.kernel(kernels.TRANSPOSE)(f"transpose<{pad}>", (-(-cols // 32), -(-rows // 32)),
+                                        (32, 32))(x, y, rows, cols)
     np.testing.assert_array_equal(y, x.T)
 
 
@@ -94,7 +97,7 @@ print(*order)
 @in_simulator
 @pytest.mark.parametrize("checked", ["0", "1"])
 def test_right_in_every_order(checked):
-    """The correct kernels give right results and no report, whatever the order of threads and blocks."""
+    """Correct kernels have right results and no report for any order of threads and blocks."""
     orders = {alone(RUN_ALL, FLOWEDU_CUDA_SEED=str(seed), FLOWEDU_CUDA_CHECK=checked) for seed in range(5)}
     assert "0 1 2 3 4 5 6 7\n" in orders and len(orders) > 2
     assert all(sorted(o.split()) == [*"01234567"] for o in orders)

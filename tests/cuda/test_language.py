@@ -1,5 +1,6 @@
-"""CUDA C itself: warp functions, atomics of all kinds, vectors, halves, intrinsics, variables of modules; against NumPy or
-by hand. nvcc has to accept every source, too."""
+"""CUDA C features: warp functions, atomics, vector types, halves, intrinsics, and module variables, against
+NumPy or hand-computed values; nvcc must also accept every source.
+"""
 import cuda_kernels as kernels
 import numpy as np
 import pytest
@@ -37,10 +38,12 @@ def test_warp_functions():
     flow.cuda.kernel(WARP)("warp", 1, 32)(x, out)
     lane = np.arange(32)
     within = lambda d, w: np.where(lane % w + d < w, lane + d, lane)
-    expected = [np.full(32, 3), np.where(lane < 2, lane, lane - 2), within(2, 8), lane ^ 5, lane // 4 * 4 + (lane + 1) % 4,
+    expected = [np.full(32, 3), np.where(lane < 2, lane, lane - 2), within(2, 8), lane ^ 5,
+                lane // 4 * 4 + (lane + 1) % 4,
                 np.full(32, 0xaaaaaaaa, np.uint32).view(np.int32), np.full(32, 3),
                 np.array([0xff << (i // 8 * 8) for i in lane], np.uint32).view(np.int32),
-                np.where(lane < 16, within(1, 16), lane[16:].sum()), 2 * (lane ^ 1) + 1, np.ones(32), np.full(32, 8 + 100)]
+                np.where(lane < 16, within(1, 16), lane[16:].sum()), 2 * (lane ^ 1) + 1, np.ones(32),
+                np.full(32, 8 + 100)]
     for row, (got, wanted) in enumerate(zip(out, expected)):
         np.testing.assert_array_equal(got, wanted, err_msg=f"row {row}")
 
@@ -147,7 +150,8 @@ def test_an_array_in_shared_memory_is_aligned(words):
 def test_vectors_halves_structs_and_variables_of_the_module():
     n = 8
     x = np.random.default_rng(0).standard_normal((n, 4), dtype=np.float32)
-    d, f3, c, h = np.zeros((n, 2)), np.zeros((n, 3), np.float32), np.zeros((n, 4), np.uint8), np.zeros(n, np.float16)
+    d, f3, c, h = (np.zeros((n, 2)), np.zeros((n, 3), np.float32), np.zeros((n, 4), np.uint8),
+                   np.zeros(n, np.float16))
     items, out = np.zeros(n, np.dtype([("weight", "f4"), ("id", "i2"), ("", "V2")])), np.zeros(n, np.float32)
     k = flow.cuda.kernel(TYPES)("types", 1, n, shared=16 * n)
     for calls in (1, 2):
@@ -187,18 +191,19 @@ def test_functions_of_numbers():
     y, i = np.zeros((4, 12), np.float32), np.zeros(16, np.int32)
     flow.cuda.kernel(NUMBERS)("numbers", 1, 4)(x, y, i)
     rest = np.tanh(x) + [erf(v) for v in x] + np.log1p(x) + x + np.floor(x) + np.sqrt(x)
-    wanted = [np.exp(x), 1 / np.sqrt(x), 2 * x + 1, np.minimum(x, 1), np.maximum(x, 1), 1 / x, np.log(x), x ** 3,
-              np.minimum(x, 2) + 2, x, np.clip(x - 1, 0, 1), rest]
+    wanted = [np.exp(x), 1 / np.sqrt(x), 2 * x + 1, np.minimum(x, 1), np.maximum(x, 1), 1 / x,
+              np.log(x), x ** 3, np.minimum(x, 2) + 2, x, np.clip(x - 1, 0, 1), rest]
     np.testing.assert_allclose(y, np.stack(wanted, 1), rtol=2e-5, atol=2e-6)
     assert i.tolist() == [8, 4, 31, 2, -2, 1, 256, 0x3f800000, 64, 2**31 - 1, 1, 1, 2, 32, 63, 41]
 
 
 @in_simulator
-def test_lanes_that_are_not_there_give_nan_and_fresh_memory_is_nan():
+def test_missing_lanes_and_uninitialized_memory_are_nan():
     from pycuda import gpuarray
 
     y = np.zeros(16, np.float32)
-    k = flow.cuda.kernel("__global__ void f(float* y) { y[threadIdx.x] = __shfl_down_sync(0xffffffffu, 1.0f, 8); }")
+    k = flow.cuda.kernel("__global__ void f(float* y) { y[threadIdx.x] = __shfl_down_sync(0xffffffffu, "
+                         "1.0f, 8); }")
     k("f", 1, 16)(y)
     assert y[:8].tolist() == [1.0] * 8 and np.isnan(y[8:]).all()
     assert np.isnan(gpuarray.empty(100, np.float32).get()).all()
@@ -210,7 +215,7 @@ SOURCES = [WARP, ATOMICS, TYPES, NUMBERS, kernels.SGEMM, kernels.ROWS, kernels.H
 
 @pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES, ids=lambda s: s.strip().split("\n")[0][:40])
-def test_nvcc_takes_the_same_sources(source):
+def test_nvcc_accepts_the_same_sources(source):
     found = toolkit()
     assert found is not None and found.nvcc is not None, "tools/setup_cuda.py installs one"
     assert cubin(prepared(source), "sm_90").startswith(b"\x7fELF")

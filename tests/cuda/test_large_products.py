@@ -1,5 +1,6 @@
-"""Large matrix products, which have a kernel of their own: whichever way the matrices lie in memory, ragged and not
-aligned, in batches, and the right kernel for each."""
+"""Large matrix products, which have a separate kernel: any memory layout, ragged and unaligned sizes,
+batches, and the choice of the kernel.
+"""
 import io
 
 import numpy as np
@@ -16,12 +17,14 @@ FAR = settings(max_examples=12, deadline=None, suppress_health_check=list(Health
 
 @pytest.fixture
 def one_processor(monkeypatch):
-    """One large tile is enough work for it."""
+    """Set the number of multiprocessors to 1, so that one large tile is enough work."""
     monkeypatch.setattr(matmul, "_processors", lambda: 1)
 
 
 def matrix(rng, shape, flip, first):
-    """(NumPy's, the device's). flip: the last axes lie in the other order; it begins `first` elements into its memory."""
+    """Return (NumPy array, device tensor). flip: the last two axes are stored in reverse order; first: offset
+    in elements.
+    """
     shape = (*shape[:-2], *reversed(shape[-2:])) if flip else shape
     whole = rng.standard_normal(first + int(np.prod(shape))).astype(np.float32)
     there = flow.tensor(whole, device="cuda")[first:].reshape(shape)
@@ -43,7 +46,7 @@ sizes = st.sampled_from([128, 129, 130, 132, 140, 257])
 @given(rows=sizes, cols=sizes, depth=st.integers(0, 17), flips=st.tuples(st.booleans(), st.booleans()),
        first=st.tuples(st.sampled_from([0, 0, 1, 2, 4]), st.sampled_from([0, 0, 1, 3, 4])),
        batches=st.sampled_from([(), (), (1,), (2, 2)]), shared=st.booleans())
-def test_products_are_those_of_numpy(one_processor, rows, cols, depth, flips, first, batches, shared):
+def test_large_products_match_numpy(one_processor, rows, cols, depth, flips, first, batches, shared):
     rng = np.random.default_rng(depth)
     a, x = matrix(rng, (*batches, rows, depth), flips[0], first[0])
     b, w = matrix(rng, (depth, cols) if shared else (*batches, depth, cols), flips[1], first[1])
@@ -60,7 +63,7 @@ def test_products_are_those_of_numpy(one_processor, rows, cols, depth, flips, fi
     ("few columns", lambda: (flow.ones(200, 8), flow.ones(8, 9))),
     ("doubles", lambda: (flow.ones(200, 8).double(), flow.ones(8, 200).double())),
     ("every second column", lambda: (flow.ones(200, 16)[:, ::2], flow.ones(8, 200)))])
-def test_other_products_are_not_made_in_large_tiles(one_processor, what, make):
+def test_other_products_do_not_use_large_tiles(one_processor, what, make):
     a, b = make()
     x, w = a.to("cuda"), b.to("cuda")
     if what == "every second column":
@@ -71,7 +74,7 @@ def test_other_products_are_not_made_in_large_tiles(one_processor, what, make):
 
 @in_simulator
 def test_large_tiles_need_a_device_full_of_them():
-    """The simulator says that it has 16 processors: 12 tiles of 128 x 128 are too few, 16 are enough."""
+    """The simulator reports 16 multiprocessors: 12 tiles of 128 x 128 are too few, and 16 are enough."""
     b = flow.ones(4, 512, device="cuda")
     assert kernel_of(lambda: flow.ones(384, 4, device="cuda") @ b)[1] == ["matmul"]
     assert kernel_of(lambda: flow.ones(512, 4, device="cuda") @ b)[1] == ["matmul_tiles_nn"]
@@ -79,9 +82,10 @@ def test_large_tiles_need_a_device_full_of_them():
 
 @in_simulator
 def test_a_linear_layer_and_its_gradients(one_processor):
-    """The three products of training: x w^T, dy w, dy^T x."""
+    """The three products of training: x w^T, dy w, and dy^T x."""
     rng = np.random.default_rng(1)
-    x, w = rng.standard_normal((256, 130)).astype(np.float32), rng.standard_normal((132, 130)).astype(np.float32)
+    x, w = (rng.standard_normal((256, 130)).astype(np.float32),
+            rng.standard_normal((132, 130)).astype(np.float32))
 
     def gradients(device):
         a, b = (flow.tensor(v, device=device, requires_grad=True) for v in (x, w))
@@ -90,7 +94,8 @@ def test_a_linear_layer_and_its_gradients(one_processor):
 
     with flow.cuda.profile(io.StringIO()) as p:
         got = gradients("cuda")
-    assert {k for k in p.kernels if k.startswith("matmul")} == {"matmul_tiles_nt", "matmul_tiles_nn", "matmul_tiles_tn"}
+    assert {k for k in p.kernels if k.startswith("matmul")} == {"matmul_tiles_nt", "matmul_tiles_nn",
+                                                                "matmul_tiles_tn"}
     for g, want in zip(got, gradients("cpu")):
         np.testing.assert_allclose(g.cpu().numpy(), want.numpy(), rtol=1e-3, atol=1e-2)
 

@@ -1,4 +1,6 @@
-"""What a launch of the table does beside computing: indices out of range, scratch, sizes for other kernels, programs."""
+"""Other properties of table launches: indices out of range, scratch memory, size-dependent kernels, and fused
+programs.
+"""
 import os
 import subprocess
 import sys
@@ -20,7 +22,7 @@ from laws.calls import run
 from laws.draws import agree, meaning
 
 FLOATS = np.random.default_rng(0).standard_normal((5, 6)).astype(np.float32)
-BAD = {                                            # op: arrays with an index that is out of range, attributes, the index
+BAD = {  # op: (arrays with an index that is out of range, attributes, the index)
     "gather": ([FLOATS, np.array([0, 7, 1])], {"axis": 1}, 7),
     "gather_grad": ([FLOATS, np.array([0, -1, 1, 0, 2, 2])], {"axis": 1, "size": 3}, -1),
     "gather_nd": ([FLOATS, np.array([[0, 1], [5, 0]])], {}, 5),
@@ -33,23 +35,24 @@ BAD = {                                            # op: arrays with an index th
     "max_pool2d_grad": ([FLOATS[None, None], np.full((1, 1, 5, 6), 77)], {"hw": (5, 6)}, 77),
     "max_pool2d_gather": ([FLOATS[None, None], np.full((1, 1, 5, 6), -1)], {}, -1),
     "ctc_loss": ([np.zeros((4, 1, 3), np.float32), np.array([[1, 4]]), np.array([4]), np.array([2])], {}, 4),
-    "ctc_loss_grad": ([np.ones(1, np.float32), np.zeros((4, 1, 3), np.float32), np.array([[1, 2]]), np.array([5]),
-                       np.array([2])], {}, 5),
+    "ctc_loss_grad": ([np.ones(1, np.float32), np.zeros((4, 1, 3), np.float32), np.array([[1, 2]]),
+                       np.array([5]), np.array([2])], {}, 5),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_an_index_out_of_range_is_told_when_the_device_is_waited_for(name, monkeypatch):
+def test_an_index_out_of_range_is_reported_at_synchronization(name, monkeypatch):
     arrays, attrs, bad = BAD[name]
     told = []
     monkeypatch.setattr("on_device.fault", lambda: told.append(fault()))
     launched(REGISTRY[name], arrays, REGISTRY[name].complete(attrs))
     assert told == [(1, bad)]
-    assert fault() is None                                       # told once
+    assert fault() is None                                       # reported only once
 
 
 @pytest.mark.parametrize("name", ["sum", "max"])
-@pytest.mark.parametrize("shape, axis", [((70000,), (0,)), ((3, 20001), (1,)), ((20001, 3), (0,)), ((9000, 40), (0,)),
+@pytest.mark.parametrize("shape, axis", [((70000,), (0,)), ((3, 20001), (1,)), ((20001, 3), (0,)),
+                                         ((9000, 40), (0,)),
                                          ((2, 9000, 5), (1,)), ((2, 300, 4, 300), (1, 3))])
 def test_blocks_that_share_an_output(name, shape, axis):
     op, x = REGISTRY[name], np.random.default_rng(1).standard_normal(shape).astype(np.float32)
@@ -72,7 +75,8 @@ def test_products_of_several_tiles(m, n, k, flip):
     a, b = (rng.standard_normal(s) for s in ((k, m) if flip[0] else (m, k), (n, k) if flip[1] else (k, n)))
     op = REGISTRY["matmul"]
     attrs = op.complete({"transpose_a": flip[0], "transpose_b": flip[1]})
-    np.testing.assert_allclose(launched(op, [a, b], attrs)[0], meaning(op, [a, b], attrs)[0], rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(launched(op, [a, b], attrs)[0], meaning(op, [a, b], attrs)[0], rtol=1e-11,
+                               atol=1e-11)
 
 
 @pytest.mark.parametrize("groups", [1, 2])
@@ -81,12 +85,13 @@ def test_a_convolution_of_several_tiles(groups):
     x, w = rng.standard_normal((4, 6, 18, 17)), rng.standard_normal((70 * groups, 6 // groups, 3, 3))
     attrs = {"strides": (1, 1), "pads": (1, 1, 1, 1), "dilations": (1, 1), "groups": groups}
     y = launched(REGISTRY["conv2d"], [x, w], REGISTRY["conv2d"].complete(attrs))[0]
-    np.testing.assert_allclose(y, run(REGISTRY["conv2d"], [x, w], REGISTRY["conv2d"].complete(attrs))[0], rtol=1e-9,
-                               atol=1e-9)
+    np.testing.assert_allclose(y, run(REGISTRY["conv2d"], [x, w], REGISTRY["conv2d"].complete(attrs))[0],
+                               rtol=1e-9, atol=1e-9)
     for name, given, more in (("conv2d_input_grad", [y, w], {"hw": (18, 17)}),
                               ("conv2d_weight_grad", [y, x], {"kernel": (3, 3)})):
         op, both = REGISTRY[name], REGISTRY[name].complete({**attrs, **more})
-        np.testing.assert_allclose(launched(op, given, both)[0], run(op, given, both)[0], rtol=1e-9, atol=1e-8)
+        np.testing.assert_allclose(launched(op, given, both)[0], run(op, given, both)[0], rtol=1e-9,
+                                   atol=1e-8)
 
 
 @pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 1000, 2500])
@@ -105,7 +110,7 @@ ROWS = {"softmax": 1, "log_softmax": 1, "softmax_grad": 2, "log_softmax_grad": 2
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("n", [129, 700])
 def test_rows_that_several_warps_share(name, n):
-    """Of the records' examples none has rows as long."""
+    """No example of the records has rows this long."""
     op, rng = REGISTRY[name], np.random.default_rng(n)
     arrays = [rng.standard_normal((3, n)).astype(np.float32) for _ in range(ROWS[name])]
     attrs = {}
@@ -155,7 +160,7 @@ def test_chains_are_compiled_together():
     assert programs.place(chains[0], (1, 1))[0] is not programs.place(chains[0], (0, 0))[0]
 
 
-def test_axes_that_step_evenly_are_one():
+def test_axes_with_uniform_strides_are_merged():
     assert joined((2, 3, 4), [(12, 4, 1), (12, 4, 1)]) == ([24], [[1], [1]])
     assert joined((2, 1, 4), [(4, 9, 1), (0, 0, 1)]) == ([2, 4], [[4, 1], [0, 1]])
     assert joined((), [(), ()]) == ([1], [[1], [1]])
@@ -183,10 +188,11 @@ print(len(calls), "calls")
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
-def test_results_hang_on_no_order_of_threads(seed):
-    """The simulator draws the order of threads and blocks from a seed, which it reads when it starts."""
+def test_results_do_not_depend_on_the_order_of_threads(seed):
+    """The simulator draws the order of threads and blocks from a seed that it reads at startup."""
     tests = Path(__file__).parents[1]
-    env = {**os.environ, "FLOWEDU_CUDA_SEED": str(seed), "PYTHONPATH": os.pathsep.join([str(tests), str(tests / "cuda")])}
+    env = {**os.environ, "FLOWEDU_CUDA_SEED": str(seed),
+           "PYTHONPATH": os.pathsep.join([str(tests), str(tests / "cuda")])}
     done = subprocess.run([sys.executable, "-c", ONCE], env=env, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr[-3000:]
     assert int(done.stdout.split()[0]) > 100

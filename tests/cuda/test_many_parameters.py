@@ -1,4 +1,4 @@
-"""A step of an optimizer on cuda: all parameters of a group in one launch, and the CPU's numbers."""
+"""An optimizer step on cuda updates all parameters of a group in one launch, with the values of the CPU."""
 import io
 import math
 
@@ -16,20 +16,23 @@ from flowedu.cuda.launches.update import ROWS, RULES
 from laws.test_updates import GROUPS, group_of
 
 KINDS = {"SGD": {"lr": 0.1, "weight_decay": 0.1}, "Momentum": {"lr": 0.1, "momentum": 0.9, "nesterov": True},
-         "Adam": {"lr": 0.01}, "Amsgrad": {"lr": 0.01, "amsgrad": True}, "AdamW": {"lr": 0.01, "weight_decay": 0.1},
-         "LAMB": {"lr": 0.01}, "RMSprop": {"lr": 0.01}, "Centered": {"lr": 0.01, "centered": True}, "Adagrad": {"lr": 0.1},
-         "Adadelta": {"lr": 1.0}}
+         "Adam": {"lr": 0.01}, "Amsgrad": {"lr": 0.01, "amsgrad": True},
+         "AdamW": {"lr": 0.01, "weight_decay": 0.1},
+         "LAMB": {"lr": 0.01}, "RMSprop": {"lr": 0.01}, "Centered": {"lr": 0.01, "centered": True},
+         "Adagrad": {"lr": 0.1}, "Adadelta": {"lr": 1.0}}
 CLASSES = {"Momentum": "SGD", "Amsgrad": "Adam", "Centered": "RMSprop"}
-SHAPES = st.lists(st.sampled_from([(), (0,), (1,), (3, 5), (BLOCK - 1,), (BLOCK,), (BLOCK + 1,), (70, 31), (2, 3, 4)]),
+SHAPES = st.lists(st.sampled_from([(), (0,), (1,), (3, 5), (BLOCK - 1,), (BLOCK,), (BLOCK + 1,), (70, 31),
+                                   (2, 3, 4)]),
                   min_size=1, max_size=2 * ROWS + 3)
 few = settings(max_examples=8)
 
 
 def models(name, shapes, seed, dtypes=(np.float32,)):
-    """(parameters, optimizer) on the CPU and on cuda."""
+    """Yield (parameters, optimizer) on the CPU and on cuda."""
     for device in ("cpu", "cuda"):
         rng = np.random.default_rng(seed)
-        ps = [flow.nn.Parameter(flow.tensor(np.asarray(rng.standard_normal(s), dtypes[i % len(dtypes)]), device=device))
+        ps = [flow.nn.Parameter(flow.tensor(np.asarray(rng.standard_normal(s), dtypes[i % len(dtypes)]),
+                                            device=device))
               for i, s in enumerate(shapes)]
         yield ps, getattr(flow.optim, CLASSES.get(name, name))(ps, **KINDS[name])
 
@@ -44,27 +47,29 @@ def gradients(ps, seed, without):
 @pytest.mark.parametrize("name", KINDS)
 @few
 @given(shapes=SHAPES, seed=st.integers(0, 99), data=st.data())
-def test_a_step_is_that_of_the_cpu(name, shapes, seed, data):
-    """Whatever the number of parameters, some empty, some without a gradient, of two dtypes, one not side by side."""
+def test_a_step_matches_the_cpu(name, shapes, seed, data):
+    """Any number of parameters: some empty, some without a gradient, of two dtypes, one not contiguous."""
     (here, mine), (there, theirs) = models(name, shapes, seed, (np.float32, np.float64))
     without = data.draw(st.sets(st.integers(0, len(shapes) - 1), max_size=3))
     for k in range(3):
         for ps, opt in ((here, mine), (there, theirs)):
             gradients(ps, seed + k, without)
             if k == 1:
-                for p in ps:                              # a gradient that came as a transposed one
+                for p in ps:                              # a gradient with a transposed layout
                     if p.grad is not None and p.ndim == 2:
                         p.grad = p.grad.t().contiguous().t()
             opt.step()
     for i, (a, b) in enumerate(zip(here, there)):
         tolerance = 1e-9 if a.dtype is flow.float64 else 2e-5
-        np.testing.assert_allclose(b.detach().cpu().numpy(), a.detach().numpy(), rtol=tolerance, atol=tolerance)
-        assert bool(mine.state.get(a)) == bool(theirs.state.get(b)) and (i not in without or not theirs.state.get(b))
+        np.testing.assert_allclose(b.detach().cpu().numpy(), a.detach().numpy(), rtol=tolerance,
+                                   atol=tolerance)
+        assert (bool(mine.state.get(a)) == bool(theirs.state.get(b)) and (i not in without
+                                                                          or not theirs.state.get(b)))
 
 
 @in_simulator
 @pytest.mark.parametrize("name", GROUPS)
-def test_as_few_launches_as_tables(name):
+def test_a_step_takes_one_launch_per_table(name):
     op, rule, rng = REGISTRY[name], RULES[name], np.random.default_rng(0)
     for count in (1, ROWS, ROWS + 1):
         arrays = [np.array([0.1], np.float32), np.array([3], np.int64)]
@@ -79,7 +84,7 @@ def test_as_few_launches_as_tables(name):
 
 
 @pytest.mark.parametrize("kind", [2.0, 1.0, math.inf])
-def test_clipping_is_that_of_the_cpu(kind):
+def test_clipping_matches_the_cpu(kind):
     shapes = [(3, 5), (0,), (), (BLOCK + 1,)]
     norms = []
     for ps, _ in models("SGD", shapes, 0):
@@ -95,7 +100,9 @@ def test_clipping_is_that_of_the_cpu(kind):
 
 @in_simulator
 def test_the_norm_of_many_gradients_is_one_pass():
-    """Two launches up to 128 of them; where they do not lie so that one pass can read them, the same number another way."""
+    """Up to 128 gradients take two launches; gradients with other layouts have the same norm by another
+    method.
+    """
     rng = np.random.default_rng(0)
     shapes = [(3,)] * 127 + [(BLOCK + 1,), (5, 4), (0,)]
     arrays = [rng.standard_normal(s).astype(np.float32) for s in shapes]
@@ -114,8 +121,8 @@ def test_the_norm_of_many_gradients_is_one_pass():
 
 
 @pytest.mark.parametrize("name", ["SGD", "LAMB"])
-def test_blocks_go_round_where_there_are_more_pieces(name, monkeypatch):
-    """As they do above 65536 pieces; a block then comes from one parameter to another."""
+def test_blocks_process_several_pieces(name, monkeypatch):
+    """Above 65536 pieces, a block processes several of them and moves from one parameter to the next."""
     monkeypatch.setattr(update, "MOST_BLOCKS", 2)
     monkeypatch.setattr(many, "MOST_BLOCKS", 2)
     shapes = [(7,), (3 * BLOCK + 1,), (5, 7), (BLOCK, 2), (11,)]

@@ -1,4 +1,6 @@
-"""Every kernel compiles with nvcc for three kinds of GPU, without a warning and without registers spilled to memory."""
+"""Every kernel compiles with nvcc for three GPU architectures without warnings and without register
+spills.
+"""
 import re
 import shutil
 import subprocess
@@ -18,17 +20,21 @@ from flowedu.cuda.toolkit import toolkit
 found = toolkit()
 NVCC = found.nvcc if found else shutil.which("nvcc")
 pytestmark = pytest.mark.skipif(not NVCC,
-                                reason="there is no nvcc: `make test-cuda` installs one where there is no toolkit")
+                                reason="there is no nvcc: `make test-cuda` installs one where there is no "
+                                "toolkit")
 
 FILES = sorted(p.relative_to(HOME / "cuda").as_posix() for p in (HOME / "cuda").rglob("*.cu"))
-OWN = {"cast.cu", "update.cu"}                                        # what T is, is not all there is to say
+OWN = {"cast.cu", "update.cu"}                                        # these have parameters other than T
 
 
 def sources() -> dict[str, str]:
-    """All that is ever compiled, by a name: of each file one type, and of those that hang most on it a second one."""
+    """Return all sources by name: one dtype of each file, and a second one of files that depend most on the
+    dtype.
+    """
     made = {}
     for file in (f for f in FILES if f not in OWN):
-        types = sorted({(row.t, row.wide) for row in TABLE.values() if row.file == file} or {("float", "double")})
+        types = sorted({(row.t, row.wide) for row in TABLE.values() if row.file == file}
+                       or {("float", "double")})
         for t, wide in [x for x in types if x[0] in ("float", "uint32_t")] or types[:1]:
             made[f"{file}-{t}"] = for_type(file, t, wide)
     return made | {
@@ -46,11 +52,14 @@ OPTIONS = ("-cubin", "-std=c++17", "-Xptxas", "-v,-warn-spills")
 
 
 def compiled(name: str, arch: str) -> str:
-    """What nvcc says of a source; asked once for each text of it, for one is compiled in seconds, and all in minutes."""
+    """Return nvcc's messages for a source, cached by its text, because compiling all sources takes
+    minutes.
+    """
     def ask(folder):
         file = folder / f"{re.sub(r'[^A-Za-z0-9]', '_', name)}.cu"
         file.write_text(SOURCES[name], encoding="utf-8")
-        done = subprocess.run([str(NVCC), *OPTIONS, f"-arch={arch}", str(file), "-o", str(file.with_suffix(".cubin"))],
+        done = subprocess.run([str(NVCC), *OPTIONS, f"-arch={arch}", str(file), "-o",
+                               str(file.with_suffix(".cubin"))],
                               capture_output=True, encoding="utf-8")
         assert done.returncode == 0, done.stderr
         (folder / "said.txt").write_text(done.stderr, encoding="utf-8")

@@ -1,4 +1,6 @@
-"""Jobs of OneFlow 0.4 in the placement "gpu": the CPU's numbers; variables on the device, saved, loaded, watched."""
+"""OneFlow 0.4 jobs in the placement "gpu": the CPU's values, and variables on the device that are saved,
+loaded, and watched.
+"""
 import numpy as np
 import pytest
 
@@ -19,7 +21,7 @@ CLIPPING = flow.optimizer.grad_clipping.by_global_norm(0.1)
 
 
 def made(tag, optimizer="adam", seen=None, ids="0:0"):
-    """A train job and a predict job over the same variables, in a new session."""
+    """Define a train job and a predict job over the same variables, in a new session."""
     flow.clear_default_session()
     flow.random.seed(5)
 
@@ -57,13 +59,14 @@ def close(a, b):
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_training_on_a_gpu_is_that_on_the_cpu(optimizer):
+def test_training_on_a_gpu_matches_the_cpu(optimizer):
     found = []
     for tag in TAGS:
         seen = []
         train, predict = made(tag, optimizer, seen)
         losses = [train(X[i % 3], Y[i % 3]) for i in range(5)]
-        assert isinstance(train.executor, DeviceExecutor) == isinstance(predict.executor, DeviceExecutor) == (tag == "gpu")
+        assert isinstance(train.executor, DeviceExecutor) == isinstance(predict.executor,
+                                                                        DeviceExecutor) == (tag == "gpu")
         found.append((losses, predict(X[0]), values(), seen))
     (losses, out, state, seen), (far_losses, far_out, far_state, far_seen) = found
     close(far_losses, losses)
@@ -75,7 +78,7 @@ def test_training_on_a_gpu_is_that_on_the_cpu(optimizer):
         close(a, b)
 
 
-def test_variables_lie_on_the_device():
+def test_variables_are_on_the_device():
     train, _ = made("gpu")
     train(X[0], Y[0])
     variables = flow.get_all_variables()
@@ -84,7 +87,7 @@ def test_variables_lie_on_the_device():
 
 
 @pytest.mark.parametrize("first,second", [("gpu", "gpu"), ("gpu", "cpu"), ("cpu", "gpu")])
-def test_a_checkpoint_comes_back(tmp_path, first, second):
+def test_a_checkpoint_round_trips(tmp_path, first, second):
     train, _ = made(first)
     for i in range(2):
         train(X[i], Y[i])
@@ -98,7 +101,7 @@ def test_a_checkpoint_comes_back(tmp_path, first, second):
         close(value, state[name])
 
 
-def test_what_is_said_of_a_job():
+def test_show_and_profile_of_a_job():
     train, predict = made("gpu")
     assert "matmul" in train.show()
     assert len(train.profile(X[0], Y[0], repeats=2)) == len(train.plan.steps)
@@ -107,10 +110,10 @@ def test_what_is_said_of_a_job():
     train(X[0], Y[0])
     for name, value in values().items():
         np.testing.assert_array_equal(value, profiled[name])
-    assert predict(np.asfortranarray(X[0])).shape == (6, 4)              # arrays that have to be brought into order
+    assert predict(np.asfortranarray(X[0])).shape == (6, 4)              # arrays that must be made contiguous
 
 
-def test_a_gpu_placement_as_the_jobs_own():
+def test_a_job_with_its_own_gpu_placement():
     config = flow.function_config()
     config.default_placement_scope(flow.scope.placement("gpu", "0:0"))
     flow.clear_default_session()
@@ -174,7 +177,8 @@ def test_one_variable_on_two_devices():
         return f
     a = job(body("gpu"), X[0], name="a")
     job(body("cpu"), X[0], name="b")
-    with pytest.raises(DeviceError, match=r"'d-weight' is used on two devices(.|\n)*a runs on cuda:0, b runs on cpu:0"):
+    with pytest.raises(DeviceError, match=r"'d-weight' is used on two devices(.|\n)*a runs on cuda:0, b runs "
+                       r"on cpu:0"):
         a(X[0])
 
 
@@ -188,5 +192,6 @@ def test_an_index_out_of_range():
 
 def test_a_python_kernel_names_its_node():
     op = cube()
-    with pytest.raises(UnsupportedError, match=r"no CUDA kernel(.|\n)*at: +test_plan_jobs.py(.|\n)*outside the graph"):
+    with pytest.raises(UnsupportedError, match=r"no CUDA kernel(.|\n)*at: +test_plan_jobs.py(.|\n)*outside "
+                       r"the graph"):
         job(lambda x: _on_gpu(op, x), X[0])(X[0])

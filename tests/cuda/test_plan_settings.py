@@ -1,4 +1,4 @@
-"""Plans in processes of their own: where every step waits, on two devices, without a GPU."""
+"""Plans in separate processes: synchronization after every step, two devices, and no GPU."""
 from cuda_common import alone, in_simulator
 
 BLOCKING = """
@@ -18,9 +18,11 @@ print(g(flow.tensor([1, 3]).cuda()).shape)
 """
 
 
-def test_a_step_that_is_waited_for_is_told():
-    _, first, second = alone(BLOCKING, FLOWEDU_CUDA_BLOCKING="1").splitlines()      # before it: the graph says [ERROR]
-    assert first.startswith("G_0: emb-gather") and " 9" in first and "|" in first and second == "flowedu.Size([2, 2])"
+def test_a_failing_step_is_named_with_blocking():
+    # the line before is the graph's [ERROR]
+    _, first, second = alone(BLOCKING, FLOWEDU_CUDA_BLOCKING="1").splitlines()
+    assert (first.startswith("G_0: emb-gather") and " 9" in first and "|" in first
+            and second == "flowedu.Size([2, 2])")
 
 
 DEVICES = """

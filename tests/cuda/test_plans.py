@@ -1,4 +1,6 @@
-"""Laws of plans on cuda: eager there = nn.Graph there = nn.Graph on the CPU, for ops, random programs, models, training."""
+"""Plans on cuda: eager on cuda, nn.Graph on cuda, and nn.Graph on the CPU agree for ops, random programs,
+models, and training.
+"""
 import copy
 import re
 
@@ -49,12 +51,13 @@ def test_every_op_in_a_plan(case):
     op, example = case
     arrays, attrs = drawn(op, example)
     if not arrays:
-        return                                          # where it has no input nothing says that it is on cuda
+        return                                          # without inputs, nothing places it on cuda
     xs = [flow.from_numpy(a) for a in arrays]
     want = listed(op.call(tuple(xs), attrs))
     g = graph(lambda self, *xs: listed(op.call(tuple(xs), attrs)))
     if op.name in NO_KERNEL:
-        with pytest.raises(UnsupportedError, match=rf"{op.name}(.|\n)*there is no CUDA kernel(.|\n)*test_plans.py"):
+        with pytest.raises(UnsupportedError,
+                           match=rf"{op.name}(.|\n)*there is no CUDA kernel(.|\n)*test_plans.py"):
             g(*map(there, xs))
         return
     for y, w in zip(g(*map(there, xs)), want, strict=True):
@@ -66,7 +69,9 @@ def test_every_op_in_a_plan(case):
 @many
 @given(random_programs)
 def test_random_programs(program):
-    """Elementwise chains are left apart: every fused one would have to be compiled. (The models below have some.)"""
+    """Elementwise chains are not fused, because every fused one would be compiled; the models below contain
+    some.
+    """
     steps, seed = program
     here = [flow.tensor(a) for a in start(seed)]
     with np.errstate(all="ignore"):
@@ -96,7 +101,7 @@ def test_models(name):
 
 
 def followed(make, optimizer, x, y, loss=None, steps=4, scheduler=None, **options):
-    """The losses of training graphs on the CPU and on cuda, side by side, and the models."""
+    """Return the losses of the training graphs on the CPU and on cuda, and both models."""
     here, far = twins(make)
     far = far.cuda()
     losses, graphs = [], []
@@ -115,15 +120,18 @@ def followed(make, optimizer, x, y, loss=None, steps=4, scheduler=None, **option
 
 OPTIMIZERS = {
     "sgd": lambda p: flow.optim.SGD(p, lr=0.1), "momentum": lambda p: flow.optim.SGD(p, lr=0.1, momentum=0.9),
-    "adam": lambda p: flow.optim.Adam(p, lr=0.01), "adamw": lambda p: flow.optim.AdamW(p, lr=0.01, weight_decay=0.1),
+    "adam": lambda p: flow.optim.Adam(p, lr=0.01),
+    "adamw": lambda p: flow.optim.AdamW(p, lr=0.01, weight_decay=0.1),
     "lamb": lambda p: flow.optim.LAMB(p, lr=0.01),
-    "clipped": lambda p: flow.optim.SGD([{"params": list(p), "clip_grad_max_norm": 0.1, "clip_grad_norm_type": 2.0}],
+    "clipped": lambda p: flow.optim.SGD([{"params": list(p), "clip_grad_max_norm": 0.1,
+                                          "clip_grad_norm_type": 2.0}],
                                         lr=0.1)}
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_training(name):
-    g, _ = followed(mlp, OPTIMIZERS[name], *batch(), scheduler=lambda o: flow.optim.lr_scheduler.StepLR(o, 2, 0.5))
+    g, _ = followed(mlp, OPTIMIZERS[name], *batch(),
+                    scheduler=lambda o: flow.optim.lr_scheduler.StepLR(o, 2, 0.5))
     assert executor(g).runs == 4 and g.state_dict()["System-Train-TrainStep"].item() == 4
 
 
@@ -145,24 +153,30 @@ def test_larger_models_train(name):
 
 def test_lenet_with_momentum():
     rng = np.random.default_rng(0)
-    x, y = flow.tensor(rng.standard_normal((2, 1, 28, 28)).astype(np.float32)), flow.tensor(rng.integers(0, 10, 2))
-    followed(lambda: flow.vision.models.LeNet5(), lambda p: flow.optim.SGD(p, lr=0.01, momentum=0.9), x, y, steps=2)
+    x, y = (flow.tensor(rng.standard_normal((2, 1, 28, 28)).astype(np.float32)),
+            flow.tensor(rng.integers(0, 10, 2)))
+    followed(lambda: flow.vision.models.LeNet5(), lambda p: flow.optim.SGD(p, lr=0.01, momentum=0.9), x, y,
+             steps=2)
 
 
-def test_dropout_and_batch_norm_draw_and_keep_what_the_cpu_does():
-    make = lambda: nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Dropout(0.5), nn.Linear(6, 3))
+def test_dropout_and_batch_norm_match_the_cpu():
+    make = lambda: nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Dropout(0.5),
+                                 nn.Linear(6, 3))
     g, _ = followed(make, lambda p: flow.optim.SGD(p, lr=0.1, momentum=0.9), *batch())
     assert executor(g).draws
 
 
-def test_micro_batches_and_activations_made_again():
+def test_micro_batches_and_recomputed_activations():
     def make():
         return nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Dropout(0.5), nn.Linear(6, 3))
-    followed(make, lambda p: flow.optim.SGD(p, lr=0.1), *batch(), config={"set_gradient_accumulation_steps": 2})
+    followed(make, lambda p: flow.optim.SGD(p, lr=0.1), *batch(),
+             config={"set_gradient_accumulation_steps": 2})
 
 
-def test_what_goes_in_and_out():
-    """Several inputs and outputs, one twice, views, an input, a variable, a constant; nested; each a tensor of its own."""
+def test_inputs_and_outputs_of_a_plan():
+    """Several inputs and outputs, a repeated output, views, an input, a variable, a constant, and nested
+    containers; each output is a separate tensor.
+    """
     class Part(nn.Module):
         def __init__(self):
             super().__init__()
@@ -171,7 +185,8 @@ def test_what_goes_in_and_out():
         def forward(self, x, more):
             y = x @ self.w
             return {"y": y, "again": y, "t": y.t(), "row": y[1:], "x": x, "w": self.w, "c": flow.ones(2) * 3,
-                    "more": [more["n"] + 1, None, x.new_zeros(2)], "device": x.to(self.w.device) * x.new_ones(1)}
+                    "more": [more["n"] + 1, None, x.new_zeros(2)],
+                    "device": x.to(self.w.device) * x.new_ones(1)}
 
     x, n = flow.ones(3, 2), flow.tensor([1, 2])
     here, far = Part(), Part().cuda()
@@ -183,11 +198,11 @@ def test_what_goes_in_and_out():
             near(a, b)
         assert len({t.data_ptr() for t in got}) == len(got)
         for t in got:
-            t.fill_(7)                                  # nobody else sees it
+            t.fill_(7)                                  # no other tensor changes
     near(far.w, here.w)
 
 
-def test_what_is_not_contiguous_is_copied():
+def test_non_contiguous_inputs_are_copied():
     g = graph(lambda self, x: x * 2)
     x = flow.arange(12.0).reshape(3, 4)
     for y in (x, x.t().contiguous().t(), flow.arange(24.0).reshape(3, 8)[:, ::2]):
@@ -196,7 +211,7 @@ def test_what_is_not_contiguous_is_copied():
     near(g(flow.cat([there(x), there(x)], 1)[:, 4:]), x * 2)
 
 
-def test_parameters_may_be_given_other_memory():
+def test_parameters_may_be_moved_to_other_memory():
     model = nn.Linear(3, 2).cuda()
     g = graph(lambda self, x: self.model(x), model=model)
     x = flow.ones(2, 3).cuda()
@@ -226,20 +241,22 @@ def test_buffers_and_free_tensors_that_build_writes():
     g = graph(lambda self, x: self.part(x) * factor + free, part=part)
     x = flow.ones(4, 2).cuda()
     assert g(x).tolist() == [13, 13] and g(x).tolist() == [25, 25] and part.n.tolist() == [8, 8]
-    factor.fill_(1.0)                                   # a number of main memory, which joins
+    factor.fill_(1.0)  # a CPU scalar, which can be combined with cuda tensors
     free.fill_(0.0)
     assert g(x).tolist() == [12, 12]
 
 
-def test_states_come_back():
+def test_states_round_trip():
     x, y = map(there, batch())
     model, other = twins(mlp)
-    first = graph(train_step, flow.optim.Adam(model.cuda().parameters(), lr=0.1), model=model, loss=nn.CrossEntropyLoss())
+    first = graph(train_step, flow.optim.Adam(model.cuda().parameters(), lr=0.1), model=model,
+                  loss=nn.CrossEntropyLoss())
     for _ in range(3):
         first(x, y)
     state = first.state_dict()
     assert all(t.is_cuda for n, t in state.items() if n.endswith(("-m", "-v")))
-    second = graph(train_step, flow.optim.Adam(other.cuda().parameters(), lr=0.1), model=other, loss=nn.CrossEntropyLoss())
+    second = graph(train_step, flow.optim.Adam(other.cuda().parameters(), lr=0.1), model=other,
+                   loss=nn.CrossEntropyLoss())
     second.load_state_dict(copy.deepcopy(state))
     assert second(x, y).item() == pytest.approx(first(x, y).item())
     assert executor(second).runs == 4
@@ -260,19 +277,21 @@ def test_a_saved_graph_is_loaded(tmp_path):
     assert flow.load(tmp_path / "s")["model"]["0.weight"].shape == (6, 4)
 
 
-def test_what_is_said_of_a_graph():
+def test_show_and_profile_of_a_graph():
     x, y = map(there, batch())
     model = mlp().cuda()
-    g = graph(train_step, flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), model=model, loss=nn.CrossEntropyLoss())
+    g = graph(train_step, flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), model=model,
+              loss=nn.CrossEntropyLoss())
     g(x, y)
     before = {n: t.cpu() for n, t in model.state_dict().items()}
-    assert "calls," in g.profile(x, y) and re.search(r"device +cuda:0\nmemory", g.report()) and "MODULE:model:" in repr(g)
+    assert ("calls," in g.profile(x, y) and re.search(r"device +cuda:0\nmemory", g.report())
+            and "MODULE:model:" in repr(g))
     for n, t in model.state_dict().items():
         near(t, before[n], 0)
 
 
 def test_a_step_counts_as_a_write():
-    """What the tape saved of a parameter is gone after a step."""
+    """Autograd detects that a graph's step has changed a saved parameter."""
     x, y = map(there, batch())
     model = mlp().cuda()
     g = graph(train_step, flow.optim.SGD(model.parameters(), lr=0.1), model=model, loss=nn.CrossEntropyLoss())
@@ -290,13 +309,14 @@ def test_streams_follow_each_other():
         y, total = g(x + 1)
     s.synchronize()
     assert y.tolist() == [2, 4, 6, 8, 10, 12] and total.item() == 21 and g(x)[1].item() == 15
-    assert executor(g).memory.users == {s}              # the next owner of this memory waits for s, too
+    assert executor(g).memory.users == {s}              # the next owner of this memory also waits for s
 
 
 # ---- errors
 def test_tensors_of_two_devices():
     model = mlp().cuda()
-    with pytest.raises(DeviceError, match=r"same device(.|\n)*0.0_2 is on cpu, model.0.weight on cuda:0(.|\n)*\.to"):
+    with pytest.raises(DeviceError, match=r"same device(.|\n)*0.0_2 is on cpu, model.0.weight on "
+                       r"cuda:0(.|\n)*\.to"):
         graph(lambda self, x: self.model(x), model=model, name="Apart")(batch()[0])
     g = graph(lambda self, x: self.model(x), model=model)
     g(batch()[0].cuda())
@@ -306,7 +326,7 @@ def test_tensors_of_two_devices():
         graph(lambda self, x: x + flow.tensor([1.0, 2.0]))(flow.ones(2).cuda())
 
 
-def test_an_index_out_of_range_is_told_when_somebody_waits():
+def test_an_index_out_of_range_is_reported_at_synchronization():
     g = graph(lambda self, x: self.emb(x), emb=nn.Embedding(4, 2).cuda())
     flow.cuda.synchronize()
     y = g(flow.tensor([1, 9]).cuda())
@@ -315,14 +335,14 @@ def test_an_index_out_of_range_is_told_when_somebody_waits():
     assert g(flow.tensor([1, 3]).cuda()).cpu().shape == (2, 2)
 
 
-def test_too_large_a_plan_is_an_error_after_which_one_goes_on():
+def test_too_large_a_plan_is_a_recoverable_error():
     big = graph(lambda self, x: (x.expand(1 << 20, 1 << 20) * x.expand(1 << 20, 1 << 20).exp()).sum())
     with pytest.raises(MemoryError):
         big(flow.ones(1).cuda())
     assert graph(lambda self, x: x + 1)(flow.ones(1).cuda()).item() == 2
 
 
-def test_global_tensors_and_those_on_a_gpu_do_not_meet():
+def test_mixing_global_and_gpu_tensors_is_refused():
     p = flow.placement("cpu", [0])
     x, y = flow.ones(2, 2).to_global(p, flow.sbp.broadcast), flow.ones(2, 2).cuda()
     for pair in ((x, y), (y, x)):

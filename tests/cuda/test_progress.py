@@ -1,4 +1,4 @@
-"""Whoever waits for a compiler is told so, on a terminal; nothing of it is left, and nothing is said elsewhere."""
+"""Progress messages of the compiler: shown only on a terminal and erased afterwards."""
 import os
 import pty
 import subprocess
@@ -12,7 +12,7 @@ import flowedu as flow
 
 pytestmark = in_simulator
 
-# Compiled once without checks, and, inside profile, once more with them; then found again.
+# Compiled once without checks and, inside profile, once more with checks; then loaded from the cache.
 SCRIPT = """
 import io, sys
 import numpy as np
@@ -28,17 +28,17 @@ for _ in range(2):
 
 
 def said(name, terminal):
-    """What a process says on stderr that compiles a kernel nobody has compiled before, twice."""
+    """Return the stderr of a process that compiles a new kernel twice."""
     ours, theirs = pty.openpty() if terminal else os.pipe()
     environment = {**os.environ, "FLOWEDU_CUDA_CHECK": "0", "PYTHONPATH": str(Path(flow.__file__).parents[1])}
-    done = subprocess.run([sys.executable, "-c", SCRIPT.replace("NAME", name)], stderr=theirs, stdout=subprocess.PIPE,
-                          env=environment, timeout=300)
+    done = subprocess.run([sys.executable, "-c", SCRIPT.replace("NAME", name)], stderr=theirs,
+                          stdout=subprocess.PIPE, env=environment, timeout=300)
     os.close(theirs)
     text = b""
     while True:
         try:
             piece = os.read(ours, 1 << 16)
-        except OSError:                                  # a terminal that nobody holds any longer
+        except OSError:                                  # the other end of the terminal is closed
             break
         if not piece:
             break
@@ -49,7 +49,9 @@ def said(name, terminal):
 
 
 def seen(text):
-    """The lines that stay on a screen, where a line begins anew after \\r and is wiped by \\x1b[K."""
+    """Return the lines that remain on a screen, where \\r returns to the start of a line and \\x1b[K erases
+    it.
+    """
     lines = []
     for line in text.replace("\r\n", "\n").split("\n"):
         last = line.split("\r")[-1]
@@ -57,12 +59,12 @@ def seen(text):
     return lines
 
 
-def test_a_terminal_is_told_what_is_compiled():
+def test_a_terminal_shows_compilations():
     name = uuid.uuid4().hex
     text = said(name, terminal=True)
     assert text.count(f"compiling fill_{name} for the simulator") == 2, text       # once for each variant
     assert seen(text) == ["done", "done", ""], text
 
 
-def test_nothing_is_said_elsewhere():
+def test_nothing_is_printed_without_a_terminal():
     assert said(uuid.uuid4().hex, terminal=False) == "done\ndone\n"

@@ -1,4 +1,4 @@
-"""Recurrent networks on a GPU, where a layer goes step by step, give what they give on the CPU, where it is one op."""
+"""Recurrent networks on a GPU, where a layer runs step by step, match the CPU, where it is one op."""
 import numpy as np
 import pytest
 
@@ -8,7 +8,9 @@ from flowedu.nn.utils.rnn import pack_padded_sequence
 
 
 def results(net, x, place, packed):
-    """Outputs, last states and all gradients, as arrays; net: a function that makes it."""
+    """Return outputs, last states, and all gradients as arrays; `net` is a function that creates the
+    network.
+    """
     flow.manual_seed(3)
     net, x = net().to(place), x.detach().to(place).requires_grad_()
     y, ends = net(pack_padded_sequence(x, [4, 3, 1]) if packed else x)
@@ -21,7 +23,7 @@ def results(net, x, place, packed):
 @pytest.mark.parametrize("net", [
     lambda: nn.RNN(3, 5, nonlinearity="relu"), lambda: nn.GRU(3, 5, bidirectional=True),
     lambda: nn.LSTM(3, 5, proj_size=2, bidirectional=True)], ids=["RNN", "GRU", "LSTM"])
-def test_as_on_the_cpu(net, packed):
+def test_recurrent_layers_match_the_cpu(net, packed):
     x = flow.tensor(np.random.default_rng(0).standard_normal((4, 3, 3)).astype(np.float32))
     for a, b in zip(results(net, x, "cuda", packed), results(net, x, "cpu", packed), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)

@@ -1,4 +1,4 @@
-"""The examples of the reference that need a GPU, or the simulator."""
+"""Examples of the reference that need a GPU or the simulator."""
 from pathlib import Path
 
 from reference_examples import differences

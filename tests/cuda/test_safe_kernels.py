@@ -1,4 +1,6 @@
-"""No kernel ends the process or leaves the simulator: what nvcc refuses is refused, and every fault is an exception."""
+"""No kernel ends the process or escapes the simulator: code that nvcc refuses is refused, and every fault
+raises an exception.
+"""
 import os
 import subprocess
 import sys
@@ -12,18 +14,22 @@ from flowedu.cuda.sim.refuse import _MATH
 
 pytestmark = in_simulator
 
-HOST = {                    # what no GPU calls: (declarations before the kernel, the call, the name in the error)
-    "system": ("", 'system("true");', "system"), "abort": ("", "abort();", "abort"), "exit": ("", "exit(3);", "exit"),
+HOST = {  # host functions: (declarations before the kernel, the call, the name in the error)
+    "system": ("", 'system("true");', "system"), "abort": ("", "abort();", "abort"),
+    "exit": ("", "exit(3);", "exit"),
     "_Exit": ("", "_Exit(3);", "_Exit"), "getenv": ("", 'getenv("HOME");', "getenv"),
     "rand": ("", "y[0] = rand();", "rand"),
     "fopen": ("", 'fopen("/dev/null", "w");', "fopen"), "qsort": ("", "qsort(y, 1, 4, 0);", "qsort"),
     "perror": ("", 'perror("x");', "perror"), "scanf": ("", 'scanf("%f", y);', "scanf"),
     "unistd.h": ("#include <unistd.h>", "_exit(3);", "_exit"),
     "time": ('extern "C" long time(long*);', "y[0] = time(0);", "time"),
-    "signal.h": ("#include <signal.h>", "raise(9);", "raise"), "dlfcn.h": ("#include <dlfcn.h>", 'dlsym(0, "x");', "dlsym"),
+    "signal.h": ("#include <signal.h>", "raise(9);", "raise"), "dlfcn.h": ("#include <dlfcn.h>",
+                                                                           'dlsym(0, "x");', "dlsym"),
     "declared": ('extern "C" int fork();', "fork();", "fork"),
-    "declared, with more arguments": ('extern "C" long syscall(long, ...);', "y[0] = syscall(39);", "syscall"),
-    "a macro": ("#define LEAVE exit", "LEAVE(3);", "exit"), "a pointer": ("", 'auto f = system; f("true");', "system"),
+    "declared, with more arguments": ('extern "C" long syscall(long, ...);', "y[0] = syscall(39);",
+                                      "syscall"),
+    "a macro": ("#define LEAVE exit", "LEAVE(3);", "exit"), "a pointer": ("", 'auto f = system; f("true");',
+                                                                          "system"),
     "a device function": ("__device__ void leave() { exit(3); }", "leave();", "exit"),
     "before main": ('static int early = system("true");', "y[0] = early;", "system"),
     "c++": ("#include <string>", "y[0] = std::to_string(y[0]).size();", ""), "throw": ("", "throw 1;", ""),
@@ -48,20 +54,26 @@ def test_assembly_is_refused(word, before):
     assert e.value.at.startswith(f"kernel.cu:{line}: ")
 
 
-def test_functions_that_a_gpu_has_are_taken():
-    """All of CUDA's mathematics of one or two numbers, in both precisions, and its functions of memory and text."""
+def test_device_functions_are_accepted():
+    """All CUDA math functions of one or two arguments in both precisions, and the memory and text
+    functions.
+    """
     two = "atan2 copysign fdim fmax fmin fmod hypot nextafter pow remainder".split()
-    other = ("exp10 fma frexp ilogb isinf isnan finite jn ldexp lgamma modf nan remquo roundeven scalbln scalbn sincos "
-             "sinpi cospi yn").split()
+    other = ("exp10 fma frexp ilogb isinf isnan finite jn ldexp lgamma modf nan remquo roundeven scalbln "
+             "scalbn sincos sinpi cospi yn").split()
     calls = [f"y[{i}] = {f}f(y[0], y[1]);\n    z[{i}] = {f}(z[0], z[1]);" for i, f in enumerate(two)]
-    calls += [f"y[{i}] = {f}f(y[0]);\n    z[{i}] = {f}(z[0]);" for i, f in enumerate(_MATH) if f not in (*two, *other)]
+    calls += [f"y[{i}] = {f}f(y[0]);\n    z[{i}] = {f}(z[0]);" for i, f in enumerate(_MATH)
+              if f not in (*two, *other)]
     calls += ["y[0] = fmaf(y[0], y[1], y[2]) + ldexpf(y[0], 2) + scalbnf(y[0], 2);",
               "y[0] = exp10f(y[1]) + sinpif(y[0]) + cospif(y[1]);",
-              "sincosf(y[0], y + 1, y + 2);", "int e; y[0] = frexpf(y[1], &e) + e + isnan(y[0]) + isinf(y[1]);",
-              "memcpy(y, y + 8, 4 * (int)z[0]);", "memset(y, 0, 4 * (int)z[0]);", 'printf("%f %s\\n", y[0], "asm");',
-              'printf("line\\n");', "void* p = malloc(4); free(p);", "float* q = new float[(int)y[0]]; delete[] q;",
-              "y[0] = abs((int)y[1]);"]
-    source = "__global__ void k(float* y, double* z) {\n    " + "\n    ".join(f"{{ {c} }}" for c in calls) + "\n}\n"
+              "sincosf(y[0], y + 1, y + 2);",
+              "int e; y[0] = frexpf(y[1], &e) + e + isnan(y[0]) + isinf(y[1]);",
+              "memcpy(y, y + 8, 4 * (int)z[0]);", "memset(y, 0, 4 * (int)z[0]);",
+              'printf("%f %s\\n", y[0], "asm");',
+              'printf("line\\n");', "void* p = malloc(4); free(p);",
+              "float* q = new float[(int)y[0]]; delete[] q;", "y[0] = abs((int)y[1]);"]
+    source = "__global__ void k(float* y, double* z) {\n    " + "\n    ".join(f"{{ {c} }}"
+                                                                              for c in calls) + "\n}\n"
     assert flow.cuda.kernel(source)("k", 1, 1)
 
 
@@ -90,12 +102,14 @@ print(*y)
 
 
 @pytest.mark.parametrize("checked", ["0", "1"])
-def test_what_has_no_meaning_is_a_fault_or_runs(checked):
-    """No kernel of these ends the process (`alone` asks for status 0), and the next launch is right."""
+def test_undefined_behavior_is_a_fault_or_runs(checked):
+    """None of these kernels ends the process (`alone` requires exit status 0), and the next launch is
+    right.
+    """
     said = alone(FAULTS, FLOWEDU_CUDA_CHECK=checked).splitlines()
     ran = {line.partition(": ")[0] for line in said[:-1] if line.endswith("ran")}
     assert len(said) == 12 and said[-1] == "0 1 2 3", said
-    # how a compiler takes what it sees to be undefined is its own affair: it may leave it out
+    # A compiler may handle undefined behavior in any way, including removal.
     assert not ran - {"a function's end", "a constant 0", "modulo a constant 0", "0 that is computed",
                       "the smallest integer by -1", "a null pointer"}, said
 
@@ -120,16 +134,20 @@ except (flow.errors.FlowError, MemoryError) as e:
 @pytest.mark.parametrize("checked", ["0", "1"])
 @pytest.mark.parametrize("room", [1 << 36, 1 << 33, 1 << 31, 1 << 29, 1 << 26])
 def test_a_limit_of_address_space(room, checked):
-    """With less than the simulator asks for it takes less, and with too little it raises; 2 GiB are enough for a kernel."""
-    done = subprocess.run([sys.executable, "-c", LIMITED, str(room)], capture_output=True, encoding="utf-8", timeout=600,
+    """Under a memory limit, the simulator requests less address space, and raises if that is too little; 2
+    GiB are enough for a kernel.
+    """
+    done = subprocess.run([sys.executable, "-c", LIMITED, str(room)], capture_output=True, encoding="utf-8",
+                          timeout=600,
                           env={**os.environ, "FLOWEDU_CUDA_CHECK": checked, "OPENBLAS_NUM_THREADS": "1",
                                "PYTHONPATH": str(Path(flow.__file__).parents[1])})
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("0 1 2 3" if room >= 1 << 31 else ("0 1 2 3", "refused:")), done.stdout + done.stderr
+    assert done.stdout.startswith("0 1 2 3" if room >= 1 << 31 else ("0 1 2 3",
+                                                                     "refused:")), done.stdout + done.stderr
 
 
 def test_the_compilers_time_is_limited(monkeypatch):
-    """Of the processor, not of a clock. g++ needs many seconds for this sum on any machine."""
+    """The limit is on CPU time; g++ needs many seconds for this sum on any machine."""
     monkeypatch.setenv("FLOWEDU_CUDA_COMPILE_SECONDS", "1")
     total = " + ".join(f"x[{i}]" for i in range(30_000))
     with pytest.raises(flow.errors.KernelError, match="more than 1 s of the processor") as e:

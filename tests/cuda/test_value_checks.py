@@ -1,4 +1,4 @@
-"""Law: a GPU refuses the values that the CPU refuses, eagerly and in graphs, when the program waits for the device."""
+"""A GPU refuses the same values as the CPU, eagerly and in graphs, when the program synchronizes."""
 import pytest
 
 import flowedu as flow
@@ -27,4 +27,4 @@ def test_a_gpu_refuses_the_same_values(name, mode):
             call(f, arguments, mode)
         if not isinstance(want, KernelError):
             assert (type(caught.value), caught.value.problem) == (type(want), want.problem)
-        fault()                          # what a second kernel of the call reported
+        fault()                          # the report of a second kernel of the call

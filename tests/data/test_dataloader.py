@@ -1,4 +1,4 @@
-"""flow.utils.data: data sets, samplers, collating, and DataLoader with and without worker processes."""
+"""flow.utils.data: datasets, samplers, collation, and DataLoader with and without worker processes."""
 import collections
 import gc
 import multiprocessing
@@ -43,7 +43,7 @@ Point = collections.namedtuple("Point", "x y")
 
 
 class Numbers(Dataset):
-    """Item i is i, or what `f` makes of it."""
+    """Dataset whose item i is f(i)."""
 
     def __init__(self, n, f=int):
         self.n, self.f = n, f
@@ -56,7 +56,7 @@ class Numbers(Dataset):
 
 
 class Stream(IterableDataset):
-    """0 to n - 1, shared out among the workers."""
+    """Iterable dataset of 0 to n - 1, divided among the workers."""
 
     def __init__(self, n):
         self.n = n
@@ -76,7 +76,9 @@ def children():
 
 @pytest.fixture(autouse=True)
 def nothing_stays_behind():
-    """After every test all worker processes have ended and been waited for, and their memory is gone."""
+    """Check after each test that all worker processes have ended and been waited for, and that their shared
+    memory is freed.
+    """
     yield
     gc.collect()
     assert not children()
@@ -86,13 +88,13 @@ def nothing_stays_behind():
 
 
 def left(pid):
-    """What a loader of that process left in memory."""
+    """Return the names of shared memory that a loader of this process left."""
     names = os.listdir("/dev/shm") if os.path.isdir("/dev/shm") else ()
     return [n for n in names if n.startswith(f"flowedu-{pid}-")]
 
 
 def processes_of(parent):
-    """[(pid, state)] of the children of a process."""
+    """Return [(pid, state)] of the children of a process."""
     found = []
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if name.isdigit():
@@ -106,7 +108,8 @@ def processes_of(parent):
     return found
 
 
-# --- data sets -------------------------------------------------------------------------------------------------------
+# --- data sets
+# -------------------------------------------------------------------------------------------------------
 
 def test_tensor_dataset():
     x, y = flow.tensor(np.arange(12.0).reshape(6, 2)), flow.tensor([0, 1, 2, 3, 4, 5])
@@ -122,10 +125,11 @@ def test_tensor_dataset():
         TensorDataset(x, y[:3])
 
 
-def test_put_together_and_taken_apart():
+def test_concat_and_subset_datasets():
     a, b = Numbers(3), Numbers(2, lambda i: 10 + i)
     both = a + b
-    assert isinstance(both, ConcatDataset) and [both[i] for i in range(5)] == [0, 1, 2, 10, 11] and both[-1] == 11
+    assert (isinstance(both, ConcatDataset) and [both[i] for i in range(5)] == [0, 1, 2, 10, 11]
+            and both[-1] == 11)
     for i in (5, -6):
         with pytest.raises(IndexError):
             both[i]
@@ -155,7 +159,8 @@ def test_random_split():
         random_split(Numbers(10), [0.7, 0.4])
 
 
-# --- samplers --------------------------------------------------------------------------------------------------------
+# --- samplers
+# --------------------------------------------------------------------------------------------------------
 
 def test_samplers():
     data = Numbers(6)
@@ -168,8 +173,10 @@ def test_samplers():
     assert set(drawn) == set(range(6)) and len(drawn) == 200
     assert sorted(SubsetRandomSampler([3, 5, 9])) == [3, 5, 9]
     assert set(WeightedRandomSampler([0, 1, 0, 3.0], 50)) == {1, 3}
-    assert list(BatchSampler(range(5), 2, False)) == [[0, 1], [2, 3], [4]] and len(BatchSampler(range(5), 2, False)) == 3
-    assert list(BatchSampler(range(5), 2, True)) == [[0, 1], [2, 3]] and len(BatchSampler(range(5), 2, True)) == 2
+    assert (list(BatchSampler(range(5), 2, False)) == [[0, 1], [2, 3],
+                                                       [4]] and len(BatchSampler(range(5), 2, False)) == 3)
+    assert (list(BatchSampler(range(5), 2, True)) == [[0, 1], [2, 3]]
+            and len(BatchSampler(range(5), 2, True)) == 2)
 
 
 def test_a_seed_repeats_orders_and_epochs_differ():
@@ -196,7 +203,8 @@ def test_distributed_sampler():
     assert shares == [[0, 2], [1, 3]]
     one, two = (DistributedSampler(Numbers(40), 2, r, seed=1) for r in range(2))
     first = list(one), list(two)
-    assert sorted(first[0] + first[1]) == list(range(40)) and (list(one), list(two)) == first and len(one) == 20
+    assert (sorted(first[0] + first[1]) == list(range(40)) and (list(one), list(two)) == first
+            and len(one) == 20)
     one.set_epoch(1)
     assert list(one) != first[0]
     assert list(DistributedSampler(Numbers(1), 3, 2, shuffle=False)) == [0]
@@ -205,7 +213,8 @@ def test_distributed_sampler():
         DistributedSampler(Numbers(5), 2, 2)
 
 
-# --- collating -------------------------------------------------------------------------------------------------------
+# --- collating
+# -------------------------------------------------------------------------------------------------------
 
 def test_collate():
     a = default_collate([np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)])
@@ -239,7 +248,7 @@ def test_collate():
     ([None, None], TypeError, "found NoneType"),
     ([np.array(["a"])], TypeError, "numbers"),
 ])
-def test_what_cannot_be_collated(items, error, words):
+def test_uncollatable_items_are_refused(items, error, words):
     with pytest.raises(error, match=words) as e:
         default_collate(items)
     assert isinstance(e.value, FlowError) and "fix:" in str(e.value)
@@ -249,8 +258,9 @@ def test_what_cannot_be_collated(items, error, words):
 @settings(max_examples=30)
 @given(st.recursive(st.sampled_from(["int", "float", "bool", "str", "array", "tensor"]),
                     lambda inner: st.one_of(st.lists(inner, min_size=1, max_size=3), st.dictionaries(
-                        st.text(max_size=2), inner, max_size=3), st.tuples(inner, inner)), max_leaves=6), st.integers(1, 3))
-def test_collate_is_pytorchs(kind, n):
+                        st.text(max_size=2), inner, max_size=3), st.tuples(inner, inner)), max_leaves=6),
+       st.integers(1, 3))
+def test_collate_matches_pytorch(kind, n):
     torch = pytest.importorskip("torch")
 
     def item(kind, i, tensor):
@@ -269,10 +279,12 @@ def test_collate_is_pytorchs(kind, n):
         return x if isinstance(x, str) else (x.tolist(), str(x.dtype).split(".")[1])
 
     got = default_collate([item(kind, i, flow.tensor) for i in range(n)])
-    assert plain(got) == plain(torch.utils.data.default_collate([item(kind, i, torch.tensor) for i in range(n)]))
+    assert plain(got) == plain(torch.utils.data.default_collate([item(kind, i, torch.tensor)
+                                                                 for i in range(n)]))
 
 
-# --- DataLoader ------------------------------------------------------------------------------------------------------
+# --- DataLoader
+# ------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
 def test_batches_come_in_order(workers):
@@ -291,7 +303,8 @@ def test_batches_come_in_order(workers):
 @pytest.mark.parametrize("context", ["fork", "spawn"])
 def test_ways_to_start_a_process(context):
     data = TensorDataset(flow.tensor(np.arange(10.0)), flow.tensor(np.arange(10)))
-    got = [[t.tolist() for t in b] for b in DataLoader(data, 5, num_workers=1, multiprocessing_context=context)]
+    got = [[t.tolist() for t in b] for b in DataLoader(data, 5, num_workers=1,
+                                                       multiprocessing_context=context)]
     assert got == [[[0, 1, 2, 3, 4], [0, 1, 2, 3, 4]], [[5, 6, 7, 8, 9], [5, 6, 7, 8, 9]]]
 
 
@@ -304,8 +317,10 @@ def test_the_order_does_not_depend_on_workers():
     assert found[0] == found[1] == found[2]
 
 
-def test_batches_of_every_kind_travel():
-    """Big and small arrays, strided ones, strings, named tuples, None; and they can be written into."""
+def test_batches_of_every_type_are_transferred():
+    """Large and small arrays, strided arrays, strings, named tuples, and None are transferred and are
+    writable.
+    """
     def item(i):
         return {"big": np.full((3, 200, 50), i, np.float32), "small": flow.tensor([i]), "text": f"item {i}",
                 "point": Point(i, np.zeros((0, 3))), "bool": i > 2, "half": np.full(3, i, np.float16)}
@@ -322,18 +337,19 @@ def test_batches_of_every_kind_travel():
         assert batch["text"] == [f"item {first + i}" for i in range(n)] and type(batch["point"]) is Point
         assert batch["point"].y.shape == (n, 0, 3) and batch["none"] is None and batch["set"] == {1, 2}
         np.testing.assert_array_equal(batch["turned"].numpy(), np.arange(60000.0).reshape(200, 300).T)
-        assert batch["grad"].requires_grad and type(batch["array"]) is np.ndarray and batch["half"].dtype is flow.float16
+        assert (batch["grad"].requires_grad and type(batch["array"]) is np.ndarray
+                and batch["half"].dtype is flow.float16)
         batch["big"].mul_(2)
         batch["array"][0] = 9
         assert batch["big"].numpy()[1, 0, 0, 0] == 2 * (first + 1)
 
 
-def test_kept_batches_keep_their_numbers():
-    """Memory a batch came in is used again only when nobody has the batch any more."""
+def test_retained_batches_keep_their_values():
+    """The memory of a batch is reused only when nothing refers to the batch."""
     data = Numbers(40, lambda i: np.full((30, 1000), i, np.float32))
     loader = DataLoader(data, 1, num_workers=2, persistent_workers=True)
     kept = [b for i, b in enumerate(loader) if i % 3 == 0]
-    row = kept[1][0, 2]                              # a view keeps it too
+    row = kept[1][0, 2]                              # a view keeps the memory alive
     del kept[1]
     for batch in loader:
         assert batch.shape == (1, 30, 1000)
@@ -361,7 +377,7 @@ def test_iterable_datasets():
 
 
 def test_workers_really_overlap(tmp_path):
-    """Every item waits until its neighbour is being made: one after the other they would wait for ever."""
+    """Each item waits until its neighbor is in progress, so sequential workers would wait forever."""
     def meet(i):
         (tmp_path / str(i)).touch()
         limit = time.monotonic() + HANGS
@@ -373,7 +389,7 @@ def test_workers_really_overlap(tmp_path):
     assert lists(DataLoader(Numbers(6, meet), 1, num_workers=2)) == [[0], [1], [2], [3], [4], [5]]
 
 
-def test_what_a_worker_knows():
+def test_worker_info():
     def look(i):
         info = get_worker_info()
         return info.id, info.num_workers, info.seed, len(info.dataset), flow.get_num_threads(), os.getpid()
@@ -405,10 +421,11 @@ def test_worker_init_fn_and_persistent_workers(tmp_path):
     def begin(number):
         (tmp_path / f"{number}-{os.getpid()}").touch()
 
-    loader = DataLoader(Numbers(4, lambda i: os.getpid()), 1, num_workers=2, worker_init_fn=begin, persistent_workers=True)
+    loader = DataLoader(Numbers(4, lambda i: os.getpid()), 1, num_workers=2, worker_init_fn=begin,
+                        persistent_workers=True)
     pids = [set(sum(lists(loader), [])) for _ in range(3)]
     assert pids[0] == pids[1] == pids[2] == children() and len(list(tmp_path.iterdir())) == 2
-    for _, _batch in zip(range(1), loader):          # an epoch that is not finished
+    for _, _batch in zip(range(1), loader):          # an unfinished epoch
         pass
     assert set(sum(lists(loader), [])) == pids[0]
     old = iter(loader)
@@ -423,7 +440,8 @@ def test_worker_init_fn_and_persistent_workers(tmp_path):
     assert set(sum(lists(loader), [])) != set(sum(lists(loader), []))
 
 
-# --- what goes wrong -------------------------------------------------------------------------------------------------
+# --- errors
+# ----------------------------------------------------------------------------------------------------------
 
 class Odd(Exception):
     def __init__(self, a, b):
@@ -437,7 +455,7 @@ def fails(i):
     return i
 
 
-def test_an_exception_comes_in_its_place_with_the_workers_traceback():
+def test_an_exception_keeps_its_position_and_the_worker_traceback():
     it = iter(DataLoader(Numbers(6, fails), 1, num_workers=2))
     assert [next(it).item() for _ in range(3)] == [0, 1, 2]
     with pytest.raises(KeyError, match="no item 3") as e:
@@ -447,19 +465,19 @@ def test_an_exception_comes_in_its_place_with_the_workers_traceback():
     assert [x.item() for x in it] == [4, 5], "and the rest can still be had"
 
 
-def test_flowedus_own_errors_travel_whole():
+def test_flow_errors_are_transferred_completely():
     with pytest.raises(RuntimeError, match="equal size") as e:
         list(DataLoader(Numbers(4, lambda i: flow.zeros(i + 1)), 2, num_workers=1))
     assert isinstance(e.value, FlowError) and e.value.fix and str(e.value).count("fix:") == 1
 
 
 @pytest.mark.parametrize("f", [lambda i: (_ for _ in ()).throw(Odd(1, 2)), lambda i: Odd.missing])
-def test_an_exception_that_cannot_travel(f):
+def test_an_unpicklable_exception(f):
     with pytest.raises((RuntimeError, AttributeError), match="Odd"):
         list(DataLoader(Numbers(1, f), 1, num_workers=1))
 
 
-def test_a_batch_that_cannot_travel():
+def test_an_unpicklable_batch():
     with pytest.raises(Exception, match="pickle|local"):
         list(DataLoader(Numbers(1, lambda i: lambda: i), 1, num_workers=1, collate_fn=list))
 
@@ -472,7 +490,8 @@ def test_an_exception_at_the_start():
         list(DataLoader(Numbers(2), 1, num_workers=2, worker_init_fn=begin))
 
 
-@pytest.mark.parametrize(("end", "words"), [(lambda: os.kill(os.getpid(), signal.SIGKILL), "killed by signal: SIGKILL"),
+@pytest.mark.parametrize(("end", "words"), [(lambda: os.kill(os.getpid(), signal.SIGKILL),
+                                             "killed by signal: SIGKILL"),
                                             (lambda: os._exit(3), "exited unexpectedly, with code 3"),
                                             (lambda: sys.exit(4), "exited unexpectedly, with code 4")])
 def test_a_worker_that_ends_is_reported(end, words, capfd):
@@ -487,7 +506,7 @@ def test_timeout():
         list(DataLoader(Numbers(2, lambda i: time.sleep(1000)), 1, num_workers=1, timeout=0.3))
 
 
-def test_an_iteration_that_is_left():
+def test_an_abandoned_iteration():
     loader = DataLoader(Numbers(1000, lambda i: np.zeros(50000)), 1, num_workers=2, prefetch_factor=4)
     for i, _ in enumerate(loader):
         if i == 2:
@@ -498,7 +517,7 @@ def test_an_iteration_that_is_left():
 
 @pytest.mark.parametrize("how", ["SIGINT", "SIGKILL"])
 def test_workers_end_with_the_main_process(how, tmp_path):
-    """Ctrl-C reaches the whole group; a killed main process cannot say anything to its workers."""
+    """Ctrl-C reaches the whole process group; a killed main process cannot notify its workers."""
     script = tmp_path / "train.py"
     script.write_text(textwrap.dedent("""
         import os, time
@@ -541,8 +560,10 @@ def alive(pid):
         return False
 
 
-def test_it_works_inside_a_worker_with_threads_in_the_main_process():
-    """A fork while the threads of a big product sleep: the child computes alone and does not wait for them."""
+def test_workers_compute_while_the_main_process_has_threads():
+    """Fork while the threads of a large product sleep: the child computes alone and does not wait for
+    them.
+    """
     old = flow.get_num_threads()
     flow.set_num_threads(2)
     try:
@@ -571,7 +592,7 @@ def test_it_works_inside_a_worker_with_threads_in_the_main_process():
     ({"dataset": Stream(3), "sampler": [0]}, ValueError, "IterableDataset"),
     ({"dataset": object()}, TypeError, "len"),
 ])
-def test_refusals_say_what_to_do(options, error, words):
+def test_refusals_report_a_fix(options, error, words):
     with pytest.raises(error, match=words) as e:
         DataLoader(**{"dataset": Numbers(3), **options})
     assert isinstance(e.value, FlowError) and "fix:" in str(e.value)
@@ -583,7 +604,7 @@ def test_default_convert():
 
 
 class Forking(Dataset):
-    """Makes a copy of its process in item 2 and lets it go on, by `how`."""
+    """Forks its process in item 2; the child ends as `how` specifies."""
 
     def __init__(self, how):
         self.how = how
@@ -610,7 +631,7 @@ def test_a_copy_of_a_worker_does_not_use_its_pipe(how):
     ([1, 2], flow.int64), ([1, 2.5], flow.float32), ([2.5, 1], flow.float64), ([1.5, 2.5], flow.float64),
     ([True, False], flow.bool), ([1, True], flow.int64), ([True, 2.5], flow.float32)])
 def test_the_dtype_of_collated_numbers(batch, dtype):
-    """As in PyTorch: float64 if the first is a float; otherwise that of flow.tensor(batch)."""
+    """As in PyTorch, float64 if the first item is a float, otherwise the dtype of flow.tensor(batch)."""
     from flowedu.utils.data import default_collate
     for items, part in ((batch, lambda y: y), ([(x, x) for x in batch], lambda y: y[0]),
                         ([{"x": x} for x in batch], lambda y: y["x"])):

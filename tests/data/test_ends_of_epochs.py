@@ -1,5 +1,7 @@
-"""Law: an epoch ends where its sampler or iterable data set ends, and nowhere else. StopIteration, GeneratorExit and the
-like that come out of a user's function are errors, with and without workers: as an end they would drop batches silently."""
+"""An epoch ends only where its sampler or iterable dataset ends. StopIteration, GeneratorExit, and similar
+exceptions from a user's function are errors, with and without workers; treated as an end, they would silently
+drop batches.
+"""
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ SIGNALS = StopIteration, StopAsyncIteration, GeneratorExit
 
 
 class Items(Dataset):
-    """0 to 5; at 3 it calls `f`."""
+    """Dataset of 0 to 5 that calls `f` at item 3."""
 
     def __init__(self, f=None):
         self.f = f
@@ -43,7 +45,7 @@ class Pinned:
 
 
 class Travelling:
-    """Unpickled in the main process it calls `dry`."""
+    """Object that calls `dry` when it is unpickled in the main process."""
 
     def __reduce__(self):
         return dry, ()
@@ -71,7 +73,7 @@ def raiser(kind):
 
 
 def late(f):
-    """A collate_fn that calls f at the batch of item 2."""
+    """Return a collate_fn that calls f at the batch of item 2."""
     return lambda items: f() if 2 in (items if isinstance(items, list) else [items]) else items
 
 
@@ -82,14 +84,17 @@ PLACES = {
     "collate_fn": lambda f, n: DataLoader(Items(), 2, collate_fn=late(f), num_workers=n),
     "collate_fn without batches": lambda f, n: DataLoader(Items(), None, collate_fn=late(f), num_workers=n),
     "collate_fn of a stream": lambda f, n: DataLoader(Stream(), 2, collate_fn=late(f), num_workers=n),
-    "collate_fn of a stream without batches": lambda f, n: DataLoader(Stream(), None, collate_fn=late(f), num_workers=n),
+    "collate_fn of a stream without batches": lambda f, n: DataLoader(Stream(), None, collate_fn=late(f),
+                                                                      num_workers=n),
     "the beginning of a stream": lambda f, n: DataLoader(Stream(f), 2, num_workers=n),
     "the beginning of a sampler": lambda f, n: DataLoader(Items(), None, sampler=Order(f), num_workers=n),
 }
 
 
 def told(call, kind):
-    """The call raises a RuntimeError (flowedu's own) that has the kind's name and the error as its cause."""
+    """Check that the call raises a DataError, a RuntimeError, with the name of `kind` in its message and the
+    error as its cause.
+    """
     with pytest.raises(DataError, match=kind.__name__) as e:
         call()
     assert isinstance(e.value, RuntimeError) and isinstance(e.value.__cause__, kind) and e.value.fix
@@ -106,20 +111,21 @@ def test_without_workers(place, kind):
 def test_with_workers(place):
     for kind in {StopIteration, SIGNALS[len(place) % 3]}:
         text = told(lambda kind=kind: list(PLACES[place](raiser(kind), 2)), kind)
-        if place != "the beginning of a sampler":                # that runs here
-            assert "worker process" in text and "planted" in text and "raiser" in text, "the worker's traceback"
+        if place != "the beginning of a sampler":                # the sampler runs in the main process
+            assert ("worker process" in text and "planted" in text
+                    and "raiser" in text), "the worker's traceback"
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_dry_iterator(workers):
-    """next() on an iterator that has no more: the report this law comes from."""
+def test_next_on_an_exhausted_iterator(workers):
+    """A user function calls next() on an exhausted iterator, as in the original bug report."""
     told(lambda: list(DataLoader(Items(dry), 2, num_workers=workers)), StopIteration)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("kind", SIGNALS)
 def test_a_sampler_behind_batches(kind, workers):
-    """BatchSampler is a generator, out of which Python lets no StopIteration."""
+    """BatchSampler is a generator, and Python converts a StopIteration that leaves a generator."""
     with pytest.raises(RuntimeError, match=kind.__name__) as e:
         list(DataLoader(Items(), 2, sampler=Order(raiser(kind)), num_workers=workers))
     assert isinstance(e.value.__cause__, kind)
@@ -127,19 +133,20 @@ def test_a_sampler_behind_batches(kind, workers):
 
 @pytest.mark.parametrize("kind", SIGNALS)
 def test_worker_init_fn(kind):
-    assert "worker process" in told(lambda: list(DataLoader(Items(), 2, num_workers=2, worker_init_fn=raiser(kind))), kind)
+    assert "worker process" in told(lambda: list(DataLoader(Items(), 2, num_workers=2,
+                                                            worker_init_fn=raiser(kind))), kind)
 
 
-def test_what_the_main_process_calls():
-    """pin_memory of a batch's objects, and what a pickle calls."""
+def test_user_code_in_the_main_process():
+    """pin_memory of a batch's objects, and functions that unpickling calls."""
     loader = DataLoader(Items(), 2, num_workers=1, collate_fn=lambda items: Pinned())
-    loader.pin_memory = True                                     # without a GPU it is not asked for
+    loader.pin_memory = True                                     # without a GPU, the option has no effect
     told(lambda: list(loader), StopIteration)
     loader = DataLoader(Items(), 2, num_workers=1, collate_fn=lambda items: Travelling())
     told(lambda: list(loader), StopIteration)
 
 
-def test_the_other_batches_can_still_be_had():
+def test_the_other_batches_are_still_returned():
     it = iter(DataLoader(Items(raiser(StopIteration)), 1, num_workers=2))
     assert [next(it).item() for _ in range(3)] == [0, 1, 2]
     told(lambda: next(it), StopIteration)
@@ -147,8 +154,8 @@ def test_the_other_batches_can_still_be_had():
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
-def test_what_ends_a_program_does(kind):
-    """As itself; a worker that it ends is reported."""
+def test_exit_exceptions_end_the_program(kind):
+    """KeyboardInterrupt and similar exceptions propagate unchanged; a worker that they end is reported."""
     with pytest.raises(kind):
         list(DataLoader(Items(raiser(kind)), 2))
     with pytest.raises(RuntimeError, match="worker"):
@@ -157,7 +164,7 @@ def test_what_ends_a_program_does(kind):
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("size", [None, 1, 4])
-def test_real_ends_stay_ends(workers, size):
+def test_normal_ends_of_iteration_still_end_the_epoch(workers, size):
     def batches(dataset):
         return sorted(np.concatenate([np.ravel(b) for b in DataLoader(dataset, size, num_workers=workers)]))
     assert batches(Items()) == list(range(6))

@@ -1,4 +1,4 @@
-"""Laws of samplers: what comes how often, in which order, for any sizes."""
+"""Samplers: the frequency and order of items, for any sizes."""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -30,8 +30,10 @@ def test_batches_are_slices(n, size, drop):
 
 
 @given(SIZE, st.integers(1, 6), st.booleans(), st.booleans(), st.integers(0, 3))
-def test_shares_make_up_the_whole(n, ranks, drop, shuffle, epoch):
-    """Dealt out in turn; the first items come again, or the last are left out, so that all ranks get as many."""
+def test_shares_of_all_ranks_cover_the_dataset(n, ranks, drop, shuffle, epoch):
+    """Items are distributed round-robin; the first ones are repeated or the last ones dropped so that all
+    ranks get equally many.
+    """
     shares = []
     for r in range(ranks):
         sampler = DistributedSampler(range(n), ranks, r, shuffle=shuffle, seed=5, drop_last=drop)
@@ -39,12 +41,13 @@ def test_shares_make_up_the_whole(n, ranks, drop, shuffle, epoch):
         shares.append(list(sampler))
         assert len(sampler) == len(shares[-1]) == (n // ranks if drop else -(-n // ranks))
     dealt = [x for row in zip(*shares) for x in row]
-    order = flow.randperm(n, generator=flow.Generator().manual_seed(5 + epoch)).tolist() if shuffle else list(range(n))
+    order = (flow.randperm(n, generator=flow.Generator().manual_seed(5 + epoch)).tolist() if shuffle
+             else list(range(n)))
     assert dealt == [order[i % n] for i in range(len(dealt))]
 
 
 @given(SIZE, st.integers(1, 100))
-def test_random_orders_repeat_nothing_before_its_turn(n, count):
+def test_random_orders_repeat_no_item_within_an_epoch(n, count):
     order = list(RandomSampler(range(n), num_samples=count))
     for k in range(0, count, n):
         part = order[k:k + n]
@@ -52,7 +55,7 @@ def test_random_orders_repeat_nothing_before_its_turn(n, count):
     assert sorted(SubsetRandomSampler(range(5, 5 + n))) == list(range(5, 5 + n))
 
 
-def test_every_order_comes_as_often():
+def test_every_order_is_equally_likely():
     flow.manual_seed(3)
     seen = np.zeros((4, 4))
     for _ in range(2000):
@@ -81,7 +84,7 @@ def test_split_by_numbers(lengths):
 
 @given(SIZE, st.lists(st.integers(1, 9), min_size=1, max_size=5))
 def test_split_by_parts(n, shares):
-    """Rounded down; what is left goes to the first ones."""
+    """Sizes are rounded down, and the remainder goes to the first parts."""
     parts = [s / sum(shares) for s in shares]
     want = [int(np.floor(n * p)) for p in parts]
     for k in range(n - sum(want)):
@@ -90,8 +93,8 @@ def test_split_by_parts(n, shares):
 
 
 # ---- buckets
-@given(st.integers(1, 3).flatmap(lambda axes: st.lists(st.tuples(*[st.integers(0, 30)] * axes), max_size=60)), SIZE,
-       st.booleans(), st.booleans())
+@given(st.integers(1, 3).flatmap(lambda axes: st.lists(st.tuples(*[st.integers(0, 30)] * axes), max_size=60)),
+       SIZE, st.booleans(), st.booleans())
 def test_buckets_have_each_item_once(sizes, count, shuffle, drop):
     sampler = BucketSampler(sizes, count, shuffle, drop)
     batches = list(sampler)
@@ -109,27 +112,30 @@ def test_buckets_need_a_quarter_of_the_padding(seed):
     assert padding(sizes, list(BucketSampler(sizes, 12))) < 0.3 * plain
 
 
-def test_padding_is_what_belongs_to_no_item():
+def test_padding_counts_positions_outside_of_items():
     assert padding([(2, 3), (1, 4), (5, 5)], [[0, 1], [2]]) == 2 * 8 - 6 - 4
     assert padding([(3,), (1,)], [[0, 1]]) == 2 and padding([], []) == 0
 
 
 def test_a_shuffled_bucket_sampler_follows_its_generator():
     sizes = list(range(40))
-    first, again = (list(BucketSampler(sizes, 4, True, generator=flow.Generator().manual_seed(3))) for _ in range(2))
-    assert first == again != list(BucketSampler(sizes, 4)) and sorted(first) == sorted(BucketSampler(sizes, 4))
+    first, again = (list(BucketSampler(sizes, 4, True, generator=flow.Generator().manual_seed(3)))
+                    for _ in range(2))
+    assert (first == again != list(BucketSampler(sizes, 4))
+            and sorted(first) == sorted(BucketSampler(sizes, 4)))
 
 
 @pytest.mark.parametrize("sizes", [[(1, 2), (3,)], [()], ["ab"], [(1, -2)], [None], 5])
-def test_sizes_that_are_none_are_refused(sizes):
+def test_invalid_sizes_are_refused(sizes):
     with pytest.raises(ArgumentError, match="BucketSampler"):
         BucketSampler(sizes, 2)
 
 
-def test_kinds_can_be_told_what_they_hold():
-    """class Digits(Dataset[int]), as programs with types have it: it is a Dataset."""
+def test_classes_can_be_subscripted():
+    """A subscripted class is a valid base, as in `class Digits(Dataset[int])`."""
     data = flow.utils.data
-    for kind in (data.Dataset, data.IterableDataset, data.TensorDataset, data.Sampler, data.BatchSampler, data.DataLoader):
+    for kind in (data.Dataset, data.IterableDataset, data.TensorDataset, data.Sampler, data.BatchSampler,
+                 data.DataLoader):
         made = type("Made", kind[int].__mro_entries__((kind[int],)), {})
         assert issubclass(made, kind) and kind[int].__origin__ is kind and kind[int].__args__ == (int,)
     assert len(data.DataLoader[int]([1, 2, 3])) == 3

@@ -1,4 +1,4 @@
-"""What the tests of boxing share: layouts to try, and an independent scatter and gather."""
+"""Helpers for the boxing tests: layouts to try, and an independent scatter and gather."""
 import itertools
 import math
 
@@ -13,7 +13,7 @@ REDUCE = {"P": np.add.reduce, "Pmax": np.maximum.reduce, "Pmin": np.minimum.redu
 
 
 def layouts(shape, devices, hierarchy, partial=("P", "Pmax", "Pmin")):
-    """Every legal layout of a value of this shape there."""
+    """Return every legal layout of a value of this shape on the devices."""
     found = []
     for kind in partial or ("B",):
         texts = ["B", *(f"S{i}" for i in range(len(shape))), *([kind] if partial else [])]
@@ -23,14 +23,16 @@ def layouts(shape, devices, hierarchy, partial=("P", "Pmax", "Pmin")):
 
 @st.composite
 def pairs(draw, places=PLACES):
-    """(shape, source, target): 0 to 3 axes, uneven sizes, devices that are the same, others, some of each."""
+    """Draw (shape, source, target): 0 to 3 axes, uneven sizes, and device sets that are equal, disjoint, or
+    overlapping.
+    """
     shape = tuple(draw(st.lists(st.sampled_from([1, 2, 3, 4, 5, 6, 7, 9]), min_size=0, max_size=3)))
     src, dst = (draw(st.sampled_from(layouts(shape, *draw(st.sampled_from(places))))) for _ in range(2))
     return shape, src, dst
 
 
 def scatter(x, at, rng):
-    """The parts of x under a layout, by NumPy alone: axis of the grid after axis of the grid."""
+    """Split x into the parts of a layout with NumPy, one grid axis after another."""
     def cut(x, sbp, hierarchy):
         if not sbp:
             return [x]
@@ -42,13 +44,14 @@ def scatter(x, at, rng):
             pieces = [*some, x - sum(some)]
         elif s[0] == "P":
             sign, first = (-1 if s == "Pmax" else 1), rng.integers(0, k, x.shape)
-            pieces = [np.where(first == i, x, x + (sign * rng.integers(0, 9, x.shape)).astype(x.dtype)) for i in range(k)]
+            pieces = [np.where(first == i, x, x + (sign * rng.integers(0, 9, x.shape)).astype(x.dtype))
+                      for i in range(k)]
         else:
             pieces = np.array_split(x, k, axis=int(s[1:]))
         return [q for p in pieces for q in cut(p, sbp[1:], hierarchy[1:])]
 
     def addends(x, sbp, hierarchy):
-        """Partial axes first: along the others all devices must see parts of the same addend."""
+        """Partial axes come first: along the other axes, all devices must get parts of the same addend."""
         order = sorted(range(len(sbp)), key=lambda a: sbp[a][0] != "P")
         flat = cut(x, [sbp[a] for a in order], [hierarchy[a] for a in order])
         grid = np.empty([hierarchy[a] for a in order], object)
@@ -60,7 +63,7 @@ def scatter(x, at, rng):
 
 
 def gather(parts, at):
-    """The value from its parts; copies must be equal."""
+    """Assemble the value from its parts; copies must be equal."""
     if not at.sbp:
         return parts[0]
     k, s = at.hierarchy[-1], at.sbp[-1]
@@ -79,13 +82,14 @@ def gather(parts, at):
 
 
 def values(shape, dtype, seed=0):
-    """Whole numbers: sums are exact in any order."""
+    """Draw integers, whose sums are exact in any order."""
     return np.random.default_rng(seed).integers(-50, 50, shape).astype(dtype)
 
 
 def bound(shape, src, dst, itemsize):
-    """What a route may move at most: the table of the specification on one row of devices; else what a plain way by a
-    whole value on every device costs."""
+    """Return the most bytes that a route may move: by the specification's table on one row of devices,
+    otherwise by a simple route through a whole value on every device.
+    """
     n, src, dst = math.prod(shape) * itemsize, src.plain, dst.plain
     if src == dst:
         return 0
@@ -96,7 +100,8 @@ def bound(shape, src, dst, itemsize):
         if a[0] == "P" and b[0] == "P":
             return (k - 1) * n
         if a[0] == "S" and b[0] == "S":
-            return sum(math.prod(min(q, y) - max(p, x) if min(q, y) > max(p, x) else 0 for (p, q), (x, y) in zip(f, g))
+            return sum(math.prod(min(q, y) - max(p, x) if min(q, y) > max(p, x) else 0
+                                 for (p, q), (x, y) in zip(f, g))
                        * itemsize for i in range(k) for j in range(k) if i != j
                        for f, g in [(src.box(shape, i), dst.box(shape, j))])
         return 2 * (k - 1) * n if (a[0], b) == ("P", "B") else (k - 1) * n

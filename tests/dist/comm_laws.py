@@ -1,4 +1,4 @@
-"""Laws of Comm that hold between any ranks: run on threads by test_comm.py, and as a script by test_comm_mpi.py."""
+"""Laws of Comm for any kind of ranks: test_comm.py runs them on threads, test_comm_mpi.py as a script."""
 import sys
 
 import numpy as np
@@ -9,14 +9,15 @@ REDUCED = {"sum": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multi
 
 
 def array(rank: int, shape, dtype, seed: int = 0) -> np.ndarray:
-    """What `rank` brings; every rank can tell what the others do."""
+    """Return the input of `rank`, which every rank can compute."""
     rng = np.random.default_rng([seed, rank])
-    numbers = rng.integers(0, 2 if dtype == "?" else 4, shape) if dtype[0] in "?u" else rng.integers(-3, 4, shape)
+    numbers = (rng.integers(0, 2 if dtype == "?" else 4, shape) if dtype[0] in "?u"
+               else rng.integers(-3, 4, shape))
     return np.array(numbers if dtype[0] in "?ui" else numbers / 4, dtype)
 
 
 def groups(rank: int, size: int):
-    """Groups that this rank is in; all ranks list them in the same order."""
+    """Return the groups that contain this rank; all ranks list them in the same order."""
     for g in [tuple(range(size)), (0, 1), tuple(range(1, size)), (0, size - 1), *((r,) for r in range(size))]:
         if rank in g and list(g) == sorted(set(g)) and g[-1] < size:
             yield g
@@ -39,7 +40,8 @@ def check_collectives(c, shape, dtype):
         out = np.empty((len(g), *shape), dtype)
         assert c.all_gather(mine, g, out=out) is out and np.array_equal(out, np.stack(every))
         root = g[-1]
-        assert np.array_equal(c.broadcast(mine if c.rank == root else None, root, g), array(root, shape, dtype))
+        assert np.array_equal(c.broadcast(mine if c.rank == root else None, root, g),
+                              array(root, shape, dtype))
         if dtype != "?":
             stacks = [np.stack([array(r, shape, dtype, i) for i in range(len(g))]) for r in g]
             i = g.index(c.rank)
@@ -58,7 +60,7 @@ def check_strided(c):
 
 
 def check_results_are_own(c):
-    """Nobody sees a later change of another's result or argument."""
+    """Later changes of another rank's result or argument have no effect."""
     for n in (5, 100_000):
         mine = np.full(n, c.rank + 1.0)
         total, every, root = c.all_reduce(mine), c.all_gather(mine), c.broadcast(mine, 0)
@@ -71,7 +73,7 @@ def check_results_are_own(c):
 
 
 def check_messages(c):
-    """Messages of a pair keep their order, whatever their sizes; sending does not wait for anybody."""
+    """Messages between two ranks keep their order, whatever their sizes, and sending does not block."""
     others = [r for r in range(c.size) if r != c.rank]
     sizes = [3, 200_000, 1, 0, 70_000, 5]
     for n in sizes:
@@ -80,21 +82,23 @@ def check_messages(c):
     for n in sizes:
         for source in others:
             assert (c.recv(source, (n,), "i8") == 10 * source + c.rank).all()
-    got = c.exchange([(to, array(c.rank, (2, 3), "f4", to)) for to in others], [(r, (2, 3), "f4") for r in others])
+    got = c.exchange([(to, array(c.rank, (2, 3), "f4", to)) for to in others],
+                     [(r, (2, 3), "f4") for r in others])
     for r, a in zip(others, got):
         assert np.array_equal(a, array(r, (2, 3), "f4", c.rank))
 
 
 def check_objects(c):
     mine = {"rank": c.rank, "list": [1, 2.5, None, True, "é" * 50 * c.rank]}
-    assert c.all_gather_object(mine) == [{"rank": r, "list": [1, 2.5, None, True, "é" * 50 * r]} for r in range(c.size)]
+    assert c.all_gather_object(mine) == [{"rank": r, "list": [1, 2.5, None, True, "é" * 50 * r]}
+                                         for r in range(c.size)]
     for g in groups(c.rank, c.size):
         c.barrier(g)
         assert c.all_gather_object(c.rank, g) == list(g)
 
 
 def check_started(c):
-    """Several reductions on their way at once."""
+    """Run several reductions concurrently."""
     arrays = [np.full(n, float(c.rank + n)) for n in (1, 1000, 50_000)]
     waits = [c.start_all_reduce(a) for a in arrays]
     for n, wait in zip((1, 1000, 50_000), waits):
@@ -116,4 +120,5 @@ if __name__ == "__main__":
     distributed.debug("debug" in sys.argv)
     engine = current()
     check_all(engine.comm(engine.rank))
-    print(f"rank {engine.rank} of {engine.size} ok, machine {engine.node_rank} of {engine.node_size}", flush=True)
+    print(f"rank {engine.rank} of {engine.size} ok, machine {engine.node_rank} of {engine.node_size}",
+          flush=True)

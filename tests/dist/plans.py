@@ -1,4 +1,6 @@
-"""Models and ways to spread them: data, model, hybrid. A plan says for every parameter how it lies, and for the inputs."""
+"""Models and parallel plans: data, model, hybrid. A plan defines the layout of every parameter and of the
+inputs.
+"""
 import numpy as np
 
 import flowedu as flow
@@ -39,7 +41,9 @@ MODELS = {
 
 
 def rows(name, p):
-    """Model parallel: matrices and tables by their first axis where it is long enough, the rest whole."""
+    """Model parallel: split matrices and embeddings along their first axis if it is long enough; broadcast
+    all others.
+    """
     return split(0) if p.ndim >= 2 and p.shape[0] >= 4 else B
 
 
@@ -51,7 +55,7 @@ PLANS = {
 
 
 def spread(model, ranks, sbp):
-    """The model's parameters and buffers, each the same logical value, under a plan."""
+    """Convert the model's parameters and buffers to a plan, each with the same logical value."""
     placement = flow.placement("cpu", ranks)
     whole = [B] * len(placement.hierarchy)
     for name, p in [*model.named_parameters(), *model.named_buffers()]:

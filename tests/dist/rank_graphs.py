@@ -1,4 +1,4 @@
-"""Logical graphs run as rank graphs, for tests."""
+"""Helpers that run logical graphs as rank graphs."""
 import numpy as np
 
 import flowedu as flow
@@ -14,8 +14,9 @@ from flowedu.tensor import tensor
 
 
 class Counting:
-    """A Comm that counts the bytes its rank sends. Of collectives, what the best algorithms send: (k-1)/k of the array for
-    reduce-scatter and for each half of all-reduce, each part k-1 times for all-gather."""
+    """Comm that counts the bytes sent by its rank. Collectives count as the best algorithms: (k-1)/k of the
+    array for reduce-scatter and for each half of all-reduce, each part k-1 times for all-gather.
+    """
 
     def __init__(self, comm):
         self.comm, self.rank, self.size, self.sent = comm, comm.rank, comm.size, 0
@@ -45,12 +46,12 @@ class Counting:
 
 
 def cut(a, at, i):
-    """Device i's part of an array in a layout without sums."""
+    """Return device i's part of an array in a layout without partial sums."""
     return np.ascontiguousarray(a[tuple(slice(*b) for b in at.box(a.shape, i))])
 
 
 def whole(parts, at, shape, dtype):
-    """The logical array of {rank: part}."""
+    """Assemble the logical array from {rank: part}."""
     addends = np.zeros((max(at.slots, 1), *shape), dtype)
     for i, d in enumerate(at.devices):
         addends[(at.slot(i), *(slice(*b) for b in at.box(shape, i)))] = parts[d]
@@ -58,15 +59,15 @@ def whole(parts, at, shape, dtype):
 
 
 class Run:
-    """A logical graph on `k` virtual devices. variables, hosts: {name: array}; sources: {name: layout}."""
+    """Logical graph on `k` virtual devices. variables, hosts: {name: array}; sources: {name: layout}."""
 
     def __init__(self, graph, k, sources, variables=(), off=(), **options):
         self.graph, self.engine = graph, VirtualEngine(k)
         self.engine.comms = self.comms = [Counting(c) for c in self.engine.comms]
         unread(graph)
         table = {**graph.inputs, **graph.variables, **graph.hosts}
-        self.inferred = Inference(graph, Place(tuple(range(k)), (k,)), {table[n]: at for n, at in sources.items()},
-                                  **options).run()
+        self.inferred = Inference(graph, Place(tuple(range(k)), (k,)),
+                                  {table[n]: at for n, at in sources.items()}, **options).run()
         self.ranks = lower(self.inferred, self.engine.owned)
         self.programs = RankPrograms(self.engine, self.ranks, off)
         self.arrays = {r: {} for r in self.ranks}
@@ -77,7 +78,7 @@ class Run:
         self.programs.link(self.arrays)
 
     def __call__(self, *arrays):
-        """The logical outputs of one step."""
+        """Run one step and return the logical outputs."""
         args = {r: [] for r in self.ranks}
         for v, a in zip(self.graph.inputs.values(), arrays):
             at = self.inferred.own(v)
@@ -93,13 +94,13 @@ class Run:
 
     @property
     def sent(self):
-        """Bytes that the ranks have sent so far."""
+        """Return the bytes that the ranks have sent so far."""
         return sum(c.sent for c in self.comms)
 
     def variable(self, name):
         v = self.graph.variables[name]
-        return whole({r: t[name].numpy() for r, t in self.arrays.items() if name in t}, self.inferred.own(v), v.shape,
-                     v.dtype.numpy)
+        return whole({r: t[name].numpy() for r, t in self.arrays.items() if name in t}, self.inferred.own(v),
+                     v.shape, v.dtype.numpy)
 
 
 class Single:

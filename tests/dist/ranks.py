@@ -1,4 +1,4 @@
-"""For tests: run a function on ranks that are threads, or a script on ranks that are processes."""
+"""Helpers that run a function on ranks that are threads, or a script on ranks that are processes."""
 import os
 import subprocess
 import sys
@@ -28,22 +28,22 @@ def has_mpi() -> bool:
 
 
 def mpi(f):
-    """Marks a test that starts processes with mpiexec."""
+    """Mark a test that starts processes with mpiexec."""
     return pytest.mark.mpi(pytest.mark.skipif(not has_mpi(), reason="needs flowedu[mpi]")(f))
 
 
 def comm():
-    """This rank's end."""
+    """Return this rank's communicator."""
     return current().comm(current().rank)
 
 
 def on_threads(k: int, f, *args) -> list:
-    """f(comm, *args) on k ranks."""
+    """Run f(comm, *args) on k ranks."""
     return spawn(lambda: f(comm(), *args), k)
 
 
 class Said:
-    """What a launch printed (out, err), and its exit code."""
+    """Output of a launch (out, err), and its exit code."""
 
     def __init__(self, done: subprocess.CompletedProcess):
         self.out, self.err, self.code = done.stdout, done.stderr, done.returncode
@@ -60,8 +60,9 @@ def environment(**env) -> dict:
 
 def launch(folder: Path, script: str, k: int, *options, args=(), env=None, timeout: float = HANGS,
            name="script.py") -> Said:
-    """`script` on k ranks, started by the launcher. What should end by itself and does not runs into `timeout`: ranks wait
-    longer for each other, where `env` does not say else."""
+    """Start `script` on k ranks by the launcher. A script that fails to end runs into `timeout`: ranks wait
+    longer for each other, unless `env` sets another limit.
+    """
     file = folder / name
     file.write_text(textwrap.dedent(script), encoding="utf-8")
     env = environment(**{"FLOWEDU_TIMEOUT": str(10 * HANGS), **(env or {})})
@@ -69,6 +70,6 @@ def launch(folder: Path, script: str, k: int, *options, args=(), env=None, timeo
 
 
 def run(cmd: list[str], timeout: float = HANGS, **more) -> subprocess.CompletedProcess:
-    """A command's output, as text."""
-    return subprocess.run(cmd, **{"capture_output": True, "text": True, "stdin": subprocess.DEVNULL, "timeout": timeout,
-                                  "env": environment(), **more})
+    """Return a command's output as text."""
+    return subprocess.run(cmd, **{"capture_output": True, "text": True, "stdin": subprocess.DEVNULL,
+                                  "timeout": timeout, "env": environment(), **more})

@@ -1,4 +1,4 @@
-"""What the tests of signatures share: calls of the registry, and an independent scatter and gather on a grid."""
+"""Helpers for the signature tests: calls of the registry, and an independent scatter and gather on a grid."""
 import random
 
 import numpy as np
@@ -15,13 +15,13 @@ JOIN = {"P": np.add.reduce, "Pmax": np.maximum.reduce, "Pmin": np.minimum.reduce
 
 
 def sizes(op, example):
-    """The example, and with axes of 5 instead of 6 where they may be split: cuts are uneven then."""
+    """Return the example, and with splittable axes of 5 instead of 6, which split unevenly."""
     other = resized(op, example, lambda c, n: n - 1 if n > 3 else n)
     return [example] if other == example else [example, other]
 
 
 def arrays_of(op, example, seed=0):
-    """(arrays, attributes) of a call in float64."""
+    """Return (arrays, attributes) of a call in float64."""
     rng = np.random.default_rng(seed)
     arrays = [values(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
               for i, (s, t) in enumerate(zip(example["shapes"], types_of(op, example, np.float64)))]
@@ -33,7 +33,7 @@ def specs_of(arrays):
 
 
 def scatter(x, sbps, hierarchy, rng) -> list:
-    """What each device of the grid has of x, row-major."""
+    """Return the part of x on each device of the grid, row-major."""
     if not hierarchy:
         return [x]
     s, k = sbps[0], hierarchy[0]
@@ -44,14 +44,14 @@ def scatter(x, sbps, hierarchy, rng) -> list:
     elif s == "P":
         parts = [4 * rng.standard_normal(x.shape).astype(x.dtype) for _ in range(k - 1)]
         parts.append(x - sum(parts))
-    else:                                                # one device has it, the others are on the far side of it
+    else:  # one device has the value, the others are far beyond it
         owner, sign = rng.integers(0, k, x.shape), -1 if s == "Pmax" else 1
         parts = [np.where(owner == i, x, x + sign * rng.random(x.shape)).astype(x.dtype) for i in range(k)]
     return [p for part in parts for p in scatter(part, sbps[1:], hierarchy[1:], rng)]
 
 
 def gather(parts, sbps, hierarchy) -> np.ndarray:
-    """The value of which devices have these parts. Of B, devices must have the same."""
+    """Assemble the value from its parts. Copies must be equal."""
     if not hierarchy:
         return parts[0]
     s, k = sbps[0], hierarchy[0]
@@ -65,8 +65,9 @@ def gather(parts, sbps, hierarchy) -> np.ndarray:
 
 
 def drawable(arrays, signature) -> bool:
-    """Sums of parts of indices and masks mean nothing, nor maxima of masks."""
-    return all(a.dtype.kind == "f" or not any(s[0] == "P" for s in sbps) for a, sbps in zip(arrays, signature))
+    """Return False for partial indices and masks, whose sums and maxima have no meaning."""
+    return all(a.dtype.kind == "f" or not any(s[0] == "P" for s in sbps)
+               for a, sbps in zip(arrays, signature))
 
 
 def layouts_of(signature, hierarchy):
@@ -75,13 +76,15 @@ def layouts_of(signature, hierarchy):
 
 
 def some(items, most, seed):
-    """At most so many of them."""
+    """Return at most this many of them."""
     items = list(items)
     return items if len(items) <= most else random.Random(seed).sample(items, most)
 
 
 def refuse(op, specs, attrs, layouts, name="", line=""):
-    """The Choice that takes the inputs exactly as they lie. Raises JobBuildAndInferError, with the legal partners, where
-    there is none."""
+    """Return the Choice for the given input layouts without boxing. Raise JobBuildAndInferError, with the
+    legal partners, if it does not exist.
+    """
     at = layouts[0]
-    return choose(op, specs, attrs, [(x,) for x in layouts], at.devices, at.hierarchy, name=name, line=line, strict=True)
+    return choose(op, specs, attrs, [(x,) for x in layouts], at.devices, at.hierarchy, name=name, line=line,
+                  strict=True)

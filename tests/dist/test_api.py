@@ -1,6 +1,7 @@
-"""Law: every function and method of the tensor API that works on local tensors works on global ones, values and gradients.
+"""Law: every function and method of the tensor API that supports local tensors supports global ones, values
+and gradients.
 
-The cases are those of tests/tensor/cases.py, which are compared with PyTorch there.
+The cases are those of tests/tensor/cases.py, which tests/tensor compares with PyTorch.
 """
 import zlib
 
@@ -22,7 +23,9 @@ def four(world):
 
 
 def lies(shape, which: int):
-    """(placement, sbp) for a tensor of this shape: a row split on the first axis that is long enough, a grid, or whole."""
+    """Return (placement, sbp) for a tensor of this shape: a row split on the first axis that is long enough,
+    a grid, or whole.
+    """
     axis = next((i for i, n in enumerate(shape) if n >= 2), None)
     whole, cut = flow.sbp.broadcast, flow.sbp.broadcast if axis is None else flow.sbp.split(axis)
     if which == 0:
@@ -33,7 +36,7 @@ def lies(shape, which: int):
 
 
 def inputs(text, which):
-    """{name: tensor} of the variables in the text; which: None for local ones."""
+    """Return {name: tensor} for the variables in the text; which: None for local ones."""
     made = {}
     for name, a in INPUTS.items():
         if name not in names(text):
@@ -51,7 +54,8 @@ def inputs(text, which):
 
 
 def flat(result) -> list:
-    return [y for x in result for y in flat(x)] if type(result) in (tuple, list) or hasattr(result, "_fields") else [result]
+    return ([y for x in result for y in flat(x)] if type(result) in (tuple, list)
+            or hasattr(result, "_fields") else [result])
 
 
 def run(text, values):
@@ -77,10 +81,10 @@ CASES = [(case, which) for case in EVERY + INDEX + ADVANCED for which in range(3
 
 
 @pytest.mark.parametrize("case, which", few(CASES, lambda row: row[1] == zlib.crc32(row[0].encode()) % 3))
-def test_global_is_local(case, which):
+def test_global_equals_local(case, which):
     text, flags = split(case)
     if "m.tensor(" in text or which == 2 and text == "m.signbit(n1)":
-        return                                            # a local tensor among them; -0.0 plus 0.0 is 0.0
+        return                                            # one of them is local; -0.0 plus 0.0 is 0.0
     local, spread = inputs(text, None), inputs(text, which)
     want, got = flat(run(text, local)), flat(run(text, spread))
     assert len(got) == len(want)
@@ -89,7 +93,7 @@ def test_global_is_local(case, which):
             assert isinstance(a, Tensor) and tuple(a.shape) == tuple(b.shape) and a.dtype is b.dtype
             tol = 2e-3 if "h" in local else 1e-5
             np.testing.assert_allclose(a.float().numpy(), b.float().numpy(), rtol=tol, atol=tol)
-            assert a.is_global or not spread                           # (made of nothing)
+            assert a.is_global or not spread                           # no global input
         else:
             assert a == b or a != a
     if "values" in flags or "h" in local or weighted(want) is None:
@@ -101,4 +105,5 @@ def test_global_is_local(case, which):
         assert (g is None) == (h is None), name
         if g is not None:
             assert h.sbp == spread[name].sbp
-            np.testing.assert_allclose(h.float().numpy(), g.float().numpy(), rtol=1e-5, atol=1e-6, err_msg=name)
+            np.testing.assert_allclose(h.float().numpy(), g.float().numpy(), rtol=1e-5, atol=1e-6,
+                                       err_msg=name)

@@ -1,5 +1,6 @@
-"""The automatic choice: its bill is that of the inference, it is the best where it says so, never worse than greedy, always
-the same, and leaves all values alone."""
+"""The automatic choice of layouts: its cost equals that of the inference; it is optimal where it says so,
+never worse than greedy, deterministic, and changes no value.
+"""
 import itertools
 import math
 import os
@@ -36,7 +37,7 @@ HINT = R["distribute_hint"]
 few = settings(max_examples=max(8, settings().max_examples // 3))
 
 
-# ---- the least sum
+# ---- the minimum sum
 @st.composite
 def problems(draw):
     sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=6))
@@ -47,24 +48,26 @@ def problems(draw):
         of = [draw(st.lists(st.integers(0, 2), min_size=sizes[u], max_size=sizes[u])) for u in scope]
         costs = np.array(draw(st.lists(number, min_size=3 ** len(scope), max_size=3 ** len(scope))), float)
         costs = costs.reshape((3,) * len(scope))
-        costs[tuple(o[0] for o in of)] = 7.0                         # option 0 of everything is possible
+        costs[tuple(o[0] for o in of)] = 7.0                         # option 0 is always possible
         tables.append(Table(scope, costs, tuple(map(np.array, of))))
     return [draw(st.lists(st.integers(0, 9), min_size=n, max_size=n)) for n in sizes], tables
 
 
 def total(alone, tables, numbers):
-    return sum(a[n] for a, n in zip(alone, numbers)) + sum(t.full[tuple(numbers[u] for u in t.scope)] for t in tables)
+    return sum(a[n] for a, n in zip(alone, numbers)) + sum(t.full[tuple(numbers[u] for u in t.scope)]
+                                                           for t in tables)
 
 
 @given(problems(), st.booleans())
-def test_elimination_finds_the_least_sum(problem, prune):
+def test_elimination_finds_the_minimum_sum(problem, prune):
     alone, tables = problem
     want = min(total(alone, tables, n) for n in itertools.product(*map(range, map(len, alone))))
     p = Problem(alone, tables)
     if prune:
         p.prune()
     start = p.present([0] * len(alone))
-    assert p.cost(start) <= total(alone, tables, [0] * len(alone))   # an option that was beaten, by the one that beat it
+    # a dominated option is replaced by the option that dominates it
+    assert p.cost(start) <= total(alone, tables, [0] * len(alone))
     found, exact = p.solve(start)
     assert exact and p.cost(found) == want == total(alone, tables, p.original(found))
 
@@ -79,9 +82,9 @@ def test_small_tables_are_never_worse_than_the_start(problem):
         assert p.cost(found) == p.cost(p.solve([0] * len(alone))[0])
 
 
-# ---- the bill
+# ---- cost
 @given(st.integers(1, 4), st.lists(st.integers(1, 17), min_size=1, max_size=3), st.data())
-def test_what_evenly_cut_shapes_cost_is_what_small_ones_cost(k, shape, data):
+def test_evenly_split_shapes_cost_the_same_as_small_ones(k, shape, data):
     spec = Spec(tuple(n * data.draw(st.sampled_from([1, 4, 12])) for n in shape), flow.float32)
     src, dst = (layout(sbp(data.draw, p, spec.shape), p) for p in (data.draw(place(k)), data.draw(place(k))))
     assume(max(*src.sbp, *dst.sbp) < f"S{spec.ndim}" and src.fits(spec.shape) and dst.fits(spec.shape))
@@ -90,8 +93,11 @@ def test_what_evenly_cut_shapes_cost_is_what_small_ones_cost(k, shape, data):
 
 @st.composite
 def programs(draw, most=8):
-    """(a graph with gradients, its place, layouts of its inputs, casts whose result is for one reader)"""
-    steps, shape, k = draw(expression()), draw(st.sampled_from([(4, 4), (6, 6), (5, 5)])), draw(st.integers(2, 4))
+    """Draw (a graph with gradients, its placement, layouts of its inputs, casts whose result has one
+    reader).
+    """
+    steps, shape, k = (draw(expression()), draw(st.sampled_from([(4, 4), (6, 6), (5, 5)])),
+                       draw(st.integers(2, 4)))
     at = draw(place(k))
     assume(len(at.devices) > 1)
     g = Graph("law")
@@ -115,7 +121,7 @@ def world(k):
 
 @few
 @given(programs(), st.data())
-def test_the_bill_is_the_one_of_the_inference(program, data):
+def test_the_cost_equals_that_of_the_inference(program, data):
     g, everywhere, lays, alone = program
     free = {v: [] for v in lays if data.draw(st.booleans())}
     m = Model(g, everywhere, lays, free, alone)
@@ -145,13 +151,13 @@ def test_never_worse_than_greedy(program, ratio, data):
 
 
 def tiny(name):
-    """(graph, sources that may change)"""
+    """Draw (graph, sources that may change)."""
     g = Graph(name)
     x, w = g.input("x", Spec((4, 6), flow.float32)), g.variable("w", Spec((6, 8), flow.float32))
     with g.building():
         if name == "chain":
             out = [R["sum"](R["relu"](R["matmul"](x, w)), axis=(0, 1))]
-        elif name == "shared":                             # one value, three readers
+        elif name == "shared":                             # one value with three readers
             y = R["matmul"](x, w)
             out = [R["relu"](y), R["softmax"](y), R["sum"](y, axis=(0,))]
         elif name == "square":
@@ -177,13 +183,14 @@ def test_brute_force_finds_nothing_cheaper(name, ratio):
         ways = {n: m.options[u][numbers[u]].way for n, u in m.nodes.items()}
         sources = lays | {w: m.options[m.kept[w]][numbers[m.kept[w]]].layouts[0]}
         inferred = Inference(g, everywhere, sources, ways=ways).run(())
-        if all(allowed(inferred.own(v), at.plain) for r in inferred.rows for v, at in zip(r.node.inputs, r.reads)):
+        if all(allowed(inferred.own(v), at.plain) for r in inferred.rows
+               for v, at in zip(r.node.inputs, r.reads)):
             best = min(best, inferred.bytes + ratio * sum(o[n].work for o, n in zip(m.options, numbers)))
     found = automatic(g, everywhere, lays, {w: []}, ratio=ratio)
     assert found.exact and found.best.cost == best
 
 
-def test_where_tables_are_too_large_it_is_still_no_worse(monkeypatch):
+def test_large_tables_are_never_worse_than_greedy(monkeypatch):
     params = weights((16, 32, 6))
     g, _ = mlp(params, (16, 16), "adam")
     at = Place((0, 1, 2, 3), (2, 2))
@@ -201,7 +208,8 @@ def test_where_tables_are_too_large_it_is_still_no_worse(monkeypatch):
 
 # ---- training
 @pytest.mark.parametrize("sizes, batch, shape", [((8, 12, 6), (6, 8), (2,)), ((64, 128, 6), (64, 64), (4,)),
-                                                 ((16, 512, 6), (16, 16), (2, 2)), ((8, 16, 16, 6), (8, 8), (3,))])
+                                                 ((16, 512, 6), (16, 16), (2, 2)),
+                                                 ((8, 16, 16, 6), (8, 8), (3,))])
 @pytest.mark.parametrize("rule", ["sgd", "adam"])
 def test_an_mlp_trains_as_on_one_device(sizes, batch, shape, rule):
     params = weights(sizes)
@@ -209,31 +217,37 @@ def test_an_mlp_trains_as_on_one_device(sizes, batch, shape, rule):
     g, variables = mlp(params, batch, rule)
     sources = {g.inputs[n]: layout(("S0", *["B"] * (len(shape) - 1)), at) for n in "xt"}
     sources |= {g.variables[n]: layout("B", at) for n in variables if n in g.variables and n != "step"}
-    assert trained(g) == {g.variables[n]: [g.variables[f"{n}-{s}"] for s in "mv" if rule == "adam"] for n in params}
+    assert trained(g) == {g.variables[n]: [g.variables[f"{n}-{s}"] for s in "mv" if rule == "adam"]
+                          for n in params}
     found = automatic(g, at, sources, trained(g))
     assert found.exact and found.best.cost < found.greedy.cost
     names = {v: n for n, v in (g.inputs | g.variables).items()}
-    run = Run(g, len(at.devices), {names[v]: x for v, x in found.best.sources.items()}, variables, ways=found.best.ways)
+    run = Run(g, len(at.devices), {names[v]: x for v, x in found.best.sources.items()}, variables,
+              ways=found.best.ways)
     assert run.inferred.bytes == found.best.bytes
     g2, variables = mlp(params, batch, rule)
     alone = Single(g2, variables)
     rng = np.random.default_rng(1)
     for _ in range(3):
-        x, t = rng.standard_normal(batch).astype(np.float32), rng.standard_normal((batch[0], 6)).astype(np.float32)
+        x, t = (rng.standard_normal(batch).astype(np.float32),
+                rng.standard_normal((batch[0], 6)).astype(np.float32))
         for a, b in zip(run(x, t), alone(x, t)):
-            np.testing.assert_allclose(a, b, rtol=3e-3, atol=3e-3)         # Adam makes much of little gradients
+            np.testing.assert_allclose(a, b, rtol=3e-3, atol=3e-3)         # Adam amplifies small gradients
     assert round(run.sent) == 3 * found.best.bytes
 
 
-MLPS = {"large batch": ((16, 16, 16), 4096), "large weights": ((256, 1024, 256), 16), "between": ((128, 512, 128), 1024)}
-# By hand, on 2x2: (x and t, the first weight, its bias, the second, its bias).
+MLPS = {"large batch": ((16, 16, 16), 4096), "large weights": ((256, 1024, 256), 16),
+        "between": ((128, 512, 128), 1024)}
+# Manual plans on 2x2: (x and t, the first weight, its bias, the second, its bias).
 BY_HAND = {"data": (("S0", "S0"), ("B", "B"), ("B", "B"), ("B", "B"), ("B", "B")),
            "model": (("B", "B"), ("S0", "S0"), ("S0", "S0"), ("S1", "S1"), ("B", "B")),
            "hybrid": (("S0", "B"), ("B", "S0"), ("B", "S0"), ("B", "S1"), ("B", "B"))}
 
 
 def planned(kind):
-    """({plan by hand: its greedy Assignment}, Found with free parameters and inputs, graph)"""
+    """Return ({manual plan: its greedy Assignment}, the search result with free parameters and inputs,
+    graph).
+    """
     sizes, rows = MLPS[kind]
     at, params = Place((0, 1, 2, 3), (2, 2)), weights(sizes)
     g, _ = mlp(params, (rows, sizes[0]))
@@ -242,29 +256,31 @@ def planned(kind):
         sources = {g.inputs[n]: layout(data, at) for n in "xt"}
         sources |= {g.variables[n]: layout(s, at) for n, s in zip(("w0", "b0", "w1", "b1"), lays)}
         found[name] = automatic(g, at, sources, {})
-    sources = {g.inputs[n]: layout(("S0", "B"), at) for n in "xt"} | {g.variables[n]: layout("B", at) for n in params}
+    sources = {g.inputs[n]: layout(("S0", "B"), at) for n in "xt"} | {g.variables[n]: layout("B", at)
+                                                                      for n in params}
     return found, automatic(g, at, sources, {**trained(g), **{g.inputs[n]: [] for n in "xt"}}), g
 
 
 @pytest.mark.parametrize("kind", MLPS)
-def test_no_plan_by_hand_is_cheaper(kind):
+def test_no_manual_plan_is_cheaper(kind):
     by_hand, found, g = planned(kind)
     assert found.exact
     for plan in by_hand.values():
         assert found.best.cost <= plan.best.cost <= plan.greedy.cost
     x, w = next(r.reads for r in found.best.inferred.rows if r.op == "matmul")
     stored = [set(found.best.sources[g.variables[n]].sbp) for n in ("w0", "w1")]
-    if kind == "large batch":                              # data parallel: rows are split, the weights are read whole
+    if kind == "large batch":  # data parallel: rows are split, the weights are broadcast
         assert x.sbp == ("S0", "S0") and w.sbp == ("B", "B")
-    if kind == "large weights":                            # model parallel: every device has a part of the weights
-        assert x.sbp == ("B", "B") and all("S0" in at or "S1" in at for at in stored) and "B" not in stored[0] | stored[1]
-    if kind == "between":                                  # both at once, along one axis of the grid each
+    if kind == "large weights":  # model parallel: every device has a part of the weights
+        assert (x.sbp == ("B", "B") and all("S0" in at or "S1" in at for at in stored)
+                and "B" not in stored[0] | stored[1])
+    if kind == "between":                                  # both at once, each along one axis of the grid
         assert sorted(x.sbp) == ["B", "S0"] and sorted(w.sbp) == ["B", "S0"] and x.sbp != w.sbp
         assert 1.4 * found.best.cost < min(p.greedy.cost for n, p in by_hand.items() if n != "hybrid")
 
 
-# ---- what the user said
-def test_wishes_and_casts_hold():
+# ---- layouts requested by the user
+def test_hints_and_casts_are_respected():
     g = Graph("wishes")
     x = g.input("x", Spec((8, 8), flow.float32))
     with g.building():
@@ -276,8 +292,10 @@ def test_wishes_and_casts_hold():
     assert found.best.inferred.own(cast.node.inputs[0]).sbp == ("S1",)
 
 
-def test_a_value_that_goes_elsewhere_as_it_is():
-    """to_global(placement) without an sbp: it lies there as it lay here, whatever is chosen here."""
+def test_a_value_moved_to_another_placement_keeps_its_layout():
+    """to_global(placement) without an sbp keeps the layout of the source, which may be chosen
+    automatically.
+    """
     g = Graph("there")
     x, w = g.input("x", Spec((8, 8), flow.float32)), g.variable("w", Spec((8, 8), flow.float32))
     here, there = Place((0, 1), (2,)), Place((2, 3), (2,))
@@ -292,11 +310,12 @@ def test_a_value_that_goes_elsewhere_as_it_is():
     assert found.exact and found.best.cost <= found.greedy.cost
 
 
-def test_it_says_what_moved():
+def test_the_report_lists_moved_bytes():
     params = weights((64, 4096, 6))
     at = Place((0, 1, 2, 3), (4,))
     g, _ = mlp(params, (16, 64))
-    sources = {g.inputs[n]: layout("S0", at) for n in "xt"} | {g.variables[n]: layout("B", at) for n in params}
+    sources = {g.inputs[n]: layout("S0", at) for n in "xt"} | {g.variables[n]: layout("B", at)
+                                                               for n in params}
     found = automatic(g, at, sources, trained(g))
     said = found.describe(most=3)
     lines = said.splitlines()
@@ -309,12 +328,13 @@ def test_it_says_what_moved():
     assert sum(int(line.split()[-1].replace(",", "")) for line in kinds) == found.best.bytes
 
 
-def test_every_process_chooses_the_same():
-    """Ranks search each by itself. Python's hashes of texts differ from process to process."""
-    script = ("from dist.test_auto import planned; print([p.describe(99) + repr(sorted(map(str, p.best.sources.values()))) "
-              "for p in planned('between')[0].values()])")
+def test_every_process_chooses_equally():
+    """Ranks search independently, and Python's string hashes differ between processes."""
+    script = ("from dist.test_auto import planned; print([p.describe(99) + repr(sorted(map(str, "
+              "p.best.sources.values()))) for p in planned('between')[0].values()])")
     tests = str(Path(__file__).parent.parent)
     how = dict(cwd=tests, check=True, capture_output=True, text=True, timeout=HANGS)
-    said = [subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONHASHSEED": seed}, **how).stdout
+    said = [subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONHASHSEED": seed},
+                           **how).stdout
             for seed in "12"]
     assert len(said[0]) > 1000 and len(set(said)) == 1

@@ -1,5 +1,6 @@
-"""Laws of boxing: every route keeps the value, its bytes are those of its messages and no more than the table's, and all
-parts at once (`run`) or rank by rank over a communicator (`perform`) come to the same."""
+"""Laws of boxing: every route keeps the value; its bytes are the sum of its messages and within the table's
+limit; running all parts at once (`run`) equals running rank by rank over a communicator (`perform`).
+"""
 import itertools
 
 import numpy as np
@@ -27,16 +28,16 @@ ROW, GRID = (0, 1), ((0, 1, 2, 3), (2, 2))
 
 
 def performed(r, given, engine=VirtualEngine):
-    """Each rank's part, made by a thread for each rank."""
+    """Return each rank's part, computed by one thread per rank."""
     have = dict(zip(r.src.devices, given))
     both = sorted({*r.src.devices, *r.dst.devices})
-    made = engine(6).run({d: (lambda comm, d=d: r.perform(comm, have.get(d))) for d in both})
+    made = engine(8).run({d: (lambda comm, d=d: r.perform(comm, have.get(d))) for d in both})
     assert all((made[d] is None) == (d not in r.dst.devices) for d in both)
     return [made[d] for d in r.dst.devices]
 
 
 def check(shape, src, dst, dtype=np.float64, seed=0):
-    """The law for one pair."""
+    """Check the law for one pair."""
     x, rng = values(shape, dtype, seed), np.random.default_rng(seed)
     given = scatter(x, src, rng)
     np.testing.assert_array_equal(gather(given, src), x)             # the test's own scatter and gather
@@ -46,7 +47,8 @@ def check(shape, src, dst, dtype=np.float64, seed=0):
     r = route(src, dst, spec)
     at_once = [t.numpy() for t in r.run(tensors)]
     by_rank = performed(r, given)
-    meeting = performed(r, given, ranks.VirtualEngine)               # core's own engine: the last to come does it for all
+    # core's own engine: the last rank to arrive computes for all
+    meeting = performed(r, given, ranks.VirtualEngine)
     for got in (at_once, by_rank, meeting):
         assert [g.shape for g in got] == [dst.local_shape(shape, i) for i in range(dst.k)], r.describe()
         assert all(g.dtype == x.dtype for g in got)
@@ -56,7 +58,7 @@ def check(shape, src, dst, dtype=np.float64, seed=0):
             for a in made:
                 np.testing.assert_array_equal(a, want)
     for p, q in zip(given, before):
-        np.testing.assert_array_equal(p, q)                          # what was given stays as it was
+        np.testing.assert_array_equal(p, q)                          # the input is not changed
     if r.hops:
         assert not any(np.shares_memory(a, b) for a in by_rank + meeting for b in given), r.describe()
     assert r.bytes == sum(n for _, _, n in r.messages()) <= bound(shape, src, dst, x.itemsize), r.describe()
@@ -79,15 +81,16 @@ def test_every_pair_on_a_row(k):
 
 
 def test_every_pair_of_sums_on_a_grid():
-    """Even and uneven; also to a row of the same devices and back."""
+    """Even and uneven splits, and to a row of the same devices and back."""
     at = layouts((5, 4), *GRID, partial=("P",))
     row = layouts((5, 4), GRID[0], (4,), partial=("P",))
     for src, dst in [*itertools.product(at, at), *itertools.product(at, row), *itertools.product(row, at)]:
         check((5, 4), src, dst, np.float32)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int64, np.uint8, np.int8, np.bool_], ids=lambda t: t.__name__)
-def test_other_element_types(dtype):
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int64, np.uint8, np.int8, np.bool_],
+                         ids=lambda t: t.__name__)
+def test_other_dtypes(dtype):
     for a, b in itertools.product(["B", "S0", "Pmax", "Pmin"], repeat=2):
         if {a, b} == {"Pmax", "Pmin"} or dtype in (np.uint8, np.int8, np.bool_) and a[0] == "P":
             continue                                                  # the test's own parts would overflow
@@ -98,7 +101,7 @@ def test_other_element_types(dtype):
             np.testing.assert_array_equal(gather(got, r.dst), x)
 
 
-def test_empty_values_and_numbers():
+def test_empty_values_and_scalars():
     for src, dst in itertools.product(layouts((4, 0, 3), ROW, (2,)), layouts((4, 0, 3), (0, 1, 2), (3,))):
         if not (src.partial and src.reducer != "sum") and not (dst.partial and dst.reducer != "sum"):
             check((4, 0, 3), src, dst)
@@ -108,8 +111,8 @@ def test_empty_values_and_numbers():
 
 # ---- bytes
 @given(pairs())
-def test_every_device_receives_what_it_lacks(pair):
-    """Of values that are whole or split: counted element by element."""
+def test_every_device_receives_exactly_the_missing_elements(pair):
+    """For whole or split values, counted element by element."""
     shape, src, dst = pair
     numbers = np.arange(np.prod(shape, dtype=int)).reshape(shape)
 
@@ -124,7 +127,7 @@ def test_every_device_receives_what_it_lacks(pair):
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])
-def test_bytes_are_those_of_the_table(k):
+def test_bytes_equal_the_table(k):
     row, spec = tuple(range(k)), Spec((6, 9, 5), flow.float32)
     n = 6 * 9 * 5 * 4
     at = lambda s: layout(s, row)
@@ -144,33 +147,34 @@ def test_bytes_are_those_of_the_table(k):
 def test_bytes_between_placements():
     spec = Spec((4, 4), flow.float32)
     way = lambda a, b: route(layout(*a), layout(*b), spec)
-    assert way(("B", (0, 1)), ("B", (1,))).bytes == 0                        # it is there
+    assert way(("B", (0, 1)), ("B", (1,))).bytes == 0                        # already on the device
     assert way(("B", (0,)), ("B", (1, 2, 3))).bytes == 3 * 64
-    assert way(("S0", (0, 1)), ("B", (0,))).bytes == 32                      # half is there
+    assert way(("S0", (0, 1)), ("B", (0,))).bytes == 32                      # half is already on the device
     assert way(("S0", (0, 1)), ("S0", (2, 3, 4, 5))).bytes == 64
     assert way(("S0", (0, 1)), ("S1", (2, 3))).bytes == 64
     assert way(("P", (0, 1)), ("P", (2, 3))).bytes == 2 * 64
-    assert way(("P", (0, 1)), ("P", (1, 2))).bytes == 64                     # device 1 may add both
+    assert way(("P", (0, 1)), ("P", (1, 2))).bytes == 64                     # device 1 adds both
     assert way(("P", (0, 1)), ("B", (2,))).bytes == 64 + 64
     assert way(("P", (0, 1)), ("B", (0,))).bytes == 64
     assert way(("S0", (0, 1)), ("P", (1, 2))).bytes == 32
-    assert route(layout("B", (0, 3)), layout(("P", "S0"), *GRID), spec).bytes == 0       # each keeps a half of its own
-    assert way(("B", (3,)), ("P", (0, 1))).bytes == 64                       # one of them has it, the other zeros
+    # each keeps half of its own part
+    assert route(layout("B", (0, 3)), layout(("P", "S0"), *GRID), spec).bytes == 0
+    assert way(("B", (3,)), ("P", (0, 1))).bytes == 64  # one of them gets the value, the others zeros
 
 
-def test_the_cheapest_way_on_a_grid():
+def test_the_cheapest_route_on_a_grid():
     t, spec = 64, Spec((4, 4), flow.float32)
     cost = lambda a, b: route(layout(a, *GRID), layout(b, *GRID), spec)
-    assert cost(("P", "P"), ("B", "B")).bytes == 6 * t                       # one all-reduce of four, not two of two (8 t)
+    assert cost(("P", "P"), ("B", "B")).bytes == 6 * t  # one all-reduce of four, not two of two (8 t)
     assert cost(("P", "P"), ("B", "B")).name == "all-reduce"
     assert cost(("P", "B"), ("B", "B")).bytes == 4 * t                       # two all-reduces of two
     assert cost(("P", "P"), ("B", "P")).bytes == 4 * t
     assert cost(("P", "S0"), ("B", "S0")).bytes == 2 * t
-    assert cost(("P", "P"), ("S0", "B")).bytes == 4 * t                      # 3 t to the sum, t to the copies
-    assert cost(("S0", "S1"), ("B", "S1")).bytes == t                        # each device lacks a quarter
+    assert cost(("P", "P"), ("S0", "B")).bytes == 4 * t  # 3 t for the sum, t for the copies
+    assert cost(("S0", "S1"), ("B", "S1")).bytes == t                        # each device needs a quarter
     assert cost(("S0", "B"), ("S0", "S1")).bytes == cost(("S0", "S1"), ("P", "P")).bytes == 0
-    assert cost(("S0", "S1"), ("S1", "S0")).bytes == t // 2                  # the devices on the diagonal keep theirs
-    wide = tuple(range(16)), (4, 4)                                          # copies of an addend share the work
+    assert cost(("S0", "S1"), ("S1", "S0")).bytes == t // 2  # the devices on the diagonal keep theirs
+    wide = tuple(range(16)), (4, 4)  # copies of an addend share the work
     r = route(layout(("P", "B"), *wide), layout(("B", "B"), *wide), Spec((16, 4), flow.float32))
     assert r.bytes == 18 * 256 and r.name == "reduce-scatter, all-gather"
 
@@ -182,8 +186,8 @@ def test_every_message_of_a_gather():
     assert "S(0) on 0-2 -> B on 0-2: all-gather, 80 bytes" in text and "device 2 sends 8 to 0, 8 to 1" in text
 
 
-def test_owners_take_turns():
-    """Who has a copy gives it: no device sends much more than another."""
+def test_senders_with_copies_are_balanced():
+    """Any device with a copy may send it; none sends much more than another."""
     r = route(layout("B", (0, 1, 2)), layout("S0", (3, 4, 5)), Spec((6, 2), flow.float32))
     assert r.messages() == [(0, 5, 16), (1, 4, 16), (2, 3, 16)]
     r = route(layout(("S0", "B"), *GRID), layout("B", (4, 5)), Spec((4,), flow.float32))
@@ -191,11 +195,12 @@ def test_owners_take_turns():
 
 
 # ---- names, descriptions
-def test_hops_are_called_by_what_they_do():
+def test_hops_are_named_after_collectives():
     spec, row = Spec((6, 6), flow.float32), (0, 1, 2)
     name = lambda a, b: route(layout(a, row), layout(b, row), spec).name
     assert name("B", "S1") == "slice" and name("S0", "B") == "all-gather" and name("S0", "S1") == "all-to-all"
-    assert name("P", "B") == "all-reduce" and name("P", "S0") == "reduce-scatter" and name("B", "P") == "keep-first"
+    assert (name("P", "B") == "all-reduce" and name("P", "S0") == "reduce-scatter"
+            and name("B", "P") == "keep-first")
     assert name("S0", "P") == "pad" and name("P", "P") == "nothing" and name("B", "Pmax") == "keep-all"
     assert name("P", "Pmax") == "reduce-scatter, pad"
     way = lambda a, b: route(layout(*a), layout(*b), spec).name
@@ -203,13 +208,13 @@ def test_hops_are_called_by_what_they_do():
     assert way(("S0", (0, 1)), ("B", (0,))) == "copy" and way(("B", (0, 1)), ("B", (1,))) == "keep"
 
 
-def test_a_layout_can_be_written_in_several_ways():
-    """(B, B) on 2x2 is B on four; two axes of the grid that split one axis evenly are one."""
+def test_equivalent_layouts_are_equal():
+    """(B, B) on 2x2 is B on four devices; two grid axes that split one tensor axis evenly are one split."""
     spec = Spec((8, 4), flow.float32)
     for grid, row in [(("B", "B"), "B"), (("P", "P"), "P"), (("S0", "S0"), "S0")]:
         assert route(layout(grid, *GRID), layout(row, GRID[0]), spec).name == "nothing"
     uneven = route(layout(("S0", "S0"), *GRID), layout("S0", GRID[0]), Spec((6, 4), flow.float32))
-    assert uneven.bytes == 16                                                # 2, 1, 2, 1 rows; 2, 2, 1, 1
+    assert uneven.bytes == 16  # rows 2, 1, 2, 1 become 2, 2, 1, 1
     assert route(layout(("S0", "B"), (0, 1), (2, 1)), layout("S0", (0, 1)), spec).name == "nothing"
     r = route(layout("S0", (0, 1)), layout("S0", (1, 0)), spec)
     assert r.bytes == spec.nbytes                                            # another order is another layout
@@ -217,18 +222,18 @@ def test_a_layout_can_be_written_in_several_ways():
     assert b.name == "nothing" and b.run(("a", "b")) == ("b", "a")
 
 
-def test_a_route_explains_itself():
+def test_a_route_describes_itself():
     spec = Spec((4, 4), flow.float32)
     text = explain_route(layout(("P", "S0"), *GRID), layout(("B", "B"), *GRID), spec)
-    for word in ("(P, S(0)) on 0-3 (2x2) -> (B, B) on 0-3 (2x2)", "256 bytes", "the value has 64 bytes", "other ways:",
-                 "all-reduce, all-gather (via (B, S(0)) on 0-3 (2x2))"):
+    for word in ("(P, S(0)) on 0-3 (2x2) -> (B, B) on 0-3 (2x2)", "256 bytes", "the value has 64 bytes",
+                 "other ways:", "all-reduce, all-gather (via (B, S(0)) on 0-3 (2x2))"):
         assert word in text, text
     assert "other ways" not in explain_route(layout("B", ROW), layout("B", ROW), spec)
 
 
 @given(pairs())
-def test_the_route_is_the_cheapest_and_always_the_same(pair):
-    """Cheapest of all ways of one or two hops, none of which is left out here for being too dear."""
+def test_the_route_is_the_cheapest_and_deterministic(pair):
+    """Cheapest of all routes of one or two hops, with no route pruned by cost here."""
     shape, src, dst = pair
     spec = Spec(shape, flow.float32)
     one = route(src, dst, spec)
@@ -237,7 +242,49 @@ def test_the_route_is_the_cheapest_and_always_the_same(pair):
     assert one.describe() == two.describe() and one.messages() == two.messages()
     for m in stops(src, dst, spec):
         a, b = DIRECT.best(src, m, spec, ANY), DIRECT.best(m, dst, spec, ANY)
-        assert a is None or b is None or a.bytes + b.bytes >= one.bytes, (one.describe(), a.describe(), b.describe())
+        assert (a is None or b is None or a.bytes + b.bytes >= one.bytes), (one.describe(), a.describe(),
+                                                                            b.describe())
+
+
+GRIDS = [((0, 1, 2, 3), (2, 2)), ((1, 2, 4, 5), (2, 2)), ((0, 1, 2, 3, 4, 5), (2, 3)),
+         (tuple(range(8)), (2, 2, 2))]
+
+
+@given(pairs(GRIDS))
+def test_no_route_of_three_hops_is_cheaper(pair):
+    """Compares the route with all routes of up to three hops through the layouts of both grids, including
+    partial ones.
+    """
+    shape, src, dst = pair
+    shape, cut = shape[:2], lambda at: at._replace(sbp=tuple("B" if s == "S2" else s for s in at.sbp))
+    src, dst = cut(src), cut(dst)
+    spec = Spec(shape, flow.float32)
+    kind = next((s for at in (src, dst) for s in at.sbp if s[0] == "P"), "P")
+    middles = dict.fromkeys(m for at in (src, dst) for m in layouts(shape, at.devices, at.hierarchy, (kind,)))
+
+    def cost(a, b):
+        hop = DIRECT.best(a, b, spec, ANY)
+        return ANY if hop is None else hop.bytes
+
+    least = route(src, dst, spec).bytes
+    first = {m: c for m in middles if (c := cost(src, m)) < least}
+    last = {m: c for m in middles if (c := cost(m, dst)) < least}
+    for m, n in itertools.product(first, last):
+        if first[m] + last[n] < least:                       # a hop between them could still be free
+            assert first[m] + cost(m, n) + last[n] >= least, (str(src), str(dst), str(m), str(n))
+
+
+@pytest.mark.parametrize("shape, grid, src, dst, elements", [
+    ((6,), (2, 2), ("P", "P"), ("B", "S0"), 24),  # (P, S0) first: 12, and 12 to reduce and copy that
+    ((8, 8), (2, 2, 2), ("P", "B", "P"), ("B", "S0", "S1"), 256),
+    ((8, 8), (2, 2, 2), ("P", "P", "S0"), ("B", "S1", "B"), 384),
+])
+def test_a_sum_is_reduced_along_one_axis_of_the_grid_first(shape, grid, src, dst, elements):
+    """The intermediate layout is partial along the other axis."""
+    devices = tuple(range(np.prod(grid)))
+    r = check(shape, layout(src, devices, grid), layout(dst, devices, grid), np.float32)
+    assert r.bytes == 4 * elements, r.describe()
+    assert r.hops[0].dst.partial, r.describe()
 
 
 # ---- tables of the specification
@@ -254,15 +301,17 @@ def one_at_a_time(a, src, dst, hierarchy=None):
 
 
 def test_two_ranks_of_the_specification():
-    """Its table A.6: a partial source has A on rank 0, 2 A on rank 1."""
+    """Table A.6: a partial source holds A on rank 0 and 2 A on rank 1."""
     z, rows, cols = np.zeros_like(A), [A[:2], A[2:]], [A[:, :2], A[:, 2:]]
     padded = lambda i, cut: np.where(np.isin(np.arange(16).reshape(4, 4), cut[i]), A, z)
     p, total = [A, 2 * A], 3 * A
-    vectors = [([A, A], "B", "S0", rows), ([A, A], "B", "S1", cols), ([A, A], "B", "P", [A, z]), (rows, "S0", "B", [A, A]),
-               (cols, "S1", "B", [A, A]), (rows, "S0", "S1", cols), (rows, "S0", "P", [padded(0, rows), padded(1, rows)]),
+    vectors = [([A, A], "B", "S0", rows), ([A, A], "B", "S1", cols), ([A, A], "B", "P", [A, z]),
+               (rows, "S0", "B", [A, A]),
+               (cols, "S1", "B", [A, A]), (rows, "S0", "S1", cols), (rows, "S0", "P",
+                                                                     [padded(0, rows), padded(1, rows)]),
                (cols, "S1", "P", [padded(0, cols), padded(1, cols)]), (p, "P", "B", [total, total]),
-               (p, "P", "S0", [total[:2], total[2:]]), (p, "P", "S1", [total[:, :2], total[:, 2:]]), (p, "P", "P", p),
-               (rows, "S0", "S0", rows)]
+               (p, "P", "S0", [total[:2], total[2:]]), (p, "P", "S1", [total[:, :2], total[:, 2:]]),
+               (p, "P", "P", p), (rows, "S0", "S0", rows)]
     for have, src, dst, want in vectors:
         for got, w in zip(one_at_a_time(have, src, dst), want):
             np.testing.assert_array_equal(got, w, err_msg=f"{src} -> {dst}")
@@ -284,12 +333,13 @@ def test_grids_of_the_specification():
     assert not found[2].any() and not found[3].any()
     quarters = at(("S0", "S1"))
     assert one_at_a_time(quarters, ("S0", "S1"), ("S1", "S0"), (2, 2))[0].tolist() == [[0, 1], [4, 5]]
-    assert layout(("S0", "S0"), *GRID).box((6,), 1) == ((2, 3),) and layout("S0", GRID[0]).box((6,), 1) == ((2, 4),)
+    assert (layout(("S0", "S0"), *GRID).box((6,), 1) == ((2, 3),)
+            and layout("S0", GRID[0]).box((6,), 1) == ((2, 4),))
 
 
-# ---- layouts, and what is refused
+# ---- layouts and errors
 @given(st.integers(0, 40), st.integers(1, 9))
-def test_cuts_are_balanced(n, k):
+def test_splits_are_balanced(n, k):
     sizes = parts(n, k)
     assert sum(sizes) == n and len(sizes) == k and max(sizes) - min(sizes) <= 1
     assert list(sizes) == sorted(sizes, reverse=True) == [len(c) for c in np.array_split(np.arange(n), k)]
@@ -298,16 +348,19 @@ def test_cuts_are_balanced(n, k):
 
 def test_layouts_on_a_grid():
     at = layout(("P", "S0", "B"), range(12), (2, 3, 2))
-    assert at.coords(7) == (1, 0, 1) and at.slots == 2 and at.slot(7) == 1 and at.reducer == "sum" and at.partial == (0,)
+    assert (at.coords(7) == (1, 0, 1) and at.slots == 2 and at.slot(7) == 1 and at.reducer == "sum"
+            and at.partial == (0,))
     assert str(at) == "(P, S(0), B) on 0-11 (2x3x2)" and not at.whole and at.k == 12
     assert layout(("S0", "P"), (3,), (1, 1)).plain == layout("B", (3,))
     assert layout(("S0", "B", "S1"), (3, 4), (1, 1, 2)).plain == layout("S1", (3, 4))
-    assert local_shape(("S0", "S0"), (7, 2), (2, 2), 2) == (2, 2) and local_shape("S1", (3, 5), 2, 1) == (3, 2)
+    assert (local_shape(("S0", "S0"), (7, 2), (2, 2), 2) == (2, 2)
+            and local_shape("S1", (3, 5), 2, 1) == (3, 2))
 
 
-def test_a_split_must_leave_every_device_something():
+def test_a_split_must_leave_every_device_an_element():
     assert fits("S0", (3,), 3) and not fits("S0", (2,), 3) and not fits("S1", (9,), 2) and fits("P", (), 2)
-    assert fits(("S0", "S0"), (4,), (2, 2)) and not fits(("S0", "S0"), (3,), (2, 2)) and fits(("S0", "S0"), (3,), (2, 1))
+    assert (fits(("S0", "S0"), (4,), (2, 2)) and not fits(("S0", "S0"), (3,), (2, 2))
+            and fits(("S0", "S0"), (3,), (2, 1)))
     spec = Spec((2, 9), flow.float32)
     with refused(ArgumentError, "S(0)", "axis of 3", "(2, 9)"):
         route(layout("B", (0, 1, 2)), layout("S0", (0, 1, 2)), spec)
@@ -320,7 +373,7 @@ def test_a_split_must_leave_every_device_something():
     assert pretty("S12") == "S(12)" and pretty(("S0", "B")) == "(S(0), B)" and pretty(("P",)) == "P"
 
 
-def test_layouts_that_are_none():
+def test_invalid_layouts():
     with refused(ArgumentError, "not a layout", "'S'"):
         layout("S", ROW)
     with refused(ArgumentError, "2 SBPs for a hierarchy of 1 axes (2 vs 1)"):
@@ -333,12 +386,14 @@ def test_layouts_that_are_none():
         layout(("P", "Pmax"), *GRID)
 
 
-@pytest.mark.parametrize("src, dst", [("S0", "S1"), ("S0", "B"), ("P", "S1"), ("P", "B"), ("B", "P"), ("Pmax", "B")])
-def test_a_route_works_out_once_what_it_does(monkeypatch, src, dst):
-    """The second run gives the same, and asks no geometry."""
+@pytest.mark.parametrize("src, dst", [("S0", "S1"), ("S0", "B"), ("P", "S1"), ("P", "B"), ("B", "P"),
+                                      ("Pmax", "B")])
+def test_a_route_computes_its_geometry_once(monkeypatch, src, dst):
+    """The second run has the same result, without geometry computations."""
     r = route(layout(src, (0, 1, 2)), layout(dst, (0, 1, 2)), Spec((5, 4), flow.float64))
     shapes = [r.src.local_shape((5, 4), i) for i in range(3)]
-    draw = lambda seed: [flow.tensor(np.random.default_rng([seed, i]).standard_normal(s)) for i, s in enumerate(shapes)]
+    draw = lambda seed: [flow.tensor(np.random.default_rng([seed, i]).standard_normal(s))
+                         for i, s in enumerate(shapes)]
     wants = [[y.numpy() for y in route.__wrapped__(r.src, r.dst, r.spec).run(draw(seed))] for seed in (1, 2)]
     found = [[y.numpy() for y in r.run(draw(1))]]
     monkeypatch.setattr(inops, "transfer", None)
@@ -351,7 +406,7 @@ def test_a_route_works_out_once_what_it_does(monkeypatch, src, dst):
 
 # ---- the laws can fail
 def forgetful(src, groups, rank):
-    """An all-reduce without the others' parts."""
+    """All-reduce that ignores the parts of other ranks."""
     return lambda comm, part, what: part.copy()
 
 
@@ -364,12 +419,12 @@ def forgetful(src, groups, rank):
     lambda m: m.setattr(inops, "inside", lambda box, whole: tuple(slice(0, b - a) for a, b in box)),
     lambda m: m.setattr(perform, "inside", lambda box, whole: tuple(slice(0, b - a) for a, b in box)),
     lambda m: m.setattr(geometry, "size", lambda box: 1),
-], ids=["ops subtract", "ranks subtract", "ops fill with 1", "ranks fill with 1", "ranks forget", "ops cut wrongly",
-        "ranks cut wrongly", "bytes are miscounted"])
-def test_the_laws_can_fail(monkeypatch, mutant):
+], ids=["ops subtract", "ranks subtract", "ops fill with 1", "ranks fill with 1", "ranks forget",
+        "ops cut wrongly", "ranks cut wrongly", "bytes are miscounted"])
+def test_faulty_boxing_is_detected(monkeypatch, mutant):
     at = layouts((5, 4), (0, 1, 2), (3,))
     mutant(monkeypatch)
-    route.cache_clear()                                      # a route keeps what its ranks do
+    route.cache_clear()                                      # a route caches the operations of its ranks
     geometry.transfer.cache_clear()
     try:
         with pytest.raises(AssertionError):

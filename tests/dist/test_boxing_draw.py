@@ -1,4 +1,4 @@
-"""The picture of a route: valid XML that shows every block, every message, every hop."""
+"""The diagram of a route: valid XML with every block, message, and hop."""
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -17,7 +17,7 @@ GRID = ((0, 1, 2, 3), (2, 2))
 
 
 def parts_of(r):
-    """(root, blocks, texts, tips) of a picture."""
+    """Return (root, blocks, texts, tooltips) of a diagram."""
     root = ET.fromstring(r.draw())
     assert root.tag == SVG + "svg"
     blocks = [e for e in root.iter(SVG + "rect") if e.get("class") == "block"]
@@ -35,13 +35,13 @@ def test_any_route_can_be_drawn(pair):
     for h in r.hops:
         assert h.name in texts and any(t.startswith(f"{h.bytes} byte") or "B" in t for t in texts)
     width, height = float(root.get("width")), float(root.get("height"))
-    for e in root.iter(SVG + "rect"):                                   # nothing is drawn outside
+    for e in root.iter(SVG + "rect"):                                   # no element is outside of the canvas
         x, y, w, h = (float(e.get(n)) for n in ("x", "y", "width", "height"))
         assert 0 <= x <= x + w <= width and 0 <= y <= y + h <= height
     assert r.draw() == r.draw() and not misplaced(root)
 
 
-def test_blocks_are_where_they_lie():
+def test_blocks_show_their_position_in_the_value():
     r = route(layout("S0", (0, 1)), layout("S1", (0, 1)), Spec((4, 4), flow.float32))
     root, blocks, texts, tips = parts_of(r)
     assert len(blocks) == 8                                              # four quarters, before and after
@@ -66,11 +66,13 @@ def test_addends_are_hatched_and_zeros_are_empty():
 def test_grids_several_hops_other_devices_and_many_axes():
     spec = Spec((4, 4), flow.float32)
     _, _, texts, _ = parts_of(route(layout(("P", "S0"), *GRID), layout(("B", "B"), *GRID), spec))
-    assert {"reduce-scatter", "all-gather", "(P, S(0)) (2x2)", "(S(1), S(0)) (2x2)", "(B, B) (2x2)"} <= set(texts)
+    assert {"reduce-scatter", "all-gather", "(P, S(0)) (2x2)", "(S(1), S(0)) (2x2)",
+            "(B, B) (2x2)"} <= set(texts)
     assert [t for t in texts if t.startswith("at ")] == ["at (0, 0)", "at (0, 1)", "at (1, 0)", "at (1, 1)"]
     _, _, texts, _ = parts_of(route(layout("S0", (0, 1)), layout("B", (5,)), spec))
     assert [t for t in texts if t.startswith("device ")] == ["device 0", "device 1", "device 5"]
-    _, _, texts, _ = parts_of(route(layout("S2", (0, 1)), layout("S0", (0, 1)), Spec((4, 5, 6), flow.float32)))
+    _, _, texts, _ = parts_of(route(layout("S2", (0, 1)), layout("S0", (0, 1)),
+                                    Spec((4, 5, 6), flow.float32)))
     assert any("axes 0 and 2 of it" in t for t in texts)
     r = route(layout(("S0", "S1"), *GRID), layout(("S2", "P"), *GRID), Spec((4, 4, 4), flow.float32))
     _, blocks, texts, _ = parts_of(r)
@@ -82,7 +84,7 @@ def test_grids_several_hops_other_devices_and_many_axes():
 
 
 @pytest.mark.parametrize("name", ["route.svg", "deep/er/route.svg"])
-def test_the_picture_is_written(tmp_path, name):
+def test_the_diagram_is_written(tmp_path, name):
     r = route(layout("P", (0, 1)), layout("B", (0, 1)), Spec((4, 4), flow.float32))
     text = r.draw(tmp_path / name)
     assert (tmp_path / name).read_text(encoding="utf-8") == text and "prefers-color-scheme: dark" in text

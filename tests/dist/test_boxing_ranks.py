@@ -1,5 +1,6 @@
-"""Boxing rank by rank: what goes over the communicator is what the route says, and whole collectives are used where they
-fit. Boxing in ops: on values of a graph, and differentiable."""
+"""Boxing rank by rank: the messages on the communicator equal those of the route, and collectives are used
+where they fit. Boxing as an op: on values of a graph, and differentiable.
+"""
 import itertools
 from collections import Counter
 
@@ -23,7 +24,7 @@ GRID = ((0, 1, 2, 3), (2, 2))
 
 
 class Spy:
-    """A communicator that notes who sends how many bytes to whom: collectives as the textbook does them."""
+    """Communicator that records the bytes of each message; collectives count as in textbook algorithms."""
 
     def __init__(self, comm):
         self.comm, self.rank, self.sent, self.calls = comm, comm.rank, Counter(), []
@@ -47,8 +48,8 @@ class Spy:
         self.calls.append("all_reduce")
         chunk = [(q - p) * a.itemsize for p, q in bounds(a.size, len(group))]
         for to, n in zip(group, chunk):
-            self.note(to, n)                                                       # to be summed there
-            self.note(to, chunk[group.index(self.rank)])                           # the sum of my share
+            self.note(to, n)  # to be summed at the receiver
+            self.note(to, chunk[group.index(self.rank)])  # the sum of this rank's share
         return self.comm.all_reduce(a, group, op, what, out)
 
     def all_gather(self, a, group, what="", out=None):
@@ -71,7 +72,7 @@ class Spy:
 
 
 def spied(r, x):
-    """(bytes between ranks, the calls of each rank, the value) of a route, performed."""
+    """Run a route; return (bytes between ranks, the calls of each rank, the value)."""
     have, spies = dict(zip(r.src.devices, scatter(x, r.src, np.random.default_rng(0)))), {}
 
     def program(comm):
@@ -84,7 +85,7 @@ def spied(r, x):
 
 
 @given(pairs())
-def test_what_is_sent_is_what_the_route_says(pair):
+def test_messages_equal_the_route(pair):
     shape, src, dst = pair
     x = values(shape, np.float32)
     r = route(src, dst, Spec(shape, flow.float32))
@@ -99,13 +100,16 @@ def test_what_is_sent_is_what_the_route_says(pair):
 
 @pytest.mark.parametrize("src, dst, shape, calls", [
     ("P", "B", (4, 3), ["all_reduce"]), ("P", "B", (), ["all_reduce"]), ("P", "B", (5,), ["all_reduce"]),
-    ("S0", "B", (8, 3), ["all_gather"]), ("S1", "B", (3, 8), ["all_gather"]), ("S0", "B", (5, 3), ["exchange"]),
-    ("P", "S0", (8, 3), ["reduce_scatter"]), ("P", "S1", (3, 8), ["reduce_scatter"]), ("P", "S0", (5,), ["exchange"]),
-    ("Pmax", "B", (4, 3), ["all_reduce"]), ("Pmin", "S0", (4, 3), ["reduce_scatter"]), ("S0", "S1", (4, 4), ["exchange"]),
-    ("B", "S0", (4,), []), ("S0", "P", (4,), []), ("B", "P", (4,), [])])
-def test_whole_collectives_are_used_where_they_fit(src, dst, shape, calls):
+    ("S0", "B", (8, 3), ["all_gather"]), ("S1", "B", (3, 8), ["all_gather"]),
+    ("S0", "B", (5, 3), ["exchange"]),
+    ("P", "S0", (8, 3), ["reduce_scatter"]), ("P", "S1", (3, 8), ["reduce_scatter"]),
+    ("P", "S0", (5,), ["exchange"]),
+    ("Pmax", "B", (4, 3), ["all_reduce"]), ("Pmin", "S0", (4, 3), ["reduce_scatter"]),
+    ("S0", "S1", (4, 4), ["exchange"]), ("B", "S0", (4,), []), ("S0", "P", (4,), []), ("B", "P", (4,), [])])
+def test_collectives_are_used_where_they_fit(src, dst, shape, calls):
     row = (0, 1, 2, 3)
-    sent, made, _ = spied(route(layout(src, row), layout(dst, row), Spec(shape, flow.float32)), values(shape, np.float32))
+    sent, made, _ = spied(route(layout(src, row), layout(dst, row), Spec(shape, flow.float32)),
+                          values(shape, np.float32))
     assert all(made[d] == calls for d in row) and not made[4]
 
 
@@ -114,7 +118,7 @@ def test_whole_collectives_are_used_where_they_fit(src, dst, shape, calls):
     (("S0", "P"), ("S0", "S1"), ["reduce_scatter"]), (("S0", "B"), ("B", "B"), ["all_gather"]),
     (("S0", "S1"), ("S0", "B"), ["all_gather"]), (("S0", "S0"), ("B", "B"), ["all_gather"]),
     (("P", "S0"), ("B", "B"), ["reduce_scatter", "exchange"])])
-def test_also_along_one_axis_of_a_grid(src, dst, calls):
+def test_collectives_are_used_along_one_axis_of_a_grid(src, dst, calls):
     r = route(layout(src, *GRID), layout(dst, *GRID), Spec((8, 8), flow.float32))
     assert all(spied(r, values((8, 8), np.float32))[1][d] == calls for d in GRID[0]), r.describe()
 
@@ -122,39 +126,45 @@ def test_also_along_one_axis_of_a_grid(src, dst, calls):
 def test_one_device_to_many_is_a_broadcast():
     r = route(layout("B", (1,)), layout("B", (0, 2, 3)), Spec((4,), flow.float32))
     sent, calls, _ = spied(r, values((4,), np.float32))
-    assert sent == {(1, d): 16 for d in (0, 2, 3)} and [calls[d] for d in range(5)] == [["broadcast"]] * 4 + [[]]
+    assert (sent == {(1, d): 16 for d in (0, 2, 3)} and [calls[d] for d in range(5)] == [["broadcast"]] * 4
+            + [[]])
 
 
 def test_parts_may_be_views():
-    """Of any strides: a transposed array, every other row."""
+    """Views with any strides: a transposed array, every other row."""
     x = values((6, 8), np.float32)
     for src, dst in itertools.product(layouts((6, 8), (0, 1), (2,), ("P",)), repeat=2):
         r = route(src, dst, Spec((6, 8), flow.float32))
         have = [np.repeat(p, 2, axis=0)[::2].T.copy().T for p in scatter(x, src, np.random.default_rng(0))]
-        made = VirtualEngine(2).run(dict.fromkeys((0, 1), lambda comm, r=r, have=have: r.perform(comm, have[comm.rank])))
+        made = VirtualEngine(2).run(dict.fromkeys((0, 1),
+                                                  lambda comm, r=r, have=have: r.perform(comm,
+                                                                                         have[comm.rank])))
         np.testing.assert_array_equal(gather([made[0], made[1]], dst), x)
 
 
-# ---- in ops
+# ---- boxing as an op
 @given(pairs(), st.integers(0, 3))
-def test_a_gradient_comes_back_through_boxing(pair, seed):
-    """The sum of w * y over the value, y in the new layout: each part of a source has the part of w where it lies."""
+def test_the_gradient_of_boxing(pair, seed):
+    """For the sum of w * y, with y in the new layout, each part of the source gets the corresponding part of
+    w.
+    """
     shape, src, dst = pair
     if "max" in {src.reducer, dst.reducer} or "min" in {src.reducer, dst.reducer}:
         return
-    x, w, rng = values(shape, np.float64, seed), values(shape, np.float64, seed + 1), np.random.default_rng(seed)
+    x, w, rng = (values(shape, np.float64, seed), values(shape, np.float64, seed + 1),
+                 np.random.default_rng(seed))
     given_parts = [flow.tensor(p, requires_grad=True) for p in scatter(x, src, rng)]
     made = route(src, dst, Spec(shape, flow.float64)).run(given_parts)
     cut = lambda at, i: flow.tensor(np.ascontiguousarray(w[tuple(slice(a, b) for a, b in at.box(shape, i))]))
     seen, loss = set(), flow.zeros((), dtype=flow.float64)
-    for i, y in enumerate(made):                                     # every element once: copies give nothing more
+    for i, y in enumerate(made):  # every element once: copies contribute nothing
         key = (dst.slot(i), dst.box(shape, i))
         if key not in seen:
             seen.add(key)
             loss = loss + (y * cut(dst, i)).sum()
     loss.backward()
     total = {}
-    for i, p in enumerate(given_parts):                              # which of several copies is read is free
+    for i, p in enumerate(given_parts):                              # any of several copies may be read
         key = (src.slot(i), src.box(shape, i))
         g = np.zeros(p.shape) if p.grad is None else p.grad.numpy()
         total[key] = total.get(key, 0) + g
@@ -163,7 +173,7 @@ def test_a_gradient_comes_back_through_boxing(pair, seed):
 
 
 def test_values_of_a_graph():
-    """The same code on values of a graph appends nodes; a copy of a whole value needs none."""
+    """On values of a graph, the same code appends nodes; a copy of a whole value needs none."""
     g = Graph("boxing")
     xs = [g.input(f"x{i}", Spec((4, 4), flow.float32)) for i in range(2)]
     spec = Spec((4, 4), flow.float32)
@@ -171,9 +181,11 @@ def test_values_of_a_graph():
         summed = route(layout("P", (0, 1)), layout("B", (0, 1)), spec).run(xs)
         assert summed[0] is summed[1] and [n.op.name for n in g.nodes] == ["add"]
         cut = route(layout("B", (0, 1)), layout("S0", (0, 1)), spec).run(summed)
-        assert [n.op.name for n in g.nodes] == ["add", "slice", "slice"] and [c.shape for c in cut] == [(2, 4)] * 2
+        assert ([n.op.name for n in g.nodes] == ["add", "slice", "slice"]
+                and [c.shape for c in cut] == [(2, 4)] * 2)
         whole = route(layout("S0", (0, 1)), layout("B", (0, 1)), spec).run(cut)
         assert whole[0] is whole[1] and g.nodes[-1].op.name == "concat"
         padded = route(layout("S1", (0, 1)), layout("P", (0, 1)), spec).run(
             route(layout("B", (0, 1)), layout("S1", (0, 1)), spec).run(summed))
-    assert [p.shape for p in padded] == [(4, 4)] * 2 and [n.op.name for n in g.nodes[-2:]] == ["slice_grad"] * 2
+    assert ([p.shape for p in padded] == [(4, 4)] * 2
+            and [n.op.name for n in g.nodes[-2:]] == ["slice_grad"] * 2)

@@ -1,4 +1,6 @@
-"""Choosing: what wins and why, on rows and on grids; OneFlow's rule against what OneFlow was seen to choose; refusals."""
+"""Choice of signatures on rows and grids, with reasons; OneFlow's rule against OneFlow's observed choices;
+errors.
+"""
 import itertools
 
 import numpy as np
@@ -20,7 +22,7 @@ Q = (4, 4)
 
 
 def made(op, shapes, sbps, hierarchy=(2,), ints=(), rule="bytes", **attrs):
-    """The choice for inputs that lie so: "S0 B" on a row; "S0.S1 B.B" on a grid."""
+    """Return the choice for these input layouts: "S0 B" on a row; "S0.S1 B.B" on a grid."""
     op = REGISTRY[op]
     specs = [Spec(s, flow.int64 if i in ints else flow.float32) for i, s in enumerate(shapes)]
     devices = tuple(range(int(np.prod(hierarchy))))
@@ -57,8 +59,8 @@ def test_the_fewest_bytes(op, shapes, sbps, want, moved, attrs):
 
 @pytest.mark.parametrize("dst", ["S0", "S1", "B"])
 @pytest.mark.parametrize("there", list(itertools.permutations(["S0", "S1", "B", "P"], 2)), ids="-".join)
-def test_of_the_layouts_that_are_there_the_nearest_is_taken(there, dst):
-    """Whatever the order in which they came to be there: one more layout never costs bytes."""
+def test_the_nearest_existing_layout_is_used(there, dst):
+    """Independent of the order in which the layouts were created: an additional layout never costs bytes."""
     at = [layout((s,), range(4), (4,)) for s in there]
     to, spec = layout((dst,), range(4), (4,)), Spec(Q, flow.float32)
     alone = [0 if a == to else cheapest([a], to, spec).bytes for a in at]
@@ -77,31 +79,32 @@ def test_of_the_layouts_that_are_there_the_nearest_is_taken(there, dst):
     ("sum", [Q], "S0.S1", "S0.S1 P.P", {"axis": (0, 1)}),
     ("relu", [Q], "P.S1", "S0.S1 S0.S1", {}),
 ])
-def test_on_a_grid_both_rules_choose_what_oneflow_was_seen_to_choose(op, shapes, sbps, want, attrs):
+def test_on_a_grid_both_rules_choose_like_oneflow(op, shapes, sbps, want, attrs):
     for rule in ("bytes", "oneflow"):
         choice = made(op, shapes, sbps, (2, 2), rule=rule, **attrs)
         assert said(choice) == want, choice.explain()
 
 
-@pytest.mark.parametrize("sbp, hierarchy", [("B", (1,)), ("S0", (1,)), ("S1", (1,)), ("S0.B", (1, 2)), ("B.S1", (2, 1))])
-def test_where_nothing_has_to_be_cut_layouts_keep_their_names(sbp, hierarchy):
+@pytest.mark.parametrize("sbp, hierarchy", [("B", (1,)), ("S0", (1,)), ("S1", (1,)), ("S0.B", (1, 2)),
+                                            ("B.S1", (2, 1))])
+def test_layouts_keep_their_names_if_nothing_is_split(sbp, hierarchy):
     assert said(made("relu", [Q], sbp, hierarchy)) == f"{sbp} {sbp}"
 
 
-def test_what_only_the_parts_allow_is_found():
-    """(2, 2, 3) cut along both leading axes is (4, 3) cut twice along its first."""
+def test_layouts_that_only_the_parts_allow_are_found():
+    """(2, 2, 3) split along both leading axes equals (4, 3) split twice along its first."""
     assert said(made("reshape", [(2, 2, 3)], "S0.S1", (2, 2), shape=(4, 3))) == "S0.S1 S0.S0"
 
 
-def test_an_input_given_twice_is_paid_for_once():
+def test_an_input_passed_twice_is_boxed_once():
     mul, spec, at = REGISTRY["mul"], Spec(Q, flow.float32), [layout("P", (0, 1))]
     assert choose(mul, [spec, spec], (), [at, at], (0, 1)).bytes == 64
     assert choose(mul, [spec, spec], (), [at, list(at)], (0, 1)).bytes == 128
 
 
-def test_a_repeated_choice_is_looked_up(monkeypatch):
+def test_a_repeated_choice_is_cached(monkeypatch):
     first = made("matmul", [Q, Q], "S0 B")
-    monkeypatch.setattr(module, "ways", None)                  # what would be called to find out
+    monkeypatch.setattr(module, "ways", None)                  # would be called on a cache miss
     assert made("matmul", [Q, Q], "S0 B") is first
 
 
@@ -109,13 +112,14 @@ def test_layouts_routes_and_calls():
     choice = made("matmul", [(60, 4), (4, 5)], "S0 S1", hierarchy=(3,))
     assert [x.sbp for x in choice.layouts] == [("S0",), ("B",), ("S0",)]
     assert choice.routes[0] is None and choice.routes[1].bytes == choice.bytes == 2 * 4 * 5 * 4
-    assert [c.ins[0].shape for c in choice.calls] == [(20, 4)] * 3 and choice.calls[0].outs[0].shape == (20, 5)
-    assert made("matmul", [(6, 4), (4, 5)], "B B").calls is None                 # one call serves all
+    assert ([c.ins[0].shape for c in choice.calls] == [(20, 4)] * 3 and choice.calls[0].outs[0].shape
+            == (20, 5))
+    assert made("matmul", [(6, 4), (4, 5)], "B B").calls is None                 # one call serves all devices
 
 
 # ---- OneFlow's rule
-SEEN = [("matmul", [Q, Q], {}, "B B:B, B S0:S1, B S1:S1, S0 B:S0, S0 S1:S0, S1 B:S0, S1 S0:P, S1 S1:S1, P B:P, P P:P, "
-         "P S1:S1, S1 P:P"),
+SEEN = [("matmul", [Q, Q], {}, "B B:B, B S0:S1, B S1:S1, S0 B:S0, S0 S1:S0, S1 B:S0, S1 S0:P, S1 S1:S1, P "
+         "B:P, P P:P, P S1:S1, S1 P:P"),
         ("add", [Q, Q], {}, "S0 B:B, S0 S1:S0, S1 S0:S0, P S0:S0, P P:P, B P:B"),
         ("mul", [Q, Q], {}, "B P:P, P B:P, S0 B:B, P P:P"),
         ("add", [Q, (4,)], {}, "S1 S0:S1, P S0:S1"),
@@ -132,17 +136,22 @@ SEEN = [("matmul", [Q, Q], {}, "B B:B, B S0:S1, B S1:S1, S0 B:S0, S0 S1:S0, S1 B
         ("sparse_softmax_cross_entropy", [(4,), Q], {"ints": (0,)}, "S0 S0:S0, B B:B")]
 
 
-@pytest.mark.parametrize("op, shapes, attrs, seen", SEEN, ids=lambda v: v if isinstance(v, str) and ":" not in v else "")
-def test_oneflows_rule_chooses_what_oneflow_was_seen_to_choose(op, shapes, attrs, seen):
-    """Results on two ranks (eager, 0.9). Left out: its own signatures, see the table in distributed/oneflow_rule.py."""
+@pytest.mark.parametrize("op, shapes, attrs, seen", SEEN, ids=lambda v: v if isinstance(v, str)
+                         and ":" not in v else "")
+def test_oneflows_rule_chooses_like_oneflow(op, shapes, attrs, seen):
+    """Results on two ranks (eager, 0.9). OneFlow's own signatures are omitted: see the table in
+    distributed/oneflow_rule.py.
+    """
     for row in seen.split(", "):
         sbps, want = row.split(":")
         choice = made(op, shapes, sbps, rule="oneflow", **attrs)
         assert choice.signature[len(shapes)] == (want,), choice.explain()
 
 
-# where OneFlow's own list of signatures differs: (..., what it was seen to choose, what its rule makes of ours)
-OWN = [("max", [Q], {"axis": (0, 1)}, "S0", "B", "Pmax"), ("conv2d", [(4, 4, 6, 6), (4, 4, 3, 3)], {}, "B S0", "B", "S1"),
+# where OneFlow's own list of signatures differs: (..., its observed choice, the choice of its rule on
+# flowedu's list)
+OWN = [("max", [Q], {"axis": (0, 1)}, "S0", "B", "Pmax"), ("conv2d", [(4, 4, 6, 6), (4, 4, 3, 3)], {}, "B S0",
+                                                           "B", "S1"),
        ("batch_norm", [Q, (4,), (4,)], {"axis": 1, "epsilon": 1e-5}, "S1 B B", "S0", "B"),
        ("add", [Q, (4,)], {}, "S0 B", "B", "S0"), ("add", [Q, (4,)], {}, "S1 B", "B", "S0")]
 
@@ -153,7 +162,7 @@ def test_where_oneflows_signatures_differ(op, shapes, attrs, sbps, theirs, ours)
 
 
 def test_the_table_of_differences():
-    """That in distributed/oneflow_rule.py, line by line."""
+    """Checks the table in distributed/oneflow_rule.py line by line."""
     lines = [line for line in oneflow_rule.__doc__.splitlines() if line.startswith("    ") and " -> " in line]
     assert len(lines) == 7
     for line in lines:
@@ -166,14 +175,16 @@ def test_the_table_of_differences():
         assert said(made(op, [Q, Q], flat(have), rule="oneflow", **attrs)) == flat(theirs), line
 
 
-# ---- words
-def test_explain_says_what_won_and_because_of_what():
+# ---- explanations
+def test_explain_names_the_winner_and_the_reason():
     text = made("matmul", [Q, Q], "S0 S1").explain()
     for part in ("matmul (matmul) on devices 0-1:", "-> a=S(0), b=B -> y=S(0): 64 bytes, inputs in place: 1",
-                 "a=P, b=B -> y=P: a is no partial sum", "because: others move 64 bytes too; the first in the order S(0)",
+                 "a=P, b=B -> y=P: a is no partial sum",
+                 "because: others move 64 bytes too; the first in the order S(0)",
                  "b: S(1) on 0-1 -> B on 0-1: all-gather, 64 bytes"):
         assert part in text, text
-    assert "because: the fewest bytes to move: 0 bytes, the next one 32 bytes" in made("relu", [Q], "S0").explain()
+    assert "because: the fewest bytes to move: 0 bytes, the next one 32 bytes" in made("relu", [Q],
+                                                                                       "S0").explain()
     assert "others move 0 bytes too; more inputs stay as they lie" in made("matmul", [Q, Q], "B B").explain()
     assert "others move 0 bytes too; fewer partial results" in made("sum", [Q], "B", axis=(0, 1)).explain()
     assert "prices (rule \"oneflow\")" in made("add", [Q, Q], "S0 B", rule="oneflow").explain()
@@ -197,11 +208,12 @@ def test_a_refusal_names_the_legal_partners():
     assert e.expected == "legal partners of b=S(0): a=S(1) -> y=P"
     assert e.fix == "box a to S(1) (0 bytes)"
     e = refused("matmul", [(512, 6000), (6000, 500)], "S0 S0")
-    assert e.problem == "matmul: a is S(0) but b is S(0)" and "legal partners of a=S(0): b=B -> y=S(0)" in str(e)
+    assert (e.problem == "matmul: a is S(0) but b is S(0)"
+            and "legal partners of a=S(0): b=B -> y=S(0)" in str(e))
     assert "box " in e.fix and " MB)" in e.fix
 
 
-def test_a_refusal_where_one_input_has_no_partner():
+def test_an_error_if_one_input_has_no_partner():
     e = refused("softmax", [Q], "S1")
     assert e.problem == "softmax: x is S(1)" and "x cannot be S(1) here" in e.got
     assert e.expected == "one of x=S(0) -> y=S(0); x=B -> y=B" and e.fix == "box x to S(0) (32 bytes)"
@@ -210,20 +222,23 @@ def test_a_refusal_where_one_input_has_no_partner():
 def test_a_refusal_on_a_grid():
     e = refused("matmul", [Q, Q], "S0.B S0.B", (2, 2))
     assert e.problem == "matmul: a is (S(0), B) but b is (S(0), B)"
-    assert e.expected.startswith("legal partners of a=(S(0), B): b=(B, S(1)) -> y=(S(0), S(1)); b=(B, B) -> y=(S(0), B)")
+    assert e.expected.startswith("legal partners of a=(S(0), B): b=(B, S(1)) -> y=(S(0), S(1)); b=(B, B) -> "
+                                 "y=(S(0), B)")
 
 
-def test_a_hint_that_nobody_can_meet():
+def test_an_impossible_hint():
     with pytest.raises(JobBuildAndInferError, match="no signature of softmax on 2 devices has x=S"):
-        choose(REGISTRY["softmax"], [Spec(Q, flow.float32)], (-1,), [[layout("B", (0, 1))]], (0, 1), hints=["S1"])
+        choose(REGISTRY["softmax"], [Spec(Q, flow.float32)], (-1,), [[layout("B", (0, 1))]], (0, 1),
+               hints=["S1"])
 
 
-# ---- local calls that know their part
-def test_a_table_split_over_its_rows_is_read_without_moving_a_row():
+# ---- local calls that depend on the rank
+def test_a_row_split_embedding_moves_no_row():
     op, rng = REGISTRY["gather"], np.random.default_rng(0)
     table, ids = rng.standard_normal((7, 3)), np.array([[0, 6], [3, 4]])
     choice = made("gather", [(7, 3), (2, 2)], "S0 B", (3,), ints=(1,))
-    parts = [reference(c.op, [part, ids], c.attrs)[0] for c, part in zip(choice.calls, np.array_split(table, 3))]
+    parts = [reference(c.op, [part, ids], c.attrs)[0] for c, part in zip(choice.calls,
+                                                                         np.array_split(table, 3))]
     np.testing.assert_array_equal(sum(parts), table[ids])
     assert [c.op.name for c in choice.calls] == ["gather_part"] * 3 and choice.calls[0].op is not op
     call = choice.calls[1]
@@ -231,7 +246,7 @@ def test_a_table_split_over_its_rows_is_read_without_moving_a_row():
         call.op.call((flow.tensor(table[3:5]), flow.tensor(np.array([7, 0]))), call.attrs)
 
 
-def test_parts_without_sums_are_not_offered():
+def test_parts_without_sums_are_not_proposed():
     """A mask has no partial sum."""
     mask = [Spec((6, 4), flow.bool)]
     attrs = ((0, 0), (3, 4), (1, 1))

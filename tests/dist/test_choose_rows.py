@@ -1,4 +1,6 @@
-"""Choosing on a row of devices: rows of data meet whole weights; hints; the cheapest, and always the same."""
+"""Choices on a row of devices: split data with broadcast weights; hints; the cheapest signature,
+deterministically.
+"""
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,21 +22,22 @@ def chosen(name, shapes, present, hints=(), row=ROW, **attrs):
     op = OPS[name]
     specs = [Spec(s, flow.float32) for s in shapes]
     lie = [[layout(s, row) for s in p] for p in present]
-    return choose(op, specs, op.complete(attrs), lie, row, (len(row),), hints=hints, name="user_op", line="f:1")
+    return choose(op, specs, op.complete(attrs), lie, row, (len(row),), hints=hints, name="user_op",
+                  line="f:1")
 
 
 def signature(*args, **kwargs):
     return ",".join(s for s, in chosen(*args, **kwargs).signature)
 
 
-def test_rows_of_data_meet_whole_weights():
+def test_split_data_with_broadcast_weights():
     assert signature("matmul", [(8, 4), (4, 6)], [["S0"], ["B"]]) == "S0,B,S0"
     assert signature("matmul", [(4, 8), (8, 6)], [["S1"], ["S0"]]) == "S1,S0,P"
     assert signature("matmul", [(8, 4), (4, 6)], [["B"], ["S1"]]) == "B,S1,S1"
     assert signature("matmul", [(8, 4), (4, 6)], [["P"], ["B"]]) == "P,B,P"
     assert signature("relu", [(8, 4)], [["P"]]) == "S0,S0"                   # cheaper than an all-reduce
     assert signature("relu", [(8, 4)], [["S1"]]) == "S1,S1"
-    assert signature("relu", [(8, 4)], [["B"]]) == "B,B"                     # whole stays whole
+    assert signature("relu", [(8, 4)], [["B"]]) == "B,B"                     # broadcast stays broadcast
     assert signature("constant", [], [], shape=(8,), value=1, dtype=flow.float32) == "B"
     assert signature("softmax", [(8, 4)], [["S1"]]) == "S0,S0"
     assert signature("add", [(8, 4), (8, 4)], [["P"], ["P"]]) == "P,P,P"
@@ -42,27 +45,29 @@ def test_rows_of_data_meet_whole_weights():
     assert signature("concat", [(8, 4), (8, 4)], [["S0"], ["S1"]], axis=1) == "S0,S0,S0"
 
 
-def test_a_partial_sum_is_not_rounded():
-    """A cast of floats to integers is not linear, though casts between floats are."""
+def test_a_partial_sum_is_not_cast_to_integers():
+    """A cast from floats to integers is not linear, unlike casts between floats."""
     assert signature("cast", [(8, 4)], [["P"]], dtype=flow.float64) == "P,P"
     assert signature("cast", [(8, 4)], [["P"]], dtype=flow.int32) == "S0,S0"
 
 
-def test_uneven_cuts_must_meet():
-    """(6, 2) and (12,) are cut alike on two devices; 5 rows of 2 are (3, 2) rows, but 10 numbers are (5, 5)."""
+def test_uneven_splits_must_match():
+    """(6, 2) and (12,) are split equally on two devices; 5 rows of 2 are split into (3, 2) rows, but 10
+    elements into (5, 5).
+    """
     assert signature("reshape", [(6, 2)], [["S0"]], shape=(12,)) == "S0,S0"
     c = chosen("reshape", [(5, 2)], [["S0"]], shape=(10,))
     assert c.signature == (("B",), ("B",)) and "uneven" in c.explain() and c.bytes == 40
 
 
-def test_hints_choose_and_say_why_not():
+def test_hints_decide_or_raise_with_a_reason():
     both = dict(shapes=[(8, 4), (4, 6)], present=[["S0"], ["B"]])
     assert signature("matmul", **both, hints=(None, "S1")) == "B,S1,S1"
     c = chosen("matmul", **both, hints=(None, "S1"))
     assert c.bytes == 8 * 4 * 4
     assert "-> a=B, b=S(1) -> y=S(1): 128 bytes" in c.explain() and "the hint says b=S(1)" in c.explain()
-    with refused(JobBuildAndInferError, "user_op", "matmul", "a=S(0), b=S(1)", "b=S(1) goes with a=B, b=S(1) -> y=S(1)",
-                 at=False) as r:
+    with refused(JobBuildAndInferError, "user_op", "matmul", "a=S(0), b=S(1)",
+                 "b=S(1) goes with a=B, b=S(1) -> y=S(1)", at=False) as r:
         chosen("matmul", **both, hints=("S0", "S1"))
     assert r.info.value.at == "f:1"
     with refused(JobBuildAndInferError, "x cannot be S(1) here", at=False):
@@ -72,10 +77,11 @@ def test_hints_choose_and_say_why_not():
 
 
 @given(st.data())
-def test_the_choice_is_the_cheapest_and_always_the_same(data):
+def test_the_choice_is_the_cheapest_and_deterministic(data):
     name, shapes, attrs = data.draw(st.sampled_from([
         ("matmul", [(4, 5), (5, 6)], {}), ("add", [(4, 6), (6,)], {}), ("mul", [(4, 6), (4, 6)], {}),
-        ("softmax", [(4, 6)], {}), ("transpose", [(4, 6)], {"perm": (1, 0)}), ("sum", [(4, 6)], {"axis": (0,)})]))
+        ("softmax", [(4, 6)], {}), ("transpose", [(4, 6)], {"perm": (1, 0)}),
+        ("sum", [(4, 6)], {"axis": (0,)})]))
     k = data.draw(st.integers(2, 4))
     row = tuple(range(k))
     texts = [[x.sbp[0] for x in layouts(s, row, (k,), ("P",))] for s in shapes]

@@ -1,4 +1,4 @@
-"""Ranks that are threads: collectives, and the error where ranks cannot meet."""
+"""Ranks that are threads: collectives, and errors for calls that do not match."""
 import re
 import threading
 
@@ -23,20 +23,21 @@ def test_all_laws(k):
     on_threads(k, comm_laws.check_all)
 
 
-@given(st.integers(1, 4), st.lists(st.integers(0, 6), max_size=3).map(tuple), st.sampled_from(comm_laws.DTYPES))
+@given(st.integers(1, 4), st.lists(st.integers(0, 6), max_size=3).map(tuple),
+       st.sampled_from(comm_laws.DTYPES))
 def test_collectives(k, shape, dtype):
     on_threads(k, comm_laws.check_collectives, shape, dtype)
 
 
-def test_large_sums_are_the_same_to_the_last_bit():
+def test_large_sums_are_bitwise_equal_on_all_ranks():
     xs = [np.random.default_rng(r).normal(size=200_003).astype("f4") for r in range(3)]
     got = on_threads(3, lambda c: c.all_reduce(xs[c.rank]))
     assert got[0].tobytes() == got[1].tobytes() == got[2].tobytes() == ((xs[0] + xs[1]) + xs[2]).tobytes()
 
 
-# ---- ranks that cannot meet
+# ---- calls that do not match
 def waits_in_vain(f, k=2) -> str:
-    """The message of the CommError of f(comm) on k ranks, which does not come because they have waited long."""
+    """Return the message of the CommError of f(comm) on k ranks, which must not be caused by a timeout."""
     with pytest.raises(CommError) as e:
         on_threads(k, f)
     assert "FLOWEDU_TIMEOUT" not in str(e.value)
@@ -50,7 +51,8 @@ def test_one_finishes():
 
 
 def test_different_collectives():
-    said = waits_in_vain(lambda c: c.all_gather(np.ones(2)) if c.rank else c.broadcast(np.ones(2), 0, what="weights"))
+    said = waits_in_vain(lambda c: c.all_gather(np.ones(2)) if c.rank
+                         else c.broadcast(np.ones(2), 0, what="weights"))
     assert "collectives of one group differ" in said and "rank 1 called all_gather float64 (2,)" in said
     assert "rank 0 called broadcast from rank 0 of ranks 0, 1 [weights]" in said
 
@@ -62,11 +64,12 @@ def test_different_arrays(mine):
 
 
 def test_different_reductions():
-    assert "all_reduce max" in waits_in_vain(lambda c: c.all_reduce(np.ones(1), op="max" if c.rank else "sum"))
+    assert "all_reduce max" in waits_in_vain(lambda c: c.all_reduce(np.ones(1), op="max" if c.rank
+                                                                    else "sum"))
 
 
 def test_a_cycle_among_three():
-    """0 waits for 1, 1 for 2, 2 for 0; another rank works on."""
+    """Rank 0 waits for 1, 1 for 2, and 2 for 0; another rank continues."""
     done = threading.Event()
 
     def f(c):
@@ -85,21 +88,22 @@ def test_a_cycle_among_three():
 
 def test_a_message_of_another_shape():
     said = waits_in_vain(lambda c: c.exchange([(1 - c.rank, np.ones(3))], [(1 - c.rank, (4,), "f8")]))
-    assert "expects another array than" in said and "send to rank" in said and "(3,)" in said and "(4,)" in said
+    assert ("expects another array than" in said and "send to rank" in said and "(3,)" in said
+            and "(4,)" in said)
 
 
-def test_groups_that_cross():
+def test_overlapping_groups_in_different_order():
     said = waits_in_vain(lambda c: c.barrier((0, 1) if c.rank == 0 else (1, 2) if c.rank == 1 else (0, 2)), 3)
     assert "ranks wait for each other" in said and "barrier of ranks 1, 2" in said
 
 
-def test_what_one_raises_ends_the_others():
+def test_an_exception_on_one_rank_ends_the_others():
     def f(c):
         if c.rank == 1:
             raise KeyError("mine")
         if c.rank == 0:
             c.barrier()
-        while True:                                     # computes, and never asks
+        while True:                                     # computes without communication
             pass
 
     with pytest.raises(KeyError, match="mine") as e:
@@ -107,7 +111,7 @@ def test_what_one_raises_ends_the_others():
     assert "(raised on rank 1 of 3)" in e.value.__notes__
 
 
-def test_a_long_wait_is_told_and_ends(monkeypatch, capfd):
+def test_a_long_wait_is_reported_and_ends(monkeypatch, capfd):
     monkeypatch.setattr(base.options, "notice", 0.1)
     monkeypatch.setattr(base.options, "timeout", 2.0)
     event = threading.Event()
@@ -123,7 +127,8 @@ def test_a_long_wait_is_told_and_ends(monkeypatch, capfd):
     with pytest.raises(CommError, match=r"has waited \d+ s for ranks .*2 \(FLOWEDU_TIMEOUT\)"):
         on_threads(3, f)
     err = capfd.readouterr().err
-    assert re.search(r"rank [01] has waited \d+ s in barrier of ranks 0, 1, 2 for ranks .*2, test_comm.py", err), err
+    assert re.search(r"rank [01] has waited \d+ s in barrier of ranks 0, 1, 2 for ranks .*2, test_comm.py",
+                     err), err
 
 
 # ---- arguments
@@ -149,7 +154,8 @@ def test_engines():
 
     def f():
         e = ranks.current()
-        return e.name, e.size, e.owned, e.rank, flow.env.get_rank(), flow.env.get_world_size(), flow.env.get_local_rank()
+        return (e.name, e.size, e.owned, e.rank, flow.env.get_rank(), flow.env.get_world_size(),
+                flow.env.get_local_rank())
 
     assert spawn(f, 3) == [("threads", 3, (r,), r, r, 3, r) for r in range(3)]
     assert ranks.current().name == "virtual"             # of this thread
@@ -172,13 +178,14 @@ def three():
 
 def test_virtual_devices(three):
     assert (three.size, three.owned, three.rank) == (3, (0, 1, 2), 0)
-    assert three.run({r: lambda c: c.all_reduce(np.array([2.0 ** c.rank])).tolist() for r in range(3)}) == dict.fromkeys(
-        range(3), [7.0])
+    assert three.run({r: lambda c: c.all_reduce(np.array([2.0 ** c.rank])).tolist()
+                      for r in range(3)}) == dict.fromkeys(
+                          range(3), [7.0])
     with pytest.raises(ZeroDivisionError):
         three.run({r: (lambda c: 1 / 0) if r else (lambda c: c.barrier()) for r in range(3)})
     with pytest.raises(CommError, match="rank 1 has nothing to do"):
         three.run({0: lambda c: c.recv(1, (1,), "f4")})
-    three.run(dict.fromkeys(range(3), comm_laws.check_messages))    # and works on after an error
+    three.run(dict.fromkeys(range(3), comm_laws.check_messages))    # still usable after an error
 
 
 def test_devices_from_the_environment(monkeypatch):
@@ -197,11 +204,13 @@ def test_another_launcher(monkeypatch):
         engine.launched()
 
 
-@pytest.mark.parametrize("name", ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_gather_object"])
-def test_a_mirror_is_ranks_that_do_the_same(name):
+@pytest.mark.parametrize("name", ["all_reduce", "all_gather", "reduce_scatter", "broadcast",
+                                  "all_gather_object"])
+def test_a_mirror_runs_identical_ranks(name):
     a = comm_laws.array(0, (3, 4), "f4")
-    call = {"broadcast": lambda c: c.broadcast(a, 1), "all_gather_object": lambda c: c.all_gather_object({"a": [1]})}.get(
-        name, lambda c: getattr(c, name)(a))
+    call = {"broadcast": lambda c: c.broadcast(a, 1),
+            "all_gather_object": lambda c: c.all_gather_object({"a": [1]})}.get(
+                name, lambda c: getattr(c, name)(a))
     assert np.array_equal(call(Mirror(3)), on_threads(3, call)[0])
 
 

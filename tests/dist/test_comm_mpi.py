@@ -1,4 +1,4 @@
-"""Ranks that are processes: the laws of test_comm.py under mpiexec, and errors that end all of them."""
+"""Ranks that are processes: the laws of test_comm.py under mpiexec, and errors that end all ranks."""
 import re
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def test_laws(tmp_path, k, options):
 
 
 def ends(tmp_path, script: str, *words, k: int = 2, options=(), env=None):
-    """The script fails by itself, and says all of `words`."""
+    """Assert that the script ends with an error that contains all of `words`."""
     said = launch(tmp_path, START + script, k, *options, env=env)
     assert said.code != 0, said.err
     for word in words:
@@ -80,10 +80,11 @@ def test_one_finishes(tmp_path):
     ("c.all_reduce(ones)", "c.all_gather(ones)", ("all_reduce sum float32 (4,)", "all_gather float32 (4,)")),
     ("c.all_reduce(ones)", "c.all_reduce(np.ones(5, 'f4'))", ("sum float32 (4,)", "sum float32 (5,)")),
     ("c.all_reduce(ones)", "c.all_reduce(ones.view('i4'))", ("float32 (4,)", "int32 (4,)")),
-    ("c.all_reduce(np.ones(200_000))", "c.all_reduce(np.ones(300_000))", ("float64 (200000,)", "float64 (300000,)")),
+    ("c.all_reduce(np.ones(200_000))", "c.all_reduce(np.ones(300_000))", ("float64 (200000,)",
+                                                                          "float64 (300000,)")),
     ("c.all_reduce(ones)", "c.barrier()", ("all_reduce sum", "barrier of ranks 0, 1")),
 ], ids=["collective", "shape", "dtype", "large", "barrier"])
-def test_calls_that_differ(tmp_path, one, other, words, options):
+def test_different_calls(tmp_path, one, other, words, options):
     ends(tmp_path, f"""
     c.barrier()
     if c.rank == 0:
@@ -95,37 +96,39 @@ def test_calls_that_differ(tmp_path, one, other, words, options):
 
 @mpi
 def test_a_cycle(tmp_path):
-    """0 waits for 1, 1 for 2, 2 for 0."""
+    """Rank 0 waits for 1, 1 for 2, and 2 for 0."""
     ends(tmp_path, "    c.recv((c.rank + 1) % 3, (1,), 'f4')\n", "ranks wait for each other",
          "rank 0 waits in recv from rank 1 float32 (1,)", "rank 2 waits in recv from rank 0", k=3)
 
 
 @mpi
-def test_groups_that_cross(tmp_path):
+def test_overlapping_groups_in_different_order(tmp_path):
     ends(tmp_path, "    c.barrier((0, 1) if c.rank == 0 else (1, 2) if c.rank == 1 else (0, 2))\n",
          "ranks wait for each other", "rank 0 waits in new group of ranks 0, 1", k=3)
 
 
 @mpi
-def test_messages_that_do_not_fit(tmp_path):
+def test_messages_of_wrong_size(tmp_path):
     ends(tmp_path, "    c.exchange([(1 - c.rank, np.ones(3))], [(1 - c.rank, (4,), 'f8')])\n",
          "expects another array than rank", "send to rank", "float64 (3,)", "float64 (4,)")
 
 
 @mpi
-def test_a_message_that_nobody_receives(tmp_path):
-    ends(tmp_path, "    c.rank and c.send(0, np.ones(500_000))\n", "rank 1 sent arrays that nobody received")
+def test_a_message_without_receiver(tmp_path):
+    ends(tmp_path, "    c.rank and c.send(0, np.ones(500_000))\n",
+         "rank 1 sent arrays that were not received")
 
 
 @mpi
-def test_a_long_wait_is_told_and_ends(tmp_path):
+def test_a_long_wait_is_reported_and_ends(tmp_path):
     said = ends(tmp_path, """
     c.barrier()
     if c.rank == 2:
         time.sleep(1e5)
     c.barrier()
     """, "(FLOWEDU_TIMEOUT)", k=3, env={"FLOWEDU_NOTICE": "0.8", "FLOWEDU_TIMEOUT": "3"})
-    told = r"rank [01] has waited \d+ s in barrier of ranks 0, 1, 2, script.py:11: c.barrier\(\) for ranks .*2"
+    told = (r"rank [01] has waited \d+ s in barrier of ranks 0, 1, 2, script.py:11: c.barrier\(\) for "
+            r"ranks .*2")
     for words in (told, r"has waited \d+ s for ranks .*2 \(FLOWEDU_TIMEOUT\)"):
         assert re.search(words, said.err), said.err
 
@@ -141,13 +144,15 @@ def test_a_slow_rank_is_waited_for(tmp_path):
 
 @mpi
 def test_exit_codes(tmp_path):
-    assert ends(tmp_path, "    if c.rank == 1: sys.exit(3)\n    c.barrier()\n", "[rank 1] exited with code 3").code == 3
+    assert ends(tmp_path, "    if c.rank == 1: sys.exit(3)\n    c.barrier()\n",
+                "[rank 1] exited with code 3").code == 3
     said = ends(tmp_path, "    if c.rank == 1: os._exit(0)\n    c.barrier()\n", "without a word (os._exit")
-    assert re.search(r"rank 1 (\(process \d+ on .*\) ended first, |left )without", said.err), said.err   # as hydra puts it
+    # in hydra's words
+    assert re.search(r"rank 1 (\(process \d+ on .*\) ended first, |left )without", said.err), said.err
 
 
 @mpi
-def test_a_started_sum_that_one_lacks(tmp_path):
+def test_an_asynchronous_sum_that_one_rank_omits(tmp_path):
     ends(tmp_path, """
     wait = c.start_all_reduce(ones)
     if c.rank == 0:

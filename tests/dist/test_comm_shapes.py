@@ -1,6 +1,8 @@
-"""Law: on 4 ranks each function of flow.comm gives what OneFlow 1.0 documents, of any shape, layout and element type: a
-list has a tensor for each rank; what is one tensor has the ranks' one after the other, concatenated, stacked or in another
-shape of as many elements; what is changed in place keeps its shape; where a rank is not asked it stays as it was."""
+"""Law: on 4 ranks each function of flow.comm behaves as OneFlow 1.0 documents, for any shape, layout, and
+dtype: a list has a tensor for each rank; a single tensor holds the ranks' tensors concatenated, stacked,
+or in another shape with as many elements; in-place results keep their shape; ranks that receive nothing
+keep their tensor.
+"""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,14 +20,15 @@ SHAPES = st.lists(st.integers(0, 3), max_size=3).map(tuple)
 
 
 def array(rank, shape, kind, to=0):
-    """What a rank has for another."""
+    """Return the tensor that a rank sends to another."""
     return (np.arange(np.prod(shape, dtype=int)).reshape(shape) % 5 + rank + 2 * to).astype(kind)
 
 
 def laid(a, turned: bool):
-    """The tensor, or one whose axes lie in another order of memory."""
+    """Return the tensor, or one with permuted axes in memory."""
     t = flow.tensor(a)
-    return flow.tensor(np.ascontiguousarray(a.T)).permute(*range(a.ndim - 1, -1, -1)) if turned and a.ndim > 1 else t
+    return (flow.tensor(np.ascontiguousarray(a.T)).permute(*range(a.ndim - 1, -1, -1)) if turned
+            and a.ndim > 1 else t)
 
 
 def is_(x, want) -> None:
@@ -46,7 +49,7 @@ def run(f) -> None:
 
 
 @given(SHAPES, st.sampled_from(KINDS), st.booleans(), st.integers(0, K - 1))
-def test_what_each_gives(shape, kind, turned, root):
+def test_results_of_each_function(shape, kind, turned, root):
     every = [array(r, shape, kind) for r in range(K)]
     total = sum(every[1:], start=every[0]).astype(kind)
 
@@ -83,13 +86,13 @@ def test_what_each_gives(shape, kind, turned, root):
 
 
 def of_as_many(shape) -> list[tuple]:
-    """Shapes of what is K of `shape` as one tensor: concatenated, stacked, flat, and otherwise."""
+    """Return shapes that hold K tensors of `shape` in one: concatenated, stacked, flat, and others."""
     n = int(np.prod(shape, dtype=int)) * K
     return [(K * shape[0], *shape[1:]) if shape else (K,), (K, *shape), (n,), (n, 1), (K, n // K)]
 
 
 @given(SHAPES, st.sampled_from(KINDS), st.booleans(), st.data())
-def test_what_is_one_tensor(shape, kind, turned, data):
+def test_single_tensor_forms(shape, kind, turned, data):
     whole = data.draw(st.sampled_from(of_as_many(shape)))
     stacked = np.stack([array(r, shape, kind) for r in range(K)])
 
@@ -105,8 +108,8 @@ def test_what_is_one_tensor(shape, kind, turned, data):
 
 
 @given(SHAPES, st.sampled_from(KINDS), st.integers(0, K - 1))
-def test_who_receives_keeps_the_shape(shape, kind, root):
-    """`broadcast` asks for as many elements, not for the same axes."""
+def test_receivers_keep_their_shape(shape, kind, root):
+    """`broadcast` requires equally many elements, not the same shape."""
     sent = array(root, shape, kind)
 
     def f(r):
@@ -117,8 +120,8 @@ def test_who_receives_keeps_the_shape(shape, kind, root):
     run(f)
 
 
-def test_what_has_no_room_is_refused():
-    """Also where it would fit by broadcasting, and where nobody else is asked."""
+def test_wrong_sizes_are_refused():
+    """Even if they would fit by broadcasting, and on ranks that receive nothing."""
     def f(r):
         with pytest.raises(ShapeError, match="what stays on a rank"):
             comm.all_to_all(rooms((2, 2), "float32"), rooms((2,), "float32"))

@@ -1,5 +1,6 @@
-"""Law: every function that makes a tensor makes a global one where placement and sbp say so, by arguments or by a global
-mode, eagerly and in graphs: its logical value is what the function makes without them."""
+"""Law: every creation function returns a global tensor if placement and sbp are set, by arguments or by a
+global mode, eagerly and in graphs; its logical value equals the result without them.
+"""
 import inspect
 
 import numpy as np
@@ -14,20 +15,27 @@ LAYOUTS = [(ROW, (split(0),)), (ROW, (B,)), (GRID, (P, split(0)))]
 
 CALLS = {                                           # x: a (4, 6) tensor, k: the keywords under test
     "arange": lambda x, **k: flow.arange(1, 9, 2, **k), "eye": lambda x, **k: flow.eye(4, 6, **k),
-    "linspace": lambda x, **k: flow.linspace(0, 1, 5, **k), "logspace": lambda x, **k: flow.logspace(0, 1, 5, **k),
-    "full": lambda x, **k: flow.full((4, 6), 2.5, **k), "tensor": lambda x, **k: flow.tensor([[1, 2], [3, 4]], **k),
+    "linspace": lambda x, **k: flow.linspace(0, 1, 5, **k),
+    "logspace": lambda x, **k: flow.logspace(0, 1, 5, **k),
+    "full": lambda x, **k: flow.full((4, 6), 2.5, **k),
+    "tensor": lambda x, **k: flow.tensor([[1, 2], [3, 4]], **k),
     "normal": lambda x, **k: flow.normal(0.0, 2.0, (4, 6), **k),
     "normal of tensors": lambda x, **k: flow.normal(x, 2.0, **k),
-    "randint": lambda x, **k: flow.randint(0, 9, (4, 6), **k), "randperm": lambda x, **k: flow.randperm(7, **k),
+    "randint": lambda x, **k: flow.randint(0, 9, (4, 6), **k),
+    "randperm": lambda x, **k: flow.randperm(7, **k),
     "tril_indices": lambda x, **k: flow.tril_indices(3, 4, **k),
     "triu_indices": lambda x, **k: flow.triu_indices(3, 4, **k),
-    "Tensor": lambda x, **k: flow.Tensor([1, 2, 3], **k), "LongTensor": lambda x, **k: flow.LongTensor([1, 2, 3], **k),
-    **{n: lambda x, n=n, **k: getattr(flow, n)(4, 6, **k) for n in ("zeros", "ones", "empty", "rand", "randn")},
+    "Tensor": lambda x, **k: flow.Tensor([1, 2, 3], **k),
+    "LongTensor": lambda x, **k: flow.LongTensor([1, 2, 3], **k),
+    **{n: lambda x, n=n, **k: getattr(flow, n)(4, 6, **k) for n in ("zeros", "ones", "empty", "rand",
+                                                                    "randn")},
     **{n: lambda x, n=n, **k: getattr(flow, n)(8, **k) for n in dir(flow) if n.endswith("_window")},
     **{f"{n}_like": lambda x, n=n, **k: getattr(flow, f"{n}_like")(x, **k)
        for n in ("zeros", "ones", "empty", "rand", "randn")},
-    "full_like": lambda x, **k: flow.full_like(x, 3, **k), "randint_like": lambda x, **k: flow.randint_like(x, 2, 9, **k),
-    **{f"x.new_{n}": lambda x, n=n, **k: getattr(x, f"new_{n}")(4, 6, **k) for n in ("zeros", "ones", "empty")},
+    "full_like": lambda x, **k: flow.full_like(x, 3, **k),
+    "randint_like": lambda x, **k: flow.randint_like(x, 2, 9, **k),
+    **{f"x.new_{n}": lambda x, n=n, **k: getattr(x, f"new_{n}")(4, 6, **k)
+       for n in ("zeros", "ones", "empty")},
     "x.new_full": lambda x, **k: x.new_full((4, 6), 3, **k),
     "x.new_tensor": lambda x, **k: x.new_tensor([[1, 2], [3, 4]], **k)}
 LIKE = [name for name in CALLS if name.endswith("_like") or name.startswith("x.")]
@@ -49,7 +57,7 @@ def check(got, want, layout, name):
         np.testing.assert_array_equal(got.numpy(), want.numpy(), err_msg=name)
 
 
-def test_the_list_is_whole():
+def test_the_list_is_complete():
     spaces = [("", flow), ("x.", flow.Tensor)]
     for prefix, space in spaces:
         for name in dir(space):
@@ -80,13 +88,14 @@ def test_placement_and_sbp(name, layout):
 
 
 @pytest.mark.parametrize("name", LIKE)
-def test_like_a_global_one(name):
+def test_like_a_global_tensor(name):
     layout = LAYOUTS[0]
     x = local_x().to_global(GRID, (B, B)).to_global(ROW, split(0))
     flow.manual_seed(3)
     want = CALLS[name](local_x())
-    for keywords, where in ({}, layout), ({"sbp": B}, (ROW, (B,))), ({"placement": flow.placement("cpu", [1, 3])},
-                                                                     (flow.placement("cpu", [1, 3]), (split(0),))):
+    for keywords, where in ({}, layout), ({"sbp": B},
+                                          (ROW, (B,))), ({"placement": flow.placement("cpu", [1, 3])},
+                                                         (flow.placement("cpu", [1, 3]), (split(0),))):
         flow.manual_seed(3)
         check(CALLS[name](x, **keywords), want, where, name)
     assert CALLS[name](x, device="cpu").is_local
@@ -95,7 +104,7 @@ def test_like_a_global_one(name):
 
 
 def in_graph(mode, layout):
-    """What the functions make in a graph, by name."""
+    """Call the functions in a graph; return their results by name."""
     names = [n for n in CALLS if n not in ("normal of tensors", "Tensor", "LongTensor") and n not in LIKE]
 
     class Made(flow.nn.Graph):
@@ -117,9 +126,9 @@ def test_in_a_graph(mode, layout):
 
 
 @pytest.mark.parametrize("layout", [*LAYOUTS, (GRID, (split(0), split(0)))])
-@pytest.mark.parametrize("make", [lambda: flow.ones(4, 6), lambda: flow.arange(4), lambda: flow.tensor([[1.0, 2], [3, 4]]),
-                                  lambda: flow.eye(4).mul(2)])
-def test_what_build_makes_becomes_global_as_elsewhere(make, layout):
+@pytest.mark.parametrize("make", [lambda: flow.ones(4, 6), lambda: flow.arange(4),
+                                  lambda: flow.tensor([[1.0, 2], [3, 4]]), lambda: flow.eye(4).mul(2)])
+def test_tensors_created_in_build_become_global(make, layout):
     class Made(flow.nn.Graph):
         def build(self):
             return make().to_global(*layout)
@@ -127,7 +136,7 @@ def test_what_build_makes_becomes_global_as_elsewhere(make, layout):
     check(Made()(), make().to_global(*layout), layout, "in build")
 
 
-def test_what_is_older_than_build_does_not():
+def test_tensors_created_before_build_stay_local():
     x = local_x()
 
     class Read(flow.nn.Graph):
@@ -138,12 +147,13 @@ def test_what_is_older_than_build_does_not():
         Read()()
 
 
-def test_a_mode_speaks_of_devices():
+def test_a_mode_sets_the_device():
     x = local_x().to_global(ROW, B)
     with global_mode(True, GRID, (split(0), B)):
         assert x.device == flow.device("cpu") and x.to(x.device) is x
         y = flow.ones(4, 6, device=x.device)
-        assert y.placement == GRID and current_global_mode().placement == GRID and y.sbp == current_global_mode().sbp
+        assert (y.placement == GRID and current_global_mode().placement == GRID
+                and y.sbp == current_global_mode().sbp)
         with global_mode(False, ROW, B):
             assert not current_global_mode().is_enabled and flow.ones(2).is_local
         assert flow.ones(4).is_global and flow.ones(4, placement=ROW, sbp=B).placement == ROW
@@ -155,12 +165,13 @@ def test_a_mode_speaks_of_devices():
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("draw", [lambda x: flow.bernoulli(x), lambda x: x.bernoulli(0.3), lambda x: flow.poisson(9 * x),
+@pytest.mark.parametrize("draw", [lambda x: flow.bernoulli(x), lambda x: x.bernoulli(0.3),
+                                  lambda x: flow.poisson(9 * x),
                                   lambda x: flow.multinomial(x, 3), lambda x: x[0].multinomial(3, True),
                                   lambda x: x.unique(), lambda x: x.nonzero(), lambda x: flow.histc(x, 5),
                                   lambda x: x.unique(return_counts=True)[1], lambda x: flow.normal(x, x)])
-def test_what_is_worked_out_from_a_global_tensor_is_global(draw, layout):
-    """Drawn with its probabilities, or found in it: what the local tensor gives, whole on every device."""
+def test_results_computed_from_a_global_tensor_are_global(draw, layout):
+    """Sampled from it or searched in it: the same values as for a local tensor, broadcast on every device."""
     x = local_x() / 24
     flow.manual_seed(5)
     want = draw(x)

@@ -1,4 +1,4 @@
-"""DistributedDataParallel: ranks with parts of a batch train as one rank with the whole batch does."""
+"""DistributedDataParallel: ranks with parts of a batch train like one rank with the whole batch."""
 import os
 from collections import namedtuple
 from pathlib import Path
@@ -18,7 +18,9 @@ WORDS, FEATURES, OUT = 7, 5, 3
 
 
 class Net(nn.Module):
-    """Layers, a table of which a batch uses a part, and a branch that only some ranks take."""
+    """Model with dense layers, an embedding that a batch uses partly, and a branch that only some ranks
+    use.
+    """
 
     def __init__(self):
         super().__init__()
@@ -34,7 +36,7 @@ class Net(nn.Module):
 
 
 def net(rank: int = 0, kind=Net):
-    """The same numbers for rank 0 anywhere, others elsewhere."""
+    """Initialize with the same values on rank 0 of any run, and with others elsewhere."""
     m, rng = kind(), np.random.default_rng(5 + rank)
     for p in m.parameters():
         p.data.copy_(flow.tensor(rng.normal(size=tuple(p.shape)).astype("f4") / 2))
@@ -48,7 +50,9 @@ def batch(n: int):
 
 
 def train(rank: int, k: int, bucket_size: int = 10, steps: int = 3, accumulate: int = 1):
-    """Parameters after some steps on rank's part of the batch; k=1: of a plain module on all of it."""
+    """Return the parameters after some steps on the rank's part of the batch; k=1: a plain module on all of
+    it.
+    """
     m = net(rank) if k == 1 else nn.parallel.DistributedDataParallel(net(rank), bucket_size=bucket_size)
     opt = flow.optim.SGD(m.parameters(), lr=0.1, momentum=0.9)
     x, words, y = (t[rank * (12 // k):(rank + 1) * (12 // k)] for t in batch(12))
@@ -67,7 +71,7 @@ def check(parameters):
 
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("bucket_size", [1, 3, 10])
-def test_parts_train_as_the_whole(k, bucket_size):
+def test_parts_train_like_the_whole(k, bucket_size):
     every = flow.distributed.spawn(lambda: train(flow.env.get_rank(), k, bucket_size), k)
     for parameters in every:
         check(parameters)
@@ -83,19 +87,22 @@ def test_any_number_of_ranks(k, bucket_size, accumulate):
 
 
 @given(k=st.integers(1, 4), bucket_size=st.integers(1, 9), alone=st.booleans())
-def test_buckets_average_as_one_message_for_each_parameter_does(k, bucket_size, alone):
-    """Also where only one rank takes a branch, and ranks begin with other numbers."""
+def test_buckets_average_like_one_message_per_parameter(k, bucket_size, alone):
+    """Even if only one rank takes a branch, and ranks start with different values."""
     x, words, y = batch(12)
 
     def gradients(rank, plain):
         m = net(rank)
         m = same_on_all_ranks(m) if plain else nn.parallel.DistributedDataParallel(m, bucket_size=bucket_size)
-        ((m(x[rank:rank + 3], words[rank:rank + 3], branch=alone and rank == 0) - y[rank:rank + 3]) ** 2).mean().backward()
+        ((m(x[rank:rank + 3], words[rank:rank + 3],
+            branch=alone and rank == 0) - y[rank:rank + 3]) ** 2).mean().backward()
         if plain:
             average_gradients(m)
-        return {n: np.zeros(tuple(p.shape)) if p.grad is None else p.grad.numpy().copy() for n, p in m.named_parameters()}
+        return {n: np.zeros(tuple(p.shape)) if p.grad is None else p.grad.numpy().copy()
+                for n, p in m.named_parameters()}
 
-    for plain, real in zip(on(k, lambda rank: gradients(rank, True)), on(k, lambda rank: gradients(rank, False))):
+    for plain, real in zip(on(k, lambda rank: gradients(rank, True)),
+                           on(k, lambda rank: gradients(rank, False))):
         assert list(plain) == list(real)
         for name in plain:
             np.testing.assert_allclose(real[name], plain[name], rtol=1e-5, atol=1e-6, err_msg=name)
@@ -105,7 +112,7 @@ def on(k, f):
     return flow.distributed.spawn(lambda: f(flow.env.get_rank()), k)
 
 
-def test_parameters_that_some_or_all_ranks_do_not_use():
+def test_parameters_unused_on_some_or_all_ranks():
     x, words, _ = batch(4)
 
     def f(rank):
@@ -147,7 +154,8 @@ def test_frozen_parameters_and_no_grad():
 Pair = namedtuple("Pair", "a b")
 
 
-@pytest.mark.parametrize("pack", [lambda y: [y, y * 2], lambda y: {"a": y, "b": (y * 2, 3)}, lambda y: Pair(y, y * 2),
+@pytest.mark.parametrize("pack", [lambda y: [y, y * 2], lambda y: {"a": y, "b": (y * 2, 3)},
+                                  lambda y: Pair(y, y * 2),
                                   lambda y: (y, [y, {"z": y}])], ids=["list", "dict", "namedtuple", "twice"])
 def test_outputs(pack):
     class Packed(nn.Linear):
@@ -178,7 +186,7 @@ def test_buffers_follow_rank_0():
         return m.running_mean.numpy().tolist()
 
     a, b = on(2, f)
-    assert a == [0.0] * 3 and np.allclose(b, 0.1)                # rank 0's, and one step on
+    assert a == [0.0] * 3 and np.allclose(b, 0.1)                # those of rank 0, one step later
     a, b = on(2, lambda r: f(r, broadcast_buffers=False))
     assert a == [0.0] * 3 and np.allclose(b, 0.19)
 
@@ -201,7 +209,7 @@ def test_errors():
         nn.parallel.DistributedDataParallel(nn.Linear(2, 2).half())
 
 
-def test_a_rank_that_skips_backward_is_told():
+def test_a_rank_that_skips_backward_is_reported():
     def f(rank):
         m = nn.parallel.DistributedDataParallel(nn.Linear(2, 2))
         y = m(flow.ones(1, 2)).sum()
@@ -215,7 +223,8 @@ def test_a_rank_that_skips_backward_is_told():
 @mpi
 @pytest.mark.parametrize("k", [2, 3])
 def test_processes(tmp_path, k):
-    said = launch(tmp_path, Path(__file__).read_text("utf-8"), k, env={"PYTHONPATH": os.pathsep.join([SRC, TESTS])})
+    said = launch(tmp_path, Path(__file__).read_text("utf-8"), k,
+                  env={"PYTHONPATH": os.pathsep.join([SRC, TESTS])})
     assert said.code == 0 and said.out.split() == ["ok"] * k, said.err
 
 

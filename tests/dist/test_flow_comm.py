@@ -10,7 +10,8 @@ from flowedu.core.sbp import ranks
 from flowedu.distributed import set_virtual_devices, spawn
 from flowedu.errors import ArgumentError, CallError, CommError, ShapeError
 
-DTYPES = [flow.float32, flow.float64, flow.int32, flow.int64, flow.int8, flow.uint8, flow.float16, flow.bfloat16]
+DTYPES = [flow.float32, flow.float64, flow.int32, flow.int64, flow.int8, flow.uint8, flow.float16,
+          flow.bfloat16]
 
 
 def mine(r, dtype=flow.float32, shape=(2, 3)):
@@ -41,7 +42,8 @@ def test_collectives(k, dtype):
             whole = flow.empty(*shape, dtype=dtype)
             comm.all_gather_into_tensor(whole, mine(r, dtype))
             assert same(whole, flow.cat(every).reshape(*shape))
-            part = comm.reduce_scatter_tensor(flow.empty(2, 3, dtype=dtype), flow.cat([mine(r, dtype)] * k).reshape(*shape))
+            part = comm.reduce_scatter_tensor(flow.empty(2, 3, dtype=dtype),
+                                              flow.cat([mine(r, dtype)] * k).reshape(*shape))
             assert same(part, total)
         x = comm.broadcast(mine(r, dtype), k - 1)
         assert same(x, every[-1])
@@ -56,7 +58,8 @@ def test_collectives(k, dtype):
         comm.all_to_all(parts, [mine(10 * r + i, dtype) for i in range(k)])
         assert all(same(a, mine(10 * i + r, dtype)) for i, a in enumerate(parts))
         out = comm.reduce_scatter(flow.empty(2, 3, dtype=dtype), [mine(i + r, dtype) for i in range(k)])
-        assert same(out, sum((mine(i + r, dtype).float() for i in range(1, k)), start=mine(r, dtype).float()).to(dtype))
+        assert same(out, sum((mine(i + r, dtype).float() for i in range(1, k)),
+                             start=mine(r, dtype).float()).to(dtype))
         out = comm.reduce_scatter_tensor(flow.empty(2, 3, dtype=dtype), flow.cat([mine(r, dtype)] * k))
         assert same(out, total)
         comm.barrier()
@@ -107,13 +110,15 @@ def virtual():
 
 def test_one_controller_of_three_devices(virtual):
     e = flow.env
-    assert (e.get_rank(), e.get_world_size(), e.get_local_rank(), e.get_node_rank(), e.get_node_size()) == (0, 3, 0, 0, 1)
+    assert (e.get_rank(), e.get_world_size(), e.get_local_rank(), e.get_node_rank(),
+            e.get_node_size()) == (0, 3, 0, 0, 1)
     assert e.is_multi_client()
     x = mine(1)
     assert same(comm.all_reduce(x.clone()), x * 3) and same(comm.reduce(x.clone()), x * 3)
     assert same(comm.reduce(x.clone(), 1), x) and same(comm.broadcast(x.clone(), 2), x)
     parts = [flow.empty(2, 3) for _ in range(3)]
-    for do in (comm.all_gather, lambda p, x: comm.gather(x, p), lambda p, x: comm.all_to_all(p, [x, x + 1, x + 2])):
+    for do in (comm.all_gather, lambda p, x: comm.gather(x, p),
+               lambda p, x: comm.all_to_all(p, [x, x + 1, x + 2])):
         do(parts, x)
         assert all(same(p, x) for p in parts)
     assert same(comm.scatter(flow.empty(2, 3), [x, x + 1, x + 2]), x)
@@ -126,22 +131,25 @@ def test_one_controller_of_three_devices(virtual):
 @pytest.mark.parametrize("call, kind, message", [
     (lambda r: comm.all_reduce(np.ones(2)), CallError, "not a local tensor"),
     (lambda r: comm.all_gather([flow.ones(2)], flow.ones(2)), ArgumentError, "not one tensor for each rank"),
-    (lambda r: comm.all_gather([flow.ones(3)] * 2, flow.ones(2)), ShapeError, r"tensor_list\[0\] has another shape"),
+    (lambda r: comm.all_gather([flow.ones(3)] * 2, flow.ones(2)), ShapeError,
+     r"tensor_list\[0\] has another shape"),
     (lambda r: comm.broadcast(flow.ones(2), 2), ArgumentError, "there is no rank 2"),
     (lambda r: comm.broadcast(flow.ones(2 + r)), ShapeError, "rank 0 sends another number of elements"),
     (lambda r: comm.scatter(flow.ones(2)), ArgumentError, "no scatter_list"),
     (lambda r: comm.gather(flow.ones(2)), ArgumentError, "no gather_list"),
     (lambda r: comm.all_to_all([flow.ones(2)], [flow.ones(2)]), ArgumentError, "output_tensor_list"),
-    (lambda r: comm.all_gather_into_tensor(flow.ones(3), flow.ones(2)), ShapeError, "another number of elements"),
+    (lambda r: comm.all_gather_into_tensor(flow.ones(3), flow.ones(2)), ShapeError,
+     "another number of elements"),
     (lambda r: comm.reduce_scatter_tensor(flow.ones(2), flow.ones(3)), ShapeError, "not one of equal parts"),
     (lambda r: comm.recv(1 - r, (2,)), ArgumentError, "belong together"),
-    (lambda r: comm.send(flow.ones(2), 1 - r) or comm.recv(1 - r, out=flow.ones(3)), ShapeError, "out has another shape"),
+    (lambda r: comm.send(flow.ones(2), 1 - r) or comm.recv(1 - r, out=flow.ones(3)), ShapeError,
+     "out has another shape"),
     (lambda r: comm.all_reduce(flow.ones(2 + r)), CommError, "collectives of one group differ"),
 ])
 def test_errors(call, kind, message):
     with pytest.raises(kind) as e:
         on(2, call)
-    assert re.search(message, e.value.problem)               # not in what else is told: the line above is
+    assert re.search(message, e.value.problem)  # not in the rest of the text, which contains the line above
 
 
 def test_a_sampler_on_each_rank():

@@ -1,5 +1,6 @@
-"""Global tensors: names and texts, creation, conversions, what they refuse. (That ops on them are right is the law of
-tests/laws/test_global.py.)"""
+"""Global tensors: attributes, repr, creation, conversions, and errors. (tests/laws/test_global.py tests ops
+on them.)
+"""
 import copy
 
 import numpy as np
@@ -43,11 +44,13 @@ class TestPlacement:
     def test_equal_by_value_and_kept_sorted(self):
         assert row(3, 2, 1, 0) == row(0, 1, 2, 3) and hash(row(1, 0)) == hash(row(0, 1))
         assert row(0, 1, 2, 3) != grid() and row(0, 1) != flow.placement("cuda", [0, 1])
-        assert flow.placement("cpu", {0: [0, 1]}) == row(0, 1) and flow.placement("cpu", range(2)) == row(0, 1)
+        assert (flow.placement("cpu", {0: [0, 1]}) == row(0, 1)
+                and flow.placement("cpu", range(2)) == row(0, 1))
 
     def test_attributes(self):
         p = grid()
-        assert p.type == p.device_type == "cpu" and p.ranks.tolist() == [[0, 1], [2, 3]] and p.hierarchy == (2, 2)
+        assert (p.type == p.device_type == "cpu" and p.ranks.tolist() == [[0, 1], [2, 3]]
+                and p.hierarchy == (2, 2))
         assert isinstance(p.hierarchy, flow.Size) and flow.placement.all("cpu") == row(0, 1, 2, 3)
 
     @pytest.mark.parametrize("ranks", [[], [[0, 1], [2]], [0, 0], [-1], [0.5], "01", None])
@@ -59,7 +62,7 @@ class TestPlacement:
         with pytest.raises(RuntimeError, match='expected: "cpu" or "cuda"|"cpu" or "cuda"'):
             flow.placement("gpu", [0])
 
-    def test_a_rank_beyond_the_world_is_said_when_it_is_used(self):
+    def test_a_rank_beyond_the_world_raises_when_it_is_used(self):
         p = row(0, 5)
         with pytest.raises(RuntimeError, match="rank must be less than world size") as e:
             flow.ones(4, placement=p, sbp=B)
@@ -85,7 +88,7 @@ class TestSbp:
 
     @pytest.mark.parametrize("sbp, words", [("B", "fix.*flow.sbp.broadcast"), ("S(1)", r"fix.*split\(1\)"),
                                             ([B, B], "2 vs 1"), ([], "must be type of")])
-    def test_what_is_no_sbp(self, sbp, words):
+    def test_invalid_sbp(self, sbp, words):
         with pytest.raises((TypeError, RuntimeError)) as e:
             flow.ones(4, placement=row(0, 1), sbp=sbp)
         assert __import__("re").search(words, str(e.value))
@@ -95,7 +98,7 @@ class TestSbp:
             flow.ones(4, placement=grid(), sbp=B)
         assert flow.ones(4, 4, placement=grid(), sbp=[split(0), B]).sbp == (split(0), B)
 
-    def test_an_axis_that_is_not_there_or_too_short(self):
+    def test_a_missing_or_too_short_axis(self):
         with pytest.raises(RuntimeError, match=r"range of \[0, 2\), but got 5"):
             made(split(5))
         with pytest.raises(RuntimeError, match="3 vs 4"):
@@ -103,8 +106,9 @@ class TestSbp:
 
 
 class TestCreation:
-    def test_where_the_numbers_are(self):
-        assert {r: p.tolist() for r, p in shards(made(split(0))).items()} == {0: A[:2].tolist(), 1: A[2:].tolist()}
+    def test_shards_of_a_tensor(self):
+        assert {r: p.tolist() for r, p in shards(made(split(0))).items()} == {0: A[:2].tolist(),
+                                                                              1: A[2:].tolist()}
         assert shards(made(split(1)))[1].tolist() == A[:, 2:].tolist()
         parts = shards(made(P))
         assert parts[0].tolist() == A.tolist() and not parts[1].any()
@@ -121,28 +125,32 @@ class TestCreation:
         assert [len(p) for p in shards(x).values()] == [2, 1, 2, 1]
 
     @pytest.mark.parametrize("make", [
-        lambda **k: flow.ones(4, 6, **k), lambda **k: flow.zeros((4, 6), **k), lambda **k: flow.full((4, 6), 2.5, **k),
+        lambda **k: flow.ones(4, 6, **k), lambda **k: flow.zeros((4, 6), **k),
+        lambda **k: flow.full((4, 6), 2.5, **k),
         lambda **k: flow.eye(4, 6, **k), lambda **k: flow.ones(4, 6, dtype=flow.int64, **k),
-        lambda **k: flow.arange(24, **k), lambda **k: flow.linspace(0, 1, 24, **k), lambda **k: flow.rand(4, 6, **k),
-        lambda **k: flow.randn(4, 6, **k), lambda **k: flow.randint(0, 9, (4, 6), **k), lambda **k: flow.randperm(24, **k),
+        lambda **k: flow.arange(24, **k), lambda **k: flow.linspace(0, 1, 24, **k),
+        lambda **k: flow.rand(4, 6, **k),
+        lambda **k: flow.randn(4, 6, **k), lambda **k: flow.randint(0, 9, (4, 6), **k),
+        lambda **k: flow.randperm(24, **k),
         lambda **k: flow.normal(0.0, 1.0, (4, 6), **k), lambda **k: flow.tensor(A, **k)])
     def test_the_logical_value_does_not_depend_on_the_devices(self, make):
         flow.manual_seed(3)
         local = make().numpy()
-        for placement, sbp in ((row(0), B), (row(0, 1), split(0)), (row(0, 1, 2, 3), split(0)), (row(1, 2), P),
+        for placement, sbp in ((row(0), B), (row(0, 1), split(0)), (row(0, 1, 2, 3), split(0)),
+                               (row(1, 2), P),
                                (row(0, 1, 2), B), (grid(), [split(0), split(0)]), (grid(), [P, split(0)])):
             flow.manual_seed(3)
             x = make(placement=placement, sbp=sbp)
             assert x.is_global and x.placement == placement and x.dtype == flow.tensor(local).dtype
             np.testing.assert_array_equal(x.numpy(), local)
 
-    def test_like_another(self):
+    def test_like_another_tensor(self):
         x = made(P)
         for y, want in ((flow.zeros_like(x), 0), (flow.ones_like(x), 1), (flow.full_like(x, 3), 3)):
             assert y.placement == x.placement and y.sbp == (P,) and (y.numpy() == want).all()
         assert flow.randn_like(made(split(1))).sbp == (split(1),)
 
-    def test_both_or_neither(self):
+    def test_placement_and_sbp_are_required_together(self):
         with pytest.raises(AssertionError, match="sbp: None"):
             flow.ones(4, placement=row(0, 1))
         with pytest.raises(AssertionError, match="placement: None"):
@@ -165,8 +173,9 @@ class TestConversion:
         assert local.to_global(row(0, 1), B).numpy().tolist() == [[1, 1], [1, 1]]
 
     @pytest.mark.parametrize("sbp, grad", [(B, 6.0), (P, 24.0), (split(0), 12.0)])
-    def test_gradient_of_a_local_tensor_that_stands_for_every_shard(self, sbp, grad):
-        # y = sum((c x)^2) of the logical value: B: x once; P: 2x; S: x twice. Against the derivative by hand.
+    def test_gradient_of_a_local_tensor_used_for_every_shard(self, sbp, grad):
+        # y = sum((c x)^2) of the logical value: B: x once; P: 2x; S: x twice. Compared with the analytic
+        # derivative.
         x = flow.tensor([3.0], requires_grad=True)
         y = x.to_global(row(0, 1), sbp)
         (y * y).sum().backward()
@@ -178,7 +187,8 @@ class TestConversion:
         y = x.to_local(rank=1)
         assert y.is_local and y.numpy().tolist() == A[2:].tolist()
         (y * 2).sum().backward()
-        assert x.grad.sbp == (split(0),) and x.grad.numpy().tolist() == np.r_[np.zeros((2, 4)), np.full((2, 4), 2)].tolist()
+        assert (x.grad.sbp == (split(0),)
+                and x.grad.numpy().tolist() == np.r_[np.zeros((2, 4)), np.full((2, 4), 2)].tolist())
 
     def test_a_shard_shares_memory(self):
         x = made(split(0))
@@ -186,7 +196,7 @@ class TestConversion:
         assert x.numpy()[0, 0] == 7
 
     @pytest.mark.parametrize("sbp", [split(0), split(1), B])
-    def test_a_converted_tensor_has_memory_of_its_own(self, sbp):
+    def test_a_converted_tensor_has_separate_memory(self, sbp):
         x = made(B)
         y = x.to_global(sbp=sbp, copy=True)
         y.parts[1].fill_(7)
@@ -197,7 +207,7 @@ class TestConversion:
         x.to_local(rank=0).fill_(5)
         assert x.numpy().tolist() == A.tolist()
 
-    def test_which_shard(self):
+    def test_shard_on_each_device(self):
         with pytest.raises(RuntimeError, match="which shard"):
             made(split(0)).to_local()
         assert made(B, row(2)).to_local().numpy().tolist() == A.tolist()
@@ -207,7 +217,7 @@ class TestConversion:
     def test_outside_the_placement(self):
         assert tuple(made(split(0)).to_local(rank=3).shape) == (0, 0)
 
-    def test_nothing_given_changes_nothing(self):
+    def test_conversion_without_arguments_changes_nothing(self):
         x = made(split(0))
         assert x.to_global() is x and x.to_global(sbp=split(0)) is x
         assert x.to_global(sbp=B).placement == x.placement and x.to_global(row(2, 3)).sbp == x.sbp
@@ -234,16 +244,17 @@ class TestConversion:
         g, = flow.autograd.grad((y * y).sum(), x)
         assert g.sbp == (split(1),) and g.numpy().tolist() == (2 * A).tolist()
 
-    def test_gradient_returns_to_the_placement_it_came_from(self):
+    def test_the_gradient_returns_to_its_original_placement(self):
         x = made(split(0))
         x.requires_grad = True
         y = x.to_global(row(2, 3), split(1))
         (y * y).sum().backward()
-        assert x.grad.placement == x.placement and x.grad.sbp == x.sbp and x.grad.numpy().tolist() == (2 * A).tolist()
+        assert (x.grad.placement == x.placement and x.grad.sbp == x.sbp
+                and x.grad.numpy().tolist() == (2 * A).tolist())
 
     @given(st.data())
     def test_logical_value_survives(self, data):
-        """Through any three layouts; the parts are the boxes of the last."""
+        """Converts through any three layouts; the parts are the shards of the last."""
         x = made(split(0))
         for _ in range(3):
             placement = data.draw(st.sampled_from([row(0), row(1, 3), row(0, 1, 2), row(0, 1, 2, 3), grid()]))
@@ -263,14 +274,15 @@ class TestOps:
             made(B) + local
         assert "y.to_global" in str(e.value)
 
-    def test_devices_that_are_gone(self, world):
+    def test_removed_devices(self, world):
         x = made(split(0), row(0, 1, 2, 3))
         world(2)
         with pytest.raises(RuntimeError, match="rank must be less than world size"):
             x + x
 
     def test_two_placements(self):
-        with pytest.raises(RuntimeError, match=r"at least two placements, .*\(positional 0\) and .*\(positional 1\)"):
+        with pytest.raises(RuntimeError,
+                           match=r"at least two placements, .*\(positional 0\) and .*\(positional 1\)"):
             made(B) + made(B, row(2, 3))
 
     def test_no_local_value_is_written_by_a_global_one(self):
@@ -279,14 +291,17 @@ class TestOps:
         with pytest.raises(RuntimeError, match="a local tensor cannot be written into a global one"):
             made(B)[0] = flow.tensor(A[0])
 
-    @pytest.mark.parametrize("sbps, placement", [(s, p) for s in (B, P, split(0), split(1)) for p in (row(0, 1), row(2))]
+    @pytest.mark.parametrize("sbps, placement", [(s, p) for s in (B, P, split(0), split(1))
+                                                 for p in (row(0, 1), row(2))]
                              + [((split(1), P), grid())])
     @pytest.mark.parametrize("value", [A, A[0], A.astype(np.int64), A[:, :1].astype(np.float64)], ids="abcd")
-    def test_copy_takes_an_array_or_a_local_tensor_as_the_logical_value(self, sbps, placement, value):
-        for v in value, flow.tensor(value), flow.tensor(value, placement=placement, sbp=[B] * len(placement.hierarchy)):
+    def test_copy_accepts_an_array_or_a_local_tensor_as_the_logical_value(self, sbps, placement, value):
+        for v in value, flow.tensor(value), flow.tensor(value, placement=placement,
+                                                        sbp=[B] * len(placement.hierarchy)):
             x = made(sbps, placement, 0 * A)
             before = x.sbp
-            assert x.copy_(v) is x and x.sbp == before and x.placement == placement and x.dtype is flow.float32
+            assert (x.copy_(v) is x and x.sbp == before and x.placement == placement
+                    and x.dtype is flow.float32)
             np.testing.assert_array_equal(x.numpy(), np.broadcast_to(value, (4, 4)).astype(np.float32))
 
     @pytest.mark.parametrize("sbp", [B, P, split(0)])
@@ -302,7 +317,7 @@ class TestOps:
         lambda x: x.split(3, 1)[0], lambda x: x.unbind(1)[3], lambda x: x.diagonal(), lambda x: x.t()[1:],
         lambda x: x.view(2, 8)[1]])
     @pytest.mark.parametrize("sbps, placement", [(P, row(0, 1, 2)), ((P, P), grid())])
-    def test_a_slice_of_a_partial_sum_is_one(self, cut, sbps, placement):
+    def test_a_slice_of_a_partial_sum_is_partial(self, cut, sbps, placement):
         x, local = made(sbps, placement).requires_grad_(), flow.tensor(A, requires_grad=True)
         y, want = cut(x), cut(local)
         assert set(y.sbp) == {P}
@@ -314,7 +329,8 @@ class TestOps:
 
     @pytest.mark.parametrize("sbp", [B, P, split(0), split(1)])
     @pytest.mark.parametrize("write", [lambda x: x.add_(1), lambda x: x.mul_(x), lambda x: x.zero_(),
-                                       lambda x: x[1:3].fill_(9), lambda x: x.t()[0].sub_(2), lambda x: x.relu_(),
+                                       lambda x: x[1:3].fill_(9), lambda x: x.t()[0].sub_(2),
+                                       lambda x: x.relu_(),
                                        lambda x: x.detach().add_(3), lambda x: x.view(16)[3:5].neg_(),
                                        lambda x: x.__setitem__((0, 1), 4.0)])
     def test_in_place_keeps_the_sbp(self, sbp, write):
@@ -339,7 +355,7 @@ class TestOps:
         assert x.grad.sbp == (sbp,)
         np.testing.assert_allclose(x.grad.numpy(), local.grad.numpy())
 
-    def test_a_stale_saved_value_is_the_one_that_was_saved(self):
+    def test_backward_uses_the_saved_value_after_a_write(self):
         x = made(split(0))
         x.requires_grad = True
         y = x * 1
@@ -357,7 +373,7 @@ class TestOps:
             x.add_(1)
         assert x.requires_grad and x.is_leaf and x.numpy()[0, 0] == 1
 
-    def test_leaf_gradients_lie_as_the_leaf(self):
+    def test_leaf_gradients_have_the_layout_of_the_leaf(self):
         x, w = made(split(0)), made(B)
         w.requires_grad = True
         loss = (x @ w).sum()
@@ -392,13 +408,14 @@ class TestOps:
 
     def test_printing(self):
         assert repr(flow.ones(1, 6, placement=row(0, 1), sbp=split(1))) == (
-            "tensor([[1., 1., 1., 1., 1., 1.]],\n       placement=flowedu.placement(type=\"cpu\", ranks=[0, 1]),\n"
-            "       sbp=(flowedu.sbp.split(dim=1),), dtype=flowedu.float32)")
+            "tensor([[1., 1., 1., 1., 1., 1.]],\n       placement=flowedu.placement(type=\"cpu\", "
+            "ranks=[0, 1]),\n       sbp=(flowedu.sbp.split(dim=1),), dtype=flowedu.float32)")
 
-    def test_one_device_is_like_a_local_tensor(self):
+    def test_one_device_behaves_like_a_local_tensor(self):
         a = flow.ones(4, 4, placement=row(0), sbp=B)
         b = a @ a + a.sum() * 2
-        assert b.is_global and b.placement == row(0) and b.to_local().numpy().tolist() == np.full((4, 4), 36).tolist()
+        assert (b.is_global and b.placement == row(0)
+                and b.to_local().numpy().tolist() == np.full((4, 4), 36).tolist())
         a += 1
         assert a.is_global and a.numpy()[0, 0] == 2
         with pytest.raises(RuntimeError, match="two placements"):
@@ -410,7 +427,8 @@ class TestOps:
 class TestRandomAndModules:
     @pytest.mark.parametrize("fill", [
         lambda x: x.normal_(), lambda x: x.uniform_(-1, 1), lambda x: flow.nn.init.kaiming_uniform_(x),
-        lambda x: flow.nn.init.xavier_normal_(x), lambda x: flow.nn.init.trunc_normal_(x), lambda x: x.bernoulli_(0.5),
+        lambda x: flow.nn.init.xavier_normal_(x), lambda x: flow.nn.init.trunc_normal_(x),
+        lambda x: x.bernoulli_(0.5),
         lambda x: flow.nn.init.orthogonal_(x), lambda x: flow.nn.init.constant_(x, 3.0)])
     @pytest.mark.parametrize("sbp", [split(0), B])
     def test_filling_in_place(self, fill, sbp):
@@ -454,13 +472,13 @@ class TestRandomAndModules:
         assert m.weight.grad.sbp == (split(0),)
 
     @pytest.mark.parametrize("make", [lambda ps: flow.optim.LAMB(ps, lr=0.1)])
-    def test_rules_that_need_a_whole_parameter_say_so(self, make):
+    def test_rules_that_need_a_whole_parameter_raise(self, make):
         w = flow.ones(4, 4, placement=row(0, 1), sbp=split(0), requires_grad=True)
         w.sum().backward()
         with pytest.raises(RuntimeError, match="needs the norm of a whole parameter"):
             make([w]).step()
 
-    def test_a_function_of_ones_own(self):
+    def test_a_custom_function(self):
         class Double(flow.autograd.Function):
             @staticmethod
             def forward(ctx, x):
@@ -484,7 +502,7 @@ class TestExplain:
         said = capsys.readouterr().out
         assert "-> a=S(0), b=B -> y=S(0): 0 bytes" in said and "because: the fewest bytes" in said
 
-    def test_what_was_not_chosen(self, capsys):
+    def test_rejected_alternatives(self, capsys):
         flow.explain(made(split(0)))
         flow.explain(flow.ones(2))
         assert "as it was asked for" in (said := capsys.readouterr().out) and "a local tensor" in said
@@ -537,7 +555,7 @@ class TestExplain:
 
 @pytest.mark.parametrize("sbp", [B, P, split(0), split(1)])
 @pytest.mark.parametrize("order", [1.0, 2.0, 3.0, float("inf"), float("-inf"), 0.0])
-def test_the_norm_that_gradients_had_is_whole_on_every_device(sbp, order):
+def test_the_returned_gradient_norm_is_broadcast(sbp, order):
     local = flow.tensor(A, requires_grad=True)
     x = made(sbp).requires_grad_()
     norms = []
@@ -549,7 +567,7 @@ def test_the_norm_that_gradients_had_is_whole_on_every_device(sbp, order):
     np.testing.assert_allclose(x.grad.numpy(), local.grad.numpy(), rtol=1e-5)
 
 
-def test_where_all_is_flat_the_gradient_is_zeros_that_lie_as_the_input():
+def test_zero_gradients_have_the_layout_of_the_input():
     x = flow.ones(4, 3, placement=flow.placement("cpu", [0, 1]), sbp=flow.sbp.split(0)).requires_grad_()
     (g,) = flow.grad(flow.relu(x).sum(), [x], create_graph=True)
     (h,) = flow.grad(g.sum(), [x], materialize_grads=True, allow_unused=True)

@@ -1,6 +1,7 @@
-"""nn.Graph over global tensors: data, model, hybrid and pipeline parallel, ZeRO: all train as one device does.
+"""nn.Graph over global tensors: data, model, hybrid, and pipeline parallel, and ZeRO train like one device.
 
-On virtual devices; on processes: python -m flowedu.distributed.launch --nproc_per_node 4 -m pytest <this file>
+On virtual devices; on processes: python -m flowedu.distributed.launch --nproc_per_node 4 -m pytest <this
+file>
 """
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def devices(world):
 
 
 def need(k):
-    """k devices, or as many processes as there are."""
+    """Return k devices, or as many as there are processes."""
     if not PROCESSES:
         set_virtual_devices(k)
     elif current().size < k:
@@ -38,7 +39,7 @@ def placed(k, shape=None):
 
 
 def memory(graph):
-    """Of the first rank; zeros on a process that has another one."""
+    """Return the planned memory of rank 0; zeros on processes with other ranks."""
     return graph.memory().get(0, Memory(0, 0, 0, 0))
 
 
@@ -49,7 +50,8 @@ def mlp():
 
 def convnet():
     flow.manual_seed(3)
-    return nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(4, 8, 3, padding=1),
+    return nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+                         nn.Conv2d(4, 8, 3, padding=1),
                          nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4))
 
 
@@ -71,7 +73,8 @@ class Train(nn.Graph):
 
 def batches(shape, classes=4):
     rng = np.random.default_rng(5)
-    return [(rng.standard_normal(shape).astype(np.float32), rng.integers(0, classes, shape[0])) for _ in range(STEPS)]
+    return [(rng.standard_normal(shape).astype(np.float32), rng.integers(0, classes,
+                                                                         shape[0])) for _ in range(STEPS)]
 
 
 def optimizer(model, rule):
@@ -84,7 +87,7 @@ def values(model):
 
 
 def one_device(make, data, rule="sgd", micro=1):
-    """Losses, outputs and the model after the steps."""
+    """Return losses, outputs, and the model after the steps."""
     model = make()
     graph = Train(model, optimizer(model, rule), micro)
     out = [[y.numpy() for y in graph(flow.tensor(x), flow.tensor(t))] for x, t in data]
@@ -92,7 +95,7 @@ def one_device(make, data, rule="sgd", micro=1):
 
 
 def on_devices(model, data, give, rule="sgd", micro=1, **zero):
-    """The same for a global model. give: (x, t) as arrays -> as global tensors."""
+    """Do the same with a global model. give: (x, t) as arrays -> as global tensors."""
     graph = Train(model, optimizer(model, rule), micro, **zero)
     out = [[y.numpy() for y in graph(*give(x, t))] for x, t in data]
     return graph, ([a.mean() for a, _ in out], [y for _, y in out], values(model))
@@ -108,7 +111,9 @@ def same(got, want, rtol=3e-4):
 
 
 def spread(model, placement, sbp):
-    """Every parameter and buffer as a global tensor of the same logical value. sbp: {end of a name: sbp}, default B."""
+    """Convert every parameter and buffer to a global tensor of the same logical value. sbp: {suffix of a
+    name: sbp}, default B.
+    """
     whole = (B,) * len(placement.hierarchy)
     for prefix, part in model.named_modules():
         for table in (part._parameters, part._buffers):
@@ -238,15 +243,16 @@ def test_pipeline(how, each, micro):
     for rank, g in view.ranks.items():
         other = "second" if rank < each else "first" if rank < 2 * each else "model"
         assert not any(other in n for n in g.graph.variables)
-    if micro == 4 and 0 in view.ranks:                         # 1F1B: the first of two stages starts two micro-batches
+    if micro == 4 and 0 in view.ranks:  # 1F1B: the first of two stages starts two micro-batches
         turns = [view.tracer.passes.get(n) for n in view.inferred.graph.nodes]
         names = {n.name: t for n, t in zip(view.inferred.graph.nodes, turns) if t is not None}
         first = list(dict.fromkeys(names[n.name] for n in view.ranks[0].graph.nodes if n.name in names
                                    and n.op.name == "matmul"))
-        assert first == [(0, False), (1, False), (0, True), (2, False), (1, True), (3, False), (2, True), (3, True)]
+        assert first == [(0, False), (1, False), (0, True), (2, False), (1, True), (3, False), (2, True),
+                         (3, True)]
 
 
-def test_what_lies_where_is_known_in_build():
+def test_layouts_are_known_in_build():
     place = placed(2)
     seen = {}
 
@@ -290,7 +296,7 @@ def test_two_placements_in_one_op():
     assert "test_graph_global.py" in str(e.value)
 
 
-def test_inputs_must_lie_as_before():
+def test_inputs_must_keep_their_layout():
     place = placed(2)
 
     class G(nn.Graph):
@@ -299,7 +305,7 @@ def test_inputs_must_lie_as_before():
 
     g = G()
     g(flow.ones(4, placement=place, sbp=S0))
-    with pytest.raises(FlowError, match="otherwise than in the first call"):
+    with pytest.raises(FlowError, match="another layout than in the first call"):
         g(flow.ones(4, placement=place, sbp=B))
 
 
@@ -322,7 +328,7 @@ def test_an_error_on_one_rank_ends_the_step():
 
 
 def test_automatic():
-    """Fewer bytes than any of the plans made by hand, and the same training."""
+    """It moves fewer bytes than any manual plan, and trains equally."""
     data = batches((12, 6))
     want = one_device(mlp, data, "adam")
     bills = {}
@@ -344,8 +350,8 @@ def test_automatic():
     assert any(p.sbp != (B,) for p in model.parameters())
 
 
-def test_state_goes_from_one_layout_to_another(tmp_path):
-    """Saved under ZeRO on two devices, loaded data-parallel on four: the same next steps."""
+def test_state_is_loaded_into_another_layout(tmp_path):
+    """Saved under ZeRO on two devices, loaded data-parallel on four: the next steps are equal."""
     data = batches((12, 6))
     want = one_device(mlp, data, "adam")
     place = placed(2)
@@ -360,18 +366,21 @@ def test_state_goes_from_one_layout_to_another(tmp_path):
     place = placed(4)
     model = spread(mlp(), place, {})
     fresh = Train(model, optimizer(model, "adam"))
-    fresh.load_state_dict({"model": {n: flow.tensor(a, placement=place, sbp=B) for n, a in params.items()}, "loss": {},
-                           **{n: flow.tensor(a) for n, a in kept.items()}})
+    fresh.load_state_dict({"model": {n: flow.tensor(a, placement=place, sbp=B) for n, a in params.items()},
+                           "loss": {}, **{n: flow.tensor(a) for n, a in kept.items()}})
     losses = [float(fresh(*giver(place, S0)(x, t))[0].numpy()) for x, t in data[2:]]
     np.testing.assert_allclose(losses, want[0][2:], rtol=3e-4)
 
 
 def test_schedules_clipping_and_eager_writes():
-    """The rate follows its schedule, norms are those of whole gradients, and what is written between steps counts."""
+    """The rate follows its schedule, norms are those of whole gradients, and writes between steps take
+    effect.
+    """
     data = batches((12, 6))
 
     def train(give, model):
-        opt = flow.optim.SGD([{"params": list(model.parameters()), "clip_grad_max_norm": 0.5, "clip_grad_norm_type": 2.0}],
+        opt = flow.optim.SGD([{"params": list(model.parameters()), "clip_grad_max_norm": 0.5,
+                               "clip_grad_norm_type": 2.0}],
                              lr=0.1, momentum=0.9)
         graph = Train(model, opt)
         graph._optimizers.clear()
@@ -400,7 +409,7 @@ def test_an_update_that_needs_whole_parameters():
     assert "norm" in str(e.value)
 
 
-def test_print_report_and_picture(tmp_path):
+def test_print_report_and_drawing(tmp_path):
     place = placed(2)
     model = spread(mlp(), place, {})
     graph = Train(model, optimizer(model, "sgd"))
@@ -425,8 +434,8 @@ def test_print_report_and_picture(tmp_path):
         local.memory()
 
 
-def test_dropout_is_that_of_one_device():
-    """Masks are drawn whole: the same on any number of devices."""
+def test_dropout_equals_one_device():
+    """Masks are drawn whole, so they are the same on any number of devices."""
     class Net(nn.Module):
         def __init__(self):
             super().__init__()
@@ -447,7 +456,7 @@ def test_dropout_is_that_of_one_device():
 
 @pytest.mark.parametrize("stage", [0, 3])
 def test_threads_that_are_ranks(stage):
-    """SPMD: every thread builds the graph and owns one rank."""
+    """SPMD: every thread builds the graph and runs one rank."""
     data = batches((12, 6))
     want = one_device(mlp, data)
 
@@ -462,7 +471,7 @@ def test_threads_that_are_ranks(stage):
         same(got, want)
 
 
-def test_watched_values_are_whole():
+def test_watched_values_are_logical_values():
     place = placed(2)
     seen = {}
 
@@ -482,7 +491,7 @@ def test_watched_values_are_whole():
     np.testing.assert_allclose(seen["y"], mlp()(flow.tensor(x)).numpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_a_local_graph_wants_local_inputs():
+def test_a_local_graph_requires_local_inputs():
     place = placed(2)
 
     class G(nn.Graph):
@@ -498,7 +507,7 @@ def test_a_local_graph_wants_local_inputs():
 
 @pytest.mark.parametrize("parameters", [False, True])
 def test_automatic_in_a_pipeline(parameters):
-    """Two stages of two ranks: each chooses for itself, what to_global asks for stays."""
+    """Two stages of two ranks: each chooses separately, and layouts requested by to_global are kept."""
     data = batches((16, 6))
     want = one_device(stages, data, micro=2)
     need(4)
@@ -544,8 +553,8 @@ def test_automatic_with_zero(stage):
 
 
 @pytest.mark.parametrize("count, micro", [(3, 4), (4, 8), (4, 2)])
-def test_every_stage_works_in_the_order_1f1b(count, micro):
-    """Of s stages the i-th starts s - i micro-batches; then backward and forward passes take turns."""
+def test_every_stage_runs_in_1f1b_order(count, micro):
+    """Of s stages, the i-th starts s - i micro-batches; then backward and forward passes alternate."""
     need(count)
     flow.manual_seed(3)
     places = [flow.placement("cpu", [i]) for i in range(count)]
@@ -571,7 +580,8 @@ def test_every_stage_works_in_the_order_1f1b(count, micro):
     turn = {n.name: view.tracer.passes.get(n) for n in view.inferred.graph.nodes}
     for i, g in view.ranks.items():
         if i < count:
-            order = list(dict.fromkeys(turn[n.name] for n in g.graph.nodes if n.op.name == "matmul" and turn.get(n.name)))
+            order = list(dict.fromkeys(turn[n.name] for n in g.graph.nodes if n.op.name == "matmul"
+                                       and turn.get(n.name)))
             alive = best = 0
             for _, backward in order:
                 alive += -1 if backward else 1
@@ -580,8 +590,10 @@ def test_every_stage_works_in_the_order_1f1b(count, micro):
 
 
 @pytest.mark.parametrize("micro", [1, 2, 4])
-def test_a_stage_that_comes_twice(micro):
-    """The data goes to the second stage and back, and past it: no pipeline in the strict sense, and still right."""
+def test_a_stage_that_is_used_twice(micro):
+    """The data goes to the second stage, back, and on again: not a strict pipeline, but the result is
+    correct.
+    """
     def layers():
         flow.manual_seed(4)
         return nn.ModuleList([nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 4)])

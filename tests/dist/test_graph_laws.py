@@ -1,5 +1,6 @@
-"""Laws of rank graphs: random programs with gradients, on rows and grids of devices, some ops elsewhere: what the ranks
-give together is what one device gives; the bytes they send are those of the bill; none waits in vain."""
+"""Laws of rank graphs for random programs with gradients, on rows and grids of devices, some ops on other
+devices: the ranks together compute the result of one device, send the predicted bytes, and never deadlock.
+"""
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,14 +23,14 @@ few = settings(max_examples=max(10, settings().max_examples // 2))
 
 @st.composite
 def place(draw, k):
-    """Some of the k devices, in a row or a grid."""
+    """Draw some of the k devices, as a row or a grid."""
     devices = tuple(sorted(draw(st.lists(st.integers(0, k - 1), min_size=1, max_size=k, unique=True))))
     shapes = [(len(devices),)] + ([(2, 2)] if len(devices) == 4 else []) + ([(1, len(devices))])
     return Place(devices, draw(st.sampled_from(shapes)))
 
 
 def sbp(draw, at, shape, partial=True):
-    """An SBP that fits there."""
+    """Draw an SBP that is valid for the shape."""
     texts = ["B", "S0", "S1"] + ["P"] * partial
     found = tuple(draw(st.sampled_from(texts)) for _ in at.hierarchy)
     return found if layout(found, at).fits(shape) else ("B",) * len(at.hierarchy)
@@ -42,13 +43,14 @@ def test_programs_with_gradients(steps, seed, shape, k, data):
     x, b = rng.standard_normal(shape), rng.standard_normal(shape[1])
     first = data.draw(place(k))
     at = {"x": layout(sbp(data.draw, first, shape, False), first),
-          "b": layout(tuple("B" if s == "S1" else s for s in sbp(data.draw, first, shape[1:] * 2, False)), first)}
+          "b": layout(tuple("B" if s == "S1" else s for s in sbp(data.draw, first, shape[1:] * 2, False)),
+                      first)}
     casts, here = [], first
     for _ in range(data.draw(st.integers(0, 3))):
         there = data.draw(st.none() | place(k))
         target = there or here
-        casts.append(dict(sbp=sbp(data.draw, target, shape), place=there, grad_place=here if there else None, forced=True,
-                          grad_sbp=data.draw(st.none() | st.just(sbp(data.draw, here, shape)))))
+        casts.append(dict(sbp=sbp(data.draw, target, shape), place=there, grad_place=here if there else None,
+                          forced=True, grad_sbp=data.draw(st.none() | st.just(sbp(data.draw, here, shape)))))
         here = target
 
     def make():
@@ -66,12 +68,13 @@ def test_programs_with_gradients(steps, seed, shape, k, data):
         return g
 
     want = Single(make())(x, b)
-    options.timeout = 20                                       # a wait in vain is an error, soon
+    options.timeout = 20                                       # a deadlock raises soon
     run = Run(make(), k, at)
     got = run(x, b)
     said = run.inferred.describe()
     for a, c in zip(got, want):
-        np.testing.assert_allclose(a, c, rtol=1e-9, atol=1e-9 * max(1.0, float(np.max(np.abs(c), initial=0))), err_msg=said)
+        np.testing.assert_allclose(a, c, rtol=1e-9, atol=1e-9 * max(1.0, float(np.max(np.abs(c), initial=0))),
+                                   err_msg=said)
     assert sum(g.sent for g in run.ranks.values()) == run.inferred.bytes, said
-    assert round(run.sent) == run.inferred.bytes, said           # in reality, too
+    assert round(run.sent) == run.inferred.bytes, said           # measured bytes
     assert Run(make(), k, at).inferred.describe() == said

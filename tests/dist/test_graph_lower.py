@@ -1,4 +1,4 @@
-"""Rank graphs: what every rank does of a logical graph gives together what one device gives."""
+"""Rank graphs: the ranks of a logical graph together compute the result of one device."""
 import numpy as np
 import pytest
 
@@ -24,11 +24,13 @@ def weights(sizes=(8, 12, 6), seed=0):
 
 
 def mlp(params, batch=(6, 8), rule="sgd", casts=None):
-    """x, t -> loss, y with SGD or Adam updates."""
+    """Build x, t -> loss, y with SGD or Adam updates."""
     g = Graph("mlp")
     n = len(params) // 2
-    x, t = g.input("x", spec(np.zeros(batch, np.float32))), g.input("t", spec(np.zeros((batch[0], len(params[f"b{n - 1}"])),
-                                                                                      np.float32)))
+    x, t = g.input("x", spec(np.zeros(batch, np.float32))), g.input("t",
+                                                                    spec(np.zeros((batch[0],
+                                                                                   len(params[f"b{n - 1}"])),
+                                                                                 np.float32)))
     vs = {k: g.variable(k, spec(a)) for k, a in params.items()}
     lr, step = g.host("lr", spec(np.zeros(1, np.float32))), g.variable("step", spec(np.zeros(1, np.int64)))
     with g.building():
@@ -57,19 +59,21 @@ def mlp(params, batch=(6, 8), rule="sgd", casts=None):
 
 
 def same_training(make, k, sources, steps=4, batch=(6, 8), off=(), **options):
-    """The run on k devices, after it was found to do what one device does."""
+    """Return the run on k devices, after comparing it with one device."""
     g, variables = make()
     alone = Single(g, variables)
     g, variables = make()
     run = Run(g, k, sources, variables, off, **options)
     rng = np.random.default_rng(1)
     for _ in range(steps):
-        x, t = rng.standard_normal(batch).astype(np.float32), rng.standard_normal((batch[0], 6)).astype(np.float32)
+        x, t = (rng.standard_normal(batch).astype(np.float32),
+                rng.standard_normal((batch[0], 6)).astype(np.float32))
         want, got = alone(x, t), run(x, t)
         for a, b in zip(got, want):
             np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-5, err_msg=run.inferred.describe())
     for name in g.variables:
-        np.testing.assert_allclose(run.variable(name), alone.variable(name), rtol=2e-4, atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(run.variable(name), alone.variable(name), rtol=2e-4, atol=1e-5,
+                                   err_msg=name)
     return run
 
 
@@ -101,8 +105,8 @@ def grid(sbp, h=(2, 2)):
 
 
 def test_hybrid():
-    sources = {"x": grid(("S0", "B")), "t": grid(("S0", "B")), "w0": grid(("B", "S0")), "b0": grid(("B", "S0")),
-               "w1": grid(("B", "S1")), "b1": grid(("B", "B"))}
+    sources = {"x": grid(("S0", "B")), "t": grid(("S0", "B")), "w0": grid(("B", "S0")),
+               "b0": grid(("B", "S0")), "w1": grid(("B", "S1")), "b1": grid(("B", "B"))}
     run = same_training(lambda: mlp(weights()), 4, sources)
     assert run.arrays[0]["w0"].shape == (6, 8) and run.arrays[3]["w1"].shape == (6, 6)
 
@@ -110,15 +114,15 @@ def test_hybrid():
 def test_pipeline():
     """Layer 0 on devices 0 and 1, layer 1 on devices 2 and 3."""
     first, second = Place((0, 1), (2,)), Place((2, 3), (2,))
-    sources = {"x": layout("S0", first), "w0": layout("B", first), "b0": layout("B", first), "w1": layout("S0", second),
-               "b1": layout("S0", second), "t": layout("B", second)}
+    sources = {"x": layout("S0", first), "w0": layout("B", first), "b0": layout("B", first),
+               "w1": layout("S0", second), "b1": layout("S0", second), "t": layout("B", second)}
     cast = {0: dict(sbp=None, place=second, grad_place=first)}
     run = same_training(lambda: mlp(weights(), casts=cast), 4, sources)
     assert set(run.arrays[0]) >= {"w0", "b0"} and "w1" not in run.arrays[0] and "w0" not in run.arrays[2]
     assert {n.op.name for n in run.ranks[0].graph.nodes} & {"box_out", "box"}
 
 
-def test_bytes_are_those_of_the_bill():
+def test_bytes_equal_the_prediction():
     sources = {"x": row("S0", 4), "t": row("S0", 4)}
     run = same_training(lambda: mlp(weights()), 4, sources, steps=1)
     assert sum(g.sent for g in run.ranks.values()) == run.inferred.bytes > 0

@@ -1,5 +1,6 @@
-"""Law: in an nn.Graph, LeNet, MobileNetV2 and a GPT have the losses of one device over 20 steps: data, model and hybrid
-parallel, ZeRO 1 to 3. (Pipelines: test_graph_pipelines.py.)"""
+"""Law: in an nn.Graph, LeNet, MobileNetV2, and a GPT have the losses of one device over 20 steps: data,
+model, and hybrid parallel, ZeRO 1 to 3. (Pipelines: test_graph_pipelines.py.)
+"""
 import numpy as np
 import pytest
 

@@ -1,4 +1,6 @@
-"""Law: every op of the registry, and its gradients, on the shards of 2 and 3 ranks: together what one device gives."""
+"""Law: every registered op and its gradients, on the shards of 2 and 3 ranks, equal the result of one
+device.
+"""
 import zlib
 
 import numpy as np
@@ -17,9 +19,10 @@ def check(op, e, backward):
     make = lambda: build(op, arrays, attrs, backward=backward)
     want = Single(make())(*arrays)
     for k in (2, 3):
-        place, rng = Place(tuple(range(k)), (k,)), np.random.default_rng(zlib.crc32(repr((op.name, k)).encode()))
+        place, rng = (Place(tuple(range(k)), (k,)),
+                      np.random.default_rng(zlib.crc32(repr((op.name, k)).encode())))
         at = {}
-        for i, a in enumerate(arrays):                       # each input split somewhere, or whole
+        for i, a in enumerate(arrays):  # each input is split along some axis, or broadcast
             legal = ["B", *(f"S{d}" for d, n in enumerate(a.shape) if n >= k)]
             at[f"x{i}"] = layout(str(rng.choice(legal)), place)
         run = Run(make(), k, at)

@@ -1,4 +1,4 @@
-"""Options of graphs over several devices do what they name: each changes the bytes that are moved, or how things lie."""
+"""Options of graphs over several devices: each changes the moved bytes or the layouts as documented."""
 import numpy as np
 import pytest
 
@@ -19,7 +19,9 @@ def four(world):
 
 
 def trained(sizes=(16, 32, 4), batch=8, **zero):
-    """A graph that trains an MLP whose parameters are broadcast and whose batch is cut, after one call."""
+    """Train an MLP with broadcast parameters and a split batch in a graph; return the graph after one
+    call.
+    """
     flow.manual_seed(3)
     place = flow.placement("cpu", [0, 1, 2, 3])
     layers = [nn.Linear(a, b) for a, b in zip(sizes, sizes[1:])]
@@ -44,9 +46,10 @@ def trained(sizes=(16, 32, 4), batch=8, **zero):
     return graph, model, losses
 
 
-def test_the_stages_of_zero_move_what_they_say():
-    """Per parameter of n elements on k devices: 1 all-reduces the gradient and gathers, 2 reduce-scatters it and gathers, 3
-    gathers once more, for the backward pass."""
+def test_the_stages_of_zero_move_the_documented_bytes():
+    """Per parameter of n elements on k devices: stage 1 all-reduces the gradient and gathers, 2
+    reduce-scatters it and gathers, 3 gathers once more for the backward pass.
+    """
     plain, _, want = trained()
     found = {}
     for stage in (1, 2, 3):
@@ -69,7 +72,7 @@ def test_zero_leaves_small_parameters_whole(least):
 
 
 def searched(ratio):
-    """What is found best for a product of a cut matrix with a whole one, whose result must be whole on all devices."""
+    """Return the choice for the product of a split and a whole matrix, whose result must be broadcast."""
     place = flow.placement("cpu", [0, 1, 2, 3])
 
     class Product(nn.Graph):
@@ -89,9 +92,10 @@ def searched(ratio):
     return graph._compiled.spread.found
 
 
-def test_the_worth_of_work_decides_between_bytes_and_computing_twice():
+def test_the_cost_of_compute_decides_between_bytes_and_recomputation():
     cheap, dear = searched(1e-6), searched(1e6)
-    assert cheap.best.bytes == 0 and dear.best.bytes > 0, "work for nothing is done everywhere; dear work is shared out"
+    assert (cheap.best.bytes == 0
+            and dear.best.bytes > 0), "work for nothing is done everywhere; dear work is shared out"
     assert cheap.best.work > dear.best.work
     assert searched(None).best.bytes == searched(1.0).best.bytes
     for found, ratio in ((cheap, 1e-6), (dear, 1e6)):

@@ -1,5 +1,6 @@
-"""Law: LeNet, MobileNetV2 and a GPT in two stages, the first half on ranks 0 and 1, the second on ranks 2 and 3, with
-micro-batches, have the losses of one device over 20 steps."""
+"""Law: LeNet, MobileNetV2, and a GPT in two stages (first half on ranks 0 and 1, second on ranks 2 and 3),
+with micro-batches, have the losses of one device over 20 steps.
+"""
 import numpy as np
 import pytest
 
@@ -12,7 +13,7 @@ from .test_graph_models import losses
 
 
 def layers(name, model):
-    """The model as a list of modules to be called one after the other."""
+    """Return the model as a list of modules, to be called in sequence."""
     pool = [nn.AdaptiveAvgPool2d(1)] if name == "mobilenet" else []
     return [*model.features, *pool, nn.Flatten(1), *model.classifier]
 
@@ -34,8 +35,9 @@ class Piped(nn.Graph):
 
 @pytest.mark.parametrize("name", few(["lenet", "mobilenet"], lambda name: name == "lenet"))
 def test_pipeline(world, name):
-    """A micro-batch has rows of each device (batch norm takes what is in one together), so one device gets them in that
-    order."""
+    """A micro-batch has rows of each device (batch norm normalizes it as a whole), so the one device gets
+    them in that order.
+    """
     make, loss_of, x, y = MODELS[name]
     found = []
     for ranks in (None, ([0, 1], [2, 3])):
@@ -60,7 +62,7 @@ def test_pipeline(world, name):
 
 
 class PipedGPT(nn.Graph):
-    """One block in each stage. The table of words is in the first, and goes to the second for the logits."""
+    """One block per stage. The embedding is in the first, and is sent to the second for the logits."""
 
     def __init__(self, model, p1, micro):
         super().__init__()
@@ -69,7 +71,8 @@ class PipedGPT(nn.Graph):
         self.config.set_gradient_accumulation_steps(micro)
 
     def build(self, idx, targets):
-        m, there = self.model, lambda x, sbp: x if self.p1 is None else x.to_global(placement=self.p1, sbp=sbp)
+        m, there = (self.model, lambda x, sbp: x if self.p1 is None else x.to_global(placement=self.p1,
+                                                                                     sbp=sbp))
         x = m.blocks[0](m.wte(idx) + m.wpe.weight[:idx.shape[1]])
         x = m.ln_f(m.blocks[1](there(x, flow.sbp.split(0))))
         logits = flow.nn.functional.linear(x, there(m.wte.weight, flow.sbp.broadcast))
@@ -78,7 +81,7 @@ class PipedGPT(nn.Graph):
         return loss
 
 
-def test_pipeline_of_a_gpt_with_a_tied_table(world):
+def test_pipeline_of_a_gpt_with_tied_embeddings(world):
     make, _, x, y = MODELS["gpt"]
     found = []
     for ranks in (None, ([0, 1], [2, 3])):
@@ -88,7 +91,8 @@ def test_pipeline_of_a_gpt_with_a_tied_table(world):
         if ranks:
             whole = lambda name, p: flow.sbp.broadcast
             places = [dict(placement=flow.placement("cpu", r), sbp=flow.sbp.split(0)) for r in ranks]
-            for part, r in ((model.wte, 0), (model.wpe, 0), (model.blocks[0], 0), (model.blocks[1], 1), (model.ln_f, 1)):
+            for part, r in ((model.wte, 0), (model.wpe, 0), (model.blocks[0], 0), (model.blocks[1], 1),
+                            (model.ln_f, 1)):
                 spread(part, ranks[r], whole)
         graph = PipedGPT(model, places[1].get("placement"), 2)
         found.append(losses(graph, flow.tensor(x, **places[0]), flow.tensor(y, **places[1])))

@@ -15,7 +15,7 @@ SIZES = (64, 96, 6)
 
 
 def zero_run(k, stage, rule, place=row, at="B", batch=(8, 64), min_size=64):
-    """A data-parallel MLP on k devices; stage 0: without ZeRO."""
+    """Train a data-parallel MLP on k devices; stage 0: without ZeRO."""
     params = weights(SIZES)
     g, variables = mlp(params, batch, rule)
     whole = place(at, k)
@@ -58,12 +58,12 @@ def test_the_stages(k, rule):
         assert sum(r.sent for r in run.ranks.values()) == run.inferred.bytes
     for a, b in zip(need[1:], need[2:]):
         assert b.total <= a.total
-    assert need[1].states <= 1.05 * need[0].states / k                # cuts are uneven
+    assert need[1].states <= 1.05 * need[0].states / k                # shards are uneven
     assert need[1].parameters < need[0].parameters
-    assert moved[2] < moved[1]                                   # no all-reduce, then slice
+    assert moved[2] < moved[1]  # reduce-scatter instead of all-reduce and slice
 
 
-def test_what_is_split():
+def test_split_parameters():
     assert shard(row("B", 4), (8, 3), 24).sbp == ("S0",)
     assert shard(row("B", 4), (8, 3), 25).sbp == ("B",)
     assert shard(row("B", 4), (3, 8), 1).sbp == ("B",)           # too short for four
@@ -73,15 +73,17 @@ def test_what_is_split():
 
 
 transposed = lambda x: R["transpose"](x, perm=(1, 0))
-# (parameter, product with it): what is returned beside the product
+# (parameter, its product): returned in addition to the product
 OUTPUTS = {
     "a view": lambda w, y: [transposed(w)],
     "two views": lambda w, y: [R["reshape"](transposed(w), shape=(8 * 6,))],
-    "the first of two views": lambda w, y: with_reader(transposed(w), lambda view: R["reshape"](view, shape=(8 * 6,)) * 2),
+    "the first of two views": lambda w, y: with_reader(transposed(w),
+                                                       lambda view: R["reshape"](view, shape=(8 * 6,)) * 2),
     "a view that is read": lambda w, y: with_reader(transposed(w), lambda view: R["matmul"](y, view)),
     "a view of a view that is read": lambda w, y: with_reader(
         transposed(w), lambda view: R["matmul"](R["matmul"](y, view), transposed(view))),
-    "the parameter": lambda w, y: [w], "the parameter, read": lambda w, y: [w, R["matmul"](y, w, transpose_b=True)]}
+    "the parameter": lambda w, y: [w],
+    "the parameter, read": lambda w, y: [w, R["matmul"](y, w, transpose_b=True)]}
 
 
 def with_reader(view, read):
@@ -91,7 +93,7 @@ def with_reader(view, read):
 @pytest.mark.parametrize("case", OUTPUTS)
 @pytest.mark.parametrize("k", [2, 4])
 def test_outputs_that_are_views_of_a_parameter(k, case):
-    """They have the values and the layout that they have without ZeRO."""
+    """Values and layout are the same as without ZeRO."""
     rng = np.random.default_rng(0)
     x, w = (rng.standard_normal(s).astype(np.float32) for s in ((4, 8), (8, 6)))
 

@@ -1,4 +1,4 @@
-"""flow.distributed by PyTorch's names of process groups."""
+"""flow.distributed with PyTorch's API of process groups."""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,13 +9,14 @@ from dist.ranks import launch, mpi
 from flowedu.distributed import ReduceOp, spawn
 from flowedu.errors import ArgumentError, CommError
 
-HOW = {ReduceOp.SUM: np.sum, ReduceOp.AVG: np.mean, ReduceOp.PRODUCT: np.prod, ReduceOp.MIN: np.min, ReduceOp.MAX: np.max}
+HOW = {ReduceOp.SUM: np.sum, ReduceOp.AVG: np.mean, ReduceOp.PRODUCT: np.prod, ReduceOp.MIN: np.min,
+       ReduceOp.MAX: np.max}
 
 
 @given(st.integers(1, 4), st.sampled_from(list(ReduceOp)), st.sampled_from(["float32", "float64", "int64"]),
        st.integers(0, 2**31), st.booleans())
-def test_what_all_ranks_make_together(k, op, dtype, seed, later):
-    if op is ReduceOp.AVG and dtype == "int64":            # a mean is a float: refused, as mean() is
+def test_collectives_on_all_ranks(k, op, dtype, seed, later):
+    if op is ReduceOp.AVG and dtype == "int64":            # a mean is a float: refused, like mean()
         dtype = "float32"
     numbers = np.random.default_rng(seed).integers(-4, 5, (k, 2, 3)).astype(dtype)
     whole = HOW[op](numbers.astype("float64"), 0).astype(dtype)
@@ -64,9 +65,10 @@ def test_a_program_of_one_rank(monkeypatch):
         d.all_reduce(x, "sum")
 
 
-def test_ranks_that_are_threads_begin_nothing_for_the_program():
+def test_thread_ranks_do_not_initialize_the_process_group():
     before = flow.distributed.is_initialized()
-    assert flow.distributed.spawn(lambda: flow.distributed.init_process_group("gloo", world_size=2), 2) == [None, None]
+    assert flow.distributed.spawn(lambda: flow.distributed.init_process_group("gloo", world_size=2),
+                                  2) == [None, None]
     assert flow.distributed.is_initialized() == before
 
 

@@ -1,4 +1,4 @@
-"""Two machines, made of network namespaces on this one, where that is permitted."""
+"""Two machines, simulated by network namespaces where that is permitted."""
 import os
 import subprocess
 import sys
@@ -16,7 +16,9 @@ def ip(*words):
 
 @pytest.fixture
 def machines(tmp_path):
-    """{address: namespace} of two joined by a cable, and a program that runs a command on one, as ssh does."""
+    """Create {address: namespace} of two connected namespaces, and a program that runs a command in one, like
+    ssh.
+    """
     names = {f"10.99.7.{i}": f"flowedu{os.getpid()}n{i}" for i in (1, 2)}
     (first, a), (second, b) = names.items()
     try:
@@ -51,8 +53,10 @@ def on_first(machines, folder, text, *options):
     names, shell = machines
     (folder / "script.py").write_text(text, encoding="utf-8")
     first = next(iter(names))
-    cmd = ["ip", "netns", "exec", names[first], *command("--hosts", ",".join(f"{a}:2" for a in names), *options)]
-    return run([*cmd, str(folder / "script.py")], env=environment(HYDRA_LAUNCHER="ssh", HYDRA_LAUNCHER_EXEC=str(shell)))
+    cmd = ["ip", "netns", "exec", names[first], *command("--hosts", ",".join(f"{a}:2" for a in names),
+                                                         *options)]
+    return run([*cmd, str(folder / "script.py")], env=environment(HYDRA_LAUNCHER="ssh",
+                                                                  HYDRA_LAUNCHER_EXEC=str(shell)))
 
 
 @mpi
@@ -80,10 +84,12 @@ flow.comm.all_reduce(flow.ones(3))
 def test_machines_started_by_hand(machines, tmp_path):
     names, _ = machines
     (first, a), (_, b) = names.items()
-    (tmp_path / "script.py").write_text("import flowedu as flow\nprint(flow.env.get_rank(), flow.env.get_node_rank())\n")
+    (tmp_path / "script.py").write_text("import flowedu as flow\nprint(flow.env.get_rank(), "
+                                        "flow.env.get_node_rank())\n")
     words = command("--nnodes", 2, "--nproc_per_node", 1, "--master_addr", first, "--master_port", 29512)
     script = str(tmp_path / "script.py")
-    other = subprocess.Popen(["ip", "netns", "exec", b, *words, "--node_rank", "1", script], env=environment(),
+    other = subprocess.Popen(["ip", "netns", "exec", b, *words, "--node_rank", "1", script],
+                             env=environment(),
                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=sys.stderr.fileno())
     done = run(["ip", "netns", "exec", a, *words, "--node_rank", "0", script])
     assert (done.returncode, other.wait(HANGS)) == (0, 0), done.stderr

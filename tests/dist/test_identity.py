@@ -1,4 +1,4 @@
-"""Ranks that make the same collective calls on different global tensors are stopped, and legal programs are not.
+"""Ranks that pass different global tensors to the same collective calls are stopped; valid programs run.
 
 A program is generated as the text of a file, so that the error can be checked for the line of each rank.
 """
@@ -14,7 +14,7 @@ from flowedu.errors import CommError
 
 from .ranks import launch, mpi
 
-# two values of one shape, dtype and layout: how {name} is made
+# two values of one shape, dtype, and layout: expressions that create {name}
 MAKERS = [
     "{name} = flow.full((6, 6), {i}.0, placement=P, sbp=S)",
     "{name} = flow.randn(6, 6, placement=P, sbp=S)",
@@ -34,7 +34,8 @@ MAKERS = [
 ]
 USES = [
     "{name}.numpy()", "{name}.to_global(sbp=flow.sbp.broadcast)", "{name}.to_global(sbp=flow.sbp.split(1))",
-    "{name}.sum().item()", "str({name})", "{name}.tolist()", "({name}.t() @ {name}).to_global(sbp=flow.sbp.broadcast)",
+    "{name}.sum().item()", "str({name})", "{name}.tolist()",
+    "({name}.t() @ {name}).to_global(sbp=flow.sbp.broadcast)",
     "{name}.to_global(first, flow.sbp.broadcast)", "{name}.mean().to_global(sbp=flow.sbp.broadcast)",
 ]
 
@@ -52,7 +53,9 @@ wide = flow.ones(6, 12, placement=P, sbp=S)
 
 
 def source(makers, use, orders) -> tuple[str, dict]:
-    """The text of a program that makes a, b, c and uses them in the order of its rank; {(rank, name): line}."""
+    """Return the text of a program that creates a, b, c and uses them in the order of its rank; {(rank,
+    name): line}.
+    """
     names = "abc"[:len(makers)]
     lines = HEAD.strip().splitlines()
     lines += [m.format(name=n, i=i + 1) for i, (n, m) in enumerate(zip(names, makers))]
@@ -98,7 +101,7 @@ def test_ranks_that_use_values_in_another_order_are_stopped(tmp_path_factory, da
 
 
 @given(st.data())
-def test_ranks_that_use_values_in_one_order_get_their_numbers(tmp_path_factory, data):
+def test_ranks_that_use_values_in_one_order_get_results(tmp_path_factory, data):
     k = data.draw(st.sampled_from([2, 3]))
     makers = data.draw(st.lists(st.sampled_from(MAKERS), min_size=2, max_size=3))
     names = "abc"[:len(makers)]
@@ -127,7 +130,7 @@ LEGAL = [
 
 
 @given(st.lists(st.sampled_from(LEGAL), min_size=1, max_size=4), st.integers(0, 1), st.sampled_from(MAKERS))
-def test_what_one_rank_does_without_a_collective_is_its_own_affair(tmp_path_factory, extra, rank, maker):
+def test_local_operations_of_one_rank_are_allowed(tmp_path_factory, extra, rank, maker):
     lines = HEAD + "".join(maker.format(name=n, i=i + 1) + "\n" for i, n in enumerate("ab"))
     lines += f"if rank == {rank}:\n" + "".join(f"    {line}\n" for line in extra)
     lines += textwrap.dedent("""
@@ -140,8 +143,8 @@ def test_what_one_rank_does_without_a_collective_is_its_own_affair(tmp_path_fact
         np.testing.assert_array_equal(found[0][name], found[1][name])
 
 
-def test_numbers_may_differ_from_rank_to_rank():
-    """A Python number is not compared: a rank may weight its part of a partial sum."""
+def test_python_numbers_may_differ_between_ranks():
+    """Python numbers are not compared: a rank may weight its part of a partial sum."""
     def program():
         rank = flow.env.get_rank()
         x = flow.ones(2).to_global(flow.placement.all("cpu"), flow.sbp.partial_sum)
@@ -149,7 +152,7 @@ def test_numbers_may_differ_from_rank_to_rank():
     assert flow.distributed.spawn(program, 2) == [[3.0, 3.0]] * 2
 
 
-def test_ranks_of_different_placements_work_apart():
+def test_ranks_of_different_placements_work_independently():
     def program():
         rank = flow.env.get_rank()
         mine = flow.placement("cpu", [0, 1] if rank < 2 else [2, 3])
@@ -195,7 +198,7 @@ def test_ranks_that_call_graphs_in_another_order_are_stopped(tmp_path, calls, od
     assert found[0] == found[1]
 
 
-def test_gradients_in_another_order_are_seen(tmp_path):
+def test_gradients_in_another_order_are_detected(tmp_path):
     text = HEAD + textwrap.dedent("""
         ps = [nn.Parameter(flow.ones(6, 6, placement=P, sbp=flow.sbp.broadcast)) for _ in range(2)]
         x = flow.full((6, 6), 2.0, placement=P, sbp=S)
@@ -219,8 +222,8 @@ print("wrong:", [n for i, n in enumerate("qkvo") if not (whole[n] == i).all()])
 
 
 @mpi
-def test_sets_have_one_order_on_all_ranks(tmp_path):
-    """The launcher gives all ranks one PYTHONHASHSEED. The user's own stays, and random ones are noticed."""
+def test_sets_have_the_same_order_on_all_ranks(tmp_path):
+    """The launcher sets one PYTHONHASHSEED for all ranks, keeps the user's, and detects random hashing."""
     done = launch(tmp_path, SETS, 3)
     assert done.code == 0 and done.out.split("\n")[:3] == ["wrong: []"] * 3, done.err
     seeds = launch(tmp_path, "import os; print(os.environ['PYTHONHASHSEED'])", 2, env={"PYTHONHASHSEED": "5"})
@@ -242,7 +245,8 @@ else:
 """
 
 
-# bytes of a rank's part: through shared memory; one MPI message; calls compared first. A route of several messages
+# bytes of a rank's part: through shared memory; one MPI message; calls compared first. A route of several
+# messages
 @mpi
 @pytest.mark.parametrize("k, n, use, options", [
     (2, 2, "numpy()", ()), (3, 2, "numpy()", ("--debug",)), (3, 2, "numpy()", ("--engine", "threads")),

@@ -1,4 +1,4 @@
-"""2-D SBP in job functions: whatever the grids and casts, a job computes what it computes on one device."""
+"""2-D SBP in job functions: with any grids and casts, a job computes the result of one device."""
 import itertools
 
 import numpy as np
@@ -24,16 +24,17 @@ HINT = REGISTRY["distribute_hint"]
 cast = flow.hierarchical_parallel_cast
 D = flow.distribute
 GRID = (2, 2)
-PAIRS = [["S(0)", "B"], ["B", "S(0)"], ["S(0)", "S(1)"], ["S(1)", "S(0)"], ["S(0)", "S(0)"], ["B", "P"], ["P", "S(1)"]]
+PAIRS = [["S(0)", "B"], ["B", "S(0)"], ["S(0)", "S(1)"], ["S(1)", "S(0)"], ["S(0)", "S(0)"], ["B", "P"],
+         ["P", "S(1)"]]
 
 
 def grid(hierarchy=GRID):
-    """A placement of all devices of the grid; of one device where `one` says so."""
+    """Return a placement of all devices of the grid, or of one device if `one` is set."""
     return flow.scope.placement("cpu", f"0:0-{int(np.prod(hierarchy)) - 1}", hierarchy)
 
 
 def run(devices, body, *arrays, steps=4, **options):
-    """What some steps give, the variables after them, and the job."""
+    """Return the results of some steps, the variables afterwards, and the job."""
     flow.clear_default_session()
     flow.config.cpu_device_num(devices)
     options = {"type": "train", **options}
@@ -56,15 +57,18 @@ def rows(made, op=None):
 
 # ---- training
 def mlp(hierarchy, one, two, there, **how):
-    """A body: two dense layers whose weights and activations lie so. The batch, 10, and the widths are uneven."""
+    """Return a body with two dense layers in these layouts. The batch size of 10 and the widths split
+    unevenly.
+    """
     def body(x, labels):
         with grid(hierarchy):
             x = cast(x, parallel_distribution=there)
-            w = flow.get_variable("one", (7, 6), initializer=constant(f32(7, 6, seed=3)), parallel_distribution=one,
-                                  regularizer=flow.regularizers.l2(0.01))
+            w = flow.get_variable("one", (7, 6), initializer=constant(f32(7, 6, seed=3)),
+                                  parallel_distribution=one, regularizer=flow.regularizers.l2(0.01))
             h = flow.nn.relu(flow.matmul(x, w, transpose_b=True, name="mm"))
             h = cast(h, parallel_distribution=there, **how)
-            w = flow.get_variable("two", (5, 7), initializer=constant(f32(5, 7, seed=4)), parallel_distribution=two)
+            w = flow.get_variable("two", (5, 7), initializer=constant(f32(5, 7, seed=4)),
+                                  parallel_distribution=two)
             y = flow.matmul(h, w, transpose_b=True)
         if np.prod(hierarchy) > 1:
             y = cast(y, [4], ["S(0)"])
@@ -84,7 +88,8 @@ def alone():
 
 
 @pytest.mark.parametrize("there", PAIRS, ids=str)
-@pytest.mark.parametrize("one, two", [("B", "B"), (["B", "S(0)"], ["B", "S(1)"]), (["S(0)", "S(1)"], ["S(1)", "B"])],
+@pytest.mark.parametrize("one, two", [("B", "B"), (["B", "S(0)"], ["B", "S(1)"]),
+                                      (["S(0)", "S(1)"], ["S(1)", "B"])],
                          ids=str)
 def test_training_on_a_grid_equals_one_device(alone, there, one, two):
     found = run(4, mlp(GRID, one, two, there), *DATA)
@@ -98,17 +103,18 @@ MODES = [dict(grad_mode=m) for m in ("restore", "auto", "identity")] + [
 
 
 @pytest.mark.parametrize("how", MODES, ids=lambda d: "-".join(map(str, d.values())))
-def test_where_the_gradient_goes_changes_nothing_else(alone, how):
+def test_the_layout_of_the_gradient_changes_nothing_else(alone, how):
     same(run(4, mlp(GRID, ["B", "S(0)"], ["B", "S(1)"], ["S(0)", "S(1)"], **how), *DATA), alone)
 
 
-def test_where_the_gradient_goes():
+def test_the_layout_of_the_gradient():
     x, w = f32(8, 6), f32(6, 8, seed=1)
 
     def backward(**how):
         def body(x):
             with grid():
-                v = flow.get_variable("w", w.shape, initializer=constant(w), parallel_distribution=["B", "S(1)"])
+                v = flow.get_variable("w", w.shape, initializer=constant(w),
+                                      parallel_distribution=["B", "S(1)"])
                 x = cast(x, parallel_distribution=["S(0)", "B"])
                 y = flow.matmul(x, v)                                            # (S(0), S(1))
                 y = cast(y, parallel_distribution=["S(0)", "B"], name="gather", **how)
@@ -123,19 +129,25 @@ def test_where_the_gradient_goes():
     restored = "(S(0), S(1)) on 0-3 (2x2)"
     assert backward() == backward(grad_mode="restore") == [restored]
     assert backward(grad_mode="auto") == backward(grad_mode="identity") == []
-    assert backward(grad_mode="manual", grad_parallel_distribution=["S(1)", "B"]) == ["(S(1), B) on 0-3 (2x2)"]
-    assert backward(grad_mode="manual", grad_parallel_hierarchy=[4], grad_parallel_distribution=["S(0)"]) == ["S(0) on 0-3"]
+    assert backward(grad_mode="manual", grad_parallel_distribution=["S(1)",
+                                                                    "B"]) == ["(S(1), B) on 0-3 (2x2)"]
+    assert backward(grad_mode="manual", grad_parallel_hierarchy=[4],
+                    grad_parallel_distribution=["S(0)"]) == ["S(0) on 0-3"]
 
 
-def test_tensor_parallel_on_a_grid_moves_what_the_books_say():
-    """Two matmuls, the first split by columns, the second by rows: one all-reduce forward, along the second axis."""
+def test_tensor_parallel_on_a_grid_moves_the_expected_bytes():
+    """Two matmuls, the first split by columns, the second by rows: one forward all-reduce along the second
+    axis.
+    """
     x, one, two = f32(8, 6), f32(6, 8, seed=1), f32(8, 6, seed=2)
 
     def body(x):
         with grid():
             x = cast(x, parallel_distribution=["S(0)", "B"])
-            a = flow.get_variable("a", one.shape, initializer=constant(one), parallel_distribution=["B", "S(1)"])
-            b = flow.get_variable("b", two.shape, initializer=constant(two), parallel_distribution=["B", "S(0)"])
+            a = flow.get_variable("a", one.shape, initializer=constant(one),
+                                  parallel_distribution=["B", "S(1)"])
+            b = flow.get_variable("b", two.shape, initializer=constant(two),
+                                  parallel_distribution=["B", "S(0)"])
             y = flow.matmul(flow.math.tanh(flow.matmul(x, a, name="first")), b, name="second")
             return cast(y, parallel_distribution=["S(0)", "B"], name="sum")
 
@@ -146,7 +158,8 @@ def test_tensor_parallel_on_a_grid_moves_what_the_books_say():
     assert by_name["second"].signature == "a=(S(0), S(1)), b=(B, S(0)) -> y=(S(0), P)"
     assert by_name["first"].bytes == by_name["second"].bytes == 0
     assert by_name["sum"].signature == "(S(0), P) -> (S(0), B)"
-    assert by_name["sum"].bytes == 2 * 2 * (2 - 1) * (8 // 2 * 6) * 4         # 2 groups of 2, each sums half the rows
+    # 2 groups of 2, each sums half of the rows
+    assert by_name["sum"].bytes == 2 * 2 * (2 - 1) * (8 // 2 * 6) * 4
 
 
 def test_lenet_on_a_grid():
@@ -182,7 +195,7 @@ def test_lenet_on_a_grid():
 
 
 # ---- placements
-def test_the_innermost_hierarchy_counts():
+def test_the_innermost_hierarchy_is_used():
     x = f32(12, 6)
 
     def body(x):
@@ -201,8 +214,8 @@ def test_the_innermost_hierarchy_counts():
 
 
 @pytest.mark.parametrize("sbp", [["S(0)", "B"], ["B", "S(0)"], ["S(1)", "S(0)"]], ids=str)
-def test_grids_of_as_many_devices_are_not_mixed_up(sbp):
-    """One value, in one SBP, on 2x3 and on 3x2: other parts."""
+def test_grids_of_equally_many_devices_are_distinguished(sbp):
+    """One value with one SBP has different parts on 2x3 and on 3x2."""
     x = f32(12, 7)
 
     def body(x):
@@ -235,19 +248,21 @@ def test_the_default_placement_may_be_a_grid():
     wanted = run(1, body, x)
     found = run(4, body, x, config=config)
     same(found, wanted)
-    assert {r.place.hierarchy for r in rows(found[2]) if r.node and r.reads} == {GRID}, "updates and clipping too"
+    assert {r.place.hierarchy for r in rows(found[2]) if r.node
+            and r.reads} == {GRID}, "updates and clipping too"
     assert str(grid()) == "cpu 0:0, 0:1, 0:2, 0:3 as (2, 2)"
     assert next(r for r in rows(found[2]) if r.name == "mm").reads[0].sbp == ("S0", "S0")
 
 
 def test_pipelines_of_grids_and_rows():
-    """Two stages with devices of their own, then a row of all."""
+    """Two stages on separate devices, then a row of all."""
     x, w = f32(9, 6), f32(6, 6, seed=1)
 
     def body(devices):
         def f(x):
-            places = [("0:0-3", (2, 2)), ("0:4-7", (2, 2)), ("0:0-7", None)] if devices > 1 else [("0:0", (1, 1))] * 2 + [
-                ("0:0", None)]
+            places = [("0:0-3", (2, 2)), ("0:4-7", (2, 2)),
+                      ("0:0-7", None)] if devices > 1 else [("0:0", (1, 1))] * 2 + [
+                          ("0:0", None)]
             for i, (ids, hierarchy) in enumerate(places):
                 with flow.scope.placement("cpu", ids, hierarchy):
                     wish = {} if hierarchy is None else dict(parallel_distribution=["B", "S(1)"])
@@ -267,7 +282,8 @@ def test_micro_batches_on_a_grid():
     def body(hierarchy):
         def f(x):
             with grid(hierarchy):
-                v = flow.get_variable("w", w.shape, initializer=constant(w), parallel_distribution=["B", "S(1)"])
+                v = flow.get_variable("w", w.shape, initializer=constant(w),
+                                      parallel_distribution=["B", "S(1)"])
                 y = cast(flow.matmul(x, v), parallel_distribution=["S(0)", "B"])
             loss = flow.math.reduce_mean(flow.math.square(y))
             flow.optimizer.SGD(constant_rate(0.1)).minimize(loss)
@@ -279,13 +295,14 @@ def test_micro_batches_on_a_grid():
     same(run(4, body(GRID), x, config=config), run(1, body((1, 1)), x, config=config))
 
 
-def test_a_variable_is_asked_for_on_a_row_too():
-    """What parallel_distribution says of a grid holds on grids; on a row nobody is asked for anything."""
+def test_a_variable_distribution_on_a_row():
+    """parallel_distribution for grids applies to grids; on a row it is not used."""
     x, w = f32(8, 6), f32(6, 8, seed=1)
 
     def body(x):
         with grid():
-            v = flow.get_variable("w", w.shape, initializer=constant(w), parallel_distribution=["S(0)", "S(1)"])
+            v = flow.get_variable("w", w.shape, initializer=constant(w),
+                                  parallel_distribution=["S(0)", "S(1)"])
             assert v.unique_name == "w/out:S0_S1" and v.split_axis is None
             a = flow.matmul(x, v)
         return a + flow.matmul(x, v, name="row")
@@ -303,7 +320,7 @@ SBP = ["B", "P", "S0", "S1"]
 
 @st.composite
 def casts(draw):
-    """(sbp, place, what of the gradient)"""
+    """Draw (sbp, placement, gradient mode)."""
     place = draw(st.sampled_from(GRIDS))
     sbp = tuple(draw(st.sampled_from(SBP)) for _ in place.hierarchy)
     back = draw(st.sampled_from(["restore", "auto", "manual"]))
@@ -340,19 +357,23 @@ def test_programs_with_gradients(steps, seed, shape, forced, places):
     want = run_graph(make(1)[0], [x, b])
     g, s = make(6)
     for a, c in zip(run_graph(g, [x, b]), want, strict=True):
-        np.testing.assert_allclose(a, c, rtol=1e-9, atol=1e-9 * max(1.0, np.abs(c).max(initial=0)), err_msg=s.describe())
+        np.testing.assert_allclose(a, c, rtol=1e-9, atol=1e-9 * max(1.0, np.abs(c).max(initial=0)),
+                                   err_msg=s.describe())
     assert make(6)[1].describe() == s.describe()
 
 
-def test_the_law_can_fail(monkeypatch):
-    """Keys that forget the hierarchy are seen, by the check of the graph if it is on, else by the values."""
+def test_a_wrong_cache_key_is_detected(monkeypatch):
+    """Cache keys without the hierarchy are detected by the check of the graph if it is enabled, else by the
+    values.
+    """
     key = spreading.key_of
-    monkeypatch.setattr(spreading, "key_of", lambda at: (key(at)[0], (at.k,)) if key(at) != spreading.WHOLE else key(at))
+    monkeypatch.setattr(spreading, "key_of", lambda at: (key(at)[0], (at.k,)) if key(at) != spreading.WHOLE
+                        else key(at))
     with pytest.raises((AssertionError, GraphError)):
-        test_grids_of_as_many_devices_are_not_mixed_up(["S(0)", "B"])
+        test_grids_of_equally_many_devices_are_distinguished(["S(0)", "B"])
 
 
-# ---- refusals
+# ---- errors
 def inside(check, devices=4, **options):
     """Run `check(x)` in the body of a job, on a 2x2 grid."""
     def body(x):
@@ -364,11 +385,12 @@ def inside(check, devices=4, **options):
 
 @pytest.mark.parametrize("given, words", [
     (["S(0)"], ["2 of them", "grid of 2 axes", "['S(0)']", '["S(0)", "B"]']),
-    (["S(0)", "B", "B"], ["2 of them"]), (None, ["2 of them", "None"]), (7, ["2 of them"]), ([], ["2 of them"]),
+    (["S(0)", "B", "B"], ["2 of them"]), (None, ["2 of them", "None"]), (7, ["2 of them"]),
+    ([], ["2 of them"]),
     (["S0", "B"], ["S0", '"S(axis)"']), (["S(-1)", "B"], ["S(-1)"]), (["S(0)", 3], ["not a layout"]),
     (["S(0)", "Pmax"], ["Pmax"]), (["S(0)", D.auto()], ["not a layout"]),
     (["B", "S(2)"], ["splits a missing axis", "S(2)", "(4, 6)"])], ids=str)
-def test_what_is_no_distribution(given, words):
+def test_invalid_distributions(given, words):
     def check(x):
         with refused(ArgumentError, "hierarchical_parallel_cast: parallel_distribution", *words, at=False):
             cast(x, parallel_distribution=given)
@@ -380,16 +402,16 @@ def test_what_is_no_distribution(given, words):
     inside(check)
 
 
-def test_a_variable_is_no_partial_sum():
+def test_a_variable_may_not_be_a_partial_sum():
     def check(x):
-        with refused(ArgumentError, "get_variable: parallel_distribution", "['B', 'P']", 'a list of "B" or "S(axis)"',
-                     at=False):
+        with refused(ArgumentError, "get_variable: parallel_distribution", "['B', 'P']",
+                     'a list of "B" or "S(axis)"', at=False):
             flow.get_variable("w", (4, 6), initializer=constant(0), parallel_distribution=["B", "P"])
     inside(check)
 
 
 @pytest.mark.parametrize("hierarchy", [[2, 3], [], 4, [4.0], [0, 4], [-2, -2], "22", [True, 4]], ids=str)
-def test_what_is_no_hierarchy(hierarchy):
+def test_invalid_hierarchies(hierarchy):
     def check(x):
         for name, others in (("parallel_hierarchy", {}), ("grad_parallel_hierarchy", dict(
                 grad_mode="manual", grad_parallel_distribution="B"))):
@@ -406,12 +428,12 @@ def test_wrong_modes():
             with refused(ArgumentError, "grad_mode", repr(mode), '"restore"', at=False):
                 cast(x, parallel_distribution="B", grad_mode=mode)
         for more in (dict(grad_parallel_hierarchy=[4]), dict(grad_parallel_distribution=["B", "B"])):
-            with refused(ArgumentError, "said twice", 'grad_mode="manual"', at=False):
+            with refused(ArgumentError, "given twice", 'grad_mode="manual"', at=False):
                 cast(x, parallel_distribution="B", **more)
     inside(check)
 
 
-def test_where_there_is_no_cast():
+def test_casts_outside_of_jobs():
     t = flow.tensor(f32(4, 6))
     with refused(UnsupportedError, "not a blob of a job", "to_global"):
         cast(t, [2, 2], ["S(0)", "B"])
@@ -419,7 +441,8 @@ def test_where_there_is_no_cast():
     def check(x):
         with refused(UnsupportedError, "not a blob of a job", "ndarray", at=False):
             cast(np.zeros((4, 6)), [2, 2], ["S(0)", "B"])
-        with flow.scope.mirrored_view(), refused(UnsupportedError, "mirrored view", "consistent_view", at=False):
+        with flow.scope.mirrored_view(), refused(UnsupportedError, "mirrored view", "consistent_view",
+                                                 at=False):
             cast(x, [2, 2], ["S(0)", "B"])
     inside(check)
 
@@ -437,7 +460,7 @@ def test_parts_that_would_be_empty():
         made(f32(3, 6))
 
 
-def test_casts_take_texts_and_wishes():
+def test_casts_accept_strings_and_hints():
     seen = []
 
     def check(x):
@@ -450,7 +473,7 @@ def test_casts_take_texts_and_wishes():
     assert sbps == [("S0", "B")] * 3 + [("S1", "S1")]
 
 
-def test_one_device_is_a_grid_too():
+def test_one_device_is_a_valid_grid():
     x = f32(4, 6)
     for sbp in itertools.product(["B", "S(0)", "P"], repeat=2):
         found, _, made = run(1, lambda x, s=list(sbp): cast(x, [1, 1], s), x, steps=1, type="predict")
@@ -458,8 +481,9 @@ def test_one_device_is_a_grid_too():
         assert made.compiled.spread is None
 
 
-@pytest.mark.parametrize("ids, needed", [("0:0-3", 4), ("0:1", 2), (["0:0", "0:2", "0:5"], 6), (["0:5", "0:1"], 6)])
-def test_the_fix_for_missing_devices_names_as_many_as_are_needed(ids, needed):
+@pytest.mark.parametrize("ids, needed", [("0:0-3", 4), ("0:1", 2), (["0:0", "0:2", "0:5"], 6),
+                                         (["0:5", "0:1"], 6)])
+def test_the_fix_for_missing_devices_states_the_needed_number(ids, needed):
     def body(x):
         with flow.scope.placement("cpu", ids):
             return flow.math.relu(x)

@@ -1,4 +1,4 @@
-"""DistributedDataParallel.join: ranks with unequally many batches end, and end alike."""
+"""DistributedDataParallel.join: ranks with different numbers of batches finish with equal parameters."""
 import importlib
 
 import numpy as np
@@ -27,7 +27,9 @@ class Joins(nn.Module):
 
 
 def joining(ddp, batches, **options):
-    """Parameters and buffers of a rank that has `batches[rank]` batches, every other one in no_sync if it is asked for."""
+    """Return parameters and buffers of a rank with `batches[rank]` batches, every other one in no_sync on
+    request.
+    """
     r = flow.env.get_rank()
     flow.manual_seed(r)
     m = ddp(Joins(), broadcast_buffers=options.pop("buffers", True))
@@ -47,7 +49,7 @@ def joining(ddp, batches, **options):
 
 
 def as_one(batches, by_all: bool):
-    """What the same steps are in one process: each step has the gradients of those at work. Without buffers."""
+    """Run the same steps in one process: each step has the gradients of the active ranks. Without buffers."""
     flow.manual_seed(0)
     m, k = Joins(), len(batches)
     opt = flow.optim.SGD(m.parameters(), lr=0.1, momentum=0.9)
@@ -61,15 +63,17 @@ def as_one(batches, by_all: bool):
     return [p.detach().numpy().copy() for p in m.parameters()]
 
 
-@given(batches=st.lists(st.integers(0, 4), min_size=1, max_size=4), by_all=st.booleans(), buffers=st.booleans(),
-       micro=st.sampled_from([1, 1, 2]))
-def test_ranks_with_unequally_many_batches(batches, by_all, buffers, micro):
-    """All end with the same numbers; those of one process that sums the gradients of the ranks at work."""
+@given(batches=st.lists(st.integers(0, 4), min_size=1, max_size=4), by_all=st.booleans(),
+       buffers=st.booleans(), micro=st.sampled_from([1, 1, 2]))
+def test_ranks_with_different_numbers_of_batches(batches, by_all, buffers, micro):
+    """All finish with the same values, which equal those of one process that sums the gradients of the active
+    ranks.
+    """
     with mock.enable("torch"):
         ddp = importlib.import_module("torch.nn.parallel").DistributedDataParallel
         batches = [micro * b for b in batches]
-        got = flow.distributed.spawn(lambda: joining(ddp, batches, divide_by_initial_world_size=by_all, buffers=buffers,
-                                                     micro=micro), len(batches))
+        got = flow.distributed.spawn(lambda: joining(ddp, batches, divide_by_initial_world_size=by_all,
+                                                     buffers=buffers, micro=micro), len(batches))
     for mine in got:
         assert all(np.array_equal(a, b) for a, b in zip(mine, got[0], strict=True))
     if micro == 1:
@@ -77,7 +81,7 @@ def test_ranks_with_unequally_many_batches(batches, by_all, buffers, micro):
             np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
 
 
-def test_an_early_end_can_be_an_error_on_every_rank(torch):
+def test_an_early_end_can_raise_on_every_rank(torch):
     ddp, said = torch.nn.parallel.DistributedDataParallel, []
 
     def f():

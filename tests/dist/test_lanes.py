@@ -1,5 +1,6 @@
-"""Lane: what one end puts in, the other gets, in order and under its tag; and small collectives, which go by lanes, mixed
-with large ones and other groups."""
+"""Lane: messages arrive in order and under their tag; small collectives, which use lanes, mixed with large
+ones and other groups.
+"""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,7 +21,7 @@ ARRAYS = st.tuples(st.sampled_from(["f4", "f8", "i2", "?", "f2"]), st.lists(st.i
 
 
 @given(st.lists(st.tuples(ARRAYS, st.booleans(), st.integers(-2**63, 2**63 - 1)), min_size=1, max_size=12))
-def test_what_goes_in_comes_out(calls):
+def test_messages_arrive_in_order(calls):
     a, b = ends()
     rng = np.random.default_rng(0)
     for (kind, shape), turned, tag in calls:
@@ -38,18 +39,18 @@ def test_what_goes_in_comes_out(calls):
             assert arrays[lane.side].dtype == got.dtype and arrays[lane.side].shape == tuple(shape)
 
 
-def test_one_may_be_a_call_ahead():
+def test_one_end_may_be_one_call_ahead():
     a, b = ends()
     one, two, three = (np.full(4, n, "f4") for n in (1, 2, 3))
     a.put(one, 5)
     assert b.swap(two, 5) and a.here(5)
-    a.put(three, 6)                                         # before b has looked at the first
+    a.put(three, 6)                                         # before b has read the first
     assert b.arrays((4,), one.dtype)[b.side].tolist() == one.tolist()
     b.put(two, 6)
     assert b.here(6) and b.arrays((4,), one.dtype)[b.side].tolist() == three.tolist()
 
 
-def test_too_large():
+def test_too_large_messages():
     a, _ = ends()
     a.put(np.zeros(CAPACITY, np.uint8), 1)
     with pytest.raises(ValueError, match="257 bytes, where 256 fit"):
@@ -99,7 +100,7 @@ def test_mixed(tmp_path, k):
 
 
 @mpi
-def test_other_calls_of_small_arrays_are_told(tmp_path):
+def test_mismatched_calls_on_small_arrays_are_reported(tmp_path):
     said = launch(tmp_path, """
     import numpy as np
     from flowedu.core.sbp.ranks import current

@@ -1,4 +1,4 @@
-"""python -m flowedu.distributed.launch: what ranks find, exit codes, signals, several machines."""
+"""python -m flowedu.distributed.launch: environment of ranks, exit codes, signals, several machines."""
 import json
 import math
 import mmap
@@ -36,21 +36,23 @@ TELL = """
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_ranks_find(tmp_path, engine):
+def test_environment_of_ranks(tmp_path, engine):
     said = launch(tmp_path, TELL, 3, "--engine", engine, "--master_port", 29777, args=["--lr", "0.1", "-m"])
     assert said.code == 0, said.err
     found = sorted(map(json.loads, said.out.splitlines()), key=lambda d: d["rank"])
     each = max(1, len(os.sched_getaffinity(0)) // 3)
     for r, d in enumerate(found):
-        assert d["own"] == ([str(r), str(r)] if engine == "mpi" else [None, None])       # the environment is the process's
-        assert d == {"rank": r, "size": 3, "local": r, "nodes": 1, "threads": each, "argv": ["--lr", "0.1", "-m"],
-                     "name": "__main__", "file": "script.py", "own": d["own"],
+        # the environment is that of the process
+        assert d["own"] == ([str(r), str(r)] if engine == "mpi" else [None, None])
+        assert d == {"rank": r, "size": 3, "local": r, "nodes": 1, "threads": each,
+                     "argv": ["--lr", "0.1", "-m"], "name": "__main__", "file": "script.py", "own": d["own"],
                      "env": ["3", "127.0.0.1", "29777", str(each), str(each)]}
     assert len(found) == 3
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("error", ["ValueError", "StopIteration", "GeneratorExit"])   # two are ends elsewhere
+# the last two have a meaning in loops and generators
+@pytest.mark.parametrize("error", ["ValueError", "StopIteration", "GeneratorExit"])
 def test_one_raises(tmp_path, engine, error):
     said = launch(tmp_path, f"""
         import flowedu as flow
@@ -63,7 +65,7 @@ def test_one_raises(tmp_path, engine, error):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_lines_stay_whole(tmp_path, engine):
+def test_output_lines_are_not_mixed(tmp_path, engine):
     said = launch(tmp_path, """
         import flowedu as flow
         for i in range(50):
@@ -83,7 +85,7 @@ def test_a_module(tmp_path, engine):
     assert done.returncode == 0 and "other" in done.stdout, done.stderr
 
 
-def test_threads_that_diverge_and_exit(tmp_path):
+def test_diverging_threads_and_exit(tmp_path):
     said = launch(tmp_path, """
         import sys
         import flowedu as flow
@@ -119,7 +121,8 @@ def test_logs_and_a_program(tmp_path):
 @mpi
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_all(tmp_path, number):
-    (tmp_path / "script.py").write_text("import os, time\nprint('pid', os.getpid(), flush=True)\ntime.sleep(1e5)\n")
+    (tmp_path / "script.py").write_text("import os, time\nprint('pid', os.getpid(), "
+                                        "flush=True)\ntime.sleep(1e5)\n")
     child = subprocess.Popen(command("--nproc_per_node", 2, tmp_path / "script.py"), stdout=subprocess.PIPE,
                              encoding="utf-8",
                              stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=environment())
@@ -147,15 +150,18 @@ def test_a_rank_that_crashes_is_reported_with_its_signal_and_line(tmp_path, name
     assert "script.py\", line 5" in done.err, done.err
 
 
-@pytest.mark.parametrize("name, text", [("SIGSEGV", "Segmentation fault"), ("SIGABRT", "Aborted"), ("SIGBUS", "Bus error"),
-                                        ("SIGILL", "Illegal instruction"), ("SIGFPE", "Floating-point exception"),
+@pytest.mark.parametrize("name, text", [("SIGSEGV", "Segmentation fault"), ("SIGABRT", "Aborted"),
+                                        ("SIGBUS", "Bus error"),
+                                        ("SIGILL", "Illegal instruction"), ("SIGFPE",
+                                                                            "Floating-point exception"),
                                         ("SIGFPE", "Floating point exception")])
-def test_a_crash_is_known_where_mpiexec_names_another_rank(name, text, capfd):
+def test_a_crash_is_attributed_if_mpiexec_names_another_rank(name, text, capfd):
     crash = find_crash(f"what ranks print\nFatal Python error: {text}\n\nCurrent thread 0x00\n".encode())
     assert crash == getattr(signal, name)
     tell(1, 77, "vm", crash)
-    tell(1, 77, "vm", 128 + crash)                           # the status of a process that left a core dump
-    assert capfd.readouterr().err.count(f"rank 1 (process 77 on vm) was killed by signal {crash.real} ({name})") == 2
+    tell(1, 77, "vm", 128 + crash)                           # status of a process that left a core dump
+    assert capfd.readouterr().err.count(f"rank 1 (process 77 on vm) was killed by signal {crash.real} "
+                                        f"({name})") == 2
     assert find_crash(b"Fatal Python error: init_sys_streams") == find_crash(b"") == 0
 
 
@@ -183,14 +189,17 @@ def unused_port():
 
 # ---- arguments
 def test_hosts(tmp_path):
-    assert launcher.hosts(launcher.parse(["--nproc_per_node", "3", "--hosts", "a,b:2", "x.py"])) == [("a", 3), ("b", 2)]
+    assert launcher.hosts(launcher.parse(["--nproc_per_node", "3", "--hosts", "a,b:2",
+                                          "x.py"])) == [("a", 3), ("b", 2)]
     (tmp_path / "hosts").write_text("# machines\na slots=4\nb 2\n\nc\n")
-    assert launcher.hosts(launcher.parse(["--hostfile", str(tmp_path / "hosts"), "x.py"])) == [("a", 4), ("b", 2), ("c", 1)]
+    assert launcher.hosts(launcher.parse(["--hostfile", str(tmp_path / "hosts"),
+                                          "x.py"])) == [("a", 4), ("b", 2), ("c", 1)]
     with pytest.raises(ArgumentError, match="not a machine"):
         launcher.hosts(launcher.parse(["--hosts", "a:x", "x.py"]))
 
 
-@pytest.mark.parametrize("args", [["--nproc_per_node", "0", "x.py"], ["--nnodes", "2", "--node_rank", "2", "x.py"], []])
+@pytest.mark.parametrize("args", [["--nproc_per_node", "0", "x.py"], ["--nnodes", "2", "--node_rank", "2",
+                                                                      "x.py"], []])
 def test_bad_arguments(args, capsys):
     with pytest.raises(SystemExit):
         launcher.parse(args)
@@ -216,8 +225,8 @@ def test_errors(args, words, capsys, monkeypatch):
     assert words in capsys.readouterr().err
 
 
-def test_shared_memory_that_nobody_has_mapped_is_swept_away(tmp_path):
-    """MPICH leaves its own behind when ranks are ended by force."""
+def test_unmapped_shared_memory_is_removed(tmp_path):
+    """MPICH leaves its shared memory behind when ranks are killed."""
     left, used, other = (tmp_path / n for n in ("mpich_shm_a", "mpich_shm_b", "something"))
     since = time.time() - 1
     for f in (left, used, other):
@@ -225,14 +234,14 @@ def test_shared_memory_that_nobody_has_mapped_is_swept_away(tmp_path):
     with used.open("r+b") as file, mmap.mmap(file.fileno(), 0):
         sweep(time.time() + 60, folder=str(tmp_path))
         sweep(until=since, folder=str(tmp_path))
-        assert left.exists()                               # made before, or after: not those that are meant
+        assert left.exists()                               # created before or after: other files are kept
         sweep(since, folder=str(tmp_path))
         assert not left.exists() and used.exists() and other.exists()
     sweep(since, folder=str(tmp_path / "nowhere"))
 
 
-def test_a_launch_sweeps_what_earlier_ones_left(tmp_path, monkeypatch):
-    """A launcher that is killed cannot. What is new may belong to ranks that are just starting."""
+def test_a_launch_removes_files_of_earlier_launches(tmp_path, monkeypatch):
+    """A killed launcher cannot clean up. Recent files may belong to ranks that are just starting."""
     left = tmp_path / "mpich_shm_a"
     left.write_bytes(b"x")
     monkeypatch.setattr(watcher, "watch", lambda cmd, env, start: 0)
@@ -246,11 +255,12 @@ def test_a_launch_sweeps_what_earlier_ones_left(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("ranks, code", [(1, 0), (2, 2)])
 def test_one_rank_needs_no_mpi(tmp_path, ranks, code):
-    """Where mpi4py is not installed (here: hidden), several ranks are refused with a way out."""
+    """Without mpi4py (here: hidden), several ranks are refused with a workaround."""
     (tmp_path / "script.py").write_text("import flowedu as flow\nprint('rank', flow.env.get_rank())\n")
     hide = "import sys, runpy; sys.modules['mpi4py'] = None; sys.argv[0] = 'launch'; " \
         "runpy.run_module('flowedu.distributed.launch', run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", hide, "--nproc_per_node", str(ranks), str(tmp_path / "script.py")],
+    done = subprocess.run([sys.executable, "-c", hide, "--nproc_per_node", str(ranks),
+                           str(tmp_path / "script.py")],
                           env=environment(), capture_output=True, encoding="utf-8", timeout=HANGS)
     assert done.returncode == code
     if code:
@@ -260,8 +270,8 @@ def test_one_rank_needs_no_mpi(tmp_path, ranks, code):
 
 
 @pytest.mark.skipif(not LINUX, reason="needs Linux")
-def test_who_is_gone_before_its_word_came_ended_before_the_others():
-    """A busy launcher reads late which process is which rank."""
+def test_a_rank_that_exits_before_its_message_is_read_ended_first():
+    """A busy launcher learns late which process is which rank."""
     dead, alive = subprocess.Popen(["true"]), subprocess.Popen(["sleep", "100"])
     dead.wait()
     deaths = Deaths()
@@ -275,8 +285,8 @@ def test_who_is_gone_before_its_word_came_ended_before_the_others():
 @pytest.mark.skipif(not LINUX, reason="needs Linux")
 @settings(max_examples=10)
 @given(st.permutations(range(4)), st.integers(0, 4))
-def test_who_died_first_is_known_however_late_one_looks(order, n):
-    """mpiexec ends the others when one dies, and under load it names one of those."""
+def test_the_first_death_is_identified_with_delay(order, n):
+    """`mpiexec` kills the other ranks when one dies, and under load it names one of those."""
     deaths, processes = Deaths(), [subprocess.Popen(["sleep", "100"]) for _ in order]
     try:
         for p in processes:
@@ -293,9 +303,10 @@ def test_who_died_first_is_known_however_late_one_looks(order, n):
 
 
 @pytest.mark.skipif(not LINUX, reason="needs Linux")
-def test_the_end_of_a_process_counts_from_when_it_drops_the_launchers_socket():
-    """What others hear of (MPI's socket closes) comes before the process is gone, and by then others may be: one that has
-    dropped its files and is not quite gone died before those that ended in the meantime."""
+def test_the_end_of_a_process_is_when_it_closes_the_launchers_socket():
+    """Other ranks notice a closed MPI socket before the process is gone, and may end by then. A process that
+    has closed its files but still exists died before those that ended in the meantime.
+    """
     deaths = Deaths()
     drops = """
 import os
@@ -308,7 +319,8 @@ print(flush=True)
 input()
 """
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    slow, quick = (subprocess.Popen([sys.executable, "-c", drops], env={**os.environ, WATCHED: deaths.address}, **pipes)
+    slow, quick = (subprocess.Popen([sys.executable, "-c", drops], env={**os.environ,
+                                                                        WATCHED: deaths.address}, **pipes)
                    for _ in range(2))
     with slow, quick:
         for p in (slow, quick):
@@ -326,9 +338,10 @@ input()
 
 
 @mpi
-def test_the_death_of_a_process_shows_first_where_it_is_looked_for(tmp_path):
-    """Files of a dead process close from the highest number down: the launcher's socket is above MPI's, and that above the
-    pipes of stdout and stderr."""
+def test_the_launchers_socket_closes_first(tmp_path):
+    """Files of a dead process close from the highest number down: the launcher's socket is above MPI's, which
+    is above the pipes of stdout and stderr.
+    """
     said = launch(tmp_path, """
         import os
         files = {}

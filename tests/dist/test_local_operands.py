@@ -1,4 +1,4 @@
-"""A local tensor does not mix with a global one, whatever it was made of, eagerly and in nn.Graph."""
+"""Local and global tensors do not mix, however the local tensor was created, eagerly and in nn.Graph."""
 import itertools
 
 import numpy as np
@@ -53,7 +53,7 @@ def _written(x, value=7.0):
 
 
 class Mixed(nn.Graph):
-    """`op(x, y)`; y is made in build, or before it."""
+    """`op(x, y)`, where y is created in build, or before it."""
 
     def __init__(self, op, make, inside: bool):
         super().__init__()
@@ -65,7 +65,7 @@ class Mixed(nn.Graph):
 
 
 def run(mode: str, op, make):
-    """op(global tensor, make()), eagerly or in a graph."""
+    """Compute op(global tensor, make()), eagerly or in a graph."""
     flow.distributed.set_virtual_devices(2)
     x = flow.ones(4, 4, placement=flow.placement("cpu", [0, 1]), sbp=flow.sbp.split(0))
     return op(x, make()) if mode == "eager" else Mixed(op, make, mode == "made in build")(x)
@@ -74,10 +74,12 @@ def run(mode: str, op, make):
 MODES = ["eager", "graph", "made in build"]
 
 
-# every history with one op, every op with two histories: the rule looks at one operand, so pairs add nothing
+# every history with one op, every op with two histories: the check depends on one operand, so pairs add no
+# coverage
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("history, op", [*((h, "add") for h in HISTORIES),
-                                         *itertools.product(["ones", "from numpy"], [o for o in OPS if o != "add"])])
+                                         *itertools.product(["ones", "from numpy"],
+                                                            [o for o in OPS if o != "add"])])
 def test_a_local_tensor_is_refused(mode, history, op):
     with pytest.raises(ArgumentError) as caught:
         run(mode, OPS[op], HISTORIES[history])
@@ -89,11 +91,11 @@ def test_a_local_tensor_is_refused(mode, history, op):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("op", ["add", "mul", "where", "maximum", "compare", "add_"])
 @pytest.mark.parametrize("value", [2, 2.5, True])
-def test_python_numbers_fit_everywhere(mode, op, value):
+def test_python_numbers_combine_with_global_tensors(mode, op, value):
     assert run(mode, OPS[op], lambda: value).is_global
 
 
-# build takes what creation functions made there; other local tensors become global before
+# build converts tensors of creation functions; other local tensors must be converted before
 @pytest.mark.parametrize("mode, history", [*(("eager", h) for h in HISTORIES), *(
     ("made in build", h) for h in HISTORIES if "from" not in h)])
 def test_the_fix_works(mode, history):
@@ -102,7 +104,7 @@ def test_the_fix_works(mode, history):
     assert tuple(run(mode, mixed, HISTORIES[history]).shape) == (4, 4)
 
 
-def test_ranks_get_the_error_too():
+def test_ranks_get_the_same_error():
     def program():
         x = flow.zeros(4, 2, placement=flow.placement.all("cpu"), sbp=flow.sbp.split(0))
         with pytest.raises(ArgumentError, match="inconsistent attributes"):

@@ -1,5 +1,6 @@
-"""Law: the mean of a loss over several devices is that of one device, also with uneven shards, ignored labels, and
-weights of classes."""
+"""Law: the mean of a loss over several devices equals that of one device, with uneven shards, ignored labels,
+and class weights.
+"""
 import numpy as np
 import pytest
 
@@ -50,8 +51,10 @@ def two_devices(name):
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_a_mean_over_devices_is_that_of_all_rows(name):
-    """The sums have at most 20 float32 terms, each rounded to 6e-8 of itself; exp and log add a few units more."""
+def test_a_mean_over_devices_equals_the_mean_of_all_rows(name):
+    """The sums have at most 20 float32 terms, each rounded to 6e-8 of itself; exp and log add a few units
+    more.
+    """
     for rank in flow.distributed.spawn(two_devices, 2, (name,)):
         for n, (loss, grad) in zip(ROWS, rank, strict=True):
             want, want_grad = one_device(name, n)

@@ -1,4 +1,4 @@
-"""Law: LeNet, MobileNetV2 and a GPT have the losses of one device under every plan, over 20 steps."""
+"""Law: LeNet, MobileNetV2, and a GPT have the losses of one device under every plan, over 20 steps."""
 import numpy as np
 import pytest
 
@@ -43,8 +43,8 @@ def test_eager(world, one_device, plan):
     np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
-def test_batch_norm_of_split_samples_moves_two_numbers_a_channel_and_direction(world):
-    """Data parallel: a step moves the gradients' all-reduce, and for each norm four vectors; no activation moves."""
+def test_batch_norm_of_a_split_batch_moves_two_numbers_per_channel_and_direction(world):
+    """Data parallel: a step moves the gradients' all-reduce, and four vectors per norm, but no activation."""
     world(4)
     make, loss_of, x, y = MODELS["mobilenet"]
     model = make()
@@ -64,4 +64,5 @@ def test_batch_norm_of_split_samples_moves_two_numbers_a_channel_and_direction(w
     graph = Step()
     graph(flow.tensor(x, **place), flow.tensor(y, **place))
     norms = sum(m.num_features for m in model.modules() if isinstance(m, flow.nn.BatchNorm2d))
-    assert graph.bytes == 2 * 8 * (sum(p.numel() for p in model.parameters()) + 4 * norms + 1)      # 1: the loss
+    # 1 is the loss
+    assert graph.bytes == 2 * 8 * (sum(p.numel() for p in model.parameters()) + 4 * norms + 1)

@@ -1,4 +1,6 @@
-"""`launch --nnodes`: strangers at machine 0's port, and a shared secret. Everything here stays on this machine."""
+"""`launch --nnodes`: unknown clients at machine 0's port, and a shared secret. All connections stay on this
+machine.
+"""
 import contextlib
 import json
 import os
@@ -22,12 +24,13 @@ from flowedu.errors import ArgumentError, CommError
 
 def options(port=0, node=0, nnodes=3, **more):
     words = [f"--{name}={value}" for name, value in more.items()]
-    return launcher.parse(["--nnodes", str(nnodes), "--node_rank", str(node), "--master_port", str(port), *words, "x.py"])
+    return launcher.parse(["--nnodes", str(nnodes), "--node_rank", str(node), "--master_port", str(port),
+                           *words, "x.py"])
 
 
 @contextlib.contextmanager
 def gatherings():
-    """begin(...): machine 0 in a thread; its `hosts` once all have come, or its `error`."""
+    """Provide begin(...): machine 0 in a thread; its `hosts` when all have joined, or its `error`."""
     made = []
 
     def begin(**more):
@@ -62,7 +65,7 @@ def connect(g):
 
 
 def all_come(g, **more):
-    """The two machines that are waited for come, and machine 0 is content."""
+    """Assert that the two expected machines join, and machine 0 succeeds."""
     secret = letters.shared_secret(more.get("secret_file", ""))
     came = [nodes.join(options(g.port, node, **more), secret) for node in (1, 2)]
     g.thread.join(HANGS)
@@ -71,7 +74,7 @@ def all_come(g, **more):
 
 
 def sent_away(s):
-    """Machine 0 closes this connection (and not only because the test gave up)."""
+    """Assert that machine 0 closes this connection before the test's own timeout."""
     try:
         while s.recv(1 << 16):
             continue
@@ -84,21 +87,21 @@ HELLO = json.dumps({"flowedu": 1, "number": "0" * 32}).encode() + b"\n"
 
 
 def sealed(text):
-    """A letter from somebody who knows there is no secret, but not the numbers."""
+    """Return a message from a client that uses no secret, and does not have the nonces."""
     return HELLO + json.dumps({"text": text, "seal": "0" * 64}).encode() + b"\n"
 
 
-STRANGE = {"nothing": b"\n", "http": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "bytes": b"\xff\xfe\x00\x80\n",
-           "list": b"[1, 2]\n",
+STRANGE = {"nothing": b"\n", "http": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+           "bytes": b"\xff\xfe\x00\x80\n", "list": b"[1, 2]\n",
            "object": b"{}\n", "number": b"7\n", "nested": b"[" * 60000 + b"\n",
            "old": b'{"node": 1, "nnodes": 3, "ranks": 1}\n',
            "greeting": HELLO + b"{}\n", "wrong": b'{"number": 5}\n', "short": b'{"number": "12"}\n',
-           "twice": HELLO + HELLO, "forged": sealed('{"node": 1, "nnodes": 3, "ranks": 1}'), "nan": HELLO + b"NaN\n",
-           "types": HELLO + b'{"text": 1, "seal": []}\n'}
+           "twice": HELLO + HELLO, "forged": sealed('{"node": 1, "nnodes": 3, "ranks": 1}'),
+           "nan": HELLO + b"NaN\n", "types": HELLO + b'{"text": 1, "seal": []}\n'}
 
 
 @pytest.mark.parametrize("kind", STRANGE)
-def test_what_a_stranger_says_ends_its_own_connection(gather, kind):
+def test_messages_of_an_unknown_client_end_only_its_connection(gather, kind):
     g = gather()
     with connect(g) as s:
         s.sendall(STRANGE[kind])
@@ -106,8 +109,10 @@ def test_what_a_stranger_says_ends_its_own_connection(gather, kind):
     all_come(g)
 
 
-def test_strangers_who_leave_or_stay_silent(gather):
-    """The silent ones are there from before the machines come until after: nobody waits for them."""
+def test_unknown_clients_that_leave_or_stay_silent(gather):
+    """The silent ones stay connected from before the machines join until after; machine 0 does not wait for
+    them.
+    """
     g = gather()
     for _ in range(5):
         connect(g).close()
@@ -121,8 +126,8 @@ def test_strangers_who_leave_or_stay_silent(gather):
         s.close()
 
 
-def test_who_stays_silent_for_long_is_sent_away(gather, monkeypatch):
-    """Before the machines have come, and whether they ever do."""
+def test_a_silent_client_is_disconnected_after_a_timeout(gather, monkeypatch):
+    """Before the machines have joined, and even if they never join."""
     g = gather()
     with monkeypatch.context() as m, connect(g) as s:
         m.setattr(nodes, "PATIENCE", 0.01)
@@ -130,16 +135,16 @@ def test_who_stays_silent_for_long_is_sent_away(gather, monkeypatch):
     all_come(g)
 
 
-def test_a_line_without_end_is_cut_off(gather):
+def test_an_endless_line_is_cut_off(gather):
     g = gather()
     with connect(g) as s, pytest.raises(ConnectionError):
-        for _ in range(1 << 14):                 # 1 GB, if nobody stopped it
+        for _ in range(1 << 14):                 # 1 GB, if not stopped
             s.sendall(b"x" * letters.LIMIT)
     all_come(g)
 
 
-def test_a_line_may_be_just_so_long():
-    """Whether it is complete or not, and however it arrives."""
+def test_the_maximum_length_of_a_line():
+    """Complete or incomplete lines, in any segmentation."""
     for whole in (b"", b"\n"):
         visitor = letters.Correspondent(None, "first", b"")
         most = b"x" * letters.LIMIT
@@ -148,7 +153,7 @@ def test_a_line_may_be_just_so_long():
             visitor.lines(most + b"x" + whole)
 
 
-def test_many_strangers_do_not_keep_the_machines_out(gather):
+def test_many_unknown_clients_do_not_block_the_machines(gather):
     g = gather()
     many = [connect(g) for _ in range(2 * nodes.MOST)]
     all_come(g)
@@ -156,7 +161,7 @@ def test_many_strangers_do_not_keep_the_machines_out(gather):
         s.close()
 
 
-def test_a_machine_that_says_nonsense_or_comes_twice(gather):
+def test_a_machine_that_sends_invalid_values_or_joins_twice(gather):
     g = gather()
     for wrong in ({"node": True}, {"node": "1"}, {"ranks": 0}, {"ranks": None}, {"ranks": 1.5}):
         visitor = letters.Correspondent(connect(g), "other", b"")
@@ -171,7 +176,7 @@ def test_a_machine_that_says_nonsense_or_comes_twice(gather):
     one = nodes.join(options(g.port, 1), b"")
     with pytest.raises(ArgumentError, match="node_rank 0, 1 are there"):
         nodes.join(options(g.port, 1), b"")
-    one.sock.close()                             # it went away: its place is free again
+    one.sock.close()                             # it left: its number is free again
     while True:
         try:
             again = nodes.join(options(g.port, 1), b"")
@@ -185,7 +190,7 @@ def test_a_machine_that_says_nonsense_or_comes_twice(gather):
 
 
 # ---- the secret
-def test_machines_with_one_secret_come_together(gather, monkeypatch, tmp_path):
+def test_machines_with_the_same_secret_join(gather, monkeypatch, tmp_path):
     (tmp_path / "word").write_text("open sesame\n")
     g = gather(secret_file=tmp_path / "word")
     came = all_come(g, secret_file=tmp_path / "word")
@@ -198,7 +203,7 @@ def test_machines_with_one_secret_come_together(gather, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("here, there", [("a", "b"), ("a", ""), ("", "b")])
-def test_another_secret_or_none_is_refused_on_both_sides(gather, monkeypatch, capsys, here, there):
+def test_a_different_or_missing_secret_is_refused_on_both_sides(gather, monkeypatch, capsys, here, there):
     monkeypatch.setenv("FLOWEDU_SECRET", here)
     g = gather()
     with pytest.raises(letters.NotSealed, match="does not know the same FLOWEDU_SECRET"):
@@ -215,37 +220,39 @@ def pair(secret=b"word"):
     return first, other
 
 
-def test_a_letter_counts_once_and_in_one_direction():
+def test_a_message_is_valid_once_and_in_one_direction():
     first, other = pair()
     first.say(x=1)
     line = other.hear()
     assert other.understood(line) == {"x": 1}
     with pytest.raises(letters.NotSealed):
-        other.understood(line)                   # sent again
+        other.understood(line)                   # replayed
     with pytest.raises(letters.NotSealed):
-        first.understood(line)                   # sent back
+        first.understood(line)                   # reflected
     later, _ = pair()
     with pytest.raises(letters.NotSealed):
-        later.understood(line)                   # kept for another day
+        later.understood(line)                   # replayed in a later session
     for c in (first, other):
         c.sock.close()
 
 
 @given(st.data())
-def test_a_letter_that_was_changed_is_not_believed(data):
+def test_a_modified_message_is_rejected(data):
     first, other = pair()
     first.say(args=["--control-port", "a:1"])
     line = other.hear()
     at = data.draw(st.integers(0, len(line) - 1))
-    changed = line[:at] + bytes([data.draw(st.integers(0, 255).filter(lambda b: b != line[at]))]) + line[at + 1:]
+    changed = line[:at] + bytes([data.draw(st.integers(0, 255).filter(
+        lambda b: b != line[at]))]) + line[at + 1:]
     with contextlib.suppress(CommError):
-        assert other.understood(changed) == {"args": ["--control-port", "a:1"]}, "only what means the same is believed"
+        assert other.understood(changed) == {"args": ["--control-port",
+                                                      "a:1"]}, "only what means the same is believed"
     for c in (first, other):
         c.sock.close()
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_do_worse_than_a_comm_error(noise):
+def test_any_bytes_raise_only_a_comm_error(noise):
     first, other = pair()
     for end in (first, other):
         for read in (end.understood, end.greeted):
@@ -254,7 +261,7 @@ def test_no_bytes_do_worse_than_a_comm_error(noise):
         end.sock.close()
 
 
-def test_secret_files_that_cannot_be_used(tmp_path):
+def test_unusable_secret_files(tmp_path):
     (tmp_path / "empty").write_text(" \n")
     for name, words in (("empty", "is empty"), ("none", "cannot be read")):
         with pytest.raises(ArgumentError, match=words):
@@ -266,7 +273,8 @@ def test_the_secret_is_on_no_command_line(monkeypatch):
     monkeypatch.setenv("FLOWEDU_DEBUG_COMM", "1")
     monkeypatch.setattr(launcher, "mpiexec", lambda: "mpiexec")
     cmd, env = launcher.command(options(nnodes=1), [("a", 1), ("b", 1)], True)
-    assert "FLOWEDU_DEBUG_COMM" in cmd and not any("SECRET" in word or "sesame" in word for word in (*cmd, *env))
+    assert ("FLOWEDU_DEBUG_COMM" in cmd and not any("SECRET" in word or "sesame" in word
+                                                    for word in (*cmd, *env)))
 
 
 # ---- whole launches
@@ -275,7 +283,8 @@ SCRIPT = "import os\nimport flowedu as flow\nprint(flow.env.get_rank(), os.envir
 
 def start(port, node, script, secret, *args):
     words = ["--nnodes", 2, "--master_port", port, "--node_rank", node]
-    return subprocess.Popen(command(*words, script, *args), env=environment(FLOWEDU_SECRET=secret), encoding="utf-8",
+    return subprocess.Popen(command(*words, script, *args), env=environment(FLOWEDU_SECRET=secret),
+                            encoding="utf-8",
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -287,7 +296,7 @@ def port():
 
 
 def reach(port, child):
-    """A connection to machine 0, as soon as it listens."""
+    """Connect to machine 0 as soon as it listens."""
     while child.poll() is None:
         try:
             return socket.create_connection(("127.0.0.1", port), timeout=HANGS)
@@ -297,14 +306,15 @@ def reach(port, child):
 
 
 @mpi
-def test_a_launch_with_a_secret_while_strangers_knock(tmp_path, port):
+def test_a_launch_with_a_secret_while_unknown_clients_connect(tmp_path, port):
     (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
     children = [start(port, 0, tmp_path / "script.py", "word")]
     with reach(port, children[0]) as silent, reach(port, children[0]) as rude:
         rude.sendall(STRANGE["http"])
         assert sent_away(rude)
         wrong = start(port, 1, tmp_path / "script.py", "another word")
-        assert "does not know the same FLOWEDU_SECRET" in wrong.communicate(timeout=HANGS)[1] and wrong.returncode == 2
+        assert ("does not know the same FLOWEDU_SECRET" in wrong.communicate(timeout=HANGS)[1]
+                and wrong.returncode == 2)
         children.append(start(port, 1, tmp_path / "script.py", "word"))
         said = [child.communicate(timeout=HANGS) for child in children]
         assert [child.returncode for child in children] == [0, 0], said
@@ -313,9 +323,10 @@ def test_a_launch_with_a_secret_while_strangers_knock(tmp_path, port):
 
 
 @mpi
-def test_a_machine_that_goes_away_ends_the_launch(tmp_path, port):
-    """It had come, and left before it was told what to do."""
-    (tmp_path / "script.py").write_text("import time\nimport flowedu as flow\nflow.comm.barrier()\ntime.sleep(600)\n")
+def test_a_machine_that_disconnects_ends_the_launch(tmp_path, port):
+    """It joined, and left before it got its command."""
+    (tmp_path / "script.py").write_text("import time\nimport flowedu as "
+                                        "flow\nflow.comm.barrier()\ntime.sleep(600)\n")
     child = start(port, 0, tmp_path / "script.py", "")
     reach(port, child).close()
     nodes.join(options(port, 1, 2), b"").sock.close()
@@ -333,9 +344,11 @@ GROUPS = """
 
 
 @mpi
-def test_what_mpi_may_signal_is_not_the_callers_group(tmp_path, port):
-    """Told to end before it has started its ranks, hydra's proxy signals process 0, which is its own group: that was once
-    the shell, the make and the tests that had started a launch of which a machine went away."""
+def test_mpi_cannot_signal_the_callers_process_group(tmp_path, port):
+    """If hydra's proxy is told to end before it has started its ranks, it signals process 0, its own process
+    group. That once was the shell, the make, and the tests that had started a launch in which a machine
+    disconnected.
+    """
     (tmp_path / "script.py").write_text(textwrap.dedent(GROUPS), encoding="utf-8")
     children = [start(port, node, tmp_path / "script.py", "", "0") for node in range(2)]
     said = [child.communicate(timeout=HANGS) for child in children]
@@ -361,7 +374,7 @@ def test_a_signal_to_one_machine_ends_all(tmp_path, port, node, number):
 
 
 def listening(pid):
-    """The addresses at which a process listens, from /proc."""
+    """Return the addresses at which a process listens, from /proc."""
     def sockets():
         for link in Path(f"/proc/{pid}/fd").iterdir():
             try:
@@ -389,17 +402,20 @@ LISTENING = f"""
 
 @mpi
 @pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="Linux tells in /proc who listens where")
-def test_ranks_of_one_machine_listen_at_loopback_alone(tmp_path):
-    """All but mpiexec's own port, which ranks inherit."""
+def test_ranks_of_one_machine_listen_only_on_loopback(tmp_path):
+    """Except mpiexec's own port, which ranks inherit."""
     said = launch(tmp_path, LISTENING, 2, timeout=HANGS)
     assert said.code == 0 and len(said.out.splitlines()) == 2, said.err
     for line in said.out.splitlines():
         rank, _, parent = line.partition("of mpiexec")
-        assert set(parent.split()) and all(a.startswith("0100007F:") for a in set(rank.split()) - set(parent.split())), line
+        assert (set(parent.split()) and all(a.startswith("0100007F:")
+                                            for a in set(rank.split()) - set(parent.split()))), line
 
 
-@pytest.mark.parametrize("folder", ["/usr/bin", "/a b'ü/bin", '/"x/bin', "/hydra_pmi_proxy y/bin", "/a\\b/bin"])
+@pytest.mark.parametrize("folder", ["/usr/bin", "/a b'ü/bin", '/"x/bin', "/hydra_pmi_proxy y/bin",
+                                    "/a\\b/bin"])
 def test_the_path_of_the_proxy_is_not_quoted(folder):
-    """mpiexec prints the path as it is, whatever the folder of the environment is called."""
+    """`mpiexec` prints the path unchanged, whatever the name of the environment's folder."""
     line = f"HYDRA_LAUNCH: {folder}/hydra_pmi_proxy --control-port 127.0.0.1:3451 --usize -1 --proxy-id 1 \n"
-    assert nodes.proxy_arguments(line) == ["--control-port", "127.0.0.1:3451", "--usize", "-1", "--proxy-id", "1"]
+    assert nodes.proxy_arguments(line) == ["--control-port", "127.0.0.1:3451", "--usize", "-1", "--proxy-id",
+                                           "1"]

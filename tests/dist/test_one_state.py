@@ -1,5 +1,6 @@
-"""Steps of an nn.Graph and eager steps of global tensors, by one optimizer, in turns: as eager steps on one device. And
-states that are saved in one layout and loaded into another."""
+"""Alternating graph steps and eager steps of global tensors with one optimizer equal eager steps on one
+device. States saved in one layout are loaded into another.
+"""
 import numpy as np
 import pytest
 
@@ -40,7 +41,7 @@ def eagerly(model, optimizer, schedule, x, y):
 
 
 @pytest.mark.parametrize("order", ["egege", "ggeeg"])
-def test_in_turns(order):
+def test_alternating_graph_and_eager_steps(order):
     place = flow.placement("cpu", [0, 1])
     one, want = made(place), made()
     x, y = (flow.tensor(a).to_global(place, S0) for a in (X, Y))
@@ -69,8 +70,8 @@ def test_in_turns(order):
 
 
 @pytest.mark.parametrize("stage", [1, 2])
-def test_loaded_into_new_objects_after_zero(stage):
-    """ZeRO splits what the optimizer remembers; what is saved is whole, and goes into any layout."""
+def test_zero_state_loaded_into_new_objects(stage):
+    """ZeRO splits the optimizer state; a saved state is whole, and can be loaded into any layout."""
     place = flow.placement("cpu", [0, 1])
     one, want = made(place), made()
     x, y = (flow.tensor(a).to_global(place, S0) for a in (X, Y))
@@ -106,8 +107,10 @@ def test_loaded_into_new_objects_after_zero(stage):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=1e-6)
 
 
-ROW, GRID, LAST = flow.placement("cpu", [0, 1]), flow.placement("cpu", [[0, 1], [2, 3]]), flow.placement("cpu", [3])
-LAYOUTS = [(ROW, (S0,)), (ROW, (flow.sbp.broadcast,)), (GRID, (flow.sbp.broadcast, S0)), (LAST, (flow.sbp.broadcast,))]
+ROW, GRID, LAST = (flow.placement("cpu", [0, 1]), flow.placement("cpu", [[0, 1], [2, 3]]),
+                   flow.placement("cpu", [3]))
+LAYOUTS = [(ROW, (S0,)), (ROW, (flow.sbp.broadcast,)), (GRID, (flow.sbp.broadcast, S0)),
+           (LAST, (flow.sbp.broadcast,))]
 
 
 class Trained(nn.Graph):
@@ -123,11 +126,14 @@ class Trained(nn.Graph):
 
 
 def laid_out(layout):
-    """(module, optimizer, its graph, an input) in a layout: `Module.to_global` twice, whole first."""
+    """Return (module, optimizer, its graph, an input) in a layout: `Module.to_global` twice, first
+    broadcast.
+    """
     flow.manual_seed(1)
     place, sbp = layout
     whole = [flow.sbp.broadcast] * len(sbp)
-    model = nn.Sequential(nn.Linear(3, 8, bias=False), nn.BatchNorm1d(8), nn.Linear(8, 4)).to_global(place, whole)
+    model = nn.Sequential(nn.Linear(3, 8, bias=False), nn.BatchNorm1d(8),
+                          nn.Linear(8, 4)).to_global(place, whole)
     assert model.to_global(place, lambda t: sbp if t.ndim else whole) is model
     assert all(p.placement == place and p.sbp == sbp for p in model.parameters())
     optimizer = flow.optim.Adam(model.parameters(), lr=0.1)
@@ -136,12 +142,13 @@ def laid_out(layout):
 
 @pytest.mark.parametrize("how", ["graph", "eager"])
 @pytest.mark.parametrize("source, target", [(a, b) for a in LAYOUTS for b in LAYOUTS if a is not b])
-def test_a_state_goes_into_every_other_layout(world, tmp_path, how, source, target):
-    """Saved in one layout, loaded into another: training goes on as if nothing had happened."""
+def test_a_state_is_loaded_into_every_other_layout(world, tmp_path, how, source, target):
+    """Saved in one layout and loaded into another, training continues unchanged."""
     world(4)
     model, optimizer, graph, x = laid_out(source)
     graph(x)
-    state = graph.state_dict() if how == "graph" else {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    state = (graph.state_dict() if how == "graph" else {"model": model.state_dict(),
+                                                        "optimizer": optimizer.state_dict()})
     flow.save(state, tmp_path / "state", global_dst_rank=0)
     state = flow.load(tmp_path / "state", global_src_rank=0)
     model2, optimizer2, graph2, x2 = laid_out(target)
@@ -160,7 +167,7 @@ def test_a_state_goes_into_every_other_layout(world, tmp_path, how, source, targ
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=1e-6)
 
 
-def test_a_module_goes_local(world):
+def test_a_module_becomes_local(world):
     world(4)
     model, _, _, x = laid_out(LAYOUTS[3])
     want = [p.numpy() for p in model.state_dict().values()]

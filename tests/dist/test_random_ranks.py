@@ -1,17 +1,20 @@
-"""Ranks that are threads draw as processes do: what one draws does not depend on when the others do."""
+"""Ranks that are threads draw random numbers like processes: the draws of one rank do not depend on the
+timing of others.
+"""
 import numpy as np
 
 import flowedu as flow
 
-SHAPE = (256, 512)              # large: the kernel runs while other threads do
+SHAPE = (256, 512)              # large: the kernel runs concurrently with other threads
 
 
 def drawn():
     flow.manual_seed(3)
-    return [f.numpy() for _ in range(3) for f in (flow.rand(*SHAPE), flow.randn(*SHAPE), flow.randint(0, 9, SHAPE))]
+    return [f.numpy() for _ in range(3) for f in (flow.rand(*SHAPE), flow.randn(*SHAPE),
+                                                  flow.randint(0, 9, SHAPE))]
 
 
-def test_all_ranks_draw_what_one_alone_does():
+def test_all_ranks_draw_the_same_as_a_single_one():
     want = drawn()
     for _ in range(5):
         for rank, got in enumerate(flow.distributed.spawn(drawn, 4)):
@@ -19,7 +22,7 @@ def test_all_ranks_draw_what_one_alone_does():
                 np.testing.assert_array_equal(a, b, err_msg=f"rank {rank}, draw {i}")
 
 
-def test_ranks_have_rows_of_their_own():
+def test_ranks_draw_different_rows():
     def program():
         flow.manual_seed(flow.env.get_rank())
         return flow.rand(*SHAPE).numpy()
@@ -28,4 +31,4 @@ def test_ranks_have_rows_of_their_own():
     flow.manual_seed(7)
     parts = flow.distributed.spawn(program, 3)
     assert len({p.tobytes() for p in parts}) == 3
-    np.testing.assert_array_equal(flow.rand(3).numpy(), here)              # and leave this thread's alone
+    np.testing.assert_array_equal(flow.rand(3).numpy(), here)  # and do not affect this thread's generator

@@ -1,4 +1,4 @@
-"""A ring all-reduce is an all-reduce."""
+"""A ring all-reduce equals an all-reduce."""
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,13 +16,13 @@ def test_all_ranks_get_the_sum(k, shape, dtype):
     def program():
         x = flow.tensor(parts[flow.env.get_rank()])
         y = ring_all_reduce(x)
-        assert np.array_equal(x.numpy(), parts[flow.env.get_rank()])           # it is left alone
+        assert np.array_equal(x.numpy(), parts[flow.env.get_rank()])           # the input is not changed
         return y.numpy()
 
     for y in flow.distributed.spawn(program, k):
         assert y.dtype == dtype and np.array_equal(y, sum(parts))
 
 
-def test_ranks_that_differ_are_told():
+def test_mismatched_ranks_are_reported():
     with pytest.raises(Exception, match="rank"):
         flow.distributed.spawn(lambda: ring_all_reduce(flow.ones(3)) if flow.env.get_rank() else None, 2)

@@ -1,5 +1,6 @@
-"""Laws over the registry: every way a call may lie on a row or a grid of devices computes the call; a way that cannot be
-had says why; choosing is deterministic; in strict mode exactly the ways there are go through, and a refusal names partners.
+"""Laws over the registry: every legal signature on a row or a grid of devices computes the call; an
+impossible one has a reason; the choice is deterministic; strict mode accepts exactly the legal ones, and
+its error lists partners.
 """
 import itertools
 
@@ -8,7 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dist.signature_common import CALLS, arrays_of, drawable, gather, layouts_of, refuse, scatter, sizes, some, specs_of
+from dist.signature_common import (
+    CALLS,
+    arrays_of,
+    drawable,
+    gather,
+    layouts_of,
+    refuse,
+    scatter,
+    sizes,
+    some,
+    specs_of,
+)
 from flowedu.core.ops.define import Op
 from flowedu.core.ops.record import Laws, Meaning, Split, read
 from flowedu.core.sbp.candidates import ways
@@ -25,7 +37,7 @@ GRIDS = [(2, 2), (2, 3), (3, 1), (1, 2), (2, 1, 2)]
 
 
 def check(op, arrays, attrs, want, way, hierarchy):
-    """The local calls, run one by one, give the call."""
+    """Assert that the local calls, run one by one, compute the call."""
     rng = np.random.default_rng(1)
     n = len(arrays)
     given_ = [scatter(a, s, hierarchy, rng) for a, s in zip(arrays, way.signature)]
@@ -38,13 +50,14 @@ def check(op, arrays, attrs, want, way, hierarchy):
     for j, (y, sbps) in enumerate(zip(want, way.signature[n:])):
         got = gather([m[j] for m in made], sbps, hierarchy)
         assert got.shape == y.shape
-        np.testing.assert_allclose(got, y, rtol=1e-8, atol=1e-8 * max(1.0, float(np.max(np.abs(y), initial=0))),
+        np.testing.assert_allclose(got, y, rtol=1e-8, atol=1e-8 * max(1.0,
+                                                                      float(np.max(np.abs(y), initial=0))),
                                    err_msg=f"{op.name} {way.signature} on {hierarchy}")
 
 
 @pytest.mark.parametrize("case", thin(CALLS), ids=label)
-def test_every_way_is_sound(case):
-    """On rows of 1 to 4 devices all ways, on a grid of 2x2 some; with sizes that devices divide and sizes they do not."""
+def test_every_signature_is_sound(case):
+    """All signatures on rows of 1 to 4 devices, some on a grid of 2x2; with even and uneven sizes."""
     op, example = case
     for e in sizes(op, example):
         arrays, attrs = arrays_of(op, e)
@@ -52,16 +65,17 @@ def test_every_way_is_sound(case):
         if any(0 in a.shape for a in arrays):
             continue
         for hierarchy in [*ROWS, (2, 2)]:
-            legal = [w for w in ways(op, specs, attrs, hierarchy) if drawable(arrays, w.signature) and not w.mixed]
+            legal = [w for w in ways(op, specs, attrs, hierarchy) if drawable(arrays, w.signature)
+                     and not w.mixed]
             for way in some(legal, 100 if len(hierarchy) == 1 else 5, 0):
                 if way.fault:
                     assert "element" in way.fault or "uneven" in way.fault
-                elif way.calls is not None:                      # None: the cut is uneven
+                elif way.calls is not None:                      # None: the split is uneven
                     check(op, arrays, attrs, want, way, hierarchy)
 
 
 @given(st.sampled_from(CALLS), st.sampled_from(GRIDS), st.integers(0, 2 ** 31))
-def test_ways_on_other_grids_are_sound(case, hierarchy, seed):
+def test_signatures_on_other_grids_are_sound(case, hierarchy, seed):
     op, example = case
     for e in sizes(op, example):
         arrays, attrs = arrays_of(op, e, seed)
@@ -74,10 +88,10 @@ def test_ways_on_other_grids_are_sound(case, hierarchy, seed):
             check(op, arrays, attrs, want, way, hierarchy)
 
 
-def test_a_way_is_missing_only_where_an_axis_is_too_short_or_a_cut_uneven():
-    """On a grid, what every axis allows by itself is among the ways, or refused with the reason."""
+def test_signatures_are_missing_only_for_short_axes_or_uneven_splits():
+    """On a grid, every combination of per-axis signatures is legal, or refused with the reason."""
     for op, example in CALLS:
-        if "groups" in op.attrs:                                   # one group is left to a device: no group to split
+        if "groups" in op.attrs:  # with one group per device, groups cannot be split further
             continue
         arrays, attrs = arrays_of(op, example)
         specs = specs_of(arrays)
@@ -92,18 +106,19 @@ def test_a_way_is_missing_only_where_an_axis_is_too_short_or_a_cut_uneven():
                 assert (a, b) in found or a in special or b in special, (op.name, a, b)
 
 
-# ---- choosing
+# ---- choice
 @given(st.sampled_from(CALLS), st.sampled_from([(2,), (3,), (4,), (2, 2)]), st.data())
-def test_choosing_is_deterministic_and_takes_no_more_bytes_than_any_other(case, hierarchy, data):
+def test_the_choice_is_deterministic_and_takes_the_fewest_bytes(case, hierarchy, data):
     op, example = case
     arrays, attrs = arrays_of(op, data.draw(st.sampled_from(sizes(op, example))))
     specs = specs_of(arrays)
     sources = [w for w in ways(op, specs, attrs, hierarchy) if not w.mixed and w.calls is not None]
-    mix = [data.draw(st.sampled_from(sources)) for _ in specs]               # each input as in some way
+    mix = [data.draw(st.sampled_from(sources)) for _ in specs]  # each input in a layout of some signature
     present = [[layouts_of([w.signature[i]], hierarchy)[0]] for i, w in enumerate(mix)]
     devices = tuple(range(int(np.prod(hierarchy))))
     for rule in oneflow_rule.RULES:
-        call = lambda rule=rule: choose(op, specs, attrs, [list(p) for p in present], devices, hierarchy, rule=rule)
+        call = lambda rule=rule: choose(op, specs, attrs, [list(p) for p in present], devices, hierarchy,
+                                        rule=rule)
         choice = call()
         assert call() is choice
         said = choice.explain()
@@ -116,8 +131,9 @@ def test_choosing_is_deterministic_and_takes_no_more_bytes_than_any_other(case, 
             assert choice.bytes == min(c.bytes for c in choice.candidates if not c.fault)
 
 
-@given(st.sampled_from([c for c in CALLS if c[1]["shapes"]]), st.sampled_from([(2,), (3,), (2, 2)]), st.data())
-def test_strict_mode_takes_what_is_legal_and_refuses_the_rest_with_partners(case, hierarchy, data):
+@given(st.sampled_from([c for c in CALLS if c[1]["shapes"]]), st.sampled_from([(2,), (3,), (2, 2)]),
+       st.data())
+def test_strict_mode_accepts_legal_signatures_and_refuses_others_with_partners(case, hierarchy, data):
     op, example = case
     arrays, attrs = arrays_of(op, data.draw(st.sampled_from(sizes(op, example))))
     specs = specs_of(arrays)
@@ -140,13 +156,14 @@ def test_strict_mode_takes_what_is_legal_and_refuses_the_rest_with_partners(case
     assert " -> " in e.value.expected and ("box " in e.value.fix)
 
 
-def test_the_law_can_fail():
-    """A device that takes another one's rows of a table is seen."""
+def test_wrong_rows_are_detected():
+    """A device that reads another device's rows of an embedding is detected."""
     right = REGISTRY["gather"]
     wrong = Op(read(right.signature), Meaning(right.axes, right.ref, shape=right.shape, check=right.check),
                Split(linear=["params"], spread=lambda params, axis: {
                    (f"S{axis}", "B", "P"): (REGISTRY["gather_part"], lambda start, stop: {
-                       "axis": axis, "first": 0, "size": params.shape[axis]})}), Laws(right.examples, right.domain))
+                       "axis": axis, "first": 0, "size": params.shape[axis]})}),
+               Laws(right.examples, right.domain))
     arrays, attrs = arrays_of(wrong, {"shapes": [(6, 4), (12,)]})
     way = next(w for w in ways(wrong, specs_of(arrays), attrs, (2,)) if w.signature[0] == ("S0",))
     with pytest.raises(AssertionError):

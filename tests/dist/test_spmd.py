@@ -1,6 +1,6 @@
-"""Global tensors where every rank is a thread or a process of its own: each test's program runs on every rank.
+"""Global tensors where every rank is a separate thread or process: each test's program runs on every rank.
 
-Here on threads; under the launcher (tests/dist/test_mpi.py) on processes:
+On threads; under the launcher (tests/dist/test_mpi.py) on processes:
 python -m flowedu.distributed.launch --nproc_per_node 2 -m pytest tests/dist/test_spmd.py
 """
 import numpy as np
@@ -15,7 +15,9 @@ PROCESSES = current().size if current().name == "mpi" else 0
 
 @pytest.fixture(params=[PROCESSES] if PROCESSES else [2, 4])
 def on_ranks(request):
-    """on_ranks(program): run `program(rank, size)` on every rank; what each returned, or here this process alone."""
+    """Provide on_ranks(program): run `program(rank, size)` on every rank; return all results, or that of this
+    process.
+    """
     k = request.param
 
     def run(program):
@@ -49,7 +51,7 @@ def test_shards_of_different_sizes_become_one(on_ranks):
     on_ranks(program)
 
 
-def test_what_does_not_fit_is_said_on_every_rank(on_ranks):
+def test_mismatched_shards_raise_on_every_rank(on_ranks):
     def program(rank, size):
         with pytest.raises(RuntimeError, match="same size, but got at least two size"):
             flow.ones(2, 3 + (rank == 0)).to_global(everyone(), split(0))
@@ -62,11 +64,11 @@ def test_what_does_not_fit_is_said_on_every_rank(on_ranks):
     on_ranks(program)
 
 
-def test_broadcast_takes_the_numbers_of_the_first(on_ranks):
+def test_broadcast_uses_the_values_of_the_first_rank(on_ranks):
     def program(rank, size):
         x = flow.tensor([float(rank), 5.0]).to_global(everyone(), B)
         assert x.to_local().tolist() == [0.0, 5.0]
-        if size == 4:                                          # on a grid: of the first along the broadcast axis
+        if size == 4:  # on a grid: of the first along the broadcast axis
             grid = flow.placement("cpu", [[0, 1], [2, 3]])
             y = flow.tensor([float(rank)]).to_global(grid, (split(0), B))
             assert y.tolist() == [0.0, 2.0] and y.to_local().item() == rank // 2 * 2
@@ -75,8 +77,10 @@ def test_broadcast_takes_the_numbers_of_the_first(on_ranks):
 
 @pytest.mark.parametrize("sbp, grads", [(split(0), lambda r, v: 2 * v), (P, lambda r, v: None),
                                         (B, lambda r, v: 2 * v if r == 0 else 0)])
-def test_gradients_come_back_in_the_dual_layout(on_ranks, sbp, grads):
-    """Of (x * x).sum(): S: to each its own; B: to the first, zeros elsewhere; P: the whole one to everybody."""
+def test_gradients_have_the_dual_layout(on_ranks, sbp, grads):
+    """For (x * x).sum(): S: each rank its own part; B: the first rank, zeros elsewhere; P: the whole gradient
+    on every rank.
+    """
     def program(rank, size):
         value = rank + 1.0
         x = flow.tensor([value], requires_grad=True)
@@ -89,7 +93,9 @@ def test_gradients_come_back_in_the_dual_layout(on_ranks, sbp, grads):
 
 @pytest.mark.parametrize("sbp", [split(0), B])
 def test_gradient_of_a_shard(on_ranks, sbp):
-    """Global to local: gradients of a broadcast value are summed over the ranks, those of a shard stay there."""
+    """From global to local: gradients of a broadcast value are summed over the ranks, those of a shard stay
+    on their rank.
+    """
     def program(rank, size):
         x = flow.ones(size, placement=everyone(), sbp=sbp, requires_grad=True)
         (x.to_local() * (rank + 1.0)).sum().backward()
@@ -99,7 +105,7 @@ def test_gradient_of_a_shard(on_ranks, sbp):
     on_ranks(program)
 
 
-def test_random_numbers_are_the_same_whatever_each_rank_drew_before(on_ranks):
+def test_random_numbers_do_not_depend_on_earlier_local_draws(on_ranks):
     def program(rank, size):
         flow.manual_seed(rank)
         flow.rand(3 + rank)
@@ -110,7 +116,7 @@ def test_random_numbers_are_the_same_whatever_each_rank_drew_before(on_ranks):
 
 
 @pytest.mark.parametrize("dtype", [flow.int32, flow.float64, flow.bool, flow.bfloat16])
-def test_a_rank_outside_of_the_placement_learns_shape_and_dtype(on_ranks, dtype):
+def test_a_rank_outside_of_the_placement_has_shape_and_dtype(on_ranks, dtype):
     def program(rank, size):
         x = flow.ones(4, 3).to(dtype) if rank == 1 else flow.zeros(1)
         for sbp in B, split(0), P:
@@ -125,14 +131,16 @@ def test_a_rank_outside_of_the_placement_learns_shape_and_dtype(on_ranks, dtype)
 
 def test_ranks_outside_the_placement(on_ranks):
     def program(rank, size):
-        x = flow.tensor([[1.0, 2.0], [3.0, 4.0]], placement=flow.placement("cpu", [1]), sbp=B, requires_grad=True)
+        x = flow.tensor([[1.0, 2.0], [3.0, 4.0]], placement=flow.placement("cpu", [1]), sbp=B,
+                        requires_grad=True)
         y = (x @ x).sum()
         y.backward()
         assert y.item() == 54 and "placement" in repr(y)
         assert x.grad.tolist() == [[7.0, 11.0], [9.0, 13.0]]
         assert tuple(x.to_local().shape) == ((2, 2) if rank == 1 else (0, 0))
         moved = x.to_global(flow.placement("cpu", [0]), B)
-        assert tuple(moved.to_local().shape) == ((2, 2) if rank == 0 else (0, 0)) and moved.tolist() == x.tolist()
+        assert (tuple(moved.to_local().shape) == ((2, 2) if rank == 0 else (0, 0))
+                and moved.tolist() == x.tolist())
     on_ranks(program)
 
 
@@ -157,12 +165,12 @@ def trained(model, x, y, steps=5):
 
 
 @pytest.mark.parametrize("kind", ["data", "model"])
-def test_training_is_that_of_one_device(on_ranks, kind):
+def test_training_equals_one_device(on_ranks, kind):
     want = trained(mlp(), flow.tensor(X), flow.tensor(Y))
 
     def program(rank, size):
         model = mlp().to_global(everyone(), B)
-        if kind == "model":                                    # columns of the first layer, rows of the second
+        if kind == "model":  # columns of the first layer, rows of the second
             for p, sbp in zip(model.parameters(), (split(0), split(0), split(1), B)):
                 p.data = p.data.to_global(sbp=sbp)
         place = {"placement": everyone(), "sbp": split(0) if kind == "data" else B}
@@ -172,7 +180,7 @@ def test_training_is_that_of_one_device(on_ranks, kind):
 
 
 def test_checkpoints_load_under_another_layout(on_ranks, tmp_path):
-    # under the launcher the ranks need one path: rank 0's
+    # under the launcher, the ranks need one path: rank 0's
     def program(rank, size):
         path = current().comm(rank).all_gather_object(str(tmp_path))[0] + "/state"
         model = mlp().to_global(everyone(), B)
@@ -202,7 +210,7 @@ def test_checkpoints_load_under_another_layout(on_ranks, tmp_path):
     on_ranks(program)
 
 
-def test_an_error_of_the_rank_that_reads_is_one_on_all(on_ranks, tmp_path):
+def test_an_error_of_the_reading_rank_raises_on_all(on_ranks, tmp_path):
     def program(rank, size):
         with pytest.raises(AssertionError, match="nothing there|doesn't exist"):
             flow.load(tmp_path / "nowhere", global_src_rank=1)
@@ -222,8 +230,8 @@ class Steps(flow.nn.Graph):
 
 
 @pytest.mark.parametrize("source, target", [(split(0), B), (B, split(0))])
-def test_a_state_that_one_rank_has_goes_to_all(on_ranks, source, target):
-    """Some ranks hold a local state, the others pass None: all of them go on with it, in any layout."""
+def test_a_state_on_one_rank_is_sent_to_all(on_ranks, source, target):
+    """Some ranks pass a local state, the others None: all continue with it, in any layout."""
     def program(rank, size):
         def made(sbp):
             flow.manual_seed(2)
@@ -237,7 +245,8 @@ def test_a_state_that_one_rank_has_goes_to_all(on_ranks, source, target):
         for _ in range(2):
             graph(x)
         state = graph.state_dict()
-        local = flow.utils.global_view.to_global(state, flow.placement("cpu", [1]), B, warn_on_non_tensor_leaf=False)
+        local = flow.utils.global_view.to_global(state, flow.placement("cpu", [1]), B,
+                                                 warn_on_non_tensor_leaf=False)
         local = flow.utils.global_view.to_local(local) if rank == 1 else None
         seen = []
 
@@ -260,12 +269,13 @@ def test_a_state_that_one_rank_has_goes_to_all(on_ranks, source, target):
     on_ranks(program)
 
 
-def test_states_go_global_and_back(on_ranks):
+def test_states_become_global_and_local(on_ranks):
     def program(rank, size):
         state = {"a": flow.ones(2, 2), "b": [flow.zeros(3), "text"], "c": (1, flow.full((2,), float(rank)))}
         g = flow.utils.global_view.to_global(state, everyone(), lambda s, t: split(0) if t.ndim == 2 else P)
         assert tuple(g["a"].shape) == (2 * size, 2) and g["b"][1] == "text"
         assert g["c"][1].tolist() == [size * (size - 1) / 2] * 2
         back = flow.utils.global_view.to_local(g)
-        assert back["a"].is_local and tuple(back["a"].shape) == (2, 2) and back["c"][1].tolist() == [rank, rank]
+        assert (back["a"].is_local and tuple(back["a"].shape) == (2, 2)
+                and back["c"][1].tolist() == [rank, rank])
     on_ranks(program)

@@ -1,4 +1,6 @@
-"""`launch --nnodes` against hostile peers on loopback: strangers at machine 0's port, and a hostile machine 0."""
+"""`launch --nnodes` against hostile peers on loopback: unknown clients at machine 0's port, and a hostile
+machine 0.
+"""
 import contextlib
 import json
 import shutil
@@ -18,13 +20,15 @@ from flowedu.errors import ArgumentError, CommError
 __all__ = ["gather"]
 SURROGATE = "\ud800"
 NUMBERS = [0, -1, 2**31, 2**63, 2**64, 10**400, True, 0.5, float("nan"), float("inf"), -float("inf")]
-TEXTS = ["", SURROGATE, SURROGATE * 32, "\udfff" * 64, "\0", "a\x1b[2J", "{}", '"\\ud800"', "0" * 64, "é" * 64]
+TEXTS = ["", SURROGATE, SURROGATE * 32, "\udfff" * 64, "\0", "a\x1b[2J", "{}", '"\\ud800"', "0" * 64,
+         "é" * 64]
 SCALARS = st.sampled_from([None, *NUMBERS, *TEXTS]) | st.text(max_size=8)
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-    st.sampled_from(["text", "seal", "number", "node", SURROGATE]) | st.text(max_size=4), inner, max_size=3), max_leaves=5)
+    st.sampled_from(["text", "seal", "number", "node", SURROGATE]) | st.text(max_size=4), inner, max_size=3),
+                      max_leaves=5)
 RAW = st.binary(max_size=200) | st.sampled_from([
-    b"[" * 50000 + b"\n", b'{"a":' * 9000 + b"\n", b"9" * 5000 + b"\n", b'{"number": ' + b"9" * 5000 + b"}\n", b"1e99999\n",
-    b"\xed\xa0\x80\n", b"\xff\xfe{\x00}\x00\n", b"\xef\xbb\xbf{}\n", b"\n" * 3000, b"\0" * 3000,
+    b"[" * 50000 + b"\n", b'{"a":' * 9000 + b"\n", b"9" * 5000 + b"\n", b'{"number": ' + b"9" * 5000 + b"}\n",
+    b"1e99999\n", b"\xed\xa0\x80\n", b"\xff\xfe{\x00}\x00\n", b"\xef\xbb\xbf{}\n", b"\n" * 3000, b"\0" * 3000,
     b"x" * (letters.LIMIT + 1)])
 
 
@@ -37,15 +41,17 @@ def greetings():
 
 
 def unsealed():
-    """Letters with any text and seal, each key up to twice."""
+    """Draw messages with any text and seal, each key up to twice."""
     pairs = st.lists(st.tuples(st.sampled_from(["text", "seal"]), VALUES), max_size=4)
 
     def write(found):
-        return ("{" + ", ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in found) + "}\n").encode()
+        return ("{" + ", ".join(f"{json.dumps(key)}: {json.dumps(value)}"
+                                for key, value in found) + "}\n").encode()
     return pairs.map(write)
 
 
-MESSAGES = st.lists(RAW | VALUES.map(as_line) | greetings() | unsealed(), min_size=1, max_size=4).map(b"".join)
+MESSAGES = st.lists(RAW | VALUES.map(as_line) | greetings() | unsealed(), min_size=1,
+                    max_size=4).map(b"".join)
 ENDS = st.sampled_from(["close", "half-close", "reset", "stay"])
 
 
@@ -67,9 +73,9 @@ def end(s, how):
         s.close()
 
 
-# ---- strangers at machine 0
+# ---- unknown clients at machine 0
 @given(data=MESSAGES, pieces=st.sampled_from([1 << 20, 1000, 7]), how=ENDS)
-def test_bytes_of_a_stranger_end_only_its_own_connection(data, pieces, how):
+def test_bytes_of_an_unknown_client_end_only_its_connection(data, pieces, how):
     with gatherings() as begin:
         g = begin()
         s = connect(g)
@@ -79,10 +85,14 @@ def test_bytes_of_a_stranger_end_only_its_own_connection(data, pieces, how):
         s.close()
 
 
-@given(message=st.dictionaries(st.sampled_from(["node", "ranks", "nnodes"]), VALUES, max_size=3), valid=st.booleans())
-def test_messages_with_a_right_seal_and_wrong_values_end_only_their_connection(message, valid):
-    """Without FLOWEDU_SECRET a stranger can compute the seal. No drawn value of `node` is the number of a machine."""
-    message = {"node": 0, "ranks": 1, "nnodes": 3, **message} if valid else {**message, "node": message.get("node")}
+@given(message=st.dictionaries(st.sampled_from(["node", "ranks", "nnodes"]), VALUES, max_size=3),
+       valid=st.booleans())
+def test_sealed_messages_with_wrong_values_end_only_their_connection(message, valid):
+    """Without FLOWEDU_SECRET, any client can compute the seal. No drawn value of `node` is the number of a
+    machine.
+    """
+    message = ({"node": 0, "ranks": 1, "nnodes": 3, **message} if valid
+               else {**message, "node": message.get("node")})
     with gatherings() as begin:
         g = begin()
         visitor = letters.Correspondent(connect(g), "other", b"")
@@ -127,8 +137,8 @@ def test_any_exception_in_a_connection_ends_that_connection(gather, monkeypatch)
     all_come(g)
 
 
-def test_connections_that_are_closed_while_their_bytes_wait(gather):
-    """More connections than machine 0 keeps: it closes the oldest ones, whose bytes it has not read yet."""
+def test_connections_closed_with_unread_bytes(gather):
+    """More connections than machine 0 keeps: it closes the oldest ones before reading their bytes."""
     g, gate = gather(), threading.Event()
     original = g._admit
 
@@ -149,7 +159,7 @@ def test_connections_that_are_closed_while_their_bytes_wait(gather):
 # ---- a hostile machine 0
 @contextlib.contextmanager
 def machine_0(serve):
-    """A listener that serves each connection with serve(socket, letters)."""
+    """Listen, and serve each connection with serve(socket, letters)."""
     def run():
         with contextlib.suppress(OSError):
             while True:
@@ -182,7 +192,8 @@ def test_bytes_of_a_hostile_machine_0_do_not_raise_raw_errors_in_join(data, gree
         nodes.join(options(port, 1), b"")
 
 
-@given(message=st.dictionaries(st.sampled_from(["problem", SURROGATE]) | st.text(max_size=3), VALUES, max_size=2))
+@given(message=st.dictionaries(st.sampled_from(["problem", SURROGATE]) | st.text(max_size=3), VALUES,
+                               max_size=2))
 def test_answers_of_a_hostile_machine_0_are_errors_of_one_plain_line(message):
     def serve(s, peer):
         greet(peer)
@@ -195,14 +206,14 @@ def test_answers_of_a_hostile_machine_0_are_errors_of_one_plain_line(message):
 
 @pytest.fixture
 def hydra(monkeypatch):
-    """The program that machine 0 starts on the others: here one that ignores its arguments."""
+    """Write the program that machine 0 starts on the others: here one that ignores its arguments."""
     monkeypatch.setattr(nodes, "proxy", lambda: shutil.which("true"))
     monkeypatch.setattr(nodes.options, "timeout", 0.5)
     monkeypatch.delenv("FLOWEDU_SECRET", raising=False)
 
 
 def join_and_run(after_welcome):
-    """`other` against a machine 0 that admits it and goes on with after_welcome(socket, letters)."""
+    """Run `other` against a machine 0 that admits it and continues with after_welcome(socket, letters)."""
     def serve(s, peer):
         greet(peer)
         peer.say(welcome=1)
@@ -211,8 +222,8 @@ def join_and_run(after_welcome):
         return nodes.other(options(port, 1))
 
 
-ARGS = {"surrogate": [SURROGATE], "NUL": ["a\0b"], "number": [1], "text": "abc", "object": {"a": 1}, "none": None,
-        "long": ["x" * 60000], "nested": [["a"]]}
+ARGS = {"surrogate": [SURROGATE], "NUL": ["a\0b"], "number": [1], "text": "abc", "object": {"a": 1},
+        "none": None, "long": ["x" * 60000], "nested": [["a"]]}
 
 
 @pytest.mark.parametrize("kind", ARGS)
@@ -227,7 +238,7 @@ CODES = [None, "1", "x", [], {}, True, 0.5, float("nan"), float("inf"), 2**31, 1
 
 
 @pytest.mark.parametrize("code", CODES, ids=range(len(CODES)))
-def test_an_exit_code_of_a_hostile_machine_0_that_is_no_exit_code_is_1(hydra, code):
+def test_an_invalid_exit_code_of_a_hostile_machine_0_becomes_1(hydra, code):
     def serve(s, peer):
         peer.say(args=[])
         peer.say(code=code)
@@ -252,8 +263,8 @@ def test_noise_after_the_welcome_is_a_comm_error_or_exit_code_1(hydra, noise, ar
             join_and_run(serve)
 
 
-def test_a_line_that_never_ends_takes_no_longer_than_the_time_limit():
-    """A peer that goes on sending single bytes does not extend the limit: it holds for the whole line."""
+def test_an_endless_line_takes_no_longer_than_the_time_limit():
+    """A peer that keeps sending single bytes does not extend the limit, which applies to the whole line."""
     a, b = socket.socketpair()
     stop = threading.Event()
 

@@ -1,11 +1,14 @@
-"""The distributions that the laws try: a line of text each, with `d` for flow.distributions or torch.distributions and `t`
-for a float64 tensor; and numbers of theirs by quadrature or by sums, which share nothing with the formulas."""
+"""Distributions under test, as lines of code, and their expectations by quadrature or sums.
+
+In a line, `d` is flow.distributions or torch.distributions, and `t` makes a float64 tensor. The quadrature
+shares no code with the formulas of flow.distributions.
+"""
 import numpy as np
 
 import flowedu as flow
 
 REAL, POSITIVE, SHARE = "real", "positive", "share"
-# line: where its values lie
+# line: domain of the values
 CONTINUOUS = {
     "d.Normal(t(0.3), t(1.4))": REAL, "d.Normal(t([0.3, -2.0]), 0.5)": REAL, "d.Laplace(t(0.3), t(0.7))": REAL,
     "d.Cauchy(t(-0.5), t(0.7))": REAL, "d.Gumbel(t(0.3), t(1.2))": REAL, "d.StudentT(t(5.0), t(0.4), t(1.3))": REAL,
@@ -22,12 +25,12 @@ CONTINUOUS = {
     "d.MixtureSameFamily(d.Categorical(t([0.3, 0.7])), d.Normal(t([-1.0, 1.5]), t([0.5, 1.1])))": REAL,
     "d.MixtureSameFamily(d.Categorical(logits=t([[0.3, 1.0]] * 2)), d.Gamma(t([[1.5, 9.0]] * 2), t(1.2)))": POSITIVE,
 }
-DISCRETE = {                                             # line: the largest value that counts
+DISCRETE = {                                             # line: largest value with a probability that matters
     "d.Bernoulli(t([0.3, 0.8]))": 1, "d.Bernoulli(logits=t(-0.4))": 1, "d.Geometric(t(0.35))": 120,
     "d.Binomial(5, t([0.2, 0.6]))": 5, "d.Binomial(7, logits=t(0.3))": 7, "d.Poisson(t([0.7, 4.5]))": 60,
-    "d.Categorical(t([[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]]))": 2, "d.Categorical(logits=t([0.3, -1.0, 2.0, 0.0]))": 3,
-}
-VECTORS = [                                              # of several numbers
+    "d.Categorical(t([[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]]))": 2,
+    "d.Categorical(logits=t([0.3, -1.0, 2.0, 0.0]))": 3, }
+VECTORS = [                                              # multivariate, relaxed, and independent ones
     "d.OneHotCategorical(t([[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]]))",
     "d.OneHotCategoricalStraightThrough(logits=t([0.3, -1.0, 2.0]))",
     "d.Multinomial(3, t([0.2, 0.5, 0.3]))", "d.Dirichlet(t([[1.5, 2.5, 0.8], [3.0, 3.0, 3.0]]))",
@@ -37,21 +40,29 @@ VECTORS = [                                              # of several numbers
     "d.Independent(d.Normal(t([[0.3, 1.0], [2.0, 0.0]]), t(0.7)), 1)",
     "d.RelaxedOneHotCategorical(t(0.8), t([0.2, 0.5, 0.3]))",
     "d.Independent(d.Bernoulli(t([0.3, 0.6])), 1)",
-    "d.MixtureSameFamily(d.Categorical(t([0.3, 0.7])), d.Independent(d.Normal(t([[0.0, 2.0], [1.0, -1.0]]), t(0.7)), 1))",
-    "d.TransformedDistribution(d.Normal(t([0.1, 0.2]), 1.0), d.StackTransform([d.ExpTransform(), d.TanhTransform()], -1))",
-]
+    "d.MixtureSameFamily(d.Categorical(t([0.3, 0.7])), d.Independent(d.Normal(t([[0.0, 2.0], [1.0, -1.0]]), "
+    "t(0.7)), 1))",
+    "d.TransformedDistribution(d.Normal(t([0.1, 0.2]), 1.0), d.StackTransform([d.ExpTransform(), "
+    "d.TanhTransform()], -1))", ]
 LINES = [*CONTINUOUS, *DISCRETE, *VECTORS]
-PAIRS = [                                                # of kl_divergence
-    ("d.Normal(t(0.3), t(1.4))", "d.Normal(t(-0.5), t(0.9))"), ("d.Laplace(t(0.3), t(0.7))", "d.Laplace(t(1.0), t(1.1))"),
-    ("d.Cauchy(t(-0.5), t(0.7))", "d.Cauchy(t(0.5), t(1.7))"), ("d.Gumbel(t(0.3), t(1.2))", "d.Gumbel(t(0.0), t(0.9))"),
-    ("d.Gamma(t(2.5), t(1.7))", "d.Gamma(t(1.5), t(0.7))"), ("d.Exponential(t(0.5))", "d.Exponential(t(1.5))"),
-    ("d.Exponential(t(0.5))", "d.Gamma(t(1.5), t(0.7))"), ("d.Gamma(t(2.5), t(1.7))", "d.Exponential(t(1.5))"),
+PAIRS = [                                                # arguments of kl_divergence
+    ("d.Normal(t(0.3), t(1.4))", "d.Normal(t(-0.5), t(0.9))"), ("d.Laplace(t(0.3), t(0.7))",
+                                                                "d.Laplace(t(1.0), t(1.1))"),
+    ("d.Cauchy(t(-0.5), t(0.7))", "d.Cauchy(t(0.5), t(1.7))"), ("d.Gumbel(t(0.3), t(1.2))",
+                                                                "d.Gumbel(t(0.0), t(0.9))"),
+    ("d.Gamma(t(2.5), t(1.7))", "d.Gamma(t(1.5), t(0.7))"), ("d.Exponential(t(0.5))",
+                                                             "d.Exponential(t(1.5))"),
+    ("d.Exponential(t(0.5))", "d.Gamma(t(1.5), t(0.7))"), ("d.Gamma(t(2.5), t(1.7))",
+                                                           "d.Exponential(t(1.5))"),
     ("d.Chi2(t(3.0))", "d.Gamma(t(1.0), t(0.7))"), ("d.Beta(t(2.5), t(1.5))", "d.Beta(t(1.2), t(2.0))"),
-    ("d.HalfNormal(t(1.3))", "d.HalfNormal(t(0.8))"), ("d.Pareto(t(1.5), t(4.5))", "d.Pareto(t(1.2), t(3.0))"),
+    ("d.HalfNormal(t(1.3))", "d.HalfNormal(t(0.8))"), ("d.Pareto(t(1.5), t(4.5))",
+                                                       "d.Pareto(t(1.2), t(3.0))"),
     ("d.Uniform(t(-1.0), t(2.5))", "d.Uniform(t(-2.0), t(3.0))"),
     ("d.Uniform(t(-1.0), t(2.5))", "d.Normal(t(0.3), t(1.4))"),
-    ("d.Normal(t(0.3), t(1.4))", "d.Laplace(t(1.0), t(1.1))"), ("d.Laplace(t(0.3), t(0.7))", "d.Normal(t(0.0), t(1.4))"),
-    ("d.LogNormal(t(0.2), t(0.6))", "d.LogNormal(t(0.4), t(0.9))"), ("d.Bernoulli(t(0.3))", "d.Bernoulli(t(0.6))"),
+    ("d.Normal(t(0.3), t(1.4))", "d.Laplace(t(1.0), t(1.1))"), ("d.Laplace(t(0.3), t(0.7))",
+                                                                "d.Normal(t(0.0), t(1.4))"),
+    ("d.LogNormal(t(0.2), t(0.6))", "d.LogNormal(t(0.4), t(0.9))"), ("d.Bernoulli(t(0.3))",
+                                                                     "d.Bernoulli(t(0.6))"),
     ("d.Binomial(5, t(0.2))", "d.Binomial(5, t(0.6))"), ("d.Poisson(t(4.5))", "d.Poisson(t(3.0))"),
     ("d.Geometric(t(0.35))", "d.Geometric(t(0.5))"),
     ("d.Categorical(t([0.2, 0.5, 0.3]))", "d.Categorical(logits=t([0.3, -1.0, 2.0]))"),
@@ -59,7 +70,7 @@ PAIRS = [                                                # of kl_divergence
 
 
 def made(line: str, module=flow, leaves: list | None = None):
-    """The distribution; its numbers, in order, are appended to leaves and require a gradient."""
+    """Return the distribution of a line. With `leaves`, its tensors require gradients and are added there."""
     def t(x):
         y = module.tensor(np.asarray(x, np.float64), requires_grad=leaves is not None)
         if leaves is not None:
@@ -70,8 +81,10 @@ def made(line: str, module=flow, leaves: list | None = None):
 
 
 def quadrature(where):
-    """(places, weights) of a sum that is the integral over the domain: double exponential, exact to rounding for what is
-    smooth inside."""
+    """Return (points, weights) of double exponential quadrature over a domain.
+
+    The integral of a function that is smooth inside the domain is exact up to rounding.
+    """
     s = np.linspace(-3.3, 3.3, 3001)
     inner, slope = np.pi / 2 * np.sinh(s), np.pi / 2 * np.cosh(s) * (s[1] - s[0])
     if where == REAL:
@@ -87,7 +100,7 @@ def quadrature(where):
 
 
 def values_of(line: str):
-    """(values, weights) over all that the line's distribution may draw."""
+    """Return (values, weights) that cover the support of a line's distribution."""
     if line in DISCRETE:
         n = DISCRETE[line] + 1
         return np.arange(n, dtype=np.float64), np.ones(n)
@@ -95,12 +108,15 @@ def values_of(line: str):
 
 
 def along(d, x):
-    """Values along a first axis, for each of the batch."""
+    """Return the values along a new first axis, expanded to the batch shape."""
     return flow.tensor(x).reshape(-1, *(1,) * len(d.batch_shape)).expand(len(x), *d.batch_shape)
 
 
 def expectation(d, line, f):
-    """E[f(x)] of each of the batch; f of (values, log of their densities), arrays with the values along the first axis."""
+    """Return the expectation of f(values, log densities) for each element of the batch.
+
+    f takes arrays with the values along the first axis.
+    """
     x, w = values_of(line)
     value = along(d, x)
     logs = d.log_prob(value).detach().numpy()

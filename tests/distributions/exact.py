@@ -1,8 +1,8 @@
 """Log-densities, entropies, and divergences in decimal arithmetic, written as in a textbook.
 
-The textbook formulas cancel: lgamma(1e38) is 1e40, and the difference of two of them may be 1. With 150 digits at least 90
-correct ones are left, so no rearrangement is needed, and derivatives may be central differences with a step of 1e-60.
-Nothing is shared with flowedu.distributions.
+The textbook formulas cancel: lgamma(1e38) is 1e40, and the difference of two such values may be 1. Of 150
+digits, at least 90 stay correct, so no rearrangement is needed, and derivatives may be central differences
+with a step of 1e-60. This file shares no code with flowedu.distributions.
 """
 import functools
 import math
@@ -15,7 +15,7 @@ ZERO, ONE, HALF = D(0), D(1), D("0.5")
 
 
 def exactly(f):
-    """Decorator: run a function with 150 digits, on the exact values of its float arguments."""
+    """Decorate a function to run with 150 digits, on the exact values of its float arguments."""
     @functools.wraps(f)
     def run(*args):
         with localcontext(CONTEXT):
@@ -100,7 +100,7 @@ def slope(f, args: tuple, i: int) -> Decimal:
         return (f(*high) - f(*low)) / (2 * h * args[i])
 
 
-# ---- log-densities: the value, then the parameters
+# ---- log-densities of (value, parameters)
 @exactly
 def normal(x, loc, scale):
     return -((x - loc) / scale) ** 2 / 2 - log(scale) - log(2 * pi()) / 2
@@ -263,11 +263,11 @@ def exponential_entropy(rate):
 
 @exactly
 def log_of_scale(constant):
-    """Return an entropy that is log(scale) and a constant."""
+    """Return the entropy function log(scale) + constant."""
     return lambda *args: exactly(lambda scale: log(scale) + constant)(args[-1])
 
 
-# ---- divergences: the parameters of p, then those of q
+# ---- divergences of (parameters of p, parameters of q)
 @exactly
 def gamma_kl(a, r, b, s):
     return b * log(r / s) + lgamma(b) - lgamma(a) + (a - b) * digamma(a) + (s - r) * a / r

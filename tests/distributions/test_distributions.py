@@ -1,5 +1,8 @@
-"""Laws of flow.distributions: densities sum to one; mean, variance, entropy and divergence are the integrals they are; cdf
-is the integral and icdf its inverse; samples have the moments; gradients are derivatives."""
+"""Laws of flow.distributions.
+
+Densities sum to one. Mean, variance, entropy, divergence, and cdf match integrals of the density, and icdf
+inverts cdf. Samples have the moments of the distribution, and gradients match difference quotients.
+"""
 import math
 
 import numpy as np
@@ -12,7 +15,7 @@ from .distribution_lines import CONTINUOUS, DISCRETE, LINES, PAIRS, along, expec
 
 D = flow.distributions
 NUMBERS = [*CONTINUOUS, *DISCRETE]
-HEAVY = ("Cauchy", "StudentT(t(3", "Pareto")             # slow tails: less is known of them
+HEAVY = ("Cauchy", "StudentT(t(3", "Pareto")             # heavy tails, where quadrature is less accurate
 INFINITE = ("d.Cauchy", "d.HalfCauchy")
 
 
@@ -21,14 +24,14 @@ def close(got, want, rtol=1e-6, atol=1e-7):
 
 
 @pytest.mark.parametrize("line", NUMBERS)
-def test_it_sums_to_one(line):
+def test_the_density_sums_to_one(line):
     d = made(line)
     np.testing.assert_allclose(expectation(d, line, lambda x, p: 1.0), np.ones(d.batch_shape),
-                               rtol=1e-4 if "Laplace" in line else 1e-6)                  # it has a corner
+                               rtol=1e-4 if "Laplace" in line else 1e-6)                  # it has a kink
 
 
 def known(d, name):
-    """A property or a function of none, or None where it is not known."""
+    """Return a property or the result of a method; None if the distribution does not define it."""
     try:
         value = getattr(d, name)
         return value() if callable(value) else value
@@ -48,7 +51,8 @@ def test_moments_and_entropy_are_the_integrals(line):
     loose = 1e-3 if any(h in line for h in HEAVY) else 1e-5 if "Laplace" in line else 1e-6
     if mean is not None and not line.startswith(INFINITE):
         close(mean, expectation(d, line, lambda x, p: x), loose, loose)
-        close(variance, expectation(d, line, lambda x, p: (x - mean.detach().numpy()) ** 2), 0.02 if loose > 1e-4 else 1e-6)
+        close(variance, expectation(d, line, lambda x, p: (x - mean.detach().numpy()) ** 2),
+              0.02 if loose > 1e-4 else 1e-6)
         close(d.stddev, np.sqrt(variance.detach().numpy()))
     if entropy is not None:
         close(entropy, expectation(d, line, lambda x, p: -p))
@@ -57,20 +61,21 @@ def test_moments_and_entropy_are_the_integrals(line):
 
 @pytest.mark.parametrize("line", ["d.Cauchy(t(-0.5), t(0.7))", "d.HalfCauchy(t(0.8))", "d.StudentT(t(1.5))",
                                   "d.StudentT(t(0.5))", "d.Pareto(t(1.0), t(0.9))"])
-def test_what_has_no_moments_says_so(line):
+def test_moments_that_do_not_exist_are_infinite_or_nan(line):
     d = made(line)
     assert not np.isfinite(d.variance.item()) and ("StudentT(t(1.5" in line or not np.isfinite(d.mean.item()))
 
 
 @pytest.mark.parametrize("line", NUMBERS)
-def test_the_mode_is_the_largest(line):
+def test_the_mode_has_the_largest_density(line):
     d, (x, _) = made(line), values_of(line)
     mode = known(d, "mode")
     if mode is None or bool(mode.isnan().any()):
         assert line.startswith((*NO_MOMENTS, "d.Uniform", "d.Beta"))
         return
     logs = d.log_prob(along(d, x)).numpy()
-    own = type(d).log_prob(type(d).expand(d, d.batch_shape), mode.double() if mode.is_floating_point() else mode).numpy() \
+    own = type(d).log_prob(type(d).expand(d, d.batch_shape), mode.double() if mode.is_floating_point()
+                           else mode).numpy() \
         if d.support is None or bool(d.support.check(mode).all()) else np.inf
     assert (np.where(np.isnan(own), np.inf, own) >= logs.max(0) - 1e-9).all()
 
@@ -91,13 +96,14 @@ def test_cdf_is_the_integral_and_icdf_its_inverse(line):
     try:
         value = d.icdf(along(d, q))
     except UnsupportedError:
-        assert line.startswith(("d.Gamma", "d.Chi2", "d.MixtureSameFamily", "d.TransformedDistribution(d.Gamma"))
+        assert line.startswith(("d.Gamma", "d.Chi2", "d.MixtureSameFamily",
+                                "d.TransformedDistribution(d.Gamma"))
         return
     np.testing.assert_allclose(d.cdf(value).numpy(), along(d, q).numpy(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("line", DISCRETE)
-def test_all_values_are_listed(line):
+def test_enumerate_support_lists_all_values(line):
     d = made(line)
     if not d.has_enumerate_support:
         assert "Geometric" in line or "Poisson" in line
@@ -110,7 +116,7 @@ def test_all_values_are_listed(line):
     assert flow.equal(d.enumerate_support(expand=False).expand(values.shape), values)
 
 
-def test_all_counts_of_a_multinomial():
+def test_multinomial_sums_over_all_counts():
     d = made("d.Multinomial(4, t([0.2, 0.5, 0.3]))")
     x = flow.tensor([[i, j, 4 - i - j] for i in range(5) for j in range(5 - i)]).double()
     logs = d.log_prob(x)
@@ -125,7 +131,7 @@ COUNT = 20000
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_samples_have_the_moments(line):
+def test_samples_have_the_moments_of_the_distribution(line):
     flow.manual_seed(3)
     d = made(line)
     x = d.sample((COUNT,))
@@ -150,8 +156,8 @@ def test_samples_have_the_moments(line):
 
 
 @pytest.mark.parametrize("line", CONTINUOUS)
-def test_samples_are_spread_as_the_cdf_says(line):
-    """Kolmogorov's distance of 20,000 samples: above 2 / sqrt(n) once in three thousand times."""
+def test_samples_follow_the_cdf(line):
+    """The Kolmogorov-Smirnov distance of n samples exceeds 2.2 / sqrt(n) with probability 1 / 8,000."""
     flow.manual_seed(4)
     d, (x, w) = made(line), values_of(line)
     mass = np.exp(d.log_prob(along(d, x)).numpy()) * w.reshape(-1, *(1,) * len(d.batch_shape))
@@ -174,25 +180,27 @@ def test_the_divergence_is_the_integral(p, q):
     assert D.kl_divergence(a, a).abs().max().item() < 1e-9
 
 
-def test_the_divergence_of_vectors():
-    """By samples, which are many: within five of their own standard errors."""
+def test_the_divergence_of_vectors_matches_samples():
+    """The mean over the samples is within five of its standard errors."""
     flow.manual_seed(5)
     for p, q in ((D.Dirichlet(flow.tensor([1.5, 2.5, 3.0])), D.Dirichlet(flow.tensor([2.0, 1.0, 1.5]))),
                  (made("d.MultivariateNormal(t([0.3, -1.0]), t([[2.0, 0.6], [0.6, 1.0]]))"),
                   made("d.MultivariateNormal(t([0.0, 0.5]), scale_tril=t([[1.2, 0.0], [0.5, 0.8]]))")),
-                 (made("d.OneHotCategorical(t([0.2, 0.5, 0.3]))"), made("d.OneHotCategorical(t([0.4, 0.4, 0.2]))")),
+                 (made("d.OneHotCategorical(t([0.2, 0.5, 0.3]))"),
+                  made("d.OneHotCategorical(t([0.4, 0.4, 0.2]))")),
                  (made("d.Independent(d.Normal(t([0.3, 1.0]), t(0.7)), 1)"),
                   made("d.Independent(d.Normal(t([0.0, 1.0]), t(1.0)), 1)"))):
         x = p.sample((COUNT,))
         off = p.log_prob(x) - q.log_prob(x)
         assert abs(off.mean() - D.kl_divergence(p, q)).item() < 5 * off.std().item() / math.sqrt(COUNT)
         if p.event_shape and known(p, "entropy") is not None:
-            assert abs(-p.log_prob(x).mean() - p.entropy()).item() < 5 * p.log_prob(x).std().item() / math.sqrt(COUNT)
+            assert abs(-p.log_prob(x).mean() - p.entropy()).item() < 5 * p.log_prob(
+                x).std().item() / math.sqrt(COUNT)
 
 
 # ---- gradients
 def slopes(line, f):
-    """(the gradient, the difference quotient) of f(distribution) by each number of the line."""
+    """Yield (gradient, difference quotient) of f(distribution) by each tensor, in a random direction."""
     leaves: list = []
     y = f(made(line, leaves=leaves))
     if not y.requires_grad:
@@ -256,7 +264,7 @@ def test_the_gradient_of_samples(line):
 
 @pytest.mark.parametrize("a", [0.4, 0.7, 1.0, 3.5, 40.0, 2000.0])
 def test_the_gradient_of_a_gamma_variable(a):
-    """It keeps its probability, by quadrature of the density, while the concentration moves."""
+    """The cdf at the variable stays constant while the concentration changes. Checked by quadrature."""
     from flowedu.distributions.gamma import slope
 
     from .distribution_lines import quadrature
@@ -270,21 +278,23 @@ def test_the_gradient_of_a_gamma_variable(a):
     got, h = slope(np.full_like(z, a), z), 1e-3 * a
     for i, v in enumerate(z):
         density = math.exp((a - 1) * math.log(v) - v - math.lgamma(a))
-        change = (8 * (below(a + h, v) - below(a - h, v)) - (below(a + 2 * h, v) - below(a - 2 * h, v))) / (12 * h)
+        change = (8 * (below(a + h, v) - below(a - h, v)) - (below(a + 2 * h,
+                                                                   v) - below(a - 2 * h, v))) / (12 * h)
         assert abs(got[i] + change / density) <= 1e-4 * abs(got[i]) + 1e-9
 
 
 @pytest.mark.parametrize("line, by, slope", [
-    ("d.Gamma(t(2.5), t(1.7))", 0, 1 / 1.7), ("d.Gamma(t(2.5), t(1.7))", 1, -2.5 / 1.7 ** 2), ("d.Chi2(t(3.0))", 0, 1.0),
+    ("d.Gamma(t(2.5), t(1.7))", 0, 1 / 1.7), ("d.Gamma(t(2.5), t(1.7))", 1, -2.5 / 1.7 ** 2),
+    ("d.Chi2(t(3.0))", 0, 1.0),
     ("d.Beta(t(2.5), t(1.5))", 0, 1.5 / 16), ("d.Beta(t(2.5), t(1.5))", 1, -2.5 / 16)])
-def test_the_gradient_of_samples_is_that_of_the_mean(line, by, slope):
+def test_the_gradient_of_samples_averages_to_that_of_the_mean(line, by, slope):
     flow.manual_seed(7)
     leaves: list = []
     grad, = flow.grad(made(line, leaves=leaves).rsample((COUNT,)).mean(), [leaves[by]])
     assert abs(grad.item() - slope) < 0.03 * abs(slope)
 
 
-def test_a_rate_s_gradient_is_there():
+def test_gamma_samples_have_a_gradient_of_the_rate():
     rate = flow.tensor([2.0], requires_grad=True)
     flow.manual_seed(1)
     y = D.Gamma(flow.tensor([1.5]), rate).rsample()
@@ -294,10 +304,11 @@ def test_a_rate_s_gradient_is_there():
 
 # ---- shapes
 @pytest.mark.parametrize("line", LINES)
-def test_expanding_repeats(line):
+def test_expand_repeats_the_distribution(line):
     d = made(line)
     wide = d.expand((3, *d.batch_shape))
-    assert type(wide) is type(d) and wide.batch_shape == (3, *d.batch_shape) and wide.event_shape == d.event_shape
+    assert (type(wide) is type(d) and wide.batch_shape == (3, *d.batch_shape)
+            and wide.event_shape == d.event_shape)
     flow.manual_seed(2)
     x = wide.sample()
     assert x.shape == (3, *d.batch_shape, *d.event_shape)
@@ -307,7 +318,7 @@ def test_expanding_repeats(line):
 
 
 class Drawn(flow.nn.Graph):
-    """The log-probability of a value, and a draw, in a graph."""
+    """A graph that returns the log-probability of a value, and samples."""
 
     def __init__(self, line):
         super().__init__()
@@ -321,9 +332,10 @@ class Drawn(flow.nn.Graph):
 
 @pytest.mark.parametrize("line", ["d.Normal(t([0.3, -2.0]), t([0.5, 1.0]))",
                                   "d.Categorical(t([[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]]))",
-                                  "d.Bernoulli(logits=t([0.5, -0.4]))", "d.Uniform(t([-1.0, 1.0]), t([2.5, 2.0]))",
+                                  "d.Bernoulli(logits=t([0.5, -0.4]))",
+                                  "d.Uniform(t([-1.0, 1.0]), t([2.5, 2.0]))",
                                   "d.MultivariateNormal(t([0.3, -1.0]), t([[2.0, 0.6], [0.6, 1.0]]))"])
-def test_in_a_graph(line):
+def test_log_prob_and_samples_in_a_graph(line):
     leaves: list = []
     d = made(line, leaves=leaves)
     x = d.sample()
@@ -335,7 +347,7 @@ def test_in_a_graph(line):
     assert "Normal" not in line or not flow.equal(drawn, again)
 
 
-# ---- what is refused
+# ---- errors
 REFUSED = {
     "d.Normal(t(0.0), t(-1.0))": "scale", "d.Bernoulli(t(1.5))": "probs", "d.Bernoulli()": "exactly one of",
     "d.Bernoulli(t(0.5), t(0.5))": "exactly one of", "d.Uniform(t(2.0), t(1.0))": "high",
@@ -360,12 +372,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("line", REFUSED)
-def test_what_cannot_be_is_told(line):
+def test_invalid_parameters_are_refused(line):
     with pytest.raises(FlowError, match=f"(?s){REFUSED[line]}.*expected.*got.*fix"):
         made(line)
 
 
-def test_unless_nothing_is_checked():
+def test_validation_can_be_disabled():
     d = D.Normal(flow.tensor(0.0), flow.tensor(-1.0), validate_args=False)
     assert d.log_prob(flow.tensor(0.0)).isnan() and d.expand((2,))._validate_args is False
     D.Distribution.set_default_validate_args(False)
@@ -375,7 +387,7 @@ def test_unless_nothing_is_checked():
         D.Distribution.set_default_validate_args(True)
 
 
-def test_a_formula_of_ones_own():
+def test_register_kl_adds_a_formula():
     class Mine(D.Normal):
         pass
 
@@ -392,11 +404,11 @@ def test_a_formula_of_ones_own():
 
 
 @pytest.mark.parametrize("a", [0.05, 0.8, 3.0, 40.0, 2000.0])
-def test_the_probability_below_of_a_gamma_variable_and_its_slopes(a):
-    """An integral, to 10 digits, in both tails; and its derivatives by differences."""
+def test_the_cdf_of_a_gamma_variable_and_its_gradients(a):
+    """The cdf matches an integral to 9 digits in both tails, and its gradients match difference quotients."""
     centre = max(a, 0.05)
     z = np.array([1e-3, 0.3, 0.9, 1.0, 1.1, 2.5, 8.0]) * centre
-    x, w = np.polynomial.legendre.leggauss(600)          # of u = t^a, in which the density has no pole at 0
+    x, w = np.polynomial.legendre.leggauss(600)          # in u = t^a the density has no pole at 0
     top = z[:, None] ** min(a, 1.0)
     u = top / 2 * (x + 1)
     t = u ** (1 / min(a, 1.0))
@@ -410,17 +422,22 @@ def test_the_probability_below_of_a_gamma_variable_and_its_slopes(a):
         h = 1e-4 * leaf.detach().numpy()
         sides = [D.Gamma(*(flow.tensor(v) for v in (np.full(7, a) + (i == 0) * s * h, np.ones(7)))).cdf(
             flow.tensor(z + (i == 1) * s * h)).numpy() for s in (1, -1)]
-        np.testing.assert_allclose(leaf.grad.numpy(), (sides[0] - sides[1]) / (2 * h), rtol=1e-4, atol=1e-7 / a)
-    ends = D.Gamma(leaves[0][:2].detach(), 1.0, validate_args=False).cdf(flow.tensor([0.0, np.inf], dtype=flow.float64))
+        np.testing.assert_allclose(leaf.grad.numpy(), (sides[0] - sides[1]) / (2 * h), rtol=1e-4,
+                                   atol=1e-7 / a)
+    ends = D.Gamma(leaves[0][:2].detach(), 1.0,
+                   validate_args=False).cdf(flow.tensor([0.0, np.inf], dtype=flow.float64))
     assert ends.tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("call, told", [
     (lambda t: D.MixtureSameFamily(D.Normal(t([0.0]), 1.0), D.Normal(t([0.0]), 1.0)), "mixture_dist"),
     (lambda t: D.MixtureSameFamily(D.Categorical(t([0.5, 0.5])), t([0.0])), "component_dist"),
-    (lambda t: D.MixtureSameFamily(D.Categorical(t([0.5, 0.5])), D.Normal(t([0.0, 1.0, 2.0]), 1.0)), "do not fit"),
-    (lambda t: D.MixtureSameFamily(D.Categorical(t([0.5, 0.5])), D.Normal(t(0.0), 1.0)), "components do not fit"),
-    (lambda t: D.MixtureSameFamily(D.Categorical(t([[0.5, 0.5]] * 3)), D.Normal(t([[0.0, 1.0]] * 2), 1.0)), "do not fit")])
-def test_what_is_no_mixture_is_told(call, told):
+    (lambda t: D.MixtureSameFamily(D.Categorical(t([0.5, 0.5])), D.Normal(t([0.0, 1.0, 2.0]), 1.0)),
+     "do not fit"),
+    (lambda t: D.MixtureSameFamily(D.Categorical(t([0.5, 0.5])), D.Normal(t(0.0), 1.0)),
+     "components do not fit"),
+    (lambda t: D.MixtureSameFamily(D.Categorical(t([[0.5, 0.5]] * 3)), D.Normal(t([[0.0, 1.0]] * 2), 1.0)),
+     "do not fit")])
+def test_invalid_mixtures_are_refused(call, told):
     with pytest.raises(FlowError, match=f"(?s){told}.*fix:"):
         call(flow.tensor)

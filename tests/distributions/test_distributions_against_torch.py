@@ -1,5 +1,7 @@
-"""flow.distributions beside torch.distributions: the same names, numbers, shapes, supports and texts; and programs that are
-written for PyTorch run under the mock."""
+"""flow.distributions compared with torch.distributions, and programs for PyTorch that run under the mock.
+
+Both have the same names, values, shapes, supports, and reprs.
+"""
 import importlib
 import inspect
 
@@ -18,8 +20,9 @@ def same(got, want, rtol=1e-7):
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("line", [line for line in LINES if "Stack" not in line])     # PyTorch's does not add up
-def test_numbers_are_pytorchs(line):
+# PyTorch does not sum the log-determinants of a StackTransform over its axis.
+@pytest.mark.parametrize("line", [line for line in LINES if "Stack" not in line])
+def test_values_match_pytorch(line):
     torch = pytest.importorskip("torch")
     a, b = made(line), made(line, torch)
     assert tuple(a.batch_shape) == tuple(b.batch_shape) and tuple(a.event_shape) == tuple(b.event_shape)
@@ -36,7 +39,8 @@ def test_numbers_are_pytorchs(line):
             continue
         got = getattr(a, name)
         got = got() if callable(got) else got
-        if "Weibull" in line and name == "mode":                   # PyTorch's is nan for a concentration below 1
+        # PyTorch's is nan for a concentration below 1
+        if "Weibull" in line and name == "mode":
             got, want = got[1], want[1]
         same(got, want)
     for name, value, other in (("cdf", x, y), ("icdf", x.double() * 0 + 0.3, y.double() * 0 + 0.3)):
@@ -51,18 +55,20 @@ def test_numbers_are_pytorchs(line):
 
 @pytest.mark.torch
 @pytest.mark.parametrize("p, q", PAIRS)
-def test_the_divergence_is_pytorchs(p, q):
+def test_the_divergence_matches_pytorch(p, q):
     torch = pytest.importorskip("torch")
     got = flow.distributions.kl_divergence(made(p), made(q))
     same(got, torch.distributions.kl_divergence(made(p, torch), made(q, torch)), 1e-6)
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("line", ["d.Normal(t(0.5), t(2.0))", "d.Normal(t([0.5, 1.0]), 2.0)", "d.Exponential(t(0.5))",
+@pytest.mark.parametrize("line", ["d.Normal(t(0.5), t(2.0))", "d.Normal(t([0.5, 1.0]), 2.0)",
+                                  "d.Exponential(t(0.5))",
                                   "d.Bernoulli(t(0.5))", "d.Categorical(t([0.5, 0.5]))", "d.Poisson(t(0.5))",
-                                  "d.Independent(d.Laplace(t([0.5, 1.0]), t(1.0)), 1)", "d.Bernoulli(logits=t([0.5]))",
+                                  "d.Independent(d.Laplace(t([0.5, 1.0]), t(1.0)), 1)",
+                                  "d.Bernoulli(logits=t([0.5]))",
                                   "d.ComposeTransform([d.ExpTransform(), d.TanhTransform()])"])
-def test_the_text_is_pytorchs(line):
+def test_the_repr_matches_pytorch(line):
     torch = pytest.importorskip("torch")
     ours, theirs = repr(made(line)), repr(made(line, torch))
     plain = lambda text: text.replace("flowedu.", "torch.").replace("\n", "").replace(" ", "")
@@ -70,7 +76,7 @@ def test_the_text_is_pytorchs(line):
 
 
 @pytest.mark.torch
-def test_arguments_are_pytorchs():
+def test_arguments_match_pytorch():
     torch = pytest.importorskip("torch")
     for name in flow.distributions.__all__:
         ours, theirs = (getattr(m.distributions, name) for m in (flow, torch))
@@ -80,7 +86,8 @@ def test_arguments_are_pytorchs():
 
 
 SUPPORTS = {"real": [0.0, -1e9, float("nan")], "positive": [1.0, 0.0, -1.0], "nonnegative": [0.0, -1.0],
-            "boolean": [0.0, 1.0, 0.5], "unit_interval": [0.0, 1.0, 1.1], "nonnegative_integer": [0.0, 2.5, -1.0],
+            "boolean": [0.0, 1.0, 0.5], "unit_interval": [0.0, 1.0, 1.1],
+            "nonnegative_integer": [0.0, 2.5, -1.0],
             "positive_integer": [0.0, 1.0], "simplex": [[0.5, 0.5], [0.6, 0.5], [-0.5, 1.5]],
             "one_hot": [[0.0, 1.0], [1.0, 1.0]], "real_vector": [[0.0, float("nan")], [1.0, 2.0]],
             "lower_cholesky": [[[1.0, 0.0], [2.0, 1.0]], [[1.0, 1.0], [0.0, 1.0]]],
@@ -89,14 +96,16 @@ SUPPORTS = {"real": [0.0, -1e9, float("nan")], "positive": [1.0, 0.0, -1.0], "no
 
 @pytest.mark.torch
 @pytest.mark.parametrize("name", SUPPORTS)
-def test_constraints_are_pytorchs(name):
+def test_constraints_match_pytorch(name):
     torch = pytest.importorskip("torch")
     ours, theirs = (getattr(m.distributions.constraints, name) for m in (flow, torch))
     got, want = ours.check(flow.tensor(SUPPORTS[name])), theirs.check(torch.tensor(SUPPORTS[name]))
-    assert got.tolist() == want.tolist() and ours.event_dim == theirs.event_dim and ours.is_discrete == theirs.is_discrete
+    assert (got.tolist() == want.tolist() and ours.event_dim == theirs.event_dim
+            and ours.is_discrete == theirs.is_discrete)
 
 
-TRANSFORMS = ["ExpTransform()", "SigmoidTransform()", "TanhTransform()", "SoftplusTransform()", "AbsTransform()",
+TRANSFORMS = ["ExpTransform()", "SigmoidTransform()", "TanhTransform()", "SoftplusTransform()",
+              "AbsTransform()",
               "AffineTransform(0.5, -2.0)", "AffineTransform(0.5, 2.0, event_dim=1)", "SoftmaxTransform()",
               "ComposeTransform([d.AffineTransform(0.5, -0.3), d.ExpTransform(), d.PowerTransform(t(0.7))])",
               "IndependentTransform(d.ExpTransform(), 1)", "ExpTransform().inv.inv",
@@ -105,7 +114,7 @@ TRANSFORMS = ["ExpTransform()", "SigmoidTransform()", "TanhTransform()", "Softpl
 
 @pytest.mark.torch
 @pytest.mark.parametrize("line", TRANSFORMS)
-def test_transforms_are_pytorchs(line):
+def test_transforms_match_pytorch(line):
     torch = pytest.importorskip("torch")
     x = np.random.default_rng(0).standard_normal((4, 3))
     ours, theirs = made("d." + line), made("d." + line, torch)
@@ -158,9 +167,10 @@ def test_reinforce_learns():
 
 @pytest.mark.parametrize(
     "path", "categorical normal kl transforms constraints distribution multivariate_normal utils".split())
-def test_the_files_programs_import_are_there(path):
+def test_submodules_of_torch_distributions_exist(path):
     with mock.enable("torch"):
         module = importlib.import_module(f"torch.distributions.{path}")
-        assert {"categorical": "Categorical", "normal": "Normal", "kl": "kl_divergence", "transforms": "ExpTransform",
-                "constraints": "positive", "distribution": "Distribution", "multivariate_normal": "MultivariateNormal",
-                "utils": "broadcast_all"}[path] in dir(module)
+        assert {"categorical": "Categorical", "normal": "Normal", "kl": "kl_divergence",
+                "transforms": "ExpTransform",
+                "constraints": "positive", "distribution": "Distribution",
+                "multivariate_normal": "MultivariateNormal", "utils": "broadcast_all"}[path] in dir(module)

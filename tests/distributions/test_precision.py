@@ -1,11 +1,12 @@
 """Laws of precision: log-densities, entropies, divergences, and their gradients over the whole range of float32.
 
-Bound of a value y: 2^-23 |y| + 2^-36. The result is rounded to float32 once (2^-24 |y|). The float64 computation before
-adds at most 2^-24 |y| where terms are large, since no two terms that are 2^28 times y cancel, and 2^-36 from sums of at
-most 16 logarithms, each below 2^7 in magnitude: 2^4 * 2^7 * 2^-52 = 2^-41, times 2^5 for the roundings within a term.
+Bound of a value y: 2^-23 |y| + 2^-36. The result is rounded to float32 once (2^-24 |y|). The float64
+computation before adds at most 2^-24 |y| where terms are large, since no two terms that are 2^28 times y
+cancel, and 2^-36 from sums of at most 16 logarithms, each below 2^7 in magnitude: 2^4 * 2^7 * 2^-52 = 2^-41,
+times 2^5 for the roundings within a term.
 
-Bound of a gradient dy/dp: the same for the elasticity p dy/dp, which has the terms of y without their logarithms. Float32
-gradients below 2^-149 are 0, so 2^-149 |p| is added.
+Bound of a gradient dy/dp: the same for the elasticity p dy/dp, which has the terms of y without their
+logarithms. Float32 gradients below 2^-149 are 0, so 2^-149 |p| is added.
 """
 import math
 from decimal import Decimal
@@ -19,23 +20,24 @@ from . import exact
 
 d = flow.distributions
 LARGEST = float(np.finfo(np.float32).max)
-# Log-spaced over the normal numbers of float32. The middle ones are close together, where formulas change branches.
-POSITIVE = [1.4e-45, 1e-42, 1.2e-38, 1e-30, 1e-20, 1e-12, 1e-8, 3e-8, 1e-5, 1e-3, 0.1, 0.5, 1.0, 1.5, 3.0, 9.9, 10.1,
-            40.0, 99.0, 101.0, 1e3, 1e5, 1e6, 1e8, 1e12, 1e20, 1e30, 1e37]
+# Values over the whole range of float32, close together in the middle, where formulas change branches.
+POSITIVE = [1.4e-45, 1e-42, 1.2e-38, 1e-30, 1e-20, 1e-12, 1e-8, 3e-8, 1e-5, 1e-3, 0.1, 0.5, 1.0, 1.5, 3.0,
+            9.9, 10.1, 40.0, 99.0, 101.0, 1e3, 1e5, 1e6, 1e8, 1e12, 1e20, 1e30, 1e37]
 COUNTS = [0.0, 1.0, 2.0, 7.0, 10.0, 99.0, 1e3, 1e5, 1e8, 1e12, 1e20, 1e30, 1e37]
-PROBABILITIES = [1.2e-38, 1e-30, 1e-20, 1e-12, 1e-8, 3e-8, 1e-5, 1e-3, 0.1, 0.5, 0.75, 0.9, 0.999, 1 - 2.0 ** -23]
+PROBABILITIES = [1.2e-38, 1e-30, 1e-20, 1e-12, 1e-8, 3e-8, 1e-5, 1e-3, 0.1, 0.5, 0.75, 0.9, 0.999,
+                 1 - 2.0 ** -23]
 LOGITS = [-1e30, -1e4, -700.0, -90.0, -20.0, -1.0, -1e-6, 1e-6, 0.5, 15.0, 40.0, 100.0, 700.0, 1e4]
 FACTORS = [1e-20, 1e-3, 0.3, 0.8, 0.9, 0.99, 1 - 1e-6, 1.0, 1 + 2.0 ** -20, 1.01, 1.11, 1.3, 5.0, 1e4]
 
 
 def rounded(x: float) -> float:
-    """Return a number as float32 has it."""
+    """Return a number rounded to float32."""
     with np.errstate(over="ignore"):
         return float(np.float32(x))
 
 
 def is_normal(x: float) -> bool:
-    """True if float32 has a normal number for x."""
+    """True if x is in the range of normal float32 numbers."""
     return 1.17549435e-38 <= abs(x) <= LARGEST
 
 
@@ -45,41 +47,49 @@ def around(center: float) -> list[float]:
 
 
 def counts_around(center: float) -> list[float]:
-    """Return whole numbers near a center, and 0, 1, 2."""
+    """Return integers near a center, and 0, 1, 2."""
     return sorted({0.0, 1.0, 2.0} | {rounded(np.round(x)) for x in around(center)})
 
 
 SCALES = [1e-30, 1e-20, 1e-5, 0.3, 1.0, 7.0, 1e6, 1e20, 1e37]
-PLACES = [(x, loc, s) for s in SCALES for loc, x in ((0.5, 0.5), (0.5, 0.75), (-3.0, 2e4), (1e-3, 1e25), (2.0, -1e-3))]
-# line: (the distribution of its parameters, the exact function of value and parameters, the tuples of arguments)
+PLACES = [(x, loc, s) for s in SCALES for loc, x in ((0.5, 0.5), (0.5, 0.75), (-3.0, 2e4), (1e-3, 1e25),
+                                                     (2.0, -1e-3))]
+# name: (constructor of the distribution, exact function of value and parameters, rows of arguments)
 DENSITIES = {
     "Normal": (d.Normal, exact.normal, [p for p in PLACES if abs((p[0] - p[1]) / p[2]) < 1e18]),
     "Laplace": (d.Laplace, exact.laplace, [p for p in PLACES if abs((p[0] - p[1]) / p[2]) < 1e36]),
     "Cauchy": (d.Cauchy, exact.cauchy, PLACES),
     "Gumbel": (d.Gumbel, exact.gumbel, [p for p in PLACES if -80 < (p[0] - p[1]) / p[2] < 1e36]),
     "StudentT": (lambda n, m, s: d.StudentT(n, m, s), lambda x, n, m, s: exact.student_t(x, n, m, s),
-                 [(x, n, 0.25, s) for n in POSITIVE for x, s in ((0.3, 1.0), (2.0, 0.5), (-30.0, 2.0), (1e10, 1e-3))]),
+                 [(x, n, 0.25, s) for n in POSITIVE for x, s in ((0.3, 1.0), (2.0, 0.5), (-30.0, 2.0),
+                                                                 (1e10, 1e-3))]),
     "HalfNormal": (d.HalfNormal, exact.half_normal, [(x, s) for s in SCALES for x in around(s)]),
     "HalfCauchy": (d.HalfCauchy, exact.half_cauchy, [(x, s) for s in SCALES for x in around(s)]),
     "Exponential": (d.Exponential, exact.exponential, [(x, r) for r in POSITIVE for x in around(1 / r)]),
     "Weibull": (d.Weibull, exact.weibull,
                 [(x, s, k) for s in SCALES for k in (1e-6, 0.1, 1.0, 4.0, 50.0, 1e5) for x in around(s)
                  if k * math.log(x / s) < 80]),
-    "Pareto": (d.Pareto, exact.pareto, [(x, s, a) for s in SCALES for a in POSITIVE[::2] for x in around(s) if x >= s]),
-    "Gamma": (d.Gamma, exact.gamma, [(x, a, r) for a in POSITIVE for r in (1e-20, 0.75, 1e6) for x in around(a / r)]),
+    "Pareto": (d.Pareto, exact.pareto, [(x, s, a) for s in SCALES for a in POSITIVE[::2] for x in around(s)
+                                        if x >= s]),
+    "Gamma": (d.Gamma, exact.gamma, [(x, a, r) for a in POSITIVE for r in (1e-20, 0.75, 1e6)
+                                     for x in around(a / r)]),
     "Chi2": (d.Chi2, exact.chi2, [(x, n) for n in POSITIVE[1:] for x in around(n)]),
     "Beta": (d.Beta, exact.beta,
-             [(x, a, b) for a in POSITIVE[::2] for b in POSITIVE[1::2] for x in [*around(a / (a + b)), 0.5] if x < 1]),
+             [(x, a, b) for a in POSITIVE[::2] for b in POSITIVE[1::2] for x in [*around(a / (a + b)), 0.5]
+              if x < 1]),
     "Bernoulli": (d.Bernoulli, exact.bernoulli, [(x, p) for p in PROBABILITIES for x in (0.0, 1.0)]),
     "Bernoulli, logits": (lambda x: d.Bernoulli(logits=x), exact.bernoulli_by_logits,
                           [(x, p) for p in LOGITS for x in (0.0, 1.0)]),
-    "Geometric": (d.Geometric, exact.geometric, [(k, p) for p in PROBABILITIES for k in counts_around(1 / p)]),
+    "Geometric": (d.Geometric, exact.geometric, [(k, p) for p in PROBABILITIES
+                                                 for k in counts_around(1 / p)]),
     "Geometric, logits": (lambda x: d.Geometric(logits=x), exact.geometric_by_logits,
                           [(k, p) for p in LOGITS if p > -80 for k in counts_around(1 + math.exp(-p))]),
     "Binomial": (d.Binomial, exact.binomial,
-                 [(k, n, p) for n in COUNTS for p in PROBABILITIES for k in {*counts_around(n * p), n} if k <= n]),
+                 [(k, n, p) for n in COUNTS for p in PROBABILITIES for k in {*counts_around(n * p), n}
+                  if k <= n]),
     "Binomial, logits": (lambda n, x: d.Binomial(n, logits=x), exact.binomial_by_logits,
-                         [(k, n, x) for n in COUNTS for x in LOGITS if abs(x) < 1e5 for k in {0.0, 1.0, n // 2, n}
+                         [(k, n, x) for n in COUNTS for x in LOGITS if abs(x) < 1e5
+                          for k in {0.0, 1.0, n // 2, n}
                           if k <= n]),
     "Poisson": (d.Poisson, exact.poisson, [(k, r) for r in POSITIVE for k in counts_around(r)]),
 }
@@ -89,7 +99,7 @@ QUADRUPLES = [(a, b, c, e) for a in FEW for b in FEW
               for c, e in ((a, b), (rounded(a * 1.001), b), (a, rounded(b * 2)), (0.5, 0.5))]
 OF_PLACES = [(m, s, n, t) for s in SCALES for t in (s, rounded(s * 1.0001), rounded(s * 3), 1.0)
              for m, n in ((0.5, 0.5), (0.5, 0.5000001), (-3.0, 2.0), (0.5, 1e3))]
-# line: (the distribution, the number of its parameters, the exact entropy)
+# name: (constructor of the distribution, exact function of the parameters, rows of parameters)
 ENTROPIES = {
     "Gamma": (d.Gamma, exact.gamma_entropy, [(a, r) for a in POSITIVE for r in (1e-20, 1.0, 1e6)]),
     "Chi2": (d.Chi2, exact.chi2_entropy, [(n,) for n in POSITIVE[1:]]),
@@ -101,10 +111,12 @@ ENTROPIES = {
     "Weibull": (d.Weibull, exact.weibull_entropy, [(s, k) for s in SCALES for k in POSITIVE if k > 1e-5]),
     "Pareto": (d.Pareto, exact.pareto_entropy, [(s, k) for s in SCALES for k in POSITIVE if k > 1e-5]),
     "Normal": (d.Normal, exact.log_of_scale((exact.log(2 * exact.pi()) + 1) / 2), [(0.5, s) for s in SCALES]),
-    "Laplace": (d.Laplace, exact.log_of_scale(exact.log(Decimal(2)) + 1), [(0.5, s) for s in (*SCALES, 3e38)]),
+    "Laplace": (d.Laplace, exact.log_of_scale(exact.log(Decimal(2)) + 1),
+                [(0.5, s) for s in (*SCALES, 3e38)]),
     "Cauchy": (d.Cauchy, exact.log_of_scale(exact.log(4 * exact.pi())), [(0.5, s) for s in SCALES]),
     "Gumbel": (d.Gumbel, exact.log_of_scale(1 + exact.euler()), [(0.5, s) for s in SCALES]),
-    "HalfNormal": (d.HalfNormal, exact.log_of_scale((exact.log(exact.pi() / 2) + 1) / 2), [(s,) for s in SCALES]),
+    "HalfNormal": (d.HalfNormal, exact.log_of_scale((exact.log(exact.pi() / 2) + 1) / 2),
+                   [(s,) for s in SCALES]),
     "HalfCauchy": (d.HalfCauchy, exact.log_of_scale(exact.log(2 * exact.pi())), [(s,) for s in SCALES]),
 }
 DIVERGENCES = {
@@ -118,7 +130,8 @@ DIVERGENCES = {
     "Normal": (d.Normal, exact.normal_kl, OF_PLACES),
     "Laplace": (d.Laplace, exact.laplace_kl, OF_PLACES),
     "Cauchy": (d.Cauchy, exact.cauchy_kl, OF_PLACES),
-    "Gumbel": (d.Gumbel, exact.gumbel_kl, [q for q in OF_PLACES if abs(q[0] - q[2]) / q[3] < 80 and q[1] / q[3] < 20]),
+    "Gumbel": (d.Gumbel, exact.gumbel_kl, [q for q in OF_PLACES if abs(q[0] - q[2]) / q[3] < 80
+                                           and q[1] / q[3] < 20]),
     "Pareto": (d.Pareto, exact.pareto_kl,
                [(s, a, s / 2, b) for s in SCALES for a in FEW for b in (a, rounded(a * 1.001), 1.0)]),
 }
@@ -140,7 +153,7 @@ def violations(row: tuple, value: float, gradients: list[float], exact_function,
 
 
 def check(f, exact_function, rows: list[tuple], lowest: float = -math.inf, slack: float = 0.0) -> None:
-    """Check a function of float32 tensors, and its gradients, against an exact function of numbers."""
+    """Check a function of float32 tensors, and its gradients, against an exact function of floats."""
     rows = [tuple(rounded(x) for x in row) for row in rows]
     leaves = [flow.tensor(np.array(column, np.float32), requires_grad=True) for column in zip(*rows)]
     y = f(*leaves)
@@ -157,7 +170,7 @@ def check(f, exact_function, rows: list[tuple], lowest: float = -math.inf, slack
     assert not wrong, f"{len(wrong)} of {len(rows)}: {wrong[:8]}"
 
 
-# the whole grid takes a minute, so the usual run takes every seventh row
+# All rows take a minute, so the usual run takes every seventh row.
 EVERY = pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
 
 
@@ -204,9 +217,9 @@ def test_dirichlet(a):
     def split(f):
         return lambda *numbers: f(*(flow.stack(list(v), -1) for v in (numbers[:3], numbers[3:]) if v))
 
-    # gradients add up terms of the size of the total concentration, which cancel
-    check(split(lambda x, b: d.Dirichlet(b, validate_args=False).log_prob(x)), exact.dirichlet, [(*x, *a) for x in SHARES],
-          slack=sum(a) / 2 ** 50)
+    # Gradients are sums of terms as large as the total concentration, which cancel.
+    check(split(lambda x, b: d.Dirichlet(b, validate_args=False).log_prob(x)), exact.dirichlet,
+          [(*x, *a) for x in SHARES], slack=sum(a) / 2 ** 50)
     check(split(lambda b: d.Dirichlet(b).entropy()), exact.dirichlet_entropy, [a])
     others = [a, tuple(rounded(x * 1.001) for x in a), (a[1], a[0], a[2]), (a[0], a[1], rounded(a[2] * 1.5))]
     check(split(lambda b, c: d.kl_divergence(d.Dirichlet(b), d.Dirichlet(c))), exact.dirichlet_kl,
@@ -216,7 +229,7 @@ def test_dirichlet(a):
 @pytest.mark.parametrize("n", [0, 4, 1000, 10 ** 6, 10 ** 9])
 @pytest.mark.parametrize("weights", [(0.25, 0.25, 0.5), (0.5, 0.0, 0.5), (1.0, 0.0, 0.0), (1e-30, 0.5, 0.5)])
 def test_multinomial(n, weights):
-    """Shares are exact in float32 here, so the exact function gets the parameters that the distribution has."""
+    """The weights are exact in float32, so exact function and distribution get the same parameters."""
     counts = [(n // 2, 0, n - n // 2), (0, 0, n), (n, 0, 0), (0, n // 2, n - n // 2)]
     logs = [math.log(w) if w else -math.inf for w in weights]
     for row in counts:
@@ -227,16 +240,19 @@ def test_multinomial(n, weights):
 
         want = log_probability(*map(float, row))
         for by in ({"probs": flow.tensor(weights)}, {"logits": flow.tensor(logs, dtype=flow.float64)}):
-            got = Decimal(d.Multinomial(n, **by, validate_args=False).log_prob(flow.tensor(row, dtype=flow.float32)).item())
+            got = Decimal(d.Multinomial(n, **by,
+                                        validate_args=False).log_prob(flow.tensor(row,
+                                                                                  dtype=flow.float32)).item())
             if want == Decimal("-Infinity"):
                 assert got == want
             else:
-                # math.log rounds the logarithms: n * 2^-53 * 69
-                assert abs(got - want) <= abs(want) / 2 ** 23 + Decimal(2) ** -36 + Decimal(n) / 2 ** 46, (row, by)
+                # math.log rounds the logarithms, which adds n * 2^-53 * 69.
+                assert abs(got - want) <= abs(want) / 2 ** 23 + Decimal(2) ** -36 + Decimal(n) / 2 ** 46, (
+                    row, by)
 
 
 def test_impossible_outcomes():
-    """Values of probability 0 have the logarithm -inf, all others their own, and no gradient is NaN."""
+    """Outcomes of probability 0 have log-probability -inf, others stay correct, and no gradient is NaN."""
     nothing = -math.inf
     logits = flow.tensor([0.0, nothing, 0.0], requires_grad=True)
     probs = flow.tensor([0.5, 0.0, 0.5], requires_grad=True)
@@ -246,7 +262,8 @@ def test_impossible_outcomes():
                    d.Categorical(**by, validate_args=False).log_prob(flow.tensor(0)),
                    d.Categorical(**by, validate_args=False).entropy(),
                    d.OneHotCategorical(**by, validate_args=False).log_prob(flow.tensor([1.0, 0.0, 0.0])),
-                   d.kl_divergence(d.Categorical(**by, validate_args=False), d.Categorical(flow.tensor([0.25, 0.25, 0.5])))]
+                   d.kl_divergence(d.Categorical(**by, validate_args=False),
+                                   d.Categorical(flow.tensor([0.25, 0.25, 0.5])))]
         expected = [math.log(6 / 16), math.log(0.5), math.log(2), math.log(0.5), 0.5 * math.log(2)]
         for y, want in zip(results, expected):
             assert y.item() == pytest.approx(want, rel=2.0 ** -22)
@@ -275,8 +292,8 @@ def test_improbable_logits_have_finite_divergences():
 
 
 @pytest.mark.parametrize("name", ["Gamma", "Beta", "StudentT", "Binomial", "Geometric", "Poisson", "Cauchy"])
-def test_graphs_agree(name):
-    """A graph has the log-densities and the gradients of eager mode, in float32."""
+def test_graphs_agree_with_eager_mode(name):
+    """A graph returns the same float32 log-densities as eager mode."""
     make, _, rows = DENSITIES[name]
     rows = [[rounded(x) for x in row] for row in rows[::11]]
     columns = [flow.tensor(np.array(column, np.float32)) for column in zip(*rows)]

@@ -1,5 +1,6 @@
-"""The glossary: 60 terms or more in alphabetical order, each with a definition, a file that exists, and names that are in
-it; and the book has it."""
+"""The glossary has at least 60 terms in alphabetical order, each with a definition and names that exist in an
+existing file; the book includes it.
+"""
 import re
 from pathlib import Path
 
@@ -10,12 +11,13 @@ PATH = re.compile(r"(?:src|chapters|tests)/\S+")
 
 
 def faults(text: str) -> list[str]:
-    """What is wrong with the entries of a page."""
+    """Return the faults in the entries of a page."""
     found, entries = [], ENTRY.findall(text)
     terms = [term for term, _ in entries]
     if len(entries) != text.count("\n- "):
         found.append("a line is no entry")
-    found += [f"{b}: not in alphabetical order after {a}" for a, b in zip(terms, terms[1:]) if a.casefold() >= b.casefold()]
+    found += [f"{b}: not in alphabetical order after {a}" for a, b in zip(terms, terms[1:])
+              if a.casefold() >= b.casefold()]
     for term, body in entries:
         quoted = re.findall(r"`([^`]+)`", body)
         paths = [q for q in quoted if PATH.fullmatch(q)]
@@ -37,10 +39,10 @@ def test_every_entry_is_in_order_and_every_place_exists():
     assert len(ENTRY.findall(text)) >= 60
 
 
-def test_the_law_finds_what_is_wrong():
+def test_faults_are_found():
     definition = "what is meant by this word, at length."
-    text = (f"# G\n\n- **view**: {definition} `src/flowedu/core/ops/view.py`: `reshape_strides`, `no_such_name`.\n"
-            f"- **arena**: {definition}\n  `src/flowedu/core/graph/nowhere.py`.\n"
+    text = (f"# G\n\n- **view**: {definition} `src/flowedu/core/ops/view.py`: `reshape_strides`, "
+            f"`no_such_name`.\n- **arena**: {definition}\n  `src/flowedu/core/graph/nowhere.py`.\n"
             "- **zero**: short. `src/flowedu/__init__.py`.\n- none\n")
     assert faults(text) == [
         "a line is no entry", "arena: not in alphabetical order after view",

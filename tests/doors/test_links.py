@@ -1,4 +1,4 @@
-"""Links of every page of the repository: the file is there, and so is the heading."""
+"""Links on every page of the repository lead to existing files and headings."""
 import os
 import re
 import subprocess
@@ -7,12 +7,13 @@ from urllib.parse import unquote_to_bytes
 
 import pytest
 
-from flowedu.learn import course
-from flowedu.learn.blocks import slug
+from flowedu_course import course
+from flowedu_course.blocks import slug
 
 ROOT = Path(__file__).parents[2]
 TRACKED = subprocess.run(["git", "ls-files", "-z", "*.md"], cwd=ROOT, capture_output=True).stdout
-PAGES = sorted(ROOT / os.fsdecode(p) for p in TRACKED.split(b"\0") if p) or sorted(ROOT.glob("chapters/**/*.md"))
+PAGES = (sorted(ROOT / os.fsdecode(p) for p in TRACKED.split(b"\0") if p)
+         or sorted(ROOT.glob("chapters/**/*.md")))
 FENCED = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
@@ -39,22 +40,24 @@ def test_every_link_leads_somewhere(page):
     assert broken(page) == []
 
 
-def test_the_law_finds_what_is_not_there(tmp_path):
+def test_broken_links_are_found(tmp_path):
     (tmp_path / "b.md").write_text("# One\n```\n# no heading\n```\n")
-    (tmp_path / "a.md").write_text("[x](b.md) [x](b.md#one) [x](c.md) [x](b.md#two) [x](b.md#no-heading) `[x](d.md)`\n")
+    (tmp_path / "a.md").write_text("[x](b.md) [x](b.md#one) [x](c.md) [x](b.md#two) [x](b.md#no-heading) "
+                                   "`[x](d.md)`\n")
     assert broken(tmp_path / "a.md") == ["c.md", "b.md#two", "b.md#no-heading"]
 
 
 def test_links_are_urls(tmp_path):
-    """An escaped name is the file's name; CommonMark ends a link at a space or at an unpaired bracket."""
+    """Escaped names are decoded; in CommonMark, a link ends at a space or an unpaired bracket."""
     (tmp_path / os.fsdecode("a b'ü).md".encode())).write_text("# One\n", encoding="utf-8")
     (tmp_path / "a.md").write_text("[x](a%20b%27%C3%BC%29.md#one) [x](a%20b.md)\n", encoding="utf-8")
     assert broken(tmp_path / "a.md") == ["a%20b.md"]
 
 
 def plans() -> list[list[list[str]]]:
-    """The rows of the two plans of the syllabus."""
-    parts = re.split(r"^## ", (ROOT / "chapters/syllabus.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:3]
+    """Return the rows of the two plans in the syllabus."""
+    parts = re.split(r"^## ", (ROOT / "chapters/syllabus.md").read_text(encoding="utf-8"),
+                     flags=re.MULTILINE)[1:3]
     found = [[r.split("|")[1:-1] for r in part.splitlines() if re.match(r"\| \d", r)] for part in parts]
     assert [len(rows) for rows in found] == [7, 14]
     return found
@@ -65,7 +68,7 @@ def chapters_of(row: list[str]) -> frozenset[int]:
 
 
 def test_hours_are_those_of_the_list():
-    """Over the weeks of a chapter; in 7 weeks something is left out of it."""
+    """The hours of a chapter, summed over its weeks, match the list; the plan of 7 weeks leaves some out."""
     hours = {c.number: c.hours for c in course.chapters()}
     for rows, exactly in zip(plans(), (False, True)):
         for n in hours:
@@ -73,11 +76,14 @@ def test_hours_are_those_of_the_list():
             about = {m for row in weeks for m in chapters_of(row)}
             spent = sum(int(row[4]) for row in rows if chapters_of(row) & about)
             wanted = sum(hours[m] for m in about)
-            assert spent == wanted if exactly else 0.6 * wanted <= spent <= wanted or not weeks, (n, spent, wanted)
+            assert (spent == wanted if exactly else 0.6 * wanted <= spent <= wanted
+                    or not weeks), (n, spent, wanted)
 
 
 def test_sections_that_the_syllabus_names_are_those_of_the_page():
-    """`to "Reading the plan"`: a heading of a page that the row links, or of its chapter's README."""
+    """Quoted section names (`to "Reading the plan"`) are headings of a page that the row links or of its
+    chapter's README.
+    """
     folders = {p.name[1]: p for p in (ROOT / "chapters").glob("0*_*")}
     lost = []
     for row in sum(plans(), []):

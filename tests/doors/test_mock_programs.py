@@ -1,7 +1,8 @@
-"""Programs written for PyTorch and OneFlow run unchanged, typed as in docs/pytorch.md, in a folder with a space.
+"""PyTorch and OneFlow programs run unchanged with the commands of docs/pytorch.md, in a folder with a space
+in its name.
 
-programs/oneflow_*.py are snippets of OneFlow's own pages, as written there, with the imports that the pages leave out;
-programs/torch_*.py are what people write for PyTorch.
+tests/programs/oneflow_*.py are the programs of OneFlow's pages with the imports that the pages omit;
+tests/programs/torch_*.py are typical PyTorch programs.
 """
 import os
 import re
@@ -13,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from common import HANGS, few
+from common import HANGS, PROGRAMS, few
 from vision import files
 
 ROOT = Path(__file__).parents[2]
-PROGRAMS = Path(__file__).parent / "programs"
-# what these print; the others print losses, which fall (1000 classes: ln(1000) = 6.9)
+# Expected output of some programs; the others print falling losses (1000 classes: ln(1000) = 6.9).
 PAGE = r"Using \w+ device\nEpoch 1\n-+\nloss: [67]\.\d+ \[    0/  400\]\nloss: [67]\.\d+ \[  320/  400\]"
-PRINTS = {"oneflow_eager_mobilenet": PAGE, "oneflow_graph_mobilenet": PAGE, "oneflow_layer": r"\(1, 128, 64, 64\)",
+PRINTS = {"oneflow_eager_mobilenet": PAGE, "oneflow_graph_mobilenet": PAGE,
+          "oneflow_layer": r"\(1, 128, 64, 64\)",
           "oneflow_deploy": r"\(1, 3, 64, 64\)", "oneflow_watch": r"in:  \[.*\]\nout: \[.*\]",
           "torch_mnist": r"(?s)(.*\nTest set: Average loss: 2\.\d+, Accuracy: \d+/78 \(\d+%\)\s*){3}",
           "torch_dcgan": r"(?s)(\[\d/2\]\[\d/4\] Loss_D: .*\n){8}grid \(3, 36, 274\)"}
@@ -31,8 +32,10 @@ WRITES = {"torch_classifier": ["checkpoints/best.pt", "runs/classifier/scalars.c
           "torch_toy_ddp": ["model.checkpoint"],
           "torch_dcgan": ["out/netG_epoch_1.pth", "out/fake_samples_epoch_001.png"],
           "oneflow_graph_mobilenet": ["GraphMobileNetV2"]}
-# what is printed with weights, noise and order from NumPy is what PyTorch prints: program, its arguments, call after call
-ALIKE = {"mnist": ["--numpy"], "cifar": ["--numpy --epochs 1 --lr 0.002", "--numpy --resume --epochs 1 --lr 0.002"],
+# Programs whose output equals PyTorch's when weights, noise, and order come from NumPy: {program: arguments
+# of each call}.
+ALIKE = {"mnist": ["--numpy"], "cifar": ["--numpy --epochs 1 --lr 0.002",
+                                         "--numpy --resume --epochs 1 --lr 0.002"],
          "dcgan": ["--numpy", "--numpy --niter 1 --netG out/netG_epoch_1.pth"],
          "chargpt": ["--numpy", "--numpy --resume --max_iters 45"], "toy_ddp": ["2", "1"]}
 
@@ -45,10 +48,12 @@ def folder(tmp_path):
 
 
 def typed(folder: Path, *words: str, **env) -> str:
-    """What `python words...` prints; on stderr it says nothing, but that tensorboard is not installed, if so."""
+    """Run `python words...` and return stdout; stderr must be empty except for a warning about missing
+    tensorboard.
+    """
     quiet = {"XDG_CACHE_HOME": str(folder / "cache"), "PYTHONWARNINGS": "ignore:SummaryWriter:UserWarning"}
-    done = subprocess.run([sys.executable, *words], cwd=folder, encoding="utf-8", capture_output=True, timeout=HANGS,
-                          env={**os.environ, **quiet, **env})
+    done = subprocess.run([sys.executable, *words], cwd=folder, encoding="utf-8", capture_output=True,
+                          timeout=HANGS, env={**os.environ, **quiet, **env})
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     return done.stdout
 
@@ -79,7 +84,9 @@ NUMBER = r"-?\d+\.?\d*(?:e[-+]?\d+)?"
 @pytest.mark.torch
 @pytest.mark.parametrize("program", few(ALIKE, lambda name: name == "mnist"))
 def test_a_program_prints_what_it_prints_under_pytorch(folder, program):
-    """The same words, and numbers that float32's rounding alone tells apart; checkpoints of each are read by it again."""
+    """The output has the same words, and numbers that differ only by float32 rounding; each framework reads
+    its checkpoints again.
+    """
     pytest.importorskip("torch")
     printed = []
     for how in (["-m", "flowedu.mock", "--as", "torch"], []):
@@ -89,7 +96,8 @@ def test_a_program_prints_what_it_prints_under_pytorch(folder, program):
         shutil.copy(PROGRAMS / f"torch_{program}.py", there)
         if not how:
             shutil.copy(Path(__file__).with_name("torchvision_stand_in.py"), there / "torchvision.py")
-        printed.append([typed(there, *how, f"torch_{program}.py", *words.split(), MASTER_PORT=str(free_port()),
+        printed.append([typed(there, *how, f"torch_{program}.py", *words.split(),
+                              MASTER_PORT=str(free_port()),
                               OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore") for words in ALIKE[program]])
     for mine, theirs in zip(*printed):
         assert re.sub(NUMBER, "#", mine) == re.sub(NUMBER, "#", theirs)
@@ -109,48 +117,58 @@ def falls(out: str) -> bool:
 
 
 def test_a_program_of_several_ranks(folder):
-    """As docs/pytorch.md shows it: the mock first, then what starts the ranks."""
+    """Run the command of docs/pytorch.md: the mock first, then the launcher of the ranks."""
     shutil.copy(PROGRAMS / "torch_ddp.py", folder)
-    out = typed(folder, "-m", "flowedu.mock", "--as", "torch", "-m", "flowedu.distributed.launch", "--nproc_per_node", "2",
-                "--engine", "threads", "torch_ddp.py")
+    out = typed(folder, "-m", "flowedu.mock", "--as", "torch", "-m", "flowedu.distributed.launch",
+                "--nproc_per_node", "2", "--engine", "threads", "torch_ddp.py")
     assert out.count("loss") == 4 and falls(out) and (folder / "ddp.pt").exists()
 
 
 def test_the_commands_of_the_page_and_the_tour(folder):
-    """The commands of docs/pytorch.md, typed unchanged; and the program of docs/tour.md with all packages replaced."""
+    """Run the commands of docs/pytorch.md unchanged, and the program of docs/tour.md with all packages
+    replaced.
+    """
     text = (ROOT / "docs" / "pytorch.md").read_text(encoding="utf-8")
     lines = re.findall(r"^python (-m flowedu\.mock .*?)(?: +#.*)?$", text, re.MULTILINE)
-    (folder / "train.py").write_text("import sys, torch, torchvision.transforms\nprint(torch.__version__, sys.argv)\n")
+    (folder / "train.py").write_text("import sys, torch, torchvision.transforms\nprint(torch.__version__, "
+                                     "sys.argv)\n")
     shown = [typed(folder, *line.split()).splitlines() for line in lines]
     assert shown == [["2.5.0+flowedu ['train.py', '--epochs', '1']"], ["2.5.0+flowedu ['train.py']"] * 2]
-    tour = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "tour.md").read_text(encoding="utf-8"), re.DOTALL)[1]
+    tour = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "tour.md").read_text(encoding="utf-8"),
+                     re.DOTALL)[1]
     (folder / "tour.py").write_text(tour, encoding="utf-8")
     assert "-0.7788" in typed(folder, "-m", "flowedu.mock", "tour.py", FLOWEDU_NUM_THREADS="1")
-    (folder / "theirs.py").write_text(tour.partition("# 4. ")[0].replace("flowedu", "oneflow"), "utf-8")   # our own part
+    # flowedu's own section is left out
+    (folder / "theirs.py").write_text(tour.partition("# 4. ")[0].replace("flowedu", "oneflow"), "utf-8")
     said = typed(folder, "-m", "flowedu.mock", "--as", "oneflow", "theirs.py", FLOWEDU_NUM_THREADS="1")
     assert said.startswith("[[2.0, -4.0], [6.0, 8.0]]") and "arena" in said
 
 
 @pytest.mark.slow
 def test_snippets_of_the_first_pages_run_as_oneflow(folder):
-    """All tests of the snippets this project grew from, with `import oneflow` where they import flowedu."""
+    """The snippet tests that this project started from pass with `import oneflow` in place of flowedu."""
     for test in ("tests/oneflow04/test_seeds.py", "tests/graph/test_seed_002.py"):
-        text, n = re.subn(r"(?m)^( *(?:import|from)) flowedu\b", r"\1 oneflow", (ROOT / test).read_text(encoding="utf-8"))
+        text, n = re.subn(r"(?m)^( *(?:import|from)) flowedu\b", r"\1 oneflow",
+                          (ROOT / test).read_text(encoding="utf-8"))
         assert n > 1 and "import oneflow as flow" in text
         (folder / Path(test).name).write_text(text, encoding="utf-8")
-    said = subprocess.run([sys.executable, "-m", "flowedu.mock", "--as", "oneflow", "-m", "pytest", "-q", "-rs", "-p",
-                           "no:cacheprovider", "-p", "conftest", "."], cwd=folder, encoding="utf-8", capture_output=True,
-                          timeout=HANGS, env={**os.environ, "PYTEST_ADDOPTS": "",
+    said = subprocess.run([sys.executable, "-m", "flowedu.mock", "--as", "oneflow", "-m", "pytest", "-q",
+                           "-rs", "-p",
+                           "no:cacheprovider", "-p", "conftest", "."], cwd=folder, encoding="utf-8",
+                          capture_output=True, timeout=HANGS, env={**os.environ, "PYTEST_ADDOPTS": "",
                                               "PYTHONPATH": f"{ROOT / 'tests'}:{ROOT / 'tests/graph'}"})
-    assert said.returncode == 0 and re.search(r"^[.\s]+\[100%\]", said.stdout, re.MULTILINE), said.stdout[-3000:]
+    assert (said.returncode == 0 and re.search(r"^[.\s]+\[100%\]", said.stdout,
+                                               re.MULTILINE)), said.stdout[-3000:]
 
 
 PAIRS = [("torch", "torchvision"), ("oneflow", "flowvision")]
 
 
 @pytest.mark.parametrize(("name", "satellite"), PAIRS)
-def test_pictures_come_with_the_package(folder, name, satellite):
-    """Each module and public name of flowedu.vision is there under the satellite's name, and is the same object."""
+def test_vision_modules_are_available_under_the_companion_name(folder, name, satellite):
+    """Every module and public name of flowedu.vision is the same object under the name of the companion
+    package.
+    """
     (folder / "program.py").write_text(f"""\
 import importlib, pathlib, types
 import {satellite}
@@ -164,7 +182,8 @@ for part in ("datasets", "models", "transforms", "utils", "transforms.functional
         assert found is own or isinstance(own, types.ModuleType) and isinstance(found, types.ModuleType), (part, n)
 print({satellite}.__version__, {satellite}.models.resnet18(weights=None, num_classes=3).fc.out_features)
 """, encoding="utf-8")
-    assert re.fullmatch(r"0\.\d+\.\d+\+flowedu 3\n", typed(folder, "-m", "flowedu.mock", "--as", name, "program.py"))
+    assert re.fullmatch(r"0\.\d+\.\d+\+flowedu 3\n", typed(folder, "-m", "flowedu.mock", "--as", name,
+                                                           "program.py"))
 
 
 MISSING = {
@@ -179,8 +198,8 @@ MISSING = {
 
 
 @pytest.mark.parametrize(("name", "satellite"), PAIRS)
-def test_what_is_not_there_says_what_to_change(folder, name, satellite):
-    """However it is asked for: import, from ... import, attribute. All are caught as Python's own errors."""
+def test_missing_names_report_a_fix(folder, name, satellite):
+    """Missing names raise Python's usual errors for import, from ... import, and attribute access."""
     (folder / "program.py").write_text(f"""\
 for line in {[line.format(n=name, v=satellite) for line in MISSING]}:
     try:
@@ -188,8 +207,10 @@ for line in {[line.format(n=name, v=satellite) for line in MISSING]}:
     except (ImportError, AttributeError, RuntimeError) as e:
         print("=====", e)
 """, encoding="utf-8")
-    done = subprocess.run([sys.executable, "-m", "flowedu.mock", "--as", name, "program.py"], cwd=folder, encoding="utf-8",
-                          capture_output=True, timeout=HANGS, env={**os.environ, "XDG_CACHE_HOME": str(folder)})
+    done = subprocess.run([sys.executable, "-m", "flowedu.mock", "--as", name, "program.py"], cwd=folder,
+                          encoding="utf-8",
+                          capture_output=True, timeout=HANGS, env={**os.environ,
+                                                                   "XDG_CACHE_HOME": str(folder)})
     said = done.stdout.split("=====")[1:]
     assert len(said) == len(MISSING), done.stdout + done.stderr
     for got, want in zip(said, MISSING.values()):

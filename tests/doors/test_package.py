@@ -1,4 +1,4 @@
-"""What is handed to who has no checkout: a wheel, in an environment that has nothing but what it asks for, and an sdist."""
+"""The distributed packages: a wheel, installed in an environment with only its requirements, and an sdist."""
 import importlib.metadata
 import os
 import re
@@ -29,18 +29,19 @@ PLACES = "flow.ones(2).", "flow.", "flow.nn."
 
 
 def ran(*command, cwd, **settings) -> str:
-    """What a command prints, in a folder that is no checkout, without a network and without paths of ours."""
+    """Run a command outside of a checkout, without network access and our paths, and return its output."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "FLOWEDU", "PIP"))}
-    done = subprocess.run([*map(str, command)], cwd=cwd, env={**env, "PIP_NO_INDEX": "1", **settings}, encoding="utf-8",
-                          capture_output=True, timeout=2 * HANGS)
+    done = subprocess.run([*map(str, command)], cwd=cwd, env={**env, "PIP_NO_INDEX": "1", **settings},
+                          encoding="utf-8", capture_output=True, timeout=2 * HANGS)
     assert done.returncode == 0, (command, done.stdout[-3000:], done.stderr[-3000:])
     return done.stdout
 
 
 def wheel(folder: Path) -> Path:
-    """`pip wheel .` there; what was compiled for this checkout is not compiled again."""
+    """Run `pip wheel .`, reusing the kernels that are compiled for this checkout."""
     shutil.copytree(ROOT / "build" / "kernels", folder / "build" / "kernels")
-    ran(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", ".", "-w", "dist", cwd=folder)
+    ran(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", ".", "-w", "dist",
+        cwd=folder)
     found, = (folder / "dist").glob("*.whl")
     return found
 
@@ -52,7 +53,7 @@ def names(file: Path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A checkout with its wheel in dist/."""
+    """Create a checkout with its wheel in dist/."""
     folder = tmp_path_factory.mktemp("package") / "flow edu"
     checkout(folder)
     wheel(folder)
@@ -61,13 +62,14 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def fresh(home, tmp_path_factory):
-    """The Python of a new environment with the wheel, and of ours only what the wheel says that it needs."""
+    """Return the Python of a new environment with only the wheel and its declared requirements."""
     folder = tmp_path_factory.mktemp("fresh")
     ran(sys.executable, "-m", "venv", "--without-pip", folder / "env", cwd=folder)
     python = folder / "env" / "bin" / "python"
     file, = (home / "dist").glob("*.whl")
     ran(sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", file, cwd=folder)
-    site = Path(ran(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip())
+    site = Path(ran(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))",
+                    cwd=folder).strip())
     with zipfile.ZipFile(file) as z:
         metadata, = [n for n in z.namelist() if n.endswith(".dist-info/METADATA")]
         needs = re.findall(r"^Requires-Dist: ([\w-]+)[^;\n]*$", z.read(metadata).decode(), re.MULTILINE)
@@ -84,20 +86,25 @@ def test_a_wheel_in_a_fresh_environment(fresh, tmp_path):
     learnt, version, file = ran(fresh, "-c", STEP, cwd=tmp_path).split()
     assert (learnt, version) == ("True", flow.__version__) and Path(file).is_relative_to(fresh.parents[1])
     about = ran(fresh, "-m", "flowedu", cwd=tmp_path)
-    assert re.search(rf"^flowedu +{version}, {re.escape(str(Path(file).parent))}$", about, re.MULTILINE), about
+    assert re.search(rf"^flowedu +{version}, {re.escape(str(Path(file).parent))}$", about,
+                     re.MULTILINE), about
     said = ran(fresh, "-m", "flowedu.mock", "--as", "torch", "train.py", "--epochs", "1", cwd=tmp_path)
     assert "8.0 ['--epochs', '1']" in said
-    assert ran(fresh, "-c", "import importlib.metadata as m; print(m.version('flowedu'))", cwd=tmp_path) == version + "\n"
+    assert ran(fresh, "-c", "import importlib.metadata as m; print(m.version('flowedu'))",
+               cwd=tmp_path) == version + "\n"
 
 
 @pytest.mark.slow
-def test_what_a_wheel_holds(home):
-    """Every file of src/ but the sources that only a compiler reads; each compiled module; the mark that it has types."""
+def test_files_of_a_wheel(home):
+    """The wheel has every file of src/ except compiler sources, every compiled module, and the marker for
+    type hints.
+    """
     file, = (home / "dist").glob("*.whl")
     held = names(file)
     ours = {str(p.relative_to(home / "src")) for p in (home / "src").rglob("*.*") if p.is_file()
             and p.suffix not in (".so", ".pyc", ".pyx") and "egg-info" not in str(p)}
-    assert ours - held == set() and {"flowedu/py.typed", "flowedu-stubs/__init__.pyi", "flowedu/mock/__main__.py"} <= held
+    assert (ours - held == set() and {"flowedu/py.typed", "flowedu-stubs/__init__.pyi",
+                                      "flowedu/mock/__main__.py"} <= held)
     compiled = {str(p.relative_to(SRC)) for p in SRC.rglob("*.so")}
     assert compiled == {n for n in held if n.endswith(".so")} and len(compiled) > 50
     assert not [n for n in held if n.partition("/")[0] not in ("flowedu", "flowedu-stubs")
@@ -109,8 +116,10 @@ def test_an_editor_in_a_fresh_environment_completes(fresh, tmp_path):
     jedi = pytest.importorskip("jedi")
     jedi.settings.cache_directory = str(tmp_path / "cache")
     environment = jedi.create_environment(fresh.parents[1], safe=False)
-    offered = {text: {c.name for c in jedi.Script("import flowedu as flow\n" + text, path=tmp_path / "program.py",
-                                                  project=jedi.Project(tmp_path), environment=environment).complete()}
+    offered = {text: {c.name for c in jedi.Script("import flowedu as flow\n" + text,
+                                                  path=tmp_path / "program.py",
+                                                  project=jedi.Project(tmp_path),
+                                                  environment=environment).complete()}
                for text in PLACES}
     assert offered[PLACES[0]] >= {"reshape", "matmul", "to_global", "relu_"}
     assert offered[PLACES[1]] >= {*flow.__all__} and offered[PLACES[2]] >= {"Linear", "Graph", "functional"}
@@ -118,13 +127,14 @@ def test_an_editor_in_a_fresh_environment_completes(fresh, tmp_path):
 
 @pytest.mark.slow
 def test_an_sdist_is_the_checkout_and_builds(home, tmp_path):
-    ran(sys.executable, "-c", "from setuptools import build_meta; print(build_meta.build_sdist('dist'))", cwd=home)
+    ran(sys.executable, "-c", "from setuptools import build_meta; print(build_meta.build_sdist('dist'))",
+        cwd=home)
     file, = (home / "dist").glob("*.tar.gz")
     with tarfile.open(file) as archive:
         archive.extractall(tmp_path, filter="data")
     folder = tmp_path / f"flowedu-{flow.__version__}"
-    tracked = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
-                             encoding="utf-8",
+    tracked = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                             cwd=ROOT, encoding="utf-8",
                              capture_output=True, check=True).stdout.split("\0")
     assert not {n for n in tracked if n and (ROOT / n).is_file() and not (folder / n).is_file()}
     first, = (home / "dist").glob("*.whl")

@@ -1,4 +1,4 @@
-"""README.md is short, and its figures, commands, picture, and terminal extract are true."""
+"""README.md is short, and its figures, commands, image, and terminal extract are true."""
 import re
 import subprocess
 import sys
@@ -8,8 +8,8 @@ import pytest
 
 import flowedu as flow
 from common import HANGS
-from flowedu.learn import course
-from flowedu.learn.teach import wrong
+from flowedu_course import course
+from flowedu_course.teach import wrong
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -33,7 +33,8 @@ def test_counts_of_exercises_and_milestones():
     chapters = course.chapters()
     exercises = sum(len(c.holes) for c in chapters)
     assert set(map(int, re.findall(r"(\d+)\s+exercises", README))) == {exercises}
-    assert set(map(int, re.findall(r"(\d+) milestones", README))) == {sum(c.milestone is not None for c in chapters)}
+    assert set(map(int, re.findall(r"(\d+) milestones", README))) == {sum(c.milestone is not None
+                                                                          for c in chapters)}
 
 
 def test_the_map_names_folders():
@@ -41,12 +42,12 @@ def test_the_map_names_folders():
         assert all((PACKAGE / name).is_dir() for name in re.findall(r"`(\w+/)`", path)), path
 
 
-def test_the_terminal_extract_is_what_check_prints(tmp_path):
+def test_the_terminal_extract_matches_the_output_of_check(tmp_path):
     hole = next(h for h in course.holes() if h.id == "4.3")
     answer = next(a for a in wrong.answers(hole) if a.name == "4.3_ends_meet")
     (tmp_path / "4.3_place.py").write_text(answer.text, encoding="utf-8")
-    done = subprocess.run([sys.executable, "-m", "flowedu.learn", "check", "4.3", "--work", str(tmp_path)], cwd=ROOT,
-                          capture_output=True, encoding="utf-8", timeout=HANGS)
+    done = subprocess.run([sys.executable, "-m", "flowedu_course", "check", "4.3", "--work", str(tmp_path)],
+                          cwd=ROOT, capture_output=True, encoding="utf-8", timeout=HANGS)
     extract = re.search(r"```text\n\$ make check EX=4\.3\n(.*?)```", README, re.DOTALL)[1]
     assert done.returncode == 1 and done.stdout == extract
 
@@ -56,10 +57,11 @@ def cells(line):
 
 
 def test_the_speed_rows_are_those_of_the_speed_page():
-    """Each ratio of README.md is in the row of docs/speed.md whose name has the same words."""
+    """Each ratio in README.md appears in the row of docs/speed.md whose name has the same words."""
     words = lambda name: {*re.findall(r"[\w×-]+", name)} - {"training", "step", "inference"}
     table = re.search(r"\| \| fastest peer \| ratio \|\n\|[-|]+\|\n((?:\|.*\n)+)", README)[1]
-    page = [cells(line) for line in (ROOT / "docs" / "speed.md").read_text(encoding="utf-8").splitlines() if "|" in line]
+    page = [cells(line) for line in (ROOT / "docs" / "speed.md").read_text(encoding="utf-8").splitlines()
+            if "|" in line]
     rows = [cells(line) for line in table.splitlines()]
     assert len(rows) == 5
     for name, _, ratio in rows:
@@ -67,7 +69,7 @@ def test_the_speed_rows_are_those_of_the_speed_page():
         assert len(row) > 2
 
 
-def test_the_picture_is_what_the_library_draws(tmp_path, world):
+def test_the_image_is_drawn_by_the_library(tmp_path, world):
     world(4)
     devices = flow.placement("cpu", [0, 1, 2, 3])
     route = flow.boxing.route((8, 8), devices, flow.sbp.split(1), src=(devices, flow.sbp.partial_sum))

@@ -1,5 +1,6 @@
-"""Lessons and demos in a student's tree come to their end, whatever is open, half written or wrong: a line says what is
-left out, and the rest goes on."""
+"""Lessons and demos in a student's tree run to their end when exercises are open, half written, or wrong;
+they report the parts that are left out.
+"""
 import inspect
 import re
 
@@ -7,48 +8,52 @@ import pytest
 from student import HOLES, LAST, answered, handed_out, inside, lessons
 
 from common import few
-from flowedu.learn import course
-from flowedu.learn.blocks import promised
-from flowedu.learn.handout import stub
-from flowedu.learn.teach import stubs, wrong
+from flowedu_course import course
+from flowedu_course.blocks import promised
+from flowedu_course.handout import stub
+from flowedu_course.teach import stubs, wrong
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """The tree of the whole course."""
+    """Export the tree of the whole course."""
     return handed_out(tmp_path_factory.mktemp("read"))
 
 
 @pytest.mark.slow
-def test_lessons_leave_out_what_other_processes_need(whole):
-    """A process that a block starts comes to an open exercise: by its exit status, or by what it prints."""
+def test_lessons_skip_blocks_whose_subprocesses_need_open_exercises(whole):
+    """A block's subprocess reports an open exercise by its exit status or its output."""
     said = lessons(whole, "empty", "chapters/06_sbp/processes.md", "chapters/08_kernels/inside.md")
-    assert all(re.search(rf"{page}\.md:\d+: left out: it needs exercise", said) for page in ("processes", "inside"))
+    assert all(re.search(rf"{page}\.md:\d+: left out: it needs exercise", said)
+               for page in ("processes", "inside"))
 
 
 @pytest.mark.slow
-def test_what_a_block_would_print_is_shown_all_the_same(whole):
-    """One that is left out: a page can be read before its exercises are done."""
+def test_a_skipped_block_shows_the_output_of_the_page(whole):
+    """A skipped block shows the page's output, so that a page can be read before its exercises are done."""
     said = lessons(whole, "empty", "chapters/04_job_functions/plan.md")
     page = (whole / "chapters/04_job_functions/plan.md").read_text(encoding="utf-8")
     (line, output), *_ = promised(page).items()
     at = said.index(f"plan.md:{line}: left out: it needs exercise")
-    assert "  > (the page has it:)\n" + "".join(f"  > {t}\n" for t in output.text.splitlines()[:2]) in said[at:at + 500]
+    assert "  > (the page has it:)\n" + "".join(f"  > {t}\n"
+                                                for t in output.text.splitlines()[:2]) in said[at:at + 500]
 
 
-def test_lessons_say_where_an_answer_makes_other_numbers(whole):
-    """An arena that shares nothing is right; the page's numbers are another's."""
+def test_lessons_report_where_an_answer_changes_the_numbers(whole):
+    """An arena without sharing is a right answer, but changes the figures on the page."""
     answered(whole, [h for h in HOLES if h.chapter <= 4], folder="mine")
     place = course.find("4.3")
-    (whole / "mine" / place.file).write_text(stub(place).replace("    end = 0\n", "    end = start = 0\n"), "utf-8")
+    (whole / "mine" / place.file).write_text(stub(place).replace("    end = 0\n", "    end = start = 0\n"),
+                                             "utf-8")
     assert "on the library's own lines, without open exercises, this is printed: " in lessons(
         whole, "mine", "chapters/04_job_functions/plan.md")
 
 
 @pytest.mark.slow
-def test_a_lesson_is_not_over_where_an_answer_is_wrong(whole):
-    """One that raises has its line told; one that makes other numbers, or lets the library read beside its memory, what
-    became of it; what follows is shown."""
+def test_a_lesson_continues_after_a_wrong_answer(whole):
+    """A lesson reports the line of an answer that raises and the effect of wrong numbers or accesses out of
+    bounds, then continues.
+    """
     folder = whole / "spoilt"
     bodies = {"4.1": "raise KeyError('mine')", "1.1": "return [1 << 40] * len(shape)"}
     for id, body in bodies.items():
@@ -64,21 +69,23 @@ def test_a_lesson_is_not_over_where_an_answer_is_wrong(whole):
         assert re.search(told, said), said
 
 
-def test_a_half_written_file_is_no_end_of_a_lesson(whole):
-    """`make chapter-1`: the answer counts as not begun, and the line about whose code runs says so."""
+def test_a_half_written_file_does_not_end_a_lesson(whole):
+    """`make chapter-1` treats the answer as not begun and says so in the line about the code that runs."""
     answered(whole, [h for h in HOLES if h.chapter == 1], folder="typing")
     (whole / "typing" / course.find("1.3").file).write_text("def slice_view(:\n")
-    recipe = (whole / "Makefile").read_text(encoding="utf-8").partition("\nchapter-%:")[2].partition("\n\n")[0]
+    recipe = (whole / "Makefile").read_text(encoding="utf-8").partition("\nchapter-%:")[2].partition(
+        "\n\n")[0]
     there = {"FLOWEDU_HOLES": "typing", "FLOWEDU_HOLES_SKIP": "1", "COLUMNS": "200"}
     assert "FLOWEDU_HOLES_SKIP=1" in recipe
-    said = inside(whole, "-c", "from flowedu.learn.swap import whose; print(whose())", **there).stdout
-    assert "1.4" in said and "not 1.3_a_slice_is_a_view.py: SyntaxError" in said and "`make check EX=1.3`" in said
-    done = inside(whole, "-m", "flowedu.learn.lesson", "chapters/01_blob/README.md", **there)
+    said = inside(whole, "-c", "from flowedu.swap import whose; print(whose())", **there).stdout
+    assert ("1.4" in said and "not 1.3_a_slice_is_a_view.py: SyntaxError" in said
+            and "`make check EX=1.3`" in said)
+    done = inside(whole, "-m", "flowedu_course.lesson", "chapters/01_blob/README.md", **there)
     assert done.returncode == 0 and "it needs exercise 1.3, which is open" in done.stdout
 
 
-def test_the_first_half_of_chapter_5_does_not_hang_on_its_last_exercise(whole):
-    """With the chapters before it every block of its first page runs."""
+def test_the_first_half_of_chapter_5_does_not_depend_on_its_last_exercise(whole):
+    """With the exercises of earlier chapters done, every block of its first page runs."""
     answered(whole, [h for h in HOLES if h.chapter < 5], folder="first-half")
     said = lessons(whole, "first-half", "chapters/05_nn_graph/README.md")
     assert "left out: it needs exercise" not in said and "9 code blocks ran" in said
@@ -88,32 +95,37 @@ def demo_of(home, chapter, folder):
     (home / folder).mkdir(exist_ok=True)
     demo = f"chapters/{chapter.folder.name}/demo.py"
     small = ["--quick", "--threads", "1"] if '"--quick"' in (home / demo).read_text(encoding="utf-8") else []
-    return inside(home, demo, *small, "--out", str(home / "build" / chapter.folder.name), FLOWEDU_HOLES=folder)
+    return inside(home, demo, *small, "--out", str(home / "build" / chapter.folder.name),
+                  FLOWEDU_HOLES=folder)
 
 
-@pytest.mark.parametrize("chapter", few([c for c in course.chapters() if c.number < 8], lambda c: c.number in (2, 4)),
+@pytest.mark.parametrize("chapter", few([c for c in course.chapters() if c.number < 8],
+                                        lambda c: c.number in (2, 4)),
                          ids=lambda c: c.folder.name)
-def test_a_demo_says_which_exercise_is_open(whole, chapter):
+def test_a_demo_names_the_open_exercise(whole, chapter):
     done = demo_of(whole, chapter, "empty")
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^the rest of the demo is left out: it needs exercise \d\.\d+, which is open$", done.stdout, re.M)
+    assert re.search(r"^the rest of the demo is left out: it needs exercise \d\.\d+, which is open$",
+                     done.stdout, re.M)
 
 
-def test_a_demo_says_which_answer_ended_it(whole):
+def test_a_demo_names_the_answer_that_ended_it(whole):
     answered(whole, [h for h in HOLES if h.chapter <= 2 and h.id != "2.4"], folder="ended")
     hole = course.find("2.4")
     wrong = "\n".join(f"def {n}(dy, y):\n    return dy / of_no_such_name\n" for n in hole.functions)
     (whole / "ended" / hole.file).write_text(wrong, encoding="utf-8")
     done = demo_of(whole, course.chapters()[1], "ended")
-    assert done.returncode == 1 and re.search(r"demo ends here: your 2\.4_\w+\.py, line \d, raises NameError", done.stdout)
+    assert (done.returncode == 1
+            and re.search(r"demo ends here: your 2\.4_\w+\.py, line \d, raises NameError", done.stdout))
 
 
 @pytest.mark.parametrize("upto", few(list(range(1, LAST + 1)), lambda n: n == 1))
-def test_every_lesson_of_a_tree_of_any_size_comes_to_its_end(tmp_path, upto):
-    """With nothing done, and with every other exercise."""
+def test_every_lesson_of_a_tree_of_any_size_completes(tmp_path, upto):
+    """Run all lessons with no exercise done and with every other one done."""
     home = handed_out(tmp_path, upto)
     answered(home, [], folder="nothing")
-    answered(home, [h for n, h in enumerate(HOLES) if h.kind != "kernel" and h.chapter <= upto and n % 2], folder="half")
+    answered(home, [h for n, h in enumerate(HOLES) if h.kind != "kernel" and h.chapter <= upto and n % 2],
+             folder="half")
     for c in course.chapters():
         for folder in ("nothing", "half") if c.number <= upto else ():
             said = lessons(home, folder, f"chapters/{c.folder.name}")
@@ -124,10 +136,12 @@ def test_every_lesson_of_a_tree_of_any_size_comes_to_its_end(tmp_path, upto):
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["none", "laws", "before", "wrong", "all"])
 @pytest.mark.parametrize("chapter", course.chapters(), ids=lambda c: c.folder.name)
-def test_lessons_come_to_their_end_whatever_is_open(whole, chapter, which):
-    """Nothing answered; all but the targets; all of earlier chapters; all, and wrong; everything, and then no block is left
-    out."""
-    some = {"none": [], "laws": [h for h in HOLES if h.kind == "law"], "all": [h for h in HOLES if h.kind != "kernel"],
+def test_lessons_complete_with_any_open_exercises(whole, chapter, which):
+    """Run lessons with nothing answered, all but the targets, all of earlier chapters, all wrong, and all
+    right; then no block is skipped.
+    """
+    some = {"none": [], "laws": [h for h in HOLES if h.kind == "law"],
+            "all": [h for h in HOLES if h.kind != "kernel"],
             "wrong": [], "before": [h for h in HOLES if h.chapter < chapter.number]}[which]
     folder = f"{which}-{chapter.number}"
     answered(whole, some, folder=folder)
@@ -136,5 +150,6 @@ def test_lessons_come_to_their_end_whatever_is_open(whole, chapter, which):
             (whole / folder / hole.file).write_text(wrong.answers(hole)[0].text, encoding="utf-8")
     said = lessons(whole, folder, f"chapters/{chapter.folder.name}")
     assert which != "all" or "left out: it needs exercise" not in said and "is printed: " not in said
-    if which == "before":                             # of its own exercises only
-        assert set(re.findall(r"it needs exercise (\d)", said)) <= {str(n) for n in range(chapter.number, LAST + 1)}
+    if which == "before":                             # only blocks of its own exercises are skipped
+        assert set(re.findall(r"it needs exercise (\d)", said)) <= {str(n)
+                                                                    for n in range(chapter.number, LAST + 1)}

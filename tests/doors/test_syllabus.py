@@ -1,5 +1,6 @@
-"""`make syllabus`: whatever the number of weeks, links and headings are there, hours are those of `make list`, and nothing
-is due before what it runs, or before its section is read."""
+"""`make syllabus`: for any number of weeks, links and headings exist, hours match `make list`, and nothing is
+due before its prerequisites and its section.
+"""
 import dataclasses
 import os
 import re
@@ -9,8 +10,8 @@ from test_links import broken
 
 from common import few
 from flowedu.errors import ArgumentError
-from flowedu.learn import course
-from flowedu.learn.teach import syllabus
+from flowedu_course import course
+from flowedu_course.teach import syllabus
 
 CHAPTERS = course.chapters()
 WEEKS = few(range(1, syllabus.MOST + 1), lambda n: n in (1, 7, 14, 16))
@@ -33,7 +34,8 @@ def test_links_hours_and_points(many, tmp_path):
     rows = [line.split(" | ") for line in text.splitlines() if re.match(r"\| \d+\.\d+ ", line)]
     assert sorted(row[0].split()[1] for row in rows) == sorted(h.id for c in CHAPTERS for h in c.holes)
     reading = sum(in_minutes(t) for t in re.findall(r"^- read .*\(([^()]*)\)$", text, re.MULTILINE))
-    assert reading + sum(int(row[1]) for row in rows) == total and sum(int(row[2]) for row in rows) == 100 * len(CHAPTERS)
+    assert (reading + sum(int(row[1]) for row in rows) == total and sum(int(row[2]) for row in rows) == 100
+            * len(CHAPTERS))
     assert all(abs(n - total / many) <= 90 for n in weekly)
     assert all(f"`make milestone-{c.number}`" in text for c in CHAPTERS)
 
@@ -44,14 +46,15 @@ def test_links_to_a_folder_of_any_name(name, tmp_path):
     page.parent.mkdir()
     page.write_text("# One\n", encoding="utf-8")
     start = tmp_path / "start.md"
-    start.write_text(syllabus.link(page, "x", tmp_path, "one") + syllabus.link(page, "y", tmp_path), encoding="utf-8")
+    start.write_text(syllabus.link(page, "x", tmp_path, "one") + syllabus.link(page, "y", tmp_path),
+                     encoding="utf-8")
     assert len(re.findall(r"\]\(", start.read_text(encoding="utf-8"))) == 2 and broken(start) == []
     page.unlink()
     assert len(broken(start)) == 2
 
 
 @pytest.mark.parametrize("many", WEEKS)
-def test_nothing_is_due_before_what_it_runs(many):
+def test_nothing_is_due_before_its_prerequisites(many):
     rows = [item for week in syllabus.weeks(CHAPTERS, many) for item in week]
     done, read = set(), set()
     for item in rows:
@@ -73,7 +76,7 @@ def test_each_chapter_takes_the_hours_of_the_list():
         assert {*pages, *further} == {p for p in c.folder.glob("*.md") if ".zh." not in p.name}
 
 
-def test_what_cannot_be_taught_is_refused():
+def test_impossible_plans_are_refused():
     first = CHAPTERS[0]
     for many in (0, 17):
         with pytest.raises(ArgumentError, match=f"{many} weeks"):
@@ -81,7 +84,8 @@ def test_what_cannot_be_taught_is_refused():
     short = dataclasses.replace(first, hours=1)
     with pytest.raises(ArgumentError, match="take longer"):
         list(syllabus.items(short))
-    circle = [dataclasses.replace(first.holes[0], needs=("1.2",)), dataclasses.replace(first.holes[1], needs=("1.1",))]
+    circle = [dataclasses.replace(first.holes[0], needs=("1.2",)),
+              dataclasses.replace(first.holes[1], needs=("1.1",))]
     with pytest.raises(ArgumentError, match="never comes"):
         list(syllabus.items(dataclasses.replace(first, holes=circle)))
 
@@ -91,7 +95,8 @@ def test_the_command(tmp_path, capsys):
     assert syllabus.main(["3", "1-2", "--out", str(out)]) == 0
     text = out.read_text(encoding="utf-8")
     assert capsys.readouterr().out == text and "14 exercises in 3 weeks" in text and "4.3" not in text
-    assert syllabus.main(["2", "4", "--out", str(out)]) == 0 and "(1.1)" in out.read_text("utf-8")    # not asked for
+    # Prerequisites are listed, even of chapters that were not requested.
+    assert syllabus.main(["2", "4", "--out", str(out)]) == 0 and "(1.1)" in out.read_text("utf-8")
     capsys.readouterr()
     for arguments, said in ((["x"], "WEEKS"), (["17"], "1 to 16"), (["7", "99"], "no chapter 99"),
                             (["7", "--out", str(tmp_path)], "OUT=")):

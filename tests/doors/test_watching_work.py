@@ -1,5 +1,7 @@
-"""`make watch` in a terminal: whatever work file is saved is judged, any exercise can be chosen, by its number or in the
-list, and each screen says which is at hand and which is next. Without a terminal: plain text, until the input ends."""
+"""`make watch` in a terminal: every saved work file is judged, any exercise can be chosen by its number or in
+the list, and each screen names the current and the next exercise. Without a terminal, it prints plain text
+until the input ends.
+"""
 import contextlib
 import os
 import pty
@@ -12,9 +14,9 @@ import time
 import pytest
 
 from common import HANGS
-from flowedu.learn import course
-from flowedu.learn.runner import Runner
-from flowedu.learn.traced import whole
+from flowedu_course import course
+from flowedu_course.limits import details
+from flowedu_course.runner import Runner
 
 RIGHT = "def row_major(shape):\n    out, step = [], 1\n    for n in reversed(shape):\n        out.append(step)\n" \
         "        step *= max(n, 1)\n    return tuple(reversed(out))\n"
@@ -23,7 +25,7 @@ RAISES = "def helper(shape):\n    return shape[10 ** 6]\n\n\ndef row_major(shape
 
 
 class Screen:
-    """What `make watch` shows, and keys for it."""
+    """The screen of `make watch` in a pseudo-terminal, with key presses."""
 
     def __init__(self, child, terminal):
         self.child, self.terminal, self.seen = child, terminal, ""
@@ -41,7 +43,8 @@ class Screen:
 @contextlib.contextmanager
 def watching(work, exercise):
     terminal, theirs = pty.openpty()
-    child = subprocess.Popen([sys.executable, "-m", "flowedu.learn", "watch", exercise, "--work", str(work)], stdin=theirs,
+    child = subprocess.Popen([sys.executable, "-m", "flowedu_course", "watch", exercise, "--work", str(work)],
+                             stdin=theirs,
                              stdout=theirs, stderr=theirs, env={**os.environ, "NO_COLOR": "1", "LINES": "30"})
     os.close(theirs)
     try:
@@ -60,7 +63,9 @@ def runner(tmp_path):
 
 
 def test_any_exercise_is_judged_when_it_is_saved(runner):
-    """Another than the one it stands at; one that is asked for by EX=; one by a key, of a chapter that was not begun."""
+    """Judge an exercise other than the current one: one chosen with EX=, and one chosen by key from a chapter
+    that is not begun.
+    """
     with watching(runner.work, "1.3") as screen:
         screen.until(r"1\.3 [^\n]*not begun[^\0]*q quit")
         runner.file(course.find("1.1")).write_text(RIGHT, encoding="utf-8")
@@ -69,7 +74,7 @@ def test_any_exercise_is_judged_when_it_is_saved(runner):
         screen.until(r"1\.4 [^\n]*not begun[^\0]*q quit")
         screen.press("e2.1\n")
         screen.until(r"\n2\.1 [^\0]*q quit")
-        screen.press("e7.7\nl")                        # there is none: it stays where it is
+        screen.press("e7.7\nl")                        # no such exercise: the screen stays
         screen.until("chapter 1: [^\0]*q quit")
         assert not re.search(r"\n2\.[2-9] [^\n]*not begun", screen.seen)
         screen.press("q")
@@ -80,17 +85,18 @@ def test_any_exercise_is_judged_when_it_is_saved(runner):
 def test_each_screen_names_the_exercise_at_hand_and_the_next(runner):
     def stands(at_hand, after):
         named = r"\n{} +{} [^\n]*min[^\n]*".format
-        screen.until(named("at hand", re.escape(at_hand)) + named("next", re.escape(after)) + r"\n[^\0]*q quit")
+        screen.until(named("current", re.escape(at_hand)) + named("next",
+                                                                  re.escape(after)) + r"\n[^\0]*q quit")
 
     with watching(runner.work, "1.1") as screen:
         stands("1.1", "1.2")
         screen.press("h")
-        screen.until(r"hint 1 of 3[^\0]*at hand +1\.1 [^\0]*q quit")
+        screen.until(r"hint 1 of 3[^\0]*current +1\.1 [^\0]*q quit")
         runner.file(course.find("1.1")).write_text(RIGHT, encoding="utf-8")
-        stands("1.1", "1.2")                           # right, and stays until n
+        stands("1.1", "1.2")                           # passed: the screen stays until n is pressed
         screen.press("n")
         stands("1.2", "1.3")
-        screen.press("e1.5\n")                         # the last of its chapter
+        screen.press("e1.5\n")                         # the last exercise of its chapter
         stands("1.5", "2.1")
 
 
@@ -101,22 +107,22 @@ def test_an_exercise_is_chosen_in_the_list(runner):
         screen.until(r"> \[ \] 1\.2 [^\0]*Enter: go on with it[^\0]*q quit")
         screen.press("j")
         screen.until(r"> \[ \] 1\.3 [^\0]*q quit")
-        screen.press("\x1b[B")                         # an arrow
+        screen.press("\x1b[B")                         # arrow down
         screen.until(r"> \[ \] 1\.4 [^\0]*q quit")
         screen.press("k\n")
-        screen.until(r"1\.3 [^\n]*not begun[^\0]*at hand +1\.3 [^\0]*q quit")
+        screen.until(r"1\.3 [^\n]*not begun[^\0]*current +1\.3 [^\0]*q quit")
         screen.press("l")
         screen.until(r"> \[ \] 1\.3 [^\0]*q quit")
-        screen.press("kkkkkk")                         # round, to the last: the list is longer than the screen
+        screen.press("kkkkkk")  # wraps around to the last entry: the list is longer than the screen
         screen.until(r"> \[ \] 8\.\d+ [^\0]*q quit")
         screen.press("\x1b")
-        screen.until(r"at hand +1\.3 [^\0]*q quit")    # it stays where it was
+        screen.until(r"current +1\.3 [^\0]*q quit")    # the screen stays
         screen.press("lq")
         assert screen.child.wait(HANGS) == 0
 
 
 def _comes(file) -> bool:
-    """Whether a file is there, or will be in a moment: the screen may be drawn first."""
+    """Wait until a file exists, because the screen may be drawn first; return False after the time limit."""
     end = time.monotonic() + HANGS
     while not file.exists() and time.monotonic() < end:
         time.sleep(0.05)
@@ -131,30 +137,34 @@ def test_debug_shows_the_whole_traceback(runner):
         screen.press("d")
         screen.until(r"seen \(\)[^\0]*Traceback[^\0]*in helper[^\0]*\nIndexError[^\0]*breakpoint[^\0]*q quit")
         file.unlink()
-        screen.press("x")                              # nothing to put aside: the task again
+        screen.press("x")                              # there is nothing to discard: the task is shown again
         screen.until(r"1\.1 [^\n]*not begun[^\0]*q quit")
         assert _comes(file)
 
 
 @pytest.mark.slow
-def test_what_debug_says_where_nothing_is_raised_or_it_does_not_end(runner, monkeypatch):
+def test_debug_of_an_answer_that_raises_nothing_or_does_not_end(runner, monkeypatch):
     hole = course.find("1.1")
     runner.file(hole).write_text("def row_major(shape):\n    return ()\n")
-    said = "\n".join(whole(runner, hole))
+    said = "\n".join(details(runner, hole))
     assert "wrong" in said and "nothing was raised" in said and "Traceback" not in said
-    runner.file(hole).write_text("import os\n\n\ndef row_major(shape):\n    print('flood\\n' * 1000)\n    os._exit(3)\n")
-    lines = whole(runner, hole)
-    assert "ended by itself with code 3" in "\n".join(lines[-3:]) and len(lines) < 250 and "lines more" in lines[0]
+    runner.file(hole).write_text("import os\n\n\ndef row_major(shape):\n    print('flood\\n' * 1000)\n    "
+                                 "os._exit(3)\n")
+    lines = details(runner, hole)
+    assert ("ended by itself with code 3" in "\n".join(lines[-3:]) and len(lines) < 250
+            and "lines more" in lines[0])
     runner.file(hole).write_text(RIGHT, encoding="utf-8")
-    assert "1.1 strides: right" in whole(runner, hole)[0]
+    assert "1.1 strides: right" in details(runner, hole)[0]
     runner.file(hole).unlink()
-    assert "not begun" in whole(runner, hole)[0]
+    assert "not begun" in details(runner, hole)[0]
 
 
 def test_without_a_terminal(runner):
     runner.file(course.find("1.1")).write_text(RAISES, encoding="utf-8")
-    done = subprocess.run([sys.executable, "-m", "flowedu.learn", "watch", "1.1", "--work", str(runner.work)],
+    done = subprocess.run([sys.executable, "-m", "flowedu_course", "watch", "1.1", "--work",
+                           str(runner.work)],
                           encoding="utf-8",
                           input="h\nd\nl\n", capture_output=True, timeout=HANGS)
     assert done.returncode == 0 and "\x1b" not in done.stdout and "Traceback" not in done.stderr
-    assert re.search(r"hint 1 of 3[^\0]*in helper[^\0]*\[ \] 8\.11 [^\0]*at hand +1\.1 ", done.stdout), done.stdout
+    assert re.search(r"hint 1 of 3[^\0]*in helper[^\0]*\[ \] 8\.11 [^\0]*current +1\.1 ",
+                     done.stdout), done.stdout

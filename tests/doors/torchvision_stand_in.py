@@ -1,5 +1,6 @@
-"""What programs/torch_*.py ask of torchvision, for a PyTorch without it: files as torchvision reads them, pictures that
-nobody looks at."""
+"""Stand-in for the parts of torchvision that programs/torch_*.py use, for a PyTorch without it: files in
+torchvision's formats with random images.
+"""
 import gzip
 import pathlib
 import pickle
@@ -27,8 +28,10 @@ class MNIST(torch.utils.data.Dataset):
 
 class CIFAR10(MNIST):
     def __init__(self, root, train=True, transform=None, download=False):
-        names, self.transform = [f"data_batch_{i}" for i in range(1, 6)] if train else ["test_batch"], transform
-        found = [pickle.loads(pathlib.Path(root, "cifar-10-batches-py", n).read_bytes(), encoding="latin1") for n in names]
+        names, self.transform = ([f"data_batch_{i}" for i in range(1, 6)] if train else ["test_batch"],
+                                 transform)
+        found = [pickle.loads(pathlib.Path(root, "cifar-10-batches-py", n).read_bytes(), encoding="latin1")
+                 for n in names]
         self.x = np.concatenate([d["data"] for d in found]).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
         self.y = np.concatenate([d["labels"] for d in found])
 

@@ -1,5 +1,5 @@
-"""Typical mistakes: (program, class of the error, words that its text must contain: the function or the argument, what
-came, and the remedy). The programs know SETUP; the last statement is the one that fails.
+"""Typical mistakes: (program, class of the error, words in its text: the function or argument, the received
+value, and the fix). Programs start with SETUP; their last statement fails.
 """
 SETUP = """
 import numpy as np
@@ -16,17 +16,20 @@ sgd = flow.optim.SGD(net.parameters(), lr=0.1)
 
 
 def graph(body: str, init: str = "", call: str = "x") -> str:
-    """A program that calls an nn.Graph whose build is `body`."""
-    lines = ["class G(nn.Graph):", "    def __init__(self):", "        super().__init__()", "        self.net = net"]
+    """Return a program that calls an nn.Graph whose build is `body`."""
+    lines = ["class G(nn.Graph):", "    def __init__(self):", "        super().__init__()",
+             "        self.net = net"]
     lines += [f"        {line}" for line in init.split("; ") if line]
-    return "\n".join([*lines, "    def build(self, x):", *(f"        {line}" for line in body.split("; ")), f"G()({call})"])
+    return "\n".join([*lines, "    def build(self, x):", *(f"        {line}" for line in body.split("; ")),
+                      f"G()({call})"])
 
 
-def job(body: str, argument: str = "a: tp.Numpy.Placeholder((2, 3))", call: str | None = "np.ones((2, 3), np.float32)",
-        kind: str = "", gives: str = "tp.Numpy") -> str:
-    """A program that calls a job whose function is `body`; call=None: that only defines it."""
+def job(body: str, argument: str = "a: tp.Numpy.Placeholder((2, 3))",
+        call: str | None = "np.ones((2, 3), np.float32)", kind: str = "", gives: str = "tp.Numpy") -> str:
+    """Return a program that calls a job whose function is `body`; call=None only defines it."""
     head = f"@flow.global_function({kind})\ndef step({argument}) -> {gives}:\n"
-    return head + "\n".join(f"    {line}" for line in body.split("; ")) + ("" if call is None else f"\nstep({call})")
+    return head + "\n".join(f"    {line}" for line in body.split("; ")) + ("" if call is None
+                                                                           else f"\nstep({call})")
 
 
 CALLS = [
@@ -128,7 +131,8 @@ MODULES = [
     ("nn.MultiheadAttention(10, 3)", "FlowError", "embed_dim num_heads"),
     ("nn.Sequential(3)", "FlowError", "3"),
     ("nn.Module()(x)", "UnsupportedError", "forward"),
-    ("class M(nn.Module):\n    def __init__(self):\n        self.a = net\nM()", "FlowError", "super().__init__()"),
+    ("class M(nn.Module):\n    def __init__(self):\n        self.a = net\nM()", "FlowError",
+     "super().__init__()"),
     ("net.weight = flow.ones(4, 3)", "DTypeError", "weight nn.Parameter"),
     ("net.wieght", "UnknownNameError", "Linear wieght weight"),
     ("net.load_state_dict({'weight': net.weight})", "CheckpointError", "bias strict=False"),
@@ -180,7 +184,8 @@ JOBS = [
     (job("return np.sin(a)"), "FlowError", "sin flow.math"),
     (job("return a.numpy()"), "FlowError", "numpy"),
     (job("return 3"), "FlowError", "step 3"),
-    (job("return a + flow.get_variable('v', (4,), initializer=flow.zeros_initializer())"), "FlowError", "(2, 3) (4,)"),
+    (job("return a + flow.get_variable('v', (4,), initializer=flow.zeros_initializer())"), "FlowError",
+     "(2, 3) (4,)"),
     (job("return a", kind="type='train'"), "FlowError", "minimize"),
     (job("if a > 0: return a; return a"), "FlowError", "truth flow.where"),
     (job("return flow.get_variable('v', (3,))"), "FlowError", "v initializer"),
@@ -190,17 +195,19 @@ JOBS = [
 ]
 
 GRAPHS = [
-    ("class G(nn.Graph):\n    def __init__(self):\n        self.net = net\nG()", "FlowError", "super().__init__()"),
+    ("class G(nn.Graph):\n    def __init__(self):\n        self.net = net\nG()", "FlowError",
+     "super().__init__()"),
     ("class G(nn.Graph):\n    pass\nG()(x)", "FlowError", "build"),
     (graph("return self.net(x)", call="flow.ones(2, 5)"), "ShapeError", "linear 3 5"),
-    ("class G(nn.Graph):\n    def build(self, x):\n        return x * 2\ng = G()\ng(x)\ng(x.double())", "FlowError",
-     "float32 float64"),
-    ("class G(nn.Graph):\n    def build(self, x):\n        return x * 2\ng = G()\ng(x)\ng(flow.ones(5, 3))", "FlowError",
-     "(2, 3) (5, 3)"),
+    ("class G(nn.Graph):\n    def build(self, x):\n        return x * 2\ng = G()\ng(x)\ng(x.double())",
+     "FlowError", "float32 float64"),
+    ("class G(nn.Graph):\n    def build(self, x):\n        return x * 2\ng = G()\ng(x)\ng(flow.ones(5, 3))",
+     "FlowError", "(2, 3) (5, 3)"),
     (graph("return 3"), "FlowError", "build int flow.tensor(value)"),
     (graph("return self.net(x).sum()", "self.add_optimizer(sgd)"), "FlowError", "backward()"),
     (graph("y = self.net(x).sum(); y.backward(); return y"), "FlowError", "add_optimizer"),
-    (graph("y = self.net(x); y.backward(); return y", "self.add_optimizer(sgd)"), "FlowError", "scalar .sum()"),
+    (graph("y = self.net(x); y.backward(); return y", "self.add_optimizer(sgd)"), "FlowError",
+     "scalar .sum()"),
     (graph("return self.net(x).item()"), "LazyTensorError", "item"),
     (graph("print(x.numpy()); return x"), "LazyTensorError", "numpy"),
     ("nn.Graph()(x)", "FlowError", "build"),
@@ -222,8 +229,10 @@ DATA = [
     ("flow.utils.data.DataLoader([1, 2], batch_size=0)", "FlowError", "batch_size 0"),
     ("flow.utils.data.DataLoader([1, 2], shufle=True)", "CallError", "DataLoader 'shufle' shuffle"),
     ("flow.utils.data.DataLoader([1, 2], num_workers=-1)", "FlowError", "num_workers -1"),
-    ("list(flow.utils.data.DataLoader([np.ones(2), np.ones(3)], batch_size=2))", "FlowError", "[2] [3] collate_fn"),
-    ("list(flow.utils.data.DataLoader([object(), object()], batch_size=2))", "FlowError", "object collate_fn"),
+    ("list(flow.utils.data.DataLoader([np.ones(2), np.ones(3)], batch_size=2))", "FlowError",
+     "[2] [3] collate_fn"),
+    ("list(flow.utils.data.DataLoader([object(), object()], batch_size=2))", "FlowError",
+     "object collate_fn"),
     ("flow.utils.data.TensorDataset(x, flow.ones(3))", "FlowError", "2 3"),
     ("flow.utils.data.random_split([1, 2, 3], [1, 1])", "FlowError", "3 2"),
     ("flow.utils.data.DataLoader([1, 2], shuffle=True, sampler=[0, 1])", "FlowError", "sampler shuffle"),

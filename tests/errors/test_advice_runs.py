@@ -1,5 +1,5 @@
-"""The law of advice: code in a remedy is code. For every typical mistake, what its `fix` says is run where the mistake was
-made; and what is expected is said in words that mean something.
+"""Law: code in a `fix` runs. For every typical mistake, the code in its `fix` runs in the place of the
+mistake, and the text of `expected` is meaningful.
 """
 import ast
 import contextlib
@@ -18,7 +18,7 @@ from flowedu.errors.nearest import UnknownNameError
 from .mistakes import ROWS, SETUP
 
 pytestmark = pytest.mark.usefixtures("fresh_session")
-# What the remedies call the things of the user's program, beside those that SETUP has.
+# Names that fixes use for objects of the user's program, in addition to those of SETUP.
 STAND_INS = """
 model, input, y, optim, tp = net, x, w * 2, flow.optim, tp
 loss, target, value, data, shape, dtype, axis = w.sum(), x, flow.ones(4, 3), [1], (2, 3), flow.float32, 1
@@ -26,14 +26,16 @@ words, instance_dims, dataset, optimizer = ["1", "2"], 1, [1, 2, 3], sgd
 a = b = x
 """
 BEGINS = re.compile(r"(?<![\w.'\"])(?:flow|nn|np|F|tp|optim|x|input|model|target|loss|y)\.(?=[A-Za-z_])")
-# Where the advice is for another place than the mistake's: the start of the process, inside a job, the object that lacks
-# the name, one number.
-ON_DEVICE = ("flow.distributed.set_virtual_devices(", "flow.watch(", ".minimize(loss)", "flow.constant(...)", "x.item()",
-             "x.reshape(1)", "x.weight")
+# Fixes for another place than that of the mistake: process start, inside a job, the object that lacks the
+# name, or a single number.
+ON_DEVICE = ("flow.distributed.set_virtual_devices(", "flow.watch(", ".minimize(loss)", "flow.constant(...)",
+             "x.item()", "x.reshape(1)", "x.weight")
 
 
 def pieces(text: str) -> list[str]:
-    """The longest expressions in a text that begin with a name of ours; not over a word of the sentence around."""
+    """Return the longest expressions in a text that begin with a flowedu name and contain no word of the
+    sentence around them.
+    """
     found, at = [], 0
     for m in BEGINS.finditer(text):
         if m.start() < at:
@@ -49,7 +51,7 @@ def pieces(text: str) -> list[str]:
 
 
 def refused(program: str) -> tuple[Exception, dict]:
-    """What the last statement raises, and the names that the program had then."""
+    """Return the exception of the last statement, and the program's names at that time."""
     known: dict = {"__name__": "mistake"}
     exec(SETUP, known)
     *first, last = ast.parse(program).body
@@ -64,7 +66,7 @@ def refused(program: str) -> tuple[Exception, dict]:
 
 
 def follow(piece: str, known: dict) -> None:
-    """Run it; of a call with dots in it, or of a method that acts, look up what is called."""
+    """Run the code; for a call with an ellipsis or a method with side effects, only look up the callee."""
     tree = ast.parse(piece, mode="eval").body
     if isinstance(tree, ast.Call) and any(isinstance(a, ast.Constant) and a.value is ... for a in tree.args):
         piece = ast.unparse(tree.func)
@@ -73,19 +75,21 @@ def follow(piece: str, known: dict) -> None:
 
 @pytest.mark.parametrize("program", [row[0] for row in ROWS])
 @pytest.mark.filterwarnings("ignore")
-def test_what_is_advised_runs(program):
+def test_recommended_code_runs(program):
     e, known = refused(program)
     for piece in pieces(e.fix):
         if not any(place in piece or piece in place for place in ON_DEVICE):
             try:
                 follow(piece, known)
             except Exception as again:
-                raise AssertionError(f"{piece} is advised, and raises {type(again).__name__}: {again}\n\n{e}") from None
+                raise AssertionError(
+                    f"{piece} is advised, and raises {type(again).__name__}: {again}\n\n{e}") from None
     assert "another type" not in e.expected + e.fix
 
 
-def test_pieces_are_what_one_would_type():
-    for text, found in (("x.tolist() for all, x[0].item() for one, x.sum().item()", ["x.tolist()", "x.sum().item()"]),
+def test_extracted_expressions_are_complete():
+    for text, found in (("x.tolist() for all, x[0].item() for one, x.sum().item()",
+                         ["x.tolist()", "x.sum().item()"]),
                         ("use nn.Linear(5, 4), or reshape the input.", ["nn.Linear(5, 4)"]),
                         ("loss.backward() in build, or flow.where(x > 0, a, b) there",
                          ["loss.backward()", "flow.where(x > 0, a, b)"])):
@@ -93,14 +97,14 @@ def test_pieces_are_what_one_would_type():
     assert sum(bool(pieces(refused(row[0])[0].fix)) for row in ROWS[:40]) > 10
 
 
-def test_what_raises_is_found():
+def test_exceptions_in_recommended_code_are_detected():
     _, known = refused("net(x.int())")
     for wrong in ("model.to(flow.int32)", "flow.tensr([1])", "flow.tensor(nothing)", "nn.Linear(5)"):
         with pytest.raises((FlowError, AttributeError, NameError, TypeError)):
             follow(wrong, known)
 
 
-# ---- "expected" says something
+# ---- "expected" is meaningful
 HOMES = {"flow": flow, "nn.functional": flow.nn.functional, "Tensor": flow.Tensor, "linalg": flow.linalg,
          "nn.init": flow.nn.init, "math": flow.math}
 
@@ -116,14 +120,15 @@ def parameters():
                         yield f"{home}.{name}", p
 
 
-def test_most_parameters_have_words():
-    """Of thousands only rare ones leave it to their function's docstring, which is there."""
+def test_most_parameters_are_described():
+    """Only a few of thousands of parameters refer to the docstring of their function, which must exist."""
     silent = [(name, p.name) for name, p in parameters() if not of_type(p)]
     assert len([*parameters()]) > 2500 and len(silent) < 200, silent
-    assert not [p for _, p in silent if p in ("dim", "dtype", "device", "axis", "name", "generator", "fill_value")]
+    assert not [p for _, p in silent if p in ("dim", "dtype", "device", "axis", "name", "generator",
+                                              "fill_value")]
 
 
-def test_words_name_what_exists():
+def test_descriptions_name_existing_functions():
     for _, p in parameters():
         for dotted in re.findall(r"\bflow(?:\.\w+)+", of_type(p)):
             eval(dotted, {"flow": flow})

@@ -1,4 +1,4 @@
-"""The law of refused element types: what came is not among what was expected, and each type that is named works."""
+"""Law of refused dtypes: the received dtype is not among the expected ones, and each expected dtype works."""
 import re
 
 import numpy as np
@@ -20,7 +20,7 @@ NAMES = re.compile(rf"(?<!a )\b({'|'.join(d.name for d in dtypes())})\b")
 
 
 def call(op, example, t: dtype):
-    """The example with every float input, or else the attribute dtype, of the type t."""
+    """Return the example with dtype t for every float input, or else for the attribute dtype."""
     arrays = [values(op.domain.get(input_name(op, i), "any"), s, a, np.random.default_rng(1), i)
               for i, (s, a) in enumerate(zip(example["shapes"], types_of(op, example, np.float32)))]
     xs = [flow.tensor(a).to(t) if a.dtype == np.float32 else flow.tensor(a) for a in arrays]
@@ -28,13 +28,13 @@ def call(op, example, t: dtype):
 
 
 def attributes_of(op, example, t: dtype, arrays) -> tuple:
-    """The example's, where no input is a float with the dtype t in the place of its own (or of none)."""
+    """Return the example's attributes; without float inputs, the dtype attribute is replaced by t."""
     return tuple(t if name == "dtype" and not any(a.dtype == np.float32 for a in arrays) else a
                  for name, a in zip(op.attrs, attributes(op, example)))
 
 
 def judge(refused, again, t: dtype) -> None:
-    """The law for one error: of a call with the type t, which `again` makes with another."""
+    """Check the law for one error of a call with dtype t; `again` repeats the call with another dtype."""
     named = NAMES.findall(refused.expected)
     assert named or "no kernel" not in refused.problem, f"no type is named: {refused}"
     assert t.name not in named, f"expected is what came: {refused}"
@@ -48,7 +48,7 @@ def judge(refused, again, t: dtype) -> None:
 
 
 def refusals(again):
-    """(type, error) of all types that `again(type)` refuses."""
+    """Return (dtype, error) for all dtypes that `again(dtype)` refuses."""
     for t in BY_CODE:
         try:
             again(t)
@@ -58,7 +58,7 @@ def refusals(again):
 
 
 @pytest.mark.parametrize("case", thin(CALLS), ids=label)
-def test_what_is_expected_works(case):
+def test_expected_dtypes_work(case):
     op, example = case
     again = lambda t: call(op, example, t)
     for t, e in refusals(again):
@@ -66,8 +66,8 @@ def test_what_is_expected_works(case):
 
 
 @pytest.mark.parametrize("case", thin(CALLS), ids=label)
-def test_a_graph_says_the_same(case):
-    """Before there are data: what infer and need_kernel say of Specs."""
+def test_a_graph_raises_the_same_error(case):
+    """Errors of infer and need_kernel on Specs, before any data exist."""
     op, example = case
 
     def again(t):
@@ -82,7 +82,7 @@ def test_a_graph_says_the_same(case):
 
 @pytest.fixture
 def one_type(monkeypatch):
-    """An op that has a kernel for float32 only, and so for 16-bit floats, in a registry of its own."""
+    """Register an op whose only kernel is for float32, and thus for 16-bit floats, in a separate registry."""
     monkeypatch.setitem(TABLE, ("only_float32", 0), TABLE["softmax", 0])
     return ops.Op(ops.read("only(x, *, axis=-1) -> y"), Meaning(lambda x: "a->a", lambda x, axis: x),
                   Kernel("only_float32", pack=lambda x, axis: ((0,), ())))
@@ -101,11 +101,13 @@ def test_one_kernel_is_one_expected_type(one_type):
 
 
 @pytest.mark.parametrize("half", [flow.float16, flow.bfloat16], ids=repr)
-def test_layers_say_the_same(half):
-    """What users call, where the type comes from a module."""
+def test_layers_raise_the_same_error(half):
+    """Public API calls, where the dtype comes from a module."""
     nn, y, z = flow.nn, flow.ones(2, 3, 8, 8), flow.ones(2, 3)
-    for module, x in ((nn.Linear(3, 2), z), (nn.Conv2d(3, 2, 3), y), (nn.BatchNorm2d(3), y), (nn.LayerNorm(3), z),
-                      (nn.LSTM(3, 2), flow.ones(2, 2, 3)), (nn.MaxPool2d(2), y), (nn.Softmax(1), z), (nn.GELU(), z)):
+    for module, x in ((nn.Linear(3, 2), z), (nn.Conv2d(3, 2, 3), y), (nn.BatchNorm2d(3), y),
+                      (nn.LayerNorm(3), z),
+                      (nn.LSTM(3, 2), flow.ones(2, 2, 3)), (nn.MaxPool2d(2), y), (nn.Softmax(1), z),
+                      (nn.GELU(), z)):
         again = lambda t: module.to(t)(x.to(t))                # noqa: B023
         try:
             again(half)
@@ -128,12 +130,13 @@ def test_a_graph_refuses_before_it_runs(kind):
 
 @pytest.mark.parametrize("name", ["uint16", "uint32", "uint64"])
 @given(data=st.data())
-def test_where_a_whole_number_of_numpys_has_no_type_one_is_named_that_holds_it(name, data):
-    """Whatever the door, what is advised is done, and keeps every number (of uint64 those up to 2**63 - 1)."""
+def test_unsupported_numpy_integers_get_a_recommended_dtype_that_holds_the_values(name, data):
+    """In every API, following the fix keeps every value (for uint64, those up to 2**63 - 1)."""
     low, high = np.iinfo(name).min, min(np.iinfo(name).max, 2 ** 63 - 1)
     a = np.array(data.draw(st.lists(st.integers(low, high), max_size=4)), name)
     for door in (flow.tensor, flow.from_numpy, flow.as_tensor, lambda a: flow.zeros(2, dtype=a.dtype),
-                 lambda a: flow.zeros(2, dtype=name), lambda a: flow.ones(1).to(a.dtype), lambda a: getattr(flow, name)):
+                 lambda a: flow.zeros(2, dtype=name), lambda a: flow.ones(1).to(a.dtype),
+                 lambda a: getattr(flow, name)):
         with pytest.raises(FlowError) as caught:
             door(a)
         kind = re.search(r"flow\.(\w+) holds", caught.value.fix)[1]

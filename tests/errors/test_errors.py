@@ -1,7 +1,8 @@
-"""Mistakes and what is said about them: where (op, the user's own line), what was expected, what came, what to do.
+"""Mistakes and their errors: place (op, user's line), expected, got, and fix.
 
-First the law: an op of the registry given a wrong shape or element type raises a FlowError that names it, or its result is
-what NumPy makes of the same arrays; it never crashes and never returns something else. Then the mistakes people make.
+First the law: an op called with a wrong shape or dtype raises a FlowError that names the op, or returns
+NumPy's result for the same arrays; it never crashes and never returns anything else. Then common user
+mistakes.
 """
 import ast
 import warnings
@@ -19,13 +20,14 @@ from flowedu.errors import CheckError, FlowError, KernelError
 from laws.calls import attributes, cases, close, input_name, label, reference, thin, types_of, values
 
 PACKAGE = Path(flow.__file__).parent
-CALLS = cases(lambda op: op.examples or op.elementwise)        # the updates come without examples: see below
+CALLS = cases(lambda op: op.examples or op.elementwise)        # updates have no examples: see below
 
 
-# --- the law ---------------------------------------------------------------------------------------------------------
+# --- the law
+# ---------------------------------------------------------------------------------------------------------
 
 def outcome(op, arrays, attrs):
-    """("refused", the error) or ("gave", the results as arrays; for updates the changed inputs)."""
+    """Return ("refused", the error) or ("gave", the results as arrays; for updates, the changed inputs)."""
     tensors = [flow.tensor(a) for a in arrays]
     try:
         out = op.call(tuple(tensors), attrs)
@@ -38,28 +40,32 @@ def outcome(op, arrays, attrs):
 
 
 def judge(op, arrays, attrs):
-    """The law for one call; returns "refused" or "gave"."""
+    """Check the law for one call; return "refused" or "gave"."""
     kind, got = outcome(op, arrays, attrs)
     shapes = ", ".join(f"{a.dtype.name}{list(a.shape)}" for a in arrays)
     if kind == "refused":
         assert op.name in got.problem, f"{op.name}({shapes}): does not name the op: {got}"
-        number = isinstance(got, KernelError)              # its problem names the bad index
+        number = isinstance(got, KernelError)              # its message names the bad index
         assert got.expected and (got.got or number), f"{op.name}({shapes}): says too little: {got}"
-        assert got.at.startswith("test_errors.py"), f"{op.name}({shapes}): does not name the user's line: {got}"
+        assert got.at.startswith(
+            "test_errors.py"), f"{op.name}({shapes}): does not name the user's line: {got}"
         return kind
     try:
         with warnings.catch_warnings(action="ignore"):
             half = any(a.dtype == np.float16 for a in arrays)        # computed in float32, and rounded once
-            want = reference(op, [a.astype(np.float32) if a.dtype == np.float16 else a for a in arrays], attrs)
+            want = reference(op, [a.astype(np.float32) if a.dtype == np.float16 else a for a in arrays],
+                             attrs)
     except Exception as e:
-        raise AssertionError(f"{op.name}({shapes}) gave {[y.shape for y in got]}, NumPy refuses: {e!r}") from None
+        raise AssertionError(
+            f"{op.name}({shapes}) gave {[y.shape for y in got]}, NumPy refuses: {e!r}") from None
     for y, w in zip(got, want, strict=True):
         assert y.shape == w.shape, f"{op.name}({shapes}): {y.shape} instead of {w.shape}"
         if half and y.dtype == np.float16:
             w = w.astype(np.float16)
         if half and all(a.size for a in arrays) and y.dtype.kind == "f":
             np.testing.assert_allclose(y.astype(float), w.astype(float), rtol=2e-3, atol=2e-3)
-        elif not op.random and w.dtype == y.dtype and all(a.size for a in arrays):     # a mean of nothing is nan or 0
+        # an empty mean is NaN or 0
+        elif not op.random and w.dtype == y.dtype and all(a.size for a in arrays):
             close(y, w, np.float32, 10.0)
     return kind
 
@@ -75,8 +81,8 @@ def resized(op, a, shape, i):
 
 
 @pytest.mark.parametrize("case", thin(CALLS), ids=label)
-def test_a_wrong_shape_is_refused_or_means_what_numpy_means(case):
-    """The record `require` tests a tensor of any shape."""
+def test_a_wrong_shape_is_refused_or_equals_numpy(case):
+    """The op `require` tests a tensor of any shape."""
     op, example = case
     attrs, arrays = attributes(op, example), example_arrays(op, example)
     assert judge(op, arrays, attrs) == "gave"
@@ -95,7 +101,7 @@ UPDATES = {"sgd_update": 2, "momentum_update": 3, "adam_update": 4}
 
 
 @pytest.mark.parametrize("name", UPDATES)
-def test_updates_refuse_what_does_not_fit(name):
+def test_updates_refuse_mismatched_arguments(name):
     op, good = flow.ops.REGISTRY[name], [np.full(1, 0.1, np.float32), np.zeros(1, np.int64),
                                          *[f32(2, 3)] * (2 * UPDATES[name])]
     attrs = op.complete({})
@@ -107,7 +113,7 @@ def test_updates_refuse_what_does_not_fit(name):
 
 
 @pytest.mark.parametrize("case", thin(CALLS), ids=label)
-def test_a_wrong_element_type_is_refused_or_means_what_numpy_means(case):
+def test_a_wrong_dtype_is_refused_or_equals_numpy(case):
     op, example = case
     attrs, arrays = attributes(op, example), example_arrays(op, example)
     for i, a in enumerate(arrays):
@@ -136,13 +142,14 @@ def test_unknown_attributes_are_refused(case):
 
 
 @pytest.mark.parametrize("case", thin(CALLS), ids=label)
-def test_a_graph_refuses_what_eager_refuses(case):
-    """With the same words, before any data exist."""
+def test_a_graph_refuses_the_same_calls_as_eager(case):
+    """With the same text, before any data exist."""
     op, example = case
     attrs, arrays = attributes(op, example), example_arrays(op, example)
     for i, a in enumerate(arrays):
-        for shape in [a.shape[:d] + (a.shape[d] + 1,) + a.shape[d + 1:] for d in range(a.ndim)] + [(*a.shape, 2),
-                                                                                                   a.shape[1:]]:
+        for shape in [a.shape[:d] + (a.shape[d] + 1,
+                                     ) + a.shape[d + 1:] for d in range(a.ndim)] + [(*a.shape, 2),
+                                                                                    a.shape[1:]]:
             wrong = [*arrays[:i], resized(op, a, shape, i), *arrays[i + 1:]]
             kind, got = outcome(op, wrong, attrs)
             if kind == "refused" and not isinstance(got, KernelError):
@@ -151,7 +158,8 @@ def test_a_graph_refuses_what_eager_refuses(case):
                 assert e.value.problem == got.problem
 
 
-# --- labels ----------------------------------------------------------------------------------------------------------
+# --- labels
+# ----------------------------------------------------------------------------------------------------------
 
 LOGITS, LABELS = f32(4, 3), np.array([0, 2, 1, 0], np.int32)
 xent = flow.nn.sparse_softmax_cross_entropy_with_logits
@@ -182,7 +190,8 @@ def test_a_label_out_of_range_inside_a_job_changes_no_variable(bad, threads):
     images, labels = f32(64, 1, 8, 8), np.zeros(64, np.int32)
 
     def body(a, t):
-        h = flow.layers.conv2d(a, 8, 3, padding="SAME", kernel_initializer=flow.random_normal_initializer(), name="conv")
+        h = flow.layers.conv2d(a, 8, 3, padding="SAME", kernel_initializer=flow.random_normal_initializer(),
+                               name="conv")
         h = flow.layers.batch_normalization_relu(h, 1, name="bn")
         loss = xent(t, flow.layers.dense(flow.reshape(h, [64, -1]), 3, name="out"))
         flow.optimizer.Adam(constant_rate(0.1)).minimize(loss)
@@ -194,7 +203,8 @@ def test_a_label_out_of_range_inside_a_job_changes_no_variable(bad, threads):
     wrong = labels.copy()
     wrong[37] = bad
     for _ in range(2):
-        with refused(KernelError, "sparse_softmax_cross_entropy", f"index {bad}", "0 <= label < number of classes",
+        with refused(KernelError, "sparse_softmax_cross_entropy", f"index {bad}",
+                     "0 <= label < number of classes",
                      "no variable was updated", "xent(t, flow.layers.dense"):
             step(images, wrong)
     for name, value in flow.get_all_variables().items():
@@ -210,11 +220,13 @@ def test_an_index_out_of_range_eagerly():
         flow.gather(flow.tensor(LOGITS), flow.tensor(np.array([4])))
 
 
-# --- calls of jobs ---------------------------------------------------------------------------------------------------
+# --- calls of jobs
+# ---------------------------------------------------------------------------------------------------
 
 def train_job():
     @flow.global_function("predict")
-    def train_job(images: tp.Numpy.Placeholder((4, 1, 2, 2)), labels: tp.Numpy.Placeholder((4,), flow.int32)) -> tp.Numpy:
+    def train_job(images: tp.Numpy.Placeholder((4, 1, 2, 2)),
+                  labels: tp.Numpy.Placeholder((4,), flow.int32)) -> tp.Numpy:
         return images
     return train_job
 
@@ -229,9 +241,10 @@ IMAGES = f32(4, 1, 2, 2)
     ((IMAGES[:3], LABELS), ["argument 1 (images)", "(4, 1, 2, 2)", "(3, 1, 2, 2)", "a last, smaller batch?"]),
     ((IMAGES.reshape(4, 4), LABELS), ["images", "x.reshape(4, 1, 2, 2)"]),
     ((IMAGES, LABELS[:, None]), ["argument 2 (labels)", "(4,)", "(4, 1)"]),
-    ((IMAGES.tolist(), LABELS), ["not a NumPy array", "np.array(x)"]), ((flow.tensor(IMAGES), LABELS), ["x.numpy()"]),
+    ((IMAGES.tolist(), LABELS), ["not a NumPy array", "np.array(x)"]), ((flow.tensor(IMAGES), LABELS),
+                                                                        ["x.numpy()"]),
     ((3.0, LABELS), ["not a NumPy array", "the float 3.0"]), ((None, LABELS), ["not a NumPy array"])])
-def test_a_job_called_with_what_does_not_fit(args, words):
+def test_a_job_called_with_wrong_arguments(args, words):
     called = train_job()
     for _ in range(2):                               # before and after the session started
         with refused(AssertionError, "train_job", *words):
@@ -239,7 +252,7 @@ def test_a_job_called_with_what_does_not_fit(args, words):
     np.testing.assert_array_equal(called(IMAGES, LABELS), IMAGES)
 
 
-def test_a_job_called_with_elements_that_are_no_numbers():
+def test_a_job_called_with_non_numeric_elements():
     called = train_job()
     with refused(TypeError, "train_job", "images", "not numbers"):
         called(np.full((4, 1, 2, 2), "a"), LABELS)
@@ -255,7 +268,8 @@ def test_a_job_called_by_keyword():
         assert "positional arguments only" in str(e.value) and "train_job(images, labels)" in str(e.value)
 
 
-# --- definitions -----------------------------------------------------------------------------------------------------
+# --- definitions
+# -----------------------------------------------------------------------------------------------------
 
 def test_a_bare_decorator():
     with refused(AssertionError, "global_function", "@flow.global_function()", "add the parentheses", "step"):
@@ -280,14 +294,16 @@ def test_a_name_used_twice():
         run(lambda a: flow.layers.dense(flow.layers.dense(a, 2, name="d"), 2, name="d"), f32(2, 3))
     with refused(RuntimeError, "'w' differs between jobs", "float32[3]", "float32[4]"):
         flow.clear_default_session()
-        job(lambda a: flow.get_variable("w", (3,), initializer=flow.ones_initializer()) * a, f32(3), name="one")
-        job(lambda a: flow.get_variable("w", (4,), initializer=flow.ones_initializer()) * a, f32(4), name="two")(f32(4))
+        job(lambda a: flow.get_variable("w", (3,), initializer=flow.ones_initializer()) * a, f32(3),
+            name="one")
+        job(lambda a: flow.get_variable("w", (4,), initializer=flow.ones_initializer()) * a, f32(4),
+            name="two")(f32(4))
 
 
 def test_wrong_shapes_inside_a_body_name_the_line_of_the_body():
     def body(a):
         hidden = a + 1
-        return flow.matmul(hidden, flow.constant(1.0, flow.float, (5, 2)))       # the line
+        return flow.matmul(hidden, flow.constant(1.0, flow.float, (5, 2)))       # this line
 
     with refused(ValueError, "matmul", "k", "4", "5") as e:
         run(body, f32(3, 4))
@@ -295,7 +311,8 @@ def test_wrong_shapes_inside_a_body_name_the_line_of_the_body():
 
 
 def test_an_array_inside_a_body():
-    for body in (lambda a: a + f32(3, 3), lambda a: flow.matmul(a, f32(3, 3)), lambda a: flow.reshape(f32(3), [3, 1])):
+    for body in (lambda a: a + f32(3, 3), lambda a: flow.matmul(a, f32(3, 3)),
+                 lambda a: flow.reshape(f32(3), [3, 1])):
         with refused(TypeError, "NumPy array", "feed it as an argument of the job"):
             run(body, f32(3, 3))
     with refused(TypeError, "flow.tensor(x)"):
@@ -304,14 +321,16 @@ def test_an_array_inside_a_body():
         run(lambda a: flow.matmul(a, flow.tensor(f32(3, 3))), f32(3, 3))
 
 
-# --- checkpoints (more in test_checkpoints.py) -----------------------------------------------------------------------
+# --- checkpoints (more in test_checkpoints.py)
+# -----------------------------------------------------------------------
 
 def test_a_checkpoint_directory_that_is_not_empty(tmp_path):
     run(lambda a: flow.layers.dense(a, 2), f32(2, 3))
     (tmp_path / "mine.txt").write_text("kept")
     with refused(AssertionError, "Non-empty directory", "choose another path"):
         flow.checkpoint.save(str(tmp_path))
-    assert (tmp_path / "mine.txt").read_text(encoding="utf-8") == "kept" and len(list(tmp_path.iterdir())) == 1
+    assert (tmp_path / "mine.txt").read_text(encoding="utf-8") == "kept" and len(
+        list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.parametrize("keep, words", [(5, ["too short", "5 bytes", "24 bytes"]), (0, ["too short"])])
@@ -324,22 +343,25 @@ def test_a_truncated_checkpoint(tmp_path, keep, words):
         flow.load_variables(flow.checkpoint.get(str(tmp_path / "c")))
 
 
-# --- the family ------------------------------------------------------------------------------------------------------
+# --- the family
+# ------------------------------------------------------------------------------------------------------
 
 def test_messages_have_one_form():
     e = CheckError("op: a problem", expected="this", got="that", fix="do it", at="file.py:1: code")
-    assert str(e) == ("op: a problem\n  at:       file.py:1: code\n  expected: this\n  got:      that\n  fix:      do it")
+    assert str(e) == ("op: a problem\n  at:       file.py:1: code\n  expected: this\n  got:      that\n  "
+                      "fix:      do it")
     assert issubclass(CheckError, AssertionError) and issubclass(KernelError, RuntimeError)
 
 
-FAMILY = {"ShapeError", "DTypeError", "ArgumentError", "CheckError", "UnsupportedError", "JobBuildAndInferError",
+FAMILY = {"ShapeError", "DTypeError", "ArgumentError", "CheckError", "UnsupportedError",
+          "JobBuildAndInferError",
           "KernelError", "GradientError", "CheckpointError", "CheckpointFileError", "DataError"}
-FRONT_END = [p for folder in ("oneflow04", "oneflow04/job", "oneflow04/nn", "oneflow04/optim", "core/job", "core/layers",
-                              "nn", "optim") for p in sorted((PACKAGE / folder).glob("*.py"))]
+FRONT_END = [p for folder in ("oneflow04", "oneflow04/job", "oneflow04/nn", "oneflow04/optim", "core/job",
+                              "core/layers", "nn", "optim") for p in sorted((PACKAGE / folder).glob("*.py"))]
 
 
 @pytest.mark.parametrize("path", FRONT_END, ids=lambda p: p.stem)
-def test_every_error_of_the_front_end_says_expected_got_and_fix(path):
+def test_every_front_end_error_has_expected_got_and_fix(path):
     calls = [n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Call)
              and isinstance(n.func, ast.Name) and n.func.id in FAMILY]
     short = [f"{path.name}:{n.lineno} lacks {missing}" for n in calls

@@ -1,5 +1,5 @@
-"""The law of arguments: what no public function can work with is refused by an error of ours that names the function and
-the argument and the user's line; a keyword that it does not have, by one that names the nearest. Never a bare TypeError.
+"""Law of arguments: an invalid argument of a public function raises a flowedu error with the function, the
+argument, and the user's line; an unknown keyword raises one with the nearest name. Never a bare TypeError.
 """
 import ast
 import inspect
@@ -18,14 +18,15 @@ SPACES = {"flow": flow, "F": flow.nn.functional, "linalg": flow.linalg, "nn": fl
 FOREIGN = (2, 2.5, "abc", None, [1, 2], {}, object())
 FILL = {"dim": 0, "dim0": 0, "dim1": 1, "axis": 0, "shape": (2, 3), "size": (2, 3), "dtype": flow.float32}
 NO_CALL = {"save", "load", "fork_rng", "set_num_threads", "set_cache", "watch", "watch_diff",
-           "check_number"}                                  # act on the process; or are no function for users
-FUNCTIONS = {f"{space}.{name}": f for space, module in SPACES.items() for name, f in sorted(vars(module).items())
+           "check_number"}                                  # process-wide side effects, or internal
+FUNCTIONS = {f"{space}.{name}": f for space, module in SPACES.items()
+             for name, f in sorted(vars(module).items())
              if isinstance(f, PublicFunction) and name[0] != "_" and name not in NO_CALL}
 X = flow.ones(2, 3)
 
 
 def calls_with(f, foreign):
-    """(parameter, args, kwargs): calls of f, in each of which one tensor is something foreign."""
+    """Yield (parameter, args, kwargs): calls of f in which one tensor is replaced by a foreign object."""
     parameters = inspect.signature(f).parameters.values()
     for p in parameters:
         if p.kind is not p.VAR_POSITIONAL and not wants_tensor(p):
@@ -34,7 +35,8 @@ def calls_with(f, foreign):
         for q in parameters:
             if q is not p and (q.default is not q.empty or q.kind in (q.VAR_KEYWORD, q.VAR_POSITIONAL)):
                 continue
-            value = foreign if q is p else [X, X] if q.name == "tensors" else X if wants_tensor(q) else FILL.get(q.name, 1)
+            value = (foreign if q is p else [X, X] if q.name == "tensors" else X if wants_tensor(q)
+                     else FILL.get(q.name, 1))
             if q.kind in (q.POSITIONAL_ONLY, q.VAR_POSITIONAL):
                 args.append(value)
             else:
@@ -42,27 +44,29 @@ def calls_with(f, foreign):
         yield p.name, args, kwargs
 
 
-def test_the_public_functions_are_here():
+def test_the_public_functions_are_listed():
     assert {"flow.hypot", "F.relu", "linalg.solve", "flow.any", "nn.relu", "math.add"} <= set(FUNCTIONS)
     assert len(FUNCTIONS) > 500
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.filterwarnings("ignore")
-def test_what_is_no_tensor_is_refused_by_name_or_used(name):
+def test_a_non_tensor_is_refused_by_argument_name_or_accepted(name):
     for foreign in FOREIGN:
         for parameter, args, kwargs in calls_with(FUNCTIONS[name], foreign):
             try:
                 y = FUNCTIONS[name](*args, **kwargs)
             except FlowError as e:
-                assert e.problem and e.at.startswith("test_foreign_arguments.py"), f"{name}({parameter}={foreign!r}): {e}"
+                assert e.problem and e.at.startswith(
+                    "test_foreign_arguments.py"), f"{name}({parameter}={foreign!r}): {e}"
             else:
-                assert y is not foreign or foreign in (2, 2.5) or name == "flow.cast_to_current_logical_view", \
+                assert y is not foreign or foreign in (
+                    2, 2.5) or name == "flow.cast_to_current_logical_view", \
                     f"{name}({parameter}={foreign!r}) gives it back"
 
 
 def written_calls():
-    """`m.f(...)` of the tables of tests/tensor, as (text, function, syntax tree)."""
+    """Return the `m.f(...)` calls in the tables of tests/tensor as (text, function, syntax tree)."""
     for case in UNARY + BINARY + REDUCE + SHAPE:
         text, _ = split(case)
         tree = ast.parse(text, mode="eval").body
@@ -79,7 +83,9 @@ TAKES_NUMBERS = "where add sub rsub mul div"                # some of their argu
 @pytest.mark.parametrize("text", WRITTEN)
 @pytest.mark.filterwarnings("ignore")
 def test_the_error_names_the_argument(text):
-    """A call that is right, but for one tensor in it: the error says which, or what else it was that came."""
+    """The call is valid except for one tensor; the error names that argument, or the type of the received
+    object.
+    """
     tree = WRITTEN[text]
     name = tree.func.attr
     values = {"m": flow, **{n: flow.tensor(a) for n, a in INPUTS.items()}}
@@ -103,7 +109,7 @@ def test_the_error_names_the_argument(text):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_an_unknown_keyword_is_refused_with_the_nearest_name(name):
-    """The name of each parameter with a letter left out."""
+    """Tried with one letter of each parameter name omitted."""
     f = FUNCTIONS[name]
     parameters = inspect.signature(f).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
@@ -115,23 +121,26 @@ def test_an_unknown_keyword_is_refused_with_the_nearest_name(name):
         with pytest.raises(CallError) as caught:
             f(**{wrong: 1})
         e = caught.value
-        assert repr(wrong) in e.problem and p.name in e.fix and e.expected and wrong in e.got, f"{name}({wrong}=): {e}"
+        assert (repr(
+             wrong) in e.problem and p.name in e.fix and e.expected
+                and wrong in e.got), f"{name}({wrong}=): {e}"
 
 
 def test_the_users_own_errors_are_left_alone():
-    """Functions that call the user back pass on what comes from there."""
+    """Functions that call user code pass its exceptions on."""
     def wrong(x):
         return x.no_such_thing
 
     Y = flow.ones(2, dtype=flow.float64, requires_grad=True)
-    for call in (lambda: flow.autograd.functional.jacobian(wrong, X), lambda: flow.autograd.gradcheck(wrong, Y)):
+    for call in (lambda: flow.autograd.functional.jacobian(wrong, X),
+                 lambda: flow.autograd.gradcheck(wrong, Y)):
         with pytest.raises(AttributeError, match="no_such_thing"):
             call()
     with pytest.raises(TypeError, match="own"):
         flow.nn.Module().apply(lambda m: (_ for _ in ()).throw(TypeError("own")))
 
 
-def test_a_function_with_a_skin_is_still_a_function():
+def test_a_wrapped_function_is_still_a_function():
     import copy
     import pickle
     f = flow.nn.functional.relu
@@ -148,14 +157,15 @@ def test_a_function_with_a_skin_is_still_a_function():
     (lambda: flow.hypot(X, "a"), "other"), (lambda: flow.lerp(X, X, "w"), "weight"),
     (lambda: flow.where(X > 0, X, "a"), "other"),
     (lambda: flow.cat([X, "a"]), r"tensors\[1\]"), (lambda: flow.einsum("ij,jk", X, "b"), r"operands\[1\]"),
-    (lambda: flow.cross(X, 5), "other"), (lambda: flow.nn.functional.conv2d(flow.ones(1, 1, 3, 3), [1]), "weight")])
-def test_the_argument_that_is_named_is_the_wrong_one(call, place):
+    (lambda: flow.cross(X, 5), "other"), (lambda: flow.nn.functional.conv2d(flow.ones(1, 1, 3, 3), [1]),
+                                          "weight")])
+def test_the_named_argument_is_the_wrong_one(call, place):
     with pytest.raises(FlowError, match=f": {place} is not a tensor"):
         call()
 
 
-def test_an_error_of_a_function_of_the_user_stays_as_it_is():
-    """Also where it reads like one of the call that called it back."""
+def test_an_error_in_a_user_function_is_unchanged():
+    """Even if its text resembles an error of the calling function."""
     def plain(t):
         return t
 

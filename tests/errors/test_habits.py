@@ -1,5 +1,6 @@
-"""Calls in the words of another habit: keepdims for keepdim, sizes by name, out where OneFlow has it, add of many. The law:
-the call means what the one in the function's own words means; what is no such word stays an error."""
+"""Aliases from other libraries: keepdims for keepdim, sizes by name, out as in OneFlow, add of several
+tensors. Law: such a call equals the call with flowedu's names; other unknown keywords are errors.
+"""
 import inspect
 
 import numpy as np
@@ -11,13 +12,14 @@ import flowedu as flow
 from flowedu.diagnostics.habits import OUT, SIZED
 from flowedu.errors import CallError, FlowError, UnsupportedError
 
-HOMES = {"flow": flow, "flow.linalg": flow.linalg, "flow.Tensor": flow.Tensor, "flow.nn.functional": flow.nn.functional}
+HOMES = {"flow": flow, "flow.linalg": flow.linalg, "flow.Tensor": flow.Tensor,
+         "flow.nn.functional": flow.nn.functional}
 X = np.random.default_rng(3).uniform(0.1, 1.0, (4, 4))
 GIVEN = {"dim": 1, "q": 0.25, "k": 2, "ord": 2, "p": 2, "x2": flow.tensor(X) + 1, "other": flow.tensor(X) + 1}
 
 
 def keeping():
-    """(path, function) of all that have keepdim."""
+    """Return (path, function) for all functions with keepdim."""
     for home, module in HOMES.items():
         for name in dir(module):
             f = getattr(module, name)
@@ -33,7 +35,7 @@ def keeping():
 KEEPING = dict(keeping())
 
 
-def test_there_are_some():
+def test_the_search_finds_functions():
     assert len(KEEPING) >= 50 and {"flow.sum", "flow.Tensor.max", "flow.linalg.norm"} <= {*KEEPING}
 
 
@@ -42,7 +44,8 @@ def test_keepdims_is_keepdim(path):
     f = KEEPING[path]
     needed = [p for p in inspect.signature(f).parameters.values() if p.default is p.empty][1:]
     args = [flow.tensor(X), *(GIVEN[p.name] for p in needed)]
-    more = {"dim": 1} if "dim" in inspect.signature(f).parameters and "dim" not in [p.name for p in needed] else {}
+    more = ({"dim": 1} if "dim" in inspect.signature(f).parameters and "dim" not in [p.name for p in needed]
+            else {})
     if path.endswith("matrix_norm"):
         more = {"dim": (0, 1)}
     want, got = (f(*args, **more, **{word: True}) for word in ("keepdim", "keepdims"))
@@ -54,7 +57,7 @@ def test_keepdims_is_keepdim(path):
 
 @pytest.mark.parametrize("name", sorted(SIZED))
 @given(shape=st.lists(st.integers(0, 3), max_size=3))
-def test_sizes_come_by_name_too(name, shape):
+def test_sizes_may_be_passed_by_name(name, shape):
     f = getattr(flow.ones(1, dtype=flow.float64) if name.startswith("new_") else flow, name)
     found = []
     for call in (lambda: f(*shape), lambda: f(size=tuple(shape)), lambda: f(size=shape, dtype=flow.float32)):
@@ -65,7 +68,7 @@ def test_sizes_come_by_name_too(name, shape):
 
 
 @given(st.lists(st.lists(st.floats(-9, 9), min_size=2, max_size=2), min_size=1, max_size=6), st.booleans())
-def test_add_is_the_sum_of_any_number(rows, as_list):
+def test_add_sums_any_number_of_tensors(rows, as_list):
     xs = [flow.tensor(r, dtype=flow.float64, requires_grad=True) for r in rows]
     if len(xs) == 1 and not as_list:
         return
@@ -75,11 +78,12 @@ def test_add_is_the_sum_of_any_number(rows, as_list):
     assert all(x.grad.tolist() == [1, 1] for x in xs)
 
 
-def test_what_is_written_into_out():
-    """The numbers of the call without out, in out itself."""
+def test_out_receives_the_result():
+    """The values equal the call without out, and are stored in out itself."""
     x = flow.tensor(X)
     calls = {"normal": lambda **k: flow.normal(0.5, 2.0, (4, 4), dtype=flow.float64, **k),
-             "quantile": lambda **k: flow.quantile(x, 0.3, 0, **k), "tensordot": lambda **k: flow.tensordot(x, x, 1, **k)}
+             "quantile": lambda **k: flow.quantile(x, 0.3, 0, **k),
+             "tensordot": lambda **k: flow.tensordot(x, x, 1, **k)}
     assert {*calls} == OUT
     for call in calls.values():
         flow.manual_seed(7)
@@ -96,14 +100,16 @@ def test_what_is_written_into_out():
 
 
 @pytest.mark.parametrize("call", [
-    lambda x: flow.cumsum(x, 0, keepdims=True), lambda x: x.sum(0, keepdim=True, keepdims=True), lambda x: flow.add(x),
-    lambda x: flow.add(x, x, 3), lambda x: flow.add(), lambda x: flow.add([]), lambda x: flow.ones(2, size=(2,)),
+    lambda x: flow.cumsum(x, 0, keepdims=True), lambda x: x.sum(0, keepdim=True, keepdims=True),
+    lambda x: flow.add(x),
+    lambda x: flow.add(x, x, 3), lambda x: flow.add(), lambda x: flow.add([]),
+    lambda x: flow.ones(2, size=(2,)),
     lambda x: flow.ones(sizes=(2,)), lambda x: flow.exp(x, out=x), lambda x: x.mean(keepdims=True, out=x)])
-def test_what_is_no_such_word_is_an_error(call):
+def test_unknown_keywords_are_refused(call):
     with pytest.raises(FlowError):
         call(flow.ones(2, 3))
 
 
-def test_what_goes_wrong_within_is_told_as_ever():
+def test_errors_inside_the_function_are_unchanged():
     with pytest.raises(FlowError, match="(?s)fix:"):
         flow.sum(flow.ones(2), dim="x", keepdims=True)

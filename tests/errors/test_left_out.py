@@ -1,4 +1,6 @@
-"""The table of docs/missing.md is the table of the package, and the error for each of its names quotes its row."""
+"""The table of docs/missing.md equals the table in the package, and the error for each name quotes its
+row.
+"""
 import importlib
 from pathlib import Path
 
@@ -10,8 +12,9 @@ from flowedu.errors import ArgumentError
 from flowedu.errors.elsewhere import ON_DEVICE
 from flowedu.errors.left_out import LEFT_OUT, NAMED, table
 
-# names that there are under torch and oneflow, and do nothing or refuse
-ANSWERED = {"torch": {"jit", "compile", "fx", "hub", "mps", "xpu"}, "oneflow": {"jit", "compile", "fx", "mps", "xpu"}}
+# names that exist in torch and oneflow, and are no-ops or refused
+ANSWERED = {"torch": {"jit", "compile", "fx", "hub", "mps", "xpu"},
+            "oneflow": {"jit", "compile", "fx", "mps", "xpu"}}
 
 
 def asked(root, path: str):
@@ -29,32 +32,35 @@ def test_the_page_shows_the_table():
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_each_name_is_told_its_row(name):
+def test_the_error_for_a_missing_name_quotes_its_row(name):
     with pytest.raises(AttributeError) as e:
         asked(flow, name)
     row = NAMED[name]
-    assert e.value.fix == row.told() and all(words in str(e.value) for words in (row.what, row.why, row.instead))
+    assert (e.value.fix == row.told() and all(words in str(e.value)
+                                              for words in (row.what, row.why, row.instead)))
 
 
 @pytest.mark.parametrize("package", mock.NAMES)
-def test_each_name_is_told_its_row_to_programs_of_others(package):
+def test_the_error_under_the_mock_quotes_its_row(package):
     with mock.enable(package):
         top = importlib.import_module(package)
         for name, row in NAMED.items():
             if name in ANSWERED[package]:
                 asked(top, name)
                 continue
-            root = top if not name.startswith("vision.") else importlib.import_module(mock.names.WITH[package][1])
+            root = (top if not name.startswith("vision.")
+                    else importlib.import_module(mock.names.WITH[package][1]))
             with pytest.raises(AttributeError) as e:
                 asked(root, name.removeprefix("vision."))
             assert e.value.fix == row.told(), name
-            if "." not in name or name.rpartition(".")[0] in ("nn", "utils", "distributed"):     # of others not the parent
+            # elsewhere only the parent is missing
+            if "." not in name or name.rpartition(".")[0] in ("nn", "utils", "distributed"):
                 with pytest.raises(ModuleNotFoundError) as e:
                     importlib.import_module(f"{package}.{name}")
                 assert row.told() in str(e.value), name
 
 
-def test_what_a_face_of_the_mock_lacks_or_refuses_is_told_the_row():
+def test_missing_or_refused_names_of_mock_modules_quote_the_row():
     with mock.enable("torch"):
         import torch
         with pytest.raises(AttributeError) as e:

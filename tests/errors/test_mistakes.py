@@ -1,5 +1,5 @@
-"""The law of typical mistakes: each is refused by an error of ours that names the function or the argument, the user's own
-line, what was expected or came, and a remedy.
+"""Law of typical mistakes: each raises a flowedu error with the function or argument, the user's line,
+expected or got, and a fix.
 """
 import ast
 import importlib.util
@@ -18,12 +18,12 @@ from flowedu.errors.nearest import UnknownNameError
 
 from .mistakes import ROWS, SETUP
 
-FILE = "mistake.py"                                         # what the programs are told to be
+FILE = "mistake.py"                                         # file name of the programs
 pytestmark = pytest.mark.usefixtures("fresh_session")
 
 
 def mistake(program: str) -> BaseException | None:
-    """What the last statement of a program raises; the others must run."""
+    """Return the exception of a program's last statement; the other statements must succeed."""
     linecache.cache[FILE] = (len(program), None, program.splitlines(True), FILE)
     known = {"__name__": "mistake"}
     exec(SETUP, known)
@@ -39,9 +39,10 @@ def mistake(program: str) -> BaseException | None:
 
 @pytest.mark.parametrize("program,kind,words", ROWS, ids=[row[0] for row in ROWS])
 @pytest.mark.filterwarnings("ignore")
-def test_what_is_said_of_a_mistake(program, kind, words):
+def test_the_error_of_a_mistake(program, kind, words):
     e = mistake(program)
-    assert isinstance(e, {"UnknownNameError": UnknownNameError, **vars(errors)}[kind]), f"{type(e).__name__}: {e}"
+    assert isinstance(e, {"UnknownNameError": UnknownNameError,
+                          **vars(errors)}[kind]), f"{type(e).__name__}: {e}"
     text = str(e)
     assert e.at.startswith(FILE), f"does not name the user's line: {text}"
     assert e.problem and e.fix and (e.expected or e.got), f"says too little: {text}"
@@ -49,27 +50,31 @@ def test_what_is_said_of_a_mistake(program, kind, words):
     assert not missing, f"does not say {missing}: {text}"
 
 
-def test_there_are_a_hundred():
+def test_at_least_a_hundred_mistakes():
     assert len({program for program, _, _ in ROWS}) == len(ROWS) > 100
 
 
-def test_a_method_that_is_not_there_gets_pythons_suggestion(capsys):
+def test_a_missing_method_gets_pythons_suggestion(capsys):
     e = mistake("x.reluu()")
     assert type(e) is AttributeError and (e.name, "Tensor" in str(e)) == ("reluu", True)
-    sys.__excepthook__(type(e), e, e.__traceback__)          # what a program that ends of it prints
+    sys.__excepthook__(type(e), e, e.__traceback__)          # printed when the exception ends a program
     assert "Did you mean: 'relu'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ON_DEVICE)
-def test_what_there_is_instead_exists(name):
-    """Each dotted name in a remedy can be looked up; and the missing name is still missing where people look for it."""
+def test_recommended_replacements_exist(name):
+    """Each dotted name in a fix can be looked up, and the missing name is indeed missing in the usual
+    modules.
+    """
     home, _, last = name.rpartition(".")
-    homes = flow.nn, flow.utils, flow.cuda, *([flow] if name != "checkpoint" else [])     # flow.checkpoint is 0.4's
+    # flow.checkpoint is the 0.4 API
+    homes = flow.nn, flow.utils, flow.cuda, *([flow] if name != "checkpoint" else [])
     homes = [flow.nn.ReLU() if home == "x" else eval(home, {"flow": flow})] if home else homes
     assert not any(hasattr(m, last) for m in homes), "it is there now"
     known = {"flow": flow, "nn": flow.nn, "np": np, "model": flow.nn.Linear(2, 2), "graph": flow.nn.Graph(),
              "x": flow.ones(2), "loss": flow.ones(())}
-    for text in re.findall(rf"\b(?:{'|'.join(known)})(?:\.[a-z_A-Z]\w*)+", ON_DEVICE[name].replace("flowedu.", "")):
+    for text in re.findall(rf"\b(?:{'|'.join(known)})(?:\.[a-z_A-Z]\w*)+",
+                           ON_DEVICE[name].replace("flowedu.", "")):
         try:
             eval(text, known)
         except AttributeError:

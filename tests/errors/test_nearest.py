@@ -1,4 +1,4 @@
-"""The law of suggestions: a slip of the finger is found; another function of another library is not taken for one."""
+"""Law of suggestions: typos are corrected, and a different function of another library is not suggested."""
 import random
 
 import numpy as np
@@ -15,11 +15,12 @@ KNOWN = {"flow": flow, "np": np}
 
 
 def missing() -> list[tuple[str, str]]:
-    """(where, name) of what is not here."""
+    """Return (module, name) of missing names."""
     return [(home, name) for home, names in NAMES.items() for name in names.split() if not hasattr(eval(home, KNOWN), name)]
 
 
-def test_there_are_a_hundred():
+def test_at_least_a_hundred_names():
+    """The tests below draw from these names, so they check nothing if the list shrinks."""
     assert len(missing()) > 100
 
 
@@ -42,8 +43,10 @@ def test_no_name_of_another_meaning_is_suggested(home):
 
 
 @pytest.mark.parametrize("home", NAMES)
-def test_a_slip_is_found(home):
-    """A letter dropped, doubled or exchanged with the next, in each public name; what is as near may be meant, too."""
+def test_a_typo_is_corrected(home):
+    """A letter omitted, doubled, or swapped with the next, in each public name; equally close names are
+    accepted.
+    """
     draw, names = random.Random(7), [n for n in dir(eval(home, KNOWN)) if n[0] != "_"]
     for name in [n for n in names if len(n) > 3]:
         i = draw.randrange(1, len(name) - 1)
@@ -53,25 +56,26 @@ def test_a_slip_is_found(home):
         for wrong in (head + tail, head + 2 * letter + tail, head[:-1] + letter + head[-1] + tail):
             if wrong not in names and wrong[0] != "_":
                 found = nearest(wrong, names) or ""
-                assert found and (slips(wrong, found) <= 1 or _plain(found) == _plain(wrong)), (name, wrong, found)
+                assert (found and (slips(wrong, found) <= 1 or _plain(found) == _plain(wrong))), (name, wrong,
+                                                                                                  found)
 
 
 def _plain(name: str) -> str:
     return name.lower().replace("_", "")
 
 
-def test_the_module_of_a_wrapper_that_is_none():
+def test_the_module_attribute_of_an_unwrapped_model():
     """The line that saves a model in every program with DistributedDataParallel."""
     with pytest.raises(AttributeError, match=r"fix: .*model.state_dict\(\)"):
         flow.nn.Linear(2, 2).module  # noqa: B018
 
 
 @pytest.mark.parametrize("home", ["torch", "torch.linalg"])
-def test_a_program_for_torch_is_told_the_same(home):
+def test_a_torch_program_gets_the_same_suggestion(home):
     name, word = {"torch": ("fx", "nn.Graph"), "torch.linalg": ("eig", "np.linalg.eig")}[home]
     assert word in str(UnknownNameError(home, name, lambda: ["trunc", "solve"], home + "."))
 
 
-def test_few_names_are_all_told():
+def test_all_names_of_a_small_module_are_listed():
     with pytest.raises(AttributeError, match="one of .*clip_grad_norm_"):
         flow.nn.utils.weight_norm_of_all  # noqa: B018

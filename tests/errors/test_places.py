@@ -1,4 +1,6 @@
-"""`at:` of an error is the user's own line, whatever of the standard library calls flowedu for the user."""
+"""`at:` of an error is the user's own line, even if the standard library calls flowedu on behalf of the
+user.
+"""
 import contextlib
 import functools
 import multiprocessing.pool
@@ -116,7 +118,7 @@ def test_the_line_is_in_a_script(tmp_path, run):
 
 
 def test_an_installed_package_that_a_script_calls(tmp_path, monkeypatch):
-    """The script's line, as it is the user's; where nothing is the user's, that of the package."""
+    """The line of the user's script; without any user code, the line of the package."""
     folder = tmp_path / "site-packages"
     folder.mkdir()
     (folder / "helper_of_a_script.py").write_text(

@@ -1,5 +1,5 @@
-"""The law of remedies: what an error advises is there. Gathered are all `fix` texts of the package, as they are written; in
-them every dotted name, every keyword argument, every command and every variable of the environment is looked up.
+"""Law of fixes: everything that an error recommends exists. Collects all `fix` texts of the package, and
+looks up every dotted name, keyword argument, command, and environment variable in them.
 """
 import ast
 import functools
@@ -24,12 +24,12 @@ from flowedu.errors.left_out import LEFT_OUT
 
 PACKAGE = Path(flow.__file__).parent
 ROOT = PACKAGE.parents[1]
-GAP = "\x00"                                               # where a text has a value in it
+GAP = "\x00"                                               # placeholder for a value in a text
 TOLD = "fix", "expected"
 
 
 def written(node: ast.expr) -> str:
-    """The text of an expression, with GAP for what is only known when it runs."""
+    """Return the text of an expression, with GAP for parts known only at run time."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     if isinstance(node, ast.JoinedStr):
@@ -43,29 +43,31 @@ def written(node: ast.expr) -> str:
 
 @functools.cache
 def remedies() -> list[tuple[str, str]]:
-    """(where, text) of the package's remedies."""
+    """Return (place, text) of the package's fixes."""
     found = [(f"elsewhere: {name}", text) for name, text in ON_DEVICE.items()]
     found += [(f"left out: {row.what}", row.instead) for row in LEFT_OUT]
-    for path in sorted(PACKAGE.rglob("*.py")):
-        if path.is_relative_to(PACKAGE / "learn" / "laws"):
+    for path in sorted([*PACKAGE.rglob("*.py"), *(ROOT / "course").rglob("*.py")]):
+        if path.parent.name == "laws":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
-                found += [(f"{path.relative_to(PACKAGE)}:{node.lineno}", written(k.value)) for k in node.keywords
+                found += [(f"{path.relative_to(ROOT)}:{node.lineno}", written(k.value)) for k in node.keywords
                           if k.arg in TOLD]
     for path in sorted([*PACKAGE.rglob("*.pyx"), *PACKAGE.rglob("*.pxi")]):
         text = re.sub(r'"\s*\n\s*f?"', "", path.read_text(encoding="utf-8"))
-        found += [(path.name, re.sub(r"\{[^}]*\}", GAP, m[1])) for m in re.finditer(r'\bfix=f?"([^"]*)"', text)]
+        found += [(path.name, re.sub(r"\{[^}]*\}", GAP, m[1]))
+                  for m in re.finditer(r'\bfix=f?"([^"]*)"', text)]
     return found
 
 
-ROOTS = {"flow": flow, "flowedu": flow, "nn": flow.nn, "F": flow.nn.functional, "np": np, "model": flow.nn.Linear(2, 2),
+ROOTS = {"flow": flow, "flowedu": flow, "nn": flow.nn, "F": flow.nn.functional, "np": np,
+         "model": flow.nn.Linear(2, 2),
          "x": (flow.Tensor, np.ndarray), "tensor": flow.Tensor, "loss": flow.Tensor}
 DOTTED = re.compile(rf"(?<![\w./'\"-])(?:{'|'.join(ROOTS)})(?:\.[A-Za-z_]\w*)+")
 
 
 def looked_up(text: str):
-    """What a dotted name in a text is. Raises AttributeError."""
+    """Return the object of a dotted name. Raise AttributeError if it does not exist."""
     head, *rest = text.split(".")
     found, path = ROOTS[head], "flowedu" if head == "flow" else head
     if isinstance(found, tuple):                           # x: a tensor, or an array
@@ -81,7 +83,7 @@ def looked_up(text: str):
     return found
 
 
-def test_there_are_hundreds():
+def test_hundreds_of_fixes_are_collected():
     assert len(remedies()) > 1500 and sum(bool(DOTTED.search(t)) for _, t in remedies()) > 250
 
 
@@ -90,7 +92,7 @@ def test_every_name_exists():
     for where, text in remedies():
         for m in DOTTED.finditer(text):
             name = m[0]
-            if text[m.end():m.end() + 1] == GAP:           # flow.random_{name}: its beginning
+            if text[m.end():m.end() + 1] == GAP:           # flow.random_{name}: the prefix of a name
                 home, _, begun = name.rpartition(".")
                 there = any(n.startswith(begun) for n in dir(looked_up(home)))
             else:
@@ -105,9 +107,10 @@ def test_every_name_exists():
 
 
 def parameters(f) -> set[str] | None:
-    """The names of arguments; None: any."""
+    """Return the names of the arguments, or None if any name is accepted."""
     try:
-        both = [f] if not isinstance(f, PublicFunction) or f.choice is None else [f.choice.older, f.choice.newer]
+        both = ([f] if not isinstance(f, PublicFunction) or f.choice is None
+                else [f.choice.older, f.choice.newer])
         found = [p for g in both for p in inspect.signature(g).parameters.values()]
     except (TypeError, ValueError):
         return None
@@ -136,23 +139,27 @@ def test_every_command_exists():
             wrong += [f"{where}: {text!r}"] if importlib.util.find_spec(module) is None else []
         for target in re.findall(r"`make ([\w-]+)", text):
             seen += 1
-            wrong += [f"{where}: {text!r}"] if makefile and not re.search(rf"^{target}\b.*:", makefile, re.M) else []
-        wrong += [f"{where}: {text!r}" for package in re.findall(r"pip install (\S+)", text) if package not in NEEDED]
+            wrong += ([f"{where}: {text!r}"] if makefile and not re.search(rf"^{target}\b.*:", makefile,
+                                                                           re.M) else [])
+        wrong += [f"{where}: {text!r}" for package in re.findall(r"pip install (\S+)",
+                                                                 text) if package not in NEEDED]
     assert seen > 3 and not wrong, "\n".join(wrong)
 
 
 def test_every_variable_of_the_environment_is_read():
-    sources = "\n".join(p.read_text(encoding="utf-8") for p in PACKAGE.rglob("*.p*") if p.suffix in (".py", ".pyx", ".pxi"))
+    read_by = {".py", ".pyx", ".pxi", ".h"}              # the simulator reads its variables in C++
+    sources = "\n".join(p.read_text(encoding="utf-8") for p in PACKAGE.rglob("*") if p.suffix in read_by)
     for where, text in remedies():
         for name in re.findall(r"\bFLOWEDU_[A-Z_]+", text):
             assert len(re.findall(rf"[\"']{name}[\"'=]", sources)) > 0, f"{where}: {text!r}"
 
 
 # ---- packages
-def test_an_extra_is_what_pyproject_says():
+def test_extras_match_pyproject():
     if not (ROOT / "pyproject.toml").exists():
         pytest.skip("needs the checkout")
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(
+        encoding="utf-8"))["project"]["optional-dependencies"]
     for extra in EXTRAS:
         assert requirements(extra) == extras[extra]
         if extra != "cuda":
@@ -162,12 +169,12 @@ def test_an_extra_is_what_pyproject_says():
                 (r, "") if ">" in r else ("", r) for r in extras[extra]]
 
 
-NEEDED = {"cython", "scipy-openblas32"}                    # what is needed to build and to import; all else: extras.install
+NEEDED = {"cython", "scipy-openblas32"}  # needed to build and to import; all others: extras.install
 
 
 USES = {
-    "plot": "g = type('G', (flow.nn.Graph,), {'build': lambda self, x: x.exp()})(); g(flow.ones(2)); g.draw('x', 'memory')",
-    "image": "flow.image.decode(flow.TensorBuffer(np.frombuffer(b'x', np.uint8)))",
+    "plot": "g = type('G', (flow.nn.Graph,), {'build': lambda self, x: x.exp()})(); g(flow.ones(2)); "
+    "g.draw('x', 'memory')", "image": "flow.image.decode(flow.TensorBuffer(np.frombuffer(b'x', np.uint8)))",
     "record": "__import__('flowedu.core.record.record_pb2'); flow.core.record.record_pb2.OFRecord",
     "onnx": "flow.onnx.export(None, 'x')",
     "safetensors": "flow.vision.models.save_weights(flow.nn.Linear(1, 1), 'x')",
@@ -176,8 +183,8 @@ USES = {
 
 
 @pytest.mark.parametrize("extra", USES)
-def test_without_a_package_the_command_is_told(extra, tmp_path):
-    """In a process that cannot import it."""
+def test_a_missing_package_error_names_the_command(extra, tmp_path):
+    """Runs in a process that cannot import the package."""
     code = f"""if True:
         import sys
         for name in {EXTRAS[extra]!r}:
@@ -187,25 +194,25 @@ def test_without_a_package_the_command_is_told(extra, tmp_path):
             {USES[extra]}
         except flow.errors.FlowError as e:
             print(e.fix)"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=HANGS, cwd=tmp_path,
-                          env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)})
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=HANGS,
+                          cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)})
     assert done.stdout.startswith(install(extra)), done.stdout + done.stderr
 
 
-def test_about_tells_the_commands():
+def test_about_lists_the_commands():
     from flowedu.show.about import about
     for part in filter(None, about()["not installed"].split("; ")):
         extra, command = part.split(": ", 1)
         assert command == install(extra)
 
 
-def test_no_page_advises_a_package_that_is_on_no_index():
+def test_pages_only_recommend_published_packages():
     pages = [*ROOT.glob("*.md"), *(p for f in ("chapters", "src", "benchmarks") for p in (ROOT / f).rglob("*")
                                    if p.suffix in (".md", ".py", ".pyx"))]
     assert not [p for p in pages if re.search(r"pip install [\"']?flowedu\b", p.read_text(encoding="utf-8"))]
 
 
-# ---- pages that describe what users can do and cannot do
+# ---- pages that describe features and limits
 
 
 @pytest.mark.parametrize("op", ["tanh", "log1p"])
@@ -232,6 +239,6 @@ HALF = {                                                   # {name: a call in ha
 
 @pytest.mark.parametrize("word", HALF)
 def test_layers_compute_in_half_precision(word):
-    """The remedies of errors advise it."""
+    """Errors recommend these calls."""
     for half in (flow.float16, flow.bfloat16):
         assert HALF[word](half) is not None

@@ -1,4 +1,4 @@
-"""Errors that name the cause and a way out: copies of what cannot be copied, watching, profiles, files, a traceback."""
+"""Errors that name the cause and a workaround: copies, watching, profiles, files, and tracebacks."""
 import copy
 import os
 import pickle
@@ -48,7 +48,7 @@ def test_a_graph_is_not_copied(how, called):
 
 
 @pytest.mark.parametrize("how", COPIES)
-def test_what_is_compiled_is_copied_or_refused(how):
+def test_compiled_objects_are_copied_or_refused(how):
     g = Small()
     x = flow.ones(2, requires_grad=True)
     module = COPIES[how](g.m)
@@ -59,11 +59,12 @@ def test_what_is_compiled_is_copied_or_refused(how):
     for node in ((x * 2).grad_fn, (x * 2).sum().grad_fn):
         with pytest.raises(flow.errors.GradientError, match="cannot be copied or pickled"):
             COPIES[how](node)
-    for value in (flow.float32, flow.device("cpu"), x.shape, flow.placement("cpu", [0]), flow.sbp.split(0), g.config):
+    for value in (flow.float32, flow.device("cpu"), x.shape, flow.placement("cpu", [0]), flow.sbp.split(0),
+                  g.config):
         assert type(COPIES[how](value)) is type(value)
 
 
-def test_ways_to_see_values():
+def test_recommended_ways_to_read_values():
     x = flow.ones(2, requires_grad=True)
     with pytest.raises(flow.errors.UnsupportedError) as e:
         flow.watch(x, print)
@@ -90,7 +91,7 @@ def test_ways_to_see_values():
         g(flow.ones(1, 2))
 
 
-def test_why_a_job_has_no_profile(fresh_session):  # noqa: F811
+def test_the_error_explains_why_a_job_has_no_profile(fresh_session):  # noqa: F811
     config = flow.FunctionConfig()
     config.default_logical_view(flow.scope.mirrored_view())
 
@@ -138,15 +139,17 @@ def test_a_download_without_a_network_names_data_that_need_none(name, tmp_path, 
     monkeypatch.setattr(urllib.request.OpenerDirector, "open", refuse)
     with pytest.raises(flow.errors.DataError) as e:
         getattr(datasets, name)(tmp_path, download=True)
-    assert "without a network" in e.value.fix and ("MNISTSubset()" in e.value.fix or "SyntheticCIFAR10()" in e.value.fix)
+    assert ("without a network" in e.value.fix and ("MNISTSubset()" in e.value.fix
+                                                    or "SyntheticCIFAR10()" in e.value.fix))
 
 
 @pytest.mark.parametrize("as_module", [False, True])
 def test_a_traceback_under_the_mock_begins_in_the_program(tmp_path, as_module):
-    (tmp_path / "program.py").write_text("import torch\n\n\ndef wrong():\n    raise KeyError('mine')\n\n\nwrong()\n")
+    (tmp_path / "program.py").write_text("import torch\n\n\ndef wrong():\n    raise "
+                                         "KeyError('mine')\n\n\nwrong()\n")
     program = ["-m", "program"] if as_module else ["program.py"]
-    done = subprocess.run([sys.executable, "-m", "flowedu.mock", "--as", "torch", *program], cwd=tmp_path, encoding="utf-8",
-                          capture_output=True, timeout=HANGS,
+    done = subprocess.run([sys.executable, "-m", "flowedu.mock", "--as", "torch", *program], cwd=tmp_path,
+                          encoding="utf-8", capture_output=True, timeout=HANGS,
                           env={**os.environ, "PYTHONPATH": str(Path(flow.__file__).parents[1])})
     frames = [line for line in done.stderr.splitlines() if line.startswith("  File ")]
     assert done.returncode == 1 and len(frames) == 2 and all("program.py" in f for f in frames), done.stderr

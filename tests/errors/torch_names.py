@@ -1,4 +1,4 @@
-"""Names that programs for PyTorch and torchvision use: {where they look for them here: the names}."""
+"""Names used by programs for PyTorch and torchvision: {flowedu module where they are looked up: names}."""
 
 NAMES = {
     "flow": """profiler asarray get_default_device set_default_device stft istft ifft complex view_as_real
@@ -39,6 +39,6 @@ NAMES = {
     "flow.utils.data": "StackDataset datapipes",
 }
 
-# suggestions that somebody looked at: the function that is not in place, the same word in another case
+# manually reviewed suggestions: the out-of-place function, or the same word in another case
 LOOKED_AT = {"selu_": "selu", "threshold_": "threshold",
              "kaiming_uniform": "kaiming_uniform_", "xavier_normal": "xavier_normal_", "graphs": "graph"}

@@ -1,4 +1,6 @@
-"""Laws of fast/arena.pyx: it places buffers where the course's `place` does, and soundly where that would take too long."""
+"""Tests of fast/arena.pyx: it places buffers as the course's `place` does, and correctly when its search
+budget is used up.
+"""
 import random
 
 import pytest
@@ -8,10 +10,11 @@ from hypothesis import strategies as st
 from flowedu.core.graph import memory
 from flowedu.core.graph.memory import Buffer, lower_bound, rounded
 from flowedu.fast.arena import place
-from flowedu.learn.swap import swapped
+from flowedu.swap import swapped
 
 KINDS = st.sampled_from(["temp", "temp", "temp", "scratch", "variable"])
-BUFFERS = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 20), st.integers(0, 20), KINDS), max_size=60)
+BUFFERS = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 20), st.integers(0, 20), KINDS),
+                   max_size=60)
 
 
 def made(lifetimes) -> list[Buffer]:
@@ -19,7 +22,7 @@ def made(lifetimes) -> list[Buffer]:
 
 
 def check(buffers: list[Buffer], size: int) -> None:
-    """Nothing that lives at the same step overlaps, and all of it is inside."""
+    """Check that buffers alive at the same step do not overlap and that all are inside the arena."""
     inside = sorted((b for b in buffers if b.in_arena), key=lambda b: b.offset)
     assert all(b.offset == -1 for b in buffers if not b.in_arena)
     for i, a in enumerate(inside):
@@ -32,14 +35,14 @@ def check(buffers: list[Buffer], size: int) -> None:
 
 
 @given(BUFFERS)
-def test_offsets_are_those_of_the_course(lifetimes):
+def test_offsets_match_the_course(lifetimes):
     mine, theirs = made(lifetimes), made(lifetimes)
     assert place(mine) == memory.place(theirs)
     assert [b.offset for b in mine] == [b.offset for b in theirs]
 
 
 @given(BUFFERS, st.integers(0, 20))
-def test_plans_are_sound_when_the_looks_are_used_up(lifetimes, budget):
+def test_plans_are_valid_when_the_budget_is_used_up(lifetimes, budget):
     buffers = made(lifetimes)
     size = place(buffers, budget)
     check(buffers, size)
@@ -47,25 +50,26 @@ def test_plans_are_sound_when_the_looks_are_used_up(lifetimes, budget):
 
 
 def training(n: int, rng: random.Random) -> list[Buffer]:
-    """What n layers keep for the backward pass, and their gradients."""
+    """Return the buffers that n layers store for the backward pass, and their gradients."""
     sizes = [rng.choice([64, 4096, 4096, 10_000, 1 << 20]) for _ in range(n)]
     return made([(size, i, 2 * (n - i), "temp") for i, size in enumerate(sizes)] +
                 [(size, 2 * n - i, 1, "temp") for i, size in enumerate(sizes)])
 
 
 def in_turn(n: int, rng: random.Random) -> list[Buffer]:
-    """Each is read by the next."""
+    """Return n buffers, each of which is read by the next step only."""
     return made([(4096 * rng.randint(1, 3), i, 1, "temp") for i in range(n)])
 
 
 def mixed(n: int, rng: random.Random) -> list[Buffer]:
-    return made([(rng.choice([64, 1000, 4096, 100_000]) * rng.randint(1, 6), rng.randint(0, n), rng.randint(0, 30), "temp")
+    return made([(rng.choice([64, 1000, 4096, 100_000]) * rng.randint(1, 6), rng.randint(0, n),
+                  rng.randint(0, 30), "temp")
                  for _ in range(n)])
 
 
 @pytest.mark.parametrize("many", [training, in_turn, mixed], ids=lambda f: f.__name__)
-def test_large_plans_are_nearly_as_small_as_they_can_be(many):
-    """Also where there are looks for a few buffers only."""
+def test_large_plans_are_nearly_optimal(many):
+    """This also holds with a budget for a few buffers only."""
     buffers = many(2000, random.Random(0))
     bound = lower_bound(buffers, 5000)
     for budget in (2000, 200, 10, 0):
@@ -74,7 +78,7 @@ def test_large_plans_are_nearly_as_small_as_they_can_be(many):
         assert size <= 1.35 * bound, budget
 
 
-def test_an_answer_to_the_exercise_runs_in_its_place():
+def test_an_answer_to_the_exercise_replaces_the_library_function():
     buffers = made([(64, 0, 1, "temp"), (64, 5, 1, "temp")])
 
     def mine(buffers):

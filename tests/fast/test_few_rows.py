@@ -1,4 +1,4 @@
-"""Products of few rows or few columns: the loops that read a matrix once agree with float64, row by row."""
+"""Products with few rows or columns: the loops that read a matrix once agree with float64, row by row."""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,11 +10,12 @@ DTYPES = {np.float32: 2.0 ** -24, np.float64: 2.0 ** -53}
 
 
 def laid_out(a, turned):
-    """The same matrix with its columns, not its rows, each in one run of memory."""
+    """Return the same matrix, stored in column-major order if `turned`."""
     return flow.tensor(np.ascontiguousarray(a.T)).transpose(0, 1) if turned else flow.tensor(a)
 
 
-@given(st.data(), st.integers(1, 9), st.integers(1, 70), st.integers(1, 70), st.booleans(), st.booleans(), st.booleans())
+@given(st.data(), st.integers(1, 9), st.integers(1, 70), st.integers(1, 70), st.booleans(), st.booleans(),
+       st.booleans())
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_few_rows_equal_float64_within_rounding(dtype, data, few, many, blocks, a_turned, b_turned, columns):
     depth = data.draw(st.sampled_from((1, 33, 64, 130, 2048, 2050, 4100)))
@@ -22,14 +23,16 @@ def test_few_rows_equal_float64_within_rounding(dtype, data, few, many, blocks, 
     shapes = ((many * blocks, depth), (depth, few)) if columns else ((few, depth), (depth, many * blocks))
     a, b = (r.standard_normal(s).astype(dtype) for s in shapes)
     got = (laid_out(a, a_turned) @ laid_out(b, b_turned)).numpy()
-    exact, size = a.astype(np.float64) @ b.astype(np.float64), np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64)
+    exact, size = (a.astype(np.float64) @ b.astype(np.float64),
+                   np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64))
     assert (np.abs(got - exact) <= (depth + 2) * DTYPES[dtype] * size + np.spacing(np.abs(exact))).all()
 
 
-@given(st.integers(1, 21), st.integers(0, 70), st.integers(1, 70), st.booleans(), st.booleans(), st.integers(0, 2 ** 31))
+@given(st.integers(1, 21), st.integers(0, 70), st.integers(1, 70), st.booleans(), st.booleans(),
+       st.integers(0, 2 ** 31))
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_small_products_of_small_integers_are_exact(dtype, rows, depth, columns, a_turned, b_turned, seed):
-    """Around the sizes where vectors take over from plain loops, and a BLAS from vectors."""
+    """Sizes around the thresholds between plain loops, vector loops, and a BLAS."""
     r = np.random.default_rng(seed)
     a, b = (r.integers(-4, 5, s).astype(dtype) for s in ((rows, depth), (depth, columns)))
     np.testing.assert_array_equal((laid_out(a, a_turned) @ laid_out(b, b_turned)).numpy(), a @ b)

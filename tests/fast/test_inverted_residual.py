@@ -1,4 +1,6 @@
-"""A block of MobileNetV2 row by row: the numbers of its three convolutions, and put in only where it is one."""
+"""The fused MobileNetV2 block, computed row by row: it equals its three convolutions and replaces only such
+blocks.
+"""
 import importlib
 from types import SimpleNamespace
 
@@ -18,13 +20,13 @@ sizes = st.tuples(st.integers(1, 3), st.integers(3, 17), st.integers(3, 17) | st
                   st.integers(1, 70), st.integers(1, 40))
 
 
-windows = st.tuples(*[st.integers(1, 3)] * 4), st.tuples(*[st.integers(0, 2)] * 4)       # kernel, strides; pads
+windows = st.tuples(*[st.integers(1, 3)] * 4), st.tuples(*[st.integers(0, 2)] * 4)  # kernel, strides; padding
 
 
 @given(sizes, st.tuples(*windows), st.tuples(*windows) | st.just(((1, 1, 1, 1), (0, 0, 0, 0))), st.booleans(),
        st.booleans(), st.sampled_from((1, 2, 3)))
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_it_is_three_convolutions(dtype, shape, depthwise, first, residual, nan, threads):
+def test_the_block_equals_three_convolutions(dtype, shape, depthwise, first, residual, nan, threads):
     n, h, w, c, e, o = shape
     (kh, kw, *strides), pads = depthwise
     (fh, fw, *first_strides), first_pads = first
@@ -36,11 +38,12 @@ def test_it_is_three_convolutions(dtype, shape, depthwise, first, residual, nan,
     norm = lambda k: [draw(k), draw(k), draw(k), r.uniform(0.5, 2, k).astype(dtype)]
     assume((h + sum(first_pads[:2]) - fh) // first_strides[0] + 1 + sum(pads[:2]) >= kh
            and (w + sum(first_pads[2:]) - fw) // first_strides[1] + 1 + sum(pads[2:]) >= kw)
-    args = [draw(n, h, w, c), draw(e, c, fh, fw), *norm(e), draw(e, 1, kh, kw), *norm(e), draw(o, e, 1, 1), *norm(o)]
+    args = [draw(n, h, w, c), draw(e, c, fh, fw), *norm(e), draw(e, 1, kh, kw), *norm(e), draw(o, e, 1, 1),
+            *norm(o)]
     if nan:
-        args[0][0, 0, 0, 0] = np.nan                         # reaches what depends on it, and no other image
-    attrs = dict(strides=tuple(strides), pads=pads, epsilon=1e-3, low=0.0, high=6.0, last_low=-9.0, last_high=8.0,
-                 residual=residual, first_strides=tuple(first_strides), first_pads=first_pads)
+        args[0][0, 0, 0, 0] = np.nan  # reaches only dependent values, and no other image
+    attrs = dict(strides=tuple(strides), pads=pads, epsilon=1e-3, low=0.0, high=6.0, last_low=-9.0,
+                 last_high=8.0, residual=residual, first_strides=tuple(first_strides), first_pads=first_pads)
     before = flow.get_num_threads()
     flow.set_num_threads(threads)
     try:
@@ -54,18 +57,20 @@ def test_it_is_three_convolutions(dtype, shape, depthwise, first, residual, nan,
 
 
 class Block(nn.Module):
-    """expand, depthwise, project, as torchvision has them; `kind` says what is unusual about it."""
+    """expand, depthwise, and project as in torchvision; `kind` names a deviation."""
 
     def __init__(self, kind: str):
         super().__init__()
-        strange = {"epsilon": "project", "epsilon of the first": "expand", "epsilon of the second": "depthwise"}.get(kind)
+        strange = {"epsilon": "project", "epsilon of the first": "expand",
+                   "epsilon of the second": "depthwise"}.get(kind)
         norm = lambda k, stage: nn.BatchNorm2d(k, eps=1e-3 if stage == strange else 1e-5)
         act = nn.ReLU if kind in ("relu", "relu, then relu6") else nn.ReLU6
         then = {"relu, then relu6": nn.ReLU6, "relu6, then relu": nn.ReLU}.get(kind, act)
         options = {"stride": dict(stride=2, padding=1), "dilation": dict(padding=2, dilation=2)}
         depthwise = dict(groups=24) if kind == "groups" else dict(groups=48, **options.get(kind, {}))
         last = {"groups at the end": dict(groups=2), "stride at the end": dict(stride=2),
-                "pads at the end": dict(padding=1), "window at the end": dict(kernel_size=3, padding=1)}.get(kind, {})
+                "pads at the end": dict(padding=1),
+                "window at the end": dict(kernel_size=3, padding=1)}.get(kind, {})
         first = {"begin": dict(kernel_size=3, stride=2, padding=1), "groups at first": dict(groups=2),
                  "dilation at first": dict(kernel_size=3, padding=2, dilation=2)}.get(kind, {})
         of = lambda c, o, **options: nn.Conv2d(c, o, **{"kernel_size": 1, "bias": False, **options})
@@ -75,7 +80,8 @@ class Block(nn.Module):
         self.last = nn.Sequential(of(48, 16, **last), norm(16, "project"))
         if kind == "clip at the end":
             self.last.append(nn.ReLU6())
-        self.after = Block("usual") if kind == "begin" else nn.Identity()        # alone it stays as the user's images are
+        # alone, it keeps the layout of the user's images
+        self.after = Block("usual") if kind == "begin" else nn.Identity()
         self.kind = kind
 
     def forward(self, x):
@@ -93,21 +99,24 @@ class Block(nn.Module):
         return self.after(z) if z.shape != x.shape or self.kind in ("no sum", "begin") else z + x
 
 
-NOT_A_BLOCK = ("read twice", "middle read twice", "groups", "epsilon", "epsilon of the first", "epsilon of the second",
-               "relu6, then relu", "relu, then relu6", "small", "few", "groups at the end", "stride at the end",
-               "pads at the end", "window at the end", "groups at first", "dilation at first", "dilation")
+NOT_A_BLOCK = ("read twice", "middle read twice", "groups", "epsilon", "epsilon of the first",
+               "epsilon of the second", "relu6, then relu", "relu, then relu6", "small", "few",
+               "groups at the end", "stride at the end", "pads at the end", "window at the end",
+               "groups at first", "dilation at first", "dilation")
 
 
-@pytest.mark.parametrize("kind, wanted", [("usual", [True]), ("relu", [True]), ("no sum", [False]), ("stride", [False]),
+@pytest.mark.parametrize("kind, wanted", [("usual", [True]), ("relu", [True]), ("no sum", [False]),
+                                          ("stride", [False]),
                                           ("begin", [False, True]), ("clip at the end", [True]),
                                           ("sum of another", [False]), ("sum read twice", [False]),
                                           *((kind, []) for kind in NOT_A_BLOCK)])
 @pytest.mark.usefixtures("two_threads", "every_processor")
-def test_graphs_that_predict_use_it(kind, wanted):
+def test_inference_graphs_use_the_block(kind, wanted):
     flow.manual_seed(0)
     block = Block(kind)
-    x = flow.randn(*{"few": (1, 16, 8, 28), "small": (64, 16, 6, 6), "begin": (4, 3, 56, 56)}.get(kind, (4, 16, 28, 28)))
-    block(x)                                                 # statistics that are not 0 and 1
+    x = flow.randn(*{"few": (1, 16, 8, 28), "small": (64, 16, 6, 6),
+                     "begin": (4, 3, 56, 56)}.get(kind, (4, 16, 28, 28)))
+    block(x)                                                 # statistics other than 0 and 1
     block.eval()
     want = block(x).detach().numpy()
 
@@ -118,13 +127,14 @@ def test_graphs_that_predict_use_it(kind, wanted):
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(predict(x).numpy(), got)
     with flow.no_grad():
-        block.last[0].weight.mul_(-2)                        # what is packed is packed again
+        block.last[0].weight.mul_(-2)                        # the packed weights are packed again
     np.testing.assert_allclose(predict(x).numpy(), block(x).detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("shown, wanted", [("expanded", []), ("filtered", []), ("projected", [False]), ("sum", [True])])
+@pytest.mark.parametrize("shown, wanted", [("expanded", []), ("filtered", []), ("projected", [False]),
+                                           ("sum", [True])])
 @pytest.mark.usefixtures("two_threads", "every_processor")
-def test_a_value_that_is_returned_is_computed(shown, wanted):
+def test_a_returned_intermediate_value_is_computed(shown, wanted):
     flow.manual_seed(0)
     block, x = Block("usual"), flow.randn(4, 16, 28, 28)
     block(x)
@@ -145,8 +155,10 @@ def test_a_value_that_is_returned_is_computed(shown, wanted):
 
 
 @pytest.mark.usefixtures("two_threads", "every_processor")
-def test_no_convolution_is_of_two_blocks():
-    """Where depthwise and 1x1 alternate, a 1x1 could end one and begin another: it would run twice."""
+def test_no_convolution_belongs_to_two_blocks():
+    """Where depthwise and 1x1 convolutions alternate, a 1x1 convolution could end one block and begin another
+    and would run twice.
+    """
     norm = lambda: (nn.BatchNorm2d(32), nn.ReLU6())
     depthwise = lambda: (nn.Conv2d(32, 32, 3, padding=1, groups=32, bias=False), *norm())
     one = lambda: (nn.Conv2d(32, 32, 1, bias=False), *norm())
@@ -160,7 +172,7 @@ def test_no_convolution_is_of_two_blocks():
 
 @pytest.fixture
 def every_processor(monkeypatch):
-    """The pass decides as on a processor with vectors of 32 bytes, also where it is off because there are none."""
+    """Make the pass decide as on a CPU with 32-byte vectors, where it is otherwise disabled."""
     module = importlib.import_module("flowedu.fast.passes.inverted_residual")
     monkeypatch.setattr(module, "kernels", SimpleNamespace(ISA="v3"))
 
@@ -176,23 +188,25 @@ def two_threads():
 def test_images_and_channels_of_the_result_may_be_split():
     r = np.random.default_rng(0)
     norm = lambda k: [r.uniform(0.5, 2, k) for _ in range(4)]
-    args = [r.standard_normal((4, 6, 5, 3)), r.standard_normal((9, 3, 1, 1)), *norm(9), r.standard_normal((9, 1, 3, 3)),
-            *norm(9), r.standard_normal((8, 9, 1, 1)), *norm(8)]
+    args = [r.standard_normal((4, 6, 5, 3)), r.standard_normal((9, 3, 1, 1)), *norm(9),
+            r.standard_normal((9, 1, 3, 3)), *norm(9), r.standard_normal((8, 9, 1, 1)), *norm(8)]
     attrs = dict(strides=(2, 1), epsilon=1e-3, low=0.0, high=6.0, last_low=-1.0, last_high=1.0)
     whole = OP(*map(flow.tensor, args), **attrs).numpy()
     found = set(signatures(OP, [flow.tensor(a).spec for a in args], OP.complete(attrs)))
     for split, axis in (("x",), 0), (("w3", "gamma3", "beta3", "mean3", "var3"), 3):
         assert (*("S0" if n in split else "B" for n in OP.inputs), f"S{axis}") in found
-        halves = [[flow.tensor(np.split(a, 2)[i] if n in split else a) for n, a in zip(OP.inputs, args)] for i in (0, 1)]
+        halves = [[flow.tensor(np.split(a, 2)[i] if n in split else a) for n, a in zip(OP.inputs, args)]
+                  for i in (0, 1)]
         parts = [OP(*half, **attrs).numpy() for half in halves]
         np.testing.assert_allclose(np.concatenate(parts, axis), whole, rtol=1e-12, atol=1e-12)
     assert not any("P" in s for s in found)
 
 
-def test_what_is_no_block_is_refused():
+def test_other_sequences_of_layers_are_refused():
     one = lambda *s: flow.ones(*s)
     norms = lambda k: [one(k)] * 4
-    good = [one(1, 5, 5, 4), one(8, 4, 1, 1), *norms(8), one(8, 1, 3, 3), *norms(8), one(6, 8, 1, 1), *norms(6)]
+    good = [one(1, 5, 5, 4), one(8, 4, 1, 1), *norms(8), one(8, 1, 3, 3), *norms(8), one(6, 8, 1, 1),
+            *norms(6)]
     attrs = dict(epsilon=1e-3, low=0.0, high=6.0, last_low=-1e9, last_high=1e9)
     assert OP(*good, **attrs).shape == (1, 3, 3, 6)
     for i, w, words in ((1, one(8, 4, 1), "w1"), (6, one(4, 2, 3, 3), "w2"), (11, one(6, 8, 3, 3), "w3")):

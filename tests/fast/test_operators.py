@@ -1,5 +1,6 @@
-"""Operators that reach the engine without a look-up by name mean what the methods of that name mean, also where a subclass
-or somebody later gives another one."""
+"""Operators that reach the engine without a lookup by name equal the methods of that name, even if a subclass
+or a later assignment replaces the method.
+"""
 from __future__ import annotations
 
 import operator
@@ -11,12 +12,12 @@ import flowedu as flow
 
 OPERATORS = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
              "matmul": operator.matmul}
-SIDES = [flow.tensor(np.arange(1.0, 5).reshape(2, 2).astype(np.float32)), flow.nn.Parameter(flow.full((2, 2), 3.0)),
-         flow.tensor([[1, 2], [3, 4]])]
+SIDES = [flow.tensor(np.arange(1.0, 5).reshape(2, 2).astype(np.float32)),
+         flow.nn.Parameter(flow.full((2, 2), 3.0)), flow.tensor([[1, 2], [3, 4]])]
 
 
 class Foreign:
-    """Answers every operator, from either side."""
+    """Object that answers every operator on either side."""
 
 
 for _name in OPERATORS:
@@ -26,7 +27,7 @@ for _name in OPERATORS:
 
 @pytest.mark.parametrize("name, left, right", [
     (n, a, b) for n in OPERATORS for a in SIDES for b in SIDES if n != "matmul" or a.dtype is b.dtype])
-def test_an_operator_is_its_method(name, left, right):
+def test_an_operator_calls_its_method(name, left, right):
     got, numpy = OPERATORS[name](left, right), OPERATORS[name](left.detach().numpy(), right.detach().numpy())
     np.testing.assert_allclose(got.detach().numpy(), numpy, rtol=1e-6)
     for again in (getattr(left, f"__{name}__")(right), getattr(right, f"__r{name}__")(left)):
@@ -41,13 +42,14 @@ def test_foreign_objects_answer(name, tensor):
     assert f(tensor, Foreign()) == ("right", name) and f(Foreign(), tensor) == ("left", name)
     if name != "matmul":
         for number in (2, 2.5, np.float32(2)):
-            np.testing.assert_allclose(f(number, tensor).detach().numpy(), f(np.float32(number), tensor.detach().numpy()))
+            np.testing.assert_allclose(f(number, tensor).detach().numpy(),
+                                       f(np.float32(number), tensor.detach().numpy()))
     with pytest.raises(TypeError):
         f(object(), tensor)
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_a_subclass_has_its_own(name):
+def test_a_subclass_can_override_an_operator(name):
     forward, reflected = (lambda self, other: "forward"), (lambda self, other: "reflected")
     kind = type("Own", (flow.Tensor,), {f"__{name}__": forward, f"__r{name}__": reflected})
     own, f = kind.__new__(kind), OPERATORS[name]
@@ -56,7 +58,7 @@ def test_a_subclass_has_its_own(name):
 
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("kind", [flow.Tensor, flow.nn.Parameter])
-def test_one_that_is_assigned_later_counts(name, kind, monkeypatch):
+def test_a_later_assigned_method_is_used(name, kind, monkeypatch):
     f = OPERATORS[name]
     with monkeypatch.context() as patch:
         patch.setattr(kind, f"__{name}__", lambda self, other: "assigned", raising=False)

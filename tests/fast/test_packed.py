@@ -1,4 +1,6 @@
-"""Products by packed blocks: right for all sizes, in graphs that predict, with what a sum of floats may be off."""
+"""Products by packed blocks: correct for all sizes and in inference graphs, within the rounding error of a
+float sum.
+"""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -32,10 +34,11 @@ def test_matmul_packed_equals_float64_within_rounding(dtype, rows, cols, depth, 
 @given(st.integers(1, 40), st.integers(1, 150), st.sampled_from((0, 1, 31, 2049)), st.booleans(),
        st.sampled_from((1, 2, 3)))
 @pytest.mark.parametrize("dtype", EPS)
-def test_what_is_added_is_added_to_the_whole_sum(dtype, rows, cols, depth, residual, threads):
+def test_a_residual_is_added_after_the_whole_sum(dtype, rows, cols, depth, residual, threads):
     r = np.random.default_rng(rows + cols)
-    x, w, b, z = (r.standard_normal(s).astype(dtype) for s in ((rows, depth), (cols, depth), (cols,), (rows, cols)))
-    b[0], z[-1, -1] = np.nan, np.inf                                             # each reaches only what it is added to
+    x, w, b, z = (r.standard_normal(s).astype(dtype) for s in ((rows, depth), (cols, depth), (cols,),
+                                                               (rows, cols)))
+    b[0], z[-1, -1] = np.nan, np.inf  # each reaches only the elements to which it is added
     args = [flow.tensor(a) for a in (x, w, b, *[z] * residual)]
     before = flow.get_num_threads()
     flow.set_num_threads(threads)
@@ -44,16 +47,18 @@ def test_what_is_added_is_added_to_the_whole_sum(dtype, rows, cols, depth, resid
         plain = REGISTRY["matmul_packed"](*args[:2]).numpy()
     finally:
         flow.set_num_threads(before)
-    assert np.array_equal(got, plain + b + z if residual else plain + b, equal_nan=True)     # to the bit: as ops in a row
+    # equal to the bit to separate ops
+    assert np.array_equal(got, plain + b + z if residual else plain + b, equal_nan=True)
 
 
 @given(st.integers(1, 60), st.integers(1, 90), st.booleans(), st.sampled_from((2, 3)))
-def test_a_1x1_convolution_is_finished_as_it_is_said(pixels, outs, nan, threads):
+def test_epilogues_of_a_1x1_convolution(pixels, outs, nan, threads):
     r = np.random.default_rng(pixels + outs)
     x = r.standard_normal((1, pixels, 1, 20)).astype(np.float32)
     if nan:
         x[0, 0, 0, 3] = np.nan
-    w, gamma, beta, mean = (r.standard_normal(s).astype(np.float32) for s in ((outs, 20, 1, 1), outs, outs, outs))
+    w, gamma, beta, mean = (r.standard_normal(s).astype(np.float32)
+                            for s in ((outs, 20, 1, 1), outs, outs, outs))
     var, attrs = r.uniform(0.5, 2, outs).astype(np.float32), dict(epsilon=1e-3, low=0.0, high=1.0)
     args = (x, w, gamma, beta, mean, var)
     before = flow.get_num_threads()
@@ -64,7 +69,7 @@ def test_a_1x1_convolution_is_finished_as_it_is_said(pixels, outs, nan, threads)
         flow.set_num_threads(before)
     y = np.einsum("nhwc,oc->nhwo", x.astype(np.float64), w[:, :, 0, 0].astype(np.float64))
     want = np.clip((y - mean) / np.sqrt(var.astype(np.float64) + 1e-3) * gamma + beta, 0, 1)
-    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)                   # a NaN is one, where it is one
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)  # NaNs are in the same positions
 
 
 def graph_of(model, train: bool):
@@ -86,14 +91,14 @@ def graph_of(model, train: bool):
 
 @pytest.mark.parametrize(("rows", "train", "used"),
                          [((20,), False, 2), ((3, 5), False, 2), ((4,), False, 0), ((20,), True, 0)])
-def test_graphs_that_predict_use_it(rows, train, used):
+def test_inference_graphs_use_packed_products(rows, train, used):
     flow.manual_seed(0)
     model, x = nn.Sequential(nn.Linear(30, 50), nn.ReLU(), nn.Linear(50, 7)), flow.randn(*rows, 30)
     want = model(x).detach().numpy()
     graph = graph_of(model, train)
     got = graph(x).numpy()
     found = sum(n.op.name == "matmul_packed_bias" for n in graph._compiled.graph.nodes)
-    assert found == (0 if ISA == "base" else used)           # there OpenBLAS has wider vectors
+    assert found == (0 if ISA == "base" else used)           # there, OpenBLAS has wider vectors
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
     if not train:
         np.testing.assert_array_equal(graph(x).numpy(), got)
@@ -111,17 +116,19 @@ class Residual(nn.Module):
         y = self.one(x)
         r = flow.relu(y)
         if self.order == "shared":
-            return y + self.two(r).sum(), y                          # the product is read twice
+            return y + self.two(r).sum(), y                          # the product is used twice
         if self.order == "twice":
-            return self.one(x) + self.one(x + 1)                       # one of two products, as the residual of the other
+            return self.one(x) + self.one(x + 1)  # one of two products, as the residual of the other
         if self.order == "row":
-            return self.two(r) + x[:1]                                 # one row for all: no residual, and no vector
+            return self.two(r) + x[:1]  # one row for all: neither a residual nor a bias vector
         return x + self.two(r) if self.order == "left" else self.two(r) + self.two.weight[:, 0] + x
 
 
 @pytest.mark.parametrize(("order", "wanted"), [
-    ("left", ["matmul_packed_bias", "matmul_packed"]), ("right", ["matmul_packed_bias", "matmul_packed_residual"]),
-    ("shared", ["matmul_packed_bias", "matmul_packed"]), ("twice", ["matmul_packed_bias", "matmul_packed_residual"]),
+    ("left", ["matmul_packed_bias", "matmul_packed"]), ("right", ["matmul_packed_bias",
+                                                                  "matmul_packed_residual"]),
+    ("shared", ["matmul_packed_bias", "matmul_packed"]), ("twice", ["matmul_packed_bias",
+                                                                    "matmul_packed_residual"]),
     ("row", ["matmul_packed_bias", "matmul_packed"])])
 def test_bias_and_residual_go_into_the_product(order, wanted):
     flow.manual_seed(0)

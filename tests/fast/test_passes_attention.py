@@ -1,4 +1,4 @@
-"""The passes masked_softmax and bands: they fire on attention as it is written, and change no number."""
+"""The passes masked_softmax and bands: they apply to the usual form of attention and change no result."""
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -24,11 +24,12 @@ def number(value):
 
 
 def attention(x, w, mask, scale, fill):
-    """Causal self-attention: one product for queries, keys and values, which slices take apart."""
+    """Compute causal self-attention with one product for queries, keys, and values, which slices separate."""
     qkv = R["matmul"](x, w, transpose_b=True)
     parts = [R["slice"](qkv, start=(0, 0, i * WIDTH), stop=(BATCH, LENGTH, (i + 1) * WIDTH), step=(1, 1, 1))
              for i in range(3)]
-    q, k, v = (R["transpose"](R["reshape"](p, shape=(BATCH, LENGTH, HEADS, SIZE)), perm=(0, 2, 1, 3)) for p in parts)
+    q, k, v = (R["transpose"](R["reshape"](p, shape=(BATCH, LENGTH, HEADS, SIZE)), perm=(0, 2, 1, 3))
+               for p in parts)
     scores = R["matmul"](q, k, transpose_b=True)
     if scale != 1.0:
         scores = scores * scale
@@ -37,9 +38,10 @@ def attention(x, w, mask, scale, fill):
 
 
 def training_graph(scale=0.5, fill=-np.inf, mask_shape=(LENGTH, LENGTH)):
-    """Outputs: attention, and the gradients of x and w."""
+    """Build a graph with the outputs attention and the gradients of x and w."""
     g = Graph("attention")
-    x, w = (g.input(n, Spec(s, flow.float32)) for n, s in (("x", (BATCH, LENGTH, WIDTH)), ("w", (3 * WIDTH, WIDTH))))
+    x, w = (g.input(n, Spec(s, flow.float32)) for n, s in (("x", (BATCH, LENGTH, WIDTH)),
+                                                           ("w", (3 * WIDTH, WIDTH))))
     mask = g.input("mask", Spec(mask_shape, flow.int8))
     with g.building():
         y = attention(x, w, mask, scale, fill)
@@ -61,7 +63,8 @@ def names(graph):
 
 
 @pytest.mark.parametrize("always_parallel", [False, True])
-@pytest.mark.parametrize(("scale", "fill", "shape"), [(0.5, -np.inf, (LENGTH, LENGTH)), (1.0, -1e9, (LENGTH, LENGTH)),
+@pytest.mark.parametrize(("scale", "fill", "shape"), [(0.5, -np.inf, (LENGTH, LENGTH)),
+                                                      (1.0, -1e9, (LENGTH, LENGTH)),
                                                        (0.25, -2.0, (BATCH, 1, LENGTH, LENGTH))])
 def test_attention_does_not_depend_on_the_passes(scale, fill, shape, always_parallel):
     g = training_graph(scale, fill, shape)
@@ -71,18 +74,18 @@ def test_attention_does_not_depend_on_the_passes(scale, fill, shape, always_para
     plain = training_graph(scale, fill, shape)
     want = run_graph(plain, inputs(causal(shape)), off=OFF)
     assert {"softmax", "softmax_grad", "slice_grad"} <= set(names(plain))
-    for a, b in zip(got, want):                    # sums of numbers as large as the largest, in another order
+    for a, b in zip(got, want):  # sums in another order: the error is relative to the largest value
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=4e-6 * abs(b).max())
 
 
-def test_the_report_says_what_was_done():
+def test_the_report_lists_the_changes():
     said = {line.split()[0]: line for line in run_passes(training_graph())}
     assert "1 softmaxes take a mask, 1 gradients with them" in said["masked_softmax"]
     assert "1 sums of slices are joined" in said["bands"]
 
 
 @pytest.mark.parametrize("what", ["masked", "scaled"])
-def test_values_that_others_read_are_still_there(what):
+def test_values_with_other_readers_are_kept(what):
     g = Graph("read twice")
     x, mask = g.input("x", Spec((3, 5), flow.float32)), g.input("mask", Spec((5,), flow.int8))
     with g.building():
@@ -108,7 +111,9 @@ def test_a_softmax_over_another_axis_keeps_its_mask():
 
 
 def sliced(cuts, n=12):
-    """A graph that cuts x (2, n) at `cuts` = [(start, stop)] and sends the pieces different ways; outputs dx."""
+    """Build a graph that slices x (2, n) at `cuts` = [(start, stop)] and uses the pieces differently; its
+    output is dx.
+    """
     g = Graph("slices")
     x = g.input("x", Spec((2, n), flow.float32))
     with g.building():
@@ -140,8 +145,8 @@ def test_pieces_in_any_order_are_joined(cuts, random):
     assert names(g).count("concat") == (len(pieces) > 1)
 
 
-@pytest.mark.parametrize("pieces", [[(0, 5), (6, 12)], [(0, 7), (6, 12)], [(1, 6), (6, 12)], [(0, 6), (6, 11)],
-                                    [(0, 6), (0, 6), (6, 12)]])
+@pytest.mark.parametrize("pieces", [[(0, 5), (6, 12)], [(0, 7), (6, 12)], [(1, 6), (6, 12)],
+                                    [(0, 6), (6, 11)], [(0, 6), (0, 6), (6, 12)]])
 def test_pieces_with_gaps_or_overlaps_are_added(pieces):
     g, a = sliced(pieces), f32(2, 12)
     np.testing.assert_allclose(run_graph(g, (a,))[0], expected(a, pieces), rtol=1e-6)
@@ -163,7 +168,7 @@ def test_pieces_are_joined_inside_a_larger_sum():
 
 
 def test_a_sum_of_thousands_of_terms():
-    """No pass goes as deep into Python's stack as the sum is long."""
+    """No pass recurses as deeply as the sum is long."""
     g = Graph("long")
     x, y = g.input("x", Spec((2,), flow.float32)), g.input("y", Spec((2,), flow.float32))
     with g.building():

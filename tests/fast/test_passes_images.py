@@ -1,4 +1,4 @@
-"""The passes norm_clip, layout and fold_norm: they fire where they should, and change no number."""
+"""The passes norm_clip, layout, and fold_norm: they apply where they should and change no result."""
 import importlib
 
 import numpy as np
@@ -16,14 +16,16 @@ from flowedu.core.values.spec import Spec
 from flowedu.errors import CheckError
 from laws.graphs import run_graph
 
-layout_pass = importlib.import_module("flowedu.fast.passes.layout")       # the function has the name, too
+layout_pass = importlib.import_module("flowedu.fast.passes.layout")       # the function has the same name
 R = flow.ops.REGISTRY
 IMAGES = ("norm_clip", "layout", "fold_norm")
 
 
-# ---- whole networks
+# complete networks
 def network(x, training):
-    """All that the passes look for: stem, depthwise of both strides, 1x1, residual, relu and relu6, bias, mean."""
+    """Build a network with all patterns of the passes: stem, depthwise of both strides, 1x1, residual, relu,
+    relu6, bias, and mean.
+    """
     def conv(x, n, k, s=1, groups=1, bias=False, name=""):
         pad = [(0, 0), (0, 0), (k // 2, k // 2), (k // 2, k // 2)]
         return flow.layers.conv2d(x, n, k, s, pad, groups=groups, use_bias=bias, name=name,
@@ -45,7 +47,7 @@ def network(x, training):
 
 
 def train(off=()):
-    """(plan's report, values fetched in each step, variables after them)."""
+    """Return (the plan's report, the values fetched in each step, the variables afterwards)."""
     flow.clear_default_session()
     flow.random.seed(3)
     config = flow.function_config()
@@ -103,15 +105,15 @@ def test_inference_does_not_depend_on_the_passes(off):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
-def test_the_report_says_what_was_done():
+def test_the_report_lists_the_changes():
     report, *_ = train()
     said = {line.split()[0]: line for line in report}
     assert "3 batch norms clip their result, 3 gradients with them" in said["norm_clip"]
-    assert "run channels last, 2 changes of layout" in said["layout"]       # the argument, and the image that is returned
+    assert "run channels last, 2 changes of layout" in said["layout"]  # the argument and the returned image
 
 
 def test_folded_statistics_follow_their_variables():
-    """Nothing of the batch norm is computed when the job is compiled: loading other values shows."""
+    """The batch norm is not folded when the job is compiled, so later loaded values are used."""
     def moved(off):
         flow.clear_default_session()
         config = flow.function_config()
@@ -133,9 +135,10 @@ def test_folded_statistics_follow_their_variables():
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 
 
-def test_dense_convolutions_stay_as_they_are():
+def test_dense_convolutions_are_unchanged():
     g = Graph("lenet")
-    x, w1, w2 = (g.input(n, Spec(s, flow.float32)) for n, s in (("x", (100, 1, 28, 28)), ("w1", (32, 1, 5, 5)),
+    x, w1, w2 = (g.input(n, Spec(s, flow.float32)) for n, s in (("x", (100, 1, 28, 28)),
+                                                                ("w1", (32, 1, 5, 5)),
                                                                   ("w2", (64, 32, 5, 5))))
     with g.building():
         h = R["max_pool2d"](R["relu"](R["conv2d"](x, w1, pads=(2, 2, 2, 2))), ksize=(2, 2), strides=(2, 2))[0]
@@ -144,16 +147,17 @@ def test_dense_convolutions_stay_as_they_are():
     assert "channels last" not in "".join(run_passes(g))
 
 
-# ---- random graphs of image ops, every island channels last
+# random graphs of image ops with every region channels-last
 @st.composite
 def image_program(draw):
-    names = ["conv", "depth", "point", "norm", "relu", "relu6", "bias", "scale", "add", "mean", "pool", "turn", "max",
-             "global", "concat", "cut"]
-    return draw(st.lists(st.tuples(st.sampled_from(names), st.integers(0, 9)), min_size=2, max_size=8)), draw(st.booleans())
+    names = ["conv", "depth", "point", "norm", "relu", "relu6", "bias", "scale", "add", "mean", "pool",
+             "turn", "max", "global", "concat", "cut"]
+    return (draw(st.lists(st.tuples(st.sampled_from(names), st.integers(0, 9)), min_size=2, max_size=8)),
+            draw(st.booleans()))
 
 
 def run_program(steps, x, p):
-    """x (3, 4, 6, 5); p: (weights 3x3, depthwise, 1x1, a vector)."""
+    """Run the program on x (3, 4, 6, 5) with p: (weights 3x3, depthwise, 1x1, a vector)."""
     wide, deep, point, vector = p
     pool = [x]
     for name, i in steps:
@@ -181,7 +185,8 @@ def run_program(steps, x, p):
         elif name == "global":
             y = u * R["avg_pool2d"](u, ksize=(6, 5), strides=(1, 1))
         elif name == "concat":
-            y = R["sum"](R["reshape"](R["concat"](u, pool[i % 2 - 1], axis=1), shape=(3, 2, 4, 6, 5)), axis=(1,))
+            y = R["sum"](R["reshape"](R["concat"](u, pool[i % 2 - 1], axis=1), shape=(3, 2, 4, 6, 5)),
+                         axis=(1,))
         elif name == "cut":
             y = u + R["slice"](u, start=(0, 1, 0, 2), stop=(3, 2, 6, 3), step=(1, 1, 1, 1))
         elif name == "turn":
@@ -193,7 +198,7 @@ def run_program(steps, x, p):
 
 
 @given(image_program(), st.integers(0, 2**31))
-def test_any_island_gives_the_same_numbers_channels_last(program, seed):
+def test_any_region_has_the_same_results_channels_last(program, seed):
     steps, back = program
     rng = np.random.default_rng(seed)
     arrays = [rng.standard_normal(s) for s in ((3, 4, 6, 5), (4, 4, 3, 3), (4, 1, 3, 3), (4, 4, 1, 1), (4,))]
@@ -218,7 +223,7 @@ def test_any_island_gives_the_same_numbers_channels_last(program, seed):
 
 
 def _used(graph):
-    """Which convolutions the graph still has after dead code went."""
+    """Return the convolutions that the graph has after dead code elimination."""
     return ["conv" for n in graph.nodes if n.op.name.startswith("conv2d")]
 
 
@@ -230,12 +235,13 @@ def test_images_that_are_channels_last_already_are_not_copied():
         g.outputs = [R["contiguous"](R["transpose"](R["relu"](y), perm=(0, 2, 3, 1)))]
     arrays = [f32(2, 8, 8, 24), f32(24, 1, 3, 3, seed=1)]
     got, = run_graph(g, arrays)
-    assert "contiguous" not in [n.op.name for n in g.nodes[:3]] and "conv2d_last" in [n.op.name for n in g.nodes]
+    assert ("contiguous" not in [n.op.name for n in g.nodes[:3]]
+            and "conv2d_last" in [n.op.name for n in g.nodes])
     want = R["relu"](R["conv2d_last"](*map(flow.tensor, arrays), pads=(1, 1, 1, 1), groups=24)).numpy()
     np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
-def test_a_profile_tells_where_the_time_goes_and_does_not_train():
+def test_a_profile_reports_times_and_does_not_train():
     flow.clear_default_session()
 
     @flow.global_function("train")
@@ -254,7 +260,7 @@ def test_a_profile_tells_where_the_time_goes_and_does_not_train():
         assert word in repr(found)
     after = {n: v.numpy().copy() for n, v in flow.get_all_variables().items()}
     job.profile(*args, repeats=3)
-    assert any(np.any(weights[n] != after[n]) for n in weights)                    # that one step
+    assert any(np.any(weights[n] != after[n]) for n in weights)                    # changed by that one step
     step = next(n for n in after if "TrainStep" in n)
     assert flow.get_all_variables()[step].numpy() == after[step] + 1
     with refused(CheckError, "cannot be profiled"):

@@ -1,4 +1,6 @@
-"""A tensor that takes the place of one that went is new: nothing of the old is left, and what hung on it went, too."""
+"""A tensor that reuses the memory of a freed one is new: no state of the old tensor is left, and everything
+that it referenced is freed.
+"""
 from __future__ import annotations
 
 import gc
@@ -17,7 +19,7 @@ CLASSES = [flow.Tensor, flow.nn.Parameter, type("Own", (flow.Tensor,), {})]
 
 
 def made(n: int = 300) -> list:
-    """Tensors of every kind of state that one can have, more of them than are kept."""
+    """Create tensors with every kind of state, more of them than are cached."""
     found = []
     for i in range(n):
         x = flow.full((2, 3), float(i))
@@ -35,16 +37,18 @@ def made(n: int = 300) -> list:
     return found
 
 
-def test_the_next_one_is_new():
+def test_a_reused_tensor_is_new():
     made()
     for i, x in enumerate([flow.tensor([1.0, 2.0]) * 3 for _ in range(400)]):
-        assert not x.requires_grad and x.grad is None and x.grad_fn is None and x.is_leaf and x.link is None, i
-        assert x.epoch == x.out_index == 0 and x.rare is None and not x.inference and not weakref.getweakrefcount(x)
+        assert (not x.requires_grad and x.grad is None and x.grad_fn is None and x.is_leaf
+                and x.link is None), i
+        assert (x.epoch == x.out_index == 0 and x.rare is None and not x.inference
+                and not weakref.getweakrefcount(x))
         np.testing.assert_array_equal(x.numpy(), [3, 6])
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_classes_are_counted_as_often_as_they_have_instances(kind):
+def test_reference_counts_of_classes_match_their_instances(kind):
     def one():
         return kind.__new__(kind) if kind is not flow.nn.Parameter else kind(flow.ones(2))
 
@@ -56,7 +60,7 @@ def test_classes_are_counted_as_often_as_they_have_instances(kind):
     assert sys.getrefcount(kind) == before
 
 
-def test_what_hangs_on_them_goes_with_them():
+def test_a_step_frees_its_tensors_and_their_attributes():
     def step():
         made()
         x = flow.ones(3, 3, requires_grad=True)
@@ -70,11 +74,11 @@ def test_what_hangs_on_them_goes_with_them():
     before, of_none = left(), sys.getrefcount(None)
     for _ in range(20):
         step()
-    assert left() == before and abs(sys.getrefcount(None) - of_none) < 1000        # 20 steps make 9,000 tensors
+    assert left() == before and abs(sys.getrefcount(None) - of_none) < 1000  # 20 steps create 9,000 tensors
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_weak_references_hear_of_it(kind):
+def test_weak_references_are_cleared(kind):
     gone = []
     x = kind.__new__(kind)
     at = weakref.ref(x, gone.append)
@@ -91,13 +95,13 @@ def test_a_finalizer_that_is_assigned_later_runs_once(kind, monkeypatch):
         del x
         assert len(alive) == 1 and type(alive[0]) is kind
         alive.clear()
-        assert not alive                           # it went without a second call
+        assert not alive                           # freed without a second call
 
 
 @pytest.mark.parametrize("link", ["x = x * 1.5", "y = flow.ones(1); y.grad = x; x = y",
                                   "x = x.sin() if i % 2 else x + x[:1]"])
-def test_long_chains_go_without_running_out_of_stack(link):
-    """In a process of its own: a stack that overflows takes it down."""
+def test_long_chains_are_freed_without_stack_overflow(link):
+    """Run in a separate process, which a stack overflow would end."""
     code = f"import flowedu as flow\nx = flow.ones(1, requires_grad={'grad' not in link})\n" \
            f"for i in range(100_000): {link}\ndel x\nprint('done')"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Graphs in one line, for tests."""
+"""Helpers that build graphs in one line."""
 import numpy as np
 
 import flowedu as flow
@@ -6,8 +6,9 @@ from flowedu import nn
 
 
 def graph(build, *optimizers, config=(), name="G", **parts):
-    """An nn.Graph with modules `parts` and this build(self, ...). optimizers: each one, or (optimizer, scheduler).
-    config: names of calls on graph.config with one argument, {name: argument}."""
+    """Return an nn.Graph with modules `parts` and this build(self, ...). optimizers: each one, or (optimizer,
+    scheduler). config: {name: argument} of calls on graph.config with one argument.
+    """
     class G(nn.Graph):
         def __init__(self):
             super().__init__()
@@ -27,7 +28,7 @@ def graph(build, *optimizers, config=(), name="G", **parts):
 
 
 def of(f, *args, **kwargs):
-    """What a graph of the function f gives on these tensors."""
+    """Run the function f as a graph on these tensors."""
     return graph(lambda self, *a, **k: f(*a, **k))(*args, **kwargs)
 
 
@@ -50,7 +51,7 @@ def eager_step(model, optimizer, loss, x, y):
 
 
 def twins(make, n=2, seed=7):
-    """n models of one making, with equal parameters and buffers."""
+    """Create n models with equal parameters and buffers."""
     made = []
     for _ in range(n):
         flow.manual_seed(seed)
@@ -72,7 +73,7 @@ def values(model):
 
 
 def same(a, b, rtol=1e-5, atol=1e-6):
-    """Two models with equal states."""
+    """Create two models with equal states."""
     a, b = values(a), values(b)
     assert a.keys() == b.keys()
     for k in a:

@@ -1,4 +1,4 @@
-"""Small models of all kinds, and what goes into them."""
+"""Small models of all kinds, with inputs."""
 import numpy as np
 
 import flowedu as flow
@@ -6,7 +6,7 @@ from flowedu import nn
 
 
 class Attention(nn.Module):
-    """Embedding, attention with a mask, layer norm, dropout, convolution, batch norm; nested outputs."""
+    """Embedding, attention with a mask, layer norm, dropout, convolution, batch norm, nested outputs."""
 
     def __init__(self, words=10, width=8, heads=2):
         super().__init__()
@@ -20,14 +20,15 @@ class Attention(nn.Module):
         q, k, v = (a.reshape(n, t, self.heads, -1).transpose(1, 2) for a in self.qkv(x).chunk(3, -1))
         scores = flow.matmul(q, k.transpose(2, 3)) / (c // self.heads) ** 0.5
         mask = flow.tril(flow.ones(t, t)) == 0
-        mixed = flow.matmul(scores.masked_fill(mask, float("-inf")).softmax(-1), v).transpose(1, 2).reshape(n, t, c)
+        mixed = flow.matmul(scores.masked_fill(mask, float("-inf")).softmax(-1),
+                            v).transpose(1, 2).reshape(n, t, c)
         x = x + self.drop(self.out(mixed))
         y = self.conv(self.bn(x.transpose(1, 2)))
         return {"y": y, "more": (nn.functional.gelu(y).mean(dim=(1, 2)), [y.max(2)[0], None])}
 
 
 class Two(nn.Module):
-    """Two inputs, one of them int64; several activations."""
+    """Model with two inputs, one of them int64, and several activations."""
 
     def __init__(self):
         super().__init__()
@@ -44,11 +45,14 @@ class Picture(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.down = nn.Sequential(nn.Conv2d(3, 8, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU6(),
-                                  nn.Conv2d(8, 8, 3, padding=1, groups=8), nn.MaxPool2d(3, 2, 1), nn.InstanceNorm2d(8))
-        self.up = nn.Sequential(nn.Upsample(scale_factor=2, mode="nearest"), nn.ReflectionPad2d(1), nn.Conv2d(8, 6, 3),
-                                nn.Upsample(scale_factor=2, mode="bilinear"), nn.ConvTranspose2d(6, 3, 2, stride=2),
-                                nn.Sigmoid())
+        self.down = nn.Sequential(nn.Conv2d(3, 8, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(8),
+                                  nn.ReLU6(),
+                                  nn.Conv2d(8, 8, 3, padding=1, groups=8), nn.MaxPool2d(3, 2, 1),
+                                  nn.InstanceNorm2d(8))
+        self.up = nn.Sequential(nn.Upsample(scale_factor=2, mode="nearest"), nn.ReflectionPad2d(1),
+                                nn.Conv2d(8, 6, 3),
+                                nn.Upsample(scale_factor=2, mode="bilinear"),
+                                nn.ConvTranspose2d(6, 3, 2, stride=2), nn.Sigmoid())
         self.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5))
 
     def forward(self, x):
@@ -57,7 +61,7 @@ class Picture(nn.Module):
 
 
 def inputs(seed=0):
-    """{name: (module, inputs)}"""
+    """Return {name: (module, inputs)}."""
     rng = np.random.default_rng(seed)
     real = lambda *s: flow.tensor(rng.standard_normal(s).astype(np.float32))
     whole = lambda n, *s: flow.tensor(rng.integers(0, n, s))
@@ -66,7 +70,7 @@ def inputs(seed=0):
 
 
 def flat(out) -> list:
-    """The tensors of nested outputs, in order."""
+    """Return the tensors of nested outputs, in order."""
     if isinstance(out, flow.Tensor):
         return [out]
     if out is None:

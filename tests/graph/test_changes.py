@@ -1,5 +1,6 @@
-"""The law: whatever a program changes between two calls of a graph, and whatever build writes outside, a call does what the
-modules would do without a graph, or raises an error; and a module that a graph has traced stays an ordinary module."""
+"""Law: after any change of program state between two calls of a graph, and any write in build, a call equals
+the eager modules or raises an error. A traced module remains an ordinary module.
+"""
 import copy
 from types import SimpleNamespace
 
@@ -17,7 +18,7 @@ from flowedu.nn.graph import changes
 from .making import graph
 
 
-# ---- a module that has, reads and writes state of the kinds it is told
+# ---- a module that has, reads, and writes the kinds of state it is given
 class Inner(nn.Module):
     def __init__(self):
         super().__init__()
@@ -28,7 +29,9 @@ class Inner(nn.Module):
 
 
 class Net(nn.Module):
-    """What stands in the table below happens in forward where `kinds` says so; h is what goes on to the next line."""
+    """Model whose forward executes the lines of the table below that are in `kinds`; h is passed from line to
+    line.
+    """
 
     def __init__(self, kinds=()):
         super().__init__()
@@ -76,7 +79,9 @@ def attribute_grown(m, h):
 
 
 def views(m, h):
-    """What was there before is still to be seen, and the new value lies in the memory of the old."""
+    """Transpose two attributes: the old tensors remain readable, and the new ones are views of their
+    memory.
+    """
     before, m.square = m.square, m.square.t()
     old, m.turned = m.turned, m.turned.t()
     return h @ m.square + before[0] + old.t()[1] @ m.turned
@@ -104,13 +109,14 @@ def listed(m, h):
     return h * sum(m.weights)
 
 
-LINES = {"norm": lambda m, h: m.bn(h), "dropout": lambda m, h: h + m.drop(h), "buffer_rebound": buffer_rebound,
+LINES = {"norm": lambda m, h: m.bn(h), "dropout": lambda m, h: h + m.drop(h),
+         "buffer_rebound": buffer_rebound,
          "buffer_in_place": buffer_in_place, "attribute_rebound": attribute_rebound, "listed": listed,
          "attribute_in_place": attribute_in_place, "views": views, "attribute_grown": attribute_grown,
          "first_value": first_value, "number": number, "flag": flag}
 
 
-# ---- changes from outside: {name: what is done to the module, with a number drawn}
+# ---- changes from outside: {name: change of the module, with a random number}
 def parameter(m, v):
     m.fc.bias = nn.Parameter(flow.full((3,), v))
 
@@ -174,15 +180,17 @@ OUTSIDE = {
     "no gradient": lambda m, v: m.fc.weight.requires_grad_(False),
     "a gradient": lambda m, v: m.fc.requires_grad_(True),
 }
-REFUSED = {"a parameter", "no parameter"}              # of a graph with an optimizer over the old one
+REFUSED = {"a parameter", "no parameter"}              # in a graph with an optimizer over the old parameter
 
 INPUTS = {"nothing": lambda x: x, "add_": lambda x: x.add_(1), "a view": lambda x: (x[:, 1].mul_(2), x)[1],
-          "a view of a view": lambda x: (x.t()[0, 1:].sub_(3), x)[1], "set": lambda x: (x.__setitem__(0, 7.0), x)[1],
-          "dropout": lambda x: F.dropout(x, 1.0, True, inplace=True), "relu": lambda x: F.relu(x, inplace=True)}
+          "a view of a view": lambda x: (x.t()[0, 1:].sub_(3), x)[1],
+          "set": lambda x: (x.__setitem__(0, 7.0), x)[1],
+          "dropout": lambda x: F.dropout(x, 1.0, True, inplace=True),
+          "relu": lambda x: F.relu(x, inplace=True)}
 
 
 def state(m):
-    """All that a module holds, as arrays, numbers and lists."""
+    """Return the whole state of a module, as arrays, numbers, and lists."""
     found = {}
     for path, part in m.named_modules():
         for name, x in {**vars(part), **part._parameters, **part._buffers}.items():
@@ -215,7 +223,7 @@ def twins(kinds, trained):
 
 
 def step(m, x, written, optimizer):
-    """Eager: what build below does."""
+    """Run the same operations as build below, eagerly."""
     y = m(written(x))
     if optimizer is None:
         return y
@@ -237,7 +245,7 @@ def build_of(written, trained):
 
 
 def follow(kinds, changes, written="nothing", trained=False):
-    """Ten calls, or until one is refused as it may be; whether all were made."""
+    """Call up to ten times, until a call is refused; return True if none was refused."""
     a, b, optimizers = twins(kinds, trained)
     write = INPUTS[written]
     g = graph(build_of(write, trained), *optimizers[1:], m=b)
@@ -262,7 +270,8 @@ def follow(kinds, changes, written="nothing", trained=False):
         np.testing.assert_allclose(z.numpy(), x.numpy(), rtol=1e-6)
         agree(a, b)
     x = flow.ones(4, 3)
-    np.testing.assert_allclose(b(x).detach().numpy(), a(x).detach().numpy(), rtol=1e-4, atol=1e-5)    # no graph at all
+    # without a graph
+    np.testing.assert_allclose(b(x).detach().numpy(), a(x).detach().numpy(), rtol=1e-4, atol=1e-5)
     agree(a, b)
     return True
 
@@ -272,45 +281,47 @@ STEADY = [("nothing", 1.0)] * 4
 
 @pytest.mark.parametrize("trained", [False, True], ids=["predict", "train"])
 @pytest.mark.parametrize("kind", LINES)
-def test_what_forward_writes_is_written(kind, trained):
+def test_writes_in_forward_are_applied(kind, trained):
     assert follow({kind}, STEADY, trained=trained)
 
 
 @pytest.mark.parametrize("trained", [False, True], ids=["predict", "train"])
 @pytest.mark.parametrize("change", OUTSIDE)
-def test_what_is_changed_between_calls_is_seen(change, trained):
+def test_changes_between_calls_are_detected(change, trained):
     changes = [*STEADY[:2], (change, 0.5), *STEADY[:2], (change, -2.0), ("nothing", 1.0)]
-    assert follow(set(LINES) - {"number", "flag"}, changes, trained=trained) != (trained and change in REFUSED)
+    assert follow(set(LINES) - {"number", "flag"}, changes,
+                  trained=trained) != (trained and change in REFUSED)
 
 
 @pytest.mark.parametrize("trained", [False, True], ids=["predict", "train"])
 @pytest.mark.parametrize("written", INPUTS)
-def test_writes_into_inputs_come_out(written, trained):
+def test_writes_to_inputs_reach_the_caller(written, trained):
     assert follow({"norm"}, STEADY, written, trained)
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.sets(st.sampled_from([*LINES])), st.lists(st.tuples(st.sampled_from([*OUTSIDE]), st.sampled_from(
     [0.5, -0.5, 1.25, -2.0])), min_size=10, max_size=10), st.sampled_from([*INPUTS]), st.booleans())
-def test_whatever_is_changed_is_seen(kinds, changes, written, trained):
+def test_random_changes_are_detected(kinds, changes, written, trained):
     follow(kinds, changes, written, trained)
 
 
-# ---- what is not of a module, and what is to be said
+# ---- state outside of modules, and log messages
 def forward(self, x):
     return self.m(x)
 
 
 def traces(monkeypatch):
-    """A list that grows with every trace."""
+    """Return a list that grows with every trace."""
     found = []
     made = nn.Graph._compile
-    monkeypatch.setattr(nn.Graph, "_compile", lambda self, *a, **k: (found.append(self.name), made(self, *a, **k))[1])
+    monkeypatch.setattr(nn.Graph, "_compile", lambda self, *a, **k: (found.append(self.name),
+                                                                     made(self, *a, **k))[1])
     return found
 
 
-def test_nothing_is_traced_again_where_nothing_changed(monkeypatch):
-    """Other modules, eager steps of this one, and changes that were taken back are no reason."""
+def test_unchanged_state_causes_no_new_trace(monkeypatch):
+    """Other modules, eager steps of this one, and reverted changes do not cause a new trace."""
     found, m, x = traces(monkeypatch), Net({"norm", "listed"}), flow.ones(2, 3)
     g = graph(forward, m=m)
     for _ in range(3):
@@ -324,12 +335,13 @@ def test_nothing_is_traced_again_where_nothing_changed(monkeypatch):
     assert len(found) == 1
 
 
-MAKERS = {"adam": lambda p: flow.optim.Adam(p, lr=0.05), "sgd": lambda p: flow.optim.SGD(p, lr=0.05, momentum=0.9)}
+MAKERS = {"adam": lambda p: flow.optim.Adam(p, lr=0.05),
+          "sgd": lambda p: flow.optim.SGD(p, lr=0.05, momentum=0.9)}
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_a_new_trace_goes_on_with_what_the_optimizer_remembers(make):
-    """The moments, the number of the step, and with it the rate of a schedule."""
+def test_a_new_trace_keeps_the_optimizer_state(make):
+    """Keeps the moments and the step count, and with it the rate of a schedule."""
     a, b, _ = twins({"norm"}, False)
     oa, ob = make(a.parameters()), make(b.parameters())
     sa, sb = (flow.optim.lr_scheduler.ExponentialLR(o, 0.7) for o in (oa, ob))
@@ -345,11 +357,12 @@ def test_a_new_trace_goes_on_with_what_the_optimizer_remembers(make):
     assert g.state_dict()["System-Train-TrainStep"].tolist() == [8]
 
 
-@pytest.mark.parametrize("option, value", [("lr", 0.5), ("weight_decay", 0.3), ("momentum", 0.1), ("nesterov", True),
-                                           ("maximize", True), ("betas", (0.5, 0.6)), ("eps", 0.1), ("clip", 0.01),
-                                           ("params", None)])
+@pytest.mark.parametrize("option, value", [("lr", 0.5), ("weight_decay", 0.3), ("momentum", 0.1),
+                                           ("nesterov", True),
+                                           ("maximize", True), ("betas", (0.5, 0.6)), ("eps", 0.1),
+                                           ("clip", 0.01), ("params", None)])
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_options_of_optimizers_are_seen(make, option, value):
+def test_changed_optimizer_options_are_detected(make, option, value):
     a, b, _ = twins((), False)
     oa, ob = (make([m.fc.weight]) for m in (a, b))
     g = graph(build_of(lambda x: x, True), ob, m=b)
@@ -369,7 +382,7 @@ def test_options_of_optimizers_are_seen(make, option, value):
         agree(a, b)
 
 
-def test_the_default_dtype_is_seen():
+def test_a_changed_default_dtype_is_detected():
     g, x = graph(lambda self, x: flow.full((2,), 0.5)), flow.ones(2)
     assert g(x).dtype is flow.float32
     flow.set_default_dtype(flow.float64)
@@ -380,7 +393,7 @@ def test_the_default_dtype_is_seen():
     assert g(x).dtype is flow.float32
 
 
-def test_a_new_seed_begins_the_random_numbers_again():
+def test_a_new_seed_restarts_the_random_numbers():
     g, x = graph(forward, m=nn.Dropout(0.5)), flow.ones(100)
     found = []
     for seed in (1, 2, 1):
@@ -389,7 +402,7 @@ def test_a_new_seed_begins_the_random_numbers_again():
     assert found[0] == found[2] != found[1] and found[0][0] != found[0][1]
 
 
-def test_a_hook_that_comes_later_is_told_of():
+def test_a_hook_registered_later_is_detected():
     m, x = nn.Linear(2, 2), flow.ones(1, 2)
     g = graph(forward, m=m)
     g(x)
@@ -400,7 +413,7 @@ def test_a_hook_that_comes_later_is_told_of():
     assert np.array_equal(g(x).numpy(), m(x).detach().numpy())
 
 
-def test_what_a_graph_and_modules_without_a_name_hold_is_seen():
+def test_changes_in_a_graph_and_in_unnamed_modules_are_detected():
     """Attributes of the graph itself, a module in a list, a list, an array, a configuration."""
     class Plain(nn.Module):
         def __init__(self):
@@ -417,7 +430,8 @@ def test_what_a_graph_and_modules_without_a_name_hold_is_seen():
     with pytest.warns(UserWarning, match="not registered"):
         g(x)
     changes = [lambda m: setattr(m.parts[0], "k", 3.0), lambda m: m.sizes["a"].__setitem__(0, 5.0),
-               lambda m: m.array.fill(2), lambda m: setattr(m.config, "p", 0.5), lambda m: m.parts.__setitem__(0, Inner())]
+               lambda m: m.array.fill(2), lambda m: setattr(m.config, "p", 0.5),
+               lambda m: m.parts.__setitem__(0, Inner())]
     for change in changes:
         change(a), change(b)
         with pytest.warns(UserWarning, match="not registered"):
@@ -427,7 +441,7 @@ def test_what_a_graph_and_modules_without_a_name_hold_is_seen():
         assert g(x).tolist() == (a(x) * 3).tolist()
 
 
-def test_options_and_modules_of_the_graph_are_seen():
+def test_changed_options_and_modules_of_the_graph_are_detected():
     a, b, (oa, ob) = twins({"norm"}, True)
     g, x = graph(build_of(lambda x: x, True), ob, m=b), flow.ones(4, 3)
     assert g(x).shape == ()
@@ -439,7 +453,7 @@ def test_options_and_modules_of_the_graph_are_seen():
     assert h(x).tolist() == [[0.25] * 3] * 4
 
 
-def test_two_graphs_of_one_module_see_each_other():
+def test_two_graphs_of_one_module_detect_changes_by_each_other():
     a, b, _ = twins({"attribute_rebound", "first_value", "buffer_rebound"}, False)
     g, h, x = graph(forward, m=b), graph(lambda self, x: self.m(x) + self.m.cache, m=b), flow.ones(2, 3)
     for _ in range(3):
@@ -448,8 +462,10 @@ def test_two_graphs_of_one_module_see_each_other():
             agree(a, b)
 
 
-def test_tensors_of_the_program_stay_as_they_are():
-    """An attribute gets another tensor, and the tensor it was is the program's."""
+def test_reassigned_attributes_leave_the_old_tensors_unchanged():
+    """Assigning another tensor to an attribute does not write to the old tensor, which belongs to the
+    program.
+    """
     m, zero, x = Net({"attribute_rebound"}), flow.zeros(3), flow.ones(2, 3)
     m.cache = zero
     g = graph(forward, m=m)
@@ -462,7 +478,7 @@ def test_tensors_of_the_program_stay_as_they_are():
 
 
 def test_attributes_are_state_of_the_graph():
-    """state_dict has what an attribute is now, and a graph that loads it goes on from there."""
+    """state_dict holds the current value of an attribute, and a graph that loads it continues from there."""
     a, b, _ = twins({"attribute_rebound"}, False)
     g, h, x = graph(forward, m=a), graph(forward, m=b), flow.ones(2, 3)
     for _ in range(3):
@@ -472,7 +488,7 @@ def test_attributes_are_state_of_the_graph():
         assert g(x).tolist() == h(x).tolist()
 
 
-def test_values_of_a_graph_that_would_stay_in_a_module_are_refused():
+def test_lazy_values_stored_in_a_module_are_refused():
     class Keeps(nn.Module):
         def forward(self, x):
             self.all = [x * 2]
@@ -488,22 +504,27 @@ def test_values_of_a_graph_that_would_stay_in_a_module_are_refused():
     assert a.cache.tolist() == [0] * 3
 
 
-def test_a_graph_that_is_traced_again_and_again_says_so_ten_times(capsys):
+def test_repeated_tracing_warns_ten_times(capsys):
     m, x = Net({"number"}), flow.ones(2, 3)
     g = graph(forward, m=m)
     for _ in range(15):
         g(x)
     said = capsys.readouterr().err.splitlines()
-    assert m.n == 17 and len(said) == 10 and "what follows is not said" in said[-1]
-    assert all(line.startswith(f"nn.Graph {g.name}: build is traced again, for build itself changes m.n") for line in said)
+    assert m.n == 17 and len(said) == 10 and "later reasons are not printed" in said[-1]
+    assert all(line.startswith(f"nn.Graph {g.name}: tracing build again because build itself changes m.n")
+               for line in said)
 
 
-@pytest.mark.parametrize("make", [lambda: nn.Conv2d(2, 2, 3, padding=1), lambda: nn.ConvTranspose1d(2, 2, 3), nn.ReLU6,
-                                  lambda: nn.BatchNorm2d(2), lambda: nn.LSTM(2, 2), lambda: nn.MultiheadAttention(4, 2),
+@pytest.mark.parametrize("make", [lambda: nn.Conv2d(2, 2, 3, padding=1), lambda: nn.ConvTranspose1d(2, 2, 3),
+                                  nn.ReLU6,
+                                  lambda: nn.BatchNorm2d(2), lambda: nn.LSTM(2, 2),
+                                  lambda: nn.MultiheadAttention(4, 2),
                                   lambda: nn.TransformerEncoderLayer(4, 2), lambda: nn.LayerNorm(4),
                                   flow.vision.models.mobilenet_v2, flow.vision.models.resnet18])
-def test_modules_of_the_library_hold_nothing_that_every_call_must_look_at(make):
-    """A list or dict can change without a word, so that each call compares it: with many modules that takes longer than a
-    kernel."""
-    assert not [(type(m).__name__, name) for m in make().modules() for name, x in changes.attributes(m).items()
-                if changes.loose(x)]
+def test_library_modules_have_no_state_to_compare_at_every_call(make):
+    """A list or dict can change unnoticed, so each call compares it; with many modules, this takes longer
+    than a kernel.
+    """
+    assert not [(type(m).__name__,
+                 name) for m in make().modules() for name, x in changes.attributes(m).items()
+                if changes.is_mutable(x)]

@@ -1,4 +1,4 @@
-"""Tables that are printed are tables: whatever the names are, each column is a column in every row."""
+"""Printed tables are aligned: whatever the names are, each column has the same position in every row."""
 import re
 
 import numpy as np
@@ -15,7 +15,7 @@ LONG = "a_name_that_is_longer_than_any_column_of_the_table_is_wide"
 
 
 def cut_apart(lines: list[str], head: str) -> bool:
-    """Whether between two words of the head there is a place that is blank in every row."""
+    """Return True if between any two words of the head some position is blank in every row."""
     words = [m.span() for m in re.finditer(r"\S+(?: live)?", head)]
     rows = [line.ljust(len(head) + 40) for line in [head, *lines]]
     return all(any(all(row[at] == " " for row in rows) for at in range(start + 1, end))
@@ -23,10 +23,11 @@ def cut_apart(lines: list[str], head: str) -> bool:
 
 
 def in_line(lines: list[str]) -> bool:
-    """Whether numbers before `nodes`, arrows and words stand below each other, and nobody idle has a line."""
+    """Return True if numbers before `nodes`, arrows, and words are aligned, and no idle device has a line."""
     arrows = [re.fullmatch(r" *(\w+) +(\d+ -> +\d+) nodes.*", line) for line in lines if "->" in line]
     return (all(arrows) and len({m.start(2) + m[2].index("->") for m in arrows}) == 1
-            and len({m.end(2) for m in arrows}) == 1 and not any(re.search(r"(\d+) -> +\1 nodes$", m[0]) for m in arrows))
+            and len({m.end(2) for m in arrows}) == 1 and not any(re.search(r"(\d+) -> +\1 nodes$", m[0])
+                                                                 for m in arrows))
 
 
 def pictures():
@@ -69,7 +70,7 @@ def test_a_plan(name):
     assert in_line(above.splitlines()[1:]), above
 
 
-def test_what_is_crooked_is_found():
+def test_misaligned_tables_are_detected():
     head = "step  op     bytes"
     assert cut_apart(["   1  add        4", "   2  matmul  4,000"], head)
     assert not cut_apart(["   1  add        4", "   2  matmul_grad 4"], head)

@@ -143,26 +143,32 @@ def trainer(model, optimizer, loss_fn=None, name="G1"):
     return type(name, (nn.Graph,), {"__init__": __init__, "build": build})()
 
 
-def test_debug_tells_what_is_built_while_it_is_built(capsys):
+def test_debug_prints_during_the_build(capsys):
     model = Net()
     graph = trainer(model, flow.optim.SGD(model.parameters(), lr=0.1), name="G1")
     graph.debug(1)
     graph(flow.randn(2, 4), flow.tensor([0, 2]))
     out = capsys.readouterr().out
     head = f"(GRAPH:{graph.name}:G1) "
-    wanted = [head + "start building graph.", head + "start building graph builders of parameters and buffers.",
-              head + "end building graph builders of parameters and buffers.", head + "start building graph inputs.",
+    wanted = [head + "start building graph.",
+              head + "start building graph builders of parameters and buffers.",
+              head + "end building graph builders of parameters and buffers.",
+              head + "start building graph inputs.",
               f"(INPUT:_{graph.name}_input.0.0_2:", f"(INPUT:_{graph.name}_input.0.1_3:",
               head + "end building graph inputs.",
               head + "start building graph modules.", "(MODULE:model:Net())", "(INPUT:_model_input.0.0_2:",
               "(BUFFER:model.scale:", "(MODULE:model.fc1:Linear(in_features=4, out_features=3, bias=True))",
               "(INPUT:_model.fc1_input.0.0_2:", "(PARAMETER:model.fc1.weight:", "(PARAMETER:model.fc1.bias:",
-              "(OUTPUT:_model.fc1_output.0.0_2:", "(MODULE:model.relu:ReLU())", "(INPUT:_model.relu_input.0.0_2:",
-              "(OUTPUT:_model.relu_output.0.0_2:", "(OUTPUT:_model_output.0.0_2:", "(MODULE:loss_fn:CrossEntropyLoss())",
-              "(INPUT:_loss_fn_input.0.0_2:", "(INPUT:_loss_fn_input.0.1_3:", "(OUTPUT:_loss_fn_output.0.0_2:",
+              "(OUTPUT:_model.fc1_output.0.0_2:", "(MODULE:model.relu:ReLU())",
+              "(INPUT:_model.relu_input.0.0_2:",
+              "(OUTPUT:_model.relu_output.0.0_2:", "(OUTPUT:_model_output.0.0_2:",
+              "(MODULE:loss_fn:CrossEntropyLoss())",
+              "(INPUT:_loss_fn_input.0.0_2:", "(INPUT:_loss_fn_input.0.1_3:",
+              "(OUTPUT:_loss_fn_output.0.0_2:",
               head + "end building graph modules.", head + "start building graph outputs.",
               f"(OUTPUT:_{graph.name}_output.0.0_2:", head + "end building graph outputs.",
-              head + "start building graph with compile passes.", head + "end building graph with compile passes.",
+              head + "start building graph with compile passes.",
+              head + "end building graph with compile passes.",
               head + "building graph Done! Cost time: ", head + "start building plan.",
               head + "building plan Done! Cost time: "]
     at = -1
@@ -206,8 +212,8 @@ def test_the_state_of_a_graph(make, states):
     graph(flow.randn(8, 4), flow.tensor([0, 1, 2, 0, 1, 2, 0, 1]))
     state = graph.state_dict()
     assert list(state)[:2] == ["model", "loss_fn"] and not state["loss_fn"]
-    assert list(state["model"]) == ["scale", "fc1.weight", "fc1.bias", "bn.weight", "bn.bias", "bn.running_mean",
-                                    "bn.running_var", "bn.num_batches_tracked"]
+    assert list(state["model"]) == ["scale", "fc1.weight", "fc1.bias", "bn.weight", "bn.bias",
+                                    "bn.running_mean", "bn.running_var", "bn.num_batches_tracked"]
     assert state["model"]["bn.num_batches_tracked"].item() == 1
     assert set(list(state)[2:]) == {"System-Train-TrainStep", *(f"model.{p}-{s}" for s in states for p in (
         "fc1.weight", "fc1.bias", "bn.weight", "bn.bias"))}

@@ -1,4 +1,4 @@
-"""What goes into build and comes out: containers, names, fixed shapes; lazy tensors; tensors from outside."""
+"""Inputs and outputs of build: containers, names, fixed shapes, lazy tensors, and tensors from outside."""
 import warnings
 from collections import OrderedDict, namedtuple
 
@@ -16,26 +16,29 @@ Pair = namedtuple("Pair", "a b")
 
 def test_containers_keep_their_types():
     def build(x, tree, nothing=None, k=None):
-        return {"o": [x + 1, (tree["a"],)], "p": nothing, "q": OrderedDict(z=tree["l"][0] * 2)}, [x], (k,), Pair(x, None)
+        return ({"o": [x + 1, (tree["a"],)], "p": nothing, "q": OrderedDict(z=tree["l"][0] * 2)}, [x], (k,),
+                Pair(x, None))
 
     out = of(build, flow.ones(1), {"a": flow.ones(2), "l": [flow.ones(3)]}, None, k=flow.ones(4))
     assert type(out) is tuple and type(out[1]) is list and type(out[2]) is tuple and len(out[2]) == 1
     assert type(out[0]["q"]) is OrderedDict and out[0]["p"] is None and type(out[0]["o"][1]) is tuple
     assert type(out[3]) is Pair and out[3].b is None
-    assert out[0]["o"][0].tolist() == [2] and out[0]["q"]["z"].tolist() == [2, 2, 2] and out[2][0].shape == (4,)
+    assert (out[0]["o"][0].tolist() == [2] and out[0]["q"]["z"].tolist() == [2, 2, 2]
+            and out[2][0].shape == (4,))
     assert of(lambda: flow.ones(2)).tolist() == [1, 1]
     assert of(lambda x: None, flow.ones(1)) is None and of(lambda x: [], flow.ones(1)) == []
     assert type(of(lambda x: (x,), flow.ones(1))) is tuple
     assert of(lambda x: x.max(0), flow.ones(3, 2)).indices.dtype is flow.int64        # flow.return_types.max
 
 
-def test_names_are_ways_to_the_leaves():
+def test_names_are_paths_to_the_leaves():
     g = graph(lambda self, x, tree, k=None: {"y": x, "z": [tree["a"], k]})
     g(flow.ones(1), {"a": flow.ones(2), "b": [None, flow.ones(3)]}, k=flow.ones(4))
     text, n = repr(g), g.name
     for name in (f"(INPUT:_{n}_input.0.0_2:", f"(INPUT:_{n}_input.0.1.0_a:",
                  f"[WARNING](INPUT:_{n}_input.0.1.1.0_6:<class 'NoneType'>)", f"(INPUT:_{n}_input.0.1.1.1_7:",
-                 f"(INPUT:_{n}_input.1.0_k:", f"(OUTPUT:_{n}_output.0.0.0_y:", f"(OUTPUT:_{n}_output.0.0.1.1_6:"):
+                 f"(INPUT:_{n}_input.1.0_k:", f"(OUTPUT:_{n}_output.0.0.0_y:",
+                 f"(OUTPUT:_{n}_output.0.0.1.1_6:"):
         assert name in text, (name, text)
 
 
@@ -55,13 +58,15 @@ def test_other_leaves_are_refused(leaf, capsys):
 def test_inputs_are_static(capsys):
     g = graph(lambda self, x: x + 1)
     g(flow.ones(1, 4))
-    place = "cpu:0" if flow.ones(1).device.type == "cpu" else "cuda:0"         # tests/cuda runs this on a GPU, too
-    for other, remedy in ((flow.ones(2, 4), "drop_last=True"), (flow.ones(1, 4).double(), "x.to(flow.float32)"),
+    place = "cpu:0" if flow.ones(1).device.type == "cpu" else "cuda:0"         # tests/cuda runs this on a GPU
+    for other, remedy in ((flow.ones(2, 4), "drop_last=True"), (flow.ones(1, 4).double(),
+                                                                "x.to(flow.float32)"),
                           (flow.ones(4), "drop_last=True"), (None, "float32[1, 4]"), (3, "float32[1, 4]"),
                           (np.ones((1, 4), np.float32), "float32[1, 4]")):
         with pytest.raises(RuntimeError, match="ONLY accepts static inputs tensor meta") as e:
             g(other)
-        assert f"shape=(1, 4), dtype=flowedu.float32, device={place}" in str(e.value) and remedy in e.value.fix
+        assert (f"shape=(1, 4), dtype=flowedu.float32, device={place}" in str(e.value)
+                and remedy in e.value.fix)
     assert f"[ERROR](GRAPH:{g.name}:G) run got error: GraphError" in capsys.readouterr().out
     for args in ((), (flow.ones(1, 4), flow.ones(1))):
         with pytest.raises(RuntimeError, match="Number of inputs and NNGraph::inputs_op_names mismatch"):
@@ -90,7 +95,8 @@ def test_outputs_are_fresh_and_have_no_history():
     x = flow.ones(3, requires_grad=True)
     g = graph(lambda self, x: x)
     y = g(x)
-    assert y is not x and not np.shares_memory(x.numpy(), y.numpy()) and not y.requires_grad and y.grad_fn is None
+    assert (y is not x and not np.shares_memory(x.numpy(), y.numpy()) and not y.requires_grad
+            and y.grad_fn is None)
     z = g(x)
     y.zero_()
     assert z.tolist() == x.tolist() == [1, 1, 1]
@@ -101,8 +107,8 @@ def test_outputs_are_fresh_and_have_no_history():
         of(lambda x: (x * 2).sum(), x).backward()
 
 
-def test_writes_into_inputs_come_out():
-    """As if build had been called by itself; also where the caller's tensor is a view that is not contiguous."""
+def test_writes_to_inputs_reach_the_caller():
+    """Writes as if build were called eagerly, also if the caller's tensor is a non-contiguous view."""
     def build(x):
         x += 1
         x[0] = 5
@@ -110,13 +116,14 @@ def test_writes_into_inputs_come_out():
         return x
 
     g = graph(lambda self, x: build(x))
-    for x, y in (flow.ones(2, 3), flow.ones(2, 3)), (flow.zeros(3, 4)[:, :2].t(), flow.zeros(3, 4)[:, :2].t()):
+    for x, y in (flow.ones(2, 3), flow.ones(2, 3)), (flow.zeros(3, 4)[:, :2].t(),
+                                                     flow.zeros(3, 4)[:, :2].t()):
         for _ in range(2):
             assert g(x).tolist() == build(y).tolist() == x.tolist() == y.tolist()
 
 
 def test_inputs_that_may_not_be_written_are_refused():
-    """What eager code refuses, and what lies in memory that the graph reads under another name."""
+    """Inputs that eager code would refuse, and memory that the graph reads under another name."""
     g = graph(lambda self, x, y: (x.add_(1), x + y)[1])
     x = flow.ones(3)
     with pytest.raises(UnsupportedError, match="another tensor that the graph uses lies in the same memory"):
@@ -144,15 +151,16 @@ def test_writes_through_views():
         assert got.tolist() == want.tolist()
 
 
-# ---- lazy tensors have no numbers
+# ---- lazy tensors have no values
 @pytest.mark.parametrize("ask, text", [
-    (lambda x: x.numpy(), r"tensor.numpy\(\) is not allowed to be called in nn.Graph.build\(\*args\) or be called by lazy"),
+    (lambda x: x.numpy(), r"tensor.numpy\(\) is not allowed to be called in nn.Graph.build\(\*args\) or be "
+     r"called by lazy"),
     (lambda x: x.tolist(), r"tensor.tolist\(\) is not allowed to be called in nn.Graph.build"),
     (lambda x: bool(x.sum() > 0), r"is not allowed to be called in nn.Graph.build"),
     (lambda x: float(x.sum()), r"is not allowed to be called in nn.Graph.build"),
     (lambda x: int(x.sum()), r"is not allowed to be called in nn.Graph.build"),
     (lambda x: 1 if x.sum() > 0 else 2, r"is not allowed to be called in nn.Graph.build")])
-def test_numbers_are_refused(ask, text):
+def test_reading_values_is_refused(ask, text):
     with pytest.raises(AssertionError, match=text) as e:
         of(lambda x: (ask(x), x)[1], flow.ones(2))
     assert "return it from build()" in str(e.value)
@@ -163,7 +171,7 @@ def test_item_is_refused():
         of(lambda x: (x.sum().item(), x)[1], flow.ones(2))
 
 
-def test_what_lazy_tensors_tell():
+def test_attributes_of_lazy_tensors():
     def build(x):
         assert x.is_lazy and not x.is_eager and x.shape == (2, 3) and x.dtype is flow.float32 and len(x) == 2
         seen.append(repr(x))
@@ -174,7 +182,7 @@ def test_what_lazy_tensors_tell():
     assert seen == ["tensor(..., is_lazy='True', size=(2, 3), dtype=flowedu.float32)"]
 
 
-def test_lazy_tensors_that_got_away():
+def test_lazy_tensors_that_escape_build():
     kept = []
     g = graph(lambda self, x: (kept.append(x), x + 1)[1])
     g(flow.ones(2))
@@ -222,7 +230,8 @@ def test_memory_written_under_one_name_and_read_under_another():
         w.add_(x)
         return v * 1
 
-    with pytest.raises(NotImplementedError, match="writes FreeEagerTensor-0 in place, and FreeEagerTensor-1 lies in"):
+    with pytest.raises(NotImplementedError, match="FreeEagerTensor-0 in place, and FreeEagerTensor-1 shares "
+                       "its memory"):
         graph(build)(flow.ones(3))
 
 
@@ -266,11 +275,12 @@ def test_buffers_keep_their_shape():
 
 
 def test_tensors_made_inside():
-    g = graph(lambda self, x: x + flow.ones(2) * flow.arange(2) + flow.full((2,), 0.5) + flow.tensor([1.0, 2.0]))
+    g = graph(lambda self, x: x + flow.ones(2) * flow.arange(2) + flow.full((2,),
+                                                                            0.5) + flow.tensor([1.0, 2.0]))
     assert g(flow.zeros(2)).tolist() == [1.5, 3.5]
-    assert [v.tolist() for v in g.state_dict().values()] == [[1, 2]]                  # flow.tensor(numbers) is such a one
+    assert [v.tolist() for v in g.state_dict().values()] == [[1, 2]]  # flow.tensor(numbers) is such a tensor
     h = graph(lambda self, x: x + flow.rand(2))
-    assert (h(flow.zeros(2)).numpy() != h(flow.zeros(2)).numpy()).any()               # drawn anew in every run
+    assert (h(flow.zeros(2)).numpy() != h(flow.zeros(2)).numpy()).any()               # redrawn in every run
 
 
 # ---- modules
@@ -291,11 +301,13 @@ def test_hooks_are_not_run():
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         y = g(batch()[0])
-    assert not calls and len(told) == 1 and "the hooks of model.0 are not run in a nn.Graph" in str(told[0].message)
+    assert (not calls and len(told) == 1
+            and "the hooks of model.0 are not run in a nn.Graph" in str(told[0].message))
     assert np.allclose(y.numpy(), model(batch()[0]).numpy(), atol=1e-6) and calls == [1, 2]
 
 
-def test_results_that_depend_on_data_are_told():
-    for f in (lambda x: x.nonzero(), lambda x: x[x > 0], lambda x: x.unique(), lambda x: x.masked_select(x > 0)):
+def test_data_dependent_results_are_refused():
+    for f in (lambda x: x.nonzero(), lambda x: x[x > 0], lambda x: x.unique(),
+              lambda x: x.masked_select(x > 0)):
         with pytest.raises(RuntimeError, match="depends on the data"):
             of(f, flow.ones(3))

@@ -1,4 +1,6 @@
-"""Ctrl-C during a step of a graph or a job arrives between two kernel calls, before any variable is written."""
+"""Ctrl-C during a step of a graph or a job is handled between two kernel calls, before any variable is
+written.
+"""
 import os
 import subprocess
 import sys
@@ -117,9 +119,9 @@ sender.join()
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_interrupted_step_writes_no_variable(threads):
-    """Nor does a handler that runs between two calls disturb the step, which it cannot start again."""
-    done = subprocess.run([sys.executable, "-c", CHILD, str(threads)], capture_output=True, encoding="utf-8", timeout=HANGS,
-                          env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+    """A handler that runs between two calls does not disturb the step, and cannot start the step again."""
+    done = subprocess.run([sys.executable, "-c", CHILD, str(threads)], capture_output=True, encoding="utf-8",
+                          timeout=HANGS, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
     lines = [line for line in done.stdout.splitlines() if not line.startswith("[ERROR]")]
     assert lines[:4] == ["unchanged", "next step made"] * 2, done.stdout + done.stderr
     assert lines[4:] in (["refused", "True"], ["between two steps", "True"]), done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""A graph that predicts keeps packed weights; whatever writes a weight, by whatever way, the next call sees it."""
+"""A predicting graph caches packed weights; after any write to a weight, the next call uses the new value."""
 from __future__ import annotations
 
 import ctypes
@@ -64,7 +64,7 @@ def by_address(w):
 
 
 def by_dlpack(w):
-    np.from_dlpack(w.detach())                           # a look, no write
+    np.from_dlpack(w.detach())                           # reads without writing
     flow.from_dlpack(w.detach()).add_(1)
 
 
@@ -72,7 +72,8 @@ def by_init(w):
     nn.init.constant_(w, 0.25)
 
 
-WAYS = [by_copy, by_item, by_data, by_other_memory, by_step, by_numpy, by_view, by_address, by_dlpack, by_init]
+WAYS = [by_copy, by_item, by_data, by_other_memory, by_step, by_numpy, by_view, by_address, by_dlpack,
+        by_init]
 
 
 def fresh(model, x):
@@ -81,8 +82,9 @@ def fresh(model, x):
 
 @pytest.mark.parametrize("kind", SHAPES)
 @pytest.mark.parametrize("way", WAYS, ids=lambda f: f.__name__)
-def test_every_write_of_a_weight_is_seen(way, kind):
-    model, x = net(kind), flow.tensor(np.random.default_rng(0).standard_normal(SHAPES[kind]).astype(np.float32))
+def test_every_write_of_a_weight_is_detected(way, kind):
+    model, x = (net(kind),
+                flow.tensor(np.random.default_rng(0).standard_normal(SHAPES[kind]).astype(np.float32)))
     graph = predictor(model)
     before = [graph(x).numpy().copy() for _ in range(3)]
     np.testing.assert_array_equal(before[0], before[2])
@@ -95,7 +97,7 @@ def test_every_write_of_a_weight_is_seen(way, kind):
             np.testing.assert_array_equal(y, want)
 
 
-def test_an_array_that_lives_on_may_write_at_any_time():
+def test_an_array_that_stays_alive_may_write_at_any_time():
     model, x = net("blocks"), flow.ones(2, 16, 14, 14)
     graph, alive = predictor(model), model[0].weight.detach().numpy()
     for _ in range(3):
@@ -103,7 +105,7 @@ def test_an_array_that_lives_on_may_write_at_any_time():
         np.testing.assert_array_equal(graph(x).numpy(), fresh(model, x))
 
 
-def test_weights_made_of_an_array_follow_it():
+def test_weights_that_share_memory_with_an_array_follow_it():
     model, x = net("tiles"), flow.ones(1, 20, 9, 9)
     there = np.zeros((40, 20, 3, 3), np.float32)
     model[0].weight = nn.Parameter(flow.from_numpy(there))
@@ -114,7 +116,7 @@ def test_weights_made_of_an_array_follow_it():
 
 
 @pytest.mark.parametrize("name", ["weight", "bias", "running_mean", "running_var"])
-def test_so_are_writes_of_what_batch_norm_reads(name):
+def test_writes_of_batch_norm_statistics_are_detected(name):
     model, x = net("blocks"), flow.ones(2, 16, 14, 14)
     graph = predictor(model)
     graph(x), graph(x)
@@ -123,7 +125,7 @@ def test_so_are_writes_of_what_batch_norm_reads(name):
     np.testing.assert_array_equal(graph(x).numpy(), fresh(model, x))
 
 
-def test_a_step_of_training_between_two_predictions_is_seen():
+def test_a_training_step_between_two_predictions_is_detected():
     model, x = net("tiles"), flow.ones(1, 20, 9, 9)
 
     def step(self, x):
@@ -137,7 +139,7 @@ def test_a_step_of_training_between_two_predictions_is_seen():
         predict(x), predict(x)
         train(x)
         np.testing.assert_array_equal(predict(x).numpy(), fresh(model, x))
-    assert not train._compiled.graph.kept                # training keeps no second copy of its weights
+    assert not train._compiled.graph.kept                # training caches no packed weights
 
 
 def test_threads_may_change_between_calls():
@@ -152,8 +154,8 @@ def test_threads_may_change_between_calls():
         flow.set_num_threads(before)
 
 
-def test_a_run_that_fails_packs_again():
-    """What a run that stopped half way has packed is not taken for whole."""
+def test_a_failed_run_packs_again():
+    """Partially packed weights of a run that failed are not reused."""
     class Lookup(nn.Module):
         def __init__(self):
             super().__init__()
@@ -169,7 +171,7 @@ def test_a_run_that_fails_packs_again():
     np.testing.assert_array_equal(graph(flow.tensor([2])).numpy(), fresh(model, flow.tensor([2])))
 
 
-def test_a_loaded_graph_sees_writes_of_its_variables(tmp_path):
+def test_a_loaded_graph_detects_writes_of_its_variables(tmp_path):
     model, x = net("blocks"), flow.ones(2, 16, 14, 14)
     graph = predictor(model)
     graph(x)
@@ -184,8 +186,8 @@ def test_a_loaded_graph_sees_writes_of_its_variables(tmp_path):
 
 @pytest.mark.parametrize("half", [flow.float16, flow.bfloat16], ids=repr)
 @pytest.mark.parametrize("kind", SHAPES)
-def test_of_16_bit_weights_nothing_stale_is_read(kind, half):
-    """They are widened slice by slice into memory that slices share."""
+def test_16_bit_weights_are_never_stale(kind, half):
+    """They are widened slice by slice into memory that the slices share."""
     model = net(kind).to(half)
     x = flow.tensor(np.random.default_rng(0).standard_normal(SHAPES[kind]).astype(np.float32)).to(half)
     graph = predictor(model)

@@ -1,4 +1,4 @@
-"""The law: eager = nn.Graph = job function, for the values and gradients of every record."""
+"""Law: eager = nn.Graph = job function, for the values and gradients of every registered op."""
 import numpy as np
 import pytest
 
@@ -12,7 +12,7 @@ from .making import graph
 
 CALLS = cases(lambda op: not op.mutates and not op.random)
 TRAINED = cases(lambda op: bool(op.rules) and not op.random)
-IN_JOBS = {"float32", "float64", "int8", "uint8", "int32", "int64"}       # bools are of chapter 5; so are empty tensors
+IN_JOBS = {"float32", "float64", "int8", "uint8", "int32", "int64"}  # jobs have no bools and no empty tensors
 
 
 def drawn(op, example, dtype=np.float32):
@@ -38,7 +38,8 @@ def test_values(case):
         close(y.numpy(), w, np.float32)
     if {as_dtype(w.dtype).name for w in want} <= IN_JOBS and all(a.size for a in arrays):
         returns = tuple([flow.typing.Numpy] * len(want))
-        called = front(op.name.capitalize())(lambda *blobs: op.call(blobs, attrs))   # as flow.math and friends call records
+        # flow.math and similar modules call ops this way
+        called = front(op.name.capitalize())(lambda *blobs: op.call(blobs, attrs))
         in_job = job(lambda *blobs: tuple(listed(called(*blobs))), *arrays, returns=tuple[returns])(*arrays)
         for y, w in zip(in_job, want, strict=True):
             assert y.dtype == w.dtype
@@ -47,7 +48,7 @@ def test_values(case):
 
 @pytest.mark.parametrize("case", thin(TRAINED), ids=label)
 def test_gradients(case):
-    """Of a weighted sum of all floating results."""
+    """Gradients of a weighted sum of all floating results."""
     op, example = case
     arrays, attrs = drawn(op, example, np.float64)
     floats = [i for i, a in enumerate(arrays) if a.dtype.kind == "f"]
@@ -63,7 +64,7 @@ def test_gradients(case):
     got = graph(lambda self, *xs: slopes(*xs))(*xs)
     for g, w in zip(got, want, strict=True):
         assert g is None or w is not None
-        if g is None:                                    # of a flat slope: eagerly zeros, or none either
+        if g is None:  # of a constant function: zeros eagerly, or none either
             assert w is None or not w.numpy().any()
         else:
             close(g.numpy(), w.numpy(), np.float64, scale=10)

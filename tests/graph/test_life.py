@@ -1,4 +1,6 @@
-"""The life of an nn.Graph: made, traced once, called often; modules shared, modes frozen; misuse told."""
+"""Life cycle of an nn.Graph: construction, one trace, many calls, shared modules, frozen modes, and errors of
+misuse.
+"""
 import gc
 
 import numpy as np
@@ -16,11 +18,12 @@ def test_init_must_come_first():
             self.model = mlp()
             super().__init__()
 
-    with pytest.raises(AttributeError, match="Base class nn.Graph has not been initialized, please call super"):
+    with pytest.raises(AttributeError,
+                       match="Base class nn.Graph has not been initialized, please call super"):
         Late()
 
 
-def test_a_graph_that_was_never_initialized_says_so_everywhere():
+def test_an_uninitialized_graph_raises_everywhere():
     class Never(nn.Graph):
         def __init__(self):
             pass
@@ -29,13 +32,13 @@ def test_a_graph_that_was_never_initialized_says_so_everywhere():
             return x
 
     g, sgd = Never(), flow.optim.SGD(mlp().parameters(), lr=0.1)
-    for use in (lambda: g(flow.ones(1)), lambda: repr(g), lambda: g.name, g.state_dict, lambda: g.is_compiled, g.debug,
-                lambda: g.add_optimizer(sgd)):
+    for use in (lambda: g(flow.ones(1)), lambda: repr(g), lambda: g.name, g.state_dict, lambda: g.is_compiled,
+                g.debug, lambda: g.add_optimizer(sgd)):
         with pytest.raises(AttributeError, match="has not been initialized"):
             use()
 
 
-def test_what_may_be_an_attribute():
+def test_valid_attributes():
     g = graph(lambda self, x: x)
     with pytest.raises(AttributeError, match="not allowed to set Tensor attribute named 'w'") as e:
         g.w = flow.ones(2)
@@ -94,7 +97,7 @@ def test_a_graph_is_compiled_once():
         g._compile(flow.ones(2))
 
 
-def test_a_build_that_fails_leaves_nothing_behind(capsys):
+def test_a_failed_build_leaves_no_state(capsys):
     model, fail = mlp(), [True]
 
     def build(self, x):
@@ -107,13 +110,13 @@ def test_a_build_that_fails_leaves_nothing_behind(capsys):
     with pytest.raises(KeyError, match="mine"):
         g(batch()[0])
     assert f"[ERROR](GRAPH:{g.name}:G) building graph got error." in capsys.readouterr().out
-    assert (flow.ones(2) + 1).tolist() == [2, 2] and not g.is_compiled         # eager mode is on again
+    assert (flow.ones(2) + 1).tolist() == [2, 2] and not g.is_compiled         # eager mode is active again
     fail[0] = False
     x = batch()[0]
     assert np.allclose(g(x).numpy(), model(x).numpy(), atol=1e-6)
     fresh = graph(build, model=model)
     fresh(x)
-    assert repr(g).count("OPERATOR") == repr(fresh).count("OPERATOR")           # no trace of the first attempt
+    assert repr(g).count("OPERATOR") == repr(fresh).count("OPERATOR")  # no trace of the first attempt
 
 
 def test_calling_build_runs_eagerly():
@@ -134,7 +137,7 @@ def test_graphs_share_modules_with_each_other_and_with_eager_code():
     after = predict(x).numpy()
     assert np.abs(after - before).max() > 1e-3 and np.allclose(after, model(x).numpy(), atol=1e-6)
     with flow.no_grad():
-        model[0].weight.zero_()                                     # and the other way round
+        model[0].weight.zero_()                                     # and vice versa
         model[0].bias.zero_()
     assert np.allclose(predict(x).numpy(), model[2].bias.numpy(), atol=1e-6)
     state = {k: flow.full(tuple(v.shape), 0.5) for k, v in model.state_dict().items()}
@@ -142,14 +145,14 @@ def test_graphs_share_modules_with_each_other_and_with_eager_code():
     assert np.allclose(predict(x).numpy(), model(x).numpy(), atol=1e-5)
 
 
-def test_parameters_given_other_memory_are_followed():
+def test_parameters_with_replaced_memory_are_followed():
     model, x = mlp(), batch()[0]
     g = graph(lambda self, x: self.model(x), model=model)
     g(x)
     model[0].weight.data = flow.ones(6, 4)
-    garbage = [flow.full((6, 4), 7.0) for _ in range(9)]            # takes the memory that became free
+    garbage = [flow.full((6, 4), 7.0) for _ in range(9)]            # reuses the freed memory
     assert np.allclose(g(x).numpy(), model(x).numpy(), atol=1e-5) and len(garbage) == 9
-    model[0].weight.data = flow.randn(4, 6).T                       # other strides
+    model[0].weight.data = flow.randn(4, 6).T                       # different strides
     assert np.allclose(g(x).numpy(), model(x).numpy(), atol=1e-5)
     model.double()
     with pytest.raises(RuntimeError, match="model.0.weight has changed since the graph was compiled"):
@@ -175,7 +178,7 @@ def test_parameters_that_are_not_contiguous():
     same(a, b)
 
 
-def test_a_new_mode_is_a_new_trace(capsys):
+def test_a_new_mode_causes_a_new_trace(capsys):
     model, x = nn.Dropout(0.5), flow.ones(200)
     g = graph(lambda self, x: self.model(x), model=model)
     first, second = g(x).numpy(), g(x).numpy()
@@ -183,11 +186,11 @@ def test_a_new_mode_is_a_new_trace(capsys):
     assert not capsys.readouterr().err
     model.eval()
     assert np.array_equal(g(x).numpy(), x.numpy())
-    why = "build is traced again, for model.training was True and is False"
+    why = "tracing build again because model.training changed from True to False"
     assert capsys.readouterr().err == f"nn.Graph {g.name}: {why}\n"
 
 
-def test_graph_in_graph_is_told():
+def test_a_graph_in_a_graph_is_refused():
     inner = graph(lambda self, x: x + 1)
     for _ in range(2):                                              # before and after it is compiled
         with pytest.raises(RuntimeError, match="called inside the build of a graph") as e:

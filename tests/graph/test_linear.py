@@ -1,7 +1,8 @@
-"""Law: the work of a graph's first call grows as its nodes do, in every stage.
+"""Law: the work of a graph's first call grows linearly with its nodes, in every stage.
 
-Work is counted, not timed: the bytecodes that Python runs, and comparisons of values or nodes, which is what a search
-through a list does. Twice as many nodes add twice as much. (What is not Python, where buffers lie, has a law of its own.)
+Work is counted, not timed: Python bytecodes, and comparisons of values or nodes, which a linear search
+through a list makes. Doubling the nodes adds an equal amount of work. (Buffer placement runs outside Python
+and has a separate law.)
 """
 import sys
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from flowedu.core.graph.ir import GraphValue, Node
 from .making import graph
 
 SIZES = 48, 96, 192
-SEARCH = 50                 # bytecodes that a comparison counts as, so that lists that are searched are seen while short
+SEARCH = 50                 # bytecodes per comparison, so that searches in short lists already show
 
 
 def chain(n: int) -> tuple[nn.Module, Callable]:
@@ -82,7 +83,7 @@ def outputs(n: int) -> tuple[nn.Module, Callable]:
 
 
 def first_call(make: Callable, n: int, training: bool):
-    """A graph of about n nodes; a function that calls it for the first time."""
+    """Build a graph of about n nodes; return a function that calls it for the first time."""
     model, forward = make(n)
 
     def build(self, x):
@@ -96,7 +97,7 @@ def first_call(make: Callable, n: int, training: bool):
 
 
 def work(call: Callable) -> int:
-    """How many bytecodes run, and comparisons of values and of nodes."""
+    """Count the executed bytecodes, and the comparisons of values and of nodes."""
     count = 0
 
     def traced(frame, event, _):
@@ -125,7 +126,7 @@ def work(call: Callable) -> int:
 
 
 def steady(counts: list[int]) -> bool:
-    """Whether n more nodes are n times the same work, be they the first n or the last."""
+    """Return True if n more nodes add the same work as the first n."""
     few, some, many = counts
     return (many - some) / (some - few) < 2.05
 
@@ -133,15 +134,16 @@ def steady(counts: list[int]) -> bool:
 MAKERS = (chain, mixed, wide, summed, sliced, layers, images)
 
 
-@pytest.mark.parametrize("make, training", [(f, t) for f in MAKERS for t in (False, True)] + [(outputs, False)])
+@pytest.mark.parametrize("make, training", [(f, t) for f in MAKERS
+                                            for t in (False, True)] + [(outputs, False)])
 def test_twice_the_nodes_are_twice_the_work(make, training):
-    first_call(make, SIZES[0], training)()                   # imports, and what is remembered of shapes
+    first_call(make, SIZES[0], training)()                   # imports, and caches of shapes
     counts = [work(first_call(make, n, training)) for n in SIZES]
     assert steady(counts), counts
 
 
-def test_a_search_for_each_node_would_be_seen():
-    """The counter sees loops, comprehensions, and the searches that lists do by themselves."""
+def test_a_search_for_each_node_would_be_detected():
+    """The counter covers loops, comprehensions, and the implicit searches of lists."""
     def searching(n):
         nodes = [Node.__new__(Node) for _ in range(n)]
         return lambda: [nodes.index(node) for node in nodes]

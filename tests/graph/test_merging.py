@@ -1,4 +1,4 @@
-"""Common subexpressions: what is equal is computed once, what is drawn is drawn each time."""
+"""Common subexpressions: equal values are computed once, and random ops are never merged."""
 import numpy as np
 import pytest
 
@@ -16,19 +16,20 @@ DRAWN = {"dropout": lambda x: flow.nn.functional.dropout(x, 0.5), "rand": lambda
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_two_draws_differ(name):
-    """In one call, and from call to call."""
+    """Both within one call and between calls."""
     g = graph(lambda self, x: (DRAWN[name](x), DRAWN[name](x)))
     x = flow.ones(64)
     found = [y.numpy().tobytes() for _ in range(3) for y in g(x)]
     assert len(set(found)) == 6
 
 
-RANDOM = {"random_uniform": dict(shape=(3,), dtype=flow.float32), "random_normal": dict(shape=(3,), dtype=flow.float32),
+RANDOM = {"random_uniform": dict(shape=(3,), dtype=flow.float32),
+          "random_normal": dict(shape=(3,), dtype=flow.float32),
           "random_randint": dict(shape=(3,), high=5), "random_mask_like": dict(rate=0.5)}
 
 
 def test_the_pass_leaves_random_nodes():
-    """Also those that are equal in everything that is written down, their seeds included."""
+    """Even nodes with identical attributes, including their seeds."""
     assert {n for n, op in REGISTRY.items() if op.random} == set(RANDOM)
     for name, attrs in RANDOM.items():
         op, g = REGISTRY[name], Graph("g")
@@ -39,7 +40,7 @@ def test_the_pass_leaves_random_nodes():
         assert len(g.nodes) == 2, name
 
 
-def test_what_is_equal_is_merged():
+def test_equal_values_are_merged():
     g = Graph("g")
     x = g.input("x", flow.ones(3).spec)
     relu = REGISTRY["relu"]
@@ -50,8 +51,8 @@ def test_what_is_equal_is_merged():
 
 
 @pytest.mark.parametrize("read", [lambda s: s, lambda s: s * 2.0], ids=["returned", "read"])
-def test_a_gradient_that_is_read_besides_is_not_lost_in_its_update(read):
-    """The pass `update` computes gradients straight into their weights, where nobody else wants them."""
+def test_a_gradient_with_another_reader_survives_its_update(read):
+    """The pass `update` computes gradients directly into their weights if they have no other reader."""
     def step(self, x):
         loss = self.model(x).square().sum()
         slope, = flow.autograd.grad(loss, [self.model.weight], retain_graph=True)

@@ -1,4 +1,6 @@
-"""Law: k micro-batches take the step of the whole batch, or are refused, for every op, every layer, and every function."""
+"""Law: k micro-batches take the step of the whole batch, or are refused, for every op, layer, and
+function.
+"""
 import math
 import random
 import warnings
@@ -19,13 +21,15 @@ from nn.cases import LAYERS, RECURRENT, array
 
 from .making import graph
 
-# Both steps compute in float64 and differ by the order of sums of at most 1e4 terms: 1e4 * 2**-53 of the terms' size, which
-# is 1e3 at most; 1e-5 is what is promised.
+# Both steps compute in float64 and differ in the order of sums of at most 1e4 terms, each at most 1e3: 1e4 *
+# 2**-53 relative to the terms. The guaranteed tolerance is 1e-5.
 CLOSE = dict(rtol=1e-5, atol=1e-9)
 
 
 def step(model, loss, args, k, refusable=FlowError):
-    """Parameters after a step of SGD: eagerly (k=0), or of a graph with k micro-batches; None if the graph refuses."""
+    """Return the parameters after a step of SGD: eagerly (k=0), or of a graph with k micro-batches; None if
+    the graph refuses.
+    """
     optimizer = flow.optim.SGD(model.parameters(), lr=0.01)
     before = {name: x.clone() for name, x in model.state_dict().items()}
 
@@ -65,7 +69,7 @@ def assert_same_step(model, loss, args, ks=(2,), refusable=FlowError) -> bool:
 
 # ---- every op of the registry, every axis of every input as the rows
 class Call(nn.Module):
-    """An op of inputs with rows, which `scale` trains, and of constant inputs."""
+    """Calls an op on row inputs, which `scale` trains, and on constant inputs."""
 
     def __init__(self, op, example, arrays, rows):
         super().__init__()
@@ -96,7 +100,9 @@ def loss_of(how):
 
 
 def choices(op, example):
-    """{input: axis} of the rows: all axes with one letter, and each axis alone, if 2 divides it."""
+    """Return {input: axis} of possible row axes: all axes with one letter, and each axis alone, if 2 divides
+    it.
+    """
     attrs, shapes = attributes(op, example), example["shapes"]
     specs = [Spec(tuple(s), as_dtype(t)) for s, t in zip(shapes, types_of(op, example, np.float64))]
     even = [(i, a) for i, s in enumerate(shapes) for a, n in enumerate(s) if n and n % 2 == 0]
@@ -110,8 +116,8 @@ def choices(op, example):
 
 
 OPS = thin(cases(lambda op: not op.mutates and not op.random and not op.effect and op.inputs))
-SAFE = {"matmul", "add", "softmax", "layer_norm", "conv2d", "gather", "concat", "max_pool2d", "attention", "sum", "lstm",
-        "softmax_cross_entropy", "sparse_softmax_cross_entropy", "where", "cumsum", "argmax"}
+SAFE = {"matmul", "add", "softmax", "layer_norm", "conv2d", "gather", "concat", "max_pool2d", "attention",
+        "sum", "lstm", "softmax_cross_entropy", "sparse_softmax_cross_entropy", "where", "cumsum", "argmax"}
 
 
 @pytest.mark.parametrize("case", OPS, ids=label)
@@ -127,7 +133,7 @@ def test_every_op(case):
         try:
             loss = loss_of("mean" if i % 2 else "sum")
             step(model, loss, args, 0)
-        except FlowError:                                # no gradient, or no kernel of float64
+        except FlowError:                                # no gradient, or no float64 kernel
             continue
         taken.append(assert_same_step(model, loss, args))
     if op.name in SAFE and example == examples(op)[0]:
@@ -136,7 +142,7 @@ def test_every_op(case):
 
 # ---- every layer
 class Scaled(nn.Module):
-    """A layer behind a trained number."""
+    """Applies a layer after a trained scale."""
 
     def __init__(self, layer):
         super().__init__()
@@ -152,7 +158,7 @@ def flatten(y):
 
 
 def doubled(spec):
-    """The spec of a batch twice as large."""
+    """Return the spec of a batch twice as large."""
     if isinstance(spec, np.ndarray):
         return np.concatenate([spec, spec])
     kind, shape = (spec[:-1], spec[-1]) if isinstance(spec[0], str) else ((), spec)
@@ -160,18 +166,21 @@ def doubled(spec):
     return (*kind, shape) if kind else shape
 
 
-TAKEN_LAYERS = ("nn.Linear(", "nn.Conv2d(", "nn.LayerNorm(", "nn.GroupNorm(", "nn.MaxPool2d(", "nn.AvgPool2d(",
-                "nn.Flatten(", "nn.LSTMCell(", "nn.Upsample(", "nn.InstanceNorm2d(", "nn.GELU(", "nn.ReflectionPad2d(")
+TAKEN_LAYERS = ("nn.Linear(", "nn.Conv2d(", "nn.LayerNorm(", "nn.GroupNorm(", "nn.MaxPool2d(",
+                "nn.AvgPool2d(",
+                "nn.Flatten(", "nn.LSTMCell(", "nn.Upsample(", "nn.InstanceNorm2d(", "nn.GELU(",
+                "nn.ReflectionPad2d(")
 
 
-# A BatchNorm layer normalizes each micro-batch by itself, as the docs of the setting say.
+# A BatchNorm layer normalizes each micro-batch separately, as documented for the setting.
 LAYER_CASES = [c for c in LAYERS + RECURRENT if not c[0].startswith("nn.BatchNorm")]
 
 
 @pytest.mark.parametrize("case", LAYER_CASES, ids=lambda c: f"{c[0]} {c[1]}")
 def test_every_layer(case):
     text, *specs = case
-    model, args = Scaled(eval(text).double()), [flow.tensor(array(doubled(s), i)) for i, s in enumerate(specs)]
+    model, args = (Scaled(eval(text).double()), [flow.tensor(array(doubled(s), i))
+                                                 for i, s in enumerate(specs)])
     how = "mean" if zlib.crc32(text.encode()) % 2 else "sum"
 
     def loss(model, *args):
@@ -179,7 +188,7 @@ def test_every_layer(case):
 
     try:
         step(model, loss, args, 0)
-    except Exception:                                    # a sample without a batch, whose first axis has one size
+    except Exception:  # a sample without a batch axis, whose first axis has one size
         args = [flow.tensor(array(s, i)) for i, s in enumerate(specs)]
         if any(len(x) % 2 for x in args):
             return
@@ -195,7 +204,7 @@ X, LABELS = RNG.standard_normal((ROWS, WIDTH)), RNG.integers(0, WIDTH, ROWS)
 
 
 class Net(nn.Module):
-    """A trained layer, and layers and tensors that losses use."""
+    """Trained layer, with layers and tensors for losses."""
 
     def __init__(self):
         super().__init__()
@@ -229,13 +238,13 @@ def chosen(m, z):
 
 
 def with_token(m, z):
-    """As a vision transformer does: a learned token before the patches of every sample."""
+    """Prepend a learned token to the patches of every sample, like a vision transformer."""
     tokens = flow.cat([m.token.expand(len(z), -1, -1), z.reshape(-1, 2, WIDTH // 2).repeat(1, 1, 2)], dim=1)
     return m.attention(tokens, tokens, tokens)[0][:, 0].square().mean()
 
 
 def slope(m, z):
-    """The penalty of a gradient with respect to each row."""
+    """Compute the gradient penalty with respect to each row."""
     (g,) = flow.autograd.grad(z.square().sum(), z, create_graph=True)
     return g.square().sum(1).mean()
 
@@ -283,7 +292,8 @@ MIXING = {
     "einsum of pairs": lambda m, z: flow.einsum("ni,mi->nm", z, z).square().mean(),
     "contrast": lambda m, z: F.cross_entropy(z @ z.detach().t(), flow.arange(len(z))),
     "outer": lambda m, z: flow.outer(z[:, 0], z[:, 1]).square().sum(),
-    "attention over the batch": lambda m, z: F.scaled_dot_product_attention(*[z.unsqueeze(0)] * 3).square().mean(),
+    "attention over the batch": lambda m,
+    z: F.scaled_dot_product_attention(*[z.unsqueeze(0)] * 3).square().mean(),
     "attention layer over the batch": lambda m, z: m.attention(*[z.unsqueeze(0)] * 3)[0].square().mean(),
     "triangle": lambda m, z: (flow.tril(flow.ones(len(z), len(z), dtype=flow.float64)) @ z).square().mean(),
     "eye": lambda m, z: (flow.eye(len(z), dtype=flow.float64).cumsum(0) @ z).square().mean(),
@@ -299,7 +309,8 @@ MIXING = {
     "tensor of the size": lambda m, z: (z * flow.tensor(float(len(z)), dtype=flow.float64)).exp().mean(),
     "slope by size": lambda m, z: F.leaky_relu(z, 1 / len(z)).mean(),
     "epsilon by size": lambda m, z: (F.layer_norm(z, (WIDTH,), eps=1 / len(z)) * z.detach().cos()).sum(),
-    "axis by size": lambda m, z: (z.reshape(len(z), 2, 2).cumsum(1 if len(z) > 2 else 2) * z.detach().mean()).sum(),
+    "axis by size": lambda m, z: (z.reshape(len(z), 2, 2).cumsum(1 if len(z) > 2
+                                                                 else 2) * z.detach().mean()).sum(),
     "features by size": lambda m, z: z[:, :len(z) // 2].square().sum(),
     "branch on size": in_branches, "gradient by size": without_gradient, "choice by size": chosen,
     "rounded by size": lambda m, z: ((z * len(z)).to(flow.int64).to(flow.float64) * z).sum(),
@@ -309,9 +320,11 @@ MIXING = {
     "halves by reshape": lambda m, z: z.reshape(2, -1).softmax(1).square().sum(),
     "repeated": lambda m, z: (z.repeat(2, 1)[1:-1]).square().sum(),
     "shuffled": lambda m, z: (z[flow.arange(len(z)).flip(0)] * z).sum(),
-    "meshgrid": lambda m, z: (flow.meshgrid(z[:, 0], z[:, 1], indexing="ij")[0] * z.detach().mean()).square().sum(),
+    "meshgrid": lambda m, z: (flow.meshgrid(z[:, 0], z[:, 1],
+                                            indexing="ij")[0] * z.detach().mean()).square().sum(),
     "moved center": moved_center,
-    "slope of all": lambda m, z: flow.autograd.grad(z.square().sum().square(), z, create_graph=True)[0].square().mean(),
+    "slope of all": lambda m, z: flow.autograd.grad(z.square().sum().square(), z,
+                                                    create_graph=True)[0].square().mean(),
 }
 TAKEN = {
     "mean": lambda m, z: z.square().mean(),
@@ -344,7 +357,9 @@ def loss_of_rows(f):
 
 @pytest.mark.parametrize("name", MIXING)
 def test_functions_that_mix_rows(name):
-    """The same step or a refusal; in fact these are all refused, with the line of the op that mixes."""
+    """They either take the same step or are refused; currently all are refused, with the line of the op that
+    mixes rows.
+    """
     model, loss = Net(), loss_of_rows(MIXING[name])
     assert not assert_same_step(model, loss, [flow.tensor(X)], (2, 4), UnsupportedError)
 
@@ -361,14 +376,17 @@ def test_the_refusal_names_the_line_of_the_op():
         z.square().mean().backward()
 
     model = Net()
-    g = graph(build, flow.optim.SGD(model.parameters(), lr=0.1), model=model, config={"set_gradient_accumulation_steps": 2})
+    g = graph(build, flow.optim.SGD(model.parameters(), lr=0.1), model=model,
+              config={"set_gradient_accumulation_steps": 2})
     with pytest.raises(UnsupportedError, match="cumsum combines rows") as e:
         g(flow.tensor(X))
     assert "this line" in e.value.at
 
 
-def test_the_comparison_leaves_no_marks():
-    """Build is traced once more, on the whole batch: draws of the generator and the printed graph stay as they were."""
+def test_the_comparison_has_no_side_effects():
+    """Build is traced a second time, on the whole batch; generator state and the printed graph stay the
+    same.
+    """
     def build(self, x):
         loss = self.model(x).square().mean()
         loss.backward()
@@ -386,8 +404,8 @@ def test_the_comparison_leaves_no_marks():
     assert states[0] == states[1] and texts[0] >= 1
 
 
-def test_build_may_draw_numbers_of_python_and_numpy():
-    """Both traces get the same numbers, such as those that leave out layers; later draws are not changed."""
+def test_build_may_use_random_numbers_of_python_and_numpy():
+    """Both traces get the same random numbers, for instance for layer drop; later draws do not change."""
     def build(self, x):
         z = self.model.linear(x)
         if random.random() < 0.5:
@@ -412,7 +430,9 @@ class CumulativeNorm(nn.BatchNorm1d):
 
 
 def test_batch_norm_layers():
-    """Only nn.BatchNorm itself normalizes each micro-batch: what a subclass adds, and the function, are refused."""
+    """Only nn.BatchNorm itself normalizes each micro-batch separately; subclasses with additions, and the
+    function, are refused.
+    """
     def steps(norm):
         flow.manual_seed(2)
         model = nn.Sequential(nn.Linear(WIDTH, WIDTH), norm).double()

@@ -1,4 +1,4 @@
-"""The law for whole models: 20 steps of training are the same eagerly, as an nn.Graph, and as a job function."""
+"""Law for whole models: 20 training steps are equal eagerly, as an nn.Graph, and as a job function."""
 import numpy as np
 import pytest
 
@@ -52,12 +52,15 @@ MODELS = {  # model, loss, data
             lambda: pictures(8, 1, 8, 4)),
     "lenet": (lambda: models.lenet5(), classify, lambda: pictures(4, 1, 28, 10)),
     "mobilenet": (small_mobilenet, classify, lambda: pictures(4, 3, 32, 5)),
-    "resnet18": (lambda: models.resnet18(num_classes=5, width_mult=0.125), classify, lambda: pictures(4, 3, 32, 5)),
+    "resnet18": (lambda: models.resnet18(num_classes=5, width_mult=0.125), classify,
+                 lambda: pictures(4, 3, 32, 5)),
     "gpt": (lambda: GPT(11, n_layer=2, n_head=2, d=16, block_size=8), guess, words),
     "style": (lambda: stylenet.NeuralStyleTransfer(width_mult=0.125), paint, style_data)}
 OPTIMIZERS = {
-    "sgd": lambda p: flow.optim.SGD(p, lr=0.02), "momentum": lambda p: flow.optim.SGD(p, lr=0.01, momentum=0.9),
-    "adam": lambda p: flow.optim.Adam(p, lr=1e-3), "adamw": lambda p: flow.optim.AdamW(p, lr=1e-3, weight_decay=0.1),
+    "sgd": lambda p: flow.optim.SGD(p, lr=0.02),
+    "momentum": lambda p: flow.optim.SGD(p, lr=0.01, momentum=0.9),
+    "adam": lambda p: flow.optim.Adam(p, lr=1e-3),
+    "adamw": lambda p: flow.optim.AdamW(p, lr=1e-3, weight_decay=0.1),
     "rmsprop": lambda p: flow.optim.RMSprop(p, lr=1e-3), "adagrad": lambda p: flow.optim.Adagrad(p, lr=0.01)}
 
 
@@ -87,7 +90,7 @@ def eagerly(model, optimizer, loss_of, x, y, steps=STEPS):
 @pytest.mark.parametrize("name", MODELS)
 def test_twenty_steps(name):
     make, loss_of, data = MODELS[name]
-    (a, b), (x, y) = twins(lambda: make().double()), data()          # rounding does not grow in float64
+    (a, b), (x, y) = twins(lambda: make().double()), data()          # rounding errors stay small in float64
     x, y = (t.double() if t.dtype is flow.float32 else t for t in (x, y))
     sgd = OPTIMIZERS["momentum"]
     losses = loss_of_steps(graph(step_of(loss_of), sgd(a.parameters()), model=a), x, y)
@@ -98,7 +101,7 @@ def test_twenty_steps(name):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_float32(name):
-    """A few steps as users take them, and prediction afterwards."""
+    """A few float32 steps, as in typical use, followed by prediction."""
     make, loss_of, data = MODELS[name]
     (a, b), (x, y) = twins(make), data()
     sgd = OPTIMIZERS["sgd"]
@@ -153,7 +156,8 @@ def variable(name, array):
 
 
 def job_mlp(w, x):
-    h = flow.math.tanh(flow.matmul(flow.reshape(x, [8, 64]), variable("w1", w["1.weight"].T)) + variable("b1", w["1.bias"]))
+    h = flow.math.tanh(flow.matmul(flow.reshape(x, [8, 64]),
+                                   variable("w1", w["1.weight"].T)) + variable("b1", w["1.bias"]))
     return flow.matmul(h, variable("w2", w["3.weight"].T)) + variable("b2", w["3.bias"])
 
 
@@ -165,7 +169,8 @@ def job_convnet(w, x):
 
 
 def convnet():
-    return nn.Sequential(nn.Conv2d(1, 6, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(96, 4))
+    return nn.Sequential(nn.Conv2d(1, 6, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                         nn.Linear(96, 4))
 
 
 JOBS = {"mlp": (MODELS["mlp"][0], job_mlp), "convnet": (convnet, job_convnet)}
@@ -193,4 +198,4 @@ def test_graph_equals_job_function(name, optimizer):
     np.testing.assert_allclose(loss_of_steps(g, x, y), in_job, rtol=2e-4)
     trained = sorted(np.abs(v.numpy()).sum() for v in flow.get_all_variables().values() if v.numpy().size > 1)
     own = sorted(np.abs(v.numpy()).sum() for v in model.state_dict().values())
-    assert all(np.isclose(trained, total, rtol=1e-4).any() for total in own)                # states of Adam are among them
+    assert all(np.isclose(trained, total, rtol=1e-4).any() for total in own)  # Adam's states are among them

@@ -1,7 +1,7 @@
-"""The law of one state: k steps one way, saved in any way there is, and n - k another way, are n eager steps.
+"""Law: k steps in one mode, saved in any format, and n - k steps in another mode equal n eager steps.
 
-Ways of stepping: eager, or a graph's. Ways of going on: the same objects; state dicts of model, optimizer and schedule in
-new ones; the same through a file; the graph's own state in a new graph.
+Modes of stepping: eager or graph. Ways to continue: the same objects; state dicts of model, optimizer, and
+schedule in new objects; the same through a file; the graph's own state in a new graph.
 """
 import warnings
 
@@ -20,20 +20,24 @@ N, ROWS = 6, 8
 RNG = np.random.default_rng(0)
 X, Y = (RNG.standard_normal((N, ROWS, w)).astype(np.float32) for w in (4, 2))
 OPTIMIZERS = {
-    "sgd": lambda p: optim.SGD(p, lr=0.05, weight_decay=0.1), "momentum": lambda p: optim.SGD(p, lr=0.05, momentum=0.9),
+    "sgd": lambda p: optim.SGD(p, lr=0.05, weight_decay=0.1),
+    "momentum": lambda p: optim.SGD(p, lr=0.05, momentum=0.9),
     "nesterov": lambda p: optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True, dampening=0.0),
     "adam": lambda p: optim.Adam(p, lr=0.05), "amsgrad": lambda p: optim.Adam(p, lr=0.05, amsgrad=True),
     "plain": lambda p: optim.Adam(p, lr=0.05, do_bias_correction=False),
     "adamw": lambda p: optim.AdamW(p, lr=0.05, weight_decay=0.1), "lamb": lambda p: optim.LAMB(p, lr=0.05),
-    "rmsprop": lambda p: optim.RMSprop(p, lr=0.02), "centered": lambda p: optim.RMSprop(p, lr=0.02, centered=True),
+    "rmsprop": lambda p: optim.RMSprop(p, lr=0.02),
+    "centered": lambda p: optim.RMSprop(p, lr=0.02, centered=True),
     "adagrad": lambda p: optim.Adagrad(p, lr=0.1, lr_decay=0.1, initial_accumulator_value=0.3),
     "adadelta": lambda p: optim.Adadelta(p, lr=1.0)}
 SCHEDULES = {
-    "none": lambda o: None, "step": lambda o: L.StepLR(o, 2, 0.3), "multistep": lambda o: L.MultiStepLR(o, [2, 4], 0.3),
+    "none": lambda o: None, "step": lambda o: L.StepLR(o, 2, 0.3),
+    "multistep": lambda o: L.MultiStepLR(o, [2, 4], 0.3),
     "exponential": lambda o: L.ExponentialLR(o, 0.8), "cosine": lambda o: L.CosineAnnealingLR(o, 4),
     "decay": lambda o: L.CosineDecayLR(o, 5, 0.1), "restarts": lambda o: L.CosineAnnealingWarmRestarts(o, 2),
     "constant": lambda o: L.ConstantLR(o, 0.3, 3), "linear": lambda o: L.LinearLR(o, 0.2, 1.0, 4),
-    "polynomial": lambda o: L.PolynomialLR(o, 5, 0.001), "lambda": lambda o: L.LambdaLR(o, lambda n: 1 / (n + 1)),
+    "polynomial": lambda o: L.PolynomialLR(o, 5, 0.001),
+    "lambda": lambda o: L.LambdaLR(o, lambda n: 1 / (n + 1)),
     "products": lambda o: L.MultiplicativeLR(o, lambda n: 0.9 - 0.05 * n),
     "warmup": lambda o: L.WarmUpLR(L.StepLR(o, 2, 0.5), 0.1, 3), "once": lambda o: L.OneCycleLR(
         o, 0.1, total_steps=N + 1, cycle_momentum=False),
@@ -43,7 +47,7 @@ SCHEDULES = {
 
 
 class Run:
-    """Model, optimizer and schedule, and what steps them. options: clip, micro-batches, scale of the loss."""
+    """Model, optimizer, and schedule with their step function. options: clip, micro-batches, loss scale."""
 
     def __init__(self, optimizer, schedule, clip=False, micro=1, scale=1.0):
         self.made = optimizer, schedule, clip, micro, scale
@@ -87,7 +91,7 @@ class Run:
                            config={"set_gradient_accumulation_steps": self.micro})
         return self.g
 
-    # ---- ways of going on: each gives who goes on
+    # ---- ways to continue: each returns the run that continues
     def objects(self, path):
         return self
 
@@ -121,11 +125,12 @@ WAYS = ("objects", "dicts", "files", "own")
 
 
 def told(run):
-    """Everything a program may ask for."""
+    """Return every value that a program can read."""
     state = run.optimizer.state_dict()
     found = {"lr": [g["lr"] for g in run.optimizer.param_groups], "steps": state["state"]["step"]}
     found.update({k: p.numpy() for k, p in run.model.state_dict().items()})
-    found.update({(i, k): t.numpy() for i, own in state["state"].items() if i != "step" for k, t in own.items()})
+    found.update({(i, k): t.numpy() for i, own in state["state"].items() if i != "step"
+                  for k, t in own.items()})
     if run.schedule:
         found.update(last=run.schedule.last_step, rates=run.schedule.get_last_lr())
     return found
@@ -159,7 +164,7 @@ MODES = [(a, b) for a in ("eager", "graph") for b in ("eager", "graph")]
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("first, then", MODES)
 @pytest.mark.parametrize("how", [("momentum", "step"), ("adam", "warmup", True, 2, 8.0)], ids=["sgd", "adam"])
-def test_going_on_another_way(how, first, then, way, tmp_path):
+def test_continuing_in_another_mode(how, first, then, way, tmp_path):
     law(how, first, then, way, 3, tmp_path)
 
 
@@ -168,20 +173,21 @@ HOW = st.tuples(st.sampled_from(sorted(OPTIMIZERS)), st.sampled_from(sorted(SCHE
 
 
 @given(HOW, st.sampled_from(MODES), st.sampled_from(WAYS), st.integers(1, N - 1))
-def test_going_on_any_way(tmp_path_factory, how, modes, way, k):
+def test_continuing_in_random_modes(tmp_path_factory, how, modes, way, k):
     law(how, *modes, way, k, tmp_path_factory.mktemp("state"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("optimizer, schedule", [*((o, "step") for o in OPTIMIZERS), *(("momentum", s) for s in SCHEDULES)])
-def test_all_of_them(optimizer, schedule, way, tmp_path):
+@pytest.mark.parametrize("optimizer, schedule", [*((o, "step") for o in OPTIMIZERS),
+                                                 *(("momentum", s) for s in SCHEDULES)])
+def test_every_optimizer_and_schedule(optimizer, schedule, way, tmp_path):
     for first, then in MODES:
         law((optimizer, schedule), first, then, way, 3, tmp_path)
 
 
-def test_two_graphs_and_eager_steps_take_turns():
-    """Graphs of two batch sizes, say, that have one optimizer."""
+def test_two_graphs_and_eager_steps_alternate():
+    """For example graphs of two batch sizes with one optimizer."""
     one, other, want = (Run("adam", "exponential") for _ in range(3))
     other.model, other.optimizer, other.schedule = one.model, one.optimizer, one.schedule
     for i in range(N):
@@ -192,24 +198,26 @@ def test_two_graphs_and_eager_steps_take_turns():
         same(one, want)
 
 
-def test_a_loaded_state_reaches_a_graph_that_was_called():
+def test_a_loaded_state_is_used_by_a_compiled_graph():
     one, best = Run("adam", "step"), Run("adam", "step")
     best.eager(2)
     one.graph(4)
-    for part, state in ((one.model, best.model), (one.optimizer, best.optimizer), (one.schedule, best.schedule)):
+    for part, state in ((one.model, best.model), (one.optimizer, best.optimizer),
+                        (one.schedule, best.schedule)):
         part.load_state_dict(state.state_dict())
     one.at = 2
     one.graph(3), best.eager(3)
     same(one, best)
-    fresh, want = Run("adam", "step"), Run("adam", "step")           # nothing remembered is a state, too
-    for part, state in ((one.model, fresh.model), (one.optimizer, fresh.optimizer), (one.schedule, fresh.schedule)):
+    fresh, want = Run("adam", "step"), Run("adam", "step")           # an empty state is a valid state
+    for part, state in ((one.model, fresh.model), (one.optimizer, fresh.optimizer),
+                        (one.schedule, fresh.schedule)):
         part.load_state_dict(state.state_dict())
     one.at = 0
     one.graph(3), want.eager(3)
     same(one, want)
 
 
-def test_a_step_that_failed_is_none():
+def test_a_failed_step_does_not_count():
     model = nn.Linear(4, 3)
     optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     schedule = L.StepLR(optimizer, 1, 0.5)
@@ -225,13 +233,14 @@ def test_a_step_that_failed_is_none():
     for _ in range(2):
         with pytest.raises(Exception, match="label"):
             g(x, flow.full((ROWS,), 7, dtype=flow.int64))
-        assert schedule.last_step == 1 == optimizer.state_dict()["state"]["step"] and schedule.get_last_lr() == [0.05]
+        assert (schedule.last_step == 1 == optimizer.state_dict()["state"]["step"]
+                and schedule.get_last_lr() == [0.05])
     g(x, flow.zeros(ROWS, dtype=flow.int64))
     assert schedule.last_step == 2 == optimizer.state_dict()["state"]["step"]
 
 
-def test_a_step_of_the_schedule_by_hand_after_one_of_the_graph():
-    """OneFlow's graphs do not see it; programs have it left over from eager mode."""
+def test_a_manual_schedule_step_after_a_graph_step():
+    """OneFlow's graphs ignore it; programs often contain it from eager mode."""
     from flowedu.errors import once
     once.told.discard("StepLR.step()")
     one, want = Run("adam", "step"), Run("adam", "step")
@@ -245,7 +254,7 @@ def test_a_step_of_the_schedule_by_hand_after_one_of_the_graph():
     same(one, want)
 
 
-def test_a_rate_set_by_hand_holds_until_the_schedule_sets_the_next():
+def test_a_rate_set_by_hand_holds_until_the_next_schedule_step():
     one, want = Run("sgd", "exponential"), Run("sgd", "exponential")
     for run, step in ((one, one.graph), (want, want.eager)):
         step(2)
@@ -255,7 +264,7 @@ def test_a_rate_set_by_hand_holds_until_the_schedule_sets_the_next():
 
 
 @pytest.mark.parametrize("way", ["objects", "own"])
-def test_optimizers_of_one_graph_count_for_themselves(way):
+def test_optimizers_of_one_graph_count_separately(way):
     def made():
         flow.manual_seed(1)
         model = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))
@@ -298,9 +307,10 @@ def test_optimizers_of_one_graph_count_for_themselves(way):
 
 @pytest.mark.parametrize("schedule", sorted({*SCHEDULES} - {"none"}))
 @pytest.mark.parametrize("k", [1, 3])
-def test_a_state_that_is_loaded_after_a_graphs_steps_goes_on_by_hand(schedule, k):
-    """A step of the graph makes the next `step()` of its schedule void. A state that is loaded has not been followed by any
-    graph: its next step is made."""
+def test_a_state_loaded_after_graph_steps_continues_by_hand(schedule, k):
+    """A step of the graph cancels the next `step()` of its schedule. A loaded state has no graph step, so its
+    next `step()` counts.
+    """
     run, want = Run("sgd", schedule), Run("sgd", schedule)
     for _ in range(k):
         want.schedule.step()
@@ -316,8 +326,8 @@ def test_a_state_that_is_loaded_after_a_graphs_steps_goes_on_by_hand(schedule, k
 
 
 @pytest.mark.parametrize("schedule", sorted({*SCHEDULES} - {"none"}))
-def test_a_state_that_is_saved_after_a_graphs_steps_goes_on_by_hand(schedule):
-    """In new objects, and also in those that it was saved from."""
+def test_a_state_saved_after_graph_steps_continues_by_hand(schedule):
+    """In new objects, and in those that it was saved from."""
     run, new, want = Run("sgd", schedule), Run("sgd", schedule), Run("sgd", schedule)
     run.graph(3)
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""flow.onnx.export: onnxruntime computes the same from the file."""
+"""flow.onnx.export: onnxruntime computes the same result from the file."""
 import re
 import sys
 
@@ -23,7 +23,7 @@ R = flow.ops.REGISTRY
 
 
 def exported(g, path, *xs, **names):
-    """What onnxruntime makes of the graph."""
+    """Run the graph with onnxruntime."""
     flow.onnx.export(g, path, **names)
     options = ort.SessionOptions()
     options.log_severity_level = 3
@@ -45,15 +45,16 @@ def test_models(name, tmp_path):
     agrees(make().eval(), tmp_path / "m.onnx", *xs, tol=1e-4)
 
 
-@pytest.mark.parametrize("make", [models.mobilenet_v2, models.resnet18, models.lenet5], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("make", [models.mobilenet_v2, models.resnet18, models.lenet5],
+                         ids=lambda f: f.__name__)
 def test_vision_models(make, tmp_path):
     x = flow.randn(*((2, 1, 28, 28) if make is models.lenet5 else (2, 3, 32, 32)))
     agrees(make().eval(), tmp_path / "m.onnx", x, tol=1e-3)
 
 
-# ---- every record that has a rule, on its own examples
-UNMAPPED_TILES = {"atan2", "xdivy", "xlogy", "reciprocal_no_nan", "lgamma", "bit_and", "bit_or", "bit_xor", "shift_left",
-                  "shift_right", "erfinv", "copysign", "gelu_grad"}
+# ---- every op with an export rule, on its own examples
+UNMAPPED_TILES = {"atan2", "xdivy", "xlogy", "reciprocal_no_nan", "lgamma", "bit_and", "bit_or", "bit_xor",
+                  "shift_left", "shift_right", "erfinv", "copysign", "gelu_grad"}
 
 
 def known(op):
@@ -63,12 +64,13 @@ def known(op):
 
 
 def outside(op, e):
-    """Examples that the export does not write; and what is drawn at random: see below."""
+    """Return True for examples that are not exported, and for random ops, which are tested below."""
     return (op.random or op.name == "slice_grad" and any(n != 1 for n in e["step"])
             or op.name == "avg_pool2d" and max(e.get("pads", (0,))) >= min(e["ksize"]))
 
 
-CASES = [(op, e) for op in R.values() if known(op) and op.name not in ("recompute", "distribute_hint") for e in examples(op)
+CASES = [(op, e) for op in R.values() if known(op) and op.name not in ("recompute", "distribute_hint")
+         for e in examples(op)
          if not outside(op, e)]
 
 
@@ -79,7 +81,7 @@ def test_records(case, tmp_path):
     arrays = [values(op.domain.get(input_name(op, i), "any"), s, t, rng, i)
               for i, (s, t) in enumerate(zip(example["shapes"], types_of(op, example, np.float32)))]
     wanted = {"max_pool2d": [0], "layer_norm": [0], "lstm": [0, 1, 2], "gru": [0, 1], "attention": [0]}
-    keep = wanted.get(op.name)                                                   # not backward's
+    keep = wanted.get(op.name)  # without outputs for backward
     first = lambda out: [out[i] for i in keep] if keep else out
     g = graph(lambda self, *xs: first(op.call(tuple(xs), attrs)))
     xs = [flow.from_numpy(a) for a in arrays]
@@ -93,18 +95,19 @@ def test_records(case, tmp_path):
 def test_dtypes(tmp_path):
     def f(x, n, mask):
         even = (n % 2 == 0).logical_and(mask)
-        return (x > 0).float().sum(1), flow.where(even, n, -n), x.double() * 2, even, n.float().mean(), (n * 3 // 3).sum()
+        return ((x > 0).float().sum(1), flow.where(even, n, -n), x.double() * 2, even, n.float().mean(),
+                (n * 3 // 3).sum())
 
     xs = flow.randn(3, 4), flow.arange(4), flow.tensor([True, False, True, True])
     g = graph(lambda self, *a: [v for i, v in enumerate(f(*a)) if i in (0, 2)])
     want = flat(g(*xs))
     for a, b in zip(want, exported(g, tmp_path / "a.onnx", xs[0], xs[1], xs[2])[1], strict=True):
         assert a.numpy().dtype == b.dtype and np.allclose(a.numpy(), b)
-    agrees(lambda x, mask: (x.masked_fill(mask, 0.0), mask.logical_not(), (x > 0).logical_and(mask)), tmp_path / "b.onnx",
-           flow.randn(3, 4), xs[2])
+    agrees(lambda x, mask: (x.masked_fill(mask, 0.0), mask.logical_not(), (x > 0).logical_and(mask)),
+           tmp_path / "b.onnx", flow.randn(3, 4), xs[2])
 
 
-# ---- what the file says
+# ---- contents of the file
 def test_names_and_shapes(tmp_path):
     g, x = graph(lambda self, x, y: {"a": self.m(x), "b": y}, m=mlp()), batch()[0]
     g(x, flow.arange(3))
@@ -112,10 +115,12 @@ def test_names_and_shapes(tmp_path):
     assert [(i.name, i.shape, i.type) for i in session.get_inputs()] == [
         ("INPUT_0", [8, 4], "tensor(float)"), ("INPUT_1", [3], "tensor(int64)")]
     assert [o.name for o in session.get_outputs()] == ["OUTPUT_0", "OUTPUT_1"]
-    session, _ = exported(g, tmp_path / "m.onnx", x, flow.arange(3), input_names=["x", "y"], output_names=["p", "q"])
+    session, _ = exported(g, tmp_path / "m.onnx", x, flow.arange(3), input_names=["x", "y"],
+                          output_names=["p", "q"])
     assert [i.name for i in session.get_inputs() + session.get_outputs()] == ["x", "y", "p", "q"]
     model = onnx.load(tmp_path / "m.onnx")
-    assert {"m.0.weight", "m.2.bias"} <= {t.name for t in model.graph.initializer} and model.opset_import[0].version == 18
+    assert ({"m.0.weight", "m.2.bias"} <= {t.name for t in model.graph.initializer}
+            and model.opset_import[0].version == 18)
     assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"]
     for names in (["x"], ["x", "x"]):
         with pytest.raises(ValueError, match="input_names"):
@@ -123,7 +128,7 @@ def test_names_and_shapes(tmp_path):
 
 
 class Scaled(nn.Module):
-    """What two inputs, one of them by name, and a mode make of a batch."""
+    """Combines two inputs, one of them passed by name, with a mode."""
 
     def __init__(self):
         super().__init__()
@@ -135,7 +140,8 @@ class Scaled(nn.Module):
 
 
 @pytest.mark.parametrize("opset", [None, 17, 18, 19, 21])
-@pytest.mark.parametrize("axes", [None, {"x": {0: "n"}, "by": {0: "n"}, "y": {0: "n"}}], ids=["fixed", "free"])
+@pytest.mark.parametrize("axes", [None, {"x": {0: "n"}, "by": {0: "n"}, "y": {0: "n"}}],
+                         ids=["fixed", "free"])
 @pytest.mark.parametrize("training", [True, False])
 def test_modules_with_sizes_that_are_free(tmp_path, axes, opset, training):
     model, path = Scaled().train(training), tmp_path / "m.onnx"
@@ -143,7 +149,8 @@ def test_modules_with_sizes_that_are_free(tmp_path, axes, opset, training):
     modes = [m.training for m in model.modules()]
     call = dict(input_names=["x", "by"], output_names=["y"], dynamic_axes=axes, opset=opset)
     flow.onnx.export(model, path, args=[flow.randn(5, 4)], kwargs={"scale": flow.randn(5, 1)}, **call)
-    assert [m.training for m in model.modules()] == modes and onnx.load(path).opset_import[0].version == (opset or 18)
+    assert ([m.training for m in model.modules()] == modes and onnx.load(path).opset_import[0].version
+            == (opset or 18))
     session = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     assert [isinstance(x.shape[0], str) for x in session.get_inputs()] == [axes is not None] * 2
     for n in (5, 1, 9) if axes else (5,):
@@ -152,14 +159,14 @@ def test_modules_with_sizes_that_are_free(tmp_path, axes, opset, training):
         np.testing.assert_allclose(got, model.eval()(x, by).detach().numpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_an_opset_that_cannot_be_had_is_refused_and_no_file_is_left(tmp_path):
+def test_an_unsupported_opset_is_refused_and_no_file_is_left(tmp_path):
     for opset in (3, 999, -1):
         with pytest.raises(NotImplementedError, match=f"(?s)opset {opset}.*leave opset out") as e:
             flow.onnx.export(Scaled(), tmp_path / "m.onnx", args=flow.randn(2, 4), opset=opset)
         assert not list(tmp_path.iterdir()), e
 
 
-def test_training_graphs_are_exported_as_what_they_predict(tmp_path):
+def test_training_graphs_are_exported_for_prediction(tmp_path):
     model, (x, y) = mlp(), batch()
     g = trainer(model, flow.optim.SGD(model.parameters(), lr=0.1))
     g(x, y)
@@ -171,15 +178,19 @@ def test_ops_without_a_counterpart_are_listed(tmp_path):
     model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(0.5))
     g = graph(lambda self, x: flow.lgamma(self.model(x).abs()), model=model)
     g(batch()[0])
-    with pytest.raises(NotImplementedError, match="does not write yet: batch_norm, lgamma, random_mask_like") as e:
+    with pytest.raises(NotImplementedError,
+                       match="does not write yet: batch_norm, lgamma, random_mask_like") as e:
         flow.onnx.export(g, tmp_path / "m.onnx")
     assert "model.eval()" in str(e.value) and "test_onnx.py" in str(e.value) and not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("case", [c for c in cases() if not known(c[0]) and not c[0].mutates and c[0].program is None],
+@pytest.mark.parametrize("case", [c for c in cases() if not known(c[0]) and not c[0].mutates
+                                  and c[0].program is None],
                          ids=label)
-def test_what_is_not_written_claims_nothing_of_onnx(case, tmp_path):
-    """The op is named, and eval() advised where eval() takes it away: with it the module around it is exported."""
+def test_errors_of_unsupported_ops_do_not_blame_onnx(case, tmp_path):
+    """The error names the op, and recommends eval() if it removes the op; the module is then exported with
+    eval().
+    """
     op, example = case
     arrays = [values(op.domain.get(input_name(op, i), "any"), s, t, np.random.default_rng(0), i)
               for i, (s, t) in enumerate(zip(example["shapes"], types_of(op, example, np.float32)))]
@@ -195,11 +206,11 @@ def test_what_is_not_written_claims_nothing_of_onnx(case, tmp_path):
         agrees(trains().eval(), tmp_path / "m.onnx", flow.randn(8, 4))
 
 
-def test_random_numbers_are_drawn_by_who_runs_it(tmp_path):
-    """A sampling model (a VAE's latent) is exported as it is."""
+def test_random_numbers_are_drawn_by_the_runtime(tmp_path):
+    """A sampling model (a VAE's latent) can be exported."""
     def f(x):
-        return (flow.randn_like(x), flow.rand(400, 5) * 2 - 3, flow.randint(-2, 3, (2000,)), flow.normal(3.0, 0.5, (2000,)),
-                flow.bernoulli(flow.full_like(x, 0.25)))
+        return (flow.randn_like(x), flow.rand(400, 5) * 2 - 3, flow.randint(-2, 3, (2000,)),
+                flow.normal(3.0, 0.5, (2000,)), flow.bernoulli(flow.full_like(x, 0.25)))
 
     x = flow.zeros(50, 40)
     g = graph(lambda self, x: f(x))
@@ -208,7 +219,8 @@ def test_random_numbers_are_drawn_by_who_runs_it(tmp_path):
     for a, b in zip(want, got, strict=True):
         a = a.numpy()
         assert a.dtype == b.dtype and a.shape == b.shape
-        # Two samples of one distribution: the error of a difference is sqrt(2) of one's. None has a kurtosis above 3.
+        # Two samples of one distribution: the error of a difference is sqrt(2) times that of one. No kurtosis
+        # is above 3.
         error = SIGMAS * b.std() * np.sqrt(2 / b.size)
         assert abs(a.mean() - b.mean()) < error and abs(a.std() - b.std()) < error
     assert set(got[2].tolist()) == {-2, -1, 0, 1, 2} and got[1].min() >= -3 and got[1].max() < -1
@@ -229,13 +241,15 @@ def test_batch_norm_without_running_statistics(mode, tmp_path):
 
 
 def test_circular_padding(tmp_path):
-    agrees(nn.Conv2d(3, 4, 3, padding=1, padding_mode="circular"), tmp_path / "m.onnx", flow.randn(2, 3, 5, 5))
+    agrees(nn.Conv2d(3, 4, 3, padding=1, padding_mode="circular"), tmp_path / "m.onnx",
+           flow.randn(2, 3, 5, 5))
 
 
 def test_comparisons_with_any_number(tmp_path):
     for kind in (flow.uint8, flow.int8, flow.int64):
         x = flow.tensor([0, 1, 100, 127], dtype=kind)
-        agrees(lambda x: (x < 256, x > -1, x <= 0.5, x == 300, (x > 1) < 1, (x > 1) == 1), tmp_path / "m.onnx", x)
+        agrees(lambda x: (x < 256, x > -1, x <= 0.5, x == 300, (x > 1) < 1, (x > 1) == 1),
+               tmp_path / "m.onnx", x)
 
 
 def test_misuse(tmp_path, monkeypatch):
@@ -247,7 +261,8 @@ def test_misuse(tmp_path, monkeypatch):
         flow.onnx.export(mlp(), tmp_path / "m.onnx")
     g = graph(lambda self, x: x)
     g(flow.ones(1))
-    for more in ({"args": flow.ones(1)}, {"args": [3]}, {"kwargs": {"x": 1}}, {"dynamic_axes": {"INPUT_0": [0]}}):
+    for more in ({"args": flow.ones(1)}, {"args": [3]}, {"kwargs": {"x": 1}},
+                 {"dynamic_axes": {"INPUT_0": [0]}}):
         with pytest.raises(TypeError, match="(?s)of one size.*give the module"):
             flow.onnx.export(g, tmp_path / "m.onnx", **more)
     monkeypatch.setitem(sys.modules, "onnx", None)
@@ -256,14 +271,16 @@ def test_misuse(tmp_path, monkeypatch):
     assert install("onnx") in str(e.value)
 
 
-@pytest.mark.parametrize("net", [nn.LSTM(3, 4, 2, bidirectional=True), nn.GRU(3, 4), nn.RNN(3, 4, nonlinearity="relu"),
-                                 nn.LSTM(3, 4, proj_size=2)], ids=str)
+@pytest.mark.parametrize("net", [nn.LSTM(3, 4, 2, bidirectional=True), nn.GRU(3, 4),
+                                 nn.RNN(3, 4, nonlinearity="relu"), nn.LSTM(3, 4, proj_size=2)], ids=str)
 def test_recurrent_networks(net, tmp_path):
-    """Of any number of rows, as step by step; what no sequence needs is not written: marks of where one ends."""
+    """Any number of rows, as step by step; unused sequence lengths are not exported."""
     agrees(net.eval(), tmp_path / "m.onnx", flow.randn(5, 2, 3))
-    flow.onnx.export(net, tmp_path / "n.onnx", args=flow.randn(5, 4, 3), input_names=["x"], output_names=["y", "h", "c"][
-        :3 if isinstance(net, nn.LSTM) else 2], dynamic_axes={"x": {1: "n"}})
+    flow.onnx.export(net, tmp_path / "n.onnx", args=flow.randn(5, 4, 3), input_names=["x"],
+                     output_names=["y", "h", "c"][
+                         :3 if isinstance(net, nn.LSTM) else 2], dynamic_axes={"x": {1: "n"}})
     assert "Greater" not in {n.op_type for n in onnx.load(tmp_path / "n.onnx").graph.node}
     session = ort.InferenceSession(str(tmp_path / "n.onnx"), providers=["CPUExecutionProvider"])
     x = flow.randn(5, 7, 3)
-    np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], net(x)[0].detach().numpy(), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], net(x)[0].detach().numpy(), rtol=1e-5,
+                               atol=1e-5)

@@ -1,4 +1,4 @@
-"""Law: a file with free sizes computes at every size what the model computes, or there is no file."""
+"""Law: a file with free sizes computes the model's result at every size, or the export is refused."""
 import itertools
 import math
 
@@ -30,7 +30,7 @@ def if_longer(x, m=2):
     return x * 2 if x.shape[0] > m else x * 3
 
 
-# Of these the number, or the branch, is the same at 5 and 4 rows, or follows from neither.
+# In these models the number, or the branch, is the same at 5 and 4 rows, or follows from neither.
 CONSTANTS = {
     "half": lambda x: x[:x.shape[0] // 2].sum(0),
     "upper half": lambda x: x[:(x.shape[0] + 1) // 2].sum(0),
@@ -68,12 +68,14 @@ CONSTANTS = {
     "is one": lambda x: x * 2 if x.shape[0] == 1 else x,
 }
 RIGHT = {
-    "linear": Of(lambda x, m: m(x).relu(), nn.Linear(3, 4)), "flat": Of(lambda x: x.reshape(x.shape[0], -1).exp()),
+    "linear": Of(lambda x, m: m(x).relu(), nn.Linear(3, 4)),
+    "flat": Of(lambda x: x.reshape(x.shape[0], -1).exp()),
     "sum": Of(lambda x: x.sum(0)), "first": Of(lambda x: x[:1] * 2), "rest": Of(lambda x: x[1:].sum(1)),
     "three": Of(lambda x: x[:3].sum(0)), "fourth": Of(lambda x: x[3:].sum(0)),
     "softmax": Of(lambda x: x.softmax(0)), "norm": Of(lambda x, m: m(x), nn.LayerNorm(3)),
     "max": Of(lambda x: x.max(0)[0]), "cat": Of(lambda x: flow.cat([x, x * 2], 1)),
-    "bias": Of(lambda x: x + flow.ones(3) - flow.zeros(x.shape[0], 1)), "stacked": Of(lambda x: flow.cat([x, x])),
+    "bias": Of(lambda x: x + flow.ones(3) - flow.zeros(x.shape[0], 1)),
+    "stacked": Of(lambda x: flow.cat([x, x])),
     "pairs": Of(lambda x: x @ x.t()), "scaled": Of(lambda x: x.t() @ x),
     "expanded": Of(lambda x: flow.ones(1, 3).expand(x.shape[0], 3) * x),
     "batch norm": nn.BatchNorm1d(3), "embedded": Of(lambda x, m: m((x > 0).long()), nn.Embedding(2, 4)),
@@ -89,7 +91,7 @@ def export(model, path, x, axes):
 def assert_agrees(session, model, x):
     try:
         want = model(x).detach().numpy()
-    except Exception:                                    # the model does not take this size
+    except Exception:                                    # the model does not accept this size
         return
     got, = session.run(None, {"x": x.numpy()})
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
@@ -106,7 +108,7 @@ def test_numbers_that_depend_on_the_size(name, rows, tmp_path):
 
 @pytest.mark.parametrize("rows", [5, 2])
 @pytest.mark.parametrize("name", RIGHT)
-def test_right_models_are_exported(name, rows, tmp_path):
+def test_size_independent_models_are_exported(name, rows, tmp_path):
     model = RIGHT[name]
     session = export(model, tmp_path / "m.onnx", flow.randn(rows, 3), {"x": {0: "n"}})
     for n in SIZES:
@@ -139,15 +141,15 @@ def test_numbers_that_depend_on_several_sizes(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", RIGHT_SEVERAL)
-def test_right_models_of_several_sizes(name, tmp_path):
+def test_size_independent_models_with_several_sizes_are_exported(name, tmp_path):
     model = Of(RIGHT_SEVERAL[name])
     session = export(model, tmp_path / "m.onnx", flow.randn(5, 7, 3), {"x": {0: "n", 1: "m"}})
     for n, m in itertools.product((1, 2, 5, 9), repeat=2):
         assert_agrees(session, model, flow.randn(n, m, 3))
 
 
-def test_models_of_a_largest_and_a_smallest_size(tmp_path):
-    """Sizes that the model refuses in eager mode are not compared: here more than 6 rows, and fewer than 3."""
+def test_models_with_a_maximum_and_a_minimum_size(tmp_path):
+    """Sizes that the model refuses eagerly are not compared: here more than 6 rows, and fewer than 3."""
     class Bounded(nn.Module):
         def __init__(self):
             super().__init__()

@@ -1,4 +1,6 @@
-"""Outputs of graphs are memory of their own, written by kernels or copied there: views, parts, values that are read on."""
+"""Outputs of graphs have their own memory, written by kernels or copied: views, parts, and values with later
+readers.
+"""
 import numpy as np
 import pytest
 
@@ -21,7 +23,7 @@ OUTPUTS = {
 
 
 @pytest.mark.parametrize("what", OUTPUTS)
-def test_outputs_are_right_and_stay(what):
+def test_outputs_are_correct_and_stable(what):
     f = OUTPUTS[what]
 
     class Graph(nn.Graph):
@@ -34,17 +36,17 @@ def test_outputs_are_right_and_stay(what):
         x = flow.tensor(r.standard_normal((4, 5)).astype(np.float32))
         got, want = graph(x), f(x)
         runs.append(list(zip(*(t if isinstance(t, (tuple, list)) else (t,) for t in (got, want)))))
-    for got, want in (pair for run in runs for pair in run):      # all runs' outputs, after the last one
+    for got, want in (pair for run in runs for pair in run):      # outputs of all runs, after the last one
         assert got.is_contiguous() and got.shape == want.shape
         np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-6)
     kept = [want.numpy().copy() for _, want in runs[0]]
     for got, _ in runs[0]:
-        got.add_(1.0)                                             # nor do outputs of one run share memory
+        got.add_(1.0)                                             # outputs of one run share no memory
     for (got, _), want in zip(runs[0], kept):
         np.testing.assert_allclose(got.numpy(), want + 1, rtol=1e-6)
 
 
-def test_outputs_of_a_job_are_arrays_of_their_own():
+def test_outputs_of_a_job_are_separate_arrays():
     import flowedu.typing as tp
 
     flow.clear_default_session()

@@ -1,5 +1,6 @@
-"""Law: a parameter or buffer that build writes in place has the values, gradients, and steps that it has eagerly; gradient
-hooks of parameters are refused, whenever they are registered."""
+"""Law: a parameter or buffer that build writes in place has the same values, gradients, and steps as eagerly;
+gradient hooks of parameters are refused, whenever they are registered.
+"""
 import copy
 
 import pytest
@@ -80,13 +81,15 @@ def assert_same_states(a, b) -> None:
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @given(role=st.sampled_from(ROLES), data=st.data())
-def test_steps_with_writes_are_those_of_eager_mode(optimizer, role, data):
-    writes = data.draw(st.lists(st.tuples(st.sampled_from(TIMES), st.sampled_from(list(WRITES))), min_size=1, max_size=3))
+def test_steps_with_writes_equal_eager_steps(optimizer, role, data):
+    writes = data.draw(st.lists(st.tuples(st.sampled_from(TIMES), st.sampled_from(list(WRITES))), min_size=1,
+                                max_size=3))
     flow.manual_seed(0)
     eager, x = Net(role), flow.randn(4, 3)
     compiled = copy.deepcopy(eager)
     eager_optimizer = OPTIMIZERS[optimizer]([p for p in eager.parameters() if p.requires_grad])
-    graph = graph_of(compiled, OPTIMIZERS[optimizer]([p for p in compiled.parameters() if p.requires_grad]), writes)
+    graph = graph_of(compiled, OPTIMIZERS[optimizer]([p for p in compiled.parameters() if p.requires_grad]),
+                     writes)
     for _ in range(3):
         loss = eager.step(x, writes)
         eager_optimizer.step()
@@ -98,13 +101,14 @@ def test_steps_with_writes_are_those_of_eager_mode(optimizer, role, data):
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("when", TIMES)
 def test_writes_in_micro_batches(role, when):
-    """Each micro-batch writes, as each pass of an eager loop does; or the graph refuses."""
+    """Each micro-batch writes, like each pass of an eager loop, or the graph refuses."""
     writes = [(when, "decay")]
     flow.manual_seed(0)
     eager, x = Net(role), flow.randn(4, 3)
     compiled = copy.deepcopy(eager)
     optimizer = OPTIMIZERS["sgd"]([p for p in eager.parameters() if p.requires_grad])
-    graph = graph_of(compiled, OPTIMIZERS["sgd"]([p for p in compiled.parameters() if p.requires_grad]), writes, steps=2)
+    graph = graph_of(compiled, OPTIMIZERS["sgd"]([p for p in compiled.parameters() if p.requires_grad]),
+                     writes, steps=2)
     for _ in range(2):
         for part in (x[:2], x[2:]):
             eager.step(part, writes)
@@ -127,7 +131,7 @@ def test_writes_in_micro_batches(role, when):
     lambda: nn.EmbeddingBag(5, 3, max_norm=0.5),
 ], ids=["embedding", "norm 1", "bag of sums", "bag of means"])
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_rows_of_limited_norm_are_trained(make, optimizer):
+def test_embedding_rows_with_max_norm_are_trained(make, optimizer):
     flow.manual_seed(1)
     eager = make()
     compiled, indices = copy.deepcopy(eager), flow.tensor([[0, 1, 3], [3, 4, 0]])
@@ -182,7 +186,8 @@ def test_hooks_of_parameters_are_refused(register, when):
     if when != "in build":
         handles.append(REGISTER[register](net.written))
     before = net.written.detach().clone()
-    with pytest.raises(UnsupportedError, match=r"net\.written has a gradient hook.*(\n.*)*test_parameter_writes\.py"):
+    with pytest.raises(UnsupportedError,
+                       match=r"net\.written has a gradient hook.*(\n.*)*test_parameter_writes\.py"):
         graph(x)
     assert flow.equal(net.written, before)
     for handle in handles:

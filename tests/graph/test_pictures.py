@@ -1,4 +1,4 @@
-"""draw, report, profile: what a graph tells about itself."""
+"""draw, report, profile: diagrams and statistics of a graph."""
 import re
 from xml.etree import ElementTree
 
@@ -35,20 +35,20 @@ def read(path):
     return root, [b.find(SVG + "title").text for b in boxes], [b.findall(SVG + "text")[0].text for b in boxes]
 
 
-def test_a_picture_of_the_graph(tmp_path):
+def test_a_drawing_of_the_graph(tmp_path):
     g = trained()
     path = g.draw(tmp_path / "deep" / "graph.svg")
     root, tips, labels = read(path)
     for want in (f"_{g.name}_input.0.0_2", "model.0.weight", "matmul", "gelu", f"_{g.name}_output.0.0_2"):
         assert want in labels, labels
-    assert any("model.0-matmul-" in t and "making.py" in t for t in tips)              # the user's own line
+    assert any("model.0-matmul-" in t and "making.py" in t for t in tips)              # the line in user code
     assert "as traced" in root.find(SVG + "text").text
     n = len(g._compiled.operators)
     drawn = [t for t in tips if not re.match("(input|variable|host|output) ", t)]
     assert len(drawn) == n
 
 
-def test_a_picture_after_the_passes(tmp_path):
+def test_a_drawing_after_the_passes(tmp_path):
     g = trained()
     _, _, before = read(g.draw(tmp_path / "a.svg"))
     root, tips, after = read(g.draw(tmp_path / "b.svg", "optimized"))
@@ -62,7 +62,8 @@ def test_boxes_do_not_overlap_and_lines_go_down(tmp_path):
     g(flow.randn(2, 1, 8, 8), flow.tensor([0, 1]))
     for what in ("graph", "optimized"):
         root, _, _ = read(g.draw(tmp_path / "g.svg", what))
-        rects = [tuple(float(r.get(k)) for k in ("x", "y", "width", "height")) for r in root.iter(SVG + "rect")
+        rects = [tuple(float(r.get(k)) for k in ("x", "y", "width", "height"))
+                 for r in root.iter(SVG + "rect")
                  if r.get("x")]
         for i, (x, y, w, h) in enumerate(rects):
             assert x >= 0 and x + w <= float(root.get("width")) and y + h <= float(root.get("height"))
@@ -86,11 +87,12 @@ KINDS = ("input", "variable", "forward", "backward", "update")
 
 @st.composite
 def made_boxes(draw):
-    """A graph in the order it runs: boxes read earlier ones."""
+    """Return a graph in execution order, where boxes read earlier ones."""
     made = []
     for i in range(draw(st.integers(0, 120))):
         kind = draw(st.sampled_from(KINDS if i > 3 else KINDS[:2]))
-        reads = draw(st.lists(st.sampled_from(made), max_size=3, unique_by=id)) if made and kind not in KINDS[:2] else []
+        reads = (draw(st.lists(st.sampled_from(made), max_size=3, unique_by=id)) if made
+                 and kind not in KINDS[:2] else [])
         module = tuple(draw(st.lists(st.sampled_from("ab"), max_size=3)))
         made.append(Box(draw(st.sampled_from("xyz")), f"float32 {i}", kind, f"tip {i}", module, reads))
     outputs = min(draw(st.integers(0, 5)), len(made))
@@ -106,17 +108,19 @@ def test_a_collapsed_graph_is_small_and_runs_in_the_same_order(made, most):
         return
     seen = set()
     for b in small:
-        assert all(id(r) in seen for r in b.reads), "a box reads what comes later: no picture without a circle"
+        assert all(id(r) in seen
+                   for r in b.reads), "a box reads what comes later: no picture without a circle"
         seen.add(id(b))
-    counted = sum(int(b.subtitle.split()[0]) if re.match(r"\d+ (ops|of them)", b.subtitle) else 1 for b in small)
-    assert counted == sum(b.kind != "variable" for b in made)                       # nothing is lost
+    counted = sum(int(b.subtitle.split()[0]) if re.match(r"\d+ (ops|of them)", b.subtitle) else 1
+                  for b in small)
+    assert counted == sum(b.kind != "variable" for b in made)                       # no node is lost
     root = ElementTree.fromstring(drawing("any", small).svg())
     assert len(root.findall(f".//{SVG}g")) == len(small)
 
 
 @given(st.lists(st.sampled_from(KINDS[2:]), min_size=61, max_size=100))
 def test_a_collapsed_chain_is_a_chain(kinds):
-    """Each op reads the one before; so does each box, an update in the middle included."""
+    """Each op reads the one before, and so does each box, even with an update in the middle."""
     made = [Box("x", "", "input", "")]
     for i, kind in enumerate(kinds):
         made.append(Box(f"op {i}", "", kind, "", ("ab"[i % 2], str(i % 3)), [made[-1]]))
@@ -125,7 +129,7 @@ def test_a_collapsed_chain_is_a_chain(kinds):
 
 
 @pytest.mark.parametrize("what", ["graph", "optimized"])
-def test_a_large_graph_is_drawn_in_few_boxes_and_whole_beside(what, tmp_path):
+def test_a_large_graph_is_drawn_collapsed_and_in_full(what, tmp_path):
     model = flow.vision.models.mobilenet_v2(num_classes=10, width_mult=0.35)
     g = trainer(model, flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
     g(flow.randn(2, 3, 32, 32), flow.tensor([0, 1]))
@@ -138,13 +142,13 @@ def test_a_large_graph_is_drawn_in_few_boxes_and_whole_beside(what, tmp_path):
     assert len([t for t in tips if not re.match("(input|variable|host|output) ", t)]) == len(nodes)
 
 
-def test_a_picture_of_memory(tmp_path):
+def test_a_drawing_of_memory(tmp_path):
     g = trained()
     assert g.draw(tmp_path / "m.png", "memory").stat().st_size > 5000
     assert "<svg" in g.draw(tmp_path / "m.svg", "memory").read_text(encoding="utf-8")[:600]
 
 
-def test_what_is_drawn():
+def test_drawable_objects():
     g = trained()
     with pytest.raises(ValueError, match='"graph", "optimized" or "memory"'):
         g.draw("x.svg", "plan")
@@ -160,7 +164,8 @@ def test_report_and_profile():
     made, first = map(float, re.findall(r"([\d.]+) ms", lines["time"]))
     stages, passes = ({k: float(v) for k, v in re.findall(r"(\w+) ([\d.]+)", lines[name].partition(" ")[2])}
                       for name in ("making", "passes"))
-    assert list(stages) == ["trace", "derivative", "updates", "passes", "plan", "memory", "executor", "rest"] and first > 0
+    assert (list(stages) == ["trace", "derivative", "updates", "passes", "plan", "memory", "executor", "rest"]
+            and first > 0)
     assert list(passes) == [f.__name__ for f in PASSES]
     assert abs(sum(stages.values()) - made) < 0.05 and abs(sum(passes.values()) - stages["passes"]) < 0.1
     assert all(stages[k] > 0 for k in ("trace", "derivative", "passes", "plan", "executor"))
@@ -170,12 +175,13 @@ def test_report_and_profile():
     assert rows[0].split() == ["call", "op", "us", "share"] and "calls," in rows[-1]
     shares = [float(r.rpartition(" ")[2].rstrip("%")) for r in rows[1:-1]]
     assert shares == sorted(shares, reverse=True) and abs(sum(shares) - 100) < 3
-    assert all(np.array_equal(v, before[k]) for k, v in values(model).items())            # it was no step
+    # profiling is not a training step
+    assert all(np.array_equal(v, before[k]) for k, v in values(model).items())
     assert np.array_equal(g.state_dict()["model.0.weight-m"].numpy(), state)
     assert g.state_dict()["System-Train-TrainStep"].tolist() == [1]
 
 
-def test_only_compiled_graphs_can_be_looked_at():
+def test_only_compiled_graphs_have_a_report():
     g = graph(lambda self, x: self.m(x), m=mlp())
     for use in (g.report, lambda: g.profile(X), lambda: g.draw("x.svg")):
         with pytest.raises(RuntimeError, match="is not compiled yet"):
@@ -183,7 +189,7 @@ def test_only_compiled_graphs_can_be_looked_at():
 
 
 @pytest.mark.parametrize("optimizer", [flow.optim.SGD, flow.optim.Adam, flow.optim.RMSprop])
-def test_a_plan_tells_backward_and_updates_apart(optimizer):
+def test_a_plan_distinguishes_backward_from_updates(optimizer):
     model = mlp()
     g = trainer(model, optimizer(model.parameters(), lr=0.01))
     g(X, Y)

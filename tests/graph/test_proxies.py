@@ -1,4 +1,4 @@
-"""graph.model: a proxy of the module, and what `.to(...)` makes of it."""
+"""graph.model: a proxy of the module, and its conversions by `.to(...)`."""
 import numpy as np
 import pytest
 
@@ -29,11 +29,12 @@ def made():
     return model, graph(lambda self, x: self.model(x), model=model)
 
 
-def test_what_a_proxy_is():
+def test_attributes_of_a_proxy():
     model, g = made()
     assert isinstance(g.model, ProxyModule) and not isinstance(g.model, nn.Module)
     assert g.model.to(nn.Module) is model and g.model.body.to(nn.Module) is model.body
-    assert g.model.body[0].to(nn.Linear) is model.body[0] and g.model.parts[-1].to(nn.Module) is model.parts[0]
+    assert (g.model.body[0].to(nn.Linear) is model.body[0]
+            and g.model.parts[-1].to(nn.Module) is model.parts[0])
     assert [p.to(nn.Module) for p in g.model.body] == list(model.body) and len(g.model.body) == 3
     assert [p.to(nn.Module) for p in g.model.body[1:]] == list(model.body)[1:]
     assert g.model.width == 3 and g.model.training and "model.body" in repr(g.model.body)
@@ -44,7 +45,8 @@ def test_what_a_proxy_is():
 def test_handles():
     _, g = made()
     handle = g.model.body[0].to(GraphModule)
-    assert (handle.name, handle.name_prefix, handle.path, handle.type) == ("0", "model.body.", "model.body.0", "MODULE")
+    assert (handle.name, handle.name_prefix, handle.path, handle.type) == ("0", "model.body.", "model.body.0",
+                                                                           "MODULE")
     assert repr(handle) == "(GraphModule:model.body.0())"
     handle.activation_checkpointing = True
     handle.set_stage(1)
@@ -59,11 +61,12 @@ def test_tensors():
     weight, mean = g.model.body[0].weight, g.model.body[2].running_mean
     assert weight.to(flow.Tensor) is model.body[0].weight and weight.shape == (3, 4)
     assert weight.to(GraphTensor) == GraphTensor("model.body.0.weight", "PARAMETER")
-    assert mean.to(GraphTensor).type == "BUFFER" and repr(mean).startswith("(BUFFER:model.body.2.running_mean:tensor([0.")
+    assert (mean.to(GraphTensor).type == "BUFFER"
+            and repr(mean).startswith("(BUFFER:model.body.2.running_mean:tensor([0."))
     assert repr(g.model.scale).startswith("(PARAMETER:model.scale:")
 
 
-def test_other_words_go_to_the_module():
+def test_other_attributes_come_from_the_module():
     model, g = made()
     g.model.eval()
     assert not model.training and not model.body[2].training
@@ -102,21 +105,26 @@ def linear():
     return model
 
 
-WRITES = {                                     # what is written, how it reads back
-    "data": (lambda m: setattr(m[0].weight, "data", flow.full((2, 2), 7.0)), lambda m: m[0].weight.numpy().tolist()),
+WRITES = {                                     # the write, and how to read it back
+    "data": (lambda m: setattr(m[0].weight, "data", flow.full((2, 2), 7.0)),
+             lambda m: m[0].weight.numpy().tolist()),
     "data of a buffer": (lambda m: setattr(m[1].running_mean, "data", flow.full((2,), 3.0)),
                          lambda m: m[1].running_mean.numpy().tolist()),
     "grad": (lambda m: setattr(m[0].weight, "grad", flow.full((2, 2), 2.0)),
              lambda m: m[0].weight.grad is not None and m[0].weight.grad.numpy().tolist()),
-    "requires_grad": (lambda m: setattr(m[0].weight, "requires_grad", False), lambda m: m[0].weight.requires_grad),
+    "requires_grad": (lambda m: setattr(m[0].weight, "requires_grad", False),
+                      lambda m: m[0].weight.requires_grad),
     "unknown name": (lambda m: setattr(m[0].weight, "tag", 5), lambda m: getattr(m[0].weight, "tag", None)),
     "element": (lambda m: m[0].weight.detach().__setitem__(0, 4.0), lambda m: m[0].weight.numpy().tolist()),
-    "buffer element": (lambda m: m[1].running_mean.__setitem__(0, 4.0), lambda m: m[1].running_mean.numpy().tolist()),
+    "buffer element": (lambda m: m[1].running_mean.__setitem__(0, 4.0),
+                       lambda m: m[1].running_mean.numpy().tolist()),
     "in place": (lambda m: m[1].running_mean.add_(1.0), lambda m: m[1].running_mean.numpy().tolist()),
     "parameter": (lambda m: setattr(m[0], "weight", nn.Parameter(flow.full((2, 2), 9.0))),
                   lambda m: m[0].weight.numpy().tolist()),
-    "parameter of another": (lambda m: setattr(m[1], "weight", m[1].bias), lambda m: m[1].weight.numpy().tolist()),
-    "buffer": (lambda m: setattr(m[1], "running_var", flow.full((2,), 5.0)), lambda m: m[1].running_var.numpy().tolist()),
+    "parameter of another": (lambda m: setattr(m[1], "weight", m[1].bias),
+                             lambda m: m[1].weight.numpy().tolist()),
+    "buffer": (lambda m: setattr(m[1], "running_var", flow.full((2,), 5.0)),
+               lambda m: m[1].running_var.numpy().tolist()),
     "number": (lambda m: setattr(m[1], "eps", 0.5), lambda m: m[1].eps),
     "training": (lambda m: setattr(m[1], "training", True), lambda m: m[1].training),
     "module": (lambda m: setattr(m, "0", nn.Linear(2, 2, bias=False)), lambda m: m[0].weight.numpy().shape),
@@ -130,8 +138,10 @@ WRITES = {                                     # what is written, how it reads b
 
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("when", ["in __init__", "before the first call", "between calls"])
-def test_a_write_through_a_proxy_is_that_of_the_module(write, when):
-    """The same write on a twin of the module, without a graph: the state, what it reads back, and results agree."""
+def test_a_write_through_a_proxy_equals_a_write_to_the_module(write, when):
+    """The same write to a copy of the module, without a graph, gives the same state, read-back value, and
+    results.
+    """
     change, read = WRITES[write]
     model, twin = linear(), linear()
     flow.manual_seed(1)
@@ -160,7 +170,7 @@ def test_a_write_through_a_proxy_is_that_of_the_module(write, when):
 
 
 def agree(g, model, twin, x, change=lambda module: None):
-    """Two calls of the graph and of the twin give the same results and states."""
+    """Assert that two calls of the graph and of the copy have the same results and states."""
     for _ in range(2):
         change(twin)
         np.testing.assert_allclose(g(x).numpy(), twin(x).numpy(), rtol=1e-5, atol=1e-5)
@@ -170,10 +180,10 @@ def agree(g, model, twin, x, change=lambda module: None):
             np.testing.assert_allclose(state[key].numpy(), value.numpy(), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("write", ["data", "data of a buffer", "grad", "requires_grad", "unknown name", "parameter",
-                                   "buffer", "number", "training", "in place", "buffer element"])
-def test_a_write_in_build_is_made_or_refused(write):
-    """As build says it: at every call of the twin."""
+@pytest.mark.parametrize("write", ["data", "data of a buffer", "grad", "requires_grad", "unknown name",
+                                   "parameter", "buffer", "number", "training", "in place", "buffer element"])
+def test_a_write_in_build_is_applied_or_refused(write):
+    """A write in build is applied at every call, as in the copy."""
     change, read = WRITES[write]
     model, twin = linear(), linear()
 
@@ -195,10 +205,11 @@ def test_a_write_in_build_is_made_or_refused(write):
 
 
 def test_a_proxied_tensor_is_computed_with():
-    """Operators, indexing and methods are those of the tensor."""
+    """Operators, indexing, and methods behave as on the tensor."""
     model, g = made()
     w, proxy = model.body[0].weight, g.model.body[0].weight
-    for f in (lambda t: t + 1, lambda t: 2 * t, lambda t: -t, lambda t: t @ t.T, lambda t: t[0], lambda t: t > 0,
+    for f in (lambda t: t + 1, lambda t: 2 * t, lambda t: -t, lambda t: t @ t.T, lambda t: t[0],
+              lambda t: t > 0,
               lambda t: np.asarray(t.detach()), lambda t: t.sum(), lambda t: flow.tensor(t.tolist())):
         assert np.array_equal(np.asarray(f(proxy).tolist()), np.asarray(f(w).tolist()))
     assert len(proxy) == len(w) and [*proxy][0].shape == (4,) and hash(proxy) == hash(w)

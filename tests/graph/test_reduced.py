@@ -1,4 +1,6 @@
-"""k micro-batches make the step of the whole batch, whatever the loss does with the rows; or the graph says why not."""
+"""k micro-batches take the step of the whole batch for any loss over the rows, or the graph raises with a
+reason.
+"""
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -39,24 +41,33 @@ LOSSES = {f"{name}-{how}": f for how in ("mean", "sum") for name, f in {
     "mse": lambda a, y, z, m, how=how: F.mse_loss(a, z, reduction=how),
     "l1": lambda a, y, z, m, how=how: F.l1_loss(a, z, reduction=how),
     "huber": lambda a, y, z, m, how=how: F.smooth_l1_loss(a, z, reduction=how),
-    "binary": lambda a, y, z, m, how=how: F.binary_cross_entropy_with_logits(a, flow.sigmoid(z), reduction=how),
+    "binary": lambda a, y, z, m, how=how: F.binary_cross_entropy_with_logits(a, flow.sigmoid(z),
+                                                                             reduction=how),
 }.items()}
 LOSSES.update({f"by_hand-{how}": by_hand(how) for how in ("mean", "sum", "rows", "weighted")})
 LOSSES.update({
-    "times": lambda a, y, z, m: F.cross_entropy(flow.stack([a, a * 2]).reshape(-1, CLASSES), flow.stack([y, y]).flatten()),
-    "other axes": lambda a, y, z, m: F.mse_loss(flow.stack([a, a * 2], dim=1).transpose(0, 2).reshape(2 * CLASSES, -1),
-                                                flow.stack([z, z], dim=1).transpose(0, 2).reshape(2 * CLASSES, -1)),
+    "times": lambda a, y, z, m: F.cross_entropy(flow.stack([a, a * 2]).reshape(-1, CLASSES),
+                                                flow.stack([y, y]).flatten()),
+    "other axes": lambda a, y, z, m: F.mse_loss(flow.stack([a, a * 2],
+                                                           dim=1).transpose(0, 2).reshape(2 * CLASSES, -1),
+                                                flow.stack([z, z],
+                                                           dim=1).transpose(0, 2).reshape(2 * CLASSES, -1)),
     "kl": lambda a, y, z, m: F.kl_div(F.log_softmax(a, 1), F.softmax(z, 1), reduction="batchmean"),
-    "masked": masked, "twice": lambda a, y, z, m: a.mean(1).mean(), "half": lambda a, y, z, m: 0.3 * (a ** 2).sum(),
+    "masked": masked, "twice": lambda a, y, z, m: a.mean(1).mean(),
+    "half": lambda a, y, z, m: 0.3 * (a ** 2).sum(),
     "decay": lambda a, y, z, m: F.mse_loss(a, z, reduction="sum") + 0.1 * (m.weight ** 2).sum() - 1,
     "decayed mean": lambda a, y, z, m: F.mse_loss(a, z) + 0.1 * (m.weight ** 2).sum(),
-    "all": lambda a, y, z, m: 2 * F.mse_loss(a, z) + F.cross_entropy(a, y) - 0.1 * a.abs().sum() + m.bias.sum() / 3,
-    "scaled": lambda a, y, z, m: F.cross_entropy(a, y) * 128.0, "share": lambda a, y, z, m: F.cross_entropy(a, y) / 4,
+    "all": lambda a, y, z, m: 2 * F.mse_loss(a, z) + F.cross_entropy(a, y) - 0.1
+    * a.abs().sum() + m.bias.sum() / 3,
+    "scaled": lambda a, y, z, m: F.cross_entropy(a, y) * 128.0,
+    "share": lambda a, y, z, m: F.cross_entropy(a, y) / 4,
     "number of rows": lambda a, y, z, m: a.sum() * 0.25})
 
 
 def stepped(loss, labels, k):
-    """(weights after a step, loss) of the whole batch eagerly (k=0), or of k micro-batches in a graph."""
+    """Return (weights after a step, loss) of the whole batch eagerly (k=0), or of k micro-batches in a
+    graph.
+    """
     flow.manual_seed(0)
     model = nn.Linear(4, CLASSES)
     optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
@@ -81,7 +92,8 @@ def check(name, labels, k):
     got, parts = stepped(LOSSES[name], labels, k)
     np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6)
     assert parts.shape == ((k,) if k > 1 else ())
-    assert any(np.isclose(f(parts), loss, rtol=1e-4) for f in (np.mean, np.sum)), "of the parts follows the loss"
+    assert any(np.isclose(f(parts), loss, rtol=1e-4) for f in (np.mean,
+                                                               np.sum)), "of the parts follows the loss"
 
 
 IGNORED = st.lists(st.booleans(), min_size=ROWS, max_size=ROWS).filter(lambda some: not all(some))
@@ -89,8 +101,8 @@ IGNORED = st.lists(st.booleans(), min_size=ROWS, max_size=ROWS).filter(lambda so
 
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("name", LOSSES)
-def test_the_step_of_the_whole_batch(name, k):
-    """The second half has two labels, so that a fourth of the batch has none."""
+def test_micro_batches_take_the_step_of_the_whole_batch(name, k):
+    """The second half has two labels, so that a quarter of the batch has none."""
     labels = LABELS.copy()
     labels[[1, 4, 5]] = -100
     check(name, labels, k)
@@ -112,7 +124,7 @@ def test_any_labels_ignored(name, ignored, k):
     (lambda a, y, z, m: F.cross_entropy(a @ a.T, y.clamp(min=0)), "matmul combines rows"),
     (lambda a, y, z, m: (a[:, :1] - a[:, 0]).abs().sum(), "sub combines rows")],
     ids=["root", "of means", "ratio", "shares", "centred", "pairs", "differences"])
-def test_what_does_not_follow_from_micro_batches_is_refused(loss, word):
+def test_losses_that_micro_batches_cannot_compute_are_refused(loss, word):
     with pytest.raises(UnsupportedError, match=word) as e:
         stepped(loss, LABELS, 2)
     assert "set_gradient_accumulation_steps(2)" in str(e.value) and "fix:" in str(e.value)
@@ -121,7 +133,7 @@ def test_what_does_not_follow_from_micro_batches_is_refused(loss, word):
 
 @pytest.mark.parametrize("share", [1.0, 1 / 4])
 def test_a_gradient_for_each_row(share):
-    """backward(ones) adds the rows up; backward(ones / rows) takes their mean."""
+    """backward(ones) sums over the rows; backward(ones / rows) takes their mean."""
     def after(k):
         flow.manual_seed(0)
         model = nn.Linear(4, CLASSES)

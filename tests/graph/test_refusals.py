@@ -1,4 +1,4 @@
-"""What add_optimizer and a training build refuse, and in which words; nothing is updated then."""
+"""Errors of add_optimizer and of training builds, with their messages; parameters stay unchanged."""
 import numpy as np
 import pytest
 
@@ -17,7 +17,7 @@ def sgd(model, lr=0.1, **more):
     return flow.optim.SGD(model.parameters(), lr=lr, **more)
 
 
-def test_what_add_optimizer_takes():
+def test_arguments_of_add_optimizer():
     g, model = graph(lambda self, x: x, model=(m := mlp())), m
     with pytest.raises(AssertionError, match="optimizer cannot be None"):
         g.add_optimizer(None)
@@ -87,8 +87,10 @@ def test_optimizer_without_backward():
 
 
 def test_loss_must_be_a_number():
-    refused(lambda self, x, y: self.model(x).backward(), "grad can be implicitly created only for scalar outputs")
-    refused(lambda self, x, y: self.model(x).backward(flow.ones(3)), r"out_grad's shape must be same as output's \(\(3,\)")
+    refused(lambda self, x, y: self.model(x).backward(),
+            "grad can be implicitly created only for scalar outputs")
+    refused(lambda self, x, y: self.model(x).backward(flow.ones(3)),
+            r"out_grad's shape must be same as output's \(\(3,\)")
 
 
 def test_loss_must_depend_on_something():
@@ -151,11 +153,13 @@ USES = {
 }
 
 
-@pytest.mark.parametrize("stale", [False, True])         # whether an eager step left a gradient
+@pytest.mark.parametrize("stale", [False, True])         # True if an eager step left a gradient
 @pytest.mark.parametrize("name", USES)
-def test_gradients_are_not_there_in_build(name, stale):
-    """After backward() in build a parameter's gradient can be neither read nor removed: what eager mode would do to the
-    step must not be lost. Before backward(), and of parameters that do not train, it is as outside."""
+def test_gradients_are_not_accessible_in_build(name, stale):
+    """After backward() in build, a parameter's gradient can be neither read nor removed, because the effect
+    on the eager step would be lost. Before backward(), and for frozen parameters, access works as outside
+    of build.
+    """
     model = flow.nn.Linear(2, 1, bias=False)
     frozen = flow.nn.Parameter(flow.ones(1), requires_grad=False)
     if stale:

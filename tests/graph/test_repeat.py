@@ -1,4 +1,4 @@
-"""Gradient accumulation and activation checkpointing: the same numbers, with less memory."""
+"""Gradient accumulation and activation checkpointing: the same results with less memory."""
 import numpy as np
 import pytest
 
@@ -33,7 +33,7 @@ def test_micro_batches_give_the_gradient_of_the_mean(k):
         assert losses.shape == ((k,) if k > 1 else ())
         assert np.allclose(losses.numpy().reshape(-1), [p.item() for p in parts], rtol=1e-5)
     same(a, b)
-    assert g.state_dict()["System-Train-TrainStep"].tolist() == [4]              # one update a call
+    assert g.state_dict()["System-Train-TrainStep"].tolist() == [4]              # one update per call
 
 
 def test_outputs_of_a_batch_are_joined():
@@ -51,9 +51,10 @@ def test_outputs_of_a_batch_are_joined():
     assert np.allclose(more["both"].numpy(), want.reshape(3, 2, 3).sum(1).reshape(-1), atol=1e-5)
 
 
-def test_batches_that_cannot_be_cut():
+def test_batches_that_cannot_be_split():
     g = accumulating(mlp(), 3)
-    with pytest.raises(RuntimeError, match=r"accumulation_steps\(3\): .*_input.0.0_2 cannot be cut into 3 equal") as e:
+    with pytest.raises(RuntimeError, match=r"accumulation_steps\(3\): .*_input.0.0_2 cannot be cut into 3 "
+                       r"equal") as e:
         g(*batch(8))
     assert "a multiple of 3" in str(e.value)
 
@@ -62,7 +63,7 @@ def with_norm():
     return nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6, momentum=0.3), nn.ReLU(), nn.Linear(6, 3))
 
 
-def test_statistics_move_once_for_each_micro_batch():
+def test_statistics_move_once_per_micro_batch():
     (a, b), (x, y) = twins(with_norm), batch(12)
     g, o = accumulating(a, 3), sgd(b)
     for _ in range(3):
@@ -74,7 +75,7 @@ def test_statistics_move_once_for_each_micro_batch():
     same(a, b)
 
 
-def test_every_micro_batch_has_masks_of_its_own():
+def test_every_micro_batch_has_different_masks():
     def build(self, x, w):
         y = self.drop(x)
         loss = (y * self.lin(w)).mean()
@@ -89,8 +90,8 @@ def test_every_micro_batch_has_masks_of_its_own():
 
 
 def wide():
-    return nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(),
-                         nn.Linear(64, 3))
+    return nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64),
+                         nn.Tanh(), nn.Linear(64, 3))
 
 
 def arena(g):
@@ -101,7 +102,7 @@ def test_accumulation_needs_less_memory():
     x, y = batch(2048)
     whole, parts = accumulating(wide(), 1), accumulating(wide(), 8)
     whole(x, y), parts(x, y)
-    activations = 2048 * 64 * 4 * 3                                  # of three layers
+    activations = 2048 * 64 * 4 * 3                                  # activations of three layers
     assert arena(whole) > activations and arena(parts) < 0.4 * arena(whole)
 
 
@@ -120,15 +121,15 @@ def deep():
     return nn.Sequential(nn.Linear(4, 64), block(), block(), block(), nn.Linear(64, 3))
 
 
-@pytest.mark.parametrize("marked", [("model.1",), ("model.1", "model.2", "model.3"), ("model",), ("model", "model.2"),
-                                    ("model.0", "model.4")], ids="+".join)
-def test_the_same_numbers_also_with_dropout(marked):
+@pytest.mark.parametrize("marked", [("model.1",), ("model.1", "model.2", "model.3"), ("model",),
+                                    ("model", "model.2"), ("model.0", "model.4")], ids="+".join)
+def test_checkpointing_keeps_the_results_with_dropout(marked):
     x, y = batch(16)
     models = twins(deep)
     graphs = []
     for i, m in enumerate(models):
         g = trainer(m, sgd(m))
-        flow.manual_seed(5)                                          # the same seeds for dropout in both
+        flow.manual_seed(5)                                          # the same dropout seeds in both
         graphs.append(checkpointed(g, *marked) if i else g)
         g._compile(x, y)
     for _ in range(4):
@@ -175,17 +176,17 @@ def test_statistics_move_once_although_computed_twice():
     same(a, b)
 
 
-def test_both_together():
+def test_accumulation_and_checkpointing_together():
     (a, b), (x, y) = twins(deep), batch(16)
     for m in (a, b):
-        m.eval()                                                     # masks differ: other ops are there
+        m.eval()  # dropout masks differ, because the ops differ
     g, h = trainer(a, sgd(a)), checkpointed(accumulating(b, 4), "model.1", "model.2")
     for _ in range(3):
         assert np.isclose(g(x, y).item(), h(x, y).numpy().mean(), rtol=1e-5)
     same(a, b)
 
 
-def test_gradients_that_build_asks_for_compute_again_too():
+def test_gradients_requested_in_build_recompute():
     def slopes(self, x, y):
         loss = self.loss(self.model(x), y)
         return flow.autograd.grad(loss, list(self.model.parameters()))
@@ -194,7 +195,8 @@ def test_gradients_that_build_asks_for_compute_again_too():
     found = []
     for marked in (False, True):
         flow.manual_seed(3)
-        g = graph(slopes, model=nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3)), loss=nn.CrossEntropyLoss())
+        g = graph(slopes, model=nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3)),
+                  loss=nn.CrossEntropyLoss())
         if marked:
             g.model.to(GraphModule).activation_checkpointing = True
         found.append([s.numpy() for s in g(x, y)])

@@ -1,4 +1,6 @@
-"""flow.save(graph, path), flow.load_graph(path): the same numbers without the model's code, and nothing else."""
+"""flow.save(graph, path) and flow.load_graph(path): the same results without the model's code, and no
+execution of other code.
+"""
 import os
 import random
 import re
@@ -29,9 +31,9 @@ def called(name):
 
 
 @pytest.mark.parametrize("name", NETS)
-def test_loaded_here(name, tmp_path):
+def test_loaded_in_the_same_process(name, tmp_path):
     g, xs, out = called(name)
-    flow.save(g, str(tmp_path / "1" / "model"))                       # parents are made
+    flow.save(g, str(tmp_path / "1" / "model"))                       # creates parent directories
     loaded = flow.load_graph(str(tmp_path / "1" / "model"))
     got = loaded(*xs)
     assert type(got) is type(out) and [t.shape for t in flat(got)] == [t.shape for t in flat(out)]
@@ -66,22 +68,24 @@ def test_loaded_in_another_process(tmp_path):
             assert np.array_equal(a, b.numpy(), equal_nan=True)
 
 
-def test_what_is_on_disk(tmp_path):
+def test_files_on_disk(tmp_path):
     model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.BatchNorm1d(3)).eval()
     g = graph(lambda self, x: self.model(x), model=model)
     g(flow.ones(2, 4))
     flow.save(g, str(tmp_path / "model"))
     names = sorted(os.listdir(tmp_path / "model"))
     assert [n for n in names if (tmp_path / "model" / n).is_dir()] == [
-        "model.0.bias", "model.0.weight", "model.2.bias", "model.2.running_mean", "model.2.running_var", "model.2.weight"]
-    assert sorted(os.listdir(tmp_path / "model" / "model.0.bias")) == ["meta", "out"] and "model.mlir" in names
+        "model.0.bias", "model.0.weight", "model.2.bias", "model.2.running_mean", "model.2.running_var",
+        "model.2.weight"]
+    assert (sorted(os.listdir(tmp_path / "model" / "model.0.bias")) == ["meta", "out"]
+            and "model.mlir" in names)
     text = (tmp_path / "model" / "model.mlir").read_text(encoding="utf-8")
-    for part in ('"flowedu.input"()', '"flowedu.variable"() {"op_name": "model.0.weight"}', '"flowedu.matmul"(',
-                 '"flowedu.batch_norm_infer"(', "flowedu.return %", "tensor<2x4xf32>"):
+    for part in ('"flowedu.input"()', '"flowedu.variable"() {"op_name": "model.0.weight"}',
+                 '"flowedu.matmul"(', '"flowedu.batch_norm_infer"(', "flowedu.return %", "tensor<2x4xf32>"):
         assert part in text, text
 
 
-def test_training_graphs_are_saved_as_what_they_predict(tmp_path):
+def test_training_graphs_are_saved_for_prediction(tmp_path):
     def build(self, x, y):
         out = self.model(x)
         loss = nn.functional.cross_entropy(out, y)
@@ -115,7 +119,8 @@ def test_saving_again_replaces(tmp_path):
     a(x), b(x)
     flow.save(a, path)
     flow.save(b, path)
-    assert sorted(os.listdir(path))[:1] == ["m.weight"] and np.allclose(flow.load_graph(path)(x).numpy(), x.numpy() * 0.25)
+    assert (sorted(os.listdir(path))[:1] == ["m.weight"] and np.allclose(flow.load_graph(path)(x).numpy(),
+                                                                         x.numpy() * 0.25))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("keep")
     with pytest.raises(AssertionError, match="holds files that are no checkpoint's"):
@@ -131,7 +136,8 @@ def test_variables_can_be_changed_between_calls(tmp_path):
     loaded.variables["m.weight"].zero_()
     assert np.allclose(loaded(x).numpy(), g.m.to(nn.Module).bias.numpy(), atol=1e-6)
     loaded.variables["m.weight"].data = flow.ones(3, 4)
-    assert np.allclose(loaded(x).numpy(), x.numpy().sum(1, keepdims=True) + g.m.to(nn.Module).bias.numpy(), atol=1e-5)
+    assert np.allclose(loaded(x).numpy(), x.numpy().sum(1, keepdims=True) + g.m.to(nn.Module).bias.numpy(),
+                       atol=1e-5)
 
 
 # ---- misuse and damage
@@ -153,37 +159,39 @@ def test_misuse(tmp_path):
     for x in (flow.ones(3, 4), flow.ones(8, 4).double(), 3):
         with pytest.raises(RuntimeError, match="does not fit"):
             loaded(x)
-    parts = trainer(m := mlp(), flow.optim.SGD(m.parameters(), lr=0.1), config={"set_gradient_accumulation_steps": 2})
+    parts = trainer(m := mlp(), flow.optim.SGD(m.parameters(), lr=0.1),
+                    config={"set_gradient_accumulation_steps": 2})
     parts(*batch())
     with pytest.raises(NotImplementedError, match="gradient accumulation cannot be saved"):
         flow.save(parts, str(tmp_path / "p"))
 
 
 EVIL = ['"flowedu.__import__"(%0) {"op_name": "x"} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
-        '"flowedu.relu"(%0) {"op_name": __import__("os").system("touch evil")} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
-        '"flowedu.relu"(%99) {"op_name": "x"} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
+        '"flowedu.relu"(%0) {"op_name": __import__("os").system("touch evil")} : (tensor<8x4xf32>) -> '
+        'tensor<8x4xf32>', '"flowedu.relu"(%99) {"op_name": "x"} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
         '"flowedu.relu"(%0) {"op_name": 3} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
         '"flowedu.relu"(%0) {} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
         '"flowedu.relu"(%0) {"op_name": "x", "nonsense": 1} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
         '"flowedu.reshape"(%0) {"op_name": "x", "shape": [1e400]} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
         '"flowedu.reshape"(%0) {"op_name": "x", "shape": "all"} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
-        '"flowedu.expand"(%0) {"op_name": "x", "shape": [99999999999, 99999999999, 8, 4]} : (tensor<8x4xf32>) -> '
-        'tensor<1xf32>',
+        '"flowedu.expand"(%0) {"op_name": "x", "shape": [99999999999, 99999999999, 8, 4]} : '
+        '(tensor<8x4xf32>) -> tensor<1xf32>',
         '"flowedu.variable"() {"op_name": "../../secret"} : () -> tensor<3xf32>',
         '"flowedu.variable"() {"op_name": "m.0.bias"} : () -> tensor<5xf32>',
         '"flowedu.variable"() {"op_name": "m.0.bias"} : () -> tensor<-6xf32>',
         '"flowedu.constant"() {"op_name": "y", "shape": [99999999, 99999999], "value": 1, "dtype": {"dtype": '
         '"float32"}} : () -> tensor<1xf32>',
         '"flowedu.cast"(%0) {"op_name": "y", "dtype": "float32"} : (tensor<8x4xf32>) -> tensor<1xf32>',
-        '"flowedu.as_strided"(%0) {"op_name": "y", "size": [9999], "stride": [1], "offset": 4} : (tensor<8x4xf32>) -> '
-        'tensor<9999xf32>', '"flowedu.softmax"(%0) {"op_name": "y", "axis": 77} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
+        '"flowedu.as_strided"(%0) {"op_name": "y", "size": [9999], "stride": [1], "offset": 4} : '
+        '(tensor<8x4xf32>) -> tensor<9999xf32>',
+        '"flowedu.softmax"(%0) {"op_name": "y", "axis": 77} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
         '"flowedu.softmax"(%0) {"op_name": "y", "axis": "b"} : (tensor<8x4xf32>) -> tensor<8x4xf32>',
         '"flowedu.sgd_update"(%0, %0, %0, %0) {"op_name": "x"} : () -> tensor<1xf32>',
         '"flowedu.relu"(%0) {"op_name": ' + "[" * 5000 + "} : (tensor<8x4xf32>) -> tensor<8x4xf32>",
         "import os", "", "module {"]
 
 
-def test_damaged_texts_are_told_and_never_run(tmp_path):
+def test_damaged_texts_raise_and_are_never_executed(tmp_path):
     g = graph(lambda self, x: self.m(x), m=mlp())
     g(batch()[0])
     path = tmp_path / "m"
@@ -193,12 +201,13 @@ def test_damaged_texts_are_told_and_never_run(tmp_path):
     lines = text.splitlines()
     here = next(i for i, line in enumerate(lines) if "matmul" in line)
     for evil in EVIL:
-        for rest in (lines[here + 1:], lines[here:]):                 # instead of a line, or besides all
-            file.write_text("\n".join([*lines[:here], f"    %55 = {evil}", *rest]).replace("return %", "return %55, %"),
+        for rest in (lines[here + 1:], lines[here:]):  # instead of a line, or in addition to all lines
+            file.write_text("\n".join([*lines[:here], f"    %55 = {evil}",
+                                       *rest]).replace("return %", "return %55, %"),
                             encoding="utf-8")
             with pytest.raises(CheckpointError, match="flow.load_graph"):
                 flow.load_graph(str(path))
-    for cut in range(0, len(text) - 8, 97):                           # cut off anywhere
+    for cut in range(0, len(text) - 8, 97):                           # truncated anywhere
         file.write_text(text[:cut], encoding="utf-8")
         with pytest.raises(CheckpointError, match="flow.load_graph"):
             flow.load_graph(str(path))
@@ -212,12 +221,12 @@ def test_damaged_texts_are_told_and_never_run(tmp_path):
     assert not os.path.exists("evil")
 
 
-NUMBERS = ["-1", "0", "1", "3", "17", str(2**31), str(2**62), str(10**29), "1.5", "1e400", "true", "null", "[]", "{}",
-           '"a"', "[[1]]", '{"dtype": "int64"}', '{"tuple": 3}', '{"dict": [[[], 0]]}', "NaN"]
+NUMBERS = ["-1", "0", "1", "3", "17", str(2**31), str(2**62), str(10**29), "1.5", "1e400", "true", "null",
+           "[]", "{}", '"a"', "[[1]]", '{"dtype": "int64"}', '{"tuple": 3}', '{"dict": [[[], 0]]}', "NaN"]
 
 
 def damaged(text, draw):
-    """The text with one thing changed: a number, a name, a letter, a line."""
+    """Return the text with one change: a number, a name, a letter, or a line."""
     how = draw.randrange(5)
     if how < 2:
         at = draw.choice(list(re.finditer(r"-?\d+(\.\d+)?|true|false|null" if how else r'"[^"]*"', text)))
@@ -232,8 +241,8 @@ def damaged(text, draw):
 
 
 def attack(folder, name, count):
-    """What a file says that was changed at random: it loads, perhaps as another graph that runs, or FlowError tells why."""
-    resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))        # what asks for more is told so
+    """Load a randomly changed file: it loads, perhaps as another graph that runs, or raises FlowError."""
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))        # larger requests raise MemoryError
     g, xs, _ = called(name)
     flow.save(g, folder)
     file = Path(folder, "model.mlir")
@@ -246,13 +255,15 @@ def attack(folder, name, count):
         except (FlowError, MemoryError):
             continue
         except Exception as error:
-            raise AssertionError(f"{type(error).__name__} from\n{file.read_text(encoding='utf-8')}") from error
+            raise AssertionError(
+                f"{type(error).__name__} from\n{file.read_text(encoding='utf-8')}") from error
     assert loads > 0 and loads < count
 
 
 @pytest.mark.parametrize("name", few(NETS, lambda name: name == NETS[0]))
-def test_no_text_does_worse_than_a_flow_error(tmp_path, name):
+def test_corrupted_texts_only_raise_flow_errors(tmp_path, name):
     script = f"from graph.test_saving import attack; attack({str(tmp_path / 'm')!r}, {name!r}, 60)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8",
-                          env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])})
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]),
+                                                                            *sys.path])})
     assert done.returncode == 0, done.stderr[-3000:]

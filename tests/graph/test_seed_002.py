@@ -1,5 +1,7 @@
-"""The page this chapter grew from, "静态图模块 nn.Graph", snippet by snippet as it was written; the data are drawn pictures in
-CIFAR-10's format, and pretrained weights are left out (no network here). Where the page is wrong, what is said about it."""
+"""Snippets of OneFlow's page "静态图模块 nn.Graph" as they were written, on synthetic images in the format of CIFAR-10 and without
+pretrained weights, because tests do not use the network. tests/doors/test_mock_programs.py runs its two whole
+programs.
+"""
 # ruff: noqa: I001, B007, E501, F841
 import os
 import re
@@ -13,6 +15,7 @@ import flowedu.nn as nn
 from flowedu import vision as flowvision
 from flowedu.vision import transforms
 from flowedu.vision.models.neural_style_transfer.stylenet import neural_style_transfer
+from common import read_definitions
 
 BATCH_SIZE = 64
 EPOCH_NUM = 1
@@ -22,7 +25,7 @@ DEVICE = "cuda" if flow.cuda.is_available() else "cpu"
 
 
 def parts(drop_last):
-    """What both of the page's scripts begin with."""
+    """Common first lines of both scripts of the page."""
     training_data = flowvision.datasets.SyntheticCIFAR10(
         train=True,
         transform=transforms.ToTensor(),
@@ -50,23 +53,12 @@ def eager():
 
 @pytest.fixture(scope="module")
 def trained():
-    """The page's training by a graph: the graph, and what was printed."""
+    """Train by a graph as on the page; return the graph and the printed text."""
     flow.manual_seed(0)
     train_dataloader, model, loss_fn, optimizer = parts(drop_last=True)
 
-    class GraphMobileNetV2(flow.nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = model
-            self.loss_fn = loss_fn
-            self.add_optimizer(optimizer)
-
-        def build(self, x, y):
-            y_pred = self.model(x)
-            loss = self.loss_fn(y_pred, y)
-            loss.backward()
-            return loss
-
+    GraphMobileNetV2, = read_definitions("oneflow_graph_mobilenet", "GraphMobileNetV2", flow=flow,
+                                         model=model, loss_fn=loss_fn, optimizer=optimizer)
     graph_mobile_net_v2 = GraphMobileNetV2()
     before = repr(graph_mobile_net_v2)
     printed = []
@@ -93,35 +85,7 @@ def losses(printed):
     return [float(f[1]) for f in found]
 
 
-def test_eager_mode(eager, capsys):
-    train_dataloader, model, loss_fn, optimizer = eager
-    print(f"Using {DEVICE} device")
-    for t in range(EPOCH_NUM):
-        print(f"Epoch {t+1}\n-------------------------------")
-        size = len(train_dataloader.dataset)
-        for batch, (x, y) in enumerate(train_dataloader):
-            x = x.to(DEVICE)
-            y = y.to(DEVICE)
-
-            # Compute prediction error
-            pred = model(x)
-            loss = loss_fn(pred, y)
-
-            # Backpropagation
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-
-            current = batch * BATCH_SIZE
-            if batch % 5 == 0:
-                print(f"loss: {loss:>7f} [{current:>5d}/{size:>5d}]")
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[:3] == [f"Using {DEVICE} device", "Epoch 1", "-------------------------------"]
-    first, last = losses(lines[3:])
-    assert abs(first - np.log(1000)) < 0.2 and last < first           # 1000 classes: `classifer` is a slip of the page
-
-
-def test_a_graph_of_ones_own(capsys):
+def test_a_custom_graph(capsys):
     class ModuleMyLinear(nn.Module):
         def __init__(self, in_features, out_features):
             super().__init__()
@@ -146,12 +110,13 @@ def test_a_graph_of_ones_own(capsys):
     out = graph_mylinear(input)
     print(out)
     number = r" *-?\d+\.\d+(e[+-]\d+)?"
-    assert re.fullmatch(rf"tensor\(\[\[{number},{number},{number}\]\], dtype=flowedu.float32\)\n", capsys.readouterr().out)
+    assert re.fullmatch(rf"tensor\(\[\[{number},{number},{number}\]\], dtype=flowedu.float32\)\n",
+                        capsys.readouterr().out)
     np.testing.assert_allclose(out.numpy(), model(input).numpy(), rtol=1e-5)
 
 
-def test_a_slip_of_the_page(eager):
-    """build returns `loss`, which nothing has given a value."""
+def test_a_mistake_of_the_page(eager):
+    """`build` returns `loss`, which is never assigned."""
     train_dataloader, model, loss_fn, optimizer = eager
 
     class ModelGraph(flow.nn.Graph):
@@ -179,7 +144,7 @@ def test_prediction(eager):
         def build(self, x):
             return self.model(x)
 
-    model.eval()                        # else dropout makes the two differ
+    model.eval()                        # otherwise dropout makes the two differ
     graph_mobile_net_v2 = GraphMobileNetV2()
 
     x, _ = next(iter(train_dataloader))
@@ -211,7 +176,8 @@ def test_print_before_the_first_call(trained):
         (PARAMETER:model.classifer.1.weight:tensor(..., size=(10, 1280), dtype=flowedu.float32, requires_grad=True)): ()
         (PARAMETER:model.classifer.1.bias:tensor(..., size=(10,), dtype=flowedu.float32, requires_grad=True)): ()
   (MODULE:loss_fn:CrossEntropyLoss()): (""".split("\n"):
-        joined = before.replace(",\n" + " " * 17, ", ").replace(",\n" + " " * 15, ", ")          # long lines are broken
+        # long lines are wrapped
+        joined = before.replace(",\n" + " " * 17, ", ").replace(",\n" + " " * 15, ", ")
         assert line in joined, line
     assert "INPUT" not in before and "OPERATOR" not in before
 
@@ -219,13 +185,15 @@ def test_print_before_the_first_call(trained):
 def test_print_after_the_first_call(trained):
     _, graph, _, _ = trained
     text = re.sub(r",\n +", ", ", repr(graph))
-    for line in (f"(INPUT:_{graph.name}_input.0.0_2:tensor(..., size=(64, 3, 32, 32), dtype=flowedu.float32))",
-                 f"(INPUT:_{graph.name}_input.0.1_3:tensor(..., size=(64,), dtype=flowedu.int64))",
-                 "(INPUT:_model_input.0.0_2:tensor(..., is_lazy='True', size=(64, 3, 32, 32), dtype=flowedu.float32))",
-                 "(INPUT:_model.features.0.0_input.0.0_2:tensor(..., is_lazy='True', size=(64, 3, 32, 32), ",
-                 "(OUTPUT:_model.features.0.0_output.0.0_2:tensor(..., is_lazy='True', size=(64, 32, 16, 16), ",
-                 "(BUFFER:model.features.0.1.running_mean:tensor(..., size=(32,), dtype=flowedu.float32))",
-                 f"(OUTPUT:_{graph.name}_output.0.0_2:tensor(..., is_lazy='True', size=(), dtype=flowedu.float32"):
+    for line in (
+            f"(INPUT:_{graph.name}_input.0.0_2:tensor(..., size=(64, 3, 32, 32), dtype=flowedu.float32))",
+            f"(INPUT:_{graph.name}_input.0.1_3:tensor(..., size=(64,), dtype=flowedu.int64))",
+            "(INPUT:_model_input.0.0_2:tensor(..., is_lazy='True', size=(64, 3, 32, 32), "
+            "dtype=flowedu.float32))",
+            "(INPUT:_model.features.0.0_input.0.0_2:tensor(..., is_lazy='True', size=(64, 3, 32, 32), ",
+            "(OUTPUT:_model.features.0.0_output.0.0_2:tensor(..., is_lazy='True', size=(64, 32, 16, 16), ",
+            "(BUFFER:model.features.0.1.running_mean:tensor(..., size=(32,), dtype=flowedu.float32))",
+            f"(OUTPUT:_{graph.name}_output.0.0_2:tensor(..., is_lazy='True', size=(), dtype=flowedu.float32"):
         assert line in text, line
     assert {t[1:-1] for t in re.findall(r"\([A-Z]+:", text)} == {
         "GRAPH", "CONFIG", "MODULE", "PARAMETER", "BUFFER", "INPUT", "OUTPUT", "OPERATOR"}
@@ -248,7 +216,8 @@ def test_debug(v_level, capsys):
     graph_small(flow.randn(2, 4))
     out = capsys.readouterr().out
     head = f"(GRAPH:{graph_small.name}:GraphSmall) "
-    assert head + "start building graph." in out and re.search(r"building plan Done! Cost time: \d\.\d\ds\.", out)
+    assert (head + "start building graph." in out and re.search(r"building plan Done! Cost time: \d\.\d\ds\.",
+                                                                out))
     assert ("(MODULE:model.0:Linear(in_features=4, out_features=3, bias=True))" in out) == (v_level >= 1)
     assert ("(OPERATOR: model.0-matmul-" in out) == (v_level >= 2)
     assert ("test_seed_002.py:" in out) == (v_level >= 3)
@@ -284,14 +253,7 @@ def test_saving_and_loading(trained, tmp_path):
 def test_deployment(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
-    class MyGraph(nn.Graph):
-        def __init__(self, model):
-            super().__init__()
-            self.model = model
-
-        def build(self, *input):
-            return self.model(*input)
-
+    MyGraph, = read_definitions("oneflow_deploy", "MyGraph", nn=nn)
     fake_image = flow.ones((1, 3, 64, 64))
     model = neural_style_transfer(pretrained=False, progress=True)
     model.eval()
@@ -301,17 +263,19 @@ def test_deployment(tmp_path, monkeypatch):
 
     flow.save(graph, "1/model")
     assert "model.mlir" in os.listdir("1/model")
-    assert np.array_equal(flow.load_graph("1/model")(fake_image).numpy(), out.numpy()) and out.shape == (1, 3, 64, 64)
+    assert (np.array_equal(flow.load_graph("1/model")(fake_image).numpy(), out.numpy())
+            and out.shape == (1, 3, 64, 64))
 
 
 def test_a_deployed_graph_of_training(trained, tmp_path):
     _, graph_mobile_net_v2, _, _ = trained
     flow.save(graph_mobile_net_v2, str(tmp_path / "1" / "model"))
     names = os.listdir(tmp_path / "1" / "model")
-    assert "model.classifier.1.weight" in names and not [n for n in names if "classifer" in n]        # it computes nothing
+    # it is never used in a computation
+    assert "model.classifier.1.weight" in names and not [n for n in names if "classifer" in n]
 
 
-def test_reading_on():
+def test_further_snippets():
     def loss(y_pred, y):
         return flow.sum(1/2*(y_pred-y)**2)
 

@@ -1,4 +1,4 @@
-"""state_dict, load_state_dict, and the switches of a graph."""
+"""state_dict, load_state_dict, and the config options of a graph."""
 import numpy as np
 import pytest
 
@@ -15,17 +15,20 @@ def noisy():
     return nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Dropout(0.3), nn.Linear(6, 3))
 
 
-MAKERS = {"sgd": lambda p: flow.optim.SGD(p, lr=0.1, momentum=0.9), "adam": lambda p: flow.optim.Adam(p, lr=0.01),
-          "rmsprop": lambda p: flow.optim.RMSprop(p, lr=0.01), "adagrad": lambda p: flow.optim.Adagrad(p, lr=0.1)}
+MAKERS = {"sgd": lambda p: flow.optim.SGD(p, lr=0.1, momentum=0.9),
+          "adam": lambda p: flow.optim.Adam(p, lr=0.01),
+          "rmsprop": lambda p: flow.optim.RMSprop(p, lr=0.01),
+          "adagrad": lambda p: flow.optim.Adagrad(p, lr=0.1)}
 
 
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("on_disk", [False, True])
-def test_a_loaded_graph_goes_on_as_if_nothing_had_happened(name, on_disk, tmp_path):
-    """Also with dropout: the masks of step n are those of step n."""
+def test_a_loaded_graph_continues_unchanged(name, on_disk, tmp_path):
+    """Includes dropout: step n has the same mask as without saving."""
     def made(model):
         optimizer = MAKERS[name](model.parameters())
-        return graph(train_step, (optimizer, S.ExponentialLR(optimizer, 0.8)), model=model, loss=nn.CrossEntropyLoss())
+        return graph(train_step, (optimizer, S.ExponentialLR(optimizer, 0.8)), model=model,
+                     loss=nn.CrossEntropyLoss())
 
     flow.manual_seed(3)
     a = noisy()
@@ -37,13 +40,14 @@ def test_a_loaded_graph_goes_on_as_if_nothing_had_happened(name, on_disk, tmp_pa
         flow.save(state, str(tmp_path / "state"))
         state = flow.load(str(tmp_path / "state"))
     else:
-        state = {k: {n: t.clone() for n, t in v.items()} if isinstance(v, dict) else v.clone() for k, v in state.items()}
+        state = {k: {n: t.clone() for n, t in v.items()} if isinstance(v, dict) else v.clone()
+                 for k, v in state.items()}
     flow.manual_seed(99)
     b = noisy()
     h = made(b)
     h.load_state_dict(state)
     flow.manual_seed(3)
-    noisy()                                                         # the seeds dropout was given when g was traced
+    noisy()  # the seeds that dropout got when g was traced
     for _ in range(3):
         assert g(X, Y).item() == h(X, Y).item()
     same(a, b, rtol=0, atol=0)
@@ -60,7 +64,8 @@ def test_state_before_and_after_the_first_call():
     slope = model[0].weight.grad.numpy().copy()
     g(X, Y)
     state = g.state_dict()
-    np.testing.assert_allclose(state["model.0.weight-m"].numpy(), 0.9 + 0.1 * slope, rtol=1e-5)    # from the ones loaded
+    # starting from the loaded ones
+    np.testing.assert_allclose(state["model.0.weight-m"].numpy(), 0.9 + 0.1 * slope, rtol=1e-5)
     assert state["model.2.bias-v"].shape == (3,)
     assert state["model"]["0.weight"].shape == (6, 4)
     plain = trainer(mlp_ := mlp(), flow.optim.SGD(mlp_.parameters(), lr=0.1))
@@ -71,7 +76,7 @@ def test_state_before_and_after_the_first_call():
     assert list(predict.state_dict()) == ["model"]
 
 
-def test_only_before_the_first_call():
+def test_a_state_is_loaded_only_before_the_first_call():
     g = trainer(model := mlp(), flow.optim.SGD(model.parameters(), lr=0.1))
     g(X, Y)
     with pytest.raises(AssertionError, match="can only be loaded before the first call of a graph"):
@@ -92,7 +97,7 @@ def test_strictness():
         g.load_state_dict({"model.0.weight-momentum": flow.ones(2)})
 
 
-def test_tensors_from_outside_are_loaded_too():
+def test_tensors_from_outside_are_loaded():
     def counting(count):
         def build(self, x):
             count.add_(1)
@@ -111,12 +116,12 @@ def test_tensors_from_outside_are_loaded_too():
         wrong(flow.ones(1))
 
 
-# ---- switches
+# ---- config options
 PASSES = ["simplify", "cse", "dead", "fuse", "update", "inplace", "reuse"]
 
 
 @pytest.mark.parametrize("off", [*[(p,) for p in PASSES], tuple(PASSES)], ids="+".join)
-def test_every_pass_may_be_off(off):
+def test_every_pass_may_be_disabled(off):
     def make():
         return nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.GELU(), nn.Linear(6, 3))
     a, b = twins(make)
@@ -141,12 +146,13 @@ def test_passes_are_known_by_name():
 
 
 @pytest.mark.filterwarnings("ignore::flowedu.errors.once.OptionWarning")
-def test_switches_of_oneflow():
+def test_config_options_of_oneflow():
     a, b = twins(mlp)
     g, h = trainer(a, MAKERS["sgd"](a.parameters())), trainer(b, MAKERS["sgd"](b.parameters()))
     c = h.config
     for name in ("allow_fuse_model_update_ops", "allow_fuse_add_to_output", "allow_fuse_cast_scale",
-                 "enable_multi_tensor_update", "enable_fused_model_update_cast", "enable_cudnn_conv_heuristic_search_algo",
+                 "enable_multi_tensor_update", "enable_fused_model_update_cast",
+                 "enable_cudnn_conv_heuristic_search_algo",
                  "enable_compress_memory", "enable_auto_parallel", "enable_zero"):
         getattr(c, name)(True)
     c.enable_amp(True, dtype=flow.float16)            # computes in 16 bits: tests/amp

@@ -1,4 +1,4 @@
-"""add_optimizer: what each call does, and what optimizer and scheduler objects know of it."""
+"""add_optimizer: the update in each call, and the state of optimizer and scheduler objects."""
 import numpy as np
 import pytest
 
@@ -17,7 +17,7 @@ def sgd(model, lr=0.1, **more):
 
 
 def follow(make_optimizer, make_scheduler=None, steps=6, make=mlp, **options):
-    """A graph and an eager loop side by side; the graph's optimizer and scheduler."""
+    """Run a graph and an eager loop in parallel; return the graph's optimizer and scheduler."""
     a, b = twins(make)
     oa, ob = make_optimizer(a), make_optimizer(b)
     sa, sb = (make_scheduler(oa), make_scheduler(ob)) if make_scheduler else (None, None)
@@ -34,8 +34,10 @@ def follow(make_optimizer, make_scheduler=None, steps=6, make=mlp, **options):
 OPTIMIZERS = {
     "sgd": lambda p: flow.optim.SGD(p, lr=0.1), "momentum": lambda p: flow.optim.SGD(p, lr=0.1, momentum=0.9),
     "nesterov": lambda p: flow.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
-    "adam": lambda p: flow.optim.Adam(p, lr=0.01), "amsgrad": lambda p: flow.optim.Adam(p, lr=0.01, amsgrad=True),
-    "adamw": lambda p: flow.optim.AdamW(p, lr=0.01, weight_decay=0.1), "rmsprop": lambda p: flow.optim.RMSprop(p, lr=0.01),
+    "adam": lambda p: flow.optim.Adam(p, lr=0.01),
+    "amsgrad": lambda p: flow.optim.Adam(p, lr=0.01, amsgrad=True),
+    "adamw": lambda p: flow.optim.AdamW(p, lr=0.01, weight_decay=0.1),
+    "rmsprop": lambda p: flow.optim.RMSprop(p, lr=0.01),
     "centered": lambda p: flow.optim.RMSprop(p, lr=0.01, centered=True),
     "adagrad": lambda p: flow.optim.Adagrad(p, lr=0.1), "adadelta": lambda p: flow.optim.Adadelta(p, lr=1.0),
     "lamb": lambda p: flow.optim.LAMB(p, lr=0.01)}
@@ -46,12 +48,14 @@ def test_updates_equal_eager_updates(name):
     follow(lambda m: OPTIMIZERS[name](m.parameters()), steps=20)
 
 
-def test_optimizer_and_scheduler_know_of_the_steps():
-    optimizer, scheduler = follow(lambda m: flow.optim.Adam(m.parameters(), lr=0.01), lambda o: S.StepLR(o, 2, 0.1))
+def test_optimizer_and_scheduler_count_the_steps():
+    optimizer, scheduler = follow(lambda m: flow.optim.Adam(m.parameters(), lr=0.01),
+                                  lambda o: S.StepLR(o, 2, 0.1))
     state = optimizer.state_dict()
     assert scheduler.last_step == 6 and scheduler.get_last_lr() == [optimizer.param_groups[0]["lr"]]
     assert np.isclose(optimizer.param_groups[0]["lr"], 1e-5)
-    assert state["state"]["step"] == 6 and all(set(state["state"][i]) == {"exp_avg", "exp_avg_sq"} for i in range(4))
+    assert (state["state"]["step"] == 6 and all(set(state["state"][i]) == {"exp_avg", "exp_avg_sq"}
+                                                for i in range(4)))
 
 
 SCHEDULERS = {
@@ -59,7 +63,8 @@ SCHEDULERS = {
     "exponential": lambda o: S.ExponentialLR(o, 0.7), "cosine": lambda o: S.CosineAnnealingLR(o, 4),
     "decay": lambda o: S.CosineDecayLR(o, 4, 0.1), "constant": lambda o: S.ConstantLR(o, 0.3, 2),
     "linear": lambda o: S.LinearLR(o, 0.2, 1.0, 3), "polynomial": lambda o: S.PolynomialLR(o, 4, 0.01),
-    "lambda": lambda o: S.LambdaLR(o, lambda t: 0.5 ** t), "restarts": lambda o: S.CosineAnnealingWarmRestarts(o, 2),
+    "lambda": lambda o: S.LambdaLR(o, lambda t: 0.5 ** t),
+    "restarts": lambda o: S.CosineAnnealingWarmRestarts(o, 2),
     "warmup": lambda o: S.WarmUpLR(S.StepLR(o, 2, 0.5), warmup_factor=0.3, warmup_iters=3),
     "sequence": lambda o: S.SequentialLR(o, [S.ConstantLR(o, 0.1, 2), S.ExponentialLR(o, 0.9)], [2])}
 
@@ -71,7 +76,8 @@ def test_schedulers(name):
 
 def test_several_optimizers():
     a, b = twins(mlp)
-    parts = lambda m: [flow.optim.SGD(m[0].parameters(), lr=0.1, momentum=0.5), flow.optim.Adam(m[2].parameters(), lr=0.01)]
+    parts = lambda m: [flow.optim.SGD(m[0].parameters(), lr=0.1, momentum=0.5),
+                       flow.optim.Adam(m[2].parameters(), lr=0.01)]
     g = graph(train_step, *parts(a), model=a, loss=LOSS)
     o1, o2 = parts(b)
     for _ in range(4):
@@ -86,18 +92,19 @@ def test_several_optimizers():
 @pytest.mark.parametrize("schedule", [
     lambda o: S.ExponentialLR(o, 0.5), lambda o: S.LambdaLR(o, [lambda t: 0.5 ** t, lambda t: 1 + t]),
     lambda o: S.MultiplicativeLR(o, [lambda t: 0.5, lambda t: 2])], ids=["one", "lambdas", "products"])
-def test_groups_with_rates_of_their_own(schedule):
-    follow(lambda m: flow.optim.SGD([{"params": m[0].parameters(), "lr": 0.2}, {"params": m[2].parameters(), "lr": 0.01,
-                                                                                 "weight_decay": 0.1}], momentum=0.9),
+def test_groups_with_different_rates(schedule):
+    follow(lambda m: flow.optim.SGD([{"params": m[0].parameters(), "lr": 0.2},
+                                     {"params": m[2].parameters(), "lr": 0.01,
+                                       "weight_decay": 0.1}], momentum=0.9),
            schedule)
 
 
-def test_frozen_and_forgotten_parameters():
+def test_frozen_and_omitted_parameters():
     a, b = twins(mlp)
     for m in (a, b):
         m[0].requires_grad_(False)                                  # frozen, but in the optimizer
     start = values(a)
-    g = trainer(a, flow.optim.SGD([*a[0].parameters(), a[2].weight], lr=0.1))       # a[2].bias is in none
+    g = trainer(a, flow.optim.SGD([*a[0].parameters(), a[2].weight], lr=0.1))       # a[2].bias is in no group
     o = flow.optim.SGD([b[2].weight], lr=0.1)
     for _ in range(3):
         assert np.isclose(g(X, Y).item(), eager_step(b, o, LOSS, X, Y), rtol=1e-5)
@@ -105,7 +112,7 @@ def test_frozen_and_forgotten_parameters():
     assert [k for k, v in values(a).items() if not np.array_equal(v, start[k])] == ["2.weight"]
 
 
-@pytest.mark.parametrize("most", [0.05, 100.0])                     # gradients are longer; and shorter: they stay so
+@pytest.mark.parametrize("most", [0.05, 100.0])  # gradients are longer, and shorter, which are not scaled
 @pytest.mark.parametrize("norm", [2.0, 1.0, 3.0, float("inf")])
 def test_clipping(norm, most):
     def make(model):
@@ -115,7 +122,7 @@ def test_clipping(norm, most):
     a, b = twins(mlp)
     g, o = trainer(a, make(a)), make(b)
     step = o.step
-    o.step = lambda: (o.clip_grad(), step())                        # what a graph does by itself
+    o.step = lambda: (o.clip_grad(), step())                        # a graph clips by itself
     start = values(a)
     for _ in range(3):
         assert np.isclose(g(X, Y).item(), eager_step(b, o, LOSS, X, Y), rtol=1e-5)
@@ -131,9 +138,9 @@ def test_stale_eager_gradients_are_harmless():
     g, h = trainer(a, sgd(a)), trainer(b, sgd(b))
     for _ in range(2):
         assert g(X, Y).item() == h(X, Y).item()
-    assert np.array_equal(a[0].weight.grad.numpy(), kept)           # and they stay the user's
+    assert np.array_equal(a[0].weight.grad.numpy(), kept)           # and the user's gradients stay unchanged
     assert b[0].weight.grad is None
-    trainer(b, sgd(b))(X, Y)                                        # a second training graph over the same parameters
+    trainer(b, sgd(b))(X, Y)  # a second training graph over the same parameters
 
 
 def test_rate_changed_by_hand():
@@ -147,7 +154,7 @@ def test_rate_changed_by_hand():
     assert all(np.array_equal(v, before[k]) for k, v in values(model).items())
 
 
-def test_gradient_given_for_a_loss_of_many_numbers():
+def test_an_explicit_gradient_for_a_non_scalar_loss():
     a, b = twins(mlp)
 
     def build(self, x):
@@ -158,7 +165,7 @@ def test_gradient_given_for_a_loss_of_many_numbers():
     g, o = graph(build, sgd(a), model=a), sgd(b)
     g(X)
     y = b(X)
-    y.backward(flow.ones_like(y) * 2)                               # not divided by the number of elements, as in PyTorch
+    y.backward(flow.ones_like(y) * 2)  # not divided by the number of elements, as in PyTorch
     o.step()
     same(a, b)
 
@@ -187,7 +194,8 @@ def test_gradient_penalty():
         o.step()
         assert np.isclose(g(x).item(), want.item(), rtol=1e-4)
     same(a, b, rtol=1e-4)
-    slopes = graph(lambda self, x: flow.autograd.grad(self.model(x).sum(), [x, flow.ones(1, requires_grad=True)],
+    slopes = graph(lambda self, x: flow.autograd.grad(self.model(x).sum(),
+                                                      [x, flow.ones(1, requires_grad=True)],
                                                       allow_unused=True), model=a)(x)
     assert slopes[1] is None and not slopes[0].requires_grad
     assert np.allclose(slopes[0].numpy(), flow.autograd.grad(a(x).sum(), [x])[0].numpy(), atol=1e-6)

@@ -1,4 +1,4 @@
-"""flow.watch and flow.watch_diff in build: after every call, handlers get the values."""
+"""flow.watch and flow.watch_diff in build: handlers receive the values after every call."""
 import numpy as np
 import pytest
 
@@ -52,7 +52,8 @@ def test_kinds_of_handlers():
         got.append(a)
 
     of(lambda x: (flow.watch(x, lists), flow.watch(x, lambda blob: got.append(blob.numpy())), x)[2], X)
-    assert isinstance(got[0], list) and np.array_equal(got[0][0], X.numpy()) and np.array_equal(got[1], X.numpy())
+    assert (isinstance(got[0], list) and np.array_equal(got[0][0], X.numpy())
+            and np.array_equal(got[1], X.numpy()))
     with pytest.raises(AssertionError, match="only one parameter"):
         of(lambda x: (flow.watch(x, lambda a, b: None), x)[1], X)
 
@@ -76,7 +77,7 @@ def test_gradients_without_an_optimizer(capsys):
     assert capsys.readouterr().out == "db\n[8. 8. 8.]\n" and np.array_equal(model[2].bias.numpy(), before)
 
 
-def test_what_a_handler_raises_reaches_the_caller():
+def test_an_exception_in_a_handler_reaches_the_caller():
     def handler(a):
         raise KeyError("mine")
 
@@ -100,7 +101,8 @@ def test_micro_batches_are_watched_together():
         loss.backward()
         return loss
 
-    graph(build, flow.optim.SGD(lin.parameters(), lr=0.0), lin=lin, config={"set_gradient_accumulation_steps": 2})(X)
+    graph(build, flow.optim.SGD(lin.parameters(), lr=0.0), lin=lin,
+          config={"set_gradient_accumulation_steps": 2})(X)
     assert np.allclose(got[0], lin(X).numpy(), atol=1e-5) and got[1].tolist() == [[1.0]] * 8
 
 

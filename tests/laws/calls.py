@@ -1,4 +1,4 @@
-"""Calls the laws try: for every op of the registry, inputs drawn to fit its equation, dtypes and domains."""
+"""Calls for the laws: for every registered op, inputs drawn to fit its equation, dtypes, and domains."""
 from __future__ import annotations
 
 import zlib
@@ -15,27 +15,29 @@ from flowedu.core.values.dtype import as_dtype, float32
 from flowedu.core.values.spec import Spec
 from flowedu.errors import FlowError
 
-# For laws that hang less on the drawn values: a third of the profile's examples.
+# For laws that depend less on the drawn values: a third of the profile's examples.
 few = settings(max_examples=max(5, settings().max_examples // 3))
 FLOATS, INTS = (np.float32, np.float64), (np.int32, np.int64)
 
 
 def examples(op) -> list[dict]:
-    """The record's examples; an elementwise op without any is tried on equal and on broadcast shapes."""
+    """Return the op's examples; an elementwise op without any is tried on equal and on broadcast shapes."""
     if op.examples:
         return list(op.examples)
     n = len(op.inputs)
-    return [{"shapes": [(6, 12)] * n}, {"shapes": [(6, 12), (12,), (6, 1)][:n]}, {"shapes": [(6, 1), (1, 12), (12,)][:n]}]
+    return [{"shapes": [(6, 12)] * n}, {"shapes": [(6, 12), (12,),
+                                                   (6, 1)][:n]}, {"shapes": [(6, 1), (1, 12), (12,)][:n]}]
 
 
 def cases(want=lambda op: True) -> list:
-    """(op, example) pairs of all ops that `want` accepts."""
+    """Return (op, example) pairs of all ops that `want` accepts."""
     return [(op, e) for op in REGISTRY.values() if want(op) for e in examples(op)]
 
 
 def thin(calls: list) -> list:
-    """For laws that say much the same of every example of an op: `make test` runs one of them, which one differs from op to
-    op; `make test-all` runs all."""
+    """Mark laws that are similar for every example of an op: `make test` runs one example, alternating over
+    the ops; `make test-all` runs all.
+    """
     of = {}
     for op, e in calls:
         of.setdefault(op.name, []).append(e)
@@ -58,7 +60,7 @@ def input_name(op, i: int) -> str:
 
 
 def types_of(op, example, dtype) -> list:
-    """The dtype of each input: floats as drawn; indices and masks have their own."""
+    """Return the dtype of each input: the drawn dtype for floats; indices and masks have fixed dtypes."""
     out = []
     for i in range(len(example["shapes"])):
         domain = op.domain.get(input_name(op, i), "any")
@@ -67,8 +69,9 @@ def types_of(op, example, dtype) -> list:
 
 
 def values(domain: str, shape, dtype, rng, place: int = 0) -> np.ndarray:
-    """Values of a domain. Floats lie on a fine grid, each input's (`place`) between the points of the others': no two are
-    equal and none is 0, so that derivatives do not jump nearby."""
+    """Draw values of a domain. Floats are on a fine grid, offset for each input (`place`): all values are
+    distinct and none is 0, so that derivatives do not jump nearby.
+    """
     n = int(np.prod(shape))
     if domain.startswith("index"):
         return rng.integers(0, int(domain.partition(":")[2]), shape).astype(dtype)
@@ -76,25 +79,28 @@ def values(domain: str, shape, dtype, rng, place: int = 0) -> np.ndarray:
         return rng.integers(0, 2, shape).astype(dtype)
     if domain == "few":
         return rng.permutation(np.arange(n) % 3 - 1).reshape(shape).astype(dtype)
-    if domain in ("matrix", "definite"):                           # far from singular; the second with x.T @ A @ x > 0
+    if domain in ("matrix", "definite"):  # far from singular; the second with x.T @ A @ x > 0
         square = len(shape) > 1 and shape[-1] == shape[-2]
         return (rng.uniform(-1, 1, shape) + (np.eye(shape[-1]) * shape[-1] if square else 0)).astype(dtype)
     if domain == "sorted":
         return np.sort(values("any", shape, dtype, rng, place), axis=-1 if shape else None).reshape(shape)
-    low, high = {"positive": (0.3, 2.5), "unit": (-0.85, 0.85), "share": (0.1, 0.9), "above_one": (1.2, 3.0)}.get(
-        domain, (-2.0, 2.0))
+    low, high = {"positive": (0.3, 2.5), "unit": (-0.85, 0.85), "share": (0.1, 0.9),
+                 "above_one": (1.2, 3.0)}.get(
+                     domain, (-2.0, 2.0))
     if np.issubdtype(dtype, np.integer):
         x = rng.integers(-9 if domain == "any" else 1, 9, n)
     else:
-        x = rng.permutation((np.floor(np.linspace(low, high, n + 2)[1:-1] * 1024) + (place % 7 + 1) / 8) / 1024)
+        x = rng.permutation((np.floor(np.linspace(low, high,
+                                                  n + 2)[1:-1] * 1024) + (place % 7 + 1) / 8) / 1024)
         if low < 0:
             x += np.sign(x) * 0.06
     return x.reshape(shape).astype(dtype)
 
 
 def strided(x: np.ndarray, layout: int) -> np.ndarray:
-    """The same array in another memory layout: 0 contiguous, 1 column-major, 2 every second element, 3 reversed axes
-    inside a larger array."""
+    """Return the same array in another memory layout: 0 contiguous, 1 column-major, 2 every second element, 3
+    reversed axes inside a larger array.
+    """
     if layout == 0 or x.ndim == 0:
         return x.copy(order="C")
     if layout == 1:
@@ -106,7 +112,9 @@ def strided(x: np.ndarray, layout: int) -> np.ndarray:
 
 
 def resized(op, example: dict, sizes) -> dict:
-    """The example with other sizes for its splittable letters, where the op takes them; else the example."""
+    """Return the example with other sizes for its splittable letters if the op accepts them, else the
+    example.
+    """
     attrs = attributes(op, example)
     specs = [Spec(tuple(s), float32) for s in example["shapes"]]
     try:
@@ -123,7 +131,7 @@ def resized(op, example: dict, sizes) -> dict:
 
 @st.composite
 def call(draw, op, example, dtypes=None, resize=True):
-    """(arrays, attrs): inputs of one call, of a drawn size, dtype and layout."""
+    """Draw (arrays, attrs): inputs of one call with a drawn size, dtype, and layout."""
     rng = np.random.default_rng(draw(st.integers(0, 2**31)))
     dtype = draw(st.sampled_from(dtypes or (FLOATS if op.float_only else FLOATS + INTS)))
     if resize and draw(st.booleans()):
@@ -138,7 +146,7 @@ def call(draw, op, example, dtypes=None, resize=True):
 
 
 def reference(op, arrays, attrs) -> tuple:
-    """The op's meaning in NumPy, as a tuple."""
+    """Return the op's NumPy reference result, as a tuple."""
     names = dict(zip(op.attrs, attrs))
     if op.variadic:
         names[op.inputs[0]] = tuple(arrays)
@@ -150,13 +158,13 @@ def reference(op, arrays, attrs) -> tuple:
 
 
 def run(op, arrays, attrs) -> tuple:
-    """The op eagerly, as a tuple of ndarrays."""
+    """Run the op eagerly; return a tuple of ndarrays."""
     out = op.call(tuple(from_numpy(a) for a in arrays), attrs)
     return tuple(y.numpy() for y in out) if isinstance(out, tuple) else (out.numpy(),)
 
 
 def close(a, b, dtype, scale=1.0) -> None:
-    """Equal to rounding: exact for integers."""
+    """Assert equality up to rounding; exactly for integers."""
     a, b = np.asarray(a), np.asarray(b)
     assert a.shape == b.shape, (a.shape, b.shape)
     if not np.issubdtype(b.dtype, np.floating):

@@ -1,5 +1,6 @@
-"""What kernel laws draw beyond calls.py: every element type a record's kernel takes, ties, NaN and the like, and axes as
-long as the blocks kernels work in. And the record's meaning in float64, to compare with."""
+"""Draws for kernel laws beyond calls.py: every dtype of an op's kernel, ties, NaN and infinity, and axes as
+long as the blocks of kernels. Also the float64 reference result.
+"""
 from __future__ import annotations
 
 import os
@@ -17,11 +18,11 @@ from flowedu.errors import FlowError
 from .calls import attributes, input_name, reference, resized, strided, types_of, values
 
 KINDS = ("plain", "ties", "edges")
-TYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int32, np.int64, np.int8, np.uint8, np.int16, np.bool_,
-                             np.float16)))
+TYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int32, np.int64, np.int8, np.uint8, np.int16,
+                             np.bool_, np.float16)))
 ROUNDING = {np.dtype(np.float16): 2e-3, np.dtype(np.float32): 4e-6, np.dtype(np.float64): 1e-12}
 
-# Results are elements of the inputs, or say how those compare: right to the last bit, for every number there is.
+# Results are elements or comparisons of the inputs: exact to the last bit, for every value.
 EXACT = set("""
     contiguous concat slice_grad gather gather_nd dim_gather scatter_nd_update where max min argmax argsort top_k
     maximum minimum abs neg sign relu relu_grad copysign ceil floor round trunc max_pool2d max_pool2d_gather
@@ -30,17 +31,20 @@ EXACT = set("""
     slice identity diagonal unfold as_strided distribute_hint
 """.split())
 
-# NaN and infinity: what comes out is a matter of the order of the sums, or of zeros that are multiplied or left out.
+# NaN and infinity: the result depends on the order of the sums, or on zeros that are multiplied or skipped.
 ORDINARY = {
     **dict.fromkeys(("inverse", "det", "solve", "slogdet"), "LAPACK's pivots"),
     **dict.fromkeys(("rfft", "irfft"), "infinity times 0, in some of a fast transform's sums"),
-    **dict.fromkeys(("cholesky", "leading_minor", "eigh", "svd", "qr", "lu", "pseudo_inverse"), "LAPACK refuses, or NaN"),
+    **dict.fromkeys(("cholesky", "leading_minor", "eigh", "svd", "qr", "lu", "pseudo_inverse"),
+                    "LAPACK refuses, or NaN"),
     "matrix_exp": "as many squarings as the largest number wants",
     "ctc_loss": "of log-probabilities: -inf has a test of its own", "ctc_loss_grad": "as ctc_loss",
     "resize2d_grad": "the meaning multiplies by weights of 0, the kernel leaves them out",
-    **dict.fromkeys(("conv2d_last_weight_grad", "conv2d_weight_grad"), "the meaning multiplies padding of 0, the kernel of "
-                    "channels that lie side by side leaves it out"),
-    **dict.fromkeys(("attention", "attention_grad"), "hidden keys are left out, block by block; nn/test_attention_op.py"),
+    **dict.fromkeys(("conv2d_last_weight_grad", "conv2d_weight_grad"),
+                    "the meaning multiplies padding of 0, the kernel of channels that lie side by side "
+                    "leaves it out"),
+    **dict.fromkeys(("attention", "attention_grad"),
+                    "hidden keys are left out, block by block; nn/test_attention_op.py"),
     "cast": "to integers it is the machine's affair: test_cast.py",
     "softmax_cross_entropy": "the first input is a distribution",
     "searchsorted": "rows must be in order, which NaN has not",
@@ -49,15 +53,16 @@ ORDINARY = {
 }
 
 
-# What LAPACK gives in float32 is not the float64 result rounded: signs, vectors of values that lie close, equal pivots.
-FACTORS = {"eigh", "svd", "qr", "lu"}                    # test_factors.py says what holds of them
+# LAPACK's float32 results differ from rounded float64 results: signs, vectors of close eigenvalues, equal
+# pivots.
+FACTORS = {"eigh", "svd", "qr", "lu"}                    # properties are tested in test_factors.py
 
 
 _TYPES_OF: dict[tuple, tuple] = {}
 
 
 def supported(op, example) -> tuple:
-    """The element types of the drawn inputs for which this call has a kernel."""
+    """Return the dtypes of the drawn inputs for which this call has a kernel."""
     key = op.name, repr(example)
     if key not in _TYPES_OF:
         _TYPES_OF[key] = tuple(t for t in TYPES if _has_kernel(op, example, t))
@@ -67,7 +72,7 @@ def supported(op, example) -> tuple:
 def _has_kernel(op, example, dtype) -> bool:
     specs = [Spec(tuple(s), as_dtype(t)) for s, t in zip(example["shapes"], types_of(op, example, dtype))]
     attrs = attributes(op, example)
-    if op.name == "relu6_grad" and dtype.kind == "u":        # its y is never above 6, and 6 - y has no sign
+    if op.name == "relu6_grad" and dtype.kind == "u":        # y is at most 6, and 6 - y would need a sign
         return False
     try:
         prepare(op, specs, attrs, [row_major(s.shape) for s in specs])
@@ -78,16 +83,20 @@ def _has_kernel(op, example, dtype) -> bool:
 
 
 def tied(shape, dtype, domain, rng) -> np.ndarray:
-    """Few different values, so that there are equal ones everywhere; halves, whose rounding is a tie, where any will do."""
+    """Draw few distinct values, so that ties are frequent; where any value is valid, halves, whose rounding
+    is a tie.
+    """
     if domain == "any" and dtype.kind == "f":
         return np.asarray(rng.integers(-6, 7, shape) / 2, dtype)
-    low, high = {"positive": (1, 3), "above_one": (2, 4), "unit": (0, 1)}.get(domain, (0 if dtype.kind in "ub" else -2, 3))
+    low, high = {"positive": (1, 3), "above_one": (2, 4),
+                 "unit": (0, 1)}.get(domain, (0 if dtype.kind in "ub" else -2, 3))
     return rng.integers(low, high, shape).astype(dtype)
 
 
 def edges(dtype, exact: bool) -> np.ndarray:
-    """The numbers at which kernels go wrong: NaN, infinities, both zeros; where nothing is rounded, the smallest and the
-    largest numbers there are, too."""
+    """Draw the values at which kernels fail: NaN, infinities, both zeros; for exact ops, the smallest and
+    largest numbers.
+    """
     if dtype.kind == "b":
         return np.array([False, True])
     if dtype.kind != "f":
@@ -95,17 +104,19 @@ def edges(dtype, exact: bool) -> np.ndarray:
         return np.array([i.min, i.max, i.max - 1, 0, 1, *([-1, -2] if i.min else [])], dtype)
     f = np.finfo(dtype)
     plain = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0]
-    return np.array(plain + [f.max, -f.max, f.smallest_subnormal, -3 * f.smallest_subnormal, f.tiny] * exact, dtype)
+    return np.array(plain + [f.max, -f.max, f.smallest_subnormal, -3 * f.smallest_subnormal, f.tiny] * exact,
+                    dtype)
 
 
 def arrays_of(op, example, dtype, rng, kind: str) -> list[np.ndarray]:
-    """Inputs of one call. kind: "plain", "ties" or "edges"."""
+    """Draw the inputs of one call. kind: "plain", "ties", or "edges"."""
     out = []
     for i, (shape, t) in enumerate(zip(example["shapes"], types_of(op, example, dtype))):
         domain, t = op.domain.get(input_name(op, i), "any"), np.dtype(t)
         free = not domain.startswith(("index", "mask", "matrix", "definite"))
         if t.kind == "b" or kind == "ties" and free:
-            x = tied(shape, t, "any" if op.elementwise else domain, rng)     # of 0 and of -1, too, what NumPy says
+            # includes 0 and -1, with NumPy's result
+            x = tied(shape, t, "any" if op.elementwise else domain, rng)
             x = np.sort(x, -1) if domain == "sorted" and x.ndim else x
         else:
             x = values(domain, shape, t, rng, i)
@@ -115,13 +126,14 @@ def arrays_of(op, example, dtype, rng, kind: str) -> list[np.ndarray]:
         if kind == "edges" and free and op.name not in ORDINARY and (everywhere or i == 0):
             some = rng.random(x.shape) < 0.3
             x = np.where(some, rng.choice(edges(t, op.name in EXACT), x.shape), x).astype(t)
-        out.append(x + t.type(0) if op.name == "floordiv" else x)    # -0.0 becomes 0.0: x // -0.0 has the sign of neither
+        # -0.0 becomes 0.0: the sign of x // -0.0 is unspecified
+        out.append(x + t.type(0) if op.name == "floordiv" else x)
     return out
 
 
 @st.composite
 def drawn(draw, op, example, kind):
-    """(arrays, attrs): inputs of one call, of a drawn size, element type and layout."""
+    """Draw (arrays, attrs): inputs of one call with a drawn size, dtype, and layout."""
     rng = np.random.default_rng(draw(st.integers(0, 2**31)))
     dtype = draw(st.sampled_from(supported(op, example)))
     if draw(st.booleans()):
@@ -133,12 +145,12 @@ def drawn(draw, op, example, kind):
 
 
 def most_terms(op, arrays) -> int:
-    """How many numbers may be added up, roughly: the length of the longest axis."""
+    """Return an estimate of the number of summed terms: the length of the longest axis."""
     return 1 if op.elementwise else max((n for a in arrays for n in a.shape), default=1)
 
 
 def meaning(op, arrays, attrs) -> tuple:
-    """The record's reference, worked out in float64 and rounded once."""
+    """Compute the reference in float64 and round once."""
     as_it_is = op.random or op.name in FACTORS
     wide = arrays if as_it_is else [a.astype(np.float64) if a.dtype.kind == "f" else a for a in arrays]
     specs = op.infer([Spec(a.shape, as_dtype(a.dtype)) for a in arrays], attrs)
@@ -146,37 +158,45 @@ def meaning(op, arrays, attrs) -> tuple:
         return tuple(y.astype(s.dtype.numpy) for y, s in zip(reference(op, wide, attrs), specs, strict=True))
 
 
-# The sanitizer build adds up in order, number by number; the others in as many partial sums as a vector has lanes.
+# The sanitizer build sums sequentially; other builds use one partial sum per vector lane.
 ONE_BY_ONE = os.environ.get("FLOWEDU_DEBUG") == "1"
 
 
 def agree(got, want, exact: bool, terms: int = 1, what=None) -> None:
-    """Equal: exactly, or to the rounding of the element type, where up to `terms` numbers are added up."""
+    """Assert equality, exactly or up to rounding of the dtype, where up to `terms` numbers are summed."""
     assert got.shape == want.shape and got.dtype == want.dtype, (got.shape, want.shape, got.dtype, want.dtype)
     if exact or want.dtype.kind != "f":
         np.testing.assert_array_equal(got, want, err_msg=str(what))
         return
     tol = ROUNDING[want.dtype] * (max(1.0, terms / 16) if ONE_BY_ONE else 1)
     largest = float(np.max(np.abs(want[np.isfinite(want)]), initial=0))
-    np.testing.assert_allclose(got, want, rtol=tol, atol=tol * max(1.0, terms / 16, largest), err_msg=str(what))
+    np.testing.assert_allclose(got, want, rtol=tol, atol=tol * max(1.0, terms / 16, largest),
+                               err_msg=str(what))
 
 
 def letters(op, example) -> list[str]:
-    """The axes of a call by the letters of its equation, those that must stay whole as well; 1 and none left out."""
-    specs = [Spec(tuple(s), as_dtype(t)) for s, t in zip(example["shapes"], types_of(op, example, np.float32))]
+    """Return the axes of a call by the letters of its equation, including those that cannot be split, without
+    empty axes and axes of size 1.
+    """
+    specs = [Spec(tuple(s), as_dtype(t)) for s, t in zip(example["shapes"],
+                                                         types_of(op, example, np.float32))]
     if not specs:
         return []
     ins, _ = parse(op.equation(specs, attributes(op, example)), len(specs))
-    return list(dict.fromkeys(c for t, s in zip(ins, example["shapes"]) for c, n in zip(t, s) if c != "1" and n))
+    return list(dict.fromkeys(c for t, s in zip(ins, example["shapes"]) for c, n in zip(t, s) if c != "1"
+                              and n))
 
 
 def stretched(op, example, sizes: dict[str, int], others: int) -> dict | None:
-    """The example with axes of these sizes and others, if they may be split, of at most `others`; None where the op does
-    not take it."""
-    specs = [Spec(tuple(s), as_dtype(t)) for s, t in zip(example["shapes"], types_of(op, example, np.float32))]
+    """Return the example with axes of these sizes and splittable axes of at most `others`, or None if the op
+    does not accept it.
+    """
+    specs = [Spec(tuple(s), as_dtype(t)) for s, t in zip(example["shapes"],
+                                                         types_of(op, example, np.float32))]
     ins, _ = parse(op.equation(specs, attributes(op, example)), len(specs))
-    for small in (others, 10 ** 9):              # sizes that attributes name have to stay
-        shapes = [tuple(sizes[c] if c in sizes and c != "1" else min(n, small) if c.islower() else n for c, n in zip(t, s))
+    for small in (others, 10 ** 9):              # sizes named by attributes must stay
+        shapes = [tuple(sizes[c] if c in sizes and c != "1" else min(n, small) if c.islower() else n
+                        for c, n in zip(t, s))
                   for t, s in zip(ins, example["shapes"])]
         try:
             op.infer([Spec(s, as_dtype(t)) for s, t in zip(shapes, types_of(op, example, np.float32))],

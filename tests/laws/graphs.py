@@ -1,4 +1,4 @@
-"""Running a bare graph, for laws about plans."""
+"""Runs a bare graph, for laws about plans."""
 import numpy as np
 
 from flowedu.core.graph.executor import Executor
@@ -7,7 +7,7 @@ from flowedu.core.graph.plan import make_plan
 
 
 def run_graph(graph, arrays, passes=True, always_parallel=False, off=()):
-    """Plan and run a graph that has inputs only; its outputs as ndarrays."""
+    """Plan and run a graph that has only inputs; return its outputs as ndarrays."""
     if passes:
         run_passes(graph, off)
     plan = make_plan(graph, {})

@@ -1,7 +1,8 @@
-"""One member of a team of threads at a time: which elements of a kernel's result it writes.
+"""Runs one member of a team of threads at a time, to find the elements of the result that it writes.
 
-A kernel is a C function that every thread of a team calls (_kernels/core/abi.h). Called one after another, the members of
-a team do not disturb each other, so that a part that two of them make is seen on every run and on every machine.
+A kernel is a C function that every thread of a team calls (_kernels/core/abi.h). Called one after another,
+the members do not disturb each other, so that a part computed by two of them shows on every run and every
+machine.
 """
 import ctypes
 import threading
@@ -17,12 +18,13 @@ ADDRESS, I32, I64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
 
 
 class View(ctypes.Structure):
-    _fields_ = [("data", ADDRESS), ("dtype", I32), ("ndim", I32), ("shape", I64 * MAX_DIM), ("stride", I64 * MAX_DIM)]
+    _fields_ = [("data", ADDRESS), ("dtype", I32), ("ndim", I32), ("shape", I64 * MAX_DIM),
+                ("stride", I64 * MAX_DIM)]
 
 
 class Barrier(ctypes.Structure):
-    _fields_ = [("arrived", ctypes.c_int), ("phase", ctypes.c_int), ("fail", ctypes.c_int), ("stop", ctypes.c_int),
-                ("pad", ctypes.c_char * 48)]
+    _fields_ = [("arrived", ctypes.c_int), ("phase", ctypes.c_int), ("fail", ctypes.c_int),
+                ("stop", ctypes.c_int), ("pad", ctypes.c_char * 48)]
 
 
 class Team(ctypes.Structure):
@@ -30,7 +32,8 @@ class Team(ctypes.Structure):
 
 
 class Call(ctypes.Structure):
-    _fields_ = [("fn", ADDRESS), ("args", ctypes.POINTER(View)), ("nin", I32), ("nargs", I32), ("ints", ADDRESS),
+    _fields_ = [("fn", ADDRESS), ("args", ctypes.POINTER(View)), ("nin", I32), ("nargs", I32),
+                ("ints", ADDRESS),
                 ("reals", ADDRESS), ("work", ADDRESS), ("extra", ADDRESS), ("detail", I64), ("parallel", I32),
                 ("node", I32), ("kept", I32)]
 
@@ -46,7 +49,9 @@ def fill_view(view, a):
 
 
 def find_writers(op, arrays, attrs, size: int) -> list[np.ndarray] | None:
-    """For each output the number of members of a team of `size` that write each element. None: the members meet."""
+    """Return, for each output, how many members of a team of `size` write each element. None: the members
+    synchronize.
+    """
     arrays = [np.array(a, order="C") for a in arrays]
     specs = [Spec(a.shape, as_dtype(a.dtype)) for a in arrays]
     outs = op.infer(specs, attrs)
@@ -71,7 +76,8 @@ def find_writers(op, arrays, attrs, size: int) -> list[np.ndarray] | None:
                 y.reshape(-1).view(np.uint8)[:] = sentinel
             before = [y.copy() for y in results]
             barrier = Barrier()
-            status, met = run_alone(KERNEL(function), call, Team(member, size, ctypes.pointer(barrier)), barrier)
+            status, met = run_alone(KERNEL(function), call, Team(member, size, ctypes.pointer(barrier)),
+                                    barrier)
             if met:
                 return None
             assert status == 0, status
@@ -84,7 +90,9 @@ def find_writers(op, arrays, attrs, size: int) -> list[np.ndarray] | None:
 
 
 def run_alone(kernel, call, team, barrier) -> tuple[int, bool]:
-    """(status, whether the member waited for others). Whoever waits is let through: its result is of no use then."""
+    """Return (status, whether the member waited for others). A waiting member continues, and its result is
+    not used.
+    """
     done = threading.Event()
 
     def let_through():

@@ -1,9 +1,9 @@
-"""The values that elementwise functions have at NaN, infinities, signed zeros, denormals, and huge numbers.
+"""Values of elementwise functions at NaN, infinities, signed zeros, denormals, and huge numbers.
 
-`OPS` has a row for every elementwise op of the registry, `FUNCTIONS` for the public functions that are made of
-several ops. A row is the function in float64. NumPy's functions follow C99 Annex F and the special cases of the
-Python array API. Where NumPy lacks a function or differs, the row is written out here. `WRITTEN` repeats the
-tables of C99 as text, so that the law does not rest on NumPy alone.
+`OPS` has a row for every elementwise op of the registry, `FUNCTIONS` for the public functions composed of
+several ops. A row is the function in float64. NumPy's functions follow C99 Annex F and the special cases of
+the Python array API. Where NumPy lacks a function or differs, the row is written out here. `WRITTEN` repeats
+the tables of C99 as text, so that the law does not depend on NumPy alone.
 """
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def erfinv_of_one(x: float) -> float:
 
 
 def sign(x):
-    """0 for NaN, as OneFlow and PyTorch have it."""
+    """Return 0 for NaN, as in OneFlow and PyTorch."""
     return np.where(x != x, 0.0, (x > 0) * 1.0 - (x < 0) * 1.0)
 
 
@@ -116,7 +116,7 @@ def clip(x, low, high):
     return np.minimum(np.maximum(x, low), high)
 
 
-# ---- ops of the registry that take floats
+# ---- ops of the registry with float inputs
 OPS: dict[str, Callable] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
     "pow": np.power,
@@ -157,12 +157,12 @@ OPS: dict[str, Callable] = {
 }
 COMPARISONS: dict[str, Callable] = {
     "equal": np.equal, "not_equal": np.not_equal, "less": np.less, "less_equal": np.less_equal,
-    "greater": np.greater, "greater_equal": np.greater_equal, "logical_and": np.logical_and, "logical_or": np.logical_or,
-    "logical_xor": np.logical_xor}
+    "greater": np.greater, "greater_equal": np.greater_equal, "logical_and": np.logical_and,
+    "logical_or": np.logical_or, "logical_xor": np.logical_xor}
 COMPARISONS |= dict(zip(("eq", "ne", "lt", "le", "gt", "ge", "both", "either", "differ"),
                         COMPARISONS.values()))
 
-# Elementwise ops that the law leaves out.
+# Elementwise ops that the law omits.
 LEFT_OUT = {
     **dict.fromkeys(("bit_and", "bit_or", "bit_xor", "shift_left", "shift_right"), "of integers only"),
     **dict.fromkeys(("digamma_series", "digamma_steps"), "parts of digamma; FUNCTIONS has the whole"),
@@ -171,20 +171,21 @@ LEFT_OUT = {
     **dict.fromkeys(("sigmoid_cross_entropy", "binary_cross_entropy"),
                     "losses: at infinite logits with a label of the other side, PyTorch's are NaN as well"),
 }
-# Functions whose steps leave the range of the dtype at denormals and huge numbers, which are not tried.
+# Functions whose intermediate values leave the range of the dtype at denormals and huge numbers, which are
+# omitted.
 MODERATE = {"elu", "blend", "lerp", "sinc"}
-# Functions that subtract numbers of this size near a zero of theirs. The bound is that of such a number.
+# Functions that subtract numbers of this size near their zeros. The bound is relative to such a number.
 SUBTRACTS = {"digamma": 1.0, "gelu_tanh": 3.0, "sinc": 1.0, "logit": 1.0, "tanhshrink": 1.0}
 # Ops whose zeros may have either sign.
 EITHER_ZERO = {
     **dict.fromkeys(("sinc", "tanhshrink"), "a zero is what rounding leaves of numbers of other signs"),
-    **dict.fromkeys(("maximum", "minimum", "clamp_min", "clamp_max", "relu", "relu6", "hardtanh", "hardsigmoid",
-                     "hardswish", "softshrink", "fmax", "fmin", "clamp"),
+    **dict.fromkeys(("maximum", "minimum", "clamp_min", "clamp_max", "relu", "relu6", "hardtanh",
+                     "hardsigmoid", "hardswish", "softshrink", "fmax", "fmin", "clamp"),
                     "C99 and the array API leave the choice between 0 and -0 open"),
 }
 
 
-# ---- public functions that are made of several ops
+# ---- public functions composed of several ops
 def div_trunc(x, y):
     return np.trunc(x / y)
 

@@ -1,4 +1,6 @@
-"""Law: a call on a batch is the stack of the calls on its elements, for every record, whichever of its inputs have it."""
+"""Law: a batched call equals the stack of calls on single elements, for every op and every choice of batched
+inputs.
+"""
 import itertools
 
 import numpy as np
@@ -9,8 +11,10 @@ from flowedu.core.eager.arrays import from_numpy
 
 from .calls import attributes, cases, input_name, label, types_of, values
 
-# What is called for each element of the batch, always or where some of the inputs have it, and why there is no rule.
-_BOTH, _PLACES = "no letter of both inputs is in the output", "indices of each element count from its own beginning"
+# Ops without a batching rule, which are called for each element (always, or for some batched inputs), with
+# reasons.
+_BOTH, _PLACES = ("no letter of both inputs is in the output",
+                  "indices of each element count from its own beginning")
 LOOPED = {
     "as_strided": ("always", "it says where in memory"), "require": ("some", "tests a tensor of any shape"),
     "layer_norm_grad": ("always", "sums over what may be split"),
@@ -21,9 +25,11 @@ LOOPED = {
                     ("some", "a matrix for each element")),
     "searchsorted": ("some", "a row for each element"),
     "inverted_residual": ("some", "weights for each element"),
-    **dict.fromkeys(("lstm", "lstm_grad", "gru", "gru_grad", "rnn", "rnn_grad"), ("some", "weights for each element")),
+    **dict.fromkeys(("lstm", "lstm_grad", "gru", "gru_grad", "rnn", "rnn_grad"),
+                    ("some", "weights for each element")),
     **dict.fromkeys(("attention", "attention_grad"), ("some", "the leading axes are those of all inputs")),
-    **dict.fromkeys(("conv2d", "conv2d_input_grad", "conv2d_weight_grad", "conv2d_last", "conv2d_last_input_grad",
+    **dict.fromkeys(("conv2d", "conv2d_input_grad", "conv2d_weight_grad", "conv2d_last",
+                     "conv2d_last_input_grad",
                      "conv2d_last_weight_grad", "conv2d_last_norm"), ("some", _BOTH)),
     **dict.fromkeys(("gather", "gather_grad", "gather_part", "gather_part_grad", "gather_nd", "scatter_nd",
                      "scatter_nd_update"), ("some", _PLACES)),
@@ -33,17 +39,19 @@ SIZE = 3
 
 
 def subsets(op, example) -> list[tuple[bool, ...]]:
-    """Which inputs have the batch: all, each alone, all but one."""
+    """Return the choices of batched inputs: all, each alone, all but one."""
     n = len(example["shapes"])
     one = [tuple(i == k for i in range(n)) for k in range(n)]
-    return list(dict.fromkeys([(True,) * n, *one, *(tuple(not b for b in o) for o in one if n > 2)])) if n else []
+    return (list(dict.fromkeys([(True,) * n, *one, *(tuple(not b for b in o) for o in one if n > 2)])) if n
+            else [])
 
 
 def drawn(op, example, batched, size=SIZE):
     rng = np.random.default_rng(0)
     arrays = []
     for i, (shape, dtype, b) in enumerate(zip(example["shapes"], types_of(op, example, np.float64), batched)):
-        made = [values(op.domain.get(input_name(op, i), "any"), shape, dtype, rng, i) for _ in range(size if b else 1)]
+        made = [values(op.domain.get(input_name(op, i), "any"), shape, dtype, rng, i)
+                for _ in range(size if b else 1)]
         arrays.append(np.stack(made) if b else made[0])
     return arrays
 
@@ -59,7 +67,8 @@ def test_a_batch_is_the_stack_of_its_elements(case):
     for batched in subsets(op, example):
         arrays = drawn(op, example, batched)
         got = answers(batched_call(op, [from_numpy(a) for a in arrays], batched, attrs))
-        rows = [answers(op.call(tuple(from_numpy(np.asarray(a[k]) if b else a) for a, b in zip(arrays, batched)), attrs))
+        rows = [answers(op.call(tuple(from_numpy(np.asarray(a[k]) if b else a)
+                                      for a, b in zip(arrays, batched)), attrs))
                 for k in range(SIZE)]
         for y, want in zip(got, map(np.stack, zip(*rows)), strict=True):
             assert y.dtype == want.dtype and y.shape == want.shape, batched
@@ -71,13 +80,14 @@ def rule_of(op, example, batched) -> str:
     return next((rule.__name__ for rule in RULES if rule(batch) is not None), "looped")
 
 
-def test_which_records_have_no_rule():
-    """A new record is listed here, or has a rule: its equation says so."""
+def test_ops_without_a_batching_rule_are_listed():
+    """A new op is either listed here or has a rule that follows from its equation."""
     found = {}
     for op, example in CALLS:
         for batched in subsets(op, example):
             found.setdefault(op.name, []).append(rule_of(op, example, batched))
-    looped = {name: "always" if {*used} == {"looped"} else "some" for name, used in found.items() if "looped" in used}
+    looped = {name: "always" if {*used} == {"looped"} else "some" for name, used in found.items()
+              if "looped" in used}
     assert looped == {name: how for name, (how, _) in LOOPED.items()}
     used = set(itertools.chain(*found.values()))
     assert used == {"elementwise", "leading", "folded", "repeated", "looped"}

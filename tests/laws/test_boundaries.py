@@ -1,7 +1,8 @@
-"""Law: kernels compute what their records say also where an axis is as long as one of their blocks, one longer or shorter.
+"""Law: kernels equal their reference if an axis is as long as one of their blocks, or one longer or shorter.
 
-Every axis of every op in turn, those that devices may not split as well. Kernels work in blocks of 16, 32, 64, 128, 256,
-512, 2048 and (tiles of elementwise chains) 4096 bytes. Element types, layouts and kinds of values take turns.
+Covers every axis of every op, including those that cannot be split over devices. Kernels use blocks of 16,
+32, 64, 128, 256, 512, 2048, and (tiles of elementwise chains) 4096 bytes. Dtypes, layouts, and kinds of
+values alternate.
 """
 import itertools
 
@@ -43,13 +44,16 @@ def test_at_the_edges_of_blocks(case):
 
 
 FOLDS = ("sum", "max", "min", "argmax", "cumsum", "linear_scan", "softmax", "log_softmax", "softmax_grad",
-         "log_softmax_grad", "layer_norm", "layer_norm_grad", "batch_norm", "batch_norm_grad", "gather_grad", "scatter_nd")
+         "log_softmax_grad", "layer_norm", "layer_norm_grad", "batch_norm", "batch_norm_grad", "gather_grad",
+         "scatter_nd")
 LONG = ((65, 257), (257, 130), (130, 513), (600, 33))
 
 
 @pytest.mark.parametrize("case", cases(lambda op: op.name in FOLDS), ids=label)
-def test_where_two_axes_are_long(case):
-    """What adds up along one axis and works on blocks of another: accumulators are emptied every 64 rows, say."""
+def test_two_long_axes(case):
+    """Kernels that sum along one axis and block another, for instance with accumulators that are flushed
+    every 64 rows.
+    """
     op, example = case
     for a, b in itertools.combinations(letters(op, example), 2):
         for m, n in LONG:

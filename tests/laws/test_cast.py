@@ -1,5 +1,6 @@
-"""Law: cast is what C and IEEE 754 say, from every element type to every other, however the input lies in memory; fill too.
-And what only moves elements moves bfloat16, which NumPy lacks, as it moves float32."""
+"""Law: cast follows C and IEEE 754 from every dtype to every other, for any memory layout; the same holds for
+fill. Ops that only move elements move bfloat16, which NumPy lacks, like float32.
+"""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,29 +18,34 @@ NUMPY = tuple(d for d in BY_CODE if d.numpy is not None)
 
 
 def to_bfloat16(x: np.ndarray) -> np.ndarray:
-    """float32 numbers rounded to 8 binary digits, ties to even, in exact arithmetic: what bfloat16 can hold."""
+    """Round float32 numbers to 8 binary digits, ties to even, in exact arithmetic: the values of bfloat16."""
     mantissa, exponent = np.frexp(x.astype(np.float64))
-    step = np.ldexp(1.0, np.maximum(exponent - 8, -133))      # 8 digits; fewer for denormals: multiples of 2**-133
+    # 8 digits; fewer for denormals, which are multiples of 2**-133
+    step = np.ldexp(1.0, np.maximum(exponent - 8, -133))
     with np.errstate(all="ignore"):
         y = np.where(np.isfinite(x), np.rint(x.astype(np.float64) / step) * step, x)
         return np.where(np.abs(y) >= 2.0 ** 128, np.copysign(np.inf, y), y).astype(np.float32)
 
 
 def ties(rng) -> np.ndarray:
-    """float32 numbers around halfway between two neighbours of bfloat16 and of float16: below, at, above; even and odd."""
+    """Return float32 numbers around ties of bfloat16 and float16: below, at, and above; with even and odd
+    neighbors.
+    """
     high = rng.integers(0, 2 ** 16, 400, dtype=np.uint32) << 16
     near = (high[:, None] | np.array([0, 0x7fff, 0x8000, 0x8001, 0xffff], np.uint32)).ravel().view(np.float32)
-    whole = np.ldexp(rng.integers(1024, 2048, 200) + 0.5, rng.integers(-26, 6, 200))    # ties of float16's 11 digits
-    small = np.ldexp(rng.integers(0, 1024, 100) + 0.5, -24)                             # and among its denormals
+    # ties of float16's 11 digits
+    whole = np.ldexp(rng.integers(1024, 2048, 200) + 0.5, rng.integers(-26, 6, 200))
+    small = np.ldexp(rng.integers(0, 1024, 100) + 0.5, -24)  # and among its denormals
     edge = np.array([65504, 65519.996, 65520, 3.3895314e38, 3.39e38, 3.4028235e38, 1e-45, -1e-45, 0.0, -0.0,
                      np.nan, np.inf, -np.inf], np.float32)
-    odd = np.array([0x7f800001, 0xff800001, 0x7fffffff], np.uint32).view(np.float32)     # NaN whose upper half is not
+    # NaN whose upper half alone is not NaN
+    odd = np.array([0x7f800001, 0xff800001, 0x7fffffff], np.uint32).view(np.float32)
     return np.concatenate([near, *(a.astype(np.float32) for a in (whole, -whole, small, -small)), edge, odd])
 
 
 @given(st.integers(0, 2 ** 31), st.integers(0, 3))
-def test_halves_round_to_the_nearest_and_ties_to_even(seed, layout):
-    with np.errstate(all="ignore"):                   # of NaN that signal, and of what is too large for a half
+def test_halves_round_to_nearest_with_ties_to_even(seed, layout):
+    with np.errstate(all="ignore"):                   # signaling NaN, and overflow of 16 bits
         halves_round(ties(np.random.default_rng(seed)), layout)
 
 
@@ -55,7 +61,9 @@ def halves_round(x, layout):
 
 
 def numbers(d, to, rng) -> np.ndarray:
-    """Numbers of type d, most of which `to` has as well or, if it is an integer type, has the whole part of."""
+    """Draw numbers of dtype d, most of which dtype `to` represents exactly or, if it is an integer dtype,
+    truncated.
+    """
     if d.name == "bool":
         return rng.integers(0, 2, 300).astype(bool)
     top = 250.0
@@ -68,14 +76,14 @@ def numbers(d, to, rng) -> np.ndarray:
     x = x.astype(d.numpy)
     if d.is_floating_point and to.is_floating_point:
         x[4:8] = np.nan, np.inf, -np.inf, -0.0
-    if not d.is_floating_point and not to.is_floating_point:      # whole numbers wrap
+    if not d.is_floating_point and not to.is_floating_point:      # integers wrap
         x[4:8] = np.iinfo(d.numpy).min, np.iinfo(d.numpy).max, np.iinfo(d.numpy).max - 1, 100
     return x
 
 
 @pytest.mark.parametrize("to", NUMPY, ids=lambda d: d.name)
 @pytest.mark.parametrize("d", NUMPY, ids=lambda d: d.name)
-def test_every_type_to_every_other(d, to):
+def test_every_dtype_to_every_other(d, to):
     rng = np.random.default_rng(d.code * 10 + to.code)
     for layout in range(4):
         x = numbers(d, to, rng).reshape(20, 15)
@@ -116,7 +124,8 @@ def moves(case) -> bool:
 
 def call(case, dtype, arrays):
     op, example = case
-    out = op.call(tuple(flow.from_numpy(a).to(dtype) if a.dtype.kind == "f" else flow.from_numpy(a) for a in arrays),
+    out = op.call(tuple(flow.from_numpy(a).to(dtype) if a.dtype.kind == "f" else flow.from_numpy(a)
+                        for a in arrays),
                   attributes(op, example))
     return [y.to(flow.float32).numpy() if y.dtype.is_floating_point else y.numpy() for y in
             (out if isinstance(out, tuple) else (out,))]
@@ -125,15 +134,17 @@ def call(case, dtype, arrays):
 MOVERS = [c for c in cases() if moves(c)]
 
 
-def test_what_moves_bfloat16():
-    assert {op.name for op, _ in MOVERS} >= {"contiguous", "concat", "slice_grad", "where", "reshape", "slice", "transpose"}
+def test_ops_that_move_bfloat16():
+    assert {op.name for op, _ in MOVERS} >= {"contiguous", "concat", "slice_grad", "where", "reshape",
+                                             "slice", "transpose"}
 
 
 @pytest.mark.parametrize("case", thin(MOVERS), ids=label)
 @pytest.mark.parametrize("kind", ["plain", "edges"])
-def test_bfloat16_is_moved_as_float32_is(case, kind):
+def test_bfloat16_is_moved_like_float32(case, kind):
     op, example = case
     rng = np.random.default_rng(3)
-    arrays = [to_bfloat16(a) if a.dtype.kind == "f" else a for a in arrays_of(op, example, np.dtype(np.float32), rng, kind)]
+    arrays = [to_bfloat16(a) if a.dtype.kind == "f" else a
+              for a in arrays_of(op, example, np.dtype(np.float32), rng, kind)]
     for a, b in zip(call(case, bfloat16, arrays), call(case, flow.float32, arrays), strict=True):
         np.testing.assert_array_equal(a, b)

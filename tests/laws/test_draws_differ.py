@@ -1,4 +1,6 @@
-"""Laws of random ops: no two of them draw the same numbers, in one graph or in two, in a loop, and in the next run."""
+"""Laws of random ops: no two of them draw the same numbers, in one graph or in two, in a loop, or in the next
+run.
+"""
 import itertools
 
 import numpy as np
@@ -15,18 +17,19 @@ from flowedu.core.values.spec import Spec
 from flowedu.nn import functional as F
 from graph.making import graph
 
-N = 64                     # numbers of a draw: two draws of 64 coins are equal once in 2**64
-SOURCES = {"random_uniform": dict(shape=(N,), dtype=flow.float32), "random_normal": dict(shape=(N,), dtype=flow.float32),
+N = 64                     # elements per draw: two draws of 64 coins are equal with probability 2**-64
+SOURCES = {"random_uniform": dict(shape=(N,), dtype=flow.float32),
+           "random_normal": dict(shape=(N,), dtype=flow.float32),
            "random_randint": dict(shape=(N,), low=0, high=1000), "random_mask_like": dict(rate=0.5)}
 
 
 def assert_all_differ(draws):
-    """No two arrays are equal."""
+    """Assert that no two arrays are equal."""
     for (i, a), (j, b) in itertools.combinations(enumerate(draws), 2):
         assert not np.array_equal(a, b), f"draws {i} and {j} are equal"
 
 
-def test_every_source_is_here():
+def test_every_random_op_is_listed():
     random = {name for name, op in REGISTRY.items() if op.random and op.cpu is not None}
     assert random == set(SOURCES)
 
@@ -35,7 +38,7 @@ def test_every_source_is_here():
 @pytest.mark.parametrize("seeds", [(3, 3, 3), (0, 0, 1)])
 @pytest.mark.parametrize("name", SOURCES)
 def test_ops_of_one_graph_and_its_next_runs_differ(name, seeds, passes):
-    """Also where the seeds that were asked for are equal."""
+    """Even if the user passes equal seeds."""
     g = Graph("law")
     x = g.input("x", Spec((N,), flow.float32))
     with g.building():
@@ -48,14 +51,17 @@ def test_ops_of_one_graph_and_its_next_runs_differ(name, seeds, passes):
     assert_all_differ([np.array(y) for run in runs for y in run])
 
 
-DRAWS = {"rand": lambda x: flow.rand(N), "randn": lambda x: flow.randn(N), "randint": lambda x: flow.randint(0, 1000, (N,)),
+DRAWS = {"rand": lambda x: flow.rand(N), "randn": lambda x: flow.randn(N),
+         "randint": lambda x: flow.randint(0, 1000, (N,)),
          "randperm": lambda x: flow.randperm(N), "rand_like": flow.rand_like, "randn_like": flow.randn_like,
          "bernoulli": lambda x: flow.bernoulli(x * 0 + 0.5), "normal": lambda x: flow.normal(0.0, 1.0, (N,)),
-         "multinomial": lambda x: flow.multinomial(x * 0 + 1, N, replacement=True), "dropout": lambda x: F.dropout(x + 1),
+         "multinomial": lambda x: flow.multinomial(x * 0 + 1, N, replacement=True),
+         "dropout": lambda x: F.dropout(x + 1),
          "rrelu": lambda x: F.rrelu(x - 1, training=True), "gumbel_softmax": lambda x: F.gumbel_softmax(x),
          "uniform_": lambda x: (x + 0).uniform_(), "normal_": lambda x: (x + 0).normal_(),
          "exponential_": lambda x: (x + 0).exponential_(), "random_": lambda x: (x + 0).random_(1000),
-         "bernoulli_": lambda x: (x + 0).bernoulli_(0.5), "trunc_normal_": lambda x: nn.init.trunc_normal_(x + 0),
+         "bernoulli_": lambda x: (x + 0).bernoulli_(0.5),
+         "trunc_normal_": lambda x: nn.init.trunc_normal_(x + 0),
          "init.normal_": lambda x: nn.init.normal_(x + 0), "init.uniform_": lambda x: nn.init.uniform_(x + 0)}
 
 
@@ -78,11 +84,12 @@ def test_two_graphs_of_one_kind_differ(name):
 
 
 def test_layers_of_one_kind_differ():
-    """Dropout layers of a block, called one after another and again, in training mode."""
+    """Dropout layers of a block, called several times in training mode."""
     flow.manual_seed(1)
     x = flow.ones(N)
     layers = [nn.Dropout() for _ in range(3)]
-    g = graph(lambda self, x: tuple(layer(x) for layer in (*self.layers, *self.layers)), layers=nn.ModuleList(layers))
+    g = graph(lambda self, x: tuple(layer(x) for layer in (*self.layers, *self.layers)),
+              layers=nn.ModuleList(layers))
     assert_all_differ([y.numpy() for y in (*g(x), *g(x), *(layer(x) for layer in layers))])
 
 
@@ -102,7 +109,7 @@ def test_microbatches_differ():
     assert_all_differ(np.split(y, 4))
 
 
-def test_ranks_with_one_seed_draw_alike_and_parts_of_a_global_tensor_differ():
+def test_ranks_with_one_seed_draw_equally_and_parts_of_a_global_tensor_differ():
     def program():
         flow.manual_seed(5)
         placement = flow.placement("cpu", [0, 1])

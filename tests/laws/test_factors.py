@@ -1,6 +1,8 @@
-"""Law: factors are what their definitions say. Signs, and vectors of equal values, are LAPACK's choice, so they are held by
-what they must do: give the matrix again, be orthonormal, be triangles, stand in order; the pseudo-inverse by Penrose's four
-equations. On matrices of any shape, also empty ones and such of low rank; and LAPACK's complaints are told."""
+"""Law: matrix factors satisfy their definitions. Signs, and vectors of equal values, are LAPACK's choice, so
+the tests check properties: the product restores the matrix, factors are orthonormal, triangular, and
+ordered; the pseudo-inverse satisfies Penrose's four equations. Covers any shape, including empty and
+rank-deficient matrices, and LAPACK's errors.
+"""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,13 +14,15 @@ from flowedu.ops import REGISTRY
 
 from .calls import run, strided
 
-SHAPES = st.sampled_from([(0, 0), (1, 1), (3, 3), (4, 2), (2, 5), (0, 3), (3, 0), (2, 3, 3), (2, 0, 4, 3), (0, 2, 2),
-                          (2, 2, 6, 5)])
+SHAPES = st.sampled_from([(0, 0), (1, 1), (3, 3), (4, 2), (2, 5), (0, 3), (3, 0), (2, 3, 3), (2, 0, 4, 3),
+                          (0, 2, 2), (2, 2, 6, 5)])
 
 
 @st.composite
 def matrices(draw, shapes=SHAPES):
-    """A batch of matrices of float32 or float64, of full or low rank, with small or large numbers, in any layout."""
+    """Draw a batch of float32 or float64 matrices, of full or low rank, with small or large values, in any
+    layout.
+    """
     shape, rng = draw(shapes), np.random.default_rng(draw(st.integers(0, 2**31)))
     x = rng.standard_normal(shape)
     rank = draw(st.sampled_from([9, 9, 1, 0]))
@@ -33,14 +37,15 @@ def turned(a):
 
 
 def near(a, b, dtype, size=1.0):
-    """Equal but for what LAPACK may be off: some roundings of the largest number."""
+    """Assert equality up to LAPACK's error: a few roundings of the largest element."""
     assert a.dtype == b.dtype == dtype and a.shape == b.shape
     off = np.abs(a.astype(np.float64) - b.astype(np.float64))
     assert off.max(initial=0) <= 100 * np.finfo(dtype).eps * max(size, np.abs(b).max(initial=0))
 
 
 def orthonormal(columns):
-    eye = np.broadcast_to(np.eye(columns.shape[-1], dtype=columns.dtype), (*columns.shape[:-2], *columns.shape[-1:] * 2))
+    eye = np.broadcast_to(np.eye(columns.shape[-1], dtype=columns.dtype), (*columns.shape[:-2],
+                                                                           *columns.shape[-1:] * 2))
     near(turned(columns) @ columns, eye, columns.dtype)
 
 
@@ -52,7 +57,8 @@ def size_of(x) -> float:
 def test_svd(x, full):
     u, s, vh = run(REGISTRY["svd"], [x], (full,))
     m, n, k = *x.shape[-2:], min(x.shape[-2:])
-    assert u.shape[-2:] == (m, m if full else k) and vh.shape[-2:] == (n if full else k, n) and s.shape[-1] == k
+    assert (u.shape[-2:] == (m, m if full else k) and vh.shape[-2:] == (n if full else k,
+                                                                        n) and s.shape[-1] == k)
     orthonormal(u)
     orthonormal(turned(vh))
     assert (s >= 0).all() and (np.diff(s, axis=-1) <= 0).all()
@@ -98,11 +104,12 @@ def test_pseudo_inverse(x):
     worst = float(kept.max() / kept.min()) if kept.size else 1.0
     for got, want in ((x @ y @ x, x), (y @ x @ y, y), (turned(x @ y), x @ y), (turned(y @ x), y @ x)):
         assert got.shape == want.shape
-        assert np.abs(got - want).max(initial=0) <= 1e3 * np.finfo(x.dtype).eps * worst * max(1e-9, size_of(want))
+        assert np.abs(got - want).max(initial=0) <= 1e3 * np.finfo(x.dtype).eps * worst * max(1e-9,
+                                                                                              size_of(want))
 
 
 @pytest.mark.parametrize("name", ["svd", "eigh", "pseudo_inverse"])
-def test_what_lapack_does_not_answer_is_told(name):
+def test_lapack_failures_are_reported(name):
     x = np.full((3, 3), np.nan)
     try:
         out = run(REGISTRY[name], [x], REGISTRY[name].defaults)
@@ -112,16 +119,18 @@ def test_what_lapack_does_not_answer_is_told(name):
         assert all(np.isnan(y).all() for y in out)
 
 
-def test_a_matrix_that_is_not_positive_definite_is_told():
+def test_a_matrix_that_is_not_positive_definite_is_reported():
     bad = np.diag([1.0, 2.0, -1.0, 3.0])
-    with pytest.raises(LinAlgError, match="not positive definite(.|\n)*minor of order 3(.|\n)*matrix 1 of the batch"):
+    with pytest.raises(LinAlgError, match="not positive definite(.|\n)*minor of order 3(.|\n)*matrix 1 of "
+                       "the batch"):
         REGISTRY["cholesky"](flow.tensor(np.stack([np.eye(4), bad])))
     y, = run(REGISTRY["cholesky"], [np.stack([np.eye(4), bad])], (False,))
     assert (y[0] == np.eye(4)).all() and np.isnan(y[1]).all()
 
 
-@pytest.mark.parametrize("name", ["cholesky", "leading_minor", "eigh", "svd", "qr", "lu", "pseudo_inverse", "slogdet"])
-def test_what_is_no_matrix_of_floats_is_refused(name):
+@pytest.mark.parametrize("name", ["cholesky", "leading_minor", "eigh", "svd", "qr", "lu", "pseudo_inverse",
+                                  "slogdet"])
+def test_invalid_matrices_are_refused(name):
     op = REGISTRY[name]
     with pytest.raises(ShapeError, match="not a (.*)matrix"):
         op(flow.ones(3))

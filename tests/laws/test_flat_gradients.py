@@ -1,5 +1,7 @@
-"""Law: of inputs that are all 0, or all the same number, every record's gradient is finite where its results are, or
-the table says why its slope is not. (tests/tensor/test_flat_inputs.py asks it of the functions made of them.)"""
+"""Law: for inputs that are all 0 or all equal, every op's gradient is finite where its results are, or the
+table explains why its slope is not. (tests/tensor/test_flat_inputs.py checks the functions composed of
+ops.)
+"""
 import numpy as np
 import pytest
 
@@ -9,14 +11,14 @@ from flowedu.errors import LinAlgError
 from .calls import attributes, input_name, types_of, values
 from .test_gradients import CALLS, learnable, projected, tensors_of
 
-# (record, number) -> why
+# (op, number) -> reason
 STEEP = {
     ("sqrt", 0.0): "the slope of a root at 0 is infinite", ("xdivy", 0.0): "x / 0, also where x is 0",
     **dict.fromkeys([("asin", 1.0), ("acos", 1.0), ("asin", -1.0), ("acos", -1.0), ("acosh", 1.0)],
                     "a circle ends upright"),
     ("pow", -1.0): "in the exponent: the logarithm of -1",
 }
-SINGULAR = {"inverse", "solve", "slogdet", "cholesky", "lu"}         # of a matrix of equal numbers they are refused
+SINGULAR = {"inverse", "solve", "slogdet", "cholesky", "lu"}         # a matrix of equal numbers is refused
 
 
 def finite(arrays) -> bool:
@@ -24,7 +26,7 @@ def finite(arrays) -> bool:
 
 
 def flat(op, example, number):
-    """The arguments of the example, every float the same number."""
+    """Return the arguments of the example, with every float set to the same number."""
     types = types_of(op, example, np.float64)
     return [np.full(s, number) if np.issubdtype(t, np.floating) else
             values(op.domain.get(input_name(op, i), "any"), s, t, np.random.default_rng(0), i)
@@ -50,5 +52,5 @@ def test_flat_inputs_have_finite_gradients(number):
         if finite(out) and not finite(slopes):
             steep.add((op.name, number))
     assert steep == {row for row in STEEP if row[1] == number}
-    may = {"qr"} & refused if number else {"qr"}                 # of equal numbers its second pivot is 0, or nearly
+    may = {"qr"} & refused if number else {"qr"}  # the second pivot of equal numbers is 0, or nearly 0
     assert refused == SINGULAR | may

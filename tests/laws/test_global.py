@@ -1,5 +1,5 @@
-"""Law: a global tensor computes what a local one computes, under every legal signature, values and gradients; and what is
-no signature is refused where nothing may be boxed, with the legal partners.
+"""Law: a global tensor has the values and gradients of a local one under every legal signature; an illegal
+signature is refused where boxing is not allowed, and the error lists the legal partners.
 
 On virtual devices; and on processes, if the launcher starts pytest (tests/dist/test_mpi.py):
 python -m flowedu.distributed.launch --nproc_per_node 2 -m pytest tests/laws/test_global.py
@@ -27,7 +27,7 @@ from .test_signatures import layouts, that_hold
 
 CALLS = cases(lambda op: not op.mutates and not op.random)
 WORLDS = [(1,), (2,), (3,), (4,), (2, 2)]
-MOST = 5            # signatures tried on a grid; on a row all are
+MOST = 5            # signatures tried on a grid; on a row, all are tried
 
 
 @pytest.fixture(autouse=True)
@@ -36,8 +36,9 @@ def four(world):
 
 
 def scattered(a: np.ndarray, sbp: tuple, hierarchy: tuple, rng):
-    """The global tensor of a logical array: random addends where it is partial, smaller (larger) numbers where it is a
-    maximum (minimum)."""
+    """Convert a logical array to a global tensor: random addends where it is partial, smaller (larger)
+    numbers where it is a maximum (minimum).
+    """
     placement = flow.placement("cpu", np.arange(int(np.prod(hierarchy))).reshape(hierarchy).tolist())
     lay = layout_of(placement, tuple(of_text(s) for s in sbp))
     at, parts = lay.layout, {}
@@ -48,7 +49,8 @@ def scattered(a: np.ndarray, sbp: tuple, hierarchy: tuple, rng):
     cells = list(np.ndindex(*shape))
     for cell in cells:
         noise = rng.uniform(0.5, 2, a.shape) if a.dtype.kind == "f" else rng.integers(1, 4, a.shape)
-        addends[cell] = (a + noise * (-1 if kinds == {"Pmax"} else 1)) if kinds <= {"Pmax", "Pmin"} and kinds else noise
+        addends[cell] = ((a + noise * (-1 if kinds == {"Pmax"} else 1)) if kinds <= {"Pmax", "Pmin"} and kinds
+                         else noise)
     if kinds == {"P"}:
         addends[cells[-1]] = a - sum(addends[c] for c in cells[:-1])
     else:
@@ -73,9 +75,9 @@ def listed(y):
 
 
 def evaluated(op, inputs, attrs, weights):
-    """Values of the outputs, and the gradients of their weighted sum with respect to the floating inputs.
+    """Return the outputs, and the gradients of their weighted sum for the floating inputs.
 
-    No gradients of an op without rules: backward would raise (see test_no_gradient.py).
+    Ops without gradient rules have no gradients: backward would raise (see test_no_gradient.py).
     """
     outs = listed(op.call(tuple(inputs), attrs))
     wanted = [x for x in inputs if x.requires_grad]
@@ -86,23 +88,25 @@ def evaluated(op, inputs, attrs, weights):
 
 
 def weight(i):
-    """A gradient to start from: the same logical numbers, local or global."""
+    """Return an initial gradient, either local or global, with the same logical value."""
     def make(y):
         n = np.random.default_rng(i).uniform(-1, 1, tuple(y.shape))
-        where = {"placement": y.placement, "sbp": [flow.sbp.broadcast] * len(y.placement.hierarchy)} if y.is_global else {}
+        where = ({"placement": y.placement, "sbp": [flow.sbp.broadcast] * len(y.placement.hierarchy)}
+                 if y.is_global else {})
         return flow.tensor(n, dtype=y.dtype, **where)
     return make
 
 
 def drawable(arrays, signature) -> bool:
-    """Addends of indices and masks mean nothing, nor do maxima of them."""
+    """Return False for partial indices and masks, whose sums and maxima have no meaning."""
     return all(a.dtype.kind == "f" or s[0] != "P" for a, sbp in zip(arrays, signature) for s in sbp)
 
 
 def legal(op, specs, attrs, hierarchy, arrays, without=()):
-    """How the inputs may lie, as the interpreter has it; `without`: ways in which nothing lies so."""
+    """Return the legal input layouts by the interpreter; `without`: SBPs to exclude."""
     found = {w.signature[:len(specs)]: w for w in ways(op, specs, attrs, hierarchy)
-             if not w.fault and not w.mixed and (w.whole or w.calls is not None) and drawable(arrays, w.signature)
+             if not w.fault and not w.mixed and (w.whole or w.calls is not None)
+             and drawable(arrays, w.signature)
              and not any(s in without for sbp in w.signature for s in sbp)}
     return list(found)
 
@@ -127,11 +131,12 @@ def test_global_equals_local_under_every_signature(case):
             for x in inputs:
                 x.requires_grad = x.dtype.is_floating_point
             with strict():
-                op.call(tuple(x.detach() for x in inputs), attrs)        # nothing has to be boxed
+                op.call(tuple(x.detach() for x in inputs), attrs)        # without any boxing
             got, grads = evaluated(op, inputs, attrs, weights)
             for a, b in zip(got, want, strict=True):
                 assert a.is_global and a.dtype is b.dtype and tuple(a.shape) == tuple(b.shape)
-                np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-8, atol=1e-8, err_msg=str((hierarchy, signature)))
+                np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-8, atol=1e-8,
+                                           err_msg=str((hierarchy, signature)))
             for g, h in zip(grads, want_grads, strict=True):
                 assert (g is None) == (h is None)
                 if g is not None:
@@ -140,12 +145,14 @@ def test_global_equals_local_under_every_signature(case):
 
 
 def true_signatures(op, arrays, attrs, rng) -> set:
-    """How the inputs may lie on two devices, found by trying: every device runs its shards, and the results, laid side by
-    side or added, are the whole's. And what the record itself says that only a device which knows its part can do."""
+    """Return the input layouts on two devices found by brute force: every device runs its shards, and the
+    concatenated or summed results equal the logical ones. Layouts that need the device's rank come from
+    the op's rules.
+    """
     want = reference(op, arrays, attrs)
     spaces = [layouts(x.shape, 2) for x in (*arrays, *want)]
     found = that_hold(op, arrays, attrs, want, spaces, 2, rng)
-    for _ in range(3):                                # a few numbers may round to the right sum by luck
+    for _ in range(3):                                # a few numbers may sum to the right result by chance
         found &= that_hold(op, arrays, attrs, want, spaces, 2, rng)
     n, specs = len(arrays), [Spec(a.shape, as_dtype(a.dtype)) for a in arrays]
     found |= {s for s in extra(op, specs, attrs) if addends(arrays, s)}
@@ -153,7 +160,7 @@ def true_signatures(op, arrays, attrs, rng) -> set:
 
 
 def tried_on_two(arrays) -> list:
-    """Every way in which the inputs may lie on two devices that cut their axes evenly."""
+    """Return all input layouts on two devices that split axes evenly."""
     spaces = [[(s,) for s in layouts(a.shape, 2)] for a in arrays]
     return [s for s in itertools.product(*spaces) if drawable(arrays, s)]
 
@@ -162,20 +169,21 @@ SMALL = [c for c in CALLS if len(c[1]["shapes"]) in (1, 2) and all(0 not in s fo
 
 
 @pytest.mark.parametrize("case", thin(SMALL), ids=label)
-def test_what_holds_is_legal_and_nothing_else(case):
+def test_exactly_the_valid_layouts_are_legal(case):
     op, example = case
     rng = np.random.default_rng(5)
     arrays, attrs = drawn(op, example, rng)
     specs = tuple(Spec(a.shape, as_dtype(a.dtype)) for a in arrays)
     if any(y.size == 0 for y in reference(op, arrays, attrs)):
-        return                                        # every layout of nothing holds
+        return                                        # for an empty array, every layout is valid
     tried = set(tried_on_two(arrays))
-    mine = legal(op, specs, attrs, (2,), arrays, without=("Pmax", "Pmin"))       # no sums: dist/test_signatures.py
+    # without sums: dist/test_signatures.py
+    mine = legal(op, specs, attrs, (2,), arrays, without=("Pmax", "Pmin"))
     assert set(mine) & tried == true_signatures(op, arrays, attrs, rng) & tried
 
 
 @pytest.mark.parametrize("case", thin(SMALL), ids=label)
-def test_what_is_no_signature_is_refused_where_nothing_is_boxed(case):
+def test_illegal_signatures_are_refused_without_boxing(case):
     op, example = case
     rng = np.random.default_rng(5)
     arrays, attrs = drawn(op, example, rng)
@@ -194,12 +202,14 @@ def test_what_is_no_signature_is_refused_where_nothing_is_boxed(case):
             op.call(tuple(inputs), attrs)
         text, names = str(e.value), names_of(op, len(arrays))
         assert op.name in text and "fix:" in text
-        if "legal partners of" not in text:                # then no input can stay as it lies
-            assert not any(a == b and a != ("B",) for s in good for a, b in zip(s, signature)) or "cannot be" in text
+        if "legal partners of" not in text:                # otherwise no input can keep its layout
+            assert (not any(a == b and a != ("B",) for s in good for a, b in zip(s, signature))
+                    or "cannot be" in text)
             assert any(f"{n}={pretty(s)}" in text for n, s in zip(names, signature)) or " is " in text
             continue
         said = text[text.index("legal partners of"):].split("\n")[0]
-        anchor = next(i for i, (n, s) in enumerate(zip(names, signature)) if f"legal partners of {n}={pretty(s)}" in said)
+        anchor = next(i for i, (n, s) in enumerate(zip(names, signature))
+                      if f"legal partners of {n}={pretty(s)}" in said)
         for s in (s for s in good if s[anchor] == signature[anchor]):
             others = ", ".join(f"{n}={pretty(b)}" for i, (n, b) in enumerate(zip(names, s)) if i != anchor)
             assert others in said or "and " in said, (others, said)

@@ -1,6 +1,7 @@
-"""Law: kernels are right in every instruction set they are compiled for and this processor has, not only in the best one.
+"""Law: kernels are correct in every compiled instruction set that this processor supports, not only in the
+best one.
 
-The others run in child processes: FLOWEDU_ISA=base python -m pytest tests/laws -k ... does the same by hand.
+The other sets run in child processes. To run one by hand: FLOWEDU_ISA=base python -m pytest tests/laws -k ...
 """
 import os
 import subprocess
@@ -12,30 +13,33 @@ import pytest
 import flowedu._kernels as kernels
 
 ROOT = Path(__file__).parents[2]
-LAWS = [*(f"tests/laws/test_{name}.py" for name in ("boundaries", "cast", "large_logits", "special_values", "updates")),
+LAWS = [*(f"tests/laws/test_{name}.py" for name in ("boundaries", "cast", "large_logits", "special_values",
+                                                    "updates")),
         "tests/fast/test_few_rows.py", "tests/fast/test_functions.py", "tests/fast/test_packed.py",
         "tests/fast/test_winograd_range.py"]
 
 
 def others() -> list[str]:
-    """The instruction sets that are compiled, that this processor has, and that are not in use here."""
+    """Return the instruction sets that are compiled and supported by this processor, but not in use."""
     flags = kernels.cpu_flags()
-    return [isa for isa in kernels.ORDER if isa != kernels.ISA and kernels.compiled(isa) and kernels.NEEDS[isa] <= flags]
+    return [isa for isa in kernels.ORDER if isa != kernels.ISA and kernels.compiled(
+        isa) and kernels.NEEDS[isa] <= flags]
 
 
 def child(isa: str, *command: str) -> subprocess.CompletedProcess:
     env = {**os.environ, "FLOWEDU_ISA": isa, "HYPOTHESIS_PROFILE": "debug"}
-    return subprocess.run([sys.executable, *command], cwd=ROOT, env=env, capture_output=True, encoding="utf-8")
+    return subprocess.run([sys.executable, *command], cwd=ROOT, env=env, capture_output=True,
+                          encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_kernels_are_right_in_every_instruction_set():
+def test_kernels_are_correct_in_every_instruction_set():
     if os.environ.get("FLOWEDU_ISA"):
-        return                                        # whoever chose one wants that one
+        return                                        # the user chose this set
     for isa in others():
         done = child(isa, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist",
-                     *LAWS, "-k", "edges or halves or every or bfloat16 or softmax or entropy or optimizers or rows or odd "
-                     "or packed or special")
+                     *LAWS, "-k", "edges or halves or every or bfloat16 or softmax or entropy or optimizers "
+                     "or rows or odd or packed or special")
         assert done.returncode == 0, f"{isa}: {done.stdout[-3000:]}{done.stderr[-1000:]}"
 
 
@@ -45,13 +49,13 @@ def test_the_setting_is_followed():
 
 
 @pytest.mark.parametrize("isa", ["v5", "", None])
-def test_one_that_is_not_here_is_refused(isa, monkeypatch):
+def test_an_unavailable_instruction_set_is_refused(isa, monkeypatch):
     monkeypatch.setattr(kernels, "cpu_flags", set)
-    if isa is None:                                   # compiled, but the processor lacks it: no illegal instruction
+    if isa is None:  # compiled, but unsupported by the processor: no illegal instruction is executed
         isa = next((i for i in kernels.ORDER if kernels.NEEDS[i] and kernels.compiled(i)), "v5")
     monkeypatch.setenv("FLOWEDU_ISA", isa)
     if not isa:
-        assert kernels.choose_isa() == "base"         # empty: no wish
+        assert kernels.choose_isa() == "base"         # empty means unset
         return
     with pytest.raises(ImportError, match=f"FLOWEDU_ISA='{isa}'"):
         kernels.choose_isa()

@@ -1,4 +1,4 @@
-"""Law: every kernel computes what its record says, on any memory layout, dtype and size."""
+"""Law: every kernel equals its op's reference, for any memory layout, dtype, and size."""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,24 +19,27 @@ CALLS = cases(lambda op: op.ref is not None and not op.mutates)
 @pytest.mark.parametrize("case", CALLS, ids=label)
 @given(data=st.data(), kind=st.sampled_from(KINDS))
 def test_kernel_equals_reference(case, data, kind):
-    """Of every element type there is a kernel for; also of equal numbers, NaN, infinity, zeros, extremes."""
+    """For every dtype that has a kernel, with ties, NaN, infinity, zeros, and extreme values."""
     op, example = case
     arrays, attrs = data.draw(drawn(op, example, kind))
     before = [a.copy() for a in arrays]
     for got, want in zip(run(op, arrays, attrs), meaning(op, arrays, attrs), strict=True):
         agree(got, want, op.name in EXACT, most_terms(op, arrays))
     for a, b in zip(arrays, before):
-        np.testing.assert_array_equal(a, b)          # inputs are only read
+        np.testing.assert_array_equal(a, b)          # inputs are not written
 
 
-def test_every_element_type_of_every_kernel_is_drawn():
-    """TABLE has a version of a kernel for an element type: then some call of the registry runs it."""
+def test_every_dtype_of_every_kernel_is_drawn():
+    """If TABLE has a kernel for a dtype, some call of the registry runs it."""
     run = {(op.cpu, as_dtype(t).code) for op, e in CALLS for t in supported(op, e)}
     run |= {("cast", c) for c in range(9)} | {("fill", c) for c in range(9)}                   # test_cast.py
     known = {k for k, _ in TABLE.items()}
-    moved = {(name, 8) for name in ("copy", "concat", "slice_grad", "elementwise")}            # bfloat16: test_cast.py
-    moved |= {(name, 8) for name in ("gather", "gather_nd", "scatter_nd_update", "dim_gather", "matmul")}    # tests/amp
-    sources = {(op.cpu, c) for op, _ in CALLS if op.random or op.name in ("range", "one_hot") for c in range(9)}
+    # bfloat16: test_cast.py
+    moved = {(name, 8) for name in ("copy", "concat", "slice_grad", "elementwise")}
+    # tests/amp
+    moved |= {(name, 8) for name in ("gather", "gather_nd", "scatter_nd_update", "dim_gather", "matmul")}
+    sources = {(op.cpu, c) for op, _ in CALLS if op.random or op.name in ("range", "one_hot")
+               for c in range(9)}
     # test_updates.py:
     updates = {(op.cpu, c) for op in REGISTRY.values() if op.mutates for c in range(9)}
     assert known - run - moved - sources - updates == set()
@@ -46,8 +49,8 @@ SOURCES = [(op, e) for op, e in CALLS if op.random and not op.inputs]
 
 
 @pytest.mark.parametrize("case", SOURCES, ids=label)
-def test_random_numbers_of_any_length_are_those_of_the_reference(case):
-    """Their length is an attribute. They are made in blocks of 128 and 256."""
+def test_random_numbers_of_any_length_equal_the_reference(case):
+    """The length is an attribute; kernels draw in blocks of 128 and 256."""
     op, example = case
     long = None
     for n in (4097, 0, 1, 2, 127, 128, 129, 255, 256, 257, 512, 513):
@@ -56,13 +59,15 @@ def test_random_numbers_of_any_length_are_those_of_the_reference(case):
         want, = reference(op, [], attrs)
         np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
         long = got if long is None else long
-        np.testing.assert_array_equal(got, long[:n])            # a number depends on its position alone
+        np.testing.assert_array_equal(got, long[:n])            # a number depends only on its position
 
 
-@pytest.mark.parametrize("mask", [np.array([0, 1, -1, 127, -128, 2], np.int8), np.array([0, 1, 255, 128, 2, 0], np.uint8),
-                                  np.array([True, False, True, True, False, False])], ids=lambda m: m.dtype.name)
+@pytest.mark.parametrize("mask", [np.array([0, 1, -1, 127, -128, 2], np.int8),
+                                  np.array([0, 1, 255, 128, 2, 0], np.uint8),
+                                  np.array([True, False, True, True, False, False])],
+                         ids=lambda m: m.dtype.name)
 @pytest.mark.parametrize("n", [1, 33, 700])
-def test_where_takes_all_but_zero_for_true(mask, n):
+def test_where_treats_nonzero_as_true(mask, n):
     mask = np.resize(mask, (3, n))
     x, y = np.arange(3.0 * n).reshape(3, n), -np.ones(n)
     np.testing.assert_array_equal(run(REGISTRY["where"], (mask, x, y), ())[0], np.where(mask != 0, x, y))
@@ -71,7 +76,7 @@ def test_where_takes_all_but_zero_for_true(mask, n):
 @pytest.mark.parametrize("case", thin(CALLS), ids=label)
 @few
 @given(data=st.data())
-def test_infer_tells_shape_and_dtype_of_reference(case, data):
+def test_infer_matches_shape_and_dtype_of_the_reference(case, data):
     op, example = case
     arrays, attrs = data.draw(call(op, example))
     specs = op.infer([Spec(a.shape, as_dtype(a.dtype)) for a in arrays], attrs)
@@ -84,7 +89,7 @@ def test_infer_tells_shape_and_dtype_of_reference(case, data):
 @few
 @given(data=st.data())
 def test_threads_do_not_change_values(case, data):
-    """Cutting work over threads gives the same numbers to rounding (sums may be added in another order)."""
+    """Splitting work over threads changes results at most by rounding, because sums may be reordered."""
     op, example = case
     arrays, attrs = data.draw(call(op, example, dtypes=(np.float32,)))
     one = run_on(op, arrays, attrs, 1)
@@ -95,7 +100,7 @@ def test_threads_do_not_change_values(case, data):
 
 
 def run_on(op, arrays, attrs, nt):
-    """The kernel on a team of nt threads, however small the call."""
+    """Run the kernel with nt threads, even for small calls."""
     from flowedu.core.eager.dispatch import get_num_threads, set_num_threads
     from flowedu.core.graph.ir import Graph
 

@@ -1,8 +1,8 @@
-"""Laws of a Program (core/graph/program.py), through each of those that run by one: a job, an nn.Graph, a graph of global
-tensors on two ranks, and a graph loaded from a file.
+"""Laws of a Program (core/graph/program.py), through each front end that uses it: a job, an nn.Graph, a graph
+of global tensors on two ranks, and a graph loaded from a file.
 
-Another number of threads between two runs changes the plan, and no value. Threads that call one program at the same time
-get their own results, and every step counts once.
+Changing the number of threads between two runs changes the plan, but no value. Threads that call one program
+concurrently get their own results, and every step counts once.
 """
 from threading import Barrier, Thread
 from types import SimpleNamespace
@@ -42,7 +42,8 @@ class Step(nn.Graph):
         return y
 
 
-# Each front: give(array) -> what call takes; call; value(result) -> array; programs; steps made, None where there are none
+# Each front end: give(array) -> argument of call; call; value(result) -> array; programs; steps taken, or
+# None
 def job(lr, rate, folder):
     flow.clear_default_session()
 
@@ -64,7 +65,8 @@ def graph(lr, rate, folder):
     flow.manual_seed(7)
     step = Step(Net(rate), lr)
     step(flow.tensor(X))
-    return SimpleNamespace(give=flow.tensor, call=step, value=lambda y: y.numpy(), programs=[step._compiled.program],
+    return SimpleNamespace(give=flow.tensor, call=step, value=lambda y: y.numpy(),
+                           programs=[step._compiled.program],
                            steps=lambda: int(step.state_dict()["System-Train-TrainStep"].item()))
 
 
@@ -83,8 +85,8 @@ def predicting(lr, rate, folder):
     flow.manual_seed(7)
     step = Step(Net(rate))
     step(flow.tensor(X))
-    return SimpleNamespace(give=flow.tensor, call=step, value=lambda y: y.numpy(), programs=[step._compiled.program],
-                           steps=None)
+    return SimpleNamespace(give=flow.tensor, call=step, value=lambda y: y.numpy(),
+                           programs=[step._compiled.program], steps=None)
 
 
 def loaded(lr, rate, folder):
@@ -92,7 +94,8 @@ def loaded(lr, rate, folder):
     made(flow.tensor(X))
     flow.save(made, folder / f"graph{len(list(folder.iterdir()))}")
     found = flow.load_graph(folder / f"graph{len(list(folder.iterdir())) - 1}")
-    return SimpleNamespace(give=flow.tensor, call=found, value=lambda y: y.numpy(), programs=[found.program], steps=None)
+    return SimpleNamespace(give=flow.tensor, call=found, value=lambda y: y.numpy(), programs=[found.program],
+                           steps=None)
 
 
 FRONTS = pytest.mark.parametrize("front", [job, graph, predicting, ranks, loaded])
@@ -110,7 +113,7 @@ def surroundings(world):
 
 
 @FRONTS
-def test_another_number_of_threads_changes_the_plan_and_no_value(front, tmp_path):
+def test_changing_the_number_of_threads_changes_the_plan_and_no_value(front, tmp_path):
     found = []
     for counts in ([4, 4, 4, 4, 4], [4, 2, 6, 1, 4]):
         flow.set_num_threads(4)
@@ -125,12 +128,12 @@ def test_another_number_of_threads_changes_the_plan_and_no_value(front, tmp_path
         found.append(values)
     for want, got in zip(*found, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
-    if front is not loaded:                                        # it draws: no two steps are alike
+    if front is not loaded:                                        # random ops make steps differ
         assert not np.allclose(found[0][0] != 0, found[0][1] != 0)
 
 
 @FRONTS
-def test_threads_that_call_one_program_do_not_mix(front, tmp_path):
+def test_concurrent_calls_of_one_program_do_not_interfere(front, tmp_path):
     f, rounds = front(0.0, 0.0, tmp_path), 40
     inputs = [f.give(X * s) for s in (1, -1, 0.5)]
     want = [f.value(f.call(x)) for x in inputs]
@@ -140,7 +143,7 @@ def test_threads_that_call_one_program_do_not_mix(front, tmp_path):
         start.wait()
         for n in range(rounds):
             if i == 0 and n % 5 == 0:
-                flow.set_num_threads(1 + n // 5 % 4)               # laid out anew while others call
+                flow.set_num_threads(1 + n // 5 % 4)               # replanned while other threads call
             found[i, n] = f.call(inputs[i])
 
     threads = [Thread(target=caller, args=(i,)) for i in range(len(inputs))]

@@ -1,6 +1,7 @@
-"""Law: softmax and the losses made of it do not depend on a number added to all logits, however large: of 4096 + x and x,
-with x of few digits so that the sum is exact, all digits of the result are the same. (The largest logit is taken off first;
-what is left must not meet it again.)"""
+"""Law: adding a number to all logits does not change softmax or the losses based on it: 4096 + x and x have
+equal results to the last digit, with x of few digits so that the sum is exact. (The largest logit is
+subtracted first, and must not be added back later.)
+"""
 import numpy as np
 import pytest
 
@@ -27,7 +28,7 @@ def log_softmax(x, axis):
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
-def test_of_softmax(name, axis, dtype, shape):
+def test_softmax_is_shift_invariant(name, axis, dtype, shape):
     x = logits(shape, dtype, np.random.default_rng(0))
     want = log_softmax(x, axis) if name == "log_softmax" else np.exp(log_softmax(x, axis))
     for offset in (0, 4096, -4096):
@@ -38,7 +39,7 @@ def test_of_softmax(name, axis, dtype, shape):
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", TYPES)
-def test_of_cross_entropy(dtype, shape):
+def test_cross_entropy_is_shift_invariant(dtype, shape):
     rng = np.random.default_rng(0)
     x, labels = logits(shape, dtype, rng), rng.integers(0, shape[1], shape[0])
     p = rng.dirichlet(np.ones(shape[1]), shape[0])

@@ -1,5 +1,6 @@
-"""Law: ops whose NumPy meaning is their kernel, and so would be compared with itself, give what these definitions say,
-which are written element by element and share nothing with them."""
+"""Law: ops whose NumPy reference is their own kernel, and would be compared with themselves, equal these
+independent definitions, written element by element.
+"""
 import functools
 import itertools
 
@@ -15,25 +16,26 @@ from .draws import FACTORS, KINDS, agree, drawn
 
 
 def rows_of(x):
-    """Index and value of each matrix of a batch."""
+    """Yield index and value of each matrix of a batch."""
     return ((i, x[i].astype(np.longdouble)) for i in np.ndindex(x.shape[:-2]))
 
 
 @functools.cache
 def permutations(n):
-    """All permutations of n, and their signs."""
+    """Return all permutations of n, and their signs."""
     every = list(itertools.permutations(range(n)))
-    return np.array(every), [(-1) ** sum(p[i] > p[j] for i in range(n) for j in range(i + 1, n)) for p in every]
+    return (np.array(every), [(-1) ** sum(p[i] > p[j] for i in range(n) for j in range(i + 1, n))
+                              for p in every])
 
 
 def determinant(a):
-    """By Leibniz' formula: the sum over all permutations."""
+    """Compute by Leibniz' formula, the sum over all permutations."""
     every, signs = permutations(len(a))
     return (np.prod(a[np.arange(len(a)), every], axis=1) * signs).sum()
 
 
 def cramer(a, b):
-    """The solution of a @ y = b by Cramer's rule."""
+    """Solve a @ y = b by Cramer's rule."""
     y, d = np.empty(b.shape, np.longdouble), determinant(a)
     for i, k in np.ndindex(b.shape):
         swapped = a.copy()
@@ -77,7 +79,7 @@ def leading_minor(x):
     for i, a in rows_of(x):
         a = (a + a.T) / 2
         minors = [determinant(a[:k, :k]) for k in range(1, len(a) + 1)]
-        assume(all(abs(m) > 1e-6 for m in minors))                   # of 0 rounding decides
+        assume(all(abs(m) > 1e-6 for m in minors))                   # at 0, rounding decides
         y[i] = next((k for k, m in enumerate(minors, 1) if m <= 0), 0)
     return y
 
@@ -95,7 +97,7 @@ def cholesky(x, checked):
 
 
 def matrix_exp(x):
-    """The series itself."""
+    """Sum the Fourier series directly."""
     y = np.empty_like(x)
     for i, a in rows_of(x):
         term = total = np.eye(len(a), dtype=np.longdouble)
@@ -129,13 +131,13 @@ def searchsorted(rows, values, right):
 
 
 def waves(n):
-    """cos and sin of n angles, by which frequency k turns at place j: (k, j)."""
+    """Return cos and sin of the angles 2 pi k j / n, by frequency k and position j: (k, j)."""
     turns = np.outer(np.arange(n // 2 + 1), np.arange(n)) % n * 2 * np.longdouble(np.pi) / n
     return np.cos(turns), np.sin(turns)
 
 
 def images(n):
-    """Of how many frequencies each of the first half is one: of 2 where n - k is another."""
+    """Return the multiplicity of each frequency of the first half: 2 if it is paired with n - k, else 1."""
     return np.array([1 + (k != -k % n) for k in range(n // 2 + 1)])
 
 
@@ -153,7 +155,7 @@ def irfft(x, n, scale, twice):
 
 
 def gather_part(params, indices, axis, first, size):
-    """What gather takes from a table of `size` rows that has params from row `first` on and zeros elsewhere."""
+    """Gather from a table of `size` rows that holds params from row `first` on, and zeros elsewhere."""
     y = np.zeros(params.shape[:axis] + indices.shape + params.shape[axis + 1:], params.dtype)
     for at in np.ndindex(y.shape):
         row = indices[at[axis:axis + indices.ndim]] - first
@@ -199,7 +201,7 @@ def slice_part(x, start, stop, step, first):
 
 
 def extreme_place(x, axis, smallest):
-    """Of the elements up to each one: the place of the last largest (smallest), or of the last NaN."""
+    """For each prefix, return the index of the last largest (smallest) element, or of the last NaN."""
     y = np.empty(x.shape, np.int64)
     for at in np.ndindex(x.shape):
         seen = [x[at[:axis] + (i,) + at[axis + 1:]] for i in range(at[axis] + 1)]
@@ -210,7 +212,9 @@ def extreme_place(x, axis, smallest):
 
 
 def mode_place(x):
-    """The last place of the most frequent element; of several the smallest, NaN (each equal to the others) the largest."""
+    """Return the last index of the most frequent element; of several, the smallest, where NaN (equal to
+    itself) is largest.
+    """
     y = np.empty(x.shape[:-1], np.int64)
     for at in np.ndindex(y.shape):
         row = list(x[at])
@@ -226,23 +230,24 @@ def same(u, v) -> bool:
 
 
 MEANINGS = {f.__name__: f for f in (
-    det, lu, slogdet, leading_minor, cholesky, inverse, solve, matrix_exp, rfft, irfft, searchsorted, gather_part,
+    det, lu, slogdet, leading_minor, cholesky, inverse, solve, matrix_exp, rfft, irfft, searchsorted,
+    gather_part,
     gather_part_grad, dim_gather_part, dim_gather_part_grad, slice_part, extreme_place, mode_place)}
 CALLS = cases(lambda op: op.name in MEANINGS)
 LIBRARY = [op for op in REGISTRY.values() if op.ref and (op.ref.__module__ or "").startswith("flowedu.")]
-# collected here: a test that runs before these may define ops of its own
+# collected at import, because earlier tests may define ops
 
 
-def test_every_op_that_is_its_own_meaning_is_here():
+def test_every_op_without_separate_reference_is_listed():
     own = {op.name for op in LIBRARY if op.cpu is None and op.view is None and not op.random}
-    assert own == set(MEANINGS) | FACTORS | {"pseudo_inverse"}                     # those: test_factors.py
+    assert own == set(MEANINGS) | FACTORS | {"pseudo_inverse"}  # FACTORS and pseudo_inverse: test_factors.py
 
 
 @pytest.mark.parametrize("case", CALLS, ids=label)
 @given(data=st.data(), kind=st.sampled_from(KINDS))
-def test_it_gives_what_the_definition_says(case, data, kind):
+def test_results_equal_the_definition(case, data, kind):
     op, example = case
-    assume(op.name != "lu" or kind != "ties")                         # of equal pivots rounding decides
+    assume(op.name != "lu" or kind != "ties")                         # with equal pivots, rounding decides
     arrays, attrs = data.draw(drawn(op, example, kind))
     results = run(op, arrays, attrs)
     if results[0].dtype == np.float16 and op.name.endswith("_grad"):

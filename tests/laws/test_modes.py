@@ -1,4 +1,4 @@
-"""Law: the same calls give the same values eagerly and as a compiled graph, with every pass on or off."""
+"""Law: calls have the same values eagerly and as a compiled graph, with every pass on or off."""
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -34,7 +34,8 @@ def test_graph_equals_eager(case, data, kind):
     op, example = case
     arrays, attrs = data.draw(drawn(op, example, kind))
     g, _ = build(op, arrays, attrs)
-    for a, b in zip(run_graph(g, arrays), run(op, [np.asarray(a, order="C") for a in arrays], attrs), strict=True):
+    for a, b in zip(run_graph(g, arrays), run(op, [np.asarray(a, order="C") for a in arrays], attrs),
+                    strict=True):
         agree(a, b, op.name in EXACT, most_terms(op, arrays))            # threads may add in another order
 
 
@@ -67,8 +68,9 @@ BINARY = ["add", "sub", "mul", "maximum", "minimum", "squared_difference"]
 
 @st.composite
 def expression(draw):
-    """A random program of elementwise ops, broadcasts, reductions, reshapes and transposes over two inputs."""
-    return draw(st.lists(st.tuples(st.sampled_from(UNARY + BINARY + ["sum", "transpose", "scale", "bias", "matmul"]),
+    """Draw a program of elementwise ops, broadcasts, reductions, reshapes, and transposes over two inputs."""
+    return draw(st.lists(st.tuples(st.sampled_from(UNARY + BINARY + ["sum", "transpose", "scale", "bias",
+                                                                     "matmul"]),
                                     st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=14))
 
 
@@ -95,7 +97,8 @@ def evaluate(steps, x, b):
     return pool[-1], pool[len(pool) // 2]
 
 
-@given(expression(), st.integers(0, 2**31), st.sampled_from([(), ("fuse",), ("cse",), ("simplify",), ("dead",)]))
+@given(expression(), st.integers(0, 2**31), st.sampled_from([(), ("fuse",), ("cse",), ("simplify",),
+                                                             ("dead",)]))
 def test_passes_do_not_change_values(steps, seed, off):
     rng = np.random.default_rng(seed)
     x, b = rng.standard_normal((6, 6)), rng.standard_normal(6)
@@ -109,7 +112,7 @@ def test_passes_do_not_change_values(steps, seed, off):
 
 
 @given(expression(), st.integers(0, 2**31))
-@example([("relu", 0, 0), ("add", 0, 1), ("add", 2, 3)], 0)         # a gradient that a leaf and a node both wait for
+@example([("relu", 0, 0), ("add", 0, 1), ("add", 2, 3)], 0)  # a gradient that both a leaf and a node need
 def test_gradients_of_programs_agree(steps, seed):
     rng = np.random.default_rng(seed)
     x, b = rng.standard_normal((6, 6)), rng.standard_normal(6)

@@ -22,13 +22,14 @@ def custom():
 
 
 def core():
-    """A record without `grad=`, as `define` makes it. (It is not in the registry, whose laws try each op.)"""
+    """Create an op without `grad=`, like `define`, outside of the registry, whose laws try each op."""
     return Op(read(f"third_of_{next(number)}(x) -> y"),
-              Meaning(lambda x: "ABCDEFGH"[:x.ndim] + "->" + "ABCDEFGH"[:x.ndim], lambda x: x / np.float32(3)), Kernel())
+              Meaning(lambda x: "ABCDEFGH"[:x.ndim] + "->" + "ABCDEFGH"[:x.ndim],
+                      lambda x: x / np.float32(3)), Kernel())
 
 
 def several():
-    """A record with any number of inputs, and one with two outputs behind it."""
+    """Create an op with any number of inputs, followed by one with two outputs."""
     many = Op(read(f"many_{next(number)}(*xs) -> y"),
               Meaning(lambda xs: ",".join(["A"] * len(xs)) + "->A", lambda xs: sum(xs)), Kernel())
     two = Op(read(f"two_{next(number)}(x) -> (y, z)"), Meaning("A->A,A", lambda x: (x + 0, x + 1)), Kernel())
@@ -57,7 +58,8 @@ BACKWARDS = {
 @pytest.mark.parametrize("make", OPS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("run", BACKWARDS.values(), ids=BACKWARDS)
 def test_backward_raises_by_name(run, make):
-    with pytest.raises(GradientError, match=r"backward: (half_of|third_of|many|two)_\d+ has no gradient") as e:
+    with pytest.raises(GradientError,
+                       match=r"backward: (half_of|third_of|many|two)_\d+ has no gradient") as e:
         run(make())
     assert "test_no_gradient.py" in e.value.at and "x.detach()" in e.value.fix
 
@@ -76,7 +78,7 @@ def test_nothing_is_raised_where_no_gradient_arrives(make):
     f, x = make(), leaf()
     y = f(x)
     assert y.requires_grad and not y.is_leaf
-    (f(x.detach()) + x).sum().backward()                         # as the fix says
+    (f(x.detach()) + x).sum().backward()                         # as the fix recommends
     np.testing.assert_array_equal(x.grad.numpy(), np.ones(3, np.float32))
     (y.detach() * x).sum().backward()
     with flow.no_grad():
@@ -152,9 +154,10 @@ CALLS = cases(lambda op: not op.mutates and not op.rules and op.inputs)
 
 
 @pytest.mark.parametrize("case", CALLS, ids=label)
-def test_every_record_without_rules(case):
-    """A result requires grad exactly if it is floating and an input requires grad; then backward raises by the op's name.
-    Whole numbers never require grad, as in PyTorch."""
+def test_every_op_without_rules(case):
+    """A result requires grad exactly if it is floating and an input requires grad; then backward raises with
+    the op's name. Integers never require grad, as in PyTorch.
+    """
     op, example = case
     rng = np.random.default_rng(0)
     domain = op.domain if isinstance(op.domain, dict) else {}
@@ -179,7 +182,8 @@ def test_steps_have_a_gradient_of_zero(f):
     np.testing.assert_array_equal(x.grad.numpy(), np.zeros(3, np.float32))
 
 
-@pytest.mark.parametrize("f", [lambda x: x.argmax(0), lambda x: x > 0, lambda x: x == x, lambda x: x.argsort(),
+@pytest.mark.parametrize("f", [lambda x: x.argmax(0), lambda x: x > 0, lambda x: x == x,
+                               lambda x: x.argsort(),
                                lambda x: flow.isnan(x), lambda x: x.int()], ids=range(6))
-def test_whole_numbers_never_require_grad(f):
+def test_integers_never_require_grad(f):
     assert not f(leaf()).requires_grad

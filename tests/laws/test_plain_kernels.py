@@ -1,4 +1,4 @@
-"""Law: the plain kernels of the course compute what their records say, also where faster ones have taken their places."""
+"""Law: the plain kernels of the course equal their references, even where faster kernels replace them."""
 import importlib
 import os
 import shlex
@@ -14,7 +14,7 @@ from flowedu import _kernels
 ROOT = Path(__file__).parents[2]
 PLAIN = {"elementwise": ("elementwise",), "matmul": ("matmul",), "reduce": ("sum", "prod", "max", "min"),
          "layout": ("copy", "concat", "slice_grad")}
-BESIDE = {"conv_plain": ("conv2d",)}             # outside of core: to be read, and not entered
+BESIDE = {"conv_plain": ("conv2d",)}             # outside of core, for reading only, and not registered
 CHILD = """
 import sys, types
 sys.modules["flowedu.fast.kernels"] = types.ModuleType("flowedu.fast.kernels")     # as if it were not there
@@ -29,7 +29,7 @@ sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *s
 
 
 def plain(modules: dict[str, tuple[str, ...]] = PLAIN) -> dict:
-    """{(kernel, element type): address} of those in _kernels/core, or in other modules."""
+    """Return {(kernel, dtype): address} of the kernels in _kernels/core, or in other modules."""
     found = {}
     for name, kernels in modules.items():
         table = importlib.import_module(f"flowedu._kernels.{_kernels.ISA}.{name}").table()
@@ -38,7 +38,7 @@ def plain(modules: dict[str, tuple[str, ...]] = PLAIN) -> dict:
     return found
 
 
-def test_faster_ones_are_in_their_places():
+def test_faster_kernels_replace_plain_ones():
     assert not [key for key, row in plain(PLAIN | BESIDE).items() if _kernels.TABLE[key] == row]
 
 
@@ -47,10 +47,12 @@ def test_faster_ones_are_in_their_places():
     "test_kernels.py -k 'equals_reference and (matmul or sum or prod or max or min)'",
     "test_kernels.py -k 'equals_reference and (contiguous or concat or slice or transpose)'",
     "test_kernels.py -k 'equals_reference and conv2d-'",
-    "test_boundaries.py -k 'sum or matmul or bias or gelu or concat'"], lambda law: "conv2d" in law or "prod" in law),
+    "test_boundaries.py -k 'sum or matmul or bias or gelu or concat'"], lambda law: "conv2d" in law
+                                    or "prod" in law),
     ids=["elementwise", "products and reductions", "copies", "convolution", "blocks"])
-def test_the_plain_ones_are_right(law):
-    path = os.pathsep.join([str(Path(_kernels.__file__).parents[2]), str(ROOT / "tests")])       # the package tried here
+def test_plain_kernels_pass_the_laws(law):
+    # the package under test
+    path = os.pathsep.join([str(Path(_kernels.__file__).parents[2]), str(ROOT / "tests")])
     env = {**os.environ, "HYPOTHESIS_PROFILE": "debug", "PYTHONPATH": path}
     file, *which = shlex.split(law)
     done = subprocess.run([sys.executable, "-c", CHILD, f"tests/laws/{file}", *which], cwd=ROOT, env=env,

@@ -1,5 +1,6 @@
-"""Law: memory plans are near the smallest possible arena where that can be computed, and near the most bytes alive at one
-step for real models."""
+"""Law: memory plans are close to the smallest possible arena where it can be computed, and close to the peak
+of live bytes for real models.
+"""
 import dataclasses
 import itertools
 
@@ -13,7 +14,9 @@ from graph.test_models import MODELS, OPTIMIZERS, step_of
 
 
 def lowest(buffers, order) -> int:
-    """The arena when buffers are put, in this order, each at the lowest offset that is free while it lives."""
+    """Return the arena size if buffers are placed, in this order, each at the lowest free offset for its
+    lifetime.
+    """
     placed, size = [], 0
     for b in order:
         n, at = rounded(buffers[b].nbytes), 0
@@ -29,25 +32,26 @@ def lowest(buffers, order) -> int:
 
 
 def least(buffers) -> int:
-    """The smallest arena there is: any placement is that of some order, the order of its offsets."""
+    """Return the minimum arena size: any placement corresponds to the order of its offsets."""
     return min(lowest(buffers, order) for order in itertools.permutations(range(len(buffers))))
 
 
 def draw(rng, n: int) -> list[Buffer]:
     first = rng.integers(0, 8, n)
-    return [Buffer(str(i), "temp", int(rng.integers(1, 40)) * 64, first=int(f), last=int(f + rng.integers(0, 5)))
+    return [Buffer(str(i), "temp", int(rng.integers(1, 40)) * 64, first=int(f),
+                   last=int(f + rng.integers(0, 5)))
             for i, f in enumerate(first)]
 
 
-def test_near_the_least_possible():
-    """Of 300 small cases. (Greedy by size is not always best: that problem is NP-hard.)"""
+def test_small_plans_are_near_the_minimum():
+    """Checks 300 small cases. (Greedy by size is not always optimal; the problem is NP-hard.)"""
     rng = np.random.default_rng(0)
     ratios = []
     for _ in range(300):
         buffers = draw(rng, 5)
         ratios.append(place(buffers) / least(buffers))
-    assert min(ratios) >= 1                            # or `least` is wrong
-    # The planner computes with integers alone, so the 300 ratios are the same on every machine.
+    assert min(ratios) >= 1                            # otherwise `least` is wrong
+    # The planner computes with integers only, so the 300 ratios are the same on every machine.
     assert np.mean(np.array(ratios) == 1) > 0.9 and np.mean(ratios) < 1.01 and max(ratios) < 1.4
 
 
@@ -60,12 +64,12 @@ def test_the_largest_first_is_better_than_other_orders():
         small += lowest(buffers, sorted(range(40), key=lambda i: buffers[i].nbytes))
         written += lowest(buffers, sorted(range(40), key=lambda i: buffers[i].first))
         bound += lower_bound(buffers, 12)
-    # Integers again: the sums over the 60 cases are the same on every machine.
+    # Integers, so the sums over the 60 cases are the same on every machine.
     assert bound <= mine < 1.06 * bound
     assert mine < 0.98 * written and mine < 0.95 * small
 
 
-def test_the_bound_is_what_is_alive():
+def test_the_lower_bound_is_the_peak_of_live_bytes():
     rng = np.random.default_rng(2)
     for _ in range(50):
         buffers = draw(rng, 12)
@@ -76,14 +80,18 @@ def test_the_bound_is_what_is_alive():
 def live_bytes(plan) -> int:
     """Return the most bytes that are alive at one step, counted without the planner's own function."""
     steps = range(len(plan.steps))
-    return max(sum(rounded(b.nbytes) for b in plan.buffers if b.in_arena and b.first <= t <= b.last) for t in steps)
+    return max(sum(rounded(b.nbytes) for b in plan.buffers if b.in_arena and b.first <= t <= b.last)
+               for t in steps)
 
 
-# Values (inputs and outputs of ops) have sizes and lifetimes that follow from shapes and from the order of the steps, so
-# these figures hold for every instruction set and number of threads: (arena of the values / most values alive at once,
-# arena of the values / all values) of a training step and of a prediction. Each is rounded up in the second digit.
-TIGHT = {"mlp": (1.0, 1.0), "lenet": (1.14, 1.0), "mobilenet": (1.0, 1.0), "resnet18": (1.01, 1.0), "gpt": (1.03, 1.0)}
-SHARE = {"mlp": (0.81, 1.0), "lenet": (0.53, 0.73), "mobilenet": (0.67, 0.69), "resnet18": (0.8, 0.3), "gpt": (0.51, 0.21)}
+# Values (inputs and outputs of ops) have sizes and lifetimes that follow from shapes and from the order of
+# the steps, so these figures hold for every instruction set and number of threads: (arena of the values /
+# most values alive at once, arena of the values / all values) of a training step and of a prediction. Each is
+# rounded up in the second digit.
+TIGHT = {"mlp": (1.0, 1.0), "lenet": (1.14, 1.0), "mobilenet": (1.0, 1.0), "resnet18": (1.01, 1.0),
+         "gpt": (1.03, 1.0)}
+SHARE = {"mlp": (0.81, 1.0), "lenet": (0.53, 0.73), "mobilenet": (0.67, 0.69), "resnet18": (0.8, 0.3),
+         "gpt": (0.51, 0.21)}
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -91,9 +99,9 @@ SHARE = {"mlp": (0.81, 1.0), "lenet": (0.53, 0.73), "mobilenet": (0.67, 0.69), "
 def test_plans_of_models(name, threads):
     """Values share memory as well as their lifetimes permit, and scratch adds no more than its largest piece.
 
-    Scratch grows with the number of threads and the vector width. A piece of scratch lives during one step, so all pieces
-    could use one region beside the values; memory that a kernel keeps between runs needs a region for each piece. The
-    planner must be at least as good as that simple layout.
+    Scratch grows with the number of threads and the vector width. A piece of scratch is live during one step,
+    so all pieces could use one region next to the values; memory that a kernel keeps between runs needs a
+    region for each piece. The planner must be at least as good as that simple layout.
     """
     before = flow.get_num_threads()
     flow.set_num_threads(threads)

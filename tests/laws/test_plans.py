@@ -1,4 +1,6 @@
-"""Laws of memory plans: no two live buffers overlap, nothing is read before it is written, sharing never costs."""
+"""Laws of memory plans: live buffers do not overlap, nothing is read before it is written, and sharing never
+costs memory.
+"""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -71,7 +73,7 @@ def test_memory_passes_do_not_change_values(steps, seed):
         for reuse in (True, False):
             executor = Executor(training_plan(steps, inplace, reuse))
             executor.run(arrays)
-            results.append(executor.run(arrays))        # twice: a second run must not see leftovers of the first
+            results.append(executor.run(arrays))  # twice: a second run must not read leftovers of the first
     for other in results[1:]:
         for a, b in zip(results[0], other):
             np.testing.assert_array_equal(a, b)
@@ -80,7 +82,7 @@ def test_memory_passes_do_not_change_values(steps, seed):
 @pytest.mark.parametrize("view", [dict(op="reshape", shape=(12,)), dict(op="identity"),
                                   dict(op="reshape", shape=(2, 2, 3))], ids=str)
 @pytest.mark.parametrize("later", ["base", "view", "both"])
-def test_nothing_is_computed_in_place_over_what_is_read_later_by_another_name(view, later):
+def test_no_in_place_op_overwrites_memory_that_a_view_reads_later(view, later):
     view = dict(view)
     x = np.random.default_rng(0).standard_normal((3, 4))
     op = flow.ops.REGISTRY[view.pop("op")]
@@ -88,12 +90,13 @@ def test_nothing_is_computed_in_place_over_what_is_read_later_by_another_name(vi
     def f(x):
         y = flow.ops.REGISTRY["exp"](x)
         v = op(y, **view)
-        first = flow.ops.REGISTRY["neg"](v if later == "base" else y)        # may it take y's memory?
+        first = flow.ops.REGISTRY["neg"](v if later == "base" else y)        # may it reuse y's memory?
         return [first, *([flow.ops.REGISTRY["sqrt"](y)] if later != "view" else []),
                 *([flow.ops.REGISTRY["sqrt"](v)] if later != "base" else [])]
     g = Graph("law")
     gx = g.input("x", Spec(x.shape, flow.float64))
     with g.building():
         g.outputs = f(gx)
-    for got, want in zip(run_graph(g, [x], passes=False), [t.numpy() for t in f(flow.tensor(x))], strict=True):
+    for got, want in zip(run_graph(g, [x], passes=False), [t.numpy() for t in f(flow.tensor(x))],
+                         strict=True):
         np.testing.assert_array_equal(got, want)

@@ -1,5 +1,6 @@
-"""Law: a program of several tensor functions, with Python numbers, masks and 0-dim tensors among the operands, gives the
-same values, dtypes and gradients eagerly and as an nn.Graph."""
+"""Law: a program of several tensor functions, with Python numbers, masks, and 0-dim tensors as operands, has
+the same values, dtypes, and gradients eagerly and as an nn.Graph.
+"""
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,12 +15,14 @@ many = settings(max_examples=6 * settings().max_examples)     # programs are che
 
 def same(got, want) -> None:
     assert got.dtype is want.dtype and got.shape == want.shape, (got.dtype, got.shape, want.dtype, want.shape)
-    a, b = ((t.float() if t.dtype in (flow.float16, flow.bfloat16) else t).detach().numpy() for t in (got, want))
+    a, b = ((t.float() if t.dtype in (flow.float16, flow.bfloat16) else t).detach().numpy()
+            for t in (got, want))
     if b.dtype.kind != "f":
         np.testing.assert_array_equal(a, b)
         return
     rtol = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-4}.get(want.dtype.name, 1e-9)
-    np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * max(1, np.max(np.abs(b), initial=0, where=np.isfinite(b))))
+    np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * max(1, np.max(np.abs(b), initial=0,
+                                                                          where=np.isfinite(b))))
 
 
 class Program(flow.nn.Graph):
@@ -48,12 +51,14 @@ def test_a_graph_gives_the_same_values(program):
 
 
 def leaves(seed: int) -> list:
-    """As `tensors`; those of float32 and float64 get a gradient, halves are left out."""
+    """Return `tensors`, where float32 and float64 require a gradient, without 16-bit floats."""
     return [flow.tensor(a, requires_grad=a.dtype.kind == "f") for a in start(seed) if a.dtype != np.float16]
 
 
 def slopes(steps, values: list) -> list:
-    """Gradients of the start's floats plus all floating results, weighted, with respect to the former."""
+    """Return the gradients of the weighted initial floats plus all floating results, for the initial
+    floats.
+    """
     outs = [y.double() for y in take(steps, values)[0] if y.dtype.is_floating_point and y.requires_grad]
     weights = [flow.arange(y.numel(), dtype=y.dtype).reshape(y.shape) * 0.37 % 1 - 0.3 for y in outs]
     wanted = [v for v in values if v.requires_grad]
@@ -64,7 +69,9 @@ def slopes(steps, values: list) -> list:
 @many
 @given(programs)
 def test_a_graph_gives_the_same_gradients(program):
-    """Where the eager ones are finite: a path that a graph cuts short may end in 0 where the tape has 0 * nan."""
+    """Compared where eager gradients are finite: a path that a graph cuts may end in 0 where the tape has 0 *
+    nan.
+    """
     steps, seed = program
     with np.errstate(all="ignore"):
         steps = [s for s in steps if s[0] not in ("to float16", "to bfloat16")]

@@ -1,7 +1,7 @@
-"""Law: the SBP signatures derived from the axis equation and the linear groups are exactly those that hold.
+"""Law: the SBP signatures derived from the axis equation and the linear groups are exactly the valid ones.
 
-Brute force: every way to lay the inputs and outputs on 2 and on 3 devices is tried numerically. (What devices need to know
-their part for, and partial maxima, is in dist/test_signatures.py: sound, not complete.)
+Brute force: every layout of the inputs and outputs on 2 and on 3 devices is tried numerically.
+(dist/test_signatures.py tests soundness, not completeness, of rank-dependent signatures and partial maxima.)
 """
 import itertools
 
@@ -18,7 +18,7 @@ from .calls import attributes, cases, input_name, label, reference, thin, types_
 
 MANY = 8
 CALLS = [(op, e) for op, e in cases(lambda op: op.ref is not None and not op.mutates and not op.random)
-         if all(0 not in s for s in e["shapes"])]     # of an empty array everything holds
+         if all(0 not in s for s in e["shapes"])]     # for an empty array, everything is valid
 
 
 def layouts(shape, p):
@@ -29,7 +29,8 @@ def scatter(x, sbp, p, rng):
     if sbp == "B":
         return [x] * p
     if sbp == "P":
-        parts = [4 * rng.standard_normal(x.shape) for _ in range(p - 1)]      # far out: fmod(x, 3) is linear near 0
+        # far out: fmod(x, 3) is linear near 0
+        parts = [4 * rng.standard_normal(x.shape) for _ in range(p - 1)]
         return [*parts, x - sum(parts)]
     return np.split(x, p, axis=int(sbp[1:]))
 
@@ -55,7 +56,7 @@ def local_shape(shape, sbp, p):
 
 
 def local_attributes(op, attrs, shards, out_shape, full, full_out):
-    """Attributes on one shard, where the record says they change."""
+    """Return the attributes on one shard, where the op adapts them."""
     if op.localize is None:
         return attrs
     specs = [Spec(x.shape, as_dtype(x.dtype)) for x in shards]
@@ -64,7 +65,9 @@ def local_attributes(op, attrs, shards, out_shape, full, full_out):
 
 
 def run(op, attrs, shards, p, out, full, full_out):
-    """What every device makes of its shards, where the first output is to lie as `out`; None where one cannot."""
+    """Run every device on its shards, with `out` as layout of the first output; None if one of them
+    raises.
+    """
     got = []
     for device in range(p):
         mine = [s[device] for s in shards]
@@ -79,7 +82,9 @@ def run(op, attrs, shards, p, out, full, full_out):
 
 
 def ways(spaces):
-    """Every way to lay the inputs; of more than 8 those in which at most two do not lie on each device as a whole."""
+    """Return every layout of the inputs; for more than 8 inputs, those in which at most two are not
+    broadcast.
+    """
     if len(spaces) <= MANY or any("B" not in space for space in spaces):
         yield from itertools.product(*spaces)
         return
@@ -90,7 +95,9 @@ def ways(spaces):
 
 
 def that_hold(op, arrays, attrs, want, spaces, p, rng) -> set:
-    """All layouts of inputs and outputs under which running `op` on every device's shards gives the logical outputs."""
+    """Return all layouts of inputs and outputs with which running `op` on every device's shards gives the
+    logical outputs.
+    """
     n, found = len(arrays), set()
     shards = [{s: scatter(a, s, p, rng) for s in space} for a, space in zip(arrays, spaces)]
     full, full_out = arrays[0].shape if arrays else (), want[0].shape
@@ -110,18 +117,18 @@ def that_hold(op, arrays, attrs, want, spaces, p, rng) -> set:
 
 
 def holds(op, arrays, attrs, want, sig, p, rng) -> bool:
-    """Whether this signature holds."""
+    """Return True if this signature is valid."""
     return bool(that_hold(op, arrays, attrs, want, [[s] for s in sig], p, rng))
 
 
 def tried(derived, op, arrays, attrs, want, spaces, p, rng) -> set:
-    """What holds, of all ways, or of `ways` and those that are derived."""
+    """Return the valid layouts, of all layouts, or of `ways` and the derived ones."""
     found = that_hold(op, arrays, attrs, want, spaces, p, rng)
     return found | {s for s in derived - found if holds(op, arrays, attrs, want, s, p, rng)}
 
 
 def drawable(arrays, sig) -> bool:
-    """Partial sums of indices and masks mean nothing."""
+    """Return False for partial indices and masks, whose sums have no meaning."""
     return all(s != "P" or a.dtype.kind == "f" for a, s in zip(arrays, sig))
 
 
@@ -134,14 +141,14 @@ def check(op, example, p: int) -> None:
     attrs = tuple(as_dtype(np.float64) if repr(a) == "flowedu.float32" else a for a in attrs)
     want = reference(op, arrays, attrs)
     if any(y.size == 0 for y in want):
-        return                                        # every layout of nothing holds
+        return                                        # for an empty array, every layout is valid
     specs = [Spec(a.shape, as_dtype(a.dtype)) for a in arrays]
     special = set(extra(op, specs, attrs))
     derived = {s for s in signatures(op, specs, attrs) if drawable(arrays, s)}
     spaces = [layouts(x.shape, p) for x in (*arrays, *want)]
     derived = {s for s in derived if all(c in space for c, space in zip(s, spaces))}
     found = tried(derived, op, arrays, attrs, want, spaces, p, rng)
-    for _ in range(3 if found - derived else 0):      # a few numbers may round to the right sum by luck
+    for _ in range(3 if found - derived else 0):      # a few numbers may sum to the right result by chance
         found &= tried(derived, op, arrays, attrs, want, spaces, p, rng)
     assert derived - special - found == set(), "unsound: these do not hold"
     assert found - derived == set(), "incomplete: these hold too"
@@ -153,9 +160,9 @@ def test_signatures_are_sound_and_complete(case, p):
     check(*case, p)
 
 
-# A kernel of one pixel lets devices share the pixels of an image, but only if output pixel (i, j) reads input pixel (i, j).
-# Half of 6 rows at stride 4 gives one output row, half of the two rows of the whole, but reads another input row; padding
-# gives each half a border of its own.
+# With a 1x1 kernel, devices can split the pixels of an image, but only if output pixel (i, j) reads input
+# pixel (i, j). Half of 6 rows at stride 4 gives one output row, half of the two rows of the whole, but reads
+# another input row; padding gives each half a separate border.
 POINTWISE = [(4, 0, 2), (1, 1, 8), (1, 0, 6)]            # stride, padding, size of the output
 
 
@@ -163,7 +170,7 @@ POINTWISE = [(4, 0, 2), (1, 1, 8), (1, 0, 6)]            # stride, padding, size
 @pytest.mark.parametrize(("stride", "pad", "out"), POINTWISE)
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("role", ["", "_input_grad", "_weight_grad"] if "conv2d" in REGISTRY else [])
-def test_signatures_of_kernels_of_one_pixel_are_sound_and_complete(role, last, stride, pad, out, p):
+def test_signatures_of_1x1_kernels_are_sound_and_complete(role, last, stride, pad, out, p):
     order = (0, 2, 3, 1) if last else (0, 1, 2, 3)
     x, dy = (tuple((6, 6, n, n)[i] for i in order) for n in (6, out))
     w, more = (6, 6, 1, 1), {"_input_grad": {"hw": (6, 6)}, "_weight_grad": {"kernel": (1, 1)}}.get(role, {})
@@ -172,7 +179,7 @@ def test_signatures_of_kernels_of_one_pixel_are_sound_and_complete(role, last, s
     check(REGISTRY["conv2d_last" + role if last else "conv2d" + role], example, p)
 
 
-def test_attributes_may_come_by_name():
+def test_attributes_may_be_passed_by_name():
     for op, example in CALLS:
         types = types_of(op, example, np.float32)
         specs = [Spec(tuple(s), as_dtype(t)) for s, t in zip(example["shapes"], types)]

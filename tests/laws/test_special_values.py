@@ -1,7 +1,8 @@
 """Law: every elementwise op has the special values of C99 Annex F and of the Python array API.
 
-Tried are NaN, infinities, signed zeros, denormals, and huge numbers, for each operand, in every float dtype. Each
-function runs eagerly, in an nn.Graph, and in a fused chain of an nn.Graph. special_values.py has the table.
+Tried are NaN, infinities, signed zeros, denormals, and huge numbers, for each operand, in every float dtype.
+Each function runs eagerly, in an nn.Graph, and in a fused chain of an nn.Graph. special_values.py has the
+table.
 """
 import itertools
 import math
@@ -71,10 +72,10 @@ def round_to(x: np.ndarray, dtype: str) -> np.ndarray:
 def find_differences(name: str, got, operands, meaning, dtype: str) -> list[str]:
     """Return a line for each element that differs from the table.
 
-    NaN, infinities, and the sign of zero must be equal. A finite result may be 32 units in the last place off. The
-    functions that are made of others round at most 8 times, each by at most 2 units, and double the error of an
-    operand at most once. (tests/fast/test_functions.py checks how exact the functions are.) So near the largest
-    number infinity is right as well, and near 0 a denormal or 0.
+    NaN, infinities, and the sign of zero must be equal. A finite result may be 32 units in the last place
+    off. Composed functions round at most 8 times, each by at most 2 units, and double the error of an operand
+    at most once. (tests/fast/test_functions.py checks the accuracy of the functions.) Near the largest
+    number, infinity is accepted as well, and near 0 a denormal or 0.
     """
     with np.errstate(all="ignore"):
         true = np.asarray(meaning(*operands), np.float64)
@@ -98,7 +99,7 @@ def find_differences(name: str, got, operands, meaning, dtype: str) -> list[str]
 
 
 class Direct(flow.nn.Graph):
-    """f(...) as a graph."""
+    """Graph that returns f(...)."""
 
     def __init__(self, f):
         super().__init__()
@@ -109,7 +110,7 @@ class Direct(flow.nn.Graph):
 
 
 class Fused(Direct):
-    """f between other ops, which change no value: one kernel, where f is one op."""
+    """Graph with f between other ops that change no value: one kernel, if f is one op."""
 
     def build(self, *xs):
         y = self.f(*[x * 1.0 for x in xs])
@@ -178,7 +179,7 @@ TWO_OPERANDS = [name for name in OPS if len(REGISTRY[name].inputs) == 2 and name
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", TWO_OPERANDS)
 def test_special_values_of_one_number_as_operand(name, dtype):
-    """A 0-dim operand is spread over the other one, and kernels may treat it as a constant."""
+    """A 0-dim operand is broadcast, and kernels may treat it as a constant."""
     f, pool = call_op(name), np.array(numbers(dtype, few=False, moderate=False))
     for number in pool:
         one, column = flow.tensor(number, dtype=DTYPES[dtype]), np.full(len(pool), number)
@@ -188,8 +189,8 @@ def test_special_values_of_one_number_as_operand(name, dtype):
         assert not bad, "\n".join(bad[:20])
 
 
-# Operators with a Python number. x ** 0.5 and x ** -0.5 are left out. They are sqrt and rsqrt, as in NumPy and
-# PyTorch, which have another value at -inf and another sign at -0.
+# Operators with a Python number. x ** 0.5 and x ** -0.5 are omitted: they are sqrt and rsqrt, as in NumPy and
+# PyTorch, with another value at -inf and another sign at -0.
 OPERATORS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floordiv", "%": "mod", "**": "pow"}
 
 
@@ -213,7 +214,7 @@ def test_special_values_of_an_operator_and_a_python_number(sign, mode):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", SLOPES)
 def test_slopes_of_activations_at_special_values(name, dtype):
-    """No NaN where the slope has a limit."""
+    """No NaN is returned where the slope has a limit."""
     find, low, high = SLOPES[name]
     f, most = find(flow.nn.functional), LARGEST[dtype]
     places = [-inf, -most, -min(1e30, most / 2), min(1e30, most / 2), most, inf]
@@ -224,13 +225,15 @@ def test_slopes_of_activations_at_special_values(name, dtype):
 
     x = flow.tensor(places).to(DTYPES[dtype]).requires_grad_(True)
     want = round_to(np.array([low] * 3 + [high] * 3, np.float64), dtype)
-    # one rounding more; the slope of softsign falls like 1 / x ** 2
+    # one more rounding; the slope of softsign falls like 1 / x ** 2
     np.testing.assert_allclose(as_float64(slope(x)), want, rtol=2.0 ** -DIGITS[dtype], atol=1e-59)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_special_values_of_digamma_beside_poles(dtype):
-    """As pi / tan(pi d) at a distance d from a pole: the angle, tan, and the quotient round by 4 units together."""
+    """At a distance d from a pole it is pi / tan(pi d): the angle, tan, and the quotient round by 4 units
+    together.
+    """
     poles = np.arange(0.0, -40.0, -1.0).astype(dtype)
     x = [poles]
     for direction in (-inf, inf):
@@ -241,18 +244,21 @@ def test_special_values_of_digamma_beside_poles(dtype):
     x = np.concatenate(x[1:] + [np.array([1e10, 1e38, LARGEST[dtype]], dtype)])
     x = x[np.abs(x) > NORMAL[dtype]]                           # a quotient of denormals overflows
     want = round_to(each(digamma_of_one)(x.astype(np.float64)), dtype)
-    np.testing.assert_allclose(as_float64(flow.digamma(flow.tensor(x))), want, rtol=4 * 2.0 ** -DIGITS[dtype], atol=0)
+    np.testing.assert_allclose(as_float64(flow.digamma(flow.tensor(x))), want, rtol=4 * 2.0 ** -DIGITS[dtype],
+                               atol=0)
 
 
 def remainder(a: int, b: int) -> int:
-    """a - b * (a / b rounded towards zero)."""
+    """Return a - b * (a / b rounded towards zero)."""
     return (abs(a) % abs(b)) * (-1 if a < 0 else 1)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8"])
 @pytest.mark.parametrize("name", ["floordiv", "mod", "fmod"])
 def test_special_values_of_integer_division(name, dtype):
-    """The smallest number divided by -1 wraps, a division by 0 is 0 in a kernel: neither ends the process."""
+    """The smallest integer divided by -1 wraps, and a division by 0 returns 0; neither crashes the
+    process.
+    """
     info = np.iinfo(dtype)
     pool = np.array([info.min, info.min + 1, -2, -1, 0, 1, 2, 7, info.max - 1, info.max])
     pool = np.unique(pool.clip(info.min, info.max))
@@ -268,11 +274,11 @@ def test_special_values_of_integer_division(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_special_values_that_c99_and_the_array_api_list(dtype):
+def test_special_values_listed_by_c99_and_the_array_api(dtype):
     wrong = []
     for name, operands, result in read_written():
         f = flow.hypot if name == "hypot" else call_op(name)
-        for length in (1, 37):                                # a scalar loop, and vectors with a rest
+        for length in (1, 37):                                # a scalar loop, and vectors with a remainder
             xs = tensors([[x] * length for x in operands], dtype)
             got = as_float64(f(*xs))
             columns = [np.full(length, x) for x in operands]

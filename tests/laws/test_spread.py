@@ -1,7 +1,7 @@
-"""Law: a graph spread over virtual devices gives the values it gave on one, whatever the signatures.
+"""Law: a graph spread over virtual devices has the values of one device, under every signature.
 
-For every op of the registry: under the signature that is chosen, and under every legal one, forced by hints, on 2 and on
-3 devices, with sizes that devices divide and with sizes they do not.
+Every op of the registry: under the chosen signature, and under every legal one, forced by hints, on 2 and 3
+devices, with sizes that the devices divide and sizes that they do not.
 """
 import numpy as np
 import pytest
@@ -36,7 +36,9 @@ def arrays_of(op, example, seed=0):
 
 
 def sizes(op, example):
-    """The example, and with axes of 5 where they may be split: 5 rows are (3, 2) on two devices, (2, 2, 1) on three."""
+    """Return the example, and with axes of 5 where they can be split: (3, 2) rows on two devices, (2, 2, 1)
+    on three.
+    """
     other = resized(op, example, lambda c, n: n - 1 if n > 3 else n)
     return [example] if other is example or other == example else [example, other]
 
@@ -53,7 +55,8 @@ def build(op, arrays, attrs, forced=None, backward=False):
     g.outputs = list(out)
     if backward:
         learned = [x for x in xs if x.dtype.is_floating_point]
-        g.outputs += [d for d in gradients(g, [y for y in out if y.dtype.is_floating_point], learned) if d is not None]
+        g.outputs += [d for d in gradients(g, [y for y in out if y.dtype.is_floating_point], learned)
+                      if d is not None]
     return g
 
 
@@ -61,12 +64,14 @@ def same(got, want, what):
     assert len(got) == len(want)
     for a, b in zip(got, want):
         assert a.shape == b.shape and a.dtype == b.dtype, what
-        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * max(1.0, float(np.max(np.abs(b), initial=0))), err_msg=what)
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * max(1.0, float(np.max(np.abs(b), initial=0))),
+                                   err_msg=what)
 
 
 def divides(op, specs, attrs, sig, k):
-    """Whether a signature can be had on k devices, looked at from outside: every split axis is long enough, and the cuts
-    of inputs and outputs meet."""
+    """Return True if a signature is possible on k devices: every split axis is long enough, and the shards of
+    inputs and outputs match.
+    """
     outs = op.infer(specs, attrs)
     if not all(fits(s, v.shape, k) for s, v in zip(sig, [*specs, *outs])):
         return False
@@ -102,7 +107,7 @@ TRAINED = cases(lambda op: bool(op.rules) and not op.random)
 
 
 @pytest.mark.parametrize("case", thin(TRAINED), ids=label)
-def test_gradients_are_spread_too(case):
+def test_gradients_are_spread(case):
     op, example = case
     for e in sizes(op, example):
         arrays, attrs = arrays_of(op, e)
@@ -117,7 +122,7 @@ SBP = ["B", "P", "S0", "S1"]
 
 @given(expression(), st.integers(0, 2**31), st.sampled_from([(5, 5), (6, 6)]), st.integers(2, 4), st.data())
 def test_programs_with_gradients(steps, seed, shape, k, data):
-    """A random program and its gradients, with forced layouts along the way, some ops on other devices."""
+    """A random program and its gradients, with forced layouts in between, and some ops on other devices."""
     rng = np.random.default_rng(seed)
     x, b = rng.standard_normal(shape), rng.standard_normal(shape[1])
     casts = data.draw(st.lists(st.tuples(st.sampled_from(SBP), st.sampled_from([None, *SBP])), max_size=3))
@@ -145,8 +150,8 @@ def test_programs_with_gradients(steps, seed, shape, k, data):
     assert s.bytes == sum(n for r in s.rows for b in r.boxed for _, _, n in b.route.messages())
 
 
-def test_the_laws_can_fail(monkeypatch):
-    """A boxing that sums too much is seen."""
+def test_wrong_boxing_is_detected(monkeypatch):
+    """A boxing that sums too often is detected."""
     from flowedu.core.sbp.boxing import inops
     op, example = next(c for c in CALLS if c[0].name == "matmul")
     arrays, attrs = arrays_of(op, example)
@@ -159,8 +164,8 @@ def test_the_laws_can_fail(monkeypatch):
         same(run_graph(g, arrays), want, s.describe())
 
 
-def test_a_mask_does_not_ask_for_the_values():
-    """Dropout: the mask is drawn whole and cut; the activations stay where they are."""
+def test_a_dropout_mask_does_not_gather_the_activations():
+    """Dropout draws the whole mask and slices it; the activations are not moved."""
     g = Graph("law")
     x = g.input("x", Spec((6, 4), flow.float64))
     with g.building():
@@ -173,7 +178,7 @@ def test_a_mask_does_not_ask_for_the_values():
     assert 0 < np.count_nonzero(got) < 24 and set(np.round(got / x, 9).ravel()) == {0.0, 2.0}
 
 
-def test_what_is_the_same_everywhere_is_computed_once():
+def test_replicated_values_are_computed_once():
     g = Graph("law")
     x, w = g.input("x", Spec((6, 4), flow.float64)), g.variable("w", Spec((4, 5), flow.float64))
     with g.building():
@@ -182,14 +187,15 @@ def test_what_is_the_same_everywhere_is_computed_once():
     assert [n.name for n in g.nodes if n.op.name == "mul"] == ["mul_0"]
     assert [n.placement for n in g.nodes if n.op.name == "matmul"] == [(0,), (1,), (2,)]
     assert s.layouts(x)[0].sbp == ("S0",) and s.layouts(w)[0].sbp == ("B",)
-    assert s.bytes == 2 * 2 * 5 * 8                            # the result's other rows come to device 0
+    assert s.bytes == 2 * 2 * 5 * 8                            # the result's other rows are sent to device 0
     text = s.describe()
-    for word in ("law on 3 devices", "matmul_0 (matmul)", "a=S(0), b=B -> y=S(0)", "copy", "moved in one run: 160 bytes"):
+    for word in ("law on 3 devices", "matmul_0 (matmul)", "a=S(0), b=B -> y=S(0)", "copy",
+                 "moved in one run: 160 bytes"):
         assert word in text, text
 
 
-def test_a_hinted_variable_is_split_and_its_gradient_comes_to_it():
-    """Tensor parallel: nothing but the data moves, and the update has a gradient where its weights are."""
+def test_a_hinted_variable_is_split_and_its_gradient_has_its_layout():
+    """Tensor parallel: only the data moves, and the update gets the gradient in the layout of its weights."""
     g = Graph("law")
     x, w = g.input("x", Spec((6, 4), flow.float64)), g.variable("w", Spec((5, 4), flow.float64))
     lr, step = g.host("lr", Spec((1,), flow.float32)), g.variable("step", Spec((1,), flow.int64))
@@ -203,12 +209,12 @@ def test_a_hinted_variable_is_split_and_its_gradient_comes_to_it():
     s = spread(g, 2)
     assert s.layouts(w)[0].sbp == ("S0",)
     signs = {r.op: r.signature for r in s.rows if r.op == "matmul"}
-    assert signs["matmul"].endswith("-> y=S(0)"), signs                  # dw, as w lies
+    assert signs["matmul"].endswith("-> y=S(0)"), signs                  # dw, with w's layout
     moved = {b.value.name: b.route.name for r in s.rows for b in r.boxed if b.route.bytes}
     assert moved == {"x": "all-gather", "sum_0": "reduce"}, s.describe()
 
 
-def test_a_hint_nobody_can_meet_names_the_line_and_the_partners():
+def test_an_impossible_hint_names_the_line_and_the_partners():
     g = Graph("law")
     x = g.input("x", Spec((6, 4), flow.float64))
     with g.building():
@@ -219,8 +225,8 @@ def test_a_hint_nobody_can_meet_names_the_line_and_the_partners():
         assert word in str(e.value)
 
 
-def test_a_gradient_follows_a_hint_only_where_it_can():
-    """x is wanted in columns by the op it was given to; the gradient of that op reads x too, and cannot have it so."""
+def test_a_gradient_follows_a_hint_only_if_possible():
+    """One op requests x in columns; the gradient of that op reads x as well, and cannot use columns."""
     g = Graph("law")
     x, w = g.input("x", Spec((6, 4), flow.float64)), g.input("w", Spec((6, 4), flow.float64))
     with g.building():
@@ -243,7 +249,9 @@ def test_one_device_drops_the_hints():
 
 
 def test_a_stage_on_each_device():
-    """A pipeline: what goes from one placement to the next is billed, and an argument costs nothing where it is read."""
+    """A pipeline: transfers between placements are counted, and an argument costs nothing where it is
+    read.
+    """
     g = Graph("law")
     x = g.input("x", Spec((6, 4), flow.float64))
     with g.building():

@@ -1,8 +1,8 @@
-"""Law: the number of threads does not change what a kernel computes.
+"""Law: the number of threads does not change the result of a kernel.
 
-Sums may be added in another order, which the bound of the laws allows (draws.agree). A part that two threads add, or that
-no thread computes, is far beyond it. Sizes are large enough for every thread of a team to have a part, and different for
-every axis, so that parts have uneven ends.
+Sums may be added in another order, within the tolerance of the laws (draws.agree). A part that two threads
+add, or that no thread computes, is far outside of it. Sizes are large enough for every thread of a team to
+have a part, and different for every axis, so that parts have uneven ends.
 """
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ SIZES = (67, 130, 33, 19, 9, 5)
 
 
 def enlarged(op, example):
-    """The example with many elements, along few axes or along many, where the op takes them."""
+    """Return the example with many elements, along few or many axes, where the op accepts them."""
     for skip in range(len(SIZES)):
         order: dict[str, int] = {}
         larger = resized(op, example, lambda c, n, order=order, skip=skip: SIZES[
@@ -38,16 +38,20 @@ def test_teams_of_any_size_compute_the_same(case):
                   for i, (shape, t) in enumerate(zip(e["shapes"], types_of(op, e, np.float32)))]
         attrs = attributes(op, e)
         want = run_on(op, arrays, attrs, 1)
-        # numbers that are added up for one element: along an axis, or all that the result is made of
-        terms = [max(most_terms(op, arrays), max((a.size for a in arrays), default=0) // max(y.size, 1)) for y in want]
+        # number of terms per element: along an axis, or all inputs of the result
+        terms = [max(most_terms(op, arrays), max((a.size for a in arrays), default=0) // max(y.size, 1))
+                 for y in want]
         for team in TEAMS:
             for a, b, n in zip(run_on(op, arrays, attrs, team), want, terms, strict=True):
                 agree(a, b, op.name in EXACT, n, f"{team} threads")
 
 
-@pytest.mark.parametrize("case", [(op, e) for op, e in CALLS if op.cpu is not None and op.view is None], ids=label)
-def test_each_element_is_written_by_one_member_of_a_team(case):
-    """Kernels whose members do not meet: two that add to one element would lose or repeat an addend, depending on time."""
+@pytest.mark.parametrize("case", [(op, e) for op, e in CALLS if op.cpu is not None and op.view is None],
+                         ids=label)
+def test_each_element_is_written_by_one_thread(case):
+    """For kernels without synchronization: two threads that add to one element would lose or repeat an
+    addend, depending on timing.
+    """
     op, example = case
     rng = np.random.default_rng(0)
     e = enlarged(op, example)

@@ -1,6 +1,7 @@
-"""Law: where two elements are equal, the gradient of the larger (smaller) one goes half to each; of a bound, all to what is
-kept inside it; of amax and amin, in equal shares to all; of max along an axis, to the one whose index it gives. Eagerly, in
-graphs, in jobs of 0.4, and forward: against these definitions in NumPy."""
+"""Law: gradients at ties. Binary max and min give half to each; clipping gives all to the clipped value; amax
+and amin share equally; max along an axis gives all to the returned index. Checked eagerly, in graphs, in
+0.4 jobs, and in forward mode against NumPy definitions.
+"""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ SHAPES = [((6,), (6,)), ((2, 3), (3,)), ((3, 1), (1, 4)), ((4,), ())]
 
 @st.composite
 def pairs(draw, special=False):
-    """Two arrays of few different values, and the gradient of what is made of them."""
+    """Draw two arrays of few distinct values, and the gradient of the result."""
     shapes = draw(st.sampled_from(SHAPES))
     rng = np.random.default_rng(draw(st.integers(0, 2 ** 31)))
     values = [-1.0, 0.0, 1.0, *([np.nan, np.inf] if special else [])]
@@ -27,20 +28,22 @@ def pairs(draw, special=False):
 
 
 def summed(g, shape):
-    """The gradient of what was broadcast from `shape`."""
+    """Sum the gradient over the axes that were broadcast from `shape`."""
     g = g.sum(tuple(range(g.ndim - len(shape))))
     return g.sum(tuple(i for i, n in enumerate(shape) if n == 1 and g.shape[i] != 1), keepdims=True)
 
 
 def halves(a, b, dz, rising):
-    """What each of the two has of dz: all where it is the one, half where they are equal; both where one is NaN."""
+    """Split dz between both operands: all to the selected one, half each at ties, and to both where one is
+    NaN.
+    """
     lost_a, lost_b = (a < b, b < a) if rising else (b < a, a < b)
     share = np.where(a == b, dz / 2, dz)
     return [summed(np.where(lost, 0.0, share), x.shape) for lost, x in ((lost_a, a), (lost_b, b))]
 
 
 def firsts(a, b, dz, rising):
-    """All to the first where they are equal."""
+    """Give all to the first operand at ties."""
     with np.errstate(invalid="ignore"):
         first = a >= b if rising else a <= b
     return [summed(np.where(first, dz, 0.0), a.shape), summed(np.where(first, 0.0, dz), b.shape)]
@@ -59,15 +62,15 @@ def check(f, want, a, b, dz, rising):
 SHARED = {"maximum": (flow.maximum, True), "minimum": (flow.minimum, False), "max": (flow.max, True),
           "min": (flow.min, False), "method": (lambda x, y: x.maximum(y), True),
           "math": (flow.math.maximum, True), "math minimum": (flow.math.minimum, False)}
-FIRST = {"fmax": (flow.fmax, True), "fmin": (flow.fmin, False), "clamp_min": (lambda x, y: x.clamp(min=y), True),
-         "clamp_max": (lambda x, y: x.clamp(max=y), False),
+FIRST = {"fmax": (flow.fmax, True), "fmin": (flow.fmin, False),
+         "clamp_min": (lambda x, y: x.clamp(min=y), True), "clamp_max": (lambda x, y: x.clamp(max=y), False),
          "clip_by_value": (lambda x, y: flow.math.clip_by_value(x, y), True)}
 
 
 @few
 @given(data=st.data())
 @pytest.mark.parametrize("name", SHARED)
-def test_equal_elements_share_the_gradient(name, data):
+def test_ties_share_the_gradient(name, data):
     f, rising = SHARED[name]
     check(f, halves, *data.draw(pairs(special=name != "method")), rising)
 
@@ -75,14 +78,14 @@ def test_equal_elements_share_the_gradient(name, data):
 @few
 @given(data=st.data())
 @pytest.mark.parametrize("name", FIRST)
-def test_on_a_bound_the_gradient_is_that_of_what_is_bounded(name, data):
+def test_clipping_at_a_bound_passes_the_gradient_to_the_clipped_value(name, data):
     f, rising = FIRST[name]
     check(f, firsts, *data.draw(pairs()), rising)
 
 
 @few
 @given(pairs(), st.booleans())
-def test_graphs_and_the_forward_mode_share_alike(case, rising):
+def test_graphs_and_forward_mode_share_equally(case, rising):
     a, b, dz = case
     f = flow.maximum if rising else flow.minimum
     want = halves(a, b, dz, rising)
@@ -100,8 +103,8 @@ def test_graphs_and_the_forward_mode_share_alike(case, rising):
 @pytest.mark.parametrize("f, want", [(flow.math.maximum, 0.5), (flow.math.minimum, 0.5),
                                      (lambda x, y: flow.math.clip_by_value(x, 0.0, 1.0), 1.0),
                                      (lambda x, y: flow.nn.hardtanh(x, 0.0, 1.0), 0.0)], ids=range(4))
-def test_a_job_shares_alike(f, want):
-    """Plain descent by a rate of 1: what the variable loses is its gradient. It is 0, as the other one is."""
+def test_a_job_shares_equally(f, want):
+    """Gradient descent with rate 1: the variable changes by its gradient. Both operands are 0."""
     flow.clear_default_session()
 
     @flow.global_function(type="train")
@@ -117,7 +120,7 @@ def test_a_job_shares_alike(f, want):
 
 @few
 @given(pairs())
-def test_a_fold_shares_evenly_and_an_index_takes_all(case):
+def test_a_reduction_shares_evenly_and_an_index_gets_all(case):
     a, _, _ = case
     x = flow.tensor(a, requires_grad=True)
     for fold, index, top in ((flow.amax, flow.max, np.max), (flow.amin, flow.min, np.min)):
@@ -130,7 +133,7 @@ def test_a_fold_shares_evenly_and_an_index_takes_all(case):
 
 
 @pytest.mark.parametrize("x", [-1.0, 1.0])
-def test_at_its_ends_hardtanh_is_flat(x):
+def test_hardtanh_is_flat_at_its_ends(x):
     x = flow.tensor([x], requires_grad=True)
     assert flow.autograd.grad(F.hardtanh(x).sum(), x)[0].tolist() == [0]
 

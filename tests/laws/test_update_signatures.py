@@ -1,8 +1,9 @@
-"""Law: an optimizer's update has exactly the signatures that hold: a parameter may be cut with its gradient and its state,
-all the same way, where the rule works element by element; not at all where it needs the norm of the whole parameter.
+"""Law: the signatures of optimizer updates are exactly the valid ones: a parameter can be split together with
+its gradient and state if the rule is elementwise, and not at all if it needs the norm of the whole
+parameter.
 
-Brute force, as in test_signatures.py: the arrays of a parameter are laid on devices in every combination of whole and cut.
-(Sums of parts, "P", are not tried: a variable lies on devices whole or cut, never as a sum.)
+Brute force, as in test_signatures.py: the arrays of a parameter are laid out in every combination of whole
+and split. (Partial sums, "P", are not tried: a variable is whole or split, never partial.)
 """
 import itertools
 
@@ -24,7 +25,7 @@ LAYOUTS = ("B", "S0", "S1")
 
 
 def inputs_of(name: str, parameters: int, rng):
-    """lr, step and the groups of some parameters."""
+    """Return lr, step, and the groups of some parameters."""
     arrays = [np.array([0.1]), np.array([3], np.int64)]
     for _ in range(parameters):
         arrays += group_of(name, SHAPE, np.float64, rng)
@@ -37,11 +38,12 @@ def specs_of(arrays):
 
 def attributes_of(op, parameters):
     flags = {a: True for a in ("do_bias_correction", "nesterov") if a in op.attr_index}
-    return op.complete({"scale": 0.5, "weight_decay": (0.1,) * parameters, "l1": (0.2,), "l2": (0.3,), **flags})
+    return op.complete({"scale": 0.5, "weight_decay": (0.1,) * parameters, "l1": (0.2,), "l2": (0.3,),
+                        **flags})
 
 
 def holds(op, arrays, attrs, layouts, want, p, rng) -> bool:
-    """Whether devices that run the rule on their shards change them as the whole is changed."""
+    """Return True if devices that run the rule on their shards apply the same update as on the whole."""
     shards = [scatter(a, s, p, rng) for a, s in zip(arrays, layouts)]
     got = []
     for device in range(p):
@@ -60,7 +62,7 @@ def holds(op, arrays, attrs, layouts, want, p, rng) -> bool:
 def test_signatures_of_updates_are_sound_and_complete(name, p):
     op, rng = REGISTRY[name], np.random.default_rng(p)
     attrs, found = attributes_of(op, 1), None
-    for _ in range(3):                                # with a gradient of 0 other layouts hold, too
+    for _ in range(3):                                # with a gradient of 0, other layouts are valid
         arrays = inputs_of(name, 1, rng)
         want = reference(op, [a.copy() for a in arrays], attrs)
         hold = {s for s in itertools.product(*[LAYOUTS if a.shape == SHAPE else ("B",) for a in arrays])
@@ -71,7 +73,7 @@ def test_signatures_of_updates_are_sound_and_complete(name, p):
 
 
 @pytest.mark.parametrize("name", GROUPS)
-def test_each_parameter_is_cut_on_its_own(name):
+def test_each_parameter_is_split_independently(name):
     op, rng = REGISTRY[name], np.random.default_rng(0)
     arrays = inputs_of(name, 2, rng)
     attrs = attributes_of(op, 2)
@@ -82,12 +84,16 @@ def test_each_parameter_is_cut_on_its_own(name):
 
 @pytest.mark.parametrize("turned", [{}, {"transpose_a": True}, {"transpose_b": True}], ids=str)
 def test_the_update_inside_a_product(turned):
-    """matmul_update: w -= lr * a @ b. Cut along w's rows or columns; the contracted axis would need a sum."""
+    """matmul_update: w -= lr * a @ b. It can be split along w's rows or columns; the contracted axis would
+    need a sum.
+    """
     op, rng = REGISTRY["matmul_update"], np.random.default_rng(0)
     a, b = (4, 6) if "transpose_a" in turned else (6, 4), (12, 4) if "transpose_b" in turned else (4, 12)
-    arrays = [rng.standard_normal(a), rng.standard_normal(b), np.array([0.1], np.float32), rng.standard_normal(SHAPE)]
+    arrays = [rng.standard_normal(a), rng.standard_normal(b), np.array([0.1], np.float32),
+              rng.standard_normal(SHAPE)]
     attrs = op.complete({**turned, "scale": 0.5})
     want = reference(op, [x.copy() for x in arrays], attrs)
-    found = {s for s in itertools.product(LAYOUTS, LAYOUTS, ("B",), LAYOUTS) if holds(op, arrays, attrs, s, want, 2, rng)}
+    found = {s for s in itertools.product(LAYOUTS, LAYOUTS, ("B",), LAYOUTS)
+             if holds(op, arrays, attrs, s, want, 2, rng)}
     legal = {s for s in signatures(op, specs_of(arrays), attrs) if not any("P" in c for c in s)}
     assert found == legal and len(found) == 3

@@ -1,4 +1,6 @@
-"""Law: ops that write their inputs in place leave there what their NumPy meaning says, whatever the number of threads."""
+"""Law: ops that write their inputs in place store the values of their NumPy reference, for any number of
+threads.
+"""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,16 +14,18 @@ from flowedu.ops import REGISTRY
 from .calls import attributes, call, cases, close, label, reference
 
 WRITERS = cases(lambda op: op.mutates and op.examples)
-GROUPS = {"sgd_update": 2, "momentum_update": 3, "adam_update": 4, "rmsprop_update": 3, "rmsprop_centered_update": 4,
-          "lars_update": 3, "lamb_update": 4, "momentum_step": 3, "adam_step": 4, "amsgrad_step": 5, "adagrad_step": 3,
-          "adadelta_step": 4, "lamb_step": 4}
-NOT_NEGATIVE = {"adam_update": (3,), "lamb_update": (3,), "rmsprop_update": (2,), "adam_step": (3,), "amsgrad_step": (3, 4),
-                "adagrad_step": (2,), "adadelta_step": (2, 3), "lamb_step": (3,)}           # averages of squares
+GROUPS = {"sgd_update": 2, "momentum_update": 3, "adam_update": 4, "rmsprop_update": 3,
+          "rmsprop_centered_update": 4,
+          "lars_update": 3, "lamb_update": 4, "momentum_step": 3, "adam_step": 4, "amsgrad_step": 5,
+          "adagrad_step": 3, "adadelta_step": 4, "lamb_step": 4}
+NOT_NEGATIVE = {"adam_update": (3,), "lamb_update": (3,), "rmsprop_update": (2,), "adam_step": (3,),
+                "amsgrad_step": (3, 4),
+                "adagrad_step": (2,), "adadelta_step": (2, 3), "lamb_step": (3,)}  # averages of squares
 LAYOUTS = ("plain", "transposed", "stepped")
 
 
 def laid_out(a, layout):
-    """A copy of `a` that lies otherwise in memory."""
+    """Return a copy of `a` with another memory layout."""
     if layout == "transposed":
         return np.array(a, order="F")
     if layout == "stepped" and a.ndim:
@@ -50,8 +54,8 @@ def check(op, arrays, attrs, threads=1, layouts=("plain",)):
 
 
 @pytest.mark.parametrize("name", GROUPS)
-def test_not_a_bit_depends_on_where_arrays_lie(name):
-    """Close together, a compiler's loop with vectors cannot be used."""
+def test_updates_do_not_depend_on_alignment(name):
+    """If the arrays are close together, a compiler's vectorized loop cannot be used."""
     op, n, found = REGISTRY[name], 9, set()
     values = np.random.default_rng(0).random((GROUPS[name], n), np.float32) + 0.5
     for gap in range(40):
@@ -68,7 +72,7 @@ def test_not_a_bit_depends_on_where_arrays_lie(name):
 
 @pytest.mark.parametrize("case", WRITERS, ids=label)
 @given(data=st.data())
-def test_writes_what_the_reference_says(case, data):
+def test_updates_equal_the_reference(case, data):
     op, example = case
     dtypes = (np.float32, np.float64)
     arrays, _ = data.draw(call(op, example, dtypes=dtypes, resize=False))
@@ -78,12 +82,13 @@ def test_writes_what_the_reference_says(case, data):
 
 
 def group_of(name, shape, dtype, rng):
-    """A parameter, its gradient and its state, as they can occur."""
+    """Draw a parameter, its gradient, and a valid state."""
     group = [rng.standard_normal(shape) for _ in range(GROUPS[name])]
     for i in NOT_NEGATIVE.get(name, ()):
         group[i] = np.abs(group[i])
     if name == "rmsprop_centered_update":
-        group[2] = group[3] ** 2 + np.abs(group[2]) + 0.1  # nor are variances; near 0 they are all rounding
+        # variances are not negative; near 0 they are dominated by rounding
+        group[2] = group[3] ** 2 + np.abs(group[2]) + 0.1
     if name in ("lars_update", "lamb_update", "lamb_step") and rng.random() < 0.2:
         group[rng.integers(2)][...] = 0                    # a norm of 0
     if name == "lamb_update":
@@ -94,7 +99,7 @@ def group_of(name, shape, dtype, rng):
 @pytest.mark.parametrize("name", GROUPS)
 @given(data=st.data())
 def test_optimizers(name, data):
-    """Several parameters at once, big and small, however they lie, with every attribute drawn."""
+    """Several parameters at once, small and large, in any layout, with random attributes."""
     op = REGISTRY[name]
     rng = np.random.default_rng(data.draw(st.integers(0, 2**31)))
     dtype = data.draw(st.sampled_from([np.float32, np.float64]))
@@ -116,14 +121,15 @@ def test_optimizers(name, data):
     if name.startswith("lamb"):
         drawn["beta2"] = 0.99
     check(op, arrays, op.complete({"scale": data.draw(st.sampled_from([1.0, 0.125])), **drawn}),
-          data.draw(st.sampled_from([1, 2, 3])), data.draw(st.lists(st.sampled_from(LAYOUTS), min_size=1, max_size=7)))
+          data.draw(st.sampled_from([1, 2, 3])), data.draw(st.lists(st.sampled_from(LAYOUTS), min_size=1,
+                                                                    max_size=7)))
 
 
 @pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("size", [1, 15, 17, 64, 511, 513, 4097])
 @pytest.mark.parametrize("name", GROUPS)
-def test_a_bad_gradient_spoils_its_own_element_only(name, size, odd):
-    """Or the whole parameter, where the rule needs its norm; no other parameter."""
+def test_a_non_finite_gradient_affects_only_its_own_element(name, size, odd):
+    """It affects the whole parameter if the rule needs its norm, but no other parameter."""
     op, rng = REGISTRY[name], np.random.default_rng(size)
     first, second = (group_of(name, (size,), np.float32, rng) for _ in range(2))
     first[1][size // 2] = odd
@@ -134,7 +140,7 @@ def test_a_bad_gradient_spoils_its_own_element_only(name, size, odd):
     op.call(tuple(flow.from_numpy(a) for a in arrays), attrs)
     written = op.mutates(len(arrays))
     for i, w in zip(written, want, strict=True):
-        good = np.isfinite(w)                        # inf or NaN: of inf - inf the square root of 0 may be taken, or of NaN
+        good = np.isfinite(w)                        # inf or NaN: the rule may compute sqrt(inf - inf) = NaN
         np.testing.assert_array_equal(np.isfinite(arrays[i]), good)
         np.testing.assert_allclose(arrays[i][good], w[good].astype(np.float32), rtol=1e-4, atol=1e-5)
     if not op.whole:
@@ -158,7 +164,7 @@ PASSES = ("simplify", "cse", "dead", "norm_clip", "layout", "fold_norm", "fuse",
 
 
 def train(off: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """Five steps of a small network, compiled without the passes in `off`; its parameters."""
+    """Train a small network for five steps, compiled without the passes in `off`; return its parameters."""
     import flowedu.typing as tp
     flow.clear_default_session()
     flow.random.seed(5)
@@ -170,7 +176,8 @@ def train(off: tuple[str, ...]) -> dict[str, np.ndarray]:
         h = flow.layers.conv2d(x, 3, 3, padding="SAME", activation=flow.nn.relu, name="conv")
         h = flow.layers.batch_normalization(h, axis=1, name="bn")
         h = flow.reshape(flow.nn.max_pool2d(h, 2, 2, "VALID"), [6, -1])
-        h = flow.layers.dense(h, 7, flow.math.tanh, kernel_initializer=flow.xavier_uniform_initializer(), name="a")
+        h = flow.layers.dense(h, 7, flow.math.tanh, kernel_initializer=flow.xavier_uniform_initializer(),
+                              name="a")
         o = flow.layers.dense(h, 4, kernel_initializer=flow.xavier_uniform_initializer(), name="b",
                               kernel_regularizer=flow.regularizers.l2(0.1))
         loss = flow.nn.sparse_softmax_cross_entropy_with_logits(y, o)
@@ -196,7 +203,9 @@ def test_training_does_not_depend_on_passes(off):
 
 
 def factorise(off: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """Three SGD steps on a product of two variables: the gradient of each is a product with the other."""
+    """Take three SGD steps on a product of two variables: the gradient of each is a product with the
+    other.
+    """
     import flowedu.typing as tp
     flow.clear_default_session()
     flow.random.seed(1)
@@ -218,15 +227,15 @@ def factorise(off: tuple[str, ...]) -> dict[str, np.ndarray]:
     return values
 
 
-def test_no_update_reads_a_variable_that_another_has_written():
+def test_no_update_reads_an_already_updated_variable():
     want = factorise(("update",))
     for name, value in factorise(()).items():
         np.testing.assert_allclose(value, want[name], rtol=2e-5, atol=1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize("name", sorted({*GROUPS} - {"lamb_update"}))           # which has numbers besides
-def test_more_axes_than_there_are_letters(name):
-    """Each axis has a letter of its own; of the thousands that follow those share one that may be split together."""
+@pytest.mark.parametrize("name", sorted({*GROUPS} - {"lamb_update"}))  # it has additional scalar arguments
+def test_more_axes_than_letters(name):
+    """Each axis has its own letter; beyond the alphabet, axes that are split together share one."""
     op, many = REGISTRY[name], 2000
     spec, one = Spec((2, 3), flow.float32), Spec((1,), flow.float32)
     specs = [one, Spec((1,), flow.int64), *[spec] * GROUPS[name] * many]

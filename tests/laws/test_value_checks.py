@@ -1,5 +1,6 @@
-"""Law: a function that refuses values refuses them in every mode: eagerly, in graphs, in jobs, under vmap, and with global
-tensors. tests/cuda/test_value_checks.py tries the same table on GPUs."""
+"""Law: a function that refuses invalid values does so in every mode: eagerly, in graphs, in jobs, under vmap,
+and with global tensors. tests/cuda/test_value_checks.py runs the same table on GPUs.
+"""
 import ast
 import inspect
 from pathlib import Path
@@ -32,7 +33,8 @@ CHECKED = {
     "within int64": (lambda x: inside(x, -2 ** 40, 2 ** 40), ([2 ** 40, -2 ** 40],), ([0, 2 ** 40 + 1],),
                      ([-2 ** 40 - 1, 0],)),
     "within fractions": (lambda x: inside(x, -0.5, 1.5), ([0, 1],), ([0, 2],), ([-1, 0],)),
-    "within uint8": (lambda x: inside(flow.ops.REGISTRY["cast"](x, dtype=flow.uint8), -300, 3), ([0, 3],), ([0, 200],)),
+    "within uint8": (lambda x: inside(flow.ops.REGISTRY["cast"](x, dtype=flow.uint8), -300, 3), ([0, 3],),
+                     ([0, 200],)),
     "require": (lambda x, y: inside(x, 0, 1, tested=y), (ROWS, [0.0, 1.0, 0.0]), (ROWS, [0.0, 1.5, 0.0])),
     "require alike": (lambda x, y: inside(x, 0, 1, tested=y), (ROWS, [[0, 1, 1], [1, 1, 1]]),
                       (ROWS, [[0, 1, 1], [1, 1, 2]])),
@@ -43,8 +45,8 @@ CHECKED = {
     "bernoulli half": (lambda p: flow.bernoulli(p.half()), ([0.0, 1.0],), ([0.5, 1.5],), ([NAN, 0.5],)),
     "bernoulli double": (lambda p: flow.bernoulli(p.double()), ([0.0, 1.0],), ([0.5, 1.5],), ([NAN, 0.5],)),
     "bernoulli_": (lambda p: flow.zeros_like(p).bernoulli_(p), ([0.0, 1.0],), ([0.5, 1.5],), ([NAN, 0.5],)),
-    "multinomial": (lambda w: flow.multinomial(w, 2), ([0.0, 1.0, 2.0],), ([1.0, -1.0, 2.0],), ([0.0, 0.0, 0.0],),
-                    ([1.0, NAN, 1.0],), ([1.0, INF, 1.0],), ([0.0, 0.0, 1.0],)),
+    "multinomial": (lambda w: flow.multinomial(w, 2), ([0.0, 1.0, 2.0],), ([1.0, -1.0, 2.0],),
+                    ([0.0, 0.0, 0.0],), ([1.0, NAN, 1.0],), ([1.0, INF, 1.0],), ([0.0, 0.0, 1.0],)),
     "multinomial rows": (lambda w: flow.multinomial(w, 4, True), (ROWS,), ([[1.0, 2.0], [0.0, 0.0]],)),
     "normal": (flow.normal, ([0.0, 1.0], [0.0, 2.0]), ([0.0, 1.0], [1.0, -2.0])),
     "normal of std": (lambda s: flow.normal(0.0, s), ([0.0, 2.0],), ([1.0, -2.0],)),
@@ -52,30 +54,40 @@ CHECKED = {
     "gaussian_nll_loss rows": (F.gaussian_nll_loss, (ROWS, ROWS, [1.0, 0.0]), (ROWS, ROWS, [1.0, -1e-30])),
     "binary_cross_entropy": (F.binary_cross_entropy, ([0.0, 1.0], [0.0, 1.0]), ([0.0, 1.01], [0.0, 1.0]),
                              ([-0.1, 1.0], [0.0, 1.0]), ([NAN, 1.0], [0.0, 1.0])),
-    "binary_cross_entropy half": (lambda x, y: F.binary_cross_entropy(x.half(), y.half()), ([0.0, 1.0], [0.0, 1.0]),
+    "binary_cross_entropy half": (lambda x, y: F.binary_cross_entropy(x.half(), y.half()),
+                                  ([0.0, 1.0], [0.0, 1.0]),
                                   ([0.0, 2.0], [0.0, 1.0]), ([NAN, 1.0], [0.0, 1.0])),
     "multilabel_margin_loss": (F.multilabel_margin_loss, (ROWS, [[0, 2, -1], [1, -1, 7 % 3]]),
                                (ROWS, [[0, 2, -1], [-5, 0, 0]]), (ROWS, [[0, 3, -1], [0, -1, 0]])),
     "multi_margin_loss": (F.multi_margin_loss, (ROWS, [0, 2]), (ROWS, [0, 3]), (ROWS, [-1, 0])),
-    "multi_margin_loss weight": (lambda x, y: F.multi_margin_loss(x, y, weight=x[0]), (ROWS, [0, 2]), (ROWS, [0, 3]),
-                                 (ROWS, [-1, 0])),
+    "multi_margin_loss weight": (lambda x, y: F.multi_margin_loss(x, y, weight=x[0]), (ROWS, [0, 2]),
+                                 (ROWS, [0, 3]), (ROWS, [-1, 0])),
     "cross_entropy": (F.cross_entropy, (ROWS, [0, 2]), (ROWS, [0, 3]), (ROWS, [-1, 0])),
-    "cross_entropy weight": (lambda x, y: F.cross_entropy(x, y, x[0]), (ROWS, [0, 2]), (ROWS, [0, 3]), (ROWS, [-1, 0])),
+    "cross_entropy weight": (lambda x, y: F.cross_entropy(x, y, x[0]), (ROWS, [0, 2]), (ROWS, [0, 3]),
+                             (ROWS, [-1, 0])),
     "nll_loss": (F.nll_loss, (ROWS, [0, 2]), (ROWS, [0, 3]), (ROWS, [-1, 0])),
     "embedding": (F.embedding, ([0, 1], ROWS), ([0, 2], ROWS), ([-1, 0], ROWS)),
-    "embedding_bag": (lambda i, w, o: F.embedding_bag(i, w, o), ([0, 1, 1], ROWS, [0, 2]), ([0, 1, 1], ROWS, [0, 7]),
+    "embedding_bag": (lambda i, w, o: F.embedding_bag(i, w, o), ([0, 1, 1], ROWS, [0, 2]),
+                      ([0, 1, 1], ROWS, [0, 7]),
                       ([0, 1, 1], ROWS, [0, 3, 2]), ([0, 1, 1], ROWS, [0, -2]), ([0, 1, 1], ROWS, [1, 2]),
                       ([0, 1, 2], ROWS, [0, 2])),
     "embedding_bag last": (lambda i, w, o: F.embedding_bag(i, w, o, include_last_offset=True, mode="sum"),
-                           ([0, 1, 1], ROWS, [0, 2, 3]), ([0, 1, 1], ROWS, [0, 2, 4]), ([0, 1, 1], ROWS, [0, 2, 1])),
-    "scatter": (lambda x, i: flow.scatter(x, 1, i, 5.0), (ROWS, [[0], [2]]), (ROWS, [[3], [0]]), (ROWS, [[0], [-1]])),
-    "scatter src": (lambda x, i: flow.scatter(x, 1, i, x), (ROWS, [[0], [2]]), (ROWS, [[3], [0]]), (ROWS, [[0], [-1]])),
-    "scatter_add": (lambda x, i: flow.scatter_add(x, 1, i, x), (ROWS, [[0], [2]]), (ROWS, [[3], [0]]), (ROWS, [[0], [-1]])),
-    "gather": (lambda x, i: flow.gather(x, 1, i), (ROWS, [[0], [2]]), (ROWS, [[3], [0]]), (ROWS, [[0], [-1]])),
-    "index_select": (lambda x, i: flow.index_select(x, 0, i), (ROWS, [0, 1]), (ROWS, [0, 2]), (ROWS, [-1, 0])),
+                           ([0, 1, 1], ROWS, [0, 2, 3]), ([0, 1, 1], ROWS, [0, 2, 4]),
+                           ([0, 1, 1], ROWS, [0, 2, 1])),
+    "scatter": (lambda x, i: flow.scatter(x, 1, i, 5.0), (ROWS, [[0], [2]]), (ROWS, [[3], [0]]),
+                (ROWS, [[0], [-1]])),
+    "scatter src": (lambda x, i: flow.scatter(x, 1, i, x), (ROWS, [[0], [2]]), (ROWS, [[3], [0]]),
+                    (ROWS, [[0], [-1]])),
+    "scatter_add": (lambda x, i: flow.scatter_add(x, 1, i, x), (ROWS, [[0], [2]]), (ROWS, [[3], [0]]),
+                    (ROWS, [[0], [-1]])),
+    "gather": (lambda x, i: flow.gather(x, 1, i), (ROWS, [[0], [2]]), (ROWS, [[3], [0]]),
+               (ROWS, [[0], [-1]])),
+    "index_select": (lambda x, i: flow.index_select(x, 0, i), (ROWS, [0, 1]), (ROWS, [0, 2]),
+                     (ROWS, [-1, 0])),
     "index_add": (lambda x, i: flow.index_add(x, 0, i, x), (ROWS, [0, 1]), (ROWS, [0, 2]), (ROWS, [-1, 0])),
     "index_copy": (lambda x, i: flow.index_copy(x, 0, i, x), (ROWS, [0, 1]), (ROWS, [0, 2]), (ROWS, [-1, 0])),
-    "index_fill": (lambda x, i: flow.index_fill(x, 0, i, 5.0), (ROWS, [0, -2]), (ROWS, [0, 2]), (ROWS, [-3, 0])),
+    "index_fill": (lambda x, i: flow.index_fill(x, 0, i, 5.0), (ROWS, [0, -2]), (ROWS, [0, 2]),
+                   (ROWS, [-3, 0])),
     "take": (flow.take, (ROWS, [0, -6]), (ROWS, [0, 6]), (ROWS, [-7, 0])),
     "cov fweights": (lambda x, w: flow.cov(x, fweights=w), (ROWS, [0, 1, 2]), (ROWS, [0, -1, 2])),
     "cov aweights": (lambda x, w: flow.cov(x, aweights=w), (ROWS, [0.0, 1.0, 2.0]), (ROWS, [0.0, -1.0, 2.0])),
@@ -83,7 +95,8 @@ CHECKED = {
                        (ROWS, [[0], [-4]])),
     "index": (lambda x, i: x[i], (ROWS, [0, -2]), (ROWS, [0, 2]), (ROWS, [-3, 0])),
     "index of two axes": (lambda x, i: x[i, i], (ROWS, [0, -2]), (ROWS, [0, 2]), (ROWS, [-3, 0])),
-    "index_put": (lambda x, i: flow.index_put(x, (i,), x[0]), (ROWS, [0, -2]), (ROWS, [0, 2]), (ROWS, [-3, 0])),
+    "index_put": (lambda x, i: flow.index_put(x, (i,), x[0]), (ROWS, [0, -2]), (ROWS, [0, 2]),
+                  (ROWS, [-3, 0])),
     "in_top_k": (lambda y, x: flow.in_top_k(y, x, 1), ([0, 2], ROWS), ([0, 3], ROWS), ([-1, 0], ROWS)),
     "max_unpool1d": (lambda x, i: F.max_unpool1d(x, i, 2), ([[1.0, 2.0]], [[0, 3]]), ([[1.0, 2.0]], [[0, 4]]),
                      ([[1.0, 2.0]], [[-1, 3]])),
@@ -93,22 +106,24 @@ CHECKED = {
     "div trunc": (lambda x, y: flow.div(x, y, rounding_mode="trunc"), ([7, -7], [2, 3]), ([7, -7], [2, 0])),
     "remainder": (lambda x, y: x % y, ([7, -7], [2, 3]), ([7, -7], [2, 0])),
     "fmod": (flow.fmod, ([7, -7], [2, 3]), ([7, -7], [2, 0])),
-    "remainder of int8": (lambda x, y: x.to(flow.int8) % y.to(flow.int8), ([7, -7], [2, 3]), ([7, -7], [2, 0])),
-    "ctc_loss": (lambda x, y, n, m: F.ctc_loss(x.unsqueeze(1), y, n, m), (ROWS, [[1]], [2], [1]), (ROWS, [[1]], [3], [1]),
-                 (ROWS, [[3]], [2], [1]), (ROWS, [[1]], [2], [2])),
+    "remainder of int8": (lambda x, y: x.to(flow.int8) % y.to(flow.int8), ([7, -7], [2, 3]),
+                          ([7, -7], [2, 0])),
+    "ctc_loss": (lambda x, y, n, m: F.ctc_loss(x.unsqueeze(1), y, n, m), (ROWS, [[1]], [2], [1]),
+                 (ROWS, [[1]], [3], [1]), (ROWS, [[3]], [2], [1]), (ROWS, [[1]], [2], [2])),
 }
 DISTRIBUTIONS = {
     "Normal": (normal_of, ([0.0, 1.0], [1.0, 2.0]), ([0.0, 1.0], [1.0, -2.0]), ([0.0, 1.0], [1.0, 0.0]),
                ([0.0, NAN], [1.0, 1.0])),
     "Bernoulli probs": (lambda p: D.Bernoulli(p).entropy(), ([0.0, 1.0],), ([0.0, 1.5],), ([NAN, 0.5],)),
     "Bernoulli value": (lambda p, x: D.Bernoulli(p).log_prob(x), ([0.5], [1.0]), ([0.5], [0.5])),
-    "Categorical": (lambda p, x: D.Categorical(p).log_prob(x), (ROWS, [0, 2]), (ROWS, [0, 3]), (ROWS, [-1, 0]),
-                    ([[1.0, -2.0, 3.0]], [0])),
-    "Poisson": (lambda r, x: D.Poisson(r).log_prob(x), ([1.0], [2.0]), ([-1.0], [2.0]), ([1.0], [-2.0]), ([1.0], [0.5])),
+    "Categorical": (lambda p, x: D.Categorical(p).log_prob(x), (ROWS, [0, 2]), (ROWS, [0, 3]),
+                    (ROWS, [-1, 0]), ([[1.0, -2.0, 3.0]], [0])),
+    "Poisson": (lambda r, x: D.Poisson(r).log_prob(x), ([1.0], [2.0]), ([-1.0], [2.0]), ([1.0], [-2.0]),
+                ([1.0], [0.5])),
     "Uniform": (lambda a, b, x: D.Uniform(a, b).log_prob(x), ([0.0], [1.0], [0.5]), ([1.0], [0.0], [0.5]),
                 ([0.0], [1.0], [1.5])),
-    "Dirichlet": (lambda a, x: D.Dirichlet(a).log_prob(x), ([1.0, 2.0], [0.25, 0.75]), ([1.0, -2.0], [0.25, 0.75]),
-                  ([1.0, 2.0], [0.5, 0.75])),
+    "Dirichlet": (lambda a, x: D.Dirichlet(a).log_prob(x), ([1.0, 2.0], [0.25, 0.75]),
+                  ([1.0, -2.0], [0.25, 0.75]), ([1.0, 2.0], [0.5, 0.75])),
     "MultivariateNormal": (lambda m, t: D.MultivariateNormal(m, scale_tril=t).log_prob(m),
                            ([0.0, 1.0], [[1.0, 0.0], [2.0, 3.0]]), ([0.0, 1.0], [[1.0, 4.0], [2.0, 3.0]]),
                            ([0.0, 1.0], [[1.0, 0.0], [2.0, -3.0]])),
@@ -127,11 +142,12 @@ class Graph(flow.nn.Graph):
 
 
 def tensors(arguments) -> list:
-    return [flow.tensor(np.asarray(a)) if np.asarray(a).dtype.kind != "f" else flow.tensor(a) for a in arguments]
+    return [flow.tensor(np.asarray(a)) if np.asarray(a).dtype.kind != "f" else flow.tensor(
+        a) for a in arguments]
 
 
 def trained(f, arguments):
-    """A graph whose loss depends on the result."""
+    """Graph whose loss depends on the result."""
     w = flow.nn.Parameter(flow.ones(1))
     model = flow.nn.Module()
     model.w = w
@@ -150,7 +166,7 @@ def trained(f, arguments):
     try:
         return Train()(*tensors(arguments))
     except FlowError:
-        assert w.item() == 1.0                             # an error comes before any update
+        assert w.item() == 1.0                             # the error is raised before any update
         raise
 
 
@@ -190,9 +206,9 @@ MODES = {
     "global graph": lambda f, a: globally(Graph(f), a, flow.sbp.split(0)),
     "job": as_job,
 }
-JOBS = ("within", "within but NaN", "within int64", "within fractions", "within uint8", "require", "require alike",
-        "one_hot", "remainder")          # what takes blobs of jobs
-LOCAL = ("bernoulli_",)       # what is not for global tensors, nor for vmap
+JOBS = ("within", "within but NaN", "within int64", "within fractions", "within uint8", "require",
+        "require alike", "one_hot", "remainder")          # functions that accept blobs of jobs
+LOCAL = ("bernoulli_",)       # not supported for global tensors and vmap
 
 
 def runs(name: str, mode: str) -> bool:
@@ -221,17 +237,20 @@ def test_every_mode_refuses_bad_values(name, mode):
     f, _, *bad = of[name]
     for arguments in bad:
         want, got = refusal("eager", f, arguments), refusal(mode, f, arguments)
-        if not isinstance(want, KernelError):          # those of kernels that read indices are told with the call's name
+        if not isinstance(want, KernelError):  # errors of kernels that read indices have the name of the call
             assert (type(got), got.problem, got.expected) == (type(want), want.problem, want.expected)
 
 
-def test_no_check_is_skipped_where_values_come_later():
-    """An `if` that is false of tensors without values raises nowhere but in the function that also checks them later."""
+def test_no_check_is_skipped_for_deferred_values():
+    """An `if` that is false for tensors without values may only be in the function that checks them later as
+    well.
+    """
     found = set()
     for folder in ("tensor", "nn", "distributions", "autograd", "ops", "core", "utils"):
         for file in sorted((Path(flow.__file__).parent / folder).rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.If) and needs_values(node.test) and "raise " in ast.unparse(node.body):
+                if (isinstance(node, ast.If) and needs_values(node.test)
+                    and "raise " in ast.unparse(node.body)):
                     found.add(f"{folder}/{file.name}")
     assert found == {"distributions/distribution.py"}          # _with_check
 

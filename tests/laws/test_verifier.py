@@ -1,4 +1,6 @@
-"""Laws of the verifier: each planted fault of a pass or a planner is found, and the error names the pass or planner."""
+"""Laws of the verifier: each planted fault of a pass or a planner is detected, and the error names the pass
+or planner.
+"""
 
 import os
 import subprocess
@@ -18,8 +20,8 @@ from flowedu.core.values.spec import Spec
 from flowedu.diagnostics.verify import VARIABLE, at_level, level
 from flowedu.diagnostics.verify.plans import check_plan
 from flowedu.errors import ArgumentError, CheckpointError, GraphError
-from flowedu.learn.swap import swapped
 from flowedu.ops import REGISTRY
+from flowedu.swap import swapped
 
 
 class Train(nn.Graph):
@@ -39,8 +41,9 @@ def x():
     return flow.tensor(np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4))
 
 
-# --- passes -----------------------------------------------------------------------------------------------------------
-# The graph they get: forward, backward, one momentum update of four parameters.
+# --- passes
+# -----------------------------------------------------------------------------------------------------------
+# The graph under test: forward, backward, one momentum update of four parameters.
 
 
 def first(graph, op):
@@ -164,7 +167,7 @@ BAD = [
 ]
 
 
-# Wrong results of the right shape: only a comparison finds these.
+# Wrong results of the right shape: only a comparison detects these.
 def returns_another_output(graph):
     graph.outputs[1] = graph.outputs[2]
 
@@ -181,7 +184,7 @@ def updates_by_another_gradient(graph):
 
 
 def _exchanged(inputs):
-    """The inputs of an update with a gradient replaced by its parameter."""
+    """Return the inputs of an update with a gradient replaced by its parameter."""
     at = next(i for i, v in enumerate(inputs) if v.kind == "node")
     value = next(v for v in inputs if v.kind == "variable" and v.spec == inputs[at].spec)
     return [*inputs[:at], value, *inputs[at + 1 :]]
@@ -198,7 +201,7 @@ WRONG = [returns_another_output, leaves_an_op_out, updates_by_another_gradient, 
 
 @pytest.fixture
 def registered(monkeypatch):
-    """registered(f): f is a pass until the test ends; the first one, unless `before` is given."""
+    """Provide registered(f): f is a pass until the test ends, the first one unless `before` is passed."""
     monkeypatch.setattr(passes, "PASSES", [*passes.PASSES])
     monkeypatch.setattr(passes, "NAMES", [*passes.NAMES])
 
@@ -238,7 +241,7 @@ def test_the_error_has_the_line_of_the_call(f, registered, monkeypatch):
 def test_a_pass_that_changes_results_is_named(f, registered, monkeypatch):
     registered(f)
     monkeypatch.setenv(VARIABLE, "1")
-    Train()(x())  # follows every rule that can be checked without running it
+    Train()(x())  # breaks only rules that require running the graph
     monkeypatch.setenv(VARIABLE, "2")
     with pytest.raises(GraphError) as e:
         Train()(x())
@@ -276,7 +279,7 @@ def test_updates_are_neither_lost_nor_reordered(f, registered, monkeypatch):
 
 
 @pytest.mark.parametrize("f", [*BAD, *WRONG], ids=lambda f: f.__name__)
-def test_check_finds_it_afterwards(f, registered, monkeypatch):
+def test_check_detects_the_fault_afterwards(f, registered, monkeypatch):
     """graph.check(x) runs the passes again, on the graph as it was traced."""
     monkeypatch.setenv(VARIABLE, "0")
     graph = Train()
@@ -288,10 +291,10 @@ def test_check_finds_it_afterwards(f, registered, monkeypatch):
     with pytest.raises(GraphError, match=f'pass "{f.__name__}": '):
         graph.check(x())
     for k, v in graph.model.state_dict().items():
-        np.testing.assert_array_equal(v.numpy(), state[k])  # a check trains nothing
+        np.testing.assert_array_equal(v.numpy(), state[k])  # a check does not train
 
 
-def test_a_switched_off_pass_is_not_run(registered, monkeypatch):
+def test_a_disabled_pass_is_not_run(registered, monkeypatch):
     monkeypatch.setenv(VARIABLE, "2")
     registered(raises_a_key_error)
     graph = Train()
@@ -321,7 +324,8 @@ def test_results_are_the_same_at_every_level(monkeypatch):
         np.testing.assert_equal(other, found[0])
 
 
-# --- planners ---------------------------------------------------------------------------------------------------------
+# --- planners
+# ---------------------------------------------------------------------------------------------------------
 
 
 def all_at_zero(buffers):
@@ -331,7 +335,7 @@ def all_at_zero(buffers):
 
 
 def _stacked(buffers):
-    """Every buffer behind the one before it: a correct placement, without sharing."""
+    """Place every buffer after the one before it: a correct placement without sharing."""
     end = 0
     for b in buffers:
         if b.in_arena:
@@ -422,7 +426,7 @@ def test_a_correct_planner_passes(monkeypatch):
 
 
 def three_steps():
-    """The plan of tanh(exp(x)) + exp(x), where x has 6 x 6 float64."""
+    """Return the plan of tanh(exp(x)) + exp(x), where x is a 6 x 6 float64 tensor."""
     graph = Graph("law")
     value = graph.input("x", Spec((6, 6), flow.float64))
     with graph.building():
@@ -452,7 +456,7 @@ def write_into_the_input(plan):
 
 
 def write_over_a_value_that_is_read_later(plan):
-    """The second result goes into the first one's buffer, which the third step reads."""
+    """Put the second result into the first one's buffer, which the third step reads."""
     first, second = plan.steps[0].node.outputs[0], plan.steps[1].node.outputs[0]
     plan.where[second].buffer = plan.where[first].buffer
 
@@ -485,7 +489,7 @@ PLANS = [
 
 
 @pytest.mark.parametrize("corrupt", PLANS, ids=lambda f: f.__name__)
-def test_a_plan_that_breaks_a_rule_is_found(corrupt):
+def test_a_plan_that_breaks_a_rule_is_detected(corrupt):
     plan = three_steps()
     check_plan(plan)
     corrupt(plan)
@@ -494,7 +498,7 @@ def test_a_plan_that_breaks_a_rule_is_found(corrupt):
 
 
 def _takes_any_input(self, node, places, names, number):
-    """A planner that computes in place even where the input is read again."""
+    """Compute in place even if the input is read again."""
     spec = node.outputs[0].spec
     return next(
         (
@@ -510,13 +514,14 @@ def _takes_any_input(self, node, places, names, number):
     )
 
 
-def test_computing_in_place_over_a_value_that_is_needed_is_found(monkeypatch):
+def test_in_place_computation_over_a_needed_value_is_detected(monkeypatch):
     monkeypatch.setenv(VARIABLE, "1")
     with swapped(Planner.reusable, _takes_any_input), pytest.raises(GraphError, match="planner "):
         Train()(x())
 
 
-# --- front ends and settings ------------------------------------------------------------------------------------------
+# --- front ends and settings
+# ------------------------------------------------------------------------------------------
 
 
 def test_levels(monkeypatch):
@@ -578,8 +583,8 @@ def test_graphs_of_global_tensors_are_checked(world, registered, monkeypatch):
         graph.check()
 
 
-def test_without_the_variable_nothing_is_checked(tmp_path):
-    """In a process of its own: neither a pass nor a plan is looked at."""
+def test_nothing_is_checked_by_default(tmp_path):
+    """Runs in a new process: neither a pass nor a plan is checked."""
     program = (
         "import flowedu as flow\nfrom flowedu.diagnostics import verify\n"
         "def no(*a): raise AssertionError\nverify.check_graph = verify.check_plan = no\n"

@@ -1,23 +1,25 @@
-"""A made-up class: submissions of every kind, from a seed."""
+"""A generated class: submissions of every kind, drawn from a seed."""
 import random
 from pathlib import Path
 
-from flowedu.learn.handout import stub
-from flowedu.learn.teach import stubs, wrong
+from flowedu_course.handout import stub
+from flowedu_course.teach import stubs, wrong
 
 BROKEN = ["def f(:\n", "raise ValueError('at the top')\n", "import nowhere\n", "\x00", "x = 1\n"]
 LOOPS = "def {name}({given}):\n    while True:\n        pass\n"
 
 
 def write(folder: Path, holes, students: int, seed: int = 0) -> dict[str, dict[str, str]]:
-    """Folders of submissions; {student: {hole: kind}}. Kinds: right, stub, wrong, broken, loop, missing."""
+    """Write folders of submissions and return {student: {hole: kind}}; the kinds are right, stub, wrong,
+    broken, loop, and missing.
+    """
     rng, told = random.Random(seed), {}
     right = {h.id: stubs.answer_text(h) for h in holes}
     for i in range(students):
         name = f"student-{i:03d}"
         work = folder / name
         work.mkdir(parents=True)
-        fair = rng.random()                        # how good this one is
+        fair = rng.random()                        # the student's skill
         told[name] = {}
         for h in holes:
             kind = "right" if rng.random() < fair else rng.choices(

@@ -1,4 +1,4 @@
-"""What lessons compile: modules from Cython, their scores; kernels called through ctypes."""
+"""Compilation in lessons: modules from Cython and their scores, and kernels called through ctypes."""
 import ast
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,9 +12,9 @@ import flowedu as flow
 from flowedu import _kernels
 from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import ArgumentError, KernelError, UnsupportedError
-from flowedu.learn.build import FLAGS, ISA, annotated, build, loops
-from flowedu.learn.contract import Bound, Call, Team, View, call
-from flowedu.learn.cython_report import draw_lines, shade
+from flowedu.swap.build import FLAGS, ISA, annotated, build, loops
+from flowedu.swap.contract import Bound, Call, Team, View, call
+from flowedu.swap.cython_report import draw_lines, shade
 
 ROOT = Path(__file__).parents[2]
 SCALE = """
@@ -39,17 +39,19 @@ sizes = [sizeof(fe_view), sizeof(fe_team), sizeof(fe_call)]
 """
 
 
-def test_a_module_is_what_its_source_says():
+def test_a_module_runs_its_source():
     source = "def twice(double x):\n    '''Two of it.'''\n    return 2 * x\n"
     m = build(source)
     assert m.twice(3) == 6.0 and m.twice.__doc__ == "Two of it." and build(source) is m
 
 
 def test_the_flags_are_those_flowedu_is_built_with():
-    """setup.py cannot be imported: it would build."""
+    """setup.py is parsed, because importing it would start a build."""
     lines = {t.targets[0].id if isinstance(t.targets[0], ast.Name) else ast.unparse(t.targets[0]): t.value
-             for t in ast.walk(ast.parse((ROOT / "setup.py").read_text(encoding="utf-8"))) if isinstance(t, ast.Assign)}
-    assert tuple(next(ast.literal_eval(t.value) for t in ast.walk(ast.parse((ROOT / "setup.py").read_text("utf-8")))
+             for t in ast.walk(ast.parse((ROOT / "setup.py").read_text(encoding="utf-8")))
+             if isinstance(t, ast.Assign)}
+    assert tuple(next(ast.literal_eval(t.value)
+                      for t in ast.walk(ast.parse((ROOT / "setup.py").read_text("utf-8")))
                       if isinstance(t, ast.Assign) and ast.unparse(t.targets[0]) == "OPT"
                       and "-O3" in ast.unparse(t.value))) == FLAGS
     v3 = ast.literal_eval(lines["ISA['v3']"])
@@ -72,14 +74,14 @@ def test_errors_name_the_line():
         build("", isa="v5")
 
 
-def test_what_the_processor_lacks_is_not_run(monkeypatch):
+def test_unsupported_instruction_sets_are_refused(monkeypatch):
     monkeypatch.setattr(_kernels, "cpu_flags", lambda: {"avx2"})
     with pytest.raises(UnsupportedError, match="lacks .*fma"):
         build("x = 1", isa="v3")
     assert build("x = 1", isa="base").x == 1
 
 
-def test_without_a_compiler_it_says_so(monkeypatch):
+def test_a_missing_compiler_is_reported(monkeypatch):
     monkeypatch.setenv("CC", "no-such-gcc -O2")
     with pytest.raises(UnsupportedError, match="no C compiler"):
         build("y = 1")
@@ -104,7 +106,7 @@ def f(x, double y, int n):
     assert [line.score > 0 for line in inside] == [False, False, False, False, True]
 
 
-# ---- the contract
+# calling convention
 def test_the_structs_are_those_of_the_header():
     import ctypes
     assert build(SCALE).sizes == [ctypes.sizeof(s) for s in (View, Team, Call)]
@@ -112,24 +114,25 @@ def test_the_structs_are_those_of_the_header():
 
 @settings(max_examples=10)
 @given(st.integers(0, 100), st.integers(1, 5), st.integers(-9, 9), st.integers(-9, 9))
-def test_a_kernel_gets_what_it_is_called_with(n, threads, factor, add):
+def test_a_kernel_receives_its_arguments(n, threads, factor, add):
     x, y = np.arange(n, dtype=np.float32), np.full(n, np.nan, np.float32)
     assert call(build(SCALE).address, [x, y], 1, ints=[add], reals=[factor], threads=threads) == 0
     np.testing.assert_array_equal(y, x * factor + add)
 
 
 @pytest.mark.parametrize("look", [np.s_[:, ::-1], np.s_[::2], np.s_[1:, 3], np.s_[:0], np.s_[None, :, 2:5]])
-def test_views_say_where_elements_lie(look):
+def test_views_pass_their_strides_and_offsets(look):
     x = np.arange(48, dtype=np.float32).reshape(6, 8)[look]
     y = np.zeros(x.shape, np.float32)
     assert call(build(SCALE).address, [x, y], 1, ints=[1], reals=[2.0], threads=2) == 0
     np.testing.assert_array_equal(y, x * 2 + 1)
 
 
-def test_what_a_kernel_says_comes_back():
+def test_status_and_detail_of_a_kernel_are_returned():
     bound = Bound(build(SCALE).address, [np.zeros(40, np.float32)] * 2, 1, ints=[13], reals=[1.0])
     assert bound() == 1 and bound.detail == 40
-    assert call(build(SCALE).address, [np.zeros(40, np.float32)] * 2, 1, ints=[13], reals=[1.0], threads=3) == 1
+    assert call(build(SCALE).address, [np.zeros(40, np.float32)] * 2, 1, ints=[13], reals=[1.0],
+                threads=3) == 1
     for address, threads in ((0, 1), (None, 1), (1.5, 1), (8, 0), (8, 65), (8, "2")):
         with pytest.raises(ArgumentError, match="cannot be called"):
             Bound(address, [], 0, threads=threads)
@@ -139,18 +142,19 @@ def test_what_a_kernel_says_comes_back():
 
 @pytest.mark.parametrize("name, ints, attrs", [("softmax", [0], {"axis": 0}), ("softmax", [1], {"axis": 1}),
                                                ("cumsum", [1, 1], {"axis": 1, "backwards": True})])
-def test_kernels_of_the_library_are_called_so(name, ints, attrs):
+def test_kernels_of_the_library_can_be_called(name, ints, attrs):
     x = np.random.default_rng(0).standard_normal((6, 80)).astype(np.float32)
     y = np.full_like(x, np.nan)
     assert call(_kernels.TABLE[name, flow.float32.code][0], [x, y], 1, ints=ints) == 0
     np.testing.assert_array_equal(y, REGISTRY[name](flow.tensor(x), **attrs).numpy())
 
 
-# ---- the picture
-def test_yellow_lines_are_those_that_talk_to_python(tmp_path):
+# image
+def test_lines_that_call_python_are_yellow(tmp_path):
     lines = annotated("def f(x, double y):\n    y = y * 2\n    return x + y\n")
     path = draw_lines([("f", lines), ("again", lines)], tmp_path / "a" / "f.svg")
-    boxes = [e for e in ElementTree.parse(path).getroot() if e.tag.endswith("rect")][1:]            # the first is the paper
+    # the first is the background
+    boxes = [e for e in ElementTree.parse(path).getroot() if e.tag.endswith("rect")][1:]
     assert [b.get("fill") for b in boxes] == [shade(line.score) for line in lines] * 2
     assert shade(0) == "#ffffff" and shade(30) < shade(3) < shade(0) and lines[1].score == 0 < lines[2].score
     assert path.read_text(encoding="utf-8").count("return\N{NO-BREAK SPACE}x\N{NO-BREAK SPACE}+\N{NO-BREAK SPACE}y") == 2

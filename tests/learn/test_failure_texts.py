@@ -1,14 +1,15 @@
-"""What an exercise says about a wrong answer is a sentence, never a tuple; and the hint is in it."""
+"""Failures are reported as sentences that include the hint."""
 from pathlib import Path
 
 import pytest
 
-from flowedu.learn import exercises
-from flowedu.learn.exercises import Wrong, one
+from flowedu_course import exercises
+from flowedu_course.exercises import Wrong, one
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(p.parent for p in (ROOT / "chapters").glob("[0-9]*/checks.py"))
-ANSWERS = [lambda *a, **k: None, lambda *a, **k: 0, lambda *a, **k: [], lambda *a, **k: (), lambda *a, **k: {},
+ANSWERS = [lambda *a, **k: None, lambda *a, **k: 0, lambda *a, **k: [], lambda *a, **k: (),
+           lambda *a, **k: {},
            lambda *a, **k: a[0] if a else None, lambda *a, **k: [1, 2], lambda *a, **k: ([], 0)]
 
 
@@ -25,4 +26,5 @@ def test_a_failure_is_a_sentence(chapter):
 
 
 def test_problem_and_hint():
-    assert str(Wrong("a is 3", "it should be 4")) == "a is 3\n  hint: it should be 4" and str(Wrong("a is 3")) == "a is 3"
+    assert (str(Wrong("a is 3", "it should be 4")) == "a is 3\n  hint: it should be 4"
+            and str(Wrong("a is 3")) == "a is 3")

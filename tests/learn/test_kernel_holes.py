@@ -1,4 +1,4 @@
-"""Holes that are kernels in Cython: what becomes of a work file, however wrong, and what is said of a right one."""
+"""Exercises that are Cython kernels: checks of wrong work files and reports on right ones."""
 import os
 import subprocess
 import sys
@@ -8,8 +8,8 @@ import pytest
 import flowedu as flow
 from common import few
 from flowedu._kernels import TABLE
-from flowedu.learn import course, handout, kernels, limits
-from flowedu.learn.runner import Runner
+from flowedu_course import course, handout, kernels, limits
+from flowedu_course.runner import Runner
 
 SUMS, SOFTMAX = course.find("8.3"), course.find("8.2")
 RIGHT = (SUMS.folder / "right" / "8.3_unit_by_unit.pyx").read_text(encoding="utf-8")
@@ -17,7 +17,7 @@ RIGHT = (SUMS.folder / "right" / "8.3_unit_by_unit.pyx").read_text(encoding="utf
 
 @pytest.fixture
 def runner(tmp_path, monkeypatch):
-    monkeypatch.setenv("GRADE_SPEED", "0")             # no test depends on how fast a machine is
+    monkeypatch.setenv("GRADE_SPEED", "0")             # tests do not depend on the speed of the machine
     r = Runner(course.HOME, tmp_path / "work")
     r.start(8)
     return r
@@ -33,7 +33,7 @@ def answer(runner, *changes, text=RIGHT, hole=SUMS):
     return right, "\n".join(lines)
 
 
-def test_every_kernel_hole_is_handed_out(runner):
+def test_every_kernel_exercise_is_exported(runner):
     for hole in course.holes():
         if hole.kind == "kernel":
             text = runner.file(hole).read_text(encoding="utf-8")
@@ -44,7 +44,9 @@ def test_every_kernel_hole_is_handed_out(runner):
 
 
 def test_a_function_of_the_contract_that_a_task_names_is_shown_with_its_arguments():
-    """In the task itself, or among its hints: the page that explains it may be one that is read later."""
+    """The arguments are in the task or its hints, because the page that explains the function may come
+    later.
+    """
     for hole in course.holes():
         for name in ("fe_split", "fe_wait"):
             text = " ".join([hole.task, *hole.hints])
@@ -67,25 +69,28 @@ def test_from_the_stub_to_the_solution(runner):
     ([("y[at] = <float>total", "y[at] = <float>total + ")], ("does not compile", "line 20 ")),
     ([("def table()", "def tables()")], ("the file has no kernel cumsum",)),
     ([("{FE_F32", "{FE_F64")], ("the file has no kernel cumsum",)),
-    ([("    return FE_OK\n\n\ndef", "    return 7\n\n\ndef")], ("law 1 of 5", "returns 7", "FE_OK, which is 0")),
-    ([("y[at] =", "(<float *>8)[at] =")], ("SIGSEGV", "case            x (", "memory that is not its own")),
-    ([("from libc.stdint", 'cdef extern from "nowhere.h":\n    int nothing\nfrom libc.stdint')], ("nowhere.h",)),
+    ([("    return FE_OK\n\n\ndef", "    return 7\n\n\ndef")], ("law 1 of 5", "returns 7",
+                                                                "FE_OK, which is 0")),
+    ([("y[at] =", "(<float *>8)[at] =")], ("SIGSEGV", "case            x (", "memory outside its arrays")),
+    ([("from libc.stdint", 'cdef extern from "nowhere.h":\n    int nothing\nfrom libc.stdint')],
+     ("nowhere.h",)),
     ([("def table():", "import os\nos._exit(0)\ndef table():")], ("ended by itself with code 0",)),
     ([("def table():", "raise SystemExit(3)\ndef table():")], ("SystemExit: 3",)),
 ], lambda row: row[1][0] == "law 1 of 5"))
-def test_what_is_wrong_is_told(runner, changes, words):
+def test_faults_are_reported(runner, changes, words):
     right, said = answer(runner, *changes)
     assert not right and all(w in said for w in words), said
     assert "Traceback" not in said
-    assert answer(runner)[0]                           # nothing is lost, the next check works
+    assert answer(runner)[0]                           # the next check works
 
 
 @pytest.mark.slow
 def test_a_kernel_that_never_ends_is_ended(runner):
-    runner.file(SUMS).write_text(RIGHT.replace("for i in range(e.n):", "i = 0\n        while i == 0:"), encoding="utf-8")
+    runner.file(SUMS).write_text(RIGHT.replace("for i in range(e.n):", "i = 0\n        while i == 0:"),
+                                 encoding="utf-8")
     verdict = limits.judged(SUMS, runner.file(SUMS), course.HOME, seconds=4.0)
-    assert verdict["state"] == "wrong" and "no answer after 4 seconds" in verdict["lines"][0]
-    assert verdict["lines"][1].startswith("  case            x ("), verdict
+    assert verdict.state == "wrong" and "no answer after 4 seconds" in verdict.lines[0]
+    assert verdict.lines[1].startswith("  case            x ("), verdict
 
 
 @pytest.mark.slow
@@ -96,10 +101,10 @@ def test_compilers_that_take_too_long_are_ended(runner, monkeypatch, tmp_path):
     monkeypatch.setenv("CC", str(slow))
     monkeypatch.setattr(kernels, "SECONDS", 6.0)
     right, said = answer(runner, ("cdef double total", "cdef double total, other"))
-    assert not right and "it was not compiled after 6 seconds" in said, said
+    assert not right and "it did not compile within 6 seconds" in said, said
 
 
-def test_a_compiler_that_is_killed_is_told(runner, monkeypatch, tmp_path):
+def test_a_killed_compiler_is_reported(runner, monkeypatch, tmp_path):
     dead = tmp_path / "dead-cc"
     dead.write_text("#!/bin/sh\necho 'gcc: fatal error: Killed signal terminated program cc1' >&2\nexit 1\n")
     dead.chmod(0o755)
@@ -116,7 +121,7 @@ def test_without_a_compiler_nothing_is_judged(runner, monkeypatch):
 
 
 @pytest.mark.slow
-def test_lines_that_talk_to_python_are_told(runner):
+def test_lines_that_call_python_are_reported(runner):
     loop = """from math import exp
 from flowedu._kernels.core.abi cimport *
 
@@ -147,18 +152,20 @@ def table():
     right, said = answer(runner, text=loop, hole=SOFTMAX)
     lines = said.splitlines()
     assert right and "* 1 of 3 stars" in lines[0]
-    assert lines[1].startswith("  line 14   for r in range(lo, hi):") and lines[1].endswith("cdef Py_ssize_t r")
+    assert (lines[1].startswith("  line 14   for r in range(lo, hi):")
+            and lines[1].endswith("cdef Py_ssize_t r"))
     assert "score" in lines[1] and "r is a Python object" in lines[1] and "lines more" in lines[4]
     assert "2 stars: score 0 in every loop line" in lines[-2]
     typed = loop.replace("lo, hi\n", "lo, hi, r, j\n")
     right, said = answer(runner, text=typed, hole=SOFTMAX)
     assert "exp is Python's   from libc.math cimport exp" in said and "line 19" in said, said
-    right, said = answer(runner, text=typed.replace("from math import", "from libc.math cimport"), hole=SOFTMAX)
+    right, said = answer(runner, text=typed.replace("from math import", "from libc.math cimport"),
+                         hole=SOFTMAX)
     assert "2 of 3 stars" in said.splitlines()[0] and "score" not in said, said
 
 
 @pytest.mark.slow
-def test_speed_is_told_and_not_graded(runner, monkeypatch):
+def test_speed_is_reported_but_not_graded(runner, monkeypatch):
     _, said = answer(runner)
     assert "µs" not in said
     monkeypatch.delenv("GRADE_SPEED")
@@ -166,18 +173,19 @@ def test_speed_is_told_and_not_graded(runner, monkeypatch):
     assert "speed     yours" in said and "; NumPy" in said and "; library" in said, said
 
 
-def test_two_of_three_tries(monkeypatch):
+def test_speed_must_be_reached_in_two_of_three_runs(monkeypatch):
     tries = [{"right": True, "score": 0, "yours": t, "NumPy": 2, "library": 1} for t in (1.0, 9.0, 1.0)]
     monkeypatch.setenv("GRADE_SPEED", "1")
-    assert kernels.stars(SUMS, tries, RIGHT)["stars"] == 3
-    assert kernels.stars(SUMS, [*tries[:2], tries[1]], RIGHT)["stars"] == 2
-    assert kernels.stars(SUMS, [{**t, "score": 3} for t in tries], RIGHT)["stars"] == 1
+    assert kernels.stars(SUMS, tries, RIGHT).stars == 3
+    assert kernels.stars(SUMS, [*tries[:2], tries[1]], RIGHT).stars == 2
+    assert kernels.stars(SUMS, [{**t, "score": 3} for t in tries], RIGHT).stars == 1
     monkeypatch.delenv("GRADE_SPEED")                  # as in a grade
-    assert kernels.stars(SUMS, tries[1:2], RIGHT) | {"stars": 2, "of": 2} == kernels.stars(SUMS, tries[1:2], RIGHT)
+    verdict = kernels.stars(SUMS, tries[1:2], RIGHT)
+    assert (verdict.stars, verdict.of) == (2, 2)
 
 
 def test_an_op_runs_another_kernel_and_its_own_again():
-    from flowedu.learn.laws.called import Compiled
+    from flowedu_course.laws.called import Compiled
     before, x = TABLE["cumsum", 0], flow.tensor([1.0, 2.0, 3.0])
     wrong = Compiled("cumsum", RIGHT.replace("<float>total", "<float>(2 * total)"))
     assert flow.cumsum(x, 0).tolist() == [1, 3, 6]
@@ -187,11 +195,13 @@ def test_an_op_runs_another_kernel_and_its_own_again():
 
 
 def test_the_library_runs_on_answers(runner):
-    """FLOWEDU_HOLES: the student's kernel is the op's, in a graph, too; what was not begun is the library's."""
+    """With FLOWEDU_HOLES, the op runs the student's kernel, also in a graph; kernels that are not begun stay
+    the library's.
+    """
     runner.file(SUMS).write_text(RIGHT.replace("<float>total", "<float>(2 * total)"), encoding="utf-8")
     program = """
 import flowedu as flow
-from flowedu.learn.swap import whose
+from flowedu.swap import whose
 class G(flow.nn.Graph):
     def build(self, x):
         return flow.cumsum(x, 0) + 1
@@ -202,15 +212,18 @@ print(G()(flow.ones(3)).tolist(), flow.softmax(flow.zeros(1, 2), 1).tolist(), wh
     assert done.stdout == "[3.0, 5.0, 7.0] [[0.5, 0.5]] yours: 8.3_running_sums\n", done
 
 
-def test_the_library_does_what_an_answer_need_not(runner):
-    """8.6 asks for products of two matrices that lie in one piece; batches and turned ones stay the library's."""
+def test_the_library_handles_cases_outside_the_exercise(runner):
+    """Exercise 8.6 covers products of two contiguous matrices; batched and transposed products use the
+    library's kernel.
+    """
     product = course.find("8.6")
     text = kernels.answer(product)
     assert text.count("y[i * n + j] = sum0[j]") == 1
-    runner.file(product).write_text(text.replace("y[i * n + j] = sum0[j]", "y[i * n + j] = 2 * sum0[j]"), encoding="utf-8")
+    runner.file(product).write_text(text.replace("y[i * n + j] = sum0[j]", "y[i * n + j] = 2 * sum0[j]"),
+                                    encoding="utf-8")
     program = """
 import flowedu as flow
-from flowedu.learn import fallback, kernels
+from flowedu_course import fallback, kernels
 a, b = flow.arange(6.0).reshape(2, 3), flow.ones(3, 2)
 def products():
     return [(a @ b).tolist(), (b.permute(1, 0) @ a.permute(1, 0)).tolist(), flow.bmm(a[None], b[None]).tolist()]
@@ -235,7 +248,8 @@ def test_the_milestone_runs_on_answers(runner):
         return subprocess.run([sys.executable, program], capture_output=True, encoding="utf-8", timeout=300,
                               env={**os.environ, **environment})
     done = ran(FLOWEDU_HOLES=str(runner.work))
-    assert done.returncode == 0 and done.stdout.count("yours ran") == 4 and "milestone 8 reached" in done.stdout, done
+    assert (done.returncode == 0 and done.stdout.count("yours ran") == 4
+            and "milestone 8 reached" in done.stdout), done
     softmax = kernels.answer(SOFTMAX)
     runner.file(SOFTMAX).write_text(softmax.replace("    forward(call, team, tag, False)\n    return FE_OK",
                                                     "    forward(call, team, tag, True)\n    return FE_OK"),

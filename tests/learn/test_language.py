@@ -1,5 +1,6 @@
-"""What students read, in Chinese: every text of the English has one, with the same names and numbers in it; what changed in
-English is English again; nothing is judged otherwise."""
+"""Chinese texts for students: every English text has a translation with the same names and numbers, a changed
+English text is shown in English, and verdicts do not depend on the language.
+"""
 import ast
 import os
 import re
@@ -12,23 +13,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowedu.learn import course, handout, kernels, language
-from flowedu.learn.blocks import slug
-from flowedu.learn.judge import judged
-from flowedu.learn.language import HOLE, SETTINGS, columns, cut, fingerprint, padded, short, tr
-from flowedu.learn.laws import law
-from flowedu.learn.runner import Runner
-from flowedu.learn.teach import wrong
+from flowedu_course import course, handout, kernels, language
+from flowedu_course.blocks import slug
+from flowedu_course.judge import judged
+from flowedu_course.language import HOLE, SETTINGS, columns, cut, fingerprint, padded, short, tr
+from flowedu_course.laws import law
+from flowedu_course.runner import Runner
+from flowedu_course.teach import wrong
 
 HOLES = course.holes()
 LEARN = Path(language.__file__).parent
 COMMON = tomllib.loads((course.HOME / "chapters" / "zh.toml").read_text(encoding="utf-8"))
 ROWS = {row["id"]: row for file in sorted(course.HOME.glob("chapters/*/chapter.zh.toml"))
         for row in tomllib.loads(file.read_text(encoding="utf-8"))["hole"]}
-LAG: dict[str, str] = {}                           # {exercise: what its Chinese does not say yet}
-MOST = 4                                           # exercises that may lag at a time
-# What is the same in both languages: code, names with a dot or an underscore, what is called, numbers.
-NAMES = re.compile(r"`[^`]+`|\"\w[^\"\s]*\"|[A-Za-z_]\w*\(|[A-Za-z]\w*(?:[._][A-Za-z0-9]+)+|\d[\d.,]*\d|\d", re.ASCII)
+LAG: dict[str, str] = {}                           # {exercise: text missing in its Chinese version}
+MOST = 4                                           # exercises that may be outdated at one time
+# Tokens that are the same in both languages: code, names with a dot or an underscore, calls, and numbers.
+NAMES = re.compile(r"`[^`]+`|\"\w[^\"\s]*\"|[A-Za-z_]\w*\(|[A-Za-z]\w*(?:[._][A-Za-z0-9]+)+|\d[\d.,]*\d|\d",
+                   re.ASCII)
 
 
 @pytest.fixture
@@ -37,13 +39,15 @@ def chinese(monkeypatch):
 
 
 def english_rows():
-    return [row for c in course.chapters() for row in tomllib.loads((c.folder / "chapter.toml").read_text("utf-8"))["hole"]]
+    return [row for c in course.chapters() for row in tomllib.loads((c.folder / "chapter.toml").read_text(
+        "utf-8"))["hole"]]
 
 
 # ---- which language
-@given(st.fixed_dictionaries({}, optional={name: st.sampled_from(["", "C", "en_GB.UTF-8", "zh", "zh_CN.UTF-8"])
+@given(st.fixed_dictionaries({}, optional={name: st.sampled_from(["", "C", "en_GB.UTF-8", "zh",
+                                                                  "zh_CN.UTF-8"])
                                            for name in SETTINGS}))
-def test_the_first_setting_that_is_there_decides(settings):
+def test_the_first_language_setting_decides(settings):
     with pytest.MonkeyPatch.context() as patch:
         for name in SETTINGS:
             patch.delenv(name, raising=False)
@@ -53,26 +57,27 @@ def test_the_first_setting_that_is_there_decides(settings):
         assert language.language() == ("zh" if first.startswith("zh") else "en")
 
 
-def test_where_letters_cannot_be_written_it_is_english(chinese, monkeypatch):
+def test_terminals_without_unicode_get_english(chinese, monkeypatch):
     assert language.language() == "zh"
     monkeypatch.setattr(language, "getpreferredencoding", lambda do: "ISO-8859-1")
     assert language.language() == "en"
 
 
-def test_what_has_no_chinese_is_english(chinese):
-    assert tr("nobody says this") == "nobody says this" and tr("nobody says {this}", this=3) == "nobody says 3"
+def test_untranslated_texts_are_english(chinese):
+    assert (tr("nobody says this") == "nobody says this" and tr("nobody says {this}",
+                                                                this=3) == "nobody says 3")
     assert tr("right") == "正确" and tr("right", "en") == "right"
 
 
-def test_a_line_is_known_by_its_text_and_what_was_filled_in(chinese):
+def test_a_formatted_line_is_matched_to_its_translation(chinese):
     assert tr("law 1 of 2: no two live results overlap") == "定律 1（共 2 条）：同时存活的结果互不重叠"
     assert tr("  smallest case   a: 64 bytes") == "  最小的例子      a: 64 bytes"
     assert tr("about 1 line, 5 minutes") == "约 1 行，5 分钟"
 
 
-# ---- all of it is there
+# completeness
 def asked():
-    """{text: where} of all calls of tr with a text of their own."""
+    """Return {text: location} of all calls of tr with a literal text."""
     found = {}
     for file in sorted(LEARN.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -99,24 +104,25 @@ def test_every_law_and_star_has_chinese():
     assert titles == {*COMMON["laws"]} and stars == {*COMMON["stars"]}
 
 
-def test_both_texts_have_the_same_filled_in():
+def test_both_languages_have_the_same_placeholders():
     for section in COMMON.values():
         for text, zh in section.items():
             assert {*HOLE.findall(text)} == {*HOLE.findall(zh)}, text
             assert re.search("[\u4e00-\u9fff]", zh), text
 
 
-def test_lines_are_what_sources_write():
-    """A line of a judge that changes is English again; its entry goes."""
+def test_translated_lines_occur_in_the_sources():
+    """When a line of a judge changes, it is shown in English until its entry is updated."""
     parts = set()
     for file in LEARN.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             values = getattr(node, "values", [node])
-            if isinstance(node, (ast.JoinedStr, ast.Constant)) and isinstance(getattr(node, "value", ""), str):
+            if (isinstance(node, (ast.JoinedStr, ast.Constant)) and isinstance(getattr(node, "value", ""),
+                                                                               str)):
                 parts.add("".join(v.value if isinstance(v, ast.Constant) else "{}" for v in values))
     text = "\n".join(parts)
-    made = ("about ", "  {found}     {many}", "  {found}     1", "  2 stars", "  3 stars", "  should be", "  case ",
-            "  line ", "  counted", "  speed")     # of pieces
+    made = ("about ", "  {found}     {many}", "  {found}     1", "  2 stars", "  3 stars", "  should be",
+            "  case ", "  smallest case ", "  line ", "  counted", "  speed")     # parts of lines
     for line in COMMON["lines"]:
         assert line.startswith(made) or re.sub(r"\{\w+\}", "{}", line) in text, line
 
@@ -128,7 +134,7 @@ def test_every_exercise_has_chinese():
 
 
 @pytest.mark.parametrize("row", english_rows(), ids=lambda r: r["id"])
-def test_an_exercise_says_the_same(row):
+def test_an_exercise_has_the_same_names_and_numbers_in_both_languages(row):
     zh = ROWS[row["id"]]
     now = fingerprint(row)
     if row["id"] in LAG:
@@ -141,13 +147,15 @@ def test_an_exercise_says_the_same(row):
         assert {*NAMES.findall(mine)} == {*NAMES.findall(theirs)}, name
     assert len(zh["task"].strip().splitlines()) <= 11 and max(map(columns, zh["task"].splitlines())) <= 150
     for text in (zh["task"], *zh["hints"]):
-        words = re.sub(r"\{[^}]*\}|\[[^]]*\]|\([^)]*\)|`[^`]*`", "", text)             # tuples and dicts have commas
-        assert re.search("[\u4e00-\u9fff]", text) and not re.search(r"[\u4e00-\u9fff][,;:?!](\s|$)", words), text
+        words = re.sub(r"\{[^}]*\}|\[[^]]*\]|\([^)]*\)|`[^`]*`", "", text)  # tuples and dicts have commas
+        assert (re.search("[\u4e00-\u9fff]", text) and not re.search(r"[\u4e00-\u9fff][,;:?!](\s|$)",
+                                                                     words)), text
 
 
-def test_a_row_that_lags_is_shown_in_english():
+def test_an_outdated_row_is_shown_in_english():
     english = {"title": "A", "hole": [{"id": "1.1", "title": "t", "task": "do", "hints": ["a", "b"]}]}
-    row = {"id": "1.1", "title": "T", "task": "DO", "hints": ["A", "B"], "made_from": fingerprint(english["hole"][0])}
+    row = {"id": "1.1", "title": "T", "task": "DO", "hints": ["A", "B"],
+           "made_from": fingerprint(english["hole"][0])}
     chinese = {"title": "Z", "hole": [row]}
     assert language._of_chapter(english, chinese) == {"A": "Z", "t": "T", "do": "DO", "a": "A", "b": "B"}
     for key, other in (("title", "t2"), ("task", "do not"), ("hints", ["a", "c"]), ("example", "x")):
@@ -156,7 +164,9 @@ def test_a_row_that_lags_is_shown_in_english():
 
 
 def test_pages_name_exercises_as_their_files_do(chinese):
-    """`4.7 backward while building（构建时的反向传播，30 分钟）` of a page: title, Chinese title, minutes."""
+    """Compare titles, Chinese titles, and minutes on pages, such as `4.7 backward while building（构建时的反向传播，30
+    分钟）`.
+    """
     by, seen = {h.id: h for h in HOLES}, set()
     for page in sorted(course.HOME.glob("chapters/*/*.zh.md")):
         text = page.read_text(encoding="utf-8").replace("\n> ", " ")
@@ -170,9 +180,9 @@ def test_pages_name_exercises_as_their_files_do(chinese):
     assert len(seen) > 25
 
 
-# ---- what is handed out and judged
+# exported files and verdicts
 @pytest.mark.parametrize("hole", HOLES, ids=lambda h: h.id)
-def test_a_work_file_is_still_as_it_was_handed_out(hole, chinese, tmp_path):
+def test_an_unedited_work_file_counts_as_not_begun(hole, chinese, tmp_path):
     text = handout.stub(hole)
     assert tr(hole.task).strip().splitlines()[0] in text and tr(hole.task) != hole.task
     if hole.kind == "kernel":
@@ -183,37 +193,39 @@ def test_a_work_file_is_still_as_it_was_handed_out(hole, chinese, tmp_path):
 
 
 @pytest.mark.parametrize("hole", HOLES, ids=lambda h: h.id)
-def test_where_to_read_is_the_chinese_page_where_there_is_one(hole, chinese):
-    """It has the heading, and the section names the exercise."""
+def test_the_reading_link_prefers_the_chinese_page(hole, chinese):
+    """The page has the heading, and the section names the exercise."""
     path, _, anchor = language.page(hole).partition("#")
     there = (course.HOME / path).with_suffix(".zh.md")
     assert path.endswith(".zh.md") or not there.exists()
     text = (course.HOME / path).read_text(encoding="utf-8")
     sections = re.split(r"^#+ (.*)$", text, flags=re.MULTILINE)
-    assert re.search(rf"(?<![\d.]){re.escape(hole.id)} ", dict(zip(map(slug, sections[1::2]), sections[2::2]))[anchor])
+    assert re.search(rf"(?<![\d.]){re.escape(hole.id)} ", dict(zip(map(slug, sections[1::2]),
+                                                                   sections[2::2]))[anchor])
 
 
-def test_in_english_it_is_the_english_page():
+def test_the_reading_link_is_the_english_page_in_english():
     assert all(language.page(h) == h.page for h in HOLES)
 
 
-def test_a_failure_is_told_in_chinese(chinese, tmp_path):
+def test_a_failure_is_reported_in_chinese(chinese, tmp_path):
     runner, hole = Runner(course.HOME, tmp_path / "work"), course.find("4.3")
     file = next(iter(wrong.answers(hole))).put(tmp_path)
-    lines = runner.told(hole, judged(hole, file), file)
+    lines = runner.format_verdict(hole, judged(hole, file), file)
     assert re.fullmatch(r"4\.3 place +定律 \d（共 2 条）：.*", lines[0]) and lines[1].startswith("  最小的例子      ")
     assert lines[-1] == "  h：提示 1，共 3 条" and all(columns(line) <= 100 for line in lines)
 
 
-def test_the_list_is_chinese_and_its_columns_stand(chinese, tmp_path):
+def test_the_chinese_list_is_aligned(chinese, tmp_path):
     lines = [t for t in Runner(course.HOME, tmp_path / "work").list() if t.startswith("  [")]
     places = {columns(t.partition(" 分钟 ")[0]) for t in lines}
     assert len(lines) == len(HOLES) and len(places) == 1
 
 
-def test_a_command_speaks_the_language_of_its_environment(tmp_path):
+def test_a_command_uses_the_language_of_its_environment(tmp_path):
     env = {k: v for k, v in os.environ.items() if k not in SETTINGS}
-    said = {lang: subprocess.run([sys.executable, "-m", "flowedu.learn", "list"], env={**env, "LANG": lang}, text=True,
+    said = {lang: subprocess.run([sys.executable, "-m", "flowedu_course", "list"], env={**env, "LANG": lang},
+                                 text=True,
                                  cwd=tmp_path, capture_output=True, check=True, encoding="utf-8").stdout
             for lang in ("zh", "zh_CN.UTF-8", "C.UTF-8")}
     assert said["zh"] == said["zh_CN.UTF-8"] and said["zh"].startswith("第 1 章：值，先于它的存在")
@@ -221,7 +233,7 @@ def test_a_command_speaks_the_language_of_its_environment(tmp_path):
 
 
 @given(st.text("ab中文，"), st.integers(0, 12))
-def test_columns_are_counted(text, width):
+def test_display_width_in_columns(text, width):
     assert columns(text) == len(text) + sum(c in "中文，" for c in text)
     assert columns(padded(text, width)) == max(width, columns(text))
     short_one = cut(text, width)

@@ -1,21 +1,24 @@
-"""Points are earned: what obeys the laws and is no better than what was handed out has none, whatever the seed."""
+"""Points must be earned: an answer that obeys the laws but is no better than the stub gets none, for any
+seed.
+"""
 import importlib
 
 import pytest
 
 from common import few
-from flowedu.learn import authors, course, handout, judge, limits, swap
-from flowedu.learn.laws import law
-from flowedu.learn.runner import Runner
-from flowedu.learn.teach import report
-from flowedu.learn.teach.bench import Bench
-from flowedu.learn.teach.edits import edits
+from flowedu import swap
+from flowedu_course import authors, course, handout, judge, limits
+from flowedu_course.laws import law
+from flowedu_course.runner import Runner
+from flowedu_course.teach import report
+from flowedu_course.teach.bench import Bench
+from flowedu_course.teach.edits import edits
 
 HOLES = course.holes()
 TARGETS = [h for h in HOLES if h.kind == "target"]
 QUICK = ("1.1",)
 TURNS, PLACE = course.find("6.11"), course.find("4.3")
-# Weak answers, but answers: each passes the first threshold; at most one star.
+# Weak but valid answers: each passes the first threshold and has at most one star.
 WEAK = {
     "4.3": """
 def place(buffers):
@@ -58,10 +61,10 @@ def similar(sizes, count):
 
 
 def reached(hole, text, seed, folder):
-    """Whether it passes the rule for half of the points."""
+    """Return True if the answer passes the rule for half of the points."""
     file, module = folder / hole.file, importlib.import_module(hole.module)
     file.write_text(text, encoding="utf-8")
-    law(hole.laws[0])                              # keeps what it needs of the library's own
+    law(hole.laws[0])                              # stores the library objects that the law needs
     space = swap.load(file, module)
     with swap.taking(hole, space):
         measures = judge.measured(hole, judge.answer(hole, space), seed)
@@ -70,7 +73,7 @@ def reached(hole, text, seed, folder):
 
 @pytest.mark.parametrize("seed", few((0, 2027, *range(1, 5)), lambda seed: seed == 0))
 @pytest.mark.parametrize("hole", TARGETS, ids=lambda h: h.id)
-def test_the_first_threshold_lies_between_the_stub_and_every_answer(hole, seed, tmp_path):
+def test_the_first_threshold_is_between_the_stub_and_every_answer(hole, seed, tmp_path):
     assert not reached(hole, handout.stub(hole), seed, tmp_path)
     assert reached(hole, authors.library(hole), seed, tmp_path)
     assert hole.id not in WEAK or reached(hole, WEAK[hole.id], seed, tmp_path)
@@ -78,18 +81,18 @@ def test_the_first_threshold_lies_between_the_stub_and_every_answer(hole, seed, 
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
-    with Bench(tmp_path_factory.mktemp("bench") / "tree", seconds=30.0) as b:
+    with Bench(tmp_path_factory.mktemp("bench") / "tree") as b:
         yield b
 
 
 @pytest.mark.parametrize("hole", few(HOLES, lambda h: h.id in QUICK), ids=lambda h: h.id)
-def test_no_edit_of_a_stub_that_took_no_thought_earns_a_point(bench, hole):
+def test_trivial_edits_of_a_stub_earn_no_points(bench, hole):
     assert list(authors.worthless(bench, hole)) == []
 
 
 @pytest.mark.parametrize("hole", HOLES, ids=lambda h: h.id)
-def test_edits_are_edits(hole):
-    """Of each kind some; each another text than the stub's and than the answer."""
+def test_trivial_edits_differ_from_stub_and_answer(hole):
+    """There are several edits of each kind, all different from the stub, the answer, and each other."""
     found = edits(hole, course.find("2.1"))
     assert {"a comment", "a dead line"} <= set(found) or hole.language == "formula"
     assert len(found) >= (2 if hole.kind == "kernel" else 10) and len(set(found.values())) == len(found)
@@ -102,19 +105,22 @@ def test_a_weak_answer_has_half_of_the_points(bench, id, tmp_path):
     file = tmp_path / hole.file
     file.write_text(WEAK[id], encoding="utf-8")
     verdict = bench.judged(hole, file)
-    assert verdict["state"] == "right" and verdict["stars"] < 2, verdict
+    assert verdict.state == "right" and verdict.stars < 2, verdict
 
 
 @pytest.mark.slow
-def test_what_a_student_reads(tmp_path):
-    """The same in a check and in a grade: what was measured, and what half of the points are for."""
+def test_the_report_shows_measures_and_thresholds(tmp_path):
+    """A check and a grade show the same text: the measured values, and the condition for half of the
+    points.
+    """
     file = tmp_path / TURNS.file
-    file.write_text(handout.stub(TURNS).replace("    return", "    nothing = 0\n    return"), encoding="utf-8")
+    file.write_text(handout.stub(TURNS).replace("    return", "    nothing = 0\n    return"),
+                    encoding="utf-8")
     verdict = limits.judged(TURNS, file, course.HOME)
-    assert (verdict["state"], verdict["stars"]) == ("open", 0)
-    assert Runner(course.HOME, tmp_path).told(TURNS, verdict, file) == [
-        "6.11 turns                                    lawful, and not yet better than what was handed out",
+    assert (verdict.state, verdict.stars) == ("open", 0)
+    assert Runner(course.HOME, tmp_path).format_verdict(TURNS, verdict, file) == [
+        "6.11 turns                                    all laws hold; not yet better than handed out",
         "  time 96   kept 4     half of the points: time <= 75",
         "  why   chapters/06_sbp/plans.md#pipeline-a-layer-for-each-device", "  h: hint 1 of 3"]
-    mark = report.Mark(TURNS, verdict["state"], 0, "", "some text", verdict["extra"])
+    mark = report.Mark(TURNS, verdict.state, 0, "", "some text", verdict.extra)
     assert mark.score == 0 and report.results([mark])["tests"][0]["tags"][0] == "state:open"

@@ -1,5 +1,6 @@
-"""How a lesson looks in a terminal: in reading order, as wide as it is, in whole thoughts and unbroken tokens, plain where
-it should be; and how demos begin."""
+"""The display of lessons in a terminal: order, width, breaks between sentences and tokens, and plain output
+where needed; and the opening lines of demos.
+"""
 import io
 import itertools
 import os
@@ -16,11 +17,11 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 from common import HANGS
-from flowedu.learn import course, reader
-from flowedu.learn.blocks import BLOCK, block_of, blocks, pages, promised
-from flowedu.learn.demo import opening
-from flowedu.learn.lesson import main, run_lesson
-from flowedu.learn.reader import Reader, brief
+from flowedu_course import course, reader
+from flowedu_course.blocks import BLOCK, block_of, blocks, pages, promised
+from flowedu_course.demo import opening
+from flowedu_course.lesson import main, run_lesson
+from flowedu_course.reader import Reader, brief
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(p.parent for p in (ROOT / "chapters").glob("*/README.md"))
@@ -81,12 +82,13 @@ def test_text_code_and_output_in_reading_order(page, monkeypatch):
              "Nothing follows here. It says so."]
     places = [lines.index(m) for m in marks]
     assert places == sorted(places)
-    assert not any("table" in line or "last one" in line or "drawing" in line or "..." in line for line in lines)
-    assert "  > a long line" in lines and "  :     " + "-" * 112 in lines                 # longer than a line: it goes on
+    assert not any("table" in line or "last one" in line or "drawing" in line or "..." in line
+                   for line in lines)
+    assert "  > a long line" in lines and "  :     " + "-" * 112 in lines  # longer than a line: it continues
 
 
 def read(path, width, monkeypatch):
-    """The lines of a page that is read without being run."""
+    """Return the lines of a page that is displayed without being run."""
     monkeypatch.setenv("COLUMNS", str(width))
     lines, text, at = [], path.read_text(encoding="utf-8"), 0
     r = Reader(path, lines.append)
@@ -100,20 +102,23 @@ def read(path, width, monkeypatch):
 @pytest.mark.parametrize("width", [40, 80, 100, 200])
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda c: c.name)
 def test_every_page_fits_into_the_terminal(chapter, width, monkeypatch):
-    """Every heading is there; only what has no blank in it is longer than a line; prose is never very wide."""
+    """Every heading is shown; only text without blanks exceeds the line width, and prose has a maximum
+    width.
+    """
     for path in pages(chapter):
         lines = read(path, width, monkeypatch)
         for line in lines:
             mark, body = re.fullmatch(r"(  [|:] )?(.*)", line).groups()
             assert len(line) <= (width if mark else min(width, reader.PROSE)) or " " not in body.strip(), line
-        headings = re.findall(r"^#+ .*$", re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.M | re.S), re.M)
+        headings = re.findall(r"^#+ .*$", re.sub(r"^```.*?^```", "", path.read_text("utf-8"),
+                                                 flags=re.M | re.S), re.M)
         unbroken = " ".join(lines)
         assert all(h in unbroken for h in headings) and not re.search(r"\n\n\n", "\n".join(lines))
 
 
 @pytest.mark.parametrize("width", [36, 60, 96, 130])
-def test_code_is_broken_between_tokens_and_nothing_is_lost(width):
-    """In a string or a comment only where that alone is too long, and at a blank."""
+def test_code_is_broken_between_tokens_without_loss(width):
+    """A string or comment is broken only at a blank, and only if it is too long by itself."""
     count = 0
     for b in (b for c in CHAPTERS for p in pages(c) for b in blocks(p.read_text(encoding="utf-8"))):
         if b.language != "python":
@@ -125,15 +130,16 @@ def test_code_is_broken_between_tokens_and_nothing_is_lost(width):
             at, room = 0, width - min(len(line) - len(line.lstrip()) + 4, width // 2)
             for before, after in itertools.pairwise(pieces):
                 count += 1
-                at = line.index(before.strip(), at) + len(before.strip())       # where it was broken
+                at = line.index(before.strip(), at) + len(before.strip())       # the position of the break
                 for t in (t for t in found if t.start < (n, at) < t.end):
                     assert line[at] == " ", (before, after)
-                    assert t.start[0] < t.end[0] or t.type in LONG and len(t.string) + 9 > room, (before, after)
+                    assert (t.start[0] < t.end[0] or t.type in LONG
+                            and len(t.string) + 9 > room), (before, after)
     assert count > (0 if width > 100 else 30)
 
 
 @given(st.lists(st.text("ab(),=#'\" ", max_size=40), max_size=4), st.integers(20, 30))
-def test_any_text_is_shown_whole(lines, width):
+def test_any_text_is_shown_completely(lines, width):
     text = "\n".join(lines)
     for cut in (reader.code_lines, reader.output_lines):
         pieces = [p for line in cut(text, width) for p in line]
@@ -142,15 +148,15 @@ def test_any_text_is_shown_whole(lines, width):
         assert cut is reader.code_lines or all(len(p) <= width for p in pieces)
 
 
-def test_a_row_of_a_table_stays_one_row():
+def test_a_table_row_is_not_wrapped():
     table = "step  op      result          memory\n   0  matmul  first-matmul    @0\n"
     assert reader.output_lines(table, 30) == [[row[:29] + "…"] for row in table.splitlines()]
-    assert [len(x) for x in reader.output_lines("fix: " + "words " * 12, 30)] == [3]     # a sentence goes on
+    assert [len(x) for x in reader.output_lines("fix: " + "words " * 12, 30)] == [3]  # a sentence continues
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda c: c.name)
-def test_what_is_said_are_whole_thoughts(chapter):
-    """They begin where a paragraph begins and end where a sentence ends; a colon has its block behind it."""
+def test_shown_prose_consists_of_complete_sentences(chapter):
+    """Shown parts begin with a paragraph and end with a sentence, and a colon is followed by its block."""
     said = 0
     for path in pages(chapter):
         text, at = path.read_text(encoding="utf-8"), 0
@@ -167,27 +173,29 @@ def test_what_is_said_are_whole_thoughts(chapter):
                 leads = match and i == len(lines) - 1 and part.strip().endswith(":")
                 assert line[-1] in ".!?" or line[-1] == ":" and leads, line
                 assert line.count("`") % 2 == 0 and line.count("(") == line.count(")"), line
-                assert not re.match(r"[-*] |\d+\. ", line) and not re.search(r"[.:] (-|\d\.)( |$)", line), line
+                assert (not re.match(r"[-*] |\d+\. ", line) and not re.search(r"[.:] (-|\d\.)( |$)",
+                                                                              line)), line
                 assert line[0] not in "`" or len(line) > 20
     assert said > 5
 
 
-def test_a_paragraph_says_its_first_sentences():
+def test_a_paragraph_shows_its_first_sentences():
     page = "[中文](README.zh.md)\n\n## Why\n\nThere are rules:\n1. One.\n2. Two.\n\nIt leads on:\n"
     assert brief(page, True) == ["", "## Why", "", "There are rules.", ""]
-    assert brief("A first. It has a second. These lead on:", True) == ["", "A first. It has a second. These lead on:", ""]
+    assert brief("A first. It has a second. These lead on:",
+                 True) == ["", "A first. It has a second. These lead on:", ""]
     assert brief("A first. It has a second. These lead on:", False) == ["", "A first. It has a second.", ""]
     long = " ".join(["word"] * 100)
     assert brief(f"A{long}. And {long}.", True) == ["", f"A{long}.", ""]
 
 
-def test_pace_asks_where_an_output_is_promised(page, monkeypatch):
+def test_pace_pauses_before_a_promised_output(page, monkeypatch):
     asked = []
     monkeypatch.setattr("builtins.input", asked.append)
     assert [*promised(PAGE)] == [PAGE[:PAGE.index("x = 2")].count("\n") + 1]
     shown(page, paced=True)
     assert len(asked) == 1 and "what will be printed?" in asked[0]
-    monkeypatch.setenv("PACE", "1")                             # nobody is there to press Enter
+    monkeypatch.setenv("PACE", "1")                             # continues without Enter
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     shown(page)
     assert len(asked) == 1
@@ -209,8 +217,8 @@ def test_a_chapter_is_a_folder(tmp_path, capsys):
     assert main([str(tmp_path / "c.md")]) == 2 and main([]) == 2 and main([str(tmp_path / "none")]) == 2
 
 
-def test_a_reader_that_goes_away_is_no_error():
-    lesson = [sys.executable, "-m", "flowedu.learn.lesson", str(CHAPTERS[0])]
+def test_a_closed_output_is_no_error():
+    lesson = [sys.executable, "-m", "flowedu_course.lesson", str(CHAPTERS[0])]
     done = subprocess.run(f"{shlex.join(lesson)} | head -1", shell=True, encoding="utf-8",
                           capture_output=True, timeout=HANGS,
                           env={**os.environ, "PYTHONPATH": str(Path(flow.__file__).parents[1])})
@@ -218,14 +226,14 @@ def test_a_reader_that_goes_away_is_no_error():
 
 
 # ---- demos
-def test_every_demo_says_how_long_it_takes():
+def test_every_demo_declares_its_duration():
     for c in course.chapters():
         assert 0 < c.demo_seconds <= 300, f"{c.folder.name}/chapter.toml: how long does its demo take? demo_seconds = ..."
     for demo in ROOT.glob("chapters/*/demo.py"):
         assert re.search(r"^ +opening\(__file__", demo.read_text(encoding="utf-8"), re.M), demo
 
 
-def test_what_a_demo_says_first(tmp_path, capsys, monkeypatch):
+def test_opening_lines_of_a_demo(tmp_path, capsys, monkeypatch):
     (tmp_path / "chapter.toml").write_text("demo_seconds = 20\n")
     demo = str(tmp_path / "demo.py")
     opening(demo)

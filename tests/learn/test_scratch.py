@@ -1,5 +1,6 @@
-"""`make from-scratch`: LeNet on all answers of chapters 1 to 4. Each of them runs, what ran is counted, and while one is
-open it says which, in a line."""
+"""`make from-scratch`: LeNet on all answers of chapters 1 to 4. Every answer runs, executed lines are
+counted, and open exercises are named in one line.
+"""
 import os
 import re
 import subprocess
@@ -8,10 +9,10 @@ import sys
 import pytest
 
 from common import HANGS
-from flowedu.learn import course, milestone, scratch
-from flowedu.learn.runner import Runner
-from flowedu.learn.teach import stubs
-from flowedu.learn.teach.tree import export
+from flowedu_course import course, milestone, scratch
+from flowedu_course.runner import Runner
+from flowedu_course.teach import stubs
+from flowedu_course.teach.tree import export
 
 NEEDED = scratch.holes(course.HOME)
 CORE = sum(len(h.objects) for h in NEEDED if h.module.startswith("flowedu.core."))
@@ -26,31 +27,33 @@ def runner(tmp_path, monkeypatch):
 
 
 def answered(work, holes):
-    """The library's own lines as answers."""
+    """Write the library's code as answers."""
     for h in holes:
         (work / h.file).write_text(stubs.answer_text(h), encoding="utf-8")
 
 
 def counts(said):
-    """(yours of core, core, yours beside it, beside it)"""
+    """Return (student's in core, all in core, student's outside, all outside)."""
     found = re.search(r"^(\d+) of core's (\d+) .* and (\d+) of the (\d+) beside it$", said, re.MULTILINE)
     return tuple(map(int, found.groups()))
 
 
 def test_all_answers_run_and_are_counted(runner, monkeypatch, capfd):
-    monkeypatch.setattr(milestone, "missing", lambda *a: [])           # each is judged in tests/learn/test_holes.py
+    # Each is judged in tests/learn/test_holes.py.
+    monkeypatch.setattr(milestone, "missing", lambda *a: [])
     answered(runner.work, NEEDED)
     assert scratch.run(runner) == 0
     said = capfd.readouterr().out
     mine, core, more, beside = counts(said)
-    assert (mine, more) == (CORE, BESIDE) and core > 5 * mine and beside > 5 * more and "not called" not in said
+    assert (mine, more) == (CORE,
+                            BESIDE) and core > 5 * mine and beside > 5 * more and "not called" not in said
     assert "from scratch: reached" in said and float(re.search(r"reads ([\d.]+)%", said)[1]) > 90
 
 
 @pytest.mark.slow
-def test_what_is_the_librarys_is_not_counted_as_yours(runner, monkeypatch, capfd):
+def test_library_code_is_not_counted_as_the_students(runner, monkeypatch, capfd):
     monkeypatch.setattr(milestone, "missing", lambda *a: [])
-    some = [course.find(id) for id in ("1.1", "2.3", "2.5", "3.2")]    # 1, 5, 2 of core, 1 beside it
+    some = [course.find(id) for id in ("1.1", "2.3", "2.5", "3.2")]    # 1, 5, 2 in core, 1 outside
     answered(runner.work, some)
     assert scratch.run(runner) == 0
     said = capfd.readouterr().out
@@ -66,7 +69,7 @@ def test_on_the_librarys_lines(runner, capfd):
     assert "all of it the library's" in said and "were yours" not in said and "from scratch: reached" in said
 
 
-def test_it_says_in_a_line_what_is_open(runner, monkeypatch, capfd):
+def test_open_exercises_are_named_in_one_line(runner, monkeypatch, capfd):
     rows = {"1.1": ("right", 0), "4.3": ("right", 0), "4.4": ("right", 1), "2.1": ("wrong", 0)}
 
     def check(hole, fresh):
@@ -81,25 +84,29 @@ def test_it_says_in_a_line_what_is_open(runner, monkeypatch, capfd):
     assert "still open: 2.1, 4.3 (no star yet); `make list`" in said
 
 
-def test_an_answer_that_fails_is_told_without_a_traceback(runner, monkeypatch, capfd):
+def test_a_failing_answer_is_reported_without_a_traceback(runner, monkeypatch, capfd):
     monkeypatch.setattr(milestone, "missing", lambda *a: [])
     place = course.find("4.3")
     (runner.work / place.file).write_text("def place(buffers):\n    return buffers[10 ** 6]\n")
     assert scratch.run(runner) == 1
     said = "".join(capfd.readouterr())
-    assert "IndexError" in said and "buffers[10 ** 6]" in said and "Traceback" not in said and "reached" not in said
+    assert ("IndexError" in said and "buffers[10 ** 6]" in said and "Traceback" not in said
+            and "reached" not in said)
 
 
 @pytest.mark.slow
 def test_in_a_students_tree(tmp_path):
-    """Where the library has stubs: nothing is yours at first, everything in the end."""
+    """In an exported tree, where the library has stubs, no code counts as the student's before the answers
+    are written, and all of it does afterwards.
+    """
     tree = tmp_path / "tree"
     export(tree, scratch.LAST, built=True)
-    env = {**os.environ, "PYTHONPATH": str(tree / "src"), "FLOWEDU_NUM_THREADS": "2"}
+    env = {**os.environ, "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree / 'course'}",
+           "FLOWEDU_NUM_THREADS": "2"}
 
     def typed():
-        return subprocess.run([sys.executable, "-m", "flowedu.learn.scratch"], cwd=tree, env=env, encoding="utf-8",
-                              capture_output=True, timeout=2 * HANGS)
+        return subprocess.run([sys.executable, "-m", "flowedu_course", "scratch"], cwd=tree, env=env,
+                              encoding="utf-8", capture_output=True, timeout=2 * HANGS)
 
     done = typed()
     assert done.returncode == 1 and "from scratch: 0 of" in done.stdout and "Traceback" not in done.stderr

@@ -1,16 +1,19 @@
-"""What a student reads: failures, hints, what comes next, whose code runs; exit statuses, SEED and DEBUG."""
+"""Messages for students: failures, hints, next steps, and the origin of running code; exit statuses, SEED,
+and DEBUG.
+"""
 import os
 import subprocess
 import sys
 
 import pytest
 
-from flowedu.learn import course, swap
-from flowedu.learn.handout import stub
-from flowedu.learn.judge import judged
-from flowedu.learn.laws import law
-from flowedu.learn.runner import Runner, main
-from flowedu.learn.source import names_at_hand
+from flowedu import swap
+from flowedu_course import course
+from flowedu_course.handout import stub
+from flowedu_course.judge import judged
+from flowedu_course.laws import Verdict, law
+from flowedu_course.runner import Runner, main
+from flowedu_course.source import names_at_hand
 
 HOLES = course.holes()
 ENDS_MEET = """
@@ -54,14 +57,14 @@ TEXTS = [("4.3", ENDS_MEET, """
   both are alive at step 0: a kernel would overwrite what it is reading
   why   chapters/04_job_functions/plan.md#the-arena
   h: hint 1 of 3"""), ("2.4", DETACHED, """
-2.4 the gradients of sigmoid, tanh, softplus  law 3 of 5: its own gradient is right, too
+2.4 the gradients of sigmoid, tanh, softplus  law 3 of 5: the gradient has a correct gradient
   smallest case   sigmoid at x = 0.5, dy = 1.0
   first gradient  yours 0.2350, by differences 0.2350   ok
   second          yours -0.1463, by differences -0.0576
   a factor has no history: what went through numpy() or detach() is a constant
   why   chapters/02_ops/gradients.md#gradients-are-written-in-ops
   h: hint 1 of 3"""), ("2.5", TRANSPOSED, """
-2.5 the gradient of matmul                    law 1 of 3: as by differences
+2.5 the gradient of matmul                    law 1 of 3: the gradient equals finite differences
   smallest case   a (1, 2), b (1, 2), transpose_b
   yours           db has the shape (2, 1), b has (1, 2)
   in letters      mk,kn->mn: dy is mn; which letters have da and db?
@@ -75,7 +78,7 @@ def runner(tmp_path):
 
 
 @pytest.mark.parametrize("id, answer, text", TEXTS, ids=[t[0] for t in TEXTS])
-def test_the_smallest_case_in_the_words_of_the_lesson(runner, id, answer, text):
+def test_the_smallest_case_is_shown_in_the_lessons_terms(runner, id, answer, text):
     hole = course.find(id)
     runner.work.mkdir()
     runner.file(hole).write_text(answer, encoding="utf-8")
@@ -84,15 +87,15 @@ def test_the_smallest_case_in_the_words_of_the_lesson(runner, id, answer, text):
 
 
 @pytest.mark.parametrize("hole", HOLES, ids=lambda h: h.id)
-def test_headlines_are_whole(runner, hole):
+def test_headlines_are_complete(runner, hole):
     for i, name in enumerate(hole.laws, 1):
         title = f"law {i} of {len(hole.laws)}: {law(name).title}"
-        verdict = {"state": "wrong", "title": title, "lines": [], "stars": 0}
-        assert runner.told(hole, verdict, runner.file(hole))[0].endswith(title)
+        verdict = Verdict("wrong", title=title)
+        assert runner.format_verdict(hole, verdict, runner.file(hole))[0].endswith(title)
 
 
 @pytest.mark.parametrize("hole", HOLES, ids=lambda h: h.id)
-def test_a_work_file_says_what_it_needs_to(hole):
+def test_a_work_file_contains_the_task(hole):
     text = stub(hole)
     assert hole.page in text and (course.HOME / hole.page.partition("#")[0]).exists()
     assert all(c.isalnum() or c in "._-" for c in hole.file), hole.file
@@ -100,24 +103,27 @@ def test_a_work_file_says_what_it_needs_to(hole):
         compile(text, hole.file, "exec")
 
 
-def test_names_at_hand():
+def test_available_names_are_listed():
     source = "import numpy as np\nfrom a import b, c as d\nK = 3\n" \
              "def f(x: d) -> 'Y':\n    return np.sum(b(x) + K) + _g(len(x))\n" \
              "def _g(x): return f(x)\nclass Y:\n    def m(self): return Y\n"
-    assert names_at_hand(source, ["f"]) == ["K", "b", "np"] and names_at_hand(source, ["f", "Y.m"]) == ["K", "b", "np"]
+    assert (names_at_hand(source, ["f"]) == ["K", "b", "np"]
+            and names_at_hand(source, ["f", "Y.m"]) == ["K", "b", "np"])
     assert names_at_hand(source, ["no_function.grad.x"]) == []
 
 
-def test_what_comes_next_and_the_exit_status(tmp_path, capsys):
+def test_check_prints_the_next_exercise_and_sets_the_exit_status(tmp_path, capsys):
     work = tmp_path / "work"
     main(["start", "1", "--work", str(work)])
     capsys.readouterr()
     (work / "1.1_strides.py").write_text("def row_major(shape):\n    return tuple(shape)\n")
     assert main(["check", "1.1", "--work", str(work)]) == 1 and "next: " not in capsys.readouterr().out
-    (work / "1.1_strides.py").write_text("\n".join(Runner(course.HOME, work).solution(course.find("1.1"), True)), "utf-8")
+    (work / "1.1_strides.py").write_text("\n".join(Runner(course.HOME,
+                                                          work).solution(course.find("1.1"), True)), "utf-8")
     assert main(["check", "1.1", "--work", str(work)]) == 0
     said = capsys.readouterr().out
-    assert "make solution EX=1.1" in said and f"next: 1.2 broadcasting (20 minutes)   {work}/1.2_broadcasting.py" in said
+    assert ("make solution EX=1.1" in said
+            and f"next: 1.2 broadcasting (20 minutes)   {work}/1.2_broadcasting.py" in said)
     assert main(["solution", "1.2", "--work", str(work)]) == 0 and "FORCE=1" in capsys.readouterr().out
 
 
@@ -132,7 +138,7 @@ def test_hints_come_one_by_one_and_then_all(runner):
 
 
 def test_another_seed_draws_other_cases(tmp_path):
-    """The same cases for the same seed, others for another."""
+    """The same seed draws the same cases, and another seed draws others."""
     file, hole = tmp_path / "answer.py", course.find("1.1")
 
     def shapes(seed):
@@ -140,7 +146,7 @@ def test_another_seed_draws_other_cases(tmp_path):
         file.write_text(f"def row_major(shape):\n    open({str(seen)!r}, 'a').write(repr(tuple(shape)))\n"
                         "    out, step = [], 1\n    for n in reversed(shape):\n        out.append(step)\n"
                         "        step *= max(n, 1)\n    return tuple(reversed(out))\n", encoding="utf-8")
-        assert judged(hole, file, seed)["state"] == "right"
+        assert judged(hole, file, seed).state == "right"
         found = seen.read_text(encoding="utf-8")
         seen.unlink()
         return found
@@ -149,17 +155,20 @@ def test_another_seed_draws_other_cases(tmp_path):
 
 
 def test_debug_runs_in_the_foreground(tmp_path):
-    """breakpoint() gets what is typed, and no limit ends it."""
-    (tmp_path / "1.1_strides.py").write_text("def row_major(shape):\n    mine = 6 * 7\n    breakpoint()\n    return ()\n")
-    done = subprocess.run([sys.executable, "-m", "flowedu.learn", "check", "1.1", "--work", str(tmp_path)],
+    """breakpoint() receives the input, and no time limit applies."""
+    (tmp_path / "1.1_strides.py").write_text("def row_major(shape):\n    mine = 6 * 7\n    breakpoint()\n    "
+                                             "return ()\n")
+    done = subprocess.run([sys.executable, "-m", "flowedu_course", "check", "1.1", "--work", str(tmp_path)],
                           encoding="utf-8",
                           input="p mine\np shape\nq\n", capture_output=True, env={**os.environ, "DEBUG": "1"})
-    assert done.returncode == 1 and "42" in done.stdout and "(Pdb)" in done.stdout and "Traceback" not in done.stderr
+    assert (done.returncode == 1 and "42" in done.stdout and "(Pdb)" in done.stdout
+            and "Traceback" not in done.stderr)
 
 
-def test_whose_names_whole_names_only(tmp_path, monkeypatch):
+def test_running_answers_are_found_by_whole_names_only(tmp_path, monkeypatch):
     monkeypatch.setattr(swap, "RUNNING", {"flowedu.core.graph.memory.place": tmp_path / "4.3_place.py"})
-    assert swap.whose("place") == swap.whose("memory.place") == f"flowedu.core.graph.memory.place: {tmp_path}/4.3_place.py"
+    assert swap.whose("place") == swap.whose(
+        "memory.place") == f"flowedu.core.graph.memory.place: {tmp_path}/4.3_place.py"
     assert swap.whose("ace") == "ace: the library's" and swap.whose() == "yours: 4.3_place"
     monkeypatch.setattr(swap, "RUNNING", {})
     assert swap.whose() == "all of it the library's"

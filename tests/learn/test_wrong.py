@@ -1,4 +1,6 @@
-"""Wrong answers are right ones with a fault: each patch applies, and none is longer than what it makes."""
+"""Wrong answers are stored as patches of right ones: each patch applies, and none is longer than the file it
+produces.
+"""
 import random
 import re
 import shutil
@@ -7,15 +9,15 @@ from dataclasses import replace
 import pytest
 
 from flowedu.errors import ArgumentError
-from flowedu.learn import authors, course
-from flowedu.learn.runner import Runner
-from flowedu.learn.teach import wrong
+from flowedu_course import authors, course
+from flowedu_course.runner import Runner
+from flowedu_course.teach import wrong
 
 HOLES = course.holes()
 RIGHT = ["def f(x):", "    y = 0", "    for a in x:", "        y += a", "        y += 0", "    return y"]
 
 
-# ---- those of the course
+# wrong answers of the course
 def test_every_file_is_a_wrong_answer_of_one_hole():
     there = sorted(p for c in course.chapters() for p in c.folder.glob("wrong/*"))
     assert there == sorted(p for h in HOLES for p in wrong.files(h))
@@ -23,15 +25,17 @@ def test_every_file_is_a_wrong_answer_of_one_hole():
 
 
 @pytest.mark.parametrize("hole", HOLES, ids=lambda h: h.id)
-def test_every_wrong_answer_is_kept_as_short_as_can_be(hole):
-    """It applies, names a law of its exercise, differs from all that is right and from the others; a whole file stands
-    only where no patch would be shorter."""
+def test_every_wrong_answer_is_stored_as_short_as_possible(hole):
+    """Each applies, names a law of its exercise, differs from all right answers and from the others, and is
+    stored as a whole file only if no patch is shorter.
+    """
     right, seen = set(wrong.right(hole).values()), {}
     for answer in wrong.answers(hole):
         assert answer.law in hole.laws and answer.text not in right, answer.name
         assert seen.setdefault(answer.text, answer.name) == answer.name
         lines = answer.kept.read_text(encoding="utf-8").splitlines()
-        assert answer.kept.suffix != wrong.PATCH or len(lines) < len(answer.text.splitlines()) + 1, answer.name
+        assert (answer.kept.suffix != wrong.PATCH
+                or len(lines) < len(answer.text.splitlines()) + 1), answer.name
         ending, text = wrong.shortest(hole, answer.law, answer.text)
         assert len(lines) <= len(text.splitlines()), f"{answer.kept.name} could be:\n{text}"
 
@@ -41,7 +45,7 @@ def test_every_wrong_answer_is_kept_as_short_as_can_be(hole):
     (["-    y = 0", "+    y = 1"], {1: "    y = 1"}),
     (["         y += a", "-        y += 0"], {4: None}),
     (["+# first", " def f(x):"], {0: "# first\ndef f(x):"}),
-    (["     return y", "", "+done"], None),            # an empty line is one of the right answer's
+    (["     return y", "", "+done"], None),            # an empty line belongs to the right answer
     (["-    y = 0", "@@", "-    return y", "+    return x"], {1: None, 5: "    return x"}),
     (["-    return y", "@@", "-    y = 0"], {1: None, 5: None}),
 ])
@@ -62,31 +66,32 @@ def test_a_patch_is_applied(patch, made):
     (["y = 0"], ("1.1_x.patch:2:", "begins with a space, - or +")),
     ([], ("1.1_x.patch:2:", "stands 0 times")),
 ])
-def test_one_that_does_not_apply_is_refused_with_its_line(patch, words):
+def test_a_patch_that_does_not_apply_is_refused_with_its_line(patch, words):
     with pytest.raises(ArgumentError) as raised:
         wrong.applied(RIGHT, patch, "1.1_x.patch", 2)
     assert all(w in str(raised.value) for w in words), raised.value
 
 
-def test_what_stands_twice_is_refused():
+def test_an_ambiguous_patch_is_refused():
     with pytest.raises(ArgumentError, match="1.1_x.patch:1:.*stands 2 times"):
         wrong.applied([*RIGHT, *RIGHT], ["-    y = 0"], "1.1_x.patch")
 
 
-def test_what_is_made_applies():
-    """Between any two texts of few different lines, where little is the only one of its kind."""
+def test_generated_patches_apply():
+    """Patches between random similar texts with many repeated lines apply."""
     rng = random.Random(0)
     for _ in range(500):
-        old, new = ([rng.choice(("a", " b", "", "-", "@@")) for _ in range(rng.randint(1, 9))] for _ in range(2))
+        old, new = ([rng.choice(("a", " b", "", "-", "@@")) for _ in range(rng.randint(1, 9))]
+                    for _ in range(2))
         new = new if rng.random() < 0.3 else [*old[:3], *new[:2], *old[4:]]
         if old != new:
-            assert wrong.applied(old, wrong.made(old, new), "x") == new, (old, new)
+            assert wrong.applied(old, wrong.make_patch(old, new), "x") == new, (old, new)
 
 
-# ---- the tool, and what tells an author
+# the author's tool and its messages
 @pytest.fixture
 def strides(tmp_path, monkeypatch):
-    """The first exercise, in a folder of its own."""
+    """Set up the first exercise in a separate folder."""
     hole = replace(course.find("1.1"), folder=tmp_path / "01_blob")
     shutil.copytree(course.find("1.1").folder, hole.folder)
     monkeypatch.setattr(course, "find", lambda id: hole)
@@ -102,7 +107,8 @@ def test_an_author_edits_the_right_answer(strides, tmp_path, capsys):
     kept = strides.folder / "wrong" / "1.1_no_floor.patch"
     assert "make authors-check EX=1.1" in capsys.readouterr().out and kept in wrong.files(strides)
     assert [t[:1] for t in kept.read_text(encoding="utf-8").splitlines()] == ["#", "-", "+"]
-    assert wrong.main(["1.1", "no_floor"]) == 0 and capsys.readouterr().out == edited.read_text(encoding="utf-8")
+    assert (wrong.main(["1.1", "no_floor"]) == 0 and capsys.readouterr().out
+            == edited.read_text(encoding="utf-8"))
     edited.write_text("def row_major(shape):\n    return shape\n")                  # another algorithm
     assert wrong.main(["1.1", "same", "values.as_numpy", str(edited)]) == 0
     same = (strides.folder / "wrong" / "1.1_same.py").read_text("utf-8")
@@ -113,7 +119,7 @@ def test_an_author_edits_the_right_answer(strides, tmp_path, capsys):
         assert wrong.main(arguments) == 2 and words in capsys.readouterr().err
 
 
-def test_authors_check_names_what_no_longer_applies(strides, tmp_path):
+def test_authors_check_names_patches_that_no_longer_apply(strides, tmp_path):
     for kept in wrong.files(strides):
         kept.unlink()
     folder = strides.folder / "wrong"
@@ -121,5 +127,6 @@ def test_authors_check_names_what_no_longer_applies(strides, tmp_path):
     (folder / "1.1_lost.patch").write_text("# values.as_numpy\n# against right/1.1_gone.py\n-    a\n")
     (folder / "1.1_alive.py").write_text("# values.as_numpy\n" + wrong.right(strides)[""], encoding="utf-8")
     found = "\n".join(authors.problems(strides, Runner(course.HOME, tmp_path / "work"), cases=5))
-    assert "1.1_drifted.patch:2: this does not apply" in found and "1.1_lost.patch:2: there is no right answer" in found
+    assert ("1.1_drifted.patch:2: this does not apply" in found
+            and "1.1_lost.patch:2: there is no right answer" in found)
     assert "1.1_alive.py should die by values.as_numpy: right by no law" in found

@@ -1,5 +1,6 @@
-"""The arguments of PyTorch's functions, as it says them itself: by their Python signature, the schemas of its operators, or
-the first lines of their documentation."""
+"""The arguments of PyTorch's functions from PyTorch itself: from their Python signatures, the operator
+schemas, or the first lines of their documentation.
+"""
 from __future__ import annotations
 
 import inspect
@@ -7,8 +8,8 @@ import re
 from typing import Any, NamedTuple
 
 EMPTY = inspect.Parameter.empty
-_KINDS = {"POSITIONAL_ONLY": "place", "POSITIONAL_OR_KEYWORD": "place", "KEYWORD_ONLY": "name", "VAR_POSITIONAL": "*",
-          "VAR_KEYWORD": "**"}
+_KINDS = {"POSITIONAL_ONLY": "place", "POSITIONAL_OR_KEYWORD": "place", "KEYWORD_ONLY": "name",
+          "VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}
 
 
 class Argument(NamedTuple):
@@ -18,13 +19,14 @@ class Argument(NamedTuple):
 
 
 Signature = list[Argument]
-TEXT = {"tensor", "as_tensor", "einsum", "cpu", "cuda"}       # operators of these names are for TorchScript alone
+TEXT = {"tensor", "as_tensor", "einsum", "cpu", "cuda"}  # operators of these names exist only for TorchScript
 SCRIPT = {("copy_", "Tensor"), ("copy_", "int"), ("copy_", "float")}
-INSIDE = {"dtype", "device", "layout", "memory_format", "pin_memory"}        # schemas say None of these: it is found inside
+# schemas use None for these; the value is determined inside
+INSIDE = {"dtype", "device", "layout", "memory_format", "pin_memory"}
 
 
 def of_python(f) -> Signature | None:
-    """inspect.signature's; None: it has none."""
+    """Return the signature by inspect.signature, or None."""
     try:
         found = inspect.signature(f).parameters.values()
     except (TypeError, ValueError):
@@ -33,8 +35,9 @@ def of_python(f) -> Signature | None:
 
 
 def of_torch(torch, f, name: str, method: bool, operator: str = "") -> list[Signature]:
-    """Every way to call a function or method of PyTorch's that is called `name`; []: it does not say. operator: how the
-    schemas call it, if otherwise."""
+    """Return every way to call PyTorch's function or method `name`, or [] if there is no information.
+    operator: its name in the schemas, if different.
+    """
     python = of_python(f)
     if python is not None and {a.kind for a in python} - {"*", "**"}:
         return [python]
@@ -47,28 +50,35 @@ def of_torch(torch, f, name: str, method: bool, operator: str = "") -> list[Sign
 
 
 def _of_schemas(torch, name: str, method: bool) -> list[Signature]:
-    """Of the operators of that name, those that take tensors, and what Python adds: `out` stands in the documentation."""
+    """Return the signatures of operators of that name that take tensors, with Python's additions: the
+    documentation lists `out`.
+    """
     found = []
     for schema in torch._C._jit_get_schemas_for_operator("aten::" + name):
         kinds = [str(a.type) for a in schema.arguments]
-        scalars = kinds[:2] in (["int", "int"], ["float", "int"]) and name in ("add", "sub", "mul", "eq", "ne")
+        scalars = (kinds[:2] in (["int", "int"], ["float", "int"]) and name in ("add", "sub", "mul",
+                                                                                "eq", "ne"))
         makes = any("Tensor" in str(r.type) for r in schema.returns) or name == "result_type"
         others = {"complex", "Dimname"} & {*re.findall(r"\w+", str(kinds))}
         if any(a.is_out for a in schema.arguments) or scalars or others \
-                or re.fullmatch(r"List\[(str|t|bool|float)\]|t|Any|Dict.*|str", (kinds or [""])[0]) or not makes \
+                or re.fullmatch(r"List\[(str|t|bool|float)\]|t|Any|Dict.*|str",
+                                (kinds or [""])[0]) or not makes \
                 or (name, schema.overload_name) in SCRIPT:
             continue
-        found.append([Argument("input" if a.name == "self" else a.name, "name" if a.kwarg_only or a.name == "alpha" else
-                               "place", a.default_value if a.has_default_value() and a.name not in INSIDE else EMPTY)
+        found.append([Argument("input" if a.name == "self" else a.name, "name" if a.kwarg_only
+                               or a.name == "alpha" else
+                               "place", a.default_value if a.has_default_value() and a.name not in INSIDE
+                               else EMPTY)
                       for a in schema.arguments if not (method and a.name == "self")])
     return found
 
 
 def _of_text(torch, f, name: str) -> list[Signature]:
-    """What the documentation's lines `name(input, dim=None, *, out=None) -> Tensor` say."""
+    """Parse the documentation's lines of the form `name(input, dim=None, *, out=None) -> Tensor`."""
     found = []
     for line in (inspect.getdoc(f) or "").splitlines():
-        match = re.match(rf"^(?:torch\.)?(?:\w+\.)*{re.escape(name)}\((.*?)\)\s*(->.*|$)", line.strip().replace("\\*", "*"))
+        match = re.match(rf"^(?:torch\.)?(?:\w+\.)*{re.escape(name)}\((.*?)\)\s*(->.*|$)",
+                         line.strip().replace("\\*", "*"))
         if match and ("->" in match[2] or not found):
             found.append(_parsed(torch, match[1]))
     return found

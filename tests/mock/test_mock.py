@@ -1,4 +1,4 @@
-"""flowedu.mock: `import torch` and `import oneflow` are flowedu, for as long as it is enabled."""
+"""flowedu.mock: `import torch` and `import oneflow` return flowedu while the mock is enabled."""
 import importlib
 import subprocess
 import sys
@@ -18,30 +18,33 @@ from flowedu.errors import ArgumentError
 from flowedu.mock import modules
 from flowedu.mock.names import HOUSE, INSIDES, TORCHS
 
-SAME = ["", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "optim", "optim.lr_scheduler", "utils.data",
-        "autograd", "cuda", "linalg"]
-# names that have the arguments of torch under its name: tests/mock/test_mock_torch.py
+SAME = ["", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "optim", "optim.lr_scheduler",
+        "utils.data", "autograd", "cuda", "linalg"]
+# names with torch's own arguments: tests/mock/test_mock_torch.py
 KINDS = tuple(f"{kind}Tensor" for kind in "Float Double Half BFloat16 Int Long Short Char Byte Bool".split())
 OTHER = {("torch", ""): {
     *KINDS, "load", "save", "range", "tensor", "as_tensor", "argsort", "autocast",
     "argwhere", "clamp", "clip", "concat", "diag", "eye", "flatten", "gather",
-    "masked_fill", "matmul", "nonzero", "ones", "ones_like", "reshape", "sort", "squeeze", "stack", "swapaxes", "transpose",
-    "tril", "triu", "where", "zeros", "zeros_like"},
+    "masked_fill", "matmul", "nonzero", "ones", "ones_like", "reshape", "sort", "squeeze", "stack",
+    "swapaxes", "transpose", "tril", "triu", "where", "zeros", "zeros_like"},
     ("oneflow", ""): {"autocast"},
     ("torch", "linalg"): {"matmul"}, ("torch", "nn"): {"RMSNorm"}, ("torch", "nn.functional"): {
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
-    "hinge_embedding_loss", "kl_div", "l1_loss", "log_softmax", "margin_ranking_loss", "mse_loss", "multi_margin_loss",
+    "hinge_embedding_loss", "kl_div", "l1_loss", "log_softmax", "margin_ranking_loss", "mse_loss",
+    "multi_margin_loss",
     "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "poisson_nll_loss", "smooth_l1_loss",
     "soft_margin_loss", "softmax", "softmin"}, ("torch", "optim"): {
-    "Adadelta", "Adagrad", "Adam", "AdamW", "LBFGS", "Optimizer", "RMSprop", "SGD"}, ("torch", "optim.lr_scheduler"): {
-    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",
-    "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
-    "ReduceLROnPlateau", "SequentialLR", "StepLR"}}
+    "Adadelta", "Adagrad", "Adam", "AdamW", "LBFGS", "Optimizer", "RMSprop", "SGD"},
+         ("torch", "optim.lr_scheduler"): {
+         "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR",
+         "ExponentialLR",
+         "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR",
+         "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR"}}
 
 
 @pytest.fixture(autouse=True)
 def as_before(monkeypatch):
-    """Nothing of a test is left: not in sys.modules, not in what is told at the end."""
+    """Remove all traces of a test, from sys.modules and from the report of missing names."""
     monkeypatch.setattr(modules, "MISSING", Counter())
     monkeypatch.setattr(mock, "MISSING", modules.MISSING)
     before, finders = dict(sys.modules), list(sys.meta_path)
@@ -55,8 +58,10 @@ def as_before(monkeypatch):
 
 @pytest.mark.parametrize("name", mock.NAMES)
 @pytest.mark.parametrize("path", SAME)
-def test_every_public_name_is_flowedus_own(name, path):
-    """The very object, or, for a module, one whose names are: isinstance, pickling and identity are as in flowedu."""
+def test_every_public_name_is_flowedus_object(name, path):
+    """The mock returns the same object, or a module with the same contents, so isinstance, pickling, and
+    identity are as in flowedu.
+    """
     real = flow
     for part in filter(None, path.split(".")):
         real = getattr(real, part)
@@ -77,7 +82,7 @@ def test_every_public_name_is_flowedus_own(name, path):
 
 
 @pytest.mark.parametrize("name", mock.NAMES)
-def test_all_insides_can_be_imported_and_are_attributes(name):
+def test_submodules_can_be_imported_and_are_attributes(name):
     with mock.enable(name):
         for path in filter(None, {**INSIDES, **(TORCHS if name == "torch" else {})}):
             there = importlib.import_module(f"{name}.{path}")
@@ -88,10 +93,11 @@ def test_all_insides_can_be_imported_and_are_attributes(name):
 
 
 @pytest.mark.parametrize("name", mock.NAMES)
-def test_what_dir_lists_is_there(name):
-    """Also for `from torch.optim import *`, and for programs that look an optimizer up among vars and names."""
+def test_names_in_dir_exist(name):
+    """This includes `from torch.optim import *`, and programs that look optimizers up in vars(module)."""
     with mock.enable(name):
-        paths = [".".join(filter(None, (name, p))) for p in (*SAME, *INSIDES, *(TORCHS if name == "torch" else ()))
+        paths = [".".join(filter(None, (name, p))) for p in (*SAME, *INSIDES,
+                                                             *(TORCHS if name == "torch" else ()))
                  if not p.startswith("vision.")]
         for path in [*paths, *mock.names.WITH[name][1:]]:
             module = importlib.import_module(path)
@@ -113,13 +119,14 @@ def test_blocks_nest(names):
         for block in reversed(opened):
             block.stop()
             block.stop()
-        assert sys.modules["torch"] is original and not mock.is_enabled("torch") and not mock.is_enabled("oneflow")
+        assert (sys.modules["torch"] is original and not mock.is_enabled("torch")
+                and not mock.is_enabled("oneflow"))
     finally:
         del sys.modules["torch"]
         sys.modules.update(installed)
 
 
-def test_what_is_not_there_is_told():
+def test_missing_names_are_reported():
     with mock.enable("torch"):
         import torch
 
@@ -140,14 +147,18 @@ def test_what_is_not_there_is_told():
 
 @pytest.mark.parametrize(
     "path", "distributions linalg onnx nn nn.init utils.data amp distributed utils.tensorboard".split())
-def test_what_a_file_imports_is_no_name_of_pytorchs(path):
-    """`expected: one of Any, CallError, IO, ...` of torch.onnx."""
+def test_imports_of_a_file_are_not_listed_as_names(path):
+    """The error does not list imports of the file (`expected: one of Any, CallError, IO, ...` of
+    torch.onnx).
+    """
     with mock.enable("torch"):
         module = importlib.import_module(f"torch.{path}")
-        told = {*module._told()}
+        told = {*module._suggestions()}
         with pytest.raises(AttributeError) as e:
             module.no_such_name  # noqa: B018
-    assert told and not told & set("annotations Any Callable ArgumentError CallError REGISTRY os math".split()), told
+    assert (told
+            and not told & set(
+                "annotations Any Callable ArgumentError CallError REGISTRY os math".split())), told
     assert told >= {n.rpartition(".")[2] for n in public_names() if n.rpartition(".")[0] == path}
     assert len(told) > 24 or set(e.value.expected.removeprefix("one of ").split(", ")) == told
 
@@ -164,24 +175,27 @@ def test_wrong_calls():
         mock.disable()
 
 
-def test_switches_that_do_nothing_say_so_and_give_back_what_they_got():
+def test_switches_without_effect_warn_and_return_their_value():
     with mock.enable():
         import oneflow
         import torch
 
         f = print
         assert torch.jit.script(f) is f and torch.jit.trace(f, 1) is f and torch.compile(f) is f
-        assert torch.jit.ignore(f) is f and torch.jit.ignore(drop=True)(f) is f and not torch.jit.is_scripting()
+        assert (torch.jit.ignore(f) is f and torch.jit.ignore(drop=True)(f) is f
+                and not torch.jit.is_scripting())
         assert torch.compile(mode="default")(f) is f
         torch.backends.cudnn.benchmark = True
         oneflow.boxing.nccl.set_fusion_threshold_mbytes(16)
-        assert not torch.backends.mps.is_available() and torch.accelerator.is_available() == flow.cuda.is_available()
-        assert torch.is_tensor(torch.ones(2)) and not torch.is_tensor(1) and torch.numel(torch.ones(2, 3)) == 6
+        assert (not torch.backends.mps.is_available()
+                and torch.accelerator.is_available() == flow.cuda.is_available())
+        assert (torch.is_tensor(torch.ones(2)) and not torch.is_tensor(1)
+                and torch.numel(torch.ones(2, 3)) == 6)
         assert oneflow.compatible.single_client.nn.Linear is flow.nn.Linear
 
 
 @given(st.integers(1, 4), st.one_of(st.integers(), st.lists(st.integers(), max_size=4)))
-def test_numbers_that_stand_for_several(n, x):
+def test_scalars_that_expand_to_tuples(n, x):
     from flowedu.mock.insides import tuples
 
     assert tuples._ntuple(n)(x) == (tuple(x) if isinstance(x, list) else (x,) * n)
@@ -189,13 +203,15 @@ def test_numbers_that_stand_for_several(n, x):
     if isinstance(x, list):
         assert tuples._reverse_repeat_tuple(x, n) == tuple(v for v in x[::-1] for _ in range(n))
         assert tuples._list_with_default([None, 7, None][:max(1, len(x))], [1, 2, *x]) == [
-            d if v is None else v for v, d in zip([None, 7, None][:max(1, len(x))], [1, 2, *x][-max(1, min(3, len(x))):])]
+            d if v is None else v for v, d in zip([None, 7, None][:max(1, len(x))],
+                                                  [1, 2, *x][-max(1, min(3, len(x))):])]
 
 
 def test_variables_of_old_programs():
     x = flow.tensor([1.0, 2.0])
     v = flow.autograd.Variable(x, requires_grad=True)
-    assert isinstance(v, flow.autograd.Variable) and isinstance(v, flow.Tensor) and v.requires_grad and v.is_leaf
+    assert (isinstance(v, flow.autograd.Variable) and isinstance(v, flow.Tensor) and v.requires_grad
+            and v.is_leaf)
     (v * v).sum().backward()
     assert v.grad.tolist() == [2.0, 4.0] and x.grad is None and not flow.autograd.Variable(v).requires_grad
     x[0] = 5.0
@@ -212,7 +228,7 @@ def run(tmp_path, program, *words, args=()):
                           capture_output=True, timeout=HANGS)
 
 
-def test_a_program_runs_as_it_is(tmp_path):
+def test_a_program_runs_unchanged(tmp_path):
     done = run(tmp_path, """
         import sys
         import helper
@@ -242,6 +258,8 @@ def test_a_program_runs_as_it_is(tmp_path):
     assert none.returncode == 2 and "cannot read none.py" in none.stderr
 
 
-def test_nobody_pays_who_does_not_ask():
-    code = "import sys, flowedu; print(any(m.startswith('flowedu.mock') for m in sys.modules)); flowedu.mock.enable"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8").stdout == "False\n"
+def test_the_mock_is_not_imported_by_default():
+    code = ("import sys, flowedu; print(any(m.startswith('flowedu.mock') for m in sys.modules)); "
+            "flowedu.mock.enable")
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True,
+                          encoding="utf-8").stdout == "False\n"

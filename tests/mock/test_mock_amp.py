@@ -1,5 +1,6 @@
-"""Mixed precision under the mock: what is switched off is accepted wherever PyTorch has it and changes no bit; what is
-switched on is refused when it is made."""
+"""Mixed precision under the mock: disabled features are accepted under all of PyTorch's names and change no
+bit; enabled ones compute or are refused on construction.
+"""
 import importlib
 import inspect
 import warnings
@@ -12,14 +13,18 @@ from flowedu import mock
 from flowedu.errors import CallError, FlowError
 from flowedu.tensor import device
 
-# as programs of 2019 to 2026 spell them: a path, and what stands before the options
-AUTOCASTS = [("autocast", ("cpu",)), ("autocast", ("cuda",)), ("amp.autocast", ("cpu",)), ("amp.autocast", ("cuda",)),
-             ("amp.autocast_mode.autocast", ("cpu",)), ("cuda.amp.autocast", ()), ("cuda.amp.autocast_mode.autocast", ())]
-SCALERS = [("amp.GradScaler", ()), ("amp.GradScaler", ("cpu",)), ("amp.GradScaler", ("cuda",)), ("cuda.amp.GradScaler", ()),
+# Names in programs from 2019 to 2026: a path and the arguments before the options.
+AUTOCASTS = [("autocast", ("cpu",)), ("autocast", ("cuda",)), ("amp.autocast", ("cpu",)),
+             ("amp.autocast", ("cuda",)),
+             ("amp.autocast_mode.autocast", ("cpu",)), ("cuda.amp.autocast", ()),
+             ("cuda.amp.autocast_mode.autocast", ())]
+SCALERS = [("amp.GradScaler", ()), ("amp.GradScaler", ("cpu",)), ("amp.GradScaler", ("cuda",)),
+           ("cuda.amp.GradScaler", ()),
            ("amp.grad_scaler.GradScaler", ("cpu",)), ("cuda.amp.grad_scaler.GradScaler", ())]
-# PyTorch's documentation of GradScaler
+# from PyTorch's documentation of GradScaler
 SURFACE = {"scale", "unscale_", "step", "update", "get_scale", "is_enabled", "state_dict", "load_state_dict",
-           *(f"{how}_{what}" for how in ("get", "set") for what in ("growth_factor", "backoff_factor", "growth_interval"))}
+           *(f"{how}_{what}" for how in ("get", "set") for what in ("growth_factor", "backoff_factor",
+                                                                    "growth_interval"))}
 
 
 @pytest.fixture(params=mock.NAMES)
@@ -29,7 +34,7 @@ def name(request):
 
 
 def found(name, path):
-    """By import, and as attributes of the package."""
+    """Return the value by import, after checking that attribute access gives the same one."""
     module, _, last = f"{name}.{path}".rpartition(".")
     there = getattr(importlib.import_module(module), last)
     value = importlib.import_module(name)
@@ -65,17 +70,17 @@ def trained(steps=4, context=None, scaler=None):
 
 @pytest.mark.parametrize(("path", "first"), AUTOCASTS)
 @pytest.mark.parametrize("dtype", [None, "float16", "bfloat16"])
-def test_autocast_that_is_off_changes_no_bit(name, path, first, dtype):
+def test_disabled_autocast_changes_no_bit(name, path, first, dtype):
     autocast = found(name, path)
     options = {} if dtype is None else {"dtype": getattr(flow, dtype)}
     context = lambda: autocast(*first, enabled=False, cache_enabled=False, **options)
     assert all(np.array_equal(a, b) for a, b in zip(trained(), trained(context=context)))
     assert isinstance(context(), found(name, "autocast"))
-    assert context()(trained)(1)[0].shape == (4, 3)                           # a decorator, too
+    assert context()(trained)(1)[0].shape == (4, 3)                           # also as a decorator
 
 
 @pytest.mark.parametrize(("path", "first"), SCALERS)
-def test_a_scaler_that_is_off_changes_no_bit(name, path, first):
+def test_a_disabled_scaler_changes_no_bit(name, path, first):
     make = found(name, path)
     scaler = make(*first, init_scale=128.0, growth_interval=5, enabled=False)
     assert all(np.array_equal(a, b) for a, b in zip(trained(), trained(scaler=scaler)))
@@ -91,8 +96,8 @@ def test_a_scaler_that_is_off_changes_no_bit(name, path, first):
 
 @pytest.mark.parametrize(("path", "first"), [*AUTOCASTS, *SCALERS])
 @pytest.mark.parametrize("gpu", [False, True])
-def test_what_is_on_computes_and_is_off_for_a_gpu_that_is_not_there(name, path, first, gpu, monkeypatch):
-    """Without a GPU PyTorch warns and goes on, and so does this."""
+def test_enabled_amp_computes_and_is_disabled_without_a_gpu(name, path, first, gpu, monkeypatch):
+    """Without a GPU, PyTorch warns and continues, and so does the mock."""
     monkeypatch.setattr(flow.cuda, "is_available", lambda: gpu)
     monkeypatch.setattr(device, "gpus", lambda: int(gpu))
     make = found(name, path)
@@ -111,8 +116,8 @@ def test_what_is_on_computes_and_is_off_for_a_gpu_that_is_not_there(name, path, 
             assert (flow.ones(2, 2) @ flow.ones(2, 2)).dtype is (half if on else flow.float32)
 
 
-def test_it_is_said_once_for_each_line(name, monkeypatch):
-    """As PyTorch's: a training loop comes by it at every step."""
+def test_the_warning_is_printed_once_per_line(name, monkeypatch):
+    """One warning per line, as in PyTorch, because a training loop passes it in every step."""
     monkeypatch.setattr(flow.cuda, "is_available", lambda: False)
     make = found(name, "autocast")
     with warnings.catch_warnings(record=True) as told:
@@ -133,13 +138,13 @@ def test_wrong_calls(name, path, first):
             make("gpu", enabled=False)
 
 
-def test_float32_is_what_is_done_anyway(name):
+def test_autocast_to_float32_changes_nothing(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert found(name, "autocast")("cpu", dtype=flow.float32)
 
 
-def test_questions(name):
+def test_query_functions(name):
     package = importlib.import_module(name)
     assert not package.is_autocast_enabled() and not package.is_autocast_enabled("cpu")
     assert not package.is_autocast_cpu_enabled() and package.amp.is_autocast_available("cpu")

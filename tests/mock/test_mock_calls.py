@@ -1,5 +1,7 @@
-"""Calls of programs for PyTorch whose arguments flowedu calls otherwise, leaves out or has at other places;
-mock/translate.py and the faces in mock/insides answer them. mock/test_mock_signatures.py asks whether these are all."""
+"""PyTorch calls whose arguments have other names or positions in flowedu or are missing there;
+mock/translate.py and the wrappers in mock/insides handle them. mock/test_mock_signatures.py checks that the
+list is complete.
+"""
 import copy
 import importlib
 import inspect
@@ -20,7 +22,7 @@ def torch():
 
 
 A = np.arange(12, dtype="f4").reshape(3, 4) % 7 - 2
-# a call of a program, and the same in flowedu's words
+# {call of a program: the same call in flowedu}
 CALLS = dict(line.split("  ->  ") for line in """
 torch.max(x, other=-x)  ->  flow.max(x, -x)
 x.min(other=-x)  ->  flow.min(x, -x)
@@ -87,12 +89,12 @@ len([*torch.nn.ReLU().modules(remove_duplicate=True)])  ->  1
 
 def _values(torch) -> dict:
     x = torch.tensor(A)
-    return {"torch": torch, "flow": flow, "a": A, "x": x, "i": torch.tensor([[0], [1], [2]]), "e": torch.eye(3),
-            "c": torch.arange(24.0).reshape(2, 3, 4)}
+    return {"torch": torch, "flow": flow, "a": A, "x": x, "i": torch.tensor([[0], [1], [2]]),
+            "e": torch.eye(3), "c": torch.arange(24.0).reshape(2, 3, 4)}
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_call_in_pytorchs_words_is_the_same_call(torch, call):
+def test_pytorch_calls_match_flowedu_calls(torch, call):
     got, want = eval(call, _values(torch)), eval(CALLS[call], _values(torch))
     np.testing.assert_array_equal(got, want)
     assert getattr(got, "dtype", None) is getattr(want, "dtype", None) or isinstance(got, np.ndarray)
@@ -102,13 +104,14 @@ REFUSED = {
     "x.bool(memory_format=torch.channels_last)": "memory_format",
     "torch.mm(x, x.t(), out_dtype=torch.float64)": "out_dtype",
     "x.numpy(force=True)": "force",
-    "torch.nn.Embedding(3, 2, _freeze=True)": "_freeze", "[*torch.nn.ReLU().modules(remove_duplicate=False)]": "remove_dup",
-    "torch.nn.utils.rnn.pad_sequence([x, x], padding_side='left')": "padding_side", "torch.zeros(2, layout=3)": "layout",
-}
+    "torch.nn.Embedding(3, 2, _freeze=True)": "_freeze",
+    "[*torch.nn.ReLU().modules(remove_duplicate=False)]": "remove_dup",
+    "torch.nn.utils.rnn.pad_sequence([x, x], padding_side='left')": "padding_side",
+    "torch.zeros(2, layout=3)": "layout", }
 
 
 @pytest.mark.parametrize("call", REFUSED)
-def test_what_would_change_a_number_is_refused(torch, call):
+def test_arguments_that_would_change_results_are_refused(torch, call):
     with pytest.raises(UnsupportedError, match=f"(?s){REFUSED[call]}.*cannot be followed.*expected.*fix"):
         eval(call, _values(torch))
 
@@ -120,13 +123,14 @@ WRONG = ["torch.sin(x, 1, axis=2)", "torch.sin(x=x, input=x)", "torch.sum(x, 0, 
 
 
 @pytest.mark.parametrize("call", WRONG)
-def test_a_wrong_call_is_told_as_ever(torch, call):
+def test_a_wrong_call_raises_the_usual_error(torch, call):
     with pytest.raises(FlowError, match="(?s)expected.*got.*fix"):
         eval(call, _values(torch))
 
 
-@pytest.mark.parametrize("call", ["flow.sum(x, axis=1)", "flow.sin(x, out=x)", "flow.nn.Embedding(3, 2, _freeze=False)"])
-def test_without_the_mock_words_are_flowedus(call):
+@pytest.mark.parametrize("call", ["flow.sum(x, axis=1)", "flow.sin(x, out=x)",
+                                  "flow.nn.Embedding(3, 2, _freeze=False)"])
+def test_without_the_mock_arguments_are_flowedus(call):
     with mock.enable("oneflow"), pytest.raises(CallError, match="there is no argument"):
         eval(call, {"flow": flow, "x": flow.ones(2, 3)})
     with mock.enable("torch"), mock.enable("oneflow"):
@@ -137,12 +141,12 @@ OUT = ["sin(x, out={})", "add(x, x, alpha=2, out={})", "sum(x, 0, out={})", "mat
        "cat([x, x], out={})", "stack([x, x], 1, out={})", "arange(5, out={})", "linspace(0, 1, 4, out={})",
        "where(x > 0, x, -x, out={})",
        "cumsum(x, 1, out={})", "clamp(x, min=0, out={})", "linalg.det(e, out={})", "zeros(2, 3, out={})",
-       "norm(input=x, dim=0, out={})", "linalg.norm(input=x, dim=0, out={})", "sum(axis=0, x=x, keepdims=True, out={})",
-       "arange(end=4, out={})"]
+       "norm(input=x, dim=0, out={})", "linalg.norm(input=x, dim=0, out={})",
+       "sum(axis=0, x=x, keepdims=True, out={})", "arange(end=4, out={})"]
 
 
 @pytest.mark.parametrize("call", OUT)
-def test_out_has_the_result_and_is_what_comes_back(torch, call):
+def test_out_receives_the_result_and_is_returned(torch, call):
     values = _values(torch)
     want = eval("torch." + call.format("None"), values)
     for out in (torch.empty(0), torch.full(want.shape, 7.0)):
@@ -163,7 +167,8 @@ def test_every_name_that_has_out_in_pytorch_takes_it():
             module = importlib.import_module(place)
             for name in dir(real.linalg if prefix else real):
                 schemas = real._C._jit_get_schemas_for_operator(f"aten::{prefix}{name}")
-                if any(a.is_out for s in schemas for a in s.arguments) and name in dir(module) and name != "random":
+                if (any(a.is_out for s in schemas for a in s.arguments) and name in dir(module)
+                    and name != "random"):
                     f = getattr(module, name)
                     parameters = inspect.signature(f.function).parameters.values()
                     assert isinstance(f, PublicFunction) and f.owner is None, name
@@ -206,7 +211,7 @@ def test_out_over_an_input_and_a_view_of_one(torch):
     assert torch.mul(x, 2, out=x) is x and x[0, 3] == 2 * A[0, 3]
 
 
-def test_what_out_cannot_be(torch):
+def test_invalid_out_arguments_are_refused(torch):
     x = torch.tensor(A, requires_grad=True)
     with pytest.raises(UnsupportedError, match="there is no gradient"):
         torch.sin(x, out=torch.empty(3, 4))
@@ -218,10 +223,11 @@ def test_what_out_cannot_be(torch):
         torch.sin(x.detach(), out=A)
 
 
-# --- state_dict ------------------------------------------------------------------------------------------------------
+# --- state_dict
+# ------------------------------------------------------------------------------------------------------
 
 def test_a_state_is_detached_under_torch_and_live_elsewhere(torch):
-    """Averaging models as federated learning does: += into a copy of a state."""
+    """Update a copy of a state with +=, as in the model averaging of federated learning."""
     class Mine(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -239,13 +245,13 @@ def test_a_state_is_detached_under_torch_and_live_elsewhere(torch):
         mean[name] += state[name]
         mean[name] = torch.div(mean[name], 2)
         assert torch.equal(mean[name].float(), state[name].float())
-    state["1.bias"].fill_(7.0)                                            # over the same memory
+    state["1.bias"].fill_(7.0)                                            # shares the memory
     assert net[1].bias.item() == 7.0
     with mock.enable("oneflow"):
-        assert not net.state_dict()["1.bias"].requires_grad               # torch is still stood in for
+        assert not net.state_dict()["1.bias"].requires_grad               # torch is still mocked
 
 
-def test_a_state_is_the_parameters_where_torch_is_not_stood_in_for():
+def test_a_state_has_the_parameters_without_the_mock():
     net = flow.nn.Linear(2, 3)
     for name in ("oneflow", "torch", "oneflow"):
         with mock.enable(name):
@@ -253,17 +259,19 @@ def test_a_state_is_the_parameters_where_torch_is_not_stood_in_for():
     assert net.state_dict()["bias"] is net.bias
 
 
-# --- what the numbers of a list are ----------------------------------------------------------------------------------
+# --- dtypes of lists
+# -------------------------------------------------------------------------------------------------
 
-LISTS = [[np.float64(1.5)], [1.5, np.float64(1.5)], [[np.float64(1.5)], [1]], [1, np.float64(2)], (np.float64(1.5),),
-         [np.float16(1), 1.5], [np.float32(1), 1], [np.int32(1), 1.5], [np.int32(1), 1], [1.5], [True, np.float64(1)], [],
-         [np.float16(1), np.float64(1)], np.float64(1.5), [np.uint8(1), 2]]
+LISTS = [[np.float64(1.5)], [1.5, np.float64(1.5)], [[np.float64(1.5)], [1]], [1, np.float64(2)],
+         (np.float64(1.5),),
+         [np.float16(1), 1.5], [np.float32(1), 1], [np.int32(1), 1.5], [np.int32(1), 1], [1.5],
+         [True, np.float64(1)], [], [np.float16(1), np.float64(1)], np.float64(1.5), [np.uint8(1), 2]]
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize("data", LISTS, ids=str)
 @pytest.mark.parametrize("name", ["tensor", "as_tensor"])
-def test_the_type_of_a_list_is_pytorchs(name, data):
+def test_the_dtype_of_a_list_is_pytorchs(name, data):
     real = getattr(pytest.importorskip("torch"), name)(data)
     with mock.enable("torch"):
         got = getattr(importlib.import_module("torch"), name)(data)

@@ -58,7 +58,7 @@ def test_losses(seed, n, k):
     close(C.softmax_cross_entropy_grad(dy, flow.tensor(p), flow.tensor(soft(x))), logits.grad.numpy())
 
 
-def test_normal_is_the_one_at_the_top():
+def test_normal_is_the_top_level_function():
     flow.manual_seed(3)
     want, out = flow.normal(1.0, 2.0, (2, 3)), flow.empty(2, 3)
     flow.manual_seed(3)
@@ -66,10 +66,11 @@ def test_normal_is_the_one_at_the_top():
 
 
 @given(seeds, sizes, st.integers(2, 4))
-def test_small_ones(seed, n, k):
+def test_other_functions(seed, n, k):
     x, y = numbers(seed, n, 3, k), numbers(seed + 1, n, 3, k)
     t, p = np.random.default_rng(seed).integers(0, k, (n, 3)), soft(x)
-    close(C.sparse_cross_entropy(flow.tensor(p), flow.tensor(t)), -np.log(np.take_along_axis(p, t[..., None], -1))[..., 0])
+    close(C.sparse_cross_entropy(flow.tensor(p), flow.tensor(t)),
+          -np.log(np.take_along_axis(p, t[..., None], -1))[..., 0])
     d = np.abs(x - y)
     close(C.smooth_l1_loss(flow.tensor(x), flow.tensor(y), 0.5, "none"), np.where(d < 0.5, d * d, d - 0.25))
     close(C.bias_add(flow.tensor(x), flow.tensor(y[0, :, 0]), 1), x + y[0, :, :1])
@@ -79,7 +80,8 @@ def test_small_ones(seed, n, k):
     parts = C.split_like(flow.tensor(x), [flow.ones(1, 1), flow.ones(1, 2)], 1)
     close(parts[0], x[:, :1])
     close(parts[1], x[:, 1:])
-    np.testing.assert_array_equal(C.arg_sort(flow.tensor(x), "DESCENDING").numpy(), np.argsort(-x, -1, kind="stable"))
+    np.testing.assert_array_equal(C.arg_sort(flow.tensor(x), "DESCENDING").numpy(),
+                                  np.argsort(-x, -1, kind="stable"))
     np.testing.assert_array_equal(C.arg_sort(flow.tensor(x)).numpy(), np.argsort(x, -1, kind="stable"))
 
 
@@ -102,7 +104,8 @@ def test_chains_of_attention(seed, axis, diagonal):
     b = numbers(seed + 1, x.shape[axis])
     along = x + b.reshape([-1 if i == axis % 3 else 1 for i in range(3)])
     close(C.fused_bias_add_dropout(flow.tensor(x), flow.tensor(b), 0.0, axis), along)
-    close(C.fused_bias_add_gelu(flow.tensor(x), flow.tensor(b), axis), flow.nn.functional.gelu(flow.tensor(along)).numpy())
+    close(C.fused_bias_add_gelu(flow.tensor(x), flow.tensor(b), axis),
+          flow.nn.functional.gelu(flow.tensor(along)).numpy())
     low = np.tril(np.ones((3, 3), bool), diagonal)
     close(C.fused_scale_tril(flow.tensor(x), diagonal, 7.0, 0.5), np.where(low, 0.5 * x, 7.0))
     for y in C.fused_scale_tril_softmax_mask_scale(flow.tensor(x), 0.0, diagonal, 0.5, -1e4):
@@ -129,10 +132,11 @@ def test_interactions(seed, n, own, padding):
     a, a0, w, b = numbers(seed, 2, 3), numbers(seed + 1, 2, 3), numbers(seed + 2, 1, 3), numbers(seed + 3, 3)
     close(C.fused_cross_feature_interaction(*map(flow.tensor, (a, w, a0, b))), a0 * (a @ w.T) + b + a)
     w = numbers(seed + 2, 3, 3)
-    close(C.fused_cross_feature_interaction(*map(flow.tensor, (a, w, a0, b)), "matrix"), a0 * (a @ w.T + b) + a)
+    close(C.fused_cross_feature_interaction(*map(flow.tensor, (a, w, a0, b)), "matrix"),
+          a0 * (a @ w.T + b) + a)
 
 
-def test_what_is_refused():
+def test_unsupported_options_are_refused():
     x = flow.ones(2, 3)
     with pytest.raises(ArgumentError, match="no such pooling"):
         C.fused_dot_feature_interaction([x], pooling="max")
@@ -140,12 +144,13 @@ def test_what_is_refused():
         C.fused_cross_feature_interaction(x, x, x, x, "scalar")
 
 
-def test_a_choice_of_kernels_is_taken():
+def test_kernel_selection_is_accepted():
     with sdpa_kernel([SDPBackend.MATH]):
         pass
 
 
 @pytest.mark.parametrize("name", "Float Double Half BFloat16 Int Long Char Byte Bool".split())
-def test_a_kind_of_tensor_is_a_dtype(name):
+def test_tensor_types_are_dtypes(name):
     kind = getattr(flow, name + "Tensor")
-    assert flow.ones(2).type(kind).dtype is kind(1).dtype and flow.ones(2).type(kind).type() == f"flowedu.{name}Tensor"
+    assert (flow.ones(2).type(kind).dtype is kind(1).dtype
+            and flow.ones(2).type(kind).type() == f"flowedu.{name}Tensor")

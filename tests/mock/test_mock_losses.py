@@ -1,4 +1,4 @@
-"""The losses of nn.functional under torch's name: size_average and reduce at their places, weights."""
+"""The losses of nn.functional under torch's name: positions of size_average and reduce, and weights."""
 import importlib
 import inspect
 
@@ -9,27 +9,30 @@ import flowedu as flow
 from flowedu import mock
 from flowedu.errors import FlowError
 
-WORDS = [{}, {"size_average": True}, {"size_average": False}, {"reduce": False}, {"reduce": True, "size_average": False},
-         {"reduction": "sum"}, {"reduction": "none"}]
+WORDS = [{}, {"size_average": True}, {"size_average": False}, {"reduce": False},
+         {"reduce": True, "size_average": False}, {"reduction": "sum"}, {"reduction": "none"}]
 LOSSES = {"mse_loss": "xx", "l1_loss": "xx", "smooth_l1_loss": "xx", "soft_margin_loss": "xs", "kl_div": "xx",
           "hinge_embedding_loss": "xs", "margin_ranking_loss": "xxs", "cosine_embedding_loss": "xxr",
-          "binary_cross_entropy": "pp", "binary_cross_entropy_with_logits": "xp", "multilabel_soft_margin_loss": "xp",
+          "binary_cross_entropy": "pp", "binary_cross_entropy_with_logits": "xp",
+          "multilabel_soft_margin_loss": "xp",
           "nll_loss": "xc", "cross_entropy": "xc", "multi_margin_loss": "xc", "multilabel_margin_loss": "xm",
           "poisson_nll_loss": "xp"}
 
 
 def _inputs(kinds: str) -> list[np.ndarray]:
     rng = np.random.default_rng(0)
-    make = {"x": lambda: rng.normal(size=(3, 4)).astype("f4"), "p": lambda: rng.uniform(0.1, 0.9, (3, 4)).astype("f4"),
+    make = {"x": lambda: rng.normal(size=(3, 4)).astype("f4"),
+            "p": lambda: rng.uniform(0.1, 0.9, (3, 4)).astype("f4"),
             "s": lambda: rng.choice([-1.0, 1.0], (3, 4)).astype("f4"), "r": lambda: np.array([1, -1, 1]),
-            "c": lambda: np.array([0, 3, 1]), "m": lambda: np.array([[2, 0, -1, 1], [-1, 0, 1, 2], [3, 1, 0, 2]])}
+            "c": lambda: np.array([0, 3, 1]), "m": lambda: np.array([[2, 0, -1, 1], [-1, 0, 1, 2],
+                                                                     [3, 1, 0, 2]])}
     return [make[k]() for k in kinds]
 
 
 @pytest.mark.torch
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", LOSSES)
-def test_losses_take_all_arguments_by_their_places(name):
+def test_losses_accept_all_arguments_by_position(name):
     real = pytest.importorskip("torch")
     f, arrays = getattr(real.nn.functional, name), _inputs(LOSSES[name])
     parameters = list(inspect.signature(f).parameters.values())[len(arrays):]
@@ -51,7 +54,8 @@ def test_losses_take_all_arguments_by_their_places(name):
 def test_weighted_losses(name, reduction):
     real = pytest.importorskip("torch")
     x, y, w = _inputs("xxp")
-    want = getattr(real.nn.functional, name)(*map(real.tensor, (x, y)), weight=real.tensor(w), reduction=reduction)
+    want = getattr(real.nn.functional, name)(*map(real.tensor, (x, y)), weight=real.tensor(w),
+                                             reduction=reduction)
     with mock.enable("torch"):
         own = getattr(importlib.import_module("torch.nn.functional"), name)
         got = own(flow.tensor(x), flow.tensor(y), weight=flow.tensor(w), reduction=reduction)

@@ -1,4 +1,6 @@
-"""Under torch's name a class of PyTorch's is a class, a module a module, and what is called can be called."""
+"""Under torch's name, PyTorch's classes are classes, its modules are modules, and its callables are
+callable.
+"""
 import importlib
 import inspect
 import types
@@ -12,20 +14,21 @@ pytestmark = pytest.mark.torch
 PATHS = ["torch", "torch.Tensor", *("torch." + path for path in (
     "accelerator amp amp.autocast_mode amp.grad_scaler autograd autograd.anomaly_mode autograd.function "
     "autograd.functional autograd.grad_mode autograd.graph autograd.profiler autograd.variable backends "
-    "backends.cuda backends.cudnn backends.mkl backends.mkldnn backends.mps backends.openmp backends.opt_einsum "
-    "compiler cpu cpu.amp cuda cuda.amp distributed functional hub jit linalg mps multiprocessing nn nn.attention "
-    "nn.common_types nn.functional nn.init nn.modules nn.modules.activation nn.modules.batchnorm "
-    "nn.modules.container nn.modules.conv nn.modules.loss nn.modules.module nn.modules.normalization "
-    "nn.modules.pooling nn.modules.rnn nn.modules.transformer nn.modules.utils nn.parallel nn.parallel.distributed "
-    "nn.parameter nn.utils nn.utils.clip_grad nn.utils.rnn onnx optim optim.lr_scheduler optim.optimizer profiler "
-    "random serialization special testing types utils utils.checkpoint utils.data utils.data.dataloader "
-    "utils.data.dataset utils.data.distributed utils.data.sampler version xpu").split())]
+    "backends.cuda backends.cudnn backends.mkl backends.mkldnn backends.mps backends.openmp "
+    "backends.opt_einsum compiler cpu cpu.amp cuda cuda.amp distributed functional hub jit linalg mps "
+    "multiprocessing nn nn.attention nn.common_types nn.functional nn.init nn.modules nn.modules.activation "
+    "nn.modules.batchnorm nn.modules.container nn.modules.conv nn.modules.loss nn.modules.module "
+    "nn.modules.normalization nn.modules.pooling nn.modules.rnn nn.modules.transformer nn.modules.utils "
+    "nn.parallel nn.parallel.distributed nn.parameter nn.utils nn.utils.clip_grad nn.utils.rnn onnx optim "
+    "optim.lr_scheduler optim.optimizer profiler random serialization special testing types utils "
+    "utils.checkpoint utils.data utils.data.dataloader utils.data.dataset utils.data.distributed "
+    "utils.data.sampler version xpu").split())]
 
-# why something is of another nature here
+# reasons for names of another kind
 OTHER = {
     "torch._sources": "the mock's own",
-    "torch.autograd.variable": "a module, whose Variable programs import; PyTorch's function of that name only raises",
-    "torch.backends.mkl.verbose": "used as `with`, and there is nothing to tell",
+    "torch.autograd.variable": "a module, whose Variable programs import; PyTorch's function of that name "
+    "only raises", "torch.backends.mkl.verbose": "used as `with`, and there is nothing to tell",
     "torch.compiler.config": "settings may be set, and change nothing",
     "torch.cuda.graph": "used as `with`, never as a type",
     "torch.cuda.StreamContext": "used as `with`, never as a type",
@@ -50,7 +53,8 @@ def of_torch(x) -> bool:
 
 
 def natures(path: str, names=None) -> dict[str, str]:
-    owner = importlib.import_module("torch").Tensor if path == "torch.Tensor" else importlib.import_module(path)
+    owner = (importlib.import_module("torch").Tensor if path == "torch.Tensor"
+             else importlib.import_module(path))
     if names is None:
         names = [n for n in dir(owner) if not n.startswith("__") and of_torch(getattr(owner, n, None))]
     return {n: nature(getattr(owner, n)) for n in names if hasattr(owner, n)}
@@ -58,7 +62,7 @@ def natures(path: str, names=None) -> dict[str, str]:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("path", PATHS)
-def test_names_are_of_pytorchs_nature(path):
+def test_names_have_the_same_kind_as_in_pytorch(path):
     pytest.importorskip("torch")
     theirs = natures(path)
     before = mock.wanted()
@@ -66,10 +70,10 @@ def test_names_are_of_pytorchs_nature(path):
         ours = natures(path, theirs)
     mock.MISSING.clear()
     mock.MISSING.update(before)
-    assert ours or path.startswith("torch.backends")         # some of these are objects that hide what they have
+    assert ours or path.startswith("torch.backends")  # some of these are objects that hide their contents
     differ = {f"{path}.{n}: {theirs[n]} there, {ours[n]} here" for n in ours if ours[n] != theirs[n]}
     assert not {d for d in differ if d.partition(":")[0] not in OTHER}
 
 
-def test_what_is_excused_is_of_a_path_that_is_looked_at():
+def test_exceptions_are_in_checked_paths():
     assert {name.rpartition(".")[0] for name in OTHER} <= set(PATHS)

@@ -1,4 +1,4 @@
-"""torch.utils._pytree: a tree is its leaves and the rest; together they are the tree again."""
+"""torch.utils._pytree: a tree is split into leaves and structure and restored from them."""
 import importlib
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
@@ -15,7 +15,8 @@ keys = st.text("xyz", min_size=1, max_size=2)
 
 def grown(part):
     named = st.dictionaries(keys, part, max_size=3)
-    return st.one_of(st.lists(part, max_size=3), st.lists(part, max_size=3).map(tuple), named, named.map(OrderedDict),
+    return st.one_of(st.lists(part, max_size=3), st.lists(part, max_size=3).map(tuple), named,
+                     named.map(OrderedDict),
                      named.map(lambda d: defaultdict(list, d)), st.builds(Pair, part, part),
                      st.lists(part, max_size=3).map(lambda x: deque(x, 4)))
 
@@ -24,20 +25,21 @@ trees = st.recursive(leaf, grown, max_leaves=8)
 
 
 def walked(tree) -> list:
-    """The leaves, by hand."""
+    """Return the leaves by recursion."""
     if isinstance(tree, (list, tuple, deque)):
         return [x for part in tree for x in walked(part)]
     return [x for part in tree.values() for x in walked(part)] if isinstance(tree, dict) else [tree]
 
 
 @given(trees, trees)
-def test_a_tree_is_its_leaves_and_the_rest(tree, other):
+def test_a_tree_round_trips(tree, other):
     leaves, spec = ours.tree_flatten(tree)
     again = spec.unflatten(leaves)
     assert leaves == walked(tree) == ours.tree_leaves(tree) and again == tree and repr(again) == repr(tree)
     assert spec.num_leaves == len(leaves) and spec == ours.tree_structure(ours.tree_map(lambda x: 0, tree))
     assert walked(ours.tree_map(lambda x, y: f"{x}{y}", tree, tree)) == [f"{x}{x}" for x in leaves]
-    assert ours.tree_map_only(str, str.upper, tree) == ours.tree_map(lambda x: x.upper() if type(x) is str else x, tree)
+    assert ours.tree_map_only(str, str.upper, tree) == ours.tree_map(lambda x: x.upper() if type(x) is str
+                                                                     else x, tree)
     assert ours.tree_any(lambda x: x is None, tree) == (None in leaves)
     assert ours.tree_all(lambda x: x is not None, tree) == (None not in leaves)
     if ours.tree_structure(other) != spec:
@@ -49,13 +51,13 @@ def test_a_tree_is_its_leaves_and_the_rest(tree, other):
     assert walked(cut) == leaves and ours.tree_leaves([tree, 3], is_leaf=lambda x: True) == [[tree, 3]]
 
 
-def test_types_of_ones_own():
+def test_custom_types():
     class Box:
         def __init__(self, *inside):
             self.inside = inside
 
     class Shape(tuple):
-        """No container: it is not registered."""
+        """Not a container, because it is not registered."""
 
     assert ours.tree_leaves(Box(1)) != [1] and ours.tree_leaves([Shape((1, 2))]) == [(1, 2)]
     try:
@@ -69,7 +71,7 @@ def test_types_of_ones_own():
 
 @pytest.mark.torch
 @given(trees, trees)
-def test_pytorch_walks_alike(tree, other):
+def test_traversal_matches_pytorch(tree, other):
     pytest.importorskip("torch")
     theirs = importlib.import_module("torch.utils._pytree")
     leaves, spec = theirs.tree_flatten(tree)

@@ -1,4 +1,4 @@
-"""flow.models.GPT by facts of its own; test_models_against_torch compares it with PyTorch's."""
+"""Properties of flowedu.models.GPT; test_models_against_torch.py compares it with PyTorch."""
 import numpy as np
 import pytest
 
@@ -12,7 +12,7 @@ def small(**kwargs):
     return GPT(11, **{"n_layer": 2, "n_head": 2, "d": 16, "block_size": 8, **kwargs})
 
 
-def test_the_table_of_words_is_shared():
+def test_the_embedding_table_is_shared():
     model = small()
     d, layers = 16, 2
     per_block = 4 * d + (3 * d * d + 3 * d) + (d * d + d) + (4 * d * d + 4 * d) + (4 * d * d + d)
@@ -32,18 +32,19 @@ def test_initial_weights():
     assert not any(p.numpy().any() for n, p in model.named_parameters() if n.endswith("bias"))
 
 
-def test_the_first_loss_is_that_of_guessing():
+def test_the_first_loss_equals_that_of_guessing():
     model = small()
     idx, targets = np.random.default_rng(0).integers(0, 11, (2, 16, 8))
     logits, loss = model(flow.tensor(idx), flow.tensor(targets))
     assert logits.shape == (16, 8, 11) and loss.shape == ()
-    # Logits are products of normed rows (16 numbers, length 4) and weights with deviation 0.02, so their deviation is 0.08.
+    # Logits are products of normalized rows (16 values, length 4) and weights with standard deviation 0.02,
+    # so theirs is 0.08.
     spread = 0.08
     error = spread ** 2 / 2 + SIGMAS * spread / np.sqrt(targets.size)
     assert abs(loss.item() - np.log(11)) < error
 
 
-def test_a_position_sees_only_those_before_it():
+def test_attention_is_causal():
     model = small()
     idx = np.random.default_rng(0).integers(0, 11, (1, 8))
     base = model(flow.tensor(idx)).detach().numpy()
@@ -55,7 +56,7 @@ def test_a_position_sees_only_those_before_it():
     np.testing.assert_allclose(model(flow.tensor(idx[:, :5])).detach().numpy(), base[:, :5], atol=1e-5)
 
 
-def test_it_learns_to_count_and_goes_on():
+def test_the_model_learns_to_count():
     model = small()
     optimizer = flow.optim.AdamW(model.parameters(), lr=1e-2)
     rng = np.random.default_rng(0)
@@ -68,8 +69,9 @@ def test_it_learns_to_count_and_goes_on():
     assert loss.item() < np.log(2), "the right numbers have more than half of the probability"
     start = flow.tensor(np.array([[3], [9]]))
     for kwargs in ({"temperature": 0}, {"top_k": 1}):
-        out = model.generate(start, 12, **kwargs)         # longer than block_size: the oldest are forgotten
-        assert out.numpy().tolist() == [[(s + i) % 11 for i in range(13)] for s in (3, 9)] and out.dtype is flow.int64
+        out = model.generate(start, 12, **kwargs)  # longer than block_size: the oldest tokens are dropped
+        assert (out.numpy().tolist() == [[(s + i) % 11 for i in range(13)] for s in (3, 9)]
+                and out.dtype is flow.int64)
 
 
 def test_generate_follows_the_seed():
@@ -85,15 +87,17 @@ def test_generate_follows_the_seed():
 
 
 def test_the_temperature_divides_the_logits():
-    """Cold, every draw is the likeliest token; hot, every token is as likely as the others."""
+    """At a low temperature, every draw is the likeliest token; at a high one, all tokens are equally
+    likely.
+    """
     model = small()
-    flow.nn.init.normal_(model.wte.weight, 0, 1)              # so that there are likely tokens and unlikely ones
+    flow.nn.init.normal_(model.wte.weight, 0, 1)              # so that some tokens are likelier than others
     start = flow.tensor(np.full((400, 1), 3))
     likeliest = model.generate(start[:1], 1, temperature=0).numpy()[0, 1]
     flow.manual_seed(0)
     assert (model.generate(start, 1, temperature=1e-3).numpy()[:, 1] == likeliest).all()
     hot = np.bincount(model.generate(start, 1, temperature=1e6).numpy()[:, 1], minlength=11)
-    assert hot.min() > 10 and hot.max() < 80, hot             # 36 each
+    assert hot.min() > 10 and hot.max() < 80, hot             # 36 expected for each
 
 
 def test_dropout_only_while_training():

@@ -1,4 +1,4 @@
-"""A module or function written once as text, made with flowedu and with PyTorch, and run on the same numbers."""
+"""Builds a module or function from one text with both flowedu and PyTorch, and runs it on the same inputs."""
 import contextlib
 import warnings
 
@@ -11,22 +11,25 @@ from .cases import array
 
 
 def modules(text: str, double: bool = True):
-    """(ours, PyTorch's) of "nn.Linear(3, 2)", with equal parameters and buffers."""
+    """Return (flowedu's, PyTorch's) module of a text like "nn.Linear(3, 2)", with equal parameters and
+    buffers.
+    """
     theirs = eval(text, {"nn": torch.nn})
     ours = eval(text, {"nn": flow.nn})
     if double:
         theirs, ours = theirs.double(), ours.double()
-    # initial values are random on both sides
+    # initial values are random in both
     with torch.no_grad():
         for name, p in theirs.named_parameters():
-            p.copy_(torch.from_numpy(np.random.default_rng(len(name) + p.numel()).normal(0, 0.4, tuple(p.shape))))
+            p.copy_(torch.from_numpy(np.random.default_rng(len(name) + p.numel()).normal(0, 0.4,
+                                                                                         tuple(p.shape))))
     state = {k: flow.tensor(v.detach().numpy()) for k, v in theirs.state_dict().items()}
     assert str(ours.load_state_dict(state)) == "<All keys matched successfully>"
     return ours, theirs
 
 
 def tensors(specs, seed: int = 0):
-    """(ours, PyTorch's) inputs; floats want gradients."""
+    """Return (flowedu, PyTorch) inputs; floats require gradients."""
     ours, theirs = [], []
     for i, spec in enumerate(specs):
         a = array(spec, seed + i)
@@ -39,7 +42,7 @@ def tensors(specs, seed: int = 0):
 
 
 def flat(y):
-    """The tensors in a result, in order."""
+    """Return the tensors in a result, in order."""
     if isinstance(y, (tuple, list)):
         return [t for part in y for t in flat(part)]
     return [] if y is None else [y]
@@ -47,14 +50,15 @@ def flat(y):
 
 def close(got, want, what, tol=1e-8):
     want = want.detach().numpy() if isinstance(want, torch.Tensor) else want
-    assert tuple(got.shape) == tuple(want.shape), f"{what}: shape {tuple(got.shape)}, PyTorch {tuple(want.shape)}"
+    assert tuple(got.shape) == tuple(
+        want.shape), f"{what}: shape {tuple(got.shape)}, PyTorch {tuple(want.shape)}"
     got = got.detach().numpy()
     assert got.dtype == want.dtype, f"{what}: dtype {got.dtype}, PyTorch {want.dtype}"
     np.testing.assert_allclose(got, want, rtol=tol, atol=tol, err_msg=what)
 
 
 def backward(ours, theirs, what, tol=1e-8):
-    """Equal results, then backward through all of them with the same random weights."""
+    """Compare the results, then run backward through all of them with the same random weights."""
     ys, zs = flat(ours), flat(theirs)
     assert len(ys) == len(zs), what
     loss, peer = None, None
@@ -71,7 +75,7 @@ def backward(ours, theirs, what, tol=1e-8):
 
 
 def same_gradients(pairs, what, tol=1e-8):
-    """pairs: (name, ours, PyTorch's)"""
+    """Compare pairs of (name, flowedu, PyTorch)."""
     for name, f, t in pairs:
         if t.grad is None:
             assert f.grad is None or not np.abs(f.grad.numpy()).max(initial=0), f"{what}: gradient of {name}"
@@ -89,13 +93,14 @@ def quiet():
 
 
 def check_module(text: str, *specs, call="m(*xs)", tol=1e-8, train=True, seed=0):
-    """Forward, all gradients and the state afterwards."""
+    """Compare forward, all gradients, and the state afterwards."""
     with quiet():
         ours, theirs = modules(text)
         ours.train(train)
         theirs.train(train)
         xs, ts = tensors(specs, seed)
-        y, z = eval(call, {"m": ours, "xs": xs, "flow": flow}), eval(call, {"m": theirs, "xs": ts, "flow": torch})
+        y, z = (eval(call, {"m": ours, "xs": xs, "flow": flow}), eval(call,
+                                                                      {"m": theirs, "xs": ts, "flow": torch}))
         backward(y, z, text, tol)
     named = dict(theirs.named_parameters())
     same_gradients([(n, p, named[n]) for n, p in ours.named_parameters()], text, tol)
@@ -108,7 +113,7 @@ def check_module(text: str, *specs, call="m(*xs)", tol=1e-8, train=True, seed=0)
 
 
 def check_function(text: str, *specs, tol=1e-8, seed=0):
-    """F.something(*xs) written as text with x, y, z ... for the inputs."""
+    """Compare F.something(*xs), written as text with x, y, z ... for the inputs."""
     with quiet():
         xs, ts = tensors(specs, seed)
         names = "xyzuvw"

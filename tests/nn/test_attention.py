@@ -16,7 +16,7 @@ few = settings(max_examples=max(10, settings().max_examples // 2))
 
 
 def filled(module, d):
-    """(the module in float64 with drawn parameters, these)"""
+    """Return (the module in float64 with drawn parameters, those parameters)."""
     module = module.double()
     own = {k: d.rng.normal(0, 0.5, tuple(p.shape)) for k, p in module.named_parameters()}
     module.load_state_dict({k: flow.tensor(v) for k, v in own.items()})
@@ -32,19 +32,19 @@ def turned(x, first):
 
 
 def added(mask):
-    """A mask as numbers: -inf where it is True."""
+    """Convert a mask to numbers: -inf where it is True."""
     return np.where(mask, -np.inf, 0.0) if mask.dtype == bool else mask
 
 
 def forbidden(d, *shape):
-    """A mask of bools (True: not to look at), the first position always open; or numbers."""
+    """Draw a mask: bool (True is masked), with the first position always open, or float."""
     mask = d.rng.random(shape) < 0.4
     mask[..., 0] = False
     return d.one_of(mask, d.floats(*shape))
 
 
 def masks_of(d, batch, heads, steps, places):
-    """(keywords of the call, the same as numbers for scores (batch, heads, steps, places))"""
+    """Draw (keywords of the call, the same masks as numbers for scores of shape (batch, heads, L, S))."""
     given_, shown = {}, []
     kind = d.one_of(None, "one", "per head")
     if kind:
@@ -69,7 +69,8 @@ def test_multihead_attention(data):
     options = d.options(bias=(False,), add_bias_kv=(True,), add_zero_attn=(True,))
     m, own = filled(nn.MultiheadAttention(size, heads, batch_first=first, **sizes, **options), d)
     query = d.floats(steps, batch, size)
-    key, value = (query, query) if itself else (d.floats(places, batch, sizes.get(n, size)) for n in ("kdim", "vdim"))
+    key, value = ((query, query) if itself else (d.floats(places, batch, sizes.get(n, size))
+                                                 for n in ("kdim", "vdim")))
     calls, masks = masks_of(d, batch, heads, steps, places)
     want, weights = attention(own, "", query, key, value, heads, masks, options.get("add_bias_kv"),
                               options.get("add_zero_attn"))
@@ -102,7 +103,8 @@ def test_gradient_of_multihead_attention(data):
 
     def value(h):
         moved = {k: a + h * direction[k] for k, a in everything.items()}
-        return (attention(moved, "", moved["query"], moved["key"], moved["value"], 2, bias_kv=True)[0] * w).sum()
+        return (attention(moved, "", moved["query"], moved["key"], moved["value"], 2,
+                          bias_kv=True)[0] * w).sum()
 
     got = sum((grads[k] * v).sum() for k, v in direction.items())
     want = (value(1e-5) - value(-1e-5)) / 2e-5
@@ -111,8 +113,10 @@ def test_gradient_of_multihead_attention(data):
 
 def layer_options(d):
     activation = d.one_of("relu", "gelu", "function")
-    options = {"dim_feedforward": d.one_of(1, 5), "dropout": d.one_of(0.0, 0.5), "norm_first": d.one_of(True, False),
-               "bias": d.one_of(True, False), "layer_norm_eps": d.one_of(1e-5, 0.1), "batch_first": d.one_of(True, False),
+    options = {"dim_feedforward": d.one_of(1, 5), "dropout": d.one_of(0.0, 0.5),
+               "norm_first": d.one_of(True, False),
+               "bias": d.one_of(True, False), "layer_norm_eps": d.one_of(1e-5, 0.1),
+               "batch_first": d.one_of(True, False),
                "activation": F.tanh if activation == "function" else activation}
     return options, {"activation": np.tanh if activation == "function" else activation,
                      "norm_first": options["norm_first"], "eps": options["layer_norm_eps"]}
@@ -125,7 +129,7 @@ def test_encoder(data):
     heads, steps, batch = d.one_of(1, 2), d.one_of(1, 3), 2
     options, formula = layer_options(d)
     m, own = filled(nn.TransformerEncoderLayer(4, heads, **options).eval(), d)
-    x = d.floats(steps, batch, 4) + d.rng.standard_normal((steps, batch, 4)) * 0.1      # norms need some spread
+    x = d.floats(steps, batch, 4) + d.rng.standard_normal((steps, batch, 4)) * 0.1  # norms need some variance
     calls, masks = masks_of(d, batch, heads, steps, steps)
     names = {"attn_mask": "src_mask", "key_padding_mask": "src_key_padding_mask"}
     calls = {names[k]: v for k, v in calls.items()}
@@ -137,7 +141,8 @@ def test_encoder(data):
         want = transformer_layer(part(own, f"layers.{i}."), want, heads=heads, masks=masks, **formula)
     want = _norm(own, "norm", want, 1e-5) if stack.norm is not None else want
     calls = {k.replace("src_mask", "mask"): v for k, v in calls.items()}
-    close(stack(flow.tensor(turned(x, options["batch_first"])), **calls), turned(want, options["batch_first"]))
+    close(stack(flow.tensor(turned(x, options["batch_first"])), **calls),
+          turned(want, options["batch_first"]))
 
 
 def part(own, prefix):
@@ -155,7 +160,8 @@ def test_decoder(data):
     calls, masks = masks_of(d, batch, heads, steps, steps)
     others, memory_masks = masks_of(d, batch, heads, steps, places)
     names = {"attn_mask": "mask", "key_padding_mask": "key_padding_mask"}
-    calls = {f"tgt_{names[k]}": v for k, v in calls.items()} | {f"memory_{names[k]}": v for k, v in others.items()}
+    calls = {f"tgt_{names[k]}": v for k, v in calls.items()} | {f"memory_{names[k]}": v
+                                                                for k, v in others.items()}
     formula |= {"heads": heads, "masks": masks, "memory_masks": memory_masks}
     first = options["batch_first"]
     inputs = flow.tensor(turned(x, first)), flow.tensor(turned(memory, first))
@@ -171,18 +177,21 @@ def test_decoder(data):
 @few
 @given(data=st.data())
 def test_transformer(data):
-    """Of the modules built above, whose formulas they are: the encoder of src, then the decoder of both."""
+    """Compose it from the modules tested above: the encoder of src, then the decoder of both."""
     d = Draw(data)
-    heads, places, steps, batch, first = d.one_of(1, 2), d.one_of(1, 3), d.one_of(1, 4), 2, d.one_of(False, True)
+    heads, places, steps, batch, first = (d.one_of(1, 2), d.one_of(1, 3), d.one_of(1, 4), 2,
+                                          d.one_of(False, True))
     options = {"batch_first": first, "norm_first": d.one_of(False, True), "bias": d.one_of(False, True)}
     m, own = filled(nn.Transformer(4, heads, 2, 1, 6, 0.1, d.one_of("relu", "gelu"), **options).eval(), d)
-    assert len(m.encoder.layers) == 2 and len(m.decoder.layers) == 1 and ("encoder.norm.bias" in own) == options["bias"]
+    assert (len(m.encoder.layers) == 2 and len(m.decoder.layers) == 1
+            and ("encoder.norm.bias" in own) == options["bias"])
     src, tgt = (d.floats(n, batch, 4) + d.rng.standard_normal((n, batch, 4)) * 0.1 for n in (places, steps))
     src_calls, _ = masks_of(d, batch, heads, places, places)
     tgt_calls, _ = masks_of(d, batch, heads, steps, steps)
     memory_calls, _ = masks_of(d, batch, heads, steps, places)
     names = {"attn_mask": "mask", "key_padding_mask": "key_padding_mask"}
-    calls = {f"{who}_{names[k]}": v for who, these in (("src", src_calls), ("tgt", tgt_calls), ("memory", memory_calls))
+    calls = {f"{who}_{names[k]}": v for who, these in (("src", src_calls), ("tgt", tgt_calls),
+                                                       ("memory", memory_calls))
              for k, v in these.items()}
     inputs = [flow.tensor(turned(x, first)) for x in (src, tgt)]
     memory = m.encoder(inputs[0], calls.get("src_mask"), calls.get("src_key_padding_mask"))
@@ -192,7 +201,7 @@ def test_transformer(data):
     assert only.decoder is m.decoder and isinstance(only.encoder, nn.Identity)
 
 
-def test_dropout_of_a_layer_acts_while_training():
+def test_dropout_acts_in_training_mode():
     flow.manual_seed(0)
     for m, n in ((nn.TransformerEncoderLayer(8, 2, 16), 1), (nn.TransformerDecoderLayer(8, 2, 16), 2)):
         xs = [flow.randn(5, 2, 8) for _ in range(n)]

@@ -1,4 +1,4 @@
-"""Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict: used as lists and dicts, printed, copied."""
+"""Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict: as lists and dicts, printing, copying."""
 import copy
 from collections import OrderedDict
 
@@ -114,20 +114,26 @@ nested = st.recursive(st.integers(1, 3), lambda x: st.lists(x, max_size=3), max_
 
 @given(st.lists(nested, max_size=3), st.integers(0, 5))
 def test_parameter_lists_within_lists(sizes, at):
-    """Lengths, items, names and all that is trained; an item may be exchanged for one of the other kind."""
+    """Checks lengths, items, names, and trained parameters; an item may be replaced by one of the other
+    type.
+    """
     def made(x):
         return nn.ParameterList([made(y) for y in x]) if isinstance(x, list) else flow.full((x,), float(x))
 
     def walked(x, name=""):
-        below = [walked(y, f"{name}{i}.") if isinstance(y, list) else [(f"{name}{i}", y)] for i, y in enumerate(x)]
+        below = [walked(y, f"{name}{i}.") if isinstance(y, list) else [(f"{name}{i}", y)]
+                 for i, y in enumerate(x)]
         return [p for found in below for p in found]
 
     def check(ps, sizes):
-        assert len(ps) == len(sizes) and [len(p) if isinstance(p, nn.ParameterList) else p.numel() for p in ps] == [
-            len(x) if isinstance(x, list) else x for x in sizes]
-        assert {n: p.numel() for n, p in ps.named_parameters()} == dict(walked(sizes)) and set(ps.state_dict()) == {
-            n for n, _ in walked(sizes)}
-        assert repr(ps).count("of size") == len(walked(sizes)) and all(p.requires_grad for p in ps.parameters())
+        assert len(ps) == len(sizes) and [len(p) if isinstance(
+            p, nn.ParameterList) else p.numel() for p in ps] == [
+                len(x) if isinstance(x, list) else x for x in sizes]
+        assert {n: p.numel()
+                for n, p in ps.named_parameters()} == dict(walked(sizes)) and set(ps.state_dict()) == {
+                    n for n, _ in walked(sizes)}
+        assert (repr(ps).count("of size") == len(walked(sizes)) and all(p.requires_grad
+                                                                        for p in ps.parameters()))
 
     ps = made(sizes)
     check(ps, sizes)

@@ -1,5 +1,6 @@
-"""Where formulas have corners, end, or say nothing: slopes at clip points, equal elements, zeros, extreme inputs; and
-options that act on gradients or parameters alone."""
+"""Corners and ends of formulas: slopes at clip points, ties, zeros, extreme inputs; and options that only
+affect gradients or parameters.
+"""
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,8 +18,10 @@ few = settings(max_examples=max(8, settings().max_examples // 3))
 SLOPES = [
     ("relu", {}, [(0, 0)]), ("relu6", {}, [(0, 0), (6, 0)]), ("hardsigmoid", {}, [(-3, 0), (3, 0)]),
     ("hardswish", {}, [(-3, 0), (3, 1)]), ("hardtanh", {}, [(-1, 0), (1, 0)]),
-    ("hardtanh", {"min_val": 0.0, "max_val": 2.0}, [(0, 0), (2, 0)]), ("leaky_relu", {"negative_slope": 0.3}, [(0, 0.3)]),
-    ("elu", {"alpha": 2.0}, [(0, 2)]), ("celu", {"alpha": 2.0}, [(0, 1)]), ("selu", {}, [(0, 1.7580993408473766)]),
+    ("hardtanh", {"min_val": 0.0, "max_val": 2.0}, [(0, 0), (2, 0)]), ("leaky_relu", {"negative_slope": 0.3},
+                                                                       [(0, 0.3)]),
+    ("elu", {"alpha": 2.0}, [(0, 2)]), ("celu", {"alpha": 2.0}, [(0, 1)]), ("selu", {},
+                                                                            [(0, 1.7580993408473766)]),
     ("rrelu", {"lower": 0.2, "upper": 0.4}, [(0, 0.3)]), ("softshrink", {}, [(-0.5, 0), (0.5, 0)]),
     ("hardshrink", {}, [(-0.5, 0), (0.5, 0)]), ("threshold", {"threshold": 1.0, "value": 5.0}, [(1, 0)]),
     ("softsign", {}, [(0, 1)]),
@@ -26,7 +29,7 @@ SLOPES = [
 
 
 def slope(f, x, dtype=np.float64):
-    """The gradient of the sum of f(x)."""
+    """Return the gradient of the sum of f(x)."""
     x = flow.tensor(np.asarray(x, dtype), requires_grad=True)
     f(x).sum().backward()
     return x.grad.numpy()
@@ -55,11 +58,12 @@ def test_slope_of_a_loss_at_a_corner(loss, want):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_the_first_of_equal_elements_is_the_largest(n):
+def test_ties_choose_the_first_element(n):
     first = np.zeros((1, 2, 2, 3, 4)[:2 + n])
     whole = first.shape[2:]
     first[(0, slice(None), *(0,) * n)] = 1
-    np.testing.assert_array_equal(slope(lambda x: getattr(F, f"adaptive_max_pool{n}d")(x, 1), first * 0), first)
+    np.testing.assert_array_equal(slope(lambda x: getattr(F, f"adaptive_max_pool{n}d")(x, 1), first * 0),
+                                  first)
     np.testing.assert_array_equal(slope(lambda x: getattr(F, f"max_pool{n}d")(x, whole), first * 0), first)
 
 
@@ -72,31 +76,37 @@ def test_huge_logits():
     np.testing.assert_allclose(x.grad.numpy(), [[0, 0], [-0.5, 0.5]])
 
 
-def test_nothing_counted_gives_the_mean_of_nothing():
+def test_the_mean_loss_of_no_elements_is_nan():
     x, ignored = flow.randn(2, 3), flow.tensor([-100, -100])
     for f in (F.cross_entropy, F.nll_loss):
         assert np.isnan(float(f(x, ignored)))
         assert float(f(x, ignored, reduction="sum")) == 0
     for f in (F.mse_loss, F.l1_loss):
-        assert np.isnan(float(f(flow.zeros(0, 3), flow.zeros(0, 3)))) and f(flow.zeros(0), flow.zeros(0), "sum").item() == 0
+        assert (np.isnan(float(f(flow.zeros(0, 3), flow.zeros(0, 3)))) and f(flow.zeros(0), flow.zeros(0),
+                                                                             "sum").item() == 0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_certain_probabilities(dtype):
-    """Logarithms stop at -100, slopes are finite: sigmoid gives exactly 1 from 17 on."""
+    """Logarithms are clamped at -100, and slopes are finite: sigmoid returns exactly 1 from 17 on."""
     p, t = np.array([0, 1, 0, 1], dtype), flow.tensor(np.array([1, 0, 0, 1], dtype))
-    np.testing.assert_array_equal(F.binary_cross_entropy(flow.tensor(p), t, reduction="none").numpy(), [100, 100, 0, 0])
-    np.testing.assert_allclose(slope(lambda x: F.binary_cross_entropy(x, t), p, dtype), [-2.5e11, 2.5e11, 0, 0], rtol=1e-6)
+    np.testing.assert_array_equal(F.binary_cross_entropy(flow.tensor(p), t, reduction="none").numpy(),
+                                  [100, 100, 0, 0])
+    np.testing.assert_allclose(slope(lambda x: F.binary_cross_entropy(x, t), p, dtype),
+                               [-2.5e11, 2.5e11, 0, 0], rtol=1e-6)
     x = np.array([40.0, -800.0, 0.0], dtype)
-    got = slope(lambda x: F.binary_cross_entropy(F.sigmoid(x), flow.tensor(np.array([1, 0, 1], dtype))), x, dtype)
+    got = slope(lambda x: F.binary_cross_entropy(F.sigmoid(x), flow.tensor(np.array([1, 0, 1], dtype))),
+                x, dtype)
     np.testing.assert_allclose(got, [0, 0, -1 / 6], atol=1e-6)
-    got = slope(lambda x: F.binary_cross_entropy_with_logits(x, flow.tensor(np.array([0, 1, 1], dtype))), x, dtype)
+    got = slope(lambda x: F.binary_cross_entropy_with_logits(x, flow.tensor(np.array([0, 1, 1], dtype))),
+                x, dtype)
     np.testing.assert_allclose(got, [1 / 3, -1 / 3, -1 / 6], rtol=1e-6)
 
 
 def test_extreme_arguments_of_smooth_functions():
     x = np.array([-1e4, -200.0, 200.0, 1e4])
-    for name, want in (("softplus", [0, 0, 200, 1e4]), ("logsigmoid", [-1e4, -200, 0, 0]), ("silu", [0, 0, 200, 1e4]),
+    for name, want in (("softplus", [0, 0, 200, 1e4]), ("logsigmoid", [-1e4, -200, 0, 0]),
+                       ("silu", [0, 0, 200, 1e4]),
                        ("mish", [0, 0, 200, 1e4]), ("sigmoid", [0, 0, 1, 1]), ("gelu", [0, 0, 200, 1e4])):
         for dtype in (np.float32, np.float64):
             y = getattr(F, name)(flow.tensor(x.astype(dtype))).numpy()
@@ -106,7 +116,7 @@ def test_extreme_arguments_of_smooth_functions():
 
 
 def test_gaussian_nll_of_a_variance_below_eps():
-    """It counts as eps; its slope is that at eps."""
+    """The variance is clamped to eps, and so is its slope."""
     var = np.array([1e-9, 0.5])
     x, t = flow.ones(2).double(), flow.zeros(2).double()
     got = slope(lambda v: F.gaussian_nll_loss(x, t, v, eps=0.1, reduction="sum"), var)
@@ -123,11 +133,13 @@ def test_ctc_without_a_path():
     assert not x.grad.numpy().any()
 
 
-# ---- tables
+# ---- embeddings
 @few
 @given(data=st.data())
-def test_gradient_of_a_table(data):
-    """The sum of what came for each row; none for padding_idx, the mean with scale_grad_by_freq."""
+def test_gradient_of_an_embedding(data):
+    """Each row gets the sum of its gradients; padding_idx gets none, and scale_grad_by_freq takes the
+    mean.
+    """
     d = Draw(data)
     rows, padding, mean = d.one_of(2, 5), d.one_of(None, 1, -1), d.one_of(True, False)
     a, index = d.floats(rows, 3), d.labels(rows, *d.shape(0, 2))
@@ -152,8 +164,8 @@ def test_gradient_of_a_table(data):
 
 @few
 @given(data=st.data())
-def test_rows_of_a_table_are_shortened(data):
-    """Those that are used and longer than max_norm, in place."""
+def test_embedding_rows_are_renormalized(data):
+    """Used rows longer than max_norm are scaled in place."""
     d = Draw(data)
     p, limit = d.one_of(1.0, 2.0, 3.0), d.one_of(0.5, 2.0)
     a, index = d.rng.standard_normal((5, 3)), d.labels(5, 3)
@@ -168,7 +180,7 @@ def test_rows_of_a_table_are_shortened(data):
     np.testing.assert_allclose(layer(flow.tensor(index)).detach().numpy(), want[index], rtol=1e-9)
 
 
-def test_pretrained_tables():
+def test_pretrained_embeddings():
     a = flow.randn(4, 3)
     layer = nn.Embedding.from_pretrained(a, padding_idx=1)
     assert not layer.weight.requires_grad and layer.padding_idx == 1
@@ -180,7 +192,7 @@ def test_pretrained_tables():
 @pytest.mark.parametrize(("old", "reduction"), [({"reduce": False}, "none"), ({"size_average": False}, "sum"),
                                                 ({"size_average": True, "reduce": True}, "mean"),
                                                 ({"reduce": False, "size_average": False}, "none")])
-def test_the_names_before_reduction(old, reduction):
+def test_legacy_reduction_arguments(old, reduction):
     for kind in (nn.MSELoss, nn.CrossEntropyLoss, nn.BCEWithLogitsLoss, nn.TripletMarginLoss, nn.KLDivLoss):
         assert kind(**old).reduction == reduction
 
@@ -194,11 +206,11 @@ def test_weights_are_buffers():
     assert list(both.state_dict()) == ["weight", "pos_weight"]
 
 
-# ---- options of sizes
+# ---- size options
 @few
 @given(data=st.data())
 def test_transposed_convolution_to_a_size(data):
-    """output_size says which of the sizes that the stride leaves open."""
+    """output_size selects one of the sizes that the stride allows."""
     d = Draw(data)
     n, extra = d.one_of(1, 2, 3), d.one_of(0, 1, 2)
     make = getattr(nn, f"ConvTranspose{n}d")
@@ -219,7 +231,7 @@ def test_transposed_convolution_to_a_size(data):
 @few
 @given(data=st.data())
 def test_padding_modes_of_convolutions(mode, n, data):
-    """What F.pad does, then a convolution without padding."""
+    """F.pad followed by a convolution without padding."""
     d = Draw(data)
     kernel = tuple(d.one_of(1, 2, 3) for _ in range(n))
     padding = d.one_of(1, tuple(d.one_of(0, 1, 2) for _ in range(n)), "same")
@@ -232,17 +244,19 @@ def test_padding_modes_of_convolutions(mode, n, data):
     name = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode]
     padded = np.pad(a, [(0, 0), (0, 0), *sides], mode=name)
     want = getattr(F, f"conv{n}d")(flow.tensor(padded), layer.weight, layer.bias)
-    np.testing.assert_allclose(layer(flow.tensor(a)).detach().numpy(), want.detach().numpy(), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(layer(flow.tensor(a)).detach().numpy(), want.detach().numpy(), rtol=1e-9,
+                               atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [14, 26, 30, 49])
-def test_the_nearest_pixel_is_not_lost_to_rounding(n):
-    """i * n / size is whole now and then; a ratio of floats may fall below it."""
+def test_nearest_interpolation_is_not_affected_by_rounding(n):
+    """`i * n / size` may be an integer, and a ratio of floats may round below it."""
     x = flow.arange(n).double().reshape(1, 1, n)
     for size in range(1, 60):
         i = np.arange(size)
         for mode, want in (("nearest", i * n // size), ("nearest-exact", (2 * i + 1) * n // (2 * size))):
-            np.testing.assert_array_equal(F.interpolate(x, size, mode=mode).numpy()[0, 0], want, err_msg=f"{mode} {size}")
+            np.testing.assert_array_equal(F.interpolate(x, size, mode=mode).numpy()[0, 0], want,
+                                          err_msg=f"{mode} {size}")
 
 
 def test_softmax_converts_first():
@@ -252,4 +266,5 @@ def test_softmax_converts_first():
         assert y.dtype is flow.float64
         np.testing.assert_array_equal(y.numpy(), f(x.double(), 0).numpy())
     with pytest.warns(UserWarning, match="Implicit dimension"):
-        np.testing.assert_array_equal(F.softmax(flow.ones(2, 3)).numpy(), F.softmax(flow.ones(2, 3), 1).numpy())
+        np.testing.assert_array_equal(F.softmax(flow.ones(2, 3)).numpy(),
+                                      F.softmax(flow.ones(2, 3), 1).numpy())

@@ -14,7 +14,7 @@ REDUCE = {"sum": lambda rows: rows.sum(0), "mean": lambda rows: rows.mean(0), "m
 
 @st.composite
 def bags(draw):
-    """Indices, the offsets of their bags, and whether the last offset is an end."""
+    """Draw indices, the offsets of their bags, and include_last_offset."""
     indices = draw(st.lists(st.integers(0, ROWS - 1), max_size=8))
     cuts = sorted(draw(st.lists(st.integers(0, len(indices)), max_size=5)))
     return indices, [0, *cuts], draw(st.booleans())
@@ -45,12 +45,13 @@ def test_a_bag_is_a_slice(mode, drawn):
 @pytest.mark.parametrize("mode", REDUCE)
 @pytest.mark.parametrize("has_end", [False, True])
 @given(offsets=st.lists(st.integers(-3, 7), min_size=1, max_size=4))
-def test_offsets_that_are_no_slices_are_refused(mode, has_end, offsets):
+def test_invalid_offsets_are_refused(mode, has_end, offsets):
     indices = flow.tensor([0, 1, 2, 3])
     valid = offsets == sorted(offsets) and offsets[0] == 0 and offsets[-1] <= 4
 
     def call():
-        return F.embedding_bag(indices, flow.ones(ROWS, SIZE), flow.tensor(offsets), mode=mode, include_last_offset=has_end)
+        return F.embedding_bag(indices, flow.ones(ROWS, SIZE), flow.tensor(offsets), mode=mode,
+                               include_last_offset=has_end)
 
     if valid:
         assert call().shape == (len(offsets) - has_end, SIZE)
@@ -59,6 +60,7 @@ def test_offsets_that_are_no_slices_are_refused(mode, has_end, offsets):
             call()
 
 
-def test_an_end_needs_an_offset():
+def test_include_last_offset_needs_an_offset():
     with pytest.raises(ShapeError, match="at least one offset"):
-        F.embedding_bag(flow.tensor([0]), flow.ones(2, 2), flow.tensor([], dtype=flow.int64), include_last_offset=True)
+        F.embedding_bag(flow.tensor([0]), flow.ones(2, 2), flow.tensor([], dtype=flow.int64),
+                        include_last_offset=True)

@@ -1,5 +1,6 @@
-"""Law: the functions, losses and layers of nn at zeros, at equal numbers, for empty batches and batches of one: finite
-where PyTorch's results and gradients are."""
+"""Law: functions, losses, and layers of nn are finite wherever PyTorch's results and gradients are: at zeros,
+at ties, for empty batches and batches of one.
+"""
 import numpy as np
 import pytest
 
@@ -24,7 +25,8 @@ OTHERS = [
     ("F.gumbel_softmax(x * 0 - float('inf'), hard=True)", (2, 3)),
     ("F.softmax(x.masked_fill(y, -1e30), -1)", (2, 3), np.array([[True] * 3, [False, True, False]])),
     ("F.log_softmax(x.masked_fill(y, -1e30), -1)", (2, 3), np.array([[True] * 3, [False, True, False]])),
-    ("F.scaled_dot_product_attention(x, y, z, u)", (2, 3, 4), (2, 6, 4), (2, 6, 5), np.arange(18).reshape(3, 6) > 9),
+    ("F.scaled_dot_product_attention(x, y, z, u)", (2, 3, 4), (2, 6, 4), (2, 6, 5),
+     np.arange(18).reshape(3, 6) > 9),
     ("F.scaled_dot_product_attention(x, x, x, y)", (1, 2, 4), np.array([[0, 0], [-np.inf, -np.inf]])),
     ("F.cosine_similarity(x, y)", (4, 5), (4, 5)), ("F.pairwise_distance(x, x)", (4, 5)),
     ("F.pairwise_distance(x, y, eps=0.0)", (4, 5), (4, 5)), ("F.normalize(x, p=0.5)", (3, 4)),
@@ -34,7 +36,7 @@ CALLS = [*FUNCTIONS, *OTHERS, *[(text.format(f", reduction='{r}'"), *specs) for 
 
 
 def filled(number):
-    """Numbers that are drawn become this one; those that must be positive its size."""
+    """Return a function that replaces drawn floats by this value, and positive ones by its magnitude."""
     def change(spec, a):
         kind = spec[0] if isinstance(spec, tuple) and spec and isinstance(spec[0], str) else "normal"
         if a.dtype.kind != "f" or isinstance(spec, np.ndarray) or kind not in ("normal", "positive", "unit"):
@@ -44,11 +46,12 @@ def filled(number):
 
 
 def first(n):
-    """The first n samples of a batch; vectors are left alone, they are weights and the like."""
+    """Keep the first n samples of a batch; vectors stay, because they are weights and the like."""
     return lambda spec, a: a[:n] if a.ndim > 1 and a.shape[0] == 2 else a
 
 
-CHANGES = {**{str(n): filled(n) for n in (0.0, 1.0, 0.5, -1.0, 1e-300)}, "a batch of one": first(1), "no batch": first(0)}
+CHANGES = {**{str(n): filled(n) for n in (0.0, 1.0, 0.5, -1.0, 1e-300)}, "a batch of one": first(1),
+           "no batch": first(0)}
 
 
 def leaves(specs, change, module):
@@ -60,7 +63,7 @@ def leaves(specs, change, module):
 
 
 def answers(out, xs, module):
-    """Results and gradients by name."""
+    """Return results and gradients by name."""
     out, total = peers.flat(out), None
     for i, y in enumerate(out):
         if y.requires_grad:
@@ -68,13 +71,15 @@ def answers(out, xs, module):
             total = part if total is None else total + part
     if total is not None:
         total.backward()
-    found = {f"result {i}": y for i, y in enumerate(out)} | {f"gradient of {n}": x.grad for n, x in zip(NAMES, xs)}
+    found = {f"result {i}": y for i, y in enumerate(out)} | {f"gradient of {n}": x.grad
+                                                             for n, x in zip(NAMES, xs)}
     return {n: y.detach().numpy() for n, y in found.items() if y is not None}
 
 
 def called(module, text, specs, change):
     xs = leaves(specs, change, module)
-    return answers(eval(text, {"F": module.nn.functional, "flow": module, **dict(zip(NAMES, xs))}), xs, module)
+    return answers(eval(text, {"F": module.nn.functional, "flow": module, **dict(zip(NAMES, xs))}),
+                   xs, module)
 
 
 def applied(module, layer, specs, change):
@@ -84,13 +89,15 @@ def applied(module, layer, specs, change):
 
 
 def faults(rows):
-    """What of (name, ours, theirs), functions without arguments, is not finite where PyTorch's is."""
+    """Return the names whose flowedu result is not finite while PyTorch's is. Entries are (name, ours,
+    theirs) with functions of no argument.
+    """
     wrong = {}
     for name, ours, theirs in rows:
         try:
             want = theirs()
         except Exception:
-            continue                                             # PyTorch refuses
+            continue                                             # PyTorch raises
         try:
             got = ours()
         except FlowError as e:
@@ -110,7 +117,7 @@ def test_functions(numbers):
 
 
 def small(specs):
-    return sum(array(s, 0).size for s in specs) < 700            # of the large ones there are small ones, too
+    return sum(array(s, 0).size for s in specs) < 700            # large cases have small counterparts
 
 
 @pytest.mark.parametrize("numbers", few(CHANGES, {"0.0", "no batch"}.__contains__))

@@ -1,5 +1,6 @@
-"""Activations of straight pieces, pools, nll_loss: their second derivative is 0, and not an input that is said to be in no
-graph."""
+"""Piecewise linear activations, pools, and nll_loss: their second derivative is 0, and does not raise "not in
+the graph".
+"""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,14 +10,15 @@ import flowedu as flow
 from flowedu.errors import GradientError
 from flowedu.nn import functional as F
 
-STRAIGHT = {"relu": F.relu, "relu6": F.relu6, "leaky_relu": F.leaky_relu, "rrelu": F.rrelu, "hardsigmoid": F.hardsigmoid,
+STRAIGHT = {"relu": F.relu, "relu6": F.relu6, "leaky_relu": F.leaky_relu, "rrelu": F.rrelu,
+            "hardsigmoid": F.hardsigmoid,
             "hardtanh": F.hardtanh, "hardshrink": F.hardshrink, "softshrink": F.softshrink, "abs": flow.abs,
             "threshold": lambda x: F.threshold(x, 0.1, 2.0),
             "prelu": lambda x: F.prelu(x, flow.tensor([0.25], dtype=x.dtype)),
             "method": lambda x: x.relu(), "in place": lambda x: (x * 1).relu_()}
 
 def _plane(pool, d):
-    """A pool of all numbers in a row, as a picture of d axes."""
+    """Pool a row of values, as an image with d axes."""
     return lambda x: pool(F.pad(x.reshape(1, 1, *(1,) * (d - 1), -1), (0, 5 - x.shape[0])))
 
 
@@ -28,7 +30,8 @@ POOLS = {**{f"{kind} {d}": _pool(kind, d) for kind in ("max", "avg") for d in (1
          "adaptive_max": _plane(lambda x: F.adaptive_max_pool2d(x, (1, 2)), 2),
          "adaptive_avg": _plane(lambda x: F.adaptive_avg_pool2d(x, (1, 2)), 2),
          "nll_loss": lambda x: F.nll_loss(x.reshape(1, -1), flow.tensor([0])),
-         "nll_loss of many": lambda x: F.nll_loss(x.reshape(-1, 1), flow.zeros(x.shape[0]).long(), reduction="sum")}
+         "nll_loss of many": lambda x: F.nll_loss(x.reshape(-1, 1), flow.zeros(x.shape[0]).long(),
+                                                  reduction="sum")}
 numbers = st.lists(st.floats(-9, 9).map(lambda v: v + 1e-3), min_size=1, max_size=5)
 
 
@@ -37,7 +40,7 @@ numbers = st.lists(st.floats(-9, 9).map(lambda v: v + 1e-3), min_size=1, max_siz
 def test_the_second_derivative_is_zero(name, values):
     f = {**STRAIGHT, **POOLS}[name]
     x = flow.tensor(values, dtype=flow.float64, requires_grad=True)
-    for before in (lambda x: x, lambda x: x * 2):                          # of a leaf, and of what was computed
+    for before in (lambda x: x, lambda x: x * 2):  # for a leaf and for a computed value
         first, = flow.autograd.grad(f(before(x)).sum(), x, create_graph=True)
         assert first.requires_grad
         for allowed in (False, True):
@@ -48,8 +51,10 @@ def test_the_second_derivative_is_zero(name, values):
 
 
 @pytest.mark.parametrize("name", STRAIGHT)
-def test_a_gradient_penalty_asks_for_every_parameter(name):
-    """Of a bias below an activation the derivative of the penalty is 0; the last one is in no graph, and that is said."""
+def test_a_gradient_penalty_has_gradients_for_all_parameters(name):
+    """The derivative of the penalty by a bias before an activation is 0. The last bias is not in the graph,
+    which raises.
+    """
     flow.manual_seed(1)
     one, two = flow.nn.Linear(3, 4), flow.nn.Linear(4, 1)
     x = flow.randn(5, 3, requires_grad=True)

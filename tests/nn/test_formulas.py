@@ -1,5 +1,6 @@
-"""Layers, losses and functions against formulas in NumPy (the folder formulas): values, gradients, defaults; and every
-public one has a formula or a law of its own."""
+"""Layers, losses, and functions against NumPy formulas (folder formulas): values, gradients, defaults. Every
+public one has a formula or a separate law.
+"""
 import inspect
 
 import numpy as np
@@ -21,7 +22,7 @@ OF_FUNCTIONS = [pytest.param(row, id=row.name) for row in TABLE if row.function]
 
 
 def compare(got, want, dtype, what):
-    """Equal to rounding; whole numbers exactly. A float result has the dtype of the floats that came in."""
+    """Assert equality up to rounding; integers exactly. A float result has the dtype of the float inputs."""
     got, want = flat(got), flat(want)
     assert len(got) == len(want), what
     for y, z in zip(got, want):
@@ -33,12 +34,13 @@ def compare(got, want, dtype, what):
             continue
         assert y.dtype == dtype, f"{what}: dtype {y.dtype}"
         tol = 1e-9 if dtype is np.float64 else 1e-4
-        np.testing.assert_allclose(y, z, rtol=tol, atol=tol * max(1.0, np.abs(z[np.isfinite(z)]).max(initial=0)),
+        np.testing.assert_allclose(y, z, rtol=tol, atol=tol * max(1.0,
+                                                                  np.abs(z[np.isfinite(z)]).max(initial=0)),
                                    err_msg=what)
 
 
 def rounded(args, dtype):
-    """The floats as this dtype has them, in float64 for the formula."""
+    """Round the floats to this dtype, then return float64 for the formula."""
     return {k: x.astype(dtype).astype(np.float64) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
             for k, x in args.items()}
 
@@ -65,8 +67,9 @@ def test_value(row, data):
 
 
 def slope(f, args, directions, h):
-    """How fast f changes along the directions, by the central difference."""
-    there, back = ({k: x + s * h * directions[k] if k in directions else x for k, x in args.items()} for s in (1, -1))
+    """Return the slope of f along the directions, by central differences."""
+    there, back = ({k: x + s * h * directions[k] if k in directions else x for k, x in args.items()}
+                   for s in (1, -1))
     return (f(there) - f(back)) / (2 * h)
 
 
@@ -77,11 +80,12 @@ def slope(f, args, directions, h):
 def test_gradient_is_the_derivative_of_the_formula(row, data):
     d = Draw(data, smooth=True)
     args = row.draw(d)
-    learn = [k for k, x in args.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f" and k not in row.fixed]
+    learn = [k for k, x in args.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"
+             and k not in row.fixed]
     weights = {}
 
     def total(results):
-        """One number: the float results, weighted."""
+        """Return the weighted sum of the float results."""
         sum_ = 0
         for i, y in enumerate(flat(results)):
             if (y.dtype.is_floating_point if isinstance(y, flow.Tensor) else y.dtype.kind == "f"):
@@ -96,20 +100,24 @@ def test_gradient_is_the_derivative_of_the_formula(row, data):
         return
     loss.backward()
     directions = {k: d.rng.standard_normal(args[k].shape) for k in learn}
-    got = sum(float((inputs[k].grad.numpy() * directions[k]).sum()) for k in learn if inputs[k].grad is not None)
+    got = sum(float((inputs[k].grad.numpy() * directions[k]).sum()) for k in learn
+              if inputs[k].grad is not None)
     with np.errstate(all="ignore"):
-        # a corner of the formula nearer than a step spoils the difference; a wrong gradient is wrong at every step
-        found = [slope(lambda a: float(total(row.formula(**a))), args, directions, h) for h in (1e-5, 1e-6, 1e-7)]
+        # a corner closer than one step spoils the difference; a wrong gradient is wrong at every step size
+        found = [slope(lambda a: float(total(row.formula(**a))), args, directions, h)
+                 for h in (1e-5, 1e-6, 1e-7)]
     assert any(abs(got - want) <= 1e-5 * max(1.0, abs(want)) for want in found), (got, found)
 
 
-# what gumbel_softmax, dropout ... have beyond their formulas
+# parameters of gumbel_softmax, dropout, and others in addition to their formulas
 NOT_IN_FORMULAS = {"inplace", "device", "dtype", "generator"}
 
 
 @pytest.mark.parametrize("row", ROWS)
 def test_names_and_defaults(row):
-    """The formula's parameters, their order and their defaults are those of the function, and of the module."""
+    """The formula's parameters, their order, and their defaults equal those of the function and of the
+    module.
+    """
     wanted = {k: p.default for k, p in parameters_of(row.formula).items()}
     if row.function:
         own = {k: p.default for k, p in parameters_of(getattr(nn.functional, row.function)).items()
@@ -121,14 +129,15 @@ def test_names_and_defaults(row):
             assert made[name] == wanted[name], name
 
 
-# ---- completeness: what has no formula in the table, and where its law is
+# ---- completeness: functions without a formula in the table, and the file of their law
 ON_DEVICE = {
     "test_recurrent": {"RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"},
-    "test_running_statistics": {"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "InstanceNorm2d",
-                                "InstanceNorm3d", "SyncBatchNorm"},
-    "test_random_layers": {"Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "dropout", "dropout1d",
-                           "dropout2d", "dropout3d", "alpha_dropout", "gumbel_softmax"},
-    "test_attention": {"MultiheadAttention", "TransformerEncoder", "TransformerEncoderLayer", "TransformerDecoder",
+    "test_running_statistics": {"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d",
+                                "InstanceNorm2d", "InstanceNorm3d", "SyncBatchNorm"},
+    "test_random_layers": {"Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "dropout",
+                           "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "gumbel_softmax"},
+    "test_attention": {"MultiheadAttention", "TransformerEncoder", "TransformerEncoderLayer",
+                       "TransformerDecoder",
                        "TransformerDecoderLayer", "Transformer", "multi_head_attention_forward"},
     "test_containers": {"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"},
     "test_module": {"Module", "Parameter"},
@@ -136,8 +145,10 @@ ON_DEVICE = {
     "test_lazy": {"LazyLinear", "UninitializedParameter", *(f"Lazy{name}{n}d" for n in (1, 2, 3) for name in (
         "Conv", "ConvTranspose", "BatchNorm", "InstanceNorm"))},
     "oneflow04/test_record_modules": {
-        "CoinFlip", "CropMirrorNormalize", "OFRecordBytesDecoder", "OFRecordImageDecoder", "OFRecordImageDecoderRandomCrop",
-        "OFRecordRawDecoder", "OFRecordReader", "OfrecordBytesDecoder", "OfrecordRawDecoder", "OfrecordReader"},
+        "CoinFlip", "CropMirrorNormalize", "OFRecordBytesDecoder", "OFRecordImageDecoder",
+        "OFRecordImageDecoderRandomCrop",
+        "OFRecordRawDecoder", "OFRecordReader", "OfrecordBytesDecoder", "OfrecordRawDecoder",
+        "OfrecordReader"},
 }
 
 
@@ -147,11 +158,12 @@ def test_every_layer_and_function_has_a_formula_or_a_law():
     elsewhere = set().union(*ON_DEVICE.values())
     known = {r.function for r in TABLE} | {r.module for r in TABLE} | elsewhere
     assert layers | functions <= known, f"without a formula: {sorted((layers | functions) - known)}"
-    assert known - {None} <= layers | functions, f"not there any more: {sorted(known - {None} - layers - functions)}"
+    assert known - {
+        None} <= layers | functions, f"not there any more: {sorted(known - {None} - layers - functions)}"
 
 
 def test_inplace_layers_write_into_their_input():
-    """Each layer with the option and the function of its name are told of it alike."""
+    """The layer's option and the function's option have the same effect."""
     for row in TABLE:
         if row.module and "inplace" in parameters_of(getattr(nn, row.module).__init__):
             options = {k: 1.0 for k in ("threshold", "value") if k in parameters_of(row.formula)}

@@ -1,4 +1,4 @@
-"""Initial values: their distributions, seeds, and what layers start with."""
+"""Initializers: their distributions and seeds, and the initial values of layers."""
 import math
 
 import numpy as np
@@ -21,7 +21,7 @@ def values(f, shape=(200, 300), **kwargs):
     return t.numpy()
 
 
-def test_plain_ones():
+def test_constant_initializers():
     assert (values(init.ones_) == 1).all()
     assert (values(init.zeros_) == 0).all()
     assert (values(init.constant_, val=2.5) == 2.5).all()
@@ -44,8 +44,8 @@ def _below(x):
 
 
 @pytest.mark.parametrize(("f", "kwargs", "std", "uniform"), [
-    (init.xavier_uniform_, {}, math.sqrt(2 / 500), True), (init.xavier_uniform_, {"gain": 2.0}, 2 * math.sqrt(2 / 500),
-                                                           True),
+    (init.xavier_uniform_, {}, math.sqrt(2 / 500), True), (init.xavier_uniform_, {"gain": 2.0},
+                                                           2 * math.sqrt(2 / 500), True),
     (init.xavier_normal_, {}, math.sqrt(2 / 500), False),
     (init.xavier_normal_, {"gain": 3.0}, 3 * math.sqrt(2 / 500), False),
     (init.kaiming_uniform_, {}, math.sqrt(2 / 300), True),
@@ -104,7 +104,8 @@ def test_seeds_repeat():
 
 
 @pytest.mark.parametrize(("make", "fan_in"), [
-    (lambda: nn.Linear(200, 100), 200), (lambda: nn.Conv2d(16, 64, 3), 144), (lambda: nn.Conv2d(16, 64, 3, groups=4), 36),
+    (lambda: nn.Linear(200, 100), 200), (lambda: nn.Conv2d(16, 64, 3), 144),
+    (lambda: nn.Conv2d(16, 64, 3, groups=4), 36),
     (lambda: nn.Conv1d(16, 64, 5), 80), (lambda: nn.ConvTranspose2d(64, 16, 3), 144),
 ])
 def test_layers_start_uniform_by_fan_in(make, fan_in):

@@ -1,5 +1,6 @@
-"""Law: every function and module with an option inplace gives the value and the gradient of its plain form, also right
-after another layer, and returns the very tensor it was given."""
+"""Law: every function and module with an inplace option has the value and the gradient of its out-of-place
+form, even directly after another layer, and returns the same tensor object.
+"""
 import inspect
 
 import numpy as np
@@ -11,17 +12,18 @@ from graph.making import graph
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*not registered into a nn.Graph")
 F = nn.functional
-NUMBERS = {"threshold": (0.1, 0.5), "Threshold": (0.1, 0.5)}        # of those that have no defaults
+NUMBERS = {"threshold": (0.1, 0.5), "Threshold": (0.1, 0.5)}        # arguments of functions without defaults
 FUNCTIONS = sorted(n for n in dir(F) if callable(getattr(F, n)) and not n.startswith("_")
                    and "inplace" in inspect.signature(getattr(F, n)).parameters)
-MODULES = sorted(n for n in dir(nn) if isinstance(getattr(nn, n), type) and issubclass(getattr(nn, n), nn.Module)
+MODULES = sorted(n for n in dir(nn) if isinstance(getattr(nn, n), type)
+                 and issubclass(getattr(nn, n), nn.Module)
                  and "inplace" in inspect.signature(getattr(nn, n)).parameters)
 X = np.random.default_rng(0).standard_normal((3, 4, 5)) * 2
 SAVES_ITS_RESULT = ("softmax", "tanh", "relu")
 
 
 def forms(name):
-    """(the plain form, the in-place form)"""
+    """Return (out-of-place form, in-place form)."""
     what, numbers = getattr(F, name, None) or getattr(nn, name), NUMBERS.get(name, ())
     if isinstance(what, type):
         plain, written = what(*numbers), what(*numbers, inplace=True)
@@ -45,7 +47,8 @@ def value_and_gradients(f, weight, x):
 
 def leaves(name):
     rng = np.random.default_rng(1)
-    return flow.tensor(rng.standard_normal((5, 5)), requires_grad=True), flow.tensor(picture(name), requires_grad=True)
+    return (flow.tensor(rng.standard_normal((5, 5)), requires_grad=True),
+            flow.tensor(picture(name), requires_grad=True))
 
 
 def picture(name):
@@ -58,12 +61,12 @@ def test_the_lists_are_complete():
 
 @pytest.mark.parametrize("in_graph", [False, True], ids=["eager", "graph"])
 @pytest.mark.parametrize("name", FUNCTIONS + MODULES)
-def test_inplace_is_the_plain_form(name, in_graph):
+def test_inplace_equals_the_out_of_place_form(name, in_graph):
     plain, written = forms(name)
     want = value_and_gradients(plain, *leaves(name))[0]
     if in_graph:
         if "ropout" in name or name.lower() == "rrelu":
-            return                                            # graphs have draws of their own
+            return                                            # graphs draw different random numbers
         got = graph(lambda self, w, x: value_and_gradients(written, w, x)[0])(*leaves(name))
     else:
         got, h = value_and_gradients(written, *leaves(name))
@@ -82,8 +85,10 @@ def test_a_leaf_that_requires_a_gradient_is_not_overwritten(name):
 
 @pytest.mark.parametrize("before", SAVES_ITS_RESULT)
 @pytest.mark.parametrize("name", [n for n in FUNCTIONS + MODULES if "ropout" in n])
-def test_dropout_in_place_behind_what_saved_its_result(name, before):
-    """OneFlow's BERT has nn.Dropout(inplace=True) behind softmax; the gradient is that of the plain form."""
+def test_in_place_dropout_after_ops_that_saved_their_result(name, before):
+    """OneFlow's BERT uses nn.Dropout(inplace=True) after softmax; the gradient equals that of the
+    out-of-place form.
+    """
     made = (lambda h: flow.softmax(h, -1)) if before == "softmax" else getattr(flow, before)
     plain, written = forms(name)
     (*want,), _ = value_and_gradients(lambda h: plain(made(h)), *leaves(name))
@@ -92,7 +97,7 @@ def test_dropout_in_place_behind_what_saved_its_result(name, before):
         np.testing.assert_allclose(g.detach().numpy(), w.detach().numpy(), rtol=1e-12, atol=1e-14)
 
 
-def test_who_else_has_saved_it_is_told():
+def test_the_error_names_the_op_that_saved_the_tensor():
     weight, x = leaves("dropout")
     h = layer(weight, x)
     product = h * h

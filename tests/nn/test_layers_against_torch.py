@@ -31,7 +31,8 @@ def test_recurrent_layer_from_a_state(text, specs, call):
 
 ATTENTION = [
     ("nn.MultiheadAttention(6, 2)", [(4, 3, 6)], "m(xs[0], xs[0], xs[0])"),
-    ("nn.MultiheadAttention(6, 2, bias=False, batch_first=True)", [(3, 4, 6), (3, 5, 6)], "m(xs[0], xs[1], xs[1])"),
+    ("nn.MultiheadAttention(6, 2, bias=False, batch_first=True)", [(3, 4, 6), (3, 5, 6)],
+     "m(xs[0], xs[1], xs[1])"),
     ("nn.MultiheadAttention(6, 3, kdim=5, vdim=7)", [(4, 2, 6), (5, 2, 5), (5, 2, 7)],
      "m(*xs, average_attn_weights=False)"),
     ("nn.MultiheadAttention(6, 2, add_bias_kv=True, add_zero_attn=True)", [(4, 3, 6), (5, 3, 6)],
@@ -43,9 +44,10 @@ ATTENTION = [
      "m(xs[0], xs[0], xs[0], key_padding_mask=xs[1])"),
     ("nn.MultiheadAttention(6, 2)", [(4, 3, 6), (6, 4, 4)], "m(xs[0], xs[0], xs[0], attn_mask=xs[1])"),
     ("nn.TransformerEncoderLayer(6, 2, 8, dropout=0.0)", [(4, 3, 6)], "m(xs[0])"),
-    ("nn.TransformerEncoderLayer(6, 2, 8, 0.0, 'gelu', norm_first=True, batch_first=True)", [(3, 4, 6)], "m(xs[0])"),
-    ("nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 8, 0.0), 2, nn.LayerNorm(6))", [(4, 3, 6), (4, 4)],
-     "m(xs[0], xs[1])"),
+    ("nn.TransformerEncoderLayer(6, 2, 8, 0.0, 'gelu', norm_first=True, batch_first=True)", [(3, 4, 6)],
+     "m(xs[0])"),
+    ("nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 8, 0.0), 2, nn.LayerNorm(6))",
+     [(4, 3, 6), (4, 4)], "m(xs[0], xs[1])"),
     ("nn.TransformerDecoderLayer(6, 2, 8, dropout=0.0)", [(4, 3, 6), (5, 3, 6)], "m(*xs)"),
     ("nn.Transformer(6, 2, 2, 1, 8, 0.0)", [(4, 3, 6), (5, 3, 6)], "m(*xs)"),
     ("nn.TransformerDecoder(nn.TransformerDecoderLayer(6, 2, 8, 0.0), 2)", [(4, 3, 6), (5, 3, 6)], "m(*xs)"),
@@ -58,15 +60,16 @@ def test_attention(text, specs, call):
 
 
 @pytest.mark.parametrize("text", ["nn.BatchNorm2d(4)", "nn.InstanceNorm2d(4, track_running_stats=True)",
-                                  "nn.BatchNorm2d(4, track_running_stats=False)", "nn.Dropout(0.5)", "nn.Dropout2d(0.3)",
-                                  "nn.AlphaDropout(0.3)", "nn.RReLU()"])
+                                  "nn.BatchNorm2d(4, track_running_stats=False)", "nn.Dropout(0.5)",
+                                  "nn.Dropout2d(0.3)", "nn.AlphaDropout(0.3)", "nn.RReLU()"])
 def test_layer_in_eval(text):
     check_module(text, IMAGE, train=False)
 
 
 def test_keys_of_a_network():
-    text = ("nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Sequential(nn.Flatten(), "
-            "nn.Linear(8, 2)), nn.LSTM(2, 3, bidirectional=True), nn.MultiheadAttention(4, 2))")
+    text = ("nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), "
+            "nn.Sequential(nn.Flatten(), nn.Linear(8, 2)), nn.LSTM(2, 3, bidirectional=True), "
+            "nn.MultiheadAttention(4, 2))")
     ours, theirs = modules(text)
     assert list(ours.state_dict()) == list(theirs.state_dict())
     assert [n for n, _ in ours.named_modules()] == [n for n, _ in theirs.named_modules()]

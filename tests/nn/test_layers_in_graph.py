@@ -1,4 +1,4 @@
-"""Eager and nn.Graph agree on every layer: results, and the state afterwards; and on a step of training."""
+"""Every layer agrees eagerly and in an nn.Graph: results, state afterwards, and a training step."""
 import warnings
 
 import numpy as np
@@ -9,7 +9,8 @@ from flowedu import nn
 
 from .cases import LAYERS, RECURRENT, array
 
-CASES = [c for c in LAYERS + RECURRENT if "momentum=None" not in c[0]]       # needs a counter, which graphs do not keep
+# momentum=None needs a counter, which graphs do not keep
+CASES = [c for c in LAYERS + RECURRENT if "momentum=None" not in c[0]]
 
 
 def flat(y):
@@ -56,22 +57,26 @@ def test_forward(case, train):
 
 
 NETWORKS = {
-    "convolutions": (lambda: nn.Sequential(nn.Conv2d(3, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4), nn.ReLU6(),
+    "convolutions": (lambda: nn.Sequential(nn.Conv2d(3, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4),
+                                           nn.ReLU6(),
                                            nn.MaxPool2d(2), nn.Conv2d(4, 4, 3, groups=4), nn.GELU(),
                                            nn.AdaptiveAvgPool2d(1),
                                            nn.Flatten(), nn.Linear(4, 5)), (4, 3, 8, 8)),
-    "attention": (lambda: nn.Sequential(nn.TransformerEncoderLayer(6, 2, 8, 0.0, "gelu"), nn.LayerNorm(6), nn.Flatten(1),
-                                        nn.Linear(18, 5)), (4, 3, 6)),
-    "style": (lambda: nn.Sequential(nn.ReflectionPad2d(1), nn.Conv2d(3, 4, 3), nn.InstanceNorm2d(4, affine=True), nn.ReLU(),
-                                    nn.UpsamplingNearest2d(scale_factor=2), nn.AvgPool2d(3, 2, 1), nn.Flatten(),
-                                    nn.Linear(64, 5)), (4, 3, 4, 4)),
-    "embedding": (lambda: nn.Sequential(nn.Embedding(9, 6, padding_idx=0), nn.Flatten(), nn.PReLU(), nn.Linear(18, 5)),
+    "attention": (lambda: nn.Sequential(nn.TransformerEncoderLayer(6, 2, 8, 0.0, "gelu"), nn.LayerNorm(6),
+                                        nn.Flatten(1), nn.Linear(18, 5)), (4, 3, 6)),
+    "style": (lambda: nn.Sequential(nn.ReflectionPad2d(1), nn.Conv2d(3, 4, 3),
+                                    nn.InstanceNorm2d(4, affine=True), nn.ReLU(),
+                                    nn.UpsamplingNearest2d(scale_factor=2), nn.AvgPool2d(3, 2, 1),
+                                    nn.Flatten(), nn.Linear(64, 5)), (4, 3, 4, 4)),
+    "embedding": (lambda: nn.Sequential(nn.Embedding(9, 6, padding_idx=0), nn.Flatten(), nn.PReLU(),
+                                        nn.Linear(18, 5)),
                   ("int", 9, (4, 3))),
 }
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize("loss", [nn.CrossEntropyLoss(), nn.CrossEntropyLoss(ignore_index=1, label_smoothing=0.1)], ids=str)
+@pytest.mark.parametrize("loss", [nn.CrossEntropyLoss(),
+                                  nn.CrossEntropyLoss(ignore_index=1, label_smoothing=0.1)], ids=str)
 def test_training(name, loss):
     make, spec = NETWORKS[name]
     x, y = flow.tensor(array(spec, 0)), flow.tensor(array(("int", 5, (4,)), 1))
@@ -79,7 +84,7 @@ def test_training(name, loss):
     eager, traced = make().double(), make().double()
     traced.load_state_dict(eager.state_dict())
 
-    class Step(nn.Graph):              # its learning rate is a float32; 0.125 is exact in both
+    class Step(nn.Graph):              # a graph's learning rate is a float32; 0.125 is exact in both
         def __init__(self):
             super().__init__()
             self.m, self.loss = traced, loss

@@ -1,4 +1,4 @@
-"""Lazy layers: after the first input, or a loaded state, they are the layers with so many inputs."""
+"""Lazy layers: after the first input or a loaded state, they equal the plain layers of that input size."""
 import numpy as np
 import pytest
 
@@ -6,9 +6,10 @@ import flowedu as flow
 from common import refused
 from flowedu import nn
 
-# (the lazy layer, the layer, an input)
+# (lazy layer, plain layer, input)
 LAYERS = [
-    ("nn.LazyLinear(3)", "nn.Linear(5, 3)", (4, 5)), ("nn.LazyLinear(3, bias=False)", "nn.Linear(5, 3, bias=False)", (5,)),
+    ("nn.LazyLinear(3)", "nn.Linear(5, 3)", (4, 5)), ("nn.LazyLinear(3, bias=False)",
+                                                      "nn.Linear(5, 3, bias=False)", (5,)),
     ("nn.LazyConv1d(4, 3, padding=1)", "nn.Conv1d(5, 4, 3, padding=1)", (2, 5, 7)),
     ("nn.LazyConv2d(4, 3, groups=2)", "nn.Conv2d(6, 4, 3, groups=2)", (2, 6, 7, 5)),
     ("nn.LazyConv2d(4, 3)", "nn.Conv2d(6, 4, 3)", (6, 7, 5)),
@@ -29,7 +30,7 @@ LAYERS = [
 
 
 @pytest.mark.parametrize("lazy, plain, shape", LAYERS)
-def test_after_the_first_input_it_is_the_layer(lazy, plain, shape):
+def test_a_lazy_layer_equals_the_plain_layer_after_the_first_input(lazy, plain, shape):
     x = flow.tensor(np.random.default_rng(0).standard_normal(shape), dtype=flow.float32)
     flow.manual_seed(3)
     want = eval(plain)
@@ -45,7 +46,8 @@ def test_after_the_first_input_it_is_the_layer(lazy, plain, shape):
     np.testing.assert_array_equal(got.detach().numpy(), y.detach().numpy())
     assert [*m.state_dict()] == [*want.state_dict()]
     after = dict(m.named_parameters())
-    assert after.keys() == before.keys() and all(after[k] is before[k] and type(after[k]) is nn.Parameter for k in before)
+    assert (after.keys() == before.keys() and all(after[k] is before[k] and type(after[k]) is nn.Parameter
+                                                  for k in before))
     if opt is not None:
         got.square().sum().backward()
         opt.step()
@@ -53,7 +55,7 @@ def test_after_the_first_input_it_is_the_layer(lazy, plain, shape):
 
 
 @pytest.mark.parametrize("lazy, plain, shape", LAYERS)
-def test_after_a_loaded_state_it_is_the_layer(lazy, plain, shape):
+def test_a_lazy_layer_equals_the_plain_layer_after_loading(lazy, plain, shape):
     saved = nn.Sequential(eval(plain))
     m = nn.Sequential(eval(lazy))
     if saved.state_dict():
@@ -63,7 +65,7 @@ def test_after_a_loaded_state_it_is_the_layer(lazy, plain, shape):
         np.testing.assert_array_equal(a.numpy(), b.numpy())
 
 
-def test_a_network_of_them():
+def test_a_network_of_lazy_layers():
     net = nn.Sequential(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d(), nn.ReLU(), nn.Flatten(),
                         nn.LazyLinear(2)).double().eval()
     with refused(flow.errors.LazyTensorError, "no shape yet", at=False):

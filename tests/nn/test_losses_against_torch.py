@@ -17,10 +17,12 @@ IGNORED = np.array([0, -100, 3, 2, -100, 1])
 LOSSES = [
     ("F.mse_loss(x, y{})", (3, 4), (3, 4)), ("F.l1_loss(x, y{})", (3, 4), (3, 4)),
     ("F.smooth_l1_loss(x, y{})", (3, 4), (3, 4)),
-    ("F.smooth_l1_loss(x, y, beta=0.3{})", (3, 4), (3, 4)), ("F.smooth_l1_loss(x, y, beta=0.0{})", (3, 4), (3, 4)),
+    ("F.smooth_l1_loss(x, y, beta=0.3{})", (3, 4), (3, 4)), ("F.smooth_l1_loss(x, y, beta=0.0{})", (3, 4),
+                                                             (3, 4)),
     ("F.huber_loss(x, y, delta=0.5{})", (3, 4), (3, 4)), ("F.mse_loss(x, y{})", (3, 4), (3, 1)),
     ("F.cross_entropy(x, y{})", (6, 4), CLASSES), ("F.cross_entropy(x, y{})", (4,), ("int", 4, ())),
-    ("F.cross_entropy(x, y{})", (2, 4, 3, 5), MAP), ("F.cross_entropy(x, y, z.detach(){})", (6, 4), CLASSES, W),
+    ("F.cross_entropy(x, y{})", (2, 4, 3, 5), MAP), ("F.cross_entropy(x, y, z.detach(){})", (6, 4),
+                                                     CLASSES, W),
     ("F.cross_entropy(x, y{})", (6, 4), IGNORED), ("F.cross_entropy(x, y, z.detach(){})", (6, 4), IGNORED, W),
     ("F.cross_entropy(x, y, ignore_index=2{})", (6, 4), CLASSES),
     ("F.cross_entropy(x, y, label_smoothing=0.2{})", (6, 4), IGNORED),
@@ -35,11 +37,12 @@ LOSSES = [
     ("F.binary_cross_entropy(x, y{})", ("unit", (3, 4)), ("unit", (3, 4))),
     ("F.binary_cross_entropy(x, y, z.detach(){})", ("unit", (3, 4)), ("unit", (3, 4)), ("positive", (4,))),
     ("F.binary_cross_entropy_with_logits(x, y{})", (3, 4), ("unit", (3, 4))),
-    ("F.binary_cross_entropy_with_logits(x, y, z.detach(), pos_weight=u.detach(){})", (3, 4), ("unit", (3, 4)),
-     ("positive", (3, 4)), W),
+    ("F.binary_cross_entropy_with_logits(x, y, z.detach(), pos_weight=u.detach(){})", (3, 4),
+     ("unit", (3, 4)), ("positive", (3, 4)), W),
     ("F.kl_div(x, y{})", (3, 4), ("simplex", (3, 4))), ("F.kl_div(x, y, log_target=True{})", (3, 4), (3, 4)),
     ("F.poisson_nll_loss(x, y{})", (3, 4), ("positive", (3, 4))),
-    ("F.poisson_nll_loss(x, y * 5, log_input=False, full=True{})", ("positive", (3, 4)), ("positive", (3, 4))),
+    ("F.poisson_nll_loss(x, y * 5, log_input=False, full=True{})", ("positive", (3, 4)),
+     ("positive", (3, 4))),
     ("F.gaussian_nll_loss(x, y, z{})", (3, 4), (3, 4), ("positive", (3, 4))),
     ("F.gaussian_nll_loss(x, y, z, full=True{})", (3, 4), (3, 4), ("positive", (3, 1))),
     ("F.margin_ranking_loss(x, y, z.detach(), 0.3{})", (7,), (7,), ("sign", (7,))),
@@ -50,7 +53,8 @@ LOSSES = [
     ("F.triplet_margin_loss(x, y, z, margin=0.5, p=1.0, swap=True{})", (5, 3), (5, 3), (5, 3)),
     ("F.multilabel_soft_margin_loss(x, y.detach(), z.detach(){})", (3, 4), ("unit", (3, 4)), W),
     ("F.multi_margin_loss(x, y, weight=z.detach(){})", (6, 4), CLASSES, W),
-    ("F.multi_margin_loss(x, y, 2, 0.5{})", (6, 4), CLASSES), ("F.multi_margin_loss(x, y{})", (4,), ("int", 4, ())),
+    ("F.multi_margin_loss(x, y, 2, 0.5{})", (6, 4), CLASSES), ("F.multi_margin_loss(x, y{})", (4,),
+                                                               ("int", 4, ())),
     ("F.multilabel_margin_loss(x, y{})", (3, 4), np.array([[2, 0, -1, 1], [-1, 0, 1, 2], [3, 1, 0, 2]])),
     ("F.multilabel_margin_loss(x, y{})", (3,), np.array([1, 1, -1])),
 ]
@@ -75,10 +79,14 @@ MODULES = [
     ("nn.BCEWithLogitsLoss(reduction='none')", (3, 4), ("unit", (3, 4))),
     ("nn.KLDivLoss(reduction='batchmean')", (3, 4), ("simplex", (3, 4))),
     ("nn.PoissonNLLLoss(log_input=False)", (3,), (3,)),
-    ("nn.GaussianNLLLoss()", (3, 4), (3, 4), ("positive", (3, 4))), ("nn.SoftMarginLoss()", (3,), ("sign", (3,))),
-    ("nn.MarginRankingLoss(0.3)", (3,), (3,), ("sign", (3,))), ("nn.HingeEmbeddingLoss()", (3,), ("sign", (3,))),
-    ("nn.CosineEmbeddingLoss()", (5, 3), (5, 3), ("sign", (5,))), ("nn.TripletMarginLoss()", (5, 3), (5, 3), (5, 3)),
-    ("nn.MultiLabelSoftMarginLoss()", (3, 4), ("unit", (3, 4))), ("nn.MSELoss(size_average=False)", (3,), (3,)),
+    ("nn.GaussianNLLLoss()", (3, 4), (3, 4), ("positive", (3, 4))), ("nn.SoftMarginLoss()", (3,),
+                                                                     ("sign", (3,))),
+    ("nn.MarginRankingLoss(0.3)", (3,), (3,), ("sign", (3,))), ("nn.HingeEmbeddingLoss()", (3,),
+                                                                ("sign", (3,))),
+    ("nn.CosineEmbeddingLoss()", (5, 3), (5, 3), ("sign", (5,))), ("nn.TripletMarginLoss()", (5, 3), (5, 3),
+                                                                   (5, 3)),
+    ("nn.MultiLabelSoftMarginLoss()", (3, 4), ("unit", (3, 4))), ("nn.MSELoss(size_average=False)",
+                                                                  (3,), (3,)),
     ("nn.MSELoss(reduce=False)", (3,), (3,)),
 ]
 
@@ -93,17 +101,20 @@ def test_loss_module(case):
 def test_ctc(reduction):
     with quiet():
         (x,), (t,) = tensors([(7, 3, 5)])
-        targets, steps, counts = np.random.default_rng(0).integers(1, 5, (3, 4)), np.array([7, 6, 5]), np.array([4, 2, 1])
+        targets, steps, counts = (np.random.default_rng(0).integers(1, 5, (3, 4)), np.array([7, 6, 5]),
+                                  np.array([4, 2, 1]))
         args = [flow.tensor(a) for a in (targets, steps, counts)]
         y = F.ctc_loss(F.log_softmax(x, 2), *args, reduction=reduction)
-        z = torch.nn.functional.ctc_loss(torch.log_softmax(t, 2), *map(torch.tensor, (targets, steps, counts)),
+        z = torch.nn.functional.ctc_loss(torch.log_softmax(t, 2), *map(torch.tensor,
+                                                                       (targets, steps, counts)),
                                          reduction=reduction)
         np.testing.assert_allclose(y.detach().numpy(), z.detach().numpy(), rtol=1e-7)
         y.sum().backward()
         z.sum().backward()
         np.testing.assert_allclose(x.grad.numpy(), t.grad.numpy(), rtol=1e-7, atol=1e-9)
         flat = np.concatenate([row[:n] for row, n in zip(targets, counts)])
-        same = F.ctc_loss(F.log_softmax(x, 2), flow.tensor(flat), steps.tolist(), counts.tolist(), reduction=reduction)
+        same = F.ctc_loss(F.log_softmax(x, 2), flow.tensor(flat), steps.tolist(), counts.tolist(),
+                          reduction=reduction)
         np.testing.assert_allclose(same.detach().numpy(), y.detach().numpy(), rtol=1e-12)
         module = flow.nn.CTCLoss(reduction=reduction)(F.log_softmax(x, 2), *args)
         np.testing.assert_allclose(module.detach().numpy(), y.detach().numpy(), rtol=1e-12)

@@ -1,4 +1,4 @@
-"""Masks of attention: in a graph as eagerly, and a masked place is not looked at."""
+"""Attention masks behave in a graph as eagerly, and masked positions have no effect."""
 import numpy as np
 import pytest
 
@@ -7,7 +7,7 @@ from flowedu import nn
 from graph.making import graph
 
 Q, K, E = 3, 5, 8                                  # queries, keys, features
-AHEAD = np.triu(np.ones((Q, Q), bool), 1)          # True: not looked at
+AHEAD = np.triu(np.ones((Q, Q), bool), 1)          # True: masked
 PADDED = np.array([[False, False, False, True, True], [False, True, False, False, True]])
 SHORT = PADDED[:, 2:]
 
@@ -26,9 +26,10 @@ def layer(kind):
     return kind(E, 2, 16, batch_first=True).double().eval()
 
 
-# name -> (module, tensors, masks by name): bool masks, and the same as numbers to add
+# name -> (module, tensors, masks by name): bool masks, and the same masks as additive numbers
 CASES = {
-    "attention, padding": (attention(), [values(2, Q, E), values(2, K, E, seed=1)] + [values(2, K, E, seed=2)],
+    "attention, padding": (attention(), [values(2, Q, E), values(2, K, E,
+                                                                 seed=1)] + [values(2, K, E, seed=2)],
                            {"key_padding_mask": PADDED}),
     "attention, one sequence": (attention(), [values(Q, E), values(K, E, seed=1), values(K, E, seed=2)],
                                 {"key_padding_mask": PADDED[0]}),
@@ -36,22 +37,25 @@ CASES = {
                         {"attn_mask": np.arange(K) > np.arange(Q)[:, None] + 1}),
     "attention, both": (attention(), [values(2, Q, E), values(2, K, E, seed=1), values(2, K, E, seed=2)],
                         {"attn_mask": np.arange(K) > np.arange(Q)[:, None] + 2, "key_padding_mask": PADDED}),
-    "encoder": (layer(nn.TransformerEncoderLayer), [values(2, Q, E)], {"src_mask": AHEAD, "src_key_padding_mask": SHORT}),
-    "encoder, padding": (layer(nn.TransformerEncoderLayer), [values(2, Q, E)], {"src_key_padding_mask": SHORT}),
+    "encoder": (layer(nn.TransformerEncoderLayer), [values(2, Q, E)], {"src_mask": AHEAD,
+                                                                       "src_key_padding_mask": SHORT}),
+    "encoder, padding": (layer(nn.TransformerEncoderLayer), [values(2, Q, E)],
+                         {"src_key_padding_mask": SHORT}),
     "decoder": (layer(nn.TransformerDecoderLayer), [values(2, Q, E), values(2, K, E, seed=1)],
                 {"tgt_mask": AHEAD, "memory_key_padding_mask": PADDED}),
 }
 
 
 def run(module, tensors, masks, in_graph):
-    out = graph(lambda self, *xs, **ms: self.module(*xs, **ms), module=module)(*tensors, **masks) if in_graph else \
+    out = graph(lambda self, *xs, **ms: self.module(*xs, **ms),
+                module=module)(*tensors, **masks) if in_graph else \
         module(*tensors, **masks)
     return [out] if isinstance(out, flow.Tensor) else [y for y in out if y is not None]
 
 
 @pytest.mark.parametrize("in_graph", [False, True], ids=["eager", "graph"])
 @pytest.mark.parametrize("name", CASES)
-def test_a_bool_mask_is_minus_infinity_added(name, in_graph):
+def test_a_bool_mask_equals_adding_minus_infinity(name, in_graph):
     module, tensors, masks = CASES[name]
     as_numbers = {k: flow.tensor(np.where(m, -np.inf, 0.0)) for k, m in masks.items()}
     want = run(module, tensors, as_numbers, False)
@@ -67,5 +71,6 @@ def test_a_padded_key_changes_nothing(in_graph):
     module, (q, k, v), _ = CASES["attention, padding"]
     mask = {"key_padding_mask": flow.tensor(PADDED)}
     other = flow.where(flow.tensor(PADDED)[:, :, None], values(2, K, E, seed=9), v)
-    for a, b in zip(run(module, [q, k, v], mask, in_graph), run(module, [q, k, other], mask, in_graph), strict=True):
+    for a, b in zip(run(module, [q, k, v], mask, in_graph), run(module, [q, k, other], mask, in_graph),
+                    strict=True):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12)

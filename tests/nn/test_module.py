@@ -18,7 +18,7 @@ class Net(nn.Module):
         self.register_buffer("scale", flow.tensor([2.0]))
         self.register_buffer("hidden", flow.tensor([1.0]), persistent=False)
         self.fc2 = nn.Linear(4, 2, bias=False)
-        self.note = flow.ones(1)                         # a tensor that is no parameter: an ordinary attribute
+        self.note = flow.ones(1)  # a tensor that is not a parameter is an ordinary attribute
 
     def forward(self, x):
         return self.fc2(self.fc1(x).relu()) * self.scale
@@ -47,7 +47,8 @@ def test_shared_parameters_and_modules_count_once():
     assert [n for n, _ in net.named_parameters(remove_duplicate=False)] == [
         "0.weight", "0.bias", "again.weight", "again.bias", "tied.weight", "tied.bias"]
     assert [n for n, _ in net.named_modules()] == ["", "0", "1", "tied"]
-    assert list(net.state_dict()) == ["0.weight", "0.bias", "again.weight", "again.bias", "tied.weight", "tied.bias"]
+    assert list(net.state_dict()) == ["0.weight", "0.bias", "again.weight", "again.bias", "tied.weight",
+                                      "tied.bias"]
 
 
 def test_assignment_moves_between_the_tables():
@@ -78,11 +79,12 @@ def broken_init():
 
 
 @pytest.mark.parametrize(("call", "error", "words"), [
-    (lambda m: setattr(m, "w", flow.ones(2)), TypeError, "cannot assign 'flowedu.Tensor' as parameter 'w' (nn.Parameter "
-                                                         "or None expected)"),
+    (lambda m: setattr(m, "w", flow.ones(2)), TypeError,
+     "cannot assign 'flowedu.Tensor' as parameter 'w' (nn.Parameter or None expected)"),
     (lambda m: setattr(m, "fc1", 3), TypeError, "as child module 'fc1' (nn.Module or None expected)"),
     (lambda m: setattr(m, "scale", "x"), TypeError, "as buffer 'scale'"),
-    (lambda m: broken_init()(nn.ReLU()), AttributeError, "cannot assign module before Module.__init__() call"),
+    (lambda m: broken_init()(nn.ReLU()), AttributeError,
+     "cannot assign module before Module.__init__() call"),
     (lambda m: broken_init()(nn.Parameter(flow.ones(1))), AttributeError, "cannot assign parameters before "
                                                                           "Module.__init__()"),
     (lambda m: m.absent, AttributeError, "'Net' object has no attribute 'absent'"),
@@ -150,7 +152,7 @@ def test_state_dict_holds_the_live_tensors():
 
 
 def test_live_state_is_safe_to_load_keep_and_average():
-    """What people do with state_dict: load it back into its own model, copy it, average two of them."""
+    """Common uses of state_dict: load it back into its own model, copy it, average two of them."""
     net, other = Net(), Net()
     before = {k: v.numpy().copy() for k, v in net.state_dict().items()}
     net.load_state_dict(net.state_dict())
@@ -166,7 +168,8 @@ def test_live_state_is_safe_to_load_keep_and_average():
     mean = {k: (a + b) / 2 for (k, a), b in zip(net.state_dict().items(), other.state_dict().values())}
     other.load_state_dict(mean)
     assert all(p.is_leaf and p.requires_grad for p in other.parameters())
-    with pytest.raises(RuntimeError, match="leaf"):      # a moving average in place must say no_grad: loud, not silent
+    # an in-place moving average needs no_grad; the error prevents a silent mistake
+    with pytest.raises(RuntimeError, match="leaf"):
         net.state_dict()["w"].mul_(0.9)
 
 
@@ -204,8 +207,8 @@ def test_strict_loading_lists_everything():
         m.load_state_dict(state)
     text = str(caught.value)
     assert text.startswith("Error(s) in loading state_dict for Other:\n\t")
-    assert ("size mismatch for fc.weight: copying a param with shape (5, 5) from checkpoint, the shape in current model is "
-            "(3, 2).") in text
+    assert ("size mismatch for fc.weight: copying a param with shape (5, 5) from checkpoint, the shape in "
+            "current model is (3, 2).") in text
     assert 'Missing key(s) in state_dict: "fc.bias".' in text
     assert 'Unexpected key(s) in state_dict: "extra", "more.x".' in text
     fits = {"fc.weight": flow.ones(3, 2), "extra": flow.ones(1)}
@@ -247,7 +250,8 @@ def test_extra_state_and_hooks_of_states():
     with pytest.raises(RuntimeError, match="_extra_state"):
         m.load_state_dict({})
     m.register_load_state_dict_pre_hook(
-        lambda module, state, prefix, *rest: state.update({k.removeprefix("old."): state.pop(k) for k in list(state)}))
+        lambda module, state, prefix, *rest: state.update({k.removeprefix("old."): state.pop(k)
+                                                           for k in list(state)}))
     m.load_state_dict({"old.0._extra_state": {"n": 1}})
     assert m[0].n == 1
     m.register_state_dict_post_hook(lambda module, state, prefix, meta: seen.append(list(state)))
@@ -255,7 +259,7 @@ def test_extra_state_and_hooks_of_states():
     assert seen == [["0._extra_state"]]
 
 
-# ---- changing all
+# ---- recursive changes
 def test_train_eval_apply_requires_grad_zero_grad():
     net = Net()
     assert net.eval() is net
@@ -358,7 +362,7 @@ def test_full_backward_hooks_see_and_change_gradients():
     np.testing.assert_allclose(x.grad.numpy(), want, rtol=1e-6)
     got = []
     m.register_full_backward_hook(lambda mod, gin, gout: got.append(gin))
-    m(flow.ones(1, 2)).sum().backward()                 # no input wants a gradient
+    m(flow.ones(1, 2)).sum().backward()                 # no input requires a gradient
     assert got == [(None,)]
 
 
@@ -383,17 +387,20 @@ def test_copies_are_independent():
 
 REPRS = {
     "nn.Linear(3, 4)": "Linear(in_features=3, out_features=4, bias=True)",
-    "nn.Conv2d(3, 8, 3, 2, 1, bias=False)": "Conv2d(3, 8, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1), bias=False)",
-    "nn.Conv2d(4, 8, 3, groups=2, dilation=2)": "Conv2d(4, 8, kernel_size=(3, 3), stride=(1, 1), dilation=(2, 2), "
-                                                "groups=2)",
+    "nn.Conv2d(3, 8, 3, 2, 1, bias=False)": "Conv2d(3, 8, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1), "
+    "bias=False)",
+    "nn.Conv2d(4, 8, 3, groups=2, dilation=2)": "Conv2d(4, 8, kernel_size=(3, 3), stride=(1, 1), "
+    "dilation=(2, 2), groups=2)",
     "nn.Conv1d(4, 8, 3)": "Conv1d(4, 8, kernel_size=(3,), stride=(1,))",
     "nn.BatchNorm2d(8)": "BatchNorm2d(8, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)",
     "nn.LayerNorm(4)": "LayerNorm((4,), eps=1e-05, elementwise_affine=True)",
     "nn.MaxPool2d(2)": "MaxPool2d(kernel_size=(2, 2), stride=(2, 2), padding=(0, 0), dilation=(1, 1))",
     "nn.AvgPool2d(2)": "AvgPool2d(kernel_size=(2, 2), stride=(2, 2), padding=(0, 0), ceil_mode=False)",
     "nn.Dropout(0.5)": "Dropout(p=0.5, inplace=False)", "nn.Flatten()": "Flatten(start_dim=1, end_dim=-1)",
-    "nn.Embedding(10, 3)": "Embedding(10, 3)", "nn.Embedding(10, 3, padding_idx=0)": "Embedding(10, 3, padding_idx=0)",
-    "nn.ReLU()": "ReLU()", "nn.ReLU(inplace=True)": "ReLU(inplace=True)", "nn.ReLU6()": "ReLU6()", "nn.GELU()": "GELU()",
+    "nn.Embedding(10, 3)": "Embedding(10, 3)",
+    "nn.Embedding(10, 3, padding_idx=0)": "Embedding(10, 3, padding_idx=0)",
+    "nn.ReLU()": "ReLU()", "nn.ReLU(inplace=True)": "ReLU(inplace=True)", "nn.ReLU6()": "ReLU6()",
+    "nn.GELU()": "GELU()",
     "nn.LeakyReLU(0.1)": "LeakyReLU(negative_slope=0.1)", "nn.Softmax(dim=1)": "Softmax(dim=1)",
     "nn.Upsample(scale_factor=2)": "Upsample(scale_factor=2, mode=nearest)",
     "nn.ReflectionPad2d(1)": "ReflectionPad2d((1, 1, 1, 1))", "nn.CrossEntropyLoss()": "CrossEntropyLoss()",
@@ -403,8 +410,8 @@ REPRS = {
     "nn.AdaptiveAvgPool1d(3)": "AdaptiveAvgPool1d(output_size=3)",
     "nn.AdaptiveMaxPool2d((2, None), True)": "AdaptiveMaxPool2d(output_size=(2, None))",
     "nn.AdaptiveMaxPool3d(2)": "AdaptiveMaxPool3d(output_size=2)",
-    "nn.ConvTranspose1d(4, 4, 3, 2, 1, 1, groups=2, bias=False, dilation=2)": "ConvTranspose1d(4, 4, kernel_size=(3,), "
-    "stride=(2,), padding=(1,), dilation=(2,), output_padding=(1,), groups=2, bias=False)",
+    "nn.ConvTranspose1d(4, 4, 3, 2, 1, 1, groups=2, bias=False, dilation=2)": "ConvTranspose1d(4, 4, "
+    "kernel_size=(3,), stride=(2,), padding=(1,), dilation=(2,), output_padding=(1,), groups=2, bias=False)",
     "nn.ConvTranspose3d(1, 2, 1)": "ConvTranspose3d(1, 2, kernel_size=(1, 1, 1), stride=(1, 1, 1))",
     "nn.GroupNorm(2, 4)": "GroupNorm(2, 4, eps=1e-05, affine=True)",
 }
@@ -418,8 +425,8 @@ def test_repr_of_layers(text):
 
 def test_repr_of_networks():
     net = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.ReLU(), nn.Identity()))
-    assert repr(net) == ("Sequential(\n  (0): Linear(in_features=2, out_features=3, bias=True)\n  (1): Sequential(\n"
-                         "    (0): ReLU()\n    (1): Identity()\n  )\n)")
+    assert repr(net) == ("Sequential(\n  (0): Linear(in_features=2, out_features=3, bias=True)\n  (1): "
+                         "Sequential(\n    (0): ReLU()\n    (1): Identity()\n  )\n)")
     assert net._shallow_repr() == "Sequential()"
     assert repr(nn.Module()) == "Module()"
 
@@ -434,9 +441,9 @@ def test_repr_of_networks():
     assert repr(Two()) == "Two(\n  first\n  second\n  (relu): ReLU()\n)"
 
 
-def test_the_names_of_both_generations():
+def test_aliases_of_both_generations():
     x, y = flow.tensor([[1.0, 2.0]]), flow.tensor([[0.0, 4.0]])
-    assert nn.MSELoss(x, y).shape == (1,)                # OneFlow 0.4's function: one number of shape (1,)
+    assert nn.MSELoss(x, y).shape == (1,)                # OneFlow 0.4's function returns shape (1,)
     assert nn.MSELoss()(x, y).shape == ()
     assert nn.MSELoss(x, y, reduction="sum").tolist() == [5.0]
     assert nn.L1Loss(input=x, target=y).tolist() == [1.5]
@@ -447,8 +454,8 @@ def test_the_names_of_both_generations():
     assert "Called with blobs or tensors" in nn.PixelShuffle.__doc__
 
 
-def test_train_and_eval_tell_the_children_by_their_own_train():
-    """A frozen batch norm overrides train; LeViT caches in it."""
+def test_train_and_eval_call_overridden_train_of_children():
+    """A frozen batch norm overrides train; LeViT uses it for caching."""
     told = []
 
     class Frozen(nn.BatchNorm1d):

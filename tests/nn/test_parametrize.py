@@ -1,4 +1,6 @@
-"""Parametrizations: a parameter computed from others; weight_norm, spectral_norm, orthogonal, under both their names."""
+"""Parametrizations: a parameter computed from others; weight_norm, spectral_norm, and orthogonal, with both
+APIs.
+"""
 import copy
 
 import numpy as np
@@ -41,7 +43,7 @@ class Shifted(Scaled):
 
 
 class Ranked(nn.Module):
-    """A matrix of rank 1, of two vectors."""
+    """Rank-1 matrix from two vectors."""
 
     def forward(self, a, b):
         return a.unsqueeze(1) * b
@@ -54,7 +56,7 @@ def square():
     return nn.Linear(4, 4).double()
 
 
-def test_it_is_computed_when_it_is_read_and_learnt_through():
+def test_a_parametrized_weight_is_computed_on_access_and_trained():
     m = square()
     plain = m.weight
     assert parametrize.register_parametrization(m, "weight", Symmetric()) is m
@@ -67,21 +69,23 @@ def test_it_is_computed_when_it_is_read_and_learnt_through():
     before = m(X).detach().numpy()
     opt = flow.optim.SGD(m.parameters(), lr=0.1)
     m(X).square().sum().backward()
-    assert (plain.grad.numpy()[np.tril_indices(4, -1)] == 0).all() and (plain.grad.numpy()[np.triu_indices(4)] != 0).all()
+    assert (plain.grad.numpy()[np.tril_indices(4, -1)] == 0).all() and (plain.grad.numpy()[np.triu_indices(
+        4)] != 0).all()
     opt.step()
     after = m.weight.detach().numpy()
     np.testing.assert_array_equal(after, after.T)
     assert not np.allclose(before, m(X).detach().numpy())
 
 
-def test_several_follow_one_another_and_can_be_assigned_to():
+def test_parametrizations_chain_and_allow_assignment():
     m = square()
     parametrize.register_parametrization(m, "weight", Symmetric())
     parametrize.register_parametrization(m, "weight", Scaled(3.0))
     value = flow.tensor(np.arange(16.0).reshape(4, 4))
     m.weight = value + value.T
     np.testing.assert_allclose(m.weight.detach().numpy(), (value + value.T).numpy(), rtol=1e-12)
-    np.testing.assert_allclose(m.parametrizations.weight.original.detach().numpy(), np.triu((value + value.T).numpy() / 3))
+    np.testing.assert_allclose(m.parametrizations.weight.original.detach().numpy(),
+                               np.triu((value + value.T).numpy() / 3))
     plain = m.parametrizations.weight.original
     other = copy.deepcopy(m)
     parametrize.remove_parametrizations(m, "weight")
@@ -92,7 +96,7 @@ def test_several_follow_one_another_and_can_be_assigned_to():
     assert (other.weight.detach().numpy()[np.tril_indices(4, -1)] == 0).all()
 
 
-def test_the_last_one_is_undone_first():
+def test_the_last_parametrization_is_removed_first():
     m = square()
     for part in (Scaled(3.0), Shifted(1.0)):
         parametrize.register_parametrization(m, "weight", part)
@@ -100,20 +104,21 @@ def test_the_last_one_is_undone_first():
     assert float(m.weight[0, 0]) == 7.0 and float(m.parametrizations.weight.original[0, 0]) == 2.0
 
 
-def test_of_several_tensors_and_of_buffers():
+def test_parametrizations_of_several_tensors_and_of_buffers():
     m = square()
     first = m.weight.detach().numpy()
     parametrize.register_parametrization(m, "weight", Ranked())
     assert {n for n, _ in m.named_parameters()} == {"bias", "parametrizations.weight.original0",
                                                    "parametrizations.weight.original1"}
-    np.testing.assert_allclose(m.weight.detach().numpy(), np.outer(first[:, 0], first[0] / first[0, 0]), rtol=1e-12)
+    np.testing.assert_allclose(m.weight.detach().numpy(), np.outer(first[:, 0], first[0] / first[0, 0]),
+                               rtol=1e-12)
     b = nn.BatchNorm1d(3)
     parametrize.register_parametrization(b, "running_var", Scaled(2.0))
     np.testing.assert_array_equal(b.running_var.numpy(), np.ones(3))
     assert "parametrizations.running_var.original" in dict(b.named_buffers())
 
 
-def test_a_cached_one_is_computed_once():
+def test_a_cached_parametrization_is_computed_once():
     m, calls = square(), []
     parametrize.register_parametrization(m, "weight", Symmetric())
     m.parametrizations.weight[0].register_forward_hook(lambda *_: calls.append(1))
@@ -126,10 +131,11 @@ def test_a_cached_one_is_computed_once():
         m.parametrizations.weight.original.mul_(2)
     with parametrize.cached():
         assert float(m.weight[0, 0]) == float(m.parametrizations.weight.original[0, 0])
-    assert m.weight is not m.weight and float(m.weight[0, 0]) == float(m.parametrizations.weight.original[0, 0])
+    assert (m.weight is not m.weight
+            and float(m.weight[0, 0]) == float(m.parametrizations.weight.original[0, 0]))
 
 
-def test_what_does_not_fit_is_refused():
+def test_invalid_parametrizations_are_refused():
     m = square()
     with refused(KeyError, "no parameter", "wait"):
         parametrize.register_parametrization(m, "wait", Symmetric())
@@ -146,7 +152,7 @@ def test_what_does_not_fit_is_refused():
         nn.utils.remove_weight_norm(m)
 
 
-# ---- those that there are
+# ---- built-in parametrizations
 LAYERS = [lambda: nn.Linear(4, 3), lambda: nn.Conv2d(2, 3, 3), lambda: nn.ConvTranspose1d(2, 3, 2)]
 
 
@@ -171,7 +177,7 @@ def test_weight_norm(make, norm, g, v, dim):
 @pytest.mark.parametrize("make", LAYERS)
 @pytest.mark.parametrize("norm", [nn.utils.spectral_norm, parametrizations.spectral_norm])
 def test_spectral_norm(make, norm):
-    flow.manual_seed(0)                     # powers of a matrix whose two largest singular values are close get near slowly
+    flow.manual_seed(0)  # power iteration converges slowly if the two largest singular values are close
     m = make().double()
     w = m.weight.detach().numpy().copy()
     norm(m)
@@ -196,7 +202,8 @@ def test_orthogonal(kind, sizes):
     first = m.weight.detach().numpy().copy()
     parametrizations.orthogonal(m, orthogonal_map=kind)
     np.testing.assert_allclose(m.weight.detach().numpy(), first, atol=1e-12)
-    x, opt = flow.tensor(np.random.default_rng(1).standard_normal((6, sizes[0]))), flow.optim.SGD(m.parameters(), lr=0.1)
+    x, opt = (flow.tensor(np.random.default_rng(1).standard_normal((6, sizes[0]))),
+              flow.optim.SGD(m.parameters(), lr=0.1))
     losses = []
     for _ in range(8):
         loss = (m(x) - 1).square().mean()
@@ -205,11 +212,13 @@ def test_orthogonal(kind, sizes):
         opt.step()
         losses.append(loss.item())
         w = m.weight.detach().numpy()
-        np.testing.assert_allclose(w.T @ w if len(w) >= w.shape[1] else w @ w.T, np.eye(min(w.shape)), atol=1e-9)
+        np.testing.assert_allclose(w.T @ w if len(w) >= w.shape[1] else w @ w.T, np.eye(min(w.shape)),
+                                   atol=1e-9)
     assert losses[-1] < losses[0] and not np.allclose(w, first)
 
 
-@pytest.mark.parametrize("make", [nn.utils.weight_norm, parametrizations.weight_norm, parametrizations.orthogonal,
+@pytest.mark.parametrize("make", [nn.utils.weight_norm, parametrizations.weight_norm,
+                                  parametrizations.orthogonal,
                                   lambda m: parametrize.register_parametrization(m, "weight", Symmetric())])
 def test_in_a_graph(make):
     m = make(square())
@@ -238,7 +247,7 @@ def test_in_a_graph(make):
 
 @pytest.mark.parametrize("norm, remove", [(nn.utils.weight_norm, nn.utils.remove_weight_norm),
                                           (nn.utils.spectral_norm, nn.utils.remove_spectral_norm)])
-def test_the_old_ones_are_taken_off_again(norm, remove):
+def test_legacy_norms_are_removed(norm, remove):
     m = norm(nn.Linear(4, 3).double())
     y, x = m(X).detach().numpy(), m.eval()(X).detach().numpy()
     assert norm is nn.utils.spectral_norm or (x == y).all()
@@ -247,10 +256,11 @@ def test_the_old_ones_are_taken_off_again(norm, remove):
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("norm", ["weight_norm", "parametrizations.weight_norm", "parametrizations.spectral_norm",
+@pytest.mark.parametrize("norm", ["weight_norm", "parametrizations.weight_norm",
+                                  "parametrizations.spectral_norm",
                                   "spectral_norm", "parametrizations.orthogonal"])
 @pytest.mark.filterwarnings("ignore:.*deprecated.*:FutureWarning")
-def test_as_in_pytorch(norm):
+def test_results_equal_pytorchs(norm):
     torch = pytest.importorskip("torch")
     made = []
     for package in (torch, flow):
@@ -265,7 +275,8 @@ def test_as_in_pytorch(norm):
             ours.state_dict()[k].copy_(flow.tensor(t.numpy()))
     x = torch.tensor(X.numpy())
     for mode in (True, False):
-        np.testing.assert_allclose(ours.train(mode)(X).detach().numpy(), theirs.train(mode)(x).detach().numpy(), rtol=1e-6)
+        np.testing.assert_allclose(ours.train(mode)(X).detach().numpy(),
+                                   theirs.train(mode)(x).detach().numpy(), rtol=1e-6)
     ours(X).square().sum().backward()
     theirs(x).square().sum().backward()
     for (k, a), (_, b) in zip(sorted(ours.named_parameters()), sorted(theirs.named_parameters())):
@@ -273,7 +284,7 @@ def test_as_in_pytorch(norm):
 
 
 class LayerWithProperty(nn.Linear):
-    """A module whose class has a property of its own."""
+    """Linear layer whose class has a property."""
 
     @property
     def shift(self):
@@ -282,8 +293,8 @@ class LayerWithProperty(nn.Linear):
 
 @pytest.mark.parametrize("assigned", ["parameter", "module"])
 @pytest.mark.parametrize("name", ["weight", "shift"])
-def test_a_name_that_a_property_has_takes_no_parameter(name, assigned):
-    """It would go into the table of parameters, where the property hides it."""
+def test_a_property_name_is_refused_as_parameter_name(name, assigned):
+    """The parameter would be registered, but hidden by the property."""
     layer = nn.utils.parametrizations.weight_norm(LayerWithProperty(2, 1))
     names = list(layer.state_dict())
     with pytest.raises(KeyError, match=f"attribute '{name}' already exists"):
@@ -292,7 +303,7 @@ def test_a_name_that_a_property_has_takes_no_parameter(name, assigned):
 
 
 def test_cached_values_belong_to_their_module():
-    """Also where a module is dropped and the next one has its address."""
+    """Also after a module is freed and the next one reuses its address."""
     with parametrize.cached():
         for k in range(20):
             layer = nn.Linear(1, 1, bias=False)

@@ -1,4 +1,4 @@
-"""Layers with chance: what they keep, what they drop, how often, and what a gradient sees of it."""
+"""Random layers: kept and dropped elements, rates, and gradients."""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,16 +11,16 @@ from flowedu.nn import functional as F
 
 from .formulas.table import Draw
 
-# function: how many leading axes of a batched input are dropped one by one; the rest goes with them
+# function: number of leading axes of a batched input that are dropped separately
 DROPPED = {"dropout": None, "dropout1d": 2, "dropout2d": 2, "dropout3d": 2}
 MODULES = {"dropout": "Dropout", "dropout1d": "Dropout1d", "dropout2d": "Dropout2d", "dropout3d": "Dropout3d",
            "alpha_dropout": "AlphaDropout"}
-SHAPES = {"dropout": (40, 60), "dropout1d": (30, 40, 2), "dropout2d": (30, 40, 2, 1), "dropout3d": (30, 40, 1, 2, 2),
-          "alpha_dropout": (40, 60)}
+SHAPES = {"dropout": (40, 60), "dropout1d": (30, 40, 2), "dropout2d": (30, 40, 2, 1),
+          "dropout3d": (30, 40, 1, 2, 2), "alpha_dropout": (40, 60)}
 
 
 def dropped(name, x, p, way, training=True):
-    """x through the function or the module, in place or not."""
+    """Apply the function or the module to x, in place or not."""
     inplace = "place" in way
     if way.startswith("function"):
         return getattr(F, name)(x, p, training, inplace)
@@ -34,7 +34,7 @@ WAYS = ["function", "function in place", "module", "module in place"]
 @pytest.mark.parametrize("name", DROPPED)
 @given(data=st.data())
 def test_dropped_or_scaled(name, way, data):
-    """Each element, or channel, is 0 with probability p, and divided by 1 - p else; so is the gradient."""
+    """Each element or channel is 0 with probability p, and otherwise divided by 1 - p; so is the gradient."""
     d = Draw(data)
     p, dtype, shape = d.one_of(0.1, 0.5, 0.8), d.one_of(np.float32, np.float64), SHAPES[name]
     single = DROPPED[name] is not None and name != "dropout2d" and d.one_of(True, False)
@@ -42,7 +42,7 @@ def test_dropped_or_scaled(name, way, data):
     flow.manual_seed(d.whole(0, 1000))
     a = d.rng.uniform(0.5, 2, shape).astype(dtype)
     leaf = flow.tensor(a, requires_grad=True)
-    x = leaf * 1                                         # no leaf is written in place
+    x = leaf * 1                                         # a leaf must not be written in place
     y = dropped(name, x, p, way)
     assert (y is x) == ("place" in way)
     values = y.detach().numpy()
@@ -60,8 +60,8 @@ def test_dropped_or_scaled(name, way, data):
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", MODULES)
-def test_the_ends(name, way):
-    """p=0 and evaluation change nothing; p=1 drops all."""
+def test_probability_zero_and_one(name, way):
+    """p=0 and evaluation mode change nothing; p=1 drops every element."""
     a = np.random.default_rng(0).standard_normal(SHAPES[name]).astype(np.float32)
     for p, training, want in ((0.0, True, a), (0.5, False, a), (1.0, False, a), (1.0, True, a * 0)):
         y = dropped(name, flow.tensor(a), p, way, training)
@@ -86,7 +86,7 @@ def test_draws_follow_the_seed(name):
             np.testing.assert_array_equal(f(x).numpy(), one)
 
 
-def test_dropout2d_takes_a_single_image_for_a_batch_of_lines():
+def test_dropout2d_treats_3d_input_as_a_batch_of_rows():
     """As in PyTorch."""
     flow.manual_seed(0)
     kept = F.dropout2d(flow.ones(40, 50, 3), 0.5).numpy() != 0
@@ -94,7 +94,7 @@ def test_dropout2d_takes_a_single_image_for_a_batch_of_lines():
     assert_rate(kept[..., 0], 0.5)
 
 
-def test_dropout2d_of_rows_drops_single_elements_and_says_so():
+def test_dropout2d_of_rows_drops_single_elements_and_warns():
     flow.manual_seed(0)
     with pytest.warns(UserWarning, match="2-D input"):
         y = F.dropout2d(flow.ones(60, 70), 0.25).numpy()
@@ -108,7 +108,7 @@ def test_dropout2d_of_rows_drops_single_elements_and_says_so():
 @pytest.mark.parametrize("way", WAYS)
 @given(data=st.data())
 def test_alpha_dropout(way, data):
-    """Dropped elements are selu's least value, then a line makes mean 0 and variance 1 of what had them."""
+    """Dropped elements become selu's lowest value, then an affine map restores mean 0 and variance 1."""
     d = Draw(data)
     p = d.one_of(0.1, 0.5, 0.8)
     flow.manual_seed(d.whole(0, 1000))
@@ -133,7 +133,8 @@ def test_rrelu_draws_slopes(way, data):
     a = d.rng.standard_normal((40, 60))
     x = flow.tensor(a)
     inplace = "place" in way
-    y = F.rrelu(x, low, high, True, inplace) if way.startswith("function") else nn.RReLU(low, high, inplace)(x)
+    y = (F.rrelu(x, low, high, True, inplace) if way.startswith("function")
+         else nn.RReLU(low, high, inplace)(x))
     assert (y is x) == inplace
     y = y.numpy()
     np.testing.assert_array_equal(y[a >= 0], a[a >= 0])
@@ -144,7 +145,9 @@ def test_rrelu_draws_slopes(way, data):
 
 @given(data=st.data())
 def test_gumbel_softmax(data):
-    """hard: one-hot, with the probabilities softmax(logits); soft: sums of 1, nearer to even for larger tau."""
+    """hard: one-hot with probabilities softmax(logits); soft: rows sum to 1, and are more uniform for larger
+    tau.
+    """
     d = Draw(data)
     flow.manual_seed(d.whole(0, 1000))
     axis = d.one_of(0, 1, -1)
@@ -154,11 +157,12 @@ def test_gumbel_softmax(data):
     x = flow.tensor(logits, requires_grad=True)
     hard = F.gumbel_softmax(x, hard=True, dim=axis)
     values = hard.detach().numpy()
-    np.testing.assert_allclose(np.sort(values, axis), np.sort(np.eye(3)[[0]] if axis else np.eye(3)[[0]].T, axis) +
+    np.testing.assert_allclose(np.sort(values, axis), np.sort(np.eye(3)[[0]] if axis else np.eye(3)[[0]].T,
+                                                              axis) +
                                np.zeros_like(values), atol=1e-9)
     np.testing.assert_allclose(values.mean(1 - axis % 2), p, atol=0.06)
     (hard * flow.tensor(d.rng.standard_normal(logits.shape))).sum().backward()
-    assert np.abs(x.grad.numpy()).max() > 1e-3           # of the soft one
+    assert np.abs(x.grad.numpy()).max() > 1e-3           # of the soft sample
     spread = [F.gumbel_softmax(x, tau, dim=axis).detach().numpy() for tau in (0.5, 1.0, 5.0)]
     for y in spread:
         np.testing.assert_allclose(y.sum(axis), 1, rtol=1e-9)
@@ -176,4 +180,5 @@ def test_attention_drops_weights():
     w = w.detach().numpy()
     assert_rate(w == 0, 0.25)
     np.testing.assert_allclose(w[w != 0], 1 / 200 / 0.75, rtol=1e-5)
-    assert (m.eval()(flow.zeros(200, 1, 4), flow.zeros(200, 1, 4), flow.zeros(200, 1, 4))[1].numpy() != 0).all()
+    assert (m.eval()(flow.zeros(200, 1, 4), flow.zeros(200, 1, 4),
+                     flow.zeros(200, 1, 4))[1].numpy() != 0).all()

@@ -1,4 +1,4 @@
-"""RNN, LSTM, GRU and their cells step by step in NumPy; packed sequences are each sequence by itself."""
+"""RNN, LSTM, GRU, and their cells step by step in NumPy; each packed sequence is computed independently."""
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,7 +17,7 @@ MODES = {"RNN": ("tanh", "relu"), "LSTM": ("LSTM",), "GRU": ("GRU",)}
 
 
 def filled(module, d):
-    """In float64 with drawn parameters; (module, parameters)."""
+    """Return (module, parameters) in float64 with drawn parameters."""
     module = module.double()
     own = {k: d.rng.normal(0, 0.6, tuple(p.shape)) for k, p in module.named_parameters()}
     module.load_state_dict({k: flow.tensor(v) for k, v in own.items()})
@@ -25,14 +25,15 @@ def filled(module, d):
 
 
 def network_of(d, name, batch_first=False):
-    """(module, its parameters, mode, layers, directions, sizes of its states)"""
+    """Draw (module, its parameters, mode, layers, directions, sizes of its states)."""
     mode, hidden, layers, ways = d.one_of(*MODES[name]), d.one_of(2, 3), d.one_of(1, 2), d.one_of(1, 2)
     options = {"nonlinearity": mode} if name == "RNN" else {}
     if name == "LSTM" and d.one_of(True, False):
         options["proj_size"] = hidden - 1
     if ways == 2:
         options["bidirectional"] = True
-    module = getattr(nn, name)(3, hidden, num_layers=layers, bias=d.one_of(True, False), batch_first=batch_first, **options)
+    module = getattr(nn, name)(3, hidden, num_layers=layers, bias=d.one_of(True, False),
+                               batch_first=batch_first, **options)
     sizes = (options.get("proj_size", hidden), hidden)[:2 if name == "LSTM" else 1]
     return *filled(module, d), mode, layers, ways, sizes
 
@@ -47,7 +48,7 @@ def same(got, want):
 
 
 def state_for(name, states):
-    """States as the module takes and gives them: a pair for LSTM, else one."""
+    """Return states in the module's format: a pair for LSTM, else one tensor."""
     return states if name == "LSTM" else states[0]
 
 
@@ -74,7 +75,7 @@ def test_network(name, data):
 @few
 @given(data=st.data())
 def test_gradient(name, data):
-    """By the derivative of the formula along a direction in all parameters and the input."""
+    """Compare with the derivative of the formula along a direction in all parameters and the input."""
     d = Draw(data, smooth=True)
     module, own, mode, layers, ways, sizes = network_of(d, name)
     x = flow.tensor(d.floats(3, 2, 3), requires_grad=True)
@@ -91,7 +92,8 @@ def test_gradient(name, data):
         return (network(mode, x.detach().numpy() + h * dx, states, moved, layers, ways)[0] * w).sum()
 
     got = (x.grad.numpy() * dx).sum() + sum((grads[k] * v).sum() for k, v in direction.items())
-    assert any(abs(got - (value(h) - value(-h)) / (2 * h)) <= 1e-5 * max(1, abs(got)) for h in (1e-5, 1e-6, 1e-7))
+    assert any(abs(got - (value(h) - value(-h)) / (2 * h)) <= 1e-5 * max(1, abs(got))
+               for h in (1e-5, 1e-6, 1e-7))
 
 
 @pytest.mark.parametrize("name", ["RNNCell", "LSTMCell", "GRUCell"])
@@ -111,8 +113,8 @@ def test_cell(name, data):
     same(module(flow.tensor(x[1]), *one), state_for(name[:-4], tuple(s[1] for s in want)))
 
 
-def test_dropout_lies_between_the_layers():
-    """Of the outputs of all layers but the last, while training."""
+def test_dropout_acts_between_the_layers():
+    """In training mode, dropout acts on the outputs of all layers except the last."""
     flow.manual_seed(0)
     module = nn.RNN(2, 300, num_layers=2, nonlinearity="relu", dropout=0.5)
     with flow.no_grad():
@@ -133,7 +135,7 @@ def test_dropout_lies_between_the_layers():
 
 # ---- sequences of different lengths
 def sequences(d):
-    """Lists of arrays (length, 3); longest first or in any order."""
+    """Draw lists of arrays (length, 3), longest first or in any order."""
     lengths = [d.one_of(1, 2, 3, 5) for _ in range(d.one_of(1, 2, 4))]
     ordered = d.one_of(True, False)
     lengths = sorted(lengths, reverse=True) if ordered else lengths
@@ -156,7 +158,8 @@ def test_packing_and_padding(data):
     np.testing.assert_array_equal(
         rnn.pad_sequence([flow.tensor(p) for p in parts], first, value).numpy(), padded(parts, first, value))
     sizes = d.one_of(lengths, flow.tensor(lengths))
-    packed = rnn.pack_padded_sequence(flow.tensor(padded(parts, first, 9.0)), sizes, first, enforce_sorted=ordered)
+    packed = rnn.pack_padded_sequence(flow.tensor(padded(parts, first, 9.0)), sizes, first,
+                                      enforce_sorted=ordered)
     order = sorted(range(len(parts)), key=lambda i: -lengths[i])
     want = [parts[i][t] for t in range(max(lengths)) for i in order if t < lengths[i]]
     np.testing.assert_array_equal(packed.data.numpy(), np.array(want))
@@ -175,7 +178,7 @@ def test_packing_and_padding(data):
 @pytest.mark.parametrize("name", MODES)
 @few
 @given(data=st.data())
-def test_packed_sequences_are_each_by_itself(name, data):
+def test_packed_sequences_are_independent(name, data):
     d = Draw(data)
     parts, lengths, ordered = sequences(d)
     module, own, mode, layers, ways, sizes = network_of(d, name)

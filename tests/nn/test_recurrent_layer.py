@@ -1,5 +1,6 @@
-"""A layer of RNN, LSTM or GRU as one op is the same layer step by step: results, gradients, second derivatives; eagerly and
-in a graph, which has as many nodes for many steps as for one."""
+"""An RNN, LSTM, or GRU layer as one op equals the same layer step by step: results, first and second
+derivatives, eagerly and in a graph, whose size does not depend on the number of steps.
+"""
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,38 +18,43 @@ MODES = ("RNN_TANH", "RNN_RELU", "LSTM", "GRU")
 
 
 def drawn(d, mode):
-    """(x, states, weights, backwards, lengths) as arrays: arguments of rnn.layer. Hidden sizes beside those of vectors."""
+    """Draw (x, states, weights, reverse flag, lengths) as arguments of rnn.layer, including hidden sizes that
+    are not multiples of the vector width.
+    """
     steps, rows, size, hidden = d.one_of(1, 2, 5), d.one_of(1, 3, 17), d.one_of(1, 3), d.one_of(1, 4, 19)
     gates = rnn.GATES[mode] * hidden
-    x, states = d.floats(steps, rows, size), [d.floats(rows, hidden) for _ in range(2 if mode == "LSTM" else 1)]
+    x, states = (d.floats(steps, rows, size), [d.floats(rows, hidden)
+                                               for _ in range(2 if mode == "LSTM" else 1)])
     real = d.one_of(hidden, max(hidden - 1, 1)) if mode == "LSTM" else hidden
     states[0] = states[0][:, :real]
     projection = [(real, hidden)] * (real < hidden)
-    weights = [d.rng.normal(0, 0.4, s) for s in ((gates, size), (gates, real), *projection, (gates,), (gates,))]
+    weights = [d.rng.normal(0, 0.4, s) for s in ((gates, size), (gates, real), *projection, (gates,),
+                                                 (gates,))]
     lengths = d.rng.integers(1, steps + 1, (rows, 1)) if d.one_of(True, False) else None
     return x, states, weights, d.one_of(True, False), lengths, d.one_of(True, False)
 
 
 def tensors(x, states, weights, backwards, lengths, biased):
-    """Those that require a gradient, and the rest of a call of either kind."""
+    """Return the tensors that require a gradient, and the remaining arguments of a call of either form."""
     weights = weights if biased else weights[:-2]
     leaves = [flow.tensor(a, requires_grad=True) for a in (x, *states, *weights)]
     return leaves, len(states), backwards, None if lengths is None else flow.tensor(lengths)
 
 
 def call(layer, mode, leaves, states, backwards, lengths):
-    """Outputs, zeros where a sequence has ended, and last states."""
+    """Return outputs, with zeros after the end of each sequence, and last states."""
     x, *rest = leaves
     w_ih, w_hh, *more = rest[states:]
     w_hr = more.pop(0) if more and more[0].ndim == 2 else None
-    y, ends = layer(mode, x, tuple(rest[:states]), (w_ih, w_hh, *(more or (None, None)), w_hr), backwards, lengths)
+    y, ends = layer(mode, x, tuple(rest[:states]), (w_ih, w_hh, *(more or (None, None)), w_hr), backwards,
+                    lengths)
     if lengths is not None:
         y = y * (flow.arange(len(y)).reshape(-1, 1, 1) < lengths)
     return y, *ends
 
 
 def both(mode, given, make):
-    """What `make` makes of the outputs of one kind and of the other, each a list of arrays."""
+    """Return the results of `make` on the outputs of both forms, each a list of arrays."""
     for layer in (rnn._at_once, rnn._step_by_step):
         leaves, *rest = tensors(*given)
         yield [t.detach().numpy() for t in make(call(layer, mode, leaves, *rest), leaves)]
@@ -66,18 +72,19 @@ def weighed(ys, rng):
 @pytest.mark.parametrize("mode", MODES)
 @few
 @given(data=st.data())
-def test_results_and_gradients_are_those_of_the_steps(mode, data):
+def test_results_and_gradients_equal_step_by_step(mode, data):
     d = Draw(data)
     given, seed = drawn(d, mode), d.one_of(1, 2)
-    which = d.one_of(slice(None), slice(0, 1), slice(1, None))     # what the loss depends on
+    which = d.one_of(slice(None), slice(0, 1), slice(1, None))     # outputs that the loss depends on
     same(list(both(mode, given, lambda ys, leaves: [
-        *ys, *flow.autograd.grad(weighed(ys[which], np.random.default_rng(seed)), leaves, allow_unused=True)])))
+        *ys, *flow.autograd.grad(weighed(ys[which], np.random.default_rng(seed)), leaves,
+                                 allow_unused=True)])))
 
 
 @pytest.mark.parametrize("mode", MODES)
 @few
 @given(data=st.data())
-def test_second_derivatives_are_those_of_the_steps(mode, data):
+def test_second_derivatives_equal_step_by_step(mode, data):
     d = Draw(data)
     given = drawn(d, mode)
 
@@ -135,8 +142,8 @@ def test_a_graph_trains_as_eagerly_and_does_not_grow_with_the_steps(name):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_rows_are_the_same_for_any_number_of_threads(mode):
-    """No row depends on another; 31 rows of 300 numbers are enough work for several threads."""
+def test_rows_do_not_depend_on_the_number_of_threads(mode):
+    """Rows are independent; 31 rows of 300 elements are enough work for several threads."""
     rng = np.random.default_rng(1)
     gates = 300 * rnn.GATES[mode]
     shapes = (4, 31, 8), (31, 300), (31, 300), (gates, 8), (gates, 300), (gates,), (gates,)
@@ -156,12 +163,13 @@ def test_rows_are_the_same_for_any_number_of_threads(mode):
             np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
 
 
-def test_what_does_not_fit_is_refused():
+def test_invalid_arguments_are_refused():
     ops = flow.ops
     given, w, b, lengths, h = (flow.zeros(*s) for s in ((2, 3, 12), (12, 4), (12,), (3,), (3, 4)))
     lengths = lengths.long()
     for wrong, name in (((given, w, flow.zeros(11), lengths, h), "b does not fit"),
-                        ((given, w, b, lengths, h[:2]), "h0 does not fit"), ((given, w.T, b, lengths, h), "w does not fit"),
+                        ((given, w, b, lengths, h[:2]), "h0 does not fit"),
+                        ((given, w.T, b, lengths, h), "w does not fit"),
                         ((given, w, b, lengths[:2], h), "lengths does not fit"),
                         ((given, w, b, lengths.float(), h), "lengths have the wrong"),
                         ((given, w.double(), b, lengths, h), "w float64")):

@@ -1,5 +1,6 @@
-"""Law: a position that may look nowhere gets zeros from attention, and leaves every gradient as it is without it. (A
-softmax over nothing is NaN, and NaN times 0 is NaN: one such row would spoil all weights.)"""
+"""Law: a query without unmasked keys gets zeros from attention and does not affect any gradient. (A softmax
+over nothing is NaN, and NaN times 0 is NaN, so one such row would spoil all weights.)
+"""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ def draw(*shape, seed=0):
 
 
 def attended(q, k, v, mask, in_graph=False, **options):
-    """(result, gradients of q, k, v) of a weighted sum."""
+    """Return (result, gradients of q, k, v) of a weighted sum."""
     leaves = [flow.tensor(a, requires_grad=True) for a in (q, k, v)]
 
     def both(*xs):
@@ -31,7 +32,7 @@ def attended(q, k, v, mask, in_graph=False, **options):
 
 
 def meant(q, k, v, looks):
-    """Row by row, over the keys it looks at."""
+    """Compute each row over its unmasked keys."""
     y = np.zeros((*q.shape[:-1], v.shape[-1]))
     for at in np.ndindex(q.shape[:-1]):
         keys = np.flatnonzero(looks[at])
@@ -46,14 +47,14 @@ def meant(q, k, v, looks):
 @pytest.mark.parametrize("numbers", [False, True], ids=["bools", "numbers"])
 @given(looks=arrays.arrays(bool, (2, 3, 6)), low=st.integers(0, 2))
 def test_zeros_and_finite_gradients(in_graph, numbers, looks, low):
-    """A mask may be as small as (L, S), or (N, 1, S)."""
+    """A mask may have the shape (L, S) or (N, 1, S)."""
     looks = looks if low == 0 else looks[:1] if low == 1 else looks[:, :1]
     q, k, v = draw(2, 3, 4), draw(2, 6, 4, seed=1), draw(2, 6, 5, seed=2)
     mask = flow.tensor(np.where(looks, 0.0, -INF) if numbers else looks)
     y, *grads = attended(q, k, v, mask, in_graph)
     whole = np.broadcast_to(looks, (2, 3, 6))
     np.testing.assert_allclose(y, meant(q, k, v, whole), rtol=1e-10, atol=1e-12)
-    # the rows that look somewhere, alone
+    # only the rows that have keys
     blind = ~whole.any(-1)
     kept = np.where(blind[..., None], True, whole)
     weights = np.where(blind[..., None], 0.0, draw(2, 3, 5, seed=5))
@@ -67,7 +68,8 @@ def test_the_mask_has_a_gradient_of_zeros_there():
     mask = flow.tensor([[0.0, 0.0], [-INF, -INF]], requires_grad=True)
     x = flow.tensor(draw(2, 4).astype(np.float32))
     F.scaled_dot_product_attention(x, x, x, mask).square().sum().backward()
-    assert np.isfinite(mask.grad.numpy()).all() and mask.grad[0].abs().sum() > 0 and mask.grad[1].tolist() == [0, 0]
+    assert (np.isfinite(mask.grad.numpy()).all() and mask.grad[0].abs().sum() > 0
+            and mask.grad[1].tolist() == [0, 0])
 
 
 def test_no_keys_at_all():
@@ -75,13 +77,14 @@ def test_no_keys_at_all():
     for mask in (None, flow.ones(3, 0).bool(), flow.zeros(3, 0)):
         y = F.scaled_dot_product_attention(q, k, k, mask)
         y.sum().backward()
-        assert y.tolist() == np.zeros((2, 3, 4)).tolist() and q.grad.abs().sum() == 0 and k.grad.shape == k.shape
+        assert (y.tolist() == np.zeros((2, 3, 4)).tolist() and q.grad.abs().sum() == 0
+                and k.grad.shape == k.shape)
 
 
 @pytest.mark.parametrize("need_weights", [False, True])
 @pytest.mark.parametrize("in_graph", [False, True], ids=["eager", "graph"])
 def test_a_sample_that_is_all_padding(need_weights, in_graph):
-    """The other samples get what they get alone, and so do the weights of the layer."""
+    """The other samples get the same results as without it, and so do the weights of the layer."""
     flow.manual_seed(0)
     layer = flow.nn.MultiheadAttention(4, 2, batch_first=True).double()
     x = flow.tensor(draw(2, 3, 4))
@@ -89,7 +92,8 @@ def test_a_sample_that_is_all_padding(need_weights, in_graph):
 
     def step(x, padding):
         y, w = layer(x, x, x, key_padding_mask=padding, need_weights=need_weights)
-        return [y, *flow.autograd.grad(y[0].square().sum(), list(layer.parameters()))] + ([w] if need_weights else [])
+        return [y, *flow.autograd.grad(y[0].square().sum(),
+                                       list(layer.parameters()))] + ([w] if need_weights else [])
 
     got = graph(lambda self, x, p: step(x, p), module=layer)(x, padding) if in_graph else step(x, padding)
     alone = step(x[:1], padding[:1])
@@ -103,11 +107,13 @@ def test_a_sample_that_is_all_padding(need_weights, in_graph):
 
 @pytest.mark.torch
 @pytest.mark.parametrize("numbers", [False, True], ids=["bools", "numbers"])
-@pytest.mark.parametrize("looks", [[[True, True], [False, False]], [[False, True], [True, False]], [[False] * 2] * 2])
-def test_attention_is_pytorchs(looks, numbers):
+@pytest.mark.parametrize("looks", [[[True, True], [False, False]], [[False, True], [True, False]],
+                                   [[False] * 2] * 2])
+def test_attention_equals_pytorchs(looks, numbers):
     torch = pytest.importorskip("torch")
     out = []
-    for m, attention in ((flow, F.scaled_dot_product_attention), (torch, torch.nn.functional.scaled_dot_product_attention)):
+    for m, attention in ((flow, F.scaled_dot_product_attention),
+                         (torch, torch.nn.functional.scaled_dot_product_attention)):
         q, k, v = (m.tensor(draw(1, 1, 2, 4, seed=i), requires_grad=True) for i in range(3))
         mask = m.tensor(np.where(looks, 0.0, -INF) if numbers else looks)
         y = attention(q, k, v, mask)
@@ -118,8 +124,8 @@ def test_attention_is_pytorchs(looks, numbers):
 
 
 @pytest.mark.torch
-def test_the_layer_is_pytorchs():
-    """Where the weights are not asked for; PyTorch's NaN for the weights is 0 here."""
+def test_the_layer_equals_pytorchs():
+    """With need_weights=False; PyTorch returns NaN weights where flowedu returns 0."""
     torch = pytest.importorskip("torch")
     theirs = torch.nn.MultiheadAttention(4, 2, batch_first=True).double()
     ours = flow.nn.MultiheadAttention(4, 2, batch_first=True).double()

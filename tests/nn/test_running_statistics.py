@@ -1,4 +1,6 @@
-"""What BatchNorm and InstanceNorm remember: every batch of a drawn run of training and evaluation against NumPy."""
+"""Running statistics of BatchNorm and InstanceNorm: every batch of a random run of training and evaluation,
+against NumPy.
+"""
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,14 +19,14 @@ AXES = {"BatchNorm1d": (0, 1), "BatchNorm2d": (2,), "BatchNorm3d": (3,), "SyncBa
 
 
 class Remembered:
-    """The formula of a layer that keeps running statistics."""
+    """Reference for a layer with running statistics."""
 
     def __init__(self, channels, own, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True):
         self.own, self.eps, self.momentum, self.track = own, eps, momentum, track_running_stats
         self.mean, self.var, self.batches = np.zeros(channels), np.ones(channels), 0
 
     def __call__(self, x, training, alone):
-        """alone: every sample by itself."""
+        """Normalize x; with alone=True, each sample by itself."""
         axes = tuple(range(2, x.ndim)) if alone else (0, *range(2, x.ndim))
         if training and self.track:
             self.batches += not alone                    # instance norm does not count
@@ -40,7 +42,8 @@ class Remembered:
 
 
 def options_of(d, name):
-    options = d.options(eps=(0.1,), momentum=(0.3, 1.0), affine=(True, False), track_running_stats=(True, False))
+    options = d.options(eps=(0.1,), momentum=(0.3, 1.0), affine=(True, False),
+                        track_running_stats=(True, False))
     return options | ({"momentum": None} if "Batch" in name and d.one_of(True, False, False) else {})
 
 
@@ -59,7 +62,8 @@ def check_state(module, formula):
 @given(data=st.data())
 def test_a_run_of_batches(name, data):
     d = Draw(data)
-    alone, axes, channels, options = "Instance" in name, d.one_of(*AXES[name]), d.one_of(1, 3), options_of(d, name)
+    alone, axes, channels, options = ("Instance" in name, d.one_of(*AXES[name]), d.one_of(1, 3),
+                                      options_of(d, name))
     module = getattr(nn, name)(channels, **options).double()
     assert sorted(k for k, _ in module.named_parameters()) == \
         (["bias", "weight"] if options.get("affine", not alone) else [])
@@ -82,12 +86,13 @@ def test_a_run_of_batches(name, data):
 @pytest.mark.parametrize("name", ["batch_norm", "instance_norm"])
 @few
 @given(data=st.data())
-def test_functions_move_the_statistics_they_are_given(name, data):
-    """Either of the two may be missing; without training neither moves."""
+def test_functions_update_the_passed_statistics(name, data):
+    """Either of the two may be missing; without training neither changes."""
     d = Draw(data)
     x, alone = d.rng.standard_normal((3, 2, 4)), name == "instance_norm"
     mean, var = d.rng.standard_normal(2), d.positive(2)
-    found = {k: flow.tensor(v) for k, v in d.maybe(running_mean=lambda: mean, running_var=lambda: var).items()}
+    found = {k: flow.tensor(v) for k, v in d.maybe(running_mean=lambda: mean,
+                                                   running_var=lambda: var).items()}
     training = d.one_of(True, False) or len(found) < 2
     options = {"use_input_stats" if alone else "training": training} | d.options(momentum=(0.3,))
     getattr(F, name)(flow.tensor(x), **found, **options)
@@ -100,9 +105,12 @@ def test_functions_move_the_statistics_they_are_given(name, data):
 
 @pytest.mark.parametrize("training", [True, False])
 def test_convert_sync_batchnorm(training):
-    """Every batch norm, however deep, with its options, statistics, parameters and mode; nothing else."""
+    """Converts every nested batch norm with its options, statistics, parameters, and mode, and no other
+    layer.
+    """
     net = nn.Sequential(nn.Conv2d(2, 3, 1), nn.BatchNorm2d(3, eps=0.1, momentum=0.7),
-                        nn.Sequential(nn.BatchNorm2d(3, affine=False, track_running_stats=False), nn.InstanceNorm2d(3)))
+                        nn.Sequential(nn.BatchNorm2d(3, affine=False, track_running_stats=False),
+                                      nn.InstanceNorm2d(3)))
     x = flow.randn(4, 2, 3, 3)
     net(x)
     net.train(training)
@@ -113,7 +121,8 @@ def test_convert_sync_batchnorm(training):
     kinds = [type(m).__name__ for m in new.modules()]
     assert kinds == ["Sequential", "Conv2d", "SyncBatchNorm", "Sequential", "SyncBatchNorm", "InstanceNorm2d"]
     assert [n for n, _ in new.named_modules()] == names and [m.training for m in new.modules()] == modes
-    assert new[1].eps == 0.1 and new[1].momentum == 0.7 and new[2][0].weight is None and new[2][0].running_mean is None
+    assert (new[1].eps == 0.1 and new[1].momentum == 0.7 and new[2][0].weight is None
+            and new[2][0].running_mean is None)
     for k, v in new.state_dict().items():
         np.testing.assert_array_equal(v.numpy(), state.pop(k), err_msg=k)
     assert not state
@@ -121,11 +130,12 @@ def test_convert_sync_batchnorm(training):
     assert type(alone) is nn.SyncBatchNorm and alone.training is training
 
 
-def test_reset_forgets():
+def test_reset_running_stats():
     m = nn.BatchNorm1d(2)
     m(flow.randn(4, 2))
     m.reset_running_stats()
-    assert m.running_mean.tolist() == [0, 0] and m.running_var.tolist() == [1, 1] and m.num_batches_tracked.item() == 0
+    assert (m.running_mean.tolist() == [0, 0] and m.running_var.tolist() == [1, 1]
+            and m.num_batches_tracked.item() == 0)
     with flow.no_grad():
         m.weight.fill_(3.0)
     m.reset_parameters()

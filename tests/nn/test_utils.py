@@ -1,4 +1,4 @@
-"""nn.utils: clipping, and parameters as one vector. (test_recurrent.py has the sequences.)"""
+"""nn.utils: clipping, and parameters as one vector. (test_recurrent.py tests the sequences.)"""
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,7 +14,7 @@ few = settings(max_examples=max(8, settings().max_examples // 3))
 
 
 def parameters(d):
-    """(parameters with gradients, one of them without; the gradients)"""
+    """Draw (parameters with gradients, one of them without; the gradients)."""
     made, grads = [], []
     for _ in range(d.one_of(1, 3)):
         shape = d.shape(0, 2)
@@ -27,7 +27,7 @@ def parameters(d):
 
 
 def norm_of(grads, p):
-    """The p-norm of all the numbers together."""
+    """Return the p-norm of all elements together."""
     flat = np.abs(np.concatenate([g.ravel() for g in grads]))
     return flat.max() if p == np.inf else (flat ** p).sum() ** (1 / p)
 
@@ -40,7 +40,8 @@ def test_clip_grad_norm(data):
     p, limit = d.one_of(1.0, 2.0, 3.0, np.inf), d.one_of(0.1, 1.0, 100.0)
     norm = norm_of(grads, p)
     options = {} if p == 2 and d.one_of(True, False) else {"norm_type": p}
-    np.testing.assert_allclose(float(utils.get_total_norm([q.grad for q in params[:-1]], **options)), norm, rtol=1e-12)
+    np.testing.assert_allclose(float(utils.get_total_norm([q.grad for q in params[:-1]], **options)), norm,
+                               rtol=1e-12)
     one = len(params) == 2 and d.one_of(True, False)
     got = utils.clip_grad_norm_(params[0] if one else params, limit, **options)
     np.testing.assert_allclose(float(got), norm, rtol=1e-12)
@@ -51,9 +52,10 @@ def test_clip_grad_norm(data):
 
 @pytest.mark.parametrize("p, norm", [(0, 2.0), (-1, 1 / (1 / 3 + 1 / 4 + 1 / 5 + 1 / 2)), (-np.inf, 2.0)])
 def test_norms_of_norms(p, norm):
-    """As OneFlow and PyTorch have them where there is no norm of all numbers."""
+    """Same result as OneFlow and PyTorch for orders without a joint norm."""
     some = [flow.tensor([3.0, -4.0]), flow.tensor([5.0, 2.0])]
-    np.testing.assert_allclose(float(utils.get_total_norm([*some, flow.zeros(3)] if p == 0 else some, p)), norm, rtol=1e-6)
+    np.testing.assert_allclose(float(utils.get_total_norm([*some, flow.zeros(3)] if p == 0 else some, p)),
+                               norm, rtol=1e-6)
 
 
 @few
@@ -67,7 +69,7 @@ def test_clip_grad_value(data):
         np.testing.assert_array_equal(q.grad.numpy(), np.clip(g, -limit, limit))
 
 
-def test_clip_grad_norm_of_nothing_and_of_infinities():
+def test_clip_grad_norm_of_empty_and_infinite_gradients():
     assert float(utils.clip_grad_norm_([], 1.0)) == 0
     p = nn.Parameter(flow.ones(2))
     p.grad = flow.tensor([np.inf, 1.0])

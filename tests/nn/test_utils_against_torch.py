@@ -1,4 +1,4 @@
-"""nn.utils against PyTorch: clipping, and networks of packed sequences."""
+"""nn.utils against PyTorch: clipping, and recurrent networks on packed sequences."""
 import numpy as np
 import pytest
 
@@ -50,17 +50,20 @@ def test_packed_sequences(sort, first):
     lengths = [5, 3, 2] if sort else [3, 5, 2]
     a = rng.normal(size=(3, 5, 4) if first else (5, 3, 4))
     ours = utils.rnn.pack_padded_sequence(flow.tensor(a), lengths, batch_first=first, enforce_sorted=sort)
-    theirs = torch.nn.utils.rnn.pack_padded_sequence(torch.tensor(a), torch.tensor(lengths), batch_first=first,
-                                                     enforce_sorted=sort)
+    theirs = torch.nn.utils.rnn.pack_padded_sequence(torch.tensor(a), torch.tensor(lengths),
+                                                     batch_first=first, enforce_sorted=sort)
     np.testing.assert_array_equal(ours.data.numpy(), theirs.data.numpy())
     np.testing.assert_array_equal(ours.batch_sizes.numpy(), theirs.batch_sizes.numpy())
     y, n = utils.rnn.pad_packed_sequence(ours, batch_first=first, padding_value=-1.0, total_length=6)
-    z, m = torch.nn.utils.rnn.pad_packed_sequence(theirs, batch_first=first, padding_value=-1.0, total_length=6)
+    z, m = torch.nn.utils.rnn.pad_packed_sequence(theirs, batch_first=first, padding_value=-1.0,
+                                                  total_length=6)
     np.testing.assert_array_equal(y.numpy(), z.numpy())
     np.testing.assert_array_equal(n.numpy(), m.numpy())
     for text in ("nn.LSTM(4, 3, 2, bidirectional=True)", "nn.GRU(4, 3)", "nn.RNN(4, 3, bidirectional=True)"):
         f, t = modules(text)
         (out, state), (peer, last) = f(ours), t(theirs)
-        np.testing.assert_allclose(out.data.detach().numpy(), peer.data.detach().numpy(), rtol=1e-9, atol=1e-12)
-        for s, q in zip(state if isinstance(state, tuple) else [state], last if isinstance(last, tuple) else [last]):
+        np.testing.assert_allclose(out.data.detach().numpy(), peer.data.detach().numpy(), rtol=1e-9,
+                                   atol=1e-12)
+        for s, q in zip(state if isinstance(state, tuple) else [state], last if isinstance(last, tuple)
+                        else [last]):
             np.testing.assert_allclose(s.detach().numpy(), q.detach().numpy(), rtol=1e-9, atol=1e-12)

@@ -24,7 +24,7 @@ def train_job(steps, rows=12):
 
 
 @pytest.mark.parametrize("steps", [2, 3, 4])
-def test_micro_batches_train_as_the_whole_batch_does(steps):
+def test_micro_batches_train_like_the_whole_batch(steps):
     x, y = f32(12, 6), np.arange(12, dtype=np.int32) % 3
     runs = []
     for n in (1, steps):
@@ -35,7 +35,7 @@ def test_micro_batches_train_as_the_whole_batch_does(steps):
     np.testing.assert_allclose(runs[0][1], runs[1][1], rtol=2e-5, atol=1e-6)
 
 
-def test_a_batch_that_cannot_be_cut():
+def test_an_indivisible_batch_is_refused():
     job = train_job(5)
     with refused(AssertionError, "micro-batches"):
         job(f32(12, 6), np.zeros(12, np.int32))

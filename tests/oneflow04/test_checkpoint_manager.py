@@ -1,5 +1,6 @@
-"""flow.save and flow.load, flow.train's CheckPoint and SimpleCheckPointManager, starting from a snapshot, and what a
-checkpoint has in common with the session."""
+"""Checkpoints: flow.save and flow.load, flow.train's CheckPoint and SimpleCheckPointManager, and jobs that
+start from a snapshot.
+"""
 import os
 
 import numpy as np
@@ -16,7 +17,7 @@ NAMES = ["System-Train-TrainStep-train", "d-bias", "d-weight"]
 
 
 def trainer(units=2, name="d"):
-    """A train job on fresh variables, in a new session."""
+    """Define a train job with fresh variables, in a new session."""
     flow.clear_default_session()
 
     def body(a):
@@ -37,7 +38,8 @@ def same(a, b):
         np.testing.assert_array_equal(a[name], b[name], name)
 
 
-# --- flow.save, flow.load, flow.checkpoint ---------------------------------------------------------------------------
+# --- flow.save, flow.load, flow.checkpoint
+# ---------------------------------------------------------------------------
 
 def test_files_without_a_session(tmp_path):
     a = {"w": f32(2, 3), "t": np.array([1.0, 2.0]), "s": np.int64(3)}
@@ -50,9 +52,12 @@ def test_files_without_a_session(tmp_path):
     assert not default_session().running and not default_session().jobs
 
 
-@pytest.mark.parametrize("call", [lambda p: flow.save([1], p), lambda p: flow.save(f32(2), p), lambda p: flow.save({}, 3),
-                                  lambda p: flow.load(3), lambda p: flow.load(None), lambda p: flow.checkpoint.get(None),
-                                  lambda p: flow.checkpoint.save(p, [1]), lambda p: flow.checkpoint.save(None)])
+@pytest.mark.parametrize("call", [lambda p: flow.save([1], p), lambda p: flow.save(f32(2), p),
+                                  lambda p: flow.save({}, 3),
+                                  lambda p: flow.load(3), lambda p: flow.load(None),
+                                  lambda p: flow.checkpoint.get(None),
+                                  lambda p: flow.checkpoint.save(p, [1]),
+                                  lambda p: flow.checkpoint.save(None)])
 def test_other_arguments_are_refused(tmp_path, call):
     trainer()
     with refused(AssertionError):
@@ -60,8 +65,8 @@ def test_other_arguments_are_refused(tmp_path, call):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_folder_that_is_no_checkpoint_is_not_an_empty_one(tmp_path):
-    """Loading nothing, silently, from a mistaken path is how hours of training get lost."""
+def test_loading_a_folder_without_a_checkpoint_is_refused(tmp_path):
+    """A mistaken path is refused; silently loading nothing would discard the training."""
     flow.save({"w": f32(2)}, tmp_path / "all" / "snapshot_1")
     with refused(AssertionError, "not a checkpoint", "snapshot_1 is one"):
         flow.load(tmp_path / "all")
@@ -72,19 +77,20 @@ def test_a_folder_that_is_no_checkpoint_is_not_an_empty_one(tmp_path):
     assert flow.load(tmp_path / "empty") == {}
 
 
-def test_what_an_interrupted_save_left_is_not_read(tmp_path):
+def test_an_interrupted_save_is_not_loaded(tmp_path):
     flow.save({"w": f32(2)}, tmp_path / "c")
     half = tmp_path / ".snapshot_9.partial-0123456789ab"
-    os.rename(tmp_path / "c", half)                            # even one that was all but renamed
+    os.rename(tmp_path / "c", half)  # a complete save that lacks only its final rename
     with refused(AssertionError, "interrupted"):
         flow.load(half)
     assert not cf.is_complete(half)
     assert flow.train.SimpleCheckPointManager(str(tmp_path), "").list_checkpoints() == []
 
 
-# --- the old class ---------------------------------------------------------------------------------------------------
+# --- the old class
+# ---------------------------------------------------------------------------------------------------
 
-def test_the_old_class_does_the_same_and_says_it_is_old(tmp_path, capsys):
+def test_the_old_class_does_the_same_and_warns(tmp_path, capsys):
     step = trainer()
     old = flow.train.CheckPoint()
     assert "deprecated" in capsys.readouterr().out
@@ -101,7 +107,8 @@ def test_the_old_class_does_the_same_and_says_it_is_old(tmp_path, capsys):
             call(3)
 
 
-# --- the manager -----------------------------------------------------------------------------------------------------
+# --- the manager
+# -----------------------------------------------------------------------------------------------------
 
 def test_the_manager_restores_what_it_saved(tmp_path):
     root = str(tmp_path / "deep" / "snapshots")
@@ -133,19 +140,19 @@ def test_only_finished_checkpoints_of_the_prefix_count(tmp_path):
     manager.save()
     [good] = os.listdir(tmp_path)
     (tmp_path / "model-9").mkdir()                             # not done
-    (tmp_path / "model-8" / "snapshot_done").mkdir(parents=True)   # a folder is not the file
+    (tmp_path / "model-8" / "snapshot_done").mkdir(parents=True)   # a folder, where a file is expected
     (tmp_path / "model-7").write_text("snapshot_done")
     (tmp_path / "other-1").mkdir()
     (tmp_path / "other-1" / "snapshot_done").touch()
     assert manager.list_checkpoints() == [good]
-    (tmp_path / "model-zzz").mkdir()                           # one the user named
+    (tmp_path / "model-zzz").mkdir()                           # a name chosen by the user
     (tmp_path / "model-zzz" / "snapshot_done").touch()
     assert manager.latest_checkpoint() == "model-zzz"
     manager.save()
     assert len(manager.list_checkpoints()) == 3
 
 
-def test_names_go_up_when_clocks_stand_still_or_go_back(tmp_path, monkeypatch):
+def test_snapshot_names_increase_when_the_clock_does_not(tmp_path, monkeypatch):
     from datetime import datetime, timedelta
     now = [datetime(2021, 6, 30, 12, 0, 0, 999_999)]
 
@@ -177,7 +184,8 @@ def test_the_managers_arguments_are_checked(tmp_path, monkeypatch, arguments):
     assert os.listdir(tmp_path) == ["file"]
 
 
-# --- starting from a snapshot ----------------------------------------------------------------------------------------
+# --- starting from a snapshot
+# ----------------------------------------------------------------------------------------
 
 def initial(path, name, shape=(2, 3), dtype=flow.float32, otherwise=None):
     return cf.initializer_from(path, name, otherwise)(shape, dtype, 1)
@@ -206,7 +214,9 @@ def test_a_snapshot_of_other_sizes_is_refused(tmp_path):
 
 
 def test_a_job_starts_from_a_snapshot(tmp_path):
-    """Variables, optimizer state and the step come from the snapshot; what it lacks, from initializers."""
+    """Variables, optimizer state, and the step come from the snapshot; missing variables use their
+    initializers.
+    """
     step = trainer()
     for _ in range(3):
         step(x)
@@ -229,7 +239,8 @@ def test_a_job_starts_from_a_snapshot(tmp_path):
     np.testing.assert_array_equal(step(x), loss)
 
 
-# --- comparing -------------------------------------------------------------------------------------------------------
+# --- comparing
+# -------------------------------------------------------------------------------------------------------
 
 def test_compare_names_the_nearest(tmp_path):
     trainer()

@@ -1,5 +1,7 @@
-"""flow.function_config(), flow.config, flow.env, flow.sysconfig and the debug mode: every setting of OneFlow 0.4 is taken,
-checked and found again; wrong names and values are refused with the nearest right one; late calls change nothing."""
+"""flow.function_config(), flow.config, flow.env, flow.sysconfig, and debug mode: every setting of OneFlow 0.4
+is accepted, checked, and stored. Wrong names and values are refused with the nearest valid one; late calls
+change nothing.
+"""
 import gc
 import os
 import pydoc
@@ -22,7 +24,8 @@ from flowedu.oneflow04.job import env as env_module
 from flowedu.oneflow04.job.config import PASSES
 from flowedu.oneflow04.job.settings import ALIASES, JOB, REFUSED, REQUIRED, SESSION
 
-pytestmark = pytest.mark.filterwarnings("ignore::flowedu.errors.once.OptionWarning")        # test_settings.py is about them
+# test_settings.py tests these warnings
+pytestmark = pytest.mark.filterwarnings("ignore::flowedu.errors.once.OptionWarning")
 x = f32(2, 3)
 GOOD = {bool: False, int: 3, float: 0.5, str: "text", dict: {"a": 1}, type(flow.float): flow.double}
 BAD = {bool: [1, 0, "True", None, np.bool_(True)], int: [True, 1.0, "1", None], float: ["1", None, True, 1j],
@@ -31,7 +34,7 @@ BAD = {bool: [1, 0, "True", None, np.bool_(True)], int: [True, 1.0, "1", None], 
 
 @pytest.fixture(autouse=True)
 def fresh_environment(monkeypatch):
-    """No machines and ports of other tests."""
+    """Discard the machines and ports that other tests set."""
     monkeypatch.setattr(env_module, "_env", env_module.Environment())
 
 
@@ -42,13 +45,15 @@ def reach(owner, name):
 
 
 def good_for(setting):
-    return setting.neutral if setting.does == REFUSED else setting.choices[0] if setting.choices else GOOD[setting.kind]
+    return (setting.neutral if setting.does == REFUSED else setting.choices[0] if setting.choices
+            else GOOD[setting.kind])
 
 
-# --- every setting of a job ------------------------------------------------------------------------------------------
+# --- every setting of a job
+# ------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("name", [*JOB, *ALIASES])
-def test_every_job_setting_is_taken_checked_and_kept(name, capsys):
+def test_every_job_setting_is_accepted_checked_and_stored(name, capsys):
     config, setting = flow.function_config(), JOB[ALIASES.get(name, name)]
     good = good_for(setting)
     assert reach(config, name)(good) is None
@@ -67,7 +72,7 @@ def test_every_job_setting_is_taken_checked_and_kept(name, capsys):
             reach(config, name)()
 
 
-def test_the_names_of_the_documents_are_there():
+def test_documented_settings_exist():
     names = """default_data_type default_initializer_conf default_placement_scope default_logical_view exp_run_conf
     default_distribute_strategy allow_cpu_return_op enable_auto_mixed_precision prune_parallel_cast_ops enable_inplace
     prune_cast_to_static_shape_ops enable_inplace_in_reduce_struct enable_reused_mem enable_reuse_mem enable_cudnn
@@ -94,9 +99,12 @@ def test_legacy_training_settings_have_dotted_names_and_a_notice(capsys):
     assert capsys.readouterr().out.count("func_config.train.* has been deprecated") == 3
 
 
-@pytest.mark.parametrize("name, near", [("default_datatype", "default_data_type"), ("enable_in_place", "enable_inplace"),
-                                        ("default_placement", "default_placement_scope"), ("zzzz", "dir(function_config)"),
-                                        ("train.primary_rate", "train.primary_lr"), ("qat.symetric", "qat.symmetric"),
+@pytest.mark.parametrize("name, near", [("default_datatype", "default_data_type"),
+                                        ("enable_in_place", "enable_inplace"),
+                                        ("default_placement", "default_placement_scope"),
+                                        ("zzzz", "dir(function_config)"),
+                                        ("train.primary_rate", "train.primary_lr"),
+                                        ("qat.symetric", "qat.symmetric"),
                                         ("default_initializer_config", "default_initializer_conf")])
 def test_unknown_names_get_the_nearest(name, near):
     with refused(AssertionError, repr(name), near):
@@ -104,7 +112,7 @@ def test_unknown_names_get_the_nearest(name, near):
     assert not hasattr(flow.function_config(), "zzzz")
 
 
-def test_mistakes_of_form_are_refused():
+def test_malformed_settings_are_refused():
     config = flow.function_config()
     with refused(AssertionError, "config.enable_inplace(False)"):
         config.enable_inplace = False
@@ -115,7 +123,7 @@ def test_mistakes_of_form_are_refused():
     with refused(AssertionError, "1 or more"):
         config.train.num_gradient_accumulation_steps(0)
     with refused(AssertionError, "mirrored_view()"):
-        config.default_logical_view(flow.scope.mirrored_view)                  # not called
+        config.default_logical_view(flow.scope.mirrored_view)  # the function itself, not called
     with refused(AssertionError, "placement"):
         config.default_placement_scope(3)
     assert config.values == {}
@@ -135,13 +143,15 @@ def test_views_and_placements(capsys):
     assert config.default_view.mirrored and "default_logical_view" in capsys.readouterr().out
 
 
-def test_dir_help_and_repr_show_what_there_is():
+def test_dir_help_and_repr_list_the_settings():
     config = flow.function_config()
-    assert {"train", "qat", "enable_cudnn", "default_initializer_conf", "enable_reuse_mem"} <= set(dir(config))
+    assert {"train", "qat", "enable_cudnn", "default_initializer_conf",
+            "enable_reuse_mem"} <= set(dir(config))
     assert "primary_lr" in dir(config.train) and "enable_fusion" in dir(flow.config.collective_boxing)
     text = pydoc.plain(pydoc.render_doc(flow.FunctionConfig))
     works, rest = text.split("Kept; results do not depend on them")
-    assert "train.primary_lr(float)" in works and "enable_inplace(bool = True)" in works and "default_logical_view" in works
+    assert ("train.primary_lr(float)" in works and "enable_inplace(bool = True)" in works
+            and "default_logical_view" in works)
     assert "enable_cudnn" in rest and "enable_nccl" in rest
     config.enable_cudnn(False)
     assert repr(config) == "<function_config enable_cudnn=False>"
@@ -156,7 +166,8 @@ def test_a_copy_is_independent():
     other = config.copy()
     other.exp_run_conf({"a": 2})
     other.values["exp_run_conf"]["a"] = 3
-    assert config.values["exp_run_conf"] == {"a": 1} and other.default_initializer is config.default_initializer
+    assert (config.values["exp_run_conf"] == {"a": 1}
+            and other.default_initializer is config.default_initializer)
 
 
 def test_memory_policies():
@@ -168,7 +179,8 @@ def test_memory_policies():
         white.add("best")
 
 
-# --- settings that do something --------------------------------------------------------------------------------------
+# --- settings that do something
+# --------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("name, off", [("enable_inplace", "inplace"), ("enable_reused_mem", "reuse"),
                                        ("enable_reuse_mem", "reuse")])
@@ -186,7 +198,8 @@ CONFS = [({"constant_conf": {"value": 2.5}}, flow.constant_initializer(2.5)),
          ({"empty_conf": {}}, flow.empty_initializer()),
          ({"constant_int_conf": {"value": 7}}, flow.constant_initializer(7, flow.int32)),
          ({"random_uniform_conf": {"min": -1, "max": 3}}, flow.random_uniform_initializer(-1, 3)),
-         ({"random_uniform_int_conf": {"min": 0, "max": 9}}, flow.random_uniform_initializer(0, 9, flow.int32)),
+         ({"random_uniform_int_conf": {"min": 0, "max": 9}},
+          flow.random_uniform_initializer(0, 9, flow.int32)),
          ({"random_normal_conf": {"std": 0.01}}, flow.random_normal_initializer(0.0, 0.01)),
          ({"truncated_normal_conf": {"std": 2.0}}, flow.truncated_normal(2.0)),
          ({"xavier_conf": {"variance_norm": "kAverage"}}, flow.xavier_uniform_initializer()),
@@ -204,8 +217,10 @@ def test_default_initializers_may_be_dictionaries(conf, same):
     assert config.default_initializer is same
 
 
-@pytest.mark.parametrize("conf", [{}, {"normal": {}}, 3, "zeros", {"msra_conf": {"mean": 1}}, {"constant_conf": 3},
-                                  {"msra_conf": {"variance_norm": "kFan"}}, {"msra_conf": {"variance_norm": []}},
+@pytest.mark.parametrize("conf", [{}, {"normal": {}}, 3, "zeros", {"msra_conf": {"mean": 1}},
+                                  {"constant_conf": 3},
+                                  {"msra_conf": {"variance_norm": "kFan"}},
+                                  {"msra_conf": {"variance_norm": []}},
                                   {"constant_conf": {}, "empty_conf": {}}])
 def test_other_initializers_are_refused(conf):
     with refused(AssertionError, "default_initializer_conf"):
@@ -218,10 +233,11 @@ def test_default_initializer_in_a_job():
     np.testing.assert_array_equal(run(lambda a: a * flow.get_variable("w", (3,)), x, config=config), x * 3)
 
 
-# --- flow.config -----------------------------------------------------------------------------------------------------
+# --- flow.config
+# -----------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("name", SESSION)
-def test_every_session_setting_is_taken_and_checked(name, capsys):
+def test_every_session_setting_is_accepted_and_checked(name, capsys):
     setting = SESSION[name]
     good = good_for(setting)
     assert reach(flow.config, name)(good) is None
@@ -234,11 +250,13 @@ def test_every_session_setting_is_taken_and_checked(name, capsys):
     assert not reach(flow.current_resource(), name) or name == "machine_num"
 
 
-def test_late_settings_say_so_and_change_nothing(capsys):
+def test_late_settings_warn_and_change_nothing(capsys):
     run(lambda a: a, x)
     before = dict(flow.current_resource().__dict__)
-    late = [lambda: flow.config.gpu_device_num(2), lambda: flow.config.cpu_device_num(2), lambda: flow.config.use_rdma(),
-            lambda: flow.config.enable_debug_mode(True), lambda: flow.config.collective_boxing.num_callback_threads(2),
+    late = [lambda: flow.config.gpu_device_num(2), lambda: flow.config.cpu_device_num(2),
+            lambda: flow.config.use_rdma(),
+            lambda: flow.config.enable_debug_mode(True),
+            lambda: flow.config.collective_boxing.num_callback_threads(2),
             lambda: flow.config.enable_legacy_model_io(False), lambda: flow.config.load_library("x.so"),
             lambda: flow.config.load_library_now("x.so"), lambda: flow.config.machine_num(2)]
     for call in late:
@@ -259,9 +277,9 @@ def test_numbers_of_devices_are_checked(n):
             flow.config.gpu_device_num(n)
 
 
-def test_gpus_are_cpus_and_it_is_said_once(capsys):
+def test_gpus_are_replaced_by_cpus_with_one_notice(capsys):
     flow.config.gpu_device_num(3)
-    flow.config.gpu_device_num(0)                              # no GPUs wanted: nothing to do
+    flow.config.gpu_device_num(0)                              # zero GPUs is valid
     assert flow.current_resource().cpu_device_num == 3 and flow.current_resource().gpu_device_num == 0
     flow.config.gpu_device_num(2)
     assert capsys.readouterr().out.count("INFO") == 1
@@ -289,9 +307,11 @@ def test_load_library_takes_paths():
         flow.config.load_library(3)
 
 
-# --- flow.env --------------------------------------------------------------------------------------------------------
+# --- flow.env
+# --------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("arguments", [("a", "b"), (["a", "b"],), (("a", {"addr": "b"}),), ({"addr": "a"}, {"addr": "b"})])
+@pytest.mark.parametrize("arguments", [("a", "b"), (["a", "b"],), (("a", {"addr": "b"}),),
+                                       ({"addr": "a"}, {"addr": "b"})])
 def test_ways_to_name_machines(arguments):
     assert flow.env.machine(*arguments) is None
     assert flow.env.machine_num() == 2 and flow.current_resource().machine_num == 2
@@ -299,18 +319,21 @@ def test_ways_to_name_machines(arguments):
     assert flow.current_machine_id() == 0
 
 
-@pytest.mark.parametrize("error, arguments", [(AssertionError, ("a", "a")), (AssertionError, ()), (AssertionError, ([],)),
+@pytest.mark.parametrize("error, arguments", [(AssertionError, ("a", "a")), (AssertionError, ()),
+                                              (AssertionError, ([],)),
                                               (AssertionError, ({"ip": "a"},)), (AssertionError, ("",)),
-                                              (NotImplementedError, (3,)), (NotImplementedError, ("a", None))])
+                                              (NotImplementedError, (3,)), (NotImplementedError,
+                                                                            ("a", None))])
 def test_other_machines_are_refused(error, arguments):
     with refused(error, "flow.env.machine"):
         flow.env.machine(*arguments)
     assert flow.env.machine_num() == 1
 
 
-@pytest.mark.parametrize("name, value, bad", [("ctrl_port", 50051, [0, "1", True, 70000, None]), ("data_port", 1, [1.0]),
-                                              ("log_dir", "d", [1]), ("logtostderr", 1, [True]), ("logbuflevel", -1, ["0"]),
-                                              ("grpc_use_no_signal", True, [1])])
+@pytest.mark.parametrize("name, value, bad", [("ctrl_port", 50051, [0, "1", True, 70000, None]),
+                                              ("data_port", 1, [1.0]),
+                                              ("log_dir", "d", [1]), ("logtostderr", 1, [True]),
+                                              ("logbuflevel", -1, ["0"]), ("grpc_use_no_signal", True, [1])])
 def test_settings_of_the_environment(name, value, bad):
     assert getattr(flow.env, name)(value) is None and flow.env.value(name) == value
     for b in bad:
@@ -323,12 +346,12 @@ def test_several_machines_need_a_port():
     flow.env.machine("a", "b")
     with refused(ValueError, "ctrl_port", at=False):
         flow.env.init()
-    flow.config.ctrl_port(50051)                               # the other spelling
+    flow.config.ctrl_port(50051)                               # the alias of ctrl_port
     assert flow.env.value("ctrl_port") == 50051 and flow.env.init() is True
 
 
 def test_jobs_on_several_machines():
-    """One process does the work of all."""
+    """A job declared for several machines runs in one process."""
     flow.env.machine("a", "b")
     double = job(lambda a: a * 2, f32(4, 3))
     with refused(ValueError, "ctrl_port", at=False):
@@ -338,7 +361,7 @@ def test_jobs_on_several_machines():
 
 
 @pytest.mark.parametrize("how", ["init", "run"])
-def test_the_environment_is_settled_once(how, capsys):
+def test_the_environment_is_fixed_once(how, capsys):
     flow.env.init() if how == "init" else run(lambda a: a, x)
     for call in (flow.env.init, lambda: flow.env.machine("a"), lambda: flow.env.ctrl_port(1),
                  lambda: flow.env.log_dir("x")):
@@ -356,19 +379,21 @@ def test_the_environment_does_not_keep_a_session_alive():
     assert session() is None
 
 
-def test_sysconfig_tells_the_truth():
+def test_sysconfig_reports_the_build():
     assert os.path.isfile(os.path.join(flow.sysconfig.get_include(), "abi.h"))
     assert os.path.isfile(os.path.join(flow.sysconfig.get_lib(), "__init__.py"))
     assert f"-I{flow.sysconfig.get_include()}" in flow.sysconfig.get_compile_flags()
     assert flow.sysconfig.get_link_flags()[0] == "-shared"
-    assert not (flow.sysconfig.with_cuda() or flow.sysconfig.with_xla() or flow.sysconfig.has_rpc_backend_grpc())
+    assert not (flow.sysconfig.with_cuda() or flow.sysconfig.with_xla()
+                or flow.sysconfig.has_rpc_backend_grpc())
     assert flow.sysconfig.with_openmp() == flow.has_threads() and flow.sysconfig.has_rpc_backend_local()
 
 
-# --- the debug mode --------------------------------------------------------------------------------------------------
+# --- the debug mode
+# --------------------------------------------------------------------------------------------------
 
 class FakeJob:
-    """What debug needs of a job."""
+    """Stand-in with the members of a job that debug mode reads."""
 
     def __init__(self, name="train_job", type="train"):
         self.name, self.type = name, type
@@ -383,7 +408,7 @@ def logs(tmp_path, capsys):
     return tmp_path / "log"
 
 
-def test_debug_mode_is_off_until_asked_for():
+def test_debug_mode_is_off_by_default():
     assert not debug.enabled()
     flow.config.enable_debug_mode(True)
     assert debug.enabled()
@@ -417,12 +442,13 @@ def test_a_step_before_the_start_is_kept(logs):
     folder = debug.start(train)
     debug.step(train, 1, 0.25)
     debug.flush()
-    assert Path(folder, "train_step2lr.csv").read_text(encoding="utf-8") == "train_step, lr\n0, 0.5\n1, 0.25\n"
+    assert Path(folder,
+                "train_step2lr.csv").read_text(encoding="utf-8") == "train_step, lr\n0, 0.5\n1, 0.25\n"
 
 
 @pytest.mark.parametrize("on", [True, False])
 def test_a_session_in_debug_mode(logs, capsys, on):
-    """OneFlow's users look at log/*/train_step2lr.csv."""
+    """Debug mode writes log/*/train_step2lr.csv, as OneFlow does."""
     def train(a):
         loss = a * flow.get_variable("w", (2, 3), initializer=flow.ones_initializer())
         flow.optimizer.SGD(flow.optimizer.CosineScheduler(0.1, 8)).minimize(loss)
@@ -447,20 +473,21 @@ def test_a_session_in_debug_mode(logs, capsys, on):
         assert line.split(", ")[0] == str(i) and np.float32(line.split(", ")[1]) == np.float32(schedule(i))
 
 
-def test_lines_of_a_forgotten_job_are_written(logs):
+def test_lines_of_a_deleted_job_are_written(logs):
     train = FakeJob()
     folder = debug.start(train)
     debug.step(train, 0, [0.1, 0.5])
     assert not os.path.exists(os.path.join(folder, "train_step2lr.csv"))
     del train
     gc.collect()
-    assert Path(folder, "train_step2lr.csv").read_text(encoding="utf-8") == "train_step, lr, lr1\n0, 0.1, 0.5\n"
+    assert Path(folder,
+                "train_step2lr.csv").read_text(encoding="utf-8") == "train_step, lr, lr1\n0, 0.1, 0.5\n"
 
 
-def test_a_full_disk_stops_no_training(logs, capsys):
+def test_training_continues_when_the_log_cannot_be_written(logs, capsys):
     train = FakeJob()
     folder = debug.start(train)
-    os.mkdir(os.path.join(folder, "train_step2lr.csv"))        # in the way
+    os.mkdir(os.path.join(folder, "train_step2lr.csv"))        # a folder occupies the file's path
     debug.step(train, 0, 0.1)
     debug.flush()
     assert "2 lines were not written" in capsys.readouterr().out
@@ -484,7 +511,8 @@ def test_lines_are_written_at_exit(tmp_path):
     assert (tmp_path / folder / "train_step2lr.csv").read_text(encoding="utf-8") == "train_step, lr\n0, 0.5\n"
 
 
-# --- dtypes (the helpers a configuration names) ----------------------------------------------------------------------
+# --- dtypes (the helpers a configuration names)
+# ----------------------------------------------------------------------
 
 def test_names_of_element_types():
     assert flow.float is flow.float32 and flow.double is flow.float64 and flow.half is flow.float16
@@ -498,8 +526,9 @@ def test_names_of_element_types():
             flow.convert_oneflow_dtype_to_numpy_dtype(d)
 
 
-@given(st.text(st.characters(codec="ascii", categories=["Ll", "Nd"], include_characters="_."), min_size=1, max_size=12))
-def test_no_name_does_worse_than_raise(name):
+@given(st.text(st.characters(codec="ascii", categories=["Ll", "Nd"], include_characters="_."), min_size=1,
+               max_size=12))
+def test_unknown_dtype_names_raise(name):
     config = flow.function_config()
     try:
         reach(config, name)

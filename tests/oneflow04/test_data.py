@@ -1,4 +1,6 @@
-"""flow.data: MNIST in batches, the three places it is looked for, and a downloader that leaves nothing half done."""
+"""flow.data: MNIST in batches, the three places that are searched for it, and a downloader that leaves no
+partial files.
+"""
 import hashlib
 import http.client
 import http.server
@@ -16,15 +18,16 @@ import pytest
 
 from common import load_tool
 from flowedu.data import __main__ as cli
-from flowedu.data import download, load_mnist, mnist
+from flowedu.data import load_mnist, mnist
 from flowedu.errors import ArgumentError, DataError
+from flowedu.utils import download
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
 def empty_places(tmp_path, monkeypatch):
-    """An empty working folder and an empty cache; `tmp_path/cache` is the cache."""
+    """Set up an empty working folder and an empty cache in `tmp_path/cache`."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FLOWEDU_CACHE", str(tmp_path / "cache"))
 
@@ -32,7 +35,8 @@ def empty_places(tmp_path, monkeypatch):
 def small(n=20, m=10, seed=0):
     """Arrays in MNIST's layout."""
     r = np.random.default_rng(seed)
-    return {"x_train": r.integers(0, 256, (n, 28, 28), np.uint8), "y_train": np.arange(n, dtype=np.uint8) % 10,
+    return {"x_train": r.integers(0, 256, (n, 28, 28), np.uint8),
+            "y_train": np.arange(n, dtype=np.uint8) % 10,
             "x_test": r.integers(0, 256, (m, 28, 28), np.uint8), "y_test": np.arange(m, dtype=np.uint8) % 10}
 
 
@@ -50,9 +54,10 @@ def files(folder):
     return sorted(p.name for p in Path(folder).rglob("*") if p.is_file())
 
 
-# ---- the subset ------------------------------------------------------------------------------------------------
+# ---- the subset
+# ------------------------------------------------------------------------------------------------
 
-def test_the_subset_is_used_without_files_and_says_so_in_one_line(capsys, monkeypatch):
+def test_the_subset_is_used_without_files_with_a_one_line_notice(capsys, monkeypatch):
     monkeypatch.setattr(mnist, "fetch", lambda *a: pytest.fail("nothing may be downloaded"))
     (x, y), (xt, yt) = load_mnist()
     out = capsys.readouterr().out
@@ -67,7 +72,7 @@ def test_the_subset_is_used_without_files_and_says_so_in_one_line(capsys, monkey
     assert all(len(np.unique(batch)) >= 8 for batch in y), "every batch mixes the digits"
 
 
-def test_the_subset_is_the_one_we_chose():
+def test_the_subset_has_the_expected_samples():
     digest = hashlib.sha256()
     for array in mnist.read(mnist.SUBSET):
         digest.update(np.ascontiguousarray(array))
@@ -77,19 +82,21 @@ def test_the_subset_is_the_one_we_chose():
     assert "Yann LeCun" in note and "Corinna Cortes" in note and "Share Alike 3.0" in note
 
 
-def test_the_cut_is_a_rule_without_chance(tmp_path):
+def test_the_subset_is_cut_deterministically(tmp_path):
     tool = load_tool("make_mnist_subset")
     source = small(9000, 2000)
     source["y_train"] = np.random.default_rng(1).permutation(np.arange(9000, dtype=np.uint8) % 10)
     path = write(tmp_path / "full.npz", **source)
     one, two = tool.cut(path), tool.cut(path)
     assert tool.content_hash(one) == tool.content_hash(two)
-    assert np.bincount(one["y_train"]).tolist() == [600] * 10 and np.bincount(one["y_test"]).tolist() == [100] * 10
+    assert (np.bincount(one["y_train"]).tolist() == [600] * 10
+            and np.bincount(one["y_test"]).tolist() == [100] * 10)
     rows = tool.choose(source["y_train"], 600)
     assert (np.diff(rows) > 0).all() and (source["x_train"][rows] == one["x_train"]).all()
 
 
-# ---- shapes ----------------------------------------------------------------------------------------------------
+# ---- shapes
+# ----------------------------------------------------------------------------------------------------
 
 def test_values_are_pixels_over_255_in_both_layouts(tmp_path):
     arrays = small()
@@ -103,7 +110,7 @@ def test_values_are_pixels_over_255_in_both_layouts(tmp_path):
     np.testing.assert_array_equal(xc.ravel(), x.ravel())
 
 
-def test_a_batch_size_that_does_not_divide_names_those_that_do():
+def test_a_batch_size_that_does_not_divide_lists_sizes_that_do():
     with pytest.raises(ArgumentError, match="train_batch_size=64") as e:
         load_mnist(64, 100)
     assert "6,000" in str(e.value) and "train_batch_size=60 or 75" in e.value.fix
@@ -121,12 +128,14 @@ def test_senseless_batch_sizes(size):
         load_mnist(size, 100)
 
 
-# ---- where it is looked for ------------------------------------------------------------------------------------
+# ---- search order
+# ----------------------------------------------------------------------------------------------
 
 def test_out_dir_comes_before_the_cache(tmp_path, capsys):
     write(tmp_path / "cache" / "mnist.npz", **small(40, 10))
     (x, _), _ = load_mnist(10, 10, hash_check=None)
-    assert x.shape[0] == 4 and f"File mnist.npz already exist, path: {tmp_path / 'cache'}" in capsys.readouterr().out
+    assert (x.shape[0] == 4
+            and f"File mnist.npz already exist, path: {tmp_path / 'cache'}" in capsys.readouterr().out)
     write(tmp_path / "mnist.npz", **small(20, 10))
     (x, _), _ = load_mnist(10, 10, hash_check=None)
     assert x.shape[0] == 2 and capsys.readouterr().out == "File mnist.npz already exist, path: ./mnist.npz\n"
@@ -144,7 +153,8 @@ def test_the_cache_folder(monkeypatch, tmp_path):
     assert download.cache_dir() == tmp_path / ".cache" / "flowedu"
 
 
-# ---- damaged files ---------------------------------------------------------------------------------------------
+# ---- damaged files
+# ---------------------------------------------------------------------------------------------
 
 def test_a_wrong_hash_is_an_error_and_none_skips_it(tmp_path):
     path = write(tmp_path / "mnist.npz")
@@ -158,7 +168,7 @@ def test_a_wrong_hash_is_an_error_and_none_skips_it(tmp_path):
     load_mnist(10, 10, hash_check=None)
 
 
-def test_the_default_hash_takes_every_packing_of_the_same_digits(tmp_path, monkeypatch):
+def test_the_default_hash_accepts_any_compression_of_the_same_digits(tmp_path, monkeypatch):
     arrays = small()
     digest = hashlib.sha256()
     for key in mnist.KEYS:
@@ -208,7 +218,8 @@ def damage(path, how):
         path.mkdir()
 
 
-@pytest.mark.parametrize("how", ["empty", "truncated", "text", "a pickle", "an array", "a zip of text", "a flipped bit",
+@pytest.mark.parametrize("how", ["empty", "truncated", "text", "a pickle", "an array", "a zip of text",
+                                 "a flipped bit",
                                  "a missing array", "pickled objects", "floats", "a label short", "a folder"])
 @pytest.mark.parametrize("hash_check", [None, mnist.SHA256])
 def test_a_damaged_file_is_a_data_error_that_names_it(tmp_path, how, hash_check):
@@ -218,7 +229,8 @@ def test_a_damaged_file_is_a_data_error_that_names_it(tmp_path, how, hash_check)
     assert e.value.fix
 
 
-# ---- the downloader --------------------------------------------------------------------------------------------
+# ---- the downloader
+# --------------------------------------------------------------------------------------------
 
 class Handler(http.server.BaseHTTPRequestHandler):
     body = b""
@@ -239,7 +251,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(tmp_path):
-    """A web server on this machine with a small mnist.npz at every path; /short stops half-way."""
+    """Start a local web server with a small mnist.npz at every path; /short sends only half of it."""
     Handler.body = write(tmp_path / "served" / "source.npz").read_bytes()
 
     class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
@@ -258,14 +270,15 @@ def test_fetch_writes_the_file_and_nothing_else(server, tmp_path, page):
     assert path.read_bytes() == Handler.body and files(tmp_path / "new") == ["mnist.npz"]
 
 
-def test_fetch_takes_file_urls(tmp_path):
+def test_fetch_accepts_file_urls(tmp_path):
     source = write(tmp_path / "source.npz")
     assert download.fetch(source.as_uri(), tmp_path / "new" / "a.npz").read_bytes() == source.read_bytes()
 
 
 @pytest.mark.parametrize("page, sha256, problem", [
-    ("/short", None, "stopped early"), ("/missing", None, "could not fetch"), ("/x", "0" * 64, "verification failed")])
-def test_a_failed_fetch_leaves_nothing_and_says_what_to_do(server, tmp_path, page, sha256, problem):
+    ("/short", None, "stopped early"), ("/missing", None, "could not fetch"),
+    ("/x", "0" * 64, "verification failed")])
+def test_a_failed_fetch_leaves_no_file_and_reports_a_fix(server, tmp_path, page, sha256, problem):
     with pytest.raises(DataError, match=problem) as e:
         download.fetch(server + page, tmp_path / "new" / "mnist.npz", sha256)
     assert files(tmp_path / "new") == []
@@ -280,12 +293,12 @@ def test_a_failed_fetch_keeps_the_old_file(server, tmp_path):
     assert old.read_bytes() == before and files(tmp_path / "new") == ["mnist.npz"]
 
 
-def test_ctrl_c_leaves_nothing(server, tmp_path, monkeypatch):
+def test_ctrl_c_leaves_no_files(server, tmp_path, monkeypatch):
     read, calls = http.client.HTTPResponse.read, []
 
     def interrupt(self, n):
         calls.append(n)
-        if len(calls) == 3:                 # two parts are already in the file
+        if len(calls) == 3:                 # two chunks are already written
             raise KeyboardInterrupt
         return read(self, n)
 
@@ -296,8 +309,8 @@ def test_ctrl_c_leaves_nothing(server, tmp_path, monkeypatch):
     assert files(tmp_path / "new") == []
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:1/mnist.npz", "https://mnist.invalid/mnist.npz", "no-such://x/y",
-                                 "mnist.npz", "file:///no/such/file"])
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/mnist.npz", "https://mnist.invalid/mnist.npz",
+                                 "no-such://x/y", "mnist.npz", "file:///no/such/file"])
 def test_no_network(tmp_path, url):
     with pytest.raises(DataError, match="could not fetch") as e:
         download.fetch(url, tmp_path / "new" / "mnist.npz")
@@ -319,7 +332,7 @@ def test_many_at_once_leave_one_good_file(server, tmp_path):
         try:
             for _ in range(5):
                 download.fetch(server + "/mnist.npz", path, good)
-        except BaseException as e:      # noqa: B036  handed to the main thread
+        except BaseException as e:      # noqa: B036  re-raised in the main thread
             errors.append(e)
 
     def watch():
@@ -338,7 +351,7 @@ def test_many_at_once_leave_one_good_file(server, tmp_path):
     assert not errors and files(tmp_path / "new") == ["mnist.npz"]
 
 
-def test_a_url_of_ones_own_is_downloaded(server, tmp_path, capsys):
+def test_a_custom_url_is_downloaded(server, tmp_path, capsys):
     (x, _), _ = load_mnist(10, 10, url=server + "/mnist.npz", hash_check=None, out_dir="here")
     assert x.shape == (2, 10, 1, 28, 28) and files(tmp_path / "here") == ["mnist.npz"]
     assert "path: here/mnist.npz" in capsys.readouterr().out
@@ -347,7 +360,8 @@ def test_a_url_of_ones_own_is_downloaded(server, tmp_path, capsys):
     assert files(tmp_path / "there") == []
 
 
-# ---- the command -----------------------------------------------------------------------------------------------
+# ---- the command
+# -----------------------------------------------------------------------------------------------
 
 def test_the_command_lists(capsys, tmp_path):
     assert cli.main([]) == 0
@@ -374,7 +388,7 @@ def test_the_command_tries_the_next_server(server, tmp_path, capsys, monkeypatch
     assert "trying the next server" in capsys.readouterr().err and files(tmp_path / "d") == ["mnist.npz"]
 
 
-def test_the_command_without_network_says_what_to_do(tmp_path, capsys):
+def test_the_command_without_network_reports_a_fix(tmp_path, capsys):
     assert cli.main(["mnist"]) == 1
     err = capsys.readouterr().err
     assert "by hand" not in err and "put it at" in err and "Traceback" not in err

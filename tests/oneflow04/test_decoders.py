@@ -1,4 +1,4 @@
-"""Decoders of records and the older decode_ofrecord: outside jobs and in them."""
+"""Record decoders and the older decode_ofrecord, inside and outside of jobs."""
 import io
 
 import numpy as np
@@ -16,7 +16,8 @@ from flowedu.errors import ArgumentError, CheckError, DataError, DTypeError, Sha
 from flowedu.ops.host import forget_states
 
 TYPES = ["float32", "float64", "int32", "int64"]
-in_tmp_path = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+in_tmp_path = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None,
+                       max_examples=40)
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +42,7 @@ def raw(records, dtype=flow.float32, shape=(2,), **options):
 
 
 def picture(height, width, seed=0):
-    """A smooth RGB picture: JPEG changes it little."""
+    """Return a smooth RGB image that JPEG compression changes little."""
     y, x, c = np.ogrid[:height, :width, :3]
     return (127 + 100 * np.sin((y + seed) / 9) * np.cos(x / 7 + c)).astype(np.uint8)
 
@@ -57,7 +58,8 @@ def by_pillow(content, mode="RGB"):
     return pixels if pixels.ndim == 3 else pixels[:, :, None]
 
 
-# ---- numbers -------------------------------------------------------------------------------------------------------
+# ---- numeric features
+# ----------------------------------------------------------------------------------------------
 
 @in_tmp_path
 @given(st.sampled_from(TYPES), st.sampled_from([*TYPES, "int8"]),
@@ -69,7 +71,7 @@ def test_every_kind_of_list_as_every_dtype(tmp_path, stored, asked, shape, count
     assert got.dtype == asked and got.shape == (count, *shape) and np.array_equal(got, expected)
 
 
-def test_bytes_are_numbers_from_0_to_255(tmp_path):
+def test_bytes_decode_to_integers_from_0_to_255(tmp_path):
     records = batch(tmp_path, {"x": b"\x01\xff"}, {"x": b"\x80\x00"})
     for dtype in (flow.uint8, flow.float32, flow.int32, flow.int64):
         assert raw(records, dtype).tolist() == [[1, 255], [128, 0]]
@@ -77,7 +79,7 @@ def test_bytes_are_numbers_from_0_to_255(tmp_path):
         assert raw(records, dtype).tolist() == [[1, -1], [-128, 0]]
 
 
-def test_samples_of_other_sizes(tmp_path):
+def test_samples_with_a_different_count(tmp_path):
     records = batch(tmp_path, {"x": [1.0]}, {"x": [1.0, 2.0]}, {"x": np.zeros(0, np.float32)})
     with refused(DataError, "'x'", "byte 0 of", "2 elements", "1 elements", "truncate"):
         raw(records)
@@ -121,21 +123,24 @@ def test_refusals(tmp_path):
         data.OFRecordImageDecoderRandomCrop(records, "b", random_area=[0.5, 0.1])
 
 
-# ---- bytes and pictures --------------------------------------------------------------------------------------------
+# ---- bytes and images
+# ----------------------------------------------------------------------------------------------
 
 @in_tmp_path
 @given(st.lists(st.binary(max_size=50), min_size=1, max_size=5))
-def test_bytes_come_back(tmp_path, contents):
+def test_bytes_round_trip(tmp_path, contents):
     got = data.OFRecordBytesDecoder(batch(tmp_path, *({"x": c} for c in contents)), "x")
     assert isinstance(got, flow.TensorBuffer) and got.shape == (len(contents),)
     assert [a.tobytes() for a in got] == contents and all(a.dtype == np.uint8 and a.ndim == 1 for a in got)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP"])
-def test_pictures_are_those_of_pillow(tmp_path, kind):
-    contents = [encode(picture(20, 31), kind), encode(picture(40, 9), kind), encode(picture(8, 8)[:, :, 0], kind)]
+def test_decoded_images_match_pillow(tmp_path, kind):
+    contents = [encode(picture(20, 31), kind), encode(picture(40, 9), kind),
+                encode(picture(8, 8)[:, :, 0], kind)]
     records = batch(tmp_path, *({"encoded": c} for c in contents))
-    rgb, bgr, gray, default = (data.OFRecordImageDecoder(records, "encoded", *s) for s in (["RGB"], ["BGR"], ["GRAY"], []))
+    rgb, bgr, gray, default = (data.OFRecordImageDecoder(records, "encoded", *s)
+                               for s in (["RGB"], ["BGR"], ["GRAY"], []))
     for i, c in enumerate(contents):
         assert np.array_equal(rgb[i], by_pillow(c)) and np.array_equal(bgr[i], by_pillow(c)[:, :, ::-1])
         assert np.array_equal(default[i], bgr[i]) and np.array_equal(gray[i], by_pillow(c, "L"))
@@ -145,15 +150,15 @@ def test_pictures_are_those_of_pillow(tmp_path, kind):
 @given(st.integers(1, 40), st.integers(1, 40), st.tuples(st.floats(0.05, 1), st.floats(0.05, 1)).map(sorted),
        st.tuples(st.floats(0.3, 3), st.floats(0.3, 3)).map(sorted), st.integers(0, 1000))
 @in_tmp_path
-def test_a_random_crop_lies_within_the_picture_and_the_limits(tmp_path, height, width, area, ratio, seed):
+def test_a_random_crop_is_inside_the_image_and_the_limits(tmp_path, height, width, area, ratio, seed):
     y, x = np.mgrid[:height, :width]
-    where = np.stack([y, x, y], axis=2).astype(np.uint8)        # every pixel says where it is
+    where = np.stack([y, x, y], axis=2).astype(np.uint8)        # every pixel stores its own position
     records = batch(tmp_path, {"x": encode(where)})
     crop = data.OFRecordImageDecoderRandomCrop(records, "x", "RGB", 10, seed, area, ratio)[0]
     h, w, _ = crop.shape
     top, left = crop[0, 0, :2]
     assert np.array_equal(crop, where[top:top + h, left:left + w])
-    # A side is rounded to whole pixels: one pixel each way.
+    # Sides are rounded to whole pixels, so allow one pixel in each direction.
     assert (h - 1) * (w - 1) <= area[1] * height * width
     assert w - 1 <= ratio[1] * (h + 1) and h - 1 <= (w + 1) / ratio[0]
     if ratio[0] <= width / height <= ratio[1] and min(height, width) > 8 and area[1] - area[0] > 0.3:
@@ -164,7 +169,7 @@ def test_random_crops_follow_the_seed_and_change(tmp_path):
     records = batch(tmp_path, *({"x": encode(picture(30, 30, i))} for i in range(4)))
     crop = lambda **options: [a.shape for a in data.OFRecordImageDecoderRandomCrop(records, "x", **options)]
     first = [crop(seed=1), crop(seed=1)]
-    assert first[0] != first[1]                                 # the next ones of the same row
+    assert first[0] != first[1]                                 # the next samples of the same sequence differ
     forget_states()
     assert [crop(seed=1), crop(seed=1)] == first
     flow.random.seed(2)
@@ -174,19 +179,21 @@ def test_random_crops_follow_the_seed_and_change(tmp_path):
 
 
 @pytest.mark.parametrize("module, snake, camel", [
-    (data, "ofrecord_raw_decoder", "OFRecordRawDecoder"), (data, "ofrecord_bytes_decoder", "OFRecordBytesDecoder"),
+    (data, "ofrecord_raw_decoder", "OFRecordRawDecoder"), (data, "ofrecord_bytes_decoder",
+                                                           "OFRecordBytesDecoder"),
     (data, "ofrecord_image_decoder", "OFRecordImageDecoder"),
     (data, "ofrecord_image_decoder_random_crop", "OFRecordImageDecoderRandomCrop"),
     (flow.random, "coin_flip", "CoinFlip")])
 def test_the_snake_case_names(module, snake, camel):
     one, other = (getattr(module, name) for name in (snake, camel))
-    assert getattr(one, "function", one) is getattr(other, "function", other)      # below the skins
+    assert getattr(one, "function", one) is getattr(other, "function", other)  # compare the wrapped functions
 
 
-# ---- in jobs -------------------------------------------------------------------------------------------------------
+# ---- in jobs
+# -------------------------------------------------------------------------------------------------------
 
 def digits(folder, count=6):
-    """Pictures of sizes of their own, and their labels."""
+    """Write images of different sizes with their labels."""
     contents = [encode(picture(20 + i, 30 - i, i)) for i in range(count)]
     write(folder, *({"encoded": c, "class/label": np.int32(i)} for i, c in enumerate(contents)))
     return contents
@@ -203,19 +210,21 @@ def test_a_job_reads_decodes_resizes_and_normalizes(tmp_path):
         assert images.shape == (3,) and images.dtype is flow.tensor_buffer and labels.shape == (3,)
         resized, scale, _ = flow.image.Resize(images, target_size=(16, 12))
         mirror = flow.random.CoinFlip(3)
-        return flow.image.CropMirrorNormalize(resized, mirror, color_space="RGB", mean=[100.0], std=[50.0]), labels, mirror
+        return (flow.image.CropMirrorNormalize(resized, mirror, color_space="RGB", mean=[100.0], std=[50.0]),
+                labels, mirror)
 
     for at in (0, 3, 0):
         x, labels, mirror = pipeline()
         assert labels.tolist() == [at, at + 1, at + 2]
         for i in range(3):
             buffer = flow.TensorBuffer([by_pillow(contents[at + i])])
-            expected = (flow.image.Resize(buffer, target_size=(16, 12))[0].numpy()[0].astype(np.float32) - 100) / 50
+            expected = (flow.image.Resize(buffer,
+                                          target_size=(16, 12))[0].numpy()[0].astype(np.float32) - 100) / 50
             expected = expected[:, ::-1] if mirror[i] else expected
             np.testing.assert_allclose(x[i], expected.transpose(2, 0, 1), rtol=1e-6)
 
 
-def test_what_a_job_gives_back_is_the_callers_alone(tmp_path):
+def test_results_of_a_job_share_no_memory(tmp_path):
     digits(tmp_path)
 
     @flow.global_function()
@@ -227,11 +236,11 @@ def test_what_a_job_gives_back_is_the_callers_alone(tmp_path):
         return labels, labels, once, resized, flow.image.CropMirrorNormalize(resized)
 
     want = [x.copy() for x in pipeline()]
-    held = [pipeline() for _ in range(3)]                   # each batch has all six
+    held = [pipeline() for _ in range(3)]                   # each batch contains all six
     for results in held:
         for x, w in zip(results, want, strict=True):
             assert np.array_equal(x, w) and x.flags.writeable and x.flags.c_contiguous
-            x[...] = 77                                     # changes no other result, of this call or another
+            x[...] = 77                                     # writing to one result changes no other result
     assert all(np.array_equal(x, w) for x, w in zip(pipeline(), want, strict=True))
 
 
@@ -247,13 +256,16 @@ def test_the_image_classification_reader(tmp_path):
 
     x, labels = read()
     buffers = flow.TensorBuffer([by_pillow(c) for c in contents[:2]])
-    assert np.array_equal(x, flow.image.Resize(buffers, target_size=(20, 20))[0].numpy()) and labels.tolist() == [0, 1]
+    assert (np.array_equal(x, flow.image.Resize(buffers, target_size=(20, 20))[0].numpy())
+            and labels.tolist() == [0, 1])
 
 
-# ---- decode_ofrecord -----------------------------------------------------------------------------------------------
+# ---- decode_ofrecord
+# -----------------------------------------------------------------------------------------------
 
 def confs():
-    steps = [data.ImageResizePreprocessor(10, 8), data.ImagePreprocessor("bgr2rgb"), data.ImagePreprocessor("mirror")]
+    steps = [data.ImageResizePreprocessor(10, 8), data.ImagePreprocessor("bgr2rgb"),
+             data.ImagePreprocessor("mirror")]
     return [data.BlobConf("encoded", (8, 10, 3), flow.float32, data.ImageCodec(steps),
                           [data.NormByChannelPreprocessor((10.0, 20.0, 30.0), (2.0, 4.0, 5.0))]),
             data.BlobConf("class/label", (1,), flow.int32, data.RawCodec()),
@@ -293,19 +305,21 @@ def test_refusals_of_decode_ofrecord(tmp_path):
     with refused(ArgumentError, "std"):
         data.NormByChannelPreprocessor((1.0,))
     with refused(DataError, "another shape", "ImageResizePreprocessor"):
-        data.decode_ofrecord(str(tmp_path), [data.BlobConf("encoded", (8, 8, 3), flow.float32, data.ImageCodec())])
+        data.decode_ofrecord(str(tmp_path), [data.BlobConf("encoded", (8, 8, 3), flow.float32,
+                                                           data.ImageCodec())])
     with refused(CheckError, "BlobConf"):
         data.decode_ofrecord(str(tmp_path), ["encoded"])
 
 
-@pytest.mark.parametrize("name", ["coco_reader", "COCOReader", "onerec_reader", "megatron_gpt_mmap_data_loader",
-                                  "decode_random"])
-def test_readers_that_are_not_here_say_what_is(name):
+@pytest.mark.parametrize("name", ["coco_reader", "COCOReader", "onerec_reader",
+                                  "megatron_gpt_mmap_data_loader", "decode_random"])
+def test_unsupported_readers_name_the_replacement(name):
     with refused(UnsupportedError, "flow"):
         getattr(data, name)("file", batch_size=3)
 
 
-# ---- the command line --------------------------------------------------------------------------------------------------
+# ---- the command line
+# --------------------------------------------------------------------------------------------------
 
 def test_mnist_as_ofrecords(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -316,15 +330,16 @@ def test_mnist_as_ofrecords(tmp_path, monkeypatch, capsys):
     images = data.OFRecordRawDecoder(records, "images", (1, 28, 28), flow.float32).numpy() / 255
     labels = data.OFRecordRawDecoder(records, "labels", (), flow.int32).numpy()
     _, (x, y) = data.load_mnist(test_batch_size=1000)
-    order = [*range(0, 1000, 2), *range(1, 1000, 2)]                    # the parts one after the other
+    order = [*range(0, 1000, 2), *range(1, 1000, 2)]                    # the two parts in order
     np.testing.assert_allclose(images, x[0][order], rtol=1e-6)
     assert np.array_equal(labels, y[0][order])
     assert main(["ofrecord", "out", "--parts", "0"]) == 1 and "data_part_num" in capsys.readouterr().err
 
 
-# ---- decoded, cut and brought to one size at once -------------------------------------------------------------------
+# ---- decode, crop, and resize in one step
+# ---------------------------------------------------------------------------
 
-def test_a_random_piece_in_one_size(tmp_path):
+def test_random_crop_and_resize(tmp_path):
     contents = [encode(picture(40, 30, k)) for k in range(3)]
     records = batch(tmp_path, *[{"x": c} for c in contents])
     buffers = data.OFRecordBytesDecoder(records, "x")

@@ -1,4 +1,6 @@
-"""flow.distribute, parallel_cast and flow.advanced: whatever the wishes, a job gives what it gives on one device."""
+"""flow.distribute, parallel_cast, and flow.advanced: with any hints, a job returns the same values as on one
+device.
+"""
 import contextlib
 import io
 
@@ -14,7 +16,7 @@ D = flow.distribute
 
 
 def on(devices, body, *arrays, **options):
-    """A job on this many virtual devices."""
+    """Define a job on `devices` virtual devices."""
     flow.clear_default_session()
     flow.config.cpu_device_num(devices)
     config = flow.function_config()
@@ -30,8 +32,8 @@ def spread_of(made):
     return made.compiled.spread
 
 
-# ---- the wishes
-def test_there_is_one_of_each():
+# hints
+def test_hints_are_singletons():
     assert D.split(0) is D.split(0) and D.split(1) is not D.split(0)
     assert D.broadcast() is D.broadcast() and D.auto() is D.auto()
     assert [d.suffix for d in (D.split(2), D.broadcast(), D.auto())] == [":S2", ":B", ""]
@@ -41,12 +43,12 @@ def test_there_is_one_of_each():
 
 
 @pytest.mark.parametrize("axis", [-1, "0", 1.0, None, True])
-def test_split_wants_an_axis(axis):
+def test_split_requires_an_axis(axis):
     with refused(AssertionError, "split", repr(axis)):
         D.split(axis)
 
 
-def test_what_is_a_wish():
+def test_only_distribute_objects_are_valid_hints():
     for d in (D.split(0), D.broadcast(), D.auto()):
         D.assert_is_valid_distribute(d)
     with refused(CheckError, "S0"):
@@ -54,7 +56,8 @@ def test_what_is_a_wish():
 
 
 def test_old_names_of_views_warn():
-    for old, new in (("mirrored_strategy", flow.scope.mirrored_view), ("consistent_strategy", flow.scope.consistent_view)):
+    for old, new in (("mirrored_strategy", flow.scope.mirrored_view), ("consistent_strategy",
+                                                                       flow.scope.consistent_view)):
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             assert isinstance(getattr(D, old)(), new)
@@ -104,7 +107,8 @@ def test_hints_steer_and_change_nothing(devices):
 
 def test_hints_that_contradict_each_other_name_the_line():
     x, w = f32(6, 4), f32(4, 5, seed=1)
-    made = on(2, lambda x, w: flow.matmul(x.with_distribute(D.split(0)), w.with_distribute(D.split(1)), name="mm"), x, w)
+    made = on(2, lambda x, w: flow.matmul(x.with_distribute(D.split(0)), w.with_distribute(D.split(1)),
+                                          name="mm"), x, w)
     with refused(JobBuildAndInferError, "mm", "a=S(0), b=S(1)", "a=S(0) goes with a=S(0), b=B -> y=S(0)"):
         made(x, w)
 
@@ -139,7 +143,8 @@ def test_parallel_cast(devices, there, back):
     made = on(devices, body, x, type="train")
     np.testing.assert_allclose(made(x), [np.square(x @ w).sum()], rtol=1e-5)
     np.testing.assert_allclose(seen["dy"], 2 * x @ w, rtol=1e-5)
-    np.testing.assert_allclose(flow.get_all_variables()["w"].numpy(), w - 0.1 * x.T @ (2 * x @ w), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(flow.get_all_variables()["w"].numpy(), w - 0.1 * x.T @ (2 * x @ w), rtol=1e-4,
+                               atol=1e-4)
     if devices > 1:
         spread = spread_of(made)
         casts = [r for r in spread.rows if r.op == "parallel_cast"]
@@ -179,7 +184,7 @@ def test_a_split_variable(wish):
     assert all(b.value.name != "w" for r in spread.rows for b in r.boxed)
 
 
-def test_wrong_wishes_for_variables_and_layers():
+def test_wrong_hints_for_variables_and_layers():
     for wish in (D.auto(), "S0", 0):
         with refused(ValueError, "unsupported distribute"):
             flow.get_variable("w", shape=(2, 2), initializer=constant(0), distribute=wish)
@@ -196,11 +201,14 @@ def test_wrong_wishes_for_variables_and_layers():
 
 
 def mlp(first, second):
-    """A training job's body: two dense layers with these wishes. The batch, 10, and the widths, 7 and 5, are uneven."""
+    """Return the body of a training job: two dense layers with these hints; the batch (10) and the widths (7,
+    5) are uneven.
+    """
     def body(x, labels):
         h = flow.layers.dense(x, 7, flow.nn.relu, kernel_initializer=constant(f32(7, 6, seed=3)), name="one",
                               model_distribute=first, kernel_regularizer=flow.regularizers.l2(0.01))
-        y = flow.layers.dense(h, 5, kernel_initializer=constant(f32(5, 7, seed=4)), name="two", model_distribute=second)
+        y = flow.layers.dense(h, 5, kernel_initializer=constant(f32(5, 7, seed=4)), name="two",
+                              model_distribute=second)
         loss = flow.math.reduce_mean(flow.nn.sparse_softmax_cross_entropy_with_logits(labels, y))
         clip = flow.optimizer.grad_clipping.by_global_norm(0.5)
         flow.optimizer.Adam(constant_rate(0.01), grad_clipping=clip).minimize(loss)
@@ -231,14 +239,16 @@ def test_model_parallel_training_equals_one_device(devices, first, second):
 
 
 def test_a_convolutional_net_on_two_devices():
-    """Batch norm needs whole batches: its statistics are those of one device."""
+    """Batch norm uses the statistics of the whole batch, so they match those of one device."""
     x = f32(6, 3, 8, 8)
 
     def body(x):
-        y = flow.layers.conv2d(x, 4, 3, padding="SAME", kernel_initializer=constant(f32(4, 3, 3, 3, seed=1)), name="conv")
+        y = flow.layers.conv2d(x, 4, 3, padding="SAME", kernel_initializer=constant(f32(4, 3, 3, 3, seed=1)),
+                               name="conv")
         y = flow.nn.relu(flow.layers.batch_normalization(y, axis=1, name="bn"))
         y = flow.nn.max_pool2d(y, 2, 2, "VALID")
-        y = flow.layers.dense(flow.reshape(y, [6, -1]), 3, kernel_initializer=constant(f32(3, 64, seed=2)), name="fc")
+        y = flow.layers.dense(flow.reshape(y, [6, -1]), 3, kernel_initializer=constant(f32(3, 64, seed=2)),
+                              name="fc")
         loss = flow.math.reduce_mean(flow.math.square(y))
         flow.optimizer.SGD(constant_rate(0.05), momentum=0.9).minimize(loss)
         return loss
@@ -246,7 +256,8 @@ def test_a_convolutional_net_on_two_devices():
     results = []
     for n in (1, 2, 3):
         made = on(n, body, x, type="train")
-        results.append(([made(x) for _ in range(3)], {k: v.numpy() for k, v in flow.get_all_variables().items()}))
+        results.append(([made(x) for _ in range(3)],
+                        {k: v.numpy() for k, v in flow.get_all_variables().items()}))
     for losses, weights in results[1:]:
         np.testing.assert_allclose(losses, results[0][0], rtol=1e-4)
         for k, v in results[0][1].items():
@@ -262,7 +273,8 @@ def test_the_lists_of_advanced(devices):
         clones = flow.advanced.distribute_clone(x)
         pieces = flow.advanced.distribute_split(x, axis=1)
         assert len(clones) == len(pieces) == devices
-        assert [p.shape for p in pieces] == [p.shape for p in np.array_split(np.zeros((7, 5)), devices, axis=1)]
+        assert [p.shape for p in pieces] == [p.shape for p in np.array_split(np.zeros((7, 5)), devices,
+                                                                             axis=1)]
         total = flow.advanced.distribute_add(clones, name="total")
         joined = flow.advanced.distribute_concat(pieces, axis=1)
         mapped = flow.advanced.distribute_map(x, lambda p: p * 2 + 1)
@@ -282,7 +294,7 @@ def test_advanced_on_tensors_and_its_gradients():
     np.testing.assert_allclose(t.grad.numpy(), 2 * t.numpy(), rtol=1e-6)
 
 
-def test_advanced_wants_one_blob_for_each_device():
+def test_advanced_requires_one_blob_per_device():
     def body(x):
         with refused(CheckError, "distribute_add", "list of 3", "2 blobs", at=False):
             flow.advanced.distribute_add([x, x])

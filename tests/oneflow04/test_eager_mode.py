@@ -1,4 +1,4 @@
-"""Eager execution mode: the same jobs, run on data at every call."""
+"""Eager execution mode: the same jobs, run on the data of every call."""
 # ruff: noqa: UP006, UP035  (annotations as OneFlow scripts write them: Tuple and List of typing)
 from typing import Tuple
 
@@ -18,7 +18,8 @@ OPTIMIZERS = [lambda r: flow.optimizer.SGD(r), lambda r: flow.optimizer.SGD(r, m
 def define(optimizer, diffs=None):
     @flow.global_function("train")
     def train(x: tp.Numpy.Placeholder((8, 6)), y: tp.Numpy.Placeholder((8,), flow.int32)) -> Tuple[tp.Numpy, tp.Numpy]:
-        hidden = flow.layers.dense(x, 5, activation=flow.nn.relu, kernel_initializer=constant(f32(5, 6, seed=1)),
+        hidden = flow.layers.dense(x, 5, activation=flow.nn.relu,
+                                   kernel_initializer=constant(f32(5, 6, seed=1)),
                                    kernel_regularizer=flow.regularizers.l2(0.1), name="hidden")
         hidden = flow.layers.batch_normalization(hidden, name="bn")
         logits = flow.layers.dense(hidden, 3, kernel_initializer=constant(f32(3, 5, seed=2)), name="out")
@@ -81,7 +82,7 @@ def test_jobs_may_be_defined_at_any_time_and_share_variables():
     assert losses == sorted(losses, reverse=True) and losses[0] > losses[-1]
 
 
-def test_what_it_refuses():
+def test_eager_mode_refuses_late_calls_and_bad_input():
     @flow.global_function()
     def job(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
         return x

@@ -1,5 +1,6 @@
-"""Layers on feature maps (conv1d, conv3d, prelu, upsample_2d), group and instance normalisation, pixel shuffle: variables
-and formulas as in OneFlow 0.4, numbers and gradients against NumPy and PyTorch."""
+"""Layers on feature maps (conv1d, conv3d, prelu, upsample_2d), group and instance normalization, and pixel
+shuffle: variables and formulas as in OneFlow 0.4, values and gradients against NumPy and PyTorch.
+"""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,14 +13,16 @@ layers, nn = flow.layers, flow.nn
 
 
 def both(f, *arrays):
-    """f's result, which must be the same eagerly and as a job."""
+    """Return f's result after checking that it is the same eagerly and in a job."""
     eager = f(*map(flow.tensor, arrays)).numpy()
     np.testing.assert_allclose(run(f, *arrays), eager, rtol=1e-5, atol=1e-5)
     return eager
 
 
 def trained(body, *arrays):
-    """{variable: its gradient} of the sum of body's result: one step of plain gradient descent in a train job."""
+    """Return {variable: gradient} of the sum of body's result, from one step of plain gradient descent in a
+    train job.
+    """
     before = {}
 
     def step(*blobs):
@@ -32,10 +35,12 @@ def trained(body, *arrays):
     train = job(step, *arrays, type="train")
     before = {name: v.numpy() for name, v in flow.get_all_variables().items()}
     y = train(*arrays)
-    return y, before, {n: before[n] - v.numpy() for n, v in flow.get_all_variables().items() if not n.startswith("System")}
+    return (y, before, {n: before[n] - v.numpy() for n, v in flow.get_all_variables().items()
+                        if not n.startswith("System")})
 
 
-# --- convolutions ----------------------------------------------------------------------------------------------------
+# --- convolutions
+# ----------------------------------------------------------------------------------------------------
 
 @pytest.mark.peer
 @pytest.mark.parametrize("axes, last", [(1, False), (1, True), (2, False), (2, True), (3, False), (3, True)])
@@ -45,9 +50,11 @@ def test_a_convolution_layer_and_its_gradients(axes, last):
     layout = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}[axes][last]
     fed = np.moveaxis(x, 1, -1).copy() if last else x
     groups, w_shape = (1, (6, *[3] * axes, 4)) if last else (2, (6, 2, *[3] * axes))
-    y, before, grads = trained(lambda t: conv(t, 6, 3, 2, "SAME_UPPER", layout.lower(), activation=nn.relu, groups=groups,
+    y, before, grads = trained(lambda t: conv(t, 6, 3, 2, "SAME_UPPER", layout.lower(), activation=nn.relu,
+                                              groups=groups,
                                               bias_initializer=flow.random_normal_initializer()), fed)
-    assert {n: v.shape for n, v in grads.items()} == {f"Conv{axes}d-weight": w_shape, f"Conv{axes}d-bias": (6,)}
+    assert {n: v.shape for n, v in grads.items()} == {f"Conv{axes}d-weight": w_shape,
+                                                      f"Conv{axes}d-bias": (6,)}
     w, b = (torch.tensor(before[f"Conv{axes}d-{part}"], requires_grad=True) for part in ("weight", "bias"))
     kernel = torch.movedim(w, -1, 1) if last else w
     around = []
@@ -71,7 +78,8 @@ def test_defaults_and_names():
     assert not flow.get_all_variables()["Conv1d-bias"].numpy().any()
     limit = np.sqrt(3 / ((3 + 5) / 2))
     assert 0 < np.abs(flow.get_all_variables()["Conv1d-weight"].numpy()).max() <= limit, "xavier_uniform"
-    run(lambda t: layers.conv3d(t, 2, [1, 2, 3], use_bias=False, name="c", weight_name="w"), f32(1, 2, 3, 3, 3))
+    run(lambda t: layers.conv3d(t, 2, [1, 2, 3], use_bias=False, name="c", weight_name="w"),
+        f32(1, 2, 3, 3, 3))
     assert [(n, v.numpy().shape) for n, v in flow.get_all_variables().items()] == [("w", (2, 2, 1, 2, 3))]
     with refused(AssertionError, "Conv1d-weight", "already exists", fix=False):
         run(lambda t: layers.conv1d(layers.conv1d(t, 3), 3), x)
@@ -107,9 +115,11 @@ def test_groups_need_channels_first():
         run(lambda t: layers.conv1d(t, 4, data_format="NWC", groups=2), f32(2, 5, 4))
 
 
-# --- prelu -----------------------------------------------------------------------------------------------------------
+# --- prelu
+# -----------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("shared, shape", [(None, (3, 2, 4)), ([2, 3], (3, 1, 1)), ((1,), (1, 2, 4)), ([], (3, 2, 4))])
+@pytest.mark.parametrize("shared, shape", [(None, (3, 2, 4)), ([2, 3], (3, 1, 1)), ((1,), (1, 2, 4)),
+                                           ([], (3, 2, 4))])
 def test_prelu(shared, shape):
     x, alpha = f32(5, 3, 2, 4), f32(*shape, seed=1)
     y, before, grads = trained(lambda t: layers.prelu(t, constant(alpha), shared_axes=shared), x)
@@ -138,27 +148,30 @@ def test_prelu_refuses():
         nn.prelu(flow.tensor(f32(2)), flow.tensor(np.ones(1)))
 
 
-# --- upsampling ------------------------------------------------------------------------------------------------------
+# --- upsampling
+# ------------------------------------------------------------------------------------------------------
 
 def test_upsample_vectors():
     x = np.array([[1, 2], [3, 4]], np.float32).reshape(1, 1, 2, 2)
     want = [[1, 1, 2, 2], [1, 1, 2, 2], [3, 3, 4, 4], [3, 3, 4, 4]]
     np.testing.assert_array_equal(both(layers.upsample_2d, x)[0, 0], want)
     line = x[:, :, :1]
-    up = lambda **o: both(lambda t: layers.upsample_2d(t, (1, 2), interpolation="bilinear", **o), line).ravel()
+    up = lambda **o: both(lambda t: layers.upsample_2d(t, (1, 2), interpolation="bilinear", **o),
+                          line).ravel()
     np.testing.assert_allclose(up(), [1, 1.25, 1.75, 2])
     np.testing.assert_allclose(up(align_corners=True), [1, 4 / 3, 5 / 3, 2], rtol=1e-6)
 
 
 @pytest.mark.peer
-@given(st.sampled_from([1, 2, 3, (2, 1), (1, 4), 1.5, (2.5, 0.5)]), st.sampled_from(["nearest", "bilinear", "corners"]),
-       st.booleans(), st.integers(2, 5))
+@given(st.sampled_from([1, 2, 3, (2, 1), (1, 4), 1.5, (2.5, 0.5)]),
+       st.sampled_from(["nearest", "bilinear", "corners"]), st.booleans(), st.integers(2, 5))
 def test_upsampling_is_that_of_pytorch(size, how, turned, width):
     torch = pytest.importorskip("torch")
     x = np.random.default_rng(width).standard_normal((2, 3, 4, width))
     mode, corners = ("nearest", False) if how == "nearest" else ("bilinear", how == "corners")
     a, b = torch.tensor(x, requires_grad=True), flow.tensor(x, requires_grad=True)
-    want = torch.nn.functional.interpolate(a, scale_factor=size, mode=mode, align_corners=corners if corners else None)
+    want = torch.nn.functional.interpolate(a, scale_factor=size, mode=mode, align_corners=corners if corners
+                                           else None)
     fed = flow.transpose(b, [0, 2, 3, 1]) if turned else b
     got = layers.upsample_2d(fed, size, corners, "nhwc" if turned else "NCHW", mode)
     got = flow.transpose(got, [0, 3, 1, 2]) if turned else got
@@ -169,7 +182,8 @@ def test_upsampling_is_that_of_pytorch(size, how, turned, width):
 
 
 @pytest.mark.parametrize("options, error, words", [
-    (dict(interpolation="cubic"), ValueError, ["bilinear"]), (dict(align_corners=True), ValueError, ["nearest"]),
+    (dict(interpolation="cubic"), ValueError, ["bilinear"]), (dict(align_corners=True), ValueError,
+                                                              ["nearest"]),
     (dict(data_format="NCW"), ValueError, ["data_format"]), (dict(size=(2, 2, 2)), AssertionError, ["size"]),
     (dict(size=0), AssertionError, ["size"]), (dict(size="2"), AssertionError, ["size"])])
 def test_upsampling_refuses(options, error, words):
@@ -184,7 +198,8 @@ def test_upsampling_to_nothing_is_refused():
         run(lambda t: layers.upsample_2d(t, 0.1), f32(1, 2, 3, 3))
 
 
-# --- group and instance normalisation --------------------------------------------------------------------------------
+# --- group and instance normalisation
+# --------------------------------------------------------------------------------
 
 def normalised(x, groups, eps):
     rows = x.astype(np.float64).reshape(x.shape[0], groups, -1)
@@ -207,7 +222,7 @@ def test_normalisation(axes, groups, affine, eps):
 @pytest.mark.peer
 @pytest.mark.parametrize("groups", [1, 2, 4])
 def test_the_gradients_of_group_norm(groups):
-    """With one gamma and beta for each channel, as in the paper and in PyTorch."""
+    """Gamma and beta have one element per channel, as in the paper and in PyTorch."""
     torch = pytest.importorskip("torch")
     x, weight = f32(3, 4, 2, 5), f32(3, 4, 2, 5, seed=1)
 
@@ -216,8 +231,10 @@ def test_the_gradients_of_group_norm(groups):
         return nn.GroupNorm(entry, groups, name="norm") * u + t * 0
 
     y, _, grads = trained(body, x, weight)
-    assert {n: g.shape for n, g in grads.items()} == {"x": x.shape, "norm_gamma": (1, 4, 1), "norm_beta": (1, 4, 1)}
-    a, gamma, beta = (torch.tensor(v, requires_grad=True) for v in (x, np.ones(4, np.float32), np.zeros(4, np.float32)))
+    assert {n: g.shape for n, g in grads.items()} == {"x": x.shape, "norm_gamma": (1, 4, 1),
+                                                      "norm_beta": (1, 4, 1)}
+    a, gamma, beta = (torch.tensor(v, requires_grad=True) for v in (x, np.ones(4, np.float32),
+                                                                    np.zeros(4, np.float32)))
     want = torch.nn.functional.group_norm(a, groups, gamma, beta) * torch.tensor(weight)
     want.sum().backward()
     np.testing.assert_allclose(y, want.detach().numpy(), rtol=1e-4, atol=1e-5)
@@ -243,7 +260,8 @@ def test_unnamed_normalisations_have_variables_of_their_own_and_named_ones_share
     before = predict(x)
     train(x)
     assert sorted(n for n in flow.get_all_variables() if "System" not in n) == ["n_beta", "n_gamma"]
-    np.testing.assert_allclose(predict(x), before - 1 / 4, atol=1e-5, err_msg="beta moved by its mean gradient")
+    np.testing.assert_allclose(predict(x), before - 1 / 4, atol=1e-5,
+                               err_msg="beta moved by its mean gradient")
 
 
 def test_normalisation_refuses():
@@ -257,7 +275,8 @@ def test_normalisation_refuses():
             run(norm, f32(2, 6, *[3] * (axes + 1)))
 
 
-# --- pixel shuffle ---------------------------------------------------------------------------------------------------
+# --- pixel shuffle
+# ---------------------------------------------------------------------------------------------------
 
 @given(st.integers(1, 3), st.integers(1, 3))
 def test_pixel_shuffle(r, s):

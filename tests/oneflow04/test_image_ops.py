@@ -1,4 +1,4 @@
-"""flow.image and flow.detection against Pillow, PyTorch and NumPy by hand; eagerly and in jobs."""
+"""flow.image and flow.detection against Pillow, PyTorch, and NumPy; eagerly and in jobs."""
 import io
 
 import numpy as np
@@ -25,7 +25,7 @@ def picture(h, w, c=3, seed=0):
 
 
 def smooth(h, w):
-    """A coloured picture that JPEG can keep."""
+    """Return a smooth colored image that survives JPEG compression."""
     y, x = np.mgrid[:h, :w]
     return np.stack([4 * x, 3 * y, 2 * (x + y)], axis=2).clip(0, 255).astype(np.uint8)
 
@@ -42,13 +42,15 @@ def buffer(*items):
 
 # ---- decode
 @pytest.mark.parametrize("kind", ["PNG", "BMP"])
-def test_decode_gives_back_the_pixels(kind):
+def test_decode_returns_the_encoded_pixels(kind):
     rgb = picture(5, 7)
     files = buffer(encode(rgb, kind), encode(rgb[::-1], kind))
-    assert flow.image.decode(files)[1].tobytes() == np.ascontiguousarray(rgb[::-1, :, ::-1]).tobytes()        # BGR
+    # BGR
+    assert flow.image.decode(files)[1].tobytes() == np.ascontiguousarray(rgb[::-1, :, ::-1]).tobytes()
     assert np.array_equal(flow.image.decode(files, color_space="RGB")[0], rgb)
     gray = flow.image.decode(files, color_space="GRAY")[0]
-    assert gray.shape == (5, 7, 1) and np.array_equal(gray[:, :, 0], np.asarray(Image.fromarray(rgb).convert("L")))
+    assert (gray.shape == (5, 7, 1) and np.array_equal(gray[:, :, 0],
+                                                       np.asarray(Image.fromarray(rgb).convert("L"))))
     floats = flow.image_decode(files, dtype=flow.float, color_space="rgb")[0]
     assert floats.dtype == np.float32 and np.array_equal(floats, rgb)
 
@@ -60,7 +62,7 @@ def test_decode_reads_jpeg_and_signed_bytes():
     assert np.abs(signed - smooth(40, 30).astype(int)).mean() < 3
 
 
-def test_decode_knows_grey_16_bit_transparent_and_turned_files():
+def test_decode_reads_grey_16_bit_transparent_and_rotated_files():
     gray = picture(4, 5, 1)
     assert np.array_equal(flow.image.decode(buffer(encode(gray)))[0], np.repeat(gray, 3, axis=2))
     deep = np.arange(20, dtype=np.uint16).reshape(4, 5) * 3000
@@ -68,13 +70,13 @@ def test_decode_knows_grey_16_bit_transparent_and_turned_files():
     rgba = picture(4, 5, 4)
     assert np.array_equal(flow.image.decode(buffer(encode(rgba)), color_space="RGB")[0], rgba[:, :, :3])
     exif = Image.Exif()
-    exif[0x0112] = 6                                            # the camera was held sideways
+    exif[0x0112] = 6                                            # EXIF orientation 6: rotated by 90 degrees
     turned = flow.image.decode(buffer(encode(smooth(8, 16), "JPEG", exif=exif)))[0]
     assert turned.shape == (16, 8, 3)
 
 
-@pytest.mark.parametrize("damage", [lambda d: b"not a picture", lambda d: d[:40], lambda d: b"", lambda d: d[:-30],
-                                    lambda d: d[:60] + b"\xff" * 40 + d[100:]])
+@pytest.mark.parametrize("damage", [lambda d: b"not a picture", lambda d: d[:40], lambda d: b"",
+                                    lambda d: d[:-30], lambda d: d[:60] + b"\xff" * 40 + d[100:]])
 def test_damaged_bytes_name_the_instance(damage):
     good = encode(picture(9, 9))
     with refused(DataError, "instance 1", "bytes starting"):
@@ -92,26 +94,28 @@ def test_decode_refuses():
         flow.image.decode(flow.tensor(f32(3)))
 
 
-def test_without_pillow_the_message_says_what_to_install(monkeypatch):
+def test_without_pillow_the_error_names_the_package(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "PIL", None)
     with refused(NotImplementedError, install("image")):
         flow.image.decode(buffer(b"x"))
 
 
 # ---- resampling
-@pytest.mark.parametrize("kind, mode", [("bilinear", "bilinear"), ("bicubic", "bicubic"), ("nearest_neighbor", "nearest")])
+@pytest.mark.parametrize("kind, mode", [("bilinear", "bilinear"), ("bicubic", "bicubic"),
+                                        ("nearest_neighbor", "nearest")])
 @pytest.mark.parametrize("sizes", [(5, 7, 9, 11), (12, 9, 5, 4), (8, 6, 4, 3), (3, 4, 3, 9), (1, 1, 4, 4)])
-def test_resampling_is_pytorchs(kind, mode, sizes):
+def test_resampling_matches_pytorch(kind, mode, sizes):
     torch = pytest.importorskip("torch")
     h, w, height, width = sizes
     x = f32(h, w, 2) * 50
     given_ = torch.from_numpy(x.transpose(2, 0, 1)[None].copy())
     corners = {} if mode == "nearest" else {"align_corners": False}
-    want = torch.nn.functional.interpolate(given_, (height, width), mode=mode, **corners)[0].numpy().transpose(1, 2, 0)
+    want = torch.nn.functional.interpolate(given_, (height, width), mode=mode,
+                                           **corners)[0].numpy().transpose(1, 2, 0)
     assert np.allclose(resample.resize(x, height, width, kind), want, atol=1e-3)
 
 
-def test_enlarging_is_pillows_bilinear():
+def test_enlarging_matches_pillow_bilinear():
     x = picture(20, 31)
     want = np.asarray(Image.fromarray(x).resize((77, 43), Image.Resampling.BILINEAR)).astype(int)
     assert np.abs(resample.resize(x, 43, 77, "auto").astype(int) - want).max() <= 1
@@ -127,13 +131,13 @@ def test_area_weighs_every_input_pixel_alike(source, target):
 
 
 @given(st.sampled_from(resample.KINDS[1:]), st.integers(1, 30), st.integers(1, 30))
-def test_weights_add_up_to_one_and_stay_inside(kind, source, target):
+def test_weights_sum_to_one_and_cover_valid_pixels_only(kind, source, target):
     index, weight = resample.taps(source, target, kind)
     assert index.min() >= 0 and index.max() < source and index.shape == weight.shape == (len(index), target)
     assert np.allclose(weight.sum(axis=0), 1, atol=1e-5)
 
 
-def test_area_is_the_mean_of_blocks_and_auto_takes_it_to_shrink():
+def test_area_is_the_mean_of_blocks_and_auto_uses_it_to_shrink():
     x = picture(12, 20)
     want = x.reshape(4, 3, 4, 5, 3).mean(axis=(1, 3))
     for kind in ("area", "auto"):
@@ -145,7 +149,8 @@ def test_integers_are_rounded_and_do_not_wrap():
     x = np.zeros((4, 4, 1), np.uint8)
     x[1:3] = 255                                                # bicubic overshoots at such edges
     y = resample.resize(x, 9, 9, "bicubic")
-    assert y.dtype == np.uint8 and y.max() == 255 and y[0, 0, 0] < 5 and (np.diff(y[:4, 0, 0].astype(int)) >= 0).all()
+    assert (y.dtype == np.uint8 and y.max() == 255 and y[0, 0, 0] < 5
+            and (np.diff(y[:4, 0, 0].astype(int)) >= 0).all())
 
 
 # ---- Resize
@@ -170,7 +175,7 @@ def test_resize_keeping_the_ratio(options, want):
     assert isinstance(out, flow.TensorBuffer) and [a.shape for a in out] == [(h, w, 3) for w, h in want]
     assert size.numpy().tolist() == [list(s) for s in want] and size.dtype is flow.int32
     assert np.allclose(scale.numpy(), np.array(want) / [(150, 100), (40, 80)])
-    again, size2, scale2 = flow.image.target_resize(pictures, **options)            # another order
+    again, size2, scale2 = flow.image.target_resize(pictures, **options)            # different argument order
     assert np.array_equal(size.numpy(), size2.numpy()) and np.array_equal(scale.numpy(), scale2.numpy())
     assert np.array_equal(again[0], out[0])
 
@@ -180,7 +185,7 @@ def test_resize_keeping_the_ratio(options, want):
     ({"color_space": "RGB", "interp_type": "NN", "target_size": (8, 5)},
      {"target_size": (8, 5), "interpolation_type": "nn"}),
     ({"resize_shorter": 6}, {"target_size": 6, "keep_aspect_ratio": True})])
-def test_deprecated_arguments_warn_and_give_only_the_pictures(old, new, capsys):
+def test_deprecated_arguments_warn_and_return_only_the_images(old, new, capsys):
     x = buffer(picture(10, 20))
     got, want = flow.image.Resize(x, **old), flow.image.Resize(x, **new)[0]
     assert "WARNING" in capsys.readouterr().out
@@ -205,13 +210,14 @@ def test_resize_refuses(options, error, words):
         flow.image.Resize(two, **options)
 
 
-# ---- batches
+# batches
 def test_batch_align_pads_to_the_largest():
     a, b = picture(5, 9), picture(7, 3, seed=1)
     for alignment, shape in ((4, (8, 12)), (0, (7, 9)), (1, (7, 9))):
         out = flow.image.batch_align(buffer(a, b), (16, 16, 3), flow.uint8, alignment).numpy()
-        assert out.shape == (2, *shape, 3) and np.array_equal(out[0, :5, :9], a) and np.array_equal(out[1, :7, :3], b)
-        assert out.sum() == a.sum() + b.sum()                   # and nothing else but zeros
+        assert (out.shape == (2, *shape, 3) and np.array_equal(out[0, :5, :9],
+                                                               a) and np.array_equal(out[1, :7, :3], b))
+        assert out.sum() == a.sum() + b.sum()                   # the rest is zero
     with refused(ShapeError, "instance 0", "(8, 12, 3)"):
         flow.image.batch_align(buffer(a, b), (9, 9, 3), flow.uint8, 4)
     with refused(ArgumentError, "power of two", "6"):
@@ -223,14 +229,15 @@ def test_batch_align_pads_to_the_largest():
 
 
 def cmn_by_hand(x, mirror, h, w, y, x0, mean, std):
-    """OneFlow's loops."""
+    """Compute crop_mirror_normalize with OneFlow's loops."""
     n, _, _, c = x.shape
     out = np.zeros((n, c, h, w), np.float32)
     for i in range(n):
         for r in range(h):
             for s in range(w):
                 column = x0 + (w - 1 - s if mirror[i] else s)
-                out[i, :, r, s] = (x[i, y + r, column].astype(np.float32) - np.float32(mean)) * (1 / np.float32(std))
+                out[i, :, r, s] = (x[i, y + r, column].astype(np.float32) - np.float32(mean)) * (
+                    1 / np.float32(std))
     return out
 
 
@@ -242,8 +249,10 @@ def test_crop_mirror_normalize(channels, space):
     options = {"color_space": space, "mean": mean, "std": std, "crop_h": 4, "crop_w": 5, "crop_pos_x": 0.25}
     want = cmn_by_hand(x, mirror, 4, 5, int(3 * 0.5), int(4 * 0.25), mean, std)
     got = flow.image.CropMirrorNormalize(flow.tensor(x), flow.tensor(mirror), **options)
-    assert got.dtype is flow.float32 and got.shape == (3, channels, 4, 5) and np.allclose(got.numpy(), want, atol=1e-5)
-    last = flow.image.CropMirrorNormalize(flow.tensor(x), flow.tensor(mirror), output_layout="NHWC", **options)
+    assert (got.dtype is flow.float32 and got.shape == (3, channels, 4,
+                                                        5) and np.allclose(got.numpy(), want, atol=1e-5))
+    last = flow.image.CropMirrorNormalize(flow.tensor(x), flow.tensor(mirror), output_layout="NHWC",
+                                          **options)
     assert np.allclose(last.numpy().transpose(0, 3, 1, 2), want, atol=1e-5)
     pictures = flow.image.crop_mirror_normalize(buffer(*x), flow.tensor(mirror), **options)
     assert np.array_equal(pictures.numpy(), got.numpy())
@@ -277,7 +286,7 @@ def test_crop_mirror_normalize_refuses(args, options, error, words):
         flow.image.CropMirrorNormalize(*args, **options)
 
 
-# ---- pictures to pictures
+# image-to-image ops
 def test_normalize_takes_std_first():
     x = f32(4, 5, 3)
     got = flow.image.normalize(buffer(x), (2.0, 4.0, 8.0), (1.0, 2.0, 3.0))[0]
@@ -294,30 +303,32 @@ def test_flip():
     for code, y in want.items():
         assert np.array_equal(flow.image.flip(buffer(x), code)[0], y)
     codes = flow.tensor(np.array(list(want), np.int8))
-    assert all(np.array_equal(a, b) for a, b in zip(flow.image.flip(buffer(x, x, x, x), codes), want.values()))
+    assert all(np.array_equal(a, b) for a, b in zip(flow.image.flip(buffer(x, x, x, x), codes),
+                                                    want.values()))
     with refused(ArgumentError, "flip_code", "2"):
         flow.image.flip(buffer(x), 2)
     with refused(ArgumentError, "flip_code", "1 codes"):
         flow.image.flip(buffer(x), codes)
 
 
-@given(st.integers(1, 60), st.integers(1, 60), st.floats(0.01, 1), st.floats(0.01, 1), st.floats(0.1, 5), st.floats(0.1, 5),
-       st.integers(0, 99))
-def test_a_random_piece_lies_inside(h, w, a1, a2, r1, r2, seed):
+@given(st.integers(1, 60), st.integers(1, 60), st.floats(0.01, 1), st.floats(0.01, 1), st.floats(0.1, 5),
+       st.floats(0.1, 5), st.integers(0, 99))
+def test_a_random_crop_is_inside_the_image(h, w, a1, a2, r1, r2, seed):
     area, ratio = sorted((a1, a2)), sorted((r1, r2))
     rows, columns = crop_window(np.random.default_rng(seed), h, w, area, ratio, 10)
     assert 0 <= rows.start < rows.stop <= h and 0 <= columns.start < columns.stop <= w
 
 
-def test_a_random_piece_keeps_the_limits_of_a_large_picture():
+def test_a_random_crop_of_a_large_image_covers_the_limits():
     rng = np.random.default_rng(0)
     pieces = [crop_window(rng, 400, 500, (0.2, 0.5), (0.75, 1.5), 10) for _ in range(200)]
     sizes = np.array([(r.stop - r.start, c.stop - c.start) for r, c in pieces])
     areas, ratios = sizes.prod(axis=1) / 200_000, sizes[:, 1] / sizes[:, 0]
-    # A side is rounded to a whole pixel. At least one of 200 draws is in each outer sixth, but for 2e-16 of the seeds.
+    # Sides are rounded to whole pixels. At least one of the 200 draws is in each outer sixth, except for
+    # 2e-16 of the seeds.
     rounding = 1 / sizes.min()
     assert 0.2 * (1 - rounding) <= areas.min() < 0.25 < 0.45 < areas.max() <= 0.5 * (1 + rounding)
-    assert ratios.min() >= 0.75 and ratios.max() <= 1.5              # as asked for
+    assert ratios.min() >= 0.75 and ratios.max() <= 1.5              # the requested limits
     assert len({(r.start, c.start) for r, c in pieces}) > 150
 
 
@@ -333,13 +344,14 @@ def test_random_crop_follows_its_seed():
         flow.image.random_crop(x, random_area=[0, 1])
 
 
-# ---- detection: the numbers in the help texts of OneFlow 0.4
+# detection: the example values of OneFlow 0.4's documentation
 def test_boxes_follow_a_flip():
     boxes = np.array([[20, 40, 80, 160], [30, 50, 70, 100]], np.float32)
     size = flow.tensor(np.array([[480, 620]], np.int32))
     got = flow.detection.object_bbox_flip(buffer(boxes), size, 1)[0]
     assert got.tolist() == [[399, 40, 459, 160], [409, 50, 449, 100]]
-    assert flow.object_bbox_flip(buffer(boxes), size, 16)[0].tolist() == [[20, 459, 80, 579], [30, 519, 70, 569]]
+    assert flow.object_bbox_flip(buffer(boxes), size, 16)[0].tolist() == [[20, 459, 80, 579],
+                                                                          [30, 519, 70, 569]]
     twice = flow.object_bbox_flip(flow.object_bbox_flip(buffer(boxes), size, 17), size, 17)[0]
     assert np.array_equal(twice, boxes)
     with refused(ShapeError, "image_size", "(1, 2)"):
@@ -348,7 +360,7 @@ def test_boxes_follow_a_flip():
         flow.object_bbox_flip(buffer(boxes[:, :3]), size, 1)
 
 
-def test_a_box_and_its_picture_flip_together():
+def test_a_box_and_its_image_flip_together():
     x = np.zeros((6, 9, 1), np.uint8)
     x[1:4, 2:7] = 1
     box, size = np.array([[2, 1, 6, 3]], np.float32), flow.tensor(np.array([[9, 6]], np.int32))
@@ -360,7 +372,8 @@ def test_a_box_and_its_picture_flip_together():
 
 def test_boxes_and_outlines_are_scaled():
     scale = flow.tensor(np.array([[0.5, 2.0]], np.float32))
-    assert flow.object_bbox_scale(buffer(np.array([[2, 3, 4, 5]], np.float32)), scale)[0].tolist() == [[1, 6, 2, 10]]
+    assert flow.object_bbox_scale(buffer(np.array([[2, 3, 4, 5]], np.float32)),
+                                  scale)[0].tolist() == [[1, 6, 2, 10]]
     points = buffer(np.array([[2, 3], [4, 5]], np.float32))
     assert flow.object_segmentation_polygon_scale(points, scale)[0].tolist() == [[1, 6], [2, 10]]
     size = flow.tensor(np.array([[10, 8]], np.int32))
@@ -395,12 +408,12 @@ def test_a_pixel_is_in_the_mask_when_a_ray_from_it_crosses_an_odd_number_of_edge
                             for (x0, y0), (x1, y1) in ends)
             if crossings % 2:
                 assert mask[y, x] == 1
-            elif mask[y, x]:                                    # then it is on the outline
+            elif mask[y, x]:                                    # then it must be on the outline
                 assert any(near(x, y, *a, *b) for a, b in ends)
 
 
 def near(x, y, x0, y0, x1, y1):
-    """Whether the point is within 0.71 pixels of the line between the others."""
+    """Return True if the point (x, y) is within 0.71 pixels of the segment between the other two points."""
     d = np.array([x1 - x0, y1 - y0], float)
     t = np.clip(np.dot([x - x0, y - y0], d) / max(d @ d, 1e-9), 0, 1)
     return np.hypot(*(np.array([x - x0, y - y0]) - t * d)) < 0.71
@@ -408,14 +421,17 @@ def near(x, y, x0, y0, x1, y1):
 
 # ---- in jobs
 def test_from_files_to_a_batch_in_a_job():
-    """The pipeline of OneFlow's help texts: bytes as a tensor list, decoded, resized, normalised, then computed with."""
+    """The pipeline of OneFlow's documentation: encoded bytes as a tensor list, decoded, resized, normalized,
+    then used in ops.
+    """
     config = flow.function_config()
     config.default_logical_view(flow.scope.mirrored_view())
 
     normal = {"color_space": "RGB", "mean": [127.0], "std": [64.0]}
 
     @flow.global_function(function_config=config)
-    def job(files: tp.ListListNumpy.Placeholder((3, 4000), flow.int8), mirror: tp.ListNumpy.Placeholder((3,), flow.int8)
+    def job(files: tp.ListListNumpy.Placeholder((3, 4000), flow.int8),
+            mirror: tp.ListNumpy.Placeholder((3,), flow.int8)
             ) -> tuple[tp.ListNumpy, tp.ListNumpy, tp.ListListNumpy]:
         pictures = flow.image_decode(flow.tensor_list_to_tensor_buffer(files), color_space="RGB")
         resized, scale, none = flow.image.Resize(pictures, target_size=(8, 6))

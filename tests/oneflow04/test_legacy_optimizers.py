@@ -16,7 +16,8 @@ def variables():
 
 
 def conf(update, **more):
-    return {"train.primary_lr": 0.1, "train.model_update_conf": update, **{f"train.{k}": v for k, v in more.items()}}
+    return {"train.primary_lr": 0.1, "train.model_update_conf": update, **{f"train.{k}": v
+                                                                           for k, v in more.items()}}
 
 
 @pytest.mark.parametrize("update, kind, hyper", [
@@ -27,11 +28,14 @@ def conf(update, **more):
      {"momentum_beta": 0.8, "epsilon": 1e-9, "lars_coefficient": 1e-4}),
     ({"adam_conf": {"epsilon": 1e-5}}, opt.Adam,
      {"beta1": .9, "beta2": .999, "epsilon": 1e-5, "do_bias_correction": False}),
-    ({"lazy_adam_conf": {}}, opt.LazyAdam, {"beta1": .9, "beta2": .999, "epsilon": 1e-8, "do_bias_correction": True}),
-    ({"lamb_conf": {"beta1": .9, "beta2": .99, "epsilon": 1e-7}}, opt.LAMB, {"beta1": .9, "beta2": .99, "epsilon": 1e-7})])
+    ({"lazy_adam_conf": {}}, opt.LazyAdam, {"beta1": .9, "beta2": .999, "epsilon": 1e-8,
+                                            "do_bias_correction": True}),
+    ({"lamb_conf": {"beta1": .9, "beta2": .99, "epsilon": 1e-7}}, opt.LAMB,
+     {"beta1": .9, "beta2": .99, "epsilon": 1e-7})])
 def test_settings_describe_every_rule(update, kind, hyper):
     made = optimizer_from_conf(conf(update))
-    assert type(made) is kind and made.rule.attrs == hyper and made.lr_scheduler(7) == 0.1 and made.secondary is None
+    assert (type(made) is kind and made.rule.attrs == hyper and made.lr_scheduler(7) == 0.1
+            and made.secondary is None)
 
 
 @pytest.mark.parametrize("decay, want", [
@@ -43,13 +47,15 @@ def test_settings_describe_every_rule(update, kind, hyper):
      opt.PiecewiseConstantScheduler([4], [3.0, 2.0])),
     ({"polynomial_conf": {"decay_batches": 20, "power": 2.0}}, opt.PolynomialScheduler(0.1, 20, power=2.0)),
     ({"cosine_conf": {"decay_batches": 20}}, opt.CosineScheduler(0.1, 20)),
-    ({"linear_cosine_conf": {"decay_batches": 20, "beta": 0.1}}, opt.LinearCosineScheduler(0.1, 20, beta=0.1)),
+    ({"linear_cosine_conf": {"decay_batches": 20, "beta": 0.1}},
+     opt.LinearCosineScheduler(0.1, 20, beta=0.1)),
     ({"piecewise_scaling_conf": {"boundaries": [4, 6], "scales": [.5, .1]}},
      opt.PiecewiseScalingScheduler(0.1, [4, 6], [.5, .1]))])
 def test_settings_describe_every_schedule(decay, want):
     warm = {"linear_conf": {"warmup_batches": 4, "start_multiplier": 0.5}}
     for more, start in (({}, None), ({"warmup_conf": warm}, [0.05, 0.0625, 0.075, 0.0875])):
-        made = optimizer_from_conf(conf({"naive_conf": {}, "learning_rate_decay": decay, **more})).lr_scheduler
+        made = optimizer_from_conf(conf({"naive_conf": {}, "learning_rate_decay": decay,
+                                         **more})).lr_scheduler
         got = [made(n) for n in range(30)]
         if start:
             np.testing.assert_allclose(got[:4], start)
@@ -60,8 +66,10 @@ def test_settings_describe_every_schedule(decay, want):
 
 
 def test_settings_describe_clipping_decay_and_scaling():
-    made = optimizer_from_conf(conf({"rmsprop_conf": {}, "clip_conf": {"clip_by_global_norm": {"clip_norm": 2.5}},
-                                     "weight_decay_conf": {"weight_decay_rate": 0.1, "excludes": {"pattern": ["bias"]}}},
+    made = optimizer_from_conf(conf({"rmsprop_conf": {},
+                                     "clip_conf": {"clip_by_global_norm": {"clip_norm": 2.5}},
+                                     "weight_decay_conf": {"weight_decay_rate": 0.1,
+                                                           "excludes": {"pattern": ["bias"]}}},
                                     loss_scale_factor=8.0))
     assert made.grad_clipping.clip_norm == 2.5 and made.loss_scale_policy.loss_scale_factor == 8.0
     assert made.update_of(["w", "w-bias"]).attrs["weight_decay"] == (0.1, 0.0)
@@ -78,7 +86,7 @@ def test_settings_describe_clipping_decay_and_scaling():
     (conf({"naive_conf": {}, "weight_decay_conf": {}}), ["weight_decay_rate"]),
     (conf({"naive_conf": {}, "weight_decay_conf": {"weight_decay_rate": 1, "includes": {}, "excludes": {}}}),
      ["includes"])])
-def test_settings_that_describe_nothing_are_refused(values, words):
+def test_incomplete_settings_are_refused(values, words):
     with refused(AssertionError, *words, at=False):
         optimizer_from_conf(values)
 
@@ -99,7 +107,7 @@ def legacy(body, *arrays, secondary=None, update=None):
 
 
 @pytest.mark.parametrize("clip, factor", [(None, 1.0), (2.5, 0.5)])
-def test_losses_are_added_and_biases_have_a_rate_of_their_own(clip, factor):
+def test_losses_are_added_and_biases_have_a_separate_rate(clip, factor):
     def body(a):
         w = flow.get_variable("w", (1,), initializer=ones, model_name="weight")
         b = flow.get_variable("b", (1,), initializer=ones, model_name="bias")
@@ -107,13 +115,14 @@ def test_losses_are_added_and_biases_have_a_rate_of_their_own(clip, factor):
         flow.losses.add_loss(b * 4 * a)
         return w
 
-    update = {"naive_conf": {}, **({"clip_conf": {"clip_by_global_norm": {"clip_norm": clip}}} if clip else {})}
+    update = {"naive_conf": {}, **({"clip_conf": {"clip_by_global_norm": {"clip_norm": clip}}} if clip
+                                   else {})}
     legacy(body, one, secondary=0.25, update=update)
-    np.testing.assert_allclose([variables()["w"][0], variables()["b"][0]], [1 - 1.5 * factor, 1 - factor], rtol=1e-5,
-                               atol=1e-6)
+    np.testing.assert_allclose([variables()["w"][0], variables()["b"][0]], [1 - 1.5 * factor, 1 - factor],
+                               rtol=1e-5, atol=1e-6)
 
 
-def test_layers_say_which_variables_are_biases():
+def test_layers_mark_their_bias_variables():
     def body(a):
         y = flow.layers.dense(a, 1, kernel_initializer=ones, bias_initializer=ones, name="d")
         flow.losses.add_loss(y)
@@ -132,5 +141,5 @@ def test_add_loss_takes_blobs_in_train_jobs():
     with refused(RuntimeError, "add_loss in a predict job"):
         run(lambda a: flow.losses.add_loss(a), one, returns=None)
     with refused(AssertionError, "primary_lr is not set", at=False):
-        run(lambda a: flow.losses.add_loss(flow.get_variable("w", (1,), initializer=ones) * a), one, type="train",
-            returns=None)
+        run(lambda a: flow.losses.add_loss(flow.get_variable("w", (1,), initializer=ones) * a), one,
+            type="train", returns=None)

@@ -1,5 +1,7 @@
-"""Loss scales: a power of two changes no bit of a training, gradients on the way are multiplied by it, small ones survive,
-and with a dynamic policy a step whose gradients overflow changes nothing but the factor, which follows OneFlow's rule."""
+"""Loss scales: a power of two changes no bit of the training, intermediate gradients are multiplied by it,
+and small gradients survive. With a dynamic policy, a step whose gradients overflow changes only the scale,
+which follows OneFlow's rule.
+"""
 from functools import partial
 
 import numpy as np
@@ -33,18 +35,21 @@ BIG = "System-Train-DynamicLossScale-train-LossScale"
 GOOD = "System-Train-DynamicLossScale-train-GoodStepCounter"
 
 
-def train(optimizer, batches, eager=False, config=None, penalty=None, watch=None, dtype=np.float32, devices=1):
-    """The variables after each batch. The loss of a batch x: the elements of x * tanh(x @ w + v)."""
+def train(optimizer, batches, eager=False, config=None, penalty=None, watch=None, dtype=np.float32,
+          devices=1):
+    """Return the variables after each batch; the loss of a batch x is x * tanh(x @ w + v)."""
     flow.clear_default_session()
-    flow.enable_eager_execution(eager)                     # of this session
+    flow.enable_eager_execution(eager)                     # for this session
     flow.config.cpu_device_num(devices)
 
     @flow.global_function("train", config)
-    def train(x: tp.Numpy.Placeholder(batches[0].shape, flow.float64 if dtype == np.float64 else flow.float32)) -> tp.Numpy:
+    def train(x: tp.Numpy.Placeholder(batches[0].shape, flow.float64 if dtype == np.float64
+                                      else flow.float32)) -> tp.Numpy:
         kind = flow.float64 if dtype == np.float64 else flow.float32
         if devices > 1:
             x = x.with_distribute(flow.distribute.split(0))
-        w = flow.get_variable("w", (3, 3), kind, constant(np.linspace(-1, 1, 9).reshape(3, 3)), regularizer=penalty)
+        w = flow.get_variable("w", (3, 3), kind, constant(np.linspace(-1, 1, 9).reshape(3, 3)),
+                              regularizer=penalty)
         v = flow.get_variable("v", (3,), kind, constant([0.5, -0.5, 0.25]))
         y = flow.math.tanh(flow.matmul(x, w) + v)
         if watch:
@@ -69,7 +74,8 @@ def same(a, b, leave=("DynamicLossScale", "TrainStep")):
     return names and all(np.array_equal(a[n], b[n]) for n in names)
 
 
-# --- what stays the same ----------------------------------------------------------------------------------------------
+# --- invariants
+# -------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("options", POWERS, ids=["factor", "static", "dynamic", "growing"])
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -83,7 +89,7 @@ def test_a_power_of_two_changes_no_bit(name, options):
 
 
 @pytest.mark.parametrize("options", POWERS[1:3], ids=["static", "dynamic"])
-def test_nor_in_double_precision_nor_on_two_devices(options):
+def test_a_power_of_two_changes_no_bit_in_float64_or_on_two_devices(options):
     for more in ({"dtype": np.float64}, {"devices": 2}):
         plain, scaled = (train(OPTIMIZERS["Adam"](**o), batches(3), **more) for o in ({}, options))
         assert all(map(same, plain, scaled)), more
@@ -94,16 +100,18 @@ def test_other_factors_change_only_the_last_bits():
     np.testing.assert_allclose(plain[-1]["w"], scaled[-1]["w"], rtol=1e-5)
 
 
-# --- what does not ----------------------------------------------------------------------------------------------------
+# --- intermediate gradients
+# -------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("eager", [False, True], ids=["compiled", "eager"])
 @pytest.mark.parametrize("how", ["factor", "policy", "dynamic", "config"])
-def test_gradients_on_the_way_are_multiplied(how, eager):
+def test_intermediate_gradients_are_multiplied(how, eager):
     seen = []
     config = flow.function_config()
     if how == "config":
         config.train.loss_scale_factor(64.0)
-    options = {"factor": {"loss_scale_factor": 64.0}, "policy": {"loss_scale_policy": scale.static_loss_scale(64.0)},
+    options = {"factor": {"loss_scale_factor": 64.0},
+               "policy": {"loss_scale_policy": scale.static_loss_scale(64.0)},
                "dynamic": {"loss_scale_policy": scale.dynamic_loss_scale(64.0)}}.get(how, {})
     for o, c in (({}, None), (options, config)):
         train(OPTIMIZERS["SGD"](**o), batches(1), eager, config=c, watch=lambda x: seen.append(x.numpy()))
@@ -131,43 +139,48 @@ def test_the_setting_of_the_job_is_for_optimizers_without_a_scale_and_for_add_lo
     assert seen == [[192.0, 192.0], [6.0, 6.0]]
 
 
-def test_gradients_that_would_vanish_on_the_way_survive():
+def test_gradients_that_would_underflow_survive():
     def body(**options):
         w = flow.get_variable("w", (1,), initializer=constant(0.0))
         opt.SGD(constant_rate(1e20), momentum=0, **options).minimize(w * 1e30 * 1e-25 * 1e-25)
         return w
 
     moved = []
-    for options in ({}, {"loss_scale_factor": 2.0 ** 50}, {"loss_scale_policy": scale.dynamic_loss_scale(2.0 ** 50)}):
+    for options in ({}, {"loss_scale_factor": 2.0 ** 50},
+                    {"loss_scale_policy": scale.dynamic_loss_scale(2.0 ** 50)}):
         run(partial(body, **options), type="train")
         moved.append(flow.get_all_variables()["w"].numpy().item())
     assert moved[0] == 0.0 and moved[1:] == pytest.approx([-1.0, -1.0], rel=1e-4)
 
 
-# --- overflow ---------------------------------------------------------------------------------------------------------
+# --- overflow
+# ---------------------------------------------------------------------------------------------------------
 
 def expected(good, first, period, multiplier):
-    """OneFlow's rule: (factor, counter) after each step."""
+    """Return (factor, counter) after each step by OneFlow's rule."""
     factor, counter = np.float32(first), 0
     for ok in good:
         if ok:
             counter += 1
             if counter >= period:
-                factor, counter = np.float32(min(float(factor) * multiplier, float(np.finfo(np.float32).max))), 0
+                factor, counter = (np.float32(min(float(factor) * multiplier,
+                                                  float(np.finfo(np.float32).max))), 0)
         else:
             factor, counter = np.float32(max(float(factor) / multiplier, 1.0)), 0
         yield factor, counter
 
 
-@given(st.lists(st.booleans(), min_size=3, max_size=8), st.sampled_from([1.0, 2.0 ** 20, 3e38]), st.integers(1, 3),
+@given(st.lists(st.booleans(), min_size=3, max_size=8), st.sampled_from([1.0, 2.0 ** 20, 3e38]),
+       st.integers(1, 3),
        st.sampled_from([2.0, 3.0]), st.sampled_from([np.inf, -np.inf, np.nan]), st.booleans())
 def test_the_factor_follows_the_rule(good, first, period, multiplier, bad, eager):
     data = batches(len(good))
     for x, ok in zip(data, good):
-        x *= 2.0 ** -110                                 # so that the largest factor fits
+        x *= 2.0 ** -110                                 # small enough for the largest factor
         if not ok:
             x[2, 1] = bad
-    found = train(OPTIMIZERS["SGD"](loss_scale_policy=scale.dynamic_loss_scale(first, period, multiplier)), data, eager)
+    found = train(OPTIMIZERS["SGD"](loss_scale_policy=scale.dynamic_loss_scale(first, period, multiplier)),
+                  data, eager)
     assert [(v[BIG].item(), v[GOOD].item()) for v in found] == list(expected(good, first, period, multiplier))
 
 
@@ -185,7 +198,8 @@ def test_a_step_that_overflows_changes_nothing(name, eager):
 
 
 def test_an_overflow_of_the_scaled_loss_alone_is_one_too():
-    found = train(OPTIMIZERS["SGD"](loss_scale_policy=scale.dynamic_loss_scale(2.0 ** 127, multiplier=2.0 ** 60)),
+    found = train(OPTIMIZERS["SGD"](loss_scale_policy=scale.dynamic_loss_scale(2.0 ** 127,
+                                                                               multiplier=2.0 ** 60)),
                   [2 * x for x in batches(3)])
     start = train(OPTIMIZERS["SGD"](), [2 * x for x in batches(1)])
     assert not same(found[0], start[0]) and not same(found[0], found[1])
@@ -198,7 +212,7 @@ UPDATES = sorted(n for n, op in REGISTRY.items() if op.group is not None)
 @pytest.mark.parametrize("name", UPDATES)
 def test_an_update_of_a_step_below_zero_changes_nothing(name):
     op, rng = REGISTRY[name], np.random.default_rng(0)
-    names = {"lamb_update": 4}.get(name, op.group)       # the last two of LAMB are numbers
+    names = {"lamb_update": 4}.get(name, op.group)       # the last two inputs of LAMB are scalars
     for shape in ((2, 3), (5000,)):
         group = [rng.random(shape, np.float32) + 0.5 for _ in range(names)]
         group += [np.full(1, 0.5, np.float32)] * (op.group - names)
@@ -211,8 +225,9 @@ def test_an_update_of_a_step_below_zero_changes_nothing(name):
             assert all(np.array_equal(xs[n], y) for n, y in zip(op.mutates(len(xs)), reference)) is still
 
 
-def test_there_is_one_scale_for_one_loss():
-    parts = [opt.SGD(constant_rate(0.1), variables=[n], loss_scale_factor=f) for n, f in (("w", 2.0), ("v", 4.0))]
+def test_one_loss_has_one_scale():
+    parts = [opt.SGD(constant_rate(0.1), variables=[n], loss_scale_factor=f)
+             for n, f in (("w", 2.0), ("v", 4.0))]
     with refused(AssertionError, "different loss scales", "CombinedOptimizer", at=False):
         train(opt.CombinedOptimizer(parts), batches(1))
     one = opt.CombinedOptimizer([parts[0], opt.SGD(constant_rate(0.1), variables=["v"])])

@@ -1,4 +1,4 @@
-"""Every name that OneFlow 0.4's own documentation uses exists here, and says what it does."""
+"""Every name in OneFlow 0.4's documentation exists here and has a docstring."""
 import importlib
 import inspect
 
@@ -96,7 +96,7 @@ def test_every_setting_of_a_job_is_callable(name):
     assert callable(find(flow.function_config(), name))
 
 
-def test_records_are_where_oneflow_has_them():
+def test_record_messages_have_oneflows_module_paths():
     module = importlib.import_module("flowedu.core.record.record_pb2")
     feature = module.Feature(int64_list=module.Int64List(value=[1, 2]))
     again = module.OFRecord.FromString(module.OFRecord(feature={"x": feature}).SerializeToString())

@@ -1,4 +1,4 @@
-"""flow.data.ofrecord_reader: batches of records, in order or shuffled, by itself and in jobs."""
+"""flow.data.ofrecord_reader: batches of records, in order or shuffled, outside and inside of jobs."""
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ def fresh_readers():
 
 
 def write(folder, count, parts=1):
-    """`count` records whose feature "i" is 0, 1, ..."""
+    """Write `count` records whose feature "i" is 0, 1, ..."""
     with flow.data.ofrecord_writer(folder, parts) as w:
         for i in range(count):
             w.write({"i": np.int32(i)})
@@ -33,19 +33,21 @@ def numbers(batch):
     return [r.feature["i"].int32_list.value[0] for r in batch.records]
 
 
-# ---- the reader ----------------------------------------------------------------------------------------------------
+# ---- the reader
+# ----------------------------------------------------------------------------------------------------
 
-def test_batches_follow_one_another_over_the_end(tmp_path):
+def test_batches_continue_across_the_end_of_an_epoch(tmp_path):
     write(tmp_path, 5)
     found = [numbers(flow.data.ofrecord_reader(tmp_path, 2)) for _ in range(6)]
     assert found == [[0, 1], [2, 3], [4, 0], [1, 2], [3, 4], [0, 1]]
-    # Other arguments, another reader; a batch may hold several epochs.
+    # Different arguments create another reader; a batch may span several epochs.
     assert numbers(flow.data.ofrecord_reader(tmp_path, 7)) == [0, 1, 2, 3, 4, 0, 1]
 
 
 def test_a_batch_of_records_has_a_spec(tmp_path):
     batch = flow.data.ofrecord_reader(write(tmp_path, 3), 3)
-    assert batch.spec == flow.core.values.spec.Spec((3,), flow.record) and batch.shape == (3,) and len(batch) == 3
+    assert (batch.spec == flow.core.values.spec.Spec((3,), flow.record) and batch.shape == (3,)
+            and len(batch) == 3)
     assert batch[2].feature["i"].int32_list.value[0] == 2 and "part-0" in repr(batch)
 
 
@@ -60,7 +62,7 @@ def test_every_epoch_is_a_permutation(tmp_path, size):
     assert all(sorted(e) == list(range(20)) for e in found)
     if size > 1:
         assert len({tuple(e) for e in found}) == 4
-    for e in found:                 # the parts are read one after the other, so item i is at place i of the input
+    for e in found:                 # the parts are read in order, so item i is at position i of the input
         places = [(*range(0, 20, 2), *range(1, 20, 2)).index(i) for i in e]
         assert all(place < at + size for at, place in enumerate(places))
 
@@ -112,7 +114,7 @@ def test_refusals_of_the_reader(tmp_path):
         flow.data.ofrecord_reader(tmp_path, 1)
 
 
-def test_a_reader_goes_on_after_an_error(tmp_path):
+def test_a_reader_continues_after_an_error(tmp_path):
     path = Path(write(tmp_path, 4)) / "part-0"
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
@@ -125,7 +127,8 @@ def test_a_reader_goes_on_after_an_error(tmp_path):
     assert numbers(reader.next(4)) == [0, 1, 2, 3]
 
 
-# ---- in jobs -------------------------------------------------------------------------------------------------------
+# ---- in jobs
+# -------------------------------------------------------------------------------------------------------
 
 def read_job(folder, batch, type="predict", config=None, **options):
     @flow.global_function(type, config)
@@ -142,7 +145,7 @@ def test_every_run_of_a_job_reads_on(tmp_path):
     assert [read().tolist() for _ in range(4)] == [[0, 1], [2, 3], [4, 0], [1, 2]]
 
 
-def test_two_readers_of_a_session_are_apart(tmp_path):
+def test_two_readers_of_a_session_are_independent(tmp_path):
     write(tmp_path, 6)
 
     @flow.global_function()
@@ -158,7 +161,7 @@ def test_two_readers_of_a_session_are_apart(tmp_path):
     assert other().tolist() == [0, 1]
 
 
-def test_a_job_shuffles_as_its_seed_says(tmp_path):
+def test_a_job_shuffles_by_its_seed(tmp_path):
     write(tmp_path, 12)
 
     def epochs():
@@ -169,7 +172,8 @@ def test_a_job_shuffles_as_its_seed_says(tmp_path):
 
     first = epochs()
     assert first == epochs()
-    assert all(sorted(sum(e, [])) == list(range(12)) for e in (first[:3], first[3:])) and first[:3] != first[3:]
+    assert (all(sorted(sum(e, [])) == list(range(12)) for e in (first[:3], first[3:]))
+            and first[:3] != first[3:])
 
 
 def test_devices_of_the_mirrored_view_take_turns(tmp_path):
@@ -196,21 +200,23 @@ def test_errors_reach_the_caller_of_the_job(tmp_path):
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=15)
-@given(st.integers(1, 9), st.integers(1, 3), st.integers(1, 5), st.integers(0, 3), st.booleans(), st.booleans(),
-       st.integers(0, 99))
-def test_reading_ahead_gives_what_the_reader_gives(tmp_path, count, parts, batch, depth, shuffle, after, seed):
-    """However far a job reads ahead: no record is lost or comes twice, over the ends of epochs, shuffled or not."""
+@given(st.integers(1, 9), st.integers(1, 3), st.integers(1, 5), st.integers(0, 3), st.booleans(),
+       st.booleans(), st.integers(0, 99))
+def test_prefetching_returns_the_records_of_the_reader(tmp_path, count, parts, batch, depth, shuffle,
+                                                       after, seed):
+    """With any prefetch depth, no record is lost or repeated across the ends of epochs, shuffled or not."""
     flow.clear_default_session()
     folder = write(tmp_path / f"{count}-{parts}", max(count, parts), parts)
     config = flow.function_config()
     config.prefetch(depth)
-    read = read_job(folder, batch, config=config, data_part_num=parts, random_shuffle=shuffle, shuffle_buffer_size=3,
-                    shuffle_after_epoch=after, seed=seed)
-    reader = RecordReader(part_paths(folder, parts), shuffle, 3, after, seed_of(seed) if shuffle or after else 0)
+    read = read_job(folder, batch, config=config, data_part_num=parts, random_shuffle=shuffle,
+                    shuffle_buffer_size=3, shuffle_after_epoch=after, seed=seed)
+    reader = RecordReader(part_paths(folder, parts), shuffle, 3, after, seed_of(seed) if shuffle
+                          or after else 0)
     assert [read().tolist() for _ in range(7)] == [numbers(reader.next(batch)) for _ in range(7)]
 
 
-def test_reading_ahead_goes_on_after_an_error_as_the_reader_does(tmp_path):
+def test_prefetching_continues_after_an_error_as_the_reader_does(tmp_path):
     path = Path(write(tmp_path, 5)) / "part-0"
     path.write_bytes(path.read_bytes()[:-1])
     reader = RecordReader([str(path)], False, 1, False, 0)
@@ -223,4 +229,5 @@ def test_reading_ahead_goes_on_after_an_error_as_the_reader_does(tmp_path):
 
     want = [seen(lambda: numbers(reader.next(2))) for _ in range(6)]
     read = read_job(tmp_path, 2)
-    assert [seen(lambda: read().tolist()) for _ in range(6)] == want and want[:2] == want[3:5] == [[0, 1], [2, 3]]
+    assert ([seen(lambda: read().tolist()) for _ in range(6)] == want
+            and want[:2] == want[3:5] == [[0, 1], [2, 3]])

@@ -1,5 +1,6 @@
-"""Every optimizer against its formula written out in NumPy, and what they have in common: weight decay, clipping, loss
-scaling, state, several in one job."""
+"""Every optimizer against its formula in NumPy, and their shared features: weight decay, clipping, loss
+scaling, state, and several optimizers in one job.
+"""
 import math
 
 import numpy as np
@@ -24,7 +25,8 @@ def norm(*arrays):
     return math.sqrt(sum(float((a * a).sum()) for a in arrays))
 
 
-# --- the formulas, one variable, double precision ---------------------------------------------------------------------
+# --- the formulas, one variable, double precision
+# ---------------------------------------------------------------------
 
 def momentum(w, g, s, lr, wd, t, beta):
     m = s["m"] = beta * s.get("m", 0) - lr * g
@@ -61,7 +63,8 @@ def lamb(w, g, s, lr, wd, t, beta1, beta2, epsilon):
     return w - lr * (norm(w) / norm(a) if norm(w) and norm(a) else 1.0) * (a + wd * w)
 
 
-# name: (class, its keyword arguments from numbers p, q in (0, 1), formula, the formula's arguments, takes weight decay)
+# name: (class, function of p and q in (0, 1) that returns its keyword arguments, formula, function that
+# returns the formula's arguments, True if it supports weight decay)
 RULES = {
     "SGD0": (opt.SGD, lambda p, q: {"momentum": 0}, sgd, lambda p, q: (), False),
     "SGD": (opt.SGD, lambda p, q: {"momentum": p}, momentum, lambda p, q: (p,), False),
@@ -71,7 +74,8 @@ RULES = {
              lambda p, q: (p, q, 1e-4, False), False),
     "AdamW": (opt.AdamW, lambda p, q: {"beta1": p, "beta2": q, "do_bias_correction": True}, adam,
               lambda p, q: (p, q, 1e-8, True), True),
-    "LazyAdam": (opt.LazyAdam, lambda p, q: {"beta1": p, "beta2": q}, adam, lambda p, q: (p, q, 1e-8, True), False),
+    "LazyAdam": (opt.LazyAdam, lambda p, q: {"beta1": p, "beta2": q}, adam, lambda p, q: (p, q, 1e-8, True),
+                 False),
     "RMSProp": (opt.RMSProp, lambda p, q: {"decay_rate": q, "epsilon": 1e-3}, rmsprop,
                 lambda p, q: (q, 1e-3, False), False),
     "centered": (opt.RMSProp, lambda p, q: {"decay_rate": q, "epsilon": 1e-3, "centered": True}, rmsprop,
@@ -80,14 +84,17 @@ RULES = {
              lambda p, q: (p, 1e-9, 0.3 * q), True),
     "LAMB": (opt.LAMB, lambda p, q: {"beta1": p, "beta2": q}, lamb, lambda p, q: (p, q, 1e-6), True),
 }
-STATE = {"SGD0": [], "SGD": ["momentum"], "SGDW": ["momentum"], "SGDW0": [], "Adam": ["m", "v"], "AdamW": ["m", "v"],
+STATE = {"SGD0": [], "SGD": ["momentum"], "SGDW": ["momentum"], "SGDW0": [], "Adam": ["m", "v"],
+         "AdamW": ["m", "v"],
          "LazyAdam": ["m", "v"], "RMSProp": ["mean_square"], "centered": ["mean_gradient", "mean_square"],
          "LARS": ["momentum"], "LAMB": ["beta1_t", "beta2_t", "m", "v"]}
 SHAPES = {"a": (3, 4), "b": (5,)}
 
 
 def drive(optimizer, gradients, dtype, start, l2=0.0):
-    """(loss, a, b before each step) of a job whose variables have the given gradients; the loss has 12 elements."""
+    """Return (loss, a, b before each step) of a job whose variables have the given gradients; the loss has 12
+    elements.
+    """
     def body(ga, gb):
         a = flow.get_variable("a", (3, 4), _types[dtype],
                               constant(start["a"]), regularizer=flow.regularizers.l2(l2))
@@ -106,7 +113,9 @@ _types = {np.float32: flow.float32, np.float64: flow.float64}
 
 
 def expected(rule, args, gradients, start, lr, wd, l2, clip):
-    """The same in NumPy: 1/count, then the regularizer, then the clip of both together, then the rule."""
+    """Compute the same in NumPy: scale by 1/count, add the regularizer, clip both gradients together, and
+    apply the rule.
+    """
     w, state = {n: v.astype(np.float64) for n, v in start.items()}, {"a": {}, "b": {}}
     for t, (ga, gb) in enumerate(gradients, 1):
         g = {"a": ga.astype(np.float64) / 12 + l2 * w["a"], "b": gb.astype(np.float64)}
@@ -117,15 +126,16 @@ def expected(rule, args, gradients, start, lr, wd, l2, clip):
 
 
 def inputs(rng, steps, dtype):
-    return [(rng.standard_normal((3, 4)).astype(dtype) * 6, rng.standard_normal(5).astype(dtype)) for _ in range(steps)]
+    return [(rng.standard_normal((3, 4)).astype(dtype) * 6,
+             rng.standard_normal(5).astype(dtype)) for _ in range(steps)]
 
 
 @pytest.mark.parametrize("eager", [False, True], ids=["job", "eager"])
 @pytest.mark.parametrize("name", RULES)
 @few
 @given(seed=st.integers(0, 2**31), p=st.floats(0.3, 0.95), q=st.floats(0.5, 0.999),
-       clip=st.sampled_from([None, 0.7, 1.0, 50.0]), decay=st.sampled_from([0.0, 0.1]), l2=st.sampled_from([0.0, 0.2]),
-       dtype=st.sampled_from([np.float32, np.float64]))
+       clip=st.sampled_from([None, 0.7, 1.0, 50.0]), decay=st.sampled_from([0.0, 0.1]),
+       l2=st.sampled_from([0.0, 0.2]), dtype=st.sampled_from([np.float32, np.float64]))
 def test_twenty_steps_follow_the_formula(name, eager, seed, p, q, clip, decay, l2, dtype):
     flow.clear_default_session()
     flow.enable_eager_execution(eager)
@@ -149,19 +159,20 @@ def test_twenty_steps_follow_the_formula(name, eager, seed, p, q, clip, decay, l
 @pytest.mark.parametrize("name", RULES)
 def test_state_has_the_names_of_oneflow(name):
     cls, options = RULES[name][:2]
-    drive(cls(constant_rate(0.1), **options(0.9, 0.99)), inputs(np.random.default_rng(0), 1, np.float32), np.float32,
-          {n: np.ones(s, np.float32) for n, s in SHAPES.items()})
+    drive(cls(constant_rate(0.1), **options(0.9, 0.99)), inputs(np.random.default_rng(0), 1, np.float32),
+          np.float32, {n: np.ones(s, np.float32) for n, s in SHAPES.items()})
     found = variables()
     for n, shape in SHAPES.items():
         assert sorted(k[2:] for k in found if k.startswith(f"{n}-")) == STATE[name]
         for suffix in STATE[name]:
             assert found[f"{n}-{suffix}"].shape == ((1,) if suffix.endswith("_t") else shape)
     if name == "LAMB":
-        np.testing.assert_allclose([found["a-beta1_t"][0], found["a-beta2_t"][0]], [0.9 ** 2, 0.99 ** 2], rtol=1e-6)
+        np.testing.assert_allclose([found["a-beta1_t"][0], found["a-beta2_t"][0]], [0.9 ** 2, 0.99 ** 2],
+                                   rtol=1e-6)
 
 
 def weights(optimizer, steps, slope=0.5):
-    """w after each step of minimising slope * w, from 1."""
+    """Return w after each step of minimizing slope * w, starting from 1."""
     def body(g):
         w = flow.get_variable("w", (1,), initializer=ones)
         optimizer.minimize(w * g)
@@ -179,7 +190,7 @@ def weights(optimizer, steps, slope=0.5):
     (lambda: opt.AdamW(constant_rate(0.001)), [.99683772, .99258813, .98763790]),
     (lambda: opt.LazyAdam(constant_rate(0.001)), [.999, .998, .997]),
     (lambda: opt.RMSProp(constant_rate(0.001)), [.99, .98291])])
-def test_vectors(optimizer, want):
+def test_known_trajectories(optimizer, want):
     np.testing.assert_allclose(weights(optimizer(), len(want)), want, rtol=2e-6)
 
 
@@ -189,8 +200,8 @@ def test_centered_rmsprop_stays_finite_where_the_variance_is_rounded_below_zero(
 
 
 @pytest.mark.parametrize("make", [opt.LARS, opt.LAMB])
-def test_norms_of_zero_leave_the_rate_alone(make):
-    """A weight of 0 would never move, and a gradient of 0 divides by 0."""
+def test_zero_norms_do_not_scale_the_rate(make):
+    """A weight of 0 would never be updated, and a gradient of 0 would divide by 0."""
     def body(g):
         w = flow.get_variable("w", (2,), initializer=flow.zeros_initializer())
         v = flow.get_variable("v", (2,), initializer=ones)
@@ -202,12 +213,14 @@ def test_norms_of_zero_leave_the_rate_alone(make):
     np.testing.assert_array_equal(variables()["v"], [1, 1])
 
 
-# --- weight decay -----------------------------------------------------------------------------------------------------
+# --- weight decay
+# -----------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("rule", [opt.SGDW, opt.AdamW, opt.LARS, opt.LAMB])
 @pytest.mark.parametrize("choice, decayed", [
     ({}, {"dense-weight", "dense-bias", "bn-gamma"}), ({"weight_decay_includes": "weight"}, {"dense-weight"}),
-    ({"weight_decay_includes": ["bias$", "^bn"]}, {"dense-bias", "bn-gamma"}), ({"weight_decay_includes": []}, set()),
+    ({"weight_decay_includes": ["bias$", "^bn"]}, {"dense-bias", "bn-gamma"}),
+    ({"weight_decay_includes": []}, set()),
     ({"weight_decay_excludes": "ense-b"}, {"dense-weight", "bn-gamma"}),
     ({"weight_decay_excludes": ("bias", "g.mma")}, {"dense-weight"}),
     ({"weight_decay_excludes": []}, {"dense-weight", "dense-bias", "bn-gamma"})])
@@ -219,7 +232,8 @@ def test_patterns_are_searched_in_the_names(rule, choice, decayed):
 
 
 @pytest.mark.parametrize("options, error, words", [
-    ({"weight_decay": -0.1}, ValueError, ["weight_decay"]), ({"weight_decay": "much"}, ValueError, ["weight_decay"]),
+    ({"weight_decay": -0.1}, ValueError, ["weight_decay"]), ({"weight_decay": "much"}, ValueError,
+                                                             ["weight_decay"]),
     ({"weight_decay": 0.1, "weight_decay_includes": "a", "weight_decay_excludes": "b"}, AssertionError,
      ["includes", "excludes"]),
     ({"weight_decay_includes": 3}, ValueError, ["weight_decay_includes"]),
@@ -229,15 +243,20 @@ def test_wrong_weight_decay_is_refused(options, error, words):
         opt.SGDW(constant_rate(0.1), **options)
 
 
-# --- arguments --------------------------------------------------------------------------------------------------------
+# --- arguments
+# --------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("make, options, word", [
-    (opt.AdamW, {"beta1": 1.0}, "beta1"), (opt.LazyAdam, {"beta2": -0.1}, "beta2"), (opt.Adam, {"epsilon": -1}, "epsilon"),
+    (opt.AdamW, {"beta1": 1.0}, "beta1"), (opt.LazyAdam, {"beta2": -0.1}, "beta2"),
+    (opt.Adam, {"epsilon": -1}, "epsilon"),
     (opt.RMSProp, {"decay_rate": 1.0}, "decay_rate"), (opt.RMSProp, {"epsilon": float("nan")}, "epsilon"),
-    (opt.LARS, {"lars_coefficient": 0}, "lars_coefficient"), (opt.LARS, {"momentum_beta": 1}, "momentum_beta"),
+    (opt.LARS, {"lars_coefficient": 0}, "lars_coefficient"), (opt.LARS, {"momentum_beta": 1},
+                                                              "momentum_beta"),
     (opt.LAMB, {"beta1": "x"}, "beta1"), (opt.LAMB, {"variables": "w"}, "variables"),
-    (opt.LAMB, {"loss_scale_policy": 3}, "loss_scale_policy"), (opt.LAMB, {"train_step_lbn": 3}, "train_step_lbn"),
-    (opt.LAMB, {"loss_scale_factor": 0}, "loss_scale_factor"), (opt.LAMB, {"grad_clipping": 1.0}, "grad_clipping")])
+    (opt.LAMB, {"loss_scale_policy": 3}, "loss_scale_policy"), (opt.LAMB, {"train_step_lbn": 3},
+                                                                "train_step_lbn"),
+    (opt.LAMB, {"loss_scale_factor": 0}, "loss_scale_factor"), (opt.LAMB, {"grad_clipping": 1.0},
+                                                                "grad_clipping")])
 def test_arguments_out_of_range_are_refused(make, options, word):
     with refused(ValueError, word):
         make(constant_rate(0.1), **options)
@@ -254,7 +273,8 @@ def test_updates_refuse_inputs_that_do_not_fit(name):
                 flow.ops.REGISTRY[f"{name}_update"](*map(flow.tensor, [one, np.zeros(1, np.int64), *group]))
 
 
-# --- loss scaling: see test_loss_scale.py -----------------------------------------------------------------------------
+# --- loss scaling: see test_loss_scale.py
+# -----------------------------------------------------------------------------
 
 def test_wrong_loss_scales_are_refused():
     with refused(AssertionError, "loss_scale_factor and loss_scale_policy"):
@@ -266,7 +286,8 @@ def test_wrong_loss_scales_are_refused():
             wrong()
 
 
-# --- several optimizers in one job ------------------------------------------------------------------------------------
+# --- several optimizers in one job
+# ------------------------------------------------------------------------------------
 
 def two(optimizer, steps=5):
     rng = np.random.default_rng(4)
@@ -277,7 +298,8 @@ def two(optimizer, steps=5):
 def parts(choose):
     rates = opt.PiecewiseConstantScheduler([1], [0.1, 0.02]), opt.CosineScheduler(0.05, 4)
     clip = opt.grad_clipping.by_global_norm(0.5)
-    return [opt.SGDW(rates[0], weight_decay=0.3, grad_clipping=clip, variables=["a"]) if "a" in choose else None,
+    return [opt.SGDW(rates[0], weight_decay=0.3, grad_clipping=clip,
+                     variables=["a"]) if "a" in choose else None,
             opt.LAMB(rates[1], variables=lambda: ["b"]) if "b" in choose else None]
 
 
@@ -293,7 +315,8 @@ def test_each_part_of_a_combined_optimizer_trains_as_it_does_alone():
 
 
 def test_variables_of_a_combined_optimizer_are_disjoint():
-    sgd = [opt.SGD(constant_rate(0.1), variables=["a", "a"]), opt.SGD(constant_rate(0.1), variables=["b", "a"])]
+    sgd = [opt.SGD(constant_rate(0.1), variables=["a", "a"]), opt.SGD(constant_rate(0.1),
+                                                                      variables=["b", "a"])]
     with refused(AssertionError, "share variables", "got:      a"):
         two(opt.CombinedOptimizer(sgd))
     flow.clear_default_session()
@@ -306,7 +329,7 @@ def test_a_variable_named_twice_is_updated_once():
     np.testing.assert_allclose(weights(optimizer, 1), [0.95], rtol=1e-6)
 
 
-def test_what_a_combined_optimizer_is_made_of():
+def test_combined_optimizer_checks_its_parts():
     rate = constant_rate(0.1)
     for wrong in ([], opt.SGD(rate), [rate]):
         with refused(AssertionError, "optimizer.CombinedOptimizer"):
@@ -319,10 +342,11 @@ def test_what_a_combined_optimizer_is_made_of():
         opt.CombinedOptimizer([opt.SGD(rate)]).minimize(None)
 
 
-# --- a checkpoint resumes the trajectory ------------------------------------------------------------------------------
+# --- a checkpoint resumes the trajectory
+# ------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("name", RULES)
-def test_a_checkpoint_holds_all_that_training_goes_on_with(name, tmp_path):
+def test_a_checkpoint_resumes_training_exactly(name, tmp_path):
     cls, options = RULES[name][:2]
     rng = np.random.default_rng(8)
     gradients = inputs(rng, 8, np.float32)
@@ -353,17 +377,21 @@ def test_a_checkpoint_holds_all_that_training_goes_on_with(name, tmp_path):
         np.testing.assert_array_equal(got[n], want[n], err_msg=n)
 
 
-# --- PyTorch, where the formulas agree --------------------------------------------------------------------------------
+# --- PyTorch, where the formulas agree
+# --------------------------------------------------------------------------------
 
 @pytest.mark.peer
 @pytest.mark.parametrize("name, ours, theirs", [
     ("RMSprop", lambda lr: opt.RMSProp(lr, decay_rate=0.9, epsilon=1e-30), {"alpha": 0.9, "eps": 1e-15}),
-    ("RMSprop", lambda lr: opt.RMSProp(lr, 0.95, 1e-30, True), {"alpha": 0.95, "eps": 1e-15, "centered": True}),
+    ("RMSprop", lambda lr: opt.RMSProp(lr, 0.95, 1e-30, True), {"alpha": 0.95, "eps": 1e-15,
+                                                                "centered": True}),
     ("SGD", lambda lr: opt.SGDW(lr, momentum=0, weight_decay=0.2), {"weight_decay": 0.2}),
-    ("AdamW", lambda lr: opt.LazyAdam(lr, 0.8, 0.9, 1e-25), {"betas": (0.8, 0.9), "eps": 1e-25, "weight_decay": 0}),
-    ("Adam", lambda lr: opt.Adam(lr, 0.8, 0.9, 1e-25, True, grad_clipping=opt.grad_clipping.by_global_norm(0.5)),
+    ("AdamW", lambda lr: opt.LazyAdam(lr, 0.8, 0.9, 1e-25), {"betas": (0.8, 0.9), "eps": 1e-25,
+                                                             "weight_decay": 0}),
+    ("Adam", lambda lr: opt.Adam(lr, 0.8, 0.9, 1e-25, True,
+                                 grad_clipping=opt.grad_clipping.by_global_norm(0.5)),
      {"betas": (0.8, 0.9), "eps": 1e-25})])
-def test_as_pytorch_does(name, ours, theirs):
+def test_optimizers_match_pytorch(name, ours, theirs):
     torch = pytest.importorskip("torch")
     rng, lr = np.random.default_rng(2), float(np.float32(0.01))
     gradients = inputs(rng, 20, np.float64)

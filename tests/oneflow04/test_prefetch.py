@@ -1,4 +1,4 @@
-"""flow.data.Prefetcher: the consumer sees what it would see without it, and no thread is left behind."""
+"""flow.data.Prefetcher: the consumer gets the same items as without it, and no thread is left running."""
 import gc
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from common import HANGS, few, refused
 from flowedu.data import Prefetcher
 from flowedu.errors import ArgumentError, CheckError, DataError
 
-WAIT = float(HANGS)     # seconds that are never waited for when all is well
+WAIT = float(HANGS)     # seconds; reached only when a test fails
 
 
 def threads():
@@ -31,7 +31,7 @@ def no_thread_is_left():
 
 
 class script:
-    """A `produce` that gives numbers, raises exceptions, and ends as a list says."""
+    """A `produce` callable that returns numbers, raises exceptions, and ends as a list prescribes."""
 
     def __init__(self, steps):
         self.steps = iter(steps)
@@ -44,7 +44,7 @@ class script:
 
 
 def seen(get, times):
-    """What `times` calls give: items, and exceptions by kind and text."""
+    """Return the results of `times` calls: items, and exceptions by type and text."""
     found = []
     for _ in range(times):
         try:
@@ -59,16 +59,16 @@ steps = st.lists(st.one_of(st.integers(), st.none(), st.text(max_size=3).map(Val
 
 @settings(deadline=None, max_examples=60)
 @given(steps, st.integers(1, 5), st.integers(0, 15))
-def test_the_same_row_with_and_without(steps, depth, times):
+def test_items_are_the_same_with_and_without_prefetching(steps, depth, times):
     with Prefetcher(script(steps), depth) as p:
         assert seen(p.get, times) == seen(script(steps), times)
 
 
-def test_it_is_an_iterator():
+def test_prefetcher_is_an_iterator():
     assert list(Prefetcher(iter(range(100)).__next__)) == list(range(100))
 
 
-def test_the_end_is_the_end():
+def test_an_exhausted_prefetcher_stays_exhausted():
     p = Prefetcher(script([1]))
     assert p.get() == 1
     for _ in range(3):
@@ -78,7 +78,7 @@ def test_the_end_is_the_end():
     assert not threads()
 
 
-def test_an_exception_has_the_traceback_of_the_thread_and_the_row_goes_on():
+def test_an_exception_has_the_thread_traceback_and_production_continues():
     def a_telling_name():
         raise DataError("broken", expected="a", got="b", fix="c")
 
@@ -90,7 +90,7 @@ def test_an_exception_has_the_traceback_of_the_thread_and_the_row_goes_on():
             assert "a_telling_name" in names and names.count("run") == 1
 
 
-def test_what_is_not_an_exception_ends_the_row():
+def test_a_base_exception_ends_production():
     def stop():
         raise SystemExit(3)
 
@@ -114,14 +114,14 @@ def test_it_runs_at_most_depth_items_ahead(depth):
 
     with Prefetcher(produce, depth) as p:
         for taken in range(4):
-            with progress:      # depth items wait in the row, and one more waits to be put there
+            with progress:      # depth items are queued, and one more is waiting to be queued
                 assert progress.wait_for(lambda taken=taken: len(made) == taken + depth + 1, WAIT)
             p._row.thread.join(0.02)
             assert len(made) == taken + depth + 1
             assert p.get() == taken
 
 
-def test_the_producer_works_while_the_consumer_does():
+def test_the_producer_runs_concurrently_with_the_consumer():
     started, go_on = threading.Event(), threading.Event()
     items = iter(range(3))
 
@@ -134,14 +134,15 @@ def test_the_producer_works_while_the_consumer_does():
 
     with Prefetcher(produce) as p:
         assert p.get() == 0
-        assert started.wait(WAIT)           # the next item is under way before anyone asks for it
+        assert started.wait(WAIT)           # the next item is in progress before it is requested
         go_on.set()
         assert [p.get(), p.get()] == [1, 2]
 
 
-# ---- closing -------------------------------------------------------------------------------------------------------
+# ---- closing
+# -------------------------------------------------------------------------------------------------------
 
-def test_close_while_the_row_is_full():
+def test_close_while_the_queue_is_full():
     p = Prefetcher(lambda: 1, 1)
     assert p.get() == 1
     assert p.close() and p.close() and not threads()
@@ -158,7 +159,7 @@ def test_close_while_produce_is_blocked():
 
     p = Prefetcher(produce)
     assert entered.wait(WAIT)
-    assert not p.close(timeout=0.01)        # it returns, and the thread ends as soon as produce does
+    assert not p.close(timeout=0.01)        # it returns at once; the thread ends when produce returns
     leave.set()
     p._row.thread.join(WAIT)
     assert not p._row.thread.is_alive()
@@ -209,7 +210,7 @@ def test_losing_the_last_reference_inside_produce():
     assert not thread.is_alive()
 
 
-def test_items_are_let_go_on_close():
+def test_close_releases_the_items():
     class Item:
         pass
 
@@ -228,11 +229,11 @@ def test_items_are_let_go_on_close():
 
 
 @pytest.mark.parametrize("body", few([
-    "p = Prefetcher(lambda: 1); p.get()",                                               # waiting in a full row
+    "p = Prefetcher(lambda: 1); p.get()",  # waiting on a full queue
     "e = threading.Event(); p = Prefetcher(lambda: (e.set(), time.sleep(0.05))); e.wait()",
     "p = Prefetcher(lambda: 1); p.get(); sys.exit(0)",
     "p = Prefetcher(iter([1]).__next__); p.get()",
-    "p = Prefetcher(lambda: threading.Event().wait(1e5))"],                              # never comes back: a daemon
+    "p = Prefetcher(lambda: threading.Event().wait(1e5))"],  # never returns: a daemon thread
     lambda body: "time.sleep" in body or "1e5" in body))
 def test_the_interpreter_ends(body):
     code = f"import sys, threading, time\nfrom flowedu.data import Prefetcher\n{body}"
@@ -260,7 +261,8 @@ def test_a_child_process_does_not_wait_for_a_thread_it_does_not_have():
             "    except RuntimeError as e: print('fork' in str(e), flush=True)\n"
             "    os._exit(0)\n"
             "os.waitpid(pid, 0); hold.set()\n")
-    r = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, encoding="utf-8", timeout=HANGS)
+    r = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, encoding="utf-8",
+                       timeout=HANGS)
     assert r.stdout == "True\n" and r.stderr == ""
 
 

@@ -1,4 +1,6 @@
-"""Learning rates and step counters that the job computes or keeps itself, and state variables the body asks for too."""
+"""Learning rates and step counters that a job computes or stores itself, and state variables that the body
+also requests.
+"""
 import math
 
 import numpy as np
@@ -17,7 +19,8 @@ def variables():
 
 
 @pytest.mark.parametrize("eager", [False, True], ids=["job", "eager"])
-@pytest.mark.parametrize("make", [lambda lbn: opt.CustomScheduler(lbn), lambda lbn: opt.LrScheduler(lr_lbn=lbn)])
+@pytest.mark.parametrize("make", [lambda lbn: opt.CustomScheduler(lbn),
+                                  lambda lbn: opt.LrScheduler(lr_lbn=lbn)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_rate_can_be_a_blob_of_the_job(eager, make, dtype):
     flow.enable_eager_execution(eager)
@@ -43,7 +46,8 @@ def test_the_rate_can_be_an_argument_or_come_from_a_buffer(eager):
         def body(g, r, source=source):
             w = flow.get_variable("w", (1,), initializer=ones)
             if source == "buffer":
-                r = flow.tensor_buffer_to_tensor(flow.tensor_to_tensor_buffer(r, 1), flow.float32, [1], name="rate")
+                r = flow.tensor_buffer_to_tensor(flow.tensor_to_tensor_buffer(r, 1), flow.float32, [1],
+                                                 name="rate")
             opt.SGD(opt.CustomScheduler(r.logical_blob_name), momentum=0).minimize(w * g)
             return w
 
@@ -53,8 +57,8 @@ def test_the_rate_can_be_an_argument_or_come_from_a_buffer(eager):
         np.testing.assert_allclose(variables()["w"], [0.25], rtol=1e-6, err_msg=source)
 
 
-def test_the_rate_can_be_a_variable_and_moves_a_matrix_too():
-    """(A matrix, whose gradient is a product, is updated by another kernel.)"""
+def test_the_rate_can_be_a_variable_for_vectors_and_matrices():
+    """A matrix, whose gradient is a matrix product, is updated by a different kernel."""
     def body(x):
         rate = flow.get_variable("rate", (1,), initializer=constant(0.5), trainable=False)
         w = flow.get_variable("w", (3, 2), initializer=ones)
@@ -73,7 +77,7 @@ def test_the_rate_can_be_a_variable_and_moves_a_matrix_too():
     ("nowhere/out", RuntimeError, ["no blob 'nowhere/out'", "w/...", "half/..."]),
     ("wide/out", TypeError, ["not a learning rate"]),
     ("count/out_0", TypeError, ["not a learning rate"]), ("w/out", RuntimeError, ["trainable"])])
-def test_what_cannot_be_a_rate(lbn, error, words):
+def test_invalid_rate_blobs_are_refused(lbn, error, words):
     def body(g):
         w = flow.get_variable("w", (1,), initializer=ones)
         flow.get_variable("wide", (2,), initializer=ones, trainable=False)
@@ -93,7 +97,8 @@ def test_steps_can_be_counted_by_a_variable(eager, combined):
     rates = opt.PiecewiseConstantScheduler([2], [0.5, 0.25])
 
     def body(g):
-        lbn = flow.get_variable("step", (1,), flow.int64, flow.zeros_initializer(), trainable=False).logical_blob_name
+        lbn = flow.get_variable("step", (1,), flow.int64, flow.zeros_initializer(),
+                                trainable=False).logical_blob_name
         w = flow.get_variable("w", (1,), initializer=ones)
         part = opt.SGD(rates, momentum=0, train_step_lbn=None if combined else lbn)
         (opt.CombinedOptimizer([part], train_step_lbn=lbn) if combined else part).minimize(w * g)
@@ -108,7 +113,7 @@ def test_steps_can_be_counted_by_a_variable(eager, combined):
     assert variables()["step"] == 0 and variables()["System-Train-TrainStep-job"] == 4
 
 
-def test_bias_correction_goes_by_that_variable_too():
+def test_bias_correction_uses_the_step_variable():
     def body(g):
         flow.get_variable("step", (1,), flow.int64, constant(9), trainable=False)
         w = flow.get_variable("w", (1,), initializer=ones)
@@ -121,7 +126,7 @@ def test_bias_correction_goes_by_that_variable_too():
 
 
 @pytest.mark.parametrize("lbn, word", [("nowhere/out", "no such variable"), ("w/out", "float32")])
-def test_what_cannot_count_steps(lbn, word):
+def test_invalid_step_counters_are_refused(lbn, word):
     def body(g):
         w = flow.get_variable("w", (1,), initializer=ones)
         opt.SGD(constant_rate(0.1), train_step_lbn=lbn).minimize(w * g)

@@ -1,4 +1,6 @@
-"""flow.nn's readers and decoders of records and its modules for pictures: each does what the function does."""
+"""flow.nn's record readers, record decoders, and image modules: each returns what its functional form
+returns.
+"""
 import io
 
 import numpy as np
@@ -38,12 +40,14 @@ def same(a, b):
         np.testing.assert_array_equal(x, y)
 
 
-def test_each_reader_has_a_place_of_its_own(folder):
+def test_readers_have_independent_positions(folder):
     one, other = (nn.OFRecordReader(folder, batch_size=2) for _ in range(2))
     assert labels(one, 3) == [[0, 1], [2, 3], [4, 0]] and labels(other, 1) == [[0, 1]]
     assert nn.OfrecordReader is nn.OFRecordReader and nn.OfrecordRawDecoder is nn.OFRecordRawDecoder
-    shuffled = [labels(nn.OFRecordReader(folder, batch_size=5, random_shuffle=True, random_seed=7), 2) for _ in range(2)]
-    assert shuffled[0] == shuffled[1] != [[0, 1, 2, 3, 4]] * 2 and all(sorted(b) == [0, 1, 2, 3, 4] for b in shuffled[0])
+    shuffled = [labels(nn.OFRecordReader(folder, batch_size=5, random_shuffle=True, random_seed=7), 2)
+                for _ in range(2)]
+    assert (shuffled[0] == shuffled[1] != [[0, 1, 2, 3, 4]] * 2 and all(sorted(b) == [0, 1, 2, 3, 4]
+                                                                        for b in shuffled[0]))
     with refused(ValueError, "batch_size"):
         nn.OFRecordReader(folder, batch_size=0)
     with refused(NotImplementedError, "main memory"):
@@ -67,10 +71,11 @@ def test_decoders_are_the_functions(folder):
     assert any(a.shape != b.shape or (a != b).any() for a, b in zip(first.items, second.items))
 
 
-def test_coins():
+def test_coin_flip_modules():
     coin = nn.CoinFlip(batch_size=1000, random_seed=2, probability=0.2)
     first, second = coin(), coin()
-    assert first.dtype is flow.int8 and 120 < first.sum().item() < 280 and (first.numpy() != second.numpy()).any()
+    assert (first.dtype is flow.int8 and 120 < first.sum().item() < 280
+            and (first.numpy() != second.numpy()).any())
     assert (nn.CoinFlip(1000, 2, 0.2)().numpy() == first.numpy()).all()
     with refused(ValueError, "probability"):
         nn.CoinFlip(probability=2.0)
@@ -79,14 +84,17 @@ def test_coins():
 
 
 def test_the_pipeline_of_a_training_script(folder):
-    """As OneFlow's ImageNet scripts have it."""
+    """The pipeline of OneFlow's ImageNet scripts."""
     mean, std = [123.68, 116.779, 103.939], [58.393, 57.12, 57.375]
-    pictures = nn.OFRecordImageDecoder("encoded", color_space="RGB")(nn.OFRecordReader(folder, batch_size=4)())
+    pictures = nn.OFRecordImageDecoder("encoded",
+                                       color_space="RGB")(nn.OFRecordReader(folder, batch_size=4)())
     resized, scale, size = nn.image.Resize(target_size=[16, 12])(pictures)
     mirror = nn.CoinFlip(batch_size=4, random_seed=0)()
-    got = nn.CropMirrorNormalize(color_space="RGB", output_layout="NCHW", mean=mean, std=std, output_dtype=flow.float32)(
-        resized, mirror)
-    want = flow.image.CropMirrorNormalize(flow.image.Resize(pictures, (16, 12))[0], mirror, "RGB", mean=mean, std=std)
+    got = nn.CropMirrorNormalize(color_space="RGB", output_layout="NCHW", mean=mean, std=std,
+                                 output_dtype=flow.float32)(
+                                     resized, mirror)
+    want = flow.image.CropMirrorNormalize(flow.image.Resize(pictures, (16, 12))[0], mirror, "RGB", mean=mean,
+                                          std=std)
     assert got.shape == (4, 3, 12, 16)
     np.testing.assert_array_equal(got.numpy(), want.numpy())
     kept, _, _ = nn.image.Resize(target_size=10, keep_aspect_ratio=True)(pictures)
@@ -95,7 +103,7 @@ def test_the_pipeline_of_a_training_script(folder):
     assert cut.shape == (4, 3, 8, 6)
 
 
-def test_modules_of_pictures_are_the_functions(folder):
+def test_image_modules_match_the_functions(folder):
     content = data.OFRecordBytesDecoder(data.ofrecord_reader(folder, 3), "encoded")
     pictures = nn.image.decode(flow.float32, "RGB")(content)
     same(pictures, flow.image.decode(content, flow.float32, "RGB"))
@@ -103,10 +111,11 @@ def test_modules_of_pictures_are_the_functions(folder):
          flow.image.normalize(pictures, (2.0, 3.0, 4.0), (1.0, 1.0, 0.0)))
     same(nn.image.flip()(pictures, 16), flow.image.flip(pictures, 16))
     aligned = nn.image.batch_align((32, 32, 3), flow.float32, 16)(pictures)
-    np.testing.assert_array_equal(aligned.numpy(), flow.image.batch_align(pictures, (32, 32, 3), flow.float32, 16).numpy())
+    np.testing.assert_array_equal(aligned.numpy(), flow.image.batch_align(pictures, (32, 32, 3), flow.float32,
+                                                                          16).numpy())
 
 
-def test_sources_are_asked_outside_of_graphs(folder):
+def test_sources_inside_a_graph_are_refused(folder):
     class Asking(nn.Graph):
         def __init__(self):
             super().__init__()

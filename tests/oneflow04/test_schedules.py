@@ -1,4 +1,4 @@
-"""Learning-rate schedules: against restatements that share no formula with them, known vectors, and their messages."""
+"""Learning-rate schedules against independent formulas and known vectors, and their error messages."""
 import math
 import pickle
 
@@ -19,7 +19,7 @@ close = lambda a: pytest.approx(a, rel=1e-9, abs=1e-12)
 
 
 def scan(boundaries, values, n):
-    """The value of the first boundary not below n."""
+    """Return the value of the first boundary that is not below `n`."""
     for b, v in zip(boundaries, values):
         if n <= b:
             return v
@@ -77,13 +77,15 @@ def test_linear_cosine(base, steps, periods, alpha, beta, n):
 @given(RATES, STEPS, st.floats(0.01, 1.5), st.booleans(), st.integers(0, 300))
 def test_exponential(base, steps, rate, staircase, n):
     part = math.floor(n / steps) if staircase else n / steps
-    assert sc.ExponentialScheduler(base, steps, rate, staircase)(n) == close(base * math.exp(math.log(rate) * part))
+    assert sc.ExponentialScheduler(base, steps, rate,
+                                   staircase)(n) == close(base * math.exp(math.log(rate) * part))
 
 
 @given(RATES, STEPS, st.floats(0, 5), st.booleans(), N)
 def test_inverse_time_and_natural_exp(base, steps, rate, staircase, n):
     part = math.floor(n / steps) if staircase else n / steps
-    assert 1 / sc.InverseTimeScheduler(base, steps, rate, staircase)(n) == pytest.approx((1 + rate * part) / base)
+    assert 1 / sc.InverseTimeScheduler(base, steps, rate,
+                                       staircase)(n) == pytest.approx((1 + rate * part) / base)
     lr = sc.NaturalExpScheduler(base, steps, rate, staircase)(n)
     assert lr == pytest.approx(base / math.exp(min(rate * part, 700)), rel=1e-9, abs=1e-300)
 
@@ -109,19 +111,21 @@ VECTORS = [  # (schedule, steps, rates), computed by hand
     (sc.CosineScheduler(1.0, 10, warmup=warmup.constant(5, 0.5)), [4, 5], [0.5, 0.5])]  # the step is not shifted
 
 
-@pytest.mark.parametrize("lr, steps, rates", VECTORS, ids=lambda v: repr(v) if isinstance(v, sc.LrScheduler) else "")
+@pytest.mark.parametrize("lr, steps, rates", VECTORS, ids=lambda v: repr(v) if isinstance(v, sc.LrScheduler)
+                         else "")
 def test_known_vectors(lr, steps, rates):
     assert [lr(n) for n in steps] == [pytest.approx(r, rel=1e-12, abs=1e-12) for r in rates]
     assert type(lr(0)) is float
 
 
-ALL = [v[0] for v in VECTORS] + [sc.PiecewiseScalingScheduler(0.1, [], []), sc.PiecewiseScalingScheduler(0.1, [4], 1),
+ALL = [v[0] for v in VECTORS] + [sc.PiecewiseScalingScheduler(0.1, [], []),
+                                 sc.PiecewiseScalingScheduler(0.1, [4], 1),
                                  sc.PiecewiseConstantScheduler([3], [0.1, 0.1], warmup.linear(0, 0.1)),
                                  sc.PolynomialSchduler(0.1, 10)]
 
 
 @pytest.mark.parametrize("lr", ALL, ids=repr)
-def test_is_constant_tells_the_truth(lr):
+def test_is_constant_matches_the_rates(lr):
     rates = {lr(n) for n in range(40)}
     assert lr.is_constant == (len(rates) == 1)
 
@@ -154,10 +158,11 @@ def test_repr_is_the_call_that_makes_it(lr):
 
 def test_the_misspelt_name_is_the_same_schedule():
     old, new = sc.PolynomialSchduler(0.1, 10, power=2), sc.PolynomialScheduler(0.1, 10, power=2)
-    assert [old(n) for n in range(20)] == [new(n) for n in range(20)] and isinstance(old, sc.PolynomialScheduler)
+    assert ([old(n) for n in range(20)] == [new(n) for n in range(20)]
+            and isinstance(old, sc.PolynomialScheduler))
 
 
-def test_numpy_numbers_are_welcome():
+def test_numpy_scalars_are_accepted():
     lr = sc.PiecewiseConstantScheduler(np.array([10]), np.array([0.1, 0.01], np.float64))
     assert (lr(np.int64(10)), lr(11)) == (0.1, 0.01) and type(lr(0)) is float
     assert sc.CosineScheduler(np.float32(0.5), np.int32(10))(0) == 0.5
@@ -169,7 +174,7 @@ def test_a_custom_scheduler_names_a_blob():
     assert repr(lr) == "CustomScheduler(lbn='lr/out')"
 
 
-def test_a_schedule_of_ones_own():
+def test_a_custom_schedule():
     class Halving(sc.LrScheduler):
         def decay(self, n):
             return self.base_lr / 2 ** n
@@ -226,7 +231,7 @@ def test_as_scheduler_passes_schedules_through():
 
 
 @pytest.mark.peer
-def test_torch_agrees():
+def test_schedules_match_torch():
     torch = pytest.importorskip("torch")
     lr_scheduler = torch.optim.lr_scheduler
 
@@ -242,10 +247,12 @@ def test_torch_agrees():
     def ours(lr, n=40):
         return [lr(i) for i in range(n)]
 
-    assert ours(sc.CosineScheduler(0.3, 39, 0.1)) == rates(lambda o: lr_scheduler.CosineAnnealingLR(o, 39, 0.03))
+    assert ours(sc.CosineScheduler(0.3, 39,
+                                   0.1)) == rates(lambda o: lr_scheduler.CosineAnnealingLR(o, 39, 0.03))
     assert ours(sc.ExponentialScheduler(0.3, 1, 0.9)) == rates(lambda o: lr_scheduler.ExponentialLR(o, 0.9))
     assert ours(sc.ExponentialScheduler(0.3, 7, 0.5, True)) == rates(lambda o: lr_scheduler.StepLR(o, 7, 0.5))
-    assert ours(sc.PolynomialScheduler(0.3, 20, 0.0, 2)) == rates(lambda o: lr_scheduler.PolynomialLR(o, 20, 2))
+    assert ours(sc.PolynomialScheduler(0.3, 20, 0.0,
+                                       2)) == rates(lambda o: lr_scheduler.PolynomialLR(o, 20, 2))
     # torch's milestones are exclusive
     assert ours(sc.PiecewiseScalingScheduler(0.3, [4, 9], [0.5, 0.25])) == rates(
         lambda o: lr_scheduler.MultiStepLR(o, [5, 10], 0.5))

@@ -1,5 +1,6 @@
-"""Scripts as people write them for OneFlow 0.4: training, evaluation, callbacks, both views, parallel models, watching, in
-tests/oneflow04/scripts. They run as they stand, with flowedu in the place of oneflow, and learn."""
+"""The scripts of tests/programs/oneflow04 run unchanged, with flowedu imported as oneflow, and their losses
+fall.
+"""
 import re
 import runpy
 import sys
@@ -11,15 +12,15 @@ import pytest
 import flowedu as flow
 import flowedu.core.record.record_pb2
 from bounds import assert_learned, most_by_guessing
-from common import fresh_session  # noqa: F401
+from common import PROGRAMS, fresh_session  # noqa: F401
 
-SCRIPTS = Path(__file__).parent / "scripts"
-TESTED = 200                                        # pictures
+SCRIPTS = PROGRAMS / "oneflow04"
+TESTED = 200                                        # images
 
 
 @pytest.fixture
 def script(tmp_path, monkeypatch):
-    """script(name): the globals of the script after it ran in an empty folder."""
+    """Return a function `script(name)` that runs a script in an empty folder and returns its globals."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(SCRIPTS))
 
@@ -45,7 +46,8 @@ def test_lenet_is_trained_saved_loaded_and_evaluated(script, capsys):
     trained = {n: v.numpy().copy() for n, v in flow.get_all_variables().items()}
     out = capsys.readouterr().out
     assert "model saved" in out
-    assert {"conv1-weight", "dense2-bias", "snapshot_done"} <= {p.name for p in Path("lenet_models_1").iterdir()}
+    assert {"conv1-weight", "dense2-bias", "snapshot_done"} <= {p.name
+                                                                for p in Path("lenet_models_1").iterdir()}
     assert script("lenet_eval", seed=2)["accuracy"] > most_by_guessing(TESTED, 10)
     loaded = flow.get_all_variables()
     for name in ("conv1-weight", "dense2-bias"):
@@ -58,7 +60,8 @@ def test_lenet_is_trained_saved_loaded_and_evaluated(script, capsys):
 def test_results_through_callbacks(script, capsys):
     got = script("async_single_job")
     assert_learned(got["losses"], 10)
-    assert len(capsys.readouterr().out.split("\n")) == len(got["losses"]) // 20 + 2, "what load_mnist says, and every 20th"
+    assert len(capsys.readouterr().out.split("\n")) == len(
+        got["losses"]) // 20 + 2, "what load_mnist says, and every 20th"
     got = script("async_batch_job")
     accuracy = float(re.search(r"accuracy: (.*)%", capsys.readouterr().out)[1])
     assert accuracy / 100 > most_by_guessing(TESTED, 10), "all callbacks have run when the counters are read"
@@ -101,9 +104,10 @@ def test_watch_diff(script, capsys):
     assert len(re.findall(r"watch_diff_handler: \[\[", out)) == 2 and out.count("(100, 10) float32") == 2
 
 
-def test_variables_of_ones_own(script):
+def test_custom_variables(script):
     got = script("own_variables")
-    # The weights are within 0.05 of the line's, and inputs have the variance 1: a squared error below 3 * 0.05 ** 2.
+    # The weights are within 0.05 of the true ones and inputs have variance 1, so the squared error is below 3
+    # * 0.05 ** 2.
     assert got["losses"][0] > 1 > 3 * 0.05 ** 2 > got["losses"][-1]
     np.testing.assert_allclose(got["weight"][:, 0], [1, -2, 0.5], atol=0.05)
 

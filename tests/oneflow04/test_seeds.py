@@ -1,5 +1,8 @@
-"""The snippets this project grew from: OneFlow's glossary and its pages on job functions and on watch, as they were
-written. Where a snippet is wrong (OneFlow refuses it, too), what is said about it."""
+"""Unchanged snippets of OneFlow's glossary and its pages on job functions and watch.
+
+tests/programs holds the complete programs. Some snippets are wrong in OneFlow as well; their tests check the
+error.
+"""
 # ruff: noqa: UP006, UP035, I001, B007, RET504, NPY002  (the snippets stay as they were)
 from bounds import assert_learned, most_by_guessing
 from typing import Tuple
@@ -9,7 +12,7 @@ import pytest
 
 import flowedu as flow
 import flowedu.typing as tp
-from common import f32, fresh_session, refused  # noqa: F401
+from common import f32, fresh_session, read_definitions, refused  # noqa: F401
 
 BATCH_SIZE = 100
 
@@ -19,7 +22,8 @@ def mnist(tmp_path_factory):
     return flow.data.load_mnist(BATCH_SIZE, BATCH_SIZE, out_dir=str(tmp_path_factory.mktemp("mnist")))
 
 
-# --- placeholders ----------------------------------------------------------------------------------------------------
+# --- placeholders
+# ----------------------------------------------------------------------------------------------------
 
 def test_placeholder():
     def test_job(
@@ -36,7 +40,8 @@ def test_placeholder():
     np.testing.assert_array_equal(got[1], labels)
 
 
-# --- tensors ---------------------------------------------------------------------------------------------------------
+# --- tensors
+# ---------------------------------------------------------------------------------------------------------
 
 def test_tensors(capsys):
     tensor1 = flow.tensor([[1., -1.], [1., -1.]], dtype=flow.float32)
@@ -53,10 +58,11 @@ def test_tensors(capsys):
     np.testing.assert_array_equal(y.grad.numpy(), [2, 4])
 
 
-# --- job functions ---------------------------------------------------------------------------------------------------
+# --- job functions
+# ---------------------------------------------------------------------------------------------------
 
 def wrong_job(first, second, swapped, minimize=False):
-    """The glossary's training job, with layer names and label order to choose."""
+    """Return the glossary's training job with configurable layer names and label order."""
     @flow.global_function(type="train")
     def train_job(
         images: tp.Numpy.Placeholder((BATCH_SIZE, 1, 28, 28), dtype=flow.float),
@@ -73,7 +79,8 @@ def wrong_job(first, second, swapped, minimize=False):
         else:
             loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
         if minimize:
-            flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1]), momentum=0).minimize(loss)
+            flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1]),
+                               momentum=0).minimize(loss)
         return loss
 
     return train_job
@@ -83,8 +90,11 @@ BATCH = f32(BATCH_SIZE, 1, 28, 28), np.zeros(BATCH_SIZE, np.int32)
 
 
 def test_the_glossarys_job_is_wrong_in_three_ways():
-    """Two layers of the same default name; (logits, labels) instead of (labels, logits); no minimize. Mended one by one."""
-    with refused(AssertionError, "variable 'Dense-weight' already exists", "another name", "logits = flow.layers.dense"):
+    """Mend the glossary's job step by step: duplicate default layer names, swapped labels and logits, and no
+    minimize call.
+    """
+    with refused(AssertionError, "variable 'Dense-weight' already exists", "another name",
+                 "logits = flow.layers.dense"):
         wrong_job({}, {}, True)(*BATCH)
     names = {"name": "hidden"}, {"name": "output"}
     with refused((TypeError, ValueError), "labels", "swap the two arguments",
@@ -97,38 +107,14 @@ def test_the_glossarys_job_is_wrong_in_three_ways():
     assert got[0].shape == (BATCH_SIZE,)
 
 
+def read_train_job(edit=("", "")):
+    """Return the training job of the page on job functions."""
+    return read_definitions("oneflow_job", "get_train_config", "train_job", edit=edit, flow=flow, tp=tp,
+                            BATCH_SIZE=BATCH_SIZE)[1]
+
+
 def test_job_function_define_and_call(mnist):
-    def get_train_config():
-        config = flow.function_config()
-        config.default_data_type(flow.float)
-        return config
-
-    @flow.global_function(type="train", function_config=get_train_config())
-    def train_job(
-        images: tp.Numpy.Placeholder((BATCH_SIZE, 1, 28, 28), dtype=flow.float),
-        labels: tp.Numpy.Placeholder((BATCH_SIZE,), dtype=flow.int32),
-    ) -> tp.Numpy:
-        # mlp
-        initializer = flow.truncated_normal(0.1)
-        reshape = flow.reshape(images, [images.shape[0], -1])
-        hidden = flow.layers.dense(
-            reshape,
-            512,
-            activation=flow.nn.relu,
-            kernel_initializer=initializer,
-            name="hidden",
-        )
-        logits = flow.layers.dense(
-            hidden, 10, kernel_initializer=initializer, name="output"
-        )
-        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(
-            labels, logits, name="softmax_loss"
-        )
-
-        lr_scheduler = flow.optimizer.PiecewiseConstantScheduler([], [0.1])
-        flow.optimizer.SGD(lr_scheduler, momentum=0).minimize(loss)
-        return loss
-
+    train_job = read_train_job()
     flow.random.seed(1)
     (train_images, train_labels), (test_images, test_labels) = mnist
     losses = []
@@ -142,33 +128,8 @@ def test_job_function_define_and_call(mnist):
 
 
 def test_job_function_with_a_callback(mnist):
-    """The page's first definition: the call gives a function, which is given what to do with the loss."""
-    @flow.global_function(type="train")
-    def train_job(
-        images: tp.Numpy.Placeholder((BATCH_SIZE, 1, 28, 28), dtype=flow.float),
-        labels: tp.Numpy.Placeholder((BATCH_SIZE,), dtype=flow.int32),
-    ) -> tp.Callback[tp.Numpy]:
-        # mlp
-        initializer = flow.truncated_normal(0.1)
-        reshape = flow.reshape(images, [images.shape[0], -1])
-        hidden = flow.layers.dense(
-            reshape,
-            512,
-            activation=flow.nn.relu,
-            kernel_initializer=initializer,
-            name="hidden",
-        )
-        logits = flow.layers.dense(
-            hidden, 10, kernel_initializer=initializer, name="output"
-        )
-        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(
-            labels, logits, name="softmax_loss"
-        )
-
-        lr_scheduler = flow.optimizer.PiecewiseConstantScheduler([], [0.1])
-        flow.optimizer.SGD(lr_scheduler, momentum=0).minimize(loss)
-        return loss
-
+    """Call the page's first definition; it returns a function that takes a callback for the loss."""
+    train_job = read_train_job(edit=("-> tp.Numpy:", "-> tp.Callback[tp.Numpy]:"))
     losses = []
     (train_images, train_labels), _ = mnist
     for images, labels in zip(train_images, train_labels):
@@ -178,24 +139,8 @@ def test_job_function_with_a_callback(mnist):
 
 
 def test_calling_a_job_function(tmp_path, monkeypatch, capsys):
-    """The page's loop: the call does forward, backward and update, and gives NumPy data."""
-    def get_train_config():
-        config = flow.function_config()
-        config.default_data_type(flow.float)
-        return config
-
-    @flow.global_function(type="train", function_config=get_train_config())
-    def train_job(
-        images: tp.Numpy.Placeholder((BATCH_SIZE, 1, 28, 28), dtype=flow.float),
-        labels: tp.Numpy.Placeholder((BATCH_SIZE,), dtype=flow.int32),
-    ) -> tp.Numpy:
-        initializer = flow.truncated_normal(0.1)
-        reshape = flow.reshape(images, [images.shape[0], -1])
-        logits = flow.layers.dense(reshape, 10, kernel_initializer=initializer, name="output")
-        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1]), momentum=0).minimize(loss)
-        return loss
-
+    """Call the job in the page's loop: forward pass, backward pass, update, and NumPy results."""
+    train_job = read_train_job()
     monkeypatch.chdir(tmp_path)
     (train_images, train_labels), (test_images, test_labels) = flow.data.load_mnist(
         BATCH_SIZE
@@ -241,7 +186,9 @@ def test_a_container_of_blobs_is_returned():
 
 
 def test_blobs_are_described_by_a_base_class():
-    """"All of them inherit, directly or not, from BlobDef": images, labels, and what ops and layers make."""
+    """"All of them inherit, directly or not, from BlobDef": images, labels, and the results of ops and
+    layers.
+    """
     found = []
 
     @flow.global_function()
@@ -263,24 +210,17 @@ def test_return_values_are_blobs_or_containers_of_blobs():
         job(f32(4, 6))
 
 
-# --- layers and operators --------------------------------------------------------------------------------------------
+# --- layers and operators
+# --------------------------------------------------------------------------------------------
 
 def test_layer_example():
-    @flow.global_function()
-    def layer_example(x: tp.Numpy.Placeholder((1, 64, 128, 128)) ) -> tp.Numpy:
-        initializer = flow.truncated_normal(0.1)
-        conv2d = flow.layers.conv2d(
-            x, filters=128, kernel_size=3, strides=2, padding='SAME', kernel_initializer=initializer, name="Conv2d"
-        )
-        batch_norm = flow.layers.batch_normalization(conv2d, axis=1)
-        return batch_norm
-
+    layer_example, = read_definitions("oneflow_layer", "layer_example", flow=flow, tp=tp)
     x = np.random.randn(1, 64, 128, 128).astype(np.float32)
     out = layer_example(x)  # out.shape (1, 128, 64, 64)
     assert out.shape == (1, 128, 64, 64)
-    # a predict job: moving statistics, mean 0 and variance 1
+    # In a predict job, the moving statistics are used: mean 0 and variance 1.
     weight = flow.get_all_variables()["Conv2d-weight"].numpy()
-    corner = x[0, :, 9:12, 19:22]              # SAME is SAME_LOWER: output (5, 10) looks at rows 9-11, columns 19-21
+    corner = x[0, :, 9:12, 19:22]  # SAME is SAME_LOWER: output (5, 10) reads rows 9-11 and columns 19-21
     np.testing.assert_allclose(out[0, :, 5, 10], np.einsum("chw,fchw->f", corner, weight) / np.sqrt(1 + 1e-3),
                                rtol=1e-3, atol=1e-3)
 
@@ -356,16 +296,19 @@ def test_lenet_trains_and_predicts(mnist, capsys):
     losses = [train_job(i, t).mean() for i, t in zip(images[:30], labels)]
     assert_learned(losses, 10)
     assert (eval_job(test_images[0]).argmax(1) == test_labels[0]).mean() > most_by_guessing(BATCH_SIZE, 10)
-    assert capsys.readouterr().out == "(100, 10) flowedu.float32\n", "a body runs once, when the session starts"
+    assert (capsys.readouterr().out
+            == "(100, 10) flowedu.float32\n"), "a body runs once, when the session starts"
     assert {n: v.shape for n, v in flow.get_all_variables().items() if not n.startswith("System")} == {
-        "conv1-weight": (32, 1, 5, 5), "conv1-bias": (32,), "conv2-weight": (64, 32, 5, 5), "conv2-bias": (64,),
+        "conv1-weight": (32, 1, 5, 5), "conv1-bias": (32,), "conv2-weight": (64, 32, 5, 5),
+        "conv2-bias": (64,),
         "dense1-weight": (512, 3136), "dense1-bias": (512,), "dense2-weight": (10, 512), "dense2-bias": (10,)}
 
 
-# --- several devices -------------------------------------------------------------------------------------------------
+# --- several devices
+# -------------------------------------------------------------------------------------------------
 
 def configured(type, capsys):
-    """The glossary's configuration, and its job with a model."""
+    """Set the glossary's configuration and return its job with a model."""
     flow.config.gpu_device_num(2)
     flow.config.ctrl_port(50051)
     assert "cpu_device_num" in capsys.readouterr().out, "without a GPU these are CPU devices"
@@ -375,7 +318,8 @@ def configured(type, capsys):
                   labels: tp.Numpy.Placeholder((BATCH_SIZE,), dtype=flow.int32)) -> tp.Numpy:
         initializer = flow.truncated_normal(0.1)
         reshape = flow.reshape(images, [images.shape[0], -1])
-        hidden = flow.layers.dense(reshape, 128, activation=flow.nn.relu, kernel_initializer=initializer, name="hidden")
+        hidden = flow.layers.dense(reshape, 128, activation=flow.nn.relu, kernel_initializer=initializer,
+                                   name="hidden")
         logits = flow.layers.dense(hidden, 10, kernel_initializer=initializer, name="output")
         loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
         assert loss.parallel_size == 2
@@ -386,9 +330,12 @@ def configured(type, capsys):
 
 
 def test_configuration_of_two_devices(mnist, capsys):
-    """`ctrl_port` belongs to flow.env in OneFlow; it is accepted here, too. Each device works on half of every batch."""
-    with refused(RuntimeError, "minimize in a predict job", '@flow.global_function("train")', ".minimize(loss)"):
-        configured((), capsys)(*BATCH)                # as it was written: @flow.global_function(), the type of predict jobs
+    """`ctrl_port` belongs to flow.env in OneFlow and is also accepted here; each device processes half of
+    every batch.
+    """
+    with refused(RuntimeError, "minimize in a predict job", '@flow.global_function("train")',
+                 ".minimize(loss)"):
+        configured((), capsys)(*BATCH)  # the original @flow.global_function() defines a predict job
     (images, labels), _ = mnist
     losses = {}
     for devices in (2, 1):
@@ -417,7 +364,7 @@ def one_device_job():
 
 
 def views(model_distribute=None, mirrored=False, devices=1):
-    """Weights and logits after two steps of a small model on some devices."""
+    """Return weights and logits after two steps of a small model on `devices` devices."""
     flow.clear_default_session()
     flow.random.seed(1)
     flow.config.cpu_device_num(devices)
@@ -426,7 +373,8 @@ def views(model_distribute=None, mirrored=False, devices=1):
     shapes = []
 
     def train(x, y):
-        h = flow.layers.dense(x, 16, activation=flow.nn.relu, kernel_initializer=flow.truncated_normal(0.1), name="a",
+        h = flow.layers.dense(x, 16, activation=flow.nn.relu, kernel_initializer=flow.truncated_normal(0.1),
+                              name="a",
                               **({"model_distribute": model_distribute} if model_distribute else {}))
         h = flow.layers.dense(h, 4, kernel_initializer=flow.truncated_normal(0.1), name="b")
         shapes.append(h.shape)
@@ -438,7 +386,8 @@ def views(model_distribute=None, mirrored=False, devices=1):
         n = 8 // devices
 
         @flow.global_function("train", config)
-        def job(x: tp.ListNumpy.Placeholder((n, 6)), y: tp.ListNumpy.Placeholder((n,), flow.int32)) -> tp.ListNumpy:
+        def job(x: tp.ListNumpy.Placeholder((n, 6)),
+                y: tp.ListNumpy.Placeholder((n,), flow.int32)) -> tp.ListNumpy:
             return train(x, y)
 
         parts = [np.array_split(a, devices) for a in (f32(8, 6), np.arange(8, dtype=np.int32) % 4)]
@@ -458,7 +407,7 @@ def views(model_distribute=None, mirrored=False, devices=1):
     ({"model_distribute": flow.distribute.split(0)}, (8, 4)),    # "data parallelism, model parallelism or hybrid"
 ])
 def test_mirrored_and_consistent_view_on_four_devices(how, shape):
-    """The definitions of both glossaries; whichever way, the numbers are those of one device."""
+    """The two views as both glossaries define them; the values are those of one device in either view."""
     want = views()[1]
     seen, got = views(**how, devices=4)
     assert seen == shape
@@ -467,12 +416,13 @@ def test_mirrored_and_consistent_view_on_four_devices(how, shape):
 
 
 def test_split_broadcast_partial_sum():
-    """The glossary's S, B and P: parts, copies, and what can simply be added; boxing makes the blob whole again."""
+    """The glossary's S, B, and P are parts, copies, and summands; boxing restores the whole blob."""
     flow.config.cpu_device_num(2)
     a, b = f32(4, 6), f32(6, 2, seed=1)
 
     @flow.global_function()
-    def job(a: tp.Numpy.Placeholder((4, 6)), b: tp.Numpy.Placeholder((6, 2))) -> Tuple[tp.Numpy, tp.Numpy, tp.Numpy]:
+    def job(a: tp.Numpy.Placeholder((4, 6)),
+            b: tp.Numpy.Placeholder((6, 2))) -> Tuple[tp.Numpy, tp.Numpy, tp.Numpy]:
         s = flow.distribute.split
         rows = flow.matmul(a.with_distribute(s(0)), b.with_distribute(flow.distribute.broadcast()))
         columns = flow.matmul(a.with_distribute(flow.distribute.broadcast()), b.with_distribute(s(1)))
@@ -484,7 +434,7 @@ def test_split_broadcast_partial_sum():
 
 
 def test_boxing_between_different_numbers_of_devices():
-    """"When the op of upstream and downstream has different parallelism feature (such as different parallelism number)"."""
+    """Boxing connects ops with "different parallelism feature (such as different parallelism number)"."""
     flow.config.cpu_device_num(4)
 
     @flow.global_function()
@@ -501,11 +451,13 @@ def test_boxing_between_different_numbers_of_devices():
     assert "S(0) on 0-3 -> S(0) on 1-2" in job.show(), "the compiler put it in"
 
 
-# --- TensorBuffer and TensorList -------------------------------------------------------------------------------------
+# --- TensorBuffer and TensorList
+# -------------------------------------------------------------------------------------
 
 def test_tensor_buffer_and_tensor_list():
-    """"We need to specify the dimension of the instance", and every instance has memory of its own; the data of a
-    TensorList "is continuous in memory"."""
+    """"We need to specify the dimension of the instance": every instance has its own memory, and the data of
+    a TensorList "is continuous in memory".
+    """
     @flow.global_function()
     def instances(x: tp.Numpy.Placeholder((2, 3, 4))) -> tp.Numpy:
         buffers = flow.tensor_to_tensor_buffer(x, instance_dims=2)
@@ -519,27 +471,23 @@ def test_tensor_buffer_and_tensor_list():
     assert [pictures[i].shape for i in range(2)] == [(1, 3, 4), (1, 2, 5)]
 
 
-# --- watch -----------------------------------------------------------------------------------------------------------
+# --- watch
+# -----------------------------------------------------------------------------------------------------------
 
 def test_watch(capsys):
-    def watch_handler(y: tp.Numpy):
-        print("out:", y)
-
-    @flow.global_function()
-    def ReluJob(x: tp.Numpy.Placeholder((5,))) -> None:
-        y = flow.nn.relu(x)
-        flow.watch(y, watch_handler)
-
+    names = "watch_handler", "ReluJob"
+    ReluJob = read_definitions("oneflow04/watch", *names, flow=flow, tp=tp)[1]
     flow.config.gpu_device_num(1)
     capsys.readouterr()
     data = np.array([0.5, 0.25, -1.0, 2.0, -0.625], np.float32)
     print("in:", data)
     assert ReluJob(data) is None
-    assert capsys.readouterr().out == "in: [ 0.5    0.25  -1.     2.    -0.625]\nout: [0.5  0.25 0.   2.   0.  ]\n"
+    assert (capsys.readouterr().out == "in: [ 0.5    0.25  -1.     2.    -0.625]\nout: [0.5  0.25 0.   2.   "
+            "0.  ]\n")
 
 
 def test_watch_in_pseudo_code():
-    """`oneflow.watch(x, my_watch)` in a job that returns T as well."""
+    """Call `oneflow.watch(x, my_watch)` in a job that also returns T."""
     oneflow, T, seen = flow, tp.Numpy, []
 
     def my_watch(x: T):
@@ -562,24 +510,13 @@ def test_watch_diff(mnist, capsys):
         seen.append(blob)
         print("watch_diff_handler:", blob, blob.shape, blob.dtype)
 
-    @flow.global_function(type="train")
-    def train_job(
-        images: tp.Numpy.Placeholder((BATCH_SIZE, 1, 28, 28), dtype=flow.float),
-        labels: tp.Numpy.Placeholder((BATCH_SIZE,), dtype=flow.int32),
-    ) -> tp.Numpy:
-        initializer = flow.truncated_normal(0.1)
-        reshape = flow.reshape(images, [images.shape[0], -1])
-        hidden = flow.layers.dense(reshape, 512, activation=flow.nn.relu, kernel_initializer=initializer, name="hidden")
-        logits = flow.layers.dense(hidden, 10, kernel_initializer=initializer, name="output")
-        flow.watch_diff(logits, watch_diff_handler)
-        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits, name="softmax_loss")
-        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1]), momentum=0).minimize(loss)
-        return loss
-
+    train_job, = read_definitions("oneflow04/watch_diff", "train_job", flow=flow, tp=tp,
+                                  BATCH_SIZE=BATCH_SIZE, watch_diff_handler=watch_diff_handler)
     (images, labels), _ = mnist
     capsys.readouterr()
     loss = train_job(images[0], labels[0])
     out = capsys.readouterr().out
-    assert out.startswith("watch_diff_handler: [[") and out.endswith("]] (100, 10) float32\n") and "..." not in out[:20]
+    assert (out.startswith("watch_diff_handler: [[") and out.endswith("]] (100, 10) float32\n")
+            and "..." not in out[:20])
     np.testing.assert_allclose(seen[0].sum(1), 0, atol=1e-5)
     np.testing.assert_allclose(-seen[0][np.arange(100), labels[0]], 1 - np.exp(-loss), rtol=1e-4, atol=1e-5)

@@ -1,4 +1,6 @@
-"""The arguments of OneFlow's functions: their names, order and defaults. Positional calls of old scripts rely on them."""
+"""The arguments of OneFlow's functions: names, order, and defaults. Positional calls in old scripts rely on
+them.
+"""
 import inspect
 
 import numpy as np
@@ -8,8 +10,10 @@ import flowedu as flow
 from common import f32, fresh_session, run  # noqa: F401
 
 BROADCAST = flow.distribute.broadcast()
-_INITIALIZED = "kernel_initializer=None, bias_initializer=None, kernel_regularizer=None, bias_regularizer=None"
-_CONV_LAYER = ('inputs, filters, kernel_size=1, strides=1, padding="VALID", data_format="{}", dilation_rate=None, '
+_INITIALIZED = ("kernel_initializer=None, bias_initializer=None, kernel_regularizer=None, "
+                "bias_regularizer=None")
+_CONV_LAYER = ('inputs, filters, kernel_size=1, strides=1, padding="VALID", data_format="{}", '
+               'dilation_rate=None, '
                f'groups=1, activation=None, use_bias=True, {_INITIALIZED}, trainable=True, name="{{}}", '
                "weight_name=None, bias_name=None")
 _DECAY = "weight_decay=None, weight_decay_includes=None, weight_decay_excludes=None"
@@ -62,7 +66,8 @@ SIGNATURES = {
     "ones_like": "like, dtype=None, name=None", "range": 'start, limit=None, delta=1, dtype=None, name="range"',
     "where": "condition, x=None, y=None, name=None",
     "one_hot": "indices, depth, on_value=1, off_value=0, axis=-1, dtype=None, name=None",
-    "gather": "params, indices, axis=None, batch_dims=0, name=None",           # None: batch_dims, as in OneFlow; so 0
+    # None is replaced by batch_dims (0), as in OneFlow
+    "gather": "params, indices, axis=None, batch_dims=0, name=None",
     "reshape": "x, shape, name=None", "flatten": "x, start_dim=0, end_dim=-1, name=None",
     "transpose": "a, perm=None, conjugate=False, batch_axis_non_change=False, name=None",
     "squeeze": "x, axis=None, name=None", "expand_dims": "x, axis, name=None",
@@ -90,7 +95,8 @@ SIGNATURES = {
     "nn.sparse_softmax_cross_entropy_with_logits": "labels, logits, name=None",
     "nn.softmax_cross_entropy_with_logits": "labels, logits, name=None", "nn.sparse_cross_entropy":
     "labels, prediction, name=None", "nn.sigmoid_cross_entropy_with_logits": "labels, logits, name=None",
-    # nn.L1Loss and its like are modules too (flowedu/oneflow04/names.py): with blobs or tensors they are these functions
+    # nn.L1Loss and the like are also modules (flowedu/oneflow04/names.py); called with blobs or tensors, they
+    # are these functions.
     "oneflow04.nn.losses.L1Loss": 'input, target, reduction="mean", name=None',
     "oneflow04.nn.losses.MSELoss": 'input, target, reduction="mean", name=None',
     "oneflow04.nn.maps.PixelShuffle": "input, upscale_factor, name=None",
@@ -126,7 +132,7 @@ SIGNATURES = {
     "load": "path, global_src_rank=None, map_location=None, *, support_pytorch_format=True",
     "load_variables": "value_dict, ignore_mismatch=True", "get_all_variables": "", "train.CheckPoint": "",
     "train.SimpleCheckPointManager": 'root_path, prefix="snapshot_"',
-    # TensorBuffers and pictures
+    # TensorBuffers and images
     "tensor_to_tensor_buffer": "x, instance_dims, name=None",
     "tensor_buffer_to_tensor": "x, dtype, instance_shape, name=None",
     "gen_tensor_buffer": "shape, shape_list, value_list, data_type=flow.float32, dynamic_out=False, name=None",
@@ -157,11 +163,12 @@ SIGNATURES = {
 }
 SIGNATURES["math.argmax"], SIGNATURES["math.polyval"] = "x, axis=-1, name=None", "coeffs, x, name=None"
 SIGNATURES |= {f"math.{n}": "x, name=None" for n in (
-    "abs acos acosh asin asinh atan atanh ceil cos cosh erf erfc exp expm1 floor lgamma log log1p log_sigmoid negative "
-    "reciprocal reciprocal_no_nan rint round rsqrt sigmoid sign sin sinh softplus sqrt square tan tanh gelu relu").split()}
+    "abs acos acosh asin asinh atan atanh ceil cos cosh erf erfc exp expm1 floor lgamma log log1p "
+    "log_sigmoid negative reciprocal reciprocal_no_nan rint round rsqrt sigmoid sign sin sinh softplus sqrt "
+    "square tan tanh gelu relu").split()}
 SIGNATURES |= {f"math.{n}": "x, y, name=None" for n in (
-    "add subtract multiply divide mod maximum minimum atan2 floordiv pow xdivy xlogy squared_difference equal not_equal "
-    "less less_equal greater greater_equal logical_and").split()}
+    "add subtract multiply divide mod maximum minimum atan2 floordiv pow xdivy xlogy squared_difference "
+    "equal not_equal less less_equal greater greater_equal logical_and").split()}
 SIGNATURES |= {f"math.reduce_{n}": "x, axis=None, keepdims=False, name=None" for n in
                "sum mean min max prod any all std variance euclidean_norm logsumexp".split()}
 
@@ -174,7 +181,7 @@ def find(name):
 
 
 def positional(signature):
-    """[(name, default)] of what may be given without a keyword."""
+    """Return [(name, default)] of the parameters that may be passed by position."""
     return [(p.name, p.default) for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
 
 

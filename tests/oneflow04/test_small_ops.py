@@ -1,5 +1,6 @@
-"""Ops that OneFlow 0.4 has beside the great families: borders, fused ones, gradients by hand, counts. Each is what its
-parts are, eagerly as in a job."""
+"""Smaller ops of OneFlow 0.4: padding, fused ops, explicit gradient ops, and counts; each equals its
+composition, eagerly and in a job.
+"""
 import numpy as np
 import pytest
 
@@ -12,7 +13,7 @@ BCE, S = f32(2, 3, 4, 5), f32(2, 3, 6, 6, seed=1)
 
 
 def both(f, *arrays):
-    """f's result or results, which must be the same eagerly and as a job; as a list."""
+    """Return f's results as a list after checking that they are the same eagerly and in a job."""
     eager = f(*map(flow.tensor, arrays))
     several = isinstance(eager, (tuple, list))
     job = run(f, *arrays) if not several else [run(lambda *xs, i=i: f(*xs)[i], *arrays)
@@ -24,7 +25,7 @@ def both(f, *arrays):
 
 
 def gradient(f, *arrays):
-    """The gradients of (f * f).sum() of each array."""
+    """Return the gradients of (f * f).sum() with respect to each array."""
     xs = [flow.tensor(a, requires_grad=True) for a in arrays]
     y = f(*xs)
     (y * y).sum().backward()
@@ -43,14 +44,14 @@ def test_borders(f, mode, options, padding):
     got, = both(f(padding), BCE)
     np.testing.assert_array_equal(got, want)
     slopes, = gradient(f(padding), BCE)
-    places = np.pad(np.arange(BCE.size).reshape(BCE.shape), ((0, 0), (0, 0), (top, bottom), (left, right)), mode,
-                    **({"constant_values": -1} if mode == "constant" else {}))
+    places = np.pad(np.arange(BCE.size).reshape(BCE.shape), ((0, 0), (0, 0), (top, bottom), (left, right)),
+                    mode, **({"constant_values": -1} if mode == "constant" else {}))
     total = np.zeros(BCE.size, np.float32)
     np.add.at(total, places[places >= 0], 2 * want[places >= 0])
     np.testing.assert_allclose(slopes, total.reshape(BCE.shape), rtol=1e-5)
 
 
-def test_the_border_of_the_documentation():
+def test_the_documented_padding_example():
     got, = both(lambda x: flow.reflection_pad2d(x, [2, 2, 1, 1]), X)
     assert got[0, 0, 0].tolist() == [5, 4, 3, 4, 5, 4, 3] and got.shape == (1, 2, 5, 7)
 
@@ -66,7 +67,7 @@ def test_a_border_that_does_not_fit(padding):
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("kernel, strides, dilations", [((3, 3), (1, 1), (1, 1)), ((2, 4), (2, 1), (1, 1)),
                                                         ((3, 2), (1, 3), (2, 2))])
-def test_same_padding_is_what_a_convolution_sees(mode, layout, kernel, strides, dilations):
+def test_same_padding_matches_the_convolutions(mode, layout, kernel, strides, dilations):
     x = S if layout == "NCHW" else np.moveaxis(S, 1, -1).copy()
     padded, = both(lambda t: flow.same_padding(t, mode, layout, kernel, strides, dilations), x)
     weight = flow.tensor(f32(4, 3, *kernel) if layout == "NCHW" else f32(4, *kernel, 3))
@@ -85,13 +86,13 @@ def test_pad_grad_is_the_gradient_of_pad():
     np.testing.assert_array_equal(got, x.grad.numpy())
 
 
-# ---- fused
-def test_what_is_fused_is_its_parts():
+# fused ops
+def test_fused_ops_equal_their_compositions():
     v, b = f32(2, 3, 4), f32(4, seed=2)
     got, = both(lambda v, b: nn.fused_bias_add_gelu(v, b, "NHC"), v, b)
     np.testing.assert_allclose(got, math.gelu(flow.tensor(v + b)).numpy(), rtol=1e-5, atol=1e-6)
     got = run(lambda v, b: nn.fused_bias_add_dropout(v, b, "NHC", rate=0.5), v, b)
-    np.testing.assert_allclose(got, v + b, rtol=1e-6)                       # predicting: nothing is dropped
+    np.testing.assert_allclose(got, v + b, rtol=1e-6)  # nothing is dropped in a predict job
     m = f32(2, 3, 3)
     for f in nn.fused_scale_tril, math.fused_scale_tril:
         got, = both(lambda m, f=f: f(m, 1, -9.0, 0.5), m)
@@ -102,7 +103,7 @@ def test_what_is_fused_is_its_parts():
         np.testing.assert_allclose(got, e / e.sum(-1, keepdims=True), rtol=1e-5)
 
 
-def test_dropout_of_the_fused_ones_while_training():
+def test_fused_dropout_while_training():
     def body(v, b):
         y = nn.fused_bias_add_dropout(v, b, "NHC", rate=0.5)
         flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(
@@ -123,14 +124,15 @@ def test_attention_of_joined_heads():
         nn.fused_self_attention_query_mul_key_and_value(flow.tensor(x), 5)
 
 
-def test_a_mask():
+def test_fused_scale_mask_softmax():
     mask = nn.random_mask_like(flow.ones(1000), 0.25, seed=3)
     assert mask.dtype is flow.int8 and 650 < mask.numpy().sum() < 850
     with refused(AssertionError, "rate"):
         nn.random_mask_like(flow.ones(2), 1.0)
 
 
-@pytest.mark.parametrize("padding, output_padding, strides, dilations", [((0, 0), None, 2, None), ((2, 4), (1, 0), 2, 1),
+@pytest.mark.parametrize("padding, output_padding, strides, dilations", [((0, 0), None, 2, None),
+                                                                         ((2, 4), (1, 0), 2, 1),
                                                                         ((2, 2), (2, 1), (3, 2), (1, 2))])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_transposed_convolution_in_pytorchs_sizes(padding, output_padding, strides, dilations, layout):
@@ -146,12 +148,13 @@ def test_transposed_convolution_in_pytorchs_sizes(padding, output_padding, strid
     np.testing.assert_allclose(got, turned(want), rtol=1e-4, atol=1e-5)
 
 
-# ---- gradients by hand
+# explicit gradient ops
 @pytest.mark.parametrize("f, by_hand", [
-    (math.gelu, lambda x, y, dy: math.gelu_grad(x, dy)), (math.sigmoid, lambda x, y, dy: math.sigmoid_grad(y, dy)),
+    (math.gelu, lambda x, y, dy: math.gelu_grad(x, dy)), (math.sigmoid,
+                                                          lambda x, y, dy: math.sigmoid_grad(y, dy)),
     (nn.softmax, lambda x, y, dy: nn.softmax_grad(y, dy)),
     (lambda x: nn.softmax(x, axis=0), lambda x, y, dy: nn.softmax_grad(y, dy, axis=0))])
-def test_a_gradient_by_hand_is_that_of_the_tape(f, by_hand):
+def test_gradient_ops_match_autograd(f, by_hand):
     x, dy = flow.tensor(f32(3, 4), requires_grad=True), f32(3, 4, seed=5)
     y = f(x)
     (y * flow.tensor(dy)).sum().backward()
@@ -159,7 +162,7 @@ def test_a_gradient_by_hand_is_that_of_the_tape(f, by_hand):
     np.testing.assert_allclose(got, x.grad.numpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_those_of_layer_norm():
+def test_gradient_ops_of_layer_norm_match_autograd():
     x, g, b = (flow.tensor(a, requires_grad=True) for a in (f32(4, 6), f32(6, seed=1), f32(6, seed=2)))
     y, dy = flow.nn.functional.layer_norm(x, (6,), g, b), f32(4, 6, seed=5)
     (y * flow.tensor(dy)).sum().backward()
@@ -193,23 +196,25 @@ def test_slices_of_one_index_are_added():
     np.testing.assert_allclose(total.reshape(4, 3)[:3], [v[0, 0] + v[1, 0], v[0, 1], v[1, 1]], rtol=1e-6)
 
 
-def test_what_is_not_finite_is_counted():
+def test_count_not_finite():
     a = np.array([1, np.inf, -np.inf, np.nan, 0], np.float32)
     assert both(flow.count_not_finite, a)[0].tolist() == [3]
     assert both(lambda a, b: flow.multi_count_not_finite([a, b]), a, a[:2])[0].tolist() == [4]
 
 
-# ---- second names, and what concerns the variables of a job
+# aliases, and ops on the variables of a job
 def test_second_names():
     x = f32(3, 4)
-    for f, want in ((math.sigmoid_v2, math.sigmoid), (math.tanh_v2, math.tanh), (flow.amp_white_identity, flow.identity),
+    for f, want in ((math.sigmoid_v2, math.sigmoid), (math.tanh_v2, math.tanh),
+                    (flow.amp_white_identity, flow.identity),
                     (flow.cast_to_static_shape, flow.identity), (math.two_stage_reduce_max, math.reduce_max),
                     (lambda t: math.two_stage_reduce_min(t, axis=1, keepdims=True),
                      lambda t: math.reduce_min(t, axis=1, keepdims=True))):
         np.testing.assert_array_equal(both(f, x)[0], both(want, x)[0])
     assert math.unsorted_segment_sum is flow.unsorted_segment_sum
     np.testing.assert_allclose(both(flow.experimental.square_sum, x)[0], [np.square(x).sum()], rtol=1e-5)
-    np.testing.assert_array_equal(both(lambda t: flow.experimental.logical_slice(t, [(1, 3, 1), (0, 4, 2)]), x)[0],
+    np.testing.assert_array_equal(both(lambda t: flow.experimental.logical_slice(t, [(1, 3, 1), (0, 4, 2)]),
+                                       x)[0],
                                   x[1:3, 0:4:2])
     assert flow.to(flow.ones(2), flow.float64).dtype is flow.float64
     w = flow.nn.Parameter(flow.ones(2))
@@ -231,8 +236,9 @@ def test_a_slice_of_a_variable_is_assigned():
     assert flow.get_all_variables()["v"].numpy().sum(1).tolist() == [0, 3, 3, 0]
 
 
-def test_hints_of_scopes_and_what_tests_are_told(monkeypatch):
-    with pytest.warns(UserWarning, match="stage_id_hint"), flow.experimental.scope.config(pipeline_stage_id_hint=1):
+def test_scope_hints_and_unittest_environment(monkeypatch):
+    with pytest.warns(UserWarning,
+                      match="stage_id_hint"), flow.experimental.scope.config(pipeline_stage_id_hint=1):
         pass
     with refused(ValueError, "pipeline_stage", fix=True), flow.experimental.scope.config(pipeline_stage=1):
         pass
@@ -240,7 +246,8 @@ def test_hints_of_scopes_and_what_tests_are_told(monkeypatch):
     for name in ("DEVICE_NUM", "NODE_NUM", "NODE_LIST", "WORLD_SIZE", "ENABLE_EAGER", "ENABLE_TYPING_CHECK"):
         monkeypatch.delenv(f"ONEFLOW_TEST_{name}", raising=False)
     assert (env.device_num(), env.node_size(), env.world_size(), env.node_list()) == (1, 1, 1, [])
-    assert not (env.has_node_list() or env.has_world_size() or env.eager_execution_enabled() or env.typing_check_enabled())
+    assert not (env.has_node_list() or env.has_world_size() or env.eager_execution_enabled()
+                or env.typing_check_enabled())
     monkeypatch.setenv("ONEFLOW_TEST_DEVICE_NUM", "2")
     monkeypatch.setenv("ONEFLOW_TEST_NODE_LIST", "a,b")
     assert (env.node_size(), env.world_size(), env.has_node_list()) == (2, 4, True)

@@ -1,4 +1,6 @@
-"""The surprises of OneFlow 0.4 that a re-implementer gets wrong (numbered as in the project's notes), one test each."""
+"""Surprising behaviors of OneFlow 0.4 that a re-implementation easily gets wrong, one test each (numbered as
+in the project's notes).
+"""
 import os
 
 import numpy as np
@@ -13,7 +15,7 @@ SGD, X = flow.optimizer.SGD, f32(4, 3)
 
 
 def train_job(body, *arrays, runs=1, returns=tp.Numpy):
-    """What each of `runs` runs of a train job gives; `body` returns what to return."""
+    """Run a train job `runs` times and return the results; `body` returns the job's outputs."""
     flow.clear_default_session()
     fn = job(body, *arrays, type="train", returns=returns, name="train_job")
     return [fn(*arrays) for _ in range(runs)]
@@ -57,7 +59,7 @@ def test_04_bodies_run_once_and_all_jobs_are_compiled_together():
     log = []
     first = job(lambda x: log.append("first") or x, X, name="first")
     job(lambda x: log.append("old") or x, X, name="second")
-    job(lambda x: log.append("second") or x, X, name="second")       # replaces the first of that name
+    job(lambda x: log.append("second") or x, X, name="second")       # replaces the first job with that name
     first(X)
     first(X)
     assert log == ["first", "second"]
@@ -134,7 +136,7 @@ def test_10_list_numpy_is_dynamic_and_has_one_array_per_device():
 
 
 # ---- blobs and ops
-def test_11_what_blobs_cannot_do():
+def test_11_unsupported_uses_of_blobs():
     seen = []
 
     def body(x):
@@ -185,7 +187,8 @@ def ones_conv(x, k, s, padding, conv=None):
 def test_15_same_is_same_lower():
     assert run(lambda x: ones_conv(x, 3, 2, "SAME"), IMAGE)[0, 0].tolist() == [[14, 30], [57, 99]]
     assert run(lambda x: ones_conv(x, 3, 2, "SAME_UPPER"), IMAGE)[0, 0].tolist() == [[54, 45], [72, 54]]
-    assert run(lambda x: ones_conv(x, 3, 2, "SAME", flow.nn.compat_conv2d), IMAGE)[0, 0].tolist() == [[54, 45], [72, 54]]
+    assert run(lambda x: ones_conv(x, 3, 2, "SAME", flow.nn.compat_conv2d),
+               IMAGE)[0, 0].tolist() == [[54, 45], [72, 54]]
     nine = IMAGE[:, :, :3, :3] * 0 + np.arange(1, 10, dtype=np.float32).reshape(3, 3)
     assert run(lambda x: flow.nn.max_pool2d(x, 2, 2, "SAME"), nine)[0, 0].tolist() == [[1, 3], [7, 9]]
 
@@ -194,7 +197,8 @@ def test_16_pools():
     nine = np.arange(1, 10, dtype=np.float32).reshape(1, 1, 3, 3)
     assert run(lambda x: flow.nn.avg_pool2d(x, 2, 2, "SAME"), nine)[0, 0].tolist() == [[1, 2.5], [5.5, 7]]
     ceil = dict(ceil_mode=True)
-    assert run(lambda x: flow.nn.max_pool2d(x, 2, 2, [[0, 0], [0, 0], [0, 0], [0, 0]], **ceil), nine).shape[2:] == (2, 2)
+    assert run(lambda x: flow.nn.max_pool2d(x, 2, 2, [[0, 0], [0, 0], [0, 0], [0, 0]], **ceil),
+               nine).shape[2:] == (2, 2)
     assert run(lambda x: flow.nn.max_pool2d(x, 2, 2, "VALID", **ceil), nine).shape[2:] == (1, 1)
     tied = np.ones((1, 1, 2, 2), np.float32)
     seen = []
@@ -235,7 +239,8 @@ def test_18_sparse_cross_entropy_takes_labels_first():
         loss = run(lambda y, x: flow.nn.sparse_softmax_cross_entropy_with_logits(y, x), labels, logits)
         np.testing.assert_allclose(loss, [0.407606, 1.0986123], rtol=1e-5)
     with refused(TypeError):
-        run(lambda y, x: flow.nn.sparse_softmax_cross_entropy_with_logits(x, y), np.zeros(2, np.int32), logits)
+        run(lambda y, x: flow.nn.sparse_softmax_cross_entropy_with_logits(x, y), np.zeros(2, np.int32),
+            logits)
 
 
 def test_19_dropout():
@@ -271,7 +276,8 @@ def test_20_reshape_with_the_static_batch():
 # ---- layers and variables
 def test_21_defaults_of_dense_and_conv():
     def body(x):
-        flow.layers.conv2d(flow.reshape(x, [1, 2, 2, 3]), 5, 3, padding="SAME", data_format="NHWC", name="nhwc")
+        flow.layers.conv2d(flow.reshape(x, [1, 2, 2, 3]), 5, 3, padding="SAME", data_format="NHWC",
+                           name="nhwc")
         return flow.layers.dense(x, 2)
     assert not run(body, X).any()
     variables = flow.get_all_variables()
@@ -319,7 +325,8 @@ def test_24_batch_norm_defaults():
         SGD(constant_rate(0.0)).minimize(y)
         return y
     train_job(moving, x)
-    np.testing.assert_allclose(flow.get_all_variables()["BatchNorm-moving_mean"].numpy(), 0.01 * x.mean(0), rtol=1e-4)
+    np.testing.assert_allclose(flow.get_all_variables()["BatchNorm-moving_mean"].numpy(), 0.01 * x.mean(0),
+                               rtol=1e-4)
 
 
 def test_25_activations_get_a_name():
@@ -387,7 +394,8 @@ def test_30_adam_without_bias_correction():
     adam = flow.optimizer.Adam
     got = [trajectory(adam(constant_rate(0.001)), n) for n in (1, 2, 3)]
     np.testing.assert_allclose(got, [0.99683772, 0.99258813, 0.98763790], rtol=1e-6)
-    np.testing.assert_allclose(trajectory(adam(constant_rate(0.001), do_bias_correction=True), 3), 0.997, rtol=1e-6)
+    np.testing.assert_allclose(trajectory(adam(constant_rate(0.001), do_bias_correction=True), 3), 0.997,
+                               rtol=1e-6)
 
 
 def test_31_the_objective_is_the_mean_and_watch_diff_the_sum():
@@ -533,7 +541,8 @@ def test_43_dense_split_0_splits_units():
     fn = job(lambda x: flow.layers.dense(x, 6, kernel_initializer=initializer,
                                          model_distribute=flow.distribute.split(0)), X)
     y = fn(X)
-    np.testing.assert_allclose(y, X @ flow.get_all_variables()["Dense-weight"].numpy().T, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(y, X @ flow.get_all_variables()["Dense-weight"].numpy().T, rtol=1e-4,
+                               atol=1e-5)
     assert "b=S(0) -> y=S(1)" in fn.show()
 
 
@@ -567,7 +576,7 @@ def test_45_static_mirrored_losses_do_not_multiply_the_gradient():
 
 
 # ---- data and the rest
-def test_46_what_resize_returns():
+def test_46_results_of_resize():
     images = flow.tensor(np.zeros((2, 6, 8, 3), np.uint8))
     buffers = flow.tensor_to_tensor_buffer(images, instance_dims=3)
     whole, scale, size = flow.image.Resize(buffers, target_size=(4, 5))
@@ -584,7 +593,8 @@ def test_47_load_mnist_is_batched(tmp_path, capsys, monkeypatch):
         f"{x}_{part}": rng.integers(0, 10, (n, 28, 28) if x == "x" else n).astype(np.uint8)
         for part, n in (("train", 60), ("test", 20)) for x in "xy"})
     (images, labels), (test_images, _) = flow.data.load_mnist(20, 10, out_dir=str(tmp_path), hash_check=None)
-    assert images.shape == (3, 20, 1, 28, 28) and labels.dtype == np.int32 and test_images.shape == (2, 10, 1, 28, 28)
+    assert (images.shape == (3, 20, 1, 28, 28) and labels.dtype == np.int32
+            and test_images.shape == (2, 10, 1, 28, 28))
     assert "already exist" in capsys.readouterr().out
     with pytest.raises(ValueError):
         flow.data.load_mnist(7, 10, out_dir=str(tmp_path), hash_check=None)
@@ -604,7 +614,8 @@ def test_48_names_of_sources():
 def test_49_user_op_builder():
     def body(x):
         with flow.scope.namespace("block"):
-            built = flow.user_op_builder("my").Op("relu").Input("in", [x]).Output("out").Build().InferAndTryRun()
+            built = flow.user_op_builder("my").Op("relu").Input("in",
+                                                                [x]).Output("out").Build().InferAndTryRun()
         outs = built.RemoteBlobList()
         assert type(outs) is tuple and outs[0].op_name == "block-my"
         return outs[0]
@@ -614,8 +625,8 @@ def test_49_user_op_builder():
 
 
 def test_50_tensor_list_ops_of_both_generations_exist():
-    for name in ("tensor_list_to_tensor_buffer", "tensor_buffer_to_tensor_list", "tensor_list_split", "gen_tensor_buffer",
-                 "tensor_buffer_to_list_of_tensors"):
+    for name in ("tensor_list_to_tensor_buffer", "tensor_buffer_to_tensor_list", "tensor_list_split",
+                 "gen_tensor_buffer", "tensor_buffer_to_list_of_tensors"):
         assert callable(getattr(flow, name))
     assert tp.ListListNumpy.Placeholder((2, 3, 3))
 

@@ -1,4 +1,6 @@
-"""flow.user_op_builder over the registry with OneFlow's names, and flow.experimental.custom_op_module over a folder."""
+"""flow.user_op_builder for registered ops with OneFlow's names, and flow.experimental.custom_op_module for a
+folder.
+"""
 import itertools
 
 import numpy as np
@@ -19,7 +21,7 @@ COUNT = itertools.count()               # names are unique in a job
 
 
 def build(type_name, inputs, outputs, **attrs):
-    """The op by the builder."""
+    """Build the op with flow.user_op_builder."""
     b = flow.user_op_builder(f"{type_name}_{next(COUNT)}").Op(type_name)
     for name, blobs in inputs.items():
         b = b.Input(name, blobs if isinstance(blobs, (list, tuple)) else [blobs])
@@ -34,7 +36,8 @@ def sole(type_name, inputs, output, **attrs):
     return build(type_name, inputs, [output], **attrs).SoleOutputBlob()
 
 
-# --- values -----------------------------------------------------------------------------------------------------------
+# --- values
+# -----------------------------------------------------------------------------------------------------------
 
 x, y, image = f32(4, 6), f32(4, 6, seed=1), f32(2, 3, 8, 8)
 CASES = {
@@ -49,12 +52,14 @@ CASES = {
     "matmul": (lambda: ([x, y], "a b", "out", {"transpose_b": True}), lambda a, b: a @ b.T),
     "bias_add": (lambda: ([x, y[0]], "a b", "out", {"axis": 1}), np.add),
     "scalar_add": (lambda: ([x], "in", "out", {"has_int_operand": True, "int_operand": 2}), lambda a: a + 2),
-    "scalar_mul": (lambda: ([x], "in", "out", {"has_float_operand": True, "float_operand": 6}), lambda a: a * 6),
+    "scalar_mul": (lambda: ([x], "in", "out", {"has_float_operand": True, "float_operand": 6}),
+                   lambda a: a * 6),
     "reshape": (lambda: ([x], "in", "out", {"shape": [3, 8]}), lambda a: a.reshape(3, 8)),
     "transpose": (lambda: ([x], "input", "output", {"perm": [1, 0]}), np.transpose),
     "expand_dims": (lambda: ([x], "in", "out", {"axis": 1}), lambda a: a[:, None]),
     "flatten": (lambda: ([image], "in", "out", {"start_dim": 1}), lambda a: a.reshape(2, -1)),
-    "slice": (lambda: ([x], "x", "y", {"start": [1, 0], "stop": [4, 6], "step": [2, 3]}), lambda a: a[1:4:2, 0:6:3]),
+    "slice": (lambda: ([x], "x", "y", {"start": [1, 0], "stop": [4, 6], "step": [2, 3]}),
+              lambda a: a[1:4:2, 0:6:3]),
     "gather": (lambda: ([x, np.array([2, 0])], "in indices", "out", {}), lambda a, i: a[i]),
     "cast": (lambda: ([x], "in", "out", {"dtype": flow.float64}), lambda a: a.astype(np.float64)),
     "where": (lambda: ([(x > 0).astype(np.int8), x, y], "condition x y", "out", {}), np.where),
@@ -68,7 +73,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_types_of_oneflow(name):
-    """OneFlow's names of arguments and attributes, eagerly and in a job."""
+    """OneFlow's argument and attribute names work eagerly and in a job."""
     make, reference = CASES[name]
     arrays, names, output, attrs = make()
     flat = [a for x in arrays for a in (x if isinstance(x, list) else [x])]
@@ -76,7 +81,8 @@ def test_types_of_oneflow(name):
 
     def call(*values):
         rest = list(values)
-        given = {n: [rest.pop(0) for _ in (a if isinstance(a, list) else [a])] for n, a in zip(names.split(), arrays)}
+        given = {n: [rest.pop(0) for _ in (a if isinstance(a, list) else [a])]
+                 for n, a in zip(names.split(), arrays)}
         return sole(name, given, output, **attrs)
 
     for got in (call(*map(flow.from_numpy, flat)).numpy(), run(call, *flat)):
@@ -92,11 +98,13 @@ def test_convolution_and_pooling():
     last = np.moveaxis(first, 1, 3)
 
     def body(i, w, b):
-        c = sole("conv2d", {"in": i, "weight": w, "bias": b}, "out", filters=4, padding_before=[1, 1], kernel_size=[3, 3],
-                 strides=[2, 2], dilation_rate=[1, 1])
-        options = dict(padding="customized", padding_before=[1, 1], padding_after=[1, 1], pool_size=[3, 3], strides=[2, 2])
+        c = sole("conv2d", {"in": i, "weight": w, "bias": b}, "out", filters=4, padding_before=[1, 1],
+                 kernel_size=[3, 3], strides=[2, 2], dilation_rate=[1, 1])
+        options = dict(padding="customized", padding_before=[1, 1], padding_after=[1, 1], pool_size=[3, 3],
+                       strides=[2, 2])
         p = sole("max_pool_2d", {"x": i}, "y", **options)
-        q = sole("max_pool_2d", {"x": flow.transpose(i, perm=[0, 2, 3, 1])}, "y", data_format="channels_last", **options)
+        q = sole("max_pool_2d", {"x": flow.transpose(i, perm=[0, 2, 3, 1])}, "y", data_format="channels_last",
+                 **options)
         return c, p, q
 
     eagerly = [v.numpy() for v in body(*map(flow.tensor, (image, w, b)))]
@@ -105,13 +113,14 @@ def test_convolution_and_pooling():
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
-def test_two_outputs_in_the_order_they_were_asked_for():
+def test_two_outputs_keep_their_requested_order():
     labels = np.array([0, 5, 2, 1], np.int32)
     prob = np.exp(x) / np.exp(x).sum(1, keepdims=True)
     loss = -np.log(prob[np.arange(4), labels])
 
     def body(x, labels):
-        op = build("sparse_softmax_cross_entropy", {"prediction": x, "label": labels}, ["out", "prob"], depth=6)
+        op = build("sparse_softmax_cross_entropy", {"prediction": x, "label": labels}, ["out", "prob"],
+                   depth=6)
         assert type(op.RemoteBlobList()) is tuple and list(op.RemoteBlobDict()) == ["out", "prob"]
         assert all(type(v) is list and len(v) == 1 for v in op.RemoteBlobDict().values())
         with refused(CheckError, "2 outputs", "RemoteBlobList()"):
@@ -161,9 +170,11 @@ def test_gradients_flow_through_the_builder():
 
 
 def test_a_module_builder_is_used_again():
-    b = flow.user_op_module_builder("leaky_relu").InputSize("x", 1).Output("y").Attr("alpha", 0.5).CheckAndComplete()
+    b = flow.user_op_module_builder("leaky_relu").InputSize("x", 1).Output("y").Attr("alpha",
+                                                                                     0.5).CheckAndComplete()
     b.user_op_module.InitOpKernel()
-    first, second = (b.OpName(n).Input("x", [flow.tensor(v)]).Build().InferAndTryRun().SoleOutputBlob().numpy()
+    first, second = (b.OpName(n).Input("x",
+                                       [flow.tensor(v)]).Build().InferAndTryRun().SoleOutputBlob().numpy()
                      for n, v in (("one", x), ("two", y)))
     np.testing.assert_array_equal(first, np.where(x > 0, x, x / 2))
     np.testing.assert_array_equal(second, np.where(y > 0, y, y / 2))
@@ -173,7 +184,8 @@ def test_a_module_builder_is_used_again():
         b.InputSize("x", 1)
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
+# --- refusals
+# ---------------------------------------------------------------------------------------------------------
 
 def chain(*steps):
     b = flow.user_op_builder("op1")
@@ -188,21 +200,25 @@ RELU, IN, OUT = ("Op", "relu"), ("Input", "in", [t]), ("Output", "out")
 
 @pytest.mark.parametrize("steps, error, words", [
     ([IN, OUT], CheckError, ["the op op1 has no type"]),
-    ([("Op", "rleu"), IN, OUT], JobBuildAndInferError, ["no op type 'rleu'", "nearest is 'relu", "flow.custom_op"]),
+    ([("Op", "rleu"), IN, OUT], JobBuildAndInferError, ["no op type 'rleu'", "nearest is 'relu",
+                                                        "flow.custom_op"]),
     ([RELU, OUT], JobBuildAndInferError, ["needs its input 'in'", "0 blobs"]),
     ([RELU, ("Input", "in", [t, t]), OUT], JobBuildAndInferError, ["needs its input 'in'", "2 blobs"]),
     ([RELU, IN, ("Input", "other", [t]), OUT], JobBuildAndInferError, ["has no input 'other'"]),
-    ([RELU, IN], ValueError, ["output_arg_name out of op1 op is not set in python op builder", '.Output("out")']),
+    ([RELU, IN], ValueError, ["output_arg_name out of op1 op is not set in python op builder",
+                              '.Output("out")']),
     ([RELU, IN, OUT, ("Output", "mask")], JobBuildAndInferError, ["has no output 'mask'"]),
     ([RELU, IN, ("Output", "out", 2)], JobBuildAndInferError, ["gives one blob for out"]),
     ([RELU, IN, OUT, ("Attr", "alpha", 1.0)], JobBuildAndInferError, ["has no attribute 'alpha'"]),
     ([("Op", "reshape"), IN, OUT], JobBuildAndInferError, ["needs its attribute 'shape'"]),
-    ([("Op", "bias_add"), ("Input", "a", [t]), ("Input", "b", [t]), OUT, ("Attr", "axis", 0), ("Attr", "size", 1)],
+    ([("Op", "bias_add"), ("Input", "a", [t]), ("Input", "b", [t]), OUT, ("Attr", "axis", 0),
+      ("Attr", "size", 1)],
      JobBuildAndInferError, ["no attribute 'size'", "axis"]),
-    ([("Op", "matmul"), ("Input", "a", [t]), ("Input", "b", [t]), OUT, ("Attr", "transpose_a", 1)], CheckError,
-     ["attribute 'transpose_a' is of another kind", "False"]),
-    ([("Op", "scalar_mul"), IN, OUT, ("Attr", "float_operand", "6")], CheckError, ["'float_operand' is of another kind"])])
-def test_build_says_what_is_missing(steps, error, words):
+    ([("Op", "matmul"), ("Input", "a", [t]), ("Input", "b", [t]), OUT, ("Attr", "transpose_a", 1)],
+     CheckError, ["attribute 'transpose_a' is of another kind", "False"]),
+    ([("Op", "scalar_mul"), IN, OUT, ("Attr", "float_operand", "6")], CheckError,
+     ["'float_operand' is of another kind"])])
+def test_build_reports_missing_parts(steps, error, words):
     with refused(error, *words):
         chain(*steps).Build()
 
@@ -219,10 +235,11 @@ def test_calls_of_the_builder_are_checked():
         flow.user_op_builder(7)
     with refused(CheckError, "op1 has not run", "InferAndTryRun"):
         chain(RELU, IN, OUT).Build().SoleOutputBlob()
-    chain(RELU, IN, OUT, ("Attr", "device_sub_tag", "py")).Build()      # means nothing here
+    chain(RELU, IN, OUT, ("Attr", "device_sub_tag", "py")).Build()      # has no effect here
 
 
-# --- a folder ---------------------------------------------------------------------------------------------------------
+# --- a folder
+# ---------------------------------------------------------------------------------------------------------
 
 API = '''
 import flowedu as flow
@@ -265,7 +282,7 @@ def folder(path, api=API, kernel=KERNEL, definition=DEFINITION, name="user_relu"
 
 @pytest.mark.parametrize("names", ["xy", "in out"])
 def test_the_documents_user_relu(tmp_path, names):
-    """In place, without a compiler; the names come from the C++ file."""
+    """Load an op folder in place, without a compiler; the argument names come from the C++ file."""
     a, b = names.split() if " " in names else names
     replace = lambda text: text.replace('"IN"', f'"{a}"').replace('"OUT"', f'"{b}"')
     m = folder(tmp_path, replace(API), KERNEL, replace(DEFINITION))
@@ -286,11 +303,11 @@ def test_the_documents_user_relu(tmp_path, names):
     assert {"user_relu_forward", "user_relu_backward"} <= set(REGISTRY)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["user_relu"]
     load_library("user_relu.so")
-    m.py_kernel().build_load()                                             # again, as in a notebook
+    m.py_kernel().build_load()                                             # a second call, as in a notebook
 
 
 def test_without_a_definition(tmp_path):
-    """Names x and y, or what the kernel file says; several outputs, shapes and attributes."""
+    """Use the names x and y, or those in the kernel file, with several outputs, shapes, and attributes."""
     m = folder(tmp_path, API.replace('"IN"', '"x"').replace('"OUT"', '"y"'), definition=None)
     m.py_api().py_kernel().build_load()
     v, = tensors(np.array([-1.0, 2.0]))
@@ -327,7 +344,7 @@ def test_attributes_of_a_definition(tmp_path):
     np.testing.assert_array_equal(sole("m_forward", {"x": t}, "y", n=1, many=[2], alpha=2).numpy(), x * 2)
 
 
-def test_what_a_folder_lacks(tmp_path):
+def test_missing_files_of_a_folder_are_reported(tmp_path):
     m = folder(tmp_path, API.replace("import flowedu", "import oneflow"), "forward = 3", None)
     with refused(CheckError, "user_relu_cpp_def.cpp does not exist", "the folder user_relu/"):
         m.cpp_def()

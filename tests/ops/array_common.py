@@ -1,4 +1,4 @@
-"""What the tests of array, math and loss functions share: the same function eagerly and as a job."""
+"""Helpers for the tests of array, math, and loss functions: run the same function eagerly and as a job."""
 import numpy as np
 
 import flowedu as flow
@@ -6,7 +6,7 @@ from common import constant, constant_rate, run
 
 
 def both(f, *arrays, **options):
-    """f on these arrays: eagerly and as a job, which must agree. Returns what the job gave."""
+    """Call f on these arrays eagerly and as a job, compare both, and return the result of the job."""
     eager = f(*[flow.tensor(a) for a in arrays]).numpy()
     compiled = run(f, *arrays, **options)
     assert eager.dtype == compiled.dtype and eager.shape == compiled.shape
@@ -15,8 +15,9 @@ def both(f, *arrays, **options):
 
 
 def gradients(f, *arrays, learn=None):
-    """(w, gradients of sum(f(...) * w) by the arrays numbered in `learn`; default: all of floats). A training job must find
-    the same for the first one."""
+    """Return (w, gradients of sum(f(...) * w) for the arrays numbered in `learn`; default: all float arrays).
+    A training job must compute the same gradient for the first one.
+    """
     learn = [i for i, a in enumerate(arrays) if a.dtype.kind == "f"] if learn is None else learn
     ts = [flow.tensor(a, requires_grad=i in learn) for i, a in enumerate(arrays)]
     y = f(*ts)
@@ -43,5 +44,5 @@ def job_gradient(f, weights, first, *rest):
 
 
 def weighted(weights, y):
-    """The same number in NumPy or PyTorch."""
+    """Compute the same weighted sum in NumPy or PyTorch."""
     return (y * weights).sum()

@@ -18,7 +18,8 @@ def shapes(low=1, high=4, rank=(1, 3)):
     return st.lists(st.integers(low, high), min_size=rank[0], max_size=rank[1]).map(tuple)
 
 
-# --- range, eye, diag, tril ------------------------------------------------------------------------------------------
+# --- range, eye, diag, tril
+# ------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("args, dtype", [((10,), None), ((1, 10, 3), flow.int64), ((-3, 4, 2), flow.int32),
                                          ((0, 5), flow.float32)])
@@ -45,14 +46,18 @@ def test_range_refuses(args):
 
 
 @some
-@given(st.lists(st.integers(1, 5), min_size=2, max_size=3).map(tuple), st.integers(-5, 5), st.sampled_from([0, -1.5]))
+@given(st.lists(st.integers(1, 5), min_size=2, max_size=3).map(tuple), st.integers(-5, 5),
+       st.sampled_from([0, -1.5]))
 def test_triangles(shape, diagonal, fill):
     x = f32(*shape)
     lower = np.tril(np.ones(shape), diagonal).astype(bool)
-    np.testing.assert_array_equal(both(lambda a: flow.tril(a, diagonal, fill), x), np.where(lower, x, np.float32(fill)))
+    np.testing.assert_array_equal(both(lambda a: flow.tril(a, diagonal, fill), x),
+                                  np.where(lower, x, np.float32(fill)))
     upper = np.triu(np.ones(shape), diagonal).astype(bool)
-    np.testing.assert_array_equal(both(lambda a: flow.triu(a, diagonal, fill), x), np.where(upper, x, np.float32(fill)))
-    np.testing.assert_array_equal(both(lambda a: flow.diag(flow.diag(a, diagonal), diagonal), x.reshape(-1)), x.reshape(-1))
+    np.testing.assert_array_equal(both(lambda a: flow.triu(a, diagonal, fill), x),
+                                  np.where(upper, x, np.float32(fill)))
+    np.testing.assert_array_equal(both(lambda a: flow.diag(flow.diag(a, diagonal), diagonal), x.reshape(-1)),
+                                  x.reshape(-1))
 
 
 def test_matrices():
@@ -71,20 +76,22 @@ def test_matrices():
     np.testing.assert_allclose(g, np.tril(weights))
     with refused(ValueError, "diagonal=5"):
         flow.oneflow04.matrix_ops.diag(flow.tensor(x), 5)
-    assert flow.diag(flow.tensor(x), 5).shape == (0,)        # of tensors, as in PyTorch
+    assert flow.diag(flow.tensor(x), 5).shape == (0,)        # for tensors, as in PyTorch
     with refused(ValueError, "matrix"):
         flow.tril(flow.tensor(x[0]))
     with refused((AssertionError, TypeError), "diagonal"):
         flow.tril(flow.tensor(x), 0.5)
 
 
-# --- pad and slices --------------------------------------------------------------------------------------------------
+# --- pad and slices
+# --------------------------------------------------------------------------------------------------
 
 @some
 @given(st.data())
 def test_pad(data):
     shape = data.draw(shapes())
-    around = data.draw(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=len(shape), max_size=len(shape)))
+    around = data.draw(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=len(shape),
+                                max_size=len(shape)))
     value = data.draw(st.sampled_from([0, 1.5, -np.inf, 1e30]))
     x = f32(*shape)
     np.testing.assert_array_equal(both(lambda a: flow.pad(a, around, value), x),
@@ -131,8 +138,10 @@ def test_slice_v2_slices_as_python_does(data):
 
 
 @pytest.mark.parametrize("slices, word", [
-    ([(0, 1, 0)], "step is 0"), ([(3, None, None)], "start is out of range"), ([(-4, None, None)], "start is out of range"),
-    ([(0, 1)], "(start, stop, step)"), ([(0, 1, 1)] * 3, "up to 2"), (3, "up to 2"), ([(0, 1.5, 1)], "three ints")])
+    ([(0, 1, 0)], "step is 0"), ([(3, None, None)], "start is out of range"),
+    ([(-4, None, None)], "start is out of range"),
+    ([(0, 1)], "(start, stop, step)"), ([(0, 1, 1)] * 3, "up to 2"), (3, "up to 2"),
+    ([(0, 1.5, 1)], "three ints")])
 def test_slice_v2_refuses(slices, word):
     with refused(ValueError, word):
         flow.slice_v2(flow.tensor(f32(3, 2)), slices)
@@ -153,17 +162,19 @@ def test_reverse_and_swapaxes():
     np.testing.assert_array_equal(both(lambda a: flow.swapaxes(a, 0, -1), x), x.swapaxes(0, -1))
 
 
-# --- like another, fills, counts -------------------------------------------------------------------------------------
+# --- like another, fills, counts
+# -------------------------------------------------------------------------------------
 
 def test_broadcasts():
     like = f32(3, 4, 2)
-    for shape, axes in (((3, 1, 2), (1,)), ((3, 2), (1,)), ((3,), [1, 2]), ((3, 1, 1), (1, 2)), ((4, 2), None),
-                        ((), None), ((1, 1, 1), (0, 1, 2))):
+    for shape, axes in (((3, 1, 2), (1,)), ((3, 2), (1,)), ((3,), [1, 2]), ((3, 1, 1), (1, 2)),
+                        ((4, 2), None), ((), None), ((1, 1, 1), (0, 1, 2))):
         x = f32(*shape, seed=1)
         lifted = x.reshape([1 if a in (axes or ()) else n for a, n in enumerate(like.shape)]) if axes else x
         f = lambda a, b, axes=axes: flow.broadcast_like(a, b, axes)
         np.testing.assert_array_equal(both(f, x, like), np.broadcast_to(lifted, like.shape))
-    np.testing.assert_array_equal(both(lambda a, b: flow.broadcast_to_compatible_with(a, [b]), f32(1, 2), f32(3, 1, 1)),
+    np.testing.assert_array_equal(both(lambda a, b: flow.broadcast_to_compatible_with(a, [b]), f32(1, 2),
+                                       f32(3, 1, 1)),
                                   np.broadcast_to(f32(1, 2), (3, 1, 2)))
     np.testing.assert_array_equal(both(flow.reshape_like, like, f32(6, 4)), like.reshape(6, 4))
     t = flow.tensor(like)
@@ -190,18 +201,20 @@ def test_masked_fill_and_where():
         flow.masked_fill(flow.tensor(x), flow.tensor(mask), flow.tensor(x))
 
 
-def test_small_things():
+def test_miscellaneous_functions():
     x = f32(2, 3)
     a, b = flow.identity_n([flow.tensor(x), flow.tensor(x + 1)])
     np.testing.assert_array_equal(b.numpy() - a.numpy(), (x + 1) - x)
-    got = run(lambda a, b: tuple(flow.identity_n([a, b], name="both")), x, x + 1, returns=tuple[tp.Numpy, tp.Numpy])
+    got = run(lambda a, b: tuple(flow.identity_n([a, b], name="both")), x, x + 1,
+              returns=tuple[tp.Numpy, tp.Numpy])
     np.testing.assert_array_equal(got[1], x + 1)
     np.testing.assert_array_equal(both(flow.elem_cnt, x), np.int32([6]))
     np.testing.assert_array_equal(both(lambda a: flow.elem_cnt(a, dtype=flow.int64), x), np.int64([6]))
     np.testing.assert_array_equal(both(lambda a: flow.dynamic_reshape(a, [3, -1]), x), x.reshape(3, 2))
     np.testing.assert_array_equal(run(lambda: flow.constant_scalar(2.5, flow.float32)), np.float32([2.5]))
     np.testing.assert_array_equal(both(lambda a: flow.broadcast_add(a, a), x), x + x)
-    np.testing.assert_allclose(both(lambda a: flow.math.polyval([1.0, 3.0, -2.0], a), np.float32([1, 2, 3])), [2, 8, 16])
+    np.testing.assert_allclose(both(lambda a: flow.math.polyval([1.0, 3.0, -2.0], a), np.float32([1, 2, 3])),
+                               [2, 8, 16])
     assert flow.linalg.matmul is flow.matmul and flow.clip_by_scalar.function is flow.clip.function
 
 
@@ -211,18 +224,20 @@ def test_micro_batches_point_to_the_config(name):
         getattr(flow, name)(flow.tensor(f32(2)), 2)
 
 
-def test_large_constants_have_no_integer_to_overflow():
+def test_large_constants_do_not_overflow():
     for value in (1e30, -1e30, np.inf, 2.0 ** 63):
-        np.testing.assert_array_equal(flow.constant(float(value), flow.float32, (2,)).numpy(), np.float32([value] * 2))
+        np.testing.assert_array_equal(flow.constant(float(value), flow.float32, (2,)).numpy(),
+                                      np.float32([value] * 2))
 
 
-# --- assign ----------------------------------------------------------------------------------------------------------
+# --- assign
+# ----------------------------------------------------------------------------------------------------------
 
 def variable(name, value, trainable=False):
     return flow.get_variable(name, value.shape, flow.float32, constant(value), trainable=trainable)
 
 
-def test_assign_counts_from_the_next_run_on():
+def test_assign_takes_effect_in_the_next_run():
     x = f32(3)
 
     def body(a):
@@ -255,7 +270,8 @@ def test_two_variables_can_swap():
 
 def test_assign_in_a_training_job_and_eagerly():
     def body(x):
-        v, seen = variable("w", np.ones(2, np.float32), trainable=True), variable("seen", np.zeros(2, np.float32))
+        v, seen = (variable("w", np.ones(2, np.float32), trainable=True),
+                   variable("seen", np.zeros(2, np.float32)))
         flow.optimizer.SGD(constant_rate(0.5), momentum=0).minimize(v * x)
         flow.assign(seen, v)
         return v * x
@@ -265,7 +281,8 @@ def test_assign_in_a_training_job_and_eagerly():
     f(x)
     f(x)
     np.testing.assert_allclose(flow.get_all_variables()["w"].numpy(), 1 - 0.5 * x)
-    np.testing.assert_allclose(flow.get_all_variables()["seen"].numpy(), 1 - 0.25 * x)      # as the second run found it
+    # as the second run read it
+    np.testing.assert_allclose(flow.get_all_variables()["seen"].numpy(), 1 - 0.25 * x)
     t = flow.tensor(np.zeros(2, np.float32))
     flow.assign(t, flow.tensor(x))
     np.testing.assert_array_equal(t.numpy(), x)
@@ -279,7 +296,8 @@ def test_assign_refuses():
         run(lambda a: flow.assign(variable("v", x), a), x[:2], returns=None)
 
 
-# --- random ----------------------------------------------------------------------------------------------------------
+# --- random
+# ----------------------------------------------------------------------------------------------------------
 
 def test_bernoulli():
     p = np.full((40, 50), 0.3, np.float32)
@@ -319,7 +337,7 @@ def test_shuffle():
         flow.random.shuffle(t, seed=3)
 
 
-def test_sizes_are_whole_numbers():
+def test_sizes_must_be_integers():
     x = flow.tensor(f32(4, 3))
     for shape in ([4.0, 3], [True, 12], ["4", 3]):
         with refused(CheckError, "reshape: every size"):
@@ -331,7 +349,7 @@ def test_sizes_are_whole_numbers():
     assert flow.constant(1, flow.int32).shape == ()
 
 
-def test_flatten_merges_forwards():
+def test_flatten_merges_following_axes():
     x = flow.tensor(f32(2, 3, 4))
     assert flow.flatten(x, 1, 1).shape == (2, 3, 4) and flow.flatten(x, -2).shape == (2, 12)
     with refused((CheckError, ValueError), "end_dim comes before start_dim"):

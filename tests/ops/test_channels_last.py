@@ -1,4 +1,4 @@
-"""Channels-last convolution, and batch norm that clips, against PyTorch and against NumPy in double."""
+"""Channels-last convolution, and batch norm with clipping, against PyTorch and against NumPy in float64."""
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -15,14 +15,18 @@ LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 
 @st.composite
 def convolution(draw):
-    """(x NCHW, w, dy, attributes): depthwise, dense, grouped, 1x1; all that conv2d takes."""
+    """Draw (x NCHW, w, dy, attributes) for everything that conv2d supports: depthwise, dense, grouped,
+    1x1.
+    """
     kind = draw(st.sampled_from(["depthwise", "dense", "grouped", "pointwise"]))
     size = lambda lo, hi: draw(st.integers(lo, hi))
     groups = size(2, 40) if kind == "depthwise" else size(2, 3) if kind == "grouped" else 1
     c, o = (groups, groups) if kind == "depthwise" else (groups * size(1, 9), groups * size(1, 9))
     kernel = (1, 1) if kind == "pointwise" else (size(1, 4), size(1, 4))
     strides = (1, 1) if kind == "pointwise" and draw(st.booleans()) else (size(1, 3), size(1, 3))
-    dilations, pads = (size(1, 2), size(1, 2)), (0, 0, 0, 0) if kind == "pointwise" else tuple(size(0, 2) for _ in range(4))
+    dilations, pads = (size(1, 2), size(1, 2)), (0, 0, 0,
+                                                 0) if kind == "pointwise" else tuple(size(0, 2)
+                                                                                      for _ in range(4))
     h, w = size(1, 9), size(1, 9)
     out = [(n + pads[2 * i] + pads[2 * i + 1] - (kernel[i] - 1) * dilations[i] - 1) // strides[i] + 1
            for i, n in enumerate((h, w))]
@@ -38,7 +42,7 @@ def lay(a):
 
 
 @given(convolution(), st.sampled_from([np.float32, np.float64]), st.sampled_from([1, 2, 3]))
-def test_the_three_convolutions_are_those_of_nchw(call, dtype, threads):
+def test_the_three_convolutions_equal_nchw(call, dtype, threads):
     x, w, dy, attrs = call
     tol = 1e-4 if dtype is np.float32 else 1e-10
 
@@ -47,7 +51,8 @@ def test_the_three_convolutions_are_those_of_nchw(call, dtype, threads):
         want = op(flow.tensor(a), flow.tensor(b), **more, **attrs).numpy()
         values = [(lay(v) if t else v).astype(dtype) for v, t in ((a, turn_a), (b, turn_b))]
         got = run_on(last, values, last.complete({**more, **attrs}), threads)[0]
-        np.testing.assert_allclose(got.transpose(FIRST) if turn_y else got, want, rtol=tol, atol=tol * 10, err_msg=name)
+        np.testing.assert_allclose(got.transpose(FIRST) if turn_y else got, want, rtol=tol, atol=tol * 10,
+                                   err_msg=name)
 
     both("conv2d", x, w, True, False, True)
     both("conv2d_input_grad", dy, w, True, False, True, hw=x.shape[2:])
@@ -63,8 +68,8 @@ def test_folded_batch_norm_equals_pytorch(call, act, threads):
     gamma, beta, mean = r.standard_normal((3, w.shape[0]))
     var = r.random(w.shape[0]) + 0.2
     p, t = attrs["pads"], torch.tensor
-    y = torch.nn.functional.conv2d(torch.nn.functional.pad(t(x), (p[2], p[3], p[0], p[1])), t(w), None, attrs["strides"], 0,
-                                   attrs["dilations"], attrs["groups"])
+    y = torch.nn.functional.conv2d(torch.nn.functional.pad(t(x), (p[2], p[3], p[0], p[1])), t(w), None,
+                                   attrs["strides"], 0, attrs["dilations"], attrs["groups"])
     y = torch.nn.functional.batch_norm(y, t(mean), t(var), t(gamma), t(beta), eps=1e-3)
     y = getattr(torch.nn.functional, act)(y) if act else y
     low, high = {"relu": (0.0, np.inf), "relu6": (0.0, 6.0), "": (-np.inf, np.inf)}[act]
@@ -84,14 +89,16 @@ def test_batch_norm_with_clipping_equals_pytorch(shape, act, threads):
     x, dy = r.standard_normal((2, *shape)) * 3 + 1
     gamma, beta = r.standard_normal((2, shape[1])) * 4
     tx, tg, tb = (torch.tensor(a, requires_grad=True) for a in (x, gamma, beta))
-    want = getattr(torch.nn.functional, act)(torch.nn.functional.batch_norm(tx, None, None, tg, tb, True, eps=1e-3))
+    want = getattr(torch.nn.functional, act)(torch.nn.functional.batch_norm(tx, None, None, tg, tb, True,
+                                                                            eps=1e-3))
     want.backward(torch.tensor(dy))
     attrs = dict(epsilon=1e-3, low=0.0, high=np.inf if act == "relu" else 6.0)
     for axis, to, back in ((1, (0, 1, 2, 3), (0, 1, 2, 3)), (3, LAST, FIRST)):
         a, da = (np.ascontiguousarray(v.transpose(to)) for v in (x, dy))
         op, grad = R["batch_norm_clip"], R["batch_norm_clip_grad"]
         y, mean, var = run_on(op, [a, gamma, beta], op.complete({**attrs, "axis": axis}), threads)
-        dx, dgamma, dbeta = run_on(grad, [da, a, gamma, beta, mean, var], grad.complete({**attrs, "axis": axis}), threads)
+        dx, dgamma, dbeta = run_on(grad, [da, a, gamma, beta, mean, var],
+                                   grad.complete({**attrs, "axis": axis}), threads)
         np.testing.assert_allclose(y.transpose(back), want.detach().numpy(), rtol=1e-9, atol=1e-9)
         for got, t in ((dx.transpose(back), tx), (dgamma, tg), (dbeta, tb)):
             np.testing.assert_allclose(got, t.grad.numpy(), rtol=1e-8, atol=1e-8)
@@ -100,7 +107,7 @@ def test_batch_norm_with_clipping_equals_pytorch(shape, act, threads):
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(("rows", "channels"), [(1000, 5), (4100, 300), (3, 16), (1, 4)])
 def test_statistics_are_exact_where_the_mean_is_large(rows, channels, threads):
-    """float32, a mean 3000 times the deviation: one sum of squares would be all rounding."""
+    """float32 with a mean of 3000 deviations: a plain sum of squares would lose all digits."""
     r = np.random.default_rng(2)
     x = (3000 + r.standard_normal((rows, channels)) * np.linspace(0.5, 2, channels)).astype(np.float32)
     op = R["batch_norm"]
@@ -114,11 +121,12 @@ def test_statistics_are_exact_where_the_mean_is_large(rows, channels, threads):
 
 def test_relu6_has_no_gradient_where_it_clips():
     x = flow.tensor(np.array([-1.0, 0.0, 1e-6, 5.9, 6.0, 7.0]), requires_grad=True)
-    flow.nn.functional.relu6(x).sum().backward() if hasattr(flow.nn, "functional") else R["relu6"](x).sum().backward()
-    np.testing.assert_array_equal(x.grad.numpy(), [0, 0, 1, 1, 0, 0])         # as PyTorch's
+    flow.nn.functional.relu6(x).sum().backward() if hasattr(flow.nn,
+                                                            "functional") else R["relu6"](x).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [0, 0, 1, 1, 0, 0])         # as in PyTorch
 
 
-def test_nan_is_not_clipped_away():
+def test_nan_is_not_clipped():
     x = np.ones((2, 1, 3, 16), np.float32)
     x[0, 0, 1, 3] = np.nan
     one, zero = np.ones(16, np.float32), np.zeros(16, np.float32)
@@ -126,13 +134,15 @@ def test_nan_is_not_clipped_away():
     eye = np.eye(16, dtype=np.float32).reshape(16, 16, 1, 1)
     deep = np.ones((16, 1, 1, 1), np.float32)
     for w, groups in ((eye * 0 + 1, 1), (deep, 16)):
-        y = R["conv2d_last_norm"](*map(flow.tensor, (x, w, one, zero, zero, one)), groups=groups, **attrs).numpy()
+        y = R["conv2d_last_norm"](*map(flow.tensor, (x, w, one, zero, zero, one)), groups=groups,
+                                  **attrs).numpy()
         assert np.isnan(y[0, 0, 1]).any() and not np.isnan(y[1]).any()
     y, mean, _ = R["batch_norm_clip"](*map(flow.tensor, (x, one, zero)), axis=3, **{**attrs, "epsilon": 1e-3})
-    assert np.isnan(y.numpy()[..., 3]).all() and np.isnan(mean.numpy()[3]) and not np.isnan(y.numpy()[..., :3]).any()
+    assert (np.isnan(y.numpy()[..., 3]).all() and np.isnan(mean.numpy()[3])
+            and not np.isnan(y.numpy()[..., :3]).any())
 
 
-def test_errors_name_what_does_not_fit():
+def test_errors_name_the_mismatched_argument():
     x, w = flow.tensor(np.zeros((2, 5, 5, 4), np.float32)), flow.tensor(np.zeros((6, 3, 3, 3), np.float32))
     with refused(ShapeError, "conv2d_last: axis c has two sizes, 4 and 3", fix=True):
         R["conv2d_last"](x, w)
@@ -142,5 +152,5 @@ def test_errors_name_what_does_not_fit():
         R["conv2d_last_input_grad"](x, flow.tensor(np.zeros((4, 3, 3, 3), np.float32)), hw=(7, 7), groups=3)
     v = flow.tensor(np.zeros(4, np.float32))
     with refused(ShapeError, "batch_norm_clip_grad: dy and x differ"):
-        R["batch_norm_clip_grad"](x, flow.tensor(np.zeros((2, 5, 4, 4), np.float32)), v, v, v, v, axis=3, epsilon=0.1,
-                                  low=0.0, high=6.0)
+        R["batch_norm_clip_grad"](x, flow.tensor(np.zeros((2, 5, 4, 4), np.float32)), v, v, v, v, axis=3,
+                                  epsilon=0.1, low=0.0, high=6.0)

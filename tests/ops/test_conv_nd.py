@@ -1,5 +1,6 @@
-"""Convolution over one and three axes and transposed convolution: against windows cut by hand in NumPy, against PyTorch,
-eagerly and as jobs."""
+"""Convolution over one and three axes, and transposed convolution, against explicit windows in NumPy and
+against PyTorch, eagerly and as jobs.
+"""
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -19,14 +20,14 @@ def last(a):
 
 
 def both(f, *arrays):
-    """f's result, which must be the same eagerly and as a job."""
+    """Return the result of f, after checking that it is the same eagerly and as a job."""
     eager = f(*map(flow.tensor, arrays)).numpy()
     np.testing.assert_allclose(run(f, *arrays), eager, rtol=1e-5, atol=1e-5)
     return eager
 
 
 def pads(mode, size, k, stride, dilation=1):
-    """(before, after) by the rule of OneFlow 0.4, written out."""
+    """Return the padding (before, after) by OneFlow 0.4's rule."""
     if mode == "VALID":
         return 0, 0
     need = max(0, (-(-size // stride) - 1) * stride + (k - 1) * dilation + 1 - size)
@@ -34,7 +35,7 @@ def pads(mode, size, k, stride, dilation=1):
 
 
 def by_hand(x, w, strides, padding, dilations, groups):
-    """The sum over every window of the padded x; padding is one pair per spatial axis."""
+    """Sum over every window of the padded x; padding is one pair per spatial axis."""
     axes = x.ndim - 2
     x = np.pad(x, ((0, 0), (0, 0), *padding))
     extent = tuple((k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations))
@@ -49,7 +50,7 @@ def by_hand(x, w, strides, padding, dilations, groups):
 
 @st.composite
 def convolutions(draw, axes=None):
-    """(axes, x, w, strides, mode, dilations, groups) of a convolution that fits."""
+    """Draw (axes, x, w, strides, mode, dilations, groups) of a valid convolution."""
     axes = axes or draw(st.sampled_from([1, 3]))
     each = lambda lo, hi: tuple(draw(st.lists(st.integers(lo, hi), min_size=axes, max_size=axes)))
     groups, c, o = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.integers(1, 3))
@@ -88,18 +89,19 @@ def test_convolution(drawn, turned):
 
 @pytest.mark.peer
 @given(convolutions())
-def test_gradients_are_those_of_pytorch(drawn):
+def test_gradients_equal_pytorchs(drawn):
     torch = pytest.importorskip("torch")
     axes, x, w, strides, mode, dilations, groups = drawn
     around = [n for pair in reversed(pairs(x, w, strides, mode, dilations)) for n in pair]
     tx, tw = (torch.tensor(a, requires_grad=True) for a in (x, w))
-    want = getattr(torch.nn.functional, f"conv{axes}d")(torch.nn.functional.pad(tx, around), tw, None, strides, 0,
-                                                       dilations, groups)
+    want = getattr(torch.nn.functional, f"conv{axes}d")(torch.nn.functional.pad(tx, around), tw, None,
+                                                        strides, 0, dilations, groups)
     dy = np.random.default_rng(1).standard_normal(want.shape)
     want.backward(torch.tensor(dy))
     fx, fw = (flow.tensor(a, requires_grad=True) for a in (x, w))
     padding = mode if isinstance(mode, str) else [0, 0, *mode]
-    (CONV[axes](fx, fw, strides, padding, FIRST[axes].lower(), dilations, groups) * flow.tensor(dy)).sum().backward()
+    (CONV[axes](fx, fw, strides, padding, FIRST[axes].lower(), dilations,
+                groups) * flow.tensor(dy)).sum().backward()
     np.testing.assert_allclose(fx.grad.numpy(), tx.grad.numpy(), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(fw.grad.numpy(), tw.grad.numpy(), rtol=1e-9, atol=1e-9)
 
@@ -107,11 +109,13 @@ def test_gradients_are_those_of_pytorch(drawn):
 def test_an_int_stands_for_all_axes():
     x, w = f32(1, 2, 5, 5, 5), f32(3, 2, 3, 3, 3, seed=1)
     np.testing.assert_array_equal(both(lambda a, b: nn.conv3d(a, b, 2, "same", dilations=2), x, w),
-                                  both(lambda a, b: nn.conv3d(a, b, (2, 2, 2), "SAME_LOWER", "ncdhw", [2, 2, 2]), x, w))
+                                  both(lambda a, b: nn.conv3d(a, b, (2, 2, 2), "SAME_LOWER", "ncdhw",
+                                                              [2, 2, 2]), x, w))
 
 
-@pytest.mark.parametrize("mode, want", [("SAME", [1, 3, 5, 7]), ("SAME_UPPER", [3, 5, 7, 4]), ("VALID", [3, 5, 7])])
-def test_the_odd_element_of_same_goes_before(mode, want):
+@pytest.mark.parametrize("mode, want", [("SAME", [1, 3, 5, 7]), ("SAME_UPPER", [3, 5, 7, 4]),
+                                        ("VALID", [3, 5, 7])])
+def test_odd_same_padding_is_before_the_input(mode, want):
     x = np.arange(1, 5, dtype=np.float32)
     got = both(lambda a, b: nn.conv1d(a, b, 1, mode), x.reshape(1, 1, 4), np.ones((1, 1, 2), np.float32))
     assert got.ravel().tolist() == want
@@ -120,9 +124,12 @@ def test_the_odd_element_of_same_goes_before(mode, want):
 
 
 def test_a_gradient_of_a_gradient_of_conv3d():
-    """d/dw of sum(g * dx) where dx is the gradient of a squared output: checked by a difference quotient."""
-    x, w, g = (np.random.default_rng(i).standard_normal(s) for i, s in enumerate([(1, 2, 3, 3, 3), (2, 2, 2, 2, 2),
-                                                                                   (1, 2, 3, 3, 3)]))
+    """Compare d/dw of sum(g * dx), where dx is the gradient of a squared output, with a difference
+    quotient.
+    """
+    x, w, g = (np.random.default_rng(i).standard_normal(s)
+               for i, s in enumerate([(1, 2, 3, 3, 3), (2, 2, 2, 2, 2),
+                                       (1, 2, 3, 3, 3)]))
 
     def inner(weights):
         tx, tw = flow.tensor(x, requires_grad=True), flow.tensor(weights, requires_grad=True)
@@ -141,13 +148,16 @@ def test_a_gradient_of_a_gradient_of_conv3d():
 @pytest.mark.parametrize("options, error, words", [
     (dict(padding="FULL"), AssertionError, ["SAME_UPPER"]), (dict(padding=3), ValueError, ["list"]),
     (dict(padding=[[1, 1]] * 5), AssertionError, ["padding"]), (dict(strides="2"), ValueError, ["strides"]),
-    (dict(strides=(1, 1)), AssertionError, ["strides", "wrong length"]), (dict(strides=0), ValueError, ["strides", "1 or"]),
+    (dict(strides=(1, 1)), AssertionError, ["strides", "wrong length"]), (dict(strides=0), ValueError,
+                                                                          ["strides", "1 or"]),
     (dict(dilations=0), ValueError, ["dilations"]), (dict(data_format="NCHW"), ValueError, ["data_format"]),
     (dict(data_format=None), ValueError, ["data_format"]), (dict(groups=2), AssertionError, ["groups"]),
-    (dict(groups=0), AssertionError, ["groups"]), (dict(dilations=3, padding="VALID"), ValueError, ["does not fit"])])
+    (dict(groups=0), AssertionError, ["groups"]), (dict(dilations=3, padding="VALID"), ValueError,
+                                                   ["does not fit"])])
 def test_convolution_refuses(axes, options, error, words):
     x, w = f32(1, 3, *[4] * axes), f32(2, 3, *[3] * axes, seed=1)
-    with refused(error, f"conv{axes}d" if "padding" not in options or "dilations" in options else "", *words, fix=False):
+    with refused(error, f"conv{axes}d" if "padding" not in options or "dilations" in options else "", *words,
+                 fix=False):
         run(lambda a, b: CONV[axes](a, b, **{"strides": 1, "padding": "SAME", **options}), x, w)
 
 
@@ -162,7 +172,8 @@ def test_shapes_that_do_not_fit_are_refused(axes):
         CONV[axes](flow.tensor(f32(3, 3)), flow.tensor(f32(2, 3, *[3] * axes)), 1, "SAME")
 
 
-# --- transposed ------------------------------------------------------------------------------------------------------
+# --- transposed
+# ------------------------------------------------------------------------------------------------------
 
 @given(convolutions(axes=2), st.booleans(), st.booleans())
 def test_transposed_convolution_is_the_adjoint(drawn, turned, named):
@@ -170,15 +181,18 @@ def test_transposed_convolution_is_the_adjoint(drawn, turned, named):
     _, x, w, strides, mode, dilations, groups = drawn
     padding = mode if isinstance(mode, str) else [0, 0, *mode]
     forward = nn.compat_conv2d if mode == "SAME" else nn.conv2d
-    made = forward(flow.tensor(x), flow.tensor(w), strides, padding, dilations=dilations, groups=groups).numpy()
+    made = forward(flow.tensor(x), flow.tensor(w), strides, padding, dilations=dilations,
+                   groups=groups).numpy()
     y = np.random.default_rng(1).standard_normal(made.shape)
     if turned:
         padding = mode if isinstance(mode, str) else [0, *mode, 0]
-    options = dict(output_shape=last(x).shape if turned else list(x.shape), strides=list(strides), padding=padding,
+    options = dict(output_shape=last(x).shape if turned else list(x.shape), strides=list(strides),
+                   padding=padding,
                    data_format="NHWC" if turned else "NCHW", dilations=list(dilations), groups=groups)
 
     def f(a, b):
-        return nn.conv2d_transpose(input=a, filters=b, **options) if named else nn.conv2d_transpose(a, b, **options)
+        return (nn.conv2d_transpose(input=a, filters=b, **options) if named
+                else nn.conv2d_transpose(a, b, **options))
 
     got = both(f, last(y), last(w)) if turned else both(f, y, w)
     got = np.moveaxis(got, -1, 1) if turned else got
@@ -188,7 +202,7 @@ def test_transposed_convolution_is_the_adjoint(drawn, turned, named):
 
 @pytest.mark.peer
 @given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 2), st.integers(0, 2), st.integers(1, 2))
-def test_transposed_convolution_is_that_of_pytorch(k, stride, dilation, extra, groups):
+def test_transposed_convolution_equals_pytorchs(k, stride, dilation, extra, groups):
     torch = pytest.importorskip("torch")
     extra = min(extra, stride - 1)
     x, w = f32(2, 4, 3, 5).astype(np.float64), f32(4, 2, k, k, seed=1).astype(np.float64)
@@ -208,19 +222,24 @@ def test_the_output_shape_may_be_left_out():
     assert both(lambda a, b: nn.conv2d_transpose(a, b, None, 2), x, w).shape == (1, 5, 7, 9)
     assert both(lambda a, b: nn.conv2d_transpose(a, b, None, [2, 3], "same"), x, w).shape == (1, 5, 6, 12)
     assert both(lambda a, b: nn.conv2d_transpose(a, b, None, 2, [0, 0, 1, 1]), x, w).shape == (1, 5, 5, 7)
-    assert both(lambda a, b: nn.conv2d_transpose(a, b, None, 2, data_format="nhwc"), last(x), last(w)).shape == (1, 7, 9, 5)
+    assert both(lambda a, b: nn.conv2d_transpose(a, b, None, 2, data_format="nhwc"), last(x),
+                last(w)).shape == (1, 7, 9, 5)
 
 
 def test_same_of_the_transposed_convolution_cuts_at_the_bottom_right():
-    """1 spread over 3 x 3: of 3 rows, 2 are wanted; SAME (= SAME_UPPER) drops the last, SAME_LOWER the first."""
+    """A 1 spreads over 3 x 3, and 2 of 3 rows are kept; SAME (= SAME_UPPER) drops the last row, SAME_LOWER
+    the first.
+    """
     x, w = np.ones((1, 1, 1, 1), np.float32), np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3)
-    for mode, want in (("SAME", [[0, 1], [3, 4]]), ("SAME_UPPER", [[0, 1], [3, 4]]), ("SAME_LOWER", [[4, 5], [7, 8]])):
+    for mode, want in (("SAME", [[0, 1], [3, 4]]), ("SAME_UPPER", [[0, 1], [3, 4]]),
+                       ("SAME_LOWER", [[4, 5], [7, 8]])):
         got = both(lambda a, b, m=mode: nn.conv2d_transpose(a, b, (1, 1, 2, 2), 2, m), x, w)
         np.testing.assert_array_equal(got[0, 0], want)
 
 
 @pytest.mark.parametrize("options, error, words", [
-    (dict(filter=None), AssertionError, ["filter", "neither"]), (dict(input=f32(1)), AssertionError, ["both"]),
+    (dict(filter=None), AssertionError, ["filter", "neither"]), (dict(input=f32(1)), AssertionError,
+                                                                 ["both"]),
     (dict(strides=None), ValueError, ["strides"]), (dict(strides=[1]), AssertionError, ["strides"]),
     (dict(padding="FULL"), ValueError, ["padding"]), (dict(data_format="NCW"), ValueError, ["data_format"]),
     (dict(dilations=[1]), AssertionError, ["dilations"]), (dict(groups=3), AssertionError, ["groups"]),
@@ -230,7 +249,8 @@ def test_same_of_the_transposed_convolution_cuts_at_the_bottom_right():
 def test_transposed_convolution_refuses(options, error, words):
     x, w = flow.tensor(f32(1, 2, 3, 4)), flow.tensor(f32(2, 5, 3, 3, seed=1))
     with refused(error, *words, fix=False):
-        nn.conv2d_transpose(**{"value": x, "filter": w, "output_shape": (1, 5, 7, 9), "strides": 2, **options})
+        nn.conv2d_transpose(**{"value": x, "filter": w, "output_shape": (1, 5, 7, 9), "strides": 2,
+                               **options})
 
 
 def test_refusals_are_check_errors_with_a_fix():

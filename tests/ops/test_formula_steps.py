@@ -1,4 +1,4 @@
-"""A formula's steps: each is written down once, and numbers that are not the same stay apart."""
+"""Steps of a formula: each step is listed once, and different constants are not merged."""
 import operator
 
 import numpy as np
@@ -18,8 +18,9 @@ TWO = ("add", "sub", "mul")
 
 @st.composite
 def formulas(draw, one=ONE, first=1):
-    """A list of calls: (name, indices of the values they read); values 0 to 3 are x, y, 2.0 and 0.5. first: up to which of
-    these a call's first operand may be."""
+    """Draw a list of calls: (name, indices of the operands); values 0 to 3 are x, y, 2.0, and 0.5. first:
+    upper bound of the first operand's index.
+    """
     calls = []
     for i in range(draw(st.integers(1, 6))):
         name = draw(st.sampled_from(one + TWO))
@@ -40,7 +41,7 @@ def function(calls):
 
 
 @given(formulas())
-def test_each_step_is_there_once_and_computes_the_formula(calls):
+def test_steps_are_unique_and_compute_the_formula(calls):
     f = function(calls)
     formula = trace(f, ["x", "y"])
     steps = [(name, operands) for name, _, operands in formula.instrs]
@@ -51,20 +52,21 @@ def test_each_step_is_there_once_and_computes_the_formula(calls):
         op = REGISTRY[name]
         known[out] = op.ask(op.ref, dict(zip(op.inputs, [known[o] for o in operands])))
     np.testing.assert_allclose(known[formula.outs[0]], reference(f)(x, y), rtol=1e-12)
-    assert sorted({0, 1, *formula.consts, *(out for _, out, _ in formula.instrs)}) == list(range(formula.nslots))
+    assert sorted({0, 1, *formula.consts,
+                   *(out for _, out, _ in formula.instrs)}) == list(range(formula.nslots))
 
 
-def test_zeros_of_two_signs_are_two_numbers():
+def test_positive_and_negative_zero_are_different_constants():
     formula = trace(lambda x: (x * 0.0) + (x * -0.0) + (x * 0.0), ["x"])
     assert sorted(map(repr, formula.consts.values())) == ["-0.0", "0.0"]
 
 
 @given(formulas(one=("sin", "exp", "neg"), first=0))
-def test_rates_on_the_way_forward_are_those_of_the_way_back(calls):
+def test_forward_mode_derivatives_equal_backward_mode(calls):
     f, y = function(calls), flow.tensor([0.5, 0.2], dtype=flow.float64)
     x = flow.tensor([0.3, -0.7], dtype=flow.float64, requires_grad=True)
     want = flow.autograd.grad(f(x, y).sum(), x)[0].numpy()
-    assume(np.isfinite(want).all())                                # exp of exp of exp ...
+    assume(np.isfinite(want).all())                                # exp of exp of exp ... overflows
     np.testing.assert_allclose(derivative(lambda t: f(t, y), x.detach()).numpy(), want, rtol=1e-9, atol=1e-12)
 
 

@@ -18,10 +18,12 @@ def draw_shape(data, low=1, high=4, rank=(1, 3)):
 
 
 def indices(data, size, shape):
-    return np.random.default_rng(data.draw(st.integers(0, 99))).integers(0, size, shape).astype(data.draw(INTS))
+    return np.random.default_rng(data.draw(st.integers(0, 99))).integers(0, size,
+                                                                         shape).astype(data.draw(INTS))
 
 
-# --- gather ----------------------------------------------------------------------------------------------------------
+# --- gather
+# ----------------------------------------------------------------------------------------------------------
 
 @some
 @given(st.data())
@@ -36,9 +38,10 @@ def test_gather_with_batch_axes(data):
     np.testing.assert_array_equal(got, want)
 
 
-def test_gather_takes_the_axis_behind_the_batch_by_default():
+def test_gather_uses_the_axis_after_the_batch_by_default():
     x, i = f32(3, 4, 2), np.array([[0, 3], [1, 1], [2, 0]], np.int32)
-    np.testing.assert_array_equal(both(lambda a, b: flow.gather(a, b, batch_dims=1), x, i), x[np.arange(3)[:, None], i])
+    np.testing.assert_array_equal(both(lambda a, b: flow.gather(a, b, batch_dims=1), x, i),
+                                  x[np.arange(3)[:, None], i])
     np.testing.assert_array_equal(both(lambda a, b: flow.gather(a, b), x, i % 3), x[i % 3])
     weights, (g,) = gradients(lambda a, b: flow.gather(a, b, batch_dims=1), x, i)
     want = np.zeros_like(x)
@@ -54,13 +57,14 @@ def test_gather_refuses():
         flow.gather(flow.tensor(f32(2, 4)), i, batch_dims=1)
     with refused(TypeError, "int32 or int64"):
         flow.gather(x, flow.tensor(f32(3, 2)), batch_dims=1)
-    with refused(RuntimeError, "out of range: 4"):           # and not the first element of the next batch
+    with refused(RuntimeError, "out of range: 4"):           # not the first element of the next batch
         flow.gather(x, flow.tensor(np.full((3, 2), 4)), batch_dims=1)
 
 
-# --- gather_nd, scatter_nd -------------------------------------------------------------------------------------------
+# --- gather_nd, scatter_nd
+# -------------------------------------------------------------------------------------------
 
-def test_the_vectors_of_oneflow():
+def test_vectors_of_oneflow():
     x = np.arange(1, 10, dtype=np.float32).reshape(3, 3)
     at = lambda *rows: np.array(rows, np.int32)
     np.testing.assert_array_equal(both(flow.gather_nd, x, at([0], [2])), [[1, 2, 3], [7, 8, 9]])
@@ -86,12 +90,13 @@ def test_scatter_undoes_gather(data):
     np.testing.assert_array_equal(part, x[at])
     want = np.zeros_like(x)
     np.add.at(want, at, part)
-    np.testing.assert_allclose(both(lambda i, u: flow.scatter_nd(i, u, shape), i, part), want, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(both(lambda i, u: flow.scatter_nd(i, u, shape), i, part), want, rtol=1e-5,
+                               atol=1e-6)
     np.testing.assert_array_equal(both(flow.tensor_scatter_nd_update, x, i, part), x)
     np.testing.assert_allclose(both(flow.tensor_scatter_nd_add, x, i, part), x + want, rtol=1e-5, atol=1e-6)
 
 
-def test_only_the_update_that_stays_has_a_gradient():
+def test_only_the_last_update_of_an_index_has_a_gradient():
     x, i, u = f32(4), np.array([[1], [3], [1]]), f32(3, seed=1)
     weights, (dx, du) = gradients(flow.tensor_scatter_nd_update, x, i, u)
     np.testing.assert_allclose(dx, weights * [1, 0, 1, 0])
@@ -115,7 +120,8 @@ def test_scatter_refuses():
         run(flow.gather_nd, f32(4, 3), np.array([[0], [4]]))
 
 
-# --- one index for every element, segments, one-hot, argwhere --------------------------------------------------------
+# --- one index for every element, segments, one-hot, argwhere
+# --------------------------------------------------------
 
 @some
 @given(st.data())
@@ -123,10 +129,11 @@ def test_dim_gather(data):
     shape = draw_shape(data)
     dim, n = data.draw(st.integers(0, len(shape) - 1)), data.draw(st.integers(1, 5))
     x, i = f32(*shape), indices(data, shape[dim], (*shape[:dim], n, *shape[dim + 1:]))
-    np.testing.assert_array_equal(both(lambda a, b: flow.dim_gather(a, dim, b), x, i), np.take_along_axis(x, i, dim))
+    np.testing.assert_array_equal(both(lambda a, b: flow.dim_gather(a, dim, b), x, i),
+                                  np.take_along_axis(x, i, dim))
 
 
-def test_batch_gather_takes_of_each_batch_what_its_own_indices_say():
+def test_batch_gather_uses_the_indices_of_each_batch():
     rng = np.random.default_rng(0)
     x, few = rng.standard_normal((2, 3, 4, 5)), rng.integers(0, 4, (2, 3, 6))
     want = np.stack([np.stack([x[b, c, few[b, c]] for c in range(3)]) for b in range(2)])
@@ -175,12 +182,12 @@ def test_one_hot_along_any_axis(axis):
 def test_argwhere_eagerly():
     x = np.float32([[0, 1, 0], [2, 0, 2]])
     t = flow.tensor(x)
-    got = flow.argwhere(t, dtype=flow.int32).numpy()         # with dtype= it is OneFlow 0.4's
+    got = flow.argwhere(t, dtype=flow.int32).numpy()         # dtype= selects OneFlow 0.4's function
     assert got.dtype == np.int32 and flow.argwhere(t).dtype is flow.int64
     np.testing.assert_array_equal(got, [[0, 1], [1, 0], [1, 2]])
     np.testing.assert_array_equal(flow.oneflow04.array_ops.where(t).numpy(), got)
     np.testing.assert_array_equal(flow.oneflow04.index_ops.nonzero(t).numpy(), got.T)
-    np.testing.assert_array_equal(flow.nonzero(t).numpy(), got)          # of tensors, as in PyTorch
+    np.testing.assert_array_equal(flow.nonzero(t).numpy(), got)          # for tensors, as in PyTorch
     np.testing.assert_array_equal([i.numpy() for i in flow.where(t)], got.T)
     assert flow.argwhere(t, dtype=flow.int64).numpy().dtype == np.int64
     assert flow.argwhere(flow.tensor(x * 0)).shape == (0, 2)
@@ -206,12 +213,14 @@ def test_where_refuses_one_of_two():
         flow.where(t, t)
 
 
-# --- order -----------------------------------------------------------------------------------------------------------
+# --- order
+# -----------------------------------------------------------------------------------------------------------
 
 @some
 @given(st.data())
 def test_sort_is_stable_both_ways(data):
-    shape, dtype = draw_shape(data, high=40), data.draw(st.sampled_from([np.float32, np.float64, np.int32, np.int64]))
+    shape, dtype = (draw_shape(data, high=40), data.draw(st.sampled_from([np.float32, np.float64, np.int32,
+                                                                          np.int64])))
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     x = np.random.default_rng(data.draw(st.integers(0, 99))).integers(-3, 4, shape).astype(dtype)
     up = both(lambda a: flow.argsort(a, axis=axis), x)
@@ -220,7 +229,8 @@ def test_sort_is_stable_both_ways(data):
     np.testing.assert_array_equal(up, np.argsort(x, axis, kind="stable"))
     np.testing.assert_array_equal(down, np.argsort(-x, axis, kind="stable"))
     np.testing.assert_array_equal(both(lambda a: flow.sort(a, axis=axis), x), np.sort(x, axis))
-    np.testing.assert_array_equal(both(lambda a: flow.sort(a, axis, direction="DESCENDING"), x), -np.sort(-x, axis))
+    np.testing.assert_array_equal(both(lambda a: flow.sort(a, axis, direction="DESCENDING"), x),
+                                  -np.sort(-x, axis))
     k = data.draw(st.integers(1, 6))
     top = both(lambda a: flow.math.top_k(a, axis, k), x)
     assert top.dtype == np.int32
@@ -246,7 +256,8 @@ def test_order_refuses():
     t = flow.tensor(f32(3))
     with refused(AssertionError, "DESCENDING", "'down'"):
         flow.sort(t, direction="down")
-    np.testing.assert_array_equal(flow.sort(t, "DESCENDING").numpy(), -np.sort(-t.numpy()))      # as before OneFlow 0.4
+    # as before OneFlow 0.4
+    np.testing.assert_array_equal(flow.sort(t, "DESCENDING").numpy(), -np.sort(-t.numpy()))
     with refused(ValueError, "k"):
         flow.math.top_k(t, k=0)
     with refused(ValueError, "axis"):

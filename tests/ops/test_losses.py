@@ -1,4 +1,4 @@
-"""The loss functions, eagerly and in jobs, against OneFlow's own vectors, NumPy by hand and PyTorch."""
+"""Loss functions, eagerly and in jobs, against OneFlow's own vectors, explicit NumPy, and PyTorch."""
 import itertools
 
 import numpy as np
@@ -21,7 +21,8 @@ def unit(*shape, seed=0):
     return np.random.default_rng(seed).uniform(0.05, 0.95, shape).astype(np.float32)
 
 
-# --- the vectors of OneFlow's documentation --------------------------------------------------------------------------
+# --- the vectors of OneFlow's documentation
+# --------------------------------------------------------------------------
 
 @pytest.mark.parametrize("loss, arrays, want", [
     (nn.L1Loss, (NINE, NINE * 0 + 4), [2.6666667]),
@@ -32,11 +33,13 @@ def unit(*shape, seed=0):
     (nn.BCEWithLogitsLoss, (X, T, T * 0 + 2, np.float32([1.2, 1.3, 1.4])), [2.4314096]),
     (lambda a, b, c: nn.MarginRankingLoss(a, b, c, margin=1.0),
      (np.arange(1, 10, dtype=np.float32).reshape(3, 3), NINE * 0 + 2, NINE * 0 + 3), [0.5555556]),
-    (nn.TripletMarginLoss, (np.arange(1, 10, dtype=np.float32).reshape(3, 3), NINE * 0 + 2, NINE * 0 + 3), [1.8449262]),
+    (nn.TripletMarginLoss, (np.arange(1, 10, dtype=np.float32).reshape(3, 3), NINE * 0 + 2, NINE * 0 + 3),
+     [1.8449262]),
     (lambda a, b: nn.KLDivLoss(a, b, log_target=False, reduction="none"),
      (np.float32([[0.1, 0.2, 0.7], [0.8, 0.9, 0.5], [0.5, 0.15, 0.35]]),
       np.float32([[0.3, 0.1, 0.6], [-0.3, 0.4, 0.4], [0.35, 0.25, 0.4]])),
-     [[-0.39119187, -0.25025854, -0.7264954], [0, -0.72651625, -0.56651634], [-0.54243773, -0.3840736, -0.5065163]]),
+     [[-0.39119187, -0.25025854, -0.7264954], [0, -0.72651625, -0.56651634],
+      [-0.54243773, -0.3840736, -0.5065163]]),
     (flow.smooth_l1_loss, (np.float32([0.1, 0.4, 0.3, 0.5, 0.9]), np.float32([0.3, 0.9, 2.5, 0.4, 0.3])),
      [0.02, 0.12499999, 1.7, 0.005, 0.17999998])])
 def test_vectors(loss, arrays, want):
@@ -50,7 +53,8 @@ def test_sparse_cross_entropy():
     want = -np.log(np.float32([0.5, 0.9]))
     np.testing.assert_allclose(both(nn.sparse_cross_entropy, labels, p), want, rtol=1e-6)
     np.testing.assert_allclose(both(nn.sparse_cross_entropy, labels[:, None], p), want, rtol=1e-6)
-    assert 46 < both(nn.sparse_cross_entropy, np.array([1, 2]), p)[1] < 47            # -log(1e-20), not infinity
+    # -log(1e-20), not infinity
+    assert 46 < both(nn.sparse_cross_entropy, np.array([1, 2]), p)[1] < 47
     weights, (g,) = gradients(lambda x, i: nn.sparse_cross_entropy(i, x), p, labels)
     np.testing.assert_allclose(g, -np.eye(3)[labels] * (weights / [0.5, 0.9])[:, None], rtol=1e-5)
     with refused(TypeError, "order of the arguments"):
@@ -61,16 +65,20 @@ def test_sparse_cross_entropy():
         nn.sparse_cross_entropy(flow.tensor(labels + 2), flow.tensor(p))
 
 
-def test_the_distributed_loss_is_the_same_loss():
+def test_the_distributed_loss_equals_the_local_one():
     logits, labels = f32(4, 5), np.array([1, 0, 4, 2])
-    np.testing.assert_array_equal(both(nn.distributed_sparse_softmax_cross_entropy_with_logits, labels, logits),
+    np.testing.assert_array_equal(both(nn.distributed_sparse_softmax_cross_entropy_with_logits, labels,
+                                       logits),
                                   both(nn.sparse_softmax_cross_entropy_with_logits, labels, logits))
 
 
-# --- against PyTorch, gradients included -----------------------------------------------------------------------------
+# --- against PyTorch, gradients included
+# -----------------------------------------------------------------------------
 
 def agree(f, g, *arrays, learn=None, rtol=2e-5):
-    """f (ours) and g (PyTorch's) have the same values, and the same gradients by the arrays numbered in `learn`."""
+    """Assert that f (flowedu) and g (PyTorch) have the same values, and the same gradients for the arrays
+    numbered in `learn`.
+    """
     torch = pytest.importorskip("torch")
     learn = [i for i, a in enumerate(arrays) if a.dtype.kind == "f"] if learn is None else learn
     ts = [torch.tensor(a, requires_grad=i in learn) for i, a in enumerate(arrays)]
@@ -97,17 +105,19 @@ def test_losses_agree_with_pytorch(reduction):
     agree(lambda a, b: nn.MSELoss(a, b, **r), lambda a, b: F.mse_loss(a, b, **r), A, B)
     agree(lambda p, t, w: nn.BCELoss(p, t, w, **r), lambda p, t, w: F.binary_cross_entropy(p, t, w, **r),
           unit(4, 3), ZEROS_AND_ONES, WEIGHT, learn=[0])
-    agree(lambda p, t: nn.BCELoss(p, t, **r), lambda p, t: F.binary_cross_entropy(p, t, **r), unit(4, 3), WEIGHT, learn=[0])
+    agree(lambda p, t: nn.BCELoss(p, t, **r), lambda p, t: F.binary_cross_entropy(p, t, **r), unit(4, 3),
+          WEIGHT, learn=[0])
     agree(lambda x, t, w, v: nn.BCEWithLogitsLoss(x, t, w, v, **r),
           lambda x, t, w, v: F.binary_cross_entropy_with_logits(x, t, w, pos_weight=v, **r),
           A * 40, WEIGHT, unit(4, 3), unit(3), learn=[0])
-    agree(lambda x, t: nn.BCEWithLogitsLoss(x, t, **r), lambda x, t: F.binary_cross_entropy_with_logits(x, t, **r),
-          A * 40, ZEROS_AND_ONES)
+    agree(lambda x, t: nn.BCEWithLogitsLoss(x, t, **r),
+          lambda x, t: F.binary_cross_entropy_with_logits(x, t, **r), A * 40, ZEROS_AND_ONES)
     for log_target in (False, True):
         agree(lambda x, t, log=log_target: nn.KLDivLoss(x, t, log, **r),
               lambda x, t, log=log_target: F.kl_div(x, t, log_target=log, **r), A, WEIGHT)
     agree(lambda a, b, t: nn.MarginRankingLoss(a, b, t, 0.3, **r),
-          lambda a, b, t: F.margin_ranking_loss(a, b, t, margin=0.3, **r), A, B, ZEROS_AND_ONES * 2 - 1, learn=[0, 1])
+          lambda a, b, t: F.margin_ranking_loss(a, b, t, margin=0.3, **r), A, B, ZEROS_AND_ONES * 2 - 1,
+          learn=[0, 1])
 
 
 @pytest.mark.peer
@@ -115,7 +125,8 @@ def test_losses_agree_with_pytorch(reduction):
 def test_triplet_loss_agrees_with_pytorch(p, swap):
     F = pytest.importorskip("torch.nn.functional")
     r = dict(reduction="none", p=p, swap=swap, margin=0.7)
-    agree(lambda a, b, c: nn.TripletMarginLoss(a, b, c, **r), lambda a, b, c: F.triplet_margin_loss(a, b, c, **r), A, B, C)
+    agree(lambda a, b, c: nn.TripletMarginLoss(a, b, c, **r),
+          lambda a, b, c: F.triplet_margin_loss(a, b, c, **r), A, B, C)
 
 
 @pytest.mark.peer
@@ -126,17 +137,21 @@ def test_smooth_l1_agrees_with_pytorch(beta):
           lambda a, b: F.smooth_l1_loss(a, b, reduction="none", beta=beta), A, B)
 
 
-# --- what PyTorch does not have, or does not do ----------------------------------------------------------------------
+# --- losses without a PyTorch counterpart
+# ----------------------------------------------------------------------------
 
-def test_losses_at_their_edges():
+def test_edge_cases_of_losses():
     p, t = np.float32([[0, 1, 0, 1]]), np.float32([[0, 1, 1, 0]])
-    np.testing.assert_array_equal(both(lambda a, b: nn.BCELoss(a, b, reduction="none"), p, t), [[0, 0, np.inf, np.inf]])
+    np.testing.assert_array_equal(both(lambda a, b: nn.BCELoss(a, b, reduction="none"), p, t),
+                                  [[0, 0, np.inf, np.inf]])
     x = np.float32([[1e4, -1e4, 1e4, -1e4]])
-    np.testing.assert_array_equal(both(lambda a, b: nn.BCEWithLogitsLoss(a, b, reduction="none"), x, t), [[1e4, 1e4, 0, 0]])
+    np.testing.assert_array_equal(both(lambda a, b: nn.BCEWithLogitsLoss(a, b, reduction="none"), x, t),
+                                  [[1e4, 1e4, 0, 0]])
     near = lambda p: lambda a, b, c: nn.TripletMarginLoss(a, b, c, p=p, reduction="none")
     want = np.maximum(np.abs(A - B + 1e-6).max(1) - np.abs(A - C + 1e-6).max(1) + 1, 0)
     np.testing.assert_allclose(both(near(float("inf")), A, B, C), want, rtol=1e-5)
-    for target in (-1.7, -0.3, 0.0):                           # OneFlow 0.4 rounds: nan for targets below -1.5
+    # OneFlow 0.4 rounds: nan for targets below -1.5
+    for target in (-1.7, -0.3, 0.0):
         _, (g, _) = gradients(nn.KLDivLoss, A, A * 0 + np.float32(target))
         assert not both(nn.KLDivLoss, A, A * 0 + np.float32(target)) and not g.any()
 
@@ -156,7 +171,8 @@ def test_combined_margin_loss(m, dtype):
     np.testing.assert_allclose(both(f, x, labels), margins(x, labels, *m), rtol=1e-5, atol=1e-6)
     weights, (g,) = gradients(f, x, labels)
     h = 1e-6
-    slope = (margins(x.astype(np.float64) + h, labels, *m) - margins(x.astype(np.float64) - h, labels, *m)) / (2 * h)
+    slope = (margins(x.astype(np.float64) + h, labels, *m) - margins(x.astype(np.float64) - h, labels,
+                                                                     *m)) / (2 * h)
     np.testing.assert_allclose(g, slope * weights, rtol=1e-3, atol=1e-5)
     top = both(f, np.float32([[1, 1, -1, -1]]), np.array([1]))
     assert np.isfinite(top).all()
@@ -164,11 +180,14 @@ def test_combined_margin_loss(m, dtype):
         f(flow.tensor(x), flow.tensor(labels + 1))
 
 
-# --- CTC -------------------------------------------------------------------------------------------------------------
+# --- CTC
+# -------------------------------------------------------------------------------------------------------------
 
 LOG_PROBS = np.float32([
-    [[-1.1031, -0.7998, -1.5200], [-0.9808, -1.1363, -1.1908]], [[-1.2258, -1.0665, -1.0153], [-1.1135, -1.2331, -0.9671]],
-    [[-1.3348, -0.6611, -1.5118], [-0.9823, -1.2355, -1.0941]], [[-1.3850, -1.3273, -0.7247], [-0.8235, -1.4783, -1.0994]],
+    [[-1.1031, -0.7998, -1.5200], [-0.9808, -1.1363, -1.1908]], [[-1.2258, -1.0665, -1.0153],
+                                                                 [-1.1135, -1.2331, -0.9671]],
+    [[-1.3348, -0.6611, -1.5118], [-0.9823, -1.2355, -1.0941]], [[-1.3850, -1.3273, -0.7247],
+                                                                 [-0.8235, -1.4783, -1.0994]],
     [[-0.9049, -0.8867, -1.6962], [-1.4938, -1.3630, -0.6547]]])
 LABELS, FIVE, THREE = np.int32([[1, 2, 2], [1, 2, 2]]), np.int32([5, 5]), np.int32([3, 3])
 
@@ -181,7 +200,9 @@ def test_ctc_vector_of_oneflow():
 
 
 def paths(log_probs, labels, blank):
-    """The loss by its definition: all ways through time that become the labels when repeats, then blanks, are dropped."""
+    """Compute the loss by its definition: sum over all paths that become the labels after dropping repeats,
+    then blanks.
+    """
     total = -np.inf
     for path in itertools.product(range(log_probs.shape[1]), repeat=len(log_probs)):
         kept = [k for k, _ in itertools.groupby(path) if k != blank]
@@ -196,14 +217,16 @@ def test_ctc_is_the_sum_over_all_alignments(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 999)))
     steps, batch, longest, blank = rng.integers(1, 6), 3, rng.integers(1, 4), int(rng.integers(0, 3))
     x = rng.standard_normal((steps, batch, 3)).astype(np.float32)
-    targets = rng.choice([k for k in range(3) if k != blank], (batch, longest)).astype(data.draw(st.sampled_from([
-        np.int32, np.int64])))
+    targets = rng.choice([k for k in range(3) if k != blank],
+                         (batch, longest)).astype(data.draw(st.sampled_from([
+                             np.int32, np.int64])))
     lengths, counts = rng.integers(0, steps + 1, batch), rng.integers(0, longest + 1, batch)
     want = np.array([paths(x[:n, i].astype(np.float64), targets[i, :c], blank)
                      for i, (n, c) in enumerate(zip(lengths, counts))])
     got = both(lambda *a: flow.ctc_loss(*a, blank=blank, reduction="none"), x, targets, lengths, counts)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
-    got = both(lambda *a: flow.ctc_loss(*a, blank=blank, reduction="sum", zero_infinity=True), x, targets, lengths, counts)
+    got = both(lambda *a: flow.ctc_loss(*a, blank=blank, reduction="sum", zero_infinity=True), x, targets,
+               lengths, counts)
     np.testing.assert_allclose(got, [want[np.isfinite(want)].sum()], rtol=1e-5, atol=1e-5)
 
 
@@ -237,17 +260,18 @@ def test_ctc_of_no_labels_is_all_blanks():
     x = f32(4, 2, 3)
     args = np.zeros((2, 0), np.int32), np.int32([4, 0]), np.int32([0, 0])
     ts = [flow.tensor(a) for a in (x, *args)]
-    np.testing.assert_allclose(flow.ctc_loss(*ts, reduction="none").numpy(), [-x[:, 0, 0].sum(), 0], rtol=1e-6)
+    np.testing.assert_allclose(flow.ctc_loss(*ts, reduction="none").numpy(), [-x[:, 0, 0].sum(), 0],
+                               rtol=1e-6)
 
 
-def test_ctc_ignores_what_lies_behind_the_lengths():
+def test_ctc_ignores_elements_beyond_the_lengths():
     labels, fewer = LABELS.copy(), np.int32([2, 1])
     want = flow.ctc_loss(*map(flow.tensor, (LOG_PROBS, labels, FIVE, fewer))).numpy()
     labels[0, 2], labels[1, 1:] = -1, 99
     np.testing.assert_array_equal(both(flow.ctc_loss, LOG_PROBS, labels, FIVE, fewer), want)
 
 
-def test_ctc_is_learned():
+def test_ctc_training_converges():
     rng = np.random.default_rng(0)
     labels, steps, counts = np.int32([[1, 2, 3, 1]]), np.int32([12]), np.int32([4])
 
@@ -265,7 +289,8 @@ def test_ctc_is_learned():
 
 
 @pytest.mark.parametrize("change, word", [
-    (dict(targets=np.int32([[1, 2, 3], [1, 2, 2]])), "3"), (dict(targets=np.int32([[1, 0, 2], [1, 2, 2]])), "0"),
+    (dict(targets=np.int32([[1, 2, 3], [1, 2, 2]])), "3"), (dict(targets=np.int32([[1, 0, 2], [1, 2, 2]])),
+                                                            "0"),
     (dict(input_lengths=np.int32([5, 6])), "6"), (dict(input_lengths=np.int32([5, -1])), "-1"),
     (dict(target_lengths=np.int32([4, 3])), "4")])
 def test_ctc_refuses_values(change, word):
@@ -286,10 +311,13 @@ def test_ctc_refuses_specs():
         flow.ctc_loss(x, t, n, c, reduction="avg")
 
 
-# --- refusals --------------------------------------------------------------------------------------------------------
+# --- refusals
+# --------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("loss, count", [(nn.L1Loss, 2), (nn.MSELoss, 2), (nn.BCELoss, 2), (nn.BCEWithLogitsLoss, 2),
-                                         (nn.KLDivLoss, 2), (nn.MarginRankingLoss, 3), (nn.TripletMarginLoss, 3)])
+@pytest.mark.parametrize("loss, count", [(nn.L1Loss, 2), (nn.MSELoss, 2), (nn.BCELoss, 2),
+                                         (nn.BCEWithLogitsLoss, 2),
+                                         (nn.KLDivLoss, 2), (nn.MarginRankingLoss, 3),
+                                         (nn.TripletMarginLoss, 3)])
 def test_losses_refuse(loss, count):
     name, others = loss.__name__, [flow.tensor(A)] * (count - 1)
     with refused(AssertionError, name, "reduction"):
@@ -316,7 +344,8 @@ def test_more_refusals():
         flow.combined_margin_loss(flow.tensor(A[0]), flow.tensor(np.int32(0)))
 
 
-# --- the gradient of lgamma ------------------------------------------------------------------------------------------
+# --- the gradient of lgamma
+# ------------------------------------------------------------------------------------------
 
 @pytest.mark.peer
 def test_lgamma_has_derivatives_of_every_order():

@@ -1,4 +1,6 @@
-"""flow.nn: convolution and pooling with OneFlow's paddings, dropout, softmax and losses, against the spec's vectors."""
+"""flow.nn: convolution and pooling with OneFlow's paddings, dropout, softmax, and losses, against vectors of
+the specification.
+"""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +16,7 @@ NINE = np.arange(1, 10, dtype=np.float32).reshape(1, 1, 3, 3)
 
 
 def pads(mode, size, k, stride, dilation=1):
-    """(before, after) by the rule of the spec."""
+    """Return the padding (before, after) by the rule of the specification."""
     if mode == "VALID":
         return 0, 0
     need = max(0, (-(-size // stride) - 1) * stride + (k - 1) * dilation + 1 - size)
@@ -22,19 +24,22 @@ def pads(mode, size, k, stride, dilation=1):
 
 
 def windows(a, k, stride, before, after, fill, dilation=1):
-    """(N, C, H', W', k, k) views of a padded array."""
+    """Return (N, C, H', W', k, k) views of a padded array."""
     a = np.pad(a, ((0, 0), (0, 0), *[(b, e) for b, e in zip(before, after)]), constant_values=fill)
     span = (k - 1) * dilation + 1
     w = np.lib.stride_tricks.sliding_window_view(a, (span, span), (2, 3))
     return w[:, :, ::stride, ::stride, ::dilation, ::dilation]
 
 
-# --- convolution -----------------------------------------------------------------------------------------------------
+# --- convolution
+# -----------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("k, stride, padding, want", [
-    (3, 2, "SAME", [[14, 30], [57, 99]]), (3, 2, "SAME_LOWER", [[14, 30], [57, 99]]), (3, 2, "same", [[14, 30], [57, 99]]),
+    (3, 2, "SAME", [[14, 30], [57, 99]]), (3, 2, "SAME_LOWER", [[14, 30], [57, 99]]),
+    (3, 2, "same", [[14, 30], [57, 99]]),
     (3, 2, "SAME_UPPER", [[54, 45], [72, 54]]), (3, 1, "VALID", [[54, 63], [90, 99]]),
-    (3, 2, [[0, 0], [0, 0], [1, 0], [1, 0]], [[14, 30], [57, 99]]), (3, 1, (0, 0, [0, 0], 0), [[54, 63], [90, 99]])])
+    (3, 2, [[0, 0], [0, 0], [1, 0], [1, 0]], [[14, 30], [57, 99]]), (3, 1, (0, 0, [0, 0], 0),
+                                                                     [[54, 63], [90, 99]])])
 def test_conv_vectors(k, stride, padding, want):
     conv = lambda a, w: nn.conv2d(a, w, stride, padding)
     np.testing.assert_array_equal(run(conv, SQUARE, np.ones((1, 1, k, k), np.float32))[0, 0], want)
@@ -47,8 +52,8 @@ def test_the_odd_pixel_of_same_is_at_the_top_left():
     assert run(compat, SQUARE, np.ones((1, 1, 2, 2), np.float32))[0, 0, 0].tolist() == [14, 18, 22, 12]
 
 
-@given(st.sampled_from(["SAME_LOWER", "SAME_UPPER", "VALID"]), st.integers(1, 3), st.integers(1, 3), st.integers(1, 2),
-       st.sampled_from([1, 2]), st.booleans())
+@given(st.sampled_from(["SAME_LOWER", "SAME_UPPER", "VALID"]), st.integers(1, 3), st.integers(1, 3),
+       st.integers(1, 2), st.sampled_from([1, 2]), st.booleans())
 def test_convolution(mode, k, stride, dilation, groups, last):
     a, w = f32(2, 4, 7, 6), f32(6, 4 // groups, k, k, seed=1)
     if last:
@@ -71,7 +76,8 @@ def test_convolution(mode, k, stride, dilation, groups, last):
 @pytest.mark.parametrize("options, error", [
     (dict(padding="FULL"), AssertionError), (dict(padding=3), ValueError),
     (dict(padding=[[1, 1], 0, 0, 0]), AssertionError),
-    (dict(padding=[0, 0]), AssertionError), (dict(strides=[1]), AssertionError), (dict(strides="2"), ValueError),
+    (dict(padding=[0, 0]), AssertionError), (dict(strides=[1]), AssertionError),
+    (dict(strides="2"), ValueError),
     (dict(data_format="NC"), ValueError), (dict(dilations=(1, 1, 1)), AssertionError)])
 def test_convolution_refuses(options, error):
     options = {"strides": 1, "padding": "SAME", **options}
@@ -79,23 +85,25 @@ def test_convolution_refuses(options, error):
         run(lambda a, w: nn.conv2d(a, w, **options), SQUARE, f32(1, 1, 3, 3))
 
 
-# --- pooling ---------------------------------------------------------------------------------------------------------
+# --- pooling
+# ---------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("f, padding, want", [
     (nn.max_pool2d, "SAME", [[1, 3], [7, 9]]), (nn.max_pool2d, "SAME_UPPER", [[5, 6], [8, 9]]),
-    (nn.avg_pool2d, "SAME", [[1, 2.5], [5.5, 7]]), (nn.max_pool2d, "VALID", [[5]]), (nn.avg_pool2d, "VALID", [[3]]),
-    (nn.max_pool2d, [0, 0, (0, 1), (0, 1)], [[5, 6], [8, 9]])])
+    (nn.avg_pool2d, "SAME", [[1, 2.5], [5.5, 7]]), (nn.max_pool2d, "VALID", [[5]]),
+    (nn.avg_pool2d, "VALID", [[3]]), (nn.max_pool2d, [0, 0, (0, 1), (0, 1)], [[5, 6], [8, 9]])])
 def test_pool_vectors(f, padding, want):
     np.testing.assert_array_equal(run(lambda a: f(a, 2, 2, padding), NINE)[0, 0], want)
 
 
-def test_padding_never_wins_and_never_counts():
+def test_padding_affects_neither_maximum_nor_mean():
     assert run(lambda a: nn.max_pool2d(a - 100, 3, 1, "SAME"), NINE).max() == -91
     got = run(lambda a: nn.avg_pool2d(a * 0 + 1, 3, 1, "SAME"), NINE)
     np.testing.assert_allclose(got, np.ones_like(got), rtol=1e-6)
 
 
-@given(st.sampled_from(["SAME_LOWER", "SAME_UPPER", "VALID"]), st.integers(1, 3), st.integers(1, 3), st.booleans())
+@given(st.sampled_from(["SAME_LOWER", "SAME_UPPER", "VALID"]), st.integers(1, 3), st.integers(1, 3),
+       st.booleans())
 def test_pooling(mode, k, stride, last):
     a = f32(2, 3, 7, 6)
     ph, pw = pads(mode, 7, k, stride), pads(mode, 6, k, stride)
@@ -103,10 +111,11 @@ def test_pooling(mode, k, stride, last):
     for f, want in ((nn.max_pool2d, np.nanmax), (nn.avg_pool2d, np.nanmean)):
         fed = a.transpose(0, 2, 3, 1) if last else a
         got = run(lambda t, f=f: f(t, [k], (stride, stride), mode, "NHWC" if last else "NCHW"), fed)
-        np.testing.assert_allclose(got.transpose(0, 3, 1, 2) if last else got, want(view, (4, 5)), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(got.transpose(0, 3, 1, 2) if last else got, want(view, (4, 5)), rtol=1e-5,
+                                   atol=1e-6)
 
 
-def test_ceil_mode_counts_with_explicit_padding_only():
+def test_ceil_mode_counts_padding_only_if_explicit():
     zero = [0, 0, 0, 0]
     assert run(lambda a: nn.max_pool2d(a, 2, 2, zero, ceil_mode=True), NINE).shape == (1, 1, 2, 2)
     assert run(lambda a: nn.max_pool2d(a, 2, 2, zero), NINE).shape == (1, 1, 1, 1)
@@ -122,13 +131,14 @@ def test_pooling_refuses(options, error):
         run(lambda a: nn.max_pool2d(a, **options), NINE)
 
 
-# --- bias, moments, normalisation, activations -----------------------------------------------------------------------
+# --- bias, moments, normalisation, activations
+# -----------------------------------------------------------------------
 
 def test_bias_add():
     a, b = f32(2, 3, 4, 3), f32(3, seed=1)
     for data_format in (None, "NCHW", "NC"):
-        np.testing.assert_allclose(run(lambda t, u, d=data_format: nn.bias_add(t, u, d), a, b), a + b[:, None, None],
-                                   rtol=1e-6)
+        np.testing.assert_allclose(run(lambda t, u, d=data_format: nn.bias_add(t, u, d), a, b),
+                                   a + b[:, None, None], rtol=1e-6)
     np.testing.assert_allclose(run(lambda t, u: nn.bias_add(t, u, "NHWC"), a, b), a + b, rtol=1e-6)
     with refused(ValueError, "data_format"):
         run(lambda t, u: nn.bias_add(t, u, "CHWN"), a, b)
@@ -147,7 +157,9 @@ def test_moments_and_normalisation():
     got = run(lambda t, p, q: nn.batch_normalization(t, p, q, offset=p, scale=q, axis=1), a, mean, var)
     np.testing.assert_allclose(got, want * var[:, None] + mean[:, None], rtol=1e-4, atol=1e-5)
     got = run(lambda t: nn.layer_norm(t), a)
-    np.testing.assert_allclose(got, (a - a.mean((1, 2), keepdims=True)) / np.sqrt(a.var((1, 2), keepdims=True) + 1e-5),
+    np.testing.assert_allclose(got,
+                               (a - a.mean((1, 2),
+                                           keepdims=True)) / np.sqrt(a.var((1, 2), keepdims=True) + 1e-5),
                                rtol=1e-4, atol=1e-5)
 
 
@@ -162,21 +174,27 @@ ACTIVATIONS = {
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activations(name):
     a = f32(3, 50) * 4
-    np.testing.assert_allclose(run(getattr(nn, name), a), ACTIVATIONS[name](a.astype(np.float64)), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(run(getattr(nn, name), a), ACTIVATIONS[name](a.astype(np.float64)), rtol=1e-4,
+                               atol=1e-5)
 
 
 def test_activation_parameters():
     a = f32(20)
     np.testing.assert_allclose(run(lambda t: nn.leaky_relu(t, 0.5), a), np.where(a > 0, a, a / 2), rtol=1e-6)
-    np.testing.assert_allclose(run(lambda t: nn.swish(t, 2.0), a), a / (1 + np.exp(-2 * a)), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(run(lambda t: nn.elu(t, 2.0), a), np.where(a > 0, a, 2 * np.expm1(a)), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(run(lambda t: nn.swish(t, 2.0), a), a / (1 + np.exp(-2 * a)), rtol=1e-5,
+                               atol=1e-6)
+    np.testing.assert_allclose(run(lambda t: nn.elu(t, 2.0), a), np.where(a > 0, a, 2 * np.expm1(a)),
+                               rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(run(lambda t: nn.hardtanh(t, -0.1, 0.2), a), np.clip(a, -0.1, 0.2), rtol=1e-6)
 
 
-# --- dropout ---------------------------------------------------------------------------------------------------------
+# --- dropout
+# ---------------------------------------------------------------------------------------------------------
 
 def dropping(rate, size=1000, **options):
-    """(the train job, its input): the loss is the dropped input times a variable of ones that stays as it is."""
+    """Return (train job, its input). The loss is the dropped input times a variable of ones that is not
+    updated.
+    """
     a = np.ones((size,), np.float32)
 
     def body(t):
@@ -190,7 +208,7 @@ def dropping(rate, size=1000, **options):
 
 
 @pytest.mark.parametrize("rate", [0.25, 0.5, 0.9])
-def test_dropout_zeroes_a_share_and_scales_the_rest(rate):
+def test_dropout_zeroes_a_fraction_and_scales_the_rest(rate):
     step, a = dropping(rate, 20000)
     first, second = step(a), step(a)
     for got in (first, second):
@@ -199,13 +217,13 @@ def test_dropout_zeroes_a_share_and_scales_the_rest(rate):
     assert (first != second).any(), "every run draws a new mask"
 
 
-def test_dropouts_backward_uses_the_mask_of_its_forward():
+def test_dropout_backward_uses_the_forward_mask():
     step, a = dropping(0.5)
     kept = step(a)
     np.testing.assert_allclose(flow.get_all_variables()["w"].numpy(), 1 - kept / a.size, rtol=1e-6)
 
 
-def test_two_dropouts_draw_two_masks():
+def test_two_dropouts_have_different_masks():
     a = np.ones(1000, np.float32)
 
     def body(t):
@@ -235,7 +253,7 @@ def test_dropout_refuses():
         run(lambda t: nn.dropout(t, 0.5, seed=1), f32(3))
 
 
-def test_a_seed_fixes_the_masks():
+def test_a_seed_determines_the_masks():
     def masks(seed, everything=None):
         flow.random.seed(everything)
         step, a = dropping(0.5, **({"seed": seed, "name": "drop"} if seed is not None else {}))
@@ -247,7 +265,8 @@ def test_a_seed_fixes_the_masks():
     assert (masks(None, 1) != masks(None, 2)).any()
 
 
-# --- softmax and losses ----------------------------------------------------------------------------------------------
+# --- softmax and losses
+# ----------------------------------------------------------------------------------------------
 
 LOGITS = np.array([[1, 2, 3], [1, 1, 1]], np.float32)
 LABELS = np.array([2, 0], np.int32)
@@ -292,7 +311,8 @@ def test_the_gradient_of_sparse_cross_entropy():
         return loss
 
     run(body, LABELS, LOGITS, type="train")
-    np.testing.assert_allclose(seen[0], [[.0900306, .2447285, -.334759], [-.6666667, .3333333, .3333333]], rtol=1e-5)
+    np.testing.assert_allclose(seen[0], [[.0900306, .2447285, -.334759], [-.6666667, .3333333, .3333333]],
+                               rtol=1e-5)
 
 
 def test_huge_logits_do_not_overflow():

@@ -1,4 +1,4 @@
-"""Chapter 2's folder without the rest: the page's section on it runs with nothing but core/ops, a whole autodiff."""
+"""Chapter 2's folder by itself: the page's section about it runs with only core/ops, a complete autodiff."""
 import re
 import subprocess
 import sys
@@ -9,7 +9,8 @@ from common import HANGS
 
 ROOT = Path(flowedu.__file__).parent
 PAGE = ROOT.parents[1] / "chapters" / "02_ops" / "README.md"
-GIVEN = ("flowedu.core.ops", "flowedu.core.values", "flowedu.core.extensions", "flowedu.errors", "flowedu._kernels")
+GIVEN = ("flowedu.core.ops", "flowedu.core.values", "flowedu.core.extensions", "flowedu.errors",
+         "flowedu._kernels")
 ALONE = f"""
 import sys, types
 
@@ -25,28 +26,29 @@ sys.meta_path.insert(0, Nothing_else())
 
 
 def run(code: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-c", ALONE + code], capture_output=True, encoding="utf-8", timeout=HANGS)
+    return subprocess.run([sys.executable, "-c", ALONE + code], capture_output=True, encoding="utf-8",
+                          timeout=HANGS)
 
 
 def section(text: str) -> list[tuple[str, str]]:
-    """[(code, what it prints)] of the page's section about the folder."""
+    """Return [(code, printed output)] of the page's section about the folder."""
     part = re.split(r"^## ", text, flags=re.MULTILINE)
-    found = [p for p in part if "src/flowedu/core/ops/` form a complete small autodiff" in p]
+    found = [p for p in part if "src/flowedu/core/ops/` form a small library" in p]
     return re.findall(r"^```python\n(.*?)^```\n```text output\n(.*?)^```", found[0], re.MULTILINE | re.DOTALL)
 
 
-def test_the_first_page_runs_on_nothing_but_the_ops():
+def test_the_first_page_runs_with_only_the_ops():
     (code, promised), = section(PAGE.read_text(encoding="utf-8"))
     done = run(code)
     assert done.returncode == 0 and done.stdout == promised, done.stderr
 
 
-def test_without_an_interpreter_it_says_what_is_missing():
+def test_without_an_interpreter_the_error_names_it():
     done = run("from flowedu.core.ops.plain import plain\nplain([1.0]) * plain([2.0])")
     assert "no interpreter runs calls" in done.stderr and "import flowedu.core.eager" in done.stderr
 
 
-def test_nothing_else_is_really_out_of_reach():
+def test_other_modules_are_not_importable():
     assert "not a part of it: flowedu.core.eager" in run("import flowedu.core.eager").stderr
 
 
@@ -84,6 +86,6 @@ assert tried > 30, tried
 """
 
 
-def test_its_gradients_are_those_of_the_formulas():
+def test_gradients_equal_the_formulas():
     done = run(GRADIENTS)
     assert done.returncode == 0, done.stderr

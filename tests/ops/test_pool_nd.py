@@ -1,5 +1,6 @@
-"""Pooling over one and three axes: against windows cut by hand in NumPy (padding as NaN), against PyTorch's gradients,
-eagerly and as jobs."""
+"""Pooling over one and three axes against explicit windows in NumPy (padding as NaN) and PyTorch's gradients,
+eagerly and as jobs.
+"""
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -9,19 +10,20 @@ import flowedu as flow
 from common import f32, fresh_session, refused, run  # noqa: F401
 
 nn = flow.nn
-POOL = {("max", 1): nn.max_pool1d, ("avg", 1): nn.avg_pool1d, ("max", 3): nn.max_pool3d, ("avg", 3): nn.avg_pool3d}
+POOL = {("max", 1): nn.max_pool1d, ("avg", 1): nn.avg_pool1d, ("max", 3): nn.max_pool3d,
+        ("avg", 3): nn.avg_pool3d}
 FIRST, LAST = {1: "NCW", 3: "NCDHW"}, {1: "NWC", 3: "NDHWC"}
 
 
 def both(f, *arrays):
-    """f's result, which must be the same eagerly and as a job."""
+    """Return the result of f, after checking that it is the same eagerly and as a job."""
     eager = f(*map(flow.tensor, arrays)).numpy()
     np.testing.assert_allclose(run(f, *arrays), eager, rtol=1e-6, atol=1e-6)
     return eager
 
 
 def pads(mode, size, k, stride):
-    """(before, after) by the rule of OneFlow 0.4, written out."""
+    """Return the padding (before, after) by OneFlow 0.4's rule."""
     if mode == "VALID":
         return 0, 0
     need = max(0, (-(-size // stride) - 1) * stride + k - size)
@@ -30,7 +32,9 @@ def pads(mode, size, k, stride):
 
 @st.composite
 def poolings(draw):
-    """(axes, x, ksize, strides, mode): mode "VALID", "SAME" ... or a (before, after) for every axis."""
+    """Draw (axes, x, ksize, strides, mode, padding): mode is "VALID", "SAME" ..., or (before, after) for
+    every axis.
+    """
     axes = draw(st.sampled_from([1, 3]))
     each = lambda lo, hi: tuple(draw(st.lists(st.integers(lo, hi), min_size=axes, max_size=axes)))
     sizes, ksize, strides = each(1, 6), each(1, 3), each(1, 3)
@@ -46,7 +50,7 @@ def poolings(draw):
 
 
 def windows(x, ksize, strides, around, fill=np.nan):
-    """(n, c, outputs..., window...) views of the padded x."""
+    """Return (n, c, outputs..., window...) views of the padded x."""
     axes = len(ksize)
     x = np.pad(x, ((0, 0), (0, 0), *around), constant_values=fill)
     view = np.lib.stride_tricks.sliding_window_view(x, ksize, tuple(range(2, 2 + axes)))
@@ -67,7 +71,9 @@ def test_pooling(drawn, turned):
 
 @given(poolings())
 def test_gradients(drawn):
-    """Of the maximum: all to its place. Of the mean: shared out evenly over the real elements of the window."""
+    """The maximum passes its gradient to its position; the mean splits it evenly over the unpadded elements
+    of the window.
+    """
     axes, x, ksize, strides, mode, around = drawn
     place = np.arange(x.size, dtype=float).reshape(x.shape)
     views = [windows(a, ksize, strides, around) for a in (x, place)]
@@ -88,7 +94,7 @@ def test_gradients(drawn):
 
 @pytest.mark.peer
 @given(st.integers(1, 3), st.integers(1, 3), st.integers(0, 1), st.sampled_from([1, 3]), st.booleans())
-def test_gradients_are_those_of_pytorch(k, stride, pad, axes, ceil):
+def test_gradients_equal_pytorchs(k, stride, pad, axes, ceil):
     torch = pytest.importorskip("torch")
     pad = min(pad, k // 2)
     x = np.random.default_rng(k).standard_normal((2, 2, *[7, 5, 6][:axes]))
@@ -105,7 +111,7 @@ def test_gradients_are_those_of_pytorch(k, stride, pad, axes, ceil):
 
 
 def test_the_first_of_equal_maxima_gets_the_gradient():
-    """In the order of memory: the first slice that has the maximum, and there the first row."""
+    """In memory order: the first slice that has the maximum, and its first row."""
     x = np.zeros((1, 1, 2, 2, 4), np.float32)
     x[0, 0, :, 1, 2:] = 5                                       # the right window has its maximum four times
     t = flow.tensor(x, requires_grad=True)
@@ -133,7 +139,7 @@ def test_nan_counts_as_the_largest():
     assert np.argwhere(np.isnan(got)[0, 0]).tolist() == [[1, 0, 0]]
 
 
-def test_ceil_mode_counts_with_explicit_padding_only():
+def test_ceil_mode_counts_padding_only_if_explicit():
     x = f32(1, 2, 3, 3, 3)
     zero = [0] * 5
     assert both(lambda t: nn.max_pool3d(t, 2, 2, zero, ceil_mode=True), x).shape == (1, 2, 2, 2, 2)
@@ -145,17 +151,20 @@ def test_ceil_mode_counts_with_explicit_padding_only():
 @pytest.mark.parametrize("options, error, words", [
     (dict(ksize=[2, 2]), ValueError, ["ksize"]), (dict(ksize="2"), ValueError, ["ksize"]),
     (dict(strides=[]), ValueError, ["strides"]), (dict(strides=0), ValueError, ["strides", "1 or more"]),
-    (dict(data_format="NCHW"), AssertionError, ["data_format"]), (dict(padding="half"), AssertionError, ["padding"]),
-    (dict(padding=1), ValueError, ["padding"]), (dict(ksize=9, padding="VALID"), ValueError, ["does not fit", "SAME"])])
+    (dict(data_format="NCHW"), AssertionError, ["data_format"]), (dict(padding="half"), AssertionError,
+                                                                  ["padding"]),
+    (dict(padding=1), ValueError, ["padding"]), (dict(ksize=9, padding="VALID"), ValueError,
+                                                 ["does not fit", "SAME"])])
 def test_pooling_refuses(key, options, error, words):
     with refused(error, *words, fix=False):
-        run(lambda a: POOL[key](a, **{"ksize": 2, "strides": 2, "padding": "SAME", **options}), f32(1, 2, *[5] * key[1]))
+        run(lambda a: POOL[key](a, **{"ksize": 2, "strides": 2, "padding": "SAME", **options}),
+            f32(1, 2, *[5] * key[1]))
 
 
 @pytest.mark.parametrize("axes", [1, 3])
-def test_what_has_no_maximum_is_refused(axes):
-    with refused(ValueError, f"max_pool{axes}d", "wholly in the padding"):
-        run(lambda a: nn.max_pool3d(a, 2, 2, [0, 0, 0, 0, 2]) if axes == 3 else nn.max_pool1d(a, 2, 2, [0, 0, 2]),
-            f32(1, 1, *[4] * axes))
+def test_max_pooling_of_windows_without_a_maximum_is_refused(axes):
+    with refused(ValueError, f"max_pool{axes}d", "a window contains only padding"):
+        run(lambda a: nn.max_pool3d(a, 2, 2, [0, 0, 0, 0, 2]) if axes == 3
+            else nn.max_pool1d(a, 2, 2, [0, 0, 2]), f32(1, 1, *[4] * axes))
     with refused(AssertionError, f"max_pool{axes}d", "input has 4 axes"):
         run(lambda a: POOL["max", axes](a, 2, 2, "SAME"), f32(1, 1, 4, 4))

@@ -1,4 +1,4 @@
-"""Python kernels: what they raise and return, threads, interrupts, leaks; and what registering one refuses."""
+"""Python kernels: exceptions, return values, threads, interrupts, leaks, and errors of registration."""
 import gc
 import signal
 import sys
@@ -15,7 +15,8 @@ from flowedu.core.ops.define import REGISTRY
 from flowedu.errors import ArgumentError, DTypeError, KernelError, ShapeError, UnsupportedError
 from flowedu.ops.custom.record import CUSTOM
 
-# --- exceptions -------------------------------------------------------------------------------------------------------
+# --- exceptions
+# -------------------------------------------------------------------------------------------------------
 
 class Boom(Exception):
     pass
@@ -36,7 +37,9 @@ def failing(when):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("when", ["forward", "backward"])
 def test_exceptions_reach_the_caller(when, threads):
-    """The original one, with its traceback and a note; no variable is updated; the job can be called again."""
+    """The original exception arrives with its traceback and a note; no variable is updated, and the job can
+    be called again.
+    """
     flow.set_num_threads(threads)
     op = failing(when)
 
@@ -60,12 +63,13 @@ def test_exceptions_reach_the_caller(when, threads):
     assert f"in op failing{'_grad' * (when == 'backward')}, called at test_python_kernels.py:" in caught.value.__notes__[0]
 
 
-def test_what_forward_returns_is_checked():
+def test_the_result_of_forward_is_checked():
     x = flow.tensor(f32(2, 3))
     for result, error, words in [
-            (lambda x: x.astype(np.float64), DTypeError, ("forward returned another dtype for y", "float32[2, 3]",
-                                                          "float64[2, 3]")),
-            (lambda x: x[0], ShapeError, ("forward returned another shape for y", "float32[2, 3]", "float32[3]")),
+            (lambda x: x.astype(np.float64), DTypeError, ("forward returned another dtype for y",
+                                                          "float32[2, 3]", "float64[2, 3]")),
+            (lambda x: x[0], ShapeError, ("forward returned another shape for y", "float32[2, 3]",
+                                          "float32[3]")),
             (lambda x: (x, x), ShapeError, ("forward returned 2 arrays", "1: y")),
             (lambda x: None, DTypeError, ("something else than an array for y", "NoneType")),
             (lambda x: flow.tensor(x.copy()), DTypeError, ("Tensor", "return y.numpy()"))]:
@@ -76,7 +80,7 @@ def test_what_forward_returns_is_checked():
             run(op, f32(2, 3))
 
 
-def test_what_backward_returns_is_checked():
+def test_the_result_of_backward_is_checked():
     for result, error, words in [
             (lambda dy: (dy, dy[0]), ShapeError, ("backward returned another shape for dw", "[2, 3]")),
             (lambda dy: dy, ShapeError, ("backward returned 1 arrays", "2: dx, dw")),
@@ -87,8 +91,10 @@ def test_what_backward_returns_is_checked():
             op(x, w).sum().backward()
 
 
-def test_inputs_are_lent():
-    """Writing to one is NumPy's error; keeping one is ours, since the memory will be used again."""
+def test_inputs_are_read_only_and_temporary():
+    """NumPy raises if a kernel writes to an input; flowedu raises if a kernel keeps one, because the memory
+    is reused.
+    """
     kept, errors = [], []
 
     def spoil(x):
@@ -102,12 +108,12 @@ def test_inputs_are_lent():
     def log(x):
         try:
             return x / "two"
-        except TypeError as error:      # its traceback holds the frame that holds x; nobody reads that x
+        except TypeError as error:      # the traceback holds the frame that holds x, which is not read again
             errors.append(error)
         return x * 2
 
     def cycle(x):
-        def walk(n):                    # a cycle that holds x until the garbage collector comes
+        def walk(n):                    # a cycle that holds x until it is garbage-collected
             return x if n == 0 else walk(n - 1)
         return walk(3) * 2
 
@@ -121,11 +127,12 @@ def test_inputs_are_lent():
         for fine in (cycle, log):
             got = call(flow.custom_op("fine", fine, replace=True))
             np.testing.assert_array_equal(got if isinstance(got, np.ndarray) else got.numpy(), x * 2)
-        np.testing.assert_array_equal(kept.pop(), x[1:])       # the memory is still there, whatever is in it by now
+        # the memory is still allocated, with arbitrary contents
+        np.testing.assert_array_equal(kept.pop(), x[1:])
 
 
 def test_an_interrupt_in_a_kernel():
-    """Ctrl-C while a Python kernel runs is a KeyboardInterrupt, and the next call works."""
+    """Ctrl-C while a Python kernel runs raises KeyboardInterrupt, and the next call works."""
     state = {"interrupt": True}
 
     @flow.custom_op("slow")
@@ -144,11 +151,12 @@ def test_an_interrupt_in_a_kernel():
         call()
 
 
-# --- threads ----------------------------------------------------------------------------------------------------------
+# --- threads
+# ----------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("n", [2, 3])
-def test_among_kernels_that_are_split(n):
-    """The other threads of the team wait for the Python kernel, which may itself use flowedu."""
+def test_python_kernels_between_multithreaded_kernels(n):
+    """The other threads of the team wait for the Python kernel, which may use flowedu itself."""
     flow.set_num_threads(n)
 
     @flow.custom_op("inner")
@@ -162,7 +170,7 @@ def test_among_kernels_that_are_split(n):
 
 
 def test_two_threads_at_once():
-    """Each its own job, both the same job, and eagerly: nobody sees the other's arrays."""
+    """Each with its own job, both with the same job, and eagerly: no thread receives arrays of another."""
     gate = threading.Barrier(2, timeout=HANGS)
 
     @flow.custom_op("meet")
@@ -207,7 +215,7 @@ def test_a_job_inside_its_own_kernel():
 
 
 def test_kernels_of_two_jobs_that_call_each_other():
-    """From two threads: an error, not a deadlock."""
+    """Called from two threads, they raise instead of deadlocking."""
     tasks, wrong, met, gate = {}, [], set(), threading.Barrier(2, timeout=HANGS)
 
     def calling(name, other):
@@ -235,7 +243,8 @@ def test_kernels_of_two_jobs_that_call_each_other():
     assert not any(t.is_alive() for t in threads) and wrong
 
 
-# --- passes, leaks ----------------------------------------------------------------------------------------------------
+# --- passes, leaks
+# ----------------------------------------------------------------------------------------------------
 
 def test_pure_calls_are_merged_and_folded_random_ones_are_not():
     counts = {"pure": 0, "noise": 0}
@@ -255,7 +264,7 @@ def test_pure_calls_are_merged_and_folded_random_ones_are_not():
     assert counts == {"pure": 1 + 3, "noise": 9}
 
 
-def test_nothing_leaks():
+def test_python_kernels_leak_nothing():
     op, x = affine(), f32(6, 12)
     w, b = f32(12), f32(12, seed=1)
 
@@ -292,9 +301,10 @@ def test_nothing_leaks():
     assert grown < 100_000, f"{grown} bytes more after 1000 rounds"
 
 
-# --- registration -----------------------------------------------------------------------------------------------------
+# --- registration
+# -----------------------------------------------------------------------------------------------------
 
-def test_names_are_taken_once():
+def test_duplicate_names_are_refused():
     first = cube()
     with refused(ArgumentError, "'cube' exists already", "replace=True", at=False):
         cube()
@@ -304,7 +314,7 @@ def test_names_are_taken_once():
     x = flow.tensor(np.full(2, 2.0))
     assert REGISTRY["cube"] is again.op and "cube_grad" not in REGISTRY
     np.testing.assert_array_equal(again(x).numpy(), [6, 6])
-    np.testing.assert_array_equal(first(x).numpy(), [8, 8])             # who holds the old one keeps it
+    np.testing.assert_array_equal(first(x).numpy(), [8, 8])             # existing references keep the old op
 
 
 @pytest.mark.parametrize("arguments, words", [
@@ -322,15 +332,15 @@ def test_names_are_taken_once():
     (dict(backward=lambda dy: dy, grad={"x": lambda dy: dy}), ["both backward and grad"]),
     (dict(infer=lambda z: z.shape), ["infer asks for 'z'", "x"]),
     (dict(grad={"x": lambda dz: dz}), ["a gradient asks for an unknown name"])])
-def test_registration_says_what_is_wrong(arguments, words):
+def test_registration_errors(arguments, words):
     before = dict(REGISTRY), dict(CUSTOM)
     with refused(ArgumentError, *words, at=False, fix="grad" not in arguments):
         flow.custom_op(**{"name": "fresh", "forward": lambda x: x, **arguments})
-    assert (dict(REGISTRY), dict(CUSTOM)) == before                      # nothing is half registered
+    assert (dict(REGISTRY), dict(CUSTOM)) == before  # a failed registration changes no table
 
 
 @pytest.mark.parametrize("result", [None, 3, ((-1,), flow.float32), [(2,), (2,)]])
-def test_infer_must_give_a_shape(result):
+def test_infer_must_return_a_shape(result):
     op = flow.custom_op("shapeless", lambda x: x, infer=lambda x: result)
     with refused(ArgumentError, "infer did not return a shape"):
         op(flow.tensor(f32(2)))

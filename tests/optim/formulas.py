@@ -1,7 +1,8 @@
-"""What one step of each optimizer of flow.optim does to a parameter, in NumPy.
+"""One step of each optimizer of flow.optim, as NumPy formulas.
 
-w: the parameter, g: its gradient, s: what is remembered about it (a dict, empty at first), t = 1, 2, ...: the step of the
-optimizer, o: the options, all of them. A formula returns the new w and keeps its memory in s under the names of the state.
+w: the parameter, g: its gradient, s: its state (a dict, empty at first), t = 1, 2, ...: the step of the
+optimizer, o: all options. A formula returns the new w and keeps its state in s, with the names of the
+optimizer's state.
 """
 import numpy as np
 
@@ -20,7 +21,7 @@ def sgd(w, g, s, t, o):
 
 
 def _moments(g, s, t, o):
-    """(m, v) with their biases corrected."""
+    """Return (m, v) with bias correction."""
     b1, b2 = o["betas"]
     m = s["exp_avg"] = b1 * s.get("exp_avg", 0) + (1 - b1) * g
     v = s["exp_avg_sq"] = b2 * s.get("exp_avg_sq", 0) + (1 - b2) * g ** 2
@@ -70,9 +71,9 @@ def adadelta(w, g, s, t, o):
     return w - o["lr"] * d
 
 
-# ---- those with a clock of their own: t is the number of the parameter's steps, "step", and not the optimizer's
+# ---- per-parameter step counts: t is the parameter's "step", not the optimizer's
 def _own(w, g, s, o):
-    """(w, g, t): weight decay is in g, or, decoupled, in w."""
+    """Return (w, g, t) with weight decay in g or, decoupled, in w."""
     t = s["step"] = s.get("step", 0) + 1
     g = -g if o["maximize"] else g
     if o.get("decoupled_weight_decay"):
@@ -148,8 +149,9 @@ FORMULAS = {
                                                      "do_bias_correction": False}),
     "LAMB": (lamb, {**MOMENTS, "adam_w_mode": True}, {"betas": (0.7, 0.8), "eps": 0.02, "adam_w_mode": False,
                                                       "do_bias_correction": False}),
-    "RMSprop": (rmsprop, {**COMMON, "alpha": 0.99, "eps": 1e-8, "centered": False}, {"alpha": 0.7, "eps": 0.03,
-                                                                                     "centered": True}),
+    "RMSprop": (rmsprop, {**COMMON, "alpha": 0.99, "eps": 1e-8, "centered": False},
+                {"alpha": 0.7, "eps": 0.03,
+                 "centered": True}),
     "Adagrad": (adagrad, {**COMMON, "lr_decay": 0.0, "initial_accumulator_value": 0.0, "eps": 1e-10},
                 {"lr_decay": 0.3, "initial_accumulator_value": 0.4, "eps": 0.02}),
     "Adadelta": (adadelta, {**COMMON, "lr": 1.0, "rho": 0.9, "eps": 1e-6}, {"rho": 0.6, "eps": 0.01}),
@@ -160,17 +162,21 @@ FORMULAS = {
               {"betas": (0.7, 0.8), "eps": 0.02, "decoupled_weight_decay": True}),
     "Rprop": (rprop, {"lr": 0.01, "maximize": False, "etas": (0.5, 1.2), "step_sizes": (1e-6, 50)},
               {"etas": (0.3, 2.0), "step_sizes": (0.01, 0.07)}),
-    "ASGD": (asgd, {**COMMON, "lr": 0.01, "lambd": 1e-4, "alpha": 0.75, "t0": 1e6}, {"lambd": 0.1, "alpha": 0.5, "t0": 3}),
-    "Ftrl": (ftrl, {**COMMON, "lr_power": -0.5, "initial_accumulator_value": 0.1, "lambda1": 0.0, "lambda2": 0.0,
-                    "beta": 0.0},
-             {"lr_power": -0.3, "initial_accumulator_value": 0.4, "lambda1": 0.8, "lambda2": 0.6, "beta": 0.7}),
+    "ASGD": (asgd, {**COMMON, "lr": 0.01, "lambd": 1e-4, "alpha": 0.75, "t0": 1e6},
+             {"lambd": 0.1, "alpha": 0.5, "t0": 3}),
+    "Ftrl": (ftrl, {**COMMON, "lr_power": -0.5, "initial_accumulator_value": 0.1, "lambda1": 0.0,
+                    "lambda2": 0.0, "beta": 0.0},
+             {"lr_power": -0.3, "initial_accumulator_value": 0.4, "lambda1": 0.8, "lambda2": 0.6,
+              "beta": 0.7}),
 }
 SHARED = {"lr": 0.05, "weight_decay": 0.3, "maximize": True}
 SGD_MOMENTUM = [{"momentum": 0.8, "dampening": 0.4}, {"momentum": 0.8, "nesterov": True}]
 
 
 def cases() -> list:
-    """(name, options): the defaults, every option alone, every option with weight decay, and all of them together."""
+    """Return (name, options): the defaults, every option alone, every option with weight decay, and all of
+    them together.
+    """
     found = []
     for name, (_, defaults, others) in FORMULAS.items():
         shared = {k: v for k, v in SHARED.items() if k in defaults}              # Rprop has no weight decay

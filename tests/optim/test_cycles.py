@@ -1,5 +1,6 @@
-"""OneCycleLR and CyclicLR: the momentum goes the other way, in optimizers that have one; steps beyond the end; messages.
-Their rates: test_schedule_formulas.py."""
+"""OneCycleLR and CyclicLR: momentum moves opposite to the rate if the optimizer has momentum; steps beyond
+the end; errors. test_schedule_formulas.py tests their rates.
+"""
 import numpy as np
 import pytest
 
@@ -26,8 +27,10 @@ CYCLES = {"one": (lambda o: L.OneCycleLR(o, 1.0, 20, base_momentum=0.7, max_mome
 
 @pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW, optim.LAMB], ids=lambda k: k.__name__)
 @pytest.mark.parametrize("name", CYCLES)
-def test_momentum_goes_the_other_way(kind, name):
-    """Highest where the rate is lowest, lowest where it is highest; between the two it falls while the rate rises."""
+def test_momentum_moves_opposite_to_the_rate(kind, name):
+    """Momentum is highest where the rate is lowest, and vice versa; in between it falls while the rate
+    rises.
+    """
     schedule, (top, back) = CYCLES[name]
     optimizer = make(kind)
     second = optimizer.param_groups[0].get("betas", (0, None))[1]
@@ -44,8 +47,8 @@ def test_momentum_goes_the_other_way(kind, name):
 
 
 @pytest.mark.parametrize("name", CYCLES)
-def test_the_step_is_made_with_that_rate_and_that_momentum(name):
-    """SGD by hand."""
+def test_a_step_uses_the_current_rate_and_momentum(name):
+    """Compared with SGD formulas."""
     w = flow.tensor([1.0, -2.0], requires_grad=True)
     optimizer = optim.SGD([w], lr=0.3, momentum=0.5)
     scheduler = CYCLES[name][0](optimizer)
@@ -61,7 +64,7 @@ def test_the_step_is_made_with_that_rate_and_that_momentum(name):
         np.testing.assert_allclose(w.detach().numpy(), by_hand, rtol=1e-4, atol=1e-5)
 
 
-def test_a_graph_follows_the_rate_and_refuses_to_leave_the_momentum():
+def test_a_graph_follows_the_rate_and_refuses_momentum_cycling():
     def trained(cycle):
         model = nn.Linear(2, 1, bias=False)
         with flow.no_grad():
@@ -87,11 +90,12 @@ def test_a_graph_follows_the_rate_and_refuses_to_leave_the_momentum():
 
     weight, rates = trained(False)
     assert weight == pytest.approx(1 - sum(rates), rel=1e-5)
-    with pytest.raises(UnsupportedError, match="(?s)momentum stays as it is.*fix: *OneCycleLR.*cycle_momentum=False"):
+    with pytest.raises(UnsupportedError,
+                       match="(?s)momentum stays as it is.*fix: *OneCycleLR.*cycle_momentum=False"):
         trained(True)
 
 
-def test_a_step_too_many():
+def test_a_step_beyond_the_end():
     scheduler = L.OneCycleLR(make(optim.SGD), 1.0, 4)
     for _ in range(4):
         scheduler.step()
@@ -100,7 +104,8 @@ def test_a_step_too_many():
 
 
 @pytest.mark.parametrize("call", [
-    lambda o: L.OneCycleLR(o, 0.1), lambda o: L.OneCycleLR(o, 0.1, epochs=3), lambda o: L.OneCycleLR(o, 0.1, 0),
+    lambda o: L.OneCycleLR(o, 0.1), lambda o: L.OneCycleLR(o, 0.1, epochs=3),
+    lambda o: L.OneCycleLR(o, 0.1, 0),
     lambda o: L.OneCycleLR(o, [0.1, 0.2], 5), lambda o: L.OneCycleLR(o, 0.1, 5, pct_start=1.5),
     lambda o: L.OneCycleLR(o, 0.1, 5, anneal_strategy="exp"), lambda o: L.OneCycleLR(3, 0.1, 5),
     lambda o: L.CyclicLR(o, 0.1, 0.2, mode="square"), lambda o: L.CyclicLR(o, 0.1, 0.2, 0),

@@ -1,4 +1,6 @@
-"""Law: whatever its options, an optimizer of flow.optim makes the steps of its formula, over any number of groups."""
+"""Law: with any options, an optimizer of flow.optim takes the steps of its formula, for any number of
+groups.
+"""
 import inspect
 
 import numpy as np
@@ -8,8 +10,9 @@ from formulas import FORMULAS, cases
 import flowedu as flow
 from flowedu import optim
 
-OWN_CLOCK = {"ASGD", "Adamax", "Ftrl", "NAdam", "RAdam", "Rprop"}        # PyTorch's form: a "step" of every parameter
-SINGLE = {"ASGD", "NAdam"}        # which remember numbers of a parameter in float32, as PyTorch does
+# as in PyTorch: a "step" for every parameter
+OWN_CLOCK = {"ASGD", "Adamax", "Ftrl", "NAdam", "RAdam", "Rprop"}
+SINGLE = {"ASGD", "NAdam"}        # keep per-parameter scalars in float32, as PyTorch does
 SHAPES = [(3, 4), (5,), (), (2, 1, 3), (40, 130)]
 
 
@@ -18,7 +21,7 @@ def named(case):
 
 
 class Peer:
-    """The formula over a list of groups: dicts of options with "params", a list of arrays."""
+    """Reference optimizer over a list of groups: dicts of options with "params", a list of arrays."""
 
     def __init__(self, name, groups):
         self.formula, defaults, _ = FORMULAS[name]
@@ -26,7 +29,7 @@ class Peer:
         self.states, self.t = {}, 0
 
     def step(self, gradients):
-        """gradients: for every group a list, None for a parameter without one."""
+        """Take a step. gradients: a list for every group, with None for a parameter without one."""
         self.t += 1
         for i, (group, given) in enumerate(zip(self.groups, gradients)):
             for j, g in enumerate(given):
@@ -36,17 +39,18 @@ class Peer:
 
 
 def decay(name, value):
-    """Weight decay, where there is some."""
+    """Return a weight decay option, if the optimizer has one."""
     return {"weight_decay": value} if "weight_decay" in FORMULAS[name][1] else {}
 
 
 def pair(name, shapes, options, dtype=np.float64, groups=({},)):
-    """(optimizer, peer) over the same numbers; every group has parameters of these shapes."""
+    """Return (optimizer, reference) with the same values; every group has parameters of these shapes."""
     rng = np.random.default_rng(4)
     start = [[rng.standard_normal(s).astype(dtype) for s in shapes] for _ in groups]
     params = [[flow.tensor(a, requires_grad=True) for a in row] for row in start]
     one = getattr(optim, name)([{"params": p, **g} for p, g in zip(params, groups)], **options)
-    two = Peer(name, [{**options, **g, "params": [a.astype(float) for a in row]} for row, g in zip(start, groups)])
+    two = Peer(name, [{**options, **g, "params": [a.astype(float) for a in row]}
+                      for row, g in zip(start, groups)])
     return one, two
 
 
@@ -68,7 +72,8 @@ def agree(one, two, rtol=1e-10):
             want = two.states.get((i, j), {})
             assert set(one.state.get(p, {})) == set(want)
             for key, value in want.items():
-                np.testing.assert_allclose(one.state[p][key].numpy(), value, rtol=rtol, atol=rtol, err_msg=key)
+                np.testing.assert_allclose(one.state[p][key].numpy(), value, rtol=rtol, atol=rtol,
+                                           err_msg=key)
 
 
 @pytest.mark.parametrize("case", cases(), ids=named)
@@ -91,9 +96,10 @@ def test_single_precision(name):
 
 
 @pytest.mark.parametrize("name", FORMULAS)
-def test_groups_changes_on_the_way_and_missing_gradients(name):
-    """Options of a group beat the optimizer's; a changed option holds from the next step; t counts every step, or
-    with a clock of their own the parameter's."""
+def test_groups_changed_options_and_missing_gradients(name):
+    """Group options override the optimizer's; a changed option holds from the next step; t counts every step
+    or, with per-parameter counts, the parameter's.
+    """
     groups = [{}, {"lr": 0.3}, {**decay(name, 0.2), "maximize": True}, {**FORMULAS[name][2], "lr": 0.02}]
     one, two = pair(name, [(2, 3), (4,)], {"lr": 0.07}, groups=groups)
     rng = np.random.default_rng(3)
@@ -109,8 +115,8 @@ def test_groups_changes_on_the_way_and_missing_gradients(name):
 
 
 @pytest.mark.parametrize("name", FORMULAS)
-def test_a_loaded_state_goes_on_with_the_formula(name, tmp_path):
-    """Through a file: steps, states, rates and options are those of the optimizer that was saved."""
+def test_a_loaded_state_continues_with_the_formula(name, tmp_path):
+    """Saved to a file: steps, states, rates, and options equal those of the saved optimizer."""
     options = {"lr": 0.05, **FORMULAS[name][2]}
     one, two = pair(name, [(3,), (2, 2)], options, groups=({}, {"lr": 0.2}))
     rng = np.random.default_rng(5)
@@ -123,7 +129,8 @@ def test_a_loaded_state_goes_on_with_the_formula(name, tmp_path):
             p.data.copy_(q.detach())
     again.load_state_dict(flow.load(tmp_path / "state"))
     steps = again.state_dict()["state"]
-    assert [float(own["step"]) for own in steps.values()] == [3] * 4 if name in OWN_CLOCK else steps["step"] == 3
+    assert ([float(own["step"]) for own in steps.values()] == [3] * 4 if name in OWN_CLOCK
+            else steps["step"] == 3)
     for _ in range(3):
         both_step(again, two, rng)
     agree(again, two)
@@ -131,8 +138,8 @@ def test_a_loaded_state_goes_on_with_the_formula(name, tmp_path):
 
 @pytest.mark.parametrize("kind", [1.0, 2.0, float("inf")])
 @pytest.mark.parametrize("size", [0.5, 1e9])
-def test_clipping_is_by_the_norm_of_a_group(kind, size):
-    """Together, by one factor, and never upwards."""
+def test_clipping_uses_the_norm_of_a_group(kind, size):
+    """All gradients of a group are scaled by one factor, at most 1."""
     clip = {"clip_grad_max_norm": size, "clip_grad_norm_type": kind}
     one, _ = pair("SGD", [(3, 2), (4,)], {}, groups=(clip, clip))
     rng = np.random.default_rng(6)
@@ -149,16 +156,19 @@ def test_clipping_is_by_the_norm_of_a_group(kind, size):
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_defaults_are_oneflows(name):
-    """The defaults of the formulas above are those of the signature: a formula without a default is never compared."""
+    """The defaults of the formulas equal those of the signature; parameters without a formula default are not
+    compared.
+    """
     _, defaults, others = FORMULAS[name]
     have = {k: p.default for k, p in inspect.signature(getattr(optim, name)).parameters.items()}
     assert {k: have[k] for k in defaults} == defaults
     nothing = {"params", "contiguous_params", "fused", "foreach", "capturable", "differentiable",
-               "master_weights"}                                    # of 16-bit parameters: tests/amp/test_master_weights.py
+               "master_weights"}  # for 16-bit parameters: tests/amp/test_master_weights.py
     single = {"SGD": {"dampening", "nesterov"}, "LAMB": {"amsgrad"}, "RMSprop": {"momentum"}}.get(name, set())
-    assert set(have) - nothing - single == set(others) | {"lr", *decay(name, 0), "maximize"}, "an option without a case"
+    assert set(have) - nothing - single == set(others) | {"lr", *decay(name, 0),
+                                                          "maximize"}, "an option without a case"
 
 
 def test_every_optimizer_has_a_formula():
     found = {n for n, x in vars(optim).items() if isinstance(x, type) and issubclass(x, optim.Optimizer)}
-    assert found == set(FORMULAS) | {"Optimizer", "LBFGS"}      # which looks along a line: test_lbfgs.py
+    assert found == set(FORMULAS) | {"Optimizer", "LBFGS"}      # uses a line search: test_lbfgs.py

@@ -1,4 +1,6 @@
-"""LBFGS: it finds minima; its line search keeps the Wolfe conditions; with PyTorch's it agrees number by number."""
+"""LBFGS: it finds minima, its line search satisfies the Wolfe conditions, and it equals PyTorch's
+numerically.
+"""
 import copy
 import importlib
 from math import inf
@@ -17,7 +19,7 @@ SEARCHES = [None, "strong_wolfe"]
 
 
 def valley(m, p):
-    """Rosenbrock's, and a third number."""
+    """Return Rosenbrock's function with a third variable."""
     x, y = p[0][0], p[0][1]
     return (1 - x) ** 2 + 10 * (y - x * x) ** 2 + (p[1] - x) ** 4
 
@@ -40,9 +42,9 @@ def trained(m, cls, t, loss=valley, steps=6, after=None, **options):
 
 
 @pytest.mark.parametrize("history", [2, 100])
-def test_it_finds_the_end_of_the_valley(history):
-    losses, (x, z), opt = trained(flow, flow.optim.LBFGS, flow.tensor, steps=12, max_iter=15, history_size=history,
-                                  line_search_fn="strong_wolfe")
+def test_lbfgs_minimizes_rosenbrocks_function(history):
+    losses, (x, z), opt = trained(flow, flow.optim.LBFGS, flow.tensor, steps=12, max_iter=15,
+                                  history_size=history, line_search_fn="strong_wolfe")
     np.testing.assert_allclose([*x, z], 1, atol=1e-2)
     # Both are within 1e-2 of the minimum, where the function is about 500 * (x * x - z) ** 2.
     assert losses[0] > 1 > losses[-1]
@@ -51,12 +53,13 @@ def test_it_finds_the_end_of_the_valley(history):
 
 
 @given(st.integers(0, 99), st.integers(1, 6))
-def test_a_quadratic_of_n_numbers_takes_about_n_exact_steps(seed, n):
+def test_a_quadratic_of_n_variables_takes_about_n_exact_steps(seed, n):
     rng = np.random.default_rng(seed)
     a = rng.standard_normal((n, n))
     a, b = a @ a.T + np.eye(n), rng.standard_normal(n)
     x = flow.nn.Parameter(flow.zeros(n, dtype=flow.float64))
-    opt = flow.optim.LBFGS([x], max_iter=60, line_search_fn="strong_wolfe", tolerance_grad=1e-12, tolerance_change=1e-15)
+    opt = flow.optim.LBFGS([x], max_iter=60, line_search_fn="strong_wolfe", tolerance_grad=1e-12,
+                           tolerance_change=1e-15)
     m, v = flow.tensor(a), flow.tensor(b)
 
     def closure():
@@ -70,33 +73,36 @@ def test_a_quadratic_of_n_numbers_takes_about_n_exact_steps(seed, n):
 
 
 @given(st.floats(0.01, 5.0), st.floats(0.1, 3.0), st.floats(-2.0, 2.0))
-def test_the_line_search_keeps_the_wolfe_conditions(t, width, shift):
+def test_the_line_search_satisfies_the_wolfe_conditions(t, width, shift):
     def at(s):
         z = (s - 2) / width
-        return Point(s, z * z + np.sin(shift * s), flow.tensor(0.0), 2 * z / width + shift * np.cos(shift * s))
+        return Point(s, z * z + np.sin(shift * s), flow.tensor(0.0),
+                     2 * z / width + shift * np.cos(shift * s))
 
     start = at(0.0)
     if start.slope < -1e-3:
         found, asked = strong_wolfe(at, start, t, 1.0)
         # c1 = 1e-4 and c2 = 0.9 are the constants of the two Wolfe conditions in PyTorch's line search
-        assert found.loss <= start.loss + 1e-4 * found.t * start.slope and abs(found.slope) <= -0.9 * start.slope
+        assert (found.loss <= start.loss + 1e-4 * found.t * start.slope
+                and abs(found.slope) <= -0.9 * start.slope)
         assert 1 <= asked <= 26 and found.t > 0
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-def test_a_copy_goes_on_from_the_state(search):
+def test_a_copy_continues_from_the_state(search):
     def reloaded(opt, p, k):
         other = flow.optim.LBFGS(p, lr=9.0)
         other.load_state_dict(copy.deepcopy(opt.state_dict()))
         return other if k == 1 else opt
 
     plain = trained(flow, flow.optim.LBFGS, flow.tensor, lr=0.3, max_iter=3, line_search_fn=search)
-    # the closure of `trained` clears by the optimizer it began with, whose parameters are the same
-    again = trained(flow, flow.optim.LBFGS, flow.tensor, lr=0.3, max_iter=3, line_search_fn=search, after=reloaded)
+    # the closure of `trained` clears gradients by its first optimizer, which has the same parameters
+    again = trained(flow, flow.optim.LBFGS, flow.tensor, lr=0.3, max_iter=3, line_search_fn=search,
+                    after=reloaded)
     assert plain[0] == again[0]
 
 
-def test_what_is_refused():
+def test_invalid_arguments_are_refused():
     p = [flow.nn.Parameter(flow.ones(2)) for _ in range(2)]
     with refused(ValueError, "one group"):
         flow.optim.LBFGS([{"params": p[:1]}, {"params": p[1:]}])
@@ -115,8 +121,9 @@ def test_what_is_refused():
 @pytest.mark.torch
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("options", [{"lr": 1.0, "max_iter": 7}, {"lr": 0.05, "max_iter": 7}, {
-    "lr": 0.5, "history_size": 2, "max_iter": 5}, {"max_iter": 9, "max_eval": 4}, {"max_iter": 4, "tolerance_grad": 3.0}])
-def test_as_in_pytorch(search, options):
+    "lr": 0.5, "history_size": 2, "max_iter": 5}, {"max_iter": 9, "max_eval": 4},
+                                     {"max_iter": 4, "tolerance_grad": 3.0}])
+def test_results_equal_pytorchs(search, options):
     torch = pytest.importorskip("torch")
     with mock.enable("torch"):
         under_its_name = importlib.import_module("torch.optim").LBFGS
@@ -133,8 +140,9 @@ def test_as_in_pytorch(search, options):
 
 @given(start=st.lists(st.floats(0.1, 5.0), min_size=1, max_size=3), max_iter=st.integers(2, 12))
 def test_a_line_search_over_nan_keeps_parameters_finite(start, max_iter):
-    """The logarithm of a negative number is NaN, which the search must bisect away from; and it asks for no more losses
-    than max_eval and the one that a search begins with."""
+    """The logarithm of a negative number is NaN, which the search must bisect away from. It evaluates the
+    loss at most max_eval times, plus once at the start of a search.
+    """
     w = flow.nn.Parameter(flow.tensor(start, dtype=flow.float64))
     optimizer = flow.optim.LBFGS([w], line_search_fn="strong_wolfe", max_iter=max_iter)
     calls = []

@@ -1,4 +1,6 @@
-"""flow.optim.lr_scheduler: OneFlow's reference sequences, composition, state, and the pure function nn.Graph asks."""
+"""flow.optim.lr_scheduler: OneFlow's reference sequences, composition, state, and the pure function that
+nn.Graph calls.
+"""
 import math
 
 import numpy as np
@@ -18,7 +20,7 @@ def optimizer(*rates):
 
 
 def row(make, steps, *rates):
-    """The rates of a schedule at its first steps: of the only group, or lists."""
+    """Return the rates of a schedule at its first steps: of the only group, or lists."""
     opt = optimizer(*rates)
     schedule, found = make(opt), []
     for _ in range(steps):
@@ -33,7 +35,8 @@ VECTORS = {
     "StepLR": (lambda o: L.StepLR(o, 2, 0.1), [1, 1, .1, .1, .01, .01]),
     "MultiStepLR": (lambda o: L.MultiStepLR(o, [2, 5], 0.1), [1, 1, .1, .1, .1, .01, .01]),
     "ExponentialLR": (lambda o: L.ExponentialLR(o, 0.5), [1, .5, .25]),
-    "CosineAnnealingLR": (lambda o: L.CosineAnnealingLR(o, 4), [1, .853553, .5, .146447, 0, .146447, .5, .853553, 1]),
+    "CosineAnnealingLR": (lambda o: L.CosineAnnealingLR(o, 4), [1, .853553, .5, .146447, 0, .146447, .5,
+                                                                .853553, 1]),
     "CosineDecayLR": (lambda o: L.CosineDecayLR(o, 4, 0.1), [1, .868198, .55, .231802, .1, .1, .1]),
     "PolynomialLR": (lambda o: L.PolynomialLR(o, 4, 0.1, 1.0), [1, .775, .55, .325, .1, .1]),
     "LinearLR": (lambda o: L.LinearLR(o, 0.5, 1.0, 4), [.5, .625, .75, .875, 1, 1]),
@@ -41,22 +44,25 @@ VECTORS = {
     "WarmUpLR-linear": (lambda o: L.WarmUpLR(o, 0.1, 4, "linear"), [.1, .325, .55, .775, 1, 1]),
     "WarmUpLR-constant": (lambda o: L.WarmUpLR(o, 0.1, 4, "constant"), [.1, .1, .1, .1, 1, 1]),
     "WarmUpLR-StepLR": (lambda o: L.WarmUpLR(L.StepLR(o, 3, 0.1), 0.1, 2), [.1, .55, 1, .1, .1, .1, .01]),
-    "CosineAnnealingWarmRestarts": (lambda o: L.CosineAnnealingWarmRestarts(o, 3), [1, .75, .25, 1, .75, .25]),
+    "CosineAnnealingWarmRestarts": (lambda o: L.CosineAnnealingWarmRestarts(o, 3),
+                                    [1, .75, .25, 1, .75, .25]),
     "SequentialLR": (lambda o: L.SequentialLR(o, [L.ConstantLR(o, 0.5, 2), L.ExponentialLR(o, 0.5)], [2]),
                      [.5, .5, .25, .125]),
-    # and what OneFlow's documentation and formulas say
+    # and formulas of OneFlow's documentation
     "WarmUpLR-CosineDecayLR": (lambda o: L.WarmUpLR(L.CosineDecayLR(o, 5, 0.1), 0.5, 2),
                                [.5, .5 + (.689058 - .5) / 2, .689058, .410942]),
     "WarmUpLR-prefix": (lambda o: L.WarmUpLR(L.StepLR(o, 2, 0.1), 0.5, 2, warmup_prefix=True),
                         [.5, .75, 1, 1, .1, .1, .01]),
     "WarmUpLR-0": (lambda o: L.WarmUpLR(L.StepLR(o, 2, 0.1), 0.5, 0), [1, 1, .1]),
-    "SequentialLR-rescaled": (lambda o: L.SequentialLR(o, [L.ConstantLR(o, 0.5, 2), L.ExponentialLR(o, 0.5)], [2], True),
+    "SequentialLR-rescaled": (lambda o: L.SequentialLR(o, [L.ConstantLR(o, 0.5, 2), L.ExponentialLR(o, 0.5)],
+                                                       [2], True),
                               [.5, .5, 1, .5]),
     "ChainedScheduler": (lambda o: L.ChainedScheduler([L.ConstantLR(o, 0.1, 2), L.ExponentialLR(o, 0.9)]),
                          [.1, .09, .81, .729]),
     "CosineAnnealingWarmRestarts-2": (lambda o: L.CosineAnnealingWarmRestarts(o, 1, 2, 0.0, 0.5),
                                       [1, .5, .25, .25, .213388]),
-    "CosineAnnealingWarmRestarts-limit": (lambda o: L.CosineAnnealingWarmRestarts(o, 2, restart_limit=2, eta_min=0.2),
+    "CosineAnnealingWarmRestarts-limit": (lambda o: L.CosineAnnealingWarmRestarts(o, 2, restart_limit=2,
+                                                                                  eta_min=0.2),
                                           [1, .6, 1, .6, .2, .2]),
     "PolynomialLR-cycle": (lambda o: L.PolynomialLR(o, 2, 0.0, 1.0, cycle=True), [.5, .5, 0, .25, 0, 1 / 6]),
     "LambdaLR": (lambda o: L.LambdaLR(o, lambda n: 1 / (n + 1)), [1, .5, 1 / 3]),
@@ -71,8 +77,8 @@ def test_reference_sequences(name):
 
 
 @pytest.mark.parametrize("name", VECTORS)
-def test_lr_at_is_the_same_function_and_changes_nothing(name):
-    """nn.Graph asks for any step in any order."""
+def test_lr_at_equals_stepping_and_has_no_side_effects(name):
+    """nn.Graph calls it for any step in any order."""
     make, want = VECTORS[name]
     opt = optimizer()
     schedule = make(opt)
@@ -83,16 +89,16 @@ def test_lr_at_is_the_same_function_and_changes_nothing(name):
 
 
 @pytest.mark.parametrize("name", sorted(set(VECTORS) - {"PolynomialLR", "CosineAnnealingWarmRestarts-limit"}))
-def test_groups_go_in_step(name):
-    """All but those with a lowest rate multiply the first one."""
+def test_groups_scale_equally(name):
+    """All schedules except those with a lowest rate multiply the base rate."""
     make, want = VECTORS[name]
     for one, (a, b) in zip(want, row(make, len(want), 1.0, 0.5)):
         assert a == pytest.approx(one, abs=5e-7) and b == pytest.approx(one / 2, abs=5e-7)
 
 
 @given(t0=st.integers(1, 7), mult=st.integers(1, 4), step=st.integers(0, 3000))
-def test_restarts_count_right_however_long(t0, mult, step):
-    """Against a walk through the periods."""
+def test_restarts_are_exact_after_many_periods(t0, mult, step):
+    """Compared with a loop over the periods."""
     schedule = L.CosineAnnealingWarmRestarts(optimizer(), t0, mult, decay_rate=0.9)
     start, length, k = 0, t0, 0
     while start + length <= step:
@@ -110,7 +116,7 @@ def test_lambdas_per_group():
 
 
 @pytest.mark.parametrize("name", sorted(set(VECTORS)))
-def test_a_loaded_schedule_goes_on(name, tmp_path):
+def test_a_loaded_schedule_continues(name, tmp_path):
     make, _ = VECTORS[name]
     opt = optimizer()
     schedule = make(opt)
@@ -146,7 +152,7 @@ def test_verbose(capsys):
                                        "Last step 1 adjusting learning rate of param_groups[0] to 0.1\n")
 
 
-def test_one_of_your_own():
+def test_a_custom_schedule():
     class Mine(L.LRScheduler):
         def get_lr(self, base_lr, step):
             return base_lr + step
@@ -177,17 +183,18 @@ def test_plateau():
     second = L.ReduceLROnPlateau(optimizer())
     second.load_state_dict(first.state_dict())
     assert second.best == 3 and second.patience == 1 and second.get_last_lr() == [1.0]
-    assert not hasattr(first, "lr_at")              # nn.Graph goes by this
+    assert not hasattr(first, "lr_at")              # nn.Graph checks this attribute
 
 
 @pytest.mark.torch
-def test_plateau_is_pytorchs():
+def test_plateau_equals_pytorchs():
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(0)
     for mode in ("min", "max"):
         for threshold_mode in ("rel", "abs"):
             values = rng.standard_normal(60).tolist()
-            options = dict(mode=mode, threshold_mode=threshold_mode, patience=2, factor=0.8, cooldown=1, threshold=0.05)
+            options = dict(mode=mode, threshold_mode=threshold_mode, patience=2, factor=0.8, cooldown=1,
+                           threshold=0.05)
             theirs = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
             schedule, want = torch.optim.lr_scheduler.ReduceLROnPlateau(theirs, **options), []
             for v in values:
@@ -213,7 +220,8 @@ def test_names():
     (lambda o: L.SequentialLR(o, [], []), ValueError, "at least one"),
     (lambda o: L.SequentialLR(o, [L.StepLR(o, 1)], [2]), ValueError, "one more"),
     (lambda o: L.SequentialLR(o, [L.StepLR(optimizer(), 1)], []), ValueError, "same optimizer"),
-    (lambda o: L.SequentialLR(o, [L.StepLR(o, 1), L.StepLR(o, 1)], [2], [True, True]), ValueError, "interval_rescaling"),
+    (lambda o: L.SequentialLR(o, [L.StepLR(o, 1), L.StepLR(o, 1)], [2], [True, True]), ValueError,
+     "interval_rescaling"),
     (lambda o: L.ChainedScheduler([]), ValueError, "at least one"),
     (lambda o: L.ChainedScheduler([L.StepLR(o, 1), L.StepLR(optimizer(), 1)]), ValueError, "same optimizer"),
     (lambda o: L.ChainedScheduler([L.ReduceLROnPlateau(o)]), ValueError, "metric"),
@@ -226,16 +234,17 @@ def test_names():
     (lambda o: L.ReduceLROnPlateau(o, min_lr=[0, 0]), ValueError, "expected 1 min_lrs, got 2"),
     (lambda o: L.ReduceLROnPlateau(3), TypeError, "not an Optimizer"),
 ])
-def test_refusals_say_what_to_do(call, error, words):
+def test_errors_have_a_fix(call, error, words):
     with pytest.raises(error, match=words) as e:
         call(optimizer())
     assert isinstance(e.value, FlowError) and "fix:" in str(e.value)
 
 
-def test_parts_of_composed_schedules_are_where_the_whole_is():
+def test_parts_of_composed_schedules_follow_the_whole():
     """After steps and after loading."""
     for make, want in ((lambda o: L.ChainedScheduler([L.StepLR(o, 2), L.ExponentialLR(o, 0.9)]), [3, 3]),
-                       (lambda o: L.SequentialLR(o, [L.StepLR(o, 2), L.ExponentialLR(o, 0.9)], [2], True), [1, 1])):
+                       (lambda o: L.SequentialLR(o, [L.StepLR(o, 2), L.ExponentialLR(o, 0.9)], [2], True),
+                        [1, 1])):
         schedule, other = make(optimizer()), make(optimizer())
         for _ in range(3):
             schedule.step()
@@ -243,5 +252,5 @@ def test_parts_of_composed_schedules_are_where_the_whole_is():
         assert [s.last_step for s in schedule.schedulers] == want == [s.last_step for s in other.schedulers]
 
 
-def test_reductions_smaller_than_eps_are_not_made():
+def test_reductions_smaller_than_eps_are_skipped():
     assert plateau([4, 4, 4], patience=0, factor=0.5, eps=0.3) == [1, .5, .5]

@@ -1,4 +1,4 @@
-"""flow.optim: OneFlow's formulas by hand, groups, states, what is refused."""
+"""flow.optim: OneFlow's formulas in NumPy, groups, states, and errors."""
 import copy
 import pickle
 
@@ -13,11 +13,14 @@ ALL = [optim.SGD, optim.Adam, optim.AdamW, optim.LAMB, optim.RMSprop, optim.Adag
 
 
 def parameter(*shape, seed=0):
-    return flow.tensor(np.random.default_rng(seed).standard_normal(shape), requires_grad=True)        # float64
+    # float64
+    return flow.tensor(np.random.default_rng(seed).standard_normal(shape), requires_grad=True)
 
 
 def run(make, steps=5, shape=(4, 3)):
-    """(parameter after some steps, [gradients], first value) of an optimizer over one float64 parameter."""
+    """Return (parameter after some steps, [gradients], initial value) of an optimizer over one float64
+    parameter.
+    """
     w = parameter(*shape)
     first, optimizer, grads = w.numpy().copy(), make([w]), []
     for i in range(steps):
@@ -27,7 +30,8 @@ def run(make, steps=5, shape=(4, 3)):
     return w.numpy(), grads, first
 
 
-# --- formulas --------------------------------------------------------------------------------------------------------
+# --- formulas
+# --------------------------------------------------------------------------------------------------------
 
 def test_dampening_holds_from_the_first_step():
     got, grads, w = run(lambda p: optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.3, weight_decay=0.2))
@@ -40,7 +44,8 @@ def test_dampening_holds_from_the_first_step():
 
 @pytest.mark.parametrize("centered", [False, True])
 def test_rmsprop_has_eps_under_the_root(centered):
-    got, grads, w = run(lambda p: optim.RMSprop(p, lr=0.1, alpha=0.8, eps=0.3, weight_decay=0.2, centered=centered))
+    got, grads, w = run(lambda p: optim.RMSprop(p, lr=0.1, alpha=0.8, eps=0.3, weight_decay=0.2,
+                                                centered=centered))
     v, a = np.zeros_like(w), np.zeros_like(w)
     for g in grads:
         g = g + 0.2 * w
@@ -51,7 +56,8 @@ def test_rmsprop_has_eps_under_the_root(centered):
 
 @pytest.mark.parametrize("amsgrad", [False, True])
 def test_adam_without_bias_correction(amsgrad):
-    got, grads, w = run(lambda p: optim.Adam(p, lr=0.1, betas=(0.6, 0.7), do_bias_correction=False, amsgrad=amsgrad))
+    got, grads, w = run(lambda p: optim.Adam(p, lr=0.1, betas=(0.6, 0.7), do_bias_correction=False,
+                                             amsgrad=amsgrad))
     m, v, top = (np.zeros_like(w) for _ in range(3))
     for g in grads:
         m, v = 0.6 * m + 0.4 * g, 0.7 * v + 0.3 * g * g
@@ -76,8 +82,8 @@ def test_lamb(adam_w_mode, correct):
     np.testing.assert_allclose(got, w, rtol=1e-11)
 
 
-def test_the_numbers_of_oneflow():
-    """Linear(2, 1), mean square error, SGD with momentum: the run recorded from OneFlow 0.9."""
+def test_results_recorded_from_oneflow():
+    """Linear(2, 1), mean square error, and SGD with momentum, recorded from OneFlow 0.9."""
     w, b = flow.tensor([[0.5, -0.5]], requires_grad=True), flow.tensor([0.0], requires_grad=True)
     x, y = flow.tensor([[1.0, 2.0], [3.0, 4.0]]), flow.tensor([[1.0], [2.0]])
     optimizer = optim.SGD([w, b], lr=0.1, momentum=0.9)
@@ -90,12 +96,14 @@ def test_the_numbers_of_oneflow():
         losses.append(loss.item())
         weights.append([*w.tolist()[0], b.item()])
     np.testing.assert_allclose(losses, [4.25, 19.7, 14.0981], rtol=1e-5)
-    np.testing.assert_allclose(weights, [[1.4, 0.8, 0.4], [0.23, -0.83, -0.06], [0.833, 0.077, 0.244]], atol=1e-6)
+    np.testing.assert_allclose(weights, [[1.4, 0.8, 0.4], [0.23, -0.83, -0.06], [0.833, 0.077, 0.244]],
+                               atol=1e-6)
     np.testing.assert_allclose(optimizer.state[w]["momentum_buf"].numpy(), [[-6.03, -9.07]], rtol=1e-5)
     np.testing.assert_allclose(optimizer.state[b]["momentum_buf"].numpy(), [-3.04], rtol=1e-5)
 
 
-# --- steps -----------------------------------------------------------------------------------------------------------
+# --- steps
+# -----------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("cls", ALL)
 def test_a_parameter_without_gradient_stays_and_the_step_counts(cls):
@@ -110,7 +118,7 @@ def test_a_parameter_without_gradient_stays_and_the_step_counts(cls):
     assert state["step"] == 2 and state[1] == {} and other not in optimizer.state
 
 
-def test_closure_has_gradients_and_its_loss_comes_back():
+def test_a_closure_runs_with_gradients_and_its_loss_is_returned():
     w = parameter(3)
     optimizer = optim.SGD([w], lr=0.1)
 
@@ -126,8 +134,10 @@ def test_closure_has_gradients_and_its_loss_comes_back():
     assert (w.numpy() ** 2).sum() < before
 
 
-def test_a_step_is_seen_by_backward():
-    """The gradient of x * w needs w as it was; after a step it is another: an error, not a wrong number."""
+def test_backward_detects_a_step():
+    """The gradient of x * w needs the old w, which a step overwrites: backward raises instead of returning a
+    wrong value.
+    """
     w = parameter(3)
     y = (w * w).sum()
     w.grad = flow.tensor(np.ones(3))
@@ -161,7 +171,7 @@ def test_strided_parameters_and_gradients(cls):
     np.testing.assert_allclose(turned.numpy(), plain.numpy(), rtol=1e-12)
 
 
-def test_many_parameters_are_one_call():
+def test_many_parameters_are_updated_in_one_call():
     calls = []
     params = [parameter(2, seed=i) for i in range(30)]
     optimizer = optim.Adam(params, lr=0.1)
@@ -175,7 +185,7 @@ def test_many_parameters_are_one_call():
             return call_below(op, inputs, attrs)
 
     from flowedu.core.ops.call import interpreter
-    optimizer.step()                                # makes the states
+    optimizer.step()                                # creates the states
     with interpreter(Watch()):
         optimizer.step()
     assert calls == ["adam_step"]
@@ -183,7 +193,8 @@ def test_many_parameters_are_one_call():
 
 def test_clip_grad():
     w, v = parameter(3), parameter(3)
-    optimizer = optim.SGD([{"params": [w], "clip_grad_max_norm": 1.0, "clip_grad_norm_type": 2.0}, {"params": [v]}], lr=0.1)
+    optimizer = optim.SGD([{"params": [w], "clip_grad_max_norm": 1.0, "clip_grad_norm_type": 2.0},
+                           {"params": [v]}], lr=0.1)
     w.grad, v.grad = flow.tensor(np.full(3, 10.0)), flow.tensor(np.full(3, 10.0))
     with pytest.warns(UserWarning, match="clip_grad_max_norm"):
         optimizer.clip_grad()
@@ -191,11 +202,13 @@ def test_clip_grad():
     assert [g["_enable_clip_grad"] for g in optimizer.state_dict()["param_groups"]] == [True, False]
 
 
-# --- groups ----------------------------------------------------------------------------------------------------------
+# --- groups
+# ----------------------------------------------------------------------------------------------------------
 
-def test_groups_have_options_of_their_own():
+def test_groups_have_separate_options():
     a, b, c = parameter(2), parameter(2, seed=1), parameter(2, seed=2)
-    optimizer = optim.SGD([{"params": [a], "lr": 1.0}, {"params": iter([b]), "momentum": 0.5, "note": "x"}], lr=0.1)
+    optimizer = optim.SGD([{"params": [a], "lr": 1.0}, {"params": iter([b]), "momentum": 0.5, "note": "x"}],
+                          lr=0.1)
     optimizer.add_param_group({"params": c, "weight_decay": 0.5})
     assert [g["lr"] for g in optimizer.param_groups] == [1.0, 0.1, 0.1]
     assert [g["momentum"] for g in optimizer.param_groups] == [0, 0.5, 0]
@@ -225,10 +238,11 @@ def test_options_may_change_between_steps():
         optimizer.step()
 
 
-# --- state -----------------------------------------------------------------------------------------------------------
+# --- state
+# -----------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("cls", ALL)
-def test_a_loaded_state_goes_on_the_same(cls):
+def test_a_loaded_state_continues_unchanged(cls):
     def stepped(optimizer, params, steps):
         for i in range(steps):
             for k, p in enumerate(params):
@@ -248,11 +262,12 @@ def test_a_loaded_state_goes_on_the_same(cls):
     for a, b in zip(params, copies):
         np.testing.assert_array_equal(a.numpy(), b.numpy())
     assert state["param_groups"][1]["params"] == [1, 2] and state["param_groups"][1]["_options"]["lr"] == 0.3
-    keys = {"SGD": set(), "RMSprop": {"square_avg"}, "Adagrad": {"sum"}, "Adadelta": {"square_avgs", "acc_deltas"}}
+    keys = {"SGD": set(), "RMSprop": {"square_avg"}, "Adagrad": {"sum"},
+            "Adadelta": {"square_avgs", "acc_deltas"}}
     assert set(state["state"][0]) == keys.get(cls.__name__, {"exp_avg", "exp_avg_sq"})
 
 
-def test_states_that_do_not_fit():
+def test_incompatible_states():
     a, b = parameter(2), parameter(2)
     adam, sgd = optim.Adam([a, b]), optim.SGD([a, b], momentum=0.9)
     a.grad = flow.tensor(np.ones(2))
@@ -260,7 +275,8 @@ def test_states_that_do_not_fit():
     for optimizer, state, words in (
             (sgd, adam.state_dict(), "another optimizer"),
             (optim.Adam([a]), adam.state_dict(), "doesn't match the size"),
-            (optim.Adam([{"params": [a]}, {"params": [b]}]), adam.state_dict(), "different number of parameter groups"),
+            (optim.Adam([{"params": [a]}, {"params": [b]}]), adam.state_dict(),
+             "different number of parameter groups"),
             (optim.Adam([parameter(3), b]), adam.state_dict(), "another shape")):
         before = repr(optimizer)
         with pytest.raises(ValueError, match=words) as e:
@@ -269,7 +285,7 @@ def test_states_that_do_not_fit():
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
-def test_a_copy_goes_on_by_itself(copied):
+def test_a_copy_continues_independently(copied):
     def step(w, optimizer):
         optimizer.zero_grad()
         (w * w).sum().backward()
@@ -286,7 +302,8 @@ def test_a_copy_goes_on_by_itself(copied):
     assert other.state_dict()["state"]["step"] == 3
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------
+# --- errors
+# ----------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize(("call", "error", "words"), [
     (lambda w: optim.SGD(w, lr=0.1), TypeError, "should be an iterable of Tensors or dicts"),
@@ -311,14 +328,14 @@ def test_a_copy_goes_on_by_itself(copied):
     (lambda w: optim.SGD([{"params": [w], "clip_grad_max_norm": 1.0}]), ValueError, "clip_grad_norm_type"),
     (lambda w: optim.SGD([w], lr=0.1).add_param_group([w]), TypeError, "'params'"),
 ])
-def test_refusals_say_what_to_do(call, error, words):
+def test_errors_have_a_fix(call, error, words):
     for kind in error if isinstance(error, tuple) else (error,):
         with pytest.raises(kind, match=words) as e:
             call(parameter(2))
     assert isinstance(e.value, FlowError) and "fix:" in str(e.value) and "expected:" in str(e.value)
 
 
-def test_a_gradient_that_does_not_fit():
+def test_a_gradient_of_another_shape():
     w, v = parameter(3), parameter(2)
     v.grad = flow.tensor(np.ones(2))
     optimizer = optim.SGD([w, v], lr=0.1)
@@ -328,7 +345,7 @@ def test_a_gradient_that_does_not_fit():
         optim.SGD([w], lr=0.1).step()
 
 
-def test_an_optimizer_of_ones_own_finds_no_state_yet():
+def test_a_custom_optimizer_starts_with_empty_state():
     p = flow.nn.Parameter(flow.ones(2))
     opt = optim.Optimizer([p], {"lr": 0.1})
     assert opt.state[p] == {} and len(opt.state[p]) == 0
@@ -337,7 +354,7 @@ def test_an_optimizer_of_ones_own_finds_no_state_yet():
 
 
 def test_nesterov_without_momentum_is_plain():
-    """OneFlow takes it."""
+    """OneFlow accepts this combination."""
     ps = [flow.nn.Parameter(flow.ones(2)) for _ in range(2)]
     for p, nesterov in zip(ps, (False, True)):
         opt = optim.SGD([p], lr=0.1, nesterov=nesterov)
@@ -347,8 +364,8 @@ def test_nesterov_without_momentum_is_plain():
 
 
 @pytest.mark.parametrize("make", [optim.SGD, optim.Adam, optim.LAMB])
-def test_there_is_no_most_of_parameters(make):
-    """More axes than all scripts have letters: each is updated as it is where it stands alone."""
+def test_the_number_of_parameters_is_unlimited(make):
+    """With more axes than letters in all scripts, each parameter is updated as if it were alone."""
     many = [flow.nn.Parameter(flow.tensor([[1.0 + i % 5]] * (1 + i % 3))) for i in range(2000)]
     few = [flow.nn.Parameter(p.detach().clone()) for p in many[:30]]
     for parameters in (many, few):

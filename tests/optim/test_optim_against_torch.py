@@ -1,4 +1,6 @@
-"""flow.optim against PyTorch's optimizers, where the formulas are the same: parameters and states after several steps."""
+"""flow.optim against PyTorch's optimizers with the same formulas: parameters and states after several
+steps.
+"""
 import numpy as np
 import pytest
 
@@ -21,7 +23,8 @@ CASES = [
     ("AdamW", {"lr": 0.01, "weight_decay": 0.3, "betas": (0.5, 0.7)}),
     ("AdamW", {"lr": 0.01, "weight_decay": 0.3, "amsgrad": True, "maximize": True}),
     ("Adagrad", {"lr": 0.1}),
-    ("Adagrad", {"lr": 0.1, "lr_decay": 0.2, "weight_decay": 0.1, "initial_accumulator_value": 0.5, "eps": 1e-3}),
+    ("Adagrad", {"lr": 0.1, "lr_decay": 0.2, "weight_decay": 0.1, "initial_accumulator_value": 0.5,
+                 "eps": 1e-3}),
     ("Adadelta", {"lr": 0.7}),
     ("Adadelta", {"lr": 0.7, "rho": 0.5, "eps": 1e-3, "weight_decay": 0.1, "maximize": True}),
 ]
@@ -30,8 +33,9 @@ WANT = {"weight_decay": 0.0}                        # PyTorch's AdamW has anothe
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("case", CASES, ids=lambda c: "-".join([c[0], *(f"{k}={v}" for k, v in c[1].items())]))
-def test_the_same_steps(case, dtype):
+@pytest.mark.parametrize("case", CASES, ids=lambda c: "-".join([c[0],
+                                                                *(f"{k}={v}" for k, v in c[1].items())]))
+def test_steps_are_equal(case, dtype):
     name, options = case
     rng = np.random.default_rng(1)
     start = [rng.standard_normal(s).astype(dtype) for s in SHAPES]
@@ -43,7 +47,7 @@ def test_the_same_steps(case, dtype):
         for a, b in zip(ours, theirs):
             g = rng.standard_normal(a.shape).astype(dtype)
             a.grad, b.grad = flow.tensor(g), torch.tensor(g)
-        if step == 3:                               # a rate that changes on the way
+        if step == 3:                               # change the rate in between
             one.param_groups[0]["lr"] = two.param_groups[0]["lr"] = options["lr"] / 3
         one.step()
         two.step()
@@ -51,7 +55,8 @@ def test_the_same_steps(case, dtype):
     for a, b in zip(ours, theirs):
         np.testing.assert_allclose(a.numpy(), b.detach().numpy(), **tolerance)
         mine, state = one.state.get(a, {}), two.state[b]
-        for key, other in (("exp_avg", "exp_avg"), ("exp_avg_sq", "exp_avg_sq"), ("max_exp_avg_sq", "max_exp_avg_sq"),
+        for key, other in (("exp_avg", "exp_avg"), ("exp_avg_sq", "exp_avg_sq"),
+                           ("max_exp_avg_sq", "max_exp_avg_sq"),
                            ("momentum_buf", "momentum_buffer"), ("sum", "sum"), ("square_avgs", "square_avg"),
                            ("acc_deltas", "acc_delta")):
             assert (key in mine) == (state.get(other) is not None)
@@ -59,8 +64,8 @@ def test_the_same_steps(case, dtype):
                 np.testing.assert_allclose(mine[key].numpy(), state[other].numpy(), **tolerance)
 
 
-def test_the_same_training():
-    """A small network, with groups, a schedule and gradients that are missing now and then."""
+def test_training_is_equal():
+    """A small network with groups, a schedule, and gradients that are sometimes missing."""
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((20, 3)).astype("float32"), rng.standard_normal((20, 1)).astype("float32")
     w1, w2, b = (rng.standard_normal(s).astype("float32") for s in ((3, 8), (8, 1), (1,)))
@@ -69,7 +74,8 @@ def test_the_same_training():
         params = [tensor(a) for a in (w1, w2, b)]
         for p in params:
             p.requires_grad = True
-        optimizer = optim.SGD([{"params": params[:1]}, {"params": params[1:], "lr": 0.02, "momentum": 0.5}], lr=0.05)
+        optimizer = optim.SGD([{"params": params[:1]}, {"params": params[1:], "lr": 0.02, "momentum": 0.5}],
+                              lr=0.05)
         schedule = optim.lr_scheduler.StepLR(optimizer, 5, 0.5)
         losses = []
         for i in range(12):
@@ -82,4 +88,5 @@ def test_the_same_training():
             losses.append(loss.item())
         return losses
 
-    np.testing.assert_allclose(train(flow, flow.optim, flow.tensor), train(torch, torch.optim, torch.tensor), rtol=1e-4)
+    np.testing.assert_allclose(train(flow, flow.optim, flow.tensor), train(torch, torch.optim, torch.tensor),
+                               rtol=1e-4)

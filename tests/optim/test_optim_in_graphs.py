@@ -1,4 +1,4 @@
-"""The same optimizer and schedule train the same in an nn.Graph as step by step."""
+"""An optimizer and schedule train equally in an nn.Graph and step by step."""
 import numpy as np
 import pytest
 
@@ -10,12 +10,13 @@ OPTIMIZERS = [
     ("SGD", {}), ("SGD", {"weight_decay": 0.1}), ("SGD", {"momentum": 0.9, "dampening": 0.2}),
     ("SGD", {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}), ("SGD", {"maximize": True}),
     ("Adam", {}), ("Adam", {"amsgrad": True, "weight_decay": 0.1}), ("AdamW", {"weight_decay": 0.1}),
-    ("Adam", {"do_bias_correction": False}), ("LAMB", {"weight_decay": 0.1}), ("LAMB", {"adam_w_mode": False}),
-    ("RMSprop", {}), ("RMSprop", {"centered": True, "weight_decay": 0.1}),
+    ("Adam", {"do_bias_correction": False}), ("LAMB", {"weight_decay": 0.1}),
+    ("LAMB", {"adam_w_mode": False}), ("RMSprop", {}), ("RMSprop", {"centered": True, "weight_decay": 0.1}),
     ("Adagrad", {"lr_decay": 0.1, "initial_accumulator_value": 0.3}), ("Adadelta", {"weight_decay": 0.1}),
 ]
-SCHEDULES = [None, lambda o: L.WarmUpLR(L.CosineDecayLR(o, 5, 0.1), 0.1, 2), lambda o: L.LambdaLR(o, [lambda n: 1 / (n + 1),
-                                                                                               lambda n: n + 1]),
+SCHEDULES = [None, lambda o: L.WarmUpLR(L.CosineDecayLR(o, 5, 0.1), 0.1, 2),
+             lambda o: L.LambdaLR(o, [lambda n: 1 / (n + 1),
+                               lambda n: n + 1]),
              lambda o: L.ChainedScheduler([L.ConstantLR(o, 0.5, 2), L.StepLR(o, 2)]),
              lambda o: L.SequentialLR(o, [L.ExponentialLR(o, 0.5), L.LinearLR(o)], [2], True)]
 RNG = np.random.default_rng(0)
@@ -87,7 +88,7 @@ def test_graph_and_eager_agree(case):
         np.testing.assert_allclose(states[f"model.c-{s.suffix}"].numpy(), mine.numpy(), rtol=2e-5, atol=1e-6)
 
 
-def test_a_metric_has_no_place_in_a_graph():
+def test_a_metric_schedule_is_refused_in_a_graph():
     model, optimizer, _ = made("SGD", {}, None)
     with pytest.raises(AssertionError, match="ReduceLROnPlateau"):
         nn.Graph().add_optimizer(optimizer, lr_sch=L.ReduceLROnPlateau(optimizer))

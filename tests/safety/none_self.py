@@ -1,4 +1,4 @@
-"""Every method of Tensor called on None, and on a few other things. Run by test_none_self.py in a process of its own."""
+"""Calls of all Tensor methods on None and other non-tensors; test_none_self.py runs it in a subprocess."""
 import inspect
 import warnings
 
@@ -6,12 +6,13 @@ import flowedu as flow
 from flowedu.errors import FlowError
 
 WRONG = [None, 1, "x", object()]
-ARGUMENTS = [(), (1,), (0, 1), (None,), (flow.ones(2),), (flow.ones(2), flow.ones(2)), (0, flow.tensor([0]), flow.ones(1))]
+ARGUMENTS = [(), (1,), (0, 1), (None,), (flow.ones(2),), (flow.ones(2), flow.ones(2)),
+             (0, flow.tensor([0]), flow.ones(1))]
 OF_PYTHON = {"__class__", "__new__", "__init_subclass__", "__subclasshook__", "__getattribute__", "__init__"}
 
 
 def functions():
-    """(name, function) of everything a tensor has: methods, and what reads and writes its properties."""
+    """Yield (name, function) of the methods of a tensor, and of the getters and setters of its properties."""
     for name in dir(flow.Tensor):
         found = inspect.getattr_static(flow.Tensor, name)
         if name in OF_PYTHON or isinstance(found, (staticmethod, classmethod)):
@@ -35,5 +36,5 @@ def main() -> None:
                 except (TypeError, AttributeError, FlowError):
                     continue
                 except ArithmeticError:
-                    assert self == 1, name                       # a number has operators of its own
+                    assert self == 1, name                       # an int has its own operators
     print("calls made:", count)

@@ -1,4 +1,4 @@
-"""Counts that fit no C int, are not whole numbers, or would start or build things without an end."""
+"""Counts that do not fit a C int, are not positive integers, or would create too many threads or layers."""
 import os
 import subprocess
 import sys
@@ -27,20 +27,21 @@ COUNTS = {
     "DataLoader num_workers": lambda n: DataLoader([1, 2, 3], num_workers=n),
     "BatchSampler": lambda n: list(BatchSampler([1, 2], n, False)),
 }
-# Numbers above the size of the data set mean one batch, as in PyTorch.
+# A batch size above the size of the dataset gives one batch, as in PyTorch.
 FINE = {("BatchSampler", n) for n in HUGE[:2]}
 
 
 @pytest.fixture(autouse=True)
 def settings():
     threads = flow.get_num_threads()
+    flow.clear_default_session()               # a running session ignores cpu_device_num
     yield
     flow.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("name", COUNTS)
 @pytest.mark.parametrize("n", HUGE, ids=str)
-def test_counts_that_are_too_large(name, n):
+def test_counts_that_are_too_large_are_refused(name, n):
     if (name, n) in FINE:
         COUNTS[name](n)
         return
@@ -48,15 +49,16 @@ def test_counts_that_are_too_large(name, n):
         COUNTS[name](n)
 
 
-@pytest.mark.parametrize("name", ["set_num_threads", "set_virtual_devices", "cpu_device_num", "LSTM", "BatchSampler"])
+@pytest.mark.parametrize("name", ["set_num_threads", "set_virtual_devices", "cpu_device_num", "LSTM",
+                                  "BatchSampler"])
 @pytest.mark.parametrize("n", WRONG, ids=str)
-def test_counts_that_are_not_positive_whole_numbers(name, n):
+def test_counts_that_are_not_positive_integers_are_refused(name, n):
     with pytest.raises(FlowError, match="expected"):
         COUNTS[name](n)
 
 
 @pytest.mark.parametrize("timeout", [-1, float("nan"), float("inf"), -float("inf"), 1e300, 10**30], ids=str)
-def test_time_limits_of_a_loader(timeout):
+def test_invalid_timeouts_of_a_loader_are_refused(timeout):
     with pytest.raises(FlowError, match="timeout"):
         DataLoader([1], num_workers=1, timeout=timeout)
 
@@ -71,9 +73,10 @@ def test_thread_counts_up_to_the_limit():
 
 
 @pytest.mark.parametrize("name", ["FLOWEDU_NUM_THREADS", "OMP_NUM_THREADS"])
-@pytest.mark.parametrize("text", ["abc", "0", "-1", "2.5", "1e3", "²", "9" * 20, "9" * 5000, str(10**6), "0x2", "\u0663"],
+@pytest.mark.parametrize("text", ["abc", "0", "-1", "2.5", "1e3", "²", "9" * 20, "9" * 5000, str(10**6),
+                                  "0x2", "\u0663"],
                          ids=lambda text: text[:8])
-def test_an_environment_that_is_no_count_is_ignored_with_a_warning(monkeypatch, name, text):
+def test_an_invalid_thread_count_in_the_environment_is_ignored_with_a_warning(monkeypatch, name, text):
     for other in ("FLOWEDU_NUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(other, raising=False)
     expected = default_threads()
@@ -83,20 +86,22 @@ def test_an_environment_that_is_no_count_is_ignored_with_a_warning(monkeypatch, 
 
 
 @pytest.mark.parametrize("text, count", [("3", 3), (" 2 ", 2), ("2,4", 2), ("007", 7)])
-def test_an_environment_that_is_a_count(monkeypatch, recwarn, text, count):
+def test_a_valid_thread_count_in_the_environment_is_used(monkeypatch, recwarn, text, count):
     monkeypatch.setenv("FLOWEDU_NUM_THREADS", text)
     assert default_threads() == count and not recwarn
 
 
-def test_a_wrong_environment_does_not_stop_the_import():
+def test_an_invalid_thread_count_does_not_stop_the_import():
     code = "import flowedu as flow; print(flow.get_num_threads() >= 1, flow.ones(2).sum().item())"
     env = {**os.environ, "FLOWEDU_NUM_THREADS": "9" * 20, "FLOWEDU_DEVICES": "1"}
-    child = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, encoding="utf-8", timeout=HANGS)
-    assert child.returncode == 0 and child.stdout.split() == ["True", "2.0"] and "is ignored" in child.stderr, child.stderr
+    child = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, encoding="utf-8",
+                           timeout=HANGS)
+    assert (child.returncode == 0 and child.stdout.split() == ["True", "2.0"]
+            and "is ignored" in child.stderr), child.stderr
 
 
 @pytest.mark.parametrize("text", ["0", "x", "²", "9" * 5000, str(2**31), "-1"], ids=lambda text: text[:8])
-def test_an_environment_that_is_no_number_of_devices(monkeypatch, text):
+def test_an_invalid_device_count_in_the_environment_is_refused(monkeypatch, text):
     from flowedu.core.sbp import ranks
 
     monkeypatch.setenv("FLOWEDU_DEVICES", text)

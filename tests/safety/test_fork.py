@@ -1,4 +1,4 @@
-"""Law: what this process can compute, a process it forks can compute, too: OpenMP's threads do not come along."""
+"""Law: a forked process computes the same results as its parent, although it inherits no threads."""
 import os
 import sys
 
@@ -12,6 +12,7 @@ CODE = """
 import os, sys, time, warnings
 import numpy as np
 import flowedu as flow
+from flowedu.distributed import set_virtual_devices
 flow.set_num_threads(4)
 F = flow.nn.functional
 
@@ -20,13 +21,16 @@ class Net(flow.nn.Graph):
         return flow.matmul(x, x).exp().sum()
 
 x, picture, net = flow.randn(600, 600) / 100, flow.randn(4, 16, 40, 40), Net()
+set_virtual_devices(3)
+on_ranks, rows = Net(), flow.ones(6, 6, placement=flow.placement("cpu", [0, 1, 2]), sbp=flow.sbp.split(0))
 weight = flow.randn(16, 16, 3, 3, requires_grad=True)
 
 def work():
     big = flow.ones(2_000_000)
     loss = F.conv2d(picture, weight, padding=1).sum()
     loss.backward()
-    return [float(big.exp().sum()), float((x @ x).sum()), float(net(x)), float(loss), float(flow.sort(big)[0][0])]
+    return [float(big.exp().sum()), float((x @ x).sum()), float(net(x)), float(on_ranks(rows).numpy()),
+            float(loss), float(flow.sort(big)[0][0])]
 
 want = work()
 
@@ -72,7 +76,7 @@ print("all")
 """
 
 
-def test_a_forked_process_computes():
+def test_a_forked_process_computes_the_same_results():
     assert run_child(CODE, 200).endswith("all\n")
 
 

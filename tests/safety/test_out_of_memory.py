@@ -1,12 +1,13 @@
-"""Law: where memory ends, the error says which op, shape and bytes, whose line, and a remedy; and the session goes on."""
+"""Law: out-of-memory errors name op, shape, bytes, the user's line, and a fix, and the session continues."""
 from flowedu.errors import OutOfMemoryError
 
 from .children import run_child
 
-# name: (what must stand in the message, code). In a child that has 1 GiB.
+# name: (texts that the message contains, code). The code runs in a child process with 1 GiB.
 CASES = {
     "an op": (["float32[40000, 40000]", "6,400,000,000 bytes"], "x = flow.ones(40000, 1) + flow.ones(40000)"),
-    "a creation": (["empty: out of memory", "float64[30000, 30000]"], "flow.empty(30000, 30000, dtype=flow.float64)"),
+    "a creation": (["empty: out of memory", "float64[30000, 30000]"],
+                   "flow.empty(30000, 30000, dtype=flow.float64)"),
     "a copy": (["contiguous"], "flow.ones(1).expand(2 ** 31).contiguous()"),
     "no machine": (["constant: no memory", "float32[4611686018427387904]"], "flow.zeros(2 ** 62)"),
     "NumPy in a kernel": (["out of memory", "bytes"], "flow.histc(flow.ones(4), 2 ** 31)"),
@@ -42,9 +43,9 @@ print("all")
 """
 
 
-def test_out_of_memory_says_what_and_the_session_goes_on():
+def test_out_of_memory_errors_are_complete_and_the_session_continues():
     assert run_child(f"CASES = {CASES!r}\n{CODE}", 100, FLOWEDU_NUM_THREADS="1").endswith("all\n")
 
 
-def test_it_is_caught_as_users_expect():
+def test_out_of_memory_error_is_a_memory_error_and_a_runtime_error():
     assert issubclass(OutOfMemoryError, MemoryError) and issubclass(OutOfMemoryError, RuntimeError)

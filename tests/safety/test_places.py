@@ -1,4 +1,4 @@
-"""tril_indices, triu_indices, combinations and the adaptive pools, counted out in plain Python."""
+"""tril_indices, triu_indices, combinations, and the adaptive pools, compared with plain Python."""
 import itertools
 
 import numpy as np
@@ -10,13 +10,14 @@ from flowedu.errors import ArgumentError
 F = flow.nn.functional
 
 
-def test_triangles():
+def test_triangle_indices():
     for row, col, offset in itertools.product(range(5), range(5), range(-7, 8)):
         below = [(i, j) for i in range(row) for j in range(col) if j - i <= offset]
         above = [(i, j) for i in range(row) for j in range(col) if j - i >= offset]
         for f, want in ((flow.tril_indices, below), (flow.triu_indices, above)):
             got = f(row, col, offset).numpy()
-            np.testing.assert_array_equal(got, np.array(want, np.int64).reshape(-1, 2).T, err_msg=f"{row, col, offset}")
+            np.testing.assert_array_equal(got, np.array(want, np.int64).reshape(-1, 2).T,
+                                          err_msg=f"{row, col, offset}")
             assert got.dtype == np.int64 and f(row, col, offset, dtype=flow.int32).dtype is flow.int32
     with pytest.raises(ArgumentError, match="non-negative"):
         flow.tril_indices(-1, 2)
@@ -25,11 +26,12 @@ def test_triangles():
 def test_combinations():
     x = flow.arange(16) * 10
     for n, r in itertools.product(range(7), range(7)):
-        for again, choose in ((False, itertools.combinations), (True, itertools.combinations_with_replacement)):
+        for again, choose in ((False, itertools.combinations),
+                              (True, itertools.combinations_with_replacement)):
             want = list(choose(range(0, 10 * n, 10), r))
             got = flow.combinations(x[:n], r, again).numpy()
             np.testing.assert_array_equal(got, np.array(want, np.int64).reshape(len(want), r))
-    assert flow.combinations(x, 5).shape == (4368, 5)                     # more than one part of 4096 rows
+    assert flow.combinations(x, 5).shape == (4368, 5)                     # more than one block of 4096 rows
     np.testing.assert_array_equal(flow.combinations(x, 5)[-1].numpy(), [110, 120, 130, 140, 150])
 
 

@@ -1,6 +1,6 @@
-"""Laws: no size, of an argument or in the data, reaches memory that is not there; what is too large says so."""
+"""Law: no size, in arguments or data, leads to invalid memory access; sizes that are too large raise."""
 from .children import run_child
 
 
-def test_no_size_breaks_a_call():
+def test_no_size_crashes_a_call():
     assert "\nall " in run_child("import sizes; sizes.main()", 200)

@@ -1,5 +1,4 @@
-"""Laws: no stride, padding, dilation or window, however large, reaches memory that is not there; and those that make no
-difference make none."""
+"""Law: no stride, padding, dilation, or window leads to invalid memory access or a wrong result."""
 import json
 
 import numpy as np
@@ -18,7 +17,7 @@ steps = st.one_of(st.integers(1, 7), st.sampled_from([2**20, *HUGE]))
 
 
 def compare(name, inputs, **attrs):
-    """The kernel of an op against its record's meaning in NumPy; where one refuses, so must the other."""
+    """Compare the kernel of an op with its NumPy reference, unless the op refuses the attributes."""
     op = REGISTRY[name]
     try:
         got = op(*map(flow.from_numpy, inputs), **attrs)
@@ -34,16 +33,18 @@ def values(rng, *shape):
 
 
 @given(data=st.data())
-def test_convolutions_with_long_steps(data):
+def test_convolutions_with_large_strides_and_dilations(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     groups, n = data.draw(st.sampled_from([1, 2])), data.draw(st.integers(1, 2))
     hw, kernel = ([data.draw(st.integers(1, 6)) for _ in "hw"] for _ in "xw")
     kernel = [min(k, 3) for k in kernel]
-    attrs = dict(strides=tuple(data.draw(steps) for _ in "hw"), pads=tuple(data.draw(st.integers(0, 3)) for _ in range(4)),
+    attrs = dict(strides=tuple(data.draw(steps) for _ in "hw"), pads=tuple(data.draw(st.integers(0, 3))
+                                                                           for _ in range(4)),
                  dilations=tuple(data.draw(st.integers(1, 3)) if k > 1 else data.draw(steps) for k in kernel))
     out = [(hw[i] + sum(attrs["pads"][2 * i:2 * i + 2]) - (kernel[i] - 1) * attrs["dilations"][i] - 1)
            // attrs["strides"][i] + 1 for i in (0, 1)]
-    x, w, dy = values(rng, n, 4, *hw), values(rng, 6, 4 // groups, *kernel), values(rng, n, 6, *[max(o, 1) for o in out])
+    x, w, dy = (values(rng, n, 4, *hw), values(rng, 6, 4 // groups, *kernel),
+                values(rng, n, 6, *[max(o, 1) for o in out]))
     attrs["groups"] = groups
     last = lambda a: np.ascontiguousarray(a.transpose(0, 2, 3, 1))
     compare("conv2d", [x, w], **attrs)
@@ -55,23 +56,26 @@ def test_convolutions_with_long_steps(data):
 
 
 @given(data=st.data())
-def test_pools_with_windows_that_lie_in_the_padding(data):
+def test_pools_with_windows_inside_the_padding(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     hw = tuple(data.draw(st.integers(1, 6)) for _ in "hw")
-    attrs = dict(ksize=tuple(data.draw(st.integers(1, 12)) for _ in "hw"), strides=tuple(data.draw(steps) for _ in "hw"),
+    attrs = dict(ksize=tuple(data.draw(st.integers(1, 12)) for _ in "hw"),
+                 strides=tuple(data.draw(steps) for _ in "hw"),
                  pads=tuple(data.draw(st.integers(0, 11)) for _ in range(4)))
     x = values(rng, 2, 2, *hw)
     compare("avg_pool2d", [x], **attrs)
     compare("max_pool2d", [x], **attrs)
-    out = [(hw[i] + sum(attrs["pads"][2 * i:2 * i + 2]) - attrs["ksize"][i]) // attrs["strides"][i] + 1 for i in (0, 1)]
+    out = [(hw[i] + sum(attrs["pads"][2 * i:2 * i + 2]) - attrs["ksize"][i]) // attrs["strides"][i] + 1
+           for i in (0, 1)]
     if min(out) > 0:
         compare("avg_pool2d_grad", [values(rng, 2, 2, *out)], hw=hw, **attrs)
 
 
-def test_a_wide_window_over_padding_costs_what_it_covers():
-    """2**40 positions in the padding, 16 in the picture: this ends at once, or never."""
+def test_positions_in_the_padding_cost_no_time():
+    """With 2**40 positions in the padding and 16 in the image, a loop over the padding would never end."""
     k = 2**19
-    y = flow.nn.functional.avg_pool2d(flow.ones(1, 1, 4, 4), k, stride=k, padding=k // 2, count_include_pad=False)
+    y = flow.nn.functional.avg_pool2d(flow.ones(1, 1, 4, 4), k, stride=k, padding=k // 2,
+                                      count_include_pad=False)
     np.testing.assert_array_equal(y.numpy(), np.ones((1, 1, 1, 1)))
 
 
@@ -114,14 +118,14 @@ for rank in (1, 2, 3):
 """
 
 
-def test_no_attribute_of_a_window_breaks_a_call():
+def test_no_window_attribute_crashes_a_call():
     assert run_child(ATTACK.format(huge=HUGE), 200).endswith("end 3\n")
 
 
 @pytest.mark.parametrize("n", HUGE)
 @pytest.mark.parametrize("name", ["strides", "pads", "dilations", "groups"])
-def test_a_graph_file_cannot_bring_them_either(tmp_path, name, n):
-    """What a file says of an op is checked as what a call says."""
+def test_window_attributes_in_a_graph_file_are_checked(tmp_path, name, n):
+    """Attributes that are read from a file are checked like those of a call."""
     class Net(flow.nn.Graph):
         def __init__(self):
             super().__init__()

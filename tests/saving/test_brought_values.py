@@ -1,4 +1,4 @@
-"""Laws about values that come from elsewhere: checkpoints bit for bit, weights from other libraries, first values."""
+"""Values from other sources: bit-exact checkpoints, weights from other libraries, and initial values."""
 import copy
 import warnings
 
@@ -9,11 +9,12 @@ import flowedu as flow
 from flowedu import nn
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64", "bool")
-SPECIAL = [0.0, -0.0, 1.5, -2.75, np.inf, -np.inf, np.nan, 1e-45, 3e-39, -1e-40, 65504.0, 6e-8, 3.3895e38, 1e-3]
+SPECIAL = [0.0, -0.0, 1.5, -2.75, np.inf, -np.inf, np.nan, 1e-45, 3e-39, -1e-40, 65504.0, 6e-8,
+           3.3895e38, 1e-3]
 
 
 def bits(t) -> bytes:
-    """The memory of a contiguous tensor."""
+    """Return the memory of a contiguous tensor."""
     import ctypes
     return ctypes.string_at(t.data_ptr(), t.numel() * t.element_size())
 
@@ -27,7 +28,7 @@ def special(name: str):
 
 
 def upper_halves(words: np.ndarray) -> np.ndarray:
-    """bfloat16 read by its definition: the upper half of a float32."""
+    """Decode bfloat16 by its definition, the upper half of a float32."""
     return (words.astype(np.uint32) << 16).view(np.float32)
 
 
@@ -42,11 +43,13 @@ def test_a_checkpoint_keeps_every_bit(name, tmp_path):
 
 @pytest.mark.parametrize("name", DTYPES)
 def test_the_bytes_of_a_checkpoint_are_those_of_the_type(name, tmp_path):
-    """Read back without flowedu: little-endian numbers, one after another."""
+    """Read the file without flowedu, as consecutive little-endian numbers."""
     t = special(name)
     flow.save({"a": t}, tmp_path / "c")
-    raw = next(f for f in (tmp_path / "c").rglob("*") if f.is_file() and f.name == "out" and f.read_bytes() == bits(t))
-    kind = {"bfloat16": "<u2", "bool": "?"}.get(name, np.dtype(name if name != "bfloat16" else "u2").newbyteorder("<"))
+    raw = next(f for f in (tmp_path / "c").rglob("*") if f.is_file() and f.name == "out"
+               and f.read_bytes() == bits(t))
+    kind = {"bfloat16": "<u2", "bool": "?"}.get(name, np.dtype(name if name != "bfloat16"
+                                                               else "u2").newbyteorder("<"))
     words = np.frombuffer(raw.read_bytes(), kind)
     want = t.float().numpy() if name == "bfloat16" else t.numpy()
     np.testing.assert_array_equal(upper_halves(words) if name == "bfloat16" else words, want)
@@ -54,7 +57,8 @@ def test_the_bytes_of_a_checkpoint_are_those_of_the_type(name, tmp_path):
 
 def test_bfloat16_rounds_to_nearest_even():
     x = np.random.default_rng(0).standard_normal(2000).astype(np.float32)
-    x[:64] = (np.arange(64, dtype=np.uint32) * 0x8000 + 0x3F800000).view(np.float32)      # every second one is a tie
+    # every second one is a tie
+    x[:64] = (np.arange(64, dtype=np.uint32) * 0x8000 + 0x3F800000).view(np.float32)
     words = x.view(np.uint32)
     want = ((words + 0x7FFF + (words >> 16 & 1)) >> 16 << 16).view(np.float32)
     np.testing.assert_array_equal(flow.tensor(x).bfloat16().float().numpy(), want)
@@ -62,9 +66,10 @@ def test_bfloat16_rounds_to_nearest_even():
 
 # ---- weights
 def foreign():
-    """name -> a function that turns an ndarray into what another library has"""
+    """Return {name: function that converts an ndarray to another library's type}."""
     forms = {"ndarray": lambda a: a, "float64": lambda a: a.astype(np.float64), "list": lambda a: a.tolist(),
-             "column-major": lambda a: np.array(a, order="F"), "read-only": lambda a: np.frombuffer(a.tobytes(), a.dtype)
+             "column-major": lambda a: np.array(a, order="F"),
+             "read-only": lambda a: np.frombuffer(a.tobytes(), a.dtype)
              .reshape(a.shape), "buffer": lambda a: memoryview(a), "__array__": lambda a: type(
                  "Given", (), {"__array__": lambda self, dtype=None, copy=None: a})()}
     try:
@@ -89,20 +94,21 @@ def test_a_state_of_arrays_is_loaded(form, assign):
 
 
 @pytest.mark.parametrize("value", [None, "weights", object(), {"a": 1}, np.array(["a"])])
-def test_what_is_no_array_is_refused(value):
+def test_non_array_values_are_refused(value):
     with pytest.raises(RuntimeError, match="weight, expected flowedu.Tensor or Tensor-like"):
         nn.Linear(3, 2).load_state_dict({"weight": value, "bias": np.zeros(2)})
 
 
-# ---- first values
-INITIALISERS = {"normal_": (0.5, 2.0), "uniform_": (-1.0, 3.0), "trunc_normal_": (), "xavier_uniform_": (), "zero_": (),
-                "xavier_normal_": (2.0,), "kaiming_uniform_": (0.1,), "kaiming_normal_": (), "orthogonal_": (),
-                "fill_": (2.5,)}
+# initial values
+INITIALISERS = {"normal_": (0.5, 2.0), "uniform_": (-1.0, 3.0), "trunc_normal_": (), "xavier_uniform_": (),
+                "zero_": (),
+                "xavier_normal_": (2.0,), "kaiming_uniform_": (0.1,), "kaiming_normal_": (),
+                "orthogonal_": (), "fill_": (2.5,)}
 
 
 @pytest.mark.parametrize("name", INITIALISERS)
-def test_a_parameter_takes_its_first_values_in_place(name):
-    """As flow.nn.init gives them; OneFlow's models write p.normal_(std=0.02)."""
+def test_initializer_methods_write_in_place(name):
+    """The values are those of flow.nn.init; OneFlow's models call p.normal_(std=0.02)."""
     p = nn.Parameter(flow.full((40, 60), 9.0))
     flow.manual_seed(3)
     assert getattr(p, name)(*INITIALISERS[name]) is p and p.requires_grad and p.is_leaf
@@ -116,7 +122,8 @@ def test_a_parameter_takes_its_first_values_in_place(name):
 
 
 @pytest.mark.parametrize("write", [lambda p: p.add_(1), lambda p: p.mul_(2), lambda p: p.copy_(flow.ones(2)),
-                                   lambda p: p.clamp_(0, 1), lambda p: p.__setitem__(0, 1.0), lambda p: p.exp_()])
+                                   lambda p: p.clamp_(0, 1), lambda p: p.__setitem__(0, 1.0),
+                                   lambda p: p.exp_()])
 def test_other_writes_into_a_parameter_need_no_grad(write):
     p = nn.Parameter(flow.ones(2))
     with pytest.raises(RuntimeError, match="leaf"):
@@ -133,9 +140,9 @@ def test_a_computed_tensor_can_be_copied():
     assert copy.deepcopy(x).requires_grad
 
 
-# ---- optimizers of nothing, and of one's own
+# optimizers without parameters, and custom optimizers
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "RMSprop", "LAMB"])
-def test_an_optimizer_of_nothing_warns_once(name):
+def test_an_optimizer_without_parameters_warns_once(name):
     make = getattr(flow.optim, name)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -152,7 +159,7 @@ def test_an_optimizer_of_nothing_warns_once(name):
     assert said[0].filename == __file__ and (p < 1).all()
 
 
-def test_the_usual_import_gives_the_class_to_derive_from():
+def test_optimizer_base_class_has_the_usual_import_path():
     from flowedu.optim.optimizer import Optimizer
 
     class Plain(Optimizer):
@@ -172,7 +179,7 @@ def test_the_usual_import_gives_the_class_to_derive_from():
     assert p.tolist() == [-0.5, -0.5] and isinstance(flow.optim.SGD([p], lr=1), Optimizer)
 
 
-def test_a_sampler_that_never_ends_starts_at_once():
+def test_an_infinite_sampler_starts_immediately():
     draws = flow.utils.data.RandomSampler(range(10), replacement=True, num_samples=10 ** 10)
     seen = {i for i, _ in zip(draws, range(500))}
     assert seen == set(range(10)) and len(draws) == 10 ** 10

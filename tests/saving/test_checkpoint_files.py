@@ -1,4 +1,6 @@
-"""Checkpoint directories: round trips, OneFlow's bytes exactly, all or nothing, and a clear word on every damage."""
+"""Checkpoint directories: round trips, OneFlow's exact format, atomic writes, and a clear error for every
+kind of damage.
+"""
 import os
 import pickle
 import subprocess
@@ -16,7 +18,8 @@ from flowedu.core.values import dtype as dt
 from flowedu.errors import CheckpointError
 from flowedu.oneflow04.job import checkpoint_files as cf
 
-# A variable's name is a folder's: under the C locale without UTF-8 mode a file system has ASCII names alone.
+# A variable's name becomes a folder's name, and under the C locale without UTF-8 mode, file names are ASCII
+# only.
 ALPHABET = st.characters(codec=sys.getfilesystemencoding())
 NAMES = st.text(ALPHABET, min_size=1, max_size=20).filter(
     lambda s: not set(s) & set("/\\\0") and ".." not in s and s not in (".", "snapshot_done"))
@@ -27,7 +30,7 @@ FLOAT_META = "shape {\n  dim: 2\n  dim: 3\n}\ndata_type: kFloat\n"
 
 
 class refused:
-    """CheckpointFileError, complete, with these words in it."""
+    """Context manager that expects a complete CheckpointFileError with these words."""
 
     def __init__(self, *words):
         self.words = words
@@ -39,7 +42,8 @@ class refused:
     def __exit__(self, *exc):
         result = self.context.__exit__(*exc)
         e = self.info.value
-        assert isinstance(e, CheckpointError) and isinstance(e, AssertionError) and isinstance(e, RuntimeError)
+        assert (isinstance(e, CheckpointError) and isinstance(e, AssertionError)
+                and isinstance(e, RuntimeError))
         assert e.problem and e.expected and e.got and e.fix, str(e)
         for word in self.words:
             assert word in str(e), f"{word!r} is not in: {e}"
@@ -48,7 +52,7 @@ class refused:
 
 @pytest.fixture
 def variable(tmp_path):
-    """A good variable directory, 2 x 3 floats, to be damaged."""
+    """Write a valid variable directory, 2 x 3 floats, to be damaged."""
     cf.write(tmp_path / "c", {"w": np.arange(6, dtype=np.float32).reshape(2, 3)})
     return tmp_path / "c" / "w"
 
@@ -57,10 +61,11 @@ def same(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-# --- round trips -----------------------------------------------------------------------------------------------------
+# --- round trips
+# -----------------------------------------------------------------------------------------------------
 
 @given(st.dictionaries(NAMES, ARRAYS, max_size=4))
-def test_what_is_written_is_read(tmp_path_factory, arrays):
+def test_checkpoints_round_trip(tmp_path_factory, arrays):
     path = tmp_path_factory.mktemp("c") / "new" / "deeper"
     cf.write(path, arrays)
     back = cf.read(path)
@@ -107,7 +112,8 @@ def test_data_are_read_only_when_asked_for(variable):
     assert (b.numpy() == 7).all()
 
 
-# --- the format, byte by byte ----------------------------------------------------------------------------------------
+# --- the format, byte by byte
+# ----------------------------------------------------------------------------------------
 
 def test_the_files_are_those_of_oneflow(tmp_path):
     values = {"dense1-weight": np.array([[1, 2, 3], [4, 5, 6]], np.float32), "System-Train-TrainStep-job":
@@ -124,7 +130,8 @@ def test_the_files_are_those_of_oneflow(tmp_path):
 
 
 @pytest.mark.parametrize("token, d", [
-    ("kChar", dt.char), ("kFloat", dt.float32), ("kDouble", dt.float64), ("kInt8", dt.int8), ("kInt32", dt.int32),
+    ("kChar", dt.char), ("kFloat", dt.float32), ("kDouble", dt.float64), ("kInt8", dt.int8),
+    ("kInt32", dt.int32),
     ("kInt64", dt.int64), ("kUInt8", dt.uint8), ("kFloat16", dt.float16), ("1", dt.char), ("2", dt.float32),
     ("3", dt.float64), ("4", dt.int8), ("5", dt.int32), ("6", dt.int64), ("7", dt.uint8), ("9", dt.float16),
     ("kInt16", dt.int16)])
@@ -135,7 +142,7 @@ def test_every_data_type(tmp_path, token, d):
     assert b.dtype is d and same(b.numpy(), np.array([1, 0, 1], d.numpy))
 
 
-def test_char_and_int8_stay_apart(tmp_path):
+def test_char_and_int8_are_distinguished(tmp_path):
     class Char:
         dtype = dt.char
 
@@ -147,8 +154,8 @@ def test_char_and_int8_stay_apart(tmp_path):
 
 
 @pytest.mark.parametrize("text", [
-    FLOAT_META, "shape: {dim:2 dim:3} data_type:kFloat", "# a comment\nshape {\n dim: 2, dim: 3; }\n\ndata_type: 2 # x",
-    FLOAT_META.replace("\n", "\r\n")])
+    FLOAT_META, "shape: {dim:2 dim:3} data_type:kFloat",
+    "# a comment\nshape {\n dim: 2, dim: 3; }\n\ndata_type: 2 # x", FLOAT_META.replace("\n", "\r\n")])
 def test_other_ways_to_write_the_same_protobuf(variable, text):
     (variable / "meta").write_text(text, encoding="utf-8")
     assert (cf.read(variable).shape, cf.read(variable).dtype) == ((2, 3), dt.float32)
@@ -178,7 +185,8 @@ def test_the_oldest_checkpoints_have_no_meta(variable):
         cf.FileBackendVariableBlob(variable, dt.float32)
 
 
-# --- damage ----------------------------------------------------------------------------------------------------------
+# --- damage
+# ----------------------------------------------------------------------------------------------------------
 
 @given(size=st.integers(0, 60).filter(lambda n: n != 24))
 def test_a_file_of_the_wrong_size_is_named_with_both_sizes(tmp_path_factory, size):
@@ -198,12 +206,14 @@ def test_a_file_changed_after_read_is_noticed_by_numpy(variable):
 
 
 @pytest.mark.parametrize("text", [
-    "", "garbage", "shape {", "shape { dim: 2 dim: 3 }", "data_type: kFloat", "shape { dim: x } data_type: kFloat",
-    "shape { dim: -2 } data_type: kFloat", "shape { dim: 2.0 } data_type: kFloat", "shape { dim } data_type: kFloat",
+    "", "garbage", "shape {", "shape { dim: 2 dim: 3 }", "data_type: kFloat",
+    "shape { dim: x } data_type: kFloat",
+    "shape { dim: -2 } data_type: kFloat", "shape { dim: 2.0 } data_type: kFloat",
+    "shape { dim } data_type: kFloat",
     "shape { dim: 2 3 } data_type: kFloat", "shape { size: 2 } data_type: kFloat", FLOAT_META + "more: 1",
     "shape { dim: " + "9" * 30 + " } data_type: kFloat", "shape {" + " dim: 1" * 33 + " } data_type: kFloat",
     "shape {" + " dim: 999999999" * 3 + " } data_type: kFloat", "shape { dim: ٣ } data_type: kFloat"])
-def test_a_meta_that_is_none_is_refused(variable, text):
+def test_an_invalid_meta_is_refused(variable, text):
     (variable / "meta").write_text(text, encoding="utf-8")
     with refused(str(variable / "meta"), "shape { dim: 10"):
         cf.read(variable)
@@ -216,14 +226,15 @@ def test_an_unknown_data_type_is_refused(variable, token):
         cf.read(variable)
 
 
-WORDS = st.lists(st.sampled_from(["shape", "{", "}", "dim", ":", "2", "3", "0", "data_type", "kFloat", "kInt8", "\n",
+WORDS = st.lists(st.sampled_from(["shape", "{", "}", "dim", ":", "2", "3", "0", "data_type", "kFloat",
+                                  "kInt8", "\n",
                                   "#", "999999999999999999", "[", ","]), max_size=16).map(" ".join)
 
 
 @given(st.one_of(st.binary(max_size=200), WORDS.map(str.encode)), st.binary(max_size=40))
 @example(b"shape { dim: 0 dim: 999999999999999999 } data_type: kFloat", b"")
 @example(b"shape { } data_type: kInt8", b"x")
-def test_no_meta_does_worse_than_raise(tmp_path_factory, meta, data):
+def test_any_damaged_meta_raises_a_checkpoint_error(tmp_path_factory, meta, data):
     path = tmp_path_factory.mktemp("w")
     (path / "meta").write_bytes(meta)
     (path / "out").write_bytes(data)
@@ -234,10 +245,11 @@ def test_no_meta_does_worse_than_raise(tmp_path_factory, meta, data):
     assert b.numpy().shape == b.shape and b.numpy().nbytes == len(data)
 
 
-def test_a_long_malicious_meta_takes_no_time(variable):
-    for text in ("shape { " + "dim : 1 " * 200_000, " \n" * 10**6, "shape {" + " " * 10**6 + "x", "#" * 10**6):
+def test_a_long_malicious_meta_is_parsed_quickly(variable):
+    for text in ("shape { " + "dim : 1 " * 200_000, " \n" * 10**6, "shape {" + " " * 10**6 + "x",
+                 "#" * 10**6):
         (variable / "meta").write_text(text, encoding="utf-8")
-        start = time.process_time()                  # what others do meanwhile does not count
+        start = time.process_time()                  # CPU time, so that other processes do not count
         with refused():
             cf.read(variable)
         assert time.process_time() - start < 5
@@ -255,13 +267,13 @@ def test_nothing_is_unpickled(variable, tmp_path):
     assert not (tmp_path / "boom").exists()
 
 
-def test_bytes_that_are_no_bool_become_true(tmp_path):
+def test_nonzero_bytes_of_a_bool_become_true(tmp_path):
     (tmp_path / "meta").write_text("shape { dim: 3 } data_type: kBool")
     (tmp_path / "out").write_bytes(b"\0\1\7")
     assert cf.read(tmp_path).numpy().view(np.uint8).tolist() == [0, 1, 1]
 
 
-def test_a_missing_directory_is_said_so(tmp_path):
+def test_a_missing_directory_is_reported(tmp_path):
     with refused(f"Directory {tmp_path / 'none'} doesn't exist!"):
         cf.read(tmp_path / "none")
     (tmp_path / "file").write_text("x")
@@ -271,9 +283,10 @@ def test_a_missing_directory_is_said_so(tmp_path):
         cf.FileBackendVariableBlob(tmp_path)
 
 
-# --- all or nothing --------------------------------------------------------------------------------------------------
+# --- atomicity
+# -------------------------------------------------------------------------------------------------------
 
-def test_only_a_free_path_or_an_empty_directory_is_taken(tmp_path, monkeypatch):
+def test_only_a_new_path_or_an_empty_directory_is_accepted(tmp_path, monkeypatch):
     a = {"w": np.zeros(2)}
     (tmp_path / "file").write_text("x")
     (tmp_path / "full").mkdir()
@@ -286,7 +299,8 @@ def test_only_a_free_path_or_an_empty_directory_is_taken(tmp_path, monkeypatch):
     cf.write(str(tmp_path / "empty"), a)
     with refused("already exists!"):
         cf.write(tmp_path / "empty", a)
-    assert [p.name for p in (tmp_path / "full").iterdir()] == ["x"] and (tmp_path / "file").read_text("utf-8") == "x"
+    assert ([p.name for p in (tmp_path / "full").iterdir()] == ["x"]
+            and (tmp_path / "file").read_text("utf-8") == "x")
     (tmp_path / "cwd").mkdir()
     monkeypatch.chdir(tmp_path / "cwd")
     with refused("current directory"):
@@ -302,17 +316,19 @@ def test_a_link_to_an_empty_directory_is_followed(tmp_path):
     assert (tmp_path / "link").is_symlink() and list(cf.read(tmp_path / "real")) == ["w"]
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "../w", "a/b", "/w", "a\\b", "a..b", "w\0", "snapshot_done", "x" * 256,
-                                  "ä" * 128, "\ud800", 5, None])
+@pytest.mark.parametrize("name", ["", ".", "..", "../w", "a/b", "/w", "a\\b", "a..b", "w\0", "snapshot_done",
+                                  "x" * 256, "ä" * 128, "\ud800", 5, None])
 def test_a_name_that_would_leave_the_directory_is_refused(tmp_path, name):
     with refused(repr(name)):
         cf.write(tmp_path / "c", {"good": np.zeros(2), name: np.zeros(2)})
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("value", [[1.0], 1.0, None, "text", np.array([None]), np.array(["a"]), np.zeros(2, complex),
-                                   np.zeros(2, np.uint16), np.zeros(2, "datetime64[s]"), np.zeros(2, "f4,i4")])
-def test_a_value_that_is_no_array_of_numbers_is_refused_and_nothing_remains(tmp_path, value):
+@pytest.mark.parametrize("value", [[1.0], 1.0, None, "text", np.array([None]), np.array(["a"]),
+                                   np.zeros(2, complex),
+                                   np.zeros(2, np.uint16), np.zeros(2, "datetime64[s]"),
+                                   np.zeros(2, "f4,i4")])
+def test_a_non_numeric_value_is_refused_and_leaves_no_files(tmp_path, value):
     with refused("'bad'"):
         cf.write(tmp_path / "c", {"good": np.zeros(2), "bad": value})
     assert list(tmp_path.iterdir()) == []
@@ -328,7 +344,7 @@ class Failing:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, OSError("disk full")])
 @pytest.mark.parametrize("exists", [True, False])
-def test_an_interrupted_write_leaves_nothing(tmp_path, error, exists):
+def test_an_interrupted_write_leaves_no_files(tmp_path, error, exists):
     path = tmp_path / "c"
     if exists:
         path.mkdir()
@@ -352,11 +368,12 @@ cf.write({str(tmp_path / 'c')!r}, {{"a": np.zeros(1000), "b": Die()}})
     assert [p.name.startswith(".c.partial-") for p in tmp_path.iterdir()] == [True]
     cf.write(tmp_path / "d", {"a": np.zeros(3)})
     assert list(cf.read(tmp_path / "d")) == ["a"]
-    assert [p.name for p in tmp_path.iterdir()] == ["d"], "the next save into the same place removes what was left"
+    assert [p.name for p in tmp_path.iterdir()] == [
+        "d"], "the next save into the same place removes what was left"
 
 
-def test_only_what_a_dead_process_left_is_removed(tmp_path):
-    """Neither what somebody is filling, nor anything else that is there."""
+def test_only_leftovers_of_dead_processes_are_removed(tmp_path):
+    """Folders in use and unrelated files are not removed."""
     for name in (".x.partial-", ".partial-0123456789ab.txt", "x.partial-0123456789ab", ".x"):
         (tmp_path / name).mkdir()
     (tmp_path / ".file.partial-0123456789ab").write_text("")
@@ -374,7 +391,7 @@ def test_only_what_a_dead_process_left_is_removed(tmp_path):
     assert list(cf.read(tmp_path / "slow")) == ["a", "b"]
 
 
-def test_of_two_writers_one_wins_whole(tmp_path):
+def test_concurrent_writers_leave_one_complete_checkpoint(tmp_path):
     path = tmp_path / "c"
 
     class Slow:

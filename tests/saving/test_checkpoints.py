@@ -1,4 +1,6 @@
-"""Checkpoints of a session: what is saved, what loading changes and leaves alone, and training that goes on bit for bit."""
+"""Checkpoints of a session: the saved variables, the effect of loading, and training that resumes bit for
+bit.
+"""
 import os
 import threading
 
@@ -34,7 +36,7 @@ def net(a, extra=False):
 
 
 def session(optimizer):
-    """(train job, predict job) in a new session, as in a program that was started anew."""
+    """Return (train job, predict job) in a new session, as in a restarted program."""
     flow.clear_default_session()
 
     def train(a, t):
@@ -51,9 +53,10 @@ def values():
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("when", ["before the first step", "after one"])
-def test_training_goes_on_bit_for_bit(tmp_path, optimizer, when):
-    """Save after 3 of 8 steps, start over, load: the same losses, predictions and variables, to the last bit. Dropout
-    goes on with the same masks, because it has a seed."""
+def test_training_resumes_bit_for_bit(tmp_path, optimizer, when):
+    """Save after 3 of 8 steps, restart, and load: losses, predictions, and variables are equal to the last
+    bit. Dropout continues with the same masks because it has a seed.
+    """
     step, predict = session(optimizer)
     for i in range(3):
         step(images[i], labels[i])
@@ -72,7 +75,7 @@ def test_training_goes_on_bit_for_bit(tmp_path, optimizer, when):
         np.testing.assert_array_equal(value, end[name], name)
 
 
-def test_what_is_saved(tmp_path):
+def test_saved_variables(tmp_path):
     step, _ = session("adam")
     step(images[0], labels[0])
     flow.checkpoint.save(tmp_path / "deep" / "c")
@@ -81,7 +84,8 @@ def test_what_is_saved(tmp_path):
     want = [*trained, *[f"{n}-{s}" for n in trained for s in "mv"], "bn-moving_mean", "bn-moving_variance",
             "System-Train-TrainStep-train", "snapshot_done"]
     assert sorted(os.listdir(at)) == sorted(want) and (at / "snapshot_done").is_file()
-    assert (at / "out-weight" / "meta").read_text("utf-8") == "shape {\n  dim: 3\n  dim: 144\n}\ndata_type: kFloat\n"
+    assert (at / "out-weight"
+            / "meta").read_text("utf-8") == "shape {\n  dim: 3\n  dim: 144\n}\ndata_type: kFloat\n"
     assert (at / "out-weight" / "out").read_bytes() == values()["out-weight"].tobytes()
     assert (at / "System-Train-TrainStep-train" / "out").read_bytes() == np.int64(1).tobytes()
 
@@ -92,13 +96,14 @@ def test_get_describes_without_loading(tmp_path):
     got = flow.checkpoint.get(str(tmp_path / "c"))
     assert sorted(got) == sorted(values())
     blob = got["conv-weight"]
-    assert (blob.shape, blob.dtype) == ((4, 1, 3, 3), flow.float32) and blob.file_path.endswith("conv-weight/out")
+    assert (blob.shape, blob.dtype) == ((4, 1, 3, 3),
+                                        flow.float32) and blob.file_path.endswith("conv-weight/out")
     np.testing.assert_array_equal(blob.numpy(), values()["conv-weight"])
     single = flow.checkpoint.get(str(tmp_path / "c" / "out-bias"))
     assert single.shape == (3,)
 
 
-def test_an_empty_directory_is_taken_and_a_full_one_is_not(tmp_path):
+def test_an_empty_directory_is_accepted_and_a_full_one_is_refused(tmp_path):
     session("sgd")
     (tmp_path / "c").mkdir()
     flow.checkpoint.save(str(tmp_path / "c"))
@@ -126,11 +131,12 @@ def test_handles_are_live():
     step(images[0], labels[0])
     after = handle.numpy()
     assert (before != after).any() and handle.shape == (3, 144) and handle.dtype is flow.float32
-    after[:] = 7                                            # a copy: writing to it changes nothing
+    after[:] = 7  # writing to the copy has no effect on the variable
     assert (handle.numpy() != 7).all()
 
 
-# --- loading ---------------------------------------------------------------------------------------------------------
+# --- loading
+# ---------------------------------------------------------------------------------------------------------
 
 def test_checkpoints_may_be_loaded_before_the_first_call(tmp_path):
     step, predict = session("sgd")
@@ -143,7 +149,8 @@ def test_checkpoints_may_be_loaded_before_the_first_call(tmp_path):
 
 def test_arrays_can_be_loaded_and_reach_every_job():
     _, predict = session("sgd")
-    flow.load_variables({"out-weight": np.zeros((3, 144), np.float32), "out-bias": np.array([1, 2, 3], np.float32)})
+    flow.load_variables({"out-weight": np.zeros((3, 144), np.float32),
+                         "out-bias": np.array([1, 2, 3], np.float32)})
     np.testing.assert_array_equal(predict(images[0]), np.tile([1, 2, 3], (4, 1)))
 
 
@@ -156,7 +163,7 @@ def test_the_loaded_array_is_copied():
 
 
 def test_unknown_names_are_ignored_and_missing_ones_keep_their_values(tmp_path):
-    """Fine-tuning: a new head on old layers. The optimizer's state of the old run is nobody's business here."""
+    """Fine-tuning uses a new head on old layers; the optimizer state of the old run is ignored."""
     step, _ = session("adam")
     step(images[0], labels[0])
     flow.checkpoint.save(str(tmp_path / "c"))
@@ -173,12 +180,13 @@ def test_ignore_mismatch_false_names_what_is_unknown():
     session("sgd")
     before = values()
     with refused(RuntimeError, '"out-wieght" is not a variable name', "'out-weight'"):
-        flow.load_variables({"out-bias": np.ones(3, np.float32), "out-wieght": np.zeros((3, 144))}, ignore_mismatch=False)
+        flow.load_variables({"out-bias": np.ones(3, np.float32), "out-wieght": np.zeros((3, 144))},
+                            ignore_mismatch=False)
     np.testing.assert_array_equal(values()["out-bias"], before["out-bias"])
 
 
-@pytest.mark.parametrize("value", [np.zeros((144, 3), np.float32), np.zeros((3, 144)), np.zeros(432, np.float32),
-                                   np.zeros((3, 144), np.int32), 3.0])
+@pytest.mark.parametrize("value", [np.zeros((144, 3), np.float32), np.zeros((3, 144)),
+                                   np.zeros(432, np.float32), np.zeros((3, 144), np.int32), 3.0])
 @pytest.mark.parametrize("ignore", [True, False])
 def test_a_shape_or_dtype_that_differs_is_an_error_and_changes_nothing(value, ignore):
     session("sgd")
@@ -190,14 +198,15 @@ def test_a_shape_or_dtype_that_differs_is_an_error_and_changes_nothing(value, ig
         np.testing.assert_array_equal(value, before[name])
 
 
-def test_what_load_variables_takes():
+def test_load_variables_refuses_other_types():
     session("sgd")
     for wrong in (None, "c", [np.zeros(3)]):
         with refused(AssertionError, "load_variables", "checkpoint.get"):
             flow.load_variables(wrong)
 
 
-# --- damage ----------------------------------------------------------------------------------------------------------
+# --- damage
+# ----------------------------------------------------------------------------------------------------------
 
 def damaged(tmp_path, damage):
     step, _ = session("sgd")
@@ -207,12 +216,14 @@ def damaged(tmp_path, damage):
 
 
 @pytest.mark.parametrize("damage, words", [
-    (lambda d: (d / "out").write_bytes((d / "out").read_bytes()[:-1]), ["too short", "1727 bytes", "1728 bytes"]),
+    (lambda d: (d / "out").write_bytes((d / "out").read_bytes()[:-1]), ["too short", "1727 bytes",
+                                                                        "1728 bytes"]),
     (lambda d: (d / "out").write_bytes(b""), ["too short", "0 bytes"]),
     (lambda d: (d / "out").write_bytes((d / "out").read_bytes() + b"x"), ["too long"]),
     (lambda d: (d / "meta").write_text("shape { dim: 3"), ["not the description of a variable"]),
     (lambda d: (d / "meta").write_bytes(b"\xff\x00\x80"), ["not the description of a variable"]),
-    (lambda d: (d / "meta").write_text("shape {\n  dim: 3\n  dim: 144\n}\ndata_type: kComplex\n"), ["unknown data_type"])])
+    (lambda d: (d / "meta").write_text("shape {\n  dim: 3\n  dim: 144\n}\ndata_type: kComplex\n"),
+     ["unknown data_type"])])
 def test_a_damaged_file_is_named_and_nothing_changes(tmp_path, damage, words):
     before = damaged(tmp_path, damage)
     with refused(CheckpointError, "out-weight", *words):
@@ -236,7 +247,8 @@ def test_missing_directories_and_sessions_without_jobs(tmp_path):
     with refused(AssertionError, "doesn't exist!"):
         flow.checkpoint.get(str(tmp_path / "nowhere"))
     flow.clear_default_session()
-    for call in (lambda: flow.checkpoint.save(str(tmp_path / "c")), lambda: flow.checkpoint.get(str(tmp_path)),
+    for call in (lambda: flow.checkpoint.save(str(tmp_path / "c")),
+                 lambda: flow.checkpoint.get(str(tmp_path)),
                  lambda: flow.load_variables({}), flow.get_all_variables):
         with refused(AssertionError, "no job"):
             call()
@@ -250,7 +262,7 @@ def test_a_session_that_cannot_start_saves_nothing(tmp_path):
     assert not (tmp_path / "c").exists()
 
 
-def test_both_dtypes_and_scalars_survive(tmp_path):
+def test_dtypes_and_scalars_round_trip(tmp_path):
     def body(a):
         w = flow.get_variable("w", (2, 2), flow.double, normal)
         n = flow.get_variable("n", (), flow.int64, flow.constant_initializer(5, flow.int64))
@@ -267,7 +279,7 @@ def test_both_dtypes_and_scalars_survive(tmp_path):
 
 
 def test_jobs_and_checkpoints_hold_the_sessions_lock(tmp_path, monkeypatch):
-    """No thread trains while variables are written: jobs run, and checkpoints are saved, under one lock."""
+    """Jobs run and checkpoints are saved under one lock, so no thread trains while variables are written."""
     jobs = session("sgd")
     jobs[0](images[0], labels[0])
     jobs[1](images[0])

@@ -1,4 +1,6 @@
-"""Damaged and hostile files of every format: the library's own error with the path in it, or a result."""
+"""Damaged and malicious files of every format either load or raise the library's own error with the path in
+it.
+"""
 import json
 import pickle
 
@@ -77,7 +79,7 @@ def read_records(path):
     return list(ofrecord_records(path / "part-0"))
 
 
-# name of the file: (package that is needed, save(path), load(path))
+# file name: (required package, save(path), load(path))
 FORMATS = {
     "x.npz": (None, lambda path: np.savez(path, w=np.ones((2, 3)), b=np.ones(2, np.int8)), flow.load),
     "y.npz": (None, lambda path: np.savez_compressed(path, w=np.ones((2, 3))), flow.load),
@@ -94,7 +96,7 @@ BYTES = st.integers(0, 255) | st.sampled_from([0, 1, 0x7f, 0x80, 0xff])
 
 @st.composite
 def changes(draw):
-    """A function that damages bytes: replaces some of them, cuts the end off, or doubles a part."""
+    """Draw a function that damages bytes: it replaces some, truncates, duplicates a part, or inserts."""
     kind = draw(st.sampled_from(["bytes", "bytes", "bytes", "cut", "double", "insert"]))
     at, to = draw(st.floats(0, 1)), draw(st.floats(0, 1))
     values = draw(st.lists(st.tuples(st.floats(0, 1), BYTES), min_size=1, max_size=4))
@@ -115,7 +117,7 @@ def changes(draw):
 
 
 def check(path, load, names=()):
-    """`load` gives a result, or a FlowError that names the file."""
+    """Check that `load` returns a result or raises a FlowError that names the file."""
     try:
         load(path)
     except FlowError as error:
@@ -137,10 +139,11 @@ def test_random_damage(tmp_path_factory, name, change):
     check(path, load, ["a.safetensors"])
 
 
-# name of the folder: (package, save(path), load(path))
+# folder name: (required package, save(path), load(path))
 FOLDERS = {
     "state": (None, lambda path: flow.save(STATE, path), flow.load),
-    "variables": (None, lambda path: write(path, {"a-w": np.ones((2, 3), np.float32), "b": np.arange(3)}), load_variables),
+    "variables": (None, lambda path: write(path, {"a-w": np.ones((2, 3), np.float32), "b": np.arange(3)}),
+                  load_variables),
     "graph": (None, save_graph, flow.load_graph),
     "records": ("google.protobuf", save_records, read_records),
 }
@@ -168,7 +171,9 @@ def test_random_damage_in_a_folder(tmp_path_factory, name, change, which):
 
 @pytest.mark.parametrize("name", ["x.npz", "y.npz", "x.pt"])
 def test_every_byte_of_a_zip_directory(tmp_path, name):
-    """Each byte of the central directory and of the end record with three values: newer versions, methods, flags, sizes."""
+    """Change each byte of the central directory and the end record to three values, which affects versions,
+    methods, flags, and sizes.
+    """
     _, save, load = FORMATS[name]
     path = tmp_path / name
     save(path)
@@ -185,13 +190,16 @@ def test_shards_of_an_index(tmp_path):
     save_file({"w": np.ones((2, 3), np.float32), "not in the index": np.ones(1)}, tmp_path / "a.safetensors")
     save_file({"b": np.full(2, 7, np.int64)}, tmp_path / "b.safetensors")
     index = tmp_path / "model.safetensors.index.json"
-    index.write_text(json.dumps({"weight_map": {"w": "a.safetensors", "b": "b.safetensors"}}), encoding="utf-8")
+    index.write_text(json.dumps({"weight_map": {"w": "a.safetensors", "b": "b.safetensors"}}),
+                     encoding="utf-8")
     state = flow.load(index)
     assert set(state) == {"w", "b"} and state["b"].tolist() == [7, 7] and state["w"].shape == (2, 3)
 
 
-MAPS = [None, [], "x", 1, {}, {"w": None}, {"w": 1}, {"w": []}, {"w": "../out.safetensors"}, {"w": "/etc/passwd"},
-        {"w": "sub/a.safetensors"}, {"w": "sub\\a.safetensors"}, {"w": "absent.safetensors"}, {"w": "a.safetensors\0"},
+MAPS = [None, [], "x", 1, {}, {"w": None}, {"w": 1}, {"w": []}, {"w": "../out.safetensors"},
+        {"w": "/etc/passwd"},
+        {"w": "sub/a.safetensors"}, {"w": "sub\\a.safetensors"}, {"w": "absent.safetensors"},
+        {"w": "a.safetensors\0"},
         {"w": "a.pkl"}, {"w": ""}, {"w": "."}, {"w": "folder.safetensors"}, {"absent": "a.safetensors"},
         {"w": "model.safetensors.index.json"}, {"w": "\ud800.safetensors"}, {"w": {"a": "a.safetensors"}}]
 
@@ -213,7 +221,8 @@ def test_hostile_indexes(tmp_path, table):
         flow.load(index)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "null", "NaN", "[" * 100000, '{"weight_map"', '"\\ud800"', "\ufeff{}"],
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", "NaN", "[" * 100000, '{"weight_map"', '"\\ud800"',
+                                  "\ufeff{}"],
                          ids=range(9))
 def test_indexes_that_are_not_json(tmp_path, text):
     index = tmp_path / "model.safetensors.index.json"

@@ -1,5 +1,6 @@
-"""A program that trains and saves without a pause is interrupted or killed at random moments: the newest checkpoint is
-always whole, and consistent in itself."""
+"""A program that trains and saves continuously is interrupted or killed at random moments; its newest
+checkpoint is always complete and consistent.
+"""
 import os
 import random
 import signal
@@ -15,7 +16,8 @@ import pytest
 import flowedu as flow
 from common import HANGS, fresh_session  # noqa: F401
 
-# Every variable holds the number of the step, so that a mixture of two saves would show. `data` makes a save take a while.
+# Every variable holds the number of the step, so that a mixture of two saves would show. `data` makes a save
+# take a while.
 CHILD = textwrap.dedent("""
     import os, shutil, signal, sys
     import numpy as np
@@ -55,7 +57,9 @@ CHILD = textwrap.dedent("""
 
 
 def check(root):
-    """The newest checkpoint is whole; returns its step. Every other one that is listed reads, too."""
+    """Check that the newest checkpoint is complete and return its step; all other listed ones must be
+    readable.
+    """
     manager = flow.train.SimpleCheckPointManager(str(root))
     names = manager.list_checkpoints()
     for name in names[-2:]:
@@ -69,7 +73,9 @@ def check(root):
 
 
 def stop(child, how):
-    """Send the signal; an interrupt again when it came where Python drops exceptions (in a destructor, say)."""
+    """Send the signal, and repeat an interrupt that arrived where Python drops exceptions (for example, in a
+    destructor).
+    """
     for _ in range(HANGS // 10):
         child.send_signal(how)
         try:
@@ -81,11 +87,12 @@ def stop(child, how):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_tests_that_interrupt_need_no_terminal():
-    """Where the parent ignores Ctrl-C, as a shell does for what it starts in the background."""
+    """Tests pass when the parent process ignores Ctrl-C, as a shell does for background jobs."""
     tests = Path(__file__).parents[1]
     chosen = f"{tests}/ops/test_python_kernels.py::test_an_interrupt_in_a_kernel", \
         f"{tests}/oneflow04/test_prefetch.py::test_ctrl_c_interrupts_a_consumer_that_waits"
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *chosen],
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
+                           *chosen],
                           capture_output=True, encoding="utf-8", env={**os.environ, "PYTEST_ADDOPTS": ""},
                           preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
     assert done.returncode == 0 and done.stdout.startswith(".. "), done.stdout
@@ -100,7 +107,8 @@ def test_the_newest_checkpoint_survives_ten_interruptions(tmp_path):
     reached = 0
     for round in range(10):
         how = signal.SIGINT if round % 2 else signal.SIGKILL
-        child = subprocess.Popen([sys.executable, str(program), str(root)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        child = subprocess.Popen([sys.executable, str(program), str(root)], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE)
         try:
             assert child.stdout.readline() == b"ready\n", child.stderr.read().decode()
             time.sleep(draw.uniform(0, 0.1))

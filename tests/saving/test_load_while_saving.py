@@ -1,4 +1,6 @@
-"""What is loaded while somebody saves to the same place is one state or the other, never some of each."""
+"""Loading while another thread or process saves to the same path returns one state or the other, never a
+mixture.
+"""
 import builtins
 import copy
 import gc
@@ -17,11 +19,12 @@ from common import fresh_session  # noqa: F401
 from flowedu.saving import partial
 from flowedu.saving.folder import CheckpointFileError, read, write
 
-pytestmark = pytest.mark.skipif(os.open not in os.supports_dir_fd, reason="files are opened by their paths here")
+pytestmark = pytest.mark.skipif(os.open not in os.supports_dir_fd,
+                                reason="files are opened by their paths here")
 
 
 class Between:
-    """Calls `act` just before the `when`-th file is opened in the with block, `when` counted from 0."""
+    """Context manager that calls `act` just before the `when`-th file is opened, counted from 0."""
 
     def __init__(self, monkeypatch, act, when):
         self.patch, self.act, self.when, self.opened, self.busy = monkeypatch, act, when, 0, True
@@ -49,11 +52,12 @@ class Between:
 
 
 def state(i):
-    return {"w": flow.full((50,), float(i)), "b": [flow.full((5,), float(i)), flow.full((3,), float(i))], "step": i}
+    return {"w": flow.full((50,), float(i)), "b": [flow.full((5,), float(i)), flow.full((3,), float(i))],
+            "step": i}
 
 
 def numbers(loaded):
-    """Every number in what was loaded."""
+    """Return the set of all elements in a loaded value."""
     if isinstance(loaded, dict):
         return set().union(*map(numbers, loaded.values()))
     if isinstance(loaded, (list, tuple)):
@@ -88,7 +92,7 @@ def checkpoint(path, i):
 
 
 def start_from(path):
-    """The values of variables that a session starts from a snapshot."""
+    """Return the values of variables that a session starts from a snapshot."""
     flow.clear_default_session()
     config = flow.function_config()
     config.default_initialize_with_snapshot_path(str(path))
@@ -103,14 +107,14 @@ def start_from(path):
 
 KINDS = {"state": (lambda path, i: flow.save(state(i), path), flow.load),
          "graph": (save_graph, lambda path: flow.load_graph(path)(flow.zeros(2))),
-         "checkpoint": (checkpoint, flow.load),       # read from, variable by variable, after load has ended
+         "checkpoint": (checkpoint, flow.load),       # read variable by variable after load has returned
          "snapshot": (checkpoint, start_from)}
 
 
 @pytest.mark.parametrize("locks", [True, False], ids=["locks", "no_locks"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_save_between_any_two_files_of_a_load(tmp_path, monkeypatch, kind, locks):
-    if not locks:                                     # as on file systems that have none
+    if not locks:                                     # as on file systems without locks
         import fcntl
 
         def refuse(*args):
@@ -120,10 +124,11 @@ def test_a_save_between_any_two_files_of_a_load(tmp_path, monkeypatch, kind, loc
     path = tmp_path / "c"
     save(path, 1)
     for when in range(100):
-        with pytest.MonkeyPatch.context() as patch, Between(patch, lambda i=when + 2: save(path, i), when) as between:
+        with pytest.MonkeyPatch.context() as patch, Between(patch, lambda i=when + 2: save(path, i),
+                                                            when) as between:
             try:
                 got = numbers(load(path))
-            except CheckpointFileError as error:      # nothing told the writer that somebody was still reading
+            except CheckpointFileError as error:      # without locks, the writer cannot know about the reader
                 assert not locks and kind in ("checkpoint", "snapshot") and "was removed since" in str(error)
                 continue
         assert got in ({float(when + 1)}, {float(when + 2)}), f"a save before file {when} was opened: {got}"
@@ -134,7 +139,7 @@ def test_a_save_between_any_two_files_of_a_load(tmp_path, monkeypatch, kind, loc
 
 
 def test_two_processes(tmp_path):
-    """The same with a writer that does not know when somebody reads."""
+    """Test two processes that do not coordinate reads and writes."""
     path = tmp_path / "c"
     flow.save(state(0), path)
     script = textwrap.dedent("""
@@ -144,7 +149,8 @@ def test_two_processes(tmp_path):
             flow.save({"w": flow.full((50,), float(i)), "b": [flow.full((5,), float(i)), flow.full((3,), float(i))],
                        "step": i}, sys.argv[1])
         """)
-    writer = subprocess.Popen([sys.executable, "-c", script, str(path)], stderr=subprocess.PIPE, encoding="utf-8")
+    writer = subprocess.Popen([sys.executable, "-c", script, str(path)], stderr=subprocess.PIPE,
+                              encoding="utf-8")
     try:
         last = 0.0
         while writer.poll() is None:
@@ -162,8 +168,8 @@ def test_two_processes(tmp_path):
     assert os.listdir(tmp_path) == ["c"]
 
 
-def test_variables_on_disk_are_those_of_the_checkpoint_that_was_read(tmp_path):
-    """They are read when they are asked for, which may be long after."""
+def test_lazy_variables_belong_to_the_loaded_checkpoint(tmp_path):
+    """Variables are read on access, which may be long after load."""
     checkpoint(tmp_path / "c", 1)
     first = flow.load(tmp_path / "c")
     copies = [copy.copy(first), copy.deepcopy(first)]
@@ -181,7 +187,7 @@ def test_variables_on_disk_are_those_of_the_checkpoint_that_was_read(tmp_path):
     assert os.listdir(tmp_path) == ["c"], "the last who reads from it removes it"
 
 
-def test_a_removed_checkpoint_is_said_so(tmp_path):
+def test_a_removed_checkpoint_is_reported(tmp_path):
     checkpoint(tmp_path / "c", 1)
     got = read(tmp_path / "c")
     os.rename(tmp_path / "c" / "a" / "out", tmp_path / "gone")
@@ -192,7 +198,9 @@ def test_a_removed_checkpoint_is_said_so(tmp_path):
 
 
 def test_few_descriptors_stay_open(tmp_path):
-    """One for all variables of a checkpoint, none for what was loaded whole."""
+    """One file descriptor for all variables of a checkpoint, and none for a state that was loaded
+    completely.
+    """
     gc.collect()
     before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else pytest.skip("no /proc")
     write(tmp_path / "c", {f"v{i}": np.zeros(2) for i in range(50)})
@@ -207,22 +215,22 @@ def test_few_descriptors_stay_open(tmp_path):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_folder_that_is_cleaned_away_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+def test_a_folder_removed_before_it_is_locked_is_created_again(tmp_path, monkeypatch):
     made, cleaned = os.mkdir, []
 
     def mkdir(path, *args, **kwargs):
         made(path, *args, **kwargs)
         if ".partial-" in str(path) and not cleaned:
             cleaned.append(path)
-            partial.clean(tmp_path)                   # as by another process that saves beside this one
+            partial.clean(tmp_path)                   # as by another process that saves to the same folder
 
     monkeypatch.setattr(os, "mkdir", mkdir)
     flow.save(state(1), tmp_path / "c")
     assert cleaned and numbers(flow.load(tmp_path / "c")) == {1.0} and os.listdir(tmp_path) == ["c"]
 
 
-def test_a_folder_that_changes_places_before_it_is_locked_is_in_use(tmp_path, monkeypatch):
-    """The lock would be that of another directory: nothing is removed."""
+def test_a_folder_that_is_renamed_before_it_is_locked_is_kept(tmp_path, monkeypatch):
+    """The lock would be on another directory, so nothing is removed."""
     if partial.fcntl is None:
         return
     old, new = tmp_path / ".c.partial-0123456789ab", tmp_path / "c"
@@ -238,4 +246,5 @@ def test_a_folder_that_changes_places_before_it_is_locked_is_in_use(tmp_path, mo
 
     monkeypatch.setattr(partial, "lock", exchange_first)
     partial.clean(tmp_path)
-    assert (old / "name").read_text(encoding="utf-8") == new.name and (new / "name").read_text(encoding="utf-8") == old.name
+    assert (old / "name").read_text(encoding="utf-8") == new.name and (new / "name").read_text(
+        encoding="utf-8") == old.name

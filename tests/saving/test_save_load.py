@@ -1,4 +1,4 @@
-"""flow.save and flow.load of states: what comes back, what is on disk, what is replaced, what is refused."""
+"""flow.save and flow.load of states: round trips, files on disk, replacement, and refused values."""
 import builtins
 import collections
 import json
@@ -48,15 +48,17 @@ def round_trip(x, path):
     return flow.load(path)
 
 
-# --- what comes back -------------------------------------------------------------------------------------------------
+# --- round trips
+# -----------------------------------------------------------------------------------------------------
 
-DTYPES = [flow.float32, flow.float64, flow.float16, flow.bfloat16, flow.int8, flow.uint8, flow.int16, flow.int32,
-          flow.int64, flow.bool]
+DTYPES = [flow.float32, flow.float64, flow.float16, flow.bfloat16, flow.int8, flow.uint8, flow.int16,
+          flow.int32, flow.int64, flow.bool]
 tensors = st.builds(lambda d, shape, v: flow.tensor(np.full(shape, v), dtype=d), st.sampled_from(DTYPES),
                     st.lists(st.integers(0, 3), max_size=3), st.integers(0, 100))
-leaves = st.one_of(st.none(), st.booleans(), st.integers(-2**70, 2**70), st.floats(), st.text(max_size=5), tensors,
-                   st.builds(lambda n: np.arange(n), st.integers(0, 4)), st.sampled_from(DTYPES))
-keys = st.one_of(st.text(max_size=3), st.integers(), st.booleans(), st.none(), st.tuples(st.integers(), st.none()))
+leaves = st.one_of(st.none(), st.booleans(), st.integers(-2**70, 2**70), st.floats(), st.text(max_size=5),
+                   tensors, st.builds(lambda n: np.arange(n), st.integers(0, 4)), st.sampled_from(DTYPES))
+keys = st.one_of(st.text(max_size=3), st.integers(), st.booleans(), st.none(),
+                 st.tuples(st.integers(), st.none()))
 states = st.recursive(leaves, lambda inner: st.one_of(
     st.lists(inner, max_size=3), st.dictionaries(keys, inner, max_size=3),
     st.dictionaries(keys, inner, max_size=3).map(collections.OrderedDict),
@@ -64,7 +66,7 @@ states = st.recursive(leaves, lambda inner: st.one_of(
 
 
 @given(state=states)
-def test_every_structure_comes_back(tmp_path_factory, state):
+def test_every_structure_round_trips(tmp_path_factory, state):
     state = {"state": state, "t": flow.tensor(1.0)}
     same(state, round_trip(state, tmp_path_factory.mktemp("s") / "c"))
 
@@ -72,9 +74,11 @@ def test_every_structure_comes_back(tmp_path_factory, state):
 def test_tensors_of_every_kind(tmp_path):
     a = np.arange(24.0).reshape(2, 3, 4)
     whole = flow.tensor(a)
-    state = {"view": whole[1], "turned": whole.permute(2, 0, 1), "scalar": flow.tensor(2.5), "empty": flow.zeros(0, 3),
+    state = {"view": whole[1], "turned": whole.permute(2, 0, 1), "scalar": flow.tensor(2.5),
+             "empty": flow.zeros(0, 3),
              "grad": flow.tensor([1.0], requires_grad=True), "parameter": Parameter(flow.ones(2)),
-             "frozen": Parameter(flow.ones(2), requires_grad=False), "result": flow.tensor([1.0], requires_grad=True) * 2}
+             "frozen": Parameter(flow.ones(2), requires_grad=False),
+             "result": flow.tensor([1.0], requires_grad=True) * 2}
     got = round_trip(state, tmp_path / "c")
     assert not got["result"].requires_grad or got["result"].is_leaf
     got.pop("result"), state.pop("result")
@@ -83,20 +87,22 @@ def test_tensors_of_every_kind(tmp_path):
     assert whole[1].numpy().any(), "memory of its own"
 
 
-def test_a_tensor_that_is_there_twice_is_one(tmp_path):
+def test_a_shared_tensor_stays_shared(tmp_path):
     w = Parameter(flow.ones(1000))
     got = round_trip({"a": w, "b": [w, flow.ones(1000)]}, tmp_path / "c")
     assert got["a"] is got["b"][0] and got["a"] is not got["b"][1]
-    assert sorted(n for n in os.listdir(tmp_path / "c") if n.startswith("tensor_")) == ["tensor_0", "tensor_1"]
+    assert sorted(n for n in os.listdir(tmp_path / "c") if n.startswith("tensor_")) == ["tensor_0",
+                                                                                        "tensor_1"]
 
 
 def test_top_level_kinds(tmp_path):
     same(flow.tensor([1, 2]), round_trip(flow.tensor([1, 2]), tmp_path / "a"))
-    same([flow.tensor(1.0), (flow.tensor(2),)], round_trip([flow.tensor(1.0), (flow.tensor(2),)], tmp_path / "b"))
+    same([flow.tensor(1.0), (flow.tensor(2),)], round_trip([flow.tensor(1.0), (flow.tensor(2),)],
+                                                           tmp_path / "b"))
     same({"epoch": 3, "lr": math.inf}, round_trip({"epoch": 3, "lr": math.inf}, tmp_path / "c"))
 
 
-def test_optimizer_states_go_on(tmp_path):
+def test_optimizer_states_resume(tmp_path):
     def model():
         w = flow.tensor([1.0, 2.0], requires_grad=True)
         return w, flow.optim.Adam([w], lr=0.1)
@@ -125,13 +131,15 @@ def test_metadata_of_a_state_dict(tmp_path):
     assert type(got) is collections.OrderedDict and got._metadata == {"": {"version": 1}}
 
 
-# --- what is on disk -------------------------------------------------------------------------------------------------
+# --- files on disk
+# ---------------------------------------------------------------------------------------------------
 
 def test_the_layout_is_oneflows_without_the_pickle(tmp_path):
     flow.save({"w": flow.tensor([[1.0, 2.0, 3.0]]), "n": 5}, tmp_path / "deep" / "model")
     path = tmp_path / "deep" / "model"
     assert sorted(p.name for p in path.iterdir()) == ["snapshot_done", "state.json", "tensor_0"]
-    assert (path / "tensor_0" / "meta").read_text(encoding="utf-8") == "shape {\n  dim: 1\n  dim: 3\n}\ndata_type: kFloat\n"
+    assert (path / "tensor_0"
+            / "meta").read_text(encoding="utf-8") == "shape {\n  dim: 1\n  dim: 3\n}\ndata_type: kFloat\n"
     assert (path / "tensor_0" / "out").read_bytes() == np.array([1, 2, 3], "<f4").tobytes()
     state = json.loads((path / "state.json").read_text("utf-8"))
     assert state["data"] == {"dict": [["w", {"tensor": "tensor_0"}], ["n", 5]]}
@@ -139,7 +147,7 @@ def test_the_layout_is_oneflows_without_the_pickle(tmp_path):
 
 
 def test_checkpoints_of_job_functions(tmp_path):
-    """Arrays by name, as flow.save of OneFlow 0.4: read as variables on disk."""
+    """Dictionaries of arrays are saved as by flow.save of OneFlow 0.4 and loaded as variables on disk."""
     flow.save({"dense-weight": np.ones((2, 3), np.float32)}, tmp_path / "c")
     got = flow.load(tmp_path / "c")
     assert got["dense-weight"].file_path == str(tmp_path / "c" / "dense-weight" / "out")
@@ -147,7 +155,7 @@ def test_checkpoints_of_job_functions(tmp_path):
         flow.save({"dense-weight": np.ones((2, 3), np.float32)}, tmp_path / "c")
 
 
-def test_an_old_state_is_replaced_whole(tmp_path):
+def test_an_old_state_is_replaced_completely(tmp_path):
     path = tmp_path / "c"
     flow.save({"a": flow.ones(3), "b": flow.ones(3), "c": flow.ones(3)}, path)
     flow.save({"a": flow.zeros(2)}, path)
@@ -189,13 +197,14 @@ def test_without_an_atomic_exchange(tmp_path, monkeypatch):
 
 
 def test_nothing_else_is_ever_replaced(tmp_path):
-    """flow.save(model_state, home) must not cost somebody their home."""
+    """flow.save(model_state, home) must not delete a user's home folder."""
     home = tmp_path / "home"
     (home / "photos").mkdir(parents=True)
     (home / "letter.txt").write_text("dear")
     with pytest.raises(AssertionError, match="no checkpoint") as e:
         flow.save({"a": flow.ones(3)}, home)
-    assert "letter.txt, photos" in str(e.value) and (home / "letter.txt").read_text(encoding="utf-8") == "dear"
+    assert ("letter.txt, photos" in str(e.value)
+            and (home / "letter.txt").read_text(encoding="utf-8") == "dear")
     flow.save({"a": flow.ones(3)}, tmp_path / "c")
     (tmp_path / "c" / "tensor_0" / "notes").write_text("mine")
     with pytest.raises(AssertionError, match="no checkpoint"):
@@ -214,7 +223,8 @@ def test_texts_next_to_variables(tmp_path):
         write(tmp_path / "h", {}, texts={"../x": ""})
 
 
-# --- other objects ---------------------------------------------------------------------------------------------------
+# --- other objects
+# ---------------------------------------------------------------------------------------------------
 
 class Plan:
     pass
@@ -240,7 +250,8 @@ class HasState:
 @pytest.mark.parametrize(("make", "words"), [
     (lambda: HasState(), r"flow.save\(hasstate.state_dict\(\), path\)"),
     (lambda: flow.optim.SGD([flow.tensor(1.0, requires_grad=True)]), r"sgd.state_dict\(\)"),
-    (lambda: {"a": {"b": [1, HasState()]}}, r"state\['a'\]\['b'\]\[1\] is no part of a state(.|\n)*state_dict"),
+    (lambda: {"a": {"b": [1, HasState()]}},
+     r"state\['a'\]\['b'\]\[1\] is no part of a state(.|\n)*state_dict"),
     (lambda: {"f": print}, r"state\['f'\] is no part of a state"),
     (lambda: {"c": 1j}, "complex"),
     (lambda: [1, 2], "no tensors"),
@@ -248,13 +259,14 @@ class HasState:
     (lambda: np.ones(3), "no tensors"),
     (lambda: collections.namedtuple("N", "a")(flow.ones(1)), "N"),
 ])
-def test_what_is_no_state(make, words, tmp_path):
+def test_unsupported_values_are_refused(make, words, tmp_path):
     with pytest.raises(AssertionError, match=words) as e:
         flow.save(make(), tmp_path / "c")
     assert isinstance(e.value, FlowError) and "fix:" in str(e.value) and os.listdir(tmp_path) == []
 
 
-# --- loading ---------------------------------------------------------------------------------------------------------
+# --- loading
+# ---------------------------------------------------------------------------------------------------------
 
 def test_pickles_are_never_read(tmp_path):
     class Bomb:
@@ -275,7 +287,7 @@ def test_pickles_are_never_read(tmp_path):
     with pytest.raises(CheckpointFileError, match=r"would run what is in it(.|\n)*np.savez"):
         flow.load(old)
     assert not (tmp_path / "exploded").exists()
-    flow.save({"a": flow.ones(1)}, old)              # but replaced, if asked
+    flow.save({"a": flow.ones(1)}, old)              # replaced if requested
     assert flow.load(old)["a"].tolist() == [1]
 
 
@@ -286,7 +298,7 @@ def test_npz(tmp_path):
 
 
 def test_safetensors(tmp_path, monkeypatch):
-    """The package is optional: with it files are read, without it the error names the extra."""
+    """The package is optional: without it, the error names the extra."""
     (tmp_path / "w.safetensors").write_bytes(b"")
     real = builtins.__import__
 
@@ -315,10 +327,12 @@ def test_map_location(tmp_path):
         assert flow.load(tmp_path / "c", map_location=where)["w"].tolist() == [1, 1]
 
 
-BAD = [b"", b"{", b"[]", b'{"format": "x", "data": 1}', b'{"format": "flowedu state 1"}', b"[" * 100000, b"\xff\xfe",
-       *(b'{"format": "flowedu state 1", "data": ' + d + b"}" for d in (
-           b'{"tensor": "../../etc"}', b'{"tensor": "tensor_7"}', b'{"tensor": 3}', b'{"new": 1}', b'{"dict": [[1]]}',
-           b"{}", b'{"dict": [[[], 1]]}', b'{"dtype": "float77"}', b'{"float": "x"}', b'{"dict": 5}', b'{"tuple": null}'))]
+BAD = [b"", b"{", b"[]", b'{"format": "x", "data": 1}', b'{"format": "flowedu state 1"}', b"[" * 100000,
+       b"\xff\xfe", *(b'{"format": "flowedu state 1", "data": ' + d + b"}" for d in (
+           b'{"tensor": "../../etc"}', b'{"tensor": "tensor_7"}', b'{"tensor": 3}', b'{"new": 1}',
+           b'{"dict": [[1]]}',
+           b"{}", b'{"dict": [[[], 1]]}', b'{"dtype": "float77"}', b'{"float": "x"}', b'{"dict": 5}',
+           b'{"tuple": null}'))]
 
 
 @pytest.mark.parametrize("text", BAD, ids=range(len(BAD)))

@@ -1,4 +1,4 @@
-"""States in open files, and in one file: what flow.save writes into a stream, and torch.save at a path."""
+"""States in open files and in single files: flow.save with a stream, and torch.save with a path."""
 import importlib
 import io
 import os
@@ -29,8 +29,8 @@ def written(state) -> bytes:
 
 
 @given(st.one_of(states, leaves))
-def test_a_stream_gives_back_what_it_was_given(state):
-    """From where the stream stands; the same state is the same bytes."""
+def test_a_stream_round_trips(state):
+    """Reading starts at the stream's position, and equal states are saved as equal bytes."""
     data = written(state)
     assert data == written(state)
     f = io.BytesIO(b"before" + data)
@@ -40,8 +40,8 @@ def test_a_stream_gives_back_what_it_was_given(state):
 
 @pytest.mark.parametrize("saved", ["stream", "handle", "path"])
 @pytest.mark.parametrize("read", ["stream", "handle", "path", "copy"])
-def test_torchs_file_is_one_file_however_it_is_written_and_read(torch, tmp_path, saved, read):
-    """`os.path.isfile` and `shutil.copyfile` of a checkpoint are in most programs that go on from one."""
+def test_torch_save_writes_a_single_file(torch, tmp_path, saved, read):
+    """Most programs that resume from a checkpoint call `os.path.isfile` and `shutil.copyfile` on it."""
     path, state = tmp_path / "new" / "m.pt", {"w": torch.ones(2, 3), "epoch": 3, "lr": [0.1]}
     path.parent.mkdir()
     if saved == "path":
@@ -75,7 +75,7 @@ def mask() -> int:
     return old
 
 
-def test_what_is_no_mapping_of_tensors_goes_into_a_file_too(torch, tmp_path):
+def test_torch_save_accepts_any_state(torch, tmp_path):
     for x in ([1, 2], 3.5, "text", torch.arange(3)):
         torch.save(x, tmp_path / "x.pt")
         same(torch.load(tmp_path / "x.pt"), x)
@@ -120,12 +120,12 @@ NO_STATE = {
 
 
 @pytest.mark.parametrize(("data", "said"), NO_STATE.values(), ids=NO_STATE)
-def test_bytes_that_are_no_state(data, said):
+def test_invalid_bytes_are_refused(data, said):
     with pytest.raises(CheckpointFileError, match=said):
         flow.load(io.BytesIO(data))
 
 
-def test_nothing_is_written_outside(tmp_path, monkeypatch):
+def test_no_other_file_is_written(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     flow.load(io.BytesIO(with_entry("../out")))

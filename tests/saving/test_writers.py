@@ -1,4 +1,6 @@
-"""Every writer of the library: a full disk, a folder that is a file, Ctrl-C, and several threads that write one path."""
+"""Every function that writes files, with a full disk, a file in place of a folder, Ctrl-C, and several
+threads that write to one path.
+"""
 import contextlib
 import errno
 import functools
@@ -54,7 +56,7 @@ def save_weights(path):
 
 @functools.cache
 def log():
-    """A folder of numbers, which goes away with the process."""
+    """Create a temporary folder with a log of numbers; it is deleted with the process."""
     folder = tempfile.TemporaryDirectory()
     with flow.utils.tensorboard.SummaryWriter(folder.name) as writer:
         for step in range(3):
@@ -73,7 +75,7 @@ def write_scalars(path):
 
 
 def write_records(path):
-    """The folder is `path`, so that the parts are what the writer replaces."""
+    """Write records with `path` as the folder, so that the writer replaces its part files."""
     pytest.importorskip("google.protobuf")
     with flow.data.ofrecord_writer(path) as writer:
         for _ in range(5):
@@ -100,7 +102,7 @@ def save_in_one_file(path):
     save(STATE, path)
 
 
-# name: (ending of the path, write(path)). A writer that is missing here is found by test_no_writer_has_its_own_way.
+# name: (suffix of the path, write(path)). test_all_writers_use_the_helper finds a missing writer.
 WRITERS = {
     "flow.save": ("", lambda path: flow.save(STATE, path)),
     "flow.checkpoint.save": ("", lambda path: flow.save(MODEL.state_dict(), path)),
@@ -120,12 +122,12 @@ WRITERS = {
 }
 writers = pytest.mark.parametrize("name", WRITERS)
 FILES = [name for name, (ending, _) in WRITERS.items() if ending]
-LIMIT = 100          # bytes of a file: fewer than any writer here writes
+LIMIT = 100          # bytes per file: fewer than any writer here writes
 
 
 @contextlib.contextmanager
 def full_disk():
-    """A limit for the size of files: a write beyond it fails with EFBIG, as one on a full disk fails with ENOSPC."""
+    """Limit the file size: a larger write fails with EFBIG, as it fails with ENOSPC on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, before[1]))
     try:
@@ -162,7 +164,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, name):
 
 
 @writers
-def test_a_full_disk_where_nothing_was(tmp_path, name):
+def test_a_full_disk_leaves_no_new_file(tmp_path, name):
     ending, write = WRITERS[name]
     path = tmp_path / f"new{ending}"
     with full_disk(), pytest.raises((OSError, FlowError)):
@@ -209,7 +211,7 @@ def test_an_exception_before_the_end_leaves_the_old_file(tmp_path, monkeypatch, 
 
 @pytest.mark.parametrize("name", FILES)
 def test_threads_that_write_one_path_do_not_disturb_each_other(tmp_path, monkeypatch, name):
-    """Each thread opens its temporary file before any of them gives it the final name."""
+    """Each thread opens its temporary file before any of them renames it."""
     ending, write = WRITERS[name]
     path, errors, count = tmp_path / f"x{ending}", [], 3
     write(path)
@@ -237,7 +239,7 @@ def test_threads_that_write_one_path_do_not_disturb_each_other(tmp_path, monkeyp
 def test_a_log_on_a_full_disk_names_its_file(tmp_path):
     with full_disk(), pytest.raises(OSError) as error:
         write_scalars(tmp_path / "run")
-    check_error(error.value, tmp_path / "run")           # of scalars.csv, or where it is first, of the event file
+    check_error(error.value, tmp_path / "run")  # scalars.csv or, where it is written first, the event file
 
 
 def test_errors_of_the_disk_name_the_path_and_have_an_errno(tmp_path):
@@ -250,7 +252,7 @@ def test_errors_of_the_disk_name_the_path_and_have_an_errno(tmp_path):
         assert str(path) in str(error.value) and not list(tmp_path.iterdir())
 
 
-def test_a_file_keeps_its_mode_and_a_link_its_place(tmp_path):
+def test_a_file_keeps_its_mode_and_a_link_its_target(tmp_path):
     (tmp_path / "real").write_text("old")
     (tmp_path / "real").chmod(0o640)
     (tmp_path / "link").symlink_to("real")
@@ -262,10 +264,13 @@ def test_a_file_keeps_its_mode_and_a_link_its_place(tmp_path):
     assert long.read_text(encoding="utf-8") == "new"
 
 
-def test_no_writer_has_its_own_way():
-    """os.replace and os.rename of files are called in the helper alone, and by those that move whole folders or parts."""
+def test_all_writers_use_the_helper():
+    """Only the helper calls os.replace and os.rename for files; other modules use them for whole folders or
+    parts.
+    """
     root = Path(flow.__file__).parent
     allowed = {"errors/files.py", "saving/partial.py", "oneflow04/data/ofrecord.py"}
-    found = {str(p.relative_to(root)) for p in root.rglob("*.py") if not p.is_relative_to(root / "learn")
-             if any(word in p.read_text(encoding="utf-8") for word in ("os.replace(", "os.rename(", "mkstemp("))}
+    found = {str(p.relative_to(root)) for p in root.rglob("*.py") if not p.is_relative_to(root / "swap")
+             if any(word in p.read_text(encoding="utf-8") for word in ("os.replace(", "os.rename(",
+                                                                       "mkstemp("))}
     assert found == allowed

@@ -1,4 +1,4 @@
-"""python -m flowedu: what it says is so."""
+"""The output of python -m flowedu is true."""
 import os
 import subprocess
 import sys
@@ -15,23 +15,27 @@ ROOT = Path(flow.__file__).parents[2]
 DEVELOPERS = {"test", "bench", "lint", "near", "book", "notebooks", "array-api"}
 
 
-def test_it_says_what_is_so():
+def test_the_output_is_true():
     said = about()
-    assert said["flowedu"].startswith(flow.__version__ + ",") and said["threads"].startswith(f"{flow.get_num_threads()} ")
+    assert (said["flowedu"].startswith(flow.__version__ + ",")
+            and said["threads"].startswith(f"{flow.get_num_threads()} "))
     assert said["instruction set"].startswith(_kernels.ISA + ",")
-    there, missing = said["extras"].split(", "), [part.partition(":")[0] for part in said["not installed"].split("; ")]
+    there, missing = (said["extras"].split(", "), [part.partition(":")[0]
+                                                   for part in said["not installed"].split("; ")])
     assert sorted(n for n in [*there, *missing] if n and n != "none") == sorted(EXTRAS)
-    assert "plot" in there and "image" in there                 # tests need them
+    assert "plot" in there and "image" in there                 # the tests need these
 
 
-def test_every_extra_is_told():
+def test_every_extra_is_listed():
     if (ROOT / "pyproject.toml").exists():
-        extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+        extras = tomllib.loads((ROOT / "pyproject.toml").read_text(
+            encoding="utf-8"))["project"]["optional-dependencies"]
         assert set(extras) - DEVELOPERS == set(EXTRAS)
 
 
 def test_as_a_command():
-    done = subprocess.run([sys.executable, "-m", "flowedu"], capture_output=True, encoding="utf-8", timeout=HANGS,
+    done = subprocess.run([sys.executable, "-m", "flowedu"], capture_output=True, encoding="utf-8",
+                          timeout=HANGS,
                           env={**os.environ, "FLOWEDU_NUM_THREADS": "1", "FLOWEDU_ISA": "base"})
     assert done.returncode == 0 and not done.stderr, done.stderr
     lines = {line[:16].strip(): line[16:] for line in done.stdout.splitlines()}

@@ -1,5 +1,6 @@
-"""What a notebook shows: small tensors and plans as tables with their own numbers, graphs and routes as pictures; flow.show
-writes the same to files, and prints text where no notebook is."""
+"""Display in notebooks: small tensors and plans as tables of their values, graphs and routes as images.
+flow.show writes the same to files and prints text outside of notebooks.
+"""
 import re
 import sys
 import types
@@ -20,20 +21,21 @@ from flowedu.show.svg import BOXES
 
 ROOT = Path(__file__).parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
-DTYPES = (flow.float32, flow.float64, flow.float16, flow.bfloat16, flow.int32, flow.int8, flow.uint8, flow.bool)
+DTYPES = (flow.float32, flow.float64, flow.float16, flow.bfloat16, flow.int32, flow.int8, flow.uint8,
+          flow.bool)
 shapes = st.lists(st.integers(0, MOST + 2), max_size=3).map(tuple)
 
 
 @pytest.fixture
 def two(fresh_session):  # noqa: F811
-    """Two devices, and no job of an earlier test."""
+    """Set two devices, and clear the jobs of earlier tests."""
     flow.distributed.set_virtual_devices(2)
     yield
     flow.distributed.set_virtual_devices(1)
 
 
 def cells(html, tag="td"):
-    """The table's rows, as texts."""
+    """Return the rows of the table as texts."""
     root = ElementTree.fromstring(f"<all>{html}</all>")
     assert [e.tag for e in root] == ["table", *(["pre"] if root.find("pre") is not None else [])]
     return [[c.text or "" for c in row.findall(tag)] for row in root.find("table").iter("tr")]
@@ -41,7 +43,7 @@ def cells(html, tag="td"):
 
 @given(shapes, st.sampled_from(DTYPES), st.booleans(), st.integers(0, 2**31))
 @example((MOST + 1, 2), flow.float32, False, 0)
-def test_a_small_tensor_is_a_table_of_its_numbers(shape, dtype, grad, seed):
+def test_a_small_tensor_is_a_table_of_its_values(shape, dtype, grad, seed):
     a = np.random.default_rng(seed).normal(size=shape) * 20
     t = flow.tensor(a.astype(np.float32)).to(dtype)
     t.requires_grad_(grad and dtype.name.startswith(("float", "bfloat")))
@@ -58,7 +60,7 @@ def test_a_small_tensor_is_a_table_of_its_numbers(shape, dtype, grad, seed):
     assert all(w in repr(t) for w in words) or t.numel() > 100, "the same digits as in its text"
 
 
-def test_what_has_no_numbers_here_is_text(two):
+def test_tensors_without_local_values_are_text(two):
     seen = []
 
     class Looks(nn.Graph):
@@ -71,9 +73,9 @@ def test_what_has_no_numbers_here_is_text(two):
     assert seen == [None] and spread._repr_html_() is None
 
 
-@given(st.lists(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"])), min_size=2,
-                         max_size=2), max_size=3))
-def test_texts_in_a_table_are_no_tags(texts):
+@given(st.lists(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"])),
+                         min_size=2, max_size=2), max_size=3))
+def test_texts_in_a_table_are_escaped(texts):
     assert cells(html_table(texts, under="<a & b>")) == texts
     assert cells(html_table(texts, ("x", "<"), left=1), "th") == [["x", "<"], *(row[:1] for row in texts)]
 
@@ -97,13 +99,14 @@ def called(depth):
 
 
 @pytest.mark.parametrize("depth", [1, 40])
-def test_a_graph_is_its_picture(depth, tmp_path):
+def test_a_graph_is_displayed_as_an_image(depth, tmp_path):
     graph = called(depth)
     root = ElementTree.fromstring(graph._repr_svg_())
     boxes = [r for r in root.iter(SVG + "rect") if r.get("stroke")]
     assert "as traced" in root.get("aria-label") and 4 < len(boxes) <= BOXES
     drawn = graph.draw(tmp_path / "a.svg")
-    assert len(boxes) == sum(bool(r.get("stroke")) for r in ElementTree.parse(drawn).getroot().iter(SVG + "rect"))
+    assert len(boxes) == sum(bool(r.get("stroke"))
+                             for r in ElementTree.parse(drawn).getroot().iter(SVG + "rect"))
     assert "href" not in graph._repr_svg_(), "there is no file beside it"
 
 
@@ -118,7 +121,7 @@ def test_a_plan_and_its_job_are_the_table_of_the_plan(fresh_session):  # noqa: F
     assert [row[5] for row in said[1:]] == [f"{r.nbytes:,}" for r in table]
 
 
-def test_a_route_is_its_picture(two):
+def test_a_route_is_displayed_as_an_image(two):
     at = flow.placement("cpu", [0, 1])
     route = flow.boxing.route((4, 4), at, flow.sbp.broadcast, src=(at, flow.sbp.split(0)))
     assert route._repr_svg_() == route.draw() and ElementTree.fromstring(route.draw()).tag == SVG + "svg"
@@ -129,7 +132,8 @@ def things():
     step = job(lambda a: flow.math.relu(a), f32(2, 2))
     step(f32(2, 2))
     at = flow.placement("cpu", [0, 1])
-    return [called(1), step, step.plan, flow.boxing.route((4,), at, flow.sbp.broadcast, src=(at, flow.sbp.split(0))),
+    return [called(1), step, step.plan, flow.boxing.route((4,), at, flow.sbp.broadcast,
+                                                          src=(at, flow.sbp.split(0))),
             flow.ones(2, 3)]
 
 
@@ -145,7 +149,8 @@ def test_show_writes_files(two, tmp_path):
         picture = hasattr(thing, "_repr_svg_")
         assert (root.find(f"body/{SVG}svg") is not None) == picture == (root.find("body/table") is None)
         if picture:
-            assert flow.show(thing, str(tmp_path / f"{i}.svg")).read_text(encoding="utf-8") == thing._repr_svg_()
+            assert flow.show(thing,
+                             str(tmp_path / f"{i}.svg")).read_text(encoding="utf-8") == thing._repr_svg_()
         else:
             with pytest.raises(flow.errors.ArgumentError, match=r"it is a table: \.html"):
                 flow.show(thing, tmp_path / f"{i}.svg")
@@ -156,11 +161,13 @@ def test_show_writes_files(two, tmp_path):
 
 
 @pytest.mark.parametrize("shell, displays", [(None, False), (types.SimpleNamespace(), False),
-                                             (types.SimpleNamespace(kernel=1), True)], ids=["none", "terminal", "notebook"])
+                                             (types.SimpleNamespace(kernel=1), True)],
+                         ids=["none", "terminal", "notebook"])
 def test_show_displays_in_a_notebook(shell, displays, monkeypatch, capsys):
     shown = []
     inside = types.SimpleNamespace(display=shown.append)
-    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell, display=inside))
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell,
+                                                                      display=inside))
     monkeypatch.setitem(sys.modules, "IPython.display", inside)
     t = flow.ones(2)
     flow.show(t)
@@ -168,8 +175,8 @@ def test_show_displays_in_a_notebook(shell, displays, monkeypatch, capsys):
 
 
 # ---- bars
-def test_every_bar_is_right_in_a_notebook():
-    """tqdm.auto chooses: widgets in a notebook, letters on a terminal."""
+def test_progress_bars_support_notebooks():
+    """tqdm.auto selects widgets in a notebook and text on a terminal."""
     files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "chapters").rglob("*.py")]
     users = {p: re.findall(r"from (tqdm[.\w]*) import", p.read_text(encoding="utf-8")) for p in files}
     found = [(p, home) for p, homes in users.items() for home in homes]

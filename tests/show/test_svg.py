@@ -1,4 +1,4 @@
-"""The one writer of SVG, and the pictures that the lessons show: valid, of at most 60 boxes."""
+"""The SVG writer and the images of the lessons, which are valid and have at most 60 boxes."""
 import ast
 import re
 from pathlib import Path
@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowedu.errors.files import write_text
-from flowedu.learn.build import Line
-from flowedu.learn.cython_report import draw_lines
 from flowedu.show.boxes import Box
 from flowedu.show.graph import drawing
 from flowedu.show.svg import BOXES, Drawing, element
+from flowedu.swap.build import Line
+from flowedu.swap.cython_report import draw_lines
 from svg_text import misplaced
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +25,7 @@ words = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn
 
 
 @given(words, words, numbers, numbers)
-def test_what_is_written_can_be_read(title, text, x, y):
+def test_written_elements_are_valid_xml(title, text, x, y):
     d = Drawing(100, 50, title, "some", "#some text { fill: red; }")
     d.hatching("h", 45)
     with d.group(tip=text, href=text):
@@ -39,7 +39,8 @@ def test_what_is_written_can_be_read(title, text, x, y):
     assert said.count(text) >= 1 and (root.get("aria-label") or "") == title
     box = next(e for e in root.iter(SVG + "rect") if e.get("stroke"))
     assert float(box.get("x")) == pytest.approx(x, abs=0.01) and box.get("rx") == "3"
-    assert [e.get("class") for e in root.iter(SVG + "path")] == [None, "a"]              # of the hatching, and of the path
+    # the paths of the hatching and of the line
+    assert [e.get("class") for e in root.iter(SVG + "path")] == [None, "a"]
 
 
 def test_names_of_attributes():
@@ -47,7 +48,7 @@ def test_names_of_attributes():
     assert element("rect", x=1 / 3) == '<rect x="0.33"/>'
 
 
-def test_a_file_is_there_whole_or_not_at_all(tmp_path):
+def test_a_file_is_written_atomically(tmp_path):
     path = write_text(tmp_path / "deep" / "a.svg", "first")
     with pytest.raises(UnicodeEncodeError):
         write_text(path, "second \ud800")
@@ -55,7 +56,7 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path):
 
 
 def test_only_one_file_writes_svg():
-    """Nobody puts elements together by hand. (Charts are matplotlib's.)"""
+    """No other file writes SVG elements by hand; matplotlib draws the charts."""
     for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "chapters").rglob("*.py")]:
         strings = [n.value for n in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
                    if isinstance(n, ast.Constant) and isinstance(n.value, str)]
@@ -64,15 +65,16 @@ def test_only_one_file_writes_svg():
 
 
 @pytest.mark.parametrize("path", PICTURES, ids=lambda p: f"{p.parts[-3]}/{p.name}")
-def test_a_lessons_picture_is_valid_and_of_few_boxes(path):
+def test_a_lessons_image_is_valid_and_has_few_boxes(path):
     root = ElementTree.parse(path).getroot()
     assert root.tag == SVG + "svg"
     assert sum(bool(r.get("stroke")) or r.get("class") == "block" for r in root.iter(SVG + "rect")) <= BOXES
     assert not misplaced(path)
 
 
-def test_what_is_misplaced_is_found(tmp_path):
-    for place, bad in (((10, 20), 0), ((60, 20), 1), ((10, 5), 1), ((-1, 20), 1), ((30, 58), 1), ((10, 60), 1)):
+def test_misplaced_texts_are_found(tmp_path):
+    for place, bad in (((10, 20), 0), ((60, 20), 1), ((10, 5), 1), ((-1, 20), 1), ((30, 58), 1),
+                       ((10, 60), 1)):
         d = Drawing(100, 60)
         d.text(*place, "some text", 14, "start")
         d.text(20, 55, "more", 14, "start")
@@ -80,12 +82,15 @@ def test_what_is_misplaced_is_found(tmp_path):
 
 
 @given(st.lists(st.lists(st.text("ab =()#", max_size=60), min_size=1, max_size=4), min_size=1, max_size=3))
-def test_code_in_a_picture_keeps_its_columns(tmp_path_factory, sources):
-    lines = [(f"step {i}", [Line(n, 3, text) for n, text in enumerate(source, 1)]) for i, source in enumerate(sources)]
+def test_code_in_an_image_keeps_its_columns(tmp_path_factory, sources):
+    lines = [(f"step {i}", [Line(n, 3, text) for n, text in enumerate(source, 1)])
+             for i, source in enumerate(sources)]
     path = draw_lines(lines, tmp_path_factory.mktemp("yellow") / "a.svg")
     assert not misplaced(path)
-    said = [e for e in ElementTree.parse(path).getroot().iter(SVG + "text") if "monospace" in (e.get("font-family") or "")]
-    assert [(e.text or "").replace("\u00a0", " ") for e in said] == [t.rstrip() for source in sources for t in source]
+    said = [e for e in ElementTree.parse(path).getroot().iter(SVG + "text")
+            if "monospace" in (e.get("font-family") or "")]
+    assert [(e.text or "").replace("\u00a0", " ") for e in said] == [t.rstrip() for source in sources
+                                                                     for t in source]
     assert len({e.get("x") for e in said}) == len(sources)
 
 
@@ -95,24 +100,29 @@ def test_an_edge_goes_around_the_boxes_that_it_skips(reads):
     for i, some in enumerate(reads):
         above = {n % i for n in some} if i else ()
         made.append(Box(f"op {i}", "float32 2x3", "forward", "", reads=[made[k] for k in above]))
-    root = ElementTree.fromstring(drawing("a graph of a rather long name, after the passes: 1 op", made).svg())
+    root = ElementTree.fromstring(drawing("a graph of a rather long name, after the passes: 1 op",
+                                          made).svg())
     assert not misplaced(root)
-    boxes = [[float(r.get(k)) for k in ("x", "y", "width", "height")] for r in root.iter(SVG + "rect") if r.get("rx")]
+    boxes = [[float(r.get(k)) for k in ("x", "y", "width", "height")] for r in root.iter(SVG + "rect")
+             if r.get("rx")]
     paths = list(root.iter(SVG + "path"))
     assert len(boxes) == len(made) and len(paths) == sum(len(b.reads) for b in made)
     for path in paths:
         for x, y in points(path.get("d")):
             assert 0 <= x <= float(root.get("width"))
-            assert not any(bx + 1 < x < bx + w - 1 and by + 1 < y < by + h - 1 for bx, by, w, h in boxes), path.get("d")
+            assert not any(bx + 1 < x < bx + w - 1 and by + 1 < y < by + h - 1
+                           for bx, by, w, h in boxes), path.get("d")
 
 
 def points(d):
-    """Some of a path's."""
+    """Yield some points of a path."""
     here = None
     for letter, numbers in PATHS.findall(d):
         places = [tuple(map(float, p.split(","))) for p in numbers.split()]
-        a, b, c, e = (here, *places) if letter == "C" else (here or places[0], here or places[0], places[0], places[0])
+        a, b, c, e = ((here, *places) if letter == "C" else (here or places[0], here or places[0], places[0],
+                                                             places[0]))
         for t in (0, 0.25, 0.5, 0.75, 1):
             u = 1 - t
-            yield tuple(u ** 3 * p + 3 * u * u * t * q + 3 * u * t * t * r + t ** 3 * s for p, q, r, s in zip(a, b, c, e))
+            yield tuple(u ** 3 * p + 3 * u * u * t * q + 3 * u * t * t * r + t ** 3 * s
+                        for p, q, r, s in zip(a, b, c, e))
         here = e

@@ -1,4 +1,6 @@
-"""The timeline of a step: calls in order, without gaps, on as many threads as run them; Chrome's format and a picture."""
+"""The timeline of a step: calls in order and without gaps, on all threads that run them, in Chrome's format
+and as an image.
+"""
 import json
 import re
 from pathlib import Path
@@ -24,10 +26,11 @@ parts = st.lists(calls, max_size=150)
 
 
 def made(rows, threads=4, arena=10**9):
-    """A timeline of calls of these parts, seconds, bytes; whether all threads run them."""
+    """Return a timeline of calls from rows of (part, seconds, bytes, True if all threads run it)."""
     order, calls, now = list(COLORS), [], 0.0
     for i, (part, seconds, live, split) in enumerate(sorted(rows, key=lambda r: order.index(r[0]))):
-        calls.append(Call(Timing(f"call <{i}>", "matmul", part, "2x3", seconds, 24), now, threads if split else 1, live))
+        calls.append(Call(Timing(f"call <{i}>", "matmul", part, "2x3", seconds, 24), now,
+                          threads if split else 1, live))
         now = calls[-1].end
     return Timeline("Train", calls, threads, arena)
 
@@ -37,17 +40,21 @@ def test_a_trace_has_each_call_on_each_of_its_threads(rows):
     t = made(rows)
     events = json.loads(json.dumps(t.chrome()))["traceEvents"]
     spans, counts = ([e for e in events if e["ph"] == kind] for kind in "XC")
-    assert [(e["name"], e["tid"]) for e in spans] == [(c.timing.name, i) for c in t.calls for i in range(c.threads)]
+    assert [(e["name"], e["tid"]) for e in spans] == [(c.timing.name, i) for c in t.calls
+                                                      for i in range(c.threads)]
     for thread in range(t.threads):
         mine = [e for e in spans if e["tid"] == thread]
-        assert all(a["ts"] + a["dur"] <= b["ts"] + 0.01 for a, b in zip(mine, mine[1:])), "one thing at a time"
+        assert all(a["ts"] + a["dur"] <= b["ts"] + 0.01 for a, b in zip(mine,
+                                                                        mine[1:])), "one thing at a time"
     assert [e["args"]["live"] for e in counts] == [c.live for c in t.calls]
-    assert sum(e["dur"] for e in spans if e["tid"] == 0) == pytest.approx(1e6 * t.seconds, abs=0.1 + len(rows) * 1e-3)
-    assert {e["args"]["name"] for e in events if e["ph"] == "M"} == {"Train", *(f"thread {i}" for i in range(4))}
+    assert sum(e["dur"] for e in spans if e["tid"] == 0) == pytest.approx(1e6 * t.seconds,
+                                                                          abs=0.1 + len(rows) * 1e-3)
+    assert {e["args"]["name"] for e in events if e["ph"] == "M"} == {"Train",
+                                                                     *(f"thread {i}" for i in range(4))}
 
 
 @given(parts)
-def test_a_picture_is_as_wide_as_calls_are_long(rows):
+def test_widths_in_the_image_are_proportional_to_durations(rows):
     t = made(rows)
     root = ElementTree.fromstring(t._repr_svg_())
     boxes = [r for g in root.iter(SVG + "g") for r in g.findall(SVG + "rect")]
@@ -58,7 +65,7 @@ def test_a_picture_is_as_wide_as_calls_are_long(rows):
 
 
 @given(parts, st.integers(3, 20))
-def test_neighbours_of_one_part_are_gathered(rows, most):
+def test_adjacent_calls_of_one_part_are_merged(rows, most):
     calls = made(rows).calls
     few = _gathered(calls, most)
     assert len(few) <= most and sum(c.count for c in few) == len(calls)
@@ -107,7 +114,8 @@ def test_of_a_graph(tmp_path):
     plan = graph._compiled.program.plan
     assert [c.timing.name for c in t.calls] == [s.name for s in plan.steps]
     assert [c.live for c in t.calls] == live_bytes(plan)
-    assert {c.timing.part for c in t.calls} == {*COLORS} and {c.threads for c in t.calls} == {1, 2} and t.threads == 2
+    assert ({c.timing.part for c in t.calls} == {*COLORS} and {c.threads for c in t.calls} == {1, 2}
+            and t.threads == 2)
     assert all((p.numpy() == b).all() for p, b in zip(model.parameters(), before)), "no variable changes"
     read = json.loads(t.save(tmp_path / "deep" / "step.json").read_text(encoding="utf-8"))
     assert read["traceEvents"] == t.chrome()["traceEvents"]

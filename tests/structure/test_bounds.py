@@ -1,9 +1,9 @@
 """Rule for numeric bounds in tests: a bound on something measured or sampled needs a derivation.
 
-A training run rounds differently with each vector width and number of threads, and a sample differs with each seed.
-A bare number such as `assert accuracy > 0.7` is then fitted to the machine of whoever wrote it. Use the functions of
-tests/bounds.py, which compute their bounds, or give the reason for the number in a comment on the assertion, or on the
-line above it.
+A training run rounds differently with each vector width and number of threads, and a sample differs with each
+seed. A bare number such as `assert accuracy > 0.7` then fits only the machine on which it was chosen. Use the
+functions of tests/bounds.py, which compute their bounds, or give the reason for the number in a comment on
+the assertion, or on the line above it.
 """
 import ast
 import re
@@ -40,7 +40,7 @@ def is_measured(node: ast.AST) -> bool:
 
 
 def is_bare(node: ast.AST, names: set[str]) -> bool:
-    """True for a number that is written out: a float other than 0 and 1, one of `names`, or a sum or product of these."""
+    """True for a literal float other than 0 and 1, one of `names`, or arithmetic on these."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, float) and node.value not in (0.0, 1.0)
     if isinstance(node, ast.Name):
@@ -94,11 +94,13 @@ def test_bounds_on_measured_values_are_derived():
 
 
 @pytest.mark.parametrize("bad", [
-    "assert accuracy > 0.7", 'assert script("lenet_eval", seed=2)["accuracy"] > 0.7', "assert losses[-1] < 0.6 * losses[0]",
+    "assert accuracy > 0.7", 'assert script("lenet_eval", seed=2)["accuracy"] > 0.7',
+    "assert losses[-1] < 0.6 * losses[0]",
     "assert np.mean(losses[-5:]) < 0.6 * np.mean(losses[:5]), losses", "assert abs(x.mean() - 0.5) < 0.02",
     "LIMIT = 1.25\nassert g.ratio <= LIMIT * bound",
     "def learned(losses, least=0.4):\n    assert losses[-1] < least * losses[0]",
-    "ABOVE = 1.05 if ISA else 1.25\nassert ratios.max() < ABOVE", "assert all(0.1 < ratio < 0.5 for ratio in a)",
+    "ABOVE = 1.05 if ISA else 1.25\nassert ratios.max() < ABOVE",
+    "assert all(0.1 < ratio < 0.5 for ratio in a)",
     "assert loss.item() < -0.3", "assert 0.15 < right, 'better than a guess'"])
 def test_a_bare_bound_is_found(bad):
     assert underived(bad) == [len(bad.splitlines())]
@@ -109,7 +111,8 @@ def test_a_bare_bound_is_found(bad):
 
 
 @pytest.mark.parametrize("good", [
-    "assert accuracy > most_by_guessing(200, 10)", "assert losses[-1] < losses[0]", "assert x.nbytes < 0.5 * y.nbytes",
+    "assert accuracy > most_by_guessing(200, 10)", "assert losses[-1] < losses[0]",
+    "assert x.nbytes < 0.5 * y.nbytes",
     "assert loss.item() == 0.5", "assert loss > 0", "assert abs(a - b).max() <= 1e-6",
     "assert accuracy > 0.5  # two classes"])
 def test_derived_bounds_pass(good):

@@ -9,14 +9,16 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "flowedu"
 SOURCES = {".py", ".pyx", ".pxd", ".pxi", ".h", ".cpp", ".cu", ".js"}
 TABLE = (ROOT / "docs" / "by_hand.md").read_text(encoding="utf-8")
-ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in TABLE.splitlines() if line.startswith("| ")][1:]
-# Who imports one of these reads a format, a terminal or a stream himself.
+ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in TABLE.splitlines()
+        if line.startswith("| ")][1:]
+# A file that imports one of these modules parses a format, a terminal, or a stream by hand.
 LOW = {"struct", "mmap", "termios", "select", "selectors", "html", "unicodedata"}
 
 
 def places(cell: str) -> list[Path]:
-    """The paths of a cell: below the package, or else below the repository."""
-    return [next((p for p in (PACKAGE / w, ROOT / w) if p.exists()), ROOT / w) for w in re.findall(r"`([^`]+)`", cell)]
+    """Return the paths of a cell, relative to the package or, if missing there, to the repository."""
+    return [next((p for p in (PACKAGE / w, ROOT / w) if p.exists()),
+                 ROOT / w) for w in re.findall(r"`([^`]+)`", cell)]
 
 
 def lines(place: Path) -> int:
@@ -25,33 +27,39 @@ def lines(place: Path) -> int:
 
 
 def low(source: str) -> set[str]:
-    """What of LOW a file imports."""
+    """Return the modules of LOW that a file imports."""
     nodes = [*ast.walk(ast.parse(source))]
     names = {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names}
-    return LOW & {n.partition(".")[0] for n in names | {n.module or "" for n in nodes if isinstance(n, ast.ImportFrom)}}
+    return LOW & {n.partition(".")[0] for n in names | {n.module or "" for n in nodes
+                                                        if isinstance(n, ast.ImportFrom)}}
 
 
-def test_there_is_a_table_and_each_row_says_why():
+def test_each_row_of_the_table_has_a_reason():
     assert len(ROWS) > 20 and all(len(row) == 5 and all(row) for row in ROWS)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
-def test_a_row_is_of_files_that_are_there_and_of_about_that_length(row):
+def test_the_files_of_a_row_exist_and_have_about_the_stated_length(row):
     found = places(row[1])
     assert found and not [p for p in found if not p.exists()]
     there, said = sum(map(lines, found)), int(row[2])
-    assert abs(there - said) <= said / 3, f"{row[1]} has {there} lines by now, not {said}: change the row, or drop it"
+    assert (abs(there
+                - said) <= said
+            / 3), f"{row[1]} has {there} lines by now, not {said}: change the row, or drop it"
 
 
-def test_who_reads_bytes_or_a_terminal_himself_has_a_row():
-    """core is the course, and cuda packs the arguments of kernels. (Others talk by libraries: mpi4py, protobuf, Pillow.)"""
+def test_code_that_parses_bytes_or_terminals_is_listed():
+    """core, which is the course, and cuda, which packs kernel arguments, are exempt."""
     listed = [p for row in ROWS for p in places(row[1])]
-    files = [p for p in (*PACKAGE.rglob("*.py"), *(ROOT / "book").glob("*.py"), *(ROOT / "tools").glob("*.py"))
+    files = [*PACKAGE.rglob("*.py"), *(ROOT / "course").rglob("*.py"), *(ROOT / "book").glob("*.py"),
+             *(ROOT / "tools").glob("*.py")]
+    files = [p for p in files
              if not {"core", "cuda"} & {*p.relative_to(ROOT).parts[:3]}]
     lack = {str(p.relative_to(ROOT)): low(p.read_text("utf-8")) for p in files
             if not any(p.is_relative_to(q) for q in listed)}
     assert not {p: names for p, names in lack.items() if names}
 
 
-def test_an_import_is_seen():
-    assert low("def f():\n    from struct import pack\nimport html.parser") == {"struct", "html"} and not low("import io")
+def test_low_level_imports_are_found():
+    assert (low("def f():\n    from struct import pack\nimport html.parser") == {"struct", "html"}
+            and not low("import io"))

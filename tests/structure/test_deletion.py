@@ -1,5 +1,8 @@
-"""Everything but the course may be deleted, and the course still runs: its modules, the laws over its records, and what its
-chapters teach (tests/course), in a copy of the package that has only core, the kernels of core and the errors."""
+"""Rule: the course (core, its kernels, and the errors) does not need the other folders of the package.
+
+In a copy of the package with only these parts, its modules can be imported, and tests/laws and tests/course
+pass.
+"""
 import os
 import shutil
 import subprocess
@@ -21,7 +24,7 @@ settings.load_profile("few")                # that the laws hold with everything
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    """A folder with the package `flowedu`, core alone, and with tests of it."""
+    """Return a folder with a package `flowedu` that has only core, and with the tests of core."""
     folder = tmp_path_factory.mktemp("alone")
     package = folder / "flowedu"
     kept = shutil.ignore_patterns("__pycache__")
@@ -47,14 +50,16 @@ def alone(tmp_path_factory):
 def run(folder, *arguments):
     # An installed flowedu is found by a finder or a .pth file of the environment: -S leaves both out.
     paths = [str(folder), *(p for p in sys.path if p.endswith("site-packages"))]
-    return subprocess.run([sys.executable, "-S", "-P", *arguments], cwd=folder, capture_output=True, encoding="utf-8",
+    return subprocess.run([sys.executable, "-S", "-P", *arguments], cwd=folder, capture_output=True,
+                          encoding="utf-8",
                           timeout=2 * HANGS, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
 
 
-def test_every_module_of_core_is_imported_alone(alone):
+def test_every_module_of_core_can_be_imported_alone(alone):
     script = ("import importlib, pkgutil, sys, flowedu.core\n"
-              "for m in pkgutil.walk_packages(flowedu.core.__path__, 'flowedu.core.'): importlib.import_module(m.name)\n"
-              "print(flowedu.__file__, len([m for m in sys.modules if m.startswith('flowedu.core.')]))\n")
+              "for m in pkgutil.walk_packages(flowedu.core.__path__, 'flowedu.core.'): "
+              "importlib.import_module(m.name)\nprint(flowedu.__file__, len([m for m in sys.modules if "
+              "m.startswith('flowedu.core.')]))\n")
     said = run(alone, "-c", script)
     assert said.returncode == 0, said.stderr[-3000:]
     file, count = said.stdout.split()
@@ -62,7 +67,8 @@ def test_every_module_of_core_is_imported_alone(alone):
 
 
 @pytest.mark.parametrize("what", few(["laws", "course"], lambda what: what == "course"))
-def test_its_laws_hold_alone(alone, what):
-    said = run(alone, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", ".", what)
+def test_tests_of_core_pass_alone(alone, what):
+    said = run(alone, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir",
+               ".", what)
     assert said.returncode == 0, said.stdout[-3000:] + said.stderr[-1000:]
     assert "passed" in said.stdout or "[100%]" in said.stdout

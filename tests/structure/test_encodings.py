@@ -1,7 +1,7 @@
-"""Rules for text files and paths: the encoding is named, and a shell line quotes what may contain a space.
+"""Rules for text files and paths: calls name the encoding, and shell lines quote values with spaces.
 
-Without `encoding=` Python reads and writes text in the encoding of the user's locale, which is ASCII under the C locale.
-The same holds for the output of a process (`text=True`).
+Without `encoding=`, Python reads and writes text in the encoding of the user's locale, which is ASCII under
+the C locale. The same applies to the output of a process (`text=True`).
 """
 import ast
 import re
@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TOPS = ("src", "tests", "tools", "benchmarks", "book", "chapters", "setup.py")
-# Programs of others as they are, and parts of files of src.
+TOPS = ("src", "course", "tests", "tools", "benchmarks", "book", "chapters", "setup.py")
+# Folders with unchanged third-party programs, and with parts of files of src.
 OTHERS = ("programs", "wrong", "right", "stubs")
 PROCESSES = {"run", "Popen", "check_output"}
 TEMPORARY = {"TemporaryFile", "NamedTemporaryFile", "SpooledTemporaryFile"}
 
 
 def keyword(call: ast.Call, name: str) -> object:
-    """Return the constant value of a keyword; None if it is absent, and ... if it is no constant."""
+    """Return the constant value of a keyword, None if it is absent, and ... if it is not a constant."""
     node = next((k.value for k in call.keywords if k.arg == name), None)
     return None if node is None else getattr(node, "value", ...) if isinstance(node, ast.Constant) else ...
 
 
 def is_text_mode(mode: object, default: str) -> bool:
-    """True for the mode of a text file; a mode that is computed is taken to be right."""
+    """True for the mode of a text file. False for a computed mode, which is assumed to be correct."""
     mode = default if mode is None else mode
     return isinstance(mode, str) and set(mode) <= set("rwxat+") and "b" not in mode
 
@@ -56,7 +56,8 @@ def lacks_encoding(call: ast.Call) -> bool:
 
 def without_encoding(source: str) -> list[int]:
     """Return the lines of calls without an encoding."""
-    return sorted(n.lineno for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Call) and lacks_encoding(n))
+    return sorted(n.lineno for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Call)
+                  and lacks_encoding(n))
 
 
 def has_open_shell_line(call: ast.Call) -> bool:
@@ -73,17 +74,19 @@ def has_open_shell_line(call: ast.Call) -> bool:
 
 def open_shell_lines(source: str) -> list[int]:
     """Return the lines of calls that give a shell a value without shlex.quote."""
-    return sorted(n.lineno for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Call) and has_open_shell_line(n))
+    return sorted(n.lineno for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Call)
+                  and has_open_shell_line(n))
 
 
 def unquoted_variables(script: str) -> list[int]:
-    """Return the lines of a shell script where a variable that may be a path stands outside quotes.
+    """Return the lines of a shell script with an unquoted variable that may be a path.
 
     Assignments need no quotes. Numbers ($?, $#, $$, $SECONDS, arithmetic) contain no spaces.
     """
     found = []
     for number, line in enumerate(script.splitlines(), 1):
-        bare = re.sub(r"""'[^']*'|"(?:\\.|\$\((?:[^()]|\([^()]*\))*\)|[^"\\])*"|\$\(\(.*?\)\)|(?:^|\s)#.*""", "", line)
+        bare = re.sub(r"""'[^']*'|"(?:\\.|\$\((?:[^()]|\([^()]*\))*\)|[^"\\])*"|\$\(\(.*?\)\)|(?:^|\s)#.*""",
+                      "", line)
         bare = re.sub(r"(?:^|(?<=\s))\w+=\S*", "", bare)
         if re.search(r"\$(?:\{?(?!SECONDS\b|status\b|shown\b)[A-Za-z_]\w*|[@*]|[1-9])", bare):
             found.append(number)
@@ -91,12 +94,14 @@ def unquoted_variables(script: str) -> list[int]:
 
 
 def files() -> list[Path]:
-    found = [p for top in TOPS for p in ([ROOT / top] if top.endswith(".py") else sorted((ROOT / top).rglob("*.py")))]
+    found = [p for top in TOPS for p in ([ROOT / top] if top.endswith(".py")
+                                         else sorted((ROOT / top).rglob("*.py")))]
     return [p for p in found if not {*p.relative_to(ROOT).parts} & {*OTHERS}]
 
 
 def report(rule) -> str:
-    return "\n".join(f"{p.relative_to(ROOT)}:{i}" for p in files() for i in rule(p.read_text(encoding="utf-8")))
+    return "\n".join(f"{p.relative_to(ROOT)}:{i}" for p in files()
+                     for i in rule(p.read_text(encoding="utf-8")))
 
 
 def test_text_files_name_their_encoding():
@@ -112,12 +117,14 @@ def test_shell_lines_quote_their_values():
 def test_scripts_quote_their_variables():
     scripts = [p for p in (*(ROOT / "tools").iterdir(), ROOT / ".ci" / "run") if p.is_file() and not p.suffix]
     assert len(scripts) >= 4
-    found = [f"{p.relative_to(ROOT)}:{i}" for p in scripts for i in unquoted_variables(p.read_text(encoding="utf-8"))]
+    found = [f"{p.relative_to(ROOT)}:{i}" for p in scripts
+             for i in unquoted_variables(p.read_text(encoding="utf-8"))]
     assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("bad", [
-    "p.read_text()", "p.write_text(text)", "p.write_text('ü')", "open(p)", "open(p, 'w')", "p.open()", "p.open('a')",
+    "p.read_text()", "p.write_text(text)", "p.write_text('ü')", "open(p)", "open(p, 'w')", "p.open()",
+    "p.open('a')",
     "os.fdopen(3, 'w')", "io.open(p)", "run(c, text=True)", "subprocess.Popen(c, universal_newlines=True)",
     "tempfile.NamedTemporaryFile('w')", "with open(p) as f:\n    pass"])
 def test_a_missing_encoding_is_found(bad):
@@ -125,7 +132,8 @@ def test_a_missing_encoding_is_found(bad):
 
 
 @pytest.mark.parametrize("good", [
-    "p.read_text('utf-8')", "p.read_text(encoding='utf-8')", "p.write_text('abc')", "open(p, 'rb')", "p.open('wb')",
+    "p.read_text('utf-8')", "p.read_text(encoding='utf-8')", "p.write_text('abc')", "open(p, 'rb')",
+    "p.open('wb')",
     "run(c, encoding='utf-8')", "run(c)", "tempfile.TemporaryFile()", "open(p, mode)", "Image.open(p, 'rb')",
     "f(**options)"])
 def test_a_named_encoding_passes(good):
@@ -139,7 +147,8 @@ def test_an_unquoted_value_is_found(bad):
 
 
 def test_quoted_values_pass():
-    assert open_shell_lines("run(f'ls {shlex.quote(path)}', shell=True)\nrun(['ls', path])\nos.system('ls')") == []
+    assert open_shell_lines(
+        "run(f'ls {shlex.quote(path)}', shell=True)\nrun(['ls', path])\nos.system('ls')") == []
 
 
 def test_unquoted_variables_of_scripts_are_found():

@@ -1,4 +1,4 @@
-"""tools/test_everywhere.py covers what it promises: every pair, in thirds, in a copy that imports itself."""
+"""Coverage of tools/test_everywhere.py: all pairs of instruction set and threads, in thirds."""
 import itertools
 from pathlib import Path
 
@@ -22,7 +22,8 @@ def test_every_pair_of_instruction_set_and_threads_runs_once():
 @pytest.mark.parametrize("third", range(everywhere.THIRDS))
 def test_a_third_has_every_instruction_set_and_number_of_threads(third):
     rows = [row for row in ROWS if row.third == third]
-    assert {row.isa for row in rows} == {*everywhere.ISAS} and {row.threads for row in rows} == {*everywhere.THREADS}
+    assert ({row.isa for row in rows} == {*everywhere.ISAS} and {row.threads
+                                                                 for row in rows} == {*everywhere.THREADS})
     assert len(rows) == 3
 
 

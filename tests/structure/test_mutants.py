@@ -1,4 +1,4 @@
-"""The table of `make mutants` fits the code: every fault can be planted, and the tests named for it exist."""
+"""Rules for the table of `make mutants`: every fault can be planted, and its tests exist."""
 import shlex
 from collections import Counter
 from pathlib import Path
@@ -9,7 +9,7 @@ ROWS = mutants.read_mutants()
 ROOT = mutants.ROOT
 
 
-def test_there_are_enough_mutants_and_no_two_alike():
+def test_at_least_120_mutants_and_no_duplicates():
     assert len(ROWS) >= 120
     twice = [m for m, n in Counter((m.file, m.before, m.after) for m in ROWS).items() if n > 1]
     assert not twice
@@ -24,7 +24,8 @@ def test_every_part_of_the_package_has_mutants():
 def test_every_mutant_can_be_planted():
     for row in ROWS:
         text = (ROOT / row.file).read_text(encoding="utf-8")
-        assert text.count(row.before) == 1, f"{row}: 'before' must stand there exactly once: mend the row, or take it out"
+        assert text.count(
+            row.before) == 1, f"{row}: 'before' must stand there exactly once: mend the row, or take it out"
         assert row.before != row.after, row
         files = [a.partition("::")[0] for a in shlex.split(row.tests) if a.startswith("tests/")]
         assert files and all((ROOT / f).exists() for f in files), row

@@ -1,4 +1,4 @@
-"""The map of `make test-near`: it names existing files, covers the core, and chooses little work."""
+"""Rules for the map of `make test-near`: it names existing files, covers core, and chooses few tests."""
 import json
 import subprocess
 import sys
@@ -17,13 +17,15 @@ NAMES = ["tests/a.py", "tests/b.py", "tests/c.py", "tests/d.py"]
 
 
 def test_the_map_names_files_that_exist():
-    stale = sorted({file for source, tests in NEAREST.items() for file in (source, *tests) if not (ROOT / file).is_file()})
+    stale = sorted({file for source, tests in NEAREST.items() for file in (source, *tests)
+                    if not (ROOT / file).is_file()})
     assert not stale, f"tests/near.json names missing files: {stale}; fix: edit it, or python tools/near.py --record"
 
 
 def test_each_file_of_core_with_functions_has_tests():
     core = ROOT / "src" / "flowedu" / "core"
-    sources = [f.relative_to(ROOT).as_posix() for f in core.rglob("*.py") if "    return " in f.read_text(encoding="utf-8")]
+    sources = [f.relative_to(ROOT).as_posix() for f in core.rglob("*.py")
+               if "    return " in f.read_text(encoding="utf-8")]
     assert [s for s in sources if s not in NEAREST] == []
 
 

@@ -1,4 +1,4 @@
-"""No internal function has more than 8 parameters: beyond that it wants a struct, or an object with a name."""
+"""Rule: no internal function has more than 8 parameters. Larger ones take a struct or an object."""
 import ast
 import re
 import types
@@ -26,8 +26,10 @@ ALLOWED = {
     ("nn/modules/attention.py", "forward"): "of nn.Transformer: masks, by the names PyTorch gave them",
     ("show/svg.py", "box"): "where it is, and how it looks, most of that by name",
     ("ops/checks.py", "require_range"): "a check, and the words of its error, most of them by name",
-    ("core/sbp/choose.py", "choose"): "a question about a call, most of it by name; inside it is one Question",
-    ("distributed/auto/search.py", "automatic"): "what a search is given and its limits, most of them by name",
+    ("core/sbp/choose.py",
+     "choose"): "a question about a call, most of it by name; inside it is one Question",
+    ("distributed/auto/search.py",
+     "automatic"): "what a search is given and its limits, most of them by name",
     **{(f"mock/insides/torch_{file}.py", name): "the parameters that PyTorch has" for file, name in (
         ("parallel", "__init__"), ("onnx", "export"), ("testing", "assert_close"), ("profiler", "__init__"))},
     ("vision/ops/blocks.py", "__init__"): "the parameters that torchvision has",
@@ -36,15 +38,15 @@ ALLOWED = {
 
 
 def _public() -> set[str]:
-    spaces = [flow, flow.Tensor, flow.autograd, flow.data, flow.image, flow.layers, flow.linalg, flow.math, flow.nn,
-              flow.nn.functional, flow.nn.init, flow.optim, flow.optim.lr_scheduler, flow.optimizer, flow.random,
-              flow.utils.data]
+    spaces = [flow, flow.Tensor, flow.autograd, flow.data, flow.image, flow.layers, flow.linalg, flow.math,
+              flow.nn, flow.nn.functional, flow.nn.init, flow.optim, flow.optim.lr_scheduler, flow.optimizer,
+              flow.random, flow.utils.data]
     return {name for space in spaces for name in dir(space) if not name.startswith("_")
-            and not isinstance(vars(space).get(name), types.ModuleType)}       # which may have been imported, or not
+            and not isinstance(vars(space).get(name), types.ModuleType)}       # depends on imports
 
 
 def python_functions(text: str):
-    """(name, the class around it or None, how many parameters without self)"""
+    """Yield (name, enclosing class or None, number of parameters without self) of each function."""
     def walk(node, owner):
         for child in ast.iter_child_nodes(node):
             if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
@@ -56,7 +58,7 @@ def python_functions(text: str):
 
 
 def cython_functions(text: str):
-    """(name, None, how many parameters) of what a .pyx, .pxd or .pxi defines; declarations of C functions do not count."""
+    """Yield (name, None, number of parameters) of Cython functions, without declarations of C functions."""
     text = re.sub(r"#.*", "", text)
     for m in re.finditer(r"^ *(?:cdef|cpdef|def)\b[^\n=(]*?\b(\w+)\(", text, re.M):
         at, depth, commas = m.end(), 1, 0
@@ -81,7 +83,8 @@ def _files():
 
 def test_internal_functions_have_few_parameters():
     public = _public()
-    found = [f for p in _files() for f in too_many(p.relative_to(ROOT).as_posix(), p.read_text(encoding="utf-8"), public)]
+    found = [f for p in _files() for f in too_many(p.relative_to(ROOT).as_posix(),
+                                                   p.read_text(encoding="utf-8"), public)]
     assert not [f for f in found if f not in ALLOWED and (f[0], None) not in ALLOWED], "give them a struct or an object"
     used = {*found, *((path, None) for path, _ in found)}
     assert not [a for a in ALLOWED if a not in used], "no longer needed in ALLOWED"
@@ -90,8 +93,9 @@ def test_internal_functions_have_few_parameters():
 @pytest.mark.parametrize("path, text", [
     ("a.py", "def _f(a, b, c, d, e, f, g, h, i): pass"),
     ("a.py", "class _A:\n def f(self, a, b, c, d, e, f, g, h, *, i): 0"),
-    ("a.pyx", "cdef inline void f(const real *a, int b, int c,\n    int e, int g, int k, int h, int i, int j) nogil:"),
+    ("a.pyx", "cdef inline void f(const real *a, int b, int c,\n    int e, int g, int k, int h, int i, int "
+     "j) nogil:"),
     ("a.pxd", "cdef int f(int a, int b, int c, int d, int e, int f, int g, int h, int (*i)(int)):")])
-def test_nine_are_seen(path, text):
+def test_functions_with_nine_parameters_are_found(path, text):
     assert len(too_many(path, text, set())) == 1
     assert not too_many(path, re.sub(r", (?:\*, )?(?:int )?(?:i|j|\(\*i\)\(int\))\)", ")", text), set())

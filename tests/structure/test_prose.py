@@ -25,8 +25,8 @@ def test_patterns_match_their_examples(prose):
 
 
 def test_sentences_end_at_periods_blank_lines_and_list_items(prose):
-    text = ("Return the sum. It is `a. B` long.\n\nA second block has a verb\n- an item of a list\nthat continues here\n"
-            "- two words")
+    text = ("Return the sum. It is `a. B` long.\n\nA second block has a verb\n- an item of a list\nthat "
+            "continues here\n- two words")
     assert prose.split_sentences(text) == ["Return the sum.", "It is X long.", "A second block has a verb",
                                            "an item of a list that continues here"]
 
@@ -34,14 +34,16 @@ def test_sentences_end_at_periods_blank_lines_and_list_items(prose):
 def test_each_kind_of_text_is_read(prose, tmp_path):
     python = tmp_path / "a.py"
     python.write_text('"""First line here.\n\nMore text follows it."""\n# A comment has\n# two lines.\n'
-                      'x = 1   # units are bytes\nraise ValueError(f"op: {x} is wrong here")\n', encoding="utf-8")
+                      'x = 1   # units are bytes\nraise ValueError(f"op: {x} is wrong here")\n',
+                      encoding="utf-8")
     cython = tmp_path / "a.pyx"
     cython.write_text('"""Kernel of the sum."""\ncdef int n\n# Blocks have eight rows.\n', encoding="utf-8")
     header = tmp_path / "a.h"
     header.write_text("/* A block comment here */\nint n;   // bytes of a row\n", encoding="utf-8")
 
     def texts(path, part):
-        return [" ".join(text.split()) for kind, _, text in prose.read_file(path) if kind == part and text.strip()]
+        return [" ".join(text.split()) for kind, _, text in prose.read_file(
+            path) if kind == part and text.strip()]
     assert texts(python, "first") == ["First line here."]
     assert texts(python, "comment") == ["First line here. More text follows it.",
                                         "A comment has two lines. units are bytes"]

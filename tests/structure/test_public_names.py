@@ -1,4 +1,4 @@
-"""Every public name stays: programs use them. public_names.txt is the list; a new name is added there by hand."""
+"""Rule: every public name in tests/public_names.txt stays, because programs use it. Add new names by hand."""
 from pathlib import Path
 
 import flowedu as flow
@@ -13,7 +13,7 @@ def found(path: str):
     return value
 
 
-def test_every_public_name_is_there():
+def test_every_public_name_exists():
     missing = []
     for path in NAMES:
         try:
@@ -23,6 +23,6 @@ def test_every_public_name_is_there():
     assert not missing
 
 
-def test_nothing_else_has_become_public():
-    """What a star import brings is on the list; modules that only happen to be loaded are not."""
+def test_no_unlisted_name_is_public():
+    """Compares `__all__` with the list, so modules that happen to be loaded do not count."""
     assert {*flow.__all__} == {name for name in NAMES if "." not in name}

@@ -1,5 +1,4 @@
-"""Each folder of core, and of its kernels, lists its files in reading order; each file is read with a chapter and named by
-a lesson."""
+"""Rules for folders of core and its kernels: each lists its files in reading order; a lesson names each."""
 import ast
 import re
 from pathlib import Path
@@ -14,23 +13,24 @@ PAGES = {p: p.read_text(encoding="utf-8") for p in sorted((ROOT.parents[1] / "ch
 SOURCES = {".py", ".pyx", ".pxd", ".pxi", ".h"}
 ROW = re.compile(r"^    ([\w.]+(?:/|\.\w+)(?:, [\w.]+\.\w+)?)  +(?:\((\d)\) )?\S", re.MULTILINE)
 ROOMS = sorted(p.parent for folder in ("core", "_kernels/core") for p in (ROOT / folder).rglob("__init__.py"))
-LATER = {"lazy.pxi": 4, "global.pxi": 6, "device.pxi": 8}       # of core/eager; no file is added to these
+# Files of core/eager that a later chapter reads. Add no file here.
+LATER = {"lazy.pxi": 4, "global.pxi": 6, "device.pxi": 8}
 
 
 def contents(room: Path) -> set[str]:
-    """Its files, and its folders with a slash."""
+    """Return the names of the files of a folder, and of its subfolders with a slash."""
     return {p.name + "/" * p.is_dir() for p in room.iterdir()
             if p.suffix in SOURCES and p.name != "__init__.py" or (p / "__init__.py").exists()}
 
 
 def listed(room: Path) -> list[tuple[str, int]]:
-    """(file, chapter where the list names one, else 0), in the order of the list."""
+    """Return (file, chapter or 0 if the list has none), in the order of the list."""
     said = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8")), clean=False) or ""
     return [(name, int(chapter or 0)) for names, chapter in ROW.findall(said) for name in names.split(", ")]
 
 
 def chapter_of(room: Path) -> int:
-    """What the first line of the folder's __init__ says, or that of the folder around it."""
+    """Return the chapter in the first line of __init__.py of the folder, or of a parent folder; else 9."""
     found = re.match(r'"""Chapter (\d):', (room / "__init__.py").read_text(encoding="utf-8"))
     return int(found[1]) if found else chapter_of(room.parent) if room.parent != ROOT else 9
 
@@ -40,7 +40,7 @@ def test_each_folder_of_core_names_its_chapter():
 
 
 def lessons_of(file: Path, pages: dict[Path, str]) -> list[int]:
-    """Chapters whose pages name a file: its path; its folder's path and its name; or its name, where no other has it."""
+    """Return the chapters whose pages name a file by its path, by folder and name, or by a unique name."""
     path = file.relative_to(ROOT.parent.parent).as_posix()
     folder = path.rpartition("/")[0]
     alone = len([*ROOT.rglob(file.name)]) == 1
@@ -49,7 +49,7 @@ def lessons_of(file: Path, pages: dict[Path, str]) -> list[int]:
 
 
 def faults(room: Path, pages: dict[Path, str] = PAGES) -> list[str]:
-    """What a list says that is not so, and what it leaves out."""
+    """Return the wrong and missing entries in the list of a folder."""
     rows, there = listed(room), contents(room)
     names = [name for name, _ in rows]
     found = [f"{n}: named {names.count(n)} times" for n in sorted(there) if names.count(n) != 1]
@@ -73,12 +73,12 @@ def test_a_folder_lists_its_files_and_lessons_name_them(room):
     assert faults(room) == []
 
 
-def test_few_files_are_read_after_their_folder():
+def test_only_listed_files_are_read_in_a_later_chapter():
     assert {name: chapter for room in ROOMS for name, chapter in listed(room) if chapter} == LATER
     assert len(ROOMS) > 12 and sum(len(listed(room)) for room in ROOMS) > 120
 
 
-def test_the_law_finds_what_is_wrong(tmp_path, monkeypatch):
+def test_wrong_lists_are_found(tmp_path, monkeypatch):
     root = tmp_path / "src" / "flowedu"
     room = root / "core" / "ops"
     room.mkdir(parents=True)
@@ -88,10 +88,12 @@ def test_the_law_finds_what_is_wrong(tmp_path, monkeypatch):
     for name, text in files.items():
         (room / name).write_text(text, encoding="utf-8")
     (room / "__init__.py").write_text(
-        '"""Chapter 2: ops.\n\n    twice.py   a\n    twice.py   b\n    right.h    c\n    gone.py    d\n    unread.py  e\n'
-        '    late.pxi   f\n    six.py     g\n"""\n')
-    pages = {Path("02_ops/README.md"): "`src/flowedu/core/ops/`: `twice.py`, `right.h`, `late.pxi`, `left_out.pyx`",
-             Path("06_sbp/README.md"): "`src/flowedu/core/ops/six.py`"}
+        '"""Chapter 2: ops.\n\n    twice.py   a\n    twice.py   b\n    right.h    c\n    gone.py    d\n    '
+        'unread.py  e\n    late.pxi   f\n    six.py     g\n"""\n')
+    pages = {Path("02_ops/README.md"): "`src/flowedu/core/ops/`: `twice.py`, `right.h`, `late.pxi`, "
+             "`left_out.pyx`", Path("06_sbp/README.md"): "`src/flowedu/core/ops/six.py`"}
     assert faults(room, pages) == [
-        "left_out.pyx: named 0 times", "twice.py: named 2 times", "gone.py: not there", "unread.py: no lesson names it",
-        "late.pxi: its first line says chapter 6, its list 2", "six.py: first named in chapter 6, listed in chapter 2"]
+        "left_out.pyx: named 0 times", "twice.py: named 2 times", "gone.py: not there",
+        "unread.py: no lesson names it",
+        "late.pxi: its first line says chapter 6, its list 2",
+        "six.py: first named in chapter 6, listed in chapter 2"]

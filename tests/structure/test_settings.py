@@ -1,5 +1,8 @@
-"""Nothing is accepted and ignored: every setting of function_config, flow.config and nn.Graph.config acts (a probe shows
-it), is refused with a reason, or warns once. A setting without a row fails here."""
+"""Rule: every setting of function_config, flow.config, and nn.Graph.config has a known kind.
+
+It has an effect that a test checks, is refused with a reason, or warns once. A setting without a row fails
+here.
+"""
 import inspect
 import warnings
 
@@ -23,7 +26,7 @@ def nothing_said(monkeypatch):
 
 
 def said(call):
-    """The warnings about options that a call gives."""
+    """Return the warnings about options that a call emits."""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         call()
@@ -36,10 +39,11 @@ def reach(owner, name):
     return owner
 
 
-# --- jobs -------------------------------------------------------------------------------------------------------------
+# --- jobs
+# -------------------------------------------------------------------------------------------------------------
 
 def body(a):
-    """Every pass of a training job has something to do."""
+    """Define a training job in which every pass changes something."""
     w = flow.get_variable("w", (6, 6), initializer=constant(np.linspace(-1, 1, 36).reshape(6, 6)))
     y = flow.layers.batch_normalization(flow.matmul(a, w), axis=-1, name="norm")
     y = flow.math.tanh(flow.nn.relu(y) * 0.5 + a) + a * a
@@ -48,7 +52,7 @@ def body(a):
 
 
 def compiled(config):
-    """(what the passes said, the calls of the plan, what three steps give)"""
+    """Return (report of the passes, ops of the plan, the plan, results of three steps)."""
     flow.clear_default_session()
     step = job(body, x, type="train", config=config)
     results = [step(x) for _ in range(3)]
@@ -57,7 +61,7 @@ def compiled(config):
 
 
 @pytest.mark.parametrize("name", SWITCHES.values())
-def test_a_switch_changes_the_plan_and_no_number(name):
+def test_a_switch_changes_the_plan_but_not_the_results(name):
     config = flow.function_config()
     getattr(config, name)(False)
     (_, calls, plan, results), (_, others, without, same) = compiled(None), compiled(config)
@@ -81,7 +85,7 @@ PROBED = {*SWITCHES.values(),
           "enable_debug_mode"}                               # test_config.py
 
 
-def test_every_setting_has_its_kind():
+def test_every_setting_has_a_kind():
     acting = {n for table in (JOB, SESSION) for n, s in table.items() if s.does == ACTS}
     assert acting == PROBED, "a setting that acts needs a probe here"
     for setting in (*JOB.values(), *SESSION.values()):
@@ -97,7 +101,7 @@ def value(setting):
 
 
 @pytest.mark.parametrize("name", [n for n, s in JOB.items() if s.does == REFUSED])
-def test_what_would_change_results_is_refused(name):
+def test_a_setting_that_would_change_results_is_refused(name):
     config, setting = flow.function_config(), JOB[name]
     with refused(NotImplementedError, name, setting.says, setting.fix):
         reach(config, name)(value(setting))
@@ -107,14 +111,14 @@ def test_what_would_change_results_is_refused(name):
 
 @pytest.mark.parametrize("table, name", [(t, n) for t, settings in (("job", JOB), ("session", SESSION))
                                          for n, s in settings.items() if s.does == WARNS])
-def test_what_does_nothing_says_so_once(table, name):
+def test_a_setting_without_effect_warns_once(table, name):
     owner, setting = (flow.function_config(), JOB[name]) if table == "job" else (flow.config, SESSION[name])
     warned = said(lambda: (reach(owner, name)(value(setting)), reach(owner, name)(value(setting))))
     assert len(warned) == 1 and name in str(warned[0].message) and setting.says in str(warned[0].message)
     assert warned[0].filename == __file__, "it points at the user's line"
 
 
-def test_settings_of_another_way_to_train_say_so():
+def test_settings_of_another_training_mode_warn():
     config = flow.function_config()
     config.train.primary_lr(0.5)
     assert len(said(lambda: compiled(config))) == 1
@@ -122,13 +126,15 @@ def test_settings_of_another_way_to_train_say_so():
     assert len(said(lambda: policies.add(policies.policy_time_line()))) == 1
 
 
-# --- nn.Graph ---------------------------------------------------------------------------------------------------------
+# --- nn.Graph
+# ---------------------------------------------------------------------------------------------------------
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         flow.manual_seed(0)
-        self.a, self.b, self.norm = nn.Linear(6, 6, bias=False), nn.Linear(6, 6, bias=False), nn.BatchNorm1d(6)
+        self.a, self.b, self.norm = (nn.Linear(6, 6, bias=False), nn.Linear(6, 6, bias=False),
+                                     nn.BatchNorm1d(6))
 
     def forward(self, x):
         y = self.norm(self.a(x)).relu()
@@ -136,7 +142,7 @@ class Net(nn.Module):
 
 
 def trained(**calls):
-    """(calls of the plan, its memory, results of three steps) of a graph with these calls on its config."""
+    """Return (ops of the plan, arena in bytes, losses of three steps) of a graph with calls on its config."""
     net = Net()
 
     class Train(nn.Graph):
@@ -162,7 +168,8 @@ GRAPH_SWITCHES = {"allow_fuse_model_update_ops": "calls", "allow_fuse_add_to_out
                   "allow_fuse_cast_scale": "calls", "enable_multi_tensor_update": "calls",
                   "enable_compress_memory": "memory"}
 GRAPH_WARNS = {"enable_fused_model_update_cast": (True,),
-               "enable_cudnn_conv_heuristic_search_algo": (True,), "enable_straighten_algorithm": ("MemoryFirst",),
+               "enable_cudnn_conv_heuristic_search_algo": (True,),
+               "enable_straighten_algorithm": ("MemoryFirst",),
                "set_outputs_buffer_size": (3,), "set_auto_parallel_wait_time": (1.0,),
                "enable_auto_parallel_trunk_algo": (True,), "enable_auto_parallel_sbp_collector": (True,)}
 GRAPH_PROBED = {"set_gradient_accumulation_steps",           # graph/test_training.py
@@ -173,14 +180,15 @@ GRAPH_PROBED = {"set_gradient_accumulation_steps",           # graph/test_traini
                 "set_zero_redundancy_optimizer_mode"}        # refused: graph/test_state.py
 
 
-def test_every_switch_of_a_graph_has_its_kind():
+def test_every_graph_setting_has_a_kind():
     public = {n for n, f in inspect.getmembers(GraphConfig, callable) if not n.startswith("_")}
     assert public == {*GRAPH_SWITCHES, *GRAPH_WARNS, *GRAPH_PROBED}
 
 
 @pytest.mark.parametrize("name", GRAPH_SWITCHES)
-def test_a_switch_of_a_graph_changes_the_plan_and_no_number(name):
-    calls, memory, results = trained(**({"disable_pass": ("update",)} if name == "enable_multi_tensor_update" else {}))
+def test_a_graph_switch_changes_the_plan_but_not_the_results(name):
+    calls, memory, results = trained(**({"disable_pass": ("update",)} if name == "enable_multi_tensor_update"
+                                        else {}))
     fewer = {name: (False,)} | ({"disable_pass": ("update",)} if name == "enable_multi_tensor_update" else {})
     others, more, same = trained(**fewer)
     assert len(others) >= len(calls) and others != calls if GRAPH_SWITCHES[name] == "calls" else more > memory
@@ -189,13 +197,14 @@ def test_a_switch_of_a_graph_changes_the_plan_and_no_number(name):
 
 
 @pytest.mark.parametrize("name", GRAPH_WARNS)
-def test_a_switch_of_a_graph_that_does_nothing_says_so_once(name):
+def test_a_graph_setting_without_effect_warns_once(name):
     config = nn.Graph().config
-    warned = said(lambda: (getattr(config, name)(*GRAPH_WARNS[name]), getattr(config, name)(*GRAPH_WARNS[name])))
+    warned = said(lambda: (getattr(config, name)(*GRAPH_WARNS[name]),
+                           getattr(config, name)(*GRAPH_WARNS[name])))
     assert len(warned) == 1 and name in str(warned[0].message) and warned[0].filename == __file__
 
 
-def test_graphs_and_jobs_know_the_same_passes():
+def test_graphs_and_jobs_have_the_same_passes():
     from flowedu.nn.graph.config import PASSES as GRAPH_PASSES
     from flowedu.oneflow04.job.config import PASSES
     assert PASSES is GRAPH_PASSES is NAMES

@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md states the lines of every folder, as tools/sizes.py counts them."""
+"""Rule: ARCHITECTURE.md states the number of lines of every folder, as counted by tools/sizes.py."""
 import pytest
 
 from common import load_tool
@@ -9,7 +9,7 @@ def sizes():
     return load_tool("sizes")
 
 
-def test_the_table_is_true(sizes):
+def test_the_table_matches_the_counts(sizes):
     stated, = sizes.TABLE.findall(sizes.PAGE.read_text(encoding="utf-8"))
     assert not sizes.differences(stated, sizes.make_table()), "run `python tools/sizes.py`"
 
@@ -17,7 +17,8 @@ def test_the_table_is_true(sizes):
 def test_every_folder_has_a_group(sizes):
     grouped = [folder for folders in sizes.GROUPS.values() for folder in folders]
     folders = {p.name for p in sizes.PACKAGE.iterdir() if p.is_dir() and any(p.glob("*.py"))} - {"_kernels"}
-    kernels = {f"_kernels/{p.parent.name}" for p in (sizes.PACKAGE / "_kernels").glob("*/*") if p.suffix in (".pyx", ".cu")}
+    kernels = {f"_kernels/{p.parent.name}" for p in (sizes.PACKAGE / "_kernels").glob("*/*")
+               if p.suffix in (".pyx", ".cu")}
     assert sorted(grouped) == sorted(folders | kernels)
 
 

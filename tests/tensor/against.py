@@ -1,4 +1,4 @@
-"""Compares a result with PyTorch's."""
+"""Comparison of flowedu results with PyTorch results."""
 import numpy as np
 import torch
 
@@ -6,7 +6,7 @@ import flowedu as flow
 
 
 def same(got, want, rtol=None) -> None:
-    """Equal in kind, dtype, shape and value."""
+    """Assert equal kind, dtype, shape, and value."""
     if not isinstance(want, torch.Tensor):
         assert got == want and type(got).__name__ == type(want).__name__, (got, want)
         return

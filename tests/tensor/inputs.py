@@ -1,13 +1,17 @@
-"""The numbers that the cases of cases.py are about."""
+"""Input arrays for the cases in cases.py."""
 import numpy as np
 
 
 def inputs() -> dict[str, np.ndarray]:
-    """The names that cases may use. Floats are float64; no two are equal, none is near a place where a derivative jumps."""
+    """Return the inputs that cases may use. Floats are float64, all distinct, and far from points where a
+    derivative jumps.
+    """
     rng = np.random.default_rng(7)
     f = lambda *shape: np.round(rng.standard_normal(shape) * 1.3, 3) + 0.0004
-    a = {"a": f(3, 4), "b": f(3, 4), "c": f(4), "v": f(5), "v3": f(3), "B": f(2, 3, 4), "C": f(2, 4, 5), "D": f(4, 1, 3, 4),
-         "E": f(2, 3, 5), "L2": f(2, 5), "B4": f(1, 2, 3, 4).transpose(1, 0, 2, 3), "sq": f(4, 4), "row": f(3, 1),
+    a = {"a": f(3, 4), "b": f(3, 4), "c": f(4), "v": f(5), "v3": f(3), "B": f(2, 3, 4), "C": f(2, 4, 5),
+         "D": f(4, 1, 3, 4),
+         "E": f(2, 3, 5), "L2": f(2, 5), "B4": f(1, 2, 3, 4).transpose(1, 0, 2, 3), "sq": f(4, 4),
+         "row": f(3, 1),
          "one": f(1, 3, 1), "x3": f(4, 3), "y3": f(4, 3), "s": np.array(1.3), "p": np.abs(f(3, 4)) + 0.4,
          "u": np.tanh(f(3, 4)) * 0.8, "dd": f(4, 4) + 6 * np.eye(4)}
     a["a0"] = a["a"].copy()
@@ -22,7 +26,8 @@ def inputs() -> dict[str, np.ndarray]:
     a["k1"], a["si"], a["v8"] = rng.integers(1, 5, (3, 4)), np.array(4), np.array([1, 1, 2, 2, 2, 3, 1])
     a["q"], a["q2"], a["q2B"] = rng.random((3, 4)) > 0.5, rng.random((3, 4)) > 0.5, rng.random((2, 3)) > 0.4
     a["q"][0, 0] = a["q"][1, 0] = a["q"][0, 3] = True
-    a["i8"], a["u8"] = rng.integers(-90, 90, (3, 4)).astype(np.int8), rng.integers(0, 9, (3, 4)).astype(np.uint8)
+    a["i8"], a["u8"] = rng.integers(-90, 90, (3, 4)).astype(np.int8), rng.integers(0, 9,
+                                                                                   (3, 4)).astype(np.uint8)
     a["i32"], a["h"] = rng.integers(-9, 9, (3, 4)).astype(np.int32), f(3, 4).astype(np.float16)
     a["a32"], a["s32"] = f(3, 4).astype(np.float32), np.array(0.3, np.float32)
     return a

@@ -1,4 +1,4 @@
-"""Runs one line of text with a module (flowedu, PyTorch or the meaning in NumPy), on the same numbers."""
+"""Runs one line of text with a module (flowedu, PyTorch, or the NumPy reference) on the same inputs."""
 import ast
 
 import numpy as np
@@ -7,11 +7,12 @@ from .inputs import INPUTS
 
 
 def names_in(text: str) -> list[str]:
-    return sorted({n.id for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Name)} & INPUTS.keys())
+    return sorted({n.id for n in ast.walk(ast.parse(text, mode="eval"))
+                   if isinstance(n, ast.Name)} & INPUTS.keys())
 
 
 def variables(text: str, module, grad: bool) -> dict:
-    """Fresh leaves for the names in the text."""
+    """Return fresh leaves for the names in the text."""
     out = {}
     for name in names_in(text):
         x = module.tensor(INPUTS[name])
@@ -22,7 +23,7 @@ def variables(text: str, module, grad: bool) -> dict:
 
 
 def flat(result) -> list:
-    """The tensors of a result, nested tuples and lists opened."""
+    """Return the tensors of a result, with nested tuples and lists flattened."""
     if isinstance(result, (tuple, list)) and type(result).__name__ != "Size":
         return [y for x in result for y in flat(x)]
     return [result]
@@ -34,13 +35,13 @@ def run(text: str, module, values: dict):
 
 
 def weights(results: list) -> list:
-    """A number for each element of each result: gradients are those of the weighted sum."""
+    """Return a weight for each element of each result; gradients are those of the weighted sum."""
     rng = np.random.default_rng(3)
     return [rng.standard_normal(tuple(y.shape)) for y in results]
 
 
 def gradients(result, leaves: dict, module) -> dict:
-    """d(weighted sum of all floating results)/d(leaves)."""
+    """Return d(weighted sum of all floating results)/d(leaves)."""
     total, results = None, flat(result)
     for y, w in zip(results, weights(results)):
         if y.dtype.is_floating_point and y.requires_grad:

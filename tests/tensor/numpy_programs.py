@@ -1,11 +1,13 @@
-"""The steps of programs.py on NumPy arrays, whose views share memory as tensors' do; and slopes instead of backward."""
+"""The steps of programs.py on NumPy arrays, whose views share memory as those of tensors do; slopes replace
+backward.
+"""
 import numpy as np
 
 STEP = 1e-6
 
 
 class Array:
-    """A NumPy array with the methods that programs use."""
+    """NumPy array with the methods that programs use."""
 
     def __init__(self, a):
         self.a = a
@@ -26,7 +28,8 @@ class Array:
         return Array(self.a.view())
 
     def __getitem__(self, index):
-        return Array(self.a[index, ...] if isinstance(index, int) else self.a[index])      # a view, also of one element
+        # a view, even of one element
+        return Array(self.a[index, ...] if isinstance(index, int) else self.a[index])
 
     def __setitem__(self, index, value):
         self.a[index] = value.a if isinstance(value, Array) else value
@@ -44,14 +47,16 @@ def plain(x):
 
 
 sigmoid = lambda a: 1 / (1 + np.exp(-a))
-VALUES = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,
+VALUES = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
+          "div": lambda a, b: a / b,
           "neg": np.negative, "zero": lambda a: 0 * a, "fill": lambda a, v: 0 * a + v, "exp": np.exp,
-          "copy": lambda a, b: b, "tanh": np.tanh, "sigmoid": sigmoid, "square": np.square, "abs": np.abs, "clamp": np.clip,
-          "relu": lambda a: np.maximum(a, 0), "clone": np.copy, "sum": np.sum}
+          "copy": lambda a, b: b, "tanh": np.tanh, "sigmoid": sigmoid, "square": np.square, "abs": np.abs,
+          "clamp": np.clip, "relu": lambda a: np.maximum(a, 0), "clone": np.copy, "sum": np.sum}
 for name, f in VALUES.items():
     setattr(Array, name, lambda self, *args, f=f: Array(np.array(f(self.a, *map(plain, args)), order="C")))
     setattr(Array, name + "_", lambda self, *args, f=f: self.write(f(self.a, *map(plain, args))))
-VIEWS = {"transpose": np.swapaxes, "view": lambda a, *s: a.reshape(s), "unsqueeze": np.expand_dims, "squeeze": np.squeeze,
+VIEWS = {"transpose": np.swapaxes, "view": lambda a, *s: a.reshape(s), "unsqueeze": np.expand_dims,
+         "squeeze": np.squeeze,
          "narrow": lambda a, dim, start, n: a[(slice(None),) * dim + (slice(start, start + n),)]}
 for name, view in VIEWS.items():
     setattr(Array, name, lambda self, *args, f=view: Array(f(self.a, *args)))
@@ -60,7 +65,9 @@ Array.__mul__ = lambda self, other: self.mul(other)
 
 
 def slopes(program, arrays: list, count: int) -> list:
-    """d program(arrays) / d(each of the first `count` arrays), by finite differences. program: arrays -> number."""
+    """Return d program(arrays) / d(each of the first `count` arrays) by finite differences. program: arrays
+    -> number.
+    """
     found = []
     for n in range(count):
         found.append(np.zeros(arrays[n].shape))

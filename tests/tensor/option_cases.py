@@ -1,4 +1,6 @@
-"""More lines as those of cases.py: options, negative axes, numbers as operands, empty and odd sizes."""
+"""More lines in the format of cases.py: options, negative axes, Python numbers as operands, empty and odd
+sizes.
+"""
 OPTIONS = """
 m.hsplit(a, 2) # view
 m.hsplit(v, [1, 3]) # view

@@ -1,4 +1,4 @@
-"""Random programs of views, in-place writes and ordinary ops, run on flowedu and PyTorch side by side."""
+"""Random programs of views, in-place writes, and ordinary ops, run on both flowedu and PyTorch."""
 import numpy as np
 from hypothesis import strategies as st
 
@@ -19,20 +19,25 @@ VIEWS = {
 WRITES = {
     "add_": lambda x, y: x.add_(y), "sub_": lambda x, y: x.sub_(y), "mul_": lambda x, y: x.mul_(y),
     "div_": lambda x, y: x.div_(y * 0 + 2), "neg_": lambda x, y: x.neg_(), "zero_": lambda x, y: x.zero_(),
-    "fill_": lambda x, y: x.fill_(1.5), "exp_": lambda x, y: x.clamp_(-2, 2).exp_(), "relu_": lambda x, y: x.relu_(),
+    "fill_": lambda x, y: x.fill_(1.5), "exp_": lambda x, y: x.clamp_(-2, 2).exp_(),
+    "relu_": lambda x, y: x.relu_(),
     "copy_": lambda x, y: x.copy_(y), "tanh_": lambda x, y: x.tanh_(), "sigmoid_": lambda x, y: x.sigmoid_(),
     "square_": lambda x, y: x.clamp_(-2, 2).square_(), "number": lambda x, y: x.mul_(0.5),
     "set": lambda x, y: x.__setitem__(0, 0.25) if x.ndim and x.shape[0] else None,
     "set_part": lambda x, y: x.__setitem__(slice(1, None), y) if x.ndim else None,
     "iadd": lambda x, y: x.__iadd__(y), "itself": lambda x, y: x.mul_(x), "abs_": lambda x, y: x.abs_(),
 }
-OPS = {"mul": lambda x, y: x * y, "add": lambda x, y: x + y, "tanh": lambda x, y: x.tanh(), "clone": lambda x, y: x.clone(),
+OPS = {"mul": lambda x, y: x * y, "add": lambda x, y: x + y, "tanh": lambda x, y: x.tanh(),
+       "clone": lambda x, y: x.clone(),
        "scale": lambda x, y: x * 0.5, "sigmoid": lambda x, y: x.sigmoid(), "frozen": None}
 
 step = st.one_of(st.tuples(st.just("view"), st.sampled_from(sorted(VIEWS)), st.integers(0, 99), st.just(0)),
-                 st.tuples(st.just("write"), st.sampled_from(sorted(WRITES)), st.integers(0, 99), st.integers(0, 99)),
-                 st.tuples(st.just("op"), st.sampled_from(sorted(OPS)), st.integers(0, 99), st.integers(0, 99)),
-                 st.tuples(st.just("frozen"), st.sampled_from(sorted(WRITES)), st.integers(0, 99), st.integers(0, 99)))
+                 st.tuples(st.just("write"), st.sampled_from(sorted(WRITES)), st.integers(0, 99),
+                           st.integers(0, 99)),
+                 st.tuples(st.just("op"), st.sampled_from(sorted(OPS)), st.integers(0, 99),
+                           st.integers(0, 99)),
+                 st.tuples(st.just("frozen"), st.sampled_from(sorted(WRITES)), st.integers(0, 99),
+                           st.integers(0, 99)))
 programs = st.tuples(st.lists(step, min_size=2, max_size=14), st.integers(0, 2 ** 31))
 
 
@@ -42,7 +47,7 @@ def numbers(seed: int) -> list:
 
 
 def start(lib, seed: int, make):
-    """Two leaves that require gradients, and two plain tensors."""
+    """Return two leaves that require gradients, and two plain tensors."""
     found = [make(a) for a in numbers(seed)]
     for t in found[:2]:
         t.requires_grad_()
@@ -50,11 +55,11 @@ def start(lib, seed: int, make):
 
 
 class Refused(Exception):
-    """The library refused a step."""
+    """Raised when the library refuses a step."""
 
 
 def act(lib, values: list, one):
-    """One step of a program; a new value is appended."""
+    """Run one step of a program, and append any new value."""
     kind, name, i, j = one
     x, y = values[i % len(values)], values[j % len(values)]
     if kind == "view":
@@ -66,7 +71,7 @@ def act(lib, values: list, one):
             values.append(OPS[name](x, y))
     elif _fits(y, x) and tuple(np.broadcast_shapes(tuple(x.shape), tuple(y.shape))) == tuple(x.shape):
         if y is not x and overlap(x.detach(), y.detach()):
-            y = y.clone()                                # PyTorch reads what it has just written
+            y = y.clone()                                # PyTorch would read what it has just written
         if name == "set_part" and x.ndim:
             y = y[1:] if y.ndim == x.ndim and y.shape[0] == x.shape[0] else 0.5
         if kind == "frozen":
@@ -77,7 +82,9 @@ def act(lib, values: list, one):
 
 
 def overlap(x, y) -> bool:
-    """Whether they share an element; of a GPU's memory, which NumPy must not look at, whether they share a block."""
+    """Return True if both share an element. For GPU memory, which NumPy must not read, compare the blocks
+    instead.
+    """
     return x.shares_block(y) if getattr(x, "is_cuda", False) else np.shares_memory(x.numpy(), y.numpy())
 
 
@@ -90,7 +97,7 @@ def _fits(x, y) -> bool:
 
 
 def finish(lib, values: list):
-    """The gradients of the leaves with respect to a weighted sum of everything."""
+    """Return the gradients of the leaves with respect to a weighted sum of all values."""
     total = None
     for k, v in enumerate(values):
         if v.requires_grad:

@@ -1,4 +1,4 @@
-"""Lines that are refused, by the kind of error: PyTorch's, and flowedu's is one of that kind too."""
+"""Lines that raise errors, by PyTorch's class of error; flowedu's error is a subclass of it."""
 REFUSED = {
     "RuntimeError": """
 a + x3
@@ -124,6 +124,6 @@ ASSIGNMENTS = {"RuntimeError": ["a[0] = c[:3]", "a[q] = c", "a[[0, 1]] = b"], "I
 
 
 def rows(table: dict) -> list[tuple[str, str]]:
-    """(text, kind of error)."""
+    """Return (text, class of error) pairs."""
     return [(text, kind) for kind, lines in table.items()
             for text in (lines.strip().splitlines() if isinstance(lines, str) else lines)]

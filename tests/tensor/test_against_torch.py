@@ -1,4 +1,6 @@
-"""Law: what PyTorch and flowedu both have, both answer alike: dtype, shape, values, gradients, views and refusals."""
+"""Law: every function that PyTorch and flowedu share has the same dtype, shape, values, gradients, views, and
+errors.
+"""
 import numpy as np
 import pytest
 
@@ -23,7 +25,7 @@ def test_values_and_gradients(case):
     text, flags = split(case)
     ours, theirs = variables(text, flow, True), variables(text, torch, True)
     got, want = run(text, flow, ours), run(text, torch, theirs)
-    if "mode" in flags:                                    # which of several equal elements is named is left open
+    if "mode" in flags:                                    # either of several equal elements may be chosen
         got, want = got.values, want.values
     a, b = flat(got), flat(want)
     assert len(a) == len(b)
@@ -33,7 +35,8 @@ def test_values_and_gradients(case):
             assert x.requires_grad == y.requires_grad
     if "view" in flags:
         for x, y in zip(a, b):
-            assert all(m == n for m, n, size in zip(x.stride(), y.stride(), y.shape) if size > 1 and y.numel())
+            assert all(m == n for m, n, size in zip(x.stride(), y.stride(), y.shape) if size > 1
+                       and y.numel())
             assert x._base is not None or x is next(iter(ours.values()))
     if "values" in flags or not any(isinstance(y, torch.Tensor) and y.requires_grad for y in b):
         return
@@ -53,7 +56,9 @@ def test_creation_and_conversion(case):
 @pytest.mark.parametrize("case", INDEX + ADVANCED)
 @pytest.mark.parametrize("value", ["2.5", "v1"])
 def test_assignment(case, value):
-    """x[index] = value changes the same elements; so does a value with a gradient, which gets its share of it."""
+    """x[index] = value changes the same elements. A value with a gradient receives the gradient of the
+    elements it wrote.
+    """
     text, _ = split(case)
     name, index = text.split("[", 1)[0], text[text.index("[") + 1:-1]
     out = []
@@ -79,8 +84,9 @@ def test_assignment(case, value):
             out.append((x, None, None))
     x, y = out[0][0], out[1][0]
     same(x, y)
-    places = run(text, torch, {**variables(text, torch, False), name: torch.arange(y.numel()).reshape(y.shape)})
-    if places.unique().numel() == places.numel():         # else PyTorch gives every value a gradient
+    places = run(text, torch, {**variables(text, torch, False),
+                               name: torch.arange(y.numel()).reshape(y.shape)})
+    if places.unique().numel() == places.numel():         # otherwise PyTorch gives every value a gradient
         for a, b in zip(out[0][1:], out[1][1:]):
             if a is None:
                 assert b is None or not b.any(), "no gradient: PyTorch has none, or zeros"
@@ -90,7 +96,7 @@ def test_assignment(case, value):
 
 @pytest.mark.parametrize("text, kind", rows(REFUSED))
 def test_both_refuse(text, kind):
-    """test_refusals.py looks at ours."""
+    """test_refusals.py checks flowedu's messages."""
     with pytest.raises(Exception) as theirs:
         run(text, torch, variables(text, torch, False))
     assert ("RuntimeError" if theirs.type is NotImplementedError else theirs.type.__name__) == kind

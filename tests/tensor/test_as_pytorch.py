@@ -1,5 +1,6 @@
-"""Small things that PyTorch takes or refuses and that are easily otherwise: places counted from the end, gradients of
-another type, orders of a norm that are words."""
+"""Details in which implementations easily deviate from PyTorch: negative indices, gradients of another dtype,
+and norm orders that are strings.
+"""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ FLOATS = [flow.float16, flow.bfloat16, flow.float32, flow.float64]
 
 
 @given(st.integers(1, 5), st.data(), st.booleans())
-def test_index_fill_counts_from_the_end_too(n, data, inplace):
+def test_index_fill_accepts_negative_indices(n, data, inplace):
     dim = data.draw(st.sampled_from([0, 1, -1, -2]))
     at = data.draw(st.lists(st.integers(-n, n - 1), max_size=4))
     shape = (n, 3) if dim in (0, -2) else (3, n)
@@ -41,7 +42,7 @@ def test_index_fill_in_a_graph():
 
 @pytest.mark.parametrize("ours", FLOATS, ids=str)
 @pytest.mark.parametrize("given_", FLOATS, ids=str)
-def test_a_gradient_is_of_the_tensors_type(ours, given_):
+def test_a_gradient_has_the_dtype_of_its_tensor(ours, given_):
     p = nn.Parameter(flow.ones(2, dtype=ours))
     if ours is given_:
         p.grad = flow.ones(2, dtype=given_)
@@ -53,7 +54,7 @@ def test_a_gradient_is_of_the_tensors_type(ours, given_):
 
 
 @pytest.mark.parametrize("p", ["nuc", "blah", "", "Fro"])
-def test_a_word_that_is_no_norm(p):
+def test_an_invalid_norm_name_is_refused(p):
     for call in (lambda: flow.norm(flow.ones(2, 2), p), lambda: flow.ones(3).norm(p)):
         with pytest.raises(ArgumentError, match="(?s)there is no norm.*expected.*fro.*fix"):
             call()

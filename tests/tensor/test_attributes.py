@@ -1,4 +1,4 @@
-"""What a tensor says about itself, and old names of functions: small things that nothing else looks at."""
+"""Attributes of tensors and aliases of functions that no other file tests."""
 import numpy as np
 import pytest
 
@@ -7,7 +7,8 @@ import flowedu as flow
 
 def test_flags_and_counts():
     x = flow.ones(2, 3)
-    assert x.is_cpu and not (x.is_cuda or x.is_meta or x.is_quantized or x.is_sparse or x.is_lazy or x.is_global)
+    assert (x.is_cpu and not (x.is_cuda or x.is_meta or x.is_quantized or x.is_sparse or x.is_lazy
+                              or x.is_global))
     assert x.is_eager and x.is_local and x.layout == "strided"
     assert x.ndimension() == x.dim() == 2 and x.nelement() == x.numel() == 6 and x.output_nr == 0
     assert flow.zeros(0, 4).nelement() == 0 and flow.tensor(1.0).ndimension() == 0
@@ -15,7 +16,7 @@ def test_flags_and_counts():
     assert y.shape == () and y.grad_fn is not None
 
 
-def test_second_names():
+def test_aliases_of_functions():
     x = flow.tensor([[1.0, 2.0, 3.0]])
     assert x.H.tolist() == x.T.tolist() and x.H.data_ptr() == x.data_ptr()
     made = x.new_empty(2, 4)
@@ -39,8 +40,8 @@ def test_placements_that_have_a_new_name(name, capsys):
     assert isinstance(made, type(flow.scope.placement("cpu", "0:0"))) and name in capsys.readouterr().out
 
 
-def test_the_cache_of_blocks_can_be_switched_off():
-    """Without it freed memory goes back at once."""
+def test_the_block_cache_can_be_disabled():
+    """Without the cache, freed memory returns to the system at once."""
     flow.empty_cache()
     try:
         flow.set_cache(False)
@@ -52,7 +53,7 @@ def test_the_cache_of_blocks_can_be_switched_off():
         flow.set_cache(True)
 
 
-def test_whole_numbers_like_another_tensor():
+def test_random_integers_like_another_tensor():
     flow.manual_seed(1)
     x = flow.zeros(50, 40, dtype=flow.int32)
     a = flow.randint_like(x, 5)
@@ -67,13 +68,13 @@ def test_aliases():
     assert flow.consistent_user_op_module_builder.function is flow.user_op_module_builder.function
 
 
-def test_the_job_whose_body_runs_has_a_description():
+def test_a_job_description_outside_of_a_job_is_refused():
     with pytest.raises(NotImplementedError):
         flow.current_global_function_desc()
 
 
 @pytest.mark.parametrize("kind", [d for d in flow.dtypes() if d.code >= 0], ids=lambda d: d.name)
-def test_questions_about_what_a_program_is_given(kind):
+def test_type_queries(kind):
     x = flow.ones(2, 3).to(kind)
     assert flow.is_tensor(x) and flow.numel(x) == x.numel() == 6
     assert flow.is_floating_point(x) == x.is_floating_point() == ("float" in kind.name)
@@ -81,7 +82,7 @@ def test_questions_about_what_a_program_is_given(kind):
     assert not (x.is_xpu or x.is_mps or x.is_mkldnn or x.is_nested)
 
 
-def test_what_is_no_tensor():
+def test_is_tensor_and_is_nonzero_of_other_values():
     assert not any(map(flow.is_tensor, (1, [1.0], np.ones(2), None, flow.Tensor)))
     with pytest.raises(RuntimeError, match="one value"):
         flow.is_nonzero(flow.ones(2))

@@ -26,7 +26,8 @@ def test_errors_of_backward():
     w = leaf(1.0, 2.0)
     with pytest.raises(GradientError, match="Grad can be implicitly created only for scalar outputs"):
         (w * 2).backward()
-    with pytest.raises(GradientError, match="element 0 of tensors does not require grad and does not have a grad_fn"):
+    with pytest.raises(GradientError, match="element 0 of tensors does not require grad and does not have a "
+                       "grad_fn"):
         flow.tensor(1.0).backward()
     with pytest.raises(GradientError, match="element 1 of tensors does not require grad"):
         flow.autograd.backward([w.sum(), flow.tensor(1.0)])
@@ -44,10 +45,11 @@ def test_second_backward_names_the_released_node():
     y = w.exp()
     total = y.sum()
     total.backward()
-    with pytest.raises(GradientError, match=r"This FunctionNode|node with name `exp_backward` has been released") as e:
+    with pytest.raises(GradientError, match=r"This FunctionNode|node with name `exp_backward` has been "
+                       r"released") as e:
         y.sum().backward()
     assert "retain_graph=True" in str(e.value) and "second time" in str(e.value)
-    z = w * 2                                        # nothing saved, nothing released
+    z = w * 2                                        # nothing is saved, so nothing is released
     z.sum().backward()
     z.sum().backward()
     np.testing.assert_allclose(w.grad.numpy(), np.exp([1, 2]) + 4)
@@ -85,12 +87,12 @@ def test_grad():
     assert values(*flow.autograd.grad([a * b, a], [a], [flow.ones(2, dtype=F64)] * 2)) == [[4, 5]]
 
 
-def test_grad_of_values_between_and_of_the_output_itself():
+def test_grad_of_inner_values_and_of_the_output():
     a = leaf(1.0, 2.0)
     h = a * a
     y = (h * 3).sum()
     assert values(*flow.autograd.grad(y, [h, a, y], retain_graph=True)) == [[3, 3], [6, 12], 1]
-    # only what is needed is visited: the part below h keeps what it saved
+    # only necessary nodes are visited: nodes below h keep their saved tensors
     flow.autograd.grad(y, h, retain_graph=False)
     (h * 1).sum().backward()
     assert a.grad.tolist() == [2, 4]
@@ -113,14 +115,14 @@ def test_higher_derivatives():
 def test_second_derivatives_through_values_that_were_rebound_in_place():
     x = leaf(2.0)
     a = x * 1
-    y = a * a                                        # saved a, which is another value from the next line on
+    y = a * a                                        # saves a, which the next line rebinds to another value
     with pytest.raises(GradientError, match="modified by an inplace"):
         b = a
         b.mul_(3)
         flow.autograd.grad(y.sum(), x)
     a = x * 1
     y = a * a
-    a.detach_()                                      # the values stay: the history saved with them counts
+    a.detach_()                                      # the values stay, with the history saved for them
     g, = flow.autograd.grad(y.sum(), x, create_graph=True)
     assert flow.autograd.grad(g.sum(), x)[0].tolist() == [2]
 
@@ -189,7 +191,7 @@ def test_hook_of_a_leaf_sees_the_sum_of_all_paths_once():
     assert seen == [6] and a.grad.item() == 8
 
 
-def test_hooks_are_seen_by_grad_and_refuse_nonsense():
+def test_hooks_run_in_grad_and_refuse_invalid_arguments():
     a = leaf(1.0)
     h = a * 2
     h.register_hook(lambda g: g * 5)
@@ -211,12 +213,12 @@ def test_retain_grad():
     a = leaf(1.0, 2.0)
     h = a * 2
     h.retain_grad()
-    a.retain_grad()                                  # nothing to do
+    a.retain_grad()                                  # no effect on a leaf
     (h * h).sum().backward()
     assert h.grad.tolist() == [4, 8] and h.retains_grad and not a.retains_grad
     k = a * 1
     k.retain_grad()
-    k.mul_(3)                                        # what k is now
+    k.mul_(3)                                        # the current value of k
     (k * 2).sum().backward()
     assert k.grad.tolist() == [2, 2]
     with pytest.raises(GradientError, match="requires_grad=False"):
@@ -247,11 +249,13 @@ def test_nodes():
     (mul, slot), = y.grad_fn.next_functions
     assert mul.name() == "broadcast_mul_backward" and slot == 0
     (one, _), (two, _) = mul.next_functions
-    assert one.name() == "accumulate_grad" and one.variable is a and two.variable is b and one == mul.next_functions[0][0]
+    assert (one.name() == "accumulate_grad" and one.variable is a and two.variable is b
+            and one == mul.next_functions[0][0])
     assert (a * 2).grad_fn.name() == "scalar_mul_backward" and (a * 2).grad_fn.next_functions[1] == (None, 0)
     assert a.grad_fn is None and a.is_leaf
     names = [t.grad_fn.name() for t in (a + b, a - 1, a.exp(), a.reshape(2, 1), a[0], a.clone(), a.max())]
-    assert names == ["broadcast_add_backward", "scalar_sub_backward", "exp_backward", "view::reshape_backward",
+    assert names == ["broadcast_add_backward", "scalar_sub_backward", "exp_backward",
+                     "view::reshape_backward",
                      "view::reshape_backward", "copy_backward", "reduce_max_backward"]
     assert "grad_fn=<broadcast_add_backward>" in repr(a + b) and "requires_grad=True" in repr(a)
 
@@ -320,10 +324,11 @@ def test_inference_mode():
         assert flow.is_inference_mode_enabled() and not flow.is_grad_enabled()
         with flow.inference_mode(False):
             assert (a * 2).requires_grad and not (a * 2).is_inference()
-    assert y.is_inference() and not y.requires_grad and not (a * 2).is_inference() and not flow.is_inference_mode_enabled()
+    assert (y.is_inference() and not y.requires_grad and not (a * 2).is_inference()
+            and not flow.is_inference_mode_enabled())
 
 
-def test_modes_are_each_threads_own():
+def test_modes_are_thread_local():
     found = []
     with flow.no_grad():
         t = threading.Thread(target=lambda: found.append(flow.is_grad_enabled()))
@@ -352,18 +357,18 @@ def test_saved_tensors_hooks():
         y.backward()
 
 
-def test_only_what_backward_needs_is_saved():
+def test_only_tensors_needed_by_backward_are_saved():
     a, b = flow.tensor(np.ones(1000)), leaf(*np.ones(1000))
     live = flow.memory_stats()["live"]
     h = b * 2
-    y = h * a                                        # b's gradient needs a, nobody needs h
+    y = h * a                                        # the gradient of b needs a, no gradient needs h
     del h
     assert flow.memory_stats()["live"] - live < 2.5 * 8000
     y.sum().backward()
     assert b.grad.sum().item() == 2000
 
 
-# ---- looking for mistakes
+# ---- debugging
 
 def test_anomaly_mode_names_the_forward_line():
     a = leaf(0.0)
@@ -434,7 +439,7 @@ def test_the_namespace():
     from flowedu.autograd import Function, no_grad  # noqa: F401
 
 
-def test_tensors_and_graphs_die_without_the_collector():
+def test_tensors_and_graphs_are_freed_without_the_collector():
     gc.collect()
     gc.disable()
     try:

@@ -1,4 +1,6 @@
-"""Functions of two tensors along an axis: the axis is one of the broadcast shape, or other ranks are refused."""
+"""Functions of two tensors along an axis: the axis refers to the broadcast shape, or different ranks are
+refused.
+"""
 import itertools
 
 import numpy as np
@@ -15,7 +17,7 @@ AREA = np.trapezoid if hasattr(np, "trapezoid") else np.trapz      # noqa: NPY20
 
 @pytest.mark.parametrize("name", BROADCAST)
 @pytest.mark.parametrize("one, two", [*itertools.product(SHAPES, repeat=2)])
-def test_the_axis_is_one_of_the_broadcast_shape(name, one, two):
+def test_the_axis_refers_to_the_broadcast_shape(name, one, two):
     f, shape = BROADCAST[name], np.broadcast_shapes(one, two)
     x, y = (flow.tensor(np.random.default_rng(len(s)).normal(size=s)) for s in (one, two))
     for dim in range(-len(shape), len(shape)):
@@ -31,7 +33,8 @@ def test_the_axis_is_one_of_the_broadcast_shape(name, one, two):
         np.testing.assert_allclose(result.numpy(), whole.numpy(), atol=1e-13)
         if name == "linalg.cross":
             np.testing.assert_allclose(result.numpy(), np.moveaxis(np.cross(*(
-                np.moveaxis(np.broadcast_to(t.numpy(), shape), dim, -1) for t in (x, y))), -1, dim), atol=1e-13)
+                np.moveaxis(np.broadcast_to(t.numpy(), shape), dim, -1) for t in (x, y))), -1, dim),
+                                       atol=1e-13)
 
 
 @pytest.mark.parametrize("one, two", [*itertools.permutations(SHAPES, 2)])
@@ -48,7 +51,7 @@ def test_indices_along_an_axis_have_the_rank_of_the_input(one, two):
 
 
 @pytest.mark.parametrize("one, two", [*itertools.product([(2,), *SHAPES], repeat=2)])
-def test_trapezoids_have_a_point_for_each_value(one, two):
+def test_trapezoid_needs_a_point_for_each_value(one, two):
     y, x = (flow.tensor(np.random.default_rng(len(s)).normal(size=s)) for s in (one, two))
     for dim in range(len(one)):
         points = two if len(two) == 1 else (1,) * (len(one) - len(two)) + two

@@ -1,4 +1,6 @@
-"""Law: the matrices of a batch are independent: whatever one of them holds, the results of the others keep their bits."""
+"""Law: the matrices of a batch are independent: changing one of them keeps the other results identical to the
+bit.
+"""
 import numpy as np
 import pytest
 
@@ -8,7 +10,8 @@ from flowedu.errors import FlowError
 L = flow.linalg
 FUNCTIONS = {
     "det": L.det, "slogdet": L.slogdet, "inv": L.inv, "inv_ex": L.inv_ex, "cholesky": L.cholesky,
-    "cholesky_ex": L.cholesky_ex, "eigh": L.eigh, "eigvalsh": L.eigvalsh, "svd": L.svd, "svdvals": L.svdvals, "qr": L.qr,
+    "cholesky_ex": L.cholesky_ex, "eigh": L.eigh, "eigvalsh": L.eigvalsh, "svd": L.svd, "svdvals": L.svdvals,
+    "qr": L.qr,
     "pinv": L.pinv, "matrix_rank": L.matrix_rank, "cond": L.cond, "lu": L.lu, "matrix_exp": L.matrix_exp,
     "matrix_power": lambda a: L.matrix_power(a, 5), "negative power": lambda a: L.matrix_power(a, -2),
     "matrix_norm": L.matrix_norm, "nuclear norm": lambda a: L.matrix_norm(a, "nuc"),
@@ -19,7 +22,7 @@ FUNCTIONS = {
 OTHERS = {"nan": np.nan, "infinite": np.inf, "singular": 0.0, "huge": 1e12, "tiny": 1e-30}
 
 
-# refused as a batch: a matrix that is not positive definite, and one that has no inverse
+# refused as a batch: a matrix that is not positive definite, and a singular one
 MAY_REFUSE = {"cholesky", "inv", "solve", "negative power"}
 
 
@@ -28,20 +31,22 @@ def results(f, a) -> tuple:
     return tuple(y) if isinstance(y, tuple) else (y,)
 
 
-@pytest.mark.parametrize("entries", [1, 3])        # of the rows and columns that are not finite, or singular, or large
+# number of rows and columns that are non-finite, singular, or large
+@pytest.mark.parametrize("entries", [1, 3])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_one_matrix_does_not_change_the_others(name, other, dtype, entries):
     rng = np.random.default_rng(3)
     a = rng.standard_normal((3, 3, 3))
-    a = (a @ a.transpose(0, 2, 1) + np.eye(3)).astype(dtype)          # positive definite: every function takes it
+    # positive definite, so that every function accepts it
+    a = (a @ a.transpose(0, 2, 1) + np.eye(3)).astype(dtype)
     expected = results(FUNCTIONS[name], flow.tensor(a))
     changed = a.copy()
     changed[1, :entries, :entries] = OTHERS[other]
     try:
         got = results(FUNCTIONS[name], flow.tensor(changed))
-    except FlowError:                              # a matrix that has no such factors refuses the batch
+    except FlowError:                              # a matrix without such factors refuses the whole batch
         assert name in MAY_REFUSE
         with pytest.raises(FlowError):
             FUNCTIONS[name](flow.tensor(changed[1:2]))
@@ -52,8 +57,10 @@ def test_one_matrix_does_not_change_the_others(name, other, dtype, entries):
 
 @pytest.mark.parametrize("norm", [1e-300, 1e-3, 0.1, 1.0, 10.0, 100.0])
 def test_matrix_exp_against_its_eigenvalues(norm):
-    """Of a symmetric matrix, q exp(w) q.T. The error of scaling and squaring is that of about log2(norm) + 3 products of
-    matrices, each at most n * eps relative to the norm of the result; eigh adds the error norm * eps of w."""
+    """A symmetric matrix has exp(a) = q exp(w) q.T. Scaling and squaring has the error of about log2(norm) +
+    3 matrix products, each at most n * eps relative to the norm of the result; eigh adds the error norm *
+    eps of w.
+    """
     rng = np.random.default_rng(5)
     s = rng.standard_normal((4, 5, 5))
     s = s + s.transpose(0, 2, 1)

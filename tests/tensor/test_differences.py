@@ -1,4 +1,6 @@
-"""chapters/05_nn_graph/differences.md tells the truth: every row's code is run, with flowedu and with PyTorch."""
+"""chapters/05_nn_graph/differences.md is correct: the code of every row runs, with flowedu and with
+PyTorch.
+"""
 import builtins
 from pathlib import Path
 
@@ -22,7 +24,7 @@ def check(module, code, said):
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
-def test_flowedu_does_what_the_table_says(row):
+def test_flowedu_behaves_as_in_the_table(row):
     what, code, torch_, oneflow, ours, why = row
     assert what and why and oneflow
     check(flow, code, ours)
@@ -30,7 +32,7 @@ def test_flowedu_does_what_the_table_says(row):
 
 @pytest.mark.torch
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
-def test_pytorch_does_what_the_table_says(row):
+def test_pytorch_behaves_as_in_the_table(row):
     torch = pytest.importorskip("torch")
     if row[2] == "AttributeError":
         assert not hasattr(torch, row[1].split("(")[0].split(".")[1])

@@ -1,5 +1,6 @@
-"""flow.fft: each transform is NumPy's, of any size, axis and norm; what it makes are pairs; gradients of any order.
-Eagerly, in graphs, of batches; and PyTorch's, where that is installed."""
+"""flow.fft: each transform equals NumPy's for any size, axis, and norm, and returns (real, imaginary) pairs.
+Gradients of any order, graphs, batches, and PyTorch, where it is installed.
+"""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,11 +11,11 @@ from flowedu.autograd import gradcheck, gradgradcheck
 from flowedu.errors import ArgumentError, AxisError, DTypeError, NotATensorError, ShapeError
 
 NORMS = [None, "backward", "forward", "ortho"]
-ENDS = [(4,), (5,), (1,), (2, 6), (3, 7)]              # signals, odd and even
+ENDS = [(4,), (5,), (1,), (2, 6), (3, 7)]              # signals of odd and even length
 
 
 def pairs(z) -> np.ndarray:
-    """A complex array as flowedu has it."""
+    """Convert a complex array to flowedu's pairs."""
     return np.stack([z.real, z.imag], -1)
 
 
@@ -25,7 +26,7 @@ def close(got, want) -> None:
 
 @st.composite
 def signals(draw, least=0):
-    """(an array, one of its axes, n or None, a norm)."""
+    """Draw (an array, one of its axes, n or None, a norm)."""
     shape = draw(st.lists(st.integers(least, 7), min_size=1, max_size=4))
     axis = draw(st.integers(-len(shape), len(shape) - 1))
     shape[axis] = shape[axis] or 1
@@ -34,7 +35,7 @@ def signals(draw, least=0):
 
 
 @given(signals())
-def test_they_are_numpys(signal):
+def test_transforms_equal_numpys(signal):
     x, axis, n, norm = signal
     t = flow.tensor(x)
     close(flow.fft.rfft(t, n, axis, norm), pairs(np.fft.rfft(x, n, axis, norm)))
@@ -45,8 +46,8 @@ def test_they_are_numpys(signal):
 
 
 @given(signals())
-def test_there_and_back(signal):
-    """... is where it was; and the power of all frequencies is that of the signal (Parseval)."""
+def test_inverse_and_parseval(signal):
+    """The inverse restores the signal, and the power of all frequencies is that of the signal (Parseval)."""
     x, axis, _, norm = signal
     t, n = flow.tensor(x), x.shape[axis]
     close(flow.fft.irfft(flow.fft.rfft(t, dim=axis, norm=norm), n, axis, norm), x)
@@ -55,7 +56,9 @@ def test_there_and_back(signal):
 
 @given(signals(least=1), st.sampled_from(["rfft", "fft", "irfft"]))
 def test_gradients_are_the_transpose(signal, name):
-    """w . f(x) is (gradient of it) . x, for every w, as f is linear; and the gradient is linear in w: transposed, f."""
+    """As f is linear, w . f(x) equals (gradient of it) . x for every w; the gradient is linear in w with f as
+    its transpose.
+    """
     x, axis, n, norm = signal
     if name == "irfft":
         n, x = n or x.shape[axis], np.stack([x, x[::-1] * 2], -1)
@@ -83,12 +86,14 @@ def test_a_product_of_spectra_is_a_convolution(n, seed):
     a, b = (flow.fft.rfft(flow.tensor(v)) for v in (x, w))
     want = [sum(x[j] * w[i - j] for j in range(n)) for i in range(n)]
     close(flow.fft.irfft(flow.fft.mul(a, b), n), np.array(want))
-    correlated = flow.fft.mul(a, b * flow.tensor([1.0, -1.0]))                              # by the conjugate
-    close(flow.fft.irfft(correlated, n), np.array([sum(x[(i + j) % n] * w[j] for j in range(n)) for i in range(n)]))
+    correlated = flow.fft.mul(a, b * flow.tensor([1.0, -1.0]))  # correlation uses the conjugate
+    close(flow.fft.irfft(correlated, n), np.array([sum(x[(i + j) % n] * w[j] for j in range(n))
+                                                   for i in range(n)]))
 
 
-def test_pairs_broadcast():
-    a, b = np.random.default_rng(0).standard_normal((2, 3, 1, 2)), np.random.default_rng(1).standard_normal((4, 2))
+def test_complex_pairs_broadcast():
+    a, b = (np.random.default_rng(0).standard_normal((2, 3, 1, 2)),
+            np.random.default_rng(1).standard_normal((4, 2)))
     want = (a[..., 0] + 1j * a[..., 1]) * (b[..., 0] + 1j * b[..., 1])
     close(flow.fft.mul(flow.tensor(a), flow.tensor(b)), pairs(want))
 
@@ -112,8 +117,8 @@ def test_shifts_are_numpys(signal):
     close(flow.fft.ifftshift(flow.fft.fftshift(t, axis), axis), x)
 
 
-def test_types_stay():
-    """What is computed in float32 is near, too, and whole numbers become the default float."""
+def test_dtypes_are_kept():
+    """float32 results are close, and integers become the default float dtype."""
     x = np.random.default_rng(0).standard_normal((3, 10))
     for kind, room in ((flow.float32, 1e-6), (flow.float16, 4e-3), (flow.bfloat16, 4e-2)):
         y = flow.fft.rfft(flow.tensor(x).to(kind))
@@ -168,26 +173,30 @@ def test_vmap_is_the_batch(shape):
 
 X, P = "flow.ones(2, 4)", "flow.ones(3, 2)"
 REFUSED = {
-    f"rfft({X}, norm='half')": (ArgumentError, "ortho"), f"rfft({X}, n=0)": (ArgumentError, r"data points \(0\)"),
+    f"rfft({X}, norm='half')": (ArgumentError, "ortho"),
+    f"rfft({X}, n=0)": (ArgumentError, r"data points \(0\)"),
     f"rfft({X}, dim=2)": (AxisError, "range"), "rfft(flow.ones(()))": (AxisError, "no axis"),
     "rfft(flow.ones(2, 0))": (ArgumentError, "data points"), "rfft([1.0, 2.0])": (NotATensorError, "tensor"),
     "irfft(flow.ones(3))": (ShapeError, "pairs"), f"irfft({P}, dim=1)": (AxisError, "range"),
-    "irfft(flow.ones(1, 2))": (ArgumentError, "data points"), "irfft(flow.ones(()), 3)": (ShapeError, "pairs"),
-    f"mul({P}, flow.ones(3))": (ShapeError, "b is not made of pairs"), "fftfreq(0)": (ArgumentError, "data points"),
-    "rfftfreq(3, dtype=flow.int64)": (DTypeError, "float"), f"fftshift({P})": (ArgumentError, "(?s)parts.*dim=-2"),
-    "ifftshift(flow.ones(2, 2))": (ArgumentError, "dim=-2"), f"fft({X}, norm=2)": (ArgumentError, "normalization"),
-}
+    "irfft(flow.ones(1, 2))": (ArgumentError, "data points"),
+    "irfft(flow.ones(()), 3)": (ShapeError, "pairs"),
+    f"mul({P}, flow.ones(3))": (ShapeError, "b is not made of pairs"),
+    "fftfreq(0)": (ArgumentError, "data points"),
+    "rfftfreq(3, dtype=flow.int64)": (DTypeError, "float"),
+    f"fftshift({P})": (ArgumentError, "(?s)parts.*dim=-2"),
+    "ifftshift(flow.ones(2, 2))": (ArgumentError, "dim=-2"),
+    f"fft({X}, norm=2)": (ArgumentError, "normalization"), }
 
 
 @pytest.mark.parametrize("line", REFUSED)
-def test_what_cannot_be_is_told(line):
+def test_invalid_calls_raise_with_a_fix(line):
     error, words = REFUSED[line]
     with pytest.raises(error, match=words) as e:
         eval(f"flow.fft.{line}", {"flow": flow})
     assert e.value.fix
 
 
-def test_records_refuse_what_does_not_fit():
+def test_registry_refuses_invalid_arguments():
     with pytest.raises(ShapeError, match="do not fit the size n"):
         flow.ops.REGISTRY["irfft"](flow.ones(3, 2), n=6)
     with pytest.raises(ShapeError, match="the input is empty"):
@@ -199,7 +208,7 @@ def test_records_refuse_what_does_not_fit():
 @pytest.mark.torch
 @pytest.mark.parametrize("name", ["rfft", "fft", "irfft"])
 @given(signal=signals(least=1))
-def test_they_are_pytorchs(name, signal):
+def test_transforms_equal_pytorchs(name, signal):
     torch = pytest.importorskip("torch")
     x, axis, n, norm = signal
     if name == "irfft":

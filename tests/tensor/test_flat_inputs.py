@@ -1,5 +1,6 @@
-"""Law: at zeros, at equal numbers, in tensors of one element and of none a gradient is finite wherever the result and its
-slope are, and wherever PyTorch's is. (std of equal numbers has the slope 0, not 0 / 0.)"""
+"""Law: at zeros, at ties, in tensors of one or no element, a gradient is finite wherever the result and its
+slope are, and wherever PyTorch's is. (std of equal elements has slope 0, not 0 / 0.)
+"""
 import numpy as np
 import pytest
 
@@ -11,7 +12,7 @@ from .cases import EVERY
 from .inputs import INPUTS, split
 from .lines import flat, gradients, names_in, run
 
-AS_THEY_ARE = ("n1", "n2", "n3", "e", "e4")                      # hold NaN and infinity, or nothing
+AS_THEY_ARE = ("n1", "n2", "n3", "e", "e4")  # unchanged: they hold NaN and infinity, or are empty
 
 
 def filled(number):
@@ -19,7 +20,7 @@ def filled(number):
 
 
 def cut(*sizes):
-    """The first elements along each axis: of every axis, or of the first and last."""
+    """Return a function that keeps the first elements along the first and the last axis."""
     def change(name, a):
         if not a.ndim or name in AS_THEY_ARE:
             return a
@@ -35,7 +36,7 @@ CHANGES = {**FILLS, "1e-310": filled(1e-310), "-1e-310": filled(-1e-310), "one r
            "no column": cut(None, 0), "nothing": cut(0, 0)}
 TEXTS = dict.fromkeys(split(case)[0] for case in EVERY)
 
-# (numbers, text) -> why the slope of a finite result is not finite
+# (inputs, text) -> why the slope of a finite result is not finite
 STEEP = {
     **dict.fromkeys([("0.0", "m.sqrt(p)"), ("0.0", "p ** 0.5")], "the slope of a root at 0 is infinite"),
     **dict.fromkeys([("0.0", "(p + 1).acosh()"), *((x, f"m.{f}(u)") for x in ("1.0", "-1.0")
@@ -56,7 +57,7 @@ def leaves(text, module, change):
 
 
 def answered(text, module, change):
-    """(results that are tensors, gradients by name)"""
+    """Return (results that are tensors, gradients by name)."""
     values = leaves(text, module, change)
     out = [y for y in flat(run(text, module, values)) if isinstance(y, module.Tensor)]
     return out, gradients(out, values, module)
@@ -67,12 +68,12 @@ def finite(y) -> bool:
 
 
 @pytest.mark.parametrize("numbers", FILLS)
-def test_where_the_result_is_finite_so_is_the_gradient(numbers):
+def test_a_finite_result_has_a_finite_gradient(numbers):
     steep = set()
     for text in TEXTS:
         try:
             out, grads = answered(text, flow, FILLS[numbers])
-        except (LinAlgError, ArgumentError):         # matrices of equal elements; weights that are not negative
+        except (LinAlgError, ArgumentError):         # matrices of equal elements; negative weights
             continue
         if all(map(finite, out)) and not all(finite(g) for g in grads.values() if g is not None):
             steep.add((numbers, text))
@@ -80,19 +81,22 @@ def test_where_the_result_is_finite_so_is_the_gradient(numbers):
     assert {row for row in STEEP if row[0] == numbers} <= steep, "these are finite by now"
 
 
-# text -> why ours refuses, or is not finite, where PyTorch has a number
+# text -> why flowedu raises, or is not finite, where PyTorch returns a number
 OTHERWISE = {
-    **dict.fromkeys(["m.slogdet(dd)", "m.qr(a.T)[1].abs()", "m.logdet(dd @ dd.T)", "m.triangular_solve(a.T, dd)[0]",
+    **dict.fromkeys(["m.slogdet(dd)", "m.qr(a.T)[1].abs()", "m.logdet(dd @ dd.T)",
+                     "m.triangular_solve(a.T, dd)[0]",
                      "m.triangular_solve(a.T, dd, upper=False, transpose=True, unitriangular=True)[0]",
-                     "m.cholesky_inverse(m.linalg.cholesky(dd @ dd.T))", "m.cholesky_solve(a.T, m.cholesky(dd @ dd.T))"],
+                     "m.cholesky_inverse(m.linalg.cholesky(dd @ dd.T))",
+                     "m.cholesky_solve(a.T, m.cholesky(dd @ dd.T))"],
                     "a singular matrix, or one that is not square, is refused; PyTorch divides by 0"),
     "m.linalg.norm(sq, 1)": "the largest of no sums is refused", "m.linalg.norm(sq, float('inf'))": "as that",
     "m.linalg.matrix_norm(B, 1)": "as that", "m.linalg.matrix_norm(B, float('inf'), keepdim=True)": "as that",
     "m.median(i)": "PyTorch gives the smallest int64 for the median of nothing",
-    "m.take_along_dim(a, k, 1)": "an index behind the end is refused", "m.take_along_dim(a, k[:1], 1)": "as that",
+    "m.take_along_dim(a, k, 1)": "an index behind the end is refused",
+    "m.take_along_dim(a, k[:1], 1)": "as that",
     "B[1:, [0, 1], 1:3]": "an index behind the end is refused, also into nothing",
-    "m.bincount(k[0], weights=c)": "weights of another length are refused", "m.bincount(k[0], weights=h[0])": "as that",
-    "m.trapezoid(a, c)": "as many places as numbers are needed",
+    "m.bincount(k[0], weights=c)": "weights of another length are refused",
+    "m.bincount(k[0], weights=h[0])": "as that", "m.trapezoid(a, c)": "as many places as numbers are needed",
     "m.var(a, dim=(0, 1), correction=2)": "the result is NaN: fewer numbers than the correction",
 }
 
@@ -107,14 +111,15 @@ def test_a_gradient_is_finite_where_pytorchs_is(numbers):
         try:
             want, theirs = answered(text, torch, CHANGES[numbers])
         except Exception:
-            continue                                             # it refuses
+            continue                                             # PyTorch raises
         try:
             got, ours = answered(text, flow, CHANGES[numbers])
         except FlowError as e:
             wrong[text] = str(e)
             continue
         pairs = [(f"result {i}", x, y) for i, (x, y) in enumerate(zip(got, want, strict=True))]
-        pairs += [(name, ours[name], g) for name, g in theirs.items() if g is not None and ours[name] is not None]
+        pairs += [(name, ours[name], g) for name, g in theirs.items() if g is not None
+                  and ours[name] is not None]
         for what, x, y in pairs:
             x, y = x.detach().numpy(), y.detach().numpy(force=True)
             if x.shape != y.shape or y.dtype.kind == "f" and (np.isfinite(y) & ~np.isfinite(x)).any():
@@ -124,16 +129,17 @@ def test_a_gradient_is_finite_where_pytorchs_is(numbers):
     assert {text: why for text, why in wrong.items() if text not in OTHERWISE} == {}
 
 
-@pytest.mark.parametrize("options", [{}, dict(dim=0), dict(dim=(0, 1)), dict(unbiased=False), dict(dim=1, keepdim=True),
-                                     dict(dim=0, correction=0)], ids=str)
+@pytest.mark.parametrize("options", [{}, dict(dim=0), dict(dim=(0, 1)), dict(unbiased=False),
+                                     dict(dim=1, keepdim=True), dict(dim=0, correction=0)], ids=str)
 @pytest.mark.parametrize("call", [flow.std, lambda x, **o: flow.std_mean(x, **o)[0]], ids=["std", "std_mean"])
-def test_the_spread_of_equal_numbers_has_no_slope(call, options):
+def test_std_of_equal_elements_has_slope_zero(call, options):
     for dtype in (flow.float32, flow.float64):
         for c in (0.0, 1.0, 0.1, -1 / 3, 1e-30, 3e7):
             x = flow.full((3, 7), c, dtype=dtype, requires_grad=True)
             call(x, **options).sum().backward()
             assert np.abs(x.grad.numpy()).max() <= 1e-6, c
-    mixed = flow.tensor([[2.0, 2.0, 2.0], [1.0, 2.0, 3.0]], requires_grad=True)      # a dead channel beside one that lives
+    # a dead channel next to a live one
+    mixed = flow.tensor([[2.0, 2.0, 2.0], [1.0, 2.0, 3.0]], requires_grad=True)
     mixed.std(1).sum().backward()
     np.testing.assert_allclose(mixed.grad.numpy(), [[0, 0, 0], [-0.5, 0, 0.5]], atol=1e-7)
 
@@ -164,7 +170,7 @@ def test_sinc_near_zero():
 
 @pytest.mark.parametrize("dtype, tol", [(flow.float32, 3e-4), (flow.float64, 1e-8)])
 def test_the_slope_of_a_determinant_is_the_cofactors(dtype, tol):
-    """Of regular and singular matrices: of a rank that lacks one, two, and all."""
+    """Regular and singular matrices: rank deficiency one, two, and full."""
     a = np.random.default_rng(0).normal(size=(7, 4, 4))
     a[1, :, 0], a[2, 2], a[3, 1:3], a[4], a[5], a[6, 3] = a[1, :, 1], 0, 0, 0, 1, a[6, 0] + a[6, 1]
     want = np.empty_like(a)

@@ -1,4 +1,4 @@
-"""autograd.Function: operations with a backward of their own."""
+"""autograd.Function: operations with a custom backward."""
 import gc
 
 import numpy as np
@@ -35,7 +35,7 @@ class Exp(Function):
 
     @staticmethod
     def backward(ctx, dy):
-        return ctx.saved_variables[0] * dy               # as old programs call it
+        return ctx.saved_variables[0] * dy               # attribute of old OneFlow programs
 
 
 def test_values_gradients_and_names():
@@ -85,7 +85,7 @@ def test_several_outputs_other_arguments_and_missing_gradients():
     assert x.grad.tolist() == [11, 11]
 
 
-def test_outputs_nobody_used():
+def test_unused_outputs():
     seen = []
 
     class Two(Function):
@@ -104,7 +104,7 @@ def test_outputs_nobody_used():
     assert seen == [(True, False)] and x.grad.item() == 2
 
 
-def test_an_input_handed_through_and_one_changed_in_place():
+def test_returned_inputs_and_inputs_changed_in_place():
     class Same(Function):
         @staticmethod
         def forward(ctx, x):
@@ -234,7 +234,7 @@ def test_views_made_inside_belong_to_the_function():
     assert x.grad.tolist() == [[10] * 3, [0] * 3]
 
 
-def test_nothing_is_kept():
+def test_function_calls_leak_nothing():
     def work():
         x = leaf(*np.ones(100))
         y = Exp.apply(Cube.apply(x))
@@ -252,8 +252,10 @@ def test_nothing_is_kept():
         gc.enable()
 
 
-def test_an_instance_is_called_as_oneflow_calls_it():
-    """Cube()(x) is Cube.apply(x), to the second derivative; what an instance has is its own affair."""
+def test_calling_an_instance_equals_apply():
+    """Cube()(x) equals Cube.apply(x), up to the second derivative; attributes of the instance have no
+    effect.
+    """
     class Scaled(Cube):
         def __init__(self, name):
             self.name = name
@@ -268,7 +270,7 @@ def test_an_instance_is_called_as_oneflow_calls_it():
 
 
 class Write(Function):
-    """An in-place op with a backward of its own: WRITES[name][0]."""
+    """In-place op with a custom backward: WRITES[name][0]."""
 
     @staticmethod
     def forward(ctx, x, name, *others):
@@ -291,8 +293,10 @@ WRITES = {
 }
 VIEWS = {
     "whole": lambda z: z, "row": lambda z: z[0], "column": lambda z: z[:, 1], "transposed": lambda z: z.t(),
-    "narrowed": lambda z: z.narrow(1, 1, 2), "chunk": lambda z: z.chunk(2, 1)[1], "steps": lambda z: z[:, ::2],
-    "unsqueezed": lambda z: z.unsqueeze(0), "reshaped": lambda z: z.reshape(6), "diagonal": lambda z: z.diagonal(),
+    "narrowed": lambda z: z.narrow(1, 1, 2), "chunk": lambda z: z.chunk(2, 1)[1],
+    "steps": lambda z: z[:, ::2],
+    "unsqueezed": lambda z: z.unsqueeze(0), "reshaped": lambda z: z.reshape(6),
+    "diagonal": lambda z: z.diagonal(),
     "view of a view": lambda z: z[1].narrow(0, 1, 2), "view of a transposed view": lambda z: z.t()[1:][0],
     "one number": lambda z: z[1, 2],
 }
@@ -325,7 +329,7 @@ def test_writes_into_views_have_the_gradient_of_the_same_built_in_write(view, na
         assert gradients[0] == gradients[1]
 
 
-def test_a_write_into_a_view_of_a_tensor_without_gradient_gives_the_base_one():
+def test_a_write_into_a_view_makes_the_base_require_a_gradient():
     z, w = flow.zeros(2, 2, dtype=flow.float64), leaf(3.0)
     Write.apply(z[0], "add_", w)
     assert z.requires_grad

@@ -1,5 +1,6 @@
-"""Law: gradcheck accepts what is right and finds what is wrong, in whichever element of whichever output; so do jacobian,
-hessian, vjp and jvp find what NumPy's formulas say."""
+"""Law: gradcheck accepts correct gradients and detects a wrong element of any output. jacobian, hessian, vjp,
+and jvp equal NumPy formulas.
+"""
 import numpy as np
 import pytest
 
@@ -17,7 +18,7 @@ def leaf(a):
 
 
 def off_by_one_entry(row, column, amount=0.1):
-    """y = M x with a Jacobian that is wrong in one entry."""
+    """Computes y = M x with a Jacobian that is wrong in one entry."""
     wrong = M.copy()
     wrong[row, column] += amount
 
@@ -35,7 +36,7 @@ def off_by_one_entry(row, column, amount=0.1):
 
 @pytest.mark.parametrize("row", range(4))
 @pytest.mark.parametrize("column", range(3))
-def test_one_wrong_entry_is_found(row, column):
+def test_one_wrong_entry_is_detected(row, column):
     f = off_by_one_entry(row, column)
     with pytest.raises(FlowError, match="output 0 with respect to input 0") as e:
         gradcheck(f, leaf(X))
@@ -51,10 +52,10 @@ def test_the_wrong_output_and_input_are_named():
         gradcheck(lambda x, y: (good(x), good(x).sum() + bad(y)), (leaf(X), leaf(Y)))
     assert gradcheck(lambda x, y: (good(x), bad(x.detach()) * 0 + good(y).sum()), (leaf(X), leaf(Y)))
     with pytest.raises(FlowError, match="Jacobian mismatch"):
-        gradcheck(lambda x: (x * x).detach(), leaf(X))          # a gradient that is missing is wrong
+        gradcheck(lambda x: (x * x).detach(), leaf(X))          # a missing gradient is wrong
 
 
-def test_a_large_error_relative_to_small_values_is_found():
+def test_a_large_relative_error_of_small_values_is_detected():
     scale = lambda factor: (lambda x: x * 1e-4 * factor)
 
     class Double(flow.autograd.Function):
@@ -73,7 +74,7 @@ def test_a_large_error_relative_to_small_values_is_found():
 
 def test_second_derivatives():
     class Cube(flow.autograd.Function):
-        """Right first derivative, whose own derivative is cut off."""
+        """Cube with a correct first derivative, whose own derivative is detached."""
 
         @staticmethod
         def forward(ctx, x):
@@ -88,7 +89,8 @@ def test_second_derivatives():
     assert gradcheck(Cube.apply, leaf(X))
     with pytest.raises(FlowError, match="Jacobian mismatch"):
         gradgradcheck(Cube.apply, leaf(X))
-    assert gradgradcheck(lambda x: x ** 3, leaf(X)) and gradgradcheck(lambda x, y: (x * y).sin(), (leaf(X), leaf(Y)))
+    assert (gradgradcheck(lambda x: x ** 3, leaf(X)) and gradgradcheck(lambda x, y: (x * y).sin(),
+                                                                       (leaf(X), leaf(Y))))
 
 
 # f(x) = M x^2, elementwise g(x, y) = x y^2

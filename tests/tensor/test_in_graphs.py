@@ -1,4 +1,4 @@
-"""Law: a function of tensors gives the same in nn.Graph.build, on lazy tensors, as eagerly."""
+"""Law: a tensor function has the same result on lazy tensors in nn.Graph.build as eagerly."""
 import numpy as np
 import pytest
 
@@ -12,7 +12,7 @@ CASES = [c for c in EVERY if "eager" not in split(c)[1]]
 
 
 class Line(flow.nn.Graph):
-    """One line of text as a graph."""
+    """Graph that runs one line of text."""
 
     def __init__(self, text, names):
         super().__init__()
@@ -36,11 +36,13 @@ def test_a_graph_gives_the_same(case):
     assert len(got) == len(want)
     for a, b in zip(got, want):
         assert a.dtype is b.dtype and a.shape == b.shape
-        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-9 if b.dtype is flow.float64 else 1e-3, atol=1e-9)
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-9 if b.dtype is flow.float64 else 1e-3,
+                                   atol=1e-9)
 
 
-@pytest.mark.parametrize("text", ["m.nonzero(a)", "a[q]", "m.unique(a)", "m.masked_select(a, q)", "m.bincount(k[0])"])
-def test_what_needs_the_data_says_so(text):
+@pytest.mark.parametrize("text", ["m.nonzero(a)", "a[q]", "m.unique(a)", "m.masked_select(a, q)",
+                                  "m.bincount(k[0])"])
+def test_ops_that_need_the_data_raise_in_a_graph(text):
     names = names_in(text)
     with pytest.raises(flow.errors.LazyTensorError, match="lazy|data"):
         Line(text, names)(*[flow.tensor(INPUTS[n]) for n in names])

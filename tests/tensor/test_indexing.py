@@ -1,5 +1,6 @@
-"""Law: x[index] and x[index] = value do what NumPy does with the index (numbers taken out first, as PyTorch does), for
-drawn indices of every kind, with gradients and views; and what PyTorch does, where it is installed."""
+"""Law: x[index] and x[index] = value match NumPy (with integers applied first, as PyTorch does), for random
+indices of every kind, with gradients and views; and match PyTorch, where it is installed.
+"""
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -15,7 +16,7 @@ few = settings(max_examples=120, deadline=None)
 
 @st.composite
 def an_index(draw, shape, advanced=True, steps=(-3, -2, -1, 1, 2, 3)):
-    """An index, as a function of what makes tensors out of arrays. steps: those of slices."""
+    """Draw an index as a function of the array constructor of a library. steps: steps allowed in slices."""
     items, axis = [], 0
     dots = draw(st.integers(-1, len(shape)))
     while axis < len(shape):
@@ -41,10 +42,12 @@ def an_index(draw, shape, advanced=True, steps=(-3, -2, -1, 1, 2, 3)):
             items.append(draw(st.lists(st.integers(-n, n - 1), min_size=2, max_size=2)))
         elif kind == "tensor" and n:
             size = draw(st.sampled_from([(2,), (1, 2), (3, 1)]))
-            items.append(("tensor", np.array(draw(st.lists(st.integers(-n, n - 1), min_size=int(np.prod(size)),
+            items.append(("tensor", np.array(draw(st.lists(st.integers(-n, n - 1),
+                                                           min_size=int(np.prod(size)),
                                                           max_size=int(np.prod(size))))).reshape(size)))
         elif kind == "mask" and n == 2 and not any(isinstance(i, (list, tuple)) for i in items):
-            items.append(("tensor", np.array(draw(st.sampled_from([[True, False], [False, True], [True, True]])))))
+            items.append(("tensor", np.array(draw(st.sampled_from([[True, False], [False, True],
+                                                                   [True, True]])))))
         else:
             items.append(slice(draw(st.none() | st.integers(-4, 4)), draw(st.none() | st.integers(-4, 4)),
                                draw(st.none() | st.sampled_from(steps))))
@@ -55,14 +58,15 @@ def an_index(draw, shape, advanced=True, steps=(-3, -2, -1, 1, 2, 3)):
 
 
 def drawn(data, advanced, steps=(-3, -2, -1, 1, 2, 3)):
-    """(shape, index as above, the flat numbers of the elements it means)."""
-    shape = tuple(data.draw(st.lists(st.integers(0, 4) if not advanced else st.integers(1, 4), min_size=1, max_size=4)))
+    """Draw (shape, index as above, flat positions of the selected elements)."""
+    shape = tuple(data.draw(st.lists(st.integers(0, 4) if not advanced else st.integers(1, 4), min_size=1,
+                                     max_size=4)))
     try:
         index = data.draw(an_index(shape, advanced, steps))
         places = T(np.arange(int(np.prod(shape))).reshape(shape))[index(m.tensor)].a
     except IndexError:
         assume(False)
-    assume(not advanced or places.size)                  # of nothing PyTorch does not look at the indices
+    assume(not advanced or places.size)                  # PyTorch does not check indices into nothing
     return shape, index, places
 
 
@@ -74,7 +78,7 @@ def test_basic_indices_are_views(data):
     y = x[index(flow.tensor)]
     assert tuple(y.shape) == places.shape
     np.testing.assert_array_equal(y.numpy(), places)
-    y.fill_(-7.0)                                       # writing into the view writes into x
+    y.fill_(-7.0)                                       # writing to the view writes to x
     want = np.arange(float(np.prod(shape)))
     want[places] = -7
     np.testing.assert_array_equal(x.numpy().ravel(), want)
@@ -82,7 +86,7 @@ def test_basic_indices_are_views(data):
 
 @few
 @given(st.data())
-def test_any_index_reads_its_places_and_sends_the_gradient_there(data):
+def test_any_index_reads_its_positions_and_scatters_the_gradient(data):
     shape, index, places = drawn(data, True)
     a = np.random.default_rng(0).standard_normal(shape)
     x = flow.tensor(a, requires_grad=True)
@@ -97,9 +101,9 @@ def test_any_index_reads_its_places_and_sends_the_gradient_there(data):
 
 @few
 @given(st.data())
-def test_any_index_writes_its_places_and_their_gradient_goes_to_the_value(data):
+def test_any_index_writes_its_positions_and_gathers_the_gradient_of_the_value(data):
     shape, index, places = drawn(data, True)
-    assume(len(np.unique(places)) == places.size)        # one value for each place
+    assume(len(np.unique(places)) == places.size)        # one value for each position
     a = np.random.default_rng(0).standard_normal(shape)
     v = np.random.default_rng(2).standard_normal(places.shape[data.draw(st.integers(0, places.ndim)):])
     leaf, value = flow.tensor(a, requires_grad=True), flow.tensor(v, requires_grad=True)
@@ -120,10 +124,11 @@ def test_any_index_writes_its_places_and_their_gradient_goes_to_the_value(data):
 
 @few
 @given(st.data())
-def test_pytorch_means_the_same_places(data):
+def test_pytorch_selects_the_same_positions(data):
     torch = pytest.importorskip("torch")
     shape, index, places = drawn(data, True, (1, 2, 3))
-    np.testing.assert_array_equal(torch.arange(int(np.prod(shape))).reshape(shape)[index(torch.tensor)].numpy(), places)
+    np.testing.assert_array_equal(torch.arange(int(np.prod(shape))).reshape(shape)[index(
+        torch.tensor)].numpy(), places)
 
 
 def test_assignment_casts_and_broadcasts():
@@ -151,11 +156,11 @@ def test_a_chain_of_views_writes_through():
 
 
 @pytest.mark.parametrize("index", [
-    np.s_[::-1], np.s_[:, ::-2], np.s_[::-1, 1], np.s_[None, 2:0:-1, ..., ::-1], np.s_[0:2:-1], np.s_[::-1, [2, 0]],
-    np.s_[[0, 2], ::-1], np.s_[-1:-9:-3, 1:]])
+    np.s_[::-1], np.s_[:, ::-2], np.s_[::-1, 1], np.s_[None, 2:0:-1, ..., ::-1], np.s_[0:2:-1],
+    np.s_[::-1, [2, 0]], np.s_[[0, 2], ::-1], np.s_[-1:-9:-3, 1:]])
 @pytest.mark.parametrize("graph", [False, True])
 def test_negative_steps_copy(index, graph):
-    """x[::-1].fill_(7) does not reach x, as with an index list; x[::-1] = value and x[::-1] -= 100 do."""
+    """x[::-1].fill_(7) does not change x, like an index list; x[::-1] = value and x[::-1] -= 100 do."""
     def write(x):
         x = x * 1
         x[index].fill_(-7.0)
@@ -174,12 +179,13 @@ def test_negative_steps_copy(index, graph):
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (0, 3), (3, 1)])
-def test_masks_of_nothing_choose_nothing(shape):
-    """A size of a mask is that of the axis, or 0, by the array API standard."""
+def test_empty_masks_select_nothing(shape):
+    """A mask has the size of the axis, or 0, by the array API standard."""
     x = flow.ones(shape)
     for rank in range(1, len(shape) + 1):
         for zeros in range(1, 2 ** rank):
-            mask = flow.ones([0 if zeros >> i & 1 else n for i, n in enumerate(shape[:rank])], dtype=flow.bool)
+            mask = flow.ones([0 if zeros >> i & 1 else n for i, n in enumerate(shape[:rank])],
+                             dtype=flow.bool)
             assert x[mask].shape == (0, *shape[rank:])
             x[mask] = 5.0
             assert (x == 1).all()
@@ -197,7 +203,8 @@ def test_leaves_that_require_grad_are_not_written():
 @pytest.mark.parametrize("index, words", [
     (3, "out of range"), ((0, 9), "out of range"), ((0, 0, 0), "Too many indices for tensor of dimension 2"),
     (1.0, "Invalid index float"), ("x", "Invalid index str"), (slice(None, None, 0), "step cannot be zero"),
-    ([5], "out of range"), (np.array([True]), "shape of the mask"), (([0, 1], [0, 1, 2]), "could not be broadcast"),
+    ([5], "out of range"), (np.array([True]), "shape of the mask"), (([0, 1], [0, 1, 2]),
+                                                                     "could not be broadcast"),
     (flow.tensor([1.0]), "must be long, int, byte or bool"), ((Ellipsis, Ellipsis), "single ellipsis")])
 def test_messages(index, words):
     with pytest.raises((IndexError, ValueError), match=words) as e:

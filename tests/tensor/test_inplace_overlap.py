@@ -1,4 +1,4 @@
-"""Law: an in-place op that reads a view of the memory that it writes computes what it computes of copies."""
+"""Law: an in-place op that reads a view of the memory it writes computes the same as on copies."""
 import numpy as np
 import pytest
 
@@ -7,15 +7,17 @@ from graph.making import of
 
 N = 6
 VALUES = 0.5 + np.arange(N * N).reshape(N, N) / 16
-# x: the memory. What is written, and what is read, of the same shape or one that broadcasts to it.
+# x: the memory. The written and the read view have the same or broadcastable shapes.
 PAIRS = {
     "the row above": lambda x: (x[1:], x[:-1]), "the row below": lambda x: (x[:-1], x[1:]),
     "the column before": lambda x: (x[:, 1:], x[:, :-1]), "two rows above": lambda x: (x[2:], x[:-2]),
     "the transpose": lambda x: (x, x.t()), "its transpose": lambda x: (x.t(), x), "itself": lambda x: (x, x),
     "a row": lambda x: (x, x[2]), "a column": lambda x: (x, x[:, 3:4]), "an element": lambda x: (x, x[2, 3]),
     "the last element": lambda x: (x, x[-1, -1]), "every second row": lambda x: (x[::2], x[:3]),
-    "a corner": lambda x: (x[1:4, 1:4], x[2:5, :3]), "a corner, transposed": lambda x: (x[1:4, 1:4], x[:3, 2:5].t()),
-    "flat": lambda x: (x.view(-1)[1:], x.view(-1)[:-1]), "one row for all": lambda x: (x[1:], x[1:2].expand(N - 1, N)),
+    "a corner": lambda x: (x[1:4, 1:4], x[2:5, :3]),
+    "a corner, transposed": lambda x: (x[1:4, 1:4], x[:3, 2:5].t()),
+    "flat": lambda x: (x.view(-1)[1:], x.view(-1)[:-1]),
+    "one row for all": lambda x: (x[1:], x[1:2].expand(N - 1, N)),
     "reshaped": lambda x: (x.view(4, 9)[1:], x.view(9, 4).t()[:3]),
 }
 OTHER = """add sub mul div pow remainder floor_divide fmod eq ne lt le gt ge true_divide subtract multiply divide atan2
@@ -27,12 +29,12 @@ METHODS = {
     "add_ alpha": lambda y, z: y.add_(z, alpha=0.5), "setitem": lambda y, z: y.__setitem__(slice(None), z),
     "addcmul_": lambda y, z: y.addcmul_(z, z), "addcmul_ of both": lambda y, z: y.addcmul_(y, z, value=0.5),
     "addcdiv_": lambda y, z: y.addcdiv_(z, z + 1), "lerp_": lambda y, z: y.lerp_(z, 0.25),
-    "masked_fill_": lambda y, z: y.masked_fill_(z > 1.5, 9.0), "clamp_ by": lambda y, z: y.copy_(y.minimum(z)),
-}
+    "masked_fill_": lambda y, z: y.masked_fill_(z > 1.5, 9.0),
+    "clamp_ by": lambda y, z: y.copy_(y.minimum(z)), }
 
 
 def written(method, pair, shared, **options):
-    """The memory after the call; shared=False: what is read is a copy."""
+    """Return the memory after the call. With shared=False, the op reads a copy."""
     x = flow.tensor(VALUES, **options)
     y, z = PAIRS[pair](x)
     METHODS[method](y, z if shared else z.clone())
@@ -50,7 +52,7 @@ def test_a_view_is_read_before_it_is_written(method, pair):
 @pytest.mark.parametrize("threads", [2, 3])
 @pytest.mark.parametrize("method", ["add_", "mul_", "copy_", "div_", "lerp_"])
 def test_teams_read_large_views_before_they_write(method, threads):
-    """Long enough for a team; the values are equal to the last bit."""
+    """Long enough for several threads; the values are equal to the last bit."""
     start = np.random.default_rng(0).uniform(1, 2, 1 << 18).astype(np.float32)
     before = flow.get_num_threads()
     flow.set_num_threads(threads)
@@ -74,7 +76,8 @@ INDEXED = {
     "scatter_reduce_": lambda x, of: x.scatter_reduce_(0, flow.tensor([[1] * N, [0] * N]), of(x[:2]), "amax"),
     "masked_scatter_": lambda x, of: x.masked_scatter_(of(x) > 1.2, of(x.t())),
     "index_put_": lambda x, of: x.index_put_((flow.tensor([1, 2]), flow.tensor([3, 4])), of(x[0, :2])),
-    "index_put_ accumulate": lambda x, of: x.index_put_((flow.tensor([0, 0]), flow.tensor([1, 1])), of(x[0, :2]), True),
+    "index_put_ accumulate": lambda x, of: x.index_put_((flow.tensor([0, 0]), flow.tensor([1, 1])),
+                                                        of(x[0, :2]), True),
     "an advanced index": lambda x, of: x.__setitem__(flow.tensor([1, 2, 3]), of(x[:3])),
     "rows exchanged": lambda x, of: x.__setitem__([0, 1], of(x[:2]).flip(0)),
     "a mask": lambda x, of: x.__setitem__(of(x) > 1.2, of(x).t()[of(x) > 1.2]),
@@ -96,13 +99,13 @@ def test_sources_of_indexed_writes_are_read_first(name, dtype):
     assert not np.array_equal(x.numpy(), VALUES.astype(dtype.numpy))
 
 
-GRAPH_PAIRS = ["the row above", "the row below", "the transpose", "its transpose", "itself", "a row", "an element",
-               "every second row", "a corner", "flat"]
+GRAPH_PAIRS = ["the row above", "the row below", "the transpose", "its transpose", "itself", "a row",
+               "an element", "every second row", "a corner", "flat"]
 
 
 @pytest.mark.parametrize("pair", GRAPH_PAIRS)
 @pytest.mark.parametrize("method", ["add_", "copy_", "mul_", "addcmul_", "setitem"])
-def test_a_graph_writes_what_is_written_of_copies(method, pair):
+def test_a_graph_writes_as_with_copies(method, pair):
     def f(x):
         x = x * 1
         y, z = PAIRS[pair](x)
@@ -114,7 +117,7 @@ def test_a_graph_writes_what_is_written_of_copies(method, pair):
 
 @pytest.mark.parametrize("pair", GRAPH_PAIRS)
 @pytest.mark.parametrize("method", ["add_", "copy_", "mul_", "addcmul_", "setitem"])
-def test_gradients_are_those_of_copies(method, pair):
+def test_gradients_equal_those_with_copies(method, pair):
     grads = []
     for shared in (True, False):
         x = flow.tensor(VALUES, requires_grad=True)

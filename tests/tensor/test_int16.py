@@ -1,5 +1,6 @@
-"""Law: int16 is a type like the others: NumPy's numbers, wrapped as in C, whatever is done with them, eager and in a graph,
-and the dtype of a result is PyTorch's. What is for real numbers refuses it, and names the types it takes."""
+"""Law: int16 behaves like NumPy's, wrapped as in C, eagerly and in graphs, with PyTorch's result dtypes.
+Functions of real numbers refuse it and list the dtypes they accept.
+"""
 import operator
 import pickle
 
@@ -32,13 +33,14 @@ def same(ours, theirs, kind=None):
 
 
 def turned(a):
-    """The same numbers, laid out otherwise."""
+    """Return the same values in another memory layout."""
     return np.asarray(a.T, order="C").T
 
 
-@given(st.data(), st.sampled_from(WHOLE), st.sampled_from(ARITHMETIC + DIVISIONS + COMPARISONS), st.booleans())
+@given(st.data(), st.sampled_from(WHOLE), st.sampled_from(ARITHMETIC + DIVISIONS + COMPARISONS),
+       st.booleans())
 def test_operators(data, other, f, swapped):
-    """NumPy's promotion of whole numbers is PyTorch's; what overflows wraps."""
+    """NumPy and PyTorch promote integers alike, and overflow wraps."""
     a, b = data.draw(arrays()), data.draw(arrays(other, SHAPES))
     try:
         np.broadcast_shapes(a.shape, b.shape)
@@ -48,7 +50,7 @@ def test_operators(data, other, f, swapped):
     b = np.where(b == 0, b.dtype.type(1), b) if f in DIVISIONS else b
     kind = PAIRS["int16", other]
     wide = [x.astype(kind) for x in (a, b)]
-    if not a.ndim or not b.ndim:                               # 0-dim tensors do not promote those with axes
+    if not a.ndim or not b.ndim:  # 0-dim tensors do not promote tensors with axes
         kind = flow.result_type(flow.from_numpy(a), flow.from_numpy(b)).name
         wide = [x.astype(kind) for x in (a, b)]
         if f in COMPARISONS:
@@ -62,7 +64,8 @@ def test_operators(data, other, f, swapped):
 
 @given(arrays(), st.sampled_from(["neg", "abs", "sign", "square", "relu", "bitwise_not", "clone", "floor"]))
 def test_functions(a, name):
-    want = {"neg": np.negative, "abs": np.abs, "sign": np.sign, "square": np.square, "relu": lambda a: np.maximum(a, 0),
+    want = {"neg": np.negative, "abs": np.abs, "sign": np.sign, "square": np.square,
+            "relu": lambda a: np.maximum(a, 0),
             "bitwise_not": np.invert, "clone": np.copy, "floor": np.copy}[name]
     with np.errstate(all="ignore"):
         same(getattr(flow, name, flow.clone)(flow.from_numpy(turned(a))), want(a).astype("int16"))
@@ -96,13 +99,13 @@ def test_reductions(a, dim):
 @given(st.data(), st.sampled_from(["int8", "uint8", "int16"]))
 def test_products_wrap(data, kind):
     a, b = data.draw(arrays(kind, (3, 9))), data.draw(arrays(kind, (9, 4)))
-    a[0], b[:, 0] = np.iinfo(kind).max, np.iinfo(kind).max            # their sum is more than int32 holds, of int16
+    a[0], b[:, 0] = np.iinfo(kind).max, np.iinfo(kind).max            # their sum overflows int32 or int16
     for x, y in ((a, b), (a[0], b[:, 0]), (a[None], b)):
         same(flow.from_numpy(x) @ flow.from_numpy(y), x @ y)
 
 
 @given(st.data())
-def test_what_only_moves_elements(data):
+def test_functions_that_only_move_elements(data):
     a, b = data.draw(arrays(shape=(4, 3))), data.draw(arrays(shape=(4, 3)))
     mask, rows = data.draw(arrays(bool, (4, 3))), data.draw(st.lists(st.integers(-4, 3), max_size=5))
     x, y = flow.from_numpy(a), flow.from_numpy(turned(b))
@@ -115,7 +118,7 @@ def test_what_only_moves_elements(data):
     same(x.expand(2, 4, 3).contiguous(), np.broadcast_to(a, (2, 4, 3)))
     same(flow.nn.functional.pad(x, (1, 2)), np.pad(a, ((0, 0), (1, 2))))
     same(x.gather(1, flow.from_numpy(np.argsort(b, 1))), np.take_along_axis(a, np.argsort(b, 1), 1))
-    x[flow.from_numpy(mask)] = -7                              # written through to the array, whose memory it is
+    x[flow.from_numpy(mask)] = -7  # writes through to the array, whose memory x shares
     assert (a[mask] == -7).all()
     x[0], x[1:, 1] = y[1], 300
     np.testing.assert_array_equal(a[0], b[1])
@@ -123,7 +126,7 @@ def test_what_only_moves_elements(data):
 
 
 @given(arrays("int64", (9,)), st.sampled_from(WHOLE))
-def test_whole_numbers_are_wrapped_on_the_way_in_and_out(a, kind):
+def test_integers_wrap_in_conversions(a, kind):
     narrow = flow.from_numpy(a).to(flow.int16)
     same(narrow, a.astype(np.int16))
     same(narrow.to(getattr(flow, kind)), a.astype(np.int16).astype(kind))
@@ -131,7 +134,7 @@ def test_whole_numbers_are_wrapped_on_the_way_in_and_out(a, kind):
 
 
 @given(arrays())
-def test_every_number_is_kept_in_float32_and_comes_back(a):
+def test_every_int16_survives_float32(a):
     for kind in (flow.float32, flow.float64, flow.int32):
         same(flow.from_numpy(turned(a)).to(kind).short(), a)
 
@@ -139,17 +142,19 @@ def test_every_number_is_kept_in_float32_and_comes_back(a):
 @given(arrays(), st.sampled_from(["float16", "bfloat16", "float32", "float64"]))
 def test_with_floats_it_is_a_float(a, kind):
     y = flow.from_numpy(a) + flow.ones(1, dtype=getattr(flow, kind))
-    assert y.dtype.name == kind and (flow.from_numpy(a) / 2).dtype is (flow.from_numpy(a) * 0.5).dtype is flow.float32
+    assert (y.dtype.name == kind
+            and (flow.from_numpy(a) / 2).dtype is (flow.from_numpy(a) * 0.5).dtype is flow.float32)
     if kind != "bfloat16" and a.ndim:
         with np.errstate(all="ignore"):
             same(y, a.astype(kind) + np.ones(1, kind))
 
 
 @given(arrays())
-def test_the_rest_of_python(tmp_path_factory, a):
+def test_python_protocols(tmp_path_factory, a):
     x = flow.from_numpy(a)
     same(flow.tensor(a.tolist(), dtype=flow.int16).reshape(a.shape), a)
-    assert x.tolist() == a.tolist() and np.shares_memory(x.numpy(), a) == bool(a.size) and x.element_size() == 2
+    assert (x.tolist() == a.tolist() and np.shares_memory(x.numpy(), a) == bool(a.size)
+            and x.element_size() == 2)
     same(pickle.loads(pickle.dumps(x)), a)
     same(flow.from_dlpack(x), a)
     same(flow.from_dlpack(a), a)
@@ -176,8 +181,10 @@ def test_a_graph_computes_the_same():
 
 
 def test_creation():
-    for x, want in ((flow.zeros(2, 3, dtype=flow.int16), np.zeros((2, 3))), (flow.ones(2, dtype="int16"), np.ones(2)),
-                    (flow.full((3,), -7, dtype=flow.short), np.full(3, -7)), (flow.eye(2, dtype=flow.int16), np.eye(2)),
+    for x, want in ((flow.zeros(2, 3, dtype=flow.int16), np.zeros((2, 3))),
+                    (flow.ones(2, dtype="int16"), np.ones(2)),
+                    (flow.full((3,), -7, dtype=flow.short), np.full(3, -7)),
+                    (flow.eye(2, dtype=flow.int16), np.eye(2)),
                     (flow.arange(5, dtype=flow.int16), np.arange(5)),
                     (flow.arange(-9, 9, 4, dtype=flow.int16), np.arange(-9, 9, 4)),
                     (flow.ShortTensor([3, 4]), [3, 4]), (flow.tensor(9, dtype=np.int16), 9),
@@ -187,25 +194,27 @@ def test_creation():
     assert repr(flow.tensor([1, -2], dtype=flow.int16)) == "tensor([ 1, -2], dtype=flowedu.int16)"
     drawn = flow.randint(-300, 300, (200,), dtype=flow.int16)
     assert drawn.dtype is flow.int16 and drawn.min().item() >= -300 and drawn.max().item() < 300
-    assert flow.iinfo(flow.int16).max == 2 ** 15 - 1 and flow.int16.is_signed and not flow.int16.is_floating_point
+    assert (flow.iinfo(flow.int16).max == 2 ** 15 - 1 and flow.int16.is_signed
+            and not flow.int16.is_floating_point)
 
 
 @pytest.mark.parametrize("number", [2 ** 15, -2 ** 15 - 1, float("nan"), 1e9])
-def test_numbers_it_does_not_have(number):
-    for make in (lambda: flow.tensor([number], dtype=flow.int16), lambda: flow.full((2,), number, dtype=flow.int16)):
+def test_out_of_range_numbers_are_refused(number):
+    for make in (lambda: flow.tensor([number], dtype=flow.int16),
+                 lambda: flow.full((2,), number, dtype=flow.int16)):
         with pytest.raises(FlowError, match="int16"):
             make()
 
 
 @pytest.mark.parametrize("call", [lambda x: flow.ops.REGISTRY["softmax"](x, axis=1), lambda x: x.mean(),
                                   lambda x: flow.nn.Linear(3, 2)(x)])
-def test_what_is_for_real_numbers_names_what_it_takes(call):
+def test_functions_of_real_numbers_name_the_accepted_dtypes(call):
     with pytest.raises(DTypeError) as e:
         call(flow.ones(2, 3, dtype=flow.int16))
     assert "float" in e.value.expected and "float" in e.value.fix and "int16" in str(e.value)
 
 
-def test_it_has_no_gradient_and_is_no_index():
+def test_int16_has_no_gradient_and_is_not_an_index():
     x = flow.ones(3, dtype=flow.int16)
     with pytest.raises(GradientError):
         x.requires_grad_()

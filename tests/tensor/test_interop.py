@@ -1,4 +1,4 @@
-"""NumPy, DLPack, copy, pickle, memory, dtypes."""
+"""Interoperability: NumPy, DLPack, copy, pickle, memory, dtypes."""
 import copy
 import gc
 import io
@@ -54,11 +54,12 @@ def test_arrays_that_cannot_be_shared():
 
 def test_read_only_arrays_are_read_and_not_written(tmp_path):
     np.save(tmp_path / "a.npy", np.arange(4.0))
-    a = np.load(tmp_path / "a.npy", mmap_mode="r")          # a write would end the process
+    a = np.load(tmp_path / "a.npy", mmap_mode="r")          # a write would crash the process
     t = flow.from_numpy(a)
     assert t.sum().item() == 6 and (t + 1).tolist() == [1, 2, 3, 4]
     assert not t.numpy().flags.writeable and not t[1:].numpy().flags.writeable
-    for write in (lambda: t.add_(1), lambda: t[0].zero_(), lambda: t.__setitem__(0, 1), lambda: t.detach().exp_()):
+    for write in (lambda: t.add_(1), lambda: t[0].zero_(), lambda: t.__setitem__(0, 1),
+                  lambda: t.detach().exp_()):
         with pytest.raises(ArgumentError, match="read-only"):
             write()
     c = t.clone()
@@ -69,15 +70,17 @@ def test_mixing_with_numpy():
     t, a = flow.tensor([1.0, 2.0]), np.array([10.0, 20.0], np.float32)
     for y in (t + a, a + t, t * a, a - t):
         assert isinstance(y, flow.Tensor)
-    assert (a - t).tolist() == [9, 18] and (t * np.float32(3)).tolist() == [3, 6] and (np.float32(3) * t).tolist() == [3, 6]
+    assert (a - t).tolist() == [9, 18] and (t * np.float32(3)).tolist() == [3, 6] and (np.float32(
+        3) * t).tolist() == [3, 6]
     np.testing.assert_array_equal(np.asarray(t), [1, 2])
     assert np.shares_memory(np.asarray(t), t.numpy()) and not np.shares_memory(np.array(t), t.numpy())
     assert np.asarray(t, np.float64).dtype == t.__array__(np.float64).dtype == np.float64
     with pytest.raises(ValueError, match="copy"):
         np.asarray(t, dtype=np.float64, copy=False)
     w = flow.tensor([1.0], requires_grad=True)
-    assert w.numpy().tolist() == [1] and (w * 2).numpy().tolist() == [2]       # as in OneFlow: no detach needed
-    assert list(map(float, t)) == [1, 2] and np.arange(3)[flow.tensor(1)] == 1 and range(5)[flow.tensor(3)] == 3
+    assert w.numpy().tolist() == [1] and (w * 2).numpy().tolist() == [2]  # as in OneFlow, no detach is needed
+    assert (list(map(float, t)) == [1, 2] and np.arange(3)[flow.tensor(1)] == 1
+            and range(5)[flow.tensor(3)] == 3)
     with pytest.raises(TypeError, match="index"):
         [1, 2][flow.tensor(1.0)]
 
@@ -129,7 +132,8 @@ def test_dlpack_refuses():
         t.__dlpack__(dl_device=(2, 0))
     with pytest.raises(TypeError, match="no such dtype"):
         flow.from_dlpack(np.zeros(2, np.uint16))
-    assert t.__dlpack_device__() == (1, 0) and flow.from_dlpack(t.__dlpack__(copy=True)).data_ptr() != t.data_ptr()
+    assert (t.__dlpack_device__() == (1, 0)
+            and flow.from_dlpack(t.__dlpack__(copy=True)).data_ptr() != t.data_ptr())
     frozen = np.zeros(2)
     frozen.flags.writeable = False
     r = flow.from_dlpack(flow.from_numpy(frozen))
@@ -166,7 +170,8 @@ def test_pickles(dtype):
     t = t.requires_grad_() if t.dtype.is_floating_point else t
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
         c = pickle.loads(pickle.dumps(t, protocol))
-        assert c.dtype is t.dtype and c.float().tolist() == t.float().tolist() and c.requires_grad == t.requires_grad
+        assert (c.dtype is t.dtype and c.float().tolist() == t.float().tolist()
+                and c.requires_grad == t.requires_grad)
         assert c.data_ptr() != t.data_ptr() and c.is_contiguous() and c.is_leaf
     for d in (flow.float32, flow.bool, flow.bfloat16, flow.char, flow.record):
         assert pickle.loads(pickle.dumps(d)) is d and copy.deepcopy(d) is d
@@ -192,12 +197,14 @@ def test_copies():
 
 # ---- memory
 
-def test_looking_at_memory():
+def test_memory_inspection():
     x = flow.tensor(np.arange(12.0).reshape(3, 4))
     v = x[1:, 1:]
     assert v.storage_offset() == 5 and x.storage_offset() == 0 and v.data_ptr() == x.data_ptr() + 40
-    assert x.element_size() == x.itemsize == 8 and x.nbytes == 96 and v.stride() == (4, 1) and v.stride(0) == 4
-    assert x.is_contiguous() and not v.is_contiguous() and v.contiguous().is_contiguous() and x.contiguous() is x
+    assert (x.element_size() == x.itemsize == 8 and x.nbytes == 96 and v.stride() == (4, 1)
+            and v.stride(0) == 4)
+    assert (x.is_contiguous() and not v.is_contiguous() and v.contiguous().is_contiguous()
+            and x.contiguous() is x)
     assert x.untyped_storage() == v.untyped_storage() != x.clone().untyped_storage()
     assert x.untyped_storage().data_ptr() == x.data_ptr() and x.untyped_storage().nbytes() >= 96
     a = np.arange(6.0)
@@ -222,14 +229,17 @@ def test_data():
 def test_size():
     s = flow.ones(2, 3, 4).shape
     assert s == (2, 3, 4) and isinstance(s, tuple) and isinstance(s, flow.Size) and s.numel() == 24
-    assert repr(s) == "flowedu.Size([2, 3, 4])" and isinstance(s[1:], flow.Size) and s[1:] == (3, 4) and s[0] == 2
+    assert (repr(s) == "flowedu.Size([2, 3, 4])" and isinstance(s[1:], flow.Size) and s[1:] == (3, 4)
+            and s[0] == 2)
     assert isinstance(s + (5,), flow.Size) and (1, *s) == (1, 2, 3, 4) and hash(s) == hash((2, 3, 4))
-    assert flow.ones(2, 3).size() == (2, 3) and flow.ones(2, 3).size(-1) == 3 and flow.zeros(()).shape.numel() == 1
+    assert (flow.ones(2, 3).size() == (2, 3) and flow.ones(2, 3).size(-1) == 3
+            and flow.zeros(()).shape.numel() == 1)
 
 
-def test_numbers_out_of_tensors():
+def test_conversion_of_tensors_to_python_numbers():
     assert [f(flow.tensor(2.5)) for f in (float, int, bool)] == [2.5, 2, True]
-    assert flow.tensor([[3]]).item() == 3 and type(flow.tensor(3).item()) is int and flow.tensor(True).item() is True
+    assert (flow.tensor([[3]]).item() == 3 and type(flow.tensor(3).item()) is int
+            and flow.tensor(True).item() is True)
     for f in (float, int, lambda t: t.item()):
         with pytest.raises(RuntimeError, match="can only convert a tensor of size 1 to a Python scalar"):
             f(flow.tensor([1.0, 2.0]))
@@ -247,12 +257,12 @@ def test_numbers_out_of_tensors():
 # ---- dtypes
 
 FLOATS = hnp.arrays(np.float32, st.integers(0, 50), elements=st.floats(width=32) | st.sampled_from(
-    [1 + k / 256 for k in range(8)] + [float("nan"), float("-inf"), -0.0, 1e-45, 3.3961775e38]))      # ties, ends
+    [1 + k / 256 for k in range(8)] + [float("nan"), float("-inf"), -0.0, 1e-45, 3.3961775e38]))  # ties, ends
 
 
 @given(FLOATS)
 def test_bfloat16_is_the_nearest_of_those_with_8_bits(a):
-    """By search among its neighbours: a float32 whose low half is 0, ties to the even one."""
+    """Search the neighbors: float32 values whose lower half is 0, ties to the even one."""
     mine = flow.from_numpy(a).bfloat16().float().numpy()
     down = (a.view(np.uint32) & 0xFFFF0000).view(np.float32)
     up = ((a.view(np.uint32) & 0xFFFF0000) + np.uint32(0x10000)).view(np.float32)
@@ -286,10 +296,13 @@ def test_bfloat16_converts_to_and_from_every_dtype(dtype):
 
 def test_bfloat16_tensors():
     t = flow.tensor([[1.5, 2.5], [3.0, -1.0]], dtype=flow.bfloat16)
-    assert t.dtype is flow.bfloat16 and t.element_size() == 2 and t.T.contiguous().tolist() == [[1.5, 3], [2.5, -1]]
+    assert (t.dtype is flow.bfloat16 and t.element_size() == 2
+            and t.T.contiguous().tolist() == [[1.5, 3], [2.5, -1]])
     assert t[1].tolist() == [3, -1] and t[0, 0].item() == 1.5 and flow.cat([t, t]).shape == (4, 2)
     t[0] = 7
-    assert t.tolist() == [[7, 7], [3, -1]] and flow.full((2,), 0.1, dtype=flow.bfloat16).tolist() == [0.10009765625] * 2
+    assert (t.tolist() == [[7, 7], [3, -1]] and flow.full((2,), 0.1,
+                                                          dtype=flow.bfloat16).tolist() == [
+                                                              0.10009765625] * 2)
     w = flow.tensor([1.0, 2.0], requires_grad=True)
     w.bfloat16().float().sum().backward()
     assert w.grad.tolist() == [1, 1]
@@ -299,7 +312,8 @@ def test_bfloat16_tensors():
 LIMITS = "bits max min eps tiny smallest_normal".split()
 
 
-@pytest.mark.parametrize("name", ["float32", "float64", "float16", "int8", "uint8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("name", ["float32", "float64", "float16", "int8", "uint8", "int16", "int32",
+                                  "int64"])
 def test_limits_are_numpys(name):
     kind = "finfo" if "float" in name else "iinfo"
     mine, theirs = getattr(flow, kind)(getattr(flow, name)), getattr(np, kind)(name)
@@ -308,18 +322,20 @@ def test_limits_are_numpys(name):
 
 
 def test_limits_of_bfloat16():
-    """8 bits of exponent as float32, 7 of mantissa."""
+    """8 bits of exponent like float32, and 7 of mantissa."""
     x = flow.finfo(flow.bfloat16)
     top = (2 - 2 ** -7) * 2.0 ** 127
     assert (x.bits, x.max, x.min, x.eps, x.tiny) == (16, top, -top, 2 ** -7, 2 ** -126)
 
 
-@pytest.mark.parametrize("name", ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("name", ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16",
+                                  "int32", "int64"])
 def test_limits(name):
     torch = pytest.importorskip("torch")
     kind = "finfo" if "float" in name else "iinfo"
     mine, theirs = getattr(flow, kind)(getattr(flow, name)), getattr(torch, kind)(getattr(torch, name))
-    for field in "bits max min".split() + (["eps", "tiny", "smallest_normal", "resolution"] if kind == "finfo" else []):
+    for field in "bits max min".split() + (["eps", "tiny", "smallest_normal", "resolution"] if kind == "finfo"
+                                           else []):
         assert getattr(mine, field) == pytest.approx(getattr(theirs, field), rel=1e-12), field
     assert mine.dtype == name and kind in repr(mine)
     with pytest.raises(DTypeError):

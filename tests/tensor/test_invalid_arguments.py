@@ -1,4 +1,4 @@
-"""Arguments that PyTorch's database of operators calls invalid are refused here, too."""
+"""Arguments that PyTorch's operator database marks as invalid raise errors in flowedu."""
 import pytest
 
 import flowedu as flow
@@ -33,9 +33,9 @@ def _zero(n: int, channels: int = 0) -> flow.Tensor:
 
 
 NUMBER, VECTOR, SQUARE = flow.tensor(2.0), flow.ones(3), flow.ones(3, 3)
-# Not ints: an argument that must be an int refuses each of them.
-NOT_INTS = {"bool": True, "float": 1.0, "tensor of bool": flow.tensor(True), "tensor of float": flow.tensor(1.0),
-            "tensor of one axis": flow.tensor([1])}
+# An argument that must be an int refuses each of these values.
+NOT_INTS = {"bool": True, "float": 1.0, "tensor of bool": flow.tensor(True),
+            "tensor of float": flow.tensor(1.0), "tensor of one axis": flow.tensor([1])}
 INTS = {
     "narrow start": lambda n: SQUARE.narrow(0, n, 1),
     "narrow length": lambda n: SQUARE.narrow(0, 0, n),
@@ -49,7 +49,8 @@ INTS = {
     "hsplit": lambda n: flow.hsplit(SQUARE, (n,)),
     "vsplit": lambda n: flow.vsplit(SQUARE, (n,)),
 }
-AXES = {name: getattr(flow, name) for name in ("cumsum", "sort", "unsqueeze", "unbind", "cummax", "logsumexp", "median",
+AXES = {name: getattr(flow, name) for name in ("cumsum", "sort", "unsqueeze", "unbind", "cummax", "logsumexp",
+                                               "median",
                                                "mode", "argmax", "softmax", "squeeze", "select", "roll")}
 SHAPES = {
     "flipud of a number": lambda: flow.flipud(NUMBER),

@@ -1,4 +1,4 @@
-"""Lazy tensors: what they refuse, and that writing in place inside nn.Graph.build means what it means outside."""
+"""Lazy tensors: refused calls, and in-place writes inside nn.Graph.build with the same results as eagerly."""
 import copy
 import pickle
 
@@ -16,7 +16,7 @@ X = np.array([[0.5, -1.25, 2.0], [3.5, 0.75, -1.0]])
 
 
 class Run(nn.Graph):
-    """A graph of one function."""
+    """Graph of one function."""
 
     def __init__(self, f):
         super().__init__()
@@ -27,7 +27,7 @@ class Run(nn.Graph):
 
 
 def both(f, *arrays):
-    """What f gives eagerly and as a graph, which writes the inputs as eager code does."""
+    """Return the result of f eagerly and as a graph; both must write the same values to the inputs."""
     mine, inputs = ([flow.tensor(a) for a in arrays] for _ in range(2))
     eager, lazy = f(*mine), Run(f)(*inputs)
     for a, b in zip(mine, inputs):
@@ -35,7 +35,7 @@ def both(f, *arrays):
     return eager, lazy
 
 
-def test_a_lazy_tensor_knows_shape_and_dtype_only():
+def test_a_lazy_tensor_has_only_shape_and_dtype():
     t = lazy_tensor(object(), (2, 3), flow.float32, True, "relu_backward")
     assert t.is_lazy and not t.is_eager and t.shape == (2, 3) and t.dtype is flow.float32 and t.numel() == 6
     assert t.requires_grad and not t.is_leaf
@@ -48,12 +48,15 @@ def test_a_lazy_tensor_knows_shape_and_dtype_only():
 
 
 @pytest.mark.parametrize("ask", [
-    lambda t: t.numpy(), lambda t: t.tolist(), lambda t: t.item(), bool, float, int, np.asarray, lambda t: [0][t],
-    pickle.dumps, lambda t: t.__dlpack__(), lambda t: t.data_ptr(), lambda t: t.untyped_storage(), copy.deepcopy,
-    lambda t: t.retain_grad(),
-    lambda t: t.register_hook(print), lambda t: setattr(t, "data", flow.ones(())), lambda t: t.backward(), lambda t: t + 1,
-    lambda t: t.add_(1), lambda t: t.zero_(), lambda t: flow.cat([t.reshape(1)] * 20), lambda t: t.reshape(1)])
-def test_numbers_of_a_lazy_tensor_are_refused(ask):
+    lambda t: t.numpy(), lambda t: t.tolist(), lambda t: t.item(), bool, float, int, np.asarray,
+    lambda t: [0][t],
+    pickle.dumps, lambda t: t.__dlpack__(), lambda t: t.data_ptr(), lambda t: t.untyped_storage(),
+    copy.deepcopy, lambda t: t.retain_grad(),
+    lambda t: t.register_hook(print), lambda t: setattr(t, "data", flow.ones(())), lambda t: t.backward(),
+    lambda t: t + 1,
+    lambda t: t.add_(1), lambda t: t.zero_(), lambda t: flow.cat([t.reshape(1)] * 20),
+    lambda t: t.reshape(1)])
+def test_reading_values_of_a_lazy_tensor_is_refused(ask):
     t = lazy_tensor(object(), (), flow.float32, True, "relu_backward")
     with pytest.raises((LazyTensorError, BufferError)) as e:
         ask(t)
@@ -64,7 +67,8 @@ def test_numbers_of_a_lazy_tensor_are_refused(ask):
 
 def test_the_messages_are_oneflows():
     t = lazy_tensor(object(), (), flow.float32)
-    with pytest.raises(AssertionError, match=r"tensor.numpy\(\) is not allowed to be called in nn.Graph.build\(\*args\)"):
+    with pytest.raises(AssertionError,
+                       match=r"tensor.numpy\(\) is not allowed to be called in nn.Graph.build\(\*args\)"):
         t.numpy()
     with pytest.raises(RuntimeError, match="Only eager scalar tensor support GetItem"):
         t.item()
@@ -77,7 +81,8 @@ CASES = {
     "set": lambda x, y: (x.__setitem__((slice(None), 1), 5.0), x + 0)[1],
     "set from its own part": lambda x, y: (x.__setitem__(0, x[1] * 2), x * y)[1],
     "view sees the base": lambda x, y: (lambda v: (x.mul_(3), v + 1)[1])(x[0]),
-    "base sees the view of a view": lambda x, y: (x.transpose(0, 1)[1:].reshape(2, 2).add_(1), x[:, ::2].exp_(), x * y)[2],
+    "base sees the view of a view": lambda x, y: (x.transpose(0, 1)[1:].reshape(2, 2).add_(1),
+                                                  x[:, ::2].exp_(), x * y)[2],
     "reshape": lambda x, y: (x.reshape(6).mul_(2), x * 1)[1],
     "squeeze": lambda x, y: x.clone().unsqueeze_(0).squeeze_(0).mul_(2),
     "relu": lambda x, y: (x.relu_(), x * 2)[1],
@@ -88,14 +93,14 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_writing_in_build_means_what_it_means_outside(name):
+def test_writes_in_build_equal_eager_writes(name):
     eager, lazy = both(CASES[name], X, X * 0.5 + 1)
     np.testing.assert_allclose(lazy.numpy(), eager.numpy(), rtol=1e-12)
 
 
 @given(programs)
 @settings(max_examples=2 * settings.default.max_examples)
-def test_random_programs_give_the_same_in_a_graph(program):
+def test_random_programs_agree_in_a_graph(program):
     steps, seed = program
     rng = np.random.default_rng(seed)
     arrays = [rng.uniform(-1, 1, s) for s in [(2, 3), (3,), (2, 3)]]
@@ -106,12 +111,14 @@ def test_random_programs_give_the_same_in_a_graph(program):
             x, y = values[i % len(values)], values[j % len(values)]
             if kind == "view" and name != "detach" and VIEWS[name](x) is not None:
                 values.append(VIEWS[name](x))
-                assert x.is_contiguous() == (tuple(x.stride()) == tuple(x.contiguous().stride())) or x.numel() < 2
+                assert (x.is_contiguous() == (tuple(x.stride()) == tuple(x.contiguous().stride()))
+                        or x.numel() < 2)
             elif kind == "op" and name == "frozen":
-                values.append(x.reshape(-1))             # a view or a copy, as the strides want
+                values.append(x.reshape(-1))             # a view or a copy, depending on the strides
             elif kind == "op" and _fits(x, y):
                 values.append(x * y)
-            elif kind in ("write", "frozen") and name != "set_part" and x.numel() and y.numel() and _fits(y, x) \
+            elif kind in ("write",
+                          "frozen") and name != "set_part" and x.numel() and y.numel() and _fits(y, x) \
                     and tuple(np.broadcast_shapes(tuple(x.shape), tuple(y.shape))) == tuple(x.shape):
                 WRITES[name](x, y)
         return [v * 1 if k % 2 else v for k, v in enumerate(values) if v.numel()]
@@ -182,7 +189,7 @@ def test_buffers_written_in_build_keep_their_new_values():
     assert m.n.tolist() == g.m.to(nn.Module).n.tolist() == [14, 3]
 
 
-def test_what_cannot_be_written_in_build():
+def test_invalid_writes_in_build_are_refused():
     with pytest.raises(LazyTensorError, match="expand"):
         Run(lambda x: x.expand(2, 2, 3).mul_(2))(flow.tensor(X))
     with pytest.raises((GradientError, RuntimeError), match="leaf"):

@@ -1,5 +1,6 @@
 """Laws of flow.linalg: a tolerance for each matrix; infinities and NaNs; gradients of lstsq, cov, and pinv against
-differences; the stated bound of matrix_exp."""
+differences; the stated bound of matrix_exp.
+"""
 import itertools
 import math
 
@@ -32,9 +33,11 @@ def test_a_tolerance_for_each_matrix(hermitian, name, form):
     a = matrices(4, 3, 3, symmetric=hermitian)
     scale = np.array([1.0, 10.0, 0.1, 1.0])
     x = flow.tensor(a * scale[:, None, None])
-    cuts = {"numbers": np.array(0.05), "one each": np.array(TOLERANCES), "wide": np.array([[t] for t in TOLERANCES])}[form]
+    cuts = {"numbers": np.array(0.05), "one each": np.array(TOLERANCES),
+            "wide": np.array([[t] for t in TOLERANCES])}[form]
     options = {n: flow.tensor(cuts) for n in (["atol", "rtol"] if name == "both" else [name])}
-    inverse, rank = L.pinv(x, hermitian=hermitian, **options), L.matrix_rank(x, hermitian=hermitian, **options)
+    inverse, rank = (L.pinv(x, hermitian=hermitian, **options),
+                     L.matrix_rank(x, hermitian=hermitian, **options))
     batch = np.broadcast_shapes(cuts.shape, (4,))
     assert tuple(inverse.shape) == (*batch, 3, 3) and tuple(rank.shape) == batch
     for i in np.ndindex(*batch):
@@ -44,14 +47,16 @@ def test_a_tolerance_for_each_matrix(hermitian, name, form):
         np.testing.assert_array_equal(inverse[i].numpy(), L.pinv(alone, hermitian=hermitian, **one).numpy())
 
 
-def test_defaults_beside_tensor_tolerances():
-    """rtol is the rounding error by default, but 0 for matrices whose atol is positive, as with numbers."""
+def test_defaults_next_to_tensor_tolerances():
+    """`rtol` defaults to the rounding error, but to 0 for matrices whose atol is positive, like with Python
+    numbers.
+    """
     a = flow.tensor(np.stack([np.diag([1.0, 1e-17]), np.diag([1.0, 1e-17])]))
     assert L.matrix_rank(a, atol=flow.tensor([0.0, 1e-20], dtype=flow.float64)).tolist() == [1, 2]
     assert [L.matrix_rank(a[0], atol=t).item() for t in (0.0, 1e-20)] == [1, 2]
     inverse = L.pinv(a, atol=flow.tensor([0.0, 1e-20], dtype=flow.float64))
     assert inverse[0, 1, 1].item() == 0 and inverse[1, 1, 1].item() > 1e16
-    assert L.matrix_rank(a, flow.tensor([0.5, 2.0])).tolist() == [1, 0]                      # tol, the older name of atol
+    assert L.matrix_rank(a, flow.tensor([0.5, 2.0])).tolist() == [1, 0]  # tol is the older name of atol
     assert L.pinv(flow.zeros(0, 2, 3), rtol=flow.zeros(0)).shape == (0, 3, 2)
     assert L.pinv(flow.ones(2, 3, 3), rtol=flow.tensor(0.1)).shape == (2, 3, 3)
     for f, bad in itertools.product((L.pinv, L.matrix_rank), ("much", [0.1, 0.2], None)):
@@ -74,7 +79,7 @@ def test_the_gradient_with_tensor_tolerances():
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
 @pytest.mark.parametrize("name", ["svd", "svdvals", "matrix_rank", "cond", "pinv", "eigh", "eigvalsh"])
 def test_matrices_that_are_not_finite(name, n, bad):
-    """Alone, a matrix with an infinity or a NaN is refused, and never reaches LAPACK, which may not return."""
+    """A single matrix with an infinity or a NaN is refused before LAPACK, which may never return."""
     a = np.eye(n) + 1
     a[0, 0] = bad
     with pytest.raises(LinAlgError, match="not finite|finite numbers"):
@@ -86,7 +91,7 @@ def test_matrices_that_are_not_finite(name, n, bad):
         assert name == "matrix_rank" or bool(y[1].isnan().all())
 
 
-def test_singular_matrices_beside_infinities():
+def test_singular_matrices_next_to_infinities():
     a = np.ones((2, 3, 3))
     a[1, 0, 0] = np.inf
     with pytest.raises(LinAlgError, match="singular"):
@@ -100,14 +105,14 @@ def differences(f, a: np.ndarray, changes) -> list[float]:
 
 
 def units(shape: tuple[int, ...]):
-    """Return changes of one entry each."""
+    """Return perturbations of one entry each."""
     for i in np.ndindex(*shape):
         e = np.zeros(shape)
         e[i] = 1
         yield e
 
 
-# central differences with h = 1e-5 of functions whose third derivative is below 1e3 are off by 1e-7
+# central differences with h = 1e-5 have an error of 1e-7 if the third derivative is below 1e3
 TOLERANCE = 1e-6
 
 
@@ -133,7 +138,8 @@ def test_the_gradient_of_residuals(driver):
 
 def test_the_gradient_of_a_symmetric_pseudo_inverse():
     """hermitian=True reads the lower triangle. The gradient G is that of the symmetric matrix: an entry below the diagonal
-    changes two entries of it, so its difference is G[i, j] + G[j, i]."""
+    changes two entries of it, so its difference is G[i, j] + G[j, i].
+    """
     rng = np.random.default_rng(2)
     a, w = rng.standard_normal((3, 3)), rng.standard_normal((3, 3))
     x = flow.tensor(a, requires_grad=True)
@@ -143,11 +149,12 @@ def test_the_gradient_of_a_symmetric_pseudo_inverse():
         return float((np.linalg.pinv(np.tril(m) + np.tril(m, -1).T) * w).sum())
 
     want = np.array(differences(f, a, units(a.shape))).reshape(3, 3)
-    np.testing.assert_allclose(np.tril(g + np.tril(g.T, -1)), want, rtol=1e-5, atol=1e-4)    # inverse entries are about 5
+    # Inverse entries are about 5.
+    np.testing.assert_allclose(np.tril(g + np.tril(g.T, -1)), want, rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("upper", [False, True])
-def test_the_triangle_that_is_not_read_has_no_gradient(upper):
+def test_the_unread_triangle_has_no_gradient(upper):
     rng = np.random.default_rng(3)
     a = rng.standard_normal((3, 3)) + 3 * np.eye(3)
     for f in (lambda x: flow.cholesky_inverse(x, upper=upper),
@@ -162,7 +169,7 @@ def test_the_triangle_that_is_not_read_has_no_gradient(upper):
 @pytest.mark.parametrize("weights", ["aweights", "fweights", "both"])
 @pytest.mark.parametrize("correction", [0, 1, 2])
 def test_covariances_of_weighted_observations(correction, weights):
-    """Of float32 within some roundings of float64: values and gradients of x and the weights."""
+    """float32 values and gradients of x and the weights are within a few roundings of float64."""
     rng = np.random.default_rng(4)
     x, a, f = rng.standard_normal((3, 40)) + 100, rng.random(40) + 0.1, rng.integers(1, 4, 40)
     results = []
@@ -176,10 +183,13 @@ def test_covariances_of_weighted_observations(correction, weights):
         y = flow.cov(leaf, correction=correction, **options)
         leaves = [leaf, w][:1 + (weights != "fweights")]
         assert y.dtype is dtype
-        results.append([y.detach(), *flow.autograd.grad((y * flow.arange(9, dtype=dtype).reshape(3, 3)).sum(), leaves)])
+        results.append([y.detach(), *flow.autograd.grad((y * flow.arange(9, dtype=dtype).reshape(3, 3)).sum(),
+                                                        leaves)])
     for narrow, wide in zip(*results):
-        # the covariance and each gradient are rounded to float32 once; 2^-22 leaves room for the product with the weights
-        np.testing.assert_allclose(narrow.numpy(), wide.numpy(), rtol=2.0 ** -22, atol=2.0 ** -22 * abs(wide.numpy()).max())
+        # the covariance and each gradient are rounded to float32 once; 2^-22 leaves room for the product with
+        # the weights
+        np.testing.assert_allclose(narrow.numpy(), wide.numpy(), rtol=2.0 ** -22,
+                                   atol=2.0 ** -22 * abs(wide.numpy()).max())
 
 
 def test_vander_of_one_number():

@@ -1,5 +1,6 @@
-"""Law: what fits comes out, from 1e-30 to 1e19 (float32 ends at 3.4e38): no square, power or sum on the way is too large or
-too small for its type. Against the same formulas in float64, results and slopes."""
+"""Law: from 1e-30 to 1e19 (float32 ends at 3.4e38), a representable result is computed without overflow or
+underflow in intermediate squares, powers, or sums. Results and slopes are compared with float64 formulas.
+"""
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,13 +8,15 @@ from hypothesis import strategies as st
 
 import flowedu as flow
 
-ROOMY = {                                                # f(x, y): flowedu's, of float32; the slope that is compared is x's
-    "std": lambda x, y: x.std(), "std of rows": lambda x, y: x.reshape(-1, 2).std(1), "mean": lambda x, y: x.mean(),
+ROOMY = {  # f(x, y): flowedu's in float32; slopes are compared for x
+    "std": lambda x, y: x.std(), "std of rows": lambda x, y: x.reshape(-1, 2).std(1),
+    "mean": lambda x, y: x.mean(),
     "std, biased": lambda x, y: x.std(unbiased=False), "std_mean": lambda x, y: flow.std_mean(x)[0],
     "norm": lambda x, y: x.norm(), "norm of rows": lambda x, y: x.reshape(-1, 2).norm(dim=1),
     "norm 1": lambda x, y: x.norm(1),
     "norm 3": lambda x, y: x.norm(3), "vector_norm": lambda x, y: flow.linalg.vector_norm(x, float("inf")),
-    "hypot": lambda x, y: flow.hypot(x, y), "logsumexp": lambda x, y: x.logsumexp(0), "softmax": lambda x, y: x.softmax(0),
+    "hypot": lambda x, y: flow.hypot(x, y), "logsumexp": lambda x, y: x.logsumexp(0),
+    "softmax": lambda x, y: x.softmax(0),
     "log_softmax": lambda x, y: x.log_softmax(0), "logaddexp": lambda x, y: flow.logaddexp(x, y)}
 SQUARED = {"var": lambda x, y: x.var(), "var of rows": lambda x, y: x.reshape(-1, 2).var(1),
            "var_mean": lambda x, y: flow.var_mean(x)[0]}
@@ -39,7 +42,7 @@ def check(f, a, b, least=1e-37):
 
 @st.composite
 def some(draw):
-    """16 numbers of one magnitude, with neighbours apart: where std has a slope that rounding leaves."""
+    """Draw 16 elements of one magnitude, spaced so that the slope of std survives rounding."""
     rng = np.random.default_rng(draw(st.integers(0, 2 ** 32 - 1)))
     a = rng.uniform(0.1, 1, 16) * rng.choice([-1, 1], 16)
     return np.where(np.abs(a - np.roll(a, 1)) < 0.01, 0.5 * a, a)
@@ -48,16 +51,16 @@ def some(draw):
 @pytest.mark.parametrize("name", ROOMY)
 @settings(max_examples=25)
 @given(a=some(), b=some(), power=st.integers(-30, 19))
-def test_what_fits_comes_out(name, a, b, power):
+def test_representable_results_do_not_overflow(name, a, b, power):
     size = 10.0 ** power
-    least = {"softmax": 1e-4, "mean": 1e-6 * size}.get(name, 1e-37)        # between 0 and 1; what is summed may cancel
+    least = {"softmax": 1e-4, "mean": 1e-6 * size}.get(name, 1e-37)        # between 0 and 1; sums may cancel
     check(ROOMY[name], a * size, b * size, least)
 
 
 @pytest.mark.parametrize("name", SQUARED)
 @settings(max_examples=25)
 @given(a=some(), power=st.integers(-15, 19))
-def test_variances_that_fit_come_out(name, a, power):
+def test_representable_variances_do_not_overflow(name, a, power):
     check(SQUARED[name], a * 10.0 ** power, a)
 
 

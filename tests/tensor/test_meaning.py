@@ -1,6 +1,7 @@
-"""Law: every line of cases.py gives what NumPy says it means: dtype, shape, values, gradients, memory, assignment.
+"""Law: every line of cases.py matches its NumPy reference: dtype, shape, values, gradients, memory,
+assignment.
 
-Gradients are compared with the slopes of the meaning, by finite differences; views with the views NumPy makes.
+Gradients are compared with finite differences of the reference, and views with NumPy's views.
 """
 import re
 
@@ -30,16 +31,20 @@ def same(got, want):
         assert got == want and type(got).__name__ in (type(want).__name__, "Size"), (got, want)
         return
     assert isinstance(got, flow.Tensor), type(got)
-    assert got.dtype.name == want.kind and tuple(got.shape) == want.shape, (got.dtype, got.shape, want.kind, want.shape)
+    assert (got.dtype.name == want.kind and tuple(got.shape) == want.shape), (got.dtype, got.shape, want.kind,
+                                                                              want.shape)
     a = (got.float() if want.kind == "bfloat16" else got).detach().numpy()
     if category(want.kind) == 2:
-        np.testing.assert_allclose(a.astype(float), want.a.astype(float), rtol=CLOSE[want.kind], atol=CLOSE[want.kind])
+        np.testing.assert_allclose(a.astype(float), want.a.astype(float), rtol=CLOSE[want.kind],
+                                   atol=CLOSE[want.kind])
     else:
         np.testing.assert_array_equal(a, want.a)
 
 
 def slopes(text: str, inputs: dict, name: str):
-    """d(weighted sum of all floating results)/d(input), element by element. NaN where a result is no number."""
+    """Return d(weighted sum of all floating results)/d(input) for each element, NaN where the result is not
+    finite.
+    """
     x = inputs[name]
     found, factors = np.zeros(x.shape), weights(flat(meant(text, inputs)))
 
@@ -61,7 +66,7 @@ def test_values_and_gradients(case):
     text, flags = split(case)
     ours, theirs = variables(text, flow, True), variables(text, m, False)
     got, want = run(text, flow, ours), meant(text, theirs)
-    if "mode" in flags:                                    # which of several equal elements is named is left open
+    if "mode" in flags:                                    # either of several equal elements may be chosen
         got, want = got.values, want.values
     a, b = flat(got), flat(want)
     assert len(a) == len(b)
@@ -89,7 +94,7 @@ def test_values_and_gradients(case):
 @pytest.mark.parametrize("case", CREATION + CASTS)
 def test_creation_and_conversion(case):
     got, want = run(case, flow, variables(case, flow, False)), run(case, m, variables(case, m, False))
-    if case.startswith(("m.empty", "m.Tensor(0")):         # of no elements, or nobody knows which
+    if case.startswith(("m.empty", "m.Tensor(0")):         # no elements, or arbitrary ones
         assert got.dtype.name == want.kind and tuple(got.shape) == want.shape
     else:
         same(got, want)
@@ -98,7 +103,9 @@ def test_creation_and_conversion(case):
 @pytest.mark.parametrize("case", INDEX + ADVANCED + MASKS)
 @pytest.mark.parametrize("value", ["number", "row"])
 def test_assignment(case, value):
-    """x[index] = value changes the elements that NumPy changes; x's gradient is what is left, the value's is its share."""
+    """x[index] = value changes the elements that NumPy changes. The gradient of x covers the unwritten
+    elements, that of value the written ones.
+    """
     text, _ = split(case)
     name, index = text.split("[", 1)[0], text[text.index("[") + 1:-1]
     env, twin = variables(text, flow, False), variables(text, m, False)
@@ -123,15 +130,17 @@ def test_assignment(case, value):
     hit = eval(f"x[{index}]", {"m": m, **twin, "x": places}).a
     kept = np.where(np.isin(places.a, hit), 0, w)
     np.testing.assert_allclose(base.grad.numpy(), kept, rtol=1e-12)
-    if value == "row" and len(np.unique(hit)) == hit.size:          # else it is open whose value stays
+    # with repeated positions, the order of writes is undefined
+    if value == "row" and len(np.unique(hit)) == hit.size:
         share = np.zeros(row.size)
         np.add.at(share, np.broadcast_to(np.arange(row.size).reshape(row.shape), hit.shape), w.ravel()[hit])
         got = np.zeros(row.size) if leaf.grad is None else leaf.grad.numpy().ravel()
         np.testing.assert_allclose(got, share, rtol=1e-12, atol=1e-12)
 
 
-def test_the_meaning_itself_knows_nothing_of_flowedu():
+def test_the_reference_does_not_import_flowedu():
     from pathlib import Path
     for file in (Path(__file__).parent / "meaning").glob("*.py"):
         assert "import flowedu" not in file.read_text(encoding="utf-8")
-    assert as_kind([1.5], "int8").a.tolist() == [1] and names_in("m.f(a, q)") == ["a", "q"] and INPUTS["a"].shape == (3, 4)
+    assert (as_kind([1.5], "int8").a.tolist() == [1] and names_in("m.f(a, q)") == ["a", "q"]
+            and INPUTS["a"].shape == (3, 4))

@@ -1,4 +1,6 @@
-"""Memory formats are strides: those of PyTorch, from every function that takes one; numbers and gradients never change."""
+"""Memory formats are strides equal to PyTorch's, in every function that takes one; values and gradients never
+change.
+"""
 import copy
 
 import numpy as np
@@ -15,7 +17,7 @@ SHAPES = st.lists(st.integers(0, 4), min_size=4, max_size=5).map(tuple)
 
 
 def strides(shape, order):
-    """Of a tensor without gaps whose axes vary in this order, the last one fastest."""
+    """Return the strides of a contiguous tensor whose axes vary in this order, the last one fastest."""
     found, step = [0] * len(shape), 1
     for d in reversed(order):
         found[d], step = step, step * max(shape[d], 1)
@@ -23,7 +25,8 @@ def strides(shape, order):
 
 
 def order(name, shape):
-    return {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}.get(name, tuple(range(len(shape))))
+    return {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4,
+                                                                1)}.get(name, tuple(range(len(shape))))
 
 
 def fits(name, shape):
@@ -34,7 +37,7 @@ def same_layout(t, expected):
     return all(n == 1 or a == b for n, a, b in zip(t.shape, t.stride(), expected)) or 0 in t.shape
 
 
-def test_they_are_objects_of_their_own():
+def test_memory_formats_are_distinct_objects():
     for name in FORMATS:
         f = getattr(flow, name)
         assert isinstance(f, flow.memory_format) and repr(f) == f"flowedu.{name}"
@@ -47,7 +50,8 @@ def test_a_format_is_the_strides_it_names(shape, name):
     x, f = flow.randn(*shape), getattr(flow, name)
     calls = {"contiguous": lambda: x.contiguous(memory_format=f), "to": lambda: x.to(memory_format=f),
              "clone": lambda: x.clone(memory_format=f), "flow.clone": lambda: flow.clone(x, memory_format=f),
-             "to double": lambda: x.to(flow.float64, memory_format=f), "to copy": lambda: x.to(copy=True, memory_format=f),
+             "to double": lambda: x.to(flow.float64, memory_format=f),
+             "to copy": lambda: x.to(copy=True, memory_format=f),
              "empty": lambda: flow.empty(shape, memory_format=f),
              "full_like": lambda: flow.full_like(x, 2.0, memory_format=f),
              "randint_like": lambda: flow.randint_like(x, 2, memory_format=f),
@@ -59,7 +63,8 @@ def test_a_format_is_the_strides_it_names(shape, name):
             continue
         y = call()
         assert y.shape == x.shape and same_layout(y, strides(shape, order(name, shape))), what
-        assert y.is_contiguous(memory_format=f) and (y is x or y.data_ptr() != x.data_ptr() or not x.numel()), what
+        assert (y.is_contiguous(memory_format=f) and (y is x or y.data_ptr() != x.data_ptr()
+                                                      or not x.numel())), what
         if what in ("contiguous", "to", "clone", "flow.clone", "to double", "to copy"):
             np.testing.assert_array_equal(y.numpy(), x.numpy())
     if fits(name, shape):
@@ -74,7 +79,8 @@ def test_preserve_keeps_the_order_of_the_axes(shape, random):
     random.shuffle(axes)
     x = flow.randn(*[shape[d] for d in axes]).permute(*[axes.index(d) for d in range(len(shape))])
     f = flow.preserve_format
-    for y in (x.clone(memory_format=f), x.to(copy=True, memory_format=f), flow.zeros_like(x, memory_format=f)):
+    for y in (x.clone(memory_format=f), x.to(copy=True, memory_format=f),
+              flow.zeros_like(x, memory_format=f)):
         assert same_layout(y, x.stride()) and y.data_ptr() != x.data_ptr() or not x.numel()
     np.testing.assert_array_equal(x.clone(memory_format=f).numpy(), x.numpy())
     assert x.to(memory_format=f) is x
@@ -82,7 +88,7 @@ def test_preserve_keeps_the_order_of_the_axes(shape, random):
 
 @pytest.mark.torch
 @given(st.lists(st.integers(1, 4), min_size=4, max_size=5).map(tuple), st.randoms(), st.sampled_from(FORMATS))
-def test_strides_are_those_of_pytorch(shape, random, name):
+def test_strides_equal_pytorchs(shape, random, name):
     torch = pytest.importorskip("torch")
     axes = list(range(len(shape)))
     random.shuffle(axes)
@@ -97,12 +103,13 @@ def test_strides_are_those_of_pytorch(shape, random, name):
                 out.append("refused")
         return out
 
-    refusing = (lambda m, x, f: x.contiguous(memory_format=f), lambda m, x, f: m.empty(tuple(x.shape), memory_format=f),
+    refusing = (lambda m, x, f: x.contiguous(memory_format=f),
+                lambda m, x, f: m.empty(tuple(x.shape), memory_format=f),
                 lambda m, x, f: x.is_contiguous(memory_format=f))
     for f in (*refusing[:2], lambda m, x, f: x.clone(memory_format=f),
               lambda m, x, f: x.to(m.float64, memory_format=f) if f is not m.preserve_format else x,
               lambda m, x, f: m.zeros_like(x, memory_format=f)):
-        if name == "preserve_format" and f in refusing:            # PyTorch takes it where there is nothing to do
+        if name == "preserve_format" and f in refusing:            # PyTorch accepts it where nothing changes
             continue
         ours, theirs = both(f)
         assert (ours == "refused") == (theirs == "refused")
@@ -112,7 +119,7 @@ def test_strides_are_those_of_pytorch(shape, random, name):
 
 
 @pytest.mark.parametrize("nonsense", ["channels_last", "nonsense", 3, True, flow.float32])
-def test_nonsense_is_refused(nonsense):
+def test_invalid_formats_are_refused(nonsense):
     x = flow.randn(1, 2, 3, 4)
     calls = [x.contiguous, x.clone, x.to, x.is_contiguous, lambda **k: flow.empty(1, 2, 3, 4, **k),
              lambda **k: flow.full_like(x, 1, **k), lambda **k: flow.nn.Linear(1, 1).to(**k),
@@ -153,7 +160,7 @@ LAYERS = {
 
 @pytest.mark.parametrize("graph", [False, True], ids=["eager", "graph"])
 @pytest.mark.parametrize("name", LAYERS)
-def test_layers_give_the_same_numbers_and_gradients(name, graph):
+def test_layers_keep_values_and_gradients(name, graph):
     make, shape = LAYERS[name]
     f = flow.channels_last if len(shape) == 4 else flow.channels_last_3d
     rng, found = np.random.default_rng(1), []
@@ -189,7 +196,8 @@ def test_a_module_in_channels_last_trains_as_before():
     for graph in (False, True):
         for format in (flow.contiguous_format, flow.channels_last):
             flow.manual_seed(1)
-            net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 2))
+            net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(),
+                                nn.Linear(64, 2))
             net.to(memory_format=format)
             assert net[0].weight.is_contiguous(memory_format=format) and net[4].weight.is_contiguous()
             optimizer, loss = flow.optim.SGD(net.parameters(), lr=0.1, momentum=0.9), nn.CrossEntropyLoss()
@@ -214,7 +222,8 @@ def test_a_module_in_channels_last_trains_as_before():
                     optimizer.step()
                 else:
                     out = step(x.to(memory_format=format), y)
-            found.append([out.numpy(), *(v.numpy() for n, v in net.state_dict().items() if "num_batches" not in n)])
+            found.append([out.numpy(), *(v.numpy() for n, v in net.state_dict().items()
+                                         if "num_batches" not in n)])
     for other in found[1:]:
         for a, b in zip(found[0], other):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)

@@ -1,5 +1,6 @@
-"""Law: a Python number that meets whole numbers is that number. A function says so, or gives what exact numbers give: no
-dtype has 300 as 44 (uint8), NaN as 0 or 1e20 as anything, silently."""
+"""Law: a Python number combined with an integer tensor keeps its value. A function either raises or matches
+exact arithmetic: no dtype silently turns 300 into 44 (uint8), or NaN or 1e20 into an arbitrary integer.
+"""
 import math
 import operator
 
@@ -24,9 +25,10 @@ def limits(kind: str) -> tuple[int, int]:
 
 def numbers(kind: str) -> list:
     low, high = limits(kind)
-    return [low - 1, high + 1, low, high, low - 300, high + 300, -1, 0, 1, 2, math.nan, math.inf, -math.inf, 1e20, -1e20,
-            2 ** 63, 2 ** 64, 2 ** 64 + 1, -2 ** 63 - 1, 0.5, -0.5, high + 0.5, low - 0.5, 2.0, True, np.int64(300),
-            np.float32(0.5), np.int8(-1)]
+    return ([low - 1, high + 1, low, high, low - 300, high + 300, -1, 0, 1, 2, math.nan, math.inf, -math.inf,
+             1e20, -1e20,
+             2 ** 63, 2 ** 64, 2 ** 64 + 1, -2 ** 63 - 1, 0.5, -0.5, high + 0.5, low - 0.5, 2.0, True,
+             np.int64(300), np.float32(0.5), np.int8(-1)])
 
 
 def elements(kind: str) -> list:
@@ -43,7 +45,7 @@ def made(kind: str) -> flow.Tensor:
 
 
 def said(f, *args):
-    """What f gives as plain numbers, or None where it refuses."""
+    """Return the result of f as plain numbers, or None if it raises."""
     try:
         y = f(*args)
     except FlowError:
@@ -60,10 +62,10 @@ def wrapped(n: int, kind: str) -> int:
     return (n - low) % (high - low + 1) + low
 
 
-# ---- comparisons: never refused
+# ---- comparisons never raise
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("op", COMPARISONS, ids=lambda f: f.__name__)
-def test_comparisons_are_those_of_mathematics(op, kind):
+def test_comparisons_are_exact(op, kind):
     x = made(kind)
     for v in numbers(kind):
         want = [op(n, plain(v)) for n in elements(kind)]
@@ -76,20 +78,20 @@ def test_comparisons_are_those_of_mathematics(op, kind):
         getattr(y, op.__name__ + "_")(v)
         assert y.tolist() == want, v
         if math.isfinite(v) and isinstance(plain(v), int) and -2 ** 63 <= v < 2 ** 63:
-            assert op(x, flow.tensor(v)).tolist() == want, v             # of a 0-dim tensor, too
+            assert op(x, flow.tensor(v)).tolist() == want, v             # also for a 0-dim tensor
 
 
 @given(kind=st.sampled_from(KINDS[:4]), data=st.data())
 def test_comparisons_of_any_number(kind, data):
     low, high = limits(kind)
-    some = st.one_of(st.integers(2 * low, 2 * high + 2), st.integers(low - 3, low + 3), st.integers(high - 3, high + 3),
-                     st.floats(), st.integers(-2 ** 70, 2 ** 70))
+    some = st.one_of(st.integers(2 * low, 2 * high + 2), st.integers(low - 3, low + 3),
+                     st.integers(high - 3, high + 3), st.floats(), st.integers(-2 ** 70, 2 ** 70))
     n, v, op = data.draw(st.integers(low, high)), data.draw(some), data.draw(st.sampled_from(COMPARISONS))
     assert op(flow.tensor([n], dtype=getattr(flow, kind)), v).tolist() == [op(n, v)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_truths_and_places(kind):
+def test_truth_values_and_searches(kind):
     x = made(kind)
     order = x.sort()[0]
     for v in numbers(kind):
@@ -99,7 +101,7 @@ def test_truths_and_places(kind):
         assert flow.logical_and(x, v).tolist() == [bool(n) and bool(p) for n in elements(kind)]
         assert flow.logical_or(x, v).tolist() == [bool(n) or bool(p) for n in elements(kind)]
         assert flow.logical_xor(x, v).tolist() == [bool(n) != bool(p) for n in elements(kind)]
-        if kind == "bool":                               # which have no order to look in
+        if kind == "bool":                               # bools have no order to search
             continue
         for right in (False, True):
             want = sum((n <= p if right else n < p) or p != p for n in elements(kind))
@@ -107,17 +109,18 @@ def test_truths_and_places(kind):
             assert flow.bucketize(v, order, right=right).item() == want
 
 
-# ---- bounds: refused only where they would be returned
+# ---- bounds raise only if they would be returned
 @pytest.mark.parametrize("kind", KINDS[:4])
 def test_bounds(kind):
     x, (low, high) = made(kind), limits(kind)
     for v in numbers(kind):
         p = plain(v)
         if isinstance(p, bool) or not isinstance(p, int):
-            continue                                     # of floats the result is a float
+            continue                                     # the result for a float bound is a float
         for f, pick in ((lambda x, v: flow.clamp(x, min=v), max), (flow.clamp_min, max), (flow.maximum, max),
                         (lambda x, v: x.clone().clamp_(min=v), max), (lambda x, v: flow.clamp(x, max=v), min),
-                        (flow.clamp_max, min), (flow.minimum, min), (lambda x, v: x.clone().clamp_(max=v), min)):
+                        (flow.clamp_max, min), (flow.minimum, min), (lambda x, v: x.clone().clamp_(max=v),
+                                                                     min)):
             want = [pick(n, p) for n in elements(kind)]
             free = all(low <= n <= high for n in want)
             assert said(f, x, v) == (want if free else None), v
@@ -137,8 +140,8 @@ def _scattered(x, v):
 
 
 WRITES = {
-    "fill_": lambda x, v: x.clone().fill_(v)[:1], "copy_": lambda x, v: x.clone().copy_(v)[:1], "setitem": _written,
-    "masked_fill": lambda x, v: x.masked_fill(x == x, v)[:1],
+    "fill_": lambda x, v: x.clone().fill_(v)[:1], "copy_": lambda x, v: x.clone().copy_(v)[:1],
+    "setitem": _written, "masked_fill": lambda x, v: x.masked_fill(x == x, v)[:1],
     "masked_fill_": lambda x, v: x.clone().masked_fill_(x == x, v)[:1],
     "index_fill": lambda x, v: x.index_fill(0, flow.tensor([0]), v)[:1], "scatter": _scattered,
     "index_put": lambda x, v: x.index_put((flow.tensor([0]),), flow.tensor(v, dtype=x.dtype))[:1],
@@ -147,19 +150,21 @@ WRITES = {
     "tensor": lambda x, v: flow.tensor([v], dtype=x.dtype),
     "tensor0": lambda x, v: flow.tensor(v, dtype=x.dtype).reshape(1),
     "nested": lambda x, v: flow.tensor([[0], [v]], dtype=x.dtype)[1],
-    "as_tensor": lambda x, v: flow.as_tensor([v], dtype=x.dtype), "new_tensor": lambda x, v: x.new_tensor([v]),
+    "as_tensor": lambda x, v: flow.as_tensor([v], dtype=x.dtype),
+    "new_tensor": lambda x, v: x.new_tensor([v]),
     "constant": lambda x, v: REGISTRY["constant"](shape=(1,), value=v, dtype=x.dtype),
     "linspace": lambda x, v: flow.linspace(v, v, 1, dtype=x.dtype),
     "randint": lambda x, v: flow.randint(v, v + 1, (1,), dtype=x.dtype),
-    "arange": lambda x, v: flow.arange(v, v + 1, dtype=x.dtype), "random_": lambda x, v: x.clone().random_(v, v + 1)[:1],
+    "arange": lambda x, v: flow.arange(v, v + 1, dtype=x.dtype),
+    "random_": lambda x, v: x.clone().random_(v, v + 1)[:1],
     "constant_": lambda x, v: nn.init.constant_(x.clone(), v)[:1],
 }
-COUNTED = {"randint", "random_", "arange", "linspace"}         # in 64 bits, by whole numbers
+COUNTED = {"randint", "random_", "arange", "linspace"}         # in 64 bits, by integers
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", WRITES)
-def test_what_does_not_fit_is_not_written(name, kind):
+def test_numbers_that_do_not_fit_are_not_written(name, kind):
     x, (low, high) = made(kind), limits(kind)
     for v in numbers(kind):
         if name in COUNTED and (isinstance(v, float) or kind == "bool"):
@@ -176,7 +181,7 @@ def test_what_does_not_fit_is_not_written(name, kind):
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_the_refusal_names_the_function(name):
+def test_the_error_names_the_function(name):
     with pytest.raises(FlowError) as e:
         WRITES[name](made("uint8"), 300)
     assert not str(e.value).startswith("scalar:"), str(e.value)
@@ -184,7 +189,7 @@ def test_the_refusal_names_the_function(name):
 
 @pytest.mark.parametrize("kind", KINDS[:4])
 def test_where(kind):
-    """Of a float the result is a float; a whole number has to fit."""
+    """A float operand gives a float result; an integer has to fit."""
     x, (low, high) = made(kind), limits(kind)
     for v in numbers(kind):
         p = plain(v)
@@ -193,7 +198,7 @@ def test_where(kind):
             assert said(flow.where, x != x, x, v) == want and said(flow.where, x == x, v, x) == want, v
 
 
-# ---- arithmetic: + - * and bits wrap, as their results do; the rest has no such law
+# ---- arithmetic: + - * and bit operators wrap, like their results; other operators have no such law
 def _divides(f):
     return lambda a, b: None if b == 0 else f(a, b)
 
@@ -220,7 +225,7 @@ def test_arithmetic(name, kind):
             assert got == [wrapped(f(n, p), kind) for n in elements(kind)], v
 
 
-# ---- the same rule in graphs, and for records
+# ---- the same rule in graphs and in the registry
 @pytest.mark.parametrize("kind", KINDS)
 def test_in_graphs(kind):
     x, (low, high) = made(kind), limits(kind)
@@ -233,14 +238,14 @@ def test_in_graphs(kind):
                 def build(self, x):
                     return f(x, v)  # noqa: B023
 
-            assert repr(said(Graph(), x)) == repr(said(f, x, v)), (f, v)         # repr: of NaNs, too
+            assert repr(said(Graph(), x)) == repr(said(f, x, v)), (f, v)         # repr compares NaNs
 
 
 RECORDS = sorted(n for n, op in REGISTRY.items() if op.elementwise and len(op.inputs) == 2 and not op.attrs)
 
 
 @pytest.mark.parametrize("name", RECORDS)
-def test_records_refuse_numbers_that_their_dtype_has_not(name):
+def test_registry_refuses_numbers_outside_the_dtype(name):
     for kind in KINDS[:4]:
         for v in (limits(kind)[0] - 1, limits(kind)[1] + 1, 2 ** 64):
             for args in ((made(kind), v), (v, made(kind))):
@@ -249,14 +254,14 @@ def test_records_refuse_numbers_that_their_dtype_has_not(name):
 
 
 def test_labels_of_uint8_and_the_class_that_is_ignored():
-    """-100 is no label of uint8: class 156 counts."""
+    """-100 is not a uint8 label, so class 156 is not ignored."""
     rows, labels = flow.randn(3, 200), flow.tensor([156, 3, 156])
     want = F.cross_entropy(rows, labels).item()
     assert F.cross_entropy(rows, labels.to(flow.uint8)).item() == pytest.approx(want, rel=1e-6)
 
 
 @pytest.mark.parametrize("kind", [flow.int8, flow.uint8, flow.int16, flow.int32], ids=repr)
-def test_labels_of_narrow_types_are_those_of_int64(kind):
+def test_narrow_labels_equal_int64_labels(kind):
     top = min(kind.limits[1], 4096)
     rows, labels = flow.randn(5, top + 1, dtype=flow.float64), flow.tensor([0, top, top // 2, 3, top])
     assert F.cross_entropy(rows, labels.to(kind)).item() == F.cross_entropy(rows, labels).item()
@@ -265,8 +270,10 @@ def test_labels_of_narrow_types_are_those_of_int64(kind):
 
 
 @pytest.mark.parametrize("first", [0.0, -0.0])
-def test_minus_zero_is_a_number_of_its_own(first):
-    """Equal to 0.0, and so easily taken for it: by the cache of calls, by the pass that computes once what is equal."""
+def test_minus_zero_differs_from_zero(first):
+    """It compares equal to 0.0, so the call cache or common-subexpression elimination could confuse the
+    two.
+    """
     class G(flow.nn.Graph):
         def build(self, x):
             return flow.full((2,), first), flow.full((2,), -first)

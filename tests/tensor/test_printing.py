@@ -1,4 +1,4 @@
-"""repr is PyTorch's for the numbers, with the dtype always there; and what OneFlow adds for lazy tensors."""
+"""repr: elements print as in PyTorch, the dtype is always shown, and lazy tensors print as in OneFlow."""
 import math
 
 import numpy as np
@@ -19,13 +19,15 @@ def default_options():
 
 
 def of_torch(a: np.ndarray) -> str:
-    """PyTorch's text for the numbers alone."""
+    """Return PyTorch's text of the elements alone."""
     torch = pytest.importorskip("torch")
     return torch._tensor_str._tensor_str(torch.from_numpy(a.copy()), 7)
 
 
-NUMBERS = st.one_of(st.floats(allow_nan=True, allow_infinity=True, width=32), st.integers(-2000, 2000).map(float),
-                    st.sampled_from([0.0, -0.0, 1e-5, 1e-4, 1e8, 1.00005, 100000.5, 0.5, -1.0, math.nan, math.inf]))
+NUMBERS = st.one_of(st.floats(allow_nan=True, allow_infinity=True, width=32),
+                    st.integers(-2000, 2000).map(float),
+                    st.sampled_from([0.0, -0.0, 1e-5, 1e-4, 1e8, 1.00005, 100000.5, 0.5, -1.0, math.nan,
+                                     math.inf]))
 
 
 @pytest.mark.torch
@@ -42,7 +44,7 @@ def test_floats_print_as_in_torch(data):
 @pytest.mark.torch
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_whole_numbers_and_bools_print_as_in_torch(data):
+def test_integers_and_bools_print_as_in_torch(data):
     shape = data.draw(hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=12))
     dtype = data.draw(st.sampled_from([np.int64, np.int32, np.int16, np.int8, np.uint8, np.bool_]))
     a = data.draw(hnp.arrays(dtype, shape))
@@ -58,11 +60,12 @@ def test_long_tensors_show_their_edges(shape):
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("options", [dict(precision=2), dict(linewidth=40), dict(threshold=5), dict(edgeitems=1,
-    threshold=3),
+@pytest.mark.parametrize("options", [dict(precision=2), dict(linewidth=40), dict(threshold=5),
+                                     dict(edgeitems=1,
+threshold=3),
                                      dict(sci_mode=True), dict(sci_mode=False), dict(profile="short"),
                                          dict(profile="full")])
-def test_options_mean_what_they_mean_in_torch(options):
+def test_print_options_match_torch(options):
     torch = pytest.importorskip("torch")
     a = np.random.default_rng(1).standard_normal((4, 11)) * 1000
     try:
@@ -87,21 +90,21 @@ def test_options_mean_what_they_mean_in_torch(options):
     (lambda: flow.tensor([[1.5, 2], [3, 4]]),
         "tensor([[1.5000, 2.0000],\n        [3.0000, 4.0000]], dtype=flowedu.float32)"),
 ])
-def test_the_whole_text(t, text):
+def test_full_repr(t, text):
     assert repr(t()) == str(t()) == text
 
 
-def test_a_suffix_that_does_not_fit_goes_to_a_new_line():
+def test_a_long_suffix_wraps_to_a_new_line():
     text = repr(flow.full((9,), 1.2345, requires_grad=True))
-    assert text.split("\n") == ["tensor([1.2345, 1.2345, 1.2345, 1.2345, 1.2345, 1.2345, 1.2345, 1.2345, 1.2345],",
-                                "       dtype=flowedu.float32, requires_grad=True)"]
+    assert text.split("\n") == ["tensor([1.2345, 1.2345, 1.2345, 1.2345, 1.2345, 1.2345, 1.2345, 1.2345, "
+                                "1.2345],", "       dtype=flowedu.float32, requires_grad=True)"]
 
 
-def test_gradients_show_where_they_come_from():
+def test_repr_shows_grad_fn():
     assert "grad_fn=<" in repr(flow.ones(2, requires_grad=True) * 2)
 
 
-def test_a_lazy_tensor_has_no_numbers_to_show():
+def test_repr_of_a_lazy_tensor_has_no_elements():
     seen = []
 
     class Look(flow.nn.Graph):
@@ -113,8 +116,9 @@ def test_a_lazy_tensor_has_no_numbers_to_show():
     assert seen == ["tensor(..., is_lazy='True', size=(1, 4), dtype=flowedu.float32)"]
 
 
-def test_numbers_take_a_format_and_tensors_with_axes_do_not():
-    assert f"{flow.tensor(2.5):>7f}" == "2.500000" and f"{flow.tensor(3)}" == "3" and f"{flow.tensor(0.1234):.2f}" == "0.12"
+def test_scalars_accept_a_format_and_tensors_with_axes_do_not():
+    assert (f"{flow.tensor(2.5):>7f}" == "2.500000" and f"{flow.tensor(3)}" == "3"
+            and f"{flow.tensor(0.1234):.2f}" == "0.12")
     assert f"{flow.tensor([1, 2])}" == repr(flow.tensor([1, 2]))
     with pytest.raises(TypeError):
         f"{flow.tensor([1.0]):.2f}"
@@ -122,7 +126,8 @@ def test_numbers_take_a_format_and_tensors_with_axes_do_not():
 
 def test_named_results_show_their_names():
     text = repr(flow.tensor([3, 1]).sort())
-    assert text.startswith("flowedu.return_types.sort(\nvalues=tensor([1, 3]") and "indices=tensor([1, 0]" in text
+    assert (text.startswith("flowedu.return_types.sort(\nvalues=tensor([1, 3]")
+            and "indices=tensor([1, 0]" in text)
     values, indices = flow.tensor([3.0, 1.0]).max(0)
     assert values.item() == 3 and indices.item() == 0
     assert isinstance(flow.tensor([3.0]).max(0), flow.return_types.max)

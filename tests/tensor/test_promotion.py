@@ -43,14 +43,15 @@ def test_a_tensor_and_a_number(name, number):
                 except (RuntimeError, TypeError, NotImplementedError):
                     continue                          # PyTorch has no kernel for it
                 if (name, number) == ("uint8", -1) and f in (operator.floordiv, operator.mod):
-                    continue                          # where PyTorch counts with 255: test_numbers.py
+                    continue                          # PyTorch wraps to 255: test_numbers.py
                 ours = g(of(flow, name, shape), number)
                 same_dtype(ours, theirs)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_functions_of_one_tensor(name):
-    for f in ("exp", "sum", "abs", "sqrt", "cumsum", "prod", "max", "floor", "square", "any", "argmax", "logical_not"):
+    for f in ("exp", "sum", "abs", "sqrt", "cumsum", "prod", "max", "floor", "square", "any", "argmax",
+              "logical_not"):
         args = (0,) if f == "cumsum" else ()
         try:
             theirs = getattr(of(torch, name, (3,)), f)(*args)
@@ -63,18 +64,22 @@ def test_functions_of_one_tensor(name):
 def test_result_type_and_joining(a, b):
     assert flow.promote_types(getattr(flow, a), getattr(flow, b)).name == str(
         torch.promote_types(getattr(torch, a), getattr(torch, b))).removeprefix("torch.")
-    same_dtype(flow.cat([of(flow, a, (2,)), of(flow, b, (1,))]), torch.cat([of(torch, a, (2,)), of(torch, b, (1,))]))
+    same_dtype(flow.cat([of(flow, a, (2,)), of(flow, b, (1,))]), torch.cat([of(torch, a, (2,)),
+                                                                            of(torch, b, (1,))]))
     same_dtype(flow.where(flow.tensor([True, False]), of(flow, a, (2,)), of(flow, b, (2,))),
                torch.where(torch.tensor([True, False]), of(torch, a, (2,)), of(torch, b, (2,))))
-    assert flow.can_cast(getattr(flow, a), getattr(flow, b)) == torch.can_cast(getattr(torch, a), getattr(torch, b))
+    assert flow.can_cast(getattr(flow, a), getattr(flow, b)) == torch.can_cast(getattr(torch, a),
+                                                                               getattr(torch, b))
 
 
 @pytest.mark.parametrize("name", ["int8", "uint8", "int16", "int32"])
-def test_whole_numbers_wrap_as_in_c(name):
+def test_integers_wrap_as_in_c(name):
     top = {"int8": 127, "uint8": 255, "int16": 2 ** 15 - 1, "int32": 2 ** 31 - 1}[name]
     for f in (operator.add, operator.mul, operator.sub, lambda x, y: x ** y):
-        ours = f(flow.tensor([top, 3], dtype=getattr(flow, name)), flow.tensor([2, 5], dtype=getattr(flow, name)))
-        theirs = f(torch.tensor([top, 3], dtype=getattr(torch, name)), torch.tensor([2, 5], dtype=getattr(torch, name)))
+        ours = f(flow.tensor([top, 3], dtype=getattr(flow, name)),
+                 flow.tensor([2, 5], dtype=getattr(flow, name)))
+        theirs = f(torch.tensor([top, 3], dtype=getattr(torch, name)),
+                   torch.tensor([2, 5], dtype=getattr(torch, name)))
         np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
 
 

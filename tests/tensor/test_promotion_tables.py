@@ -1,5 +1,6 @@
-"""Law: the dtype of a result is the one in the tables of meaning/kinds.py: for every pair of dtypes, with and without axes,
-for Python numbers, for functions of one tensor, and for what joins tensors."""
+"""Law: result dtypes match the tables of meaning/kinds.py for every pair of dtypes, with and without axes,
+for Python numbers, for functions of one tensor, and for functions that join tensors.
+"""
 import itertools
 import operator
 
@@ -14,8 +15,9 @@ from .meaning.kinds import NAMES, NUMBERS, PAIRS, T, bfloat16, category, result
 OPERATORS = [operator.add, operator.mul, operator.truediv, operator.lt, operator.eq]
 SHAPES = [((2,), (2,)), ((2,), ()), ((), (2,)), ((), ())]
 PLAIN = [n for n in NAMES if n != "bfloat16"]
-KEEP, FLOATS, COUNT, BOOL = "clone floor square abs neg sign max".split(), "exp sqrt sigmoid tanh log".split(), \
-    "sum prod cumsum".split(), "any all isnan logical_not".split()
+KEEP, FLOATS, COUNT, BOOL = ("clone floor square abs neg sign max".split(),
+                             "exp sqrt sigmoid tanh log".split(), \
+     "sum prod cumsum".split(), "any all isnan logical_not".split())
 
 
 def of(module, name, shape):
@@ -24,7 +26,8 @@ def of(module, name, shape):
 
 def same(ours, meant):
     assert ours.dtype.name == meant.kind and tuple(ours.shape) == meant.shape
-    np.testing.assert_allclose(ours.double().numpy(), meant.a.astype(float), rtol=1e-2 if "float16" in meant.kind else 1e-6)
+    np.testing.assert_allclose(ours.double().numpy(), meant.a.astype(float),
+                               rtol=1e-2 if "float16" in meant.kind else 1e-6)
 
 
 @pytest.mark.parametrize("a, b", list(itertools.product(NAMES, NAMES)))
@@ -39,7 +42,7 @@ def test_two_tensors(a, b):
 def test_a_tensor_and_a_number(name, number):
     for f in [*OPERATORS, operator.pow, operator.floordiv, operator.mod, operator.ge]:
         if f in (operator.pow, operator.floordiv, operator.mod) and (name == "bool" or number in (True, -1)):
-            continue                                   # not defined for bools, or for negative powers of whole numbers
+            continue  # not defined for bools, or for negative powers of integers
         for shape in ((2,), ()):
             for flipped in (False, True):
                 g = (lambda x, y, f=f: f(y, x)) if flipped else f
@@ -63,7 +66,7 @@ def test_functions_of_one_tensor(name):
 
 
 @pytest.mark.parametrize("a, b", list(itertools.product(NAMES, NAMES)))
-def test_joining_and_asking(a, b):
+def test_joining_and_result_type(a, b):
     want = PAIRS[a, b]
     left, right = of(flow, a, (2,)), of(flow, b, (2,))
     assert flow.promote_types(left.dtype, right.dtype).name == want == PAIRS[b, a]
@@ -87,7 +90,7 @@ def test_result_type_of_numbers(number, name):
 @pytest.mark.parametrize("to", NAMES)
 @pytest.mark.parametrize("from_", PLAIN)
 def test_conversions(from_, to):
-    """Whole numbers wrap, floats lose their fraction or are rounded once, anything but 0 is true."""
+    """Integers wrap, floats lose their fraction or are rounded once, and any nonzero value is True."""
     a = np.array([0, 1, 2, 77, 100]).astype(from_)
     a = np.concatenate([a, np.array([2.5, -1.25, 0.3], from_)]) if category(from_) == 2 else a
     a = np.concatenate([a, np.array([-1, -100], from_)]) if from_.startswith("int") else a
@@ -98,7 +101,7 @@ def test_conversions(from_, to):
 
 
 @pytest.mark.parametrize("name", ["int8", "uint8", "int16", "int32", "int64"])
-def test_whole_numbers_wrap_as_in_c(name):
+def test_integers_wrap_as_in_c(name):
     top = np.iinfo(name).max
     for f in (operator.add, operator.mul, operator.sub, lambda x, y: x ** y):
         a, b = np.array([top, 3, 5], name), np.array([2, 5, 3], name)
@@ -110,7 +113,7 @@ def test_whole_numbers_wrap_as_in_c(name):
 @pytest.mark.parametrize("to", PLAIN)
 @pytest.mark.parametrize("from_", PLAIN)
 def test_in_place_results_keep_their_dtype_or_are_refused(from_, to):
-    """copy_ converts everything; arithmetic writes nothing of a higher category."""
+    """copy_ converts every dtype; arithmetic refuses results of a higher category."""
     a, b = np.array([1, 0, 1]).astype(to), np.array([2, 1, 3]).astype(from_)
     x = flow.tensor(a)
     x.copy_(flow.tensor(b))

@@ -1,4 +1,4 @@
-"""Random tensors: reproducible by seed, distributed as they should be, fresh in every run of a graph."""
+"""Random tensors: reproducible by seed, with the right distribution, and redrawn in every run of a graph."""
 import numpy as np
 import pytest
 
@@ -7,9 +7,12 @@ from bounds import SIGMAS, assert_mean, assert_std
 
 
 def draws():
-    return [flow.rand(3, 4), flow.randn(5), flow.randint(0, 9, (6,)), flow.randperm(7), flow.normal(1.0, 2.0, (3,)),
-            flow.bernoulli(flow.full((8,), 0.5)), flow.multinomial(flow.tensor([0.2, 0.3, 0.5]), 4, replacement=True),
-            flow.zeros(4).uniform_(-1, 1), flow.zeros(4).normal_(), flow.zeros(4).exponential_(), flow.zeros(4).random_(5),
+    return [flow.rand(3, 4), flow.randn(5), flow.randint(0, 9,
+                                                         (6,)), flow.randperm(7), flow.normal(1.0, 2.0, (3,)),
+            flow.bernoulli(flow.full((8,), 0.5)), flow.multinomial(flow.tensor([0.2, 0.3, 0.5]), 4,
+                                                                   replacement=True),
+            flow.zeros(4).uniform_(-1, 1), flow.zeros(4).normal_(), flow.zeros(4).exponential_(), flow.zeros(
+                4).random_(5),
             flow.rand_like(flow.ones(2)), flow.randn_like(flow.ones(2)), flow.poisson(flow.full((4,), 3.0))]
 
 
@@ -22,7 +25,7 @@ def test_a_seed_makes_everything_reproducible():
     assert [t.tolist() for t in draws()] != first
 
 
-def test_the_state_can_be_kept_and_put_back():
+def test_the_state_can_be_saved_and_restored():
     flow.manual_seed(0)
     flow.rand(2)
     state = flow.get_rng_state()
@@ -38,7 +41,7 @@ def test_the_state_can_be_kept_and_put_back():
     assert flow.rand(5).tolist() == b
 
 
-def test_a_generator_of_ones_own():
+def test_a_separate_generator():
     g = flow.Generator().manual_seed(7)
     a = flow.rand(4, generator=g).tolist()
     flow.rand(4)
@@ -56,26 +59,30 @@ def test_both_generations_follow_the_seed():
     assert flow.random.bernoulli(flow.full((50,), 0.5)).tolist() == a
 
 
-def test_neighbouring_seeds_and_draws_share_nothing():
+def test_nearby_seeds_and_draws_are_independent():
     rows = []
     for seed in range(4):
         flow.manual_seed(seed)
         rows += [flow.randn(2000).numpy(), flow.randn(2000).numpy()]
     c = np.corrcoef(rows)
-    assert np.abs(c - np.eye(len(rows))).max() < SIGMAS / np.sqrt(2000)       # independent samples correlate by 1 / sqrt(n)
+    # independent samples correlate by 1 / sqrt(n)
+    assert np.abs(c - np.eye(len(rows))).max() < SIGMAS / np.sqrt(2000)
 
 
 @pytest.mark.parametrize("x, mean, std, low, high", [
-    (lambda: flow.rand(40000), 0.5, 12 ** -0.5, 0, 1), (lambda: flow.randn(40000, dtype=flow.float64), 0, 1, -6, 6),
-    (lambda: flow.randint(-3, 7, (40000,)).float(), 1.5, (99 / 12) ** 0.5, -3, 6), (lambda: flow.normal(2.0, 3.0,
-        (40000,)), 2, 3, -18, 22),
+    (lambda: flow.rand(40000), 0.5, 12 ** -0.5, 0, 1), (lambda: flow.randn(40000, dtype=flow.float64), 0,
+                                                        1, -6, 6),
+    (lambda: flow.randint(-3, 7, (40000,)).float(), 1.5, (99 / 12) ** 0.5, -3, 6),
+    (lambda: flow.normal(2.0, 3.0,
+(40000,)), 2, 3, -18, 22),
     (lambda: flow.normal(flow.full((40000,), 2.0), flow.full((40000,), 3.0)), 2, 3, -18, 22),
     (lambda: flow.normal(flow.full((40000,), 2.0), 0.5), 2, 0.5, -2, 6),
     (lambda: flow.normal(1.0, flow.full((40000,), 2.0)), 1, 2, -13, 15),
     (lambda: flow.bernoulli(flow.full((40000,), 0.3)), 0.3, 0.21 ** 0.5, 0, 1),
         (lambda: flow.empty(40000).exponential_(2.0), 0.5, 0.5, 0, 20),
-    (lambda: flow.empty(40000).uniform_(-2, 4), 1, 3 ** 0.5, -2, 4), (lambda: flow.empty(40000).bernoulli_(0.25), 0.25,
-        0.1875 ** 0.5, 0, 1),
+    (lambda: flow.empty(40000).uniform_(-2, 4), 1, 3 ** 0.5, -2, 4),
+    (lambda: flow.empty(40000).bernoulli_(0.25), 0.25,
+0.1875 ** 0.5, 0, 1),
     (lambda: flow.randn(40000).half().float(), 0, 1, -6, 6), (lambda: flow.empty(40000).trunc_normal_(), 0,
         0.7737 ** 0.5, -2, 2),
     (lambda: flow.poisson(flow.full((40000,), 4.0)), 4, 2, 0, 30)])
@@ -101,7 +108,7 @@ def test_multinomial():
         flow.multinomial(w[0], 4)
 
 
-def test_randperm_is_a_permutation_and_every_one_comes():
+def test_randperm_returns_every_permutation():
     flow.manual_seed(0)
     seen = {tuple(flow.randperm(3).tolist()) for _ in range(200)}
     assert len(seen) == 6 and all(sorted(p) == [0, 1, 2] for p in seen) and flow.randperm(0).shape == (0,)
@@ -109,20 +116,24 @@ def test_randperm_is_a_permutation_and_every_one_comes():
 
 def test_arguments():
     assert flow.rand(2, 3).shape == flow.rand((2, 3)).shape == (2, 3) and flow.rand(()).ndim == 0
-    assert flow.randint(5, (2,)).dtype is flow.int64 and flow.randint(0, 5, (2,), dtype=flow.int32).dtype is flow.int32
-    assert flow.randn(2, requires_grad=True).requires_grad and flow.rand(2, dtype=flow.float16).dtype is flow.float16
+    assert (flow.randint(5, (2,)).dtype is flow.int64 and flow.randint(0, 5, (2,),
+                                                                       dtype=flow.int32).dtype is flow.int32)
+    assert (flow.randn(2, requires_grad=True).requires_grad
+            and flow.rand(2, dtype=flow.float16).dtype is flow.float16)
     assert flow.normal(flow.zeros(3), flow.ones(3)).shape == (3,)
     with pytest.raises(NotImplementedError, match="Only support floating dtype"):
         flow.randn(2, dtype=flow.int32)
-    for bad in (lambda: flow.randint(3, 3, (1,)), lambda: flow.bernoulli(flow.tensor([2.0])), lambda: flow.normal(0.0,
-        -1.0, (2,)),
-                lambda: flow.manual_seed("x"), lambda: flow.set_rng_state(flow.zeros(3)), lambda: flow.randperm(-1)):
+    for bad in (lambda: flow.randint(3, 3, (1,)), lambda: flow.bernoulli(flow.tensor([2.0])),
+                lambda: flow.normal(0.0,
+-1.0, (2,)),
+                lambda: flow.manual_seed("x"), lambda: flow.set_rng_state(flow.zeros(3)),
+                lambda: flow.randperm(-1)):
         with pytest.raises((ValueError, TypeError)) as e:
             bad()
         assert e.value.expected and e.value.got and e.value.fix
 
 
-def test_a_graph_draws_anew_in_every_run():
+def test_a_graph_redraws_in_every_run():
     class Noise(flow.nn.Graph):
         def build(self, x):
             return x + flow.randn(3), flow.rand(3) * 1, flow.randperm(5) * 1

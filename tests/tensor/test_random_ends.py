@@ -1,5 +1,6 @@
-"""Laws of the ends of random ranges: the end that is left out is never returned, in any dtype, and a draw at either end of
-the range becomes a finite number."""
+"""Laws of the ends of random ranges: the excluded end is never returned, in any dtype, and a draw at either
+end of the range becomes a finite number.
+"""
 import math
 
 import numpy as np
@@ -18,14 +19,18 @@ N = 20000
 
 
 def spacing(dtype):
-    """The distance from 1 to the next number."""
+    """Return the distance from 1 to the next representable number."""
     return flow.finfo(dtype).eps
 
 
 def ranges(dtype):
-    """Ranges with ends of every kind: powers of two, other numbers of the dtype, and numbers between two of them."""
+    """Return ranges whose ends are powers of two, other numbers of the dtype, and numbers between two of
+    them.
+    """
     eps = spacing(dtype)
-    return [(0, 1), (-2, 3), (-1, 0), (-3, -1), (0, 0.3), (0.25, 0.7), (1, 1 + eps), (1, 1 + 2 * eps), (-1 - eps, -1),
+    return [(0, 1), (-2, 3), (-1, 0), (-3, -1), (0, 0.3), (0.25,
+                                                           0.7), (1, 1
+                                                                  + eps), (1, 1 + 2 * eps), (-1 - eps, -1),
             (2 - eps, 2 + 2 * eps), (1000, 1001), (0, 1e-3), (0, flow.finfo(dtype).tiny)]
 
 
@@ -57,8 +62,10 @@ def test_uniform_numbers_stay_below_the_upper_end(fill, dtype):
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
 def test_uniform_numbers_are_uniform_up_to_rounding(dtype):
-    """The distance of the two distribution functions is below sqrt(9 / N) with probability 1 - 2e-8 (Dvoretzky, Kiefer,
-    and Wolfowitz: 2 exp(-2 N t^2)); rounding moves no number by more than one spacing of the dtype."""
+    """The distance of the two distribution functions is below sqrt(9 / N) with probability 1 - 2e-8
+    (Dvoretzky, Kiefer, and Wolfowitz: 2 exp(-2 N t^2)); rounding moves no sample by more than one spacing
+    of the dtype.
+    """
     flow.manual_seed(1)
     for low, high in (0, 1), (-2, 3), (-1, 0):
         x = np.sort(flow.empty(N, dtype=dtype).uniform_(low, high).double().numpy())
@@ -73,7 +80,8 @@ def test_uniform_numbers_are_uniform_up_to_rounding(dtype):
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
 @pytest.mark.parametrize("name, draw", [("rand", lambda dtype: flow.rand(N, dtype=dtype)),
-                                        ("rand_like", lambda dtype: flow.rand_like(flow.empty(N, dtype=dtype)))])
+                                        ("rand_like",
+                                         lambda dtype: flow.rand_like(flow.empty(N, dtype=dtype)))])
 def test_rand_is_below_1(name, draw, dtype):
     flow.manual_seed(2)
     x = draw(dtype).double().numpy()
@@ -88,7 +96,7 @@ INTEGERS = {"randint": lambda low, high, dtype: flow.randint(low, high, (N,), dt
 @pytest.mark.parametrize("dtype", [*FLOATS, flow.int8, flow.uint8, flow.int16, flow.int32, flow.int64],
                          ids=lambda d: d.name)
 @pytest.mark.parametrize("name", INTEGERS)
-def test_integers_meet_every_value_but_the_upper_end(name, dtype):
+def test_integers_include_every_value_but_the_upper_end(name, dtype):
     flow.manual_seed(3)
     for low, high in (0, 1), (0, 2), (3, 8), (0 if dtype is flow.uint8 else -3, 4), (100, 128):
         assert np.unique(INTEGERS[name](low, high, dtype).double().numpy()).tolist() == list(range(low, high))
@@ -97,7 +105,7 @@ def test_integers_meet_every_value_but_the_upper_end(name, dtype):
 @pytest.mark.parametrize("bits", [8, 11, 24, 31])
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
 @pytest.mark.parametrize("name", INTEGERS)
-def test_integers_that_are_rounded_stay_below_the_upper_end(name, dtype, bits):
+def test_rounded_integers_stay_below_the_upper_end(name, dtype, bits):
     flow.manual_seed(4)
     for high in 2 ** bits, 2 ** bits + 1, 2 ** (bits + 1):
         if high <= flow.finfo(dtype).max:
@@ -107,10 +115,11 @@ def test_integers_that_are_rounded_stay_below_the_upper_end(name, dtype, bits):
 
 @pytest.mark.parametrize("dtype", FLOATS[2:], ids=lambda d: d.name)
 def test_kernels_stay_below_the_upper_end(dtype):
-    """Where only two numbers are in the range, half of the draws would be rounded to the upper one."""
+    """If the range holds only two numbers, rounding would move half of the draws to the upper one."""
     eps = spacing(dtype)
     for low, high in (1, 1 + eps), (-1 - eps, -1), (1, 1 + 2 * eps), (0, 1), (3.0, 3.0):
-        x = REGISTRY["random_uniform"](shape=(N,), dtype=dtype, low=float(low), high=float(high), seed=7, draw=0).numpy()
+        x = REGISTRY["random_uniform"](shape=(N,), dtype=dtype, low=float(low), high=float(high), seed=7,
+                                       draw=0).numpy()
         assert x.min() >= low and (x.max() < high or low == high), (low, high)
     for width in 1, 2, 3, 2 ** 31 + 1, 2 ** 32:
         x = REGISTRY["random_randint"](shape=(N,), low=-5, high=width - 5, seed=7, draw=0).numpy()
@@ -118,17 +127,19 @@ def test_kernels_stay_below_the_upper_end(dtype):
         assert x.min() < -5 + width / 50 and x.max() >= width - 5 - width / 50 - 1
 
 
-def test_masks_have_their_rate():
-    """Rate 0 and rate 1 are exact; else within 5 standard deviations."""
+def test_masks_have_the_requested_rate():
+    """Rates 0 and 1 are exact; other rates are within 5 standard deviations."""
     for rate in 0.0, 0.1, 0.5, 0.9, 1.0:
         kept = REGISTRY["random_mask_like"](flow.empty(N), rate=rate, seed=7, draw=0).numpy().mean()
         assert abs(kept - (1 - rate)) <= 5 * math.sqrt(rate * (1 - rate) / N)
-        for probability in (flow.bernoulli(flow.full((N,), rate, dtype=d)).double().mean().item() for d in FLOATS):
-            assert abs(probability - rate) <= 5 * math.sqrt(rate * (1 - rate) / N) + (2 ** -9 if rate % 0.5 else 0)
+        for probability in (flow.bernoulli(flow.full((N,), rate, dtype=d)).double().mean().item()
+                            for d in FLOATS):
+            assert abs(probability - rate) <= 5 * math.sqrt(rate * (1 - rate) / N) + (2 ** -9 if rate % 0.5
+                                                                                      else 0)
 
 
 @pytest.mark.parametrize("dtype", FLOATS[:2], ids=lambda d: d.name)
-def test_probabilities_of_16_bits_are_not_compared_with_rounded_numbers(dtype):
+def test_16_bit_probabilities_are_not_rounded_before_comparison(dtype):
     p = flow.linspace(0, 1, N).to(dtype)
     flow.manual_seed(5)
     got = flow.bernoulli(p)
@@ -138,13 +149,14 @@ def test_probabilities_of_16_bits_are_not_compared_with_rounded_numbers(dtype):
 
 @pytest.fixture(params=["lowest", "highest"])
 def at_the_end(request, monkeypatch):
-    """All uniform numbers are the lowest or the highest that the kernel returns."""
+    """Replace all uniform draws by the lowest or the highest that the kernel returns."""
     def draw(op, inputs, attrs, generator=None):
         assert op is REGISTRY["random_uniform"]
         shape, dtype, low, high = attrs
         # the kernel has 24 bits for float32 and 53 for float64
         top = low + (high - low) * (1 - 2.0 ** (-24 if dtype is flow.float32 else -53))
-        return flow.full(shape, low if request.param == "lowest" else min(top, largest_below(dtype, high)), dtype=dtype)
+        return flow.full(shape, low if request.param == "lowest" else min(top, largest_below(dtype, high)),
+                         dtype=dtype)
 
     monkeypatch.setattr(draws, "draw", draw)
     return request.param
@@ -160,7 +172,8 @@ FUNCTIONS = {
     "multinomial with replacement": lambda d: flow.multinomial(one(d), 9, replacement=True),
     "rrelu": lambda d: F.rrelu(-one(d), training=True),
     **{kind.__name__: lambda d, kind=kind, values=values: kind(*[one(d, v) for v in values]).sample((2,))
-       for kind, values in ((D.Bernoulli, [0.3]), (D.Cauchy, [0, 1]), (D.Exponential, [2]), (D.Geometric, [0.5]),
+       for kind, values in ((D.Bernoulli, [0.3]), (D.Cauchy, [0, 1]), (D.Exponential, [2]),
+                            (D.Geometric, [0.5]),
                             (D.Gumbel, [0, 1]), (D.HalfCauchy, [1]), (D.Laplace, [0, 1]), (D.Pareto, [1, 2]),
                             (D.RelaxedBernoulli, [1, 0.5]), (D.Uniform, [0, 1]), (D.Weibull, [1, 2]))},
     "RelaxedOneHotCategorical": lambda d: D.RelaxedOneHotCategorical(one(d, 1)[0], one(d, 1 / 3)).sample()}
@@ -175,7 +188,9 @@ def test_a_draw_at_an_end_of_the_range_becomes_a_finite_number(name, dtype, at_t
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
 def test_largest_below_is_the_neighbour(dtype):
     def previous(x):
-        """The number before x, as a float: NumPy has its neighbours; those of bfloat16 differ in the upper 16 bits."""
+        """Return the number before x, as a float. NumPy has no bfloat16, whose neighbors differ in the upper
+        16 bits.
+        """
         if dtype is flow.bfloat16:
             return float((np.float32(x).view(np.uint32) - np.uint32(1 << 16)).view(np.float32))
         return float(np.nextafter(dtype.numpy.type(x), dtype.numpy.type(-np.inf)))

@@ -1,4 +1,4 @@
-"""Law: what makes no sense is refused with the kind of error written down, and the message says where and what to do."""
+"""Law: invalid calls raise the listed class of error, and the message names the place and a fix."""
 import builtins
 
 import pytest
@@ -17,11 +17,12 @@ def test_lines(text, kind):
     message = str(ours.value)
     if isinstance(ours.value, flow.errors.FlowError):
         assert "test_refusals.py" in message or "lines.py" in message or "<string>" in message
-        assert ours.value.expected or ours.value.got or ours.value.fix, "a message says what was expected and what came"
+        assert (ours.value.expected or ours.value.got
+                or ours.value.fix), "a message says what was expected and what came"
 
 
 @pytest.mark.parametrize("text, kind", rows(ASSIGNMENTS))
-def test_assignments_change_nothing(text, kind):
+def test_refused_assignments_change_nothing(text, kind):
     tensors = {n: flow.tensor(v) for n, v in INPUTS.items()}
     with pytest.raises(getattr(builtins, kind)):
         exec(text, tensors)

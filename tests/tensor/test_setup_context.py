@@ -1,4 +1,4 @@
-"""Law: a Function with forward(*args) and setup_context gives what the same one with forward(ctx, *args) gives."""
+"""Law: a Function with forward(*args) and setup_context equals the same Function with forward(ctx, *args)."""
 import pytest
 
 import flowedu as flow

@@ -1,4 +1,4 @@
-"""What a stub says a function or a method gives is what it gives: tried with every line of cases.py."""
+"""Return types in the stubs match the values, for every line of cases.py."""
 import ast
 import types
 import warnings
@@ -14,12 +14,12 @@ from .inputs import split
 from .lines import variables
 
 SRC = Path(flow.__file__).parents[1]
-KINDS = {"Tensor": flow.Tensor, "tuple": tuple, "list": list, "bool": bool, "int": int, "float": float, "str": str,
-         "dtype": flow.dtype, "Size": flow.Size, "None": type(None), "ndarray": np.ndarray}
+KINDS = {"Tensor": flow.Tensor, "tuple": tuple, "list": list, "bool": bool, "int": int, "float": float,
+         "str": str, "dtype": flow.dtype, "Size": flow.Size, "None": type(None), "ndarray": np.ndarray}
 
 
 def returned(body: list[ast.stmt]) -> dict[str, list[str]]:
-    """{function: what its overloads are said to give}; "": nothing is said."""
+    """Return {function: return types of its overloads}; "" means unannotated."""
     found: dict[str, list[str]] = {}
     for f in body:
         if isinstance(f, ast.FunctionDef):
@@ -27,14 +27,16 @@ def returned(body: list[ast.stmt]) -> dict[str, list[str]]:
     return found
 
 
-FUNCTIONS = returned(ast.parse((SRC / "flowedu-stubs" / "__init__.pyi").read_text(encoding="utf-8")).body)
+STUBS = SRC / "flowedu-stubs"
+FUNCTIONS = returned(ast.parse((STUBS / "__init__.pyi").read_text(encoding="utf-8")).body)
 LINALG = returned(ast.parse((SRC / "flowedu/oneflow04/linalg.pyi").read_text(encoding="utf-8")).body)
-METHODS = returned(next(c for c in ast.parse((SRC / "flowedu/core/eager/tensor.pyi").read_text(encoding="utf-8")).body
+METHODS = returned(next(c for c in ast.parse((STUBS
+                                              / "core/eager/tensor.pyi").read_text(encoding="utf-8")).body
                         if isinstance(c, ast.ClassDef) and c.name == "Tensor").body)
 
 
 def fits(value, said: str) -> bool:
-    """Whether a value is of the type that is said, which may be an alternative of several."""
+    """Return True if a value has the annotated type, which may be a union."""
     for kind in said.replace("_", "", said[:1] == "_").split(" | "):
         base, _, inside = kind.partition("[")
         if base.rpartition(".")[0].lstrip("_") in ("return_types", "returntypes"):
@@ -55,29 +57,32 @@ def fits(value, said: str) -> bool:
     return False
 
 
-# Every function of flow.linalg, of a matrix that has all that is asked for.
+# Every function of flow.linalg, called with a matrix that meets all its conditions.
 OF_MATRICES = [f"m.linalg.{n}(dd @ dd.T)" for n in """cholesky cholesky_ex cond det diagonal eigh eigvalsh inv
     inv_ex lu lu_factor lu_factor_ex matrix_exp matrix_norm matrix_rank norm pinv qr slogdet svd svdvals vander
     vector_norm""".split()]
-OF_MATRICES += ["m.linalg.cross(x3, y3)", "m.linalg.lstsq(dd, sq)", "m.linalg.lu_solve(*m.linalg.lu_factor(dd), sq)",
-    "m.linalg.matmul(dd, sq)", "m.linalg.matrix_power(dd, 2)", "m.linalg.multi_dot([dd, sq])", "m.linalg.solve(dd, sq)",
-    "m.linalg.solve_triangular(dd, sq, upper=True)", "m.linalg.tensorinv(dd, ind=1)", "m.linalg.tensorsolve(dd, dd[0])",
-    "m.linalg.vecdot(dd, sq)"]
+OF_MATRICES += ["m.linalg.cross(x3, y3)", "m.linalg.lstsq(dd, sq)",
+                "m.linalg.lu_solve(*m.linalg.lu_factor(dd), sq)",
+    "m.linalg.matmul(dd, sq)", "m.linalg.matrix_power(dd, 2)", "m.linalg.multi_dot([dd, sq])",
+                "m.linalg.solve(dd, sq)",
+    "m.linalg.solve_triangular(dd, sq, upper=True)", "m.linalg.tensorinv(dd, ind=1)",
+                "m.linalg.tensorsolve(dd, dd[0])", "m.linalg.vecdot(dd, sq)"]
 
 
 class Recorded(ast.NodeTransformer):
-    """m.add(a, b) becomes called(m, "add", a, b)."""
+    """Rewrites m.add(a, b) as called(m, "add", a, b)."""
 
     def visit_Call(self, node):
         self.generic_visit(node)
         if not isinstance(node.func, ast.Attribute):
             return node
-        return ast.Call(ast.Name("called", ast.Load()), [node.func.value, ast.Constant(node.func.attr), *node.args],
+        return ast.Call(ast.Name("called", ast.Load()), [node.func.value, ast.Constant(node.func.attr),
+                                                         *node.args],
                         node.keywords)
 
 
 def tables(thing, name: str) -> list[dict]:
-    """Where the stub of a call is: a function of flow may be a method of tensors, too."""
+    """Return the stub of a call; a function of flow may also be a method of tensors."""
     if isinstance(thing, flow.Tensor):
         return [METHODS]
     if thing is flow.linalg:
@@ -87,7 +92,7 @@ def tables(thing, name: str) -> list[dict]:
     return [*[FUNCTIONS] * (thing is flow), *[METHODS] * both]
 
 
-def test_every_line_gives_what_is_said():
+def test_every_line_returns_the_annotated_type():
     seen, wrong = set(), []
 
     def called(thing, name, *args, **kwargs):
@@ -110,10 +115,12 @@ def test_every_line_gives_what_is_said():
 
 
 def test_every_function_and_method_has_a_stub():
-    functions = {n for n in flow.__all__ if callable(x := getattr(flow, n)) and not isinstance(x, (type, types.ModuleType))
+    functions = {n for n in flow.__all__ if callable(x := getattr(flow, n))
+                 and not isinstance(x, (type, types.ModuleType))
                  and hasattr(x, "function")}
     assert len(functions) > 450 and functions <= FUNCTIONS.keys()
-    assert {n for n, x in vars(flow.Tensor).items() if n[0] != "_" and hasattr(x, "function")} <= METHODS.keys()
+    assert {n for n, x in vars(flow.Tensor).items() if n[0] != "_"
+            and hasattr(x, "function")} <= METHODS.keys()
 
 
 @pytest.mark.parametrize("value, said, good", [

@@ -1,4 +1,6 @@
-"""Eager tensors: making, looking, computing, and gradients: of leaves and of values between, once and twice."""
+"""Eager tensors: creation, inspection, computation, and first and second gradients of leaves and inner
+values.
+"""
 import math
 import operator
 
@@ -20,22 +22,25 @@ def leaf(a):
     return flow.tensor(np.asarray(a, np.float64), requires_grad=True)
 
 
-# --- making and looking ----------------------------------------------------------------------------------------------
+# --- creation and inspection
+# -----------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("data, dtype, shape", [
     (3, flow.int64, ()), (3.5, flow.float32, ()), (True, flow.bool, ()), ([1, 2], flow.int64, (2,)),
     ([1.0, 2], flow.float32, (2,)),
     ([[1, 2], [3, 4]], flow.int64, (2, 2)), ([], flow.float32, (0,)), (np.ones(2), flow.float64, (2,)),
-    (np.int32(4), flow.int32, ()), (np.zeros((2, 0), np.int8), flow.int8, (2, 0)), ([True, False], flow.bool, (2,))])
+    (np.int32(4), flow.int32, ()), (np.zeros((2, 0), np.int8), flow.int8, (2, 0)),
+    ([True, False], flow.bool, (2,))])
 def test_dtypes_of_data(data, dtype, shape):
     t = flow.tensor(data)
-    assert (t.dtype, t.shape, t.ndim, t.numel(), t.dim()) == (dtype, shape, len(shape), math.prod(shape), len(shape))
+    assert (t.dtype, t.shape, t.ndim, t.numel(), t.dim()) == (dtype, shape, len(shape), math.prod(shape),
+                                                              len(shape))
     np.testing.assert_array_equal(t.numpy(), data)
     assert t.tolist() == np.asarray(data).tolist()
     assert flow.tensor(data, dtype=flow.float64).dtype is flow.float64 and flow.tensor(t).dtype is dtype
 
 
-def test_ragged_lists_and_strange_things_are_refused():
+def test_ragged_lists_and_unsupported_values_are_refused():
     with pytest.raises(ValueError, match="ragged"):
         flow.tensor([[1, 2], [3]])
     for strange in ("text", object(), {"a": 1}):
@@ -43,9 +48,10 @@ def test_ragged_lists_and_strange_things_are_refused():
             flow.tensor(strange)
 
 
-def test_looking_at_a_tensor():
+def test_inspecting_a_tensor():
     t = flow.tensor(x)
-    assert t.size() == (2, 3) and t.size(1) == 3 and t.stride() == (3, 1) and t.is_contiguous() and len(t) == 2
+    assert (t.size() == (2, 3) and t.size(1) == 3 and t.stride() == (3, 1) and t.is_contiguous()
+            and len(t) == 2)
     assert t.T.shape == (3, 2) and not t.T.is_contiguous() and t.T.stride() == (1, 3)
     assert [row.tolist() for row in t] == x.tolist()
     assert "tensor(" in repr(t) and "float32" in repr(t)
@@ -71,14 +77,15 @@ def test_sources():
     assert flow.zeros((2,)).tolist() == [0, 0] and flow.ones((2,), flow.int32).dtype is flow.int32
 
 
-# --- computing -------------------------------------------------------------------------------------------------------
+# --- computation
+# -----------------------------------------------------------------------------------------------------
 
-ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.truediv, operator.lt, operator.ge, operator.eq,
-              operator.ne]
+ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.truediv, operator.lt, operator.ge,
+              operator.eq, operator.ne]
 
 
-@given(hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=4, max_side=3, min_side=0), st.sampled_from(ARITHMETIC),
-       st.integers(0, 99))
+@given(hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=4, max_side=3, min_side=0),
+       st.sampled_from(ARITHMETIC), st.integers(0, 99))
 def test_operators_broadcast_as_in_numpy(shapes, op, seed):
     a, b = (f32(*s, seed=seed + i) for i, s in enumerate(shapes.input_shapes))
     got, want = op(flow.tensor(a), flow.tensor(b)), op(a, b)
@@ -103,17 +110,20 @@ def test_unequal_dtypes_are_promoted(a, b, want):
     p, q = flow.tensor([1, 2], dtype=a), flow.tensor([3, 4], dtype=b)
     for got in (p + q, q * p):
         assert got.dtype is want
-    assert (flow.tensor([1, 2]) / 2).dtype is flow.float32 and (flow.tensor([1, 2]) + 0.5).tolist() == [1.5, 2.5]
-    assert (flow.tensor(np.ones(2)) * 2).dtype is flow.float64 and (flow.tensor([1]) + True).dtype is flow.int64
+    assert (flow.tensor([1, 2]) / 2).dtype is flow.float32 and (flow.tensor([1, 2]) + 0.5).tolist() == [1.5,
+                                                                                                        2.5]
+    assert (flow.tensor(np.ones(2)) * 2).dtype is flow.float64 and (flow.tensor(
+        [1]) + True).dtype is flow.int64
 
 
 @given(st.data(), SHAPES)
-def test_indexing_is_that_of_numpy(data, shape):
+def test_indexing_equals_numpys(data, shape):
     a = f32(*shape)
     index = []
     for n in shape[:data.draw(st.integers(0, len(shape)))]:
         index.append(data.draw(st.one_of(
-            st.integers(-n, n - 1), st.builds(slice, st.none() | st.integers(-5, 5), st.none() | st.integers(-5, 5),
+            st.integers(-n, n - 1), st.builds(slice, st.none() | st.integers(-5, 5),
+                                              st.none() | st.integers(-5, 5),
                                               st.none() | st.integers(1, 3) | st.integers(-3, -1)))))
     got, want = flow.tensor(a)[tuple(index)], a[tuple(index)]
     assert got.shape == np.shape(want)
@@ -121,15 +131,16 @@ def test_indexing_is_that_of_numpy(data, shape):
 
 
 @pytest.mark.parametrize("index, error", [(2, IndexError), ((0, 3), IndexError), ((0, 0, 0), ValueError),
-                                          (slice(None, None, 0), ValueError), ([0, 2], IndexError), (1.0, IndexError)])
+                                          (slice(None, None, 0), ValueError), ([0, 2], IndexError),
+                                          (1.0, IndexError)])
 def test_indexing_refuses(index, error):
     with pytest.raises(error):
         flow.tensor(x)[index]
 
 
 @given(st.data(), hnp.array_shapes(min_dims=1, max_dims=4, max_side=6))
-def test_reshape_of_any_view_is_that_of_numpy(data, shape):
-    """Also where the strides need a copy first."""
+def test_reshape_of_any_view_equals_numpys(data, shape):
+    """Includes strides that need a copy."""
     a = f32(*shape)
     perm = data.draw(st.permutations(range(len(shape))))
     steps = tuple(slice(None, None, data.draw(st.sampled_from([1, 1, 2]))) for _ in shape)
@@ -155,7 +166,8 @@ def test_reshape_refuses(shape):
 def test_reductions(shape, data):
     a = f32(*shape)
     axis = data.draw(st.none() | st.lists(st.integers(-len(shape), len(shape) - 1), min_size=1,
-                                          unique_by=lambda d: d % len(shape)).map(tuple) if shape else st.none())
+                                          unique_by=lambda d: d % len(shape)).map(tuple) if shape
+                     else st.none())
     keep = data.draw(st.booleans())
     t = flow.tensor(a)
     for name in ("sum", "mean", "amax", "amin"):
@@ -167,8 +179,8 @@ def test_reductions(shape, data):
 
 def test_methods():
     t, p = flow.tensor(x), np.abs(x) + 1
-    for name, want in (("relu", np.maximum(x, 0)), ("exp", np.exp(x)), ("tanh", np.tanh(x)), ("abs", np.abs(x)),
-                       ("sign", np.sign(x)),
+    for name, want in (("relu", np.maximum(x, 0)), ("exp", np.exp(x)), ("tanh", np.tanh(x)),
+                       ("abs", np.abs(x)), ("sign", np.sign(x)),
                        ("square", x * x), ("floor", np.floor(x)), ("sigmoid", 1 / (1 + np.exp(-x)))):
         np.testing.assert_allclose(getattr(t, name)().numpy(), want, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(flow.tensor(p).log().numpy(), np.log(p), rtol=1e-5)
@@ -190,7 +202,8 @@ def test_wrong_operands_are_refused():
         flow.ops.REGISTRY["relu"](x)
 
 
-# --- gradients -------------------------------------------------------------------------------------------------------
+# --- gradients
+# -------------------------------------------------------------------------------------------------------
 
 def test_gradients_reach_the_leaves_and_add_up():
     a, b = leaf([1.0, 2, 3]), leaf(2.0)
@@ -205,7 +218,7 @@ def test_gradients_reach_the_leaves_and_add_up():
     assert a.grad.tolist() == [2, 2, 2]
 
 
-def test_the_accumulated_gradient_is_memory_of_its_own():
+def test_the_accumulated_gradient_has_separate_memory():
     a, b = leaf([1.0, 2.0]), leaf([3.0, 4.0])
     (a + b).sum().backward()
     a.grad.numpy()[...] = 7
@@ -223,7 +236,7 @@ def test_a_gradient_can_be_given():
         (a * a).backward(flow.tensor(np.ones(3)))
 
 
-def test_what_has_no_gradient_says_so():
+def test_tensors_without_gradient_raise_in_backward():
     with pytest.raises(GradientError, match="one-element"):
         (leaf([1.0, 2.0]) * 2).backward()
     with pytest.raises(GradientError, match="requires_grad=True"):
@@ -236,7 +249,7 @@ def test_what_has_no_gradient_says_so():
         flow.grad(leaf(1.0) * 2, leaf(1.0))
 
 
-def test_a_second_backward_says_what_to_do():
+def test_a_second_backward_raises_with_advice():
     a = leaf(2.0)
     y = a * a * a
     y.backward(retain_graph=True)
@@ -245,12 +258,12 @@ def test_a_second_backward_says_what_to_do():
     with pytest.raises(GradientError, match="retain_graph=True") as e:
         y.backward()
     assert "mul" in str(e.value) and e.value.at.startswith("test_tensor.py")
-    z = a + 1                                   # saves nothing, so it can be walked again
+    z = a + 1                                   # saves nothing, so a second backward pass works
     z.backward()
     z.backward()
 
 
-def test_gradients_of_values_between():
+def test_gradients_of_inner_values():
     a = leaf([1.0, 2.0])
     h = a * 3
     y = (h * h).sum()
@@ -261,7 +274,7 @@ def test_gradients_of_values_between():
     assert flow.grad(a * 2, a, flow.tensor(np.array([1.0, 3.0])))[0].tolist() == [2, 6]
 
 
-def test_gradients_of_gradients():
+def test_second_order_gradients():
     a = leaf(2.0)
     (first,) = flow.grad(a * a * a, a, create_graph=True)
     (second,) = flow.grad(first, a, create_graph=True)
@@ -301,7 +314,7 @@ def test_integers_and_comparisons_stop_gradients():
 
 @given(st.data())
 def test_views_pass_gradients_on(data):
-    a = t = leaf(np.arange(24.0).reshape(2, 3, 4))      # every element is its own number
+    a = t = leaf(np.arange(24.0).reshape(2, 3, 4))      # every element has a distinct value
     for _ in range(data.draw(st.integers(1, 4))):
         kind = data.draw(st.sampled_from(["transpose", "reshape", "slice", "expand", "flatten"]))
         if kind == "transpose":
@@ -322,13 +335,14 @@ def test_views_pass_gradients_on(data):
 
 @given(st.floats(-2, 2), st.floats(-2, 2), st.integers(0, 6))
 def test_deep_graphs_with_shared_parts(p, q, depth):
-    """y doubles its use of itself at each level: 2^depth paths, walked once."""
+    """Each level uses y twice, so there are 2^depth paths; each node is visited once."""
     a, b = leaf(p), leaf(q)
     y, want_a, want_b, value = a * b, q, p, p * q
     for _ in range(depth):
         y, want_a, want_b, value = y + y * 0.5, want_a * 1.5, want_b * 1.5, value * 1.5
     y.backward()
-    np.testing.assert_allclose([y.item(), a.grad.item(), b.grad.item()], [value, want_a, want_b], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose([y.item(), a.grad.item(), b.grad.item()], [value, want_a, want_b], rtol=1e-12,
+                               atol=1e-12)
 
 
 def test_training_by_hand():
@@ -343,7 +357,7 @@ def test_training_by_hand():
     np.testing.assert_allclose(w.numpy(), wanted, atol=1e-6)
 
 
-def test_threads_are_a_number():
+def test_thread_count_is_an_int():
     with refused(Exception, "1 to ", fix=False):
         flow.set_num_threads(0)
     flow.set_num_threads(2)

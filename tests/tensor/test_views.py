@@ -1,5 +1,6 @@
-"""Views and in-place writes: random programs give the values of NumPy's views, their slopes as gradients, and PyTorch's
-values, flags and gradients where it is installed."""
+"""Views and in-place writes: random programs have the values of NumPy's views, numerical slopes as gradients,
+and PyTorch's values, flags, and gradients where it is installed.
+"""
 import copy
 import gc
 
@@ -15,22 +16,24 @@ from tensor.programs import WRITES, act, finish, numbers, ours, programs, start
 
 @given(programs)
 @settings(max_examples=2 * settings.default.max_examples)
-def test_random_programs_mean_what_they_mean_in_numpy(program):
-    """Values after every step. Without detach and no_grad, which cut histories, gradients are the slopes of the program."""
+def test_random_programs_agree_with_numpy(program):
+    """Compare values after every step. Without detach and no_grad, which cut histories, gradients equal the
+    numerical slopes.
+    """
     steps, seed = program
     mine, arrays, done = start(flow, seed, ours), [Array(a) for a in numbers(seed)], []
     for one in steps:
         before, x = len(mine), mine[one[2] % len(mine)]
         if one[:2] in (("write", "fill_"), ("write", "zero_")) and x.requires_grad and x.is_leaf:
-            one = ("frozen", *one[1:])                   # a leaf's first values: written without history
+            one = ("frozen", *one[1:])  # initial values of a leaf are written without history
         try:
             act(flow, mine, one)
-        except GradientError as e:                       # leaves are not written
+        except GradientError as e:                       # leaves must not be written
             assert "leaf" in str(e) or "no_grad" in str(e) or "modified" in str(e), e
             if "leaf" not in str(e):
                 return
             continue
-        if one[0] == "frozen":                           # no_grad means nothing to NumPy
+        if one[0] == "frozen":                           # NumPy has no no_grad
             act(flow, arrays, ("write", *one[1:]))
         else:
             act(flow, arrays, one)
@@ -51,7 +54,7 @@ def test_random_programs_mean_what_they_mean_in_numpy(program):
 
     try:
         gradients = finish(flow, mine)
-    except GradientError as e:                           # an error, not a wrong number
+    except GradientError as e:                           # an error is acceptable, a wrong gradient is not
         assert "modified by an inplace operation" in str(e)
         return
     for got, want in zip(gradients, slopes(run, numbers(seed), 2)):
@@ -67,25 +70,28 @@ def test_random_programs_agree_with_pytorch(program):
     for one in steps:
         k = one[2] % len(mine)
         if one[1] == "flat" and mine[k].is_contiguous() != theirs[k].is_contiguous():
-            continue                                 # PyTorch's results keep their inputs' strides, ours lie row by row
+            continue  # PyTorch keeps the strides of inputs, flowedu returns row-major results
         try:
             act(torch, theirs, one)
         except RuntimeError as error:
             if "leaf" in str(error) and one[1] in ("fill_", "zero_"):
-                return                               # ours may: first values of a parameter, as OneFlow's (differences.md)
+                return  # flowedu allows setting initial values of a parameter, like OneFlow (differences.md)
             with pytest.raises(RuntimeError):
                 act(flow, mine, one)
             return
         act(flow, mine, one)
         assert len(mine) == len(theirs)
         for a, b in zip(mine, theirs):
-            np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-9, atol=1e-12, err_msg=str(one))
-            assert a.requires_grad == b.requires_grad and a.is_leaf == b.is_leaf and a._is_view() == b._is_view(), one
+            np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-9, atol=1e-12,
+                                       err_msg=str(one))
+            assert (a.requires_grad == b.requires_grad and a.is_leaf == b.is_leaf
+                    and a._is_view() == b._is_view()), one
             assert (a._base is None) == (b._base is None)
     try:
         want = finish(torch, theirs)
     except RuntimeError as e:
-        assert "inplace operation" in str(e)      # flowedu may have kept a copy, and then gives the right gradient
+        # flowedu may have kept a copy, and then returns the right gradient
+        assert "inplace operation" in str(e)
         return
     got = finish(flow, mine)
     assert (got is None) == (want is None)
@@ -97,7 +103,7 @@ def test_random_programs_agree_with_pytorch(program):
 
 @pytest.mark.parametrize("name", sorted(WRITES.keys() - {"itself"}))
 @pytest.mark.parametrize("on", ["tensor", "view", "base of a view", "row of a transpose"])
-def test_every_write_has_the_gradient_of_its_meaning(name, on):
+def test_every_write_has_the_gradient_of_its_out_of_place_form(name, on):
     def run(w, u, v_of):
         a = w * 2
         v = v_of(a)
@@ -162,13 +168,17 @@ def test_views_made_without_recording():
 
 
 @pytest.mark.parametrize("change, plain", [
-    (lambda x: x.t_(), lambda x: x.transpose(0, 1)), (lambda x: x.transpose_(0, 1), lambda x: x.transpose(0, 1)),
-    (lambda x: x.swapaxes_(1, 0), lambda x: x.transpose(0, 1)), (lambda x: x.swapdims_(0, 1), lambda x: x.transpose(0, 1)),
-    (lambda x: x.movedim_(0, 1), lambda x: x.transpose(0, 1)), (lambda x: x.moveaxis_(1, 0), lambda x: x.transpose(0, 1)),
+    (lambda x: x.t_(), lambda x: x.transpose(0, 1)), (lambda x: x.transpose_(0, 1),
+                                                      lambda x: x.transpose(0, 1)),
+    (lambda x: x.swapaxes_(1, 0), lambda x: x.transpose(0, 1)), (lambda x: x.swapdims_(0, 1),
+                                                                 lambda x: x.transpose(0, 1)),
+    (lambda x: x.movedim_(0, 1), lambda x: x.transpose(0, 1)), (lambda x: x.moveaxis_(1, 0),
+                                                                lambda x: x.transpose(0, 1)),
     (lambda x: x.unsqueeze_(0), lambda x: x.unsqueeze(0)), (lambda x: x.squeeze_(), lambda x: x),
-    (lambda x: x.unsqueeze_(0).squeeze_(0), lambda x: x), (lambda x: x[0].unsqueeze_(1), lambda x: x[0].unsqueeze(1))])
+    (lambda x: x.unsqueeze_(0).squeeze_(0), lambda x: x), (lambda x: x[0].unsqueeze_(1),
+                                                           lambda x: x[0].unsqueeze(1))])
 def test_changes_of_shape_in_place(change, plain):
-    """The tensor is its own view from then on: same memory, and the history goes on."""
+    """The tensor becomes a view of itself: same memory, and the history continues."""
     start = np.arange(6.0).reshape(2, 3)
 
     def run(w, view):
@@ -181,14 +191,15 @@ def test_changes_of_shape_in_place(change, plain):
     a, y, total = run(w, change)
     total.backward()
     b, z, _ = run(Array(start), plain)
-    assert tuple(y.shape) == z.shape and (a.data_ptr() == y.data_ptr()) == (b.a.ctypes.data == z.a.ctypes.data)
+    assert (tuple(y.shape) == z.shape
+            and (a.data_ptr() == y.data_ptr()) == (b.a.ctypes.data == z.a.ctypes.data))
     assert all(p == q // 8 for p, q, n in zip(y.stride(), z.a.strides, z.shape) if n > 1)
     np.testing.assert_array_equal(y.detach().numpy(), z.a)
     want, = slopes(lambda leaves: run(*leaves, plain)[2].item(), [start], 1)
     np.testing.assert_allclose(w.grad.numpy(), want, rtol=1e-6, atol=1e-6)
 
 
-def test_a_view_whose_base_changed_shape_is_refused_not_wrong():
+def test_a_view_whose_base_changed_shape_raises():
     w = flow.tensor(np.arange(6.0).reshape(2, 3), requires_grad=True)
     a = w * 1
     v = a[0]
@@ -198,12 +209,12 @@ def test_a_view_whose_base_changed_shape_is_refused_not_wrong():
         v.sum().backward()
 
 
-def test_deep_chains_of_views_end_and_free():
+def test_deep_chains_of_views_are_followed_and_freed():
     x = flow.tensor(np.arange(200_000.0))
     for _ in range(100_000):
         x = x[1:]
     assert x.shape == (100_000,) and x[0].item() == 100_000
-    x.add_(1)                                       # no gradient: nothing has to be followed
+    x.add_(1)                                       # without gradient, no chain is followed
     w = flow.tensor(2.0, requires_grad=True)
     with pytest.raises(GradientError, match="too many view ops"):
         x.mul_(w)
@@ -226,7 +237,7 @@ def test_long_histories_are_freed_without_recursion():
 
 
 def test_no_cycles_keep_memory():
-    """What a program with views and writes made is freed by reference counts alone."""
+    """Reference counts alone free the objects of a program with views and writes."""
     def work():
         w = flow.tensor(np.ones((50, 50)), requires_grad=True)
         a = w * 2

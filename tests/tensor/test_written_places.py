@@ -1,4 +1,6 @@
-"""Laws of put, index_reduce, and fill_diagonal_ against loops, of memory that copies share, of dtypes of quotients."""
+"""Laws of put, index_reduce, and fill_diagonal_ against loops, of memory sharing between copies, and of
+quotient dtypes.
+"""
 import copy
 import itertools
 
@@ -17,7 +19,7 @@ def test_put(dtype, accumulate):
     want = x.copy().reshape(-1)
     for i, v in zip(index.ravel(), values.ravel()):
         want[i] = want[i] + v if accumulate else v
-    t = flow.tensor(x).t().contiguous().t()                                # not contiguous: places are those of the values
+    t = flow.tensor(x).t().contiguous().t()  # non-contiguous: positions count logical elements
     got = t.put(flow.tensor(index), flow.tensor(values), accumulate)
     np.testing.assert_array_equal(got.numpy(), want.reshape(2, 3))
     assert t.put_(flow.tensor(index), flow.tensor(values), accumulate) is t and flow.equal(t, got)
@@ -45,7 +47,8 @@ def test_index_reduce(dim, reduce, include_self):
     source = rng.standard_normal((3, 5) if dim == 0 else (4, 3))
     want = x.copy()
     for i in set(index.tolist()):
-        parts = [np.take(x, i, dim)] * include_self + [np.take(source, j, dim) for j in range(3) if index[j] == i]
+        parts = [np.take(x, i, dim)] * include_self + [np.take(source, j, dim) for j in range(3)
+                                                       if index[j] == i]
         np.moveaxis(want, dim, 0)[i] = FOLDS[reduce](np.stack(parts), axis=0)
     args = (dim, flow.tensor(index), flow.tensor(source), reduce)
     t = flow.tensor(x)
@@ -79,14 +82,17 @@ def test_fill_diagonal(shape, wrap):
 
 
 VIEWS = {"row": lambda a: a[1], "column": lambda a: a[:, 2], "transposed": lambda a: a.t(),
-         "detached": lambda a: a.detach(), "flat": lambda a: a.flatten(), "view of a view": lambda a: a[1:][0, 2:],
+         "detached": lambda a: a.detach(), "flat": lambda a: a.flatten(),
+         "view of a view": lambda a: a[1:][0, 2:],
          "strided": lambda a: a[::2, ::2], "expanded": lambda a: a[0].expand(2, 4), "the same": lambda a: a}
 
 
 @pytest.mark.parametrize("order", ["base first", "view first"])
 @pytest.mark.parametrize("name", VIEWS)
 def test_deep_copies_share_memory_as_their_originals(name, order):
-    """A write into one of the copies shows in the others exactly where it does in the originals, which do not change."""
+    """A write into one copy shows in the other copies exactly as it would in the originals, which do not
+    change.
+    """
     a = flow.arange(12.0).reshape(3, 4).clone()
     tensors = [a, VIEWS[name](a)]
     tensors = tensors if order == "base first" else tensors[::-1]
@@ -95,7 +101,7 @@ def test_deep_copies_share_memory_as_their_originals(name, order):
     assert all(flow.equal(x, y) for x, y in zip(tensors, copies))
     base = copies[0 if order == "base first" else 1]
     base.add_(100)
-    if name != "detached" or order == "base first":              # a detached tensor does not name its base
+    if name != "detached" or order == "base first":  # a detached tensor does not refer to its base
         assert all(flow.equal(x + 100, y) for x, y in zip(before, copies))
     assert all(flow.equal(x, y) for x, y in zip(before, tensors))
     assert all(y.is_leaf and y.node is None for y in copies)
@@ -111,7 +117,9 @@ def test_a_deep_copy_of_a_view_alone():
 @pytest.mark.parametrize("mode", [None, "trunc", "floor"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int32", "int64"])
 def test_the_dtype_of_a_quotient(dtype, mode):
-    """With a rounding_mode it is the dtype of a product; without, of integers the default float."""
+    """With a rounding_mode, the dtype is that of a product; without, integers give the default float
+    dtype.
+    """
     x = flow.tensor([7, -7, 3]).to(getattr(flow, dtype))
     others = [2, 2.5, True, flow.tensor(2), flow.tensor([2, 2, 2]), flow.tensor(2.5),
               flow.tensor([2, 3, 1], dtype=flow.int32)]
@@ -122,5 +130,6 @@ def test_the_dtype_of_a_quotient(dtype, mode):
         y = f(x, other, rounding_mode=mode)
         assert y.dtype is want, other
         if mode is not None:
-            exact = x.double().numpy() / np.asarray(other if not isinstance(other, flow.Tensor) else other.double().numpy())
+            exact = x.double().numpy() / np.asarray(other if not isinstance(other, flow.Tensor)
+                                                    else other.double().numpy())
             assert y.tolist() == (np.trunc(exact) if mode == "trunc" else np.floor(exact)).tolist()

@@ -1,4 +1,4 @@
-"""utils.checkpoint: the numbers are those without it, and what lies between is not kept."""
+"""utils.checkpoint: results are the same as without it, and intermediate values are not stored."""
 import gc
 import weakref
 
@@ -30,8 +30,10 @@ def leaves(block) -> list:
 
 @pytest.mark.parametrize("name", BLOCKS)
 @pytest.mark.parametrize("needs", [False, True])
-def test_the_numbers_are_those_without_it(name, needs):
-    """Output, gradients of the input and of all parameters, the draws afterwards, and a second backward."""
+def test_results_are_the_same_without_checkpointing(name, needs):
+    """Compare the output, the gradients of the input and of all parameters, later random numbers, and a
+    second backward.
+    """
     block = BLOCKS[name]()
     found = []
     for run in (block, lambda x: checkpoint(block, x, use_reentrant=False)):
@@ -49,7 +51,7 @@ def test_the_numbers_are_those_without_it(name, needs):
         np.testing.assert_array_equal(a.detach().numpy(), b.detach().numpy())
 
 
-def test_what_lies_between_is_not_kept():
+def test_intermediate_values_are_freed():
     kept = []
 
     def block(x):
@@ -88,19 +90,20 @@ def test_segments(segments):
                 f.zero_grad()
             y = run(flow.ones(2, 4))
             y.sum().backward()
-            found.append([y.detach().numpy(), *(p.grad.numpy().copy() for f in steps for p in f.parameters())])
+            found.append([y.detach().numpy(), *(p.grad.numpy().copy() for f in steps
+                                                for p in f.parameters())])
         for a, b in zip(*found):
             np.testing.assert_array_equal(a, b)
 
 
-def test_random_numbers_that_are_not_kept_are_others():
+def test_without_preserved_rng_state_random_numbers_differ():
     x = flow.ones(1000, requires_grad=True)
     y = checkpoint(lambda x: flow.nn.functional.dropout(x, 0.5) * x, x, preserve_rng_state=False)
     y.sum().backward()
     assert not np.array_equal(x.grad.numpy() == 0, y.detach().numpy() == 0)
 
 
-def test_what_it_cannot_follow():
+def test_unsupported_uses_are_refused():
     calls = []
 
     def other(x):
@@ -138,7 +141,7 @@ def test_contexts_are_entered_once_each():
 
 @pytest.mark.torch
 @pytest.mark.parametrize("how", [True, False])
-def test_it_is_pytorchs(how):
+def test_checkpoint_matches_pytorch(how):
     torch = pytest.importorskip("torch")
     from torch.utils.checkpoint import checkpoint as theirs
     a, b = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)), torch.nn.Sequential(torch.nn.Linear(4, 4),

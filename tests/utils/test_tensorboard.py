@@ -1,4 +1,4 @@
-"""flow.utils.tensorboard: what a writer was told is in its table, in event files as TensorBoard reads them, on a page."""
+"""flow.utils.tensorboard: logged values are in the table, in TensorBoard event files, and on the page."""
 import builtins
 import math
 import re
@@ -18,7 +18,8 @@ from flowedu.show.dashboard import HEIGHT, chart
 from flowedu.utils.tensorboard import SummaryWriter, dashboard, scalars
 
 SVG = "{http://www.w3.org/2000/svg}"
-tags = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn", "Zl", "Zp"]), min_size=1, max_size=8)
+tags = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn", "Zl", "Zp"]), min_size=1,
+               max_size=8)
 rows = st.lists(st.tuples(tags, st.integers(0, 1000), st.floats(width=32)), max_size=12)
 
 
@@ -30,7 +31,7 @@ def nothing_told(monkeypatch):
 
 @pytest.fixture
 def alone(monkeypatch, nothing_told):
-    """tensorboard cannot be imported."""
+    """Make tensorboard impossible to import."""
     real = builtins.__import__
 
     def missing(name, *rest):
@@ -57,7 +58,7 @@ def test_numbers_are_read_as_they_were_written(tmp_path_factory, rows):
     folder, want = tmp_path_factory.mktemp("log"), {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for tag, step, value in rows:                     # each writer goes on in the file of the one before
+        for tag, step, value in rows:  # each writer appends to the file of the previous one
             with SummaryWriter(folder) as writer:
                 writer.add_scalar(tag, value, step)
             want.setdefault(tag, {})[step] = value
@@ -69,7 +70,7 @@ def test_numbers_are_read_as_they_were_written(tmp_path_factory, rows):
 
 
 def test_a_table_of_numbers(tmp_path, alone):
-    for step in range(2):                                 # a second one goes on in the same file
+    for step in range(2):                                 # the second writer appends to the same file
         with SummaryWriter(tmp_path / "log") as w:
             w.add_scalar("loss", flow.tensor(0.5), step, walltime=1.0)
             w.add_scalars("acc", {"train": 1, "test": 2}, walltime=2.0)
@@ -82,7 +83,7 @@ def test_a_table_of_numbers(tmp_path, alone):
     assert [p.name for p in (tmp_path / "log").iterdir()] == ["scalars.csv"]
 
 
-def test_without_tensorboard_it_is_said_once(tmp_path, alone):
+def test_missing_tensorboard_warns_once(tmp_path, alone):
     first = said(lambda: SummaryWriter(tmp_path / "a"))
     assert [w.filename for w in first] == [__file__]
     assert "a/scalars.csv alone" in str(first[0].message) and install("tensorboard") in str(first[0].message)
@@ -92,7 +93,7 @@ def test_without_tensorboard_it_is_said_once(tmp_path, alone):
         assert len(said(call)) == 1 and not said(call)
 
 
-def test_pictures_are_not_kept_and_it_is_said(tmp_path, nothing_told):
+def test_unsupported_images_warn(tmp_path, nothing_told):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         writer = SummaryWriter(tmp_path)
@@ -147,14 +148,15 @@ lines = st.dictionaries(tags, st.dictionaries(st.integers(0, 50), st.floats(-1e6
 @given(tags, lines)
 def test_a_chart_has_every_finite_point(title, lines):
     root = ElementTree.fromstring(chart(title, lines).svg())
-    drawn = [p.get("points") for p in root.iter(SVG + "polyline")][3:]          # behind three lines of the grid
+    drawn = [p.get("points") for p in root.iter(SVG + "polyline")][3:]  # after the three lines of the grid
     points = [tuple(map(float, p.split(","))) for line in drawn for p in line.split()]
     finite = [(s, v) for line in lines.values() for s, v in sorted(line.items()) if math.isfinite(v)]
     assert len(points) == len(finite)
     order = lambda numbers: np.argsort(numbers, kind="stable").tolist()
     for mine, theirs in zip(zip(*points), zip(*finite)):
         up = np.diff(np.array(mine)[order(theirs)])
-        assert (up >= -0.01).all() if mine is not None and theirs == tuple(s for s, _ in finite) else (up <= 0.01).all()
+        assert (up >= -0.01).all() if mine is not None and theirs == tuple(s for s, _ in finite) else (
+            up <= 0.01).all()
     assert all(-0.01 <= x <= 560.01 and -0.01 <= y <= HEIGHT for x, y in points)
     said = [e.text for e in root.iter(SVG + "text")]
     assert title in said and all(any(s.startswith(f"{n}: ") for s in said) for n in lines)
@@ -170,7 +172,9 @@ def test_a_page_compares_runs(tmp_path, nothing_told):
                 writer.add_scalar(f"only <{rate}>", 1.0, 0)
     path = dashboard(tmp_path)
     assert path == tmp_path / "index.html"
-    assert dashboard(tmp_path, tmp_path / "b" / "c.html").read_text(encoding="utf-8") == path.read_text(encoding="utf-8")
+    assert dashboard(tmp_path,
+                     tmp_path / "b" / "c.html").read_text(encoding="utf-8") == path.read_text(
+                         encoding="utf-8")
     root = ElementTree.fromstring(re.sub("<!DOCTYPE html>", "", path.read_text(encoding="utf-8")))
     charts = [*root.iter(SVG + "svg")]
     assert [c.get("aria-label") for c in charts] == ["loss", "only <0.5>", "only <0.1>"]
@@ -178,12 +182,12 @@ def test_a_page_compares_runs(tmp_path, nothing_told):
     assert "deep/fast: 0.1353 at the end" in words and "slow: 0.6703 at the end" in words
 
 
-def test_a_page_of_nothing_is_refused(tmp_path):
+def test_a_page_without_runs_is_refused(tmp_path):
     with pytest.raises(flow.errors.ArgumentError, match=r"dashboard: log_dir"):
         dashboard(tmp_path)
 
 
-def test_programs_for_torch_get_it():
+def test_programs_for_torch_can_import_it():
     with mock.enable("torch"):
         from torch.utils.tensorboard import SummaryWriter as theirs
         from torch.utils.tensorboard.writer import SummaryWriter as same

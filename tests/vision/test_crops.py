@@ -1,6 +1,6 @@
-"""Laws of crops of pictures that are not square: heights are heights, and widths are widths.
+"""Crops of images that are not square: heights and widths are not mixed up.
 
-Every pixel of the picture is its own place, so that a crop shows where it was taken from.
+Every pixel stores its own position, so a crop shows where it was taken.
 """
 import itertools
 import math
@@ -20,7 +20,7 @@ FILL = 255
 
 
 def places(h, w, kind):
-    """A picture whose pixel (i, j) is 1 + i * w + j."""
+    """Return an image whose pixel (i, j) is 1 + i * w + j."""
     a = (1 + np.arange(h * w, dtype=np.uint8)).reshape(h, w)
     return {"array": a, "pil": Image.fromarray(a), "tensor": flow.tensor(a[None])}[kind]
 
@@ -30,7 +30,7 @@ def pixels(x):
 
 
 def corners(transform, x, h, w, n):
-    """The crops of n draws, as {bytes: picture}."""
+    """Return the distinct crops of n draws as {bytes: image}."""
     flow.manual_seed(0)
     found = {}
     for _ in range(n):
@@ -44,7 +44,7 @@ def corners(transform, x, h, w, n):
 @pytest.mark.parametrize("size", [(2, 4), (4, 2), (3, 3), (1, 5), (5, 1)])
 @pytest.mark.parametrize("shape", PICTURES)
 def test_random_crops_are_all_windows_of_the_size(shape, size, kind):
-    """Of n windows, 12 n draws miss one with probability n * exp(-12) < 4e-4; the seed is fixed."""
+    """Of n windows, 12 n draws miss one with probability below n * exp(-12) < 4e-4; the seed is fixed."""
     (h, w), (height, width) = shape, size
     x = places(h, w, kind)
     if height > h or width > w:
@@ -60,7 +60,7 @@ def test_random_crops_are_all_windows_of_the_size(shape, size, kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", [(7, 4), (4, 7), (6, 6), (2, 8), (11, 11)])
 @pytest.mark.parametrize("shape", [(3, 6), (6, 3)])
-def test_pad_if_needed_adds_to_the_axis_that_lacks(shape, size, kind):
+def test_pad_if_needed_pads_the_short_axis(shape, size, kind):
     (h, w), (height, width) = shape, size
     x = places(h, w, kind)
     down, across = max(height - h, 0), max(width - w, 0)
@@ -72,7 +72,8 @@ def test_pad_if_needed_adds_to_the_axis_that_lacks(shape, size, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("padding, sides", [(1, (1, 1, 1, 1)), ((2, 1), (2, 1, 2, 1)), ((0, 3, 1, 2), (0, 3, 1, 2))])
+@pytest.mark.parametrize("padding, sides", [(1, (1, 1, 1, 1)), ((2, 1), (2, 1, 2, 1)),
+                                            ((0, 3, 1, 2), (0, 3, 1, 2))])
 @pytest.mark.parametrize("shape", [(2, 4), (4, 2)])
 def test_padding_is_left_top_right_bottom(shape, padding, sides, kind):
     x = places(*shape, kind)
@@ -86,8 +87,8 @@ def test_padding_is_left_top_right_bottom(shape, padding, sides, kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", [(3, 5), (5, 3), (2, 2), (1, 8), (8, 1), (7, 9), 3])
 @pytest.mark.parametrize("shape", PICTURES)
-def test_center_crops_leave_as_much_on_both_sides(shape, size, kind):
-    """Of an odd rest one pixel more is on one side; outside of the picture all is 0."""
+def test_center_crops_are_symmetric(shape, size, kind):
+    """An odd difference puts one pixel more on one side; pixels outside of the image are 0."""
     (h, w), (height, width) = shape, size if isinstance(size, tuple) else (size, size)
     got = pixels(T.CenterCrop(size)(places(h, w, kind)))
     assert got.shape == (height, width)
@@ -96,9 +97,9 @@ def test_center_crops_leave_as_much_on_both_sides(shape, size, kind):
     assert len(rows) == min(h, height) and len(columns) == min(w, width)
     for n, size_, found, first in ((h, height, rows, (got[rows[0], columns[0]] - 1) // w),
                                    (w, width, columns, (got[rows[0], columns[0]] - 1) % w)):
-        before, after = int(first), n - len(found) - int(first)        # of the picture, left out
+        before, after = int(first), n - len(found) - int(first)        # cropped image pixels
         assert abs(before - after) <= 1
-        assert abs(int(found[0]) - (size_ - 1 - int(found[-1]))) <= 1      # of the crop, 0
+        assert abs(int(found[0]) - (size_ - 1 - int(found[-1]))) <= 1      # padding zeros of the crop
     inner = got[np.ix_(rows, columns)].astype(int)
     assert (np.diff(inner, axis=1) == 1).all() and (np.diff(inner, axis=0) == w).all()
 
@@ -118,7 +119,9 @@ def test_crop_and_resized_crop_take_the_window(shape, kind):
 
 @pytest.fixture
 def draws(monkeypatch):
-    """Sets what draw.uniform(low, high) returns, as a share of the range; `whole` and `log_uniform` follow."""
+    """Fixture that sets the value of draw.uniform(low, high) as a fraction of the range; `whole` and
+    `log_uniform` depend on it.
+    """
     def fix(*shares):
         row = itertools.cycle(shares)
         monkeypatch.setattr(draw, "uniform", lambda low=0.0, high=1.0: low + (high - low) * next(row))
@@ -129,7 +132,7 @@ def draws(monkeypatch):
 @pytest.mark.parametrize("ratio", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("share", [0.0, 0.5, 1 - 2.0 ** -53])
 def test_random_resized_crops_have_the_area_and_the_ratio(shape, ratio, share, draws):
-    """ratio is width / height; the place is anywhere between the first and the last."""
+    """`ratio` is width / height; the position is uniform between the first and the last possible one."""
     (h, w), scale = shape, 0.2
     area = h * w * scale
     height, width = round(math.sqrt(area / ratio)), round(math.sqrt(area * ratio))
@@ -143,9 +146,10 @@ def test_random_resized_crops_have_the_area_and_the_ratio(shape, ratio, share, d
     ((10, 100), (0.5, 2.0), (0, 40, 10, 20)), ((100, 10), (0.5, 2.0), (40, 0, 20, 10)),
     ((10, 100), (3.0, 4.0), (0, 30, 10, 40)), ((100, 10), (0.25, 1 / 3), (30, 0, 40, 10)),
     ((10, 12), (1.0, 1.5), (0, 0, 10, 12)), ((12, 10), (0.7, 0.9), (0, 0, 12, 10))])
-def test_where_no_window_fits_it_is_the_middle(shape, ratio, want, monkeypatch):
-    """As tall or as wide as the picture, with the ratio nearest to that of the picture. No window of all of the area fits
-    in a picture of another ratio."""
+def test_center_window_is_used_if_no_window_fits(shape, ratio, want, monkeypatch):
+    """The window has the full height or width and the ratio nearest to the image's. No window with the whole
+    area fits into an image of another ratio.
+    """
     monkeypatch.setattr(draw, "log_uniform", lambda low, high: 1e6)
     assert T.RandomResizedCrop.get_params(np.zeros(shape, np.uint8), (1.0, 1.0), ratio) == want
 
@@ -153,7 +157,7 @@ def test_where_no_window_fits_it_is_the_middle(shape, ratio, want, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", [(5, 9), (9, 5)])
 def test_random_resized_crops_of_the_size_are_windows(shape, kind, draws):
-    """Of the size that they are resized to, they are what F.crop gives."""
+    """When no resizing is needed, the result equals F.crop."""
     x, size = places(*shape, kind), (2, 4)
     area, ratio = size[0] * size[1] / (shape[0] * shape[1]), size[1] / size[0]
     draws(0.0, 0.0, 0.5, 0.3)
@@ -167,7 +171,7 @@ def test_random_resized_crops_of_the_size_are_windows(shape, kind, draws):
 @pytest.mark.parametrize("ratio", [0.5, 2.0])
 @pytest.mark.parametrize("share", [0.0, 0.5, 1 - 2.0 ** -53])
 def test_erased_rectangles_have_the_area_and_the_ratio(shape, ratio, share, kind, draws):
-    """ratio is height / width, as in torchvision."""
+    """`ratio` is height / width, as in torchvision."""
     (h, w), scale = shape, 0.2
     height, width = round(math.sqrt(h * w * scale * ratio)), round(math.sqrt(h * w * scale / ratio))
     draws(share)
@@ -182,7 +186,7 @@ def test_erased_rectangles_have_the_area_and_the_ratio(shape, ratio, share, kind
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape, size, want", [((40, 90), 20, (20, 45)), ((90, 40), 20, (45, 20)),
                                                ((40, 90), (30, 20), (30, 20)), ((90, 40), [20], (45, 20))])
-def test_sizes_of_pictures_that_are_resized(shape, size, want, kind):
+def test_sizes_of_resized_images(shape, size, want, kind):
     a = np.zeros(shape, np.uint8)
     x = {"array": a, "pil": Image.fromarray(a), "tensor": flow.tensor(a[None])}[kind]
     assert F.get_dimensions(x) == [1, *shape] and F.get_image_size(x) == list(shape[::-1])
@@ -193,6 +197,7 @@ def test_sizes_of_pictures_that_are_resized(shape, size, want, kind):
 def test_reflections_need_the_pixels_of_their_own_axis(shape, padding):
     across, down = padding
     got = pixels(F.pad(places(*shape, "array"), padding, 0, "reflect"))
-    np.testing.assert_array_equal(got, np.pad(pixels(places(*shape, "array")), ((down, down), (across, across)), "reflect"))
+    np.testing.assert_array_equal(got, np.pad(pixels(places(*shape, "array")),
+                                              ((down, down), (across, across)), "reflect"))
     with pytest.raises(ValueError, match="too few pixels"):
         F.pad(places(*shape[::-1], "array"), padding, 0, "reflect")

@@ -1,4 +1,4 @@
-"""Datasets read the original formats, in torchvision's layout of folders; download checks what comes."""
+"""Datasets read the original formats in torchvision's folder layout, and downloads are checked."""
 import gzip
 import hashlib
 import http.server
@@ -35,7 +35,7 @@ def without_pillow(monkeypatch):
 
 @pytest.fixture
 def server(tmp_path):
-    """A web server: (address, the folder it serves)."""
+    """Start a web server and return (address, the folder it serves)."""
     folder = tmp_path / "served"
     folder.mkdir()
 
@@ -58,7 +58,8 @@ def names(folder):
     return sorted(p.name for p in folder.rglob("*") if p.is_file())
 
 
-# ---- IDX and MNIST -------------------------------------------------------------------------------------------------
+# ---- IDX and MNIST
+# -------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("dtype", ["u1", "i1", "i2", "i4", "f4", "f8"])
 @pytest.mark.parametrize("shape", [(5,), (2, 3), (2, 0, 4), (2, 3, 4)])
@@ -90,28 +91,33 @@ def test_mnist(tmp_path, cls, unpacked):
     for train, count in ((True, 7), (False, 5)):
         d = cls(tmp_path, train=train, transform=transforms.ToTensor(), target_transform=lambda y: -y)
         assert len(d) == count and len(d.classes) == 10 and d.class_to_idx[d.classes[3]] == 3
-        assert d.data.shape == (count, 28, 28) and d.data.dtype is flow.uint8 and d.targets.dtype is flow.int64
+        assert (d.data.shape == (count, 28, 28) and d.data.dtype is flow.uint8
+                and d.targets.dtype is flow.int64)
         x, y = d[2]
-        assert x.shape == (1, 28, 28) and x.dtype is flow.float32 and type(y) is int and y == -int(d.targets[2].item())
+        assert (x.shape == (1, 28, 28) and x.dtype is flow.float32 and type(y) is int
+                and y == -int(d.targets[2].item()))
         np.testing.assert_array_equal(x.numpy()[0], d.data.numpy()[2] / np.float32(255))
     picture, label = cls(tmp_path)[1]
-    assert isinstance(picture, Image.Image) and picture.mode == "L" and picture.size == (28, 28) and type(label) is int
+    assert (isinstance(picture, Image.Image) and picture.mode == "L" and picture.size == (28, 28)
+            and type(label) is int)
 
 
-def test_mnist_and_fashionmnist_know_their_classes():
+def test_mnist_and_fashionmnist_have_class_names():
     assert datasets.MNIST.classes[7] == "7 - seven" and datasets.FashionMNIST.classes[9] == "Ankle boot"
 
 
-def test_kmnist_is_not_fetched(tmp_path):
-    with pytest.raises(RuntimeError, match=r"(?s)not found.*train-images-idx3-ubyte\.gz in .*KMNIST.raw.*by hand"):
+def test_kmnist_is_not_downloaded(tmp_path):
+    with pytest.raises(RuntimeError,
+                       match=r"(?s)not found.*train-images-idx3-ubyte\.gz in .*KMNIST.raw.*by hand"):
         datasets.KMNIST(tmp_path, download=True)
     files.write(tmp_path / "KMNIST" / "raw", files.mnist())
     assert len(datasets.KMNIST(tmp_path, download=True)) == 7
 
 
-def test_without_files_the_error_says_what_to_do(tmp_path):
+def test_without_files_the_error_reports_a_fix(tmp_path):
     for cls, words in ((datasets.MNIST, "MNISTSubset"), (datasets.FashionMNIST, "SyntheticCIFAR10"),
-                       (datasets.CIFAR10, "SyntheticCIFAR10"), (datasets.CIFAR100, "cifar-100-python.tar.gz")):
+                       (datasets.CIFAR10, "SyntheticCIFAR10"), (datasets.CIFAR100,
+                                                                "cifar-100-python.tar.gz")):
         with pytest.raises(RuntimeError, match="Dataset not found") as e:
             cls(tmp_path)
         assert "download=True" in str(e.value) and words in str(e.value)
@@ -124,22 +130,23 @@ FOLDERS = {
     "CIFAR10, binary": (datasets.CIFAR10, "cifar-10-batches-bin", files.cifar10_binary),
     "CIFAR100": (datasets.CIFAR100, "cifar-100-python", lambda: files.cifar100()[0]),
     "CIFAR100, binary": (datasets.CIFAR100, "cifar-100-binary", lambda: files.cifar100()[1]),
-    "ImageFolder": (lambda root, train: datasets.ImageFolder(root), "cat", lambda: {"1.png": b"", "2.png": b""}),
+    "ImageFolder": (lambda root, train: datasets.ImageFolder(root), "cat",
+                    lambda: {"1.png": b"", "2.png": b""}),
 }
-UNREAD = {"coarse_label_names.txt"}                # of the archive; without it nothing is missing
+UNREAD = {"coarse_label_names.txt"}                # part of the archive, but not required
 
 
 @pytest.mark.parametrize("train", [True, False], ids=["train", "test"])
 @pytest.mark.parametrize("name", FOLDERS)
 def test_a_file_that_is_missing_is_named_with_its_folder(tmp_path, name, train):
-    """Each file deleted in turn, then all of them, then the folder."""
+    """Delete each file in turn, then all of them, then the folder."""
     make, folder, content = FOLDERS[name]
     content, folder = content(), tmp_path / folder
     files.write(folder, content)
     make(tmp_path, train=train)
     needed = [f for f in content if f not in UNREAD]
     read = [f for f in needed if "MNIST" not in name or f.startswith("train" if train else "t10k")]
-    for gone in needed if name != "ImageFolder" else ():          # of a folder of pictures no file is needed
+    for gone in needed if name != "ImageFolder" else ():          # a folder of images has no required file
         files.write(folder, content)
         (folder / gone).unlink()
         if gone not in read:
@@ -153,7 +160,7 @@ def test_a_file_that_is_missing_is_named_with_its_folder(tmp_path, name, train):
         assert named == {gone}, f"is there: {told}"
     for f in folder.iterdir():
         f.unlink()
-    for _ in range(2):                             # an empty folder; none
+    for _ in range(2):                             # an empty folder, then no folder
         with pytest.raises(DataError) as e:
             make(tmp_path, train=train)
         assert str(tmp_path) in str(e.value) and e.value.fix
@@ -176,7 +183,8 @@ def test_the_subset_inside_the_package():
     assert d[0][0].size == (28, 28) and "Split: Test" in repr(d)
 
 
-# ---- CIFAR -----------------------------------------------------------------------------------------------------------
+# ---- CIFAR
+# -----------------------------------------------------------------------------------------------------------
 
 def check_cifar10(d, n, first):
     rng = np.random.default_rng(0)
@@ -188,7 +196,8 @@ def check_cifar10(d, n, first):
     np.testing.assert_array_equal(d.data.transpose(0, 3, 1, 2), want)
     assert d.targets == [y for _, labels in batches for y in labels]
     picture, label = d[3]
-    assert isinstance(picture, Image.Image) and picture.mode == "RGB" and picture.size == (32, 32) and type(label) is int
+    assert (isinstance(picture, Image.Image) and picture.mode == "RGB" and picture.size == (32, 32)
+            and type(label) is int)
     np.testing.assert_array_equal(np.asarray(picture), want[3].transpose(1, 2, 0))
 
 
@@ -204,7 +213,9 @@ def test_cifar10_in_each_of_its_versions(tmp_path, how):
         files.write(tmp_path / folder, content)
     check_cifar10(datasets.CIFAR10(tmp_path, train=True), 20, True)
     check_cifar10(datasets.CIFAR10(tmp_path, train=False), 4, False)
-    assert names(tmp_path / folder) == sorted(content), "nothing else was taken out of the archive, nothing is half done"
+    assert names(tmp_path
+                 / folder) == sorted(
+                     content), "nothing else was taken out of the archive, nothing is half done"
 
 
 @pytest.mark.parametrize("version", [0, 1])
@@ -231,7 +242,8 @@ def test_damaged_cifar(tmp_path, name, data, why):
 
 
 def test_damaged_binary_cifar_and_archives(tmp_path):
-    files.write(tmp_path / "a" / "cifar-10-batches-bin", {**files.cifar10_binary(), "data_batch_1.bin": b"x" * 3000})
+    files.write(tmp_path / "a" / "cifar-10-batches-bin", {**files.cifar10_binary(),
+                                                          "data_batch_1.bin": b"x" * 3000})
     with pytest.raises(DataError, match=r"multiple of 3,073 bytes"):
         datasets.CIFAR10(tmp_path / "a")
     whole = files.tar_gz("cifar-10-batches-py", files.cifar10_python())
@@ -244,15 +256,18 @@ def test_damaged_binary_cifar_and_archives(tmp_path):
 
 
 @pytest.mark.parametrize("packed_too", [False, True], ids=["tar", "gzip"])
-def test_no_archive_does_worse_than_a_data_error(tmp_path, packed_too):
-    """Any byte of the headers changed, in the archive itself or as it is compressed, and perhaps cut off behind that."""
+def test_any_damaged_archive_raises_a_data_error(tmp_path, packed_too):
+    """Change any byte of the headers, in the archive or in its compressed form, and possibly truncate after
+    it.
+    """
     whole = files.tar_gz("c", {"one": b"1" * 600, "two": b"2"})
     plain, draw = whole if packed_too else gzip.decompress(whole), random.Random(7)
     archive, told = tmp_path / "a.tar.gz", 0
     for _ in range(250):
         at = draw.randrange(min(len(plain), draw.choice([12, 100, 2100])))
         end = draw.choice([len(plain), at + draw.randrange(12)])
-        changed = plain[:at] + bytes([draw.choice([0, 4, 0x30, 0x80, 0xff, draw.randrange(256)])]) + plain[at + 1:end]
+        changed = plain[:at] + bytes([draw.choice([0, 4, 0x30, 0x80, 0xff,
+                                                   draw.randrange(256)])]) + plain[at + 1:end]
         archive.write_bytes(changed if packed_too else gzip.compress(changed, 1))
         try:
             packed.extract(archive, ["one", "two"], tmp_path / "out")
@@ -264,7 +279,7 @@ def test_no_archive_does_worse_than_a_data_error(tmp_path, packed_too):
 
 
 def test_an_archive_cannot_write_anywhere_else(tmp_path):
-    content = files.tar_gz("../../out", files.cifar10_python())         # names that lead out of the folder
+    content = files.tar_gz("../../out", files.cifar10_python())  # names that point outside of the folder
     files.write(tmp_path / "root" / "deep", {"cifar-10-python.tar.gz": content})
     datasets.CIFAR10(tmp_path / "root" / "deep")
     assert not (tmp_path / "out").exists() and not (tmp_path / "root" / "out").exists()
@@ -277,7 +292,8 @@ def test_a_file_in_an_archive_that_is_too_large(tmp_path, monkeypatch):
         datasets.CIFAR10(tmp_path)
 
 
-# ---- download --------------------------------------------------------------------------------------------------------
+# ---- download
+# --------------------------------------------------------------------------------------------------------
 
 def test_download_of_mnist_takes_the_next_server_and_checks(tmp_path, server, monkeypatch):
     address, folder = server
@@ -285,11 +301,12 @@ def test_download_of_mnist_takes_the_next_server_and_checks(tmp_path, server, mo
     files.write(folder / "good", raw)
     files.write(folder / "bad", dict.fromkeys(raw, b"<html>log in</html>"))
     monkeypatch.setattr(datasets.MNIST, "mirrors", (address + "none/", address + "bad/", address + "good/"))
-    monkeypatch.setattr(datasets.MNIST, "sha256", {n[:-3]: hashlib.sha256(b).hexdigest() for n, b in raw.items()})
+    monkeypatch.setattr(datasets.MNIST, "sha256", {n[:-3]: hashlib.sha256(b).hexdigest()
+                                                   for n, b in raw.items()})
     assert len(datasets.MNIST(tmp_path / "data", download=True)) == 7
     assert names(tmp_path / "data") == sorted(raw)
     assert len(datasets.MNIST(tmp_path / "mine", download=True, source_url=address + "good")) == 7
-    monkeypatch.setattr(datasets.MNIST, "mirrors", ())                  # what is there is not fetched again
+    monkeypatch.setattr(datasets.MNIST, "mirrors", ())  # existing files are not downloaded again
     assert len(datasets.MNIST(tmp_path / "data", download=True)) == 7
     monkeypatch.setattr(datasets.MNIST, "mirrors", (address + "bad/",))
     with pytest.raises(DataError, match="sha256"):
@@ -305,10 +322,10 @@ def test_download_of_cifar10(tmp_path, server, monkeypatch):
     monkeypatch.setattr(cifar, "_SERVER", address)
     monkeypatch.setattr(datasets.CIFAR10, "sha256", hashlib.sha256(archive).hexdigest())
     root = tmp_path / "data"
-    files.write(root, {"cifar-10-python.tar.gz": archive[:100]})        # a download that was cut off is fetched again
+    files.write(root, {"cifar-10-python.tar.gz": archive[:100]})  # a truncated download is downloaded again
     check_cifar10(datasets.CIFAR10(root, download=True), 20, True)
     (root / "cifar-10-python.tar.gz").unlink()
-    monkeypatch.setattr(cifar, "_SERVER", address + "none/")            # taken apart once, nothing is fetched
+    monkeypatch.setattr(cifar, "_SERVER", address + "none/")  # already extracted: nothing is downloaded
     check_cifar10(datasets.CIFAR10(root, download=True), 20, True)
     mine = datasets.CIFAR10(tmp_path / "mine", download=True, source_url=address + "cifar-10-python.tar.gz")
     check_cifar10(mine, 20, True)
@@ -317,7 +334,8 @@ def test_download_of_cifar10(tmp_path, server, monkeypatch):
         datasets.CIFAR10(root, download=True)
 
 
-# ---- folders, drawn pictures -------------------------------------------------------------------------------------------
+# ---- folders and generated images
+# --------------------------------------------------------------------------------------
 
 def test_imagefolder(tmp_path):
     for i, path in enumerate(["dog/b.png", "dog/deep/a.JPG", "cat/x.bmp", "cat/notes.txt"]):
@@ -327,14 +345,16 @@ def test_imagefolder(tmp_path):
         else:
             Image.new("L", (4 + i, 3), 40 * i).save(tmp_path / path)
     d = datasets.ImageFolder(tmp_path, transform=transforms.PILToTensor())
-    assert d.classes == ["cat", "dog"] and d.class_to_idx == {"cat": 0, "dog": 1} and d.targets == [0, 1, 1] and len(d) == 3
+    assert (d.classes == ["cat", "dog"] and d.class_to_idx == {"cat": 0, "dog": 1} and d.targets == [0, 1, 1]
+            and len(d) == 3)
     assert [p.rsplit("/", 1)[1] for p, _ in d.imgs] == ["x.bmp", "b.png", "a.JPG"]
     assert d[0][0].shape == (3, 3, 6) and d[0][1] == 0 and d[1][0].numpy().max() == 0
-    mine = datasets.ImageFolder(tmp_path, is_valid_file=lambda p: p.endswith("png"), allow_empty=True, loader=str)
+    mine = datasets.ImageFolder(tmp_path, is_valid_file=lambda p: p.endswith("png"), allow_empty=True,
+                                loader=str)
     assert len(mine) == 1 and mine[0][0].endswith("b.png")
 
 
-def test_imagefolder_says_what_is_wrong(tmp_path):
+def test_imagefolder_reports_faults(tmp_path):
     with pytest.raises(FileNotFoundError, match="Couldn't find any class folder"):
         datasets.ImageFolder(tmp_path)
     with pytest.raises(FileNotFoundError, match="cannot read"):
@@ -362,19 +382,22 @@ def test_fakedata():
     assert len([x for x, _ in d]) == 5, "a loop over it ends"
 
 
-def test_syntheticcifar10_looks_like_cifar10_and_says_what_it_is():
+def test_syntheticcifar10_has_the_layout_of_cifar10_and_a_notice():
     d = datasets.SyntheticCIFAR10(size=200)
     assert len(d) == 200 and d.data.shape == (200, 32, 32, 3) and d.data.dtype == np.uint8
-    assert np.bincount(d.targets).tolist() == [20] * 10 and len(set(d.classes)) == 10 and "airplane" not in d.classes
+    assert (np.bincount(d.targets).tolist() == [20] * 10 and len(set(d.classes)) == 10
+            and "airplane" not in d.classes)
     assert d[7][0].mode == "RGB" and d[7][1] == 7
     np.testing.assert_array_equal(d.data, datasets.SyntheticCIFAR10(size=200).data)
     assert (d.data != datasets.SyntheticCIFAR10(train=False, size=200).data).any()
-    assert "not the pictures of CIFAR-10" in repr(d) and "Not CIFAR-10" in datasets.SyntheticCIFAR10.__doc__
+    assert "not the pictures of CIFAR-10" in repr(d) and "not CIFAR-10" in datasets.SyntheticCIFAR10.__doc__
     assert d.data.reshape(200, -1).std(1).min() > 20, "every picture has something on it"
 
 
-def test_the_shapes_can_be_told_apart():
-    """Pictures of one shape, moved to the middle and grey, look more like each other than like others on average."""
+def test_the_shapes_are_distinguishable():
+    """Centered gray images of one shape are on average more similar to each other than to those of other
+    shapes.
+    """
     d = datasets.SyntheticCIFAR10(size=2000)
     grey = d.data.astype(np.float64).mean(3)
     edges = np.abs(np.diff(grey, axis=1))[:, :, 1:] + np.abs(np.diff(grey, axis=2))[:, 1:]
@@ -385,7 +408,8 @@ def test_the_shapes_can_be_told_apart():
     assert right > most_by_guessing(2000, 10), "even the amount of edges says more than chance"
 
 
-# ---- what all have ---------------------------------------------------------------------------------------------------
+# ---- shared behavior
+# -------------------------------------------------------------------------------------------------
 
 def test_without_pillow_pictures_are_arrays(tmp_path, without_pillow):
     files.write(tmp_path / "cifar-10-batches-py", files.cifar10_python())
@@ -404,9 +428,10 @@ def test_without_pillow_pictures_are_arrays(tmp_path, without_pillow):
 
 
 def test_importing_it_imports_nothing_heavy():
-    code = ("import sys, flowedu.vision as v; before = set(sys.modules); v.datasets.SyntheticCIFAR10; v.transforms.Resize; "
-            "v.models.resnet18; heavy = {'PIL', 'torch', 'safetensors', 'tarfile', 'matplotlib', 'multiprocessing'}; "
-            "assert 'flowedu.vision.models' not in before; sys.exit(' '.join(heavy & set(sys.modules) - before))")
+    code = ("import sys, flowedu.vision as v; before = set(sys.modules); v.datasets.SyntheticCIFAR10; "
+            "v.transforms.Resize; v.models.resnet18; heavy = {'PIL', 'torch', 'safetensors', 'tarfile', "
+            "'matplotlib', 'multiprocessing'}; assert 'flowedu.vision.models' not in before; sys.exit(' "
+            "'.join(heavy & set(sys.modules) - before))")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
     assert not done.stderr.strip(), done.stderr
 
@@ -425,7 +450,8 @@ def test_a_loader_draws_the_same_pictures_for_the_same_seed(workers):
 
     first, more = epoch(5), epoch()
     np.testing.assert_array_equal(first, epoch(5))
-    assert (first != epoch(6)).any() and (first != more).any(), "another seed, and the next epoch, are other pictures"
+    assert (first != epoch(6)).any() and (
+        first != more).any(), "another seed, and the next epoch, are other pictures"
     assert len({x.tobytes() for x in first}) > 20, "no two workers draw the same"
 
 

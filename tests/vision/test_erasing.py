@@ -1,4 +1,6 @@
-"""RandomErasing: one rectangle, of a size and shape within the limits, has other pixels; the rest stays."""
+"""RandomErasing: one rectangle with a size and shape within the limits is replaced, and the rest is
+unchanged.
+"""
 import math
 
 import numpy as np
@@ -21,12 +23,13 @@ def picture(kind, h=20, w=24, channels=3, low=1):
 
 
 def numbers(img):
-    """(H, W, C)."""
+    """Return the image as an array (H, W, C)."""
     return img.numpy().transpose(1, 2, 0) if isinstance(img, flow.Tensor) else np.asarray(img)
 
 
 @pytest.mark.parametrize("kind", ["array", "pil", "tensor"])
-@given(seed=st.integers(0, 10 ** 6), low=st.floats(0.05, 0.3), more=st.floats(0, 0.3), narrow=st.floats(0.4, 1.0))
+@given(seed=st.integers(0, 10 ** 6), low=st.floats(0.05, 0.3), more=st.floats(0, 0.3),
+       narrow=st.floats(0.4, 1.0))
 def test_a_rectangle_within_the_limits(kind, seed, low, more, narrow):
     flow.manual_seed(seed)
     img = picture(kind)
@@ -38,30 +41,32 @@ def test_a_rectangle_within_the_limits(kind, seed, low, more, narrow):
     h, w = len(rows), len(columns)
     assert h and w and gone[rows[0]:rows[0] + h, columns[0]:columns[0] + w].all() and gone.sum() == h * w
     assert (numbers(out)[~gone] == before[~gone]).all()
-    least, most = (math.sqrt(20 * 24 * area) for area in (low, low + more))           # before it is rounded to pixels
-    assert math.floor(least * math.sqrt(narrow)) <= min(h, w) and max(h, w) <= math.ceil(most / math.sqrt(narrow))
+    least, most = (math.sqrt(20 * 24 * area) for area in (low, low + more))  # before rounding to pixels
+    assert (math.floor(least * math.sqrt(narrow)) <= min(h, w)
+            and max(h, w) <= math.ceil(most / math.sqrt(narrow)))
     assert (h - 0.5) * (w - 0.5) <= most ** 2 and (h + 0.5) * (w + 0.5) >= least ** 2
 
 
 @pytest.mark.parametrize("kind", ["array", "pil", "tensor"])
-def test_all_of_the_picture_may_be_met_and_p_is_how_often(kind):
+def test_erasing_covers_the_image_with_probability_p(kind):
     flow.manual_seed(0)
     img = picture(kind)
     erase, seen, times = T.RandomErasing(p=0.3, scale=(0.05, 0.2)), np.zeros((20, 24), int), 0
     for _ in range(400):
         gone = (numbers(erase(img)) == 0).all(2)
         seen, times = seen + gone, times + bool(gone.any())
-    assert 85 <= times <= 155                                                         # 120; more than 3 deviations
-    assert seen.any(0).all() and seen.any(1).all()                                    # up to each of the four edges
+    assert 85 <= times <= 155  # expected 120; more than 3 standard deviations
+    assert seen.any(0).all() and seen.any(1).all()  # rectangles reach all four edges
 
 
 @pytest.mark.parametrize("kind", ["array", "tensor"])
 def test_values(kind):
     flow.manual_seed(1)
-    img, always = picture(kind).astype("f4") if kind == "array" else picture(kind).float(), {"p": 1.0, "scale": (0.3, 0.4)}
+    img, always = (picture(kind).astype("f4") if kind == "array" else picture(kind).float(),
+                   {"p": 1.0, "scale": (0.3, 0.4)})
     for value, want in ((7, [7, 7, 7]), ((300.0, 400.0, 500.0), [300, 400, 500]), ([-1.0], [-1, -1, -1])):
         out = numbers(T.RandomErasing(value=value, **always)(img))
-        assert (out == want).all(2).mean() > 0.2          # scale asks for at least 0.3; a side is rounded
+        assert (out == want).all(2).mean() > 0.2          # scale is at least 0.3; a side is rounded
     out = numbers(T.RandomErasing(value="random", **always)(img))
     drawn = out[out != numbers(img)]
     assert drawn.size > 300
@@ -71,7 +76,7 @@ def test_values(kind):
     assert out is img and (numbers(img) == 0).any()
 
 
-def test_the_same_seed_and_a_batch_and_one_that_fits_nowhere():
+def test_seed_batch_and_oversized_rectangle():
     img, erase = picture("tensor"), T.RandomErasing(p=1.0)
     outs = []
     for _ in range(2):
@@ -84,7 +89,8 @@ def test_the_same_seed_and_a_batch_and_one_that_fits_nowhere():
     assert repr(erase) == "RandomErasing(p=1.0, scale=(0.02, 0.33), ratio=(0.3, 3.3), value=0, inplace=False)"
 
 
-@pytest.mark.parametrize("options", [{"p": 2}, {"scale": (0.5, 0.2)}, {"scale": (0.5, 1.2)}, {"ratio": (0, 1)},
+@pytest.mark.parametrize("options", [{"p": 2}, {"scale": (0.5, 0.2)}, {"scale": (0.5, 1.2)},
+                                     {"ratio": (0, 1)},
                                      {"value": "white"}, {"value": None}, {"value": (1, 2)}], ids=str)
 def test_wrong_calls(options):
     with pytest.raises(ArgumentError, match="(?s)RandomErasing.*expected.*got.*fix"):

@@ -1,4 +1,4 @@
-"""Every network is its formula in NumPy, evaluated with drawn weights and statistics."""
+"""Every network equals its formula in NumPy, evaluated with random weights and statistics."""
 import numpy as np
 import pytest
 
@@ -10,7 +10,7 @@ from nn.formulas.windows import adaptive_avg_pool, conv, max_pool
 
 
 class Net:
-    """The parts of networks, from weights by name."""
+    """Layers of networks in NumPy, with weights by name."""
 
     def __init__(self, own):
         self.own = own
@@ -19,7 +19,8 @@ class Net:
         return any(k.startswith(name + ".") for k in self.own)
 
     def conv(self, name, x, stride=1, padding=0, groups=1):
-        return conv(2)(x, self.own[name + ".weight"], self.own.get(name + ".bias"), stride, padding, 1, groups)
+        return conv(2)(x, self.own[name + ".weight"], self.own.get(name + ".bias"), stride, padding,
+                       1, groups)
 
     def norm(self, name, x):
         scale = self.own[name + ".weight"] / np.sqrt(self.own[name + ".running_var"] + 1e-5)
@@ -34,7 +35,7 @@ class Net:
         return x @ self.own[name + ".weight"].T + self.own[name + ".bias"]
 
     def dense(self, names, x):
-        """Linear layers with relu between them."""
+        """Apply linear layers with relu between them."""
         x = x.reshape(len(x), -1)
         for i, name in enumerate(names):
             x = self.linear(name, relu(x) if i else x)
@@ -58,7 +59,7 @@ def resnet(net, x, counts, deep):
     for stage, count in enumerate(counts, 1):
         for i in range(count):
             name, stride = f"layer{stage}.{i}", 2 if stage > 1 and i == 0 else 1
-            # the stride is the 3x3 convolution's
+            # the 3x3 convolution has the stride
             plan = [(1, 1), (stride, 3), (1, 1)] if deep else [(stride, 3), (1, 3)]
             y = x
             for j, (step, kernel) in enumerate(plan, 1):
@@ -75,7 +76,8 @@ def mobilenet(net, x):
         return relu6(net.norm(name + ".1", net.conv(name + ".0", x, stride, padding, groups)))
 
     x = part("features.0", x, 2)
-    blocks = [(1, 1, 1), (6, 2, 2), (6, 3, 2), (6, 4, 2), (6, 3, 1), (6, 3, 2), (6, 1, 1)]      # wider, how many, stride
+    # expansion, repeats, stride
+    blocks = [(1, 1, 1), (6, 2, 2), (6, 3, 2), (6, 4, 2), (6, 3, 1), (6, 3, 2), (6, 1, 1)]
     at = 1
     for wider, count, stride in blocks:
         for i in range(count):
@@ -129,7 +131,7 @@ def style(net, x):
     return np.clip(layer("deconv3", x), 0, 255)
 
 
-NETWORKS = {     # how it is made, its formula, the shape of what it gets
+NETWORKS = {     # name: (constructor, formula, input shape)
     "mobilenet_v2": ({"width_mult": 0.25}, mobilenet, (2, 3, 34, 33)),
     "resnet18": ({"width_mult": 0.0625}, lambda n, x: resnet(n, x, (2, 2, 2, 2), False), (2, 3, 33, 40)),
     "resnet34": ({"width_mult": 0.0625}, lambda n, x: resnet(n, x, (3, 4, 6, 3), False), (2, 3, 33, 33)),
@@ -156,7 +158,8 @@ def test_network(name):
         n = max(np.prod(t.shape[1:], dtype=int), 1)
         if key.endswith("num_batches_tracked"):
             continue
-        own[key] = rng.uniform(0.5, 1.5, tuple(t.shape)) if t.ndim == 1 and not key.endswith(("bias", "mean")) else \
+        own[key] = rng.uniform(0.5, 1.5,
+                               tuple(t.shape)) if t.ndim == 1 and not key.endswith(("bias", "mean")) else \
             rng.standard_normal(tuple(t.shape)) * np.sqrt(2 / n)
     model.load_state_dict({k: flow.tensor(v) for k, v in own.items()}, strict=False)
     x = rng.uniform(0, 1, shape)

@@ -1,4 +1,4 @@
-"""Names and numbers of parameters, what the functions take, and that a network learns."""
+"""Parameter names and counts of the models, arguments of their functions, and training."""
 import re
 
 import numpy as np
@@ -26,7 +26,7 @@ def count(model):
 
 @pytest.fixture
 def cheap_init(monkeypatch):
-    """Weights are not drawn: only their shapes matter here."""
+    """Skip the initialization of weights, because only their shapes matter."""
     from flowedu.nn import init
     for name in ("kaiming_normal_", "kaiming_uniform_", "normal_", "uniform_"):
         monkeypatch.setattr(init, name, lambda t, *args, **kwargs: t)
@@ -41,7 +41,7 @@ def test_counts(name, cheap_init):
 
 
 def vgg_count(depth, norm, width=1.0, classes=1000):
-    """By hand, from the table of the paper."""
+    """Compute the parameter count from the table of the paper."""
     n, i = 0, 3
     for stage in models.vgg.STAGES[depth]:
         for c in stage:
@@ -53,9 +53,12 @@ def vgg_count(depth, norm, width=1.0, classes=1000):
 
 
 def test_counts_of_vgg(cheap_init):
-    """The full size is half a gigabyte: counted by the formula, which smaller ones confirm."""
+    """The full size takes half a gigabyte, so the formula computes it, and smaller models confirm the
+    formula.
+    """
     assert [vgg_count(d, b) for d in (11, 13, 16, 19) for b in (0, 1)] == [
-        132_863_336, 132_868_840, 133_047_848, 133_053_736, 138_357_544, 138_365_992, 143_667_240, 143_678_248]
+        132_863_336, 132_868_840, 133_047_848, 133_053_736, 138_357_544, 138_365_992, 143_667_240,
+        143_678_248]
     for depth, norm in ((d, b) for d in (11, 13, 16, 19) for b in (0, 1)):
         model = getattr(models, f"vgg{depth}{'_bn' * norm}")(width_mult=0.125, num_classes=10)
         assert count(model) == vgg_count(depth, norm, 0.125, 10)
@@ -65,11 +68,12 @@ def test_counts_of_vgg(cheap_init):
 def test_counts_of_the_style_network():
     model = neural_style_transfer()
     assert count(model) == 1_679_235 and model is not models.neural_style_transfer
-    assert {"conv1.conv2d.weight", "in1.bias", "res5.conv2.conv2d.bias", "res1.in2.weight", "deconv3.conv2d.weight"} <= set(
-        model.state_dict())
+    assert {"conv1.conv2d.weight", "in1.bias", "res5.conv2.conv2d.bias", "res1.in2.weight",
+            "deconv3.conv2d.weight"} <= set(
+                model.state_dict())
     assert [n for n, _ in model.named_children()] == [
-        "conv1", "in1", "conv2", "in2", "conv3", "in3", "res1", "res2", "res3", "res4", "res5", "deconv1", "in4", "deconv2",
-        "in5", "deconv3", "relu"]
+        "conv1", "in1", "conv2", "in2", "conv3", "in3", "res1", "res2", "res3", "res4", "res5", "deconv1",
+        "in4", "deconv2", "in5", "deconv3", "relu"]
     with pytest.raises(ValueError, match="sketch, candy, mosaic"):
         neural_style_transfer(style_model="cubist")
 
@@ -87,11 +91,15 @@ def test_mobilenet_v2_has_the_names_of_the_tutorial():
         f"features.0.1.{n}" for n in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")]
     assert [n for n, _ in model.named_children()] == ["features", "adaptive_avg_pool2d", "classifier"]
     assert model.last_channel == 1280 and len(model.features) == 19
-    assert isinstance(model.features[0], models.ConvBNActivation) and isinstance(model.features[0], nn.Sequential)
+    assert (isinstance(model.features[0], models.ConvBNActivation) and isinstance(model.features[0],
+                                                                                  nn.Sequential))
     assert type(model.features[1]).__name__ == "InvertedResidual"
-    assert model._shallow_repr() == "MobileNetV2()" and model.features[0]._shallow_repr() == "ConvBNActivation()"
-    assert repr(model.features[0][0]) == "Conv2d(3, 32, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1), bias=False)"
-    # the tutorial's misspelt line adds two parameters and changes nothing else
+    assert (model._shallow_repr() == "MobileNetV2()"
+            and model.features[0]._shallow_repr() == "ConvBNActivation()")
+    assert (repr(
+         model.features[0][0]) == "Conv2d(3, 32, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1), "
+            "bias=False)")
+    # The tutorial's misspelled line adds two parameters and changes nothing else.
     model.classifer = nn.Sequential(nn.Dropout(0.2), nn.Linear(model.last_channel, 10))
     assert len(model.state_dict()) == 316
     model.eval()
@@ -99,7 +107,7 @@ def test_mobilenet_v2_has_the_names_of_the_tutorial():
         assert model(flow.zeros(2, 3, 32, 32)).shape == (2, 1000)
 
 
-def test_initial_weights_are_those_of_the_paper():
+def test_initial_weights_follow_the_paper():
     flow.manual_seed(0)
     model = models.mobilenet_v2()
     w = model.features[18][0].weight.numpy()
@@ -113,7 +121,8 @@ def test_initial_weights_are_those_of_the_paper():
 
 
 @pytest.mark.parametrize("width, channels", [
-    (1.0, (32, 16, 320, 1280)), (0.5, (16, 8, 160, 1280)), (0.25, (8, 8, 80, 1280)), (1.4, (48, 24, 448, 1792))])
+    (1.0, (32, 16, 320, 1280)), (0.5, (16, 8, 160, 1280)), (0.25, (8, 8, 80, 1280)),
+    (1.4, (48, 24, 448, 1792))])
 def test_width_mult(width, channels, cheap_init):
     model = models.mobilenet_v2(width_mult=width, num_classes=3)
     f = model.features
@@ -123,7 +132,8 @@ def test_width_mult(width, channels, cheap_init):
 
 def test_channels_are_rounded_but_not_far_down():
     from flowedu.vision.models.mobilenet import make_divisible
-    assert [make_divisible(c) for c in (1, 8, 11, 12, 17.7, 18, 24, 1792.0)] == [8, 8, 16, 16, 16, 24, 24, 1792]
+    assert [make_divisible(c) for c in (1, 8, 11, 12, 17.7, 18, 24, 1792.0)] == [8, 8, 16, 16, 16, 24,
+                                                                                 24, 1792]
     assert make_divisible(11, 1) == 11
 
 
@@ -136,11 +146,12 @@ def test_settings_of_mobilenet():
 
 def test_lenet5_for_both_sizes():
     assert models.lenet5()(flow.zeros(2, 1, 28, 28)).shape == (2, 10)
-    assert models.lenet5(in_channels=3, image_size=32, num_classes=4)(flow.zeros(2, 3, 32, 32)).shape == (2, 4)
+    assert models.lenet5(in_channels=3, image_size=32,
+                         num_classes=4)(flow.zeros(2, 3, 32, 32)).shape == (2, 4)
 
 
 @pytest.mark.parametrize("name", [*COUNTS, *(f"vgg{d}{bn}" for d in (11, 13, 16, 19) for bn in ("", "_bn"))])
-def test_pretrained_without_weights_says_where_to_put_them(name, cheap_init):
+def test_pretrained_without_weights_names_the_expected_path(name, cheap_init):
     kwargs = {} if name == "lenet5" else {"width_mult": 0.125}
     with pytest.raises(RuntimeError, match=re.escape(f"{name}.safetensors")) as e:
         getattr(models, name)(pretrained=True, progress=True, **kwargs)
@@ -152,7 +163,7 @@ def test_pretrained_style_without_weights():
         neural_style_transfer(pretrained=True, progress=True)
 
 
-def test_a_network_learns_the_drawn_pictures():
+def test_a_network_learns_the_generated_images():
     flow.manual_seed(0)
     ready = transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.5,) * 3, (0.25,) * 3)])
     d = datasets.SyntheticCIFAR10(transform=ready, size=320)

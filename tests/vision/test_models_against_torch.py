@@ -1,4 +1,6 @@
-"""Every network against the same one in PyTorch, same weights, float64: values, gradients, running statistics."""
+"""Every network against its PyTorch counterpart with the same weights in float64: values, gradients, and
+running statistics.
+"""
 import numpy as np
 import pytest
 
@@ -35,7 +37,9 @@ CASES = {
 
 
 def pair(ours, theirs, seed=0):
-    """(model, PyTorch's with the same weights), both float64; what begins at 0 or 1 is random, too."""
+    """Return (model, PyTorch's with the same weights) in float64; parameters that start at 0 or 1 are random
+    as well.
+    """
     flow.manual_seed(seed)
     model, twin = ours().double(), theirs().double()
     rng = np.random.default_rng(seed)
@@ -46,7 +50,7 @@ def pair(ours, theirs, seed=0):
             a = a + rng.normal(0, 0.1, a.shape)
         state[name] = a
     model.load_state_dict({n: flow.tensor(a) for n, a in state.items()})
-    twin.load_state_dict({n: torch.tensor(a) for n, a in state.items()})        # strict: the names are the same
+    twin.load_state_dict({n: torch.tensor(a) for n, a in state.items()})  # strict: the names are the same
     return model, twin
 
 
@@ -80,9 +84,10 @@ def test_values_and_gradients(name):
         close(model(x), twin(tx), "output when testing")
 
 
-def test_training_takes_the_same_way():
-    """Three steps of SGD with cross-entropy, as people train: PyTorch's losses. (Norms over few numbers amplify roundings
-    from step to step; here every one has 32 or more.)"""
+def test_training_has_the_same_losses():
+    """Three steps of SGD with cross-entropy have PyTorch's losses. Norms over few values amplify rounding
+    from step to step; here, each has 32 or more.
+    """
     ours, theirs, _ = CASES["resnet18"]
     model, twin = pair(ours, theirs)
     rng = np.random.default_rng(0)
@@ -101,7 +106,9 @@ def test_training_takes_the_same_way():
 
 @pytest.mark.parametrize("name", CASES)
 def test_float32(name):
-    """The dtype of daily use, when testing (while training a batch of a few makes the norms amplify every rounding)."""
+    """The usual dtype, in evaluation mode, because norms over a small training batch amplify every
+    rounding.
+    """
     ours, theirs, shape = CASES[name]
     model, twin = (m.float().eval() for m in pair(ours, theirs))
     a = np.random.default_rng(1).random(shape).astype(np.float32)

@@ -1,4 +1,4 @@
-"""The networks in nn.Graph give what they give eagerly; and the tutorial's program runs as it stands."""
+"""Networks in nn.Graph have the same results as eagerly, and the tutorial's program runs unchanged."""
 import numpy as np
 import pytest
 
@@ -13,7 +13,8 @@ from flowedu.vision import models
 from . import files
 
 CLASSIFIERS = {
-    "mobilenet_v2": (lambda: models.mobilenet_v2(num_classes=5, width_mult=0.25, dropout=0.0), (8, 3, 64, 64)),
+    "mobilenet_v2": (lambda: models.mobilenet_v2(num_classes=5, width_mult=0.25, dropout=0.0),
+                     (8, 3, 64, 64)),
     "resnet18": (lambda: models.resnet18(num_classes=5, width_mult=0.125), (8, 3, 64, 64)),
     "resnet50": (lambda: models.resnet50(num_classes=5, width_mult=0.0625), (4, 3, 64, 64)),
     "vgg11_bn": (lambda: models.vgg11_bn(num_classes=5, width_mult=0.0625, dropout=0.0), (4, 3, 64, 64)),
@@ -57,7 +58,8 @@ def same_in_a_graph(make, loss, xs):
         np.testing.assert_allclose(train(*xs).item(), want.item(), rtol=1e-4)
     for (name, p), q in zip(eager.state_dict().items(), other.state_dict().values()):
         scale = np.abs(p.detach().numpy()).max()
-        np.testing.assert_allclose(q.detach().numpy(), p.detach().numpy(), atol=2e-3 * scale + 1e-6, err_msg=name)
+        np.testing.assert_allclose(q.detach().numpy(), p.detach().numpy(), atol=2e-3 * scale + 1e-6,
+                                   err_msg=name)
     eager.load_state_dict(other.state_dict())
     eager.eval()
     other.eval()
@@ -69,7 +71,8 @@ def same_in_a_graph(make, loss, xs):
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_classifiers(name):
     make, shape = CLASSIFIERS[name]
-    x, y = flow.randn(*shape).double(), flow.randint(0, 5, (shape[0],))      # float32 rounding grows from norm to norm
+    # rounding errors of float32 grow with each norm
+    x, y = flow.randn(*shape).double(), flow.randint(0, 5, (shape[0],))
     same_in_a_graph(lambda: make().double(), lambda m, x, y: F.cross_entropy(m(x), y), (x, y))
 
 
@@ -80,12 +83,14 @@ def test_the_style_network():
 
 def test_gpt():
     idx = flow.randint(0, 17, (2, 8))
-    same_in_a_graph(lambda: GPT(17, n_layer=2, n_head=2, d=16, block_size=8), lambda m, x, y: m(x, y)[1], (idx, idx + 0))
+    same_in_a_graph(lambda: GPT(17, n_layer=2, n_head=2, d=16, block_size=8), lambda m, x, y: m(x, y)[1],
+                    (idx, idx + 0))
 
 
 def test_transforms_of_tensors_in_a_graph():
     ready = transforms.Compose([transforms.Resize((6, 5)), transforms.Pad(1, padding_mode="reflect"),
-                                transforms.CenterCrop(5), transforms.Grayscale(3), transforms.Normalize([0.5], [2.0])])
+                                transforms.CenterCrop(5), transforms.Grayscale(3),
+                                transforms.Normalize([0.5], [2.0])])
 
     class Graph(nn.Graph):
         def build(self, x):
@@ -102,8 +107,11 @@ def cifar10(tmp_path):
 
 
 def test_the_tutorial(cifar10):
-    """OneFlow's tutorial of nn.Graph: eager training, a graph that predicts, a graph that trains; misspelling included."""
-    data = flowvision.datasets.CIFAR10(root=cifar10, train=True, transform=transforms.ToTensor(), download=True)
+    """OneFlow's nn.Graph tutorial: eager training, a graph for prediction, and a graph for training,
+    including its misspelling.
+    """
+    data = flowvision.datasets.CIFAR10(root=cifar10, train=True, transform=transforms.ToTensor(),
+                                       download=True)
     loader = flow.utils.data.DataLoader(data, 8, shuffle=True, drop_last=True)
     flow.manual_seed(0)
     model = flowvision.models.mobilenet_v2().to("cpu")
@@ -144,7 +152,8 @@ def test_the_tutorial(cifar10):
     np.testing.assert_array_equal(model.classifer[1].weight.numpy(), unused)
     assert (model.classifier[1].weight.numpy() != used).any()
     text = repr(graph)
-    for words in ("(MODULE:model:MobileNetV2())", "(MODULE:model.features.0:ConvBNActivation())", "model.classifer:"):
+    for words in ("(MODULE:model:MobileNetV2())", "(MODULE:model.features.0:ConvBNActivation())",
+                  "model.classifer:"):
         assert words in text
     with flow.no_grad():
         assert Eval(model.eval())(x).shape == (8, 1000)

@@ -1,4 +1,4 @@
-"""vision.ops against their definitions, element by element; vision.io: what is written is read."""
+"""vision.ops against their definitions, element by element, and round trips of vision.io."""
 import math
 from io import BytesIO
 
@@ -17,12 +17,13 @@ from flowedu.vision import io, ops
 
 @st.composite
 def boxes(draw, least=0, most=6):
-    rows = draw(st.lists(st.tuples(*[st.integers(0, 12)] * 2, *[st.integers(1, 9)] * 2), min_size=least, max_size=most))
+    rows = draw(st.lists(st.tuples(*[st.integers(0, 12)] * 2, *[st.integers(1, 9)] * 2), min_size=least,
+                         max_size=most))
     return np.array([(x, y, x + w, y + h) for x, y, w, h in rows], np.float32).reshape(-1, 4)
 
 
 def cells(box):
-    """The unit squares a box of whole numbers covers."""
+    """Return the unit squares that an integer box covers."""
     x1, y1, x2, y2 = map(int, box)
     return {(x, y) for x in range(x1, x2) for y in range(y1, y2)}
 
@@ -37,18 +38,19 @@ def test_areas_are_counted_squares(a, b):
         p, q = cells(a[i]), cells(b[j])
         around = len(cells([*np.minimum(a[i, :2], b[j, :2]), *np.maximum(a[i, 2:], b[j, 2:])]))
         assert math.isclose(got[i, j], len(p & q) / len(p | q), rel_tol=1e-6)
-        assert math.isclose(generalized[i, j], len(p & q) / len(p | q) - (around - len(p | q)) / around, rel_tol=1e-5,
-                            abs_tol=1e-6)
+        assert math.isclose(generalized[i, j], len(p & q) / len(p | q) - (around - len(p | q)) / around,
+                            rel_tol=1e-5, abs_tol=1e-6)
 
 
 @given(boxes(), st.permutations(["xyxy", "xywh", "cxcywh"]))
-def test_forms_lead_back(a, forms):
+def test_box_formats_round_trip(a, forms):
     x = flow.tensor(a)
     for start, end in zip(("xyxy", *forms), (*forms, "xyxy")):
         x = ops.box_convert(x, start, end)
     np.testing.assert_allclose(x.numpy(), a, atol=1e-5)
     if len(a):
-        assert ops.box_convert(flow.tensor([[1.0, 2.0, 4.0, 8.0]]), "xyxy", "cxcywh").tolist() == [[2.5, 5.0, 3.0, 6.0]]
+        assert ops.box_convert(flow.tensor([[1.0, 2.0, 4.0, 8.0]]), "xyxy",
+                               "cxcywh").tolist() == [[2.5, 5.0, 3.0, 6.0]]
 
 
 @given(boxes(), st.integers(1, 20), st.integers(1, 20), st.integers(1, 9))
@@ -62,8 +64,8 @@ def test_boxes_in_a_picture(a, height, width, least):
 
 
 @given(boxes(1), st.data())
-def test_what_nms_keeps(a, data):
-    """Kept are those that no better one that is kept overlaps, among their class."""
+def test_nms_keeps_boxes_without_better_overlaps(a, data):
+    """A box is kept if no better kept box of its class overlaps it."""
     n = len(a)
     scores = np.array(data.draw(st.permutations(range(n))), np.float32)
     kind = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)))
@@ -92,7 +94,7 @@ def test_masks(n, h, w, seed):
 
 
 def bilinear(a, y, x):
-    """One sample of a picture, as torchvision takes it: nothing beyond one pixel outside, the edge up to there."""
+    """Sample an image as torchvision does: 0 more than one pixel outside, and the edge value in between."""
     h, w = a.shape
     if y < -1 or y > h or x < -1 or x > w:
         return 0.0
@@ -103,7 +105,8 @@ def bilinear(a, y, x):
     return (a[y0, x0] * (1 - dy) + a[y1, x0] * dy) * (1 - dx) + (a[y0, x1] * (1 - dy) + a[y1, x1] * dy) * dx
 
 
-@given(st.integers(0, 99), st.sampled_from([-1, 1, 2]), st.booleans(), st.sampled_from([0.5, 1.0]), st.booleans())
+@given(st.integers(0, 99), st.sampled_from([-1, 1, 2]), st.booleans(), st.sampled_from([0.5, 1.0]),
+       st.booleans())
 def test_roi_align_is_the_mean_of_its_samples(seed, ratio, aligned, scale, as_list):
     r = np.random.default_rng(seed)
     a = r.standard_normal((2, 2, 5, 6))
@@ -117,9 +120,11 @@ def test_roi_align_is_the_mean_of_its_samples(seed, ratio, aligned, scale, as_li
         w, h = (x2 - x1, y2 - y1) if aligned else (max(x2 - x1, 1), max(y2 - y1, 1))
         ny, nx = (ratio if ratio > 0 else max(math.ceil(n), 0) for n in (h / 2, w / 3))
         for c, i, j in np.ndindex(2, 2, 3):
-            samples = [bilinear(a[int(image), c], y1 + (i + (p + 0.5) / ny) * h / 2, x1 + (j + (q + 0.5) / nx) * w / 3)
+            samples = [bilinear(a[int(image), c], y1 + (i + (p + 0.5) / ny) * h / 2,
+                                x1 + (j + (q + 0.5) / nx) * w / 3)
                        for p in range(ny) for q in range(nx)]
-            assert math.isclose(got[k, c, i, j].item(), sum(samples) / max(len(samples), 1), rel_tol=1e-9, abs_tol=1e-9)
+            assert math.isclose(got[k, c, i, j].item(), sum(samples) / max(len(samples), 1), rel_tol=1e-9,
+                                abs_tol=1e-9)
     weights = flow.tensor(r.standard_normal((3, 2, 2, 3)))
     (got * weights).sum().backward()                     # linear in the features
     slope = (x.grad * x.detach()).sum().item()
@@ -128,7 +133,7 @@ def test_roi_align_is_the_mean_of_its_samples(seed, ratio, aligned, scale, as_li
     assert as_list or flow.equal(flow.roi_align(x, given_, scale, 2, 3, ratio, aligned), got)
 
 
-def test_roi_align_of_nothing_and_of_nonsense():
+def test_roi_align_of_empty_and_invalid_input():
     x = flow.ones(1, 3, 4, 4)
     assert tuple(ops.roi_align(x, [flow.zeros(0, 4)], 7).shape) == (0, 3, 7, 7)
     for bad in (flow.zeros(2, 4), flow.ones(1, 5), [flow.zeros(1, 4)] * 2, "boxes"):
@@ -145,13 +150,15 @@ def test_focal_loss(seed, alpha, gamma):
     x, y = flow.tensor(a), flow.tensor(t)
     np.testing.assert_allclose(ops.sigmoid_focal_loss(x, y, alpha, gamma).numpy(), want, rtol=1e-9)
     for how in ("mean", "sum"):
-        assert math.isclose(ops.sigmoid_focal_loss(x, y, alpha, gamma, how).item(), getattr(want, how)(), rel_tol=1e-9)
+        assert math.isclose(ops.sigmoid_focal_loss(x, y, alpha, gamma, how).item(), getattr(want, how)(),
+                            rel_tol=1e-9)
 
 
 def test_blocks():
     x = flow.randn(2, 4, 6, 6)
     block = ops.Conv2dNormActivation(4, 8, 5, 2, dilation=2)
-    assert [type(m) for m in block] == [nn.Conv2d, nn.BatchNorm2d, nn.ReLU] and tuple(block(x).shape) == (2, 8, 3, 3)
+    assert ([type(m) for m in block] == [nn.Conv2d, nn.BatchNorm2d, nn.ReLU]
+            and tuple(block(x).shape) == (2, 8, 3, 3))
     assert block[0].bias is None and ops.Conv2dNormActivation(4, 8, norm_layer=None)[0].bias is not None
     squeeze = ops.SqueezeExcitation(4, 2)
     scale = squeeze.fc2(squeeze.fc1(x.mean((2, 3), keepdim=True)).relu()).sigmoid()
@@ -180,7 +187,7 @@ def test_stochastic_depth(mode, p):
 
 # ---- files
 @given(channels=st.sampled_from([1, 3]), h=st.integers(1, 5), w=st.integers(1, 5), seed=st.integers(0, 9))
-def test_a_png_is_what_was_written(tmp_path_factory, channels, h, w, seed):
+def test_a_png_round_trips(tmp_path_factory, channels, h, w, seed):
     x = flow.tensor(np.random.default_rng(seed).integers(0, 256, (channels, h, w), dtype=np.uint8))
     path = tmp_path_factory.mktemp("pictures") / "a.png"
     io.write_png(x, path)
@@ -194,11 +201,12 @@ def test_16_bits_become_8():
     a = np.arange(0, 65536, 4097, dtype=np.uint16).reshape(4, 4)
     data = BytesIO()
     Image.fromarray(a).save(data, "PNG")
-    assert io.decode_image(flow.tensor(np.frombuffer(data.getvalue(), np.uint8).copy()))[0].tolist() == (a >> 8).tolist()
+    assert io.decode_image(flow.tensor(np.frombuffer(data.getvalue(),
+                                                     np.uint8).copy()))[0].tolist() == (a >> 8).tolist()
 
 
 @given(st.data())
-def test_any_part_of_a_file_is_refused_as_one(data):
+def test_truncated_files_are_refused(data):
     whole = BytesIO()
     kind = data.draw(st.sampled_from(["PNG", "BMP", "GIF"]))
     Image.fromarray(np.arange(192, dtype=np.uint8).reshape(8, 8, 3)).save(whole, kind)
@@ -207,7 +215,7 @@ def test_any_part_of_a_file_is_refused_as_one(data):
         io.decode_image(flow.tensor(np.frombuffer(part, np.uint8).copy()))
 
 
-def test_files_that_are_no_pictures(tmp_path):
+def test_files_that_are_not_images(tmp_path):
     path = tmp_path / "a.png"
     io.write_png(flow.zeros(3, 9, 9, dtype=flow.uint8), path)
     before = path.read_bytes()

@@ -1,5 +1,6 @@
-"""Every option of a transform acts: a transform is the function of its name with its options, and chance is what the
-drawn numbers say."""
+"""Every option of a transform has an effect: a transform equals the function of its name with the same
+options, and random choices follow the drawn numbers.
+"""
 import itertools
 
 import numpy as np
@@ -36,7 +37,9 @@ def same(a, b):
 @pytest.mark.parametrize("mode", [MODES.BILINEAR, MODES.BICUBIC])
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9), st.integers(1, 9), st.booleans())
 def test_resize_without_antialias(mode, h, w, height, width, batch):
-    """Each pixel from the two or four nearest of each axis, also where the picture shrinks."""
+    """Each pixel is computed from the two or four nearest ones along each axis, even when the image
+    shrinks.
+    """
     a = np.random.default_rng(0).random((2, 3, h, w) if batch else (3, h, w)).astype(np.float32)
     rows, columns = (matrix(n, out, out / n, mode.value, False) for n, out in ((h, height), (w, width)))
     want = np.einsum("oh,...hw,pw->...op", rows, a, columns)
@@ -49,21 +52,22 @@ def test_resize_without_antialias(mode, h, w, height, width, batch):
 
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9), st.integers(1, 9))
 def test_resize_tensors_to_the_nearest(h, w, height, width):
-    """The pixel under the left edge, as interpolate has it."""
+    """The pixel under the left edge is used, as in interpolate."""
     a = np.random.default_rng(0).random((3, h, w)).astype(np.float32)
     rows, columns = (np.arange(out) * n // out for n, out in ((h, height), (w, width)))
     got = F.resize(flow.tensor(a), (height, width), MODES.NEAREST)
     np.testing.assert_array_equal(got.numpy(), a[:, rows][:, :, columns])
 
 
-# ---- a transform is its function
-SAME = [       # class, function, what the class is made with, options of both
+# transforms and functions
+SAME = [       # class, function, options of the class, options of both
     ("Resize", "resize", {"size": [(3, 9), 4, (12, 2)]},
      {"interpolation": list(MODES), "antialias": [True, False]}),
     ("Resize", "resize", {"size": [4]}, {"max_size": [5, None]}),
     ("CenterCrop", "center_crop", {"size": [3, (9, 2)]}, {}),
     ("Pad", "pad", {"padding": [1, (1, 2), (0, 1, 2, 3)]}, {"fill": [7, (1, 2, 3)],
-                                                           "padding_mode": ["constant", "edge", "reflect", "symmetric"]}),
+                                                           "padding_mode": ["constant", "edge", "reflect",
+                                                                            "symmetric"]}),
     ("Grayscale", "rgb_to_grayscale", {}, {"num_output_channels": [1, 3]}),
 ]
 
@@ -97,10 +101,10 @@ def test_normalize_in_place(kind, inplace):
     np.testing.assert_allclose(numbers(x), want if inplace else before, rtol=1e-6)
 
 
-# ---- chance
+# randomness
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_crop_options(kind):
-    """A crop of what F.pad makes with the same options: of each place there is."""
+    """The result is a crop of F.pad with the same options, at every possible position."""
     flow.manual_seed(0)
     x = picture(kind, 3, 4)
     for options in ({"padding": 1}, {"padding": (1, 2), "fill": 9}, {"padding": 1, "padding_mode": "reflect"},
@@ -110,7 +114,7 @@ def test_random_crop_options(kind):
         places = {numbers(F.crop(padded, i, j, 3, 3)).tobytes() for i in range(h - 2) for j in range(w - 2)}
         drawn = {numbers(T.RandomCrop(3, **options)(x)).tobytes() for _ in range(300)}
         assert drawn == places
-    padded = F.pad(x, (2, 3), 5, "constant")                       # as much on both sides as the size lacks
+    padded = F.pad(x, (2, 3), 5, "constant")                       # the missing size is added on both sides
     _, h, w = F.get_dimensions(padded)
     places = {numbers(F.crop(padded, i, j, 6, 6)).tobytes() for i in range(h - 5) for j in range(w - 5)}
     assert {numbers(T.RandomCrop(6, pad_if_needed=True, fill=5)(x)).tobytes() for _ in range(300)} == places
@@ -129,12 +133,15 @@ def test_random_resized_crop_is_a_crop_resized(kind, seed, mode, antialias, size
 
 
 def test_color_jitter_in_every_order(monkeypatch):
-    """Each of three of the four once, in one of six orders, equally often; with factors from all of their range."""
+    """Three of the four adjustments are applied once each, in one of six equally likely orders, with factors
+    from the whole range.
+    """
     names = ("brightness", "contrast", "saturation")
     made, factors = [], {n: [] for n in names}
     for n in names:
         f = getattr(F, f"adjust_{n}")
-        monkeypatch.setattr(F, f"adjust_{n}", lambda img, factor, n=n, f=f: (made.append((n, factor)), f(img, factor))[1])
+        monkeypatch.setattr(F, f"adjust_{n}", lambda img, factor, n=n, f=f: (made.append((n, factor)),
+                                                                             f(img, factor))[1])
     flow.manual_seed(0)
     t, x, orders = T.ColorJitter(0.5, (0.2, 0.4), 3.0), picture("array"), []
     for _ in range(600):
@@ -150,11 +157,14 @@ def test_color_jitter_in_every_order(monkeypatch):
     counts = {o: orders.count(o) for o in itertools.permutations(names)}
     assert sum(counts.values()) == 600 and sum((c - 100) ** 2 / 100 for c in counts.values()) < 25
     for n, (low, high) in zip(names, ((0.5, 1.5), (0.2, 0.4), (0.0, 4.0))):
-        assert low <= min(factors[n]) < low + 0.03 * (high - low) and high - 0.03 * (high - low) < max(factors[n]) <= high
+        assert (low <= min(factors[n]) < low + 0.03 * (high - low)
+                and high - 0.03 * (high - low) < max(factors[n]) <= high)
 
 
 def test_random_choices_are_equally_likely():
-    """RandomApply, RandomChoice, RandomOrder and RandomGrayscale by the marks their transforms leave."""
+    """RandomApply, RandomChoice, RandomOrder, and RandomGrayscale, identified by marks that their transforms
+    append.
+    """
     flow.manual_seed(0)
     mark = [T.Lambda(lambda s, c=c: s + c) for c in "abc"]
 

@@ -1,4 +1,6 @@
-"""Transforms against NumPy written out here and Pillow; the three kinds of picture agree; chance follows the seed."""
+"""Transforms against explicit NumPy formulas and Pillow; the three image types agree, and random choices
+follow the seed.
+"""
 import colorsys
 import math
 import re
@@ -24,12 +26,12 @@ def pixels(h=9, w=7, c=3, seed=0):
 
 
 def as_tensor(a):
-    """(H, W, C) as a tensor (C, H, W) of the same numbers."""
+    """Convert (H, W, C) to a tensor (C, H, W) with the same values."""
     return flow.from_numpy(np.array((a[..., None] if a.ndim == 2 else a).transpose(2, 0, 1), order="C"))
 
 
 def back(x):
-    """Any kind of picture as an ndarray (H, W, C)."""
+    """Convert any image type to an ndarray (H, W, C)."""
     if isinstance(x, flow.Tensor):
         return x.numpy().transpose(1, 2, 0)
     a = np.asarray(x)
@@ -37,7 +39,7 @@ def back(x):
 
 
 def three(a):
-    """The same picture as ndarray, Pillow image and tensor."""
+    """Return the same image as ndarray, Pillow image, and tensor."""
     return {"array": a, "pil": Image.fromarray(a), "tensor": as_tensor(a)}
 
 
@@ -45,10 +47,11 @@ KINDS = ["array", "pil", "tensor"]
 sizes = st.integers(1, 12)
 
 
-# ---- the same for all kinds, exactly -----------------------------------------------------------------------------------
+# ---- exactly the same for all image types
+# ------------------------------------------------------------------------------
 
 def reference_pad(a, left, top, right, bottom, mode, fill=0):
-    """By the place every pixel comes from."""
+    """Compute padding from the source position of each pixel."""
     h, w = a.shape[:2]
 
     def source(i, n):
@@ -72,21 +75,24 @@ def reference_pad(a, left, top, right, bottom, mode, fill=0):
 @given(st.tuples(*[st.integers(0, 3)] * 4))
 def test_pad(kind, mode, sides):
     a = pixels(5, 6)
-    np.testing.assert_array_equal(back(F.pad(three(a)[kind], sides, 7, mode)), reference_pad(a, *sides, mode, 7))
+    np.testing.assert_array_equal(back(F.pad(three(a)[kind], sides, 7, mode)),
+                                  reference_pad(a, *sides, mode, 7))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_pad_takes_one_two_or_four_numbers_and_a_colour(kind):
+def test_pad_accepts_one_two_or_four_sizes_and_a_color(kind):
     a = pixels(4, 5)
     x = three(a)[kind]
-    for padding, four in ((2, (2, 2, 2, 2)), ((1, 2), (1, 2, 1, 2)), ((1, 2, 3, 0), (1, 2, 3, 0)), ([3], (3, 3, 3, 3))):
+    for padding, four in ((2, (2, 2, 2, 2)), ((1, 2), (1, 2, 1, 2)), ((1, 2, 3, 0), (1, 2, 3, 0)),
+                          ([3], (3, 3, 3, 3))):
         np.testing.assert_array_equal(back(F.pad(x, padding)), reference_pad(a, *four, "constant", 0))
-    np.testing.assert_array_equal(back(T.Pad(1, fill=(9, 8, 7))(x)), reference_pad(a, 1, 1, 1, 1, "constant", (9, 8, 7)))
+    np.testing.assert_array_equal(back(T.Pad(1, fill=(9, 8, 7))(x)),
+                                  reference_pad(a, 1, 1, 1, 1, "constant", (9, 8, 7)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(st.integers(-3, 9), st.integers(-3, 9), sizes, sizes)
-def test_crop_fills_what_is_outside_with_black(kind, top, left, h, w):
+def test_crop_fills_the_outside_with_black(kind, top, left, h, w):
     a = pixels(6, 7)
     large = np.zeros((40, 40, 3), np.uint8)
     large[12:18, 12:19] = a
@@ -105,7 +111,7 @@ def test_center_crop(kind, h, w, height, width):
         np.testing.assert_array_equal(got, a[top:top + height, left:left + width])
     else:
         assert got.astype(int).sum() <= a.astype(int).sum()
-        if height >= h and width >= w:          # all of it is there, black around
+        if height >= h and width >= w:          # the whole image with black around it
             top, left = (height - h) // 2, (width - w) // 2
             np.testing.assert_array_equal(got[top:top + h, left:left + w], a)
             assert got.astype(int).sum() == a.astype(int).sum()
@@ -128,7 +134,8 @@ def test_dimensions(kind, c):
     assert F.get_dimensions(x) == [max(c, 1), 4, 6] and F.get_image_size(x) == [6, 4]
 
 
-# ---- resize ------------------------------------------------------------------------------------------------------------
+# ---- resize
+# ------------------------------------------------------------------------------------------------------------
 
 SMOOTH = [mode for mode in MODES if mode is not MODES.NEAREST]
 
@@ -138,7 +145,7 @@ def sinc(x):
 
 
 def reference_weights(source, target, mode, antialias=True):
-    """What Pillow's documentation says, pixel by pixel."""
+    """Compute resampling weights from Pillow's documentation, pixel by pixel."""
     kernel = {"bilinear": lambda x: max(0, 1 - abs(x)),
               "bicubic": lambda x: 1.5 * abs(x) ** 3 - 2.5 * x * x + 1 if abs(x) < 1 else
               -0.5 * abs(x) ** 3 + 2.5 * x * x - 4 * abs(x) + 2 if abs(x) < 2 else 0,
@@ -153,10 +160,11 @@ def reference_weights(source, target, mode, antialias=True):
 
 @pytest.mark.parametrize("mode", SMOOTH)
 @given(st.integers(1, 30), st.integers(1, 30))
-def test_the_weights(mode, source, target):
+def test_resampling_weights(mode, source, target):
     got, want = weights(source, target, mode, True), reference_weights(source, target, mode)
-    if mode.value == "box":                  # a pixel on the border of a box: to either side, by a rounding
-        places = (np.arange(source) + 0.5 - (np.arange(target)[:, None] + 0.5) * source / target) / max(source / target, 1)
+    if mode.value == "box":                  # a pixel on the border of a box may be rounded to either side
+        places = (np.arange(source) + 0.5 - (np.arange(target)[:, None] + 0.5) * source
+                  / target) / max(source / target, 1)
         clear = (np.abs(np.abs(places) - 0.5) > 1e-9).all(1)
         got, want = got[clear], want[clear]
     np.testing.assert_allclose(got, want, atol=1e-6)
@@ -164,13 +172,15 @@ def test_the_weights(mode, source, target):
 
 
 @pytest.mark.parametrize("mode", list(MODES))
-@given(st.integers(1, 20), st.integers(1, 20), st.integers(1, 20), st.integers(1, 20), st.sampled_from([0, 3]))
+@given(st.integers(1, 20), st.integers(1, 20), st.integers(1, 20), st.integers(1, 20),
+       st.sampled_from([0, 3]))
 def test_arrays_are_resized_as_pillow_does(mode, h, w, height, width, c):
     a = pixels(h, w, c) // 3 + 80           # far from 0 and 255, which bicubic would overshoot
     want = np.asarray(Image.fromarray(a).resize((width, height), getattr(Image.Resampling, mode.name)))
     got = F.resize(a, (height, width), mode)
     assert got.dtype == np.uint8 and got.shape == want.shape
-    assert np.abs(got.astype(int) - want).max() <= {"nearest": 0, "bilinear": 1, "box": 1, "hamming": 1}.get(mode.value, 2)
+    assert np.abs(got.astype(int) - want).max() <= {"nearest": 0, "bilinear": 1, "box": 1,
+                                                    "hamming": 1}.get(mode.value, 2)
     np.testing.assert_array_equal(np.asarray(F.resize(Image.fromarray(a), (height, width), mode)), want)
 
 
@@ -192,18 +202,19 @@ def test_tensors_against_torch(mode, antialias):
     for size in ((5, 4), (20, 30), (9, 3), (1, 1)):
         a = np.random.default_rng(0).random((2, 3, 9, 7)).astype(np.float32)
         smooth = mode is not MODES.NEAREST
-        want = torch.nn.functional.interpolate(torch.tensor(a), size, mode=mode.value, antialias=antialias and smooth,
-                                               align_corners=False if smooth else None)
+        want = torch.nn.functional.interpolate(torch.tensor(a), size, mode=mode.value, antialias=antialias
+                                               and smooth, align_corners=False if smooth else None)
         got = F.resize(flow.tensor(a), size, mode, antialias=antialias)
         np.testing.assert_allclose(got.numpy(), want.numpy(), atol=2e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape, size, max_size, want", [
-    ((10, 20), 5, None, (5, 10)), ((20, 10), 5, None, (10, 5)), ((7, 7), 3, None, (3, 3)), ((10, 25), 4, None, (4, 10)),
+    ((10, 20), 5, None, (5, 10)), ((20, 10), 5, None, (10, 5)), ((7, 7), 3, None, (3, 3)),
+    ((10, 25), 4, None, (4, 10)),
     ((10, 40), 5, 12, (3, 12)), ((40, 10), 5, 12, (12, 3)), ((10, 20), [6], None, (6, 12)),
     ((10, 20), (3, 4), None, (3, 4)), ((10, 13), 10, None, (10, 13))])
-def test_the_size(kind, shape, size, max_size, want):
+def test_size_after_resize(kind, shape, size, max_size, want):
     got = F.resize(three(pixels(*shape))[kind], size, max_size=max_size)
     assert back(got).shape[:2] == want and type(got) is type(three(pixels(*shape))[kind])
 
@@ -218,12 +229,13 @@ def test_resize_uint8_tensors_and_gradients():
     np.testing.assert_allclose(x.grad.numpy().sum(), 3 * 16, rtol=1e-5)     # rows of weights add up to 1
 
 
-def test_nearest_takes_the_pixel_under_the_middle_or_under_the_edge():
+def test_nearest_uses_the_pixel_under_the_center_or_the_edge():
     assert nearest(4, 2, True).tolist() == [1, 3] and nearest(4, 2, False).tolist() == [0, 2]
     assert nearest(2, 5, True).tolist() == [0, 0, 1, 1, 1]
 
 
-# ---- from kind to kind -------------------------------------------------------------------------------------------------
+# ---- conversions
+# -------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("c", [0, 1, 3, 4])
 def test_to_tensor(c):
@@ -245,7 +257,7 @@ def test_to_tensor_keeps_other_dtypes():
     assert F.to_tensor(Image.new("F", (2, 2), 0.5)).numpy().max() == 0.5
 
 
-def test_to_tensor_does_not_share_memory_for_uint8_and_says_no_to_tensors():
+def test_to_tensor_copies_uint8_and_refuses_tensors():
     a = pixels()
     x = F.to_tensor(a)
     a[:] = 0
@@ -263,8 +275,10 @@ def test_to_pil_image_and_back(c):
         assert img.mode == {0: "L", 1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}[c]
         np.testing.assert_array_equal(F.pil_to_tensor(img).numpy(), as_tensor(a).numpy(), strict=True)
     floats = flow.tensor(np.linspace(0, 1, 20, dtype=np.float32).reshape(1, 4, 5))
-    np.testing.assert_array_equal(np.asarray(F.to_pil_image(floats)), (floats.numpy()[0] * 255).astype(np.uint8))
-    assert F.to_pil_image(np.ones((2, 3), np.float32)).mode == "F" and F.to_pil_image(np.ones((2, 3), np.int32)).mode == "I"
+    np.testing.assert_array_equal(np.asarray(F.to_pil_image(floats)),
+                                  (floats.numpy()[0] * 255).astype(np.uint8))
+    assert (F.to_pil_image(np.ones((2, 3), np.float32)).mode == "F"
+            and F.to_pil_image(np.ones((2, 3), np.int32)).mode == "I")
     assert F.to_pil_image(a, "HSV").mode == "HSV" if c == 3 else True
 
 
@@ -284,9 +298,10 @@ def test_convert_image_dtype():
     np.testing.assert_array_equal(F.convert_image_dtype(large, flow.uint8).numpy(), x.numpy())
 
 
-# ---- colours -----------------------------------------------------------------------------------------------------------
+# ---- colours
+# -----------------------------------------------------------------------------------------------------------
 
-def test_grayscale_is_pillows():
+def test_grayscale_matches_pillow():
     a = pixels(30, 30)
     want = np.asarray(Image.fromarray(a).convert("L"))
     np.testing.assert_array_equal(T.Grayscale()(a), want)
@@ -300,7 +315,8 @@ def test_grayscale_is_pillows():
     np.testing.assert_allclose(F.to_grayscale(as_tensor(f)).numpy()[0], f @ [0.2989, 0.587, 0.114], atol=1e-6)
 
 
-@pytest.mark.parametrize("what, enhancer", [("brightness", ImageEnhance.Brightness), ("contrast", ImageEnhance.Contrast),
+@pytest.mark.parametrize("what, enhancer", [("brightness", ImageEnhance.Brightness),
+                                            ("contrast", ImageEnhance.Contrast),
                                             ("saturation", ImageEnhance.Color)])
 @pytest.mark.parametrize("factor", [0.0, 0.3, 1.0, 1.7])
 def test_adjust(what, enhancer, factor):
@@ -315,7 +331,7 @@ def test_adjust(what, enhancer, factor):
 
 
 def turned(colour, factor):
-    """One colour of floats with its hue turned, by Python's colorsys."""
+    """Return one float color with its hue rotated by Python's colorsys."""
     h, s, v = colorsys.rgb_to_hsv(*colour)
     return colorsys.hsv_to_rgb((h + factor) % 1, s, v)
 
@@ -330,7 +346,8 @@ def test_adjust_hue(factor):
         np.testing.assert_allclose(back(F.adjust_hue(x, factor)), want, atol=1e-5)
     for kind, x in three(a).items():
         got = back(F.adjust_hue(x, factor))
-        assert got.dtype == np.uint8 and np.abs(got / 255 - want).max() <= (0.05 if kind == "pil" else 0.0041), kind
+        assert (got.dtype == np.uint8 and np.abs(got / 255 - want).max() <= (0.05 if kind == "pil"
+                                                                             else 0.0041)), kind
     for grey in three(a[..., 0]).values() if factor else ():
         np.testing.assert_array_equal(back(F.adjust_hue(grey, factor)).squeeze(), a[..., 0])
     x = as_tensor(f.astype(np.float64)).requires_grad_()
@@ -340,16 +357,18 @@ def test_adjust_hue(factor):
         F.adjust_hue(x, factor + 1.1)
 
 
-@given(st.sampled_from([1, 3, 5, (3, 5), [7, 1]]), st.sampled_from([None, 0.3, 1.7, (0.5, 2.0)]), st.integers(0, 99))
+@given(st.sampled_from([1, 3, 5, (3, 5), [7, 1]]), st.sampled_from([None, 0.3, 1.7, (0.5, 2.0)]),
+       st.integers(0, 99))
 def test_gaussian_blur(kernel, sigma, seed):
-    """The sum over a pixel's neighbours, by hand; those beyond an edge are the picture's reflection."""
+    """The sum over a pixel's neighbors; those beyond an edge are reflected."""
     a = np.random.default_rng(seed).integers(0, 256, (6, 5, 3), dtype=np.uint8)
     kx, ky = (kernel, kernel) if isinstance(kernel, int) else kernel
     sx, sy = sigma if isinstance(sigma, tuple) else (sigma or 0.15 * kx + 0.35, sigma or 0.15 * ky + 0.35)
     bell = lambda k, s: np.exp(-((np.arange(k) - k // 2) ** 2) / (2 * s * s))
     w = np.outer(bell(ky, sy) / bell(ky, sy).sum(), bell(kx, sx) / bell(kx, sx).sum())
     wide = np.pad(a.astype(float), ((ky // 2,) * 2, (kx // 2,) * 2, (0, 0)), mode="reflect")
-    want = np.array([[np.einsum("yx,yxc->c", w, wide[i:i + ky, j:j + kx]) for j in range(5)] for i in range(6)])
+    want = np.array([[np.einsum("yx,yxc->c", w, wide[i:i + ky, j:j + kx]) for j in range(5)]
+                     for i in range(6)])
     for kind, x in three(a).items():
         got = back(F.gaussian_blur(x, kernel, sigma))
         assert got.dtype == np.uint8 and np.abs(got - want).max() <= 0.501, kind
@@ -368,9 +387,10 @@ def test_gaussian_blur_refuses_and_draws():
         T.GaussianBlur(3, (2.0, 1.0))
     flow.manual_seed(0)
     sharp = [float(T.GaussianBlur(5, (0.1, 3.0))(a).std()) for _ in range(50)]
-    # At least one of 50 draws is in each outer third of the range, but for 3e-9 of the seeds.
+    # At least one of 50 draws is in each outer third of the range, except for 3e-9 of the seeds.
     third = (3.0 - 0.1) / 3
-    assert max(sharp) > F.gaussian_blur(a, 5, 0.1 + third).std() and min(sharp) < F.gaussian_blur(a, 5, 3.0 - third).std()
+    assert (max(sharp) > F.gaussian_blur(a, 5, 0.1 + third).std()
+            and min(sharp) < F.gaussian_blur(a, 5, 3.0 - third).std())
     assert (T.GaussianBlur(5, 0.7)(a) == F.gaussian_blur(a, 5, 0.7)).all()
 
 
@@ -391,16 +411,19 @@ def test_normalize(kind):
 def test_normalize_takes_batches_of_tensors():
     x = np.random.default_rng(0).random((2, 3, 4, 5)).astype(np.float32)
     got = F.normalize(flow.tensor(x), (0.1, 0.2, 0.3), (1, 2, 3)).numpy()
-    np.testing.assert_allclose(got, (x - np.float32([0.1, 0.2, 0.3])[:, None, None]) / np.float32([1, 2, 3])[:, None, None],
+    np.testing.assert_allclose(got,
+                               (x - np.float32([0.1, 0.2,
+                                                0.3])[:, None, None]) / np.float32([1, 2, 3])[:, None, None],
                                rtol=1e-6)
 
 
-# ---- chance ------------------------------------------------------------------------------------------------------------
+# ---- randomness
+# --------------------------------------------------------------------------------------------------------
 
 PIPELINE = T.Compose([
     T.RandomResizedCrop(8), T.RandomHorizontalFlip(), T.RandomVerticalFlip(), T.ColorJitter(0.5, 0.5, 0.5),
-    T.RandomGrayscale(0.5), T.RandomApply([T.RandomCrop(8, padding=2)]), T.RandomChoice([T.Pad(1), T.CenterCrop(10)]),
-    T.RandomOrder([T.Pad(1), T.CenterCrop(4)]), T.ToTensor()])
+    T.RandomGrayscale(0.5), T.RandomApply([T.RandomCrop(8, padding=2)]),
+    T.RandomChoice([T.Pad(1), T.CenterCrop(10)]), T.RandomOrder([T.Pad(1), T.CenterCrop(4)]), T.ToTensor()])
 
 
 def test_manual_seed_repeats_every_choice():
@@ -428,13 +451,13 @@ def test_the_three_kinds_draw_the_same():
         np.testing.assert_array_equal(x, z)
 
 
-def test_random_crop_takes_every_place_equally_often():
+def test_random_crop_positions_are_equally_likely():
     flow.manual_seed(0)
     a = np.arange(12, dtype=np.uint8).reshape(3, 4)
     seen = np.bincount([int(T.RandomCrop(2)(a)[0, 0]) for _ in range(1200)], minlength=12)
     places = [0, 1, 2, 4, 5, 6]
     assert set(np.nonzero(seen)[0]) == set(places)
-    assert ((seen[places] - 200) ** 2 / 200).sum() < 25         # chi squared, 5 degrees of freedom
+    assert ((seen[places] - 200) ** 2 / 200).sum() < 25         # chi-squared, 5 degrees of freedom
     assert T.RandomCrop((3, 4))(a).tolist() == a.tolist()
 
 
@@ -455,7 +478,7 @@ def test_flip_probability():
 
 
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(0, 1000))
-def test_random_resized_crop_stays_inside_and_keeps_its_promises(h, w, seed):
+def test_random_resized_crop_is_inside_and_within_the_limits(h, w, seed):
     flow.manual_seed(seed)
     a = np.zeros((h, w), np.uint8)
     scale, ratio = (0.2, 0.8), (0.5, 2.0)
@@ -470,8 +493,8 @@ def test_random_resized_crop_areas_and_shapes():
     drawn = [T.RandomResizedCrop.get_params(a, (0.1, 0.5), (0.5, 2.0))[2:] for _ in range(300)]
     area = np.array([h * w for h, w in drawn]) / 400 ** 2
     shape = np.log([w / h for h, w in drawn])
-    # Uniform in [0.1, 0.5] and in +-log(2); a side is rounded to a whole pixel. At least one of 300 draws is in each
-    # outer fifteenth, but for 2e-9 of the seeds.
+    # Uniform in [0.1, 0.5] and in +-log(2); a side is rounded to a whole pixel. At least one of 300 draws is
+    # in each outer fifteenth, except for 2e-9 of the seeds.
     rounding, edge = 1 / min(min(sides) for sides in drawn), np.log(2)
     for x, low, high in ((area, 0.1, 0.5), (shape, -edge, edge)):
         fifteenth = (high - low) / 15
@@ -489,7 +512,8 @@ def test_color_jitter():
     assert 49 <= min(means) < 60 and 140 < max(means) <= 150
     assert (T.ColorJitter()(a) == a).all() and (T.ColorJitter(brightness=(2, 2))(a) == 200).all()
     red = np.full((2, 2, 3), (200, 0, 0), np.uint8)
-    turns = [T.ColorJitter(hue=0.1)(red)[0, 0] for _ in range(100)]       # towards yellow by green, towards violet by blue
+    # toward yellow by green, toward violet by blue
+    turns = [T.ColorJitter(hue=0.1)(red)[0, 0] for _ in range(100)]
     assert all(r in (199, 200) and min(g, b) == 0 and max(g, b) < 125 for r, g, b in map(tuple, turns))
     assert max(g for _, g, _ in turns) > 90 and max(b for _, _, b in turns) > 90
     assert (T.ColorJitter(hue=(-0.5, -0.5))(red)[0, 0] == T.ColorJitter(hue=(0.5, 0.5))(red)[0, 0]).all()
@@ -498,7 +522,8 @@ def test_color_jitter():
             T.ColorJitter(hue=bad)
 
 
-# ---- put together, messages --------------------------------------------------------------------------------------------
+# ---- composition, messages
+# ---------------------------------------------------------------------------------------------
 
 def test_compose_lambda_and_repr():
     t = T.Compose([T.Resize(4), T.CenterCrop(3), T.RandomCrop(2, padding=1), T.Lambda(lambda x: x),
@@ -531,7 +556,8 @@ def test_compose_lambda_and_repr():
     (lambda: F.pad(pixels(), 1, padding_mode="mirror"), ValueError, "constant, edge, reflect, symmetric"),
     (lambda: F.pad(pixels(3, 3), 3, padding_mode="reflect"), ValueError, "too few pixels"),
     (lambda: F.pad(pixels(), 1, fill=(1, 2)), ValueError, "a number, or 3 of them"),
-    (lambda: T.RandomCrop(30)(pixels()), ValueError, "Required crop size (30, 30) is larger than input image size (9, 7)"),
+    (lambda: T.RandomCrop(30)(pixels()), ValueError,
+     "Required crop size (30, 30) is larger than input image size (9, 7)"),
     (lambda: T.RandomHorizontalFlip(1.5), ValueError, "not a probability"),
     (lambda: T.RandomResizedCrop(3, scale=(0.5, 2)), ValueError, "scale does not fit"),
     (lambda: F.rgb_to_grayscale(pixels(), 2), ValueError, "either 1 or 3"),
@@ -560,7 +586,8 @@ def test_errors_are_flowedu_errors():
 
 # ---- transforms are modules
 def test_a_sequential_is_a_compose():
-    steps = [T.CenterCrop(4), T.ConvertImageDtype(flow.float32), T.Normalize((0.5,), (0.5,)), T.RandomHorizontalFlip(1.0)]
+    steps = [T.CenterCrop(4), T.ConvertImageDtype(flow.float32), T.Normalize((0.5,), (0.5,)),
+             T.RandomHorizontalFlip(1.0)]
     x = flow.arange(64, dtype=flow.uint8).reshape(1, 8, 8)
     net = flow.nn.Sequential(*steps)
     np.testing.assert_array_equal(net(x).numpy(), T.Compose(steps)(x).numpy())
@@ -570,6 +597,7 @@ def test_a_sequential_is_a_compose():
     assert T.RandomApply(both, p=1.0)(x).shape == (1, 4, 4)
 
 
-@pytest.mark.parametrize("name", [n for n in dir(T) if isinstance(getattr(T, n), type) and n != "InterpolationMode"])
+@pytest.mark.parametrize("name", [n for n in dir(T) if isinstance(getattr(T, n), type)
+                                  and n != "InterpolationMode"])
 def test_every_transform_is_a_module(name):
     assert issubclass(getattr(T, name), flow.nn.Module)

@@ -1,4 +1,4 @@
-"""vision.utils: grids of pictures, pixel by pixel; files of them, read back."""
+"""vision.utils: grids of images, pixel by pixel, and image files, read back."""
 import io
 
 import numpy as np
@@ -16,10 +16,10 @@ def picture(*shape, seed=0):
     return np.random.default_rng(seed).uniform(-1, 2, shape).astype("f4")
 
 
-@given(n=st.integers(2, 7), c=st.sampled_from([1, 3, 4]), h=st.integers(1, 3), w=st.integers(1, 3), nrow=st.integers(1, 8),
-       padding=st.integers(0, 2), as_list=st.booleans())
+@given(n=st.integers(2, 7), c=st.sampled_from([1, 3, 4]), h=st.integers(1, 3), w=st.integers(1, 3),
+       nrow=st.integers(1, 8), padding=st.integers(0, 2), as_list=st.booleans())
 def test_every_pixel_of_a_grid(n, c, h, w, nrow, padding, as_list):
-    """A pixel is one of a picture, counted through rows of nrow, or of the frame."""
+    """A pixel belongs to an image, counted in rows of nrow, or to the frame."""
     x = picture(n, c, h, w)
     given = [flow.tensor(each) for each in x] if as_list else flow.tensor(x)
     got = utils.make_grid(given, nrow, padding, pad_value=7.0).numpy()
@@ -34,16 +34,17 @@ def test_every_pixel_of_a_grid(n, c, h, w, nrow, padding, as_list):
 
 
 @given(limits=st.sampled_from([None, (0.0, 1.0), (-1.0, 1.0)]), each=st.booleans())
-def test_numbers_are_brought_to_0_to_1(limits, each):
+def test_normalize_scales_values_to_0_to_1(limits, each):
     x = picture(3, 3, 2, 2)
-    got = utils.make_grid(flow.tensor(x), padding=0, normalize=True, value_range=limits, scale_each=each).numpy()
+    got = utils.make_grid(flow.tensor(x), padding=0, normalize=True, value_range=limits,
+                          scale_each=each).numpy()
     for i in range(3):
         low, high = limits or ((x[i].min(), x[i].max()) if each else (x.min(), x.max()))
-        np.testing.assert_allclose(got[:, :, 2 * i:2 * i + 2], (x[i].clip(low, high) - low) / (high - low), rtol=1e-5,
-                                   atol=1e-6)
+        np.testing.assert_allclose(got[:, :, 2 * i:2 * i + 2], (x[i].clip(low, high) - low) / (high - low),
+                                   rtol=1e-5, atol=1e-6)
 
 
-def test_one_picture_has_no_frame_and_what_is_given_stays():
+def test_one_image_has_no_frame_and_inputs_are_unchanged():
     x = flow.rand(3, 4, 5, requires_grad=True)
     before = x.detach().numpy().copy()
     got = utils.make_grid(x, normalize=True)
@@ -62,14 +63,15 @@ def test_a_file_has_the_nearest_bytes(c):
     np.testing.assert_array_equal(got, want)
 
 
-def test_the_ending_says_the_format(tmp_path):
+def test_the_extension_selects_the_format(tmp_path):
     for name in ("x.png", "x.jpg", "x.bmp"):
         utils.save_image(flow.rand(3, 8, 8), tmp_path / name)
         assert Image.open(tmp_path / name).size == (8, 8)
 
 
 @pytest.mark.parametrize(("kind", "call"), [
-    (ShapeError, lambda: utils.make_grid(flow.rand(2, 2, 2, 2, 2))), (ShapeError, lambda: utils.make_grid([])),
+    (ShapeError, lambda: utils.make_grid(flow.rand(2, 2, 2, 2, 2))), (ShapeError,
+                                                                      lambda: utils.make_grid([])),
     (ShapeError, lambda: utils.make_grid([flow.rand(3, 2, 2), flow.rand(3, 2, 3)])),
     (TypeError, lambda: utils.make_grid(np.zeros((3, 2, 2)))), (TypeError, lambda: utils.make_grid([1])),
     (ArgumentError, lambda: utils.make_grid(flow.rand(2, 3, 2, 2), nrow=0)),

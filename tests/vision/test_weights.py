@@ -25,13 +25,14 @@ def same(a, b):
 def test_save_and_load(tmp_path):
     flow.manual_seed(0)
     model, other = net(), net()
-    model(flow.randn(2, 3, 32, 32))                     # so that the running statistics and their count are not 0
+    model(flow.randn(2, 3, 32, 32))  # so that the running statistics and their count are not 0
     path = models.save_weights(model, tmp_path / "deep" / "net.safetensors")
     assert [p.name for p in path.parent.iterdir()] == ["net.safetensors"]
     parameters = list(other.parameters())
     assert str(models.load_weights(other, path)) == "<All keys matched successfully>"
     same(model, other)
-    assert all(p is q for p, q in zip(parameters, other.parameters())), "an optimizer made before keeps its parameters"
+    assert all(p is q for p, q in zip(parameters,
+                                      other.parameters())), "an optimizer made before keeps its parameters"
     assert int(other.state_dict()["features.0.1.num_batches_tracked"].item()) == 1
 
 
@@ -57,7 +58,8 @@ def test_files_of_pytorch_fit(tmp_path):
     x = np.random.default_rng(0).random((2, 3, 33, 33)).astype(np.float32)
     ours.eval()
     theirs.eval()
-    np.testing.assert_allclose(ours(flow.tensor(x)).detach().numpy(), theirs(torch.tensor(x)).detach().numpy(), atol=1e-5)
+    np.testing.assert_allclose(ours(flow.tensor(x)).detach().numpy(),
+                               theirs(torch.tensor(x)).detach().numpy(), atol=1e-5)
     half = {n: t.bfloat16() if t.is_floating_point() else t for n, t in theirs.state_dict().items()}
     save_file(half, tmp_path / "b.safetensors")
     models.load_weights(ours, tmp_path / "b.safetensors")

@@ -1,4 +1,4 @@
-"""The same networks written with PyTorch, under the same names."""
+"""The same networks in PyTorch with the same parameter names."""
 import math
 
 import torch
@@ -8,7 +8,8 @@ from torch.nn import functional as F
 
 class ConvBN(nn.Sequential):
     def __init__(self, i, o, k=3, s=1, g=1):
-        super().__init__(nn.Conv2d(i, o, k, s, (k - 1) // 2, groups=g, bias=False), nn.BatchNorm2d(o), nn.ReLU6())
+        super().__init__(nn.Conv2d(i, o, k, s, (k - 1) // 2, groups=g, bias=False), nn.BatchNorm2d(o),
+                         nn.ReLU6())
 
 
 class InvertedResidual(nn.Module):
@@ -24,7 +25,7 @@ class InvertedResidual(nn.Module):
 
 
 class MobileNetV2(nn.Module):
-    """channels: of the stem, the seven groups of blocks, and the head."""
+    """MobileNetV2 with the channels of the stem, the seven groups of blocks, and the head."""
 
     def __init__(self, channels, classes):
         super().__init__()
@@ -50,7 +51,8 @@ class ResBlock(nn.Module):
         for j, (a, b, k, stride) in enumerate(sizes, 1):
             setattr(self, f"conv{j}", nn.Conv2d(a, b, k, stride, k // 2, bias=False))
             setattr(self, f"bn{j}", nn.BatchNorm2d(b))
-        self.downsample = nn.Sequential(nn.Conv2d(i, o, 1, s, bias=False), nn.BatchNorm2d(o)) if s > 1 or i != o else None
+        self.downsample = (nn.Sequential(nn.Conv2d(i, o, 1, s, bias=False), nn.BatchNorm2d(o)) if s > 1
+                           or i != o else None)
 
     def forward(self, x):
         y = x
@@ -89,7 +91,8 @@ class VGG(nn.Module):
             parts += [nn.Conv2d(i, c, 3, padding=1), *([nn.BatchNorm2d(c)] if norm else []), nn.ReLU()]
             i = c
         self.features = nn.Sequential(*parts)
-        self.classifier = nn.Sequential(nn.Linear(49 * i, hidden), nn.ReLU(), nn.Dropout(0), nn.Linear(hidden, hidden),
+        self.classifier = nn.Sequential(nn.Linear(49 * i, hidden), nn.ReLU(), nn.Dropout(0),
+                                        nn.Linear(hidden, hidden),
                                         nn.ReLU(), nn.Dropout(0), nn.Linear(hidden, classes))
 
     def forward(self, x):
@@ -114,9 +117,10 @@ class AlexNet(nn.Module):
 class LeNet5(nn.Module):
     def __init__(self):
         super().__init__()
-        self.features = nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5),
-                                      nn.ReLU(), nn.MaxPool2d(2))
-        self.classifier = nn.Sequential(nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10))
+        self.features = nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
+                                      nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2))
+        self.classifier = nn.Sequential(nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
+                                        nn.Linear(84, 10))
 
     def forward(self, x):
         return self.classifier(self.features(x).flatten(1))

@@ -19,7 +19,7 @@ divisors = np.array([[3, 3, -4], [-4, 5, 2]], np.int32)
 
 
 def inside(look, *arrays):
-    """What `look` finds out about blobs while a body runs."""
+    """Return the result of `look`, called on the blobs while a job body runs."""
     found = []
 
     def body(*blobs):
@@ -30,7 +30,8 @@ def inside(look, *arrays):
     return found[0]
 
 
-# --- what a blob is --------------------------------------------------------------------------------------------------
+# --- attributes
+# ------------------------------------------------------------------------------------------------------
 
 def test_attributes():
     a, b, v = [], [], []
@@ -43,7 +44,8 @@ def test_attributes():
                 isinstance(t, flow.ConsistentBlob), isinstance(t, flow.BlobDesc))
 
     shape, dtype, dynamic, out, var, *kinds = inside(look, x)
-    assert (shape, dtype, dynamic, out, var, kinds) == ((2, 3), flow.float, False, (2, 3), flow.double, [True] * 3)
+    assert (shape, dtype, dynamic, out, var, kinds) == ((2, 3), flow.float, False, (2, 3), flow.double,
+                                                        [True] * 3)
     assert type(shape) is tuple and a[0].op_name.startswith("Input_") and a[0].blob_name == "out"
     assert (b[0].op_name, b[0].blob_name, b[0].logical_blob_name) == ("act", "out_0", "act/out_0")
     assert (v[0].logical_blob_name, v[0].unique_name) == ("w/out", "w/out")
@@ -51,14 +53,17 @@ def test_attributes():
     assert b[0].IdenticalTo(b[0]) and not b[0].IdenticalTo(a[0])
 
 
-def test_unnamed_ops_get_names_nothing_else_has():
-    names = inside(lambda t: [flow.reshape(t, [3, 2]).op_name, flow.reshape(t, [6]).op_name, m.relu(t).op_name], x)
+def test_unnamed_ops_get_unique_names():
+    names = inside(lambda t: [flow.reshape(t, [3, 2]).op_name, flow.reshape(t, [6]).op_name,
+                              m.relu(t).op_name], x)
     assert len(set(names)) == 3 and names[0].startswith("Reshape_") and names[2].startswith("Relu_")
-    pool = inside(lambda t: flow.nn.max_pool2d(t, 2, 2, "SAME", name="pool1").logical_blob_name, f32(1, 1, 4, 4))
+    pool = inside(lambda t: flow.nn.max_pool2d(t, 2, 2, "SAME", name="pool1").logical_blob_name,
+                  f32(1, 1, 4, 4))
     assert pool == "pool1/y_0"
 
 
-# --- operators -------------------------------------------------------------------------------------------------------
+# --- operators
+# -------------------------------------------------------------------------------------------------------
 
 OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv]
 
@@ -99,13 +104,14 @@ def test_division_by_a_python_zero_gives_zero():
     np.testing.assert_array_equal(run(lambda t: m.divide(t, 0.0), a), [0, 0, 0])
     np.testing.assert_array_equal(run(lambda t: 4 / t, a), [0, 4, -2])
     with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(run(operator.truediv, np.ones(3, np.float32), a), np.ones(3, np.float32) / a)
+        np.testing.assert_array_equal(run(operator.truediv, np.ones(3, np.float32), a),
+                                      np.ones(3, np.float32) / a)
 
 
-@pytest.mark.parametrize("do", [lambda t: -t, lambda t: t ** 2, lambda t: t @ t, lambda t: t[0], lambda t: t // 2,
-                                len, list,
+@pytest.mark.parametrize("do", [lambda t: -t, lambda t: t ** 2, lambda t: t @ t, lambda t: t[0],
+                                lambda t: t // 2, len, list,
                                 lambda t: t.numpy()])
-def test_what_blobs_cannot_do(do):
+def test_unsupported_blob_operations_raise(do):
     with pytest.raises((TypeError, ValueError)) as e:
         run(do, x)
     assert "flow." in str(e.value) or "//" in str(e.value) or "blob.shape" in str(e.value)
@@ -123,7 +129,8 @@ def test_truth_is_always_true_and_hashing_is_by_identity():
     assert inside(augmented, x)
 
 
-# --- dtypes ----------------------------------------------------------------------------------------------------------
+# --- dtypes
+# ----------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("f", [operator.add, operator.eq, m.maximum, m.pow, m.divide, m.mod, flow.matmul])
 def test_dtypes_are_never_promoted(f):
@@ -146,14 +153,15 @@ def test_a_number_takes_the_dtype_of_the_blob():
 
 
 @pytest.mark.parametrize("body", [
-    lambda t: t + 1.9, lambda t: 0.5 * t, lambda t: t < 1.5, lambda t: m.equal(t, -0.5), lambda t: t + 2 ** 31,
+    lambda t: t + 1.9, lambda t: 0.5 * t, lambda t: t < 1.5, lambda t: m.equal(t, -0.5),
+    lambda t: t + 2 ** 31,
     lambda t: t * float("inf"), lambda t: m.maximum(t, float("nan")), lambda t: flow.clip(t, 0.5, 2),
     lambda t: flow.where(t, t, 1.5), lambda t: flow.constant(1.5, flow.int32, (2,)),
     lambda t: flow.pad(t, [(0, 1), (0, 0)], 0.1),
     lambda t: flow.constant(300, flow.int8, (2,)), lambda t: flow.constant(-1, flow.uint8, (2,)),
     lambda t: flow.one_hot(t, 3, on_value=0.5), lambda t: flow.masked_fill(t, t, 2.5)])
 def test_a_number_that_the_dtype_does_not_have_is_refused(body):
-    """OneFlow cut 1.9 to 1 and wrapped 2**31 around: x < 1.5 was x < 1."""
+    """OneFlow truncated 1.9 to 1 and wrapped 2**31 around, so x < 1.5 meant x < 1."""
     with refused(DTypeError, "is not a number of", "flow.cast"):
         run(body, ints)
 
@@ -179,13 +187,14 @@ def test_cast():
     assert inside(lambda t: flow.cast(t, flow.float) is t, x)
 
 
-# --- broadcasting, elementwise ---------------------------------------------------------------------------------------
+# --- broadcasting, elementwise
+# ---------------------------------------------------------------------------------------
 
 SHAPES = hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=4, max_side=4, min_side=1)
 
 
 @given(SHAPES, st.sampled_from([operator.add, operator.mul, m.maximum, operator.gt]), st.integers(0, 99))
-def test_broadcasting_is_that_of_numpy(shapes, op, seed):
+def test_broadcasting_equals_numpys(shapes, op, seed):
     a, b = (f32(*s, seed=seed + i) for i, s in enumerate(shapes.input_shapes))
     want = {m.maximum: np.maximum}.get(op, op)(a, b)
     got = run(op, a, b)
@@ -193,7 +202,8 @@ def test_broadcasting_is_that_of_numpy(shapes, op, seed):
     np.testing.assert_array_equal(got, want)
 
 
-@given(hnp.array_shapes(min_dims=1, max_dims=3, max_side=4), hnp.array_shapes(min_dims=1, max_dims=3, max_side=4))
+@given(hnp.array_shapes(min_dims=1, max_dims=3, max_side=4),
+       hnp.array_shapes(min_dims=1, max_dims=3, max_side=4))
 def test_shapes_that_do_not_broadcast_are_refused(p, q):
     try:
         np.broadcast_shapes(p, q)
@@ -203,10 +213,14 @@ def test_shapes_that_do_not_broadcast_are_refused(p, q):
 
 
 @pytest.mark.parametrize("name, numpy, domain", [
-    ("abs", np.abs, 0), ("ceil", np.ceil, 0), ("floor", np.floor, 0), ("exp", np.exp, 0), ("expm1", np.expm1, 0),
-    ("log", np.log, 1), ("log1p", np.log1p, 1), ("sqrt", np.sqrt, 1), ("rsqrt", lambda a: a ** -0.5, 1), ("sin", np.sin, 0),
-    ("cos", np.cos, 0), ("tan", np.tan, 2), ("asin", np.arcsin, 2), ("acos", np.arccos, 2), ("atan", np.arctan, 0),
-    ("sinh", np.sinh, 0), ("cosh", np.cosh, 0), ("tanh", np.tanh, 0), ("asinh", np.arcsinh, 0), ("atanh", np.arctanh, 2),
+    ("abs", np.abs, 0), ("ceil", np.ceil, 0), ("floor", np.floor, 0), ("exp", np.exp, 0),
+    ("expm1", np.expm1, 0),
+    ("log", np.log, 1), ("log1p", np.log1p, 1), ("sqrt", np.sqrt, 1), ("rsqrt", lambda a: a ** -0.5, 1),
+    ("sin", np.sin, 0),
+    ("cos", np.cos, 0), ("tan", np.tan, 2), ("asin", np.arcsin, 2), ("acos", np.arccos, 2),
+    ("atan", np.arctan, 0),
+    ("sinh", np.sinh, 0), ("cosh", np.cosh, 0), ("tanh", np.tanh, 0), ("asinh", np.arcsinh, 0),
+    ("atanh", np.arctanh, 2),
     ("acosh", lambda a: np.arccosh(a + 1), 1), ("negative", np.negative, 0), ("reciprocal", np.reciprocal, 1),
     ("rint", np.rint, 0), ("round", np.round, 0), ("sign", np.sign, 0), ("square", np.square, 0),
     ("sigmoid", lambda a: 1 / (1 + np.exp(-a)), 0), ("softplus", lambda a: np.log1p(np.exp(a)), 0),
@@ -224,7 +238,7 @@ def test_error_function_gamma_and_gelu():
         np.testing.assert_allclose(run(f, x), np.vectorize(g)(x.astype(np.float64)), rtol=1e-4, atol=1e-6)
 
 
-def test_zero_is_safe_where_the_name_says_so():
+def test_reciprocal_no_nan_xdivy_and_xlogy_at_zero():
     a = np.array([0, 2], np.float32)
     np.testing.assert_array_equal(run(m.reciprocal_no_nan, a), [0, 0.5])
     np.testing.assert_array_equal(run(m.xdivy, np.zeros(2, np.float32), a), [0, 0])
@@ -250,14 +264,16 @@ def test_add_n_clip_and_l2_normalize():
     np.testing.assert_array_equal(run(lambda a: flow.clip(a, max_value=0.0), x), np.minimum(x, 0))
     with refused(ValueError, "no bound"):
         run(lambda a: flow.clamp(a), x)
-    np.testing.assert_allclose(run(lambda a: m.l2_normalize(a, 1), x), x / np.linalg.norm(x, axis=1, keepdims=True),
-                               rtol=1e-5)
+    np.testing.assert_allclose(run(lambda a: m.l2_normalize(a, 1), x),
+                               x / np.linalg.norm(x, axis=1, keepdims=True), rtol=1e-5)
 
 
-# --- reductions ------------------------------------------------------------------------------------------------------
+# --- reductions
+# ------------------------------------------------------------------------------------------------------
 
 REDUCTIONS = {
-    "sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min, "prod": np.prod, "std": np.std, "variance": np.var,
+    "sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min, "prod": np.prod, "std": np.std,
+    "variance": np.var,
     "euclidean_norm": lambda a, axis, keepdims: np.sqrt(np.sum(a * a, axis=axis, keepdims=keepdims)),
     "logsumexp": lambda a, axis, keepdims: np.log(np.sum(np.exp(a), axis=axis, keepdims=keepdims))}
 
@@ -268,7 +284,8 @@ REDUCTIONS = {
 def test_reductions(name, axis, keepdims):
     a = f32(2, 3, 4)
     got = run(lambda t: getattr(m, f"reduce_{name}")(t, axis, keepdims), a)
-    want = REDUCTIONS[name](a.astype(np.float64), axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=keepdims)
+    want = REDUCTIONS[name](a.astype(np.float64), axis=tuple(axis) if isinstance(axis, list) else axis,
+                            keepdims=keepdims)
     assert got.shape == (want.shape or (1,)), "a reduction over all axes has shape (1,)"
     np.testing.assert_allclose(got.reshape(want.shape), want, rtol=1e-4, atol=1e-5)
 
@@ -295,7 +312,8 @@ def test_argmax_is_int32():
     assert run(lambda t: m.argmax(t, 0), x).tolist() == x.argmax(0).tolist()
 
 
-# --- matmul ----------------------------------------------------------------------------------------------------------
+# --- matmul
+# ----------------------------------------------------------------------------------------------------------
 
 @given(st.booleans(), st.booleans(), st.integers(0, 2), st.booleans(), st.sampled_from([1.0, 0.5]))
 def test_matmul(ta, tb, batch, flat_b, alpha):
@@ -317,24 +335,28 @@ def test_matmul_does_not_broadcast_batches():
             run(flow.matmul, f32(*p), f32(*q))
 
 
-# --- shapes ----------------------------------------------------------------------------------------------------------
+# --- shapes
+# ----------------------------------------------------------------------------------------------------------
 
 a3 = f32(2, 3, 4)
 
 
 @pytest.mark.parametrize("body, want", [
-    (lambda t: flow.reshape(t, [t.shape[0], -1]), a3.reshape(2, 12)), (lambda t: flow.reshape(t, (4, 6)), a3.reshape(4, 6)),
+    (lambda t: flow.reshape(t, [t.shape[0], -1]), a3.reshape(2, 12)), (lambda t: flow.reshape(t, (4, 6)),
+                                                                       a3.reshape(4, 6)),
     (lambda t: flow.transpose(t, [2, 0, 1]), a3.transpose(2, 0, 1)),
     (lambda t: flow.transpose(t, (0, -1, 1)), a3.swapaxes(1, 2)),
     (lambda t: flow.flatten(t, 1), a3.reshape(2, 12)), (flow.flatten, a3.ravel()),
     (lambda t: flow.expand_dims(t, -1), a3[..., None]), (lambda t: flow.expand_dims(t, 1), a3[:, None]),
-    (lambda t: flow.squeeze(flow.expand_dims(t, 1), [1]), a3), (lambda t: flow.squeeze(flow.expand_dims(t, 0)), a3),
+    (lambda t: flow.squeeze(flow.expand_dims(t, 1), [1]), a3),
+    (lambda t: flow.squeeze(flow.expand_dims(t, 0)), a3),
     (lambda t: flow.concat([t, t * 2], axis=1), np.concatenate([a3, a3 * 2], 1)),
     (lambda t: flow.concat(values=[t, t], axis=-1), np.concatenate([a3, a3], 2)),
     (lambda t: flow.stack([t, t], 1), np.stack([a3, a3], 1)),
     (lambda t: flow.slice(t, [None, 1, 0], [-1, 2, 3]), a3[:, 1:3, :3]),
     (lambda t: flow.slice(t, [0, -2, 1], [1, -1, None]), a3[:1, -2:, 1:]),
-    (flow.identity, a3), (lambda t: flow.zeros_like(t), a3 * 0), (lambda t: flow.ones((2,), flow.float) + 1, np.full(2, 2)),
+    (flow.identity, a3), (lambda t: flow.zeros_like(t), a3 * 0), (lambda t: flow.ones((2,), flow.float) + 1,
+                                                                  np.full(2, 2)),
     (lambda t: flow.constant_like(t, 3, flow.int32), np.full(a3.shape, 3)),
     (lambda t: flow.where(t > 0, t, flow.zeros_like(t)), np.maximum(a3, 0)),
     (lambda t: flow.where(t > 0, t, 0), np.maximum(a3, 0)),
@@ -347,13 +369,16 @@ def test_shape_functions(body, want):
 
 @pytest.mark.parametrize("body, error", [
     (lambda t: flow.reshape(t, 24), AssertionError), (lambda t: flow.reshape(t, [5, -1]), AssertionError),
-    (lambda t: flow.reshape(t, [-1, -1]), AssertionError), (lambda t: flow.reshape(t, [2, 0]), AssertionError),
+    (lambda t: flow.reshape(t, [-1, -1]), AssertionError), (lambda t: flow.reshape(t, [2, 0]),
+                                                            AssertionError),
     (lambda t: flow.reshape(t, [2, 13]), AssertionError), (flow.transpose, AssertionError),
     (lambda t: flow.transpose(t, [0, 1]), ValueError), (lambda t: flow.transpose(t, [0, 0, 1]), ValueError),
     (lambda t: flow.squeeze(t, 0), AssertionError), (lambda t: flow.squeeze(t, [0]), AssertionError),
-    (lambda t: flow.concat([]), AssertionError), (lambda t: flow.concat([t, flow.reshape(t, [3, 2, 4])]), ValueError),
+    (lambda t: flow.concat([]), AssertionError), (lambda t: flow.concat([t, flow.reshape(t, [3, 2, 4])]),
+                                                  ValueError),
     (lambda t: flow.concat([t, flow.cast(t, flow.double)]), TypeError),
-    (lambda t: flow.slice(t, [0, 0], [1, 1]), ValueError), (lambda t: flow.slice(t, [0, 0, 0], [0, 1, 1]), ValueError),
+    (lambda t: flow.slice(t, [0, 0], [1, 1]), ValueError), (lambda t: flow.slice(t, [0, 0, 0], [0, 1, 1]),
+                                                            ValueError),
     (lambda t: flow.slice(t, [0, 0, 0], [3, 1, 1]), ValueError), (lambda t: flow.constant(1), AssertionError),
     (lambda t: flow.constant(np.ones(2), flow.float), NotImplementedError),
     (lambda t: flow.gather(t, t), TypeError), (lambda t: flow.one_hot(t, 3), TypeError)])
@@ -362,8 +387,9 @@ def test_shape_functions_refuse(body, error):
         run(body, a3)
 
 
-def test_one_input_comes_back_as_it_is():
-    for do in (lambda t: flow.concat([t]), lambda t: flow.concat(inputs=[t]), lambda t: flow.nn.dropout(x=t, rate=0.5)):
+def test_one_input_is_returned_unchanged():
+    for do in (lambda t: flow.concat([t]), lambda t: flow.concat(inputs=[t]),
+               lambda t: flow.nn.dropout(x=t, rate=0.5)):
         assert inside(lambda t, do=do: do(t) is t, x)
 
 
@@ -378,7 +404,8 @@ def test_gather_and_one_hot():
 
 
 def test_dtype_names():
-    assert flow.float is flow.float32 and flow.double is flow.float64 and flow.int is flow.int32 and flow.long is flow.int64
+    assert (flow.float is flow.float32 and flow.double is flow.float64 and flow.int is flow.int32
+            and flow.long is flow.int64)
     assert flow.half is flow.float16
     assert flow.convert_oneflow_dtype_to_numpy_dtype(flow.int8) == np.int8
     with pytest.raises(NotImplementedError):

@@ -39,10 +39,11 @@ def data(n, seed):
 
 @settings(max_examples=10)
 @given(st.lists(st.integers(1, 8), min_size=1, max_size=6))
-def test_a_batch_that_varies_trains_as_jobs_of_those_very_sizes_do(sizes):
+def test_a_varying_batch_trains_as_jobs_of_fixed_size_do(sizes):
     def dynamic():
         @flow.global_function("train", mirrored())
-        def job(x: tp.ListNumpy.Placeholder((8, 2, 3)), y: tp.ListNumpy.Placeholder((8,), flow.int32)) -> tp.ListNumpy:
+        def job(x: tp.ListNumpy.Placeholder((8, 2, 3)),
+                y: tp.ListNumpy.Placeholder((8,), flow.int32)) -> tp.ListNumpy:
             bodies.append(x.shape)
             assert x.is_dynamic
             return network(x, y)
@@ -66,7 +67,7 @@ def test_a_batch_that_varies_trains_as_jobs_of_those_very_sizes_do(sizes):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
 
 
-def test_plans_of_shapes_long_gone_are_dropped():
+def test_plans_of_old_shapes_are_evicted():
     from flowedu.oneflow04.job.program import KEPT
 
     @flow.global_function("predict", mirrored())
@@ -78,7 +79,7 @@ def test_plans_of_shapes_long_gone_are_dropped():
     assert len(job.program.kept) == KEPT
 
 
-def test_what_is_dynamic_may_not_be_returned_as_numpy():
+def test_a_dynamic_blob_may_not_be_returned_as_numpy():
     @flow.global_function("predict", mirrored())
     def job(x: tp.ListNumpy.Placeholder((4, 2))) -> tp.Numpy:
         return x * 2.0
@@ -118,11 +119,12 @@ def test_reshape_with_the_static_batch_freezes_it():
     assert job([f32(2, 6)])[0].shape == (4, 3), "surprise 20: the upper bound is frozen, the grouping changes"
 
 
-def test_watch_gets_what_came():
+def test_watch_receives_the_fed_arrays():
     seen = []
 
     @flow.global_function("train", mirrored())
-    def job(x: tp.ListNumpy.Placeholder((8, 2, 3)), y: tp.ListNumpy.Placeholder((8,), flow.int32)) -> tp.ListNumpy:
+    def job(x: tp.ListNumpy.Placeholder((8, 2, 3)),
+            y: tp.ListNumpy.Placeholder((8,), flow.int32)) -> tp.ListNumpy:
         loss = network(x, y)
 
         def listed(v: tp.ListNumpy):
@@ -148,8 +150,10 @@ def test_a_future_of_dynamic_blobs():
 # ---- host ops
 def counter():
     if "test_counter" not in HOST:
-        define_host("test_counter(*, size, start=0) -> y", host=lambda size, state: np.full(size, next(state), np.float32),
-                    shape=lambda size: (size,), dtype=lambda: flow.float32, state=lambda start: iter(range(start, 1000)))
+        define_host("test_counter(*, size, start=0) -> y",
+                    host=lambda size, state: np.full(size, next(state), np.float32),
+                    shape=lambda size: (size,), dtype=lambda: flow.float32,
+                    state=lambda start: iter(range(start, 1000)))
         define_host("test_longest(x) -> y", host=lambda x: x[: int(x.flat[0])], shape=lambda x: x.shape,
                     dtype=lambda x: x.dtype, dynamic=["y"])
     return HOST["test_counter"], HOST["test_longest"]
@@ -216,7 +220,7 @@ def test_a_host_result_whose_size_varies():
         np.testing.assert_array_equal(twice[0], 2 * y[0])
 
 
-def test_what_a_source_raises_reaches_the_caller():
+def test_an_exception_in_a_source_reaches_the_caller():
     @flow.global_function()
     def job() -> tp.Numpy:
         return count(2, start=999)
@@ -263,7 +267,7 @@ def test_a_tensor_buffer_cannot_be_watched():
     @flow.global_function()
     def job(x: tp.Numpy.Placeholder((3, 4))) -> tp.Numpy:
         buffers = flow.tensor_to_tensor_buffer(x, instance_dims=1)
-        with refused(NotImplementedError, "no numbers"):
+        with refused(NotImplementedError, "not numeric"):
             flow.watch(buffers)
         with refused(TypeError, "tensor_buffer"):
             flow.math.relu(buffers)

@@ -1,5 +1,7 @@
-"""Law: an exception with a meaning for loops and programs (StopIteration, GeneratorExit, KeyboardInterrupt, SystemExit ...)
-that comes out of a user's function is never taken for an end: it comes out as itself, or as the cause of an error."""
+"""Law: control-flow exceptions (StopIteration, GeneratorExit, KeyboardInterrupt, SystemExit ...) raised by a
+user's function never end a loop or a generator silently. They reach the caller unchanged or as the cause
+of an error.
+"""
 import numpy as np
 import pytest
 
@@ -20,7 +22,7 @@ def leaf():
 
 
 def passed(f, then):
-    """autograd.Function that calls f forward or backward."""
+    """Run f in an autograd.Function, in its forward or its backward pass."""
     class Own(flow.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -36,7 +38,7 @@ def passed(f, then):
 
 
 def hooked(f, method):
-    """A layer with this hook, forward and backward."""
+    """Run a layer with hook `method` forward and backward."""
     layer = flow.nn.Linear(3, 2)
     getattr(layer, method)(f)
     layer(leaf()).sum().backward()
@@ -97,7 +99,7 @@ def built(f):
 
 
 def inside_build(f):
-    """A module's forward in a graph."""
+    """Call f in the forward of a module inside an nn.Graph."""
     class Layer(flow.nn.Module):
         def forward(self, x):
             f()
@@ -137,7 +139,7 @@ def on_ranks(f):
 
 
 def collective(f):
-    """The other rank waits for this one."""
+    """Raise in f on one rank while the other rank waits for it in a collective."""
     def program():
         if flow.env.get_rank() == 1:
             f()
@@ -146,7 +148,7 @@ def collective(f):
 
 
 def kept(f, method):
-    """A layer with this hook, saved and loaded."""
+    """Save and load a layer with hook `method`."""
     layer = flow.nn.Linear(2, 2)
     getattr(layer, method)(f)
     layer.load_state_dict(layer.state_dict())
@@ -165,7 +167,7 @@ def on_node(f, method):
 
 
 def prefetched(f):
-    """The third item; the first two are there."""
+    """Call f for the third item, after two items were prefetched."""
     items = iter([1, 2])
     with Prefetcher(lambda: next(items, None) or f()) as row:
         assert [row.get(), row.get()] == [1, 2]
@@ -224,18 +226,19 @@ def causes(error):
 
 @pytest.mark.parametrize("kind", SIGNALS)
 @pytest.mark.parametrize("place", PLACES)
-def test_it_comes_out(place, kind):
+def test_the_exception_reaches_the_caller(place, kind):
     with pytest.raises(BaseException) as e:
         PLACES[place](raiser(kind))
     assert any(type(c) is kind and "planted" in str(c) for c in causes(e.value)), repr(e.value)
     if kind in (KeyboardInterrupt, SystemExit):
         assert type(e.value) is kind, "it must be able to stop the program"
-    (flow.ones(2, requires_grad=True) * 2).sum().backward()      # nothing is left locked, or without gradients
+    # no lock is held and gradients are still recorded
+    (flow.ones(2, requires_grad=True) * 2).sum().backward()
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_the_place_is_called(place):
-    """What does not call its function could not raise."""
+def test_every_place_calls_its_function(place):
+    """A place that never calls its function would make the law pass trivially."""
     calls = []
 
     def f(*args, **kwargs):
@@ -248,7 +251,9 @@ def test_the_place_is_called(place):
 
 @pytest.mark.parametrize("kind", SIGNALS)
 def test_thrown_into_a_generator(kind):
-    """The decorated generator sees what its caller throws in, and may end or go on; its `finally` runs."""
+    """The decorated generator receives the exception that its caller throws in, may end or go on, and runs
+    its `finally`.
+    """
     seen = []
 
     @flow.no_grad()

@@ -1,4 +1,6 @@
-"""Job functions from the outside: the decorator, what a call takes and gives, futures and callbacks, the session's life."""
+"""Job functions as users call them: the decorator, arguments, results, futures, callbacks, and the
+session.
+"""
 # ruff: noqa: UP006, UP035  (scripts write Tuple, List and Dict of typing)
 import copy
 import functools
@@ -18,9 +20,10 @@ X = tp.Numpy.Placeholder((2, 3))
 x = f32(2, 3)
 
 
-# --- the decorator ---------------------------------------------------------------------------------------------------
+# --- the decorator
+# ---------------------------------------------------------------------------------------------------
 
-def test_a_job_keeps_what_its_function_says_of_itself():
+def test_a_job_keeps_the_name_and_docstring_of_its_function():
     @flow.global_function()
     def double(a: X) -> tp.Numpy:
         """Twice a."""
@@ -31,7 +34,7 @@ def test_a_job_keeps_what_its_function_says_of_itself():
     np.testing.assert_array_equal(double(x), x * 2)
 
 
-def test_type_and_config_go_by_position():
+def test_type_and_config_may_be_positional():
     config = flow.function_config()
     config.default_data_type(flow.float)
     made = job(lambda a: a, x, type="predict", config=config)
@@ -57,7 +60,8 @@ def test_the_type_is_train_or_predict(type):
 
 def test_settings_are_calls_and_unknown_ones_are_refused():
     config = flow.FunctionConfig()
-    for name, value in (("default_data_type", flow.float), ("enable_inplace", False), ("concurrency_width", 4)):
+    for name, value in (("default_data_type", flow.float), ("enable_inplace", False),
+                        ("concurrency_width", 4)):
         assert getattr(config, name)(value) is None
     config.enable_cudnn()
     assert config.values == {"default_data_type": flow.float, "enable_inplace": False, "concurrency_width": 4,
@@ -83,11 +87,13 @@ def test_a_pass_can_be_switched_off(off):
     np.testing.assert_array_equal(run(body, x, config=config), run(body, x))
 
 
-# --- what a call takes -----------------------------------------------------------------------------------------------
+# --- arguments of a call
+# ---------------------------------------------------------------------------------------------
 
 def test_arguments_are_cast_copied_and_may_be_strided():
     same = job(lambda a: a, x)
-    for a in (x.astype(np.float64), x.astype(">f4"), np.asfortranarray(x), np.repeat(x, 2, 1)[:, ::2], x.view(np.matrix)):
+    for a in (x.astype(np.float64), x.astype(">f4"), np.asfortranarray(x), np.repeat(x, 2, 1)[:, ::2],
+              x.view(np.matrix)):
         got = same(a)
         assert type(got) is np.ndarray and got.dtype == np.float32
         np.testing.assert_array_equal(got, x)
@@ -140,9 +146,10 @@ def test_no_arguments():
     np.testing.assert_array_equal(five(), [5, 5])
 
 
-# --- what a call gives -----------------------------------------------------------------------------------------------
+# --- results of a call
+# -----------------------------------------------------------------------------------------------
 
-def test_containers_come_back_as_annotated():
+def test_containers_are_returned_as_annotated():
     @flow.global_function()
     def all_kinds(a: X) -> Tuple[tp.Numpy, List[tp.Numpy], Dict[str, tp.ListNumpy]]:
         return a, [a + 1, a + 2], {"n": a * 2}
@@ -161,7 +168,9 @@ def test_a_bundle_keeps_any_nesting():
 
 
 def test_results_belong_to_the_caller():
-    """The same blob twice, a watched blob, an input: each array is the caller's own, run after run."""
+    """A blob returned twice, a watched blob, an input: every returned array is the caller's own copy in every
+    run.
+    """
     seen = []
 
     def body(a):
@@ -203,8 +212,8 @@ def test_a_local_blob_behaves_like_its_array():
     local = flow.LocalBlob(x.copy())
     assert local.shape == (2, 3) and local.mean() == x.mean() and len(local) == 2 and not local.is_dynamic
     assert local.parallel_num() == 1 and len(local.numpy_list()) == 1
-    for got, want in ((local + 1, x + 1), (1 - local, 1 - x), (local * local, x * x), (-local, -x), (local[0], x[0]),
-                      (np.exp(local), np.exp(x)), (local > 0, x > 0)):
+    for got, want in ((local + 1, x + 1), (1 - local, 1 - x), (local * local, x * x), (-local, -x),
+                      (local[0], x[0]), (np.exp(local), np.exp(x)), (local > 0, x > 0)):
         np.testing.assert_array_equal(got, want)
     assert repr(local) == repr(x)
     assert [row.tolist() for row in local] == x.tolist()
@@ -218,7 +227,7 @@ def test_a_local_blob_behaves_like_its_array():
         local.numpy(1)
 
 
-def test_none_comes_back_at_once_with_or_without_annotation():
+def test_none_is_returned_immediately_with_or_without_annotation():
     seen = []
 
     @flow.global_function()
@@ -243,7 +252,7 @@ def test_callbacks_get_one_value_in_call_order():
     for i in range(5):
         assert pair(x + i)(got.append) is None
         assert len(got) == i + 1
-    pair(x)                                         # nobody listens: that is fine
+    pair(x)                                         # without a callback the result is dropped
     assert type(got[0]) is tuple and type(got[0][1]) is list
     for i, (a, b) in enumerate(got):
         np.testing.assert_array_equal(a, x + i)
@@ -252,20 +261,23 @@ def test_callbacks_get_one_value_in_call_order():
         pair(x)(lambda value: 1 / 0)
 
 
-# --- compiling: annotations against what the body returns ------------------------------------------------------------
+# --- compiling: annotations against what the body returns
+# ------------------------------------------------------------
 
 @pytest.mark.parametrize("returns, body, error", [
     (None, lambda a: a, AssertionError), (tp.Numpy, lambda a: None, AssertionError),
     (tp.Numpy, lambda a: 3.0, AssertionError), (tp.Numpy, lambda a: x, AssertionError),
-    (Tuple[tp.Numpy, tp.Numpy], lambda a: [a, a], AssertionError), (List[tp.Numpy], lambda a: (a, a), AssertionError),
-    (Tuple[tp.Numpy], lambda a: (a, a), AssertionError), (Dict[str, tp.Numpy], lambda a: {1: a}, AssertionError),
+    (Tuple[tp.Numpy, tp.Numpy], lambda a: [a, a], AssertionError), (List[tp.Numpy], lambda a: (a, a),
+                                                                    AssertionError),
+    (Tuple[tp.Numpy], lambda a: (a, a), AssertionError), (Dict[str, tp.Numpy], lambda a: {1: a},
+                                                          AssertionError),
     (tp.Bundle[tp.Numpy], lambda a: [a, 3], NotImplementedError)])
-def test_a_body_must_return_what_is_annotated(returns, body, error):
+def test_a_body_must_return_the_annotated_types(returns, body, error):
     with refused(error, "job"):
         run(body, x, returns=returns)
 
 
-def test_only_blobs_come_out_of_a_job_without_annotation():
+def test_a_job_without_annotation_returns_only_blobs():
     @flow.global_function()
     def number(a: X):
         return 3
@@ -274,7 +286,7 @@ def test_only_blobs_come_out_of_a_job_without_annotation():
         number(x)
 
 
-def test_mirrored_placeholders_say_what_they_need():
+def test_errors_of_mirrored_placeholders_name_the_missing_setting():
     @flow.global_function()
     def mirrored(a: tp.ListNumpy.Placeholder((2, 3))) -> tp.ListNumpy:
         return a
@@ -283,11 +295,13 @@ def test_mirrored_placeholders_say_what_they_need():
         mirrored([x])
 
 
-# --- the session -----------------------------------------------------------------------------------------------------
+# --- the session
+# -----------------------------------------------------------------------------------------------------
 
 def test_all_bodies_run_once_in_order_at_the_first_call_of_any():
     ran = []
-    jobs = [job(functools.partial(lambda n, a: (ran.append(n), a + n)[1], n), x, name=f"job{n}") for n in range(3)]
+    jobs = [job(functools.partial(lambda n, a: (ran.append(n), a + n)[1], n), x, name=f"job{n}")
+            for n in range(3)]
     assert ran == []
     np.testing.assert_array_equal(jobs[1](x), x + 1)
     assert ran == [0, 1, 2]
@@ -303,7 +317,7 @@ def test_checkpoint_functions_start_the_session(start):
     assert ran == [1]
 
 
-def test_syncing_and_configuring_do_not_start_it():
+def test_syncing_and_configuring_do_not_start_the_session():
     ran = []
     job(lambda a: (ran.append(1), a)[1], x)
     flow.sync_default_session()
@@ -322,7 +336,9 @@ def test_a_later_definition_of_a_name_replaces_the_first_until_the_session_runs(
 
 
 def test_a_body_that_fails_leaves_the_session_open():
-    """The user mends the body, in a notebook say, and goes on; nothing of the first try is left."""
+    """A user may fix the body, for instance in a notebook, and continue; no state of the failed attempt
+    remains.
+    """
     good = job(lambda a: flow.layers.dense(a, 2, name="d"), x, name="good")
     bad = job(lambda a: flow.layers.dense(a, 2, name="never", activation=1 / 0), x, name="bad")
     for _ in range(2):
@@ -337,8 +353,10 @@ def test_a_body_that_fails_leaves_the_session_open():
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_body_that_fails_does_not_spoil_other_jobs(place):
-    """It is left out with one warning, it alone raises when it is called, and it can be mended while the others go on."""
+def test_a_failed_body_does_not_affect_other_jobs(place):
+    """The failed job is skipped with one warning, raises when it is called, and may be redefined while other
+    jobs run.
+    """
     def fails(a):
         flow.layers.dense(a, 3, name="never")
         flow.layers.dense(a, 2, name="d")
@@ -361,13 +379,14 @@ def test_a_body_that_fails_does_not_spoil_other_jobs(place):
         again = job(fails, x, name="bad")
         with pytest.raises(KeyError):
             again(x)
-        mended = job(lambda a: flow.layers.dense(a, 2, name="d") + flow.layers.dense(a, 2, name="e"), x, name="bad")
+        mended = job(lambda a: flow.layers.dense(a, 2, name="d") + flow.layers.dense(a, 2, name="e"), x,
+                     name="bad")
         flow.load_variables({"e-weight": np.zeros((2, 3), np.float32), "e-bias": np.ones(2, np.float32)})
         np.testing.assert_allclose(mended(x), first + 1, rtol=1e-6)
         assert sorted(flow.get_all_variables()) == ["d-bias", "d-weight", "e-bias", "e-weight"]
         np.testing.assert_array_equal(jobs["one"](x), first)
         with refused(NotImplementedError, "clear_default_session"):
-            job(lambda a: a, x, name="bad")           # now it is one of those that run
+            job(lambda a: a, x, name="bad")           # the redefined job now runs with the others
 
 
 def test_an_initializer_that_fails_leaves_no_variables():
@@ -375,8 +394,9 @@ def test_an_initializer_that_fails_leaves_no_variables():
         raise ZeroDivisionError
 
     def body(a):
-        return a * flow.get_variable("first", (3,), initializer=constant(1)) * flow.get_variable("second", (3,),
-                                                                                                 initializer=fails)
+        return a * flow.get_variable("first", (3,),
+                                     initializer=constant(1)) * flow.get_variable("second", (3,),
+                                                                                  initializer=fails)
 
     broken = job(body, x)
     with pytest.raises(ZeroDivisionError):
@@ -395,7 +415,7 @@ def test_clearing_forgets_everything():
         first(x)
     with refused(AssertionError, "no job"):
         flow.get_all_variables()
-    second = job(lambda a: flow.layers.dense(a, 3), x)          # the same names, another shape
+    second = job(lambda a: flow.layers.dense(a, 3), x)          # the same names with another shape
     assert second(x).shape == (2, 3)
 
 
@@ -468,4 +488,5 @@ def test_the_plan_can_be_shown():
 def test_errors_of_the_front_end_are_one_family():
     for error in (CheckError, UnsupportedError, JobBuildAndInferError):
         assert issubclass(error, flow.errors.FlowError)
-    assert flow.JobBuildAndInferError is JobBuildAndInferError and issubclass(JobBuildAndInferError, RuntimeError)
+    assert (flow.JobBuildAndInferError is JobBuildAndInferError and issubclass(JobBuildAndInferError,
+                                                                               RuntimeError))

@@ -1,6 +1,7 @@
-"""What the specification of job functions says line by line, where no other file tests it: threads, interruptions, errors
-at run time, and attributes of blobs. The numbers in the names are those of OneFlow's own order: 1 types, 2 blobs, 3 jobs
-and sessions, 5 watch."""
+"""Parts of the job function specification that no other file tests: threads, interrupts, run-time errors, and
+blob attributes. Numbers in test names are OneFlow's sections: 1 types, 2 blobs, 3 jobs and sessions, 5
+watch.
+"""
 # ruff: noqa: UP006, UP035, B008, SIM300, E711  (types and definitions as OneFlow scripts write them)
 import signal
 import sys
@@ -34,9 +35,10 @@ def weight(*shape, name="w"):
     return flow.get_variable(name, shape, initializer=flow.ones_initializer())
 
 
-# --- 1 types ---------------------------------------------------------------------------------------------------------
+# --- 1 types
+# ---------------------------------------------------------------------------------------------------------
 
-def test_1_4_results_with_one_blob_twice_and_the_argument_itself_are_arrays_of_their_own():
+def test_1_4_repeated_results_and_returned_arguments_are_separate_arrays():
     def body(x):
         y = x * 2
         return y, y, x, {"x": [x]}
@@ -54,7 +56,7 @@ def test_1_4_results_with_one_blob_twice_and_the_argument_itself_are_arrays_of_t
         np.testing.assert_array_equal(arrays[1], X * 2 + 2)
 
 
-def test_1_4_nothing_and_empty_containers_are_results_too():
+def test_1_4_none_and_empty_containers_are_valid_results():
     assert job(lambda x: None, X, returns=None)(X) is None
     flow.clear_default_session()
     assert job(lambda x: [], X, returns=List[tp.Numpy])(X) == []
@@ -105,7 +107,7 @@ def test_1_6_callbacks_on_jobs_whose_sizes_vary():
         np.testing.assert_array_equal(b[0], a[0] * 2)
 
 
-def test_1_6_what_a_callback_raises_reaches_the_caller_and_it_must_be_callable():
+def test_1_6_an_exception_in_a_callback_reaches_the_caller_and_callbacks_must_be_callable():
     task = job(lambda x: x, X, returns=tp.Callback[tp.Numpy])
     with pytest.raises(ZeroDivisionError):
         task(X)(lambda x: 1 / 0)
@@ -121,10 +123,13 @@ def test_1_7_keywords_are_refused():
 @pytest.mark.parametrize("body, op, line", [
     (lambda x: flow.reshape(x, [4, 3]), "Reshape_", "flow.reshape(x, [4, 3])"),
     (lambda x: x * weight(4, 3), "Multiply_", "x * weight(4, 3)"),
-    (lambda x: flow.matmul(x, weight(4, 2), transpose_a=True, name="product"), "product: matmul", "name=\"product\""),
+    (lambda x: flow.matmul(x, weight(4, 2), transpose_a=True, name="product"), "product: matmul",
+     "name=\"product\""),
 ])
 def test_1_8_sizes_that_do_not_fit_name_the_op_and_its_line(body, op, line):
-    """The body is right for the largest size; what comes does not fit. The job goes on after it."""
+    """The body is valid for the largest size, but the fed array does not fit. The job still runs
+    afterwards.
+    """
     @flow.global_function(function_config=mirrored())
     def task(x: tp.ListNumpy.Placeholder((4, 3))) -> tp.ListNumpy:
         return body(x)
@@ -135,16 +140,18 @@ def test_1_8_sizes_that_do_not_fit_name_the_op_and_its_line(body, op, line):
     np.testing.assert_array_equal(task([X])[0], full[0])
 
 
-def test_1_8_what_a_kernel_meets_names_the_line_of_the_body():
+def test_1_8_kernel_errors_name_the_line_of_the_body():
     @flow.global_function(function_config=mirrored())
-    def task(x: tp.ListNumpy.Placeholder((4, 3)), y: tp.ListNumpy.Placeholder((4,), flow.int32)) -> tp.ListNumpy:
+    def task(x: tp.ListNumpy.Placeholder((4, 3)),
+             y: tp.ListNumpy.Placeholder((4,), flow.int32)) -> tp.ListNumpy:
         return flow.nn.sparse_softmax_cross_entropy_with_logits(y, x, name="loss")
 
     with refused(RuntimeError, "loss:", "flow.nn.sparse_softmax_cross_entropy_with_logits(y, x"):
         task([X[:2]], [np.array([0, 3], np.int32)])
 
 
-# --- 2 blobs ---------------------------------------------------------------------------------------------------------
+# --- 2 blobs
+# ---------------------------------------------------------------------------------------------------------
 
 def test_2_1_attributes():
     flow.config.cpu_device_num(2)
@@ -152,7 +159,8 @@ def test_2_1_attributes():
     @flow.global_function()
     def task(x: tp.Numpy.Placeholder((4, 3))) -> tp.Numpy:
         y, w = flow.math.relu(x, name="r"), weight(3)
-        assert (y.op_name, y.blob_name, y.logical_blob_name, y.unique_name) == ("r", "out_0", "r/out_0", "r/out_0")
+        assert (y.op_name, y.blob_name, y.logical_blob_name, y.unique_name) == ("r", "out_0", "r/out_0",
+                                                                                "r/out_0")
         assert (y.lbi.op_name, y.lbi.blob_name) == ("r", "out_0")
         assert (w.logical_blob_name, x.blob_name, x.op_name[:6]) == ("w/out", "out", "Input_")
         assert y.job_name == "task" and y.location.startswith("test_sections.py:") and "relu" in y.location
@@ -170,9 +178,10 @@ def test_2_1_attributes():
     np.testing.assert_array_equal(task(X), np.maximum(X, 0))
 
 
-def test_2_1_tensor_lists_are_known_as_such():
+def test_2_1_tensor_lists_have_the_tensor_list_attribute():
     @flow.global_function(function_config=mirrored())
-    def task(x: tp.ListListNumpy.Placeholder((4, 3)), y: tp.ListNumpy.Placeholder((4, 3))) -> tp.ListListNumpy:
+    def task(x: tp.ListListNumpy.Placeholder((4, 3)),
+             y: tp.ListNumpy.Placeholder((4, 3))) -> tp.ListListNumpy:
         assert x.is_tensor_list and not y.is_tensor_list and x.is_dynamic
         return x
 
@@ -200,17 +209,19 @@ def test_2_2_a_hint_on_a_definition_reaches_the_blob():
 
 
 @pytest.mark.parametrize("use, word", [
-    (lambda x: x // 2, "floordiv"), (lambda x: 2 // x, "floordiv"), (lambda x: 2 ** x, "flow.math.pow"), (abs, "abs"),
-    (lambda x: +x, "plus"), (float, "return it"), (np.asarray, "watch"), (lambda x: x.__setitem__(0, 1), "slice_update"),
+    (lambda x: x // 2, "floordiv"), (lambda x: 2 // x, "floordiv"), (lambda x: 2 ** x, "flow.math.pow"),
+    (abs, "abs"),
+    (lambda x: +x, "plus"), (float, "return it"), (np.asarray, "watch"), (lambda x: x.__setitem__(0, 1),
+                                                                          "slice_update"),
     (lambda x: X @ x, "matmul"), (range, "return it"),
 ])
-def test_2_3_what_blobs_cannot_do_they_say(use, word):
+def test_2_3_unsupported_blob_operations_name_an_alternative(use, word):
     with refused(ValueError, word):
         run(use, X)
 
 
-@pytest.mark.parametrize("use", [lambda x: X + x, lambda x: x + X, lambda x: np.float32(2) * x, lambda x: X == x,
-                                 lambda x: x == None, np.exp])
+@pytest.mark.parametrize("use", [lambda x: X + x, lambda x: x + X, lambda x: np.float32(2) * x,
+                                 lambda x: X == x, lambda x: x == None, np.exp])
 def test_2_3_numpy_makes_no_array_of_blobs(use):
     with pytest.raises(TypeError):
         run(use, X)
@@ -219,16 +230,19 @@ def test_2_3_numpy_makes_no_array_of_blobs(use):
 @pytest.mark.parametrize("eager", [False, True])
 @pytest.mark.parametrize("use", [lambda x: x if x > 0 else -1 * x, lambda x: 2 if x in (x + 1, x) else x,
                                  lambda x: flow.math.equal(x, x) and x])
-def test_2_3_a_comparison_decides_no_if(use, eager):
-    """OneFlow's blobs are all true. Ours are, too, but for what comparisons give: the answer would be wrong silently."""
+def test_2_3_the_truth_value_of_a_comparison_raises(use, eager):
+    """In OneFlow every blob is truthy. Here comparisons raise instead, because `if` would silently take the
+    wrong branch.
+    """
     flow.enable_eager_execution(eager)
     with refused(ValueError, "truth value", "flow.where"):
         job(lambda x: use(x) if x else None, X)(X)
 
 
-# --- 3 jobs and sessions ---------------------------------------------------------------------------------------------
+# --- 3 jobs and sessions
+# ---------------------------------------------------------------------------------------------
 
-def test_3_1_what_is_decorated_and_configured():
+def test_3_1_decorator_and_configuration():
     with refused(AssertionError, "function_config", "flow.function_config()"):
         flow.global_function("predict", {"default_data_type": flow.float})
     with refused(AssertionError, "not a function"):
@@ -236,11 +250,13 @@ def test_3_1_what_is_decorated_and_configured():
 
 
 @pytest.mark.parametrize("call, word", [
-    (flow.get_all_variables, "needs the variables"), (lambda: flow.checkpoint.save("never"), "needs the variables"),
-    (flow.clear_default_session, "clear_default_session"), (lambda: flow.load_variables({}), "needs the variables"),
+    (flow.get_all_variables, "needs the variables"), (lambda: flow.checkpoint.save("never"),
+                                                      "needs the variables"),
+    (flow.clear_default_session, "clear_default_session"), (lambda: flow.load_variables({}),
+                                                            "needs the variables"),
 ])
-def test_3_3_bodies_do_not_touch_the_session(call, word):
-    """And the session is as good as before."""
+def test_3_3_session_calls_inside_a_body_are_refused(call, word):
+    """The session stays usable after the error."""
     calls = [call]
 
     def body(x):
@@ -347,7 +363,7 @@ def test_3_3_a_tensor_list_goes_through_a_job_of_the_legacy_optimizer(capsys):
     assert "deprecated" in capsys.readouterr().out
 
 
-def test_3_3_what_is_no_blob_is_no_loss():
+def test_3_3_minimize_refuses_a_loss_that_is_not_a_blob():
     config = flow.function_config()
     config.train.primary_lr(0.1)
     task = job(lambda x: flow.losses.add_loss(3), X, type="train", config=config, returns=None)
@@ -355,13 +371,15 @@ def test_3_3_what_is_no_blob_is_no_loss():
         task(X)
 
 
-def test_3_3_the_loss_is_no_integer():
+def test_3_3_minimize_refuses_an_integer_loss():
     with refused(RuntimeError, "not floating point", "int32", ".minimize(loss)"):
         run(lambda x: sgd(flow.cast(x * weight(3), flow.int32)), X, type="train", returns=None)
 
 
-def test_3_3_threads_see_whole_steps():
-    """Several threads train at once: every result is of the arguments it was called with, and every step counts once."""
+def test_3_3_concurrent_steps_are_atomic():
+    """Threads train concurrently: each result belongs to the arguments of its call, and every step counts
+    exactly once.
+    """
     n, k = 60, 3
 
     def body(x):
@@ -379,7 +397,8 @@ def test_3_3_threads_see_whole_steps():
         mine = np.full((64, 64), i, np.float32)
         wrong.extend(1 for _ in range(n) if not np.array_equal(task(mine), mine))
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(k)]     # the first call compiles; the others wait
+    # the first call compiles while the others wait
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(k)]
     for t in threads:
         t.start()
     for t in threads:
@@ -391,7 +410,7 @@ def test_3_3_threads_see_whole_steps():
 
 
 def test_3_3_threads_and_jobs_whose_sizes_vary():
-    """Plans are made for every size, and host ops have states: threads do not get into each other's."""
+    """Plans are compiled per size and host ops have state; concurrent threads do not interfere."""
     @flow.global_function(function_config=mirrored())
     def task(x: tp.ListNumpy.Placeholder((40, 3))) -> tp.ListNumpy:
         buffers = flow.tensor_to_tensor_buffer(x, 1)
@@ -423,8 +442,8 @@ def test_3_3_threads_and_jobs_whose_sizes_vary():
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers of POSIX")
-def test_3_3_an_interrupted_step_is_done_or_not_begun():
-    """Ctrl-C comes at any moment: the weights are those of the step the counter tells, always."""
+def test_3_3_an_interrupted_step_is_complete_or_not_started():
+    """After Ctrl-C at any moment, the weights are those of the step that the counter shows."""
     size = 300
 
     def body(x):
@@ -432,7 +451,7 @@ def test_3_3_an_interrupted_step_is_done_or_not_begun():
         y = x
         for _ in range(3):
             y = flow.matmul(y, y) * 0.0 + x
-        sgd(w + y * 0.0, float(size * size))           # w is minus the number of the step
+        sgd(w + y * 0.0, float(size * size))           # w equals minus the step number
         return w
 
     x = np.ones((size, size), np.float32)
@@ -442,7 +461,8 @@ def test_3_3_an_interrupted_step_is_done_or_not_begun():
     try:
         for i in range(20):
             try:
-                signal.setitimer(signal.ITIMER_REAL, 0.002 + 0.0003 * i, 30)     # again where Python has dropped it
+                # repeated, because Python may drop a signal
+                signal.setitimer(signal.ITIMER_REAL, 0.002 + 0.0003 * i, 30)
                 while True:
                     task(x)
             except KeyboardInterrupt:
@@ -486,7 +506,7 @@ def test_3_3_errors_of_the_thread_that_reads_ahead_name_the_line_of_the_body(tmp
 
 
 @pytest.mark.parametrize("ahead", [True, False])
-def test_3_3_what_python_raises_in_a_host_op_tells_its_line_too(ahead, monkeypatch):
+def test_3_3_python_exceptions_in_a_host_op_name_its_line(ahead, monkeypatch):
     def body(x):
         made = flow.gen_tensor_buffer([1], [(2,)], [0.0]) if ahead else flow.tensor_to_tensor_buffer(x, 1)
         return flow.tensor_buffer_to_tensor(made, flow.float32, [2] if ahead else [3], name="taken")
@@ -497,18 +517,18 @@ def test_3_3_what_python_raises_in_a_host_op_tells_its_line_too(ahead, monkeypat
     run = HostOp.run
     monkeypatch.setattr(HostOp, "run", lambda op, *_: 1 / 0 if op is node.op else run(op, *_))
     with pytest.raises(ZeroDivisionError) as info:
-        for _ in range(9):                             # what was read ahead before comes first
+        for _ in range(9):                             # items that were read ahead come first
             task(X)
     assert "made at test_sections.py:" in info.value.__notes__[0] and "taken" in info.value.__notes__[0]
 
 
 @pytest.mark.parametrize("wrong", [[1.0, 2.0], "x", None, 3])
-def test_3_4_host_ops_say_what_they_take(wrong):
+def test_3_4_host_op_errors_name_the_accepted_types(wrong):
     with refused(TypeError, "tensor_to_tensor_buffer", type(wrong).__name__):
         flow.tensor_to_tensor_buffer(wrong, 1)
 
 
-def test_3_4_eager_arguments_are_strict_wherever_they_are():
+def test_3_4_eager_arguments_are_checked_in_any_nesting():
     flow.enable_eager_execution(True)
 
     @flow.global_function(function_config=mirrored())
@@ -523,7 +543,7 @@ def test_3_4_eager_arguments_are_strict_wherever_they_are():
 
 
 def test_3_3_contexts_belong_to_their_thread():
-    """While one thread is in a body, another is not: it computes eagerly."""
+    """While one thread runs a job body, another thread computes eagerly."""
     found = []
 
     def elsewhere():
@@ -540,7 +560,7 @@ def test_3_3_contexts_belong_to_their_thread():
     assert found == [False, [2.0, 0.0]]
 
 
-def test_3_4_eager_returns_what_compiled_jobs_return():
+def test_3_4_eager_jobs_return_the_same_as_compiled_jobs():
     flow.enable_eager_execution(True)
 
     @flow.global_function()
@@ -551,7 +571,8 @@ def test_3_4_eager_returns_what_compiled_jobs_return():
         task()
 
 
-# --- 5 watch ---------------------------------------------------------------------------------------------------------
+# --- 5 watch
+# ---------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("eager", [False, True])
 def test_5_arguments_variables_constants_and_host_results_can_be_watched(eager, capsys):
@@ -570,7 +591,8 @@ def test_5_arguments_variables_constants_and_host_results_can_be_watched(eager, 
         flow.watch(c, see("constant"))
         w = weight(3)
         flow.watch(w, see("variable"))
-        h = flow.tensor_buffer_to_tensor(flow.gen_tensor_buffer([2], [(2,), (2,)], [0.0, 1.0]), flow.float, [2])
+        h = flow.tensor_buffer_to_tensor(flow.gen_tensor_buffer([2], [(2,), (2,)], [0.0, 1.0]),
+                                         flow.float, [2])
         flow.watch(h, see("host"))
         flow.watch(h, "prompt")
         y = x * w * c

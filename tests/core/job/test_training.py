@@ -1,4 +1,6 @@
-"""Training by a job: the spec's vectors, what minimize means, and the law that a job trains exactly as eager tensors do."""
+"""Training by a job: the spec's vectors, the semantics of minimize, and the law that jobs and eager tensors
+train alike.
+"""
 import math
 
 import numpy as np
@@ -21,7 +23,7 @@ def variables():
 
 
 def weights(optimizer, steps, slope=0.5, start=1.0, shape=(1,), **variable):
-    """w after each step of minimising slope * w, whose gradient is `slope` for ever."""
+    """Return w after each step of minimizing slope * w, whose gradient is always `slope`."""
     def body(g):
         w = flow.get_variable("w", shape, initializer=constant(start), **variable)
         optimizer.minimize(w * g)
@@ -36,7 +38,8 @@ def weights(optimizer, steps, slope=0.5, start=1.0, shape=(1,), **variable):
     return out
 
 
-# --- optimizers ------------------------------------------------------------------------------------------------------
+# --- optimizers
+# ------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("optimizer, want", [
     (lambda: opt.SGD(constant_rate(0.1)), [.95, .855, .7195]),
@@ -48,7 +51,7 @@ def test_vectors(optimizer, want):
 
 
 def test_the_learning_rate_is_part_of_the_momentum():
-    """A rate that falls to 0 leaves the history rolling."""
+    """The momentum history still moves w after the rate falls to 0."""
     got = weights(opt.SGD(opt.PiecewiseConstantScheduler([0], [0.1, 0.0])), 3)
     np.testing.assert_allclose(got, [.95, .95 - .045, .95 - .045 - .0405], rtol=1e-6)
 
@@ -58,8 +61,8 @@ def test_schedules_see_the_step_before_it_is_counted():
     got = np.diff([1.0, *weights(opt.SGD(rates, momentum=0), 5, slope=1.0)])
     np.testing.assert_allclose(got, [-1, -0.5, -0.5, -0.25, -0.25], rtol=1e-6)
     warm = opt.PiecewiseConstantScheduler([], [1.0], warmup=opt.warmup.linear(2, 0.5))
-    np.testing.assert_allclose(np.diff([1.0, *weights(opt.SGD(warm, momentum=0), 3, slope=1.0)]), [-0.5, -0.75, -1],
-                               rtol=1e-6)
+    np.testing.assert_allclose(np.diff([1.0, *weights(opt.SGD(warm, momentum=0), 3, slope=1.0)]),
+                               [-0.5, -0.75, -1], rtol=1e-6)
 
 
 @pytest.mark.parametrize("options", [{"momentum": 1.0}, {"momentum": -0.1}, {"grad_clipping": 1.0}])
@@ -75,7 +78,8 @@ def test_a_number_is_no_schedule_and_adam_checks_its_betas():
         opt.Adam(constant_rate(0.1), beta2=1.0)
 
 
-# --- the objective ---------------------------------------------------------------------------------------------------
+# --- the objective
+# ---------------------------------------------------------------------------------------------------
 
 @given(st.sampled_from([(1,), (7,), (2, 3), (4, 1, 2)]))
 def test_the_objective_is_the_mean_of_the_loss(shape):
@@ -150,7 +154,7 @@ def test_unknown_variables_are_refused():
         run(body, one, type="train")
 
 
-def test_what_is_fetched_is_from_before_the_update():
+def test_fetched_values_are_from_before_the_update():
     seen = []
 
     def body(a):
@@ -180,25 +184,29 @@ def test_two_train_jobs_share_variables_and_slots_but_not_steps():
     np.testing.assert_allclose(v["w-momentum"], [-0.271], rtol=1e-6)
 
 
-def test_a_predict_job_sees_what_was_trained():
+def test_a_predict_job_uses_the_trained_variables():
     def train_body(a):
         opt.SGD(constant_rate(0.5), momentum=0).minimize(flow.get_variable("w", (1,), initializer=ones) * a)
         return a
 
-    train, look = job(train_body, one, type="train", name="t"), job(lambda a: a * flow.get_variable("w", (1,)), one,
-                                                                    name="p")
+    train, look = job(train_body, one, type="train",
+                      name="t"), job(lambda a: a * flow.get_variable("w", (1,)), one,
+                                     name="p")
     train(one)
     assert look(one) == 0.5
 
 
-# --- what cannot be trained ------------------------------------------------------------------------------------------
+# --- jobs that cannot be trained
+# -------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("kind, body, words", [
     ("train", lambda a: a, ["loss blob not found", "minimize"]),
     ("predict", lambda a: opt.SGD(constant_rate(0.1)).minimize(flow.layers.dense(a, 2)),
      ["minimize in a predict job", '"train"']),
-    ("train", lambda a: opt.SGD(constant_rate(0.1)).minimize(a), ["does not depend on any trainable variable"]),
-    ("train", lambda a: opt.SGD(constant_rate(0.1)).minimize(flow.layers.dense(a, 2, trainable=False)), ["trainable"]),
+    ("train", lambda a: opt.SGD(constant_rate(0.1)).minimize(a),
+     ["does not depend on any trainable variable"]),
+    ("train", lambda a: opt.SGD(constant_rate(0.1)).minimize(flow.layers.dense(a, 2, trainable=False)),
+     ["trainable"]),
     ("train", lambda a: opt.SGD(constant_rate(0.1)).minimize(flow.math.argmax(flow.layers.dense(a, 2))),
      ["floating point"])])
 def test_jobs_that_cannot_train(kind, body, words):
@@ -213,9 +221,11 @@ def test_minimize_takes_blobs_inside_jobs():
         run(lambda a: opt.SGD(constant_rate(0.1)).minimize(3.0), one, type="train", returns=None)
 
 
-# --- regularizers and clipping ---------------------------------------------------------------------------------------
+# --- regularizers and clipping
+# ---------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("regularizer, extra", [(flow.regularizers.l2(0.1), 0.2), (flow.regularizers.l1(0.1), 0.1),
+@pytest.mark.parametrize("regularizer, extra", [(flow.regularizers.l2(0.1), 0.2),
+                                                (flow.regularizers.l1(0.1), 0.1),
                                                 (flow.regularizers.l1_l2(0.1, 0.1), 0.3)])
 def test_regularizers_change_the_gradient_but_not_the_loss(regularizer, extra):
     losses = []
@@ -252,7 +262,7 @@ def test_layers_pass_their_regularizers_on():
 
 @pytest.mark.parametrize("clip, factor", [(1.0, 1 / 5), (2.5, 2.5 / 5), (5.0, 1.0), (100.0, 1.0)])
 def test_clipping_by_global_norm(clip, factor):
-    """Gradients 3 and 4 of two variables: a norm of 5."""
+    """Two variables with gradients 3 and 4 have a global norm of 5."""
     def body(a):
         p, q = (flow.get_variable(n, (1,), initializer=ones) for n in "pq")
         rule = opt.grad_clipping.by_global_norm(clip)
@@ -265,10 +275,13 @@ def test_clipping_by_global_norm(clip, factor):
 
 
 def test_clipping_sees_the_mean_gradient_with_the_regularizers():
-    """loss: 4 elements of slope 3, so a mean gradient of 3; l2 adds 1 * w = 1; norm 4, clipped to 1."""
+    """The loss has 4 elements of slope 3, so the mean gradient is 3; l2 adds 1 * w = 1; norm 4 is clipped to
+    1.
+    """
     def body(a):
         w = flow.get_variable("w", (1,), initializer=ones, regularizer=flow.regularizers.l2(1.0))
-        opt.SGD(constant_rate(0.5), momentum=0, grad_clipping=opt.grad_clipping.by_global_norm(1.0)).minimize(w * a)
+        opt.SGD(constant_rate(0.5), momentum=0,
+                grad_clipping=opt.grad_clipping.by_global_norm(1.0)).minimize(w * a)
         return a
 
     run(body, np.full(4, 3, np.float32), type="train")
@@ -280,22 +293,26 @@ def test_clipping_leaves_zero_gradients_alone_and_takes_mixed_types():
         w = flow.get_variable("w", (1,), initializer=ones)
         v = flow.get_variable("v", (1,), flow.double, initializer=ones)
         loss = w * a + flow.cast(v, flow.float) * a
-        opt.SGD(constant_rate(1.0), momentum=0, grad_clipping=opt.grad_clipping.by_global_norm(1.0)).minimize(loss)
+        opt.SGD(constant_rate(1.0), momentum=0,
+                grad_clipping=opt.grad_clipping.by_global_norm(1.0)).minimize(loss)
         return a
 
     run(body, one * 0, type="train")
     assert variables()["w"] == 1 and variables()["v"] == 1
     run(body, one, type="train")
-    np.testing.assert_allclose([variables()["w"][0], variables()["v"][0]], [1 - math.sqrt(0.5)] * 2, rtol=1e-5)
+    np.testing.assert_allclose([variables()["w"][0], variables()["v"][0]], [1 - math.sqrt(0.5)] * 2,
+                               rtol=1e-5)
     with refused(ValueError, "clip_norm"):
         opt.grad_clipping.by_global_norm(0)
 
 
-# --- the law: a job trains as eager tensors do -----------------------------------------------------------------------
+# --- law: jobs and eager tensors train alike
+# -------------------------------------------------------------------------
 
 def mlp(images, labels):
     init = flow.random_normal_initializer(stddev=0.3)
-    h = flow.layers.dense(images, 16, flow.nn.relu, kernel_initializer=init, bias_initializer=init, name="hidden")
+    h = flow.layers.dense(images, 16, flow.nn.relu, kernel_initializer=init, bias_initializer=init,
+                          name="hidden")
     h = flow.layers.dense(h, 8, flow.math.tanh, kernel_initializer=init, name="middle")
     logits = flow.layers.dense(h, 3, kernel_initializer=init, name="out")
     return flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
@@ -352,7 +369,7 @@ RULES = {"sgd": lambda: SGD(0.1, 0.0), "momentum": lambda: SGD(0.02, 0.9), "adam
 
 
 def train_by_job(model, rule, dtype=np.float32):
-    """(losses, variables before, variables after) of 20 steps."""
+    """Return (losses, variables before, variables after) for 20 steps."""
     def body(images, labels):
         loss = model(images, labels)
         rule.make().minimize(loss)
@@ -366,8 +383,8 @@ def train_by_job(model, rule, dtype=np.float32):
 
 
 def train_eagerly(model, rule):
-    """The same with tensors, `backward`, and the update written out in NumPy."""
-    flow.random.seed(3)                         # the same names, so the same initial values
+    """Train with tensors and `backward`, with the update written out in NumPy."""
+    flow.random.seed(3)                         # same names, hence same initial values
     store, losses = flow.core.layers.context.EAGER.variables, []
     for t, (images, labels) in enumerate(batches(), 1):
         loss = model(flow.tensor(images), flow.tensor(labels))
@@ -381,7 +398,8 @@ def train_eagerly(model, rule):
 
 
 def near(a, b, tolerance):
-    assert np.abs(a - b).max() <= tolerance * max(np.abs(b).max(), 1e-3), (np.abs(a - b).max(), np.abs(b).max())
+    assert np.abs(a - b).max() <= tolerance * max(np.abs(b).max(), 1e-3), (np.abs(a - b).max(),
+                                                                           np.abs(b).max())
 
 
 @pytest.mark.parametrize("model", [mlp, convnet])
@@ -425,17 +443,19 @@ def test_passes_do_not_change_training(model):
 def test_a_job_trains_as_pytorch_does(model, rule, dtype, tolerance):
     torch = pytest.importorskip("torch")
     F = torch.nn.functional
-    # PyTorch adds Adam's epsilon at another place: make it too small to matter. Rates are kept in float32.
+    # PyTorch adds Adam's epsilon in another place, so it is chosen too small to matter. Rates are kept in
+    # float32.
     ours = Adam(0.01, True, 1e-25) if rule == "adam" else RULES[rule]()
     rate = float(np.float32(ours.rate))
     losses, before, after = train_by_job(model, ours, dtype)
-    p = {n: torch.tensor(v, requires_grad=True) for n, v in before.items() if v.dtype == dtype and "moving" not in n
+    p = {n: torch.tensor(v, requires_grad=True) for n, v in before.items() if v.dtype == dtype
+         and "moving" not in n
          and not n.endswith(("-momentum", "-m", "-v"))}
     moving = {n: torch.tensor(v) for n, v in before.items() if "moving" in n}
 
     def norm(x, name):
-        return F.batch_norm(x, moving[f"{name}-moving_mean"], moving[f"{name}-moving_variance"], p[f"{name}-gamma"],
-                            p[f"{name}-beta"], True, 0.01, 1e-3)
+        return F.batch_norm(x, moving[f"{name}-moving_mean"], moving[f"{name}-moving_variance"],
+                            p[f"{name}-gamma"], p[f"{name}-beta"], True, 0.01, 1e-3)
 
     def torch_mlp(x):
         h = torch.relu(F.linear(x, p["hidden-weight"], p["hidden-bias"]))
@@ -461,7 +481,7 @@ def test_a_job_trains_as_pytorch_does(model, rule, dtype, tolerance):
     for name in p:
         near(after[name], p[name].detach().numpy(), tolerance)
     for name in moving:
-        if name.endswith("mean"):                               # PyTorch's moving variance is the unbiased one
+        if name.endswith("mean"):  # PyTorch's running variance is the unbiased one
             near(after[name], moving[name].numpy(), 10 * tolerance)
 
 

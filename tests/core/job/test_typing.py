@@ -1,4 +1,4 @@
-"""flowedu.typing: placeholders, the signature of a job, what it may return, and what a call may bring."""
+"""flowedu.typing: placeholders, job signatures, return types, and the arrays that a call accepts."""
 import typing
 from collections import namedtuple
 from typing import Dict, List, Optional, Tuple  # noqa: UP035  (old scripts write these)
@@ -20,7 +20,7 @@ from flowedu.oneflow04.job import arguments as ag
 from flowedu.oneflow04.job import signature as js
 
 X = tp.Numpy.Placeholder((4, 3))
-BATCH = 7  # for the annotations that are strings
+BATCH = 7  # BATCH is looked up by string annotations
 
 
 class Blob:
@@ -33,7 +33,9 @@ def is_blob(x):
 
 
 def raises(error, *words):
-    """An error of this kind that names what, expected, got, and a fix, and has all these words in its text."""
+    """Expect an error of this kind with subject, expected, got, and fix, whose text contains all these
+    words.
+    """
     class Check:
         def __enter__(self):
             self.context = pytest.raises(error)
@@ -51,7 +53,9 @@ def raises(error, *words):
 
 
 def job(annotations, **defaults):
-    """A function `job` with these annotations (None: none written); "return" is the return annotation."""
+    """Return a function `job` with these annotations (None: unannotated); "return" is the return
+    annotation.
+    """
     names = [n for n in annotations if n != "return"]
     space = {}
     exec(f"def job({', '.join(n + (' = D[' + repr(n) + ']' if n in defaults else '') for n in names)}): pass",
@@ -64,7 +68,8 @@ def returning(annotation):
     return sg.check_signature(job({"return": annotation})).returns
 
 
-# --- placeholders ----------------------------------------------------------------------------------------------------
+# --- placeholders
+# ----------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("kind, base, dynamic, tensor_list", [
     (tp.Numpy, ph.FixedTensorDef, False, False), (tp.ListNumpy, mirrored.MirroredTensorDef, True, False),
@@ -114,7 +119,8 @@ def test_dtype_and_batch_axis_are_checked_at_once():
     assert tp.Numpy.Placeholder(()).batch_axis is None
 
 
-# --- decoration ------------------------------------------------------------------------------------------------------
+# --- decoration
+# ------------------------------------------------------------------------------------------------------
 
 def test_a_signature_in_full():
     def job(x: tp.Numpy.Placeholder((4, 3)),
@@ -130,7 +136,7 @@ def test_a_signature_in_full():
     assert s.input_defs()[0].op_name != a.op_name, "every compile gets fresh definitions"
 
 
-def test_builtin_generics_are_as_good_as_those_of_typing():
+def test_builtin_generics_equal_typing_generics():
     old = job({"x": Tuple[X, X], "return": Tuple[tp.Numpy, List[tp.Numpy], Dict[int, tp.Numpy]]})  # noqa: UP006
     new = job({"x": tuple[X, X], "return": tuple[tp.Numpy, list[tp.Numpy], dict[int, tp.Numpy]]})
     assert sg.check_signature(old) == sg.check_signature(new)
@@ -208,7 +214,8 @@ def test_parameters_described_by_default_values():
     s = sg.check_signature(job({"x": sg.MISSING, "y": sg.MISSING}, x=a, y={"u": [b, (a,)]}))
     x, y = s.input_defs()
     assert type(x) is ph.FixedTensorDef and x is not a and x.shape == (2, 5)
-    assert list(y) == ["u"] and type(y["u"]) is list and type(y["u"][1]) is tuple and y["u"][0].dtype is dt.int32
+    assert (list(y) == ["u"] and type(y["u"]) is list and type(y["u"][1]) is tuple
+            and y["u"][0].dtype is dt.int32)
 
 
 def test_mixed_or_missing_descriptions_fail_at_compile():
@@ -221,11 +228,13 @@ def test_mixed_or_missing_descriptions_fail_at_compile():
             s.input_defs()
 
 
-# --- annotations that are strings ------------------------------------------------------------------------------------
+# --- annotations that are strings
+# ------------------------------------------------------------------------------------
 
 def test_string_annotations_see_globals_locals_and_the_closure():
     rows = 3
-    f = job({"x": "tp.Numpy.Placeholder((BATCH, rows))", "y": tuple["X", X], "return": "Tuple[tp.Numpy, tp.Numpy]"})
+    f = job({"x": "tp.Numpy.Placeholder((BATCH, rows))", "y": tuple["X", X],
+             "return": "Tuple[tp.Numpy, tp.Numpy]"})
     f.__globals__.update(globals())
     s = sg.check_signature(f)
     assert s.input_defs()[0].shape == (7, rows) and s.input_defs()[1][0].shape == (4, 3)
@@ -248,14 +257,16 @@ def test_string_annotations_keep_the_error_classes():
         f.__globals__.update(globals())
         with raises(NotImplementedError, "parameter x"):
             sg.check_signature(f)
-    for wrong, error in (("tp.Numpy.Placeholder([2])", CheckError), ("tp.Numpy.Placeholder((2,), 'no')", DTypeError)):
+    for wrong, error in (("tp.Numpy.Placeholder([2])", CheckError), ("tp.Numpy.Placeholder((2,), 'no')",
+                                                                     DTypeError)):
         f = job({"x": wrong})
         f.__globals__.update(globals())
         with pytest.raises(error):
             sg.check_signature(f)
 
 
-# --- what a body returned --------------------------------------------------------------------------------------------
+# --- values returned by a body
+# ---------------------------------------------------------------------------------------
 
 LEAF = st.sampled_from(an.LEAVES)
 VALUES = st.recursive(LEAF, lambda inner: st.one_of(
@@ -265,7 +276,7 @@ RETURNS = st.one_of(VALUES, VALUES.map(lambda v: tp.Callback[v]))
 
 
 def example_of(annotation, draw):
-    """A returned value that fits the annotation tree."""
+    """Draw a returned value that fits the annotation tree."""
     if isinstance(annotation, an.TupleOf):
         return tuple(example_of(a, draw) for a in annotation.items)
     if isinstance(annotation, an.ListOf):
@@ -277,7 +288,7 @@ def example_of(annotation, draw):
 
 
 @given(RETURNS, st.data())
-def test_what_fits_is_accepted_and_convert_keeps_its_shape(annotation, data):
+def test_matching_values_are_accepted_and_convert_keeps_their_structure(annotation, data):
     returns = returning(annotation)
     inner = returns.item if isinstance(returns, an.CallbackOf) else returns
     value = example_of(inner, data.draw)
@@ -301,7 +312,7 @@ def test_what_fits_is_accepted_and_convert_keeps_its_shape(annotation, data):
 
 
 def spoil(value):
-    """All values that differ from `value` in one place, by something no annotation allows there."""
+    """Draw every variant of `value` in which one place holds a value that no annotation allows there."""
     if isinstance(value, tuple):
         yield list(value)
         yield value + (Blob(),)
@@ -322,7 +333,7 @@ def spoil(value):
 
 
 @given(VALUES, st.data())
-def test_whatever_differs_in_one_place_is_refused(annotation, data):
+def test_a_value_that_differs_in_one_place_is_refused(annotation, data):
     returns = returning(annotation)
     value = example_of(returns, data.draw)
     for bad in spoil(value):
@@ -340,12 +351,13 @@ def test_bundle_and_no_annotation_take_any_nesting_and_keep_it(nest, returns):
     js.check_return(nest, returns, is_blob, "job")
     copy = sg.convert(nest, returns, lambda blob, kind: blob)
     assert copy == nest and type(copy) is type(nest)
-    for bad in ([nest, 1.0], {"a": (nest, None)}, (np.zeros(2), nest), {1: "text"}, {nest if is_blob(nest) else 1}):
+    for bad in ([nest, 1.0], {"a": (nest, None)}, (np.zeros(2), nest), {1: "text"},
+                {nest if is_blob(nest) else 1}):
         with raises(NotImplementedError, "RemoteBlob"):
             js.check_return(bad, returns, is_blob, "job")
 
 
-def test_the_place_is_named():
+def test_errors_name_the_place_in_the_nesting():
     returns = returning(Tuple[tp.Numpy, Dict[str, List[tp.Numpy]]])  # noqa: UP006
     with raises(AssertionError, "result[1]['loss'][2]", "float 0.5"):
         js.check_return((Blob(), {"loss": [Blob(), Blob(), 0.5]}), returns, is_blob, "train_job")
@@ -378,7 +390,8 @@ def test_a_namedtuple_survives_a_bundle():
     assert out == Pair(tp.Numpy, tp.Numpy) and type(out) is Pair
 
 
-# --- what a call brings ----------------------------------------------------------------------------------------------
+# --- arrays of a call
+# ------------------------------------------------------------------------------------------------
 
 NUMBERS = [np.float32, np.float64, np.float16, np.int8, np.uint8, np.int32, np.int64, np.bool_]
 
@@ -395,7 +408,8 @@ def test_an_array_of_the_right_shape_is_cast(data):
 
 
 def test_floats_are_truncated_to_integers():
-    assert ag.check_argument(ph.FixedTensorDef((2,), dt.int32), np.array([1.9, -1.9]), "here").tolist() == [1, -1]
+    assert ag.check_argument(ph.FixedTensorDef((2,), dt.int32), np.array([1.9, -1.9]),
+                             "here").tolist() == [1, -1]
 
 
 @given(hnp.array_shapes(max_dims=4, max_side=5), hnp.array_shapes(max_dims=4, max_side=5))
@@ -417,19 +431,19 @@ def test_any_other_shape_is_refused_with_advice_that_works(want, got):
     ((100, 784), (28, 784), "last"), ((100, 784), (60000, 784), "x[i:i + 100]"), ((1, 3), (3,), "x[None]"),
     ((100, 784), (784,), "np.stack"), ((2, 1, 28, 28), (2, 28, 28, 1), "transpose(0, 3, 1, 2)"),
     ((2, 784), (2, 28, 28), "reshape(2, 784)"), ((2, 3), (5, 7), "Placeholder((5, 7))")])
-def test_the_likely_cause_of_a_wrong_shape_is_named(want, got, word):
+def test_errors_name_the_likely_cause_of_a_wrong_shape(want, got, word):
     with raises(AssertionError, word):
         ag.check_argument(ph.FixedTensorDef(want), np.zeros(got, np.float32), "here")
 
 
 @pytest.mark.parametrize("value", [[1.0, 2.0], 1.0, None, "ab", (1, 2), np.float32(1)])
-def test_what_is_no_array_is_refused(value):
+def test_values_that_are_not_arrays_are_refused(value):
     with raises(AssertionError, "here", "array"):
         ag.check_argument(ph.FixedTensorDef((2,)), value, "here")
 
 
 @pytest.mark.parametrize("value", [np.array(["1", "2"]), np.array([None, 1]), np.array([1j, 2])])
-def test_elements_that_are_no_numbers_are_refused(value):
+def test_non_numeric_elements_are_refused(value):
     with raises(TypeError, "here", "numbers"):
         ag.check_argument(ph.FixedTensorDef((2,)), value, "here")
 
@@ -437,13 +451,15 @@ def test_elements_that_are_no_numbers_are_refused(value):
 def test_list_numpy_takes_one_array_per_device_up_to_a_size():
     d = mirrored.MirroredTensorDef((4, 3))
     a, b = ag.check_argument(d, [np.zeros((2, 3)), np.zeros((6, 2))], "here", devices=2)
-    assert a.dtype == b.dtype == np.float32 and b.shape == (6, 2), "an axis may exceed its size, the product may not"
+    assert (a.dtype == b.dtype == np.float32
+            and b.shape == (6, 2)), "an axis may exceed its size, the product may not"
 
     class Sub(np.ndarray):
         pass
 
     for value, word in [(np.zeros((2, 3)), "per device"), ([np.zeros((2, 3))], "array_split(x, 2)"),
-                        ([[1.0], [2.0]], "array"), ([np.zeros(3)] * 2, "rank"), ([np.zeros((5, 3))] * 2, "larger"),
+                        ([[1.0], [2.0]], "array"), ([np.zeros(3)] * 2,
+                                                    "rank"), ([np.zeros((5, 3))] * 2, "larger"),
                         ([np.zeros((2, 3)).view(Sub)] * 2, "asarray")]:
         with raises(AssertionError, word):
             ag.check_argument(d, value, "here", devices=2)
@@ -489,6 +505,7 @@ def test_all_arguments_of_a_call():
 
 
 def test_the_names_scripts_import():
-    assert set(tp.__all__) == {"Numpy", "ListNumpy", "ListListNumpy", "Callback", "Bundle", "PyStructCompatibleToBlob"}
+    assert set(tp.__all__) == {"Numpy", "ListNumpy", "ListListNumpy", "Callback", "Bundle",
+                               "PyStructCompatibleToBlob"}
     assert all(issubclass(k, tp.PyStructCompatibleToBlob) for k in (tp.Numpy, tp.ListNumpy, tp.ListListNumpy))
     assert issubclass(UnsupportedError, NotImplementedError)

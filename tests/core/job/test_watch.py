@@ -1,4 +1,6 @@
-"""watch and watch_diff: what a handler gets, when, and what it never gets; with the spec's vectors."""
+"""watch and watch_diff: which values handlers receive, when, and in which cases none; with the spec's
+vectors.
+"""
 import functools
 
 import numpy as np
@@ -17,8 +19,9 @@ def minimize(loss, rate=0.0):
 
 
 def diffs(body, *arrays, calls=1):
-    """What the handlers registered by `body(watch, *blobs)` got; body returns the loss. watch(name, blob) watches the
-    gradient of blob."""
+    """Return the values that handlers registered by `body(watch, *blobs)` received. The body returns the
+    loss, and watch(name, blob) watches the gradient of blob.
+    """
     seen = []
 
     def watched(name, blob):
@@ -34,9 +37,10 @@ def diffs(body, *arrays, calls=1):
     return seen
 
 
-# --- watch -----------------------------------------------------------------------------------------------------------
+# --- watch
+# -----------------------------------------------------------------------------------------------------------
 
-def test_annotations_decide_what_a_handler_gets():
+def test_annotations_decide_the_type_a_handler_receives():
     got = {}
 
     def bare(t):
@@ -99,7 +103,9 @@ def test_a_prompt_and_no_handler_print(capsys):
 
 
 def test_every_kind_of_blob_can_be_watched():
-    """Inputs, variables, views, fused and simplified values, labels, constants: each shows its own value."""
+    """Inputs, variables, views, fused and simplified values, labels, and constants are each reported with
+    their own value.
+    """
     seen = {}
 
     def body(a, labels):
@@ -119,7 +125,8 @@ def test_every_kind_of_blob_can_be_watched():
     y = np.array([1, 2], np.int32)
     run(body, x, y)
     want = {"input": x, "labels": y, "variable": [2.5] * 3, "view": x.T, "identity": x,
-            "fused": np.maximum(x * np.float32(2.5) + 1, 0), "mask": x > 0, "constant": [3, 3], "piece": x[:, 1:2]}
+            "fused": np.maximum(x * np.float32(2.5) + 1, 0), "mask": x > 0, "constant": [3, 3],
+            "piece": x[:, 1:2]}
     assert seen.keys() == want.keys()
     for name, value in want.items():
         np.testing.assert_allclose(seen[name], value, rtol=1e-6)
@@ -127,7 +134,8 @@ def test_every_kind_of_blob_can_be_watched():
 
 
 @pytest.mark.parametrize("handler, error, word", [
-    (lambda: None, AssertionError, "only one parameter"), (lambda a, b: None, AssertionError, "only one parameter"),
+    (lambda: None, AssertionError, "only one parameter"), (lambda a, b: None, AssertionError,
+                                                           "only one parameter"),
     (3, AssertionError, "not callable")])
 @pytest.mark.parametrize("watch", [flow.watch, flow.watch_diff])
 def test_handlers_are_checked(watch, handler, error, word):
@@ -152,7 +160,7 @@ def print_it(t):
     pass
 
 
-def test_what_a_handler_raises_reaches_the_caller():
+def test_an_exception_in_a_handler_reaches_the_caller():
     def handler(t: tp.Numpy):
         raise KeyError("mine")
 
@@ -162,10 +170,11 @@ def test_what_a_handler_raises_reaches_the_caller():
             failing(x)
 
 
-# --- watch_diff ------------------------------------------------------------------------------------------------------
+# --- watch_diff
+# ------------------------------------------------------------------------------------------------------
 
 def test_vector_matmul():
-    """Weights of 2, inputs of 1: the gradient of the sum of the loss is 3 everywhere."""
+    """With weights of 2 and inputs of 1, the gradient of the summed loss is 3 everywhere."""
     def body(watch, a):
         w = flow.get_variable("w", (3, 20), initializer=flow.constant_initializer(2))
         watch("w", w)
@@ -198,7 +207,9 @@ def test_vector_variable():
 
 
 def test_vector_of_two_jobs_that_share_a_variable():
-    """loss = 3 * x1^2 with x1 = x + v: d(x1) = 6 * x1, first with v = 0, then with the v that the first job left."""
+    """`loss` = 3 * x1^2 with x1 = x + v, so d(x1) = 6 * x1: first with v = 0, then with the v that the first
+    job wrote.
+    """
     a = np.array([-2, -1, 0, 1, 2], np.float32)
     seen = []
 
@@ -215,13 +226,14 @@ def test_vector_of_two_jobs_that_share_a_variable():
 
 
 def test_logits_of_a_classifier():
-    """test_watch_diff.py of OneFlow's documents: rows that sum to 0, one row per sample, no 1/N."""
+    """From test_watch_diff.py in OneFlow's documents: rows sum to 0, one row per sample, not divided by N."""
     rng = np.random.default_rng(0)
     images, labels = f32(100, 1, 28, 28), rng.integers(0, 10, 100).astype(np.int32)
 
     def body(watch, i, t):
         init = flow.truncated_normal(0.1)
-        h = flow.layers.dense(flow.reshape(i, [100, -1]), 512, flow.nn.relu, kernel_initializer=init, name="hidden")
+        h = flow.layers.dense(flow.reshape(i, [100, -1]), 512, flow.nn.relu, kernel_initializer=init,
+                              name="hidden")
         logits = flow.layers.dense(h, 10, kernel_initializer=init, name="output")
         watch("logits", logits)
         watch("softmax", logits)
@@ -249,16 +261,17 @@ def test_gradients_of_all_uses_add_up_and_the_loss_itself_has_ones():
     np.testing.assert_allclose(v, (2 + 2 * x) * x, rtol=1e-5)
 
 
-def test_neither_clipping_nor_penalties_nor_scaling_show():
+def test_watch_diff_ignores_clipping_penalties_and_loss_scaling():
     seen = []
 
     def body(a):
-        v = flow.get_variable("v", (2, 3), initializer=flow.ones_initializer(), regularizer=flow.regularizers.l2(10.0))
+        v = flow.get_variable("v", (2, 3), initializer=flow.ones_initializer(),
+                              regularizer=flow.regularizers.l2(10.0))
         flow.watch_diff(v, lambda d: seen.append(d.numpy()))
         loss = v * a
         clip = flow.optimizer.grad_clipping.by_global_norm(1e-3)
         flow.optimizer.SGD(constant_rate(0.1), grad_clipping=clip).minimize(loss)
-        flow.watch_diff(loss, lambda d: seen.append(d.numpy()))                 # after minimize: just as good
+        flow.watch_diff(loss, lambda d: seen.append(d.numpy()))  # registering after minimize works as well
         return loss
 
     run(body, x, type="train")
@@ -266,7 +279,7 @@ def test_neither_clipping_nor_penalties_nor_scaling_show():
     np.testing.assert_array_equal(seen[1], np.ones((2, 3)))
 
 
-def test_it_fires_in_every_run_with_the_gradient_of_that_run():
+def test_watch_diff_runs_in_every_run_with_the_gradient_of_that_run():
     step_inputs = [x, x * 2, x - 1]
     seen = []
 
@@ -281,8 +294,8 @@ def test_it_fires_in_every_run_with_the_gradient_of_that_run():
     np.testing.assert_allclose(seen, [a.sum() for a in step_inputs], rtol=1e-4, atol=1e-5)
 
 
-def test_it_never_fires_where_there_is_no_gradient():
-    """A predict job; a blob the loss does not use; blobs with nothing trainable behind them."""
+def test_watch_diff_does_not_run_without_a_gradient():
+    """Covers a predict job, a blob that the loss does not use, and blobs that depend on nothing trainable."""
     seen = []
     run(lambda a: (flow.watch_diff(a * flow.get_variable("v", (1,), initializer=flow.ones_initializer()),
                                    seen.append), a)[1], x)
@@ -299,7 +312,7 @@ def test_it_never_fires_where_there_is_no_gradient():
     assert diffs(body, x) == [] and seen == []
 
 
-def test_a_job_may_return_what_it_watches():
+def test_a_job_may_return_a_watched_blob():
     got = []
 
     @flow.global_function("train")

@@ -1,4 +1,4 @@
-"""Distances between vectors, and losses of pairs, triplets and margins."""
+"""Distances between vectors, and losses of pairs, triplets, and margins."""
 import numpy as np
 
 from .activations import sigmoid
@@ -10,7 +10,8 @@ def _vectors(d):
     shape = d.shape(1, 3)
     dim = d.whole(-len(shape), len(shape) - 1)
     given = {"dim": dim} if len(shape) == 1 or d.one_of(True, False) else {}
-    return {"x1": d.floats(*shape), "x2": d.floats(*shape)} | given | d.options(eps=(1e-8,) if d.smooth else (0.5, 1e-8))
+    return {"x1": d.floats(*shape), "x2": d.floats(*shape)} | given | d.options(eps=(1e-8,) if d.smooth
+                                                                                else (0.5, 1e-8))
 
 
 @row(_vectors, module="CosineSimilarity")
@@ -35,7 +36,8 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     return _norm(x1 - x2 + eps, p, -1, keepdim)
 
 
-@row(lambda d: {"input": d.floats(*d.shape(2, 3))} | d.options(p=(1.0, 3.0), dim=(0, -1), eps=(1e-12,) if d.smooth
+@row(lambda d: {"input": d.floats(*d.shape(2, 3))} | d.options(p=(1.0, 3.0), dim=(0, -1),
+                                                               eps=(1e-12,) if d.smooth
                                                                else (2.5, 1e-12)))
 def normalize(input, p=2.0, dim=1, eps=1e-12):
     return input / np.maximum(_norm(input, p, dim, True), eps)
@@ -82,13 +84,14 @@ def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction="mean"):
 
 def _triplet(d):
     shape = d.shape(1, 2)
-    return {"anchor": d.floats(*shape), "positive": d.floats(*shape), "negative": d.floats(*shape)} | d.options(
-        margin=(0.3, 3.0), p=(1.0, 3.0), eps=(0.01,), swap=(True,), reduction=REDUCTIONS)
+    return {"anchor": d.floats(*shape), "positive": d.floats(*shape),
+            "negative": d.floats(*shape)} | d.options(
+                margin=(0.3, 3.0), p=(1.0, 3.0), eps=(0.01,), swap=(True,), reduction=REDUCTIONS)
 
 
 @row(_triplet, module="TripletMarginLoss")
-def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, size_average=None, reduce=None,
-                        reduction="mean"):
+def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False,
+                        size_average=None, reduce=None, reduction="mean"):
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     far = np.minimum(far, pairwise_distance(positive, negative, p, eps)) if swap else far
     return reduced(np.maximum(0, near - far + margin), reduction)
@@ -96,7 +99,8 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6,
 
 def _labelled(d):
     shape = d.shape(1, 3)
-    return {"input": d.floats(*shape), "target": np.round(d.unit(*shape))} | d.options(reduction=REDUCTIONS) | \
+    return {"input": d.floats(*shape),
+            "target": np.round(d.unit(*shape))} | d.options(reduction=REDUCTIONS) | \
         d.maybe(weight=lambda: d.positive(shape[-1]))
 
 

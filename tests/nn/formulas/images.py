@@ -1,4 +1,4 @@
-"""Pads, sizes of images, channels and pixels, and images read at given places."""
+"""Padding, resizing, channel and pixel shuffles, and grid sampling."""
 import itertools
 import math
 
@@ -8,18 +8,20 @@ from .table import row
 from .windows import adaptive_avg_pool, each
 
 
-# ---- pads
+# ---- padding
 def pad(input, pad, mode="constant", value=None):
     widths = [(pad[2 * i], pad[2 * i + 1]) for i in range(len(pad) // 2)]
     widths = [(0, 0)] * (input.ndim - len(widths)) + widths[::-1]
     if mode != "constant":
-        return np.pad(input, widths, mode={"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode])
+        return np.pad(input, widths, mode={"reflect": "reflect", "replicate": "edge",
+                                           "circular": "wrap"}[mode])
     x = input[tuple(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(input.shape, widths))]
-    return np.pad(x, [(max(a, 0), max(b, 0)) for a, b in widths], constant_values=0 if value is None else value)
+    return np.pad(x, [(max(a, 0), max(b, 0)) for a, b in widths], constant_values=0 if value is None
+                  else value)
 
 
 def _sides(d, size, mode):
-    """(before, after) of the last axis, of the one before it, ..."""
+    """Return (before, after) for the last axis, the one before it, and so on."""
     low, most = (-1, 2) if mode == "constant" else (0, 3)
     limits = {"reflect": -1, "circular": 0}
     return tuple(d.one_of(*range(low if n > 2 else 0, min(most, n + limits.get(mode, most)) + 1))
@@ -51,27 +53,28 @@ def _around(d, n, mode, value):
     return args | ({"value": d.one_of(-1.5, 2.0)} if value else {})
 
 
-for _n, (_mode, _kind) in itertools.product((1, 2, 3), (("reflect", "Reflection"), ("replicate", "Replication"),
+for _n, (_mode, _kind) in itertools.product((1, 2, 3), (("reflect", "Reflection"),
+                                                        ("replicate", "Replication"),
                                                         ("circular", "Circular"), ("constant", "Zero"),
                                                         ("constant", "Constant"))):
     row(lambda d, n=_n, m=_mode, k=_kind: _around(d, n, m, k == "Constant"), None, f"{_kind}Pad{_n}d",
         other_defaults=("value",))(_pad_layer(_mode))
 
 
-# ---- sizes
+# ---- resizing
 def _hat(x):
     return np.maximum(0, 1 - np.abs(x))
 
 
 def _keys(x, a=-0.75):
-    """Keys' cubic."""
+    """Return Keys' cubic kernel."""
     x = np.abs(x)
     return np.where(x <= 1, (a + 2) * x ** 3 - (a + 3) * x ** 2 + 1,
                     np.where(x < 2, a * x ** 3 - 5 * a * x ** 2 + 8 * a * x - 4 * a, 0))
 
 
 def matrix(n, out, factor, mode, corners):
-    """(out, n): what each new pixel takes of each old one; what lies outside counts as the border."""
+    """Return the (out, n) matrix of interpolation weights; positions outside use the border pixel."""
     i = np.arange(out)
     if mode == "nearest":
         return np.eye(n)[np.minimum(np.floor(i / factor), n - 1).astype(int)]
@@ -85,8 +88,8 @@ def matrix(n, out, factor, mode, corners):
     return w
 
 
-def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
-                antialias=False):
+def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None,
+                recompute_scale_factor=None, antialias=False):
     n, old = input.ndim - 2, input.shape[2:]
     factors = each(scale_factor, n)
     new = each(size, n) if size is not None else tuple(math.floor(s * f) for s, f in zip(old, factors))
@@ -123,7 +126,8 @@ def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=
 
 def _image(d):
     x = d.floats(d.one_of(1, 2), d.one_of(1, 3), d.one_of(1, 3, 4), d.one_of(1, 2, 5))
-    return {"input": x} | ({"size": (5, 2)} if d.one_of(True, False) else {"scale_factor": d.one_of(2, 3, (2, 1))})
+    return {"input": x} | ({"size": (5, 2)} if d.one_of(True,
+                                                        False) else {"scale_factor": d.one_of(2, 3, (2, 1))})
 
 
 @row(_image, function=None, module="UpsamplingNearest2d")
@@ -136,7 +140,7 @@ def _smoothed(input, size=None, scale_factor=None):
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
-# ---- channels and pixels
+# ---- channel and pixel shuffles
 def _blocks(d, r, many):
     lead, c, h, w = d.one_of((), (2,), (1, 3)), d.one_of(1, 2), d.one_of(1, 3), d.one_of(2, 3)
     return d.floats(*lead, c * r * r, h, w) if many else d.floats(*lead, c, h * r, w * r)
@@ -183,9 +187,9 @@ def channel_shuffle(input, groups):
     return input[:, [g * size + i for i in range(size) for g in range(groups)]]
 
 
-# ---- places
+# ---- grid sampling
 def _line(n, corners):
-    """The middles of n pixels in [-1, 1]."""
+    """Return the centers of n pixels in [-1, 1]."""
     return (np.linspace(-1, 1, n) if n > 1 else np.zeros(1)) if corners else (2 * np.arange(n) + 1) / n - 1
 
 
@@ -204,7 +208,7 @@ def affine_grid(theta, size, align_corners=None):
 
 
 def _mirrored(at, low, high):
-    """A position reflected at both ends until it lies between them."""
+    """Reflect a position at both ends until it is in between."""
     if high <= low:
         return 0.0
     while not low <= at <= high:
@@ -240,7 +244,8 @@ def _read(d):
     grid = d.rng.uniform(-1.8, 1.8, (n, d.one_of(1, 2), d.one_of(1, 3), 2))
     return {"input": d.floats(n, d.one_of(1, 2), d.one_of(1, 2, 4), d.one_of(1, 3)), "grid": grid,
             "align_corners": d.one_of(True, False)} | d.options(mode=("bilinear", "nearest"),
-                                                                padding_mode=("zeros", "border", "reflection"))
+                                                                padding_mode=("zeros", "border",
+                                                                              "reflection"))
 
 
 row(_read)(grid_sample)

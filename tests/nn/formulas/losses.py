@@ -17,7 +17,7 @@ def pair(d):
     return {"input": d.floats(*shape), "target": d.floats(*shape)} | d.options(reduction=REDUCTIONS)
 
 
-# ---- of numbers
+# ---- regression
 @row(pair, module="MSELoss")
 def mse_loss(input, target, reduction="mean"):
     return reduced((input - target) ** 2, reduction)
@@ -49,7 +49,7 @@ row(lambda d: _weighted_pair(d) | d.options(delta=(0.5, 2.0)))(huber_loss)
 row(lambda d: pair(d) | d.options(delta=(0.5, 2.0)), function=None, module="HuberLoss")(huber_loss)
 
 
-# ---- of classes
+# ---- classification
 def _classes(d, smoothing=False, probabilities=False):
     classes, rest = d.one_of(1, 2, 4), d.shape(0, 2)
     lead = () if not rest and d.one_of(True, False) else (d.one_of(1, 2, 5),)
@@ -62,19 +62,19 @@ def _classes(d, smoothing=False, probabilities=False):
         target = d.labels(classes, *lead, *rest)
         ignored = d.one_of(-100, *range(classes))
         counted = np.asarray(d.rng.random(target.shape) < 0.7)
-        counted.flat[:1] = True                                    # the mean of nothing is nan
+        counted.flat[:1] = True                                    # the mean of no elements is NaN
         target = np.where(counted, target, ignored)
         args = {"input": x, "target": target} | d.options(reduction=REDUCTIONS)
         if ignored >= 0 and not (target == ignored).all():
             args["ignore_index"] = ignored
-    if d.one_of(True, False):                                      # the plain case has a way of its own
+    if d.one_of(True, False):  # the unweighted case has a separate code path
         return args
     args |= d.maybe(weight=lambda: d.positive(classes))
     return args | (d.options(label_smoothing=(0.1, 0.5, 1.0)) if smoothing else {})
 
 
 def _rows(x):
-    """Classes last."""
+    """Move the classes to the last axis."""
     return np.moveaxis(x, 1 if x.ndim > 1 else 0, -1)
 
 
@@ -113,8 +113,9 @@ def sparse_softmax_cross_entropy(labels, logits):
     return -np.take_along_axis(log_softmax(logits, -1), labels[..., None], -1)[..., 0]
 
 
-def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
-    """By trying every path there is."""
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean",
+             zero_infinity=False):
+    """Sum over every alignment path."""
     losses, shared = [], targets.ndim == 1
     for n, (steps, count) in enumerate(zip(input_lengths, target_lengths)):
         start = sum(target_lengths[:n])
@@ -125,7 +126,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
                 total = total + np.exp(sum(log_probs[t, n, c] for t, c in enumerate(path)))
         losses.append(-np.log(total) if total else 0.0 if zero_infinity else np.inf)
     losses = np.array(losses)
-    return np.mean(losses / np.maximum(target_lengths, 1)) if reduction == "mean" else reduced(losses, reduction)
+    return (np.mean(losses / np.maximum(target_lengths, 1)) if reduction == "mean"
+            else reduced(losses, reduction))
 
 
 def _alignments(d):
@@ -136,14 +138,15 @@ def _alignments(d):
     labels = d.rng.choice([c for c in range(3) if c != blank], (batch, 2))
     if d.one_of(True, False) and counts.sum():
         labels = np.concatenate([row[:n] for row, n in zip(labels, counts)])
-    args = {"log_probs": x, "targets": labels, "input_lengths": steps, "target_lengths": counts, "blank": blank}
+    args = {"log_probs": x, "targets": labels, "input_lengths": steps, "target_lengths": counts,
+            "blank": blank}
     return args | d.options(zero_infinity=(True,), reduction=REDUCTIONS)
 
 
 row(_alignments, module="CTCLoss")(ctc_loss)
 
 
-# ---- of probabilities
+# ---- probabilities
 def _probabilities(d):
     shape = d.shape(1, 3)
     target = d.unit(*shape) if d.smooth else d.one_of(d.unit(*shape), np.round(d.unit(*shape)))
@@ -190,8 +193,9 @@ def kl_div(input, target, reduction="mean", log_target=False):
 def _counts(d):
     log, shape = d.one_of(True, False), d.shape(0, 3)
     target = d.positive(*shape) * 3 if d.smooth else np.floor(d.positive(*shape) * 3)
-    return {"input": d.floats(*shape) if log else d.positive(*shape), "target": target, "log_input": log} | d.options(
-        full=(True,), eps=(1e-2,), reduction=REDUCTIONS)
+    return {"input": d.floats(*shape) if log else d.positive(*shape), "target": target,
+            "log_input": log} | d.options(
+                full=(True,), eps=(1e-2,), reduction=REDUCTIONS)
 
 
 @row(_counts, module="PoissonNLLLoss")
@@ -206,7 +210,7 @@ def poisson_nll_loss(input, target, log_input=True, full=False, eps=1e-8, reduct
 def _gaussian(d):
     shape = d.shape(1, 3)
     var = d.one_of(d.positive(*shape), d.positive(*shape[:-1], 1), d.positive(*shape[:-1]))
-    var = d.positive(*shape) if len(shape) == 1 else var           # a vector must not be taken for a batch of one
+    var = d.positive(*shape) if len(shape) == 1 else var  # a vector must not be mistaken for a batch of one
     return {"input": d.floats(*shape), "target": d.floats(*shape), "var": var} | d.options(
         full=(True,), eps=(1e-3,) if d.smooth else (1e-3, 0.7), reduction=REDUCTIONS)
 
@@ -221,10 +225,12 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 # ---- margins between classes
 def _scores(d, many):
     lead, classes = d.one_of((), (d.one_of(1, 3),)), d.one_of(1, 2, 4)
-    args = {"input": d.floats(*lead, classes), "target": d.labels(classes, *lead)} | d.options(reduction=REDUCTIONS)
+    args = {"input": d.floats(*lead, classes), "target": d.labels(classes,
+                                                                  *lead)} | d.options(reduction=REDUCTIONS)
     if many:
         target = np.stack([d.rng.permutation(classes) for _ in range(lead[0] if lead else 1)])
-        target[np.arange(classes) == d.labels(classes + 1, len(target), 1)] = -1          # what follows is not read
+        # labels after -1 are ignored
+        target[np.arange(classes) == d.labels(classes + 1, len(target), 1)] = -1
         return args | {"target": target.reshape(*lead, classes)}
     return args | d.options(p=(2,), margin=(0.3, 2.0)) | d.maybe(weight=lambda: d.positive(classes))
 

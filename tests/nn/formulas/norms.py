@@ -1,4 +1,4 @@
-"""Normalisation, without what it remembers (test_running_statistics.py has that)."""
+"""Normalization without running statistics (test_running_statistics.py tests those)."""
 import math
 
 import numpy as np
@@ -7,7 +7,7 @@ from .table import row
 
 
 def standard(x, axes, eps):
-    """Mean 0 and variance 1 over the axes; the variance biased."""
+    """Normalize to mean 0 and variance 1 over the axes, with the biased variance."""
     mean = x.mean(axes, keepdims=True)
     return (x - mean) / np.sqrt(((x - mean) ** 2).mean(axes, keepdims=True) + eps)
 
@@ -17,13 +17,13 @@ def per_channel(v, ndim):
 
 
 def scaled(y, weight, bias):
-    """One weight and bias for each channel (axis 1)."""
+    """Apply one weight and bias for each channel (axis 1)."""
     y = y if weight is None else y * per_channel(weight, y.ndim)
     return y if bias is None else y + per_channel(bias, y.ndim)
 
 
 def _planes(d, least=0):
-    """(N, C, ...) with two values or more in every group that is normalised."""
+    """Draw (N, C, ...) with at least two values in every normalized group."""
     x = d.rng.standard_normal((d.one_of(1, 2, 3), d.one_of(1, 2, 4), *d.shape(least, 3))) * 2 + 1
     return np.concatenate([x, x[..., :1] + 1], -1) if math.prod(x.shape[2:]) < 2 and least else x
 
@@ -40,7 +40,8 @@ def _batch(d):
 
 
 @row(_batch, fixed=("running_mean", "running_var"))
-def batch_norm(input, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+def batch_norm(input, running_mean=None, running_var=None, weight=None, bias=None, training=False,
+               momentum=0.1, eps=1e-5):
     if training:
         return scaled(standard(input, (0, *range(2, input.ndim)), eps), weight, bias)
     mean, var = (per_channel(v, input.ndim) for v in (running_mean, running_var))
@@ -53,8 +54,8 @@ def _instances(d):
 
 
 @row(_instances)
-def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1,
-                  eps=1e-5):
+def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True,
+                  momentum=0.1, eps=1e-5):
     return scaled(standard(input, tuple(range(2, input.ndim)), eps), weight, bias)
 
 
@@ -64,7 +65,8 @@ def _grouped(d):
     return {"input": x, "num_groups": groups} | _affine(d, x.shape[1]) | d.options(eps=(0.1,))
 
 
-@row(_grouped, module="GroupNorm", other_defaults=("bias",), build=lambda a: None if "bias" in a and "weight" not in a
+@row(_grouped, module="GroupNorm", other_defaults=("bias",), build=lambda a: None if "bias" in a
+     and "weight" not in a
      else {"num_channels": a["input"].shape[1], "affine": "weight" in a, "bias": "bias" in a})
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     groups = input.reshape(len(input), num_groups, -1)
@@ -109,7 +111,8 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     return y if weight is None else y * weight
 
 
-@row(lambda d: {"input": _planes(d, 1), "size": d.one_of(1, 2, 3)} | d.options(alpha=(0.5,), beta=(0.5, 2.0), k=(2.0,)),
+@row(lambda d: {"input": _planes(d, 1), "size": d.one_of(1, 2, 3)} | d.options(alpha=(0.5,), beta=(0.5, 2.0),
+                                                                               k=(2.0,)),
      module="LocalResponseNorm")
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     squares = np.zeros_like(input)

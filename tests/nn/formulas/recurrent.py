@@ -1,11 +1,11 @@
-"""Recurrent networks: one step, and one sequence after the other."""
+"""Recurrent networks: single steps, and whole sequences."""
 import numpy as np
 
 from .activations import sigmoid
 
 
 def step(mode, x, state, w_ih, w_hh, b_ih, b_hh, w_hr=None):
-    """The next state, (h,) or (h, c); x (N, I), h (N, H)."""
+    """Return the next state, (h,) or (h, c), from x (N, I) and h (N, H)."""
     h = state[0]
     a, b = x @ w_ih.T + b_ih, h @ w_hh.T + b_hh
     if mode == "LSTM":
@@ -21,7 +21,7 @@ def step(mode, x, state, w_ih, w_hh, b_ih, b_hh, w_hr=None):
 
 
 def weights_of(parameters, end):
-    """(w_ih, w_hh, b_ih, b_hh, w_hr) of names that end so; biases of 0 where there are none."""
+    """Return (w_ih, w_hh, b_ih, b_hh, w_hr) with this suffix; missing biases are 0."""
     w_ih, w_hh = parameters[f"weight_ih{end}"], parameters[f"weight_hh{end}"]
     none = np.zeros(len(w_ih))
     return (w_ih, w_hh, parameters.get(f"bias_ih{end}", none), parameters.get(f"bias_hh{end}", none),
@@ -29,7 +29,7 @@ def weights_of(parameters, end):
 
 
 def network(mode, x, states, parameters, layers, ways):
-    """(outputs (L, N, ...), last states), x (L, N, I), states each (layers * ways, N, ...)."""
+    """Return (outputs (L, N, ...), last states) from x (L, N, I) and states (layers * directions, N, ...)."""
     ends = []
     for k in range(layers):
         outputs = []

@@ -1,7 +1,7 @@
-"""The table "name -> formula": what every layer and function is, in NumPy, and which calls of it the laws draw.
+"""TABLE maps names to rows: the NumPy formula of every layer and function, and the calls that the tests draw.
 
-A formula has the parameters of the function in nn.functional, under their names and with their defaults, and computes with
-float64 arrays. `row` enters it.
+A formula has the parameters of the function in nn.functional, with the same names and defaults, and computes
+on float64 arrays. `row` enters it.
 """
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ REDUCTIONS = ("mean", "sum", "none")
 
 
 class Draw:
-    """One example: options, sizes and numbers from one seed that hypothesis draws. (Of many small choices it would make
-    the simplest ones most of the time.)
+    """Draws options, sizes, and arrays of one example from one seed. (Many separate hypothesis choices would
+    mostly draw the simplest values.)
 
-    smooth: no numbers on a grid, where corners of a formula (clip points, equal elements) would be met.
+    smooth: avoid values on a grid, which would hit corners of a formula (clip points, ties).
     """
 
     def __init__(self, data, smooth: bool = False):
@@ -39,7 +39,7 @@ class Draw:
         return tuple(self.one_of(*SIZES) for _ in range(self.whole(least, most)))
 
     def floats(self, *shape: int) -> np.ndarray:
-        """Of both signs; now and then multiples of 1/2, many of them equal."""
+        """Return floats of both signs; sometimes multiples of 1/2, many of them equal."""
         x = self.rng.standard_normal(shape) * 2
         return x if self.smooth or self.one_of(True, False) else np.round(x * 2) / 2
 
@@ -47,7 +47,7 @@ class Draw:
         return self.rng.uniform(0.1, 2.0, shape)
 
     def unit(self, *shape: int) -> np.ndarray:
-        """Between 0 and 1, for probabilities."""
+        """Return floats between 0 and 1, for probabilities."""
         return self.rng.uniform(0.02, 0.98, shape)
 
     def signs(self, *shape: int) -> np.ndarray:
@@ -57,18 +57,21 @@ class Draw:
         return self.rng.integers(0, high, shape)
 
     def options(self, **choices) -> dict:
-        """One choice for each name; now and then the name is left out, for its default."""
-        return {name: self.one_of(*values) for name, values in choices.items() if self.one_of(True, True, False)}
+        """Choose an option for each name; sometimes omit the name to use its default."""
+        return {name: self.one_of(*values) for name, values in choices.items()
+                if self.one_of(True, True, False)}
 
     def maybe(self, **arrays: Callable[[], np.ndarray]) -> dict:
-        """Each of the arrays, or not."""
+        """Keep or omit each of the arrays."""
         return {name: make() for name, make in arrays.items() if self.one_of(True, False)}
 
 
 @dataclass(repr=False)
 class Row:
-    """function, module: names in nn.functional and nn, or None. build: what a layer with parameters needs beside the
-    options that stand in the call (None: no layer for this call); arrays in the call are then its parameters."""
+    """Formula of one function. function, module: names in nn.functional and nn, or None. build: layer
+    arguments that the options of the call do not contain (None: no layer for this call); arrays in the
+    call are then its parameters.
+    """
 
     formula: Callable
     arguments: Callable[[Draw], dict]
@@ -86,7 +89,7 @@ class Row:
     __repr__ = name.fget
 
     def draw(self, d: Draw) -> dict:
-        """The keywords of one call. (NumPy makes numbers of 0-dim arrays now and then.)"""
+        """Return the keywords of one call. (NumPy sometimes turns 0-dim arrays into scalars.)"""
         return {k: np.asarray(x) if isinstance(x, np.generic) else x for k, x in self.arguments(d).items()}
 
 
@@ -94,10 +97,12 @@ TABLE: list[Row] = []
 _SAME = object()
 
 
-def row(arguments: Callable[[Draw], dict], function=_SAME, module: str | None = None, build=None, gradient: bool = True,
-        fixed: tuple[str, ...] = (), other_defaults: tuple[str, ...] = ()) -> Callable:
-    """Enter a formula. arguments(draw): the keywords of one call. function: its name unless given. fixed: float arguments
-    without a gradient. other_defaults: parameters whose defaults differ between function and module."""
+def row(arguments: Callable[[Draw], dict], function=_SAME, module: str | None = None, build=None,
+        gradient: bool = True, fixed: tuple[str, ...] = (), other_defaults: tuple[str, ...] = ()) -> Callable:
+    """Enter a formula. arguments(draw): the keywords of one call. function: its name unless passed. fixed:
+    float arguments without a gradient. other_defaults: parameters whose defaults differ between function
+    and module.
+    """
     def enter(formula):
         name = formula.__name__ if function is _SAME else function
         TABLE.append(Row(formula, arguments, name, module, build, gradient, fixed, other_defaults))
@@ -108,7 +113,7 @@ def row(arguments: Callable[[Draw], dict], function=_SAME, module: str | None = 
 
 # ---- calls
 def tensors(args: dict, dtype=np.float64, learn=()) -> dict:
-    """The arrays as tensors, floats in this dtype."""
+    """Convert the arrays to tensors, floats to this dtype."""
     def one(name, x):
         if not isinstance(x, np.ndarray):
             return x
@@ -119,13 +124,14 @@ def tensors(args: dict, dtype=np.float64, learn=()) -> dict:
 
 
 def call_function(row: Row, given: dict, positions: bool = False):
-    """The function, by keywords or by position."""
+    """Call the function, by keywords or by position."""
     f = getattr(nn.functional, row.function)
     if not positions:
         return f(**given)
     bound = inspect.signature(row.formula).bind(**given)
     bound.apply_defaults()
-    named = [n for n, p in parameters_of(f).items() if p.kind is p.KEYWORD_ONLY]            # have no place
+    # keyword-only parameters have no position
+    named = [n for n, p in parameters_of(f).items() if p.kind is p.KEYWORD_ONLY]
     later = {n: bound.arguments.pop(n) for n in named if n in bound.arguments}
     return f(*bound.args, **bound.kwargs, **later)
 
@@ -135,8 +141,9 @@ def parameters_of(f) -> dict:
 
 
 def call_module(row: Row, args: dict, dtype) -> object:
-    """The module made of the options in the call, with the arrays as its parameters, called with the rest. None: there is
-    no such module."""
+    """Build the module from the options of the call, with the arrays as its parameters, and call it with the
+    remaining arguments. Return None if no such module exists.
+    """
     kind = getattr(nn, row.module)
     built = {} if row.build is None else row.build(args)
     if built is None:
@@ -147,9 +154,11 @@ def call_module(row: Row, args: dict, dtype) -> object:
     inputs = {k: v for k, v in given.items() if k in called and k not in options}
     module = kind(**options, **built).to(flow.float64 if dtype is np.float64 else flow.float32).eval()
     if row.build is not None:
-        own = {k: v for k, v in given.items() if k not in options and k not in inputs and v is not None and k not in built
+        own = {k: v for k, v in given.items() if k not in options and k not in inputs and v is not None
+               and k not in built
                or k in built and isinstance(v, flow.Tensor)}
-        assert set(module.state_dict()) == set(own), f"parameters {set(module.state_dict())}, the formula has {set(own)}"
+        assert set(module.state_dict()) == set(
+            own), f"parameters {set(module.state_dict())}, the formula has {set(own)}"
         module.load_state_dict(own)
     else:
         assert set(options) | set(inputs) == set(args), "arguments that the module does not take"
@@ -157,7 +166,7 @@ def call_module(row: Row, args: dict, dtype) -> object:
 
 
 def flat(y) -> list:
-    """The arrays or tensors in a result, in order."""
+    """Return the arrays or tensors in a result, in order."""
     if isinstance(y, (tuple, list)):
         return [t for part in y for t in flat(part)]
     return [] if y is None else [y]

@@ -1,4 +1,4 @@
-"""What looks at windows: pooling, its way back, convolutions, unfold and fold."""
+"""Window functions: pooling, unpooling, convolutions, unfold, and fold."""
 import itertools
 import math
 
@@ -8,13 +8,15 @@ from .table import row
 
 
 def each(value, n):
-    """A number for every axis."""
+    """Return one number for every axis."""
     value = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     return value * n if len(value) == 1 else value
 
 
 def taps(size, kernel, stride, padding, dilation, ceil_mode=False):
-    """For each window along one axis: where its elements lie; those below 0 and from `size` on are padding."""
+    """Return the element positions of each window along one axis; those below 0 and from `size` on are
+    padding.
+    """
     spare = size + 2 * padding - (kernel - 1) * dilation - 1
     count = (math.ceil(spare / stride) if ceil_mode else spare // stride) + 1
     if ceil_mode and (count - 1) * stride >= size + padding:       # a window begins inside
@@ -23,7 +25,7 @@ def taps(size, kernel, stride, padding, dilation, ceil_mode=False):
 
 
 def windows(size, kernel, stride, padding, dilation, ceil_mode=False):
-    """(places of the results, for each result the positions along every axis)."""
+    """Return (shape of the results, for each result the positions along every axis)."""
     axes = [taps(*a, ceil_mode) for a in zip(size, kernel, stride, padding, dilation)]
     return tuple(map(len, axes)), itertools.product(*axes)
 
@@ -35,7 +37,8 @@ def _planes(d, n, least=1, channels=(1, 2)):
 
 # ---- pooling
 def max_pool(n):
-    def formula(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    def formula(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+                return_indices=False):
         size, kernel = input.shape[-n:], each(kernel_size, n)
         step = kernel if stride is None else each(stride, n)
         out, found = windows(size, kernel, step, each(padding, n), each(dilation, n), ceil_mode)
@@ -46,7 +49,7 @@ def max_pool(n):
             flat = np.array([np.ravel_multi_index(p, size) for p in inside])
             values = planes.reshape(len(planes), -1)[:, flat]
             best.append(values.max(1))
-            places.append(flat[values.argmax(1)])                  # the first of equal ones
+            places.append(flat[values.argmax(1)])                  # the first of equal elements
         y, index = (np.stack(a, 1).reshape(*input.shape[:-n], *out) for a in (best, places))
         return (y, index) if return_indices else y
 
@@ -54,7 +57,8 @@ def max_pool(n):
 
 
 def avg_pool(n):
-    def formula(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+    def formula(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+                divisor_override=None):
         size, kernel, pad = input.shape[-n:], each(kernel_size, n), each(padding, n)
         step = kernel if stride is None else each(stride, n)
         out, found = windows(size, kernel, step, pad, (1,) * n, ceil_mode)
@@ -129,7 +133,8 @@ def max_unpool(n):
     def formula(input, indices, kernel_size, stride=None, padding=0, output_size=None):
         kernel = each(kernel_size, n)
         step = kernel if stride is None else each(stride, n)
-        size = tuple((s - 1) * t - 2 * p + k for s, t, p, k in zip(input.shape[-n:], step, each(padding, n), kernel))
+        size = tuple((s - 1) * t - 2 * p + k for s, t, p, k in zip(input.shape[-n:], step, each(padding, n),
+                                                                   kernel))
         size = size if output_size is None else tuple(output_size[-n:])
         y = np.zeros((*input.shape[:-n], math.prod(size)))
         rows = input.reshape(*input.shape[:-n], -1)
@@ -150,8 +155,9 @@ def _unpooled(d, n):
 def conv(n):
     def formula(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         single = input.ndim == n + 1
-        x, kernel, step, wide = input[None] if single else input, weight.shape[2:], each(stride, n), each(dilation, n)
-        if padding == "same":                                      # an odd one behind
+        x, kernel, step, wide = (input[None] if single else input, weight.shape[2:], each(stride, n),
+                                 each(dilation, n))
+        if padding == "same":                                      # odd padding goes after
             need = [(k - 1) * s for k, s in zip(kernel, wide)]
             pads = [(m // 2, m - m // 2) for m in need]
         else:
@@ -173,9 +179,10 @@ def conv(n):
 
 def conv_transpose(n):
     def formula(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-        """Every element adds its window of weights to the result."""
+        """Let every element add its window of weights to the result."""
         single = input.ndim == n + 1
-        x, kernel, step, wide = input[None] if single else input, weight.shape[2:], each(stride, n), each(dilation, n)
+        x, kernel, step, wide = (input[None] if single else input, weight.shape[2:], each(stride, n),
+                                 each(dilation, n))
         sizes = list(zip(x.shape[2:], kernel, step, wide, each(padding, n), each(output_padding, n)))
         out = [(s - 1) * t - 2 * p + w * (k - 1) + e + 1 for s, k, t, w, p, e in sizes]
         x = x.reshape(len(x), groups, -1, *x.shape[2:])
@@ -203,7 +210,8 @@ def _convolved(d, n):
     weight = d.floats(groups * d.one_of(1, 2), x.shape[-n - 1] // groups, *kernel)
     args = {"input": x, "weight": weight, "padding": padding, "dilation": dilation, "groups": groups}
     args |= d.maybe(bias=lambda: d.floats(len(weight)))
-    return args if padding == "same" else args | d.options(stride=(2, tuple(d.one_of(1, 2, 3) for _ in range(n))))
+    return (args if padding == "same" else args | d.options(stride=(2, tuple(d.one_of(1, 2, 3)
+                                                                             for _ in range(n)))))
 
 
 def _transposed(d, n):
@@ -214,15 +222,16 @@ def _transposed(d, n):
                     for s, k, t, w in zip(x.shape[-n:], kernel, stride, dilation))
     extra = tuple(d.one_of(*range(max(t, w))) for t, w in zip(stride, dilation))
     weight = d.floats(x.shape[-n - 1], d.one_of(1, 2), *kernel)
-    return {"input": x, "weight": weight, "stride": stride, "padding": padding, "output_padding": extra, "groups": groups,
-            "dilation": dilation} | d.maybe(bias=lambda: d.floats(weight.shape[1] * groups))
+    return {"input": x, "weight": weight, "stride": stride, "padding": padding, "output_padding": extra,
+            "groups": groups, "dilation": dilation} | d.maybe(bias=lambda: d.floats(weight.shape[1] * groups))
 
 
 def _layer(transposed):
     def build(a):
         first, second = a["weight"].shape[:2]
         inside, outside = (first, second * a["groups"]) if transposed else (second * a["groups"], first)
-        return {"in_channels": inside, "out_channels": outside, "kernel_size": a["weight"].shape[2:], "bias": "bias" in a}
+        return {"in_channels": inside, "out_channels": outside, "kernel_size": a["weight"].shape[2:],
+                "bias": "bias" in a}
 
     return build
 
@@ -230,16 +239,21 @@ def _layer(transposed):
 for _n in (1, 2, 3):
     row(lambda d, n=_n: _pooled(d, n, (1, 1, 2)) | d.options(return_indices=(True,)), f"max_pool{_n}d",
         f"MaxPool{_n}d")(max_pool(_n))
-    row(lambda d, n=_n: _pooled(d, n) | d.options(count_include_pad=(False,), divisor_override=(3,) if n > 1 else (None,)),
+    row(lambda d, n=_n: _pooled(d, n) | d.options(count_include_pad=(False,), divisor_override=(3,) if n > 1
+                                                  else (None,)),
         f"avg_pool{_n}d")(avg_pool(_n))
-    row(lambda d, n=_n: _pooled(d, n) | d.options(count_include_pad=(False,)) | (d.options(divisor_override=(3,)) if n > 1
-                                                                                 else {}),
+    row(lambda d, n=_n: _pooled(d, n) | d.options(count_include_pad=(False,
+                                                                     )) | (d.options(divisor_override=(3,))
+                                                                           if n > 1
+                                                                           else {}),
         None, f"AvgPool{_n}d")(avg_pool(_n))
-    row(lambda d, n=_n: _adaptive(d, n), f"adaptive_avg_pool{_n}d", f"AdaptiveAvgPool{_n}d")(adaptive_avg_pool(_n))
+    row(lambda d, n=_n: _adaptive(d, n), f"adaptive_avg_pool{_n}d",
+        f"AdaptiveAvgPool{_n}d")(adaptive_avg_pool(_n))
     row(lambda d, n=_n: _adaptive(d, n) | d.options(return_indices=(True,)), f"adaptive_max_pool{_n}d",
         f"AdaptiveMaxPool{_n}d")(adaptive_max_pool(_n))
     row(lambda d, n=_n: _unpooled(d, n), f"max_unpool{_n}d", f"MaxUnpool{_n}d")(max_unpool(_n))
-    row(lambda d, n=_n: _convolved(d, n), f"conv{_n}d", f"Conv{_n}d", _layer(False), other_defaults=("bias",))(conv(_n))
+    row(lambda d, n=_n: _convolved(d, n), f"conv{_n}d", f"Conv{_n}d", _layer(False),
+        other_defaults=("bias",))(conv(_n))
     row(lambda d, n=_n: _transposed(d, n), f"conv_transpose{_n}d", f"ConvTranspose{_n}d", _layer(True),
         other_defaults=("bias",))(conv_transpose(_n))
 

@@ -1,4 +1,4 @@
-"""The meaning of functions that make tensors out of numbers."""
+"""Reference for functions that create tensors from Python numbers."""
 import numpy as np
 
 from .kinds import T, as_kind
@@ -6,13 +6,13 @@ from .shapes import ints
 
 
 def usual(values) -> str:
-    """The dtype of Python numbers: bool, int64 or float32."""
+    """Return the default dtype of Python numbers: bool, int64, or float32."""
     a = np.asarray(values)
     return "float32" if not a.size or a.dtype.kind == "f" else "bool" if a.dtype.kind == "b" else "int64"
 
 
 def numbers(values):
-    """Nested lists with tensors in them as plain numbers."""
+    """Replace the tensors in nested lists by plain numbers."""
     if isinstance(values, T):
         return values.a
     return [numbers(v) for v in values] if isinstance(values, (list, tuple)) else values
@@ -57,7 +57,9 @@ def logspace(start, end, steps, base=10.0, dtype="float32"):
 
 
 def window(formula):
-    """Of NumPy's own windows, which are symmetric: a periodic one is the next longer without its last."""
+    """Build a window from NumPy's symmetric ones: a periodic window is the next longer one without its last
+    element.
+    """
     def made(n, periodic=True, *numbers, dtype="float32"):
         return as_kind(formula(n + 1, *numbers)[:-1] if periodic and n > 1 else formula(n, *numbers), dtype)
 
@@ -73,17 +75,19 @@ def eye(n, m=None, dtype="float32"):
 
 
 def typed(kind):
-    """The old constructors: Tensor(values), or Tensor(2, 3) of a shape, whose elements nobody has promised."""
+    """Call a legacy constructor: Tensor(values), or Tensor(2, 3) with a shape and arbitrary elements."""
     return lambda *args: as_kind(np.asarray(args[0]) if isinstance(args[0], list) else np.zeros(args), kind)
 
 
-TYPED = dict(Float="float32", Long="int64", Bool="bool", Double="float64", Int="int32", Half="float16", Byte="uint8",
-             Char="int8", BFloat16="bfloat16", Short="int16")
-FUNCTIONS = {"tensor": tensor, "as_tensor": tensor, "full": full, "zeros": filled(0), "ones": filled(1), "empty": filled(0),
-             "empty_like": like(0), "zeros_like": like(0), "ones_like": like(1), "full_like": full_like, "arange": arange,
-             "bartlett_window": window(np.bartlett), "blackman_window": window(np.blackman),
+TYPED = dict(Float="float32", Long="int64", Bool="bool", Double="float64", Int="int32", Half="float16",
+             Byte="uint8", Char="int8", BFloat16="bfloat16", Short="int16")
+FUNCTIONS = {"tensor": tensor, "as_tensor": tensor, "full": full, "zeros": filled(0), "ones": filled(1),
+             "empty": filled(0),
+             "empty_like": like(0), "zeros_like": like(0), "ones_like": like(1), "full_like": full_like,
+             "arange": arange, "bartlett_window": window(np.bartlett), "blackman_window": window(np.blackman),
              "hann_window": window(np.hanning),
-             "hamming_window": window(hamming), "kaiser_window": window(lambda n, beta=12.0: np.kaiser(n, beta)),
+             "hamming_window": window(hamming),
+             "kaiser_window": window(lambda n, beta=12.0: np.kaiser(n, beta)),
              "linspace": linspace, "logspace": logspace, "eye": eye, "Tensor": typed("float32"),
              "new_zeros": lambda x, *size: as_kind(np.zeros(ints(size)), x.kind),
              "new_ones": lambda x, *size: as_kind(np.ones(ints(size)), x.kind),

@@ -1,15 +1,15 @@
-"""Which dtype a result has, written down as tables, and the arrays that follow them.
+"""Tables of result dtypes, and an array class that follows them.
 
-A `T` is a NumPy array with the operators, attributes and methods of a tensor. What its functions compute is the meaning of
-flowedu's: always in double precision or 64-bit whole numbers, and rounded or wrapped once, at the end. Numbers that are
-operands take the common dtype first.
+A `T` is a NumPy array with the operators, attributes, and methods of a tensor. Its functions define the
+results of flowedu: they compute in double precision or int64, and round or wrap once, at the end. Operands
+are first converted to the common dtype.
 """
 import builtins
 
 import numpy as np
 
-SHORT = dict(b="bool", u1="uint8", i1="int8", i2="int16", i4="int32", i8="int64", h="float16", bf="bfloat16", f="float32",
-             d="float64")
+SHORT = dict(b="bool", u1="uint8", i1="int8", i2="int16", i4="int32", i8="int64", h="float16", bf="bfloat16",
+             f="float32", d="float64")
 NAMES = list(SHORT.values())
 TWO_TENSORS = """
       b   u1  i1  i2  i4  i8  h   bf  f   d
@@ -31,7 +31,7 @@ float f   f   f   f   f   f   h   bf  f   d"""
 
 
 def table(text: str) -> dict:
-    """{(row, column): entry} of a table, dtypes by their whole names."""
+    """Return {(row, column): entry} of a table, with full dtype names."""
     head, *rows = [line.split() for line in text.strip().splitlines()]
     long = lambda s: SHORT.get(s, s)
     return {(long(row[0]), long(c)): long(x) for row in rows for c, x in zip(head, row[1:])}
@@ -45,7 +45,9 @@ def category(kind: str) -> int:
 
 
 def result(*operands) -> str:
-    """The dtype of an operation on tensors and numbers: a 0-dim tensor counts only when its category is higher."""
+    """Return the dtype of an operation on tensors and numbers: a 0-dim tensor counts only when its category
+    is higher.
+    """
     arrays = [x.kind for x in operands if isinstance(x, T) and x.ndim]
     zeros = [x.kind for x in operands if isinstance(x, T) and not x.ndim]
     numbers = [x for x in operands if not isinstance(x, T)]
@@ -71,14 +73,14 @@ def wide(kind: str):
 
 
 def bfloat16(a):
-    """Float32 numbers rounded to 8 bits of mantissa, ties to even."""
+    """Round float32 values to 8 bits of mantissa, ties to even."""
     bits = np.asarray(a, np.float32).view(np.uint32)
     rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32)
     return np.where(np.isnan(a), np.float32(np.nan), rounded.view(np.float32)).astype(np.float32)
 
 
 def as_kind(a, kind: str) -> "T":
-    """An array as a tensor of a dtype: whole numbers wrap, floats lose their fraction."""
+    """Convert an array to a tensor of a dtype: integers wrap, floats lose their fraction."""
     a = np.asarray(a)
     if kind == "bfloat16":
         return T(bfloat16(a), kind)
@@ -88,7 +90,9 @@ def as_kind(a, kind: str) -> "T":
 
 
 def operate(f, *operands, kind: str | None = None, out: str | None = None) -> "T":
-    """f of the operands' arrays in their common dtype (or in `kind`); the result has it too, or `out`."""
+    """Apply f to the operands' arrays in their common dtype (or in `kind`); the result has that dtype or
+    `out`.
+    """
     kind = kind or result(*operands)
     arrays = [(x if isinstance(x, T) else as_kind(x, kind)).a.astype(wide(kind)) for x in operands]
     with np.errstate(all="ignore"):
@@ -96,19 +100,19 @@ def operate(f, *operands, kind: str | None = None, out: str | None = None) -> "T
 
 
 def floating(kind: str) -> str:
-    """What a function of floats gives for it."""
+    """Return the result dtype of a float function for this dtype."""
     return kind if category(kind) == 2 else "float32"
 
 
 def real(f, *operands) -> "T":
-    """operate, whole numbers as float32."""
+    """Call operate with integers as float32."""
     return operate(f, *operands, kind=floating(result(*operands)))
 
 
 class T:
-    """A tensor: its array and the name of its dtype."""
+    """Reference tensor: an array and the name of its dtype."""
 
-    functions: dict = {}                               # name: what x.name(...) calls; filled by meaning/__init__.py
+    functions: dict = {}  # name: function behind x.name(...); filled by meaning/__init__.py
 
     def __init__(self, a, kind: str | None = None):
         self.a = np.asarray(a)
@@ -137,26 +141,33 @@ class T:
 
 
 def taken(a, index):
-    """(view, rest of the index): numbers are taken out first, so that only lists and masks beside them move axes."""
+    """Return (view, rest of the index). Integers are applied first, so that only lists and masks can move
+    axes.
+    """
     if not isinstance(index, tuple) or not any(isinstance(i, (np.ndarray, builtins.bool)) for i in index):
         return a, index
     index = spelled_out(index, a.ndim)
-    numbers = tuple(i if isinstance(i, int) and not isinstance(i, builtins.bool) else slice(None) if i is not Ellipsis
+    numbers = tuple(i if isinstance(i, int) and not isinstance(i, builtins.bool) else slice(None)
+                    if i is not Ellipsis
                     else i for i in index if i is not None)
     if any(isinstance(i, np.ndarray) and i.dtype == np.bool_ and i.ndim > 1 for i in index):
-        return a, index                                # a mask of several axes: none of the lines needs more
+        return a, index  # a mask of several axes: no line combines it with other indices
     return a[numbers], tuple(i for i in index if not isinstance(i, int) or isinstance(i, builtins.bool))
 
 
 def spelled_out(index, ndim):
-    """With slices for the dots: NumPy takes dots for no axis for something between two lists, PyTorch does not."""
-    took = [0 if i is None or i is Ellipsis or isinstance(i, builtins.bool) else i.ndim if isinstance(i, np.ndarray) and
+    """Replace the ellipsis by slices: NumPy treats an empty ellipsis between two lists as a separator,
+    PyTorch does not.
+    """
+    took = [0 if i is None or i is Ellipsis or isinstance(i, builtins.bool) else i.ndim
+            if isinstance(i, np.ndarray) and
             i.dtype == np.bool_ else 1 for i in index]
-    return tuple(j for i in index for j in ([slice(None)] * (ndim - builtins.sum(took)) if i is Ellipsis else [i]))
+    return tuple(j for i in index for j in ([slice(None)] * (ndim - builtins.sum(took)) if i is Ellipsis
+                                            else [i]))
 
 
 def plain(index):
-    """An index as NumPy takes it: uint8 masks as bools, lists and tensors as arrays."""
+    """Convert an index for NumPy: uint8 masks to bools, lists and tensors to arrays."""
     if isinstance(index, tuple):
         return tuple(map(plain, index))
     if isinstance(index, T):

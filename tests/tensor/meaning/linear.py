@@ -1,4 +1,4 @@
-"""The meaning of products of matrices and of linear algebra."""
+"""Reference for matrix products and linear algebra."""
 import numpy as np
 
 from .kinds import T, operate
@@ -12,11 +12,12 @@ def product(f):
 def einsum(equation, *xs):
     left, arrow, right = equation.partition("->")
     summed = len(xs) == 1 and (set(left) - set(right) if arrow else any(left.count(c) > 1 for c in left))
-    return operate(lambda *arrays: np.einsum(equation, *arrays), *xs, kind=counting(xs[0].kind) if summed else None)
+    return operate(lambda *arrays: np.einsum(equation, *arrays), *xs, kind=counting(xs[0].kind) if summed
+                   else None)
 
 
 def scaled(f):
-    """beta * x + alpha * f(y, z)."""
+    """Return beta * x + alpha * f(y, z)."""
     return lambda x, y, z, beta=1, alpha=1: operate(lambda a, b, c: beta * a + alpha * f(b, c), x, y, z)
 
 
@@ -72,14 +73,15 @@ def svd(x):
 
 
 def matrix_exp(x):
-    """In a basis of eigenvectors, which a matrix of random numbers has."""
+    """Compute in a basis of eigenvectors, which exists for random matrices."""
     w, v = np.linalg.eig(x.a)
     return T((v * np.exp(w) @ np.linalg.inv(v)).real)
 
 
 FUNCTIONS = {n: product(np.matmul) for n in ("matmul", "mm", "bmm", "mv")}
 FUNCTIONS |= {n: product(np.dot) for n in ("dot", "vdot")}
-FUNCTIONS |= {"outer": product(np.outer), "ger": product(np.outer), "inner": product(np.inner), "kron": product(np.kron),
+FUNCTIONS |= {"outer": product(np.outer), "ger": product(np.outer), "inner": product(np.inner),
+              "kron": product(np.kron),
               "trace": product(np.trace), "inverse": product(np.linalg.inv), "det": product(np.linalg.det),
               "addmm": scaled(np.matmul), "addmv": scaled(np.matmul), "baddbmm": scaled(np.matmul),
               "addr": scaled(np.outer),
@@ -87,7 +89,8 @@ FUNCTIONS |= {"outer": product(np.outer), "ger": product(np.outer), "inner": pro
 FUNCTIONS |= {f.__name__: f for f in (einsum, tensordot, cross, matrix_power, cdist, chain_matmul)}
 FUNCTIONS |= {f.__name__: f for f in (cholesky, cholesky_solve, triangular_solve, svd, matrix_exp)}
 FUNCTIONS |= {"cholesky_inverse": lambda x: operate(lambda low: np.linalg.inv(low @ low.T), x),
-              "qr": lambda x: tuple(map(T, np.linalg.qr(x.a))), "slogdet": lambda x: tuple(map(T, np.linalg.slogdet(x.a))),
+              "qr": lambda x: tuple(map(T, np.linalg.qr(x.a))),
+              "slogdet": lambda x: tuple(map(T, np.linalg.slogdet(x.a))),
               "logdet": lambda x: T(np.linalg.slogdet(x.a)[1]), "pinverse": product(np.linalg.pinv)}
 LINALG |= {"cholesky": cholesky, "inv": FUNCTIONS["inverse"], "det": FUNCTIONS["det"], "solve": solve,
            "matrix_power": matrix_power, "cross": lambda x, y: cross(x, y, -1)}

@@ -1,4 +1,4 @@
-"""The meaning of reductions and of what runs along an axis."""
+"""Reference for reductions and for functions along an axis."""
 import math
 from collections import namedtuple
 
@@ -14,10 +14,11 @@ def axes(dim):
 
 
 def reduction(f, kind_of=lambda k: k):
-    """f(array, axis=, keepdims=) as a function of (x, dim, keepdim, dtype); () stands for all axes."""
+    """Wrap f(array, axis=, keepdims=) as a function of (x, dim, keepdim, dtype); () stands for all axes."""
     def function(x, dim=None, keepdim=False, dtype=None):
         kind = dtype or kind_of(x.kind)
-        return as_kind(f(x.a.astype(wide(kind)), axis=axes(dim) if dim != () else None, keepdims=keepdim), kind)
+        return as_kind(f(x.a.astype(wide(kind)), axis=axes(dim) if dim != () else None, keepdims=keepdim),
+                       kind)
     return function
 
 
@@ -37,7 +38,8 @@ def logsumexp(x, dim, keepdim=False):
     return as_kind(y if keepdim else y.squeeze(axes(dim)), x.kind)
 
 
-FUNCTIONS = {"sum": reduction(np.sum, counting), "prod": reduction(np.prod, counting), "mean": reduction(np.mean),
+FUNCTIONS = {"sum": reduction(np.sum, counting), "prod": reduction(np.prod, counting),
+             "mean": reduction(np.mean),
              "nansum": reduction(np.nansum), "nanmean": reduction(np.nanmean), "amax": reduction(np.max),
              "amin": reduction(np.min), "any": truth(np.any), "all": truth(np.all), "logsumexp": logsumexp}
 
@@ -115,11 +117,12 @@ def count_nonzero(x, dim=None):
 
 
 def running(f, kind_of=counting):
-    return lambda x, dim, dtype=None: operate(lambda a: f(a, axis=dim).reshape(a.shape), x, kind=dtype or kind_of(x.kind))
+    return lambda x, dim, dtype=None: operate(lambda a: f(a, axis=dim).reshape(a.shape), x,
+                                              kind=dtype or kind_of(x.kind))
 
 
 def cumextreme(better):
-    """Running maximum or minimum and the place of its last occurrence so far."""
+    """Return the running maximum or minimum and the index of its last occurrence so far."""
     def function(x, dim):
         a = np.moveaxis(x.a, dim, 0) if x.ndim else x.a[None]
         values, places = a.copy(), np.zeros(a.shape, np.int64)
@@ -131,8 +134,10 @@ def cumextreme(better):
     return function
 
 
-FUNCTIONS |= {"cumsum": running(np.cumsum), "cumprod": running(np.cumprod), "cummax": cumextreme(np.greater_equal),
-              "cummin": cumextreme(np.less_equal), "logcumsumexp": running(np.logaddexp.accumulate, lambda k: k)}
+FUNCTIONS |= {"cumsum": running(np.cumsum), "cumprod": running(np.cumprod),
+              "cummax": cumextreme(np.greater_equal),
+              "cummin": cumextreme(np.less_equal), "logcumsumexp": running(np.logaddexp.accumulate,
+                                                                           lambda k: k)}
 
 
 def diff(x, n=1, dim=-1, prepend=None, append=None):
@@ -146,7 +151,9 @@ def trapezoid(y, x=None, dx=1.0, dim=-1):
 
 
 def quantile(x, q, dim=None, keepdim=False, interpolation="linear"):
-    """Between two of the sorted elements; an infinity beside the place has no say, a NaN anywhere has."""
+    """Interpolate between two sorted elements. An infinity next to the position is ignored; a NaN anywhere
+    gives NaN.
+    """
     q = np.asarray(q.a if isinstance(q, T) else q)
     a = np.sort(x.a.ravel() if dim is None else np.moveaxis(x.a, dim, -1), -1)
 
@@ -159,7 +166,8 @@ def quantile(x, q, dim=None, keepdim=False, interpolation="linear"):
         return np.where(np.isnan(x.a).any() if dim is None else np.isnan(a).any(-1), np.nan, y)
 
     y = np.stack([one(v) for v in q.ravel()]).reshape((*q.shape, *a.shape[:-1]))
-    return T(y if not keepdim else y.reshape([1] * x.ndim) if dim is None else np.expand_dims(y, dim % x.ndim + q.ndim))
+    return T(y if not keepdim else y.reshape([1] * x.ndim) if dim is None
+             else np.expand_dims(y, dim % x.ndim + q.ndim))
 
 
 def cov(x, correction=1, fweights=None, aweights=None):
@@ -167,15 +175,16 @@ def cov(x, correction=1, fweights=None, aweights=None):
     seen, counts = (None if w is None else w.a for w in (fweights, aweights))
     if seen is None:
         return as_kind(np.cov(x.a, ddof=correction, aweights=counts), kind)
-    rows = np.repeat(x.a, seen, -1)                            # each observation as often as it was seen
-    return as_kind(np.cov(rows, ddof=correction, aweights=None if counts is None else np.repeat(counts, seen)), kind)
+    rows = np.repeat(x.a, seen, -1)                            # repeat each observation by its frequency
+    return as_kind(np.cov(rows, ddof=correction, aweights=None if counts is None
+                          else np.repeat(counts, seen)), kind)
 
 
 def corrcoef(x):
     return as_kind(np.corrcoef(x.a), x.kind)
 
 
-FUNCTIONS |= {f.__name__: f for f in (aminmax, var, std, var_mean, std_mean, renorm, count_nonzero, diff, trapezoid,
-                                      quantile, cov, corrcoef)}
+FUNCTIONS |= {f.__name__: f for f in (aminmax, var, std, var_mean, std_mean, renorm, count_nonzero, diff,
+                                      trapezoid, quantile, cov, corrcoef)}
 FUNCTIONS["norm"] = lambda x, p=2, dim=None, keepdim=False: vector_norm(x, p, dim, keepdim)
 LINALG = {"vector_norm": vector_norm, "matrix_norm": matrix_norm, "norm": linalg_norm}

@@ -1,4 +1,4 @@
-"""The meaning of sorting, searching, gathering and scattering: mostly loops, one element after the other."""
+"""Reference for sorting, searching, gathering, and scattering: mostly loops over single elements."""
 from collections import Counter
 
 import numpy as np
@@ -8,7 +8,7 @@ from .reductions import Pair
 
 
 def places(a, dim, descending):
-    """Of sorting along an axis; equal elements stay in order."""
+    """Return the stable sorting order along an axis."""
     if not descending:
         return np.argsort(a, dim, kind="stable")
     return np.flip(a.shape[dim] - 1 - np.argsort(np.flip(a, dim), dim, kind="stable"), dim)
@@ -34,7 +34,7 @@ def topk(x, k, dim=-1, largest=True, sorted=True):
 
 
 def ranked(x, k, dim, keepdim):
-    """The k-th smallest along an axis, k from 0, and its place."""
+    """Return the k-th smallest element along an axis, with k from 0, and its index."""
     values, order = sort(x, dim)
     at = [k] if keepdim else k
     return Pair(T(values.a.take(at, dim), x.kind), T(order.a.take(at, dim)))
@@ -45,18 +45,19 @@ def kthvalue(x, k, dim=-1, keepdim=False):
 
 
 def median(x, dim=None, keepdim=False):
-    """The lower of two in the middle; NaN where there is one, with the place of the first."""
+    """Return the lower of the two middle elements, or NaN and the index of the first NaN."""
     if dim is None:
         return T(np.sort(x.a.ravel())[(x.a.size - 1) // 2], x.kind)
     values, order = ranked(x, (x.shape[dim] - 1) // 2, dim, keepdim)
     nan = np.isnan(x.a) if x.a.dtype.kind == "f" else np.zeros(x.shape, bool)
     some, first = nan.any(dim, keepdims=keepdim), nan.argmax(dim)
     first = np.expand_dims(first, dim) if keepdim else first
-    return Pair(T(np.where(some, np.nan, values.a) if some.any() else values.a, x.kind), T(np.where(some, first, order.a)))
+    return Pair(T(np.where(some, np.nan, values.a) if some.any() else values.a, x.kind),
+                T(np.where(some, first, order.a)))
 
 
 def mode(x, dim=-1, keepdim=False):
-    """The smallest of the most frequent, with its last place."""
+    """Return the smallest of the most frequent elements, and its last index."""
     a = np.moveaxis(x.a, dim, -1)
     values, where = np.zeros(a.shape[:-1], a.dtype), np.zeros(a.shape[:-1], np.int64)
     for k in np.ndindex(*a.shape[:-1]):
@@ -76,7 +77,8 @@ def gather(x, dim, index):
 
 
 REDUCE = {None: lambda old, new: new, "add": lambda old, new: old + new, "sum": lambda old, new: old + new,
-          "multiply": lambda old, new: old * new, "prod": lambda old, new: old * new, "amax": max, "amin": min}
+          "multiply": lambda old, new: old * new, "prod": lambda old, new: old * new, "amax": max,
+          "amin": min}
 
 
 def scatter(x, dim, index, source, reduce=None, include_self=True):
@@ -102,7 +104,7 @@ def index_select(x, dim, index):
 
 
 def rows(f):
-    """Row index[k] of x, along an axis, becomes f(row, row k of the source)."""
+    """Replace row index[k] of x, along an axis, by f(row, row k of the source)."""
     def function(x, dim, index, source, alpha=1):
         out = x.a.copy()
         moved = np.moveaxis(out, dim, 0)
@@ -123,7 +125,8 @@ def masked_select(x, mask):
 
 
 def masked_fill(x, mask, value):
-    return T(np.where(mask.a, np.asarray(value.a if isinstance(value, T) else value).astype(x.a.dtype), x.a), x.kind)
+    return T(np.where(mask.a, np.asarray(value.a if isinstance(value, T) else value).astype(x.a.dtype), x.a),
+             x.kind)
 
 
 def masked_scatter(x, mask, source):
@@ -146,14 +149,14 @@ def unique(x, sorted=True, return_inverse=False, return_counts=False, dim=None):
 
 
 def unique_consecutive(x, return_inverse=False, return_counts=False, dim=0):
-    new = np.r_[True, (x.a[1:] != x.a[:-1]).reshape(len(x.a) - 1, -1).any(1)]          # dim: 0, or of a vector
+    new = np.r_[True, (x.a[1:] != x.a[:-1]).reshape(len(x.a) - 1, -1).any(1)]  # along dim 0, or of a vector
     counts = np.diff(np.r_[np.flatnonzero(new), len(x.a)])
     more = [T(np.cumsum(new) - 1)] * return_inverse + [T(counts)] * return_counts
     return (T(x.a[new], x.kind), *more) if more else T(x.a[new], x.kind)
 
 
 def searchsorted(sequence, values, right=False, side=None, out_int32=False):
-    """How many elements of the row are smaller (right: not larger)."""
+    """Return how many elements of the row are smaller (with right: not larger)."""
     less = np.less_equal if right or side == "right" else np.less
     values = values if isinstance(values, T) else T(values)
     row = sequence.a if sequence.ndim == 1 else sequence.a[..., None, :]
@@ -165,7 +168,7 @@ def bucketize(values, boundaries, right=False):
 
 
 def bincount(x, weights=None, minlength=0):
-    """Weights are added up as they are, or as float64."""
+    """Add up weights in their own dtype, or as float64."""
     counts = np.bincount(x.a, None if weights is None else weights.a, minlength)
     return T(counts.astype(np.float32) if weights is not None and weights.kind == "float32" else counts)
 
@@ -192,13 +195,15 @@ def index_put(x, indices, values, accumulate=False):
 
 
 def in_top_k(targets, predictions, k):
-    """Whether fewer than k classes are above the target's."""
+    """Return True if fewer than k classes score above the target."""
     own = np.take_along_axis(predictions.a, targets.a[:, None], 1)
     return T((predictions.a > own).sum(1) < k)
 
 
-FUNCTIONS = {f.__name__: f for f in (argsort, sort, msort, topk, kthvalue, median, mode, gather, scatter, scatter_add,
+FUNCTIONS = {f.__name__: f for f in (argsort, sort, msort, topk, kthvalue, median, mode, gather, scatter,
+                                     scatter_add,
              scatter_reduce, index_select, take, masked_select, masked_fill, masked_scatter, nonzero, unique,
              unique_consecutive, searchsorted, bucketize, bincount, isin, histc, index_put, in_top_k)}
 FUNCTIONS |= {"argwhere": nonzero, "index_add": rows(lambda old, new, alpha: old + alpha * new),
-              "index_copy": rows(lambda old, new, alpha: new), "index_fill": rows(lambda old, new, alpha: new)}
+              "index_copy": rows(lambda old, new, alpha: new),
+              "index_fill": rows(lambda old, new, alpha: new)}

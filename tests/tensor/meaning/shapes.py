@@ -1,4 +1,6 @@
-"""The meaning of functions that move elements: shapes, views (as NumPy views), joining, cutting, triangles."""
+"""Reference for functions that move elements: shapes, views (as NumPy views), joining, splitting,
+triangles.
+"""
 import itertools
 
 import numpy as np
@@ -7,17 +9,17 @@ from .kinds import T, as_kind, result, wide
 
 
 def ints(args) -> tuple:
-    """Sizes or axes, given one by one or as one tuple."""
+    """Return sizes or axes that were passed one by one or as one tuple."""
     return tuple(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
 
 
 def moved(f):
-    """f(array, ...) as a function of tensors that keeps the dtype."""
+    """Wrap f(array, ...) as a function of tensors that keeps the dtype."""
     return lambda x, *args, **kwargs: T(f(x.a, *args, **kwargs), x.kind)
 
 
 def view(a, *shape):
-    """A reshape that shares memory."""
+    """Reshape without copying."""
     b = a.view()
     b.shape = ints(shape)
     return b
@@ -69,7 +71,8 @@ def unfold(a, dim, size, step):
 
 
 def as_strided(a, size, stride, storage_offset=0):
-    return np.lib.stride_tricks.as_strided(a.reshape(-1)[storage_offset:], size, [s * a.itemsize for s in stride])
+    return np.lib.stride_tricks.as_strided(a.reshape(-1)[storage_offset:], size,
+                                           [s * a.itemsize for s in stride])
 
 
 def diag_embed(a, offset=0, dim1=-2, dim2=-1):
@@ -97,7 +100,7 @@ def slice_scatter(a, source, dim=0, start=None, end=None, step=1):
 
 
 def pad(a, sizes, mode="constant", value=0.0):
-    """sizes: (left, right) of the last axis, then of the one before, ..."""
+    """Pad by sizes: (left, right) of the last axis, then of the one before, ..."""
     widths = [(0, 0)] * a.ndim
     for k in range(len(sizes) // 2):
         widths[a.ndim - 1 - k] = (sizes[2 * k], sizes[2 * k + 1])
@@ -122,31 +125,37 @@ def take_along_dim(x, indices, dim=None):
 
 
 MOVED = {
-    "reshape": lambda a, *s: a.reshape(ints(s)), "view": view, "flatten": flatten, "ravel": flatten, "unflatten": unflatten,
+    "reshape": lambda a, *s: a.reshape(ints(s)), "view": view, "flatten": flatten, "ravel": flatten,
+    "unflatten": unflatten,
     "squeeze": squeeze, "unsqueeze": np.expand_dims, "transpose": np.swapaxes, "swapaxes": np.swapaxes,
-    "swapdims": np.swapaxes, "permute": lambda a, *d: a.transpose(ints(d)), "movedim": np.moveaxis, "moveaxis": np.moveaxis,
-    "t": lambda a: a.T, "adjoint": lambda a: np.swapaxes(a, -1, -2), "expand": expand, "broadcast_to": expand, "tile": tile,
+    "swapdims": np.swapaxes, "permute": lambda a, *d: a.transpose(ints(d)), "movedim": np.moveaxis,
+    "moveaxis": np.moveaxis,
+    "t": lambda a: a.T, "adjoint": lambda a: np.swapaxes(a, -1, -2), "expand": expand, "broadcast_to": expand,
+    "tile": tile,
     "repeat": repeat, "narrow": narrow, "select": select, "unfold": unfold, "as_strided": as_strided,
     "diagonal": lambda a, offset=0, dim1=0, dim2=1: np.diagonal(a, offset, dim1, dim2), "diag": np.diag,
-    "diagflat": np.diagflat, "diag_embed": diag_embed, "flip": lambda a, dims: np.flip(a, dims), "fliplr": np.fliplr,
-    "flipud": np.flipud, "roll": roll, "rot90": lambda a, k=1, dims=(0, 1): np.rot90(a, k, dims), "tril": np.tril,
-    "triu": np.triu, "contiguous": np.copy,
+    "diagflat": np.diagflat, "diag_embed": diag_embed, "flip": lambda a, dims: np.flip(a, dims),
+    "fliplr": np.fliplr,
+    "flipud": np.flipud, "roll": roll, "rot90": lambda a, k=1, dims=(0, 1): np.rot90(a, k, dims),
+    "tril": np.tril, "triu": np.triu, "contiguous": np.copy,
     "expand_as": lambda a, b: np.broadcast_to(a, b.shape), "reshape_as": lambda a, b: a.reshape(b.shape),
-    "view_as": lambda a, b: a.reshape(b.shape), "select_scatter": select_scatter, "slice_scatter": slice_scatter,
-    "pad": pad,
+    "view_as": lambda a, b: a.reshape(b.shape), "select_scatter": select_scatter,
+    "slice_scatter": slice_scatter, "pad": pad,
     "atleast_1d": np.atleast_1d, "atleast_2d": np.atleast_2d, "atleast_3d": np.atleast_3d,
 }
 FUNCTIONS = {n: moved(f) for n, f in MOVED.items()}
 
 
 def joined(f):
-    """f(list of arrays, ...) as a function of a list of tensors, of their common dtype."""
+    """Wrap f(list of arrays, ...) as a function of a list of tensors, in their common dtype."""
     return lambda xs, *args: as_kind(f([x.a for x in xs], *args), result(*xs))
 
 
-FUNCTIONS |= {"cat": joined(np.concatenate), "concat": joined(np.concatenate), "concatenate": joined(np.concatenate),
+FUNCTIONS |= {"cat": joined(np.concatenate), "concat": joined(np.concatenate),
+              "concatenate": joined(np.concatenate),
               "stack": joined(np.stack), "hstack": joined(np.hstack), "vstack": joined(np.vstack),
-              "row_stack": joined(np.vstack), "dstack": joined(np.dstack), "column_stack": joined(np.column_stack)}
+              "row_stack": joined(np.vstack), "dstack": joined(np.dstack),
+              "column_stack": joined(np.column_stack)}
 
 
 def parts(x, places, dim):
@@ -163,11 +172,13 @@ def chunk(x, chunks, dim=0):
 
 
 def tensor_split(x, where, dim=0):
-    return tuple(T(a, x.kind) for a in np.array_split(x.a, where if isinstance(where, int) else list(where), dim))
+    return tuple(T(a, x.kind) for a in np.array_split(x.a, where if isinstance(where, int) else list(where),
+                                                      dim))
 
 
 def evenly(axis):
-    return lambda x, where: parts(x, where if isinstance(where, int) else list(where), min(axis, x.a.ndim - 1))
+    return lambda x, where: parts(x, where if isinstance(where, int) else list(where),
+                                  min(axis, x.a.ndim - 1))
 
 
 def unbind(x, dim=0):
@@ -217,6 +228,7 @@ def triu_indices(rows, columns, offset=0):
 
 
 FUNCTIONS |= {"hsplit": evenly(1), "vsplit": evenly(0), "dsplit": evenly(2)}
-FUNCTIONS |= {f.__name__: f for f in (vander, repeat_interleave, take_along_dim, split, chunk, tensor_split, unbind,
-                                      meshgrid, broadcast_tensors, broadcast_shapes, cartesian_prod, combinations,
-                                      block_diag, tril_indices, triu_indices)}
+FUNCTIONS |= {f.__name__: f for f in (vander, repeat_interleave, take_along_dim, split, chunk, tensor_split,
+                                      unbind,
+                                      meshgrid, broadcast_tensors, broadcast_shapes, cartesian_prod,
+                                      combinations, block_diag, tril_indices, triu_indices)}

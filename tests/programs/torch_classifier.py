@@ -98,8 +98,8 @@ def main():
     ])
     dataset = datasets.FakeData(size=96, image_size=(3, 32, 32), num_classes=4, transform=transform)
     train_set, test_set = random_split(dataset, [64, 32], generator=torch.Generator().manual_seed(0))
-    train_loader = DataLoader(train_set, batch_size=args.batch_size, shuffle=True, num_workers=0, pin_memory=False,
-                              drop_last=True)
+    train_loader = DataLoader(train_set, batch_size=args.batch_size, shuffle=True, num_workers=0,
+                              pin_memory=False, drop_last=True)
     test_loader = DataLoader(test_set, batch_size=args.batch_size)
 
     model = Net(num_classes=4).to(device)
@@ -125,7 +125,8 @@ def main():
             loss = train(model, device, train_loader, optimizer, scheduler, scaler, criterion, args.amp)
             accuracy = evaluate(model, device, test_loader)
             writer.add_scalar("train/loss", loss, epoch)
-            print(f"epoch {epoch} loss: {loss:.4f} accuracy {accuracy:.3f} lr {scheduler.get_last_lr()[0]:.2e}")
+            print(f"epoch {epoch} loss: {loss:.4f} accuracy {accuracy:.3f} lr "
+                  f"{scheduler.get_last_lr()[0]:.2e}")
             torch.save({
                 "epoch": epoch,
                 "model": model.state_dict(),

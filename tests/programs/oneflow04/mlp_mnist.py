@@ -1,4 +1,4 @@
-"""A first training job: two dense layers, results fetched synchronously."""
+"""Train two dense layers and fetch the results synchronously."""
 # ruff: noqa: UP032  (as scripts of the time are written)
 import oneflow as flow
 import oneflow.typing as tp
@@ -9,7 +9,8 @@ BATCH_SIZE = 100
 def mlp(images):
     initializer = flow.truncated_normal(0.1)
     reshape = flow.reshape(images, [images.shape[0], -1])
-    hidden = flow.layers.dense(reshape, 128, activation=flow.nn.relu, kernel_initializer=initializer, name="hidden")
+    hidden = flow.layers.dense(reshape, 128, activation=flow.nn.relu, kernel_initializer=initializer,
+                               name="hidden")
     return flow.layers.dense(hidden, 10, kernel_initializer=initializer, name="output")
 
 
@@ -40,5 +41,6 @@ if __name__ == "__main__":
             losses.append(loss.mean())
             if i % 20 == 0:
                 print("Epoch [{}/2], Loss: {:.4f}".format(epoch + 1, loss.mean()))
-    right = sum((eval_job(images).argmax(1) == labels).sum() for images, labels in zip(test_images, test_labels))
+    right = sum((eval_job(images).argmax(1) == labels).sum()
+                for images, labels in zip(test_images, test_labels))
     accuracy = right / test_labels.size

@@ -7,7 +7,8 @@ def layer_example(x: tp.Numpy.Placeholder((1, 64, 128, 128)) ) -> tp.Numpy:
     initializer = flow.truncated_normal(0.1)
     # 使用conv2d Layer
     conv2d = flow.layers.conv2d(
-        x, filters=128, kernel_size=3, strides=2, padding='SAME', kernel_initializer=initializer, name="Conv2d"
+        x, filters=128, kernel_size=3, strides=2, padding='SAME', kernel_initializer=initializer,
+        name="Conv2d"
     )
     # 使用batch_normalization Layer
     batch_norm = flow.layers.batch_normalization(conv2d, axis=1)

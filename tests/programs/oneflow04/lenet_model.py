@@ -1,4 +1,4 @@
-"""LeNet, for the scripts that train it and evaluate it."""
+"""LeNet, for the scripts that train and evaluate it."""
 import oneflow as flow
 
 BATCH_SIZE = 50
@@ -13,7 +13,8 @@ def lenet(data, train=False):
                                kernel_initializer=initializer)
     pool2 = flow.nn.max_pool2d(conv2, ksize=2, strides=2, padding="SAME", name="pool2", data_format="NCHW")
     reshape = flow.reshape(pool2, [pool2.shape[0], -1])
-    hidden = flow.layers.dense(reshape, 64, activation=flow.nn.relu, kernel_initializer=initializer, name="dense1")
+    hidden = flow.layers.dense(reshape, 64, activation=flow.nn.relu, kernel_initializer=initializer,
+                               name="dense1")
     if train:
         hidden = flow.nn.dropout(hidden, rate=0.5, name="dropout")
     return flow.layers.dense(hidden, 10, kernel_initializer=initializer, name="dense2")

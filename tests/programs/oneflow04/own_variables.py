@@ -1,4 +1,4 @@
-"""Layers made of variables and operators; slots and values of a checkpoint by name."""
+"""Build layers from variables and operators, and read slots and values of a checkpoint by name."""
 import numpy as np
 import oneflow as flow
 import oneflow.typing as tp
@@ -7,7 +7,8 @@ import oneflow.typing as tp
 @flow.global_function("train")
 def train_job(x: tp.Numpy.Placeholder((20, 3)), y: tp.Numpy.Placeholder((20, 1))) -> tp.Numpy:
     with flow.scope.namespace("line"):
-        w = flow.get_variable("w", shape=(3, 1), dtype=flow.float, initializer=flow.random_uniform_initializer(-1, 1))
+        w = flow.get_variable("w", shape=(3, 1), dtype=flow.float,
+                              initializer=flow.random_uniform_initializer(-1, 1))
         b = flow.get_variable("b", shape=(1,), dtype=flow.float, initializer=flow.zeros_initializer())
     out = flow.matmul(x, w)
     out += b

@@ -1,4 +1,4 @@
-"""Two devices seen as one: nothing but the number of devices says so."""
+"""Use two devices as one: only the configured number of devices differs from a program for one device."""
 import oneflow as flow
 import oneflow.typing as tp
 
@@ -12,7 +12,8 @@ def train_job(
 ) -> tp.Numpy:
     initializer = flow.truncated_normal(0.1)
     reshape = flow.reshape(images, [images.shape[0], -1])
-    hidden = flow.layers.dense(reshape, 64, activation=flow.nn.relu, kernel_initializer=initializer, name="dense1")
+    hidden = flow.layers.dense(reshape, 64, activation=flow.nn.relu, kernel_initializer=initializer,
+                               name="dense1")
     logits = flow.layers.dense(hidden, 10, kernel_initializer=initializer, name="dense2")
     loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
 

@@ -1,4 +1,4 @@
-"""A data set is written with the protobuf classes and read in a job."""
+"""Write a dataset with the protobuf classes and read it in a job."""
 # ruff: noqa: UP006, UP035  (as scripts of the time are written)
 import os
 import struct

@@ -47,7 +47,7 @@ def demo_basic(rank, world_size):
     setup(rank, world_size)
 
     model = ToyModel()
-    rng = np.random.default_rng(1 + rank)          # DDP takes rank 0's
+    rng = np.random.default_rng(1 + rank)          # DDP uses rank 0's values
     with torch.no_grad():
         for p in model.parameters():
             p.copy_(torch.from_numpy(rng.normal(0, 0.3, tuple(p.shape)).astype(np.float32)))
@@ -62,7 +62,7 @@ def demo_basic(rank, world_size):
         sampler.set_epoch(epoch)
         total = torch.zeros(())
         for i, (inputs, labels) in enumerate(loader):
-            if i == 1:                              # gradients are added up, and told with those of the next batch
+            if i == 1:                              # gradients are added and averaged with the next batch
                 with ddp_model.no_sync():
                     loss_fn(ddp_model(inputs), labels).backward()
                 continue
@@ -85,7 +85,8 @@ def demo_basic(rank, world_size):
         assert torch.equal(a, b)
     if rank == 0:
         names = list(ddp_model.state_dict())
-        print(f"{len(names)} entries, first {names[0]}, norm: {sum(p.norm().item() for p in fresh.parameters()):.5f}",
+        print(f"{len(names)} entries, first {names[0]}, norm: "
+              f"{sum(p.norm().item() for p in fresh.parameters()):.5f}",
               f"mean {fresh.norm.running_mean.abs().sum().item():.5f}", flush=True)
     cleanup()
 

@@ -36,7 +36,8 @@ cudnn.benchmark = True
 
 device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
 nc, ngf, ndf, nz = 1, opt.ngf, opt.ndf, opt.nz
-images = torch.from_numpy(np.tanh(rng.normal(size=(32, nc, 32, 32)).cumsum(2).cumsum(3) / 20).astype(np.float32))
+images = torch.from_numpy(np.tanh(rng.normal(size=(32, nc, 32,
+                                                   32)).cumsum(2).cumsum(3) / 20).astype(np.float32))
 dataloader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(images), batch_size=opt.batchSize,
                                          shuffle=not opt.numpy, num_workers=int(opt.workers))
 
@@ -154,7 +155,8 @@ for epoch in range(opt.niter):
         if i % 100 == 0:
             vutils.save_image(real_cpu, '%s/real_samples.png' % opt.outf, normalize=True)
             fake = netG(fixed_noise)
-            vutils.save_image(fake.detach(), '%s/fake_samples_epoch_%03d.png' % (opt.outf, epoch), normalize=True)
+            vutils.save_image(fake.detach(), '%s/fake_samples_epoch_%03d.png' % (opt.outf, epoch),
+                              normalize=True)
 
     torch.save(netG.state_dict(), '%s/netG_epoch_%d.pth' % (opt.outf, epoch))
     torch.save(netD.state_dict(), '%s/netD_epoch_%d.pth' % (opt.outf, epoch))

@@ -1,4 +1,4 @@
-"""Data parallelism by hand: two devices, each is fed its half of the batch."""
+"""Use data parallelism by hand: each of two devices gets half of the batch."""
 import numpy as np
 import oneflow as flow
 import oneflow.typing as tp
@@ -22,7 +22,8 @@ def train_job(
 ) -> tp.ListNumpy:
     initializer = flow.truncated_normal(0.1)
     reshape = flow.reshape(images, [images.shape[0], -1])
-    hidden = flow.layers.dense(reshape, 64, activation=flow.nn.relu, kernel_initializer=initializer, name="dense1")
+    hidden = flow.layers.dense(reshape, 64, activation=flow.nn.relu, kernel_initializer=initializer,
+                               name="dense1")
     logits = flow.layers.dense(hidden, 10, kernel_initializer=initializer, name="dense2")
     loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
 

@@ -1,4 +1,4 @@
-"""Pipeline: the convolutions are on one device, the dense layers on another. Nothing moves the blob but the framework."""
+"""Train LeNet as a pipeline: convolutions on one device, dense layers on another, without explicit copies."""
 import oneflow as flow
 import oneflow.typing as tp
 
@@ -10,10 +10,12 @@ def lenet(data):
     with flow.scope.placement("gpu", "0:0"):
         conv1 = flow.layers.conv2d(data, 8, 5, padding="SAME", activation=flow.nn.relu, name="conv1",
                                    kernel_initializer=initializer)
-        pool1 = flow.nn.max_pool2d(conv1, ksize=4, strides=4, padding="SAME", name="pool1", data_format="NCHW")
+        pool1 = flow.nn.max_pool2d(conv1, ksize=4, strides=4, padding="SAME", name="pool1",
+                                   data_format="NCHW")
         reshape = flow.reshape(pool1, [pool1.shape[0], -1])
     with flow.scope.placement("gpu", "0:1"):
-        hidden = flow.layers.dense(reshape, 64, activation=flow.nn.relu, kernel_initializer=initializer, name="hidden")
+        hidden = flow.layers.dense(reshape, 64, activation=flow.nn.relu, kernel_initializer=initializer,
+                                   name="hidden")
         return flow.layers.dense(hidden, 10, kernel_initializer=initializer, name="outlayer")
 
 

@@ -18,7 +18,8 @@ class Discs(Dataset):
         self.images = []
         for _ in range(n):
             cx, cy, r = torch.rand(3).tolist()
-            self.images.append((((x - 4 - 8 * cx) ** 2 + (y - 4 - 8 * cy) ** 2) < (2 + 2 * r) ** 2).float()[None])
+            self.images.append((((x - 4 - 8 * cx) ** 2
+                                 + (y - 4 - 8 * cy) ** 2) < (2 + 2 * r) ** 2).float()[None])
         self.transform = transform
 
     def __len__(self):

@@ -97,7 +97,8 @@ if args.numpy:
         for p in net.parameters():
             if p.dim() > 1:
                 fan_in = p[0].numel()
-                p.copy_(torch.from_numpy(rng.normal(0, (2 / fan_in) ** 0.5, tuple(p.shape)).astype('float32')))
+                p.copy_(torch.from_numpy(rng.normal(0, (2 / fan_in) ** 0.5,
+                                                    tuple(p.shape)).astype('float32')))
         nn.init.zeros_(net.linear.bias)
 if device == 'cuda':
     net = torch.nn.DataParallel(net)

@@ -1,4 +1,4 @@
-"""LeNet is loaded and evaluated."""
+"""Load and evaluate LeNet."""
 # ruff: noqa: UP030, UP032, F841  (as scripts of the time are written)
 import numpy as np
 import oneflow as flow

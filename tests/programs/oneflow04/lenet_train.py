@@ -1,4 +1,4 @@
-"""LeNet is trained and saved."""
+"""Train and save LeNet."""
 import oneflow as flow
 import oneflow.typing as tp
 from lenet_model import BATCH_SIZE, lenet

@@ -1,4 +1,4 @@
-"""Eager execution: jobs may be defined again and again, and blobs hold data."""
+"""Train eagerly: jobs may be defined repeatedly, and blobs hold data."""
 import oneflow as flow
 import oneflow.typing as tp
 
@@ -15,7 +15,8 @@ def main(images, labels):
         initializer = flow.truncated_normal(0.1)
         with flow.scope.placement("cpu", "0:0"):
             reshape = flow.reshape(images, [images.shape[0], -1])
-            hidden = flow.layers.dense(reshape, 64, activation=flow.nn.relu, kernel_initializer=initializer, name="hidden")
+            hidden = flow.layers.dense(reshape, 64, activation=flow.nn.relu, kernel_initializer=initializer,
+                                       name="hidden")
             logits = flow.layers.dense(hidden, 10, kernel_initializer=initializer, name="output")
             loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits, name="softmax_loss")
         shown.append(loss.numpy().shape)

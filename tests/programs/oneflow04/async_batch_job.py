@@ -1,4 +1,4 @@
-"""Several results are fetched asynchronously: the callback gets one tuple. The counters are read without waiting."""
+"""Fetch several results asynchronously: the callback gets one tuple. Counters are read without waiting."""
 # ruff: noqa: UP006, UP030, UP032, UP035, F841  (as scripts of the time are written)
 from typing import Tuple
 
@@ -12,7 +12,8 @@ BATCH_SIZE = 100
 def mlp(data):
     initializer = flow.truncated_normal(0.1)
     reshape = flow.reshape(data, [data.shape[0], -1])
-    hidden = flow.layers.dense(reshape, 128, activation=flow.nn.relu, kernel_initializer=initializer, name="hidden")
+    hidden = flow.layers.dense(reshape, 128, activation=flow.nn.relu, kernel_initializer=initializer,
+                               name="hidden")
     return flow.layers.dense(hidden, 10, kernel_initializer=initializer, name="output")
 
 

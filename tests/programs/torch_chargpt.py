@@ -52,7 +52,8 @@ class Block(nn.Module):
         self.ln_1, self.ln_2 = nn.LayerNorm(n_embd), nn.LayerNorm(n_embd)
         self.c_attn = nn.Linear(n_embd, 3 * n_embd)
         self.c_proj = nn.Linear(n_embd, n_embd)
-        self.register_buffer("bias", torch.tril(torch.ones(block_size, block_size)).view(1, 1, block_size, block_size))
+        self.register_buffer("bias", torch.tril(torch.ones(block_size,
+                                                           block_size)).view(1, 1, block_size, block_size))
         self.mlp = nn.ModuleDict(dict(
             c_fc=nn.Linear(n_embd, 4 * n_embd), c_proj=nn.Linear(4 * n_embd, n_embd),
             act=nn.GELU(approximate='tanh'), dropout=nn.Dropout(dropout)))
@@ -172,8 +173,8 @@ while iter_num < config.max_iters:
     iter_num += 1
 
 os.makedirs(config.out_dir, exist_ok=True)
-torch.save({'model': unoptimized_model.state_dict(), 'optimizer': optimizer.state_dict(), 'iter_num': iter_num,
-            'config': vars(config)}, path)
+torch.save({'model': unoptimized_model.state_dict(), 'optimizer': optimizer.state_dict(),
+            'iter_num': iter_num, 'config': vars(config)}, path)
 model.eval()
 with torch.no_grad():
     context = torch.tensor([dataset.stoi[s] for s in "the "], dtype=torch.long)[None, ...].to(device)

@@ -21,7 +21,8 @@ def main():
     loader = DataLoader(dataset, batch_size=8, sampler=sampler)
 
     model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 2)).to(device)
-    model = DDP(model, device_ids=[local_rank] if device.type == "cuda" else None, find_unused_parameters=False)
+    model = DDP(model, device_ids=[local_rank] if device.type == "cuda" else None,
+                find_unused_parameters=False)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     criterion = nn.CrossEntropyLoss()
 

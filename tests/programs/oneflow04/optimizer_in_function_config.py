@@ -1,4 +1,4 @@
-"""Before flow.optimizer: the configuration says how to train, and the body says what is lost."""
+"""Train without flow.optimizer: the configuration has the optimizer, and the job marks its loss."""
 import oneflow as flow
 import oneflow.typing as tp
 
@@ -20,7 +20,8 @@ def train_job(
 ) -> tp.Numpy:
     initializer = flow.truncated_normal(0.1)
     reshape = flow.reshape(images, [images.shape[0], -1])
-    hidden = flow.layers.dense(reshape, 64, activation=flow.nn.relu, kernel_initializer=initializer, name="hidden")
+    hidden = flow.layers.dense(reshape, 64, activation=flow.nn.relu, kernel_initializer=initializer,
+                               name="hidden")
     logits = flow.layers.dense(hidden, 10, kernel_initializer=initializer, name="output")
     loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits, name="softmax_loss")
     flow.losses.add_loss(loss)

@@ -58,7 +58,8 @@ class DQN(nn.Module):
         return self.layer3(x)
 
 
-device = torch.device("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu")
+device = torch.device("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available()
+                      else "cpu")
 policy_net = DQN(7, 2).to(device)
 target_net = DQN(7, 2).to(device)
 target_net.load_state_dict(policy_net.state_dict())

@@ -25,7 +25,8 @@ class VAE(nn.Module):
         self.encoder = nn.Sequential(nn.Flatten(), nn.Linear(256, hidden), nn.ReLU())
         self.fc_mu = nn.Linear(hidden, latent)
         self.fc_logvar = nn.Linear(hidden, latent)
-        self.decoder = nn.Sequential(nn.Linear(latent, hidden), nn.ReLU(), nn.Linear(hidden, 256), nn.Sigmoid())
+        self.decoder = nn.Sequential(nn.Linear(latent, hidden), nn.ReLU(), nn.Linear(hidden, 256),
+                                     nn.Sigmoid())
 
     def encode(self, x):
         h = self.encoder(x)

@@ -1,4 +1,4 @@
-"""The first layer is data parallel, the second model parallel: its weight is cut along the units."""
+"""Train an MLP whose first layer is data parallel and whose second is model parallel, split by units."""
 # ruff: noqa: B007  (as scripts of the time are written)
 import oneflow as flow
 import oneflow.typing as tp

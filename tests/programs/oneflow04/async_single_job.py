@@ -1,4 +1,4 @@
-"""The loss of a training job is fetched asynchronously: the call gives what takes the callback."""
+"""Fetch the loss of a training job asynchronously: the call returns an object that takes the callback."""
 import oneflow as flow
 import oneflow.typing as tp
 
@@ -12,7 +12,8 @@ def train_job(
 ) -> tp.Callback[tp.Numpy]:
     initializer = flow.truncated_normal(0.1)
     reshape = flow.reshape(images, [images.shape[0], -1])
-    hidden = flow.layers.dense(reshape, 64, activation=flow.nn.relu, kernel_initializer=initializer, name="hidden")
+    hidden = flow.layers.dense(reshape, 64, activation=flow.nn.relu, kernel_initializer=initializer,
+                               name="hidden")
     logits = flow.layers.dense(hidden, 10, kernel_initializer=initializer, name="output")
     loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits, name="softmax_loss")
     flow.optimizer.Adam(flow.optimizer.PiecewiseConstantScheduler([], [0.001])).minimize(loss)
