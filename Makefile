@@ -8,6 +8,7 @@ PYTHON ?= python3
 ARGS   ?=
 # The version that `make bench` compares with; see tools/install_torch.py for why it is not simply an extra.
 TORCH  ?= torch==2.13.0
+BOOK   ?= build/book
 
 VENV    := .venv
 PY      := $(VENV)/bin/python
@@ -17,13 +18,13 @@ PIP     := $(PY) -m pip --disable-pip-version-check install -q
 NEEDS    = $(PY) tools/requirements.py
 
 NATIVE  := setup.py tools/build_once.py src/flowedu/_kernels/processor.py $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.pxi' -o -name '*.h')
-SCRIPTS := $(shell find src -name '*.py')
+SCRIPTS := $(shell find src course -name '*.py')
 # Kernels for the instruction set that runs here (its stamp names the processor: a folder may move to another machine);
 # tests and wheels have all of them.
 BUILT   := build/stamps/built-$(shell grep -s -m 1 ^flags /proc/cpuinfo | cksum | cut -d ' ' -f 1)
 ALL     := build/stamps/built-all
 DEBUG   := build/stamps/debug
-# The link from .venv to src/ holds this folder's full path, so a moved or copied folder needs a new one.
+# The links from .venv to src/ and course/. A moved or copied folder needs new ones, for pip's has the full path.
 LINK    := $(STAMPS)/linked-$(shell pwd | cksum | cut -d ' ' -f 1)
 # Bytecode of the package: where the environment forbids Python to write any, each start would compile 300 files again.
 BYTES   := build/stamps/bytecode
@@ -54,66 +55,66 @@ chapter-%:
 	    echo "There is no chapter $* yet. Chapters:" $$(ls -d chapters/[0-9]*_* 2>/dev/null | sed 's|.*/||'); exit 1; fi; \
 	gpu=$$(grep -qs 'needs=cuda' "$$d"/*.md && echo $(CUDA)); isas=$$(grep -qs 'FLOWEDU_ISA' "$$d"/*.md && echo $(ALL)); \
 	$(MAKE) -s --no-print-directory $$isas $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record $$gpu && \
-	{ [ -z "$(YOURS)" ] || { export FLOWEDU_HOLES=$${WORK:-work} FLOWEDU_HOLES_SKIP=1; $(PY) -c "from flowedu.learn.swap import whose; print(whose())"; }; } && \
+	{ [ -z "$(YOURS)" ] || { export FLOWEDU_HOLES=$${WORK:-work} FLOWEDU_HOLES_SKIP=1; $(PY) -c "from flowedu.swap import whose; print(whose())"; }; } && \
 	{ [ -z "$$gpu" ] || { FLOWEDU_CUDA=$$($(PY) tools/choose_cuda.py) && export FLOWEDU_CUDA; }; } && \
-	$(PY) -m flowedu.learn.lesson "$$d" && \
+	$(PY) -m flowedu_course.lesson "$$d" && \
 	{ [ -n "$(LESSON)" ] || $(PY) "$$d/demo.py" $(ARGS); }
 
 # Exercises: answers lie in the folder WORK, nothing under src/ is written.
-start: $(READY)  ## exercises: make the work files of a chapter (CH=4; else the next)
-	@$(PY) -m flowedu.learn start $(CH)
+start: $(READY)  ## exercises: write the work files of a chapter (CH=4; default: the next chapter)
+	@$(PY) -m flowedu_course start $(CH)
 
-check: $(READY)  ## exercises: check one (EX=4.3; else the next)
-	@$(PY) -m flowedu.learn check $(EX)
+check: $(READY)  ## exercises: check one exercise (EX=4.3; default: the next one)
+	@$(PY) -m flowedu_course check $(EX)
 
-watch: $(READY)  ## exercises: check a work file whenever it is saved (EX=4.3 first); keys: next, hint, list, debug
-	@$(PY) -m flowedu.learn watch $(EX)
+watch: $(READY)  ## exercises: check each work file when you save it (EX=4.3: start with this one); keys: next, hint, list, debug
+	@$(PY) -m flowedu_course watch $(EX)
 
-hint: $(READY)  ## exercises: the next hint (EX=4.3)
-	@$(PY) -m flowedu.learn hint $(EX)
+hint: $(READY)  ## exercises: show the next hint (EX=4.3)
+	@$(PY) -m flowedu_course hint $(EX)
 
-list: $(READY)  ## exercises: all of them, with their state
-	@$(PY) -m flowedu.learn list
+list: $(READY)  ## exercises: list all exercises and their state
+	@$(PY) -m flowedu_course list
 
-solution: $(READY)  ## exercises: the lines of the library, after your answer passed (EX=4.3; FORCE=1: before)
-	@$(PY) -m flowedu.learn solution $(EX) $(if $(FORCE),--force)
+solution: $(READY)  ## exercises: show the library's code, after your answer passed (EX=4.3; FORCE=1: before it passed)
+	@$(PY) -m flowedu_course solution $(EX) $(if $(FORCE),--force)
 
-milestone-%: $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## exercises: the program of a chapter on your answers, for example milestone-4 (LIBRARY=1: on the library's)
-	@$(PY) -m flowedu.learn milestone $* $(if $(LIBRARY),--library)
+milestone-%: $(READY) $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## exercises: run the program of a chapter on your answers, for example milestone-4 (LIBRARY=1: on the library's code)
+	@$(PY) -m flowedu_course milestone $* $(if $(LIBRARY),--library)
 
-from-scratch: $(READY)  ## exercises: LeNet on your answers to chapters 1 to 4, and the share of them (LIBRARY=1)
-	@$(PY) -m flowedu.learn.scratch $(if $(LIBRARY),--library)
+from-scratch: $(READY)  ## exercises: train LeNet on your answers to chapters 1 to 4, and count your functions (LIBRARY=1: on the library's code)
+	@$(PY) -m flowedu_course scratch $(if $(LIBRARY),--library)
 
 # For instructors: what is handed out, and what comes back.
-student-tree: $(READY)  ## instructors: a tree with open exercises and no answers (UPTO=4 OUT=../handout [CLOSED=1] [ONLY="4.3 8"])
-	@$(PY) -m flowedu.learn.teach.tree $(UPTO) $(OUT) $(if $(CLOSED),--closed) $(if $(ONLY),--only $(ONLY))
+student-tree: $(READY)  ## instructors: make a tree with open exercises and no answers (UPTO=4 OUT=../handout [CLOSED=1] [ONLY="4.3 8"])
+	@$(PY) -m flowedu_course.teach.tree $(UPTO) $(OUT) $(if $(CLOSED),--closed) $(if $(ONLY),--only $(ONLY))
 
-solutions-tree: $(READY)  ## instructors: answers of chapters 1 to UPTO for the folder solutions/ of a student tree (UPTO=3 OUT=../solutions)
-	@$(PY) -m flowedu.learn.teach.solutions $(UPTO) $(OUT) $(if $(ONLY),--only $(ONLY))
+solutions-tree: $(READY)  ## instructors: collect the answers of chapters 1 to UPTO for the folder solutions/ of a student tree (UPTO=3 OUT=../solutions)
+	@$(PY) -m flowedu_course.teach.solutions $(UPTO) $(OUT) $(if $(ONLY),--only $(ONLY))
 
 grade: $(READY)  ## instructors: grade a submission into build/grade (WORK=submission CH=4 SEED=2027)
-	@$(PY) -m flowedu.learn.teach.grade $(or $(WORK),work) $(or $(CH),all) --seed $(or $(SEED),0) $(ARGS)
+	@$(PY) -m flowedu_course.teach.grade $(or $(WORK),work) $(or $(CH),all) --seed $(or $(SEED),0) $(ARGS)
 
 grade-all: $(READY)  ## instructors: grade a class with one folder per student (DIR=submissions CH=4 SEED=2027)
-	@$(PY) -m flowedu.learn.teach.grade $(or $(DIR),submissions) $(or $(CH),all) --all --seed $(or $(SEED),0) $(ARGS)
+	@$(PY) -m flowedu_course.teach.grade $(or $(DIR),submissions) $(or $(CH),all) --all --seed $(or $(SEED),0) $(ARGS)
 
 leaderboard: $(READY)  ## instructors: rank the grades of a class by stars, points, and sizes (DIR=build/grade)
-	@$(PY) -m flowedu.learn.teach.leaderboard $(or $(DIR),build/grade)
+	@$(PY) -m flowedu_course.teach.leaderboard $(or $(DIR),build/grade)
 
 syllabus: $(READY)  ## instructors: write the readings and deadlines of each week to OUT or build/syllabus.md (WEEKS=7 [CH=1-4])
-	@$(PY) -m flowedu.learn.teach.syllabus $(or $(WEEKS),7) $(or $(CH),all) $(if $(OUT),--out $(OUT))
+	@$(PY) -m flowedu_course.teach.syllabus $(or $(WEEKS),7) $(or $(CH),all) $(if $(OUT),--out $(OUT))
 
-authors-check: $(READY)  ## check the exercises: each law finds its wrong answers (FRONTIER=1: more)
-	@$(PY) -m flowedu.learn.authors $(EX) $(if $(FRONTIER),--frontier)
+authors-check: $(READY)  ## check the exercises: each law must reject its wrong answers (FRONTIER=1: more checks)
+	@$(PY) -m flowedu_course.authors $(EX) $(if $(FRONTIER),--frontier)
 
 # At another commit another chapter; all of them: make authors-check FRONTIER=1.
-frontier: $(READY) $(STAMPS)/test  ## run lessons and tests up to a chapter while later exercises are stubs (K=4; else chosen by the commit)
-	@$(PY) -m flowedu.learn.teach.frontier $(or $(K),--sample)
+frontier: $(READY) $(STAMPS)/test  ## run lessons and tests up to a chapter while later exercises are stubs (K=4; default: chosen by the commit)
+	@$(PY) -m flowedu_course.teach.frontier $(or $(K),--sample)
 
 # Reading it needs no network. Its pages are those of chapters/; what their code prints is kept in build/book/outputs.
 book: $(ALL) $(READY) $(STAMPS)/book $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## build the lessons, exercises, and reference as a book to read offline
-	@$(PY) -m sphinx -q -W --keep-going -b html -d build/book/doctrees -c book . build/book/html
-	@echo "the book is in build/book/html/index.html"
+	@$(PY) -m sphinx -q -W --keep-going -b html -d "$(BOOK)/doctrees" -c book . "$(BOOK)/html"
+	@echo "the book is in $(BOOK)/html/index.html"
 
 notebooks: $(ALL) $(READY) $(STAMPS)/notebooks $(STAMPS)/plot $(STAMPS)/image $(STAMPS)/record  ## write the lessons and the gallery as Jupyter notebooks, with their outputs
 	@$(PY) book/notebooks.py
@@ -127,7 +128,7 @@ test-near: $(ALL) $(READY) $(STAMPS)/test  ## run the tests nearest to a source 
 	@$(PY) tools/near.py $(FILE) $(ARGS)
 
 # First as on a machine without a simulator of GPUs; then what needs one, where that can be set up.
-test-all: $(ALL) $(READY) $(STAMPS)/test $(STAMPS)/notebooks $(STAMPS)/tensorboard  ## run all tests, also the slow ones and CUDA kernels, as CI does
+test-all: $(ALL) $(READY) $(addprefix $(STAMPS)/, test book plot image record notebooks tensorboard)  ## run all tests, also the slow ones and CUDA kernels, as CI does
 	@$(PY) -m pytest -n 2 -m "not simulator"
 	@if $(MAKE) -s --no-print-directory $(CUDA); then $(MAKE) -s --no-print-directory test-cuda && \
 	    $(PY) -m pytest -n 2 -m simulator; \
@@ -170,11 +171,12 @@ fuzz: $(READY)  ## call random functions with invalid arguments, in child proces
 mutants: $(ALL) $(READY) $(STAMPS)/test  ## plant the faults of tests/mutants and check that tests fail (long; ARGS="--only relu")
 	@$(PY) tools/mutants.py $(ARGS)
 
-stubs: $(ALL) $(READY)  ## write type stubs for compiled and attached names (src/**/*.pyi)
+stubs: $(ALL) $(READY)  ## write type stubs for compiled and attached names (.pyi; of core: src/flowedu-stubs)
 	@$(PY) tools/make_stubs.py $(ARGS)
 
-lint: $(STAMPS)/lint  ## check the style of the code and of the prose
+lint: $(STAMPS)/lint  ## check the style of the code and of the prose, and the types
 	@$(PY) -m ruff check . $(ARGS)
+	@$(PY) -m mypy
 	@$(PY) tools/check_prose.py --check
 
 bench: $(READY) $(STAMPS)/image $(STAMPS)/record $(STAMPS)/plot  ## compare speed with PyTorch and inference runtimes, side by side
@@ -207,7 +209,7 @@ annotate: $(STAMPS)/base  ## write Cython's HTML view of the kernels to build/an
 clean:  ## remove everything that was built, except .venv
 	@rm -rf build src/*.egg-info .pytest_cache .ruff_cache .hypothesis
 	@find src -name '*.so' -delete
-	@find src tests chapters benchmarks tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	@find src course tests chapters benchmarks tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # ---- how it is made --------------------------------------------------------------------------------------------
 
@@ -237,13 +239,13 @@ $(ALL): $(STAMPS)/base $(NATIVE)
 	@mkdir -p $(@D) && touch $@ $(BUILT)
 
 # pip runs setup.py, too, which finds what is compiled: it only writes the link.
-$(LINK): $(PY) pyproject.toml | $(BUILT)
+$(LINK): $(PY) pyproject.toml tools/relative_link.py | $(BUILT)
 	@FLOWEDU_BUILD_ISA=native $(QUIETLY) link "linking flowedu into $(VENV)" $(PIP) --no-deps --no-build-isolation -e .
 	@$(PY) tools/relative_link.py
 	@mkdir -p $(@D) && touch $@
 
 $(BYTES): $(PY) $(SCRIPTS)
-	@$(PY) -m compileall -q src/flowedu
+	@$(PY) -m compileall -q src/flowedu course
 	@mkdir -p $(@D) && touch $@
 
 # Headers, simulator and PyCUDA; again when a file of the simulator has changed.
