@@ -76,7 +76,7 @@ def main() -> None:
     opening(__file__)
     flow.random.seed(0)
     (images, labels), (test_images, test_labels) = flow.data.load_mnist()
-    images, labels = images[:60], labels[:60]           # 6,000 images, also of the full data set
+    images, labels = images[:60], labels[:60]           # 6,000 images, even if load_mnist returns more
     start = time.perf_counter()
     for epoch in range(EPOCHS):
         loss = train(images, labels)
