@@ -12,7 +12,7 @@ CELL = 40
 
 
 def draw_view(d: Drawing, left: float, top: float, title: str, t, base) -> None:
-    """Draw one view as a grid. The colour of a cell is that of its row in `base`."""
+    """Draw one view as a grid. Elements of the same row of `base` have the same colour."""
     numbers = t.numpy()
     offset = (t.address - base.address) // base.dtype.bytes
     d.text(left, top - 42, title, 17, "start")
@@ -39,7 +39,7 @@ def picture(path: Path) -> Path:
 
 
 def fill_time(reuse: bool) -> float:
-    """Return the seconds of a relu of 12 million elements, with or without reuse of freed memory."""
+    """Return the time in seconds of a relu of 12 million elements, with or without reuse of memory."""
     set_cache(reuse)
     x = flow.zeros((12_000_000,))
     best = 1e9

@@ -1,4 +1,4 @@
-"""Milestone 1: transposes, thins and blurs the image of a digit with your views, without a copy."""
+"""Milestone 1: transposes, subsamples, and blurs the image of a digit with your views, without a copy."""
 import numpy as np
 
 import flowedu as flow
@@ -30,7 +30,7 @@ def main() -> None:
     views = {"the digit": x, "every second pixel": half, "transpose": half.T, "all 3 x 3 windows": windows}
     copied = [name for name, v in views.items() if not np.shares_memory(v.numpy(), x.numpy())]
     blurred = windows.mean((2, 3))
-    # Lower row minus upper row.
+    # The weights subtract the upper row of each window from its lower row.
     edges = (windows * flow.tensor([[-1.0], [0.0], [1.0]]).expand(3, 3)).sum((2, 3))
     print("every second pixel, its transpose, the mean of each window, and the horizontal edges:")
     print(beside(half.numpy(), half.T.numpy(), blurred.numpy(), edges.numpy()))
