@@ -8,7 +8,7 @@ from flowedu.core.ops.call import call_below, interpreter
 from flowedu.show.svg import FILLS, GREY, Drawing
 from flowedu_course.demo import opening
 
-WIDTH, HEIGHT, ACROSS, DOWN = 150, 54, 205, 96      # of a box; from one box to the next
+WIDTH, HEIGHT, ACROSS, DOWN = 150, 54, 205, 96      # size and distance of boxes, in pixels
 
 
 class Names:
@@ -23,7 +23,7 @@ class Names:
 
 
 def reachable(node) -> list:
-    """Return all nodes and leaf tensors that `node` depends on, in the order of their creation."""
+    """Return all nodes and leaf tensors that `node` depends on, each after its inputs."""
     order, seen = [], set()
 
     def visit(n):
@@ -45,7 +45,7 @@ def where_true(node: TapeNode) -> list[str]:
 
 
 def places(order: list) -> dict:
-    """Return {id: (x, y)}. A node is one column to the right of its rightmost input."""
+    """Return {id of a node: (x, y)}. A node is one column to the right of its rightmost input."""
     column = {}
     for n in order:
         column[id(n)] = max((column[id(e)] + 1 for e in getattr(n, "edges", ()) if e is not None), default=0)
@@ -74,7 +74,7 @@ def picture(result, names: dict, path: Path) -> Path:
         edges = [e for e in getattr(n, "edges", ()) if e is not None]
         for i, e in enumerate(edges):
             (x1, y1), (x2, y2) = spots[id(n)], spots[id(e)]
-            if x1 - x2 > ACROSS:                        # above the boxes in between
+            if x1 - x2 > ACROSS:                        # route the arrow above the boxes in between
                 d.line((x1 + 30, y1), (x1 + 30, y1 - 18), (x2 + WIDTH - 30, y1 - 18))
                 d.arrow(x2 + WIDTH - 30, y1 - 18, x2 + WIDTH - 30, y2, GREY)
             else:

@@ -21,7 +21,7 @@ def spirals(rng):
 
 
 def network(x, w1, b1, w2, b2, w3, b3):
-    """Return a logit for each point, which is positive for the second spiral."""
+    """Return a logit for each point. A positive logit predicts the second spiral."""
     return ((x @ w1 + b1).tanh() @ w2 + b2).tanh() @ w3 + b3
 
 
@@ -32,7 +32,7 @@ def main() -> None:
     shapes = [(2, HIDDEN), (HIDDEN,), (HIDDEN, HIDDEN), (HIDDEN,), (HIDDEN, 1), (1,)]
     weights = [flow.tensor(rng.normal(0, 1 / np.sqrt(s[0]), s) * (len(s) > 1), dtype=flow.float32)
                for s in shapes]
-    # Of gradients and of their squares.
+    # Running means of the gradients and of their squares.
     means = [np.zeros((2, *s), np.float32) for s in shapes]
     start = time.perf_counter()
     for step in range(1, STEPS + 1):

@@ -1,5 +1,5 @@
 def output_shapes(op, equation, specs):
-    sizes(op, equation, specs)                     # refuses what does not fit
+    sizes(op, equation, specs)                     # raises ShapeError if a letter has two sizes
     inputs, outputs = parse(equation, len(specs))
     found = []
     for term in outputs:
