@@ -83,7 +83,7 @@ class History:
         self.seconds = 0.0
 
     def on_gradient(self, gradient: tp.Numpy) -> None:
-        """flow.watch_diff calls this with d(sum of the losses)/d(logits)."""
+        """Store the norm of d(sum of the losses)/d(logits), divided by the batch size, for watch_diff."""
         self.gradients.append(float(np.linalg.norm(gradient)) / BATCH)
 
     @property
@@ -95,7 +95,7 @@ def train_epoch(train_job, images, labels, rng, history, title) -> None:
     """Train on all batches in random order."""
     order = rng.permutation(len(images)).reshape(-1, BATCH)
     start = time.perf_counter()
-    # None: only in a terminal
+    # disable=None draws the progress bar only in a terminal
     with tqdm(total=order.size, desc=title, unit=" images", leave=False, disable=None) as bar:
         for chosen in order:
             history.losses.append(float(train_job(images[chosen], labels[chosen]).mean()))

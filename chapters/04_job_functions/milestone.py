@@ -18,7 +18,7 @@ demo = load(Path(__file__).with_name("demo.py"))
 
 
 def plan_of(path: Path) -> str:
-    """Draw the plan of a training step, and return a line about it."""
+    """Draw the plan of a training step, and return a line with its number of calls and its memory."""
     flow.clear_default_session()
     job = demo.define_train_job(100, lambda gradient: None)
     flow.get_all_variables()
@@ -34,7 +34,7 @@ def plan_of(path: Path) -> str:
 
 
 def library(path: Path) -> str:
-    """Return the line about the plan of the library, which is computed in a process without answers."""
+    """Return the same line for the library's plan, from a process that does not use the student's answers."""
     if course.student(course.HOME):
         return "not in this tree"
     env = {k: v for k, v in os.environ.items() if k != "FLOWEDU_HOLES"}
@@ -46,7 +46,7 @@ def train() -> float:
     """Train for at most EPOCHS epochs, and return the accuracy on test images."""
     flow.random.seed(0)
     (images, labels), test = flow.data.load_mnist(demo.BATCH, demo.BATCH)
-    # 6,000, also of the full data set
+    # 6,000 images, even if load_mnist returns more
     images, labels = images[:60].reshape(-1, 1, 28, 28), labels[:60].reshape(-1)
     history, rng = demo.History(), np.random.default_rng(0)
     train_job = demo.define_train_job(EPOCHS * len(images) // demo.BATCH, history.on_gradient)
