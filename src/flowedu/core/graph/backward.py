@@ -19,7 +19,7 @@ def gradients(graph: Graph, losses: Sequence[GraphValue], targets: Sequence[Grap
               seed: Callable[[Spec], GraphValue] = ones) -> list[GraphValue | None]:
     """Append nodes that compute d(sum of all elements of all losses)/d(target).
 
-    Returns one gradient (or None) per target. seed: Spec of a loss -> its gradient.
+    Returns one gradient (or None) per target. `seed(spec)` returns the gradient of a loss.
     """
     graph.training = True
     forward = list(graph.nodes)

@@ -13,8 +13,8 @@ from flowedu.errors import graphs as errors
 class OneDevice:
     """Placement rules of a Tracer (core/trace) for a graph on a single device.
 
-    Attributes: active, True if the graph has global tensors; homes, {id of a parameter: layout};
-    place, the device (Block.device: 0 for main memory, 1 + n for GPU n); first, a value on it.
+    `active` is True for a graph with global tensors. `homes`: {id of a parameter: layout}. `place`
+    is the device (Block.device: 0 for main memory, 1 + n for GPU n). `first` names a value on it.
     """
 
     active = False
@@ -58,7 +58,7 @@ def device_name(place: int) -> str:
 
 
 def need_cpu(context: str, name: str, x: Any) -> None:
-    """Raise UnsupportedError if `x`, a tensor or Array, is on a GPU. context: the computation."""
+    """Raise UnsupportedError if tensor or Array `x` is on a GPU. context: the graph's name."""
     global_layout = getattr(x, "global_layout", None)
     if x._device or global_layout is not None and global_layout.placement.type == "cuda":
         where = device_name(x._device) if global_layout is None else str(global_layout.placement)

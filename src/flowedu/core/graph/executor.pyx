@@ -40,7 +40,7 @@ cdef enum:
     PAUSE = 50_000_000       # ns until a step first checks for signals, and between checks
 
 cdef unsigned long main_ident    # id of the thread that runs signal handlers
-cdef int64_t due                 # time of its next check, in ns
+cdef int64_t due                 # time of the next check in this thread, in ns
 
 
 include "scratch.pxi"
@@ -55,12 +55,12 @@ cdef struct Patch:           # a view that points into a job argument, or into a
 cdef class Executor:
     """Executor of a Plan. `run(arguments)` returns the outputs as new arrays.
 
-    always_parallel: split even small calls (for tests). threads: their number, 0 for the setting.
+    always_parallel: split small calls too (for tests). threads: number of threads (0: the setting).
 
     Ctrl-C ends a step between two calls, at the earliest PAUSE ns after its start and only before
     the first call that writes a variable. After an interrupt, no variable is partly updated.
 
-    Attributes: plan; nt, its number of threads.
+    Attributes: `plan`, and `nt`, the number of threads.
     """
     cdef readonly object plan
     cdef readonly int nt
@@ -279,7 +279,7 @@ cdef class Executor:
         cdef int i, status, failed = -1
         cdef tuple out = self.new_outputs()
         owner = None
-        if self.counter is not None:       # a loaded checkpoint continues with the same masks
+        if self.counter is not None:       # a loaded checkpoint continues the random sequence
             self.runs = (<int64_t *>self.counter.v.data)[0]
         self.set_addresses(arguments + out)
         for i in self.draws:
@@ -293,7 +293,7 @@ cdef class Executor:
         if status != FE_OK:
             raise self.make_error(status, failed)
         self.runs += 1
-        if self.counter is not None:       # in C, so that Ctrl-C cannot come in between
+        if self.counter is not None:       # in C, so that Ctrl-C cannot separate the updates
             (<int64_t *>self.counter.v.data)[0] = self.runs
         for t in self.written:             # the tape detects overwritten values by the version
             (<TensorBase>t).block.version += 1
@@ -370,7 +370,7 @@ cdef int64_t now() noexcept nogil:
 
 
 cdef int poll() noexcept nogil:
-    """Run pending signal handlers between two calls: in the main thread, once per PAUSE."""
+    """Run pending signal handlers between two calls, only in the main thread and once per PAUSE."""
     global due
     if PyThread_get_thread_ident() != main_ident or now() < due:
         return FE_OK

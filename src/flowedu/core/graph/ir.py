@@ -43,7 +43,7 @@ class GraphValue(Value):
 class Node:
     """One op call.
 
-    line: the line of user code. placement: the devices, a row or a Place; None: all.
+    line: the line of user code of the call. placement: its devices, a row or a Place (None: all).
     """
 
     __slots__ = ("attrs", "inputs", "line", "name", "op", "outputs", "placement")
@@ -75,8 +75,8 @@ def base(value: GraphValue) -> GraphValue:
 class Graph:
     """Nodes in build order, with the inputs, variables, and outputs of the computation.
 
-    Attributes: nodes; inputs, variables, hosts ({name: GraphValue}, in order of creation); outputs,
-    the values that a run returns; training, True if the graph contains a backward pass.
+    `inputs`, `variables`, and `hosts` are {name: GraphValue}, in order of creation. `outputs` are
+    the values that a run returns. `training` is True if the graph contains a backward pass.
     """
 
     def __init__(self, name: str):
@@ -89,7 +89,7 @@ class Graph:
         self.training = False
         self.forward: int | None = None                # number of nodes before the backward pass
         self.placement: tuple[int, ...] | None = None  # of the nodes that are appended next
-        self.kept: frozenset[Node] = frozenset()       # their scratch memory is valid in later runs
+        self.kept: frozenset[Node] = frozenset()       # nodes whose scratch memory stays valid
         self.keeps = False                             # True if the caller supports `kept` nodes
         self.spent: dict[str, float] = {}              # seconds spent in each stage of compilation
         self._names: set[str] = set()

@@ -1,8 +1,8 @@
 """Memory planner: assigns each buffer of a plan an offset in the arena.
 
 A buffer lives from the step that writes it to the last step that reads it. Buffers whose lifetimes
-do not overlap may share memory. The planner places large buffers first, each at the lowest offset
-where no buffer with an overlapping lifetime is (greedy by size, Pisarchyk and Lee, 2020).
+do not overlap may share memory. The planner places large buffers first. Each gets the lowest offset
+that no buffer with an overlapping lifetime uses (greedy by size, Pisarchyk and Lee, 2020).
 """
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ ALIGN = 64
 class Buffer:
     """A memory region that a plan uses.
 
-    kind: "temp" (in the arena), "scratch" (in the arena, for one step), or memory outside the
-    arena: "input", "variable", "host", "const". first, last: steps. nbytes is not rounded up.
+    kind: "temp" (in the arena), "scratch" (in the arena, for one step), or "input", "variable",
+    "host", "const" (outside the arena). first, last: steps of its lifetime. nbytes: not rounded up.
     """
 
     name: str

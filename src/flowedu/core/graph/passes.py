@@ -25,7 +25,7 @@ SAME: set[Op] = {identity, reshape, expand, cast}     # no-ops if the output has
 
 def run_passes(graph: Graph, off: Iterable[str] = (),
                last: Callable[..., str] | None = None) -> list[str]:
-    """Run all passes in order, then `last`, a pass of the device. Returns one line per pass."""
+    """Run all passes in order, then `last`, a pass for the device. Returns one line per pass."""
     report, checks = [], extensions.check_pass or nullcontext
     for f in PASSES if last is None else (*PASSES, last):
         if f.__name__ not in off:
@@ -39,7 +39,7 @@ def run_passes(graph: Graph, off: Iterable[str] = (),
 
 
 def simplify(graph: Graph) -> str:
-    """Replace identity(x), and a reshape, expand, or cast to the Spec of x, by x."""
+    """Remove identities, and each reshape, expand, or cast that does not change the Spec."""
     table, kept = {}, []
     for node in graph.nodes:
         if node.op in SAME and node.inputs[0].spec == node.outputs[0].spec:

@@ -131,7 +131,7 @@ class Planner:
         return b
 
     def keep(self, value: GraphValue, kind: str, array: Array | None = None) -> None:
-        """Add a value whose memory outlives the step."""
+        """Add a value whose memory is outside the arena."""
         strides = row_major(value.shape) if array is None else tuple(array.strides)
         self.plan.where[value] = Region(self.buffer(value.name, kind, value.spec.nbytes, array),
                                         value.spec, strides)
@@ -188,7 +188,7 @@ class Planner:
 
     def reusable(self, node: Node, places: Sequence[Region], names: Sequence[str],
                  number: int) -> Region | None:
-        """Return an input, without later readers, whose buffer the first output may reuse."""
+        """Return the region of an input without later readers that the first output may reuse."""
         spec = node.outputs[0].spec
         for p, name, x in zip(places, names, node.inputs):
             fits = name in node.op.inplace and p.spec == spec and p.contiguous
@@ -201,7 +201,7 @@ class Planner:
 
 
 def snapshot_outputs(graph: Graph) -> list[Node]:
-    """Return the nodes with updates last, after copies of the variables that are outputs."""
+    """Return the nodes reordered: reads, copies of outputs that no node computes, updates."""
     reads = [node for node in graph.nodes if not node.mutates]
     for i, value in enumerate(graph.outputs):
         if base(value).kind != "node":

@@ -1,7 +1,7 @@
 """Program: a graph with its memory and executor, which can be run many times.
 
     passes     rewrite the graph once into a shorter, equivalent one (passes.py)
-    plan       turns nodes into kernel calls, values into memory regions (plan.py, memory.py)
+    plan       turns nodes into kernel calls, and values into memory regions (plan.py, memory.py)
     executor   stores the plan as one C array of calls, and runs it in one call (executor.pyx)
 
 A plan is valid for one number of threads (kernels allocate scratch memory per thread) and for the
@@ -37,7 +37,7 @@ class Program:
         lock: lock held during each run, for programs that share variables. Default: a new lock.
         place: the device of the program (Block.device).
 
-    Attributes: report, a line from each pass; plan and executor, which `link` sets.
+    Attributes: `report` has one line per pass. `link` sets `plan` and `executor`.
     """
 
     def __init__(self, graph: Graph, off: Iterable[str] = (), *, tensors: bool = True,
@@ -83,7 +83,7 @@ class Program:
         if self.executor is not None:
             executor.runs = self.executor.runs       # continue the sequence of random numbers
         self.executor = executor
-        if executor.pythons:      # they may run other programs; the executor prevents deadlocks
+        if executor.pythons:      # these may run other programs; the executor prevents deadlocks
             self.lock = nullcontext()
 
     def stale(self) -> bool:

@@ -15,7 +15,7 @@ def attributes(node: Node) -> dict[str, Any]:
 
 def rebuilt(op: Op, inputs: Sequence[GraphValue], attrs: dict[str, Any], node: Node,
             name: str = "") -> Node:
-    """Return a node for this call with the line, the devices, and the (default) name of `node`."""
+    """Return a node that calls `op`, with the line, placement, and (by default) name of `node`."""
     values = op.complete(attrs)
     specs = op.infer([x.spec for x in inputs], values)
     return Node(op, inputs, values, specs, name or node.name, node.line, node.placement)

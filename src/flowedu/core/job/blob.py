@@ -1,4 +1,4 @@
-"""JobBlob: a value of a job whose body runs."""
+"""JobBlob: a value of a job while its body runs."""
 from __future__ import annotations
 
 from typing import Any
@@ -13,7 +13,7 @@ from flowedu.errors import jobs as errors
 class JobBlob(BlobDef):
     """An argument of a job's body, or a result of an op or a layer in the body.
 
-    Further attributes: context, of the job; values, one per device; location, the line in the body.
+    Attributes: `context` of the job, `values` (one per device), `location` (the line in the body).
     """
 
     def __init__(self, value: GraphValue, op_name: str, blob_name: str, context: Any,

@@ -16,7 +16,7 @@ from flowedu.core.layers.context import use_context
 
 
 class Compiled:
-    """The compiled graph of a job, which runs its calls.
+    """A compiled graph that runs the calls of a job.
 
     Args:
         context: the context of the job, after its body ran.
@@ -24,8 +24,8 @@ class Compiled:
         off: names of the passes to leave out.
         devices: number of virtual devices of the graph.
 
-    Attributes: program; returned, the position in the outputs of each returned value; deliveries,
-    (positions in the outputs, handler); spread, the distribution over several devices or None.
+    `returned` has the position in the outputs of each returned value. `deliveries` has pairs
+    (positions in the outputs, handler). `spread` is the distribution over several devices, or None.
     """
 
     def __init__(self, context: JobContext, returned: Sequence[GraphValue], off: Sequence[str] = (),
@@ -61,14 +61,14 @@ class Compiled:
         self.program.link(arrays, counter,
                           [self._write_rates] if self.varying and step is not None else ())
         if not self.deliveries:
-            self.run = self.program.run  # type: ignore[assignment]  # the only step of a call
+            self.run = self.program.run  # type: ignore[assignment]  # no handlers to call
 
     def _write_rates(self) -> None:
         for schedule, rate in self.varying:
             rate[0] = schedule(int(self.step[0]))
 
     def run(self, args: tuple) -> list[np.ndarray]:  # type: ignore[no-redef]  # see link
-        """Run one step on accepted arrays, call the watch handlers, and return the outputs."""
+        """Run one step on checked arrays, call the watch handlers, and return the outputs."""
         return self.deliver(self.program.run(args))
 
     def deliver(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
@@ -78,6 +78,6 @@ class Compiled:
         return outputs
 
     def fetch(self, outputs: list[np.ndarray], number: int) -> np.ndarray:
-        """Return the value `number` of the job's results. No other reader has this array."""
+        """Return the value `number` of the job's results. No other reader shares this array."""
         i = self.returned[number]
         return outputs[i].copy() if i in self.shared else outputs[i]

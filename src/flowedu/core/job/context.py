@@ -19,9 +19,9 @@ from flowedu.errors import jobs as errors
 class Goal(NamedTuple):
     """Arguments of a `minimize` call: the optimizer's training, and the values of each loss.
 
-    training: result of `optimizer.training(context)`. It has `names`, the trained variables, and
-    `step(context)`. The step has `seed(Spec of a loss)`, the gradient that the backward pass starts
-    with, and `append(gradients by name, elements of the loss)`, which appends the updates.
+    training: result of `optimizer.training(context)`. Its `names` are the trained variables. Its
+    `step(context)` returns an object with `seed(Spec of a loss)`, the first gradient of backward,
+    and `append(gradients by name, elements of the loss)`, which appends the updates.
     """
 
     training: Any
@@ -31,8 +31,8 @@ class Goal(NamedTuple):
 class JobContext(Context):
     """Context that builds the graph of one job, with variables of the session.
 
-    Attributes: graph; trainable {name: (value, regularizer)}; blobs {op name: value}; goal; rates,
-    pairs (scheduler, host value) filled before each run; home: devices that update variables.
+    `trainable` is {name: (value, regularizer)}. `blobs` is {op name: value}. `rates` has a pair
+    (scheduler, host value to set before each run) per rate. `home`: devices that update variables.
     """
 
     in_job = True
@@ -108,7 +108,7 @@ class JobContext(Context):
 
     def wrap(self, value: GraphValue, name: str, blob_name: str,
              inputs: Sequence[BlobDef] = ()) -> BlobDef:
-        """Return the blob of a result: an input whose value it is, otherwise a new blob."""
+        """Return the input blob that has this value, or a new blob if none has it."""
         for b in inputs:
             if isinstance(b, self.blob_type) and b.value is value:
                 return b
@@ -153,13 +153,13 @@ class JobContext(Context):
             raise errors.no_loss(self.name)
 
     def finish(self) -> list:
-        """Append backward and updates. Return pairs (values, handler of them after a run)."""
+        """Append the backward pass and updates. Return pairs (values, their watch handler)."""
         if self.training:
             self.train()
         return []
 
     def train(self, wanted: Sequence[GraphValue] = ()) -> list[GraphValue | None]:
-        """Append backward and updates, and return the gradients of `wanted`."""
+        """Append the backward pass and updates, and return the gradients of `wanted`."""
         training, losses = self.goal
         step, names = training.step(self), training.names
         variables = [self.trainable[n][0] for n in names]

@@ -40,7 +40,7 @@ def global_function(type: str = "predict", function_config: Any = None,
 class JobFunction:
     """A job. Call it with NumPy arrays, by position.
 
-    Attributes: name; plan (after the first call), whose `show()` is also `job.show()`.
+    Attributes: `name`, and `plan` (None before the first call), which `show()` returns as text.
     """
 
     program_type = CompiledJob
@@ -48,13 +48,13 @@ class JobFunction:
     def __init__(self, fn: Callable, type: str, config: Any):
         functools.update_wrapper(self, fn)
         self.fn, self.type, self.name = fn, type, fn.__name__
-        self.config = config.copy() if config is not None else None   # not of later changes
+        self.config = config.copy() if config is not None else None   # later changes have no effect
         self.signature = check_signature(fn)
         self.__oneflow_function_signature__ = self.signature
         self.session = default_session()
         self.single = self.signature.returns is Numpy
         self.program: CompiledJob | None = None
-        self.compiled = None                # of the last call; of all calls if no shape varies
+        self.compiled = None                # for the last call; for all calls if no shape varies
 
     def reset(self) -> None:
         self.program = self.compiled = None
@@ -67,7 +67,7 @@ class JobFunction:
     def link(self, session: Session) -> None:
         """Plan the graph with the variables of the session."""
         self.program.link()
-        self.compiled = self.program.only  # type: ignore[assignment]  # None before
+        self.compiled = self.program.only  # type: ignore[assignment]  # was None
 
     @property
     def plan(self) -> Plan | None:
@@ -97,7 +97,7 @@ class JobFunction:
                           self.program.dynamic)
 
     def call(self, args: tuple, kwargs: dict) -> Any:
-        """Start the session and call again. The first call comes here."""
+        """Start the session and call again. `__call__` uses this for the first call."""
         self.start(kwargs)
         return self(*args)
 

@@ -15,8 +15,8 @@ from flowedu.errors import jobs as errors
 class CompiledJob:
     """A compiled job.
 
-    Attributes: context; defs, the tree of input definitions; result, of the body; fetched, the
-    values of each returned blob; plain: a call only passes arrays to one plan; only: its Compiled.
+    `defs` is the tree of input definitions. `result` is the body's result, and `fetched` has the
+    values of each blob in it. `plain` is True if calls only pass arrays to one Compiled, `only`.
     """
 
     context_type = JobContext

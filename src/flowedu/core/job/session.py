@@ -28,7 +28,7 @@ Job = Any                                # JobFunction; function.py imports this
 
 @dataclass
 class Variable:
-    """A variable of the session. `array` shares the memory that the executors write to."""
+    """A variable of the session. `tensor` shares the memory that the executors write to."""
 
     name: str
     spec: Spec
@@ -85,9 +85,9 @@ class Session:
 
     def start(self, caller: str = "a function that needs the variables",
               called: object = None) -> None:
-        """Compile all jobs and create the variables, once. caller: its name, for errors.
+        """Compile all jobs and create the variables, once. caller: the caller's name, for errors.
 
-        An exception of a body is raised here, and the session stays OPEN.
+        An exception in the body of a job propagates to the caller, and the session stays OPEN.
         """
         if self.running:
             return
@@ -152,7 +152,7 @@ def use_session(session: Session) -> None:
 
 
 def clear_default_session() -> None:
-    """Discard all jobs, variables, and resource settings. Raise an error in the body of a job."""
+    """Discard all jobs, variables, and resource settings. A call in a job's body is an error."""
     global _default
     with _default.lock:
         if _default.compiling or context.current().in_job:

@@ -7,7 +7,7 @@ import numpy as np
 
 
 def aligned_array(a: np.ndarray) -> np.ndarray:
-    """Return a contiguous, aligned array with the same values, as plans need it."""
+    """Return a contiguous, aligned array with the same values, as plans require."""
     a = np.asarray(a, order="C")
     return a if a.flags.aligned else a.copy()
 
